@@ -75,18 +75,18 @@ race:
 # The SDK for Node against tsimport serve. Needs node 18 or newer, and npm's registry to install it from.
 node:
 	cd e2e/node && npm ci --ignore-scripts --no-audit --no-fund
-	TSIMPORT_TEST_SDK=node $(GO) test -tags e2e ./e2e -run '^TestTheNodeSDK' -count 1
+	TSIMPORT_TEST_SDK=node $(GO) test -tags e2e ./e2e -run '^TestNodeSDK' -count 1
 
 # The same with the SDK for Python. Needs python3 with venv and pip.
 python:
 	python3 -m venv e2e/python/venv
 	e2e/python/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/python/requirements.txt
-	TSIMPORT_TEST_SDK=python $(GO) test -tags e2e ./e2e -run '^TestThePythonSDK' -count 1
+	TSIMPORT_TEST_SDK=python $(GO) test -tags e2e ./e2e -run '^TestPythonSDK' -count 1
 
 # The same with the SDK for Java, not part of check. Needs a JDK and Maven.
 java:
 	cd e2e/java && mvn -q -B package dependency:copy-dependencies -DoutputDirectory=target/lib
-	TSIMPORT_TEST_SDK=java $(GO) test -tags e2e ./e2e -run '^TestTheJavaSDK' -count 1
+	TSIMPORT_TEST_SDK=java $(GO) test -tags e2e ./e2e -run '^TestJavaSDK' -count 1
 
 # The suites that the SDKs for Go and Node bring with them. Needs the module proxy, node and npm's registry.
 suites: build
@@ -198,8 +198,8 @@ fuzz:
 metamorphic:
 	$(GO) test ./pipeline -run '^TestAnyLoad' -drawn-seeds 300 -timeout 120m
 	$(GO) test ./partitioner -run 'WhenAnythingFails$$' -cutter-seeds 5000 -timeout 60m
-	$(GO) test ./pipeline -run 'TestALiveSourceIsLoaded|TestPartsAreRead' -live-seeds 200 -timeout 60m
-	$(GO) test ./pipeline/intake -run TestAScheduleLosesNoRecord -switch-seeds 200 -timeout 60m
+	$(GO) test ./pipeline -run 'TestLiveSourceRows|TestPartsAreRead' -live-seeds 200 -timeout 60m
+	$(GO) test ./pipeline/intake -run TestScheduleKeepsRecords -switch-seeds 200 -timeout 60m
 	$(GO) test ./reader -run TestAFaultyRecordDoesNotTip -dialect-files 3000 -timeout 60m
 
 # Pairs of inputs that disagree in formats, units, encodings, columns, types and more, loaded together and one after the other: each load
@@ -209,16 +209,16 @@ composition:
 
 # The engine against the model: 3,000 random sequences of operations, 3,000 with indexes, 300 of each with restarts, concurrent histories of transactions.
 model:
-	$(GO) test ./engine/model -run 'AsTheModel$$' -rapid.checks 3000 -timeout 30m
+	$(GO) test ./engine/model -run 'Match(es)?Model$$' -rapid.checks 3000 -timeout 30m
 	$(GO) test ./engine/model -run 'Restarts' -rapid.checks 300 -timeout 30m
-	CGO_ENABLED=1 $(GO) test -race ./engine/model -run 'HistoriesOfTransactions' -transaction-histories 500 -timeout 30m
-	$(GO) test ./engine/model -run 'HistoriesOfTransactions' -transaction-histories 10000 -timeout 60m
+	CGO_ENABLED=1 $(GO) test -race ./engine/model -run 'TransactionHistories' -transaction-histories 500 -timeout 30m
+	$(GO) test ./engine/model -run 'TransactionHistories' -transaction-histories 10000 -timeout 60m
 
 # Databases as sources, against real servers of Debian on loopback.
 sources:
 	TSIMPORT_SOURCES=1 $(GO) test . -run TestTheLibraryLoadsTables -count 1
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
-	TSIMPORT_SOURCES=1 $(GO) test -tags e2e ./e2e -run 'TestDatabases|TestTheHowToOfDatabases|TakesBack' -count 1 -timeout 90m
+	TSIMPORT_SOURCES=1 $(GO) test -tags e2e ./e2e -run 'TestDatabases|RoundTrip' -count 1 -timeout 90m
 
 # A table moves while eight sessions write to it: load, changes of a real Debezium engine, comparison. ROWS rows at first. Needs PostgreSQL,
 # MariaDB, a JDK and Maven.
@@ -234,12 +234,12 @@ sources-cost:
 crash:
 	$(GO) test -tags e2e ./e2e -run '^TestKilledServers' -kills 100 -timeout 30m
 	$(GO) test -tags e2e ./e2e -run '^TestKilledCommands' -kills 5 -rounds 100 -timeout 120m
-	$(GO) test ./engine/store -run 'Power|Torn|Index|NoNumber' -power-rounds 300 -torn-rounds 200 -index-rounds 400 -timeout 30m
+	$(GO) test ./engine/store -run 'Power|Torn|Index|RemainingRows' -power-rounds 300 -torn-rounds 200 -index-rounds 400 -timeout 30m
 	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*power' -drawn-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*own_store' -drawn-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*checkpoint' -drawn-seeds 200 -timeout 60m
 	$(GO) test -tags e2e ./e2e -run TestSIGTERM -sigterm-limit 5s -count 1
-	$(GO) test -tags e2e ./e2e -run TestWhatResumingCosts -resume-rows 10000 -count 1 -timeout 30m
+	$(GO) test -tags e2e ./e2e -run TestResumeCost -resume-rows 10000 -count 1 -timeout 30m
 
 # Loads through a network that cuts, delays, changes and repeats.
 hostile:

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// aging is a server with tables of four months of which three have expired, and what there is to do about them.
+// aging is a server with tables of four months, three of them expired, and the actions due.
 type aging struct {
 	*place
 	server  *served
@@ -48,14 +48,14 @@ func newAgingTo(t *testing.T, interval, old string) *aging {
 	return a
 }
 
-// TestAKilledAgeIsFinishedByTheNext kills age -9 after its first lines, and gives the command again. That any moment will do is shown in
-// lifecycle/apply.
+// TestAKilledAgeIsFinishedByTheNext kills age with SIGKILL after its first lines, and runs it again. lifecycle/apply
+// tests every other moment.
 func TestAKilledAgeIsFinishedByTheNext(t *testing.T) {
 	t.Parallel()
 	newAging(t, "0s").killedAndFinished()
 }
 
-// TestAKilledAgeIsFinishedByTheNextInAStoreOfObjects that refuses requests and loses answers.
+// TestAKilledAgeIsFinishedByTheNextInAStoreOfObjects: the store refuses requests and loses answers.
 func TestAKilledAgeIsFinishedByTheNextInAStoreOfObjects(t *testing.T) {
 	t.Parallel()
 	a := newAgingTo(t, "0s", "s3://bucket/old")
@@ -107,7 +107,7 @@ func TestAWaitingAgeCanBeStoppedAndContinued(t *testing.T) {
 	a.check()
 }
 
-// check compares tables and archive with what a run that nobody has killed leaves.
+// check compares tables and archive with the result of an uninterrupted run.
 func (a *aging) check() {
 	t := a.t
 	t.Helper()

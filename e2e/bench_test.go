@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {
+func TestBenchWriteUsesTemporaryTable(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	stdout := p.output("bench", "write", "--rows", "2000", "--row-size", "120", "--columns", "3", "--keys", "zipf", "--concurrency", "4", "--store", "store",
@@ -32,8 +32,8 @@ func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {
 	}
 }
 
-// TestBenchRefusesWhatItCannotMeasure in a line, and makes nothing. What else is refused is shown in bench/write.
-func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
+// TestBenchRefusesInvalidMeasurements in one line, and creates nothing. bench/write tests other refusals.
+func TestBenchRefusesInvalidMeasurements(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	for args, want := range map[string]string{
@@ -47,7 +47,7 @@ func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
 	conformance.True(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
 }
 
-// BenchmarkSmallLoads says what loads cost of which rows are the least part: a process, its files and what it syncs. CPU is the process's.
+// BenchmarkSmallLoads measures loads with negligible rows: a process, its files and its syncs. CPU is the process's.
 func BenchmarkSmallLoads(b *testing.B) {
 	server := startServe(b)
 	target := func(name string) string {
@@ -95,7 +95,6 @@ func BenchmarkSmallLoads(b *testing.B) {
 	}
 }
 
-// smallPlace has a file of one row, and a job of 200 files of 1,000.
 func smallPlace(b *testing.B, s *served) *place {
 	p := newPlace(b, s.credentials()...)
 	p.write("one.csv", "id,item\n1,tea\n")

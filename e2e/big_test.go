@@ -28,9 +28,9 @@ var (
 	bigReads = flag.Int("big-reads", 20, "how many rows it reads one by one after each part")
 )
 
-// TestABigTable loads student cards into one engine in ten parts, each by a process of its own, and reads rows one by one after each. Then it
-// reads the whole table and finds every row. It prints how the engine does as the table grows: rows a second end to end, and the engine's own CPU
-// for a row, which other processes disturb less.
+// TestABigTable loads student cards into one engine in ten parts, each by its own process, and reads single rows after
+// each. Then it reads the whole table and finds every row. It prints how the engine does as the table grows: rows a
+// second end to end, and the engine's own CPU for a row, which other processes disturb less.
 func TestABigTable(t *testing.T) {
 	const parts = 10
 	p, store := newPlace(t), filepath.Join(t.TempDir(), "store")
@@ -110,7 +110,7 @@ func cardKey(t *testing.T, line string) *tablestore.PrimaryKey {
 	return key
 }
 
-// cpu is what the server's process has used, in seconds.
+// cpu is the CPU time of the server's process in seconds.
 func (s *served) cpu(t *testing.T) float64 {
 	t.Helper()
 	text := conformance.Try(os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Process.Pid))).Must(t)

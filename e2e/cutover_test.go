@@ -25,8 +25,8 @@ import (
 	"example.com/tsimport/reader/postgres/pgtest"
 )
 
-// cutOver is a table that moves while eight sessions write to it: it is loaded, the changes that a real Debezium engine reports since before
-// the load are applied, the writers stop, and the last change is awaited.
+// cutOver moves a table while eight sessions write to it: it is loaded, the changes that a real Debezium engine has
+// reported since before the load are applied, the writers stop, and the last change is awaited.
 type cutOver struct {
 	*testing.T
 	session    func() (exec func(statement string) error) // opens one
@@ -63,7 +63,7 @@ func TestATableMovesWhileItIsWritten(t *testing.T) {
 		c := &cutOver{T: t, session: session, row: func(query string) bool { return len(s.Exec(query)) > 0 }, address: s.Address("public.accounts"),
 			properties: fmt.Sprintf("connector.class=io.debezium.connector.postgresql.PostgresConnector\ndatabase.port=%d\ndatabase.user=postgres\ndatabase.dbname=postgres\nplugin.name=pgoutput\ntable.include.list=public.accounts\n", s.Port),
 			streams:    "SELECT 1 FROM pg_replication_slots WHERE active"}
-		// A key that changes takes with it what the log does not have otherwise.
+		// A changed key takes along what the log does not otherwise have.
 		c.move(rows, "INSERT INTO accounts SELECT n, 'owner ' || n, n / 7.0, now(), md5(n::text), n %% 2 = 0 FROM generate_series(1, %d) n", "timestamptz", "ALTER TABLE accounts REPLICA IDENTITY FULL")
 	})
 	t.Run("MariaDB", func(t *testing.T) {
@@ -150,7 +150,8 @@ func (c *cutOver) until(what string, is func() bool) {
 	}
 }
 
-// engine starts a Debezium engine that writes the events of the table, from now on, to a file; it returns when it reads the log.
+// engine starts a Debezium engine that writes the table's events, from now on, to a file; it returns once the engine
+// reads the log.
 func (c *cutOver) engine(p *place) (file string) {
 	p.write("engine.properties", `name=engine
 offset.storage=org.apache.kafka.connect.storage.MemoryOffsetBackingStore
@@ -180,7 +181,8 @@ value.converter.replace.null.with.default=false
 	return out.Name()
 }
 
-// write runs transactions of one to five statements: rows are inserted, changed, deleted and get other keys. One in ten is rolled back.
+// write runs transactions of one to five statements that insert, change, delete and re-key rows. One in ten is rolled
+// back.
 func (c *cutOver) write(session uint64, stop chan struct{}) {
 	rnd, exec := rand.New(rand.NewPCG(session, 44)), c.session()
 	for {

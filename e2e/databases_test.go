@@ -34,8 +34,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// TestDatabasesAreLoadedByProcesses loads tables of real servers. That their readers are exact, also while rows change and sessions or the
-// server are lost, is shown in reader/postgres and reader/mysql.
+// TestDatabasesAreLoadedByProcesses loads tables of real servers. reader/postgres and reader/mysql test that their
+// readers are exact while rows change and sessions or the server are lost.
 func TestDatabasesAreLoadedByProcesses(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		s := pgtest.Start(t)
@@ -125,7 +125,7 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 		return
 	}
 	exec(grant)
-	// From addresses with passwords, of which the last is right: they are in nothing that is left.
+	// From addresses with passwords, the last of them right: no file left behind contains them.
 	guarded := strings.Replace(address("shop_orders"), user, "guarded@", 1)
 	for i, address := range []string{strings.Replace(guarded, "guarded@", "guarded:geheim-right@", 1), guarded, guarded} {
 		p.env = []string{variable + "=wrong-geheim"}
@@ -170,13 +170,12 @@ func TestDatabasesOfDataX(t *testing.T) {
 	}
 }
 
-// database is a folder with a file of SQLite, which a test writes.
+// database is a folder with a SQLite file written by a test.
 type database struct {
 	*place
 	db *sql.DB
 }
 
-// newDatabase makes tables of so many rows.
 func newDatabase(t *testing.T, rows int, tables ...string) *database {
 	t.Helper()
 	d := &database{place: newPlace(t)}
@@ -200,7 +199,7 @@ func (d *database) execute(statements ...string) {
 	}
 }
 
-func TestALoadOfSQLiteThatIsKilledIsResumedWithTheFileAsItIsThen(t *testing.T) {
+func TestKilledSQLiteLoadResumesWithCurrentFile(t *testing.T) {
 	t.Parallel()
 	const rows = 8000
 	d := newDatabase(t, rows, "orders")
@@ -254,7 +253,7 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	run(2, []string{"--delimiter: it is for text inputs"}, "check", address, "--delimiter", ";")
 }
 
-func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *testing.T) {
+func TestDatabaseRejectsKeepColumnTypesAcrossRetries(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t, 0)
 	d.execute("CREATE TABLE typed (id INTEGER PRIMARY KEY, r REAL, s REAL, b BLOB, n INTEGER, t TEXT) STRICT")
@@ -276,10 +275,10 @@ func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *
 	d.ends(2, []string{"load", "--retry-rejects", "second", "--fresh"}, "whose settings are no longer known")
 }
 
-// The dumps in dumps/made were made by dumps/make.sh with the databases themselves, and so was what they say that they hold. Dumps of ClickHouse,
-// Hive and Excel, of which there is no server to ask, are read in reader/csv.
+// dumps/make.sh made the dumps in dumps/made with the databases themselves, and so their expected contents. Dumps of
+// ClickHouse, Hive and Excel, for which there is no server, are read in reader/csv.
 
-// heldBy reads what a database says that its table holds, as rows by their keys, without the rows in which one of the texts stands.
+// heldBy reads the table's content stated by a database, as rows by key, without rows that contain one of the texts.
 func heldBy(t *testing.T, name string, but ...string) map[string][]cell {
 	t.Helper()
 	text := conformance.Try(os.ReadFile(filepath.Join("dumps", "made", name))).Must(t)
@@ -357,8 +356,8 @@ func onlyTexts(rows map[string][]cell) map[string][]cell {
 	return rows
 }
 
-// loadAndExport loads a file into a store of its own and returns the table as lines of JSON, what the load has said, and the folder, in which
-// run and store are.
+// loadAndExport loads a file into a new store and returns the table as lines of JSON, the output of the load, and the
+// folder with run and store.
 func loadAndExport(t *testing.T, file string, code int, flags ...string) (lines []string, shown string, p *place) {
 	t.Helper()
 	p = newPlace(t)
@@ -432,8 +431,8 @@ func TestRejectsOfSeveralFormatsAreNotLoadedAsOne(t *testing.T) {
 	p.ends(2, []string{"load", "--retry-rejects", "run"}, "load each one separately")
 }
 
-// TestADumpOfADatabaseIsLoadedByItsTable: that of PostgreSQL, as it is and cut short. What its rows hold is shown in reader/pgdump and
-// reader/mysqldump.
+// TestADumpOfADatabaseIsLoadedByItsTable: a PostgreSQL dump, whole and cut short. reader/pgdump and reader/mysqldump
+// test its rows.
 func TestADumpOfADatabaseIsLoadedByItsTable(t *testing.T) {
 	const dump = "../reader/pgdump/testdata/shop.sql"
 	lines, shown, p := loadAndExport(t, dump, 3, "--source-table", "public.orders", "--columns", "id,customer,amount,paid,at,raw,w,iv")
@@ -461,7 +460,8 @@ func TestADumpOfADatabaseIsLoadedByItsTable(t *testing.T) {
 	p.ends(2, []string{"inspect", packed}, "4 tables with rows: other.orders, public.customers, public.orders, public.parted_1; say which with --source-table")
 }
 
-// TestASmallLoad loads, compares and drops a table of its own: of the instance that TABLESTORE_TEST_… names (make real), if there is one.
+// TestASmallLoad loads, compares and drops its own table: on the instance that TABLESTORE_TEST_… names (make real), if
+// there is one.
 func TestASmallLoad(t *testing.T) {
 	var env []string
 	for _, name := range []string{"ENDPOINT", "INSTANCE", "ACCESS_KEY_ID", "ACCESS_KEY_SECRET"} {
@@ -477,9 +477,9 @@ func TestASmallLoad(t *testing.T) {
 	p.ends(0, []string{"table", "drop", name, "--yes"})
 }
 
-// TestStoresOfOneNameInTwoFoldersAreTwoTargets loads one file into the default store of each of two folders at once. In the same
-// folder the second load is refused.
-func TestStoresOfOneNameInTwoFoldersAreTwoTargets(t *testing.T) {
+// TestStoresInDifferentFoldersAreDistinctTargets loads one file into the default stores of two folders at once. In the
+// same folder the second load is refused.
+func TestStoresInDifferentFoldersAreDistinctTargets(t *testing.T) {
 	t.Parallel()
 	here := newPlace(t, "XDG_CACHE_HOME="+t.TempDir())
 	elsewhere := newPlace(t, here.env...)
@@ -491,8 +491,8 @@ func TestStoresOfOneNameInTwoFoldersAreTwoTargets(t *testing.T) {
 	first.signal(os.Kill)
 }
 
-// TestAnotherMachineResumesFromTheState when the first was killed, with its working folder gone. States that are full, damaged, newer or ignore
-// conditions are refused by internal/jobdir.
+// TestAnotherMachineResumesFromTheState after the first was killed and its working folder lost. internal/jobdir tests
+// that states that are full, damaged, newer or ignore conditions are refused.
 func TestAnotherMachineResumesFromTheState(t *testing.T) {
 	t.Parallel()
 	s, around := startServe(t), newPlace(t)
@@ -542,9 +542,9 @@ func (s *served) accepted(t *testing.T) (rows int64) {
 	return stats.Tables["t"].Rows
 }
 
-// TestWhatResumingCosts kills a load at 90 % of its rows, with one partition ten times slower than the others. It measures how
+// TestResumeCost kills a load at 90 % of its rows, with one partition ten times slower than the others. It measures how
 // long resuming takes and how many rows are written again: those in flight and about one second's worth.
-func TestWhatResumingCosts(t *testing.T) {
+func TestResumeCost(t *testing.T) {
 	if *resumeRows == 0 {
 		t.Skip("set -resume-rows (make crash), on a machine that does nothing else")
 	}
@@ -578,12 +578,12 @@ func TestWhatResumingCosts(t *testing.T) {
 			second := start()
 			second.must(func() bool { return s.accepted(t) > before })
 			toFirst := time.Since(begun)
-			// Once it has written a few rows that are new, all that it writes again was written: they come first in their lanes.
+			// Once it has written a few new rows, everything to be written again was written: that comes first in its lanes.
 			second.must(func() bool { return s.accepted(t) >= before+int64(*resumeRows)*6/100 })
 			second.signal(syscall.SIGINT)
 			conformance.MustEqual(t, second.wait(), 130, "the load that resumes: exit code\n%s", &second.said)
 			sum := p.summary()
-			// A checkpoint may be late; that no lane sends more than it allows is shown in pipeline.
+			// A checkpoint may be late; package pipeline tests that no lane sends more than it allows.
 			again, allowed := s.accepted(t)-sum.Written, int64(32**resumeRate/5+2*(31**resumeRate+*resumeRate/10))
 			t.Logf("%s: %d rows, killed at %d of which the checkpoint knew %d; first new write after %v; %d rows written again (%d sent again); checkpoints took %.2f %% of its time",
 				name, *resumeRows, before, known, toFirst.Round(time.Millisecond), again, sum.Replayed, 100*sum.CheckpointSeconds/sum.Seconds)

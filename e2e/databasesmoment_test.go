@@ -27,14 +27,14 @@ var (
 	momentTables = flag.Int("moment.tables", 20, "how many tables it loads")
 )
 
-// accounts of each table, with an amount each at first.
+// accounts of each table, with an initial amount each.
 const (
 	momentAccounts = 20
 	momentAmount   = 100
 	momentWriters  = 6
 )
 
-// bank is a server whose tables hold amounts, which writers move between rows of different tables.
+// bank is a server with tables of amounts, which writers move between rows of different tables.
 type bank struct {
 	*testing.T
 	address func(table string) string
@@ -103,7 +103,7 @@ func (b *bank) fill() {
 	}
 }
 
-// transfers moves amounts until it is stopped, which returns how many were moved.
+// transfers moves amounts until it is stopped, which returns the number of moves.
 func (b *bank) transfers() (stop func() int64) {
 	var over atomic.Bool
 	var moved atomic.Int64
@@ -139,7 +139,7 @@ func (b *bank) job(more string) string {
 	return fmt.Sprintf("version: 1\nparallel: 4\ndefaults: {create: true%s}\nloads: {\"{table}\": {from: %q, table: \"{table}\"}}\n", more, b.address("{table}"))
 }
 
-// sum is what all loaded tables hold.
+// sum is the total of all loaded tables.
 func (b *bank) sum(s *served) (sum, rows int64) {
 	b.Helper()
 	for n := range b.tables {
@@ -153,7 +153,7 @@ func (b *bank) sum(s *served) (sum, rows int64) {
 	return sum, rows
 }
 
-// momentRecord is what job.json says of moments.
+// momentRecord is the part of job.json about moments.
 type momentRecord struct {
 	Loads   []struct{ Name string }
 	Moments []struct {
@@ -170,8 +170,8 @@ func (p *place) record() (r momentRecord) {
 	return r
 }
 
-// TestDatabasesAreLoadedAtOneMoment: amounts move between tables all the time, and what is loaded of all tables is their sum. Writes of 50 loads
-// of 200 tables: -moment.runs 50 -moment.tables 200.
+// TestDatabasesAreLoadedAtOneMoment: amounts move between tables all the time, but the loaded tables have their sum.
+// For 50 loads of 200 tables: -moment.runs 50 -moment.tables 200.
 func TestDatabasesAreLoadedAtOneMoment(t *testing.T) {
 	banks(t, *momentTables, func(b *bank) {
 		s := startServe(b, "--memory")
@@ -203,10 +203,10 @@ func TestDatabasesAreLoadedAtOneMoment(t *testing.T) {
 	})
 }
 
-// slow is a job whose tables are read one page after the other, so that something can happen meanwhile.
+// slow is a job whose tables are read one page at a time, so that something can happen meanwhile.
 func (b *bank) slow(more string) string { return b.job(", max-rows-per-second: 200" + more) }
 
-// TestDatabasesWhoseMomentIsLost: sessions that read are killed while a job loads tables.
+// TestDatabasesWhoseMomentIsLost: reading sessions are killed while a job loads tables.
 func TestDatabasesWhoseMomentIsLost(t *testing.T) {
 	banks(t, 30, func(b *bank) {
 		s := startServe(b, "--memory")
@@ -249,7 +249,7 @@ func TestDatabasesWhoseMomentIsLost(t *testing.T) {
 	})
 }
 
-// TestDatabasesAreReadByFewSessions: what a server has no sessions or rights for is said, and the tables are still of one moment.
+// TestDatabasesAreReadByFewSessions: missing sessions or rights are reported, and the tables are still from one moment.
 func TestDatabasesAreReadByFewSessions(t *testing.T) {
 	banks(t, 10, func(b *bank) {
 		s := startServe(b, "--memory")
@@ -284,7 +284,8 @@ func TestDatabasesAreReadByFewSessions(t *testing.T) {
 	})
 }
 
-// TestDatabasesOfAJobThatIsResumed: the tables that were done stay, the others are of another moment, which is said or refused.
+// TestDatabasesOfAJobThatIsResumed: finished tables stay, the others are from another moment, which is reported or
+// refused.
 func TestDatabasesOfAJobThatIsResumed(t *testing.T) {
 	banks(t, 30, func(b *bank) {
 		s := startServe(b, "--memory")
@@ -308,7 +309,8 @@ func TestDatabasesOfAJobThatIsResumed(t *testing.T) {
 	})
 }
 
-// TestDatabasesOfShards loads tables that are read as one, in a process that is killed and resumed, compares them and brings them up to date.
+// TestDatabasesOfShards loads tables that are read as one in a process that is killed and resumed, compares them and
+// brings them up to date.
 func TestDatabasesOfShards(t *testing.T) {
 	banks(t, 1, func(b *bank) {
 		for n := range 3 {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// byDefault are the files whose tests go test ./... runs, each with what only a built binary shows of it. The tests of any other file are
-// those of make e2e: it begins with //go:build e2e.
+// byDefault are the files whose tests go test ./... runs, each with what only a built binary shows. The tests of any
+// other file belong to make e2e: it begins with //go:build e2e.
 var byDefault = map[string]string{
 	"age_test.go":          "age is killed, and stopped by a signal",
 	"default_test.go":      "what is run by default",
@@ -28,8 +28,8 @@ var (
 	declares = regexp.MustCompile(`(?m)^func (?:Test[^M]|TestM[^a]|Benchmark|Fuzz|Example)`)
 )
 
-// TestOnlyTheFilesOfTheListRunByDefault: a file without its build tag would make each run of all tests longer.
-func TestOnlyTheFilesOfTheListRunByDefault(t *testing.T) {
+// TestDefaultTestFilesMatchList: a file without its build tag would make each run of all tests longer.
+func TestDefaultTestFilesMatchList(t *testing.T) {
 	t.Parallel()
 	names := conformance.Try(filepath.Glob("*_test.go")).Must(t)
 	var found []string

@@ -18,8 +18,8 @@ import (
 	"example.com/tsimport/reader/postgres/pgtest"
 )
 
-// notRun are commands of the pages that the test leaves out, by the reason. A block with one of them loses the line;
-// a block of another kind is run whole.
+// notRun are commands of the pages that the test leaves out, by reason. A block with one of them loses the line; other
+// blocks are run whole.
 var notRun = map[string][]string{
 	"the test has a binary": {"make build &&"},
 	"a measurement": {
@@ -94,9 +94,9 @@ func leftOut(line string) bool {
 	return false
 }
 
-// TestPagesSayWhereTheirFileIsFrom looks at pages whose commands read orders.csv, or the table that it was loaded into: they make it, or link to the
-// README's tour, which does.
-func TestPagesSayWhereTheirFileIsFrom(t *testing.T) {
+// TestPagesNameSourceOfTheirFile checks pages whose commands read orders.csv, or a table loaded from it: they make it,
+// or link to the README's tour, which does.
+func TestPagesNameSourceOfTheirFile(t *testing.T) {
 	t.Parallel()
 	linked := 0
 	for _, page := range docPages(t) {
@@ -114,7 +114,7 @@ func TestPagesSayWhereTheirFileIsFrom(t *testing.T) {
 
 var readsOrders = regexp.MustCompile(`orders\.csv|(copy|sync|--table) orders\b`)
 
-// docPages returns the pages of docs/ and of its folders in English, as paths from this folder.
+// docPages returns the English pages of docs/ and its folders, as paths from this folder.
 func docPages(t *testing.T) (pages []string) {
 	t.Helper()
 	for _, pattern := range []string{"../docs/*.md", "../docs/internals/*.md", "../docs/how-to/*.md", "../docs/coming-from/*.md"} {
@@ -125,7 +125,7 @@ func docPages(t *testing.T) (pages []string) {
 	return pages
 }
 
-// bash runs commands of a page, which find tsimport on their path and no service but that of the place.
+// bash runs commands of a page, which find tsimport on their path and only the service of the place.
 func (p *place) bash(script string) *process {
 	p.t.Helper()
 	cmd := exec.Command("bash", "-c", script)
@@ -144,7 +144,7 @@ func needs(t *testing.T, tools ...string) {
 	}
 }
 
-// clone makes a clone with what the pages' commands need, and returns its folder.
+// clone makes a clone with everything the pages' commands need, and returns its folder.
 func clone(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -168,11 +168,11 @@ func git(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// fewerRows takes a tenth of the rows of a file that is made: commands show that they run, not how fast.
+// fewerRows takes a tenth of the rows of a generated file: commands show that they run, not how fast.
 var fewerRows = regexp.MustCompile(`--rows (\d{4,})0\b`)
 
-// TestThePagesCommandsRunAndLeaveTheCloneClean runs the README's commands in a clone and those of each page after them, in
-// the folder that the README has made, as far as they need no service and no minutes.
+// TestThePagesCommandsRunAndLeaveTheCloneClean runs the README's commands in a clone, then those of each page in the
+// README's folder, unless they need a service or minutes.
 func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 	t.Parallel()
 	needs(t, "git", "bash", "cp")
@@ -201,7 +201,7 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 		run("README.md", command)
 	}
 	conformance.MustTrue(t, dir != root, "the README's commands do not go to a folder of their own")
-	// Straight from the examples too: the policy's archive is a folder beside it.
+	// Also straight from the examples: the policy's archive is a folder beside it.
 	dir = root
 	run("examples", "tsimport gen student-cards --rows 2000 --days 800 --until now -o try/aged.csv")
 	run("examples", "tsimport load try/aged.csv --table 'aged_{month(OrderTime)}' --pk CardID --pk DeviceID --pk OrderNumber --age-policy examples/age-policy.yaml")
@@ -224,7 +224,7 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 	conformance.True(t, ran >= 20, "only %d commands were run", ran)
 }
 
-// varies is what differs from run to run in the output of a load.
+// varies is the variable part of a load's output.
 var varies = regexp.MustCompile(` in [0-9].*`)
 
 func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
@@ -248,8 +248,8 @@ func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
 
 var serveLine = regexp.MustCompile(`^tsimport serve ([^&>#]*)`)
 
-// TestTheCommandsOfPagesOnTheLocalServerRun runs the commands of pages that start a server and ask it, each page in an empty folder. The server
-// is the page's own with --admin, at a free port.
+// TestTheCommandsOfPagesOnTheLocalServerRun runs the commands of pages that start a server and use it, each page in an
+// empty folder. The server is the page's own with --admin, at a free port.
 func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl", "awk")
@@ -297,7 +297,7 @@ func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 	}
 }
 
-// before are commands that give a page what its reader has already: files to load, a load that was interrupted.
+// before are commands that give a page what its reader already has: files to load, a load that was interrupted.
 var before = map[string][]string{
 	"how-to/after-an-incident.md": {
 		`tsimport load orders.csv --table interrupted --pk CardID --pk DeviceID --pk OrderNumber --max-rows-per-second 1000 & ` +
@@ -329,8 +329,8 @@ var before = map[string][]string{
 	"coming-from/tablestore-cli.md":   {`printf '%s\n' '{"PK":{"Values":[7]},"Attr":{"Values":[{"C":"item","V":"tea"}]}}' > rows.json && rm -rf tsimport-store`},
 }
 
-// TestTheHowToOfDatabasesRunsAgainstServers runs the commands of the page against a real MariaDB and PostgreSQL.
-func TestTheHowToOfDatabasesRunsAgainstServers(t *testing.T) {
+// TestDatabasesHowToRuns runs the commands of the page against a real MariaDB and PostgreSQL.
+func TestDatabasesHowToRuns(t *testing.T) {
 	my, pg := mysqltest.Start(t), pgtest.Start(t)
 	my.Exec("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(20))", "INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')",
 		"CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(20))", "INSERT INTO customers VALUES (1, 'Ann')")
@@ -352,15 +352,15 @@ func TestTheHowToOfDatabasesRunsAgainstServers(t *testing.T) {
 	conformance.True(t, len(lines) >= 7, "only %d commands were run", len(lines))
 }
 
-// sshDouble runs the command of `ssh HOST COMMAND` in a folder of its own, and says there how what it started has ended.
+// sshDouble runs the command of `ssh HOST COMMAND` in its own folder, and notes there how the command has ended.
 const sshDouble = `#!/bin/bash
 mkdir "$MACHINES/$1" && cd "$MACHINES/$1"
 bash -c "$2"$'\nwait $!; echo $? > code.part; mv code.part code' > started.log 2>&1 &
 `
 
-// TestTheHowToOfManyMachinesRuns runs the commands of the page: inputs and job directory are in a test double of OSS, and each machine is a
-// folder.
-func TestTheHowToOfManyMachinesRuns(t *testing.T) {
+// TestManyMachinesHowToRuns runs the commands of the page: inputs and job directory are in a test double of OSS, and
+// each machine is a folder.
+func TestManyMachinesHowToRuns(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash")
 	p := newPlace(t, startServe(t, "--partitions", "4").env()...)
@@ -400,7 +400,7 @@ func TestTheHowToOfManyMachinesRuns(t *testing.T) {
 	}
 }
 
-// workersEnd waits until the workers of so many machines have ended well.
+// workersEnd waits until the workers of that many machines have succeeded.
 func workersEnd(p *place, count int) {
 	p.t.Helper()
 	deadline := time.Now().Add(processTimeout)

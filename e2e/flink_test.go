@@ -26,7 +26,7 @@ var (
 	flinkRows   = flag.Int("flink-rows", 100_000, "rows of each load on Flink")
 )
 
-// flink is a Flink of this machine: a JobManager, and two TaskManagers of two slots.
+// flink is a Flink on this machine: a JobManager, and two TaskManagers of two slots.
 type flink struct {
 	*place
 	rest     int
@@ -36,7 +36,7 @@ type flink struct {
 
 const flinkOpens = " --add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/java.util=ALL-UNNAMED --add-opens=java.base/java.net=ALL-UNNAMED"
 
-// java is the command line of a program of Flink, for a shell.
+// java is the command line of a Flink program, for a shell.
 func (f *flink) java(options, class string) string {
 	return fmt.Sprintf("exec java %s%s -Dlog4j.configurationFile=%s -cp '%s/lib/*' org.apache.flink.%s", options, flinkOpens, f.path("conf/log4j.properties"), *flinkFolder, class)
 }
@@ -76,13 +76,11 @@ appender.c.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
 	return f
 }
 
-// startJobs starts the JobManager.
 func (f *flink) startJobs() *process {
 	return f.bash(f.java("-Xmx768m", "runtime.entrypoint.StandaloneSessionClusterEntrypoint") +
 		" --configDir conf -D jobmanager.memory.heap.size=768m -D jobmanager.memory.off-heap.size=128m")
 }
 
-// startTasks starts a TaskManager.
 func (f *flink) startTasks() *process {
 	line := f.java("-Xmx640m -XX:MaxDirectMemorySize=512m", "runtime.taskexecutor.TaskManagerRunner") + " --configDir conf -D taskmanager.cpu.cores=1.0"
 	for _, d := range strings.Fields("framework.heap.size=128m task.heap.size=512m framework.off-heap.size=128m task.off-heap.size=64m network.min=128m " +
@@ -92,7 +90,7 @@ func (f *flink) startTasks() *process {
 	return f.bash(line)
 }
 
-// ask reads what the cluster says of itself.
+// ask reads the state of the cluster.
 func (f *flink) ask(path string, to any) error {
 	answer, err := http.Get(fmt.Sprintf("http://localhost:%d%s", f.rest, path))
 	if err != nil {
@@ -110,7 +108,6 @@ func (f *flink) slots() int {
 	return o.Slots
 }
 
-// await waits for what the cluster is to do.
 func (f *flink) await(what string, come func() bool) {
 	f.t.Helper()
 	for end := time.Now().Add(processTimeout); !come(); time.Sleep(50 * time.Millisecond) {
@@ -124,7 +121,7 @@ func (f *flink) await(what string, come func() bool) {
 	}
 }
 
-// of is the command of the page that begins so, with the test's names for those of the page.
+// of is the page's command with that beginning, with the test's names instead of the page's.
 func (f *flink) of(begin, job, tsimport string) string {
 	f.t.Helper()
 	i := slices.IndexFunc(f.page, func(line string) bool { return strings.HasPrefix(line, begin) })
@@ -143,7 +140,6 @@ func (f *flink) plan(job string, more ...string) {
 	conformance.MustEqual(f.t, r.wait(), 0, "plan: exit code\n%s", &r.said)
 }
 
-// flinkJob is a job of the cluster.
 type flinkJob struct {
 	f     *flink
 	id    string
@@ -151,7 +147,7 @@ type flinkJob struct {
 	began time.Time
 }
 
-// submit has the cluster do a load by the page's command.
+// submit makes the cluster do a load by the page's command.
 func (f *flink) submit(job, tsimport string) *flinkJob {
 	f.t.Helper()
 	j := &flinkJob{f: f, dir: f.path(job), began: time.Now()}
@@ -177,7 +173,7 @@ func (f *flink) submit(job, tsimport string) *flinkJob {
 
 func (j *flinkJob) done() bool { return there(filepath.Join(j.dir, "summary.json"))() }
 
-// workers are the processes that work on the job directory.
+// workers returns the processes that work on the job directory.
 func (j *flinkJob) workers() (pids []int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
@@ -199,7 +195,7 @@ func (j *flinkJob) writes() {
 	})
 }
 
-// ends waits until the cluster says that the job has ended so, and returns how often tasks were begun again, and why.
+// ends waits until the job has ended in a state, and returns how often tasks were restarted, and why.
 func (j *flinkJob) ends(state string) (again int, why string) {
 	j.f.t.Helper()
 	var o struct {
@@ -227,7 +223,7 @@ func (j *flinkJob) ends(state string) (again int, why string) {
 	return again, e.Root
 }
 
-// exact waits for the end of a load of which the table must hold every row.
+// exact waits for the end of a load, whose table must hold every row.
 func (j *flinkJob) exact() (again int) {
 	t := j.f.t
 	t.Helper()
@@ -258,7 +254,8 @@ func (f *flink) heard(text string) bool {
 	return slices.ContainsFunc(f.managers[1:], func(m *process) bool { return strings.Contains(m.said.String(), text) })
 }
 
-// TestLoadsOnFlink follows docs/flink.md on a real Flink. Each load must have an exact ledger and a table that is equal to the inputs.
+// TestLoadsOnFlink follows docs/flink.md on a real Flink. Each load must have an exact ledger and a table equal to the
+// inputs.
 func TestLoadsOnFlink(t *testing.T) {
 	if *flinkFolder == "" {
 		t.Skip("no -flink: make flink")

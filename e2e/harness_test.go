@@ -25,7 +25,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// binary is the path of tsimport as TestMain has built it.
+// binary is the path of the tsimport built by TestMain.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// noteSources looks at every source file: go test keeps the result of a test as long as the files it looked at are the
-// same, and what is tested here is a binary that it does not know of.
+// noteSources looks at every source file: go test caches a result as long as the files that the test looked at are
+// unchanged, and it does not know the tested binary.
 func noteSources() error {
 	return filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -55,7 +55,7 @@ func noteSources() error {
 	})
 }
 
-// prepare builds the binary in a folder, and sets what all tests have.
+// prepare builds the binary in a folder, and sets what all tests share.
 func prepare(dir string) (err error) {
 	flag.Parse()
 	flag.Visit(func(f *flag.Flag) {
@@ -64,14 +64,15 @@ func prepare(dir string) (err error) {
 		}
 	})
 	binary, err = build(dir)
-	// Two thousand processes end before they have garbage worth collecting, but would do so while they start: a quarter of that time.
+	// Two thousand processes end before they have garbage worth collecting, but would collect it while they start: a
+	// quarter of that time.
 	debug.SetGCPercent(400)
 	// Most tests wait for processes and clocks rather than for a processor.
 	return errors.Join(err, os.Setenv("GOGC", "400"), flag.Set("test.parallel", "8"), noteSources())
 }
 
-// build makes tsimport in the user's cache, where go build leaves it alone while nothing has changed: linking takes a third of the tests'
-// processor. The one that is returned is a link to it in dir, which stays what it is when another process builds.
+// build makes tsimport in the user's cache, where go build leaves it alone while nothing has changed: linking takes a
+// third of the tests' CPU. It returns a link to it in dir, which stays unchanged when another process builds.
 func build(dir string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -85,7 +86,7 @@ func build(dir string) (string, error) {
 	if err := os.MkdirAll(kept, 0o700); err != nil {
 		return "", err
 	}
-	// Without what only debuggers read: linking takes half the time.
+	// Without debug information: linking takes half the time.
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(kept, "tsimport"), "example.com/tsimport/cmd/tsimport")
 	cmd.Env = append(os.Environ(), "GOTMPDIR="+kept) // of the same file system, so that a file is replaced at once
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -102,14 +103,14 @@ func build(dir string) (string, error) {
 	return path, os.WriteFile(path, text, 0o700)
 }
 
-// processTimeout is how long a process may take before it is killed and its test fails. It is for those that hang: on a machine that
-// is slow or busy, much that takes a second elsewhere takes a minute.
+// processTimeout is how long a process may take before it is killed and its test fails. It is for hanging processes: on
+// a slow or busy machine a second can become a minute.
 const processTimeout = 5 * time.Minute
 
 // longest is the same for commands of tests that are asked for more than by default.
 var longest = processTimeout
 
-// surroundings are an environment of the processes of one test, in place of the environment of the test's process.
+// surroundings are an environment for the processes of one test that replaces that of the test's process.
 type surroundings struct {
 	*testing.T
 	env []string
@@ -117,7 +118,7 @@ type surroundings struct {
 
 func (s *surroundings) Setenv(name, value string) { s.env = append(s.env, name+"="+value) }
 
-// served is a running `tsimport serve`, which says what goes to stderr.
+// served is a running `tsimport serve` and its stderr.
 type served struct {
 	*process
 	URL, Instance, AccessKeyID, AccessKeySecret string
@@ -179,18 +180,18 @@ func (s *served) stop(t testing.TB) {
 	}
 }
 
-// kill ends the server by SIGKILL, as a crash would.
+// kill ends the server by SIGKILL, like a crash.
 func (s *served) kill() {
 	s.stopped = true
 	s.process.kill()
 }
 
-// credentials are the environment variables with which tsimport reaches the served store.
+// credentials are the environment variables for reaching the served store.
 func (s *served) credentials() []string {
 	return []string{"TABLESTORE_ACCESS_KEY_ID=" + s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=" + s.AccessKeySecret}
 }
 
-// differs is how what is differs from what should be, empty if it does not. Comparing for a description takes ten times as long.
+// differs describes a difference, empty if there is none. Comparing for a description takes ten times as long.
 func differs(want, got any, options ...cmp.Option) string {
 	if reflect.DeepEqual(want, got) {
 		return ""
@@ -200,7 +201,7 @@ func differs(want, got any, options ...cmp.Option) string {
 
 var must = conformance.Must
 
-// place is a folder in which commands run, and what their environment has beside that of this process.
+// place is a folder in which commands run, and their environment besides that of this process.
 type place struct {
 	t   testing.TB
 	dir string
@@ -211,7 +212,6 @@ func newPlace(t testing.TB, env ...string) *place { return &place{t, t.TempDir()
 
 func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 
-// write makes a file and returns its path.
 func (p *place) write(name, text string) string {
 	p.t.Helper()
 	path := p.path(name)
@@ -239,7 +239,7 @@ func (p *place) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ends runs a command, whose exit code and texts are to be these, and returns all that it says.
+// ends runs a command, which must end with the code and print these texts, and returns all its output.
 func (p *place) ends(code int, args []string, texts ...string) string {
 	p.t.Helper()
 	r := begin(p.t, p.command(args...))
@@ -260,7 +260,7 @@ func (p *place) run(code int, args ...string) string {
 	return r.said.String()
 }
 
-// output runs a command that must end well, and returns what it prints.
+// output runs a command that must succeed, and returns its stdout.
 func (p *place) output(args ...string) string {
 	p.t.Helper()
 	cmd := p.command(args...)
@@ -276,7 +276,7 @@ func (p *place) start(args ...string) *process {
 	return begin(p.t, p.command(args...))
 }
 
-// process is a command that runs.
+// process is a running command.
 type process struct {
 	*exec.Cmd
 	t      testing.TB
@@ -285,7 +285,7 @@ type process struct {
 	killer *time.Timer
 }
 
-// transcript is what a process has said so far.
+// transcript is the output of a process so far.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -303,7 +303,7 @@ func (t *transcript) String() string {
 	return t.text.String()
 }
 
-// begin starts a command. It is killed at the end of the test, and when it takes longer than any does.
+// begin starts a command. It is killed at the end of the test, and when it takes longer than any command does.
 func begin(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	r := &process{Cmd: cmd, t: t, ended: make(chan struct{})}
@@ -324,7 +324,7 @@ func begin(t testing.TB, cmd *exec.Cmd) *process {
 	return r
 }
 
-// until waits for what is to come, and reports whether it came before the process ended.
+// until waits for a condition, and reports whether it came before the process ended.
 func (r *process) until(come func() bool) bool {
 	for !come() {
 		select {
@@ -336,7 +336,6 @@ func (r *process) until(come func() bool) bool {
 	return true
 }
 
-// over reports whether the process has ended.
 func (r *process) over() bool {
 	select {
 	case <-r.ended:
@@ -346,7 +345,7 @@ func (r *process) over() bool {
 	}
 }
 
-// must is until for what has to come.
+// must is until for a condition that must come.
 func (r *process) must(come func() bool) {
 	r.t.Helper()
 	if !r.until(come) {
@@ -354,7 +353,7 @@ func (r *process) must(come func() bool) {
 	}
 }
 
-// there reports whether there is a file or folder of the name.
+// there reports whether a file or folder exists.
 func there(path string) func() bool {
 	return func() bool {
 		_, err := os.Stat(path)
@@ -362,7 +361,7 @@ func there(path string) func() bool {
 	}
 }
 
-// says waits until the process has said what matches the pattern n times, and returns the groups of the last match.
+// says waits for the n-th match of the pattern in the output, and returns the groups of the last match.
 func (r *process) says(pattern string, n int) (groups []string) {
 	r.t.Helper()
 	re := regexp.MustCompile("(?m)" + pattern)
@@ -395,7 +394,7 @@ func (s *served) env() []string {
 	return append(s.credentials(), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance)
 }
 
-// pod is a machine of its own on which commands find the server: another working folder and another home.
+// pod is another machine on which commands find the server: another working folder and another home.
 func (s *served) pod(t testing.TB, more ...string) *place {
 	p := newPlace(t, slices.Concat(more, s.env())...)
 	p.env = append(p.env, "HOME="+p.dir, "XDG_CACHE_HOME="+p.dir)
@@ -406,7 +405,7 @@ func (s *served) client() *tablestore.TableStoreClient {
 	return newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)
 }
 
-// fileOf is a text of a header and so many lines.
+// fileOf is a header and that many lines.
 func fileOf(header string, n int, line func(i int) string) string {
 	var b strings.Builder
 	b.WriteString(header + "\n")

@@ -11,14 +11,14 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// jobRecord is what a test looks at of a job.json.
+// jobRecord is the part of a job.json that a test checks.
 type jobRecord struct {
 	State                   string
 	Read, Written, Rejected int64
 	Loads                   []struct{ Name, State string }
 }
 
-// jobOf reads the one job in a folder, and returns its own; nil before there is one.
+// jobOf reads the only job in a folder, and returns its folder; nil before there is one.
 func jobOf(dir string) (folder string, r *jobRecord) {
 	found, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*", "job.json"))
 	if err != nil || len(found) == 0 {

@@ -17,7 +17,7 @@ import (
 
 var updatePlan = flag.Bool("update-plan", false, "rewrite testdata/jobplan.golden")
 
-// tree is every file and folder below a folder, with mode and content.
+// tree returns every file and folder below a folder, with mode and content.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -36,7 +36,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// unchanged fails if a tree is not as it was.
+// unchanged fails if a tree has changed.
 func unchanged(t *testing.T, dir string, before map[string]string) {
 	t.Helper()
 	conformance.Equal(t, differs(before, tree(t, dir)), "", "what is there was changed (-before +after)")
@@ -54,7 +54,7 @@ func TestAPlanOfAJobSaysWhatItWouldDoAndWritesNothing(t *testing.T) {
 	for name, text := range map[string]string{
 		"in/orders.csv": csvOf(3000), "in/shop.x.1.csv.gz": string(packed), "in/shop.y.1.csv.gz": string(packed),
 		"in/new.jsonl": `{"id":1,"note":"a"}` + "\n" + `{"id":2}` + "\n", "in/old.csv": "id,customer,amount\n1,2,3\n",
-		// of a run that has measured how fast the table takes rows
+		// of a run that has measured how fast the table accepts rows
 		"tsimport-runs/20200101T000000.000Z-old/summary.json": `{"version":1,"state":"finished","target":"embedded store ./store","table":"old","attempts":1,"written":20000,"seconds":10}`,
 		"job.yaml": `version: 1
 target: {store: ./store}

@@ -21,7 +21,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// clonedTree is a clone of this repository.
 func clonedTree(t *testing.T) string {
 	t.Helper()
 	tree := filepath.Join(t.TempDir(), "tree")
@@ -30,8 +29,8 @@ func clonedTree(t *testing.T) string {
 	return tree
 }
 
-// proxied makes the tree a version that go finds below GOPROXY, beside the modules of this machine, and returns the environment for that.
-// Each commit is a version of its own: go never asks again which files a version has.
+// proxied makes the tree a version that go finds through GOPROXY, beside the modules of this machine, and returns the
+// environment for that. Each commit is its own version: go never asks again which files a version has.
 func proxied(t *testing.T) (version string, env []string) {
 	t.Helper()
 	tree := clonedTree(t)
@@ -57,11 +56,10 @@ func proxied(t *testing.T) (version string, env []string) {
 	return version, append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=file://"+proxy+",file://"+downloaded, "GOWORK=off", "GOSUMDB=off")
 }
 
-// module is the module's path.
 const module = "example.com/tsimport"
 
-// A program of another module takes the library from a proxy, is built without a network and loads into tsimport serve, while the
-// command loads into the same table. The command says which version it is, of go install, of go run and of a release.
+// A program of another module takes the library from a proxy, is built without a network and loads into tsimport serve,
+// while the command loads into the same table. The command reports its version, from go install, go run and a release.
 func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	dir := t.TempDir()
 	version, env := proxied(t)
@@ -114,7 +112,7 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	}
 }
 
-func TestTheModuleIsGivenAnotherPath(t *testing.T) {
+func TestModulePathCanBeChanged(t *testing.T) {
 	tree := clonedTree(t)
 	in := func(name string, args ...string) string {
 		t.Helper()
@@ -138,8 +136,9 @@ func TestTheModuleIsGivenAnotherPath(t *testing.T) {
 	in("gofmt", "-l", ".")
 }
 
-// What an addition costs, and where it stands. An option is its entry in the table, its field and its use: the flag, the key of job files,
-// their schema, the help, completion and what a resumed run keeps come from the entry. A command is its file and its line.
+// The cost and place of an addition. An option is its entry in the table, its field and its use: the flag, the key of
+// job files, their schema, the help, completion and what a resumed run keeps come from the entry. A command is its file
+// and its line.
 var additions = []struct{ file, after, line string }{
 	{"pipeline/options/table.go", "var ofLoads = []*Option{\n", `	{Name: "results-in", Group: results, In: Load, NotEmpty: true, Values: []string{"here", "there"}, Usage: "name of the run folder: here or there"},`},
 	{"pipeline/options/request.go", "type Running struct {\n", "	ResultsIn string `json:\"results-in,omitempty\"`"},
@@ -147,7 +146,7 @@ var additions = []struct{ file, after, line string }{
 	{"cmd/tsimport/commands/main.go", "			errorsCommand(in),\n", "			greetCommand(in),"},
 }
 
-func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
+func TestOptionsAndCommandsAreDefinedOnce(t *testing.T) {
 	p, dir := newPlace(t), t.TempDir()
 	replace := map[string]string{}
 	for i, a := range additions {
@@ -193,7 +192,7 @@ func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
 // required names the SDK that must be tested, or the test fails: make node, make python and make java set it.
 const required = "TSIMPORT_TEST_SDK"
 
-// runSDK runs a script of another language against a server of its own, whose access key is none of the built-in ones.
+// runSDK runs a script of another language against a new server, whose access key differs from the built-in ones.
 func runSDK(t *testing.T, dir, program string, args ...string) (printed string) {
 	t.Helper()
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "a-secret-of-the-test")
@@ -209,9 +208,9 @@ func runSDK(t *testing.T, dir, program string, args ...string) (printed string) 
 	return r.said.String()
 }
 
-// TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun compares the page's code with files: the Go test runs with its room, the others in
-// TestTheNodeSDK and so on.
-func TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun(t *testing.T) {
+// TestLocalEngineSamplesAreTested compares the page's code with files: the Go test runs with its package, the others in
+// TestNodeSDKWorksWithEngine and so on.
+func TestLocalEngineSamplesAreTested(t *testing.T) {
 	t.Parallel()
 	page := conformance.Try(os.ReadFile("../docs/how-to/local-engine.md")).Must(t)
 	for language, file := range map[string]string{
@@ -224,7 +223,7 @@ func TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun(t *testing.T) {
 	}
 }
 
-// testSDK runs the checks of a language and its sample, or is skipped where installed is not there.
+// testSDK runs the checks of a language and its sample, or is skipped if installed does not exist.
 func testSDK(t *testing.T, language, installed, program string, check, sample []string) {
 	t.Helper()
 	if _, err := os.Stat(installed); err != nil && os.Getenv(required) != language {
@@ -235,19 +234,19 @@ func testSDK(t *testing.T, language, installed, program string, check, sample []
 	conformance.True(t, strings.HasSuffix(out, "tea\n"), "%s %q prints %q", program, sample, out)
 }
 
-func TestTheNodeSDKTakesTheServerForTheService(t *testing.T) {
+func TestNodeSDKWorksWithEngine(t *testing.T) {
 	if _, err := exec.LookPath("node"); err != nil && os.Getenv(required) != "node" {
 		t.Skip("there is no node on this machine; make node runs this")
 	}
 	testSDK(t, "node", "node/node_modules/tablestore", "node", []string{"--test", "sdk.test.js"}, []string{"orders.js"})
 }
 
-func TestThePythonSDKTakesTheServerForTheService(t *testing.T) {
+func TestPythonSDKWorksWithEngine(t *testing.T) {
 	python := conformance.Try(filepath.Abs("python/venv/bin/python")).Must(t)
 	testSDK(t, "python", python, python, []string{"sdk_check.py"}, []string{"orders.py"})
 }
 
-func TestTheJavaSDKTakesTheServerForTheService(t *testing.T) {
+func TestJavaSDKWorksWithEngine(t *testing.T) {
 	java := func(class string) []string { return []string{"-cp", "target/classes:target/lib/*", class} }
 	testSDK(t, "java", "java/target/classes/SdkCheck.class", "java", java("SdkCheck"), java("Orders"))
 }

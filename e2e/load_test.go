@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// summary is the part of a run's summary that tests look at.
+// summary is the part of a run's summary that tests check.
 type summary struct {
 	State                                                                                   string
 	ExitCode                                                                                int `json:"exit_code"`
@@ -31,7 +31,7 @@ type summary struct {
 	source.Position
 }
 
-// summary reads that of a run, by default of the newest.
+// summary reads the summary of a run, by default of the newest.
 func (p *place) summary(run ...string) (s summary) {
 	p.t.Helper()
 	if len(run) == 0 {
@@ -80,8 +80,8 @@ func TestSignalsStopALoad(t *testing.T) {
 	}
 }
 
-// TestALoadDoesNotStopForSignalsThatItWasToldToIgnore: nohup ignores SIGHUP for what it starts, and a shell SIGINT for its jobs in the background.
-func TestALoadDoesNotStopForSignalsThatItWasToldToIgnore(t *testing.T) {
+// TestIgnoredSignalsDoNotStopLoad: nohup ignores SIGHUP for its command, and a shell SIGINT for its background jobs.
+func TestIgnoredSignalsDoNotStopLoad(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -103,7 +103,8 @@ func TestALoadDoesNotStopForSignalsThatItWasToldToIgnore(t *testing.T) {
 	conformance.True(t, s.State == "finished" && s.Read == 30_001, "%+v", s)
 }
 
-// TestAKilledLoadLosesNoAcknowledgedRow kills a load after it has said that rows are written: those are in its embedded store.
+// TestAKilledLoadLosesNoAcknowledgedRow kills a load after it has reported written rows: those are in its embedded
+// store.
 func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -120,7 +121,7 @@ func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	conformance.True(t, err == nil && string(text) == success, "metrics after the kill: %v\n%s", err, text)
 }
 
-// watched is a load that a test looks at while it runs, and that waits for more input.
+// watched is a running load that a test observes and that waits for more input.
 type watched struct {
 	*process
 	place  *place
@@ -158,12 +159,11 @@ func watch(t *testing.T, args ...string) *watched {
 	return w
 }
 
-// fedRows are more rows than a load samples.
+// fedRows is more rows than a load samples.
 const fedRows = 60_000
 
-// feed gives the load rows, so that it begins to write while the pipe stays open. What it returns is
-// closed when the load has taken all of them: one that has enough to write lets them wait, and the end of the load breaks
-// the pipe.
+// feed gives the load rows, so that it begins to write while the pipe stays open. The returned channel is closed when
+// the load has taken all rows: a load with enough to write lets them wait, and its end breaks the pipe.
 func (w *watched) feed() (fed chan struct{}) {
 	fed = make(chan struct{})
 	text := fileOf(strings.TrimSpace(bench.CSVHeader), fedRows, func(i int) string { return fmt.Sprintf("%d,A001,2,%d,1.5,2024-01-01T00:00:00Z,tea", i%100, i) })

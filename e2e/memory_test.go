@@ -32,18 +32,17 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// everyMemoryFile makes the tests of memory take minutes more; the others are a sample of them.
+// everyMemoryFile makes the memory tests take minutes more; the others are a sample of them.
 var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory that every hostile file takes")
 
-// tries is how often a command may take more than it may at first: on a machine that is busy with something else, what is garbage is found
-// late.
+// tries is how often a command may exceed its limit at first: on a busy machine, garbage is found late.
 const tries = 3
 
-// measuring is set in a copy of this test binary that runs one command and prints its peak. The peak of a process includes that
-// of the one that started it, and this one's heap can be large.
+// measuring is set in a copy of this test binary that runs one command and prints its peak. A process's peak includes
+// that of its parent, and this one's heap can be large.
 const measuring = "TSIMPORT_E2E_MEASURE"
 
-// addressSpace is more than any command maps, and less than a machine has to lose.
+// addressSpace is more than any command maps, and less than a machine can spare.
 const addressSpace = 4 << 30
 
 func init() {
@@ -97,11 +96,12 @@ func (p *place) measured(args ...string) (peak int64, code int, out string) {
 	return kib << 10, cmd.ProcessState.ExitCode(), string(text)
 }
 
-// beside is what a command with so many MiB may take: the program itself, and what the runtime keeps. Kernels differ in how much of the
-// program's file counts as its memory, although they can drop it, 35 MiB or all of it, which idle shows: a command that does nearly nothing.
+// beside is the limit for a command with that many MiB: plus the program itself, and what the runtime keeps. Kernels
+// count different amounts of the program's file as its memory, although they can drop it, 35 MiB or all of it; idle
+// shows how much, measured by a command that does nearly nothing.
 func beside(idle, memory int64) int64 { return memory<<20 + max(64<<20, idle+8<<20) }
 
-// within is measured of a command that takes at most so many bytes. Before each try, again is run.
+// within is measured for a command that may take at most that many bytes. again runs before each try.
 func (p *place) within(most int64, again func(), args ...string) (code int, out string) {
 	p.t.Helper()
 	var peak int64
@@ -116,8 +116,8 @@ func (p *place) within(most int64, again func(), args ...string) (code int, out 
 	return code, out
 }
 
-// TestCommandsStayWithinTheirMemory loads files that would take much more memory if anything of them were held unchecked, and gives some of
-// them to the other commands that read inputs. The table is a server in a process of its own.
+// TestCommandsStayWithinTheirMemory loads files that would take much more memory if any part were held unchecked, and
+// gives some of them to the other commands that read inputs. The table is on a server in its own process.
 func TestCommandsStayWithinTheirMemory(t *testing.T) {
 	s := startServe(t, "--memory")
 	p := newPlace(t, s.env()...)
@@ -201,7 +201,7 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 				case "verify":
 					args = append(args, target...)
 				}
-				// verify may find differences, code 6; a damaged file ends the others with 3 at most.
+				// verify may find differences, code 6; a damaged file ends the others with at most 3.
 				code, out := p.within(beside(idle, 64), func() {}, args...)
 				conformance.True(t, (code <= 3 || name == "verify" && code == 6) && !strings.Contains(out, "goroutine "),
 					"%s: exit code %d:\n%.2000s", name, code, out)
@@ -236,11 +236,11 @@ const (
 	// Heads are "id,v\n1,x\n2,".
 	bzip2Head = "QlpoOTFBWSZTWZPAe4gAAARZgAAQAAQwAAQgAUAgADEMCCAzSEYOpL8XckU4UJCTwHuI"
 	xzHead    = "/Td6WFoAAAFpIt42AgAhARYAAAB0L+WjAQAKaWQsdgoxLHgKMiwAAI8oO4UAAR8LPWIOepBCmQ0BAAAAAAFZWg=="
-	// xzWindow is to be read with a window of 512 MiB.
+	// xzWindow needs a window of 512 MiB.
 	xzWindow = "/Td6WFoAAAFpIt42AgAhASIAAACCQKzcAQAIaWQsdgoxLHgKAAAAACUSTaMAAR0Jk2E2ppBCmQ0BAAAAAAFZWg=="
 )
 
-// members writes a head and so many members.
+// members writes a head and that many members.
 func members(head, member string, n int) func(io.Writer) {
 	return func(w io.Writer) {
 		for _, text := range append([]string{head}, slices.Repeat([]string{member}, n)...) {
@@ -253,13 +253,13 @@ func members(head, member string, n int) func(io.Writer) {
 	}
 }
 
-// writePacked writes an endless line in a format of compression.
+// writePacked writes an endless line in a compression format.
 func writePacked(z io.WriteCloser) {
 	writeEndless(z, "id,v\n1,x\n2,")
 	z.Close()
 }
 
-// writeLie writes a row with a value of n bytes in a page of which the header says that it has other bytes, inflated.
+// writeLie writes a row with a value of n bytes in a page whose header states another inflated size.
 func writeLie(w io.Writer, n, other int) {
 	var b bytes.Buffer
 	group := parquet.Group{"id": parquet.Leaf(parquet.Int64Type), "v": parquet.Encoded(parquet.String(), &parquet.Plain)}
@@ -275,7 +275,7 @@ func writeLie(w io.Writer, n, other int) {
 	w.Write(bytes.Replace(b.Bytes(), from, to, 1))
 }
 
-// writeValues writes rows with a value of n bytes, which differ in every row or are one entry of a dictionary.
+// writeValues writes rows with a value of n bytes, different in every row or one dictionary entry.
 func writeValues(w io.Writer, rows, n int, differ bool) {
 	group := parquet.Group{"id": parquet.Leaf(parquet.Int64Type), "v": parquet.Encoded(parquet.String(), &parquet.RLEDictionary)}
 	options := []parquet.WriterOption{parquet.Compression(&pzstd.Codec{}), parquet.SkipPageBounds("v"), parquet.DataPageStatistics(false)}
@@ -311,7 +311,7 @@ func writeList(w io.Writer) {
 	p.Close()
 }
 
-// writeWide writes rows of which every one is far larger than the service takes.
+// writeWide writes rows that are each far larger than the service accepts.
 func writeWide(w io.Writer) {
 	group := parquet.Group{"id": parquet.Leaf(parquet.Int64Type)}
 	options := []parquet.WriterOption{parquet.Compression(&pzstd.Codec{}), parquet.DataPageStatistics(false)}

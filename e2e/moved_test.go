@@ -20,7 +20,8 @@ var (
 
 const movedRows = 300
 
-// moved is table t of one service on its way to another. Its commands reach both through networks that count requests.
+// moved is table t on its way from one service to another. Its commands reach both through networks that count
+// requests.
 type moved struct {
 	*pairOf
 	direct   *pairOf // the services without the networks
@@ -108,7 +109,7 @@ var ways = map[string]func(m *moved){
 		m.direct.same(m.direct.a, m.direct.b, m.name, "t")
 	},
 	"counted": func(m *moved) {
-		// Counters show a record that is added twice, and one that is not.
+		// Counters show records that are added twice or not at all.
 		for i := range 2 {
 			record := func(r int) string { return fmt.Sprintf("%d,%d", r/2, 1+r%2) }
 			m.write(fmt.Sprintf("in.%s%d.csv", m.name, i), fileOf("id,n", movedRows, record))
@@ -133,13 +134,12 @@ loads: {"{table}": {from: ["in.{table}.csv"]}}
 	},
 }
 
-// finished reports whether the newest run says that it is.
 func (m *moved) finished() bool {
 	return len(m.glob("tsimport-runs/2*/summary.json")) > 0 && m.summary().State == "finished"
 }
 
-// until gives the command, or resume, again and again. It is killed at requests that are drawn, and is to end by itself in the end, with the
-// code; unless it is whole already.
+// until runs the command, or resume, repeatedly. It is killed at drawn requests, and must finally end by itself with
+// the code, unless the table is whole already.
 func (m *moved) until(code int, whole func() bool, args ...string) {
 	m.t.Helper()
 	last := 4 // an export makes few requests
@@ -166,8 +166,8 @@ func (m *moved) until(code int, whole func() bool, args ...string) {
 	}
 }
 
-// TestKilledCommands kills each command that moves rows: what is there in the end is what is there of one that was not killed. That it is so
-// of anything that a load may be given is shown by the loads that pipeline, scaleout and tablesync draw.
+// TestKilledCommands kills each command that moves rows: the result must equal that of an uninterrupted one. The drawn
+// loads of pipeline, scaleout and tablesync show it for every option of a load.
 func TestKilledCommands(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)

@@ -27,7 +27,7 @@ func nightlyRecipe(t testing.TB, name string) string {
 	return string(text)
 }
 
-// night is one of testdata/nights.yaml.
+// night is one entry of testdata/nights.yaml.
 type night struct {
 	Night       string
 	Files       map[string]string
@@ -37,7 +37,7 @@ type night struct {
 	Alerts      []string
 }
 
-// host has a root, and in it the folders of the recipes.
+// host has a root that contains the folders of the recipes.
 type host struct {
 	t               *testing.T
 	root, etc, data *place
@@ -49,7 +49,7 @@ func newHost(t *testing.T) *host {
 	return &host{t, root, at("etc/tsimport"), at("var/private/tsimport")}
 }
 
-// here replaces the folders of a recipe by those of the host, and the installed binary by that of the test.
+// here replaces the folders of a recipe by the host's, and the installed binary by the test's.
 func (h *host) here(recipe string) string {
 	h.t.Helper()
 	for from, to := range map[string]string{
@@ -61,7 +61,7 @@ func (h *host) here(recipe string) string {
 	return recipe
 }
 
-// nights has a parent run each night, after a good one on the same host, and then checks the alerts.
+// nights runs each night, after a good one on the same host, and then checks the alerts.
 func nights(t *testing.T, run, check func(h *host, n *night)) {
 	text := conformance.Try(os.ReadFile("testdata/nights.yaml")).Must(t)
 	var all []night
@@ -83,7 +83,7 @@ func nights(t *testing.T, run, check func(h *host, n *night)) {
 	}
 }
 
-// comes delivers what a night brings, and runs it.
+// comes delivers the files of a night, and runs it.
 func (h *host) comes(run func(h *host, n *night), n *night) {
 	h.t.Helper()
 	for name, text := range n.Files {
@@ -95,7 +95,7 @@ func (h *host) comes(run func(h *host, n *night), n *night) {
 	run(h, n)
 }
 
-// raises checks which alerts of a group of rules stand after a night, with these series since its end.
+// raises checks which alerts of a group of rules fire after a night, with these series since its end.
 func (h *host) raises(group string, n *night, alerts []string, series map[string]float64) {
 	h.t.Helper()
 	needs(h.t, "promtool")
@@ -129,7 +129,7 @@ func (h *host) raises(group string, n *night, alerts []string, series map[string
 	}
 }
 
-// told checks the alerts of a night by the metrics that it wrote. The clock of promtool begins at 0: that is now.
+// told checks the alerts of a night by its metrics. The clock of promtool begins at 0: that is now.
 func (h *host) told(n *night, metrics string) {
 	h.t.Helper()
 	series, now := map[string]float64{}, float64(time.Now().Unix())
@@ -147,8 +147,8 @@ func (h *host) told(n *night, metrics string) {
 	h.raises("tsimport", n, n.Alerts, series)
 }
 
-// TestCronMailsWhatIsWrongWithANight runs the line of the crontab as cron does: by a shell, with four variables.
-func TestCronMailsWhatIsWrongWithANight(t *testing.T) {
+// TestCronMailsErrorsOfNight runs the line of the crontab like cron: in a shell with four variables.
+func TestCronMailsErrorsOfNight(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`(?m)^30 1 \* \* \* tsimport (.*)$`).FindStringSubmatch(nightlyRecipe(t, "crontab"))
 	conformance.MustTrue(t, line != nil, "crontab has no line for 01:30 of the user tsimport")
@@ -166,7 +166,7 @@ func TestCronMailsWhatIsWrongWithANight(t *testing.T) {
 	}, func(h *host, n *night) { h.told(n, h.data.read("tsimport.prom")) })
 }
 
-// TestSystemdStartsAnotherUnitAfterANightThatFails runs the units by a systemd of its own.
+// TestSystemdStartsAnotherUnitAfterANightThatFails runs the units in a separate systemd.
 func TestSystemdStartsAnotherUnitAfterANightThatFails(t *testing.T) {
 	t.Parallel()
 	needs(t, "systemctl", "unshare")
@@ -216,7 +216,7 @@ func (h *host) systemd(n *night) {
 	}
 }
 
-// TestSystemdTakesTheNightlyUnits has systemd read the units, with the binary of the test.
+// TestSystemdTakesTheNightlyUnits lets systemd read the units, with the binary of the test.
 func TestSystemdTakesTheNightlyUnits(t *testing.T) {
 	t.Parallel()
 	needs(t, "systemd-analyze")
@@ -233,8 +233,8 @@ func TestSystemdTakesTheNightlyUnits(t *testing.T) {
 	conformance.Equal(t, bytes.Contains(out, []byte(dir)), false, "systemd-analyze says of the units:\n%s", out)
 }
 
-// TestAnAlertTellsOfAPodThatFails runs the container of the CronJob; packaging/k8s has what happens with its exit code.
-func TestAnAlertTellsOfAPodThatFails(t *testing.T) {
+// TestAlertReportsFailingPod runs the container of the CronJob; packaging/k8s tests the effect of its exit code.
+func TestAlertReportsFailingPod(t *testing.T) {
 	t.Parallel()
 	var c struct {
 		Spec struct {
@@ -268,8 +268,8 @@ func TestAnAlertTellsOfAPodThatFails(t *testing.T) {
 	})
 }
 
-// TestAnAlertTellsOfAFirstNightThatNeverCame: there are no metrics at all.
-func TestAnAlertTellsOfAFirstNightThatNeverCame(t *testing.T) {
+// TestAlertReportsMissingFirstNight: there are no metrics at all.
+func TestAlertReportsMissingFirstNight(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	h.told(&night{Hours: 1, Alerts: []string{"TsimportDidNotRun"}}, "")

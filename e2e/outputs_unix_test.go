@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// fileWriters are the commands that write to a path that a user gives, OUT. Those that begin with + refuse a file that is there, those that begin
-// with = need one that can be read again.
+// fileWriters are the commands that write to a path given by the user, OUT. Those that begin with + refuse an existing
+// file, those that begin with = need one that can be read again.
 var fileWriters = []string{
 	"export --table t --format csv --fresh -o OUT", "export --table t --format parquet -o OUT", "gen student-cards --rows 10 -o OUT",
 	"verify in.csv --table t --metrics-file OUT", "export --table t -o - --cpu-profile OUT",
@@ -72,7 +72,7 @@ func TestAllCommandsTreatOutputPathsAlike(t *testing.T) {
 	}
 }
 
-func TestAnOutputThatIsNotWrittenIsNotASuccess(t *testing.T) {
+func TestUnwrittenOutputIsAFailure(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
@@ -90,7 +90,7 @@ func TestAnOutputThatIsNotWrittenIsNotASuccess(t *testing.T) {
 		conformance.True(t, code != 0 && (strings.Contains(out, "no space left") || strings.Contains(out, "is closed")),
 			"%s: exit code %d\n%s", line, code, out)
 	}
-	// Python and Node open the null device like this; where stdout is closed, Go opens it so.
+	// Python and Node open the null device like this; if stdout is closed, Go does too.
 	if out, code := shell(t, p.dir, `set -e; for c in "load in.csv --table t --json" "table list" --version; do "$T" $c 1<>/dev/null; "$T" $c >&-; done; "$T" export --table t >/dev/null`); code != 0 {
 		t.Errorf("a stdout that keeps nothing: exit code %d\n%s", code, out)
 	}

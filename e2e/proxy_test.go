@@ -16,30 +16,31 @@ import (
 	"time"
 )
 
-// proxy stands between tsimport and a served store, as a network does, and counts the requests.
+// proxy stands between tsimport and a served store, like a network, and counts the requests.
 type proxy struct {
 	*httptest.Server
 	requests atomic.Int64
 }
 
-// answer is what a store or a trouble answers with. An empty status cuts the connection.
+// answer is the answer of a store or a trouble. An empty status cuts the connection.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// trouble is what a hostile network does with one request. Forward sends the request on, as often as it is called.
+// trouble is what a hostile network does with one request. Each call of forward sends the request on.
 type trouble func(forward func() answer) answer
 
-// troubledTimeout is how long a request of loads through a hostile network may take: what arrives late does so soon. Within troubledSettle
-// of its end nothing is applied any more, however slow the machine.
+// troubledTimeout is how long a request through a hostile network may take: late ones arrive soon. Within
+// troubledSettle of its end nothing is applied any more, however slow the machine.
 const (
 	troubledTimeout = 700 * time.Millisecond
 	troubledSettle  = 2 * time.Second
 )
 
-// startProxy begins to listen. Decide draws the trouble of a request; nil is none. At the end of the test nothing of the proxy runs.
+// startProxy begins to listen. decide draws the trouble of a request; nil means none. At the end of the test nothing of
+// the proxy runs.
 func startProxy(t testing.TB, s *served, decide func(operation string) trouble) *proxy {
 	p, deciding := new(proxy), sync.Mutex{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +96,7 @@ func startProxy(t testing.TB, s *served, decide func(operation string) trouble) 
 	return p
 }
 
-// page is the answer of a proxy, which knows nothing of the protocol.
+// page is the answer of a proxy that knows nothing of the protocol.
 func page(status int) answer {
 	header := http.Header{"Content-Type": {"text/html"}}
 	if status/100 == 3 {
@@ -104,14 +105,15 @@ func page(status int) answer {
 	return answer{status, header, fmt.Appendf(nil, "<html><body>%s</body></html>\n", http.StatusText(status))}
 }
 
-// unsigned takes the signature off an answer.
+// unsigned removes the signature of an answer.
 func unsigned(forward func() answer) answer {
 	a := forward()
 	a.header.Del("Authorization")
 	return a
 }
 
-// troubles are the faults of a hostile network by name. The number, from 0 to 1, is where in an answer they are, and how late.
+// troubles are the faults of a hostile network by name. The number, from 0 to 1, is their place in an answer, and their
+// delay.
 func troubles(at float64) map[string]trouble {
 	after := func(a answer) trouble { return func(forward func() answer) answer { forward(); return a } }
 	before := func(a answer) trouble { return func(func() answer) answer { return a } }
@@ -154,7 +156,7 @@ func troubles(at float64) map[string]trouble {
 	return all
 }
 
-// drawTroubles makes one request in four of those that follow meet one of the troubles but those named, until there were as many as most.
+// drawTroubles gives one in four of the following requests a trouble, except the named ones, up to most times.
 func drawTroubles(seed uint64, most int, without ...string) func(operation string) trouble {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(troubles(0))), func(name string) bool { return slices.Contains(without, name) })

@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// jobStatus is what tsimport status prints.
+// jobStatus is the output of tsimport status.
 type jobStatus struct {
 	ExitCode                            *int `json:"exit_code"`
 	Read, Written, Rejected, Superseded int
@@ -31,9 +31,9 @@ func (p *place) status(job string) (s jobStatus) {
 	return s
 }
 
-// TestOneLoadIsDoneByProcessesThatShareADirectory, of which one is killed while it writes. That any order of tasks,
-// deaths, stops, faults and clocks do no harm is shown in scaleout.
-func TestOneLoadIsDoneByProcessesThatShareADirectory(t *testing.T) {
+// TestProcessesShareOneLoad kills one of the processes while it writes. scaleout tests any order of tasks, deaths,
+// stops, faults and clocks.
+func TestProcessesShareOneLoad(t *testing.T) {
 	t.Parallel()
 	const records, keys = 12_000, 700
 	rejects := "id,n,what\n"
@@ -84,8 +84,8 @@ func TestOneLoadIsDoneByProcessesThatShareADirectory(t *testing.T) {
 	}
 }
 
-// TestTablesDatabasesAndArchivesAreLoadedByProcesses plans a load of a database, a copy of the table that it makes, and a load of an archive of
-// that.
+// TestTablesDatabasesAndArchivesAreLoadedByProcesses plans a load of a database, a copy of the resulting table, and a
+// load of an archive of that.
 func TestTablesDatabasesAndArchivesAreLoadedByProcesses(t *testing.T) {
 	t.Parallel()
 	const rows = 1000
@@ -107,7 +107,7 @@ func TestTablesDatabasesAndArchivesAreLoadedByProcesses(t *testing.T) {
 		}
 		d.run(0, "verify", c[1], "--table", c[2], "--extra", "fail")
 	}
-	// A table whose rows are to be read at a rate is left to one process.
+	// A table to be read at a rate is left to one process.
 	d.ends(2, []string{"copy", "orders", "again", "--create", "--max-rcu", "10", "--job-dir", "job-rate"}, "--max-rcu")
 	conformance.Equal(t, there(d.path("job-rate"))(), false, "a job was planned all the same")
 }
@@ -118,8 +118,8 @@ var (
 	podsKills  = flag.Int("k8s-kills", 0, "how many pods of an index are killed at most; after each its lease must end")
 )
 
-// indexedJob is what the test takes from a Job. That Jobs are those of Kubernetes's API, with rules for pods that fail, is checked by its types
-// (packaging/k8s).
+// indexedJob is the part of a Job that the test needs. packaging/k8s checks by types that Jobs are Kubernetes's, with
+// rules for failing pods.
 type indexedJob struct {
 	Spec struct {
 		Completions int
@@ -138,7 +138,7 @@ type podTemplate struct {
 	}
 }
 
-// pod runs the container of a Job once, and kills it after that time, unless it is zero.
+// pod runs the container of a Job once, and kills it after a time, unless that is zero.
 func (p *place) pod(j *indexedJob, after time.Duration) *process {
 	c, volume := j.Spec.Template.Spec.Containers[0], p.t.TempDir() // which ends with the pod
 	pod := &place{p.t, volume, slices.Clone(p.env)}
@@ -159,8 +159,8 @@ func (p *place) pod(j *indexedJob, after time.Duration) *process {
 	return r
 }
 
-// The manifest that is printed is run with processes for pods, of which some are killed: an index is tried again until one of its pods has
-// succeeded, and none fails by itself, although records were rejected. What the table holds is compared afterwards.
+// The printed manifest is run with processes for pods, some of which are killed: an index is retried until one of its
+// pods has succeeded, and none fails by itself, although records were rejected. The table is compared afterwards.
 func TestAPlannedLoadRunsAsAnIndexedJob(t *testing.T) {
 	t.Parallel()
 	for n := range *podsRounds {

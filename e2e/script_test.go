@@ -18,9 +18,9 @@ import (
 // TestScripts runs what users type, a happy path for each command: the files in testdata/script.
 func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 
-// runScripts runs the scripts of a folder. Each begins in an empty folder with tsimport on the path. $EXAMPLES is the repository's
-// examples folder; `exitcode N cmd…` runs a command and checks its exit code; `json FILE name=value…` checks numbers and texts of a
-// JSON object.
+// runScripts runs the scripts of a folder. Each begins in an empty folder with tsimport on the path. $EXAMPLES is the
+// repository's examples folder; `exitcode N cmd…` runs a command and checks its exit code; `json FILE name=value…`
+// checks numbers and texts of a JSON object.
 func runScripts(t *testing.T, folder string) {
 	t.Parallel()
 	examples := conformance.Try(filepath.Abs("../examples")).Must(t)
@@ -87,7 +87,7 @@ func repeatText(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
 }
 
-// serveStore runs `tsimport serve` on a store until the script ends and sets TABLESTORE_* for the commands that follow.
+// serveStore runs `tsimport serve` on a store until the script ends and sets TABLESTORE_* for later commands.
 func serveStore(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: serve STORE [flag…]")
@@ -133,9 +133,8 @@ func TestExitCodes(t *testing.T) {
 	p.ends(7, load("no*.csv"), "it matches none")
 }
 
-// TestTheBinarySaysWhatItWasBuiltFrom checks the stamp of a binary that is built in a clone: what a report of a fault names must be
-// what was running.
-func TestTheBinarySaysWhatItWasBuiltFrom(t *testing.T) {
+// TestBinaryReportsItsBuild checks the stamp of a binary built in a clone: a bug report must name what was running.
+func TestBinaryReportsItsBuild(t *testing.T) {
 	t.Parallel()
 	if info, err := os.Stat("../.git"); err != nil || !info.IsDir() {
 		t.Skip("not a clone, or a worktree, which go build does not stamp")

@@ -20,7 +20,8 @@ import (
 // planted begins every secret of the tests here.
 const planted = "geheim"
 
-// secretAddresses are addresses of a server, each with a secret of another kind. Secrets of every shape are shown by reader/input.
+// secretAddresses are addresses of a server, each with another kind of secret. reader/input tests secrets of every
+// form.
 func secretAddresses(server string) (all []string) {
 	host := strings.TrimPrefix(server, "http://")
 	for i, shape := range []string{
@@ -56,7 +57,7 @@ func secretSite(t *testing.T) (server *httptest.Server) {
 	return server
 }
 
-// noSecretIn fails the test for a planted secret in a text.
+// noSecretIn fails the test if a text contains a planted secret.
 func noSecretIn(t *testing.T, where, text string) {
 	t.Helper()
 	if i := strings.Index(text, planted); i >= 0 {
@@ -64,7 +65,7 @@ func noSecretIn(t *testing.T, where, text string) {
 	}
 }
 
-// noSecretBelow looks into every file of a folder.
+// noSecretBelow checks every file of a folder.
 func noSecretBelow(t *testing.T, dir string) {
 	t.Helper()
 	files := 0
@@ -102,7 +103,7 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 	run(0, with("load", []string{"@http://user:geheim@" + host + "/list?geheim"}, "--run-dir", dir+"/list")...)
 	run(2, with("load", []string{"@http://user:geheim@" + host + "/evil-list?geheim"}, "--run-dir", dir+"/evil")...)
 
-	// One that stops, what can be said of it, and its end.
+	// A load that stops, its possible outputs, and its end.
 	stopped := with("load", []string{addresses[3], bad}, "--run-dir", dir+"/stopped", "--type", "id=integer", "--json", "--max-errors")
 	run(4, append(stopped, "0")...)
 	folders := []string{dir + "/all", dir + "/bad", dir + "/stopped"}

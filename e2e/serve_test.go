@@ -26,8 +26,8 @@ func secretFile(t *testing.T, text string) string {
 	return name
 }
 
-// TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret, and warns when other machines can reach it.
-func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
+// TestServeUsesCustomAccountAndHidesSecret, and warns if other machines can reach it.
+func TestServeUsesCustomAccountAndHidesSecret(t *testing.T) {
 	for name, v := range map[string]struct {
 		env        string
 		args       []string
@@ -58,7 +58,7 @@ func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
 	}
 }
 
-func TestServeRefusesWhatItCannotServe(t *testing.T) {
+func TestServeRefusesInvalidStores(t *testing.T) {
 	t.Parallel()
 	s, p := startServe(t, "--quiet"), newPlace(t)
 	cert, _, _ := certificate(t)
@@ -108,7 +108,7 @@ func TestAStoreHasOneServer(t *testing.T) {
 	s.newTable(t, "t", 1) // by the first, which still serves
 }
 
-// A store in memory leaves nothing in the folder, and its tables are gone with the process.
+// A store in memory leaves nothing in the folder, and its tables end with the process.
 func TestServeKeepsAStoreInMemory(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--memory", "--any-credentials")
@@ -137,7 +137,8 @@ func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	return cert, key, roots
 }
 
-// TestServeSpeaksTLS with those who have its certificate. One that is not trusted does not become so by waiting: commands are refused at once.
+// TestServeSpeaksTLS with clients that have its certificate. Waiting does not make a certificate trusted: commands are
+// refused at once.
 func TestServeSpeaksTLS(t *testing.T) {
 	cert, key, roots := certificate(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", ownSecret)
@@ -183,8 +184,8 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 	}
 }
 
-// A seed that was interrupted, or fails, leaves no part of a table for a later start to take for whole.
-func TestASeedIsLoadedWholeOrNotAtAll(t *testing.T) {
+// An interrupted or failed seed leaves no partial table that a later start would take for complete.
+func TestSeedIsLoadedAtomically(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.write("bad.csv", "id,seq\na,1\nb,two\n")

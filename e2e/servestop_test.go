@@ -58,8 +58,8 @@ func (b *lateBody) Read(into []byte) (int, error) {
 	return b.ReadCloser.Read(into)
 }
 
-// TestKilledServersLoseNothingAcknowledged kills the server again and again while clients write: what was acknowledged is there after each
-// restart, of the batches in flight nothing but rows of theirs, and nothing else.
+// TestKilledServersLoseNothingAcknowledged repeatedly kills the server while clients write: after each restart all
+// acknowledged rows exist, perhaps rows of the batches in flight, and nothing else.
 func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	const writers, rows = 4, 10

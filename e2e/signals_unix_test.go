@@ -31,8 +31,8 @@ func TestAPipeWithoutAWriterDoesNotHoldUpAStop(t *testing.T) {
 	conformance.Equal(t, r.wait(), 130, "exit code:\n%s", &r.said)
 }
 
-// TestALoadIsResumedThatWasKilledBeforeItHadARunFolder kills a load while it waits for its input.
-func TestALoadIsResumedThatWasKilledBeforeItHadARunFolder(t *testing.T) {
+// TestLoadKilledBeforeRunFolderIsResumed kills a load while it waits for its input.
+func TestLoadKilledBeforeRunFolderIsResumed(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	if err := syscall.Mkfifo(p.path("pipe"), 0o600); err != nil {
@@ -51,7 +51,7 @@ func TestALoadIsResumedThatWasKilledBeforeItHadARunFolder(t *testing.T) {
 	conformance.True(t, len(left) == 0, "%q is left behind", left)
 }
 
-// shell runs a line of a shell in which T is the binary.
+// shell runs a shell command line in which T is the binary.
 func shell(t *testing.T, dir, line string) (out string, code int) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", line)
@@ -78,8 +78,8 @@ func TestAPipeWithoutAReaderDoesNotHoldUpAStop(t *testing.T) {
 
 var sigtermLimit = flag.Duration("sigterm-limit", time.Minute, "how long a checkpoint may take after SIGTERM; make crash asks for five seconds, on a machine that does nothing else")
 
-// A scheduler that ends a pod kills it some seconds after SIGTERM: by then a checkpoint has to be there from which the next one resumes,
-// also if the service answers nothing any more.
+// A scheduler kills a pod some seconds after SIGTERM: by then there must be a checkpoint to resume from, even if the
+// service no longer answers.
 func TestSIGTERMLeavesACheckpoint(t *testing.T) {
 	for what, silent := range map[string]bool{"a service that answers": false, "a service that answers nothing": true} {
 		t.Run(what, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestSIGTERMLeavesACheckpoint(t *testing.T) {
 			}
 			asked := time.Now()
 			r.signal(syscall.SIGTERM)
-			// A checkpoint of after the signal, or the end: the last one may have had everything.
+			// A checkpoint after the signal, or the end: the last one may have had everything.
 			kept := r.until(func() bool {
 				info, err := os.Stat(filepath.Join(runs[0], "checkpoint.bin"))
 				return err == nil && info.ModTime().After(asked)
@@ -135,7 +135,7 @@ func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
 	w.end(143)
 }
 
-func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
+func TestRepeatedSignalsDoNotEndLoad(t *testing.T) {
 	t.Parallel()
 	w := watch(t)
 	<-w.feed()

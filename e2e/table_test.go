@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// newClient returns the SDK's client of a server, which does not retry.
+// newClient returns the SDK's client of a server, without retries.
 func newClient(endpoint, instance, keyID, secret string) *tablestore.TableStoreClient {
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
@@ -34,7 +34,8 @@ type table struct {
 
 func (s *served) table(name string) *table { return &table{s.client(), name} }
 
-// newTable creates a table of the key pk1 STRING, pk2 INTEGER, in which the defined columns of one letter are integers and the others texts.
+// newTable creates a table of the key pk1 STRING, pk2 INTEGER; defined columns of one letter are integers and the
+// others texts.
 func (s *served) newTable(t testing.TB, name string, versions int, defined ...string) *table {
 	t.Helper()
 	meta := &tablestore.TableMeta{TableName: name}
@@ -58,7 +59,7 @@ func (tb *table) create(meta *tablestore.TableMeta, versions int) error {
 	return err
 }
 
-// codeOf is the code of a refusal; an error that is not the service's has its text.
+// codeOf is the code of a refusal, or the text of an error that is not the service's.
 func codeOf(err error) string {
 	var e *tablestore.OtsError
 	switch {
@@ -86,7 +87,7 @@ func integer(v any) any {
 	return v
 }
 
-// cell is one version of a column. A timestamp of 0 is none in a write, and any in an expectation.
+// cell is one version of a column. A timestamp of 0 means none in a write, and any in an expectation.
 type cell struct {
 	Name      string
 	Value     any
@@ -146,7 +147,6 @@ func cellsOf(columns []*tablestore.AttributeColumn) (cells []cell) {
 	return cells
 }
 
-// untimed are cells without their timestamps.
 func untimed(cells []cell) (out []cell) {
 	for _, cell := range cells {
 		out = append(out, c(cell.Name, cell.Value))
@@ -176,7 +176,7 @@ func rowsOf(t testing.TB, client *tablestore.TableStoreClient, name string) func
 	}
 }
 
-// pairOf are two services, the second of which is the profile b.
+// pairOf is two services, the second under the profile b.
 type pairOf struct {
 	*place
 	a, b *served
@@ -191,14 +191,14 @@ func pairUp(t testing.TB, a, b *served) *pairOf {
 		"TABLESTORE_ACCESS_KEY_SECRET_B="+b.AccessKeySecret)...), a, b}
 }
 
-// swapped are the same services in the same folder, the first of which is the profile b.
+// swapped is the same services in the same folder, with the first under the profile b.
 func (p *pairOf) swapped() *pairOf {
 	q := pairUp(p.t, p.b, p.a)
 	q.dir, q.env = p.dir, append(p.env, q.env...)
 	return q
 }
 
-// bucket makes a store of objects that the commands find.
+// bucket makes an object store that the commands find.
 func (p *place) bucket(t *testing.T, name string) *storetest.Server {
 	around := &surroundings{T: t}
 	objects := storetest.New(around, name)
@@ -226,7 +226,7 @@ func unreliable(objects *storetest.Server, every int) {
 // inB is a table of the second service as an argument.
 func (p *pairOf) inB(table string) string { return "ots://b@" + p.b.Instance + "/" + table }
 
-// dump is all of a table: every row with every version, by its key.
+// dump is a whole table: every row with every version, by key.
 func dump(t testing.TB, s *served, name string) map[string][]cell {
 	t.Helper()
 	rows := map[string][]cell{}
@@ -236,7 +236,7 @@ func dump(t testing.TB, s *served, name string) map[string][]cell {
 	return rows
 }
 
-// fill makes a table with rows of all kinds: of several versions, of any columns and types, and of none.
+// fill makes a table with rows of all kinds: with several versions, with any columns and types, and without any.
 func (p *pairOf) fill(name string, from, to int) {
 	p.t.Helper()
 	tb := p.a.table(name)
@@ -264,7 +264,7 @@ func (p *pairOf) same(from, to *served, source, target string) {
 	conformance.Equal(p.t, differs(dump(p.t, from, source), dump(p.t, to, target)), "", "%s is not %s", target, source)
 }
 
-// indexed makes a table with two indexes and rows, of which some are in both, in one or in none.
+// indexed makes a table with two indexes and rows that are in both, in one or in none.
 func (p *pairOf) indexed(name string, rows int) {
 	p.t.Helper()
 	tb := p.a.newTable(p.t, name, 1, "city", "n")
@@ -290,7 +290,7 @@ func (p *pairOf) indexed(name string, rows int) {
 	tb.load(p.t, changes...)
 }
 
-// sameIndexes compares indexes, each a table of its own, of a table and its copy.
+// sameIndexes compares the indexes, each a table, of a table and its copy.
 func (p *pairOf) sameIndexes(from, to *served, source, target string) {
 	p.t.Helper()
 	for _, name := range []string{"_by_city", "_by_n"} {
@@ -301,7 +301,7 @@ func (p *pairOf) sameIndexes(from, to *served, source, target string) {
 	}
 }
 
-// troubled makes a service answer the share of requests of an operation with a fault.
+// troubled makes a service answer a share of an operation's requests with a fault.
 func troubled(t testing.TB, s *served, seed uint64, rate float64, operation string, kinds ...string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"rate": rate, "seed": seed, "operations": []string{operation}, "kinds": kinds, "delay_ms": 20})
@@ -311,7 +311,7 @@ func troubled(t testing.TB, s *served, seed uint64, rate float64, operation stri
 	conformance.MustTrue(t, res.StatusCode < 300, "faults: %s", res.Status)
 }
 
-// finalRows is how many rows the checkpoint of the newest run in a folder calls final, -1 without one.
+// finalRows is how many rows the newest checkpoint in a folder calls final, -1 without one.
 func finalRows(dir string) int64 {
 	runs, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*"))
 	if err != nil || len(runs) == 0 {

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestPartsOfATableAreCopied by each flag of copy; that each takes the rows it should is shown in reader/tablescan.
+// TestPartsOfATableAreCopied by each flag of copy; reader/tablescan tests that each takes the right rows.
 func TestPartsOfATableAreCopied(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)
@@ -55,7 +55,7 @@ func TestPartsOfATableAreCopied(t *testing.T) {
 	}
 }
 
-func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
+func TestUnfaithfulCopiesAreRefused(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)
 	p.fill("t", 0, 300)
@@ -145,8 +145,8 @@ func TestAnIndexIsNotWrittenTo(t *testing.T) {
 	p.run(0, "copy", "t_by_city", p.inB("flat"), "--create", "--verify") // it may be read
 }
 
-// TestAnArchiveIsWrittenToAStoreOfObjects and read from there, while the store refuses requests and loses answers. That damage is named is
-// shown in reader/archivefile.
+// TestAnArchiveIsWrittenToAStoreOfObjects and read back, while the store refuses requests and loses answers.
+// reader/archivefile tests that damage is named.
 func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)
@@ -173,8 +173,8 @@ func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
 	p.ends(2, []string{"check", kept}, "is an archive of a table")
 }
 
-// TestATableIsMovedWhileItSplitsAndIsWritten moves a table of which some rows change, come and go: each of these is whole, and all others are
-// there as they are.
+// TestATableIsMovedWhileItSplitsAndIsWritten moves a table while some rows change, come and go: each of these is whole,
+// and all others are unchanged.
 func TestATableIsMovedWhileItSplitsAndIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"copy", "archive"} {
@@ -183,7 +183,7 @@ func TestATableIsMovedWhileItSplitsAndIsWritten(t *testing.T) {
 			p := pairUp(t, startServe(t, "--sync", "none", "--splits", "100ms:0ms:24", "--moves", "600:0ms"), startServe(t, "--sync", "none"))
 			p.fill("t", 0, 2000)
 			want := dump(t, p.a, "t")
-			// The pages are refused and cut, so that the scan takes a while and resumes in the middle of its ranges.
+			// The pages are refused and cut, so that the scan takes a while and resumes inside its ranges.
 			troubled(t, p.a, 1, 0.3, "GetRange", "refuse:OTSServerBusy", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body")
 			args := []string{"copy", "t", p.inB("t"), "--create"}
 			if name == "archive" {
@@ -224,7 +224,7 @@ func TestATableIsMovedWhileItSplitsAndIsWritten(t *testing.T) {
 	}
 }
 
-// TestAHostileNetworkChangesNoRow gives the commands a network that cuts, delays, changes and repeats what comes through it.
+// TestAHostileNetworkChangesNoRow gives the commands a network that cuts, delays, changes and repeats traffic.
 func TestAHostileNetworkChangesNoRow(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)
@@ -245,8 +245,8 @@ func TestAHostileNetworkChangesNoRow(t *testing.T) {
 	}
 }
 
-// TestAnswersWithoutASignatureDestroyNothing: TSIMPORT_UNSIGNED_ANSWERS is for what is read.
-func TestAnswersWithoutASignatureDestroyNothing(t *testing.T) {
+// TestUnsignedAnswersDestroyNothing: TSIMPORT_UNSIGNED_ANSWERS is only for reading.
+func TestUnsignedAnswersDestroyNothing(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--sync", "none")
 	network := startProxy(t, s, func(string) trouble { return unsigned })

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// silent is a server that takes connections and answers nothing. Taken has one for each.
+// silent is a server that accepts connections and answers nothing. taken has one value for each.
 func silent(t *testing.T) (address string, taken <-chan struct{}) {
 	t.Helper()
 	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
@@ -35,7 +35,7 @@ func silent(t *testing.T) (address string, taken <-chan struct{}) {
 	return l.Addr().String(), met
 }
 
-// TestSIGTERMEndsEveryWait stops each command while it waits for a server that answers nothing. How long that takes is logged.
+// TestSIGTERMEndsEveryWait stops each command while it waits for a silent server, and logs how long that takes.
 func TestSIGTERMEndsEveryWait(t *testing.T) {
 	t.Parallel()
 	const service = "TABLESTORE_ENDPOINT=http://SERVER TABLESTORE_INSTANCE=i TABLESTORE_ACCESS_KEY_ID=a TABLESTORE_ACCESS_KEY_SECRET=b"

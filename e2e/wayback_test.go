@@ -15,9 +15,10 @@ import (
 	"example.com/tsimport/reader/postgres/pgtest"
 )
 
-// The way back: what was loaded from a database is exported, and the server takes it unchanged with the statement that the export prints.
+// The way back: data loaded from a database is exported, and the server takes it back unchanged with the statement that
+// the export prints.
 
-// texts are values that look like what the format itself writes.
+// texts are values that look like the format's own syntax.
 var texts = []string{``, `plain`, `\N`, `\.`, `NULL`, `a\tb`, "tab\there", "line\nbreak\r\n", `"quoted", 'text'`, `back\\slash\`, "中文 é 😀", ` blanks `}
 
 // exportedFor loads a table, exports it, and returns the statement that the export names.
@@ -40,7 +41,7 @@ func exportedFor(t *testing.T, address, format, key string) (dir, statement stri
 	return dir, statement
 }
 
-func TestAPostgreSQLTakesBackWhatWasLoadedFromIt(t *testing.T) {
+func TestPostgreSQLRoundTrip(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE a (id int PRIMARY KEY, i2 smallint, i8 bigint, n numeric, n2 numeric(20,4), r real, d double precision, m money, c char(5), v varchar(99), t text, b bytea, bo boolean,
 		da date, ti time(3), ts timestamp, tz timestamptz(3), iv interval, u uuid, ip inet, ci cidr, mac macaddr, bi bit(3), bv bit varying(9), j json, jb jsonb, x xml, ar int[], at text[], ra int4range, po point, tsv tsvector)`)
@@ -61,7 +62,7 @@ func TestAPostgreSQLTakesBackWhatWasLoadedFromIt(t *testing.T) {
 	conformance.Equal(t, rows[0][0], fmt.Sprint(len(texts)+2), "%v rows came back", rows)
 }
 
-func TestAMariaDBTakesBackWhatWasLoadedFromIt(t *testing.T) {
+func TestMariaDBRoundTrip(t *testing.T) {
 	s := mysqltest.Start(t)
 	s.Exec(`CREATE TABLE a (id int PRIMARY KEY, t1 tinyint, u8 bigint unsigned, de decimal(30,10), f float, d double, c char(5), v varchar(99) CHARACTER SET utf8mb4, tx text CHARACTER SET utf8mb4, l1 varchar(20) CHARACTER SET latin1,
 		b varbinary(20), bl blob, b4 binary(4), bo bit(1), bi bit(9), da date, ti time(3), dt datetime(6), ts timestamp(3) NULL, y year, e enum('x','y'), st set('p','q'), j json, g point)`)

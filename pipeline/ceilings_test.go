@@ -29,7 +29,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// sends are what a load has sent, by when.
+// sends records what a load sends, by time.
 type sends struct {
 	mu    sync.Mutex
 	at    []time.Time
@@ -42,7 +42,7 @@ func (s *sends) add(at time.Time, units float64) {
 	s.at, s.units = append(s.at, at), append(s.units, units)
 }
 
-// most is the largest sum in any so long a time.
+// most is the largest sum within any such time.
 func (s *sends) most(within time.Duration) (most float64) {
 	from, sum := 0, 0.0
 	for to := range s.at {
@@ -56,7 +56,7 @@ func (s *sends) most(within time.Duration) (most float64) {
 	return most
 }
 
-// noted is a pacer that never waits, and notes when the dispatcher sends.
+// noted is a pacer that never waits and records when the dispatcher sends.
 type noted struct {
 	restless
 	sends *sends
@@ -81,12 +81,12 @@ func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 			cfg := w.config(w.file("in.csv", shuffled(rows)))
 			cfg.Pacer = func() lanes.Pacer { return noted{sends: &left} }
 			set(&cfg.Lanes.Rates)
-			// What is saved up at the beginning and the last request need not be waited for.
+			// The initial savings and the last request need no waiting.
 			least := rows/rate - 0.02 - 0.2
 			if r := w.load(cfg); r.Written != rows || r.Seconds < least {
 				t.Errorf("%d written in %.3f s, want %.3f or more", r.Written, r.Seconds, least)
 			}
-			// What flows in, and beside it what was saved up and a request: half as much again is never reached.
+			// What flows in plus the savings and one request never reach half as much again.
 			const limit = 1.5 * rate / 10
 			most := left.most(100 * time.Millisecond)
 			conformance.True(t, most <= limit, "%.0f rows left within a tenth of a second, of which %v may", most, limit)
@@ -96,7 +96,7 @@ func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 	}
 }
 
-// timed is a pacer that never waits, and notes which answers are to requests of which it was not told.
+// timed is a pacer that never waits and records answers to unknown requests.
 type timed struct {
 	restless
 	flying  map[time.Time]int
@@ -111,7 +111,7 @@ func (p timed) Answered(sent, _ time.Time, _, _ float64) {
 	}
 }
 
-func TestPacersKnowTheRequestsThatAreAnswered(t *testing.T) {
+func TestPacersIdentifyAnsweredRequests(t *testing.T) {
 	w := newWorld(t)
 	w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
 	cfg := w.config(w.file("in.csv", shuffled(1500)))
@@ -122,12 +122,12 @@ func TestPacersKnowTheRequestsThatAreAnswered(t *testing.T) {
 	}
 }
 
-// instanceWorld is a world whose instance takes so many units a second.
+// instanceWorld is a world with an instance of that many units a second.
 func instanceWorld(t *testing.T, units float64) *world {
 	return newWorldOf(t, server.Options{InstanceUnits: units})
 }
 
-// An instance of little capacity saves up a few rows' worth only: larger requests are refused however long they wait.
+// An instance of low capacity saves up only a few rows' worth: larger requests are always refused.
 func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{50, 100, 500, 1000} {
@@ -138,11 +138,11 @@ func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 				w := instanceWorld(t, rate)
 				w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "k00300", "k00600", "k00900")
 				r := w.load(w.config(w.file("in.csv", shuffled(rows))))
-				// tsbench spread --limit-instance measures how much less it is.
+				// tsbench spread --limit-instance measures the shortfall.
 				if got := float64(rows) / r.Seconds / rate; got < 0.8 && rows >= 1000 || got > 1.05 || len(w.rows()) != rows {
 					t.Errorf("%.3f of what the instance takes, %d rows of %d", got, len(w.rows()), rows)
 				}
-				// Most are refused at once, when nobody knows the limit yet: what four lanes have sent by then.
+				// Most are refused at once, before the limit is known: what four lanes have sent by then.
 				conformance.True(t, r.Throttled != 0 && (rate != 1000 || int(r.Throttled) <= rows/2),
 					"%d rows were refused", r.Throttled)
 			})
@@ -150,7 +150,7 @@ func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 	}
 }
 
-// crowdedLink counts the writes that are on their way at a time. An answer takes its time.
+// crowdedLink counts the writes in flight. An answer takes time.
 type crowdedLink struct {
 	http.RoundTripper
 	mu             sync.Mutex
@@ -174,7 +174,7 @@ func (c *crowdedLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-func TestLoadsTogetherKeepACeilingInEverySecond(t *testing.T) {
+func TestConcurrentLoadsShareACeilingEverySecond(t *testing.T) {
 	const loads, rows, rate = 5, 900, 1000.0
 	for name, limits := range map[string]lanes.Rates{"rows": {MaxRows: rate}, "units": {MaxWCU: rate}} { // a row is a unit
 		t.Run(name, virtual(func(t *testing.T, w *world) {
@@ -189,14 +189,14 @@ func TestLoadsTogetherKeepACeilingInEverySecond(t *testing.T) {
 			together(t, w, loads, rows, func(cfg *trial) { cfg.Lanes.Shared = shared })
 			most := met.most(time.Second)
 			conformance.True(t, most <= rate, "%.0f rows arrived within a second, of which %v may", most, rate)
-			// Virtual time: the ceiling is used, too.
+			// Virtual time: the ceiling is used up, too.
 			took, least := time.Since(began).Seconds(), loads*rows/rate
 			conformance.True(t, took <= 1.25*least, "%v rows took %.2f s, of which %.2f are needed", loads*rows, took, least)
 		}))
 	}
 }
 
-func TestLoadsTogetherKeepTheirRequestsInFlight(t *testing.T) {
+func TestConcurrentLoadsShareRequestsInFlight(t *testing.T) {
 	const loads, rows, most = 5, 600, 7
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
@@ -210,7 +210,7 @@ func TestLoadsTogetherKeepTheirRequestsInFlight(t *testing.T) {
 	})
 }
 
-// together runs loads of a file each into one table, with keys of their own.
+// together loads one file each into one table, with distinct keys.
 func together(t *testing.T, w *world, loads, rows int, set func(*trial)) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -226,9 +226,9 @@ func together(t *testing.T, w *world, loads, rows int, set func(*trial)) {
 	group.Wait()
 }
 
-// A partition of a table that is limited as a whole is refused what others take; when they have ended, it finds that soon. Of three loads
-// the quickest counts: lanes begin at random moments, and rates that are found late are not what is tested.
-func TestTheLastLaneHasWhatOthersHad(t *testing.T) {
+// A partition of a table with a common limit is refused what others take; when they have ended, it soon gets it. The
+// quickest of three loads counts: lanes begin at random moments, and late discovery of rates is not tested here.
+func TestLastLaneTakesOverRequests(t *testing.T) {
 	t.Parallel()
 	seconds := []float64{math.Inf(1)}
 	for slices.Min(seconds) > 19 && len(seconds) <= 3 {
@@ -245,10 +245,10 @@ func TestTheLastLaneHasWhatOthersHad(t *testing.T) {
 	conformance.True(t, slices.Min(seconds) <= 19, "the loads took %.1f s", seconds)
 }
 
-// idle is a machine whose processors are free.
+// idle is a machine with free processors.
 func idle() float64 { return 0 }
 
-// limitedLoads has a load for each word in which this is what limits it. Faster machines make them no faster.
+// limitedLoads has a load limited by each word. A faster machine does not speed it up.
 var limitedLoads = map[bottleneck.Word]func(*world) trial{
 	bottleneck.Partition: func(w *world) trial {
 		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 500, Burst: 100 * time.Millisecond}}, "k00600")
@@ -326,7 +326,7 @@ func slowReader(w *world) trial {
 	return cfg
 }
 
-// slowRows is an origin whose sources take their time.
+// slowRows is an origin with slow sources.
 type slowRows struct{ source.Origin }
 
 func (s slowRows) Open(ctx context.Context, division []byte) ([]source.Source, error) {
@@ -349,7 +349,7 @@ func (s slowSource) Next() (source.Piece, error) {
 	return s.Source.Next()
 }
 
-func TestIndexesAreSaidBeforeTheFirstRowAndCounted(t *testing.T) {
+func TestIndexesAreReportedBeforeFirstRowAndCounted(t *testing.T) {
 	for _, dry := range []bool{false, true} {
 		w := newWorld(t)
 		w.partitioned(server.Simulation{Config: sim.Config{Answers: sim.Answers{Indexes: 2}}})
@@ -369,7 +369,7 @@ func TestIndexesAreSaidBeforeTheFirstRowAndCounted(t *testing.T) {
 	}
 }
 
-func TestALoadSaysWhatLimitsIt(t *testing.T) {
+func TestLoadReportsItsBottleneck(t *testing.T) {
 	for _, word := range bottleneck.Words() {
 		start := limitedLoads[word]
 		if start == nil {
@@ -417,7 +417,7 @@ func (l *lateStream) Read(b []byte) (int, error) {
 	return l.Reader.Read(b)
 }
 
-func TestAStreamThatComesLateIsLimitedByTheReader(t *testing.T) {
+func TestLateStreamIsLimitedByReader(t *testing.T) {
 	for name, stream := range map[string]io.Reader{
 		"nothing at first":  &lateStream{strings.NewReader(numbered("k", 100)), 20 * time.Second},
 		"a few rows before": io.MultiReader(strings.NewReader(numbered("k", 10)), &lateStream{strings.NewReader("k00010,10\n"), 20 * time.Second}),

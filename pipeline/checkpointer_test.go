@@ -26,7 +26,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// plainCSV is n records with keys of their own.
+// plainCSV is n records with distinct keys.
 func plainCSV(n int) (text string, want contents) {
 	text = rowsOf("id,a\n", n, func(i int) string { return fmt.Sprintf("key%d,a%d\n", i, i) })
 	want = contents{}
@@ -65,7 +65,7 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 		w.wantRows(want)
 		conformance.Equal(t, failures.Load(), 60, "failures")
 		conformance.Equal(t, r.CheckpointError, "", "checkpoint error")
-		// After the last good one a lane may send its allowance, and no more: 30 failures later all of that has been sent.
+		// After the last good one a lane may send only its allowance: 30 failures later all of it has been sent.
 		n := whileFailing.Load()
 		conformance.True(t, n == 0, "%d requests were sent long after the last checkpoint", n)
 	})
@@ -93,7 +93,7 @@ func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
 	}
 }
 
-// stopped loads until the error limit stops it, and returns the configuration that resumes it.
+// stopped loads until the error limit stops it, and returns the configuration for resuming.
 func stopped(w *world, cfg trial) trial {
 	w.t.Helper()
 	cfg.Resume.Look = true
@@ -107,8 +107,8 @@ func stopped(w *world, cfg trial) trial {
 
 const badCSV = "id,a\nkey1,1\nkey2,2\nkey3\nkey4,4\n"
 
-// killedAfter loads at 2,000 rows a second and kills the load at its first checkpoint of more rows than that. It returns the
-// checkpoint before, which is the one that counts.
+// killedAfter loads at 2,000 rows a second and kills the load at its first checkpoint beyond that many rows. It returns
+// the previous checkpoint, which is the valid one.
 func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	w.t.Helper()
 	ctx, stop := context.WithCancelCause(context.Background())
@@ -126,7 +126,7 @@ func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	return conformance.Try(checkpoint.Read(cfg.RunDir)).Must(w.t)
 }
 
-// countFinal makes a load of one worker count the rows that it sends although the checkpoint says that they are final.
+// countFinal makes a load of one worker count the rows it sends that the checkpoint calls final.
 func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 	again = new(int)
 	c.onSend = func(rows []table.Ref) {
@@ -139,8 +139,8 @@ func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 	return again
 }
 
-// Marks in the table have the place of a record in its input; a load that follows a schedule counts along the schedule.
-func TestRowsOfAnEarlierAttemptAreLookedForByTheirPlaceInTheInput(t *testing.T) {
+// Marks in the table have the place of a record in its input, but a load with a schedule counts along the schedule.
+func TestRowsOfEarlierAttemptAreFoundByInputPosition(t *testing.T) {
 	s := new(checkpoint.Snapshot)
 	s.Read = checkpoint.Set{{From: checkpoint.At(0, 0), To: checkpoint.At(0, 10)}}
 	s.Pieces = []checkpoint.Piece{{Waiting: checkpoint.Set{{From: checkpoint.At(0, 5), To: checkpoint.At(0, 10)}}}}
@@ -165,8 +165,8 @@ func TestRowsOfAnEarlierAttemptAreLookedForByTheirPlaceInTheInput(t *testing.T) 
 	}
 }
 
-// grid is the power of an embedded store on a disk in memory. When it fails, what was not synced is gone, with the store's
-// memory and all requests that were in flight.
+// grid is the power of an embedded store on a disk in memory. A failure loses unsynced data, the store's memory and all
+// requests in flight.
 type grid struct {
 	t       *testing.T
 	plan    *faults.Plan
@@ -184,10 +184,10 @@ type grid struct {
 
 var errPower = errors.New("the power has failed")
 
-// newPoweredWorld is a world whose store syncs what it acknowledges.
+// newPoweredWorld is a world whose store syncs acknowledged rows.
 func newPoweredWorld(t *testing.T) *world { return powered(t, false) }
 
-// newLazyWorld is one whose store acknowledges what it has not synced: as one in the process of a load, which does not
+// newLazyWorld is a world whose store acknowledges unsynced rows, like a store in the process of a load, which does not
 // outlive it.
 func newLazyWorld(t *testing.T) *world { return powered(t, true) }
 
@@ -205,7 +205,7 @@ func powered(t *testing.T, noSync bool) *world {
 	return w
 }
 
-// open starts a store on what is left of the disk.
+// open starts a store on the rest of the disk.
 func (g *grid) open(fs *vfs.MemFS) {
 	g.options.FS = fs
 	s, err := server.Open("store", g.options)
@@ -226,8 +226,8 @@ func (g *grid) now() (*server.Server, int) {
 	return g.server, g.losses
 }
 
-// RoundTrip lets a request through to the store as it runs. No answer comes of a store whose power has failed: once an
-// acknowledgement is out, what it says is on the disk that is left.
+// RoundTrip passes a request to the running store. A store without power gives no answer: once an acknowledgement is
+// out, its rows are on the remaining disk.
 func (g *grid) RoundTrip(r *http.Request) (*http.Response, error) {
 	if g.refuses() {
 		return nil, fmt.Errorf("connect: %w", errPower)
@@ -243,7 +243,7 @@ func (g *grid) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// refuses counts a request that comes while nobody is there.
+// refuses counts a request that arrives without a store.
 func (g *grid) refuses() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -254,7 +254,7 @@ func (g *grid) refuses() bool {
 	return true
 }
 
-// lose takes the power away: the disk is left with what was synced and a random part of the rest.
+// lose turns the power off: the disk keeps synced data and a random part of the rest.
 func (g *grid) lose(rnd *rand.Rand) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -269,7 +269,7 @@ func (g *grid) lose(rnd *rand.Rand) {
 	})
 }
 
-// endanger lets the power fail at some of the requests, if that may happen to a load that continues.
+// endanger lets the power fail at some requests, if the load may survive that.
 func (g *grid) endanger(rnd *rand.Rand, cfg *trial) {
 	if g == nil {
 		return
@@ -293,14 +293,14 @@ func (g *grid) endanger(rnd *rand.Rand, cfg *trial) {
 	}
 }
 
-// diesWith lets the power fail as the process of the load ends, which it must where the store is in that process.
+// diesWith turns the power off when the process of the load ends, as it must if the store is in that process.
 func (g *grid) diesWith(rnd *rand.Rand) {
 	if g != nil && (!g.alone || rnd.IntN(2) == 0) {
 		g.lose(rnd)
 	}
 }
 
-// serve lets every request through: a load that begins without a store gives up.
+// serve passes every request: a load that begins without a store gives up.
 func (g *grid) serve() {
 	if g == nil {
 		return
@@ -310,7 +310,7 @@ func (g *grid) serve() {
 	g.away = 0
 }
 
-// end waits until the stores that are gone have ended.
+// end waits for the former stores to end.
 func (g *grid) end() {
 	if g != nil {
 		g.serve()

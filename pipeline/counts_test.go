@@ -44,7 +44,7 @@ func (w *world) counted(inputs ...string) trial {
 	return cfg
 }
 
-// sums are what a table of counters holds: the sums by key, marks left out.
+// sums is the content of a table of counters by key, without marks.
 type sums map[string][2]int64
 
 func (w *world) wantSums(want sums) {
@@ -63,7 +63,7 @@ func (w *world) wantSums(want sums) {
 	conformance.True(w.t, len(rows) == len(want), "%d rows, want %d", len(rows), len(want))
 }
 
-// overtaken loads while another load adds to row x, before the second request.
+// overtaken runs a load while another load adds to row x before the second request.
 func (w *world) overtaken(cfg trial) *Report {
 	sent := 0
 	cfg.onSend = func([]table.Ref) {
@@ -76,8 +76,9 @@ func (w *world) overtaken(cfg trial) *Report {
 	return w.load(cfg)
 }
 
-// Of two loads that add to the same rows at the same time only the later one may: what the earlier one cannot know it says.
-func TestALaterLoadIsNeverOverwritten(t *testing.T) {
+// Of two concurrent loads that add to the same rows only the later one may; the earlier one reports what it cannot
+// know.
+func TestEarlierLoadNeverOverwritesLaterOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\nx,10,\ny,1,\n"))
@@ -86,7 +87,7 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 	r := w.overtaken(cfg)
 	conformance.True(t, r.Written == 2 && r.Rejected == 1 && r.ExitCode == exitcode.Rejects, "%+v", r)
 	conformance.Contains(t, strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"), "was not added", "join")
-	// With another column of marks both may.
+	// With another mark column both may.
 	cfg = w.counted(w.file("third.csv", "id,n,m\nx,1000,\n"))
 	cfg.RunDir, cfg.Write.Marks.Column = filepath.Join(w.dir, "third"), "other"
 	w.load(cfg)
@@ -95,8 +96,8 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 	conformance.True(t, (n == 1101 || n == 1110) && got["y"]["n"] == "1", "%v", got)
 }
 
-// A record whose attempt was applied before a later load came, and whose answer was lost, cannot be known to be added.
-func TestARecordThatMayHaveBeenAddedIsRejectedAndSaysSo(t *testing.T) {
+// If a record's attempt was applied before a later load and its answer was lost, it is unknown whether it was added.
+func TestIncrementOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\n"))
@@ -107,7 +108,7 @@ func TestARecordThatMayHaveBeenAddedIsRejectedAndSaysSo(t *testing.T) {
 	w.wantSums(sums{"x": {101, 0}})
 }
 
-// A record that the service refuses stays refused when the load is resumed, though a later record of its key was added.
+// A refused record stays refused on resuming, although a later record of its key was added.
 func TestARefusedRecordIsNotCountedAsAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,7 +143,8 @@ func TestARefusedRecordIsNotCountedAsAdded(t *testing.T) {
 	w.wantSums(sums{"x": {9223372036854775807 - 11, 0}})
 }
 
-// The same for a record that the service can neither take nor refuse: it is given up, and the next record of its key is added.
+// The same for a record that the service neither accepts nor refuses: it is given up, and the next record of its key is
+// added.
 func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -188,8 +190,8 @@ func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	conformance.Equal(t, w.rows()["x"]["n"], "6", "the sum")
 }
 
-// A row may hold something in the column of marks that is none.
-func TestAColumnOfMarksThatHoldsSomethingElseIsNamed(t *testing.T) {
+// The mark column of a row may hold something that is not a mark.
+func TestMarkColumnWithOtherContentIsRefused(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("old.csv", "id,_tsimport\nx,7\ny,mine\n"))
 	cfg.RunDir = filepath.Join(w.dir, "old")
@@ -202,7 +204,6 @@ func TestAColumnOfMarksThatHoldsSomethingElseIsNamed(t *testing.T) {
 	conformance.Equal(t, strings.Count(text, "holds a value that is not a mark"), 3, "times")
 }
 
-// keptRejects are rejected records in memory.
 type keptRejects struct {
 	rows   []table.Reject
 	failed error
@@ -249,7 +250,7 @@ func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the golden files of these tests")
 
-// fillFields gives every exported field below v that JSON shows a value of its own, in the order of the fields.
+// fillFields gives every exported field that JSON shows a distinct value, in field order.
 func fillFields(v reflect.Value, n *int) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		*n++
@@ -293,8 +294,8 @@ func fillFields(v reflect.Value, n *int) {
 	}
 }
 
-// Programs read summary.json and the state of a running load: names, order and what is left out when it is empty stay.
-func TestTheJSONOfReportsAndStatesStays(t *testing.T) {
+// Programs read summary.json and the state of a running load: names, order and omitted empty fields are stable.
+func TestJSONOfReportsAndStatesIsStable(t *testing.T) {
 	for name, v := range map[string]any{"report": new(Report), "state": new(State)} {
 		for _, full := range []bool{false, true} {
 			file := filepath.Join("testdata", name+"-empty.json")
@@ -357,7 +358,7 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	r.point(start)
 	counts.Written = 200
 	r.landed(&lanes.Landing{At: start.Add(time.Second), Slot: one, Answer: lanes.Answer{Final: 200, Accepted: 200, Rows: 200}, Requests: 1})
-	// The partition splits; an answer to the old lane comes later than that.
+	// The partition splits before an answer to the old lane.
 	parts := r.slots(partitioner.NewMap([]table.Value{{Type: table.Integer, Int: 5}}))
 	counts.Written = 600
 	r.landed(&lanes.Landing{At: start.Add(2 * time.Second), Slot: one, Answer: lanes.Answer{Final: 150, Throttled: 50, Accepted: 150, Rows: 200}, Retried: 10, Requests: 2})
@@ -392,7 +393,7 @@ func TestTheTimelineOfADayIsBounded(t *testing.T) {
 	}
 }
 
-// told keeps what a load says of how its records end.
+// told records the reported ends of records.
 type told struct {
 	t       *testing.T
 	ends    map[int64]string
@@ -419,8 +420,8 @@ func (s *told) Rejected(source int, record int64, why *table.Reason) {
 }
 func (s *told) Flush() { s.pending = false }
 
-// Every record ends once, in the load's ledger and for whoever is told, and a load that keeps nothing leaves no file but its
-// summary and its lock.
+// Every record ends once, in the ledger and for the observer, and a load that keeps nothing leaves only its summary and
+// lock.
 func TestEveryEndIsReportedOnce(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {

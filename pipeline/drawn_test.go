@@ -30,7 +30,7 @@ var (
 	drawnSeeds = flag.Int("drawn-seeds", 2, "how many loads are drawn of each mode")
 )
 
-// drawnMode is what is settled of a load before it is drawn.
+// drawnMode is the fixed part of a load before it is drawn.
 type drawnMode struct {
 	leaves  leaves
 	failing float64                    // requests of which at most this part fails
@@ -40,7 +40,7 @@ type drawnMode struct {
 	records int                        // at most; 0 is a thousand
 }
 
-// drawnModes are the kinds of loads that are drawn. What the first one draws, all draw that do not settle it.
+// drawnModes are the kinds of drawn loads. All draw what the first one draws, unless they fix it.
 var drawnModes = map[string]drawnMode{
 	"any": {failing: 0.6},
 	// The rate controller paces lanes whose partitions have a capacity.
@@ -48,9 +48,9 @@ var drawnModes = map[string]drawnMode{
 		m.cfg.Pacer = nil
 		m.simulate.PartitionUnits, m.simulate.Burst = 5000, 100*time.Millisecond
 	}},
-	// The power of the store fails, with the load or without it.
+	// The power of the store fails, with or without the load.
 	"power": {failing: 0.4, world: newPoweredWorld},
-	// The store is in the load's process and acknowledges what is not on the disk: rows that are lost with it must not be final.
+	// The store is in the load's process and acknowledges unsynced rows: rows lost with it must not be final.
 	"own store":          {failing: 0.4, world: newLazyWorld},
 	"numbered":           {leaves: numberedRows, failing: 0.15},
 	"numbered power":     {leaves: numberedRows, failing: 0.15, world: newPoweredWorld},
@@ -60,12 +60,12 @@ var drawnModes = map[string]drawnMode{
 	"when":               {leaves: rowsThatPass, failing: 0.4},
 	"changes":            {leaves: rowsOfChanges, failing: 0.4},
 	"changes power":      {leaves: rowsOfChanges, failing: 0.4, world: newPoweredWorld},
-	// What the service may do with cells of one timestamp, and with deletions before what is written with an earlier one.
+	// How the service may treat cells with one timestamp, and deletions before a write with an earlier one.
 	"timestamps": {failing: 0.4, also: func(m *drawnLoad) {
 		m.simulate.Choices = server.Choices{FirstWriteWins: m.seed&1 == 0, DeletionsHideEarlier: m.seed&2 == 0}
 	}},
 	"pre-split": {failing: 0.2, also: func(m *drawnLoad) { m.cfg.Target.PreSplit = plan.PreSplit(2 + m.rnd.IntN(9)) }},
-	// Killed at its checkpoint 0, then in another table at checkpoint 1, …, until it has no such checkpoint any more.
+	// Killed at its checkpoint 0, then in another table at checkpoint 1, …, as long as it has such a checkpoint.
 	"every checkpoint": {run: (*drawnLoad).runAtEveryCheckpoint, records: 100},
 	"damage":           {failing: 0.2, run: (*drawnLoad).runDamaged},
 	// One file is bad: the others are loaded.
@@ -85,7 +85,6 @@ const (
 	rowsOfChanges
 )
 
-// drawnLoad is one drawn load.
 type drawnLoad struct {
 	t        *testing.T
 	name     string // of its mode
@@ -108,12 +107,13 @@ type drawnLoad struct {
 	killed    kills
 }
 
-// TestAnyLoadLeavesTheTableThatItsRecordsMean draws, from a seed, an input by how its keys are arranged (sorted, descending, sorted by a
-// prefix, sorted files one after the other, shuffled; with repeats, late duplicates, one key for longer than a piece, strays everywhere),
-// its files and formats, how the key is made of it, the mode of writing, conditions, records that the reader or the service rejects,
-// memory, faults, splits of partitions and kills, in virtual time. In every case the table must be that of a plain sequential application of
-// the records, each record must be counted once and exactly the expected ones be rejected, every checkpoint must know which rows are final,
-// and no final row must be sent again. A table with one thing wrong must not pass.
+// TestAnyLoadLeavesTheTableThatItsRecordsMean draws, from a seed, an input by the arrangement of its keys (sorted,
+// descending, sorted by a prefix, consecutive sorted files, shuffled; with repeats, late duplicates, one key for longer
+// than a piece, strays everywhere), its files and formats, how its key is made, the mode of writing, conditions,
+// records rejected by the reader or the service, memory, faults, splits of partitions and kills, in virtual time. In
+// every case the table must equal a plain sequential application of the records, each record must be counted once and
+// exactly the expected ones rejected, every checkpoint must know which rows are final, and no final row may be sent
+// again. A table with one error must not pass.
 func TestAnyLoadLeavesTheTableThatItsRecordsMean(t *testing.T) {
 	t.Run("loads", func(t *testing.T) {
 		for name, mode := range drawnModes {
@@ -154,7 +154,7 @@ func drawLoad(t *testing.T, name string, mode drawnMode, seed uint64) {
 	run(m, m.draw())
 }
 
-// draw draws the input, writes it, fills the table as far as the load counts on it, and returns what it then holds.
+// draw draws the input, writes it, fills the table as far as the load relies on it, and returns its content.
 func (m *drawnLoad) draw() (before contents) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(m.name)) // other loads for each mode
@@ -206,7 +206,7 @@ func (m *drawnLoad) draw() (before contents) {
 	return before
 }
 
-// settle makes of what was drawn what can be had together.
+// settle removes incompatible choices.
 func (m *drawnLoad) settle(flip func() bool) {
 	o := &m.oracle
 	switch m.mode.leaves {
@@ -236,7 +236,7 @@ func (m *drawnLoad) settle(flip func() bool) {
 		o.mode, o.condition, o.deleteNull = table.Put, table.Ignore, false
 	}
 	if o.mode == table.Delete && o.condition == table.ExpectExist {
-		// Whether a delete that was repeated found its row is not known; the count of rejects would not be either.
+		// It is unknown whether a repeated delete found its row, and so is the count of rejects.
 		o.condition = table.Ignore
 	}
 	if m.hasBadFile() { // what happened to a record shows only where no other has its key
@@ -318,7 +318,8 @@ func (m *drawnLoad) configure(files []string) {
 	w.simulate(m.t, m.simulate)
 }
 
-// trouble begins the faults and the splits of a load, and returns what ends them: a reading of the partition map may outlive the load.
+// trouble begins the faults and splits of a load, and returns a function that ends them: a reading of the partition map
+// may outlive the load.
 func (m *drawnLoad) trouble() (end func()) {
 	every, share := 3+m.rnd.IntN(20), m.rnd.Float64()*m.mode.failing
 	source := rand.New(rand.NewPCG(m.rnd.Uint64(), 2))
@@ -357,13 +358,13 @@ func (m *drawnLoad) split(source *rand.Rand) {
 		name = fmt.Sprintf("t_%d", source.IntN(5))
 	}
 	if at := m.key.cut(&m.records[source.IntN(len(m.records))]); at != "" {
-		// A table may not be there yet, and a bound may be one already.
+		// A table may not exist yet, and a bound may already be one.
 		cut := server.Cut{Keys: []sim.Key{at}, Unavailable: time.Duration(source.IntN(10)) * time.Millisecond}
 		_ = m.w.engine().Sim().Split(m.t.Context(), name, cut)
 	}
 }
 
-// runs runs the load, killed again and again or not at all, and judges it.
+// runs runs the load, killed any number of times, and judges it.
 func (m *drawnLoad) runs(before contents) {
 	want := m.oracle.apply(before, m.records)
 	end := m.trouble()
@@ -389,7 +390,7 @@ func (m *drawnLoad) String() string {
 		m.cfg.Write.Order, m.oracle.mode, m.oracle.condition, len(m.records), kinds)
 }
 
-// had counts what drawn loads have drawn and met: a test of everything says nothing of what it never draws.
+// had counts what drawn loads have drawn and met: a random test says nothing about what it never draws.
 var had drawn
 
 type drawn struct {
@@ -408,7 +409,7 @@ func (d *drawn) count(what string, is bool) {
 	}
 }
 
-// check prints the counts, and fails for what fewer loads than least had.
+// check prints the counts, and fails for a choice that fewer than least loads had.
 func (d *drawn) check(t *testing.T, least int) {
 	t.Helper()
 	var all []string
@@ -420,7 +421,6 @@ func (d *drawn) check(t *testing.T, least int) {
 	t.Logf("loads that had\n  %s", strings.Join(all, "\n  "))
 }
 
-// note counts what a load had.
 func (m *drawnLoad) note(r *Report, want leftBySequence) {
 	d, o := &had, &m.oracle
 	bySchedule := r.Sections > 0
@@ -448,7 +448,7 @@ func (m *drawnLoad) note(r *Report, want leftBySequence) {
 	}
 }
 
-// longestKey is for how many records one key follows itself.
+// longestKey is the longest run of records with one key.
 func (m *drawnLoad) longestKey() (longest int) {
 	n := 0
 	for i := range m.records {

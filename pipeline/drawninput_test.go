@@ -25,8 +25,8 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// drawnRecord is a record of a drawn input: the columns id and n say which row it is of, a, b and c are attributes. An empty text
-// is an empty field, or none in formats that have nulls.
+// drawnRecord is a record of a drawn input: the columns id and n identify its row, a, b and c are attributes. An empty
+// text is an empty field, or a null in formats that have nulls.
 type drawnRecord struct {
 	id      string
 	n       int64
@@ -79,13 +79,13 @@ func (k *drawnKey) into(t *testing.T, cfg *trial) {
 	}
 }
 
-// cut is where a partition may begin: the first column of a record's key.
+// cut is a possible start of a partition: the first column of a record's key.
 func (k *drawnKey) cut(r *drawnRecord) sim.Key {
 	first, _, _ := strings.Cut(k.row(r), "/")
 	return sim.Key(first)
 }
 
-// orderingKeys are the ordering keys of the records by their places; nil for those that can be no row.
+// orderingKeys are the ordering keys of the records by place; nil for records that cannot become rows.
 func (m *drawnLoad) orderingKeys() map[checkpoint.Position][]byte {
 	keys := map[checkpoint.Position][]byte{}
 	for i := range m.records {
@@ -105,10 +105,10 @@ func (m *drawnLoad) orderingKeys() map[checkpoint.Position][]byte {
 	return keys
 }
 
-// fan is how many rows share an id where the key is made of id and n.
+// fan is how many rows share an id if the key is made of id and n.
 const fan = 7
 
-// drawnInput is what records are drawn from: one arrangement of keys, and what is thrown into it.
+// drawnInput is the source of records: one arrangement of keys, and its disturbances.
 type drawnInput struct {
 	arrangement                                  string
 	keys, records                                int
@@ -120,7 +120,7 @@ type drawnInput struct {
 
 var arrangements = []string{"sorted", "descending", "sorted by a prefix", "concatenated", "shuffled"}
 
-// values draws the records' numbers: each stands for a key, and greater ones for greater keys.
+// values draws the records' numbers: each stands for a key, in key order.
 func (in *drawnInput) values(rnd *rand.Rand) []int {
 	values := make([]int, in.records)
 	for i := range values {
@@ -187,7 +187,7 @@ func (in *drawnInput) disturb(rnd *rand.Rand, values []int) []int {
 	return values
 }
 
-// draw makes the records. Column c says which record it is: no two have the same.
+// draw makes the records. Column c is unique to a record.
 func (in *drawnInput) draw(rnd *rand.Rand, mark string) []drawnRecord {
 	values := in.values(rnd)
 	records := make([]drawnRecord, len(values))
@@ -228,13 +228,13 @@ func (in *drawnInput) draw(rnd *rand.Rand, mark string) []drawnRecord {
 // refusedWord is in records that the service refuses.
 const refusedWord = "refuse-me-"
 
-// drawnFormats are how a file can be written, the more often the likelier. Of all but csv.gz the keys of any part can be read.
+// drawnFormats are the formats of a file, repeated by likelihood. Except for csv.gz, the keys of any part can be read.
 var drawnFormats = []string{"csv", "csv", "csv", "ndjson", "ndjson", "parquet", "parquet", "parquet", "csv.gz"}
 
-// standardInput is the format of the records that come by it, once.
+// standardInput is the format of records read once from standard input.
 const standardInput = "-"
 
-// write writes records to files of drawn formats and notes where each stands.
+// write writes records to files of drawn formats and notes their places.
 func (m *drawnLoad) write(name string, records []drawnRecord, formats []string, most int) (files []string) {
 	for file := 0; file == 0 || len(records) > 0; file++ {
 		n := len(records)
@@ -319,7 +319,7 @@ func drawnLines(t *testing.T, records []drawnRecord) string {
 	return b.String()
 }
 
-// parquet writes a Parquet file of several row groups whose statistics may say anything.
+// parquet writes a Parquet file of several row groups whose statistics may be false.
 func (m *drawnLoad) parquet(records []drawnRecord) string {
 	t, rnd := m.t, m.rnd
 	t.Helper()
@@ -349,7 +349,7 @@ func (m *drawnLoad) parquet(records []drawnRecord) string {
 	return b.String()
 }
 
-// lie changes what the footer of a Parquet file says of the least and greatest values of its columns.
+// lie changes the minima and maxima of columns in the footer of a Parquet file.
 func lie(t *testing.T, rnd *rand.Rand, file []byte) []byte {
 	t.Helper()
 	footer, at := parquetFooter(t, file)
@@ -371,8 +371,8 @@ func lie(t *testing.T, rnd *rand.Rand, file []byte) []byte {
 	return append(out, "PAR1"...)
 }
 
-// damageParquet overwrites pages in the middle of a file, and leaves its size and time as they are: a disk does not say what it
-// has lost.
+// damageParquet overwrites pages in the middle of a file, and keeps its size and time: a disk does not report its
+// losses.
 func damageParquet(t *testing.T, name string) {
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -409,7 +409,7 @@ func cutShort(t *testing.T, name string) {
 	conformance.Equal(t, err, nil, "error")
 }
 
-// parquetFooter reads what a file says of itself, and where that begins.
+// parquetFooter reads the footer of a file, and where it begins.
 func parquetFooter(t *testing.T, file []byte) (footer *format.FileMetaData, at int) {
 	const tail = 8 // the footer's length and the magic
 	length := int(binary.LittleEndian.Uint32(file[len(file)-tail:]))

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// sequence is the oracle: what a load of the records one after the other leaves.
+// sequence is the oracle: the result of loading the records one at a time.
 type sequence struct {
 	leaves     leaves
 	mode       table.Mode
@@ -33,18 +33,18 @@ type sequence struct {
 	refuses    bool                  // the service refuses records with refusedWord
 }
 
-// leftBySequence is what that load leaves: the table, and which records it has rejected.
+// leftBySequence is that result: the table, and the rejected records.
 type leftBySequence struct {
 	rows     contents
 	rejected []string
 	left     int64 // records that the condition on columns leaves out
-	// unsent are those of the rejected that the service refuses and that a later record of their key may supersede before
-	// they are sent; open is which of them each key has.
+	// unsent are rejected records that the service refuses and that a later record of their key may supersede before they
+	// are sent; open is which of them each key has.
 	unsent map[string]bool
 	open   map[string][]string
-	// past are all rows that each key has ever had, "" for no row: a load that was stopped leaves one of them.
+	// past holds all rows that each key has ever had, "" for no row: a stopped load leaves one of them.
 	past map[string][]string
-	// refusedLater are records that the service refuses of keys that an earlier record has written.
+	// refusedLater are records that the service refuses for keys written by an earlier record.
 	refusedLater int
 	numbers      map[string]int // of numbered rows, how many each id has
 }
@@ -72,7 +72,7 @@ func (s *sequence) apply(before contents, records []drawnRecord) leftBySequence 
 	return left
 }
 
-// supersedes reports whether a record that waits gives way to a later one of its key.
+// supersedes reports whether a waiting record gives way to a later one of its key.
 func (s *sequence) supersedes() bool { return s.mode == table.Put && s.condition == table.Ignore }
 
 // makesRow reports whether a record is a row that the service is asked to write.
@@ -83,7 +83,7 @@ func (s *sequence) refused(r *drawnRecord) bool {
 	return s.refuses && s.modeOf(r) != table.Delete && strings.HasPrefix(r.b, refusedWord)
 }
 
-// modeOf is what a record does.
+// modeOf is the operation of a record.
 func (s *sequence) modeOf(r *drawnRecord) table.Mode {
 	if s.mode == table.Changes {
 		return s.ops[r.c]
@@ -144,7 +144,6 @@ func (s *sequence) one(left *leftBySequence, r *drawnRecord) bool {
 	return true
 }
 
-// given are the attributes of a record.
 func (s *sequence) given(r *drawnRecord) map[string]string {
 	given := map[string]string{"a": r.a, "b": r.b}
 	if s.leaves != sumsOfRows && s.leaves != rowsOfChanges {
@@ -177,7 +176,7 @@ func added(a, b string) string {
 	return strconv.FormatInt(x+y, 10)
 }
 
-// newerThan stands between the versions of a cell.
+// newerThan separates the versions of a cell.
 const newerThan = " newer than "
 
 // drawnRow is a row as text, "" if it does not exist.
@@ -189,7 +188,8 @@ func drawnRow(cells map[string]string, exists bool) string {
 	return string(text)
 }
 
-// left is what a table holds as the oracle says it: without marks, and numbers as the places of rows among those of their id.
+// left is a table's content in the form of the oracle: without marks, and with numbers as the places of rows among
+// those of their id.
 func (m *drawnLoad) left(table contents) contents {
 	all := contents{}
 	numbers := map[string][]int64{}
@@ -214,19 +214,19 @@ func (m *drawnLoad) left(table contents) contents {
 	return all
 }
 
-// numberOf is the number of a row that the service has numbered.
+// numberOf is the number that the service gave a row.
 func numberOf(key string) (id string, number int64) {
 	id, text, _ := strings.Cut(key, "/")
 	number, _ = strconv.ParseInt(text, 10, 64)
 	return id, number
 }
 
-// differs is what is wrong with a table.
+// differs describes an error in a table.
 func (m *drawnLoad) differs(want leftBySequence, table contents) string {
 	return cmp.Diff(want.rows, m.left(table))
 }
 
-// judge compares what a load has left and counted with what it should.
+// judge compares the content and counts that a load has left with the expected ones.
 func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	t := m.t
 	t.Helper()
@@ -251,7 +251,7 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	conformance.Equal(t, checkpoint.Exists(m.cfg.RunDir), false, "a finished run has a checkpoint")
 	_, err := os.Stat(filepath.Join(m.cfg.RunDir, rundir.StampsDir))
 	conformance.True(t, os.IsNotExist(err), "the timestamps of a finished run are kept: %v", err)
-	// Headers of files that are looked at for ranges of keys are not counted when the files are read.
+	// Headers of files that are searched for key ranges are not counted when the files are read.
 	least := m.bytes() - int64(len(drawnHeader)*len(m.cfg.Inputs))
 	whole := m.killed.attempts == 1 && m.cfg.Limits.Records == 0 && m.bytes() > 0
 	if whole && (r.BytesRead > m.bytes() || r.BytesRead < least) {
@@ -264,7 +264,7 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	conformance.True(t, m.killed.attempts != 1 || err == nil && len(left) == 0, "%v is left behind: %v", left, err)
 }
 
-// bytes are those of all inputs; 0 if one is of a format of which parts are left out.
+// bytes is the size of all inputs; 0 if parts of one format are skipped.
 func (m *drawnLoad) bytes() (sum int64) {
 	for _, name := range m.cfg.Inputs {
 		info, err := os.Stat(name)
@@ -280,7 +280,7 @@ func (m *drawnLoad) bytes() (sum int64) {
 	return sum
 }
 
-// spoiled are tables in which one thing is wrong.
+// spoiled are tables with one error each.
 func (m *drawnLoad) spoiled(rows contents) map[string]contents {
 	if len(rows) == 0 {
 		return map[string]contents{"a row too many": {"key00001/1": {"a": "1"}}}
@@ -317,7 +317,7 @@ func (m *drawnLoad) spoiled(rows contents) map[string]contents {
 	return broken
 }
 
-// cmpKey is the name that left gives a row that is alone.
+// cmpKey is the name that left gives a single row.
 func cmpKey(m *drawnLoad, key string) string {
 	if m.mode.leaves == numberedRows {
 		id, _ := numberOf(key)
@@ -326,7 +326,7 @@ func cmpKey(m *drawnLoad, key string) string {
 	return key
 }
 
-// checkRejected checks that exactly the expected records are kept as rejected, each once, and returns how many they are.
+// checkRejected checks that exactly the expected records are kept as rejected, each once, and returns their number.
 func (m *drawnLoad) checkRejected(left leftBySequence) int {
 	m.t.Helper()
 	got := []string{}
@@ -376,8 +376,8 @@ func (m *drawnLoad) checkReturned(rows contents) {
 // hasBadFile reports whether one file of the load is to be bad.
 func (m *drawnLoad) hasBadFile() bool { return m.name == "bad file" || m.name == "numbered bad file" }
 
-// runWithBadFile damages one of the files, or gives it more rejected rows than each may have. The load has to finish with the rows of all
-// others and no wrong ones, and to name the file, through kills and faults.
+// runWithBadFile damages one of the files, or gives it more rejected rows than allowed. Through kills and faults, the
+// load has to finish with exactly the rows of the others and name the file.
 func (m *drawnLoad) runWithBadFile(before contents) {
 	t, bad := m.t, m.rnd.IntN(len(m.cfg.Inputs))
 	name := m.cfg.Inputs[bad]

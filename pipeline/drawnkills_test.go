@@ -21,10 +21,10 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// errKilled is what a checkpoint meets that is about to be written by a process that is killed.
+// errKilled is the error of a checkpoint about to be written by a killed process.
 var errKilled = errors.New("killed")
 
-// kills is what is known of a load that is killed again and again until it is done.
+// kills is what is known about a load that is killed repeatedly until it is done.
 type kills struct {
 	mu     sync.Mutex
 	keys   map[checkpoint.Position][]byte // ordering keys of all records; nil for those that can be no row
@@ -39,7 +39,7 @@ type moment struct {
 	gently     bool
 }
 
-// kills makes a load end at the moment, and returns the context that it is to be run with.
+// kills makes a load end at the moment, and returns its context.
 func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func()) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	drain, stopGently := context.WithCancelCause(ctx)
@@ -82,7 +82,7 @@ func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func(
 	return ctx, func() { stopGently(nil); stop(nil) }
 }
 
-// untilDone runs attempts, half of the loads killed at moments that are drawn until they may end, and returns the last one's report.
+// untilDone runs attempts, half of the loads killed at drawn moments until they may end, and returns the last report.
 func (m *drawnLoad) untilDone() *Report {
 	k, left := &m.killed, 0
 	if m.rnd.IntN(2) == 0 {
@@ -111,11 +111,11 @@ func (m *drawnLoad) untilDone() *Report {
 	}
 }
 
-// restart is how long it takes until another process has begun where one was killed, or has ended: no two are there in one millisecond,
-// which is what timestamps and marks count in.
+// restart is the time between the end of one process and the beginning of the next: no two exist in one millisecond,
+// the unit of timestamps and marks.
 const restart = 20 * time.Millisecond
 
-// attempt runs until it is killed, before a checkpoint or a request, or stopped in order, or done.
+// attempt runs until it is killed before a checkpoint or a request, stopped in order, or done.
 func (m *drawnLoad) attempt(at moment) *Report {
 	k := &m.killed
 	base, err := checkpoint.Read(m.cfg.RunDir)
@@ -143,7 +143,7 @@ func (m *drawnLoad) attempt(at moment) *Report {
 	return r
 }
 
-// sent checks rows that are sent against what the attempt resumes from.
+// sent checks the rows sent against the state that the attempt resumes from.
 func (m *drawnLoad) sent(base *checkpoint.Snapshot, rows []table.Ref) {
 	k := &m.killed
 	for _, r := range rows {
@@ -162,7 +162,7 @@ func (m *drawnLoad) sent(base *checkpoint.Snapshot, rows []table.Ref) {
 	}
 }
 
-// compare compares what a checkpoint calls final with the counters of that moment.
+// compare compares the final rows of a checkpoint with the counters of that moment.
 func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 	if m.killed.checked++; m.killed.checked > 20 && m.killed.checked%10 > 0 {
 		return // of many checkpoints, some
@@ -187,7 +187,7 @@ func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 	}
 }
 
-// places returns what says where records come in the order of reading, by their source and number, and whether they do.
+// places returns a function for where records come in reading order, by source and number, and whether they do.
 func (m *drawnLoad) places() func(checkpoint.Position) (checkpoint.Position, bool) {
 	job := conformance.Try(checkpoint.ReadJob(m.cfg.RunDir)).Must(m.t)
 	file := conformance.Try(job.ReadOrder(m.cfg.RunDir)).Must(m.t)
@@ -202,7 +202,8 @@ func (m *drawnLoad) places() func(checkpoint.Position) (checkpoint.Position, boo
 	}
 }
 
-// runAtEveryCheckpoint kills the load at its checkpoint 1, then in another table at checkpoint 2, …, until it has no such checkpoint any more.
+// runAtEveryCheckpoint kills the load at its checkpoint 1, then in another table at checkpoint 2, …, as long as it has
+// such a checkpoint.
 func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
 	for at := 1; ; at += 1 + at/6 { // of many, some
 		want := m.oracle.apply(before, m.records)
@@ -225,8 +226,9 @@ func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
 	}
 }
 
-// runDamaged loads files of which one is damaged in the middle. The load must fail, and the table must hold, of each key, what it had after
-// some of its records in their order: no later record without the earlier ones, as rows are updated, and nothing that the key never had.
+// runDamaged loads files, one of them damaged in the middle. The load must fail, and for each key the table must hold
+// its content after a prefix of its records: no later record without the earlier ones, as rows are updated, and nothing
+// that the key never had.
 func (m *drawnLoad) runDamaged(before contents) {
 	t := m.t
 	early := m.damage()
@@ -271,8 +273,8 @@ func neverHad(before contents, want leftBySequence, rows contents) string {
 	return ""
 }
 
-// damage adds a file, of records that are drawn as the others are, that is damaged in its middle after the load has looked at
-// its inputs: before its first row (early), or while it runs.
+// damage adds a drawn file that is damaged in its middle after the load has looked at its inputs: before its first row
+// (early), or while it runs.
 func (m *drawnLoad) damage() (early bool) {
 	m.t.Helper()
 	more := m.input

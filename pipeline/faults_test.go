@@ -26,7 +26,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// randomFaults lets a share of the requests fail in every passing way.
+// randomFaults lets a share of the requests fail in every transient way.
 func randomFaults(rnd *rand.Rand) func(faults.Request) faults.Fault {
 	share := rnd.Float64() * 0.6
 	source := rand.New(rand.NewPCG(rnd.Uint64(), 1))
@@ -41,7 +41,7 @@ func randomFaults(rnd *rand.Rand) func(faults.Request) faults.Fault {
 	}
 }
 
-// passingFaults are all the ways in which a request can fail that a later attempt need not meet.
+// passingFaults are all faults of a request that a later attempt need not meet.
 var passingFaults = []faults.Fault{
 	{Action: faults.Refuse, Code: "OTSServerBusy"},
 	{Action: faults.Refuse, Code: "OTSNotEnoughCapacityUnit"},
@@ -75,8 +75,8 @@ func everyThird(i int, code string) string {
 	return ""
 }
 
-// TestEveryRequestMayFailInEveryWay fails request 0, then request 1, … each in every passing way, until a load has no
-// such request any more.
+// TestEveryRequestMayFailInEveryWay fails request 0, then request 1, … each in every transient way, as long as a load
+// has such a request.
 func TestEveryRequestMayFailInEveryWay(t *testing.T) {
 	text := repeated(60, 12)
 	want := lastOf(t, text)
@@ -91,7 +91,7 @@ func TestEveryRequestMayFailInEveryWay(t *testing.T) {
 	}
 }
 
-// failsAt loads with request n failing. It reports whether the load had no request n.
+// failsAt loads with request n failing. past means that the load had no request n.
 func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int) (past bool) {
 	w := newWorld(t)
 	hit := false
@@ -108,7 +108,7 @@ func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int
 	return !hit
 }
 
-// A row that the service can neither take nor refuse is rejected, regardless of what is sent with it, and the others are written.
+// A row that the service neither accepts nor refuses is rejected, regardless of its batch, and the others are written.
 func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 	poisoned := func(r table.Ref) bool { return bytes.Contains(r.Body(), []byte("poison")) }
 	for name, fault := range map[string]func(sent []table.Ref) faults.Fault{
@@ -166,7 +166,7 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 	}
 }
 
-// While nothing at all is written, the service is down: no row is rejected for that, however often it fails.
+// While nothing at all is written, the service is down: that rejects no row, however often it fails.
 func TestAnOutageRejectsNothing(t *testing.T) {
 	for _, code := range []string{"OTSInternalServerError", "OTSServerUnavailable", "OTSTimeout", ""} {
 		t.Run(code, virtual(func(t *testing.T, w *world) {
@@ -216,13 +216,13 @@ func (w *world) refused(cfg trial) string {
 	return err.Error()
 }
 
-// What cannot be continued is refused, with what to do about it, and begins again with --fresh.
+// A run that cannot be continued is refused with advice, and begins again with --fresh.
 func TestARunThatCannotBeResumedIsRefusedAndStartedOver(t *testing.T) {
 	file := func(name, text string) func(*world, string) {
 		return func(w *world, dir string) { must(w.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)) }
 	}
 	for says, harm := range map[string]func(w *world, dir string){
-		"table t was dropped, ":                 func(w *world, _ string) { must(w.t, w.admin().Drop("t")) },
+		"table t was dropped with ":             func(w *world, _ string) { must(w.t, w.admin().Drop("t")) },
 		"table t was dropped and created again": func(w *world, _ string) { w.remake("t") },
 		"read job":                              file(checkpoint.JobFile, "{"),
 		"checkpoint":                            file(checkpoint.File, "damaged"),
@@ -243,7 +243,7 @@ func TestARunThatCannotBeResumedIsRefusedAndStartedOver(t *testing.T) {
 	}
 }
 
-func TestAnInputThatHasChangedIsResumedIfThatIsAccepted(t *testing.T) {
+func TestChangedInputIsResumedIfAccepted(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
 	w.file("in.csv", strings.Replace(badCSV, "key3", "key3,3", 1))
@@ -255,8 +255,8 @@ func TestAnInputThatHasChangedIsResumedIfThatIsAccepted(t *testing.T) {
 	conformance.True(t, r.State == StateFinished && r.Resumed && len(w.rows()) >= 3, "%+v", r)
 }
 
-// A load may be killed when it has written the header of the returned keys, or a part of it, and no checkpoint yet.
-func TestReturnedKeysWithoutAKeyAreWrittenAgain(t *testing.T) {
+// A load may be killed after writing all or part of the header of the returned keys, before a checkpoint.
+func TestReturnedKeysFileWithOnlyHeaderIsRewritten(t *testing.T) {
 	for name, text := range map[string]string{"nothing": "", "a part": "file,re", "the header": "file,record,user,seq\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -270,7 +270,7 @@ func TestReturnedKeysWithoutAKeyAreWrittenAgain(t *testing.T) {
 	}
 }
 
-// When the newest checkpoint cannot be read, rows have been sent that the older one neither knew nor allowed.
+// If the newest checkpoint cannot be read, rows may have been sent that the older one neither knew nor allowed.
 func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -327,7 +327,7 @@ func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
 	conformance.Equal(t, len(w.rows()), 2, "rows")
 }
 
-// What is to be done after a load can be interrupted too: the load is not begun again then.
+// The work after a load can be interrupted too: the load is then not begun again.
 func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		w := newWorld(t)
@@ -347,8 +347,8 @@ func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 	}
 }
 
-// A run folder that cannot be looked for is not one that is not there.
-func TestRunsThatCannotBeLookedForAreAnError(t *testing.T) {
+// A runs folder that cannot be searched does not count as missing.
+func TestUnreadableRunsFolderIsAnError(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.dir)
 	must(t, os.WriteFile(rundir.Root, nil, 0o644))
@@ -359,9 +359,10 @@ func TestRunsThatCannotBeLookedForAreAnError(t *testing.T) {
 	conformance.True(t, !errors.Is(err, os.ErrNotExist), "the file is gone")
 }
 
-// TestAFileOfTheRunThatCannotBeUsedCostsNoRow has a folder in the place of each file of a run, which can be neither read nor written nor
-// replaced, before the first attempt or when one was killed. The attempt may fail; if it ends well, and when the next one has, nothing is lost.
-func TestAFileOfTheRunThatCannotBeUsedCostsNoRow(t *testing.T) {
+// TestUnusableRunFileLosesNoRow replaces each file of a run with a folder, which can be neither read, written nor
+// replaced, before the first attempt or after one was killed. The attempt may fail; if it ends well, and after the next
+// one has, nothing is lost.
+func TestUnusableRunFileLosesNoRow(t *testing.T) {
 	for _, name := range []string{
 		rundir.SummaryFile, rundir.ReasonsFile, rundir.PageFile, rundir.DoubtsFile, rundir.BlocksFile, rundir.RejectIndexFile, rundir.LockFile,
 		rundir.RejectsFile(0, ""), checkpoint.File, checkpoint.PrevFile, checkpoint.JobFile, checkpoint.OrderFile,

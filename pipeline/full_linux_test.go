@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// fill lets an open file take no more, as on a full disk; what it has can still be synced.
+// fill makes an open file refuse more, as on a full disk; its content can still be synced.
 func fill(t *testing.T, f *os.File) {
 	t.Helper()
 	other, err := os.Open(f.Name()) // for reading
@@ -26,10 +26,10 @@ func fill(t *testing.T, f *os.File) {
 	conformance.Equal(t, syscall.Dup3(int(other.Fd()), int(f.Fd()), syscall.O_CLOEXEC), nil, "error")
 }
 
-// Rejects that could not be written must not be counted on by a checkpoint that could: nobody could resume from it.
-func TestARunResumesWhenThereIsSpaceForItsRejectsAgain(t *testing.T) {
-	// A fast machine may be done before the first checkpoint, or have no reject left to write after it: then the input was
-	// too short.
+// A checkpoint must not rely on rejects that could not be written: nobody could resume from it.
+func TestRunResumesOnceDiskHasSpaceForRejects(t *testing.T) {
+	// A fast machine may be done before the first checkpoint, or have no reject left after it: then the input was too
+	// short.
 	for records := 2000; ; records *= 4 {
 		conformance.MustTrue(t, records <= 1<<20, "no load was running when a checkpoint was written")
 		if fullDisk(t, records) {
@@ -38,8 +38,8 @@ func TestARunResumesWhenThereIsSpaceForItsRejectsAgain(t *testing.T) {
 	}
 }
 
-// fullDisk loads records of which a quarter is rejected, on a disk that is full from a checkpoint on, then with room again.
-// It reports whether there was anything left to reject when the disk was full.
+// fullDisk loads records, a quarter of them rejected, on a disk that is full from a checkpoint on, then has room again.
+// It reports whether any rejects were left when the disk was full.
 func fullDisk(t *testing.T, records int) bool {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,a\n"+strings.Repeat("key1,1\nkey2,2\nkey3\nkey4,4\n", records/4)))

@@ -36,7 +36,7 @@ import (
 
 var must = conformance.Must
 
-// rowsOf is a header and so many rows.
+// rowsOf is a header and that many rows.
 func rowsOf(header string, rows int, row func(i int) string) string {
 	var b strings.Builder
 	b.WriteString(header)
@@ -46,8 +46,8 @@ func rowsOf(header string, rows int, row func(i int) string) string {
 	return b.String()
 }
 
-// Times of the tests: an attempt is applied after lateness, and the loads wait settle for it. On a machine that lets
-// nothing run for that long, it is not applied at all: that would break the assumption that the tests are about.
+// Times of the tests: an attempt is applied after lateness, and the loads wait settle for it. A machine that stops
+// everything for that long must not apply it at all: that would break the assumption under test.
 const (
 	lateness = 10 * time.Millisecond
 	settle   = 200 * time.Millisecond
@@ -60,13 +60,13 @@ func TestMain(m *testing.M) {
 	conformance.Main(m)
 }
 
-// world is an embedded store in memory and what a load needs to work on it.
+// world is an embedded store in memory and the tools for loading into it.
 type world struct {
 	t      *testing.T
 	dir    string
 	plan   *faults.Plan
 	server *server.Server
-	// template, if it is set, names the tables that loads go to in place of t.
+	// template, if set, names the tables of loads instead of t.
 	template string
 	newest   int   // versions that are read of each cell; 0 is one
 	grid     *grid // with its power; nil if that does not fail
@@ -74,7 +74,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world { return newWorldOf(t, server.Options{}) }
 
-// newWorldOf is a world with a store of its own kind.
+// newWorldOf is a world with its own kind of store.
 func newWorldOf(t *testing.T, o server.Options) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{Within: settle / 2}}
@@ -85,19 +85,19 @@ func newWorldOf(t *testing.T, o server.Options) *world {
 	return w
 }
 
-// virtually runs a test of a world in virtual time: what waits costs nothing.
+// virtually runs a test of a world in virtual time: waiting costs nothing.
 func virtually(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { test(t, newWorld(t)) })
 }
 
-// virtual is such a test as t.Run takes it.
+// virtual is such a test for t.Run.
 func virtual(test func(t *testing.T, w *world)) func(*testing.T) {
 	return func(t *testing.T) { virtually(t, test) }
 }
 
-// inEachOrder runs a test of loads whose rows have an order, and of loads whose rows have none.
+// inEachOrder runs a test with ordered and with unordered rows.
 func inEachOrder(t *testing.T, test func(t *testing.T, w *world, order plan.Order)) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), virtual(func(t *testing.T, w *world) { test(t, w, order) }))
@@ -116,7 +116,7 @@ func (w *world) target() client.Target {
 	}
 }
 
-// fail lets the requests fail that which names.
+// fail makes the requests selected by which fail.
 func (w *world) fail(f faults.Fault, which func(faults.Request) bool) {
 	w.plan.Decide = func(r faults.Request) faults.Fault {
 		if which(r) {
@@ -126,7 +126,6 @@ func (w *world) fail(f faults.Fault, which func(faults.Request) bool) {
 	}
 }
 
-// failNext lets the next request fail.
 func (w *world) failNext(f faults.Fault) {
 	var met atomic.Bool
 	w.fail(f, func(faults.Request) bool { return !met.Swap(true) })
@@ -141,7 +140,7 @@ func (w *world) simulate(t *testing.T, how server.Simulation) {
 	must(t, w.engine().Sim().Simulate("", how))
 }
 
-// engine is the store as it runs now.
+// engine is the currently running store.
 func (w *world) engine() *server.Server {
 	if w.grid != nil {
 		now, _ := w.grid.now()
@@ -157,8 +156,8 @@ func (w *world) transport() http.RoundTripper {
 	return w.server.Transport()
 }
 
-// restless is a pacer that never waits. Faults that tests throw in at random tell nothing of a partition's capacity, and
-// the rate controller would take them for it.
+// restless is a pacer that never waits. Random faults of tests say nothing about a partition's capacity, but the rate
+// controller would take them for it.
 type restless struct{}
 
 func (restless) Next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
@@ -174,7 +173,6 @@ func (restless) SetMaxInFlight(int)                    {}
 func (restless) Rate() float64                         { return 0 }
 func (restless) State() string                         { return "restless" }
 
-// file writes an input file.
 func (w *world) file(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.dir, name)
@@ -204,7 +202,7 @@ func (w *world) config(inputs ...string) trial {
 	}}
 }
 
-// spoil overwrites a block whose rows are all final: whoever still has one of them gets nonsense.
+// spoil overwrites a block whose rows are all final: anybody who still holds one gets nonsense.
 func spoil(b *table.Block) {
 	for i := range b.Data {
 		b.Data[i] = 0xdd
@@ -214,7 +212,7 @@ func spoil(b *table.Block) {
 	}
 }
 
-// trial is a load of a test: its Config, and what hooks change of it.
+// trial is a load of a test: its Config, and changes by hooks.
 type trial struct {
 	Config
 	hooks
@@ -250,13 +248,11 @@ func (w *world) rows() contents {
 	return all
 }
 
-// tableNames are the names of all tables.
 func (w *world) tableNames() []string {
 	w.t.Helper()
 	return conformance.Try(w.admin().List()).Must(w.t)
 }
 
-// rowsOf reads the whole of any table.
 func (w *world) rowsOf(name string) contents {
 	w.t.Helper()
 	w.plan.WaitLate()
@@ -285,14 +281,14 @@ func (w *world) wantRows(want contents) {
 	conformance.Equal(w.t, cmp.Diff(want, w.rows()), "", "the table differs from a sequential load (-want +got)")
 }
 
-// verifies compares the table with what the load was given: whoever does so must find it as it should be.
+// verifies checks that comparing the table with the load's inputs finds no difference.
 func (w *world) verifies(cfg trial, r *Report) {
 	w.t.Helper()
 	found := w.compare(cfg, r)
 	conformance.True(w.t, found.OK && found.Read == r.Read && found.Rejected == r.Rejected, "verify: %+v", found)
 }
 
-// compare compares the table with what the load has read.
+// compare compares the table with the load's inputs.
 func (w *world) compare(cfg trial, r *Report) *verify.Result {
 	w.t.Helper()
 	rejected := conformance.Try(rundir.ReadRejected(r.RunDir)).Must(w.t)
@@ -304,7 +300,7 @@ func (w *world) compare(cfg trial, r *Report) *verify.Result {
 	return found
 }
 
-// lastOf is what a load of CSV text with the column id leaves: the last record of each id.
+// lastOf is the result of loading CSV text with the column id: the last record of each id.
 func lastOf(t *testing.T, text string) contents {
 	t.Helper()
 	records := conformance.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).Must(t)
@@ -323,7 +319,7 @@ func lastOf(t *testing.T, text string) contents {
 	return left
 }
 
-// repeated is CSV text whose ids come again and again, about one in fifty of them empty.
+// repeated is CSV text with repeated ids, about one in fifty empty.
 func repeated(records, ids int) string {
 	return rowsOf("id,a,b\n", records, func(i int) string {
 		id := fmt.Sprint("key", i*7919%ids)
@@ -334,7 +330,7 @@ func repeated(records, ids int) string {
 	})
 }
 
-// lines returns the lines of a file in the run folder, none when it does not exist.
+// lines returns the lines of a file in the run folder, none if it does not exist.
 func lines(t *testing.T, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -39,7 +39,7 @@ func (w *world) fromKeyed(k *sourcetest.Keyed) trial {
 	return cfg
 }
 
-// holding is what the table must hold when it has the rows.
+// holding is the expected content of the table for these rows.
 func holding(rows map[int64]string) contents {
 	want := contents{}
 	for id, text := range rows {
@@ -48,7 +48,7 @@ func holding(rows map[int64]string) contents {
 	return want
 }
 
-// changing is a live origin whose rows change while they are read, and the load of it, which is killed again and again.
+// changing is a live origin whose rows change while they are read, and its load, which is killed repeatedly.
 type changing struct {
 	t       *testing.T
 	rnd     *rand.Rand
@@ -64,7 +64,7 @@ type changing struct {
 	begun   int // attempts that found no checkpoint
 }
 
-// change changes some rows anywhere.
+// change changes some random rows.
 func (c *changing) change(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,11 +92,11 @@ func (c *changing) change(n int) {
 	}
 }
 
-// TestALiveSourceIsLoadedAsItIsAtSomeMoment loads live sources whose rows change, appear and vanish while they are read and between
-// attempts. The load is killed at its checkpoints, and requests of a killed attempt are applied late. In all cases the table
-// holds of each row what was sent of it last, and nothing that was never in the source; no row that stays is missing; and the
-// ledger adds up at every checkpoint.
-func TestALiveSourceIsLoadedAsItIsAtSomeMoment(t *testing.T) {
+// TestLiveSourceRowsAreEachFromOneMoment loads live sources whose rows change, appear and vanish during reading and
+// between attempts. The load is killed at its checkpoints, and requests of a killed attempt are applied late. In all
+// cases the table holds the last version sent of each row, and nothing that was never in the source; no lasting row is
+// missing; and the ledger balances at every checkpoint.
+func TestLiveSourceRowsAreEachFromOneMoment(t *testing.T) {
 	for seed := range uint64(few(*liveSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
@@ -189,7 +189,7 @@ func rnd64(mu *sync.Mutex, rnd *rand.Rand) uint64 {
 	return rnd.Uint64()
 }
 
-// run runs an attempt until it is killed, at a checkpoint that is drawn, or done.
+// run runs an attempt until it is killed at a drawn checkpoint, or done.
 func (c *changing) run(cfg trial, kill bool) *Report {
 	at := moment{}
 	if kill {
@@ -232,7 +232,7 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 }
 
 // What a load cannot promise of live sources is refused by name, and nothing is written.
-func TestWhatALiveSourceCannotKeepIsRefused(t *testing.T) {
+func TestUnsafeOptionsForLiveSourcesAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*trial){
 		"--mode increment": func(cfg *trial) { cfg.Write.Mode = table.Increment },
 		"--condition":      func(cfg *trial) { cfg.Write.Condition = table.ExpectNotExist },
@@ -260,7 +260,7 @@ func TestWhatALiveSourceCannotKeepIsRefused(t *testing.T) {
 	}
 }
 
-func TestALiveSourceIsUpdatedWhereNullsDelete(t *testing.T) {
+func TestLiveSourceAllowsUpdatesThatDeleteNulls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	k := sourcetest.NewKeyed("live", 300)
@@ -271,8 +271,8 @@ func TestALiveSourceIsUpdatedWhereNullsDelete(t *testing.T) {
 	w.wantRows(holding(k.Rows()))
 }
 
-// A comparison reads a live source again: it finds what has changed in it since the load.
-func TestALiveSourceIsComparedAsItIsNow(t *testing.T) {
+// A comparison reads a live source again: it finds changes since the load.
+func TestLiveSourceIsComparedInItsCurrentState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	k := sourcetest.NewKeyed("live", 300)
@@ -288,7 +288,7 @@ func TestALiveSourceIsComparedAsItIsNow(t *testing.T) {
 	}
 }
 
-// A frozen origin is divided once; several parts are read at a time, and a resumed run reads what is left of each.
+// A frozen origin is divided once; several parts are read at a time, and a resumed run reads the rest of each.
 func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 	for seed := range uint64(few(max(1, *liveSeeds/2))) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
@@ -324,8 +324,8 @@ func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 	}
 }
 
-// A request of a killed attempt that is applied late must not replace what the next attempt has read since.
-func TestAnOldRequestOfALiveSourceReplacesNothingNewer(t *testing.T) {
+// A late request of a killed attempt must not replace what the next attempt has read since.
+func TestLateRequestOfLiveSourceReplacesNothingNewer(t *testing.T) {
 	const late = 500 * time.Millisecond
 	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
 		w.plan.Within = 2 * late

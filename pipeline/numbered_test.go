@@ -24,7 +24,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// numberedKey is a table whose rows the service numbers.
+// numberedKey is the key of a table whose rows the service numbers.
 var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
 
 // numbered loads files with the columns user, what into table t, which numbers its rows.
@@ -35,13 +35,13 @@ func (w *world) numbered(inputs ...string) trial {
 	return cfg
 }
 
-// users makes records with the columns user, what: the second is the record's number, which no two have in common.
+// users makes records with the columns user, what: the second is the record's number, unique to it.
 func users(rnd *rand.Rand, records, users int) string {
 	return rowsOf("user,what\n", records, func(i int) string { return fmt.Sprintf("key%d,w%d\n", rnd.IntN(users), i) })
 }
 
-// wantNumbered checks that every record of the text is one row, that numbers rise in the order of the text, and that the
-// keys that were returned are those of the rows.
+// wantNumbered checks that every record of the text is one row, that numbers rise in the order of the text, and that
+// the returned keys are those of the rows.
 func (w *world) wantNumbered(text string, cfg trial) {
 	w.t.Helper()
 	records := conformance.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).Must(w.t)
@@ -65,7 +65,7 @@ func (w *world) wantNumbered(text string, cfg trial) {
 	}
 }
 
-// wantReturned compares the file of returned keys, whose lines may come in any order.
+// wantReturned compares the file of returned keys, whose lines may be in any order.
 func wantReturned(t *testing.T, want []string, cfg trial) {
 	t.Helper()
 	got := lines(t, cfg.Write.Marks.ReturnedKeys)
@@ -74,8 +74,8 @@ func wantReturned(t *testing.T, want []string, cfg trial) {
 	conformance.Equal(t, cmp.Diff(want, got), "", "returned keys (-want +got)")
 }
 
-// An attempt may be applied even later than settle, after its repeat. The test does that in its place, before the last row
-// is written: at the end one of the copies is deleted, and it is not the one whose key was returned.
+// An attempt may be applied even later than settle, after its repeat. The test does that itself before the last row is
+// written: at the end one copy is deleted, and not the one whose key was returned.
 func TestASurplusCopyIsDeletedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +117,7 @@ func (w *world) copyRow(what string) {
 	w.t.Errorf("no row %s to copy", what)
 }
 
-// Whoever wants no marks gets none, and is told how many rows may be there twice.
+// A load without marks reports how many rows may be there twice.
 func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		text := users(rand.New(rand.NewPCG(3, 3)), 40, 20)
@@ -145,7 +145,7 @@ func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
 	conformance.True(t, len(text) == 1 && text[0] == "precious", "%q", text)
 }
 
-// Rows that are there already are changed by the numbers that they have.
+// Existing rows are changed by their numbers.
 func TestRowsAreChangedByTheNumbersThatWereReturned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -170,8 +170,8 @@ func TestRowsAreChangedByTheNumbersThatWereReturned(t *testing.T) {
 	w.wantRows(contents{})
 }
 
-// A load whose run folder is lost is begun again: rows that it has written are found by their marks.
-func TestRowsOfALostRunAreFound(t *testing.T) {
+// A load whose run folder is lost is begun again: its rows are found by their marks.
+func TestLookFirstFindsRowsOfLostRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, whole := range []bool{false, true} {
@@ -198,8 +198,8 @@ func TestRowsOfALostRunAreFound(t *testing.T) {
 	})
 }
 
-// Key columns after the number are the input's.
-func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
+// Key columns after the number come from the input.
+func TestAutoIncrementColumnMayBeInTheMiddle(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.numbered(w.file("in.csv", "user,day,n\na,5,x\na,4,y\n\"b\",,z\n"))
 		cfg.Target.Key = append(numberedKey[:2:2], table.KeyColumn{Name: "day", Type: table.Integer})
@@ -217,7 +217,7 @@ func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
 	})
 }
 
-// A load is interrupted while nobody knows whether rows were written; the next one looks for them.
+// A load is interrupted while it is unknown whether rows were written; the next one looks for them.
 func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{
 		"applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness}, "not applied": {Action: faults.DropBefore},
@@ -251,8 +251,8 @@ func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
 	}
 }
 
-// A file of the same name is written every ten minutes and loaded each time; its records may be what they were before. Each
-// load writes its own rows, regardless of what happens to its requests.
+// A file of the same name is written every ten minutes and loaded each time, perhaps with equal records. Each load
+// writes its own rows, regardless of what happens to its requests.
 func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{
 		"not applied": {Action: faults.DropBefore}, "applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness},
@@ -275,8 +275,8 @@ func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 	}
 }
 
-// A request of the load before may be applied while the next one looks for its rows.
-func TestWhoLooksFirstWaitsForWhatMayStillBeApplied(t *testing.T) {
+// A request of the previous load may be applied while the next one looks for its rows.
+func TestLookFirstWaitsForLateRequests(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		text := "user,what\na,1\nb,2\n"
 		cfg := w.numbered(w.file("in.csv", text))
@@ -291,7 +291,7 @@ func TestWhoLooksFirstWaitsForWhatMayStillBeApplied(t *testing.T) {
 	})
 }
 
-// oldRows loads so many rows, to so many ordering keys in turns.
+// oldRows loads that many rows, to that many ordering keys in turn.
 func (w *world) oldRows(keys, rows int) trial {
 	text := rowsOf("user,what\n", rows, func(i int) string { return fmt.Sprintf("key%d,w%d\n", i%keys, i) })
 	cfg := w.numbered(w.file("old.csv", text))
@@ -307,8 +307,8 @@ func (w *world) newRows(keys int) trial {
 	return cfg
 }
 
-// Rows that an earlier load has written to the ordering keys are not read when the answer to a request is lost.
-func TestALostAnswerIsLookedForAmongTheNewestRows(t *testing.T) {
+// Rows of an earlier load with the same ordering keys are not read when the answer to a request is lost.
+func TestRowOfLostAnswerIsSoughtAmongNewestRows(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		const keys, each = 20, 300
 		cfg := w.oldRows(keys, keys*each)
@@ -324,8 +324,8 @@ func TestALostAnswerIsLookedForAmongTheNewestRows(t *testing.T) {
 	})
 }
 
-// A load that was killed cannot know which of thousands of rows were sent. Looking for them takes no more requests than
-// sending them.
+// A killed load cannot know which of thousands of rows were sent. Looking for them takes no more requests than sending
+// them.
 func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 	for name, keys := range map[string]int{"each its own key": 6000, "few keys": 50} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
@@ -350,7 +350,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 			}
 			r, err := cfg.run(t.Context())
 			conformance.MustTrue(t, err == nil && r.State == StateInterrupted, "%v, %+v", err, r)
-			// As a process leaves it that was killed a while after its last checkpoint.
+			// As left by a process that was killed a while after its last checkpoint.
 			for i := range early.Pieces {
 				early.Pieces[i].Allowance = max(early.Pieces[i].Allowance, 2500)
 			}
@@ -368,9 +368,9 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 	}
 }
 
-// The last look for surplus copies costs no more than it must: a row that was found where the answer was lost has one copy and
-// is left out, and a table of many keys is read once.
-func TestTheSweepReadsNoMoreThanItMust(t *testing.T) {
+// The last search for surplus copies costs only what it must: a row that was found when the answer was lost has one
+// copy and is left out, and a table of many keys is read once.
+func TestSweepReadsOnlyWhatItNeeds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		keys  int
 		fault faults.Action
@@ -407,8 +407,8 @@ func TestTheSweepReadsNoMoreThanItMust(t *testing.T) {
 	}
 }
 
-// TestRowsOfAFewKeysTravelTogether has a file that is sorted by the columns before the number: few of its keys are known at a time, of each of
-// which one row is in flight.
+// TestRowsOfAFewKeysTravelTogether has a file sorted by the columns before the number: few of its keys are known at a
+// time, each with one row in flight.
 func TestRowsOfAFewKeysTravelTogether(t *testing.T) {
 	const rows, each = 30_000, 100
 	w := newWorld(t)

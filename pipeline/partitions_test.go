@@ -125,7 +125,7 @@ func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestOnePartitionKeyForAllRowsIsReportedWhileTheLoadRuns(t *testing.T) {
+func TestSinglePartitionKeyIsReportedDuringLoad(t *testing.T) {
 	many := func(rows int, id func(i int) string) string {
 		return rowsOf("id,n\n", rows, func(i int) string { return fmt.Sprintf("%s,%d\n", id(i), i) })
 	}
@@ -166,10 +166,10 @@ func TestOnePartitionKeyForAllRowsIsReportedWhileTheLoadRuns(t *testing.T) {
 	}
 }
 
-// TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt drives every class of memory to its limit: splits that are each more than
-// what may be read ahead, queues that are full, a disk that is full, requests that are each more than what may be in flight,
-// rows to be sent again on top, and rows that are larger than some of these.
-func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
+// TestFullMemorySlowsButNeverEndsLoad drives every class of memory to its limit: splits larger than what may be read
+// ahead, full queues, a full disk, requests larger than what may be in flight, rows to be retried on top, and rows
+// larger than some of these.
+func TestFullMemorySlowsButNeverEndsLoad(t *testing.T) {
 	huge := strings.Repeat("x", 10<<10)
 	text := rowsOf("id,a\n", 12_000, func(i int) string {
 		if i%4000 == 7 {
@@ -221,7 +221,7 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 	}
 }
 
-// wait waits until the load's state is as it should be.
+// wait waits for a state of the load.
 func wait(t *testing.T, m *Monitor, enough func(*State) bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a load that hangs
 	defer cancel()
@@ -277,10 +277,10 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 	})
 }
 
-func TestAPartitionWithoutRowsHasNothingToBeImpatientAbout(t *testing.T) {
+func TestPartitionWithoutRowsNeverExhaustsPatience(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{})
-		// The partition is away, is split while it is, and the upper half gets no row ever.
+		// The partition is away, is split meanwhile, and the upper half never gets a row.
 		must(t, w.server.Sim().Move("t", 0, 200*time.Millisecond))
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 		cfg.Lanes.RetryFor, cfg.Lanes.Rates.MaxRows = 500*time.Millisecond, 700
@@ -296,7 +296,7 @@ func TestAPartitionWithoutRowsHasNothingToBeImpatientAbout(t *testing.T) {
 	})
 }
 
-// hot is a file in which every second row is one of the key a, in between k00001, k00003, …, with values of so many bytes.
+// hot is a file in which every second row has the key a, between k00001, k00003, …, with values of that many bytes.
 func hot(rows, bytes int) string {
 	v := strings.Repeat("x", bytes)
 	return rowsOf("id,a\n", rows, func(i int) string {
@@ -307,7 +307,7 @@ func hot(rows, bytes int) string {
 	})
 }
 
-// running starts a load that is looked at until done says that the test has seen enough, and is drained then.
+// running runs a load until done returns true, then drains it.
 func (w *world) running(cfg trial, done func(*State) bool) {
 	w.t.Helper()
 	drain, stop := context.WithCancelCause(context.Background())
@@ -333,7 +333,7 @@ func TestRowsQueuedForOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
 			most = max(most, s.Memory.Lanes-s.Memory.Budget)
 			return s.Lanes[1].Final == 4000
 		})
-		// Beyond the budget there may be what two lanes read back to continue with, and the block that was on its way.
+		// Two lanes may exceed the budget by what they read back to continue, and the block that was on its way.
 		limit := int64(2 * maxBatchInMemory)
 		conformance.True(t, most <= limit, "rows took %d bytes more than their budget, want at most %d", most, limit)
 	})
@@ -342,7 +342,7 @@ func TestRowsQueuedForOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
 // maxBatchInMemory is a batch of the rows above and the frame it is read back with.
 const maxBatchInMemory = 200*2100 + 512<<10
 
-func TestRowsOfOneKeyWaitForNothingButEachOther(t *testing.T) {
+func TestRowsOfOneKeyWaitOnlyForEachOther(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{})
 		r, in := io.Pipe()
@@ -356,7 +356,7 @@ func TestRowsOfOneKeyWaitForNothingButEachOther(t *testing.T) {
 		start := time.Now()
 		w.running(cfg, func(s *State) bool { return s.Written >= 200 })
 		in.Close()
-		// A batch waits a quarter of a second for company; the first one does.
+		// A batch waits a quarter of a second for company, like the first one here.
 		took := time.Since(start)
 		conformance.True(t, took <= 2*time.Second, "200 rows of one key took %v", took)
 	})
@@ -397,7 +397,7 @@ func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 	}
 }
 
-func TestEmptyLinesAreCountedOnceHoweverTheTextIsDivided(t *testing.T) {
+func TestEmptyLinesAreCountedOnceForAnySplits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lines := strings.SplitAfter(numbered("k", 3000), "\n")

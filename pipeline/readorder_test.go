@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// sortedFile is a file of records that are sorted by key; some are refused, two of each ten by the service.
+// sortedFile is a file of records sorted by key; some are refused, two of each ten by the service.
 func sortedFile(records int) string {
 	return rowsOf("id,n\n", records, func(i int) string {
 		switch i % 50 {
@@ -42,7 +42,7 @@ func (c *trial) sections(rows int) {
 	c.Pacer = func() lanes.Pacer { return restless{} }
 }
 
-func TestRejectsOfAScheduleEndInTheOrderOfTheInput(t *testing.T) {
+func TestRejectsOfScheduleAreSortedByInput(t *testing.T) {
 	t.Parallel()
 	t.Run("a load", func(t *testing.T) { rejectsInOrder(t, plan.LastWins, false) })
 	t.Run("a load whose checkpoint is kept for what comes after it", func(t *testing.T) { rejectsInOrder(t, plan.LastWins, true) })
@@ -87,9 +87,9 @@ func rejectsInOrder(t *testing.T, order plan.Order, keep bool) {
 	conformance.True(t, os.IsNotExist(err), "a finished run has %s: %v", checkpoint.OrderFile, err)
 }
 
-// Damage that the first pass finds inside a file that can be divided keeps the file from being scheduled: what stands before it is loaded, in
-// the order of the file, and nothing that comes after it, in this file or in the next one.
-func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
+// If the first pass finds damage inside a file, the file is not scheduled: records before the damage are loaded in file
+// order, and nothing after it, in this file or the next.
+func TestOnlyRecordsBeforeDamageAreLoaded(t *testing.T) {
 	t.Parallel()
 	const records, group = 1000, 100
 	type row struct {
@@ -127,7 +127,7 @@ func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
 	}
 }
 
-// A run whose schedule is not the one that it began with cannot be resumed: its records have other places.
+// A run cannot be resumed with another schedule than its own: its records have other places.
 func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(path string) error{
@@ -150,7 +150,7 @@ func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
 		first.Lanes.Concurrency = 1
 		conformance.Must(t, conformance.ErrorOf(first.run(ctx)))
 		must(t, harm(filepath.Join(cfg.RunDir, checkpoint.OrderFile)))
-		// What a resumed load does must not depend on what it would do by itself.
+		// A resumed load must not depend on its own choice.
 		cfg.order, cfg.sectionRows = orderNever, 7
 		r, err := cfg.run(context.Background())
 		if name == "whole" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestThePeakOfMemoryIsTheProcesssOwn(t *testing.T) {
+func TestPeakMemoryExcludesParentProcess(t *testing.T) {
 	n, ok := highWater([]byte("Name:\ttsimport\nVmPeak:\t 1851536 kB\nVmHWM:\t  154204 kB\nVmRSS:\t  101112 kB\n"))
 	conformance.True(t, ok && n == 154204*1024, "%d bytes, %v", n, ok)
 	_, ok = highWater([]byte("Name:\ttsimport\n"))

@@ -171,7 +171,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 
 func isUsage(err error) bool { return errors.As(err, new(*plan.UsageError)) }
 
-func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {
+func TestDrainFinishesOnlyRequestsInFlight(t *testing.T) {
 	w := newWorld(t)
 	drain, stop := context.WithCancelCause(context.Background())
 	w.plan.Decide = func(r faults.Request) faults.Fault {
@@ -222,10 +222,10 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 	}
 }
 
-func TestAReadErrorComesAfterTheRowsBeforeIt(t *testing.T) {
+func TestReadErrorFollowsPrecedingRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	// A record that is longer than the memory allows cannot be read; the rows before it can.
+	// A record longer than the memory allows cannot be read; the rows before it can.
 	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n\""+strings.Repeat("x", 8<<20)))
 	cfg.Limits.Memory = 1
 	cfg.Columns.Types["n"] = plan.Type{Type: table.String}
@@ -282,7 +282,8 @@ func TestInputsOfSeveralFormatsLoadTogether(t *testing.T) {
 	}
 }
 
-// TestColumnsThatAFileLacksAreNotCells loads files of a schema that has grown, over rows that must keep what the files say nothing of.
+// TestColumnsThatAFileLacksAreNotCells loads files of a schema that has grown over rows that must keep the cells
+// missing in the files.
 func TestColumnsThatAFileLacksAreNotCells(t *testing.T) {
 	type inner struct {
 		A string `parquet:"a"`
@@ -343,7 +344,8 @@ func TestColumnsThatAFileLacksAreNotCells(t *testing.T) {
 	}
 }
 
-// TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder is about records that a surplus field would make as wide as one should be.
+// TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder is about records that a surplus field would give the
+// right width.
 func TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder(t *testing.T) {
 	for ragged, want := range map[convert.Ragged]contents{
 		convert.RejectRagged:   {"1": {"x": "a", "dt": "9"}},
@@ -401,7 +403,7 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 }
 
 // TestADrainWaitsForAttemptsThatMayStillBeApplied stops a load while an attempt of unknown outcome is out: had the load
-// ended at once, that attempt would undo what is written next.
+// ended at once, that attempt would undo later writes.
 func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		drain, stop := context.WithCancelCause(context.Background())
@@ -419,7 +421,7 @@ func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
 	})
 }
 
-func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
+func TestWaitingRowsAreBoundedByMemory(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		release := make(chan struct{})
 		const records, split = 50_000, 4096

@@ -44,7 +44,7 @@ func (m *meanwhile) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // The first process has looked for a run and found none; it has not made its folder yet.
-func TestTheSameLoadIsNotBegunWhileAnotherProcessLooksAtItsInputs(t *testing.T) {
+func TestSameLoadIsLockedDuringPlanning(t *testing.T) {
 	for name, change := range map[string]func(first, second *trial){
 		"same folder":        func(first, second *trial) {},
 		"with --run-dir":     func(first, second *trial) { first.RunDir, second.RunDir = "run", "run" },
@@ -109,7 +109,7 @@ func madeRun(t *testing.T, name string, started time.Time, unfinished bool) stri
 }
 
 // The clock was set back between the two.
-func TestTheUnfinishedRunIsFoundForAnyClock(t *testing.T) {
+func TestUnfinishedRunIsFoundDespiteClockChanges(t *testing.T) {
 	t.Chdir(t.TempDir())
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	identity := progress.Identify("test", "t", "in.csv")
@@ -126,7 +126,7 @@ func TestTheUnfinishedRunIsFoundForAnyClock(t *testing.T) {
 	conformance.True(t, err == nil && got == "", "%q, %v", got, err)
 }
 
-func TestARunThatIsStartedOverIsNotResumedLater(t *testing.T) {
+func TestReplacedRunIsNotResumed(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.dir)
 	cfg := w.config(w.file("in.csv", badCSV))
@@ -149,8 +149,8 @@ func TestARunThatIsStartedOverIsNotResumedLater(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor takes loads over from processes that were killed, with the time-outs of a user who gives none.
-func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
+// TestOnlyRequestsOfPredecessorAreWaitedFor takes over loads of killed processes, with default time-outs.
+func TestOnlyRequestsOfPredecessorAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		sent, fresh bool // by the predecessor; the successor starts over
@@ -224,7 +224,7 @@ func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
 	}
 }
 
-// attemptAt is an attempt whose plan is made.
+// attemptAt is an attempt with a plan.
 func attemptAt(cfg Config, before *checkpoint.Snapshot) *attempt {
 	cfg.setDefaults()
 	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}
@@ -235,7 +235,7 @@ func attemptAt(cfg Config, before *checkpoint.Snapshot) *attempt {
 	}
 }
 
-func TestAnAttemptTellsWhatItResumesBeforeWhatIsPlanned(t *testing.T) {
+func TestResumeIsReportedBeforePlan(t *testing.T) {
 	before := &checkpoint.Snapshot{About: checkpoint.About{
 		Attempt: 2, Begun: time.Unix(1e9, 0), Counters: map[string]int64{"read": 10, "written": 4, "rejected": 1, "superseded": 2, "archived": 1},
 	}}
@@ -295,7 +295,7 @@ func TestOnlyRowsThatMayNotBeSentTwiceAreAnnotated(t *testing.T) {
 	}
 }
 
-// A search for rows ends at the first one that is older than the load: a time that is too late would lose rows.
+// A search for rows ends at the first one older than the load: too late a time would lose rows.
 func TestNoMarkOfALoadIsOlderThanItsBeginning(t *testing.T) {
 	now := time.Now()
 	begun := now.Add(-24 * time.Hour)
@@ -314,7 +314,7 @@ func TestNoMarkOfALoadIsOlderThanItsBeginning(t *testing.T) {
 	}
 }
 
-func TestHowALoadEnds(t *testing.T) {
+func TestLoadEndings(t *testing.T) {
 	stopped := errors.New("the disk is full")
 	for name, tt := range map[string]struct {
 		counts ledger.ReportCounts
@@ -344,8 +344,8 @@ func TestHowALoadEnds(t *testing.T) {
 	}
 }
 
-// TestTheErrorLimitCountsWhatTheAttemptsOfOneLoadHaveRejected: seams are not errors.
-func TestTheErrorLimitCountsWhatTheAttemptsOfOneLoadHaveRejected(t *testing.T) {
+// TestErrorLimitCountsRejectsOfAllAttempts: seams are not errors.
+func TestErrorLimitCountsRejectsOfAllAttempts(t *testing.T) {
 	before := new(checkpoint.Snapshot)
 	before.Counters = map[string]int64{"read": 100, "written": 90, "rejected": 10, "seams": 3}
 	r := new(Report)
@@ -359,7 +359,7 @@ func TestTheErrorLimitCountsWhatTheAttemptsOfOneLoadHaveRejected(t *testing.T) {
 	}
 }
 
-// TestAResumedLoadTakesTheTypesOfItsFirstAttempt: what the sample says by then does not count.
+// TestAResumedLoadTakesTheTypesOfItsFirstAttempt: the later sample does not count.
 func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("a.jsonl", strings.Repeat(`{"id":"a","mix":1,"f":1.5}`+"\n", 50)+`{"id":"b","mix":"x","f":1}`+"\n"), w.file("b.csv", "id,mix,f\nc,2,2.50\n,3,1.5\n"))
@@ -373,7 +373,7 @@ func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
 	conformance.Equal(t, gocmp.Diff(want, r.Inferred), "", "(-want +got)")
 }
 
-// TestALoadThatIsStartedOverWaitsForTheAttemptBefore: a late request with the old content would come over the new one.
+// TestALoadThatIsStartedOverWaitsForTheAttemptBefore: a late request with the old content would overwrite the new one.
 func TestALoadThatIsStartedOverWaitsForTheAttemptBefore(t *testing.T) {
 	now := time.Now()
 	before := &attempt{cfg: &Config{}, from: &keep.Point{Hold: now.Add(time.Second), SuspectUntil: now.Add(time.Minute)}}
@@ -386,7 +386,7 @@ func TestALoadThatIsStartedOverWaitsForTheAttemptBefore(t *testing.T) {
 	}
 }
 
-func TestAKeyRisesIfItsNumbersOrDatesDo(t *testing.T) {
+func TestRisingKeyIsDetectedInNumbersAndDates(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   table.Type
 		key  func(i int) table.Value

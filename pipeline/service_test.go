@@ -32,8 +32,8 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// Nobody knows for certain what the real service answers: a load is right under each answer.
-func TestALoadIsRightForAnyDescriptionOfATable(t *testing.T) {
+// The real service's answers are not known for certain: a load is correct under each.
+func TestLoadIsCorrectForAnyTableDescription(t *testing.T) {
 	for name, answers := range map[string]sim.Answers{
 		"a new table is missing": {NewTableMissing: 300 * time.Millisecond},
 		"no bounds":              {HideBounds: true},
@@ -60,9 +60,9 @@ func TestALoadIsRightForAnyDescriptionOfATable(t *testing.T) {
 	}
 }
 
-// Whether the lower edge of the window of timestamps is taken or refused, the service decides: such a row is written, or
-// rejected with what the service said.
-func TestATimestampAtTheLowerEdgeIsTheServicesToJudge(t *testing.T) {
+// The service decides whether the lower edge of the timestamp window is accepted: such a row is written, or rejected
+// with the service's message.
+func TestServiceDecidesTimestampAtLowerEdge(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {
 		now := time.Now().Truncate(time.Second).Add(500 * time.Millisecond)
 		w := newWorldOf(t, server.Options{Now: func() time.Time { return now }})
@@ -83,8 +83,8 @@ func TestATimestampAtTheLowerEdgeIsTheServicesToJudge(t *testing.T) {
 	}
 }
 
-// TestANetworkThatFailsWhileTheTableIsLookedAtFailsNoLoad lets each look at a table fail twice.
-func TestANetworkThatFailsWhileTheTableIsLookedAtFailsNoLoad(t *testing.T) {
+// TestNetworkFailureDuringTableLookUpDoesNotFailLoad lets each look-up of a table fail twice.
+func TestNetworkFailureDuringTableLookUpDoesNotFailLoad(t *testing.T) {
 	for _, template := range []string{"", "t_{what}"} {
 		for _, fault := range []faults.Fault{{Action: faults.DropBefore}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.BadBody}} {
 			t.Run(fmt.Sprintf("table %s, action %d", template, fault.Action), func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestANetworkThatFailsWhileTheTableIsLookedAtFailsNoLoad(t *testing.T) {
 	}
 }
 
-// lookFailsAt loads with the nth look at a table failing. It reports whether there was one.
+// lookFailsAt loads with the nth look-up of a table failing. It reports whether there was one.
 func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool {
 	w := newWorld(t)
 	w.template = template
@@ -116,8 +116,8 @@ func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool 
 	return failed.Load()
 }
 
-// TestAPermissionThatIsMissingShowsBeforeTheFirstRow denies each operation that a mode needs beside writing.
-func TestAPermissionThatIsMissingShowsBeforeTheFirstRow(t *testing.T) {
+// TestMissingPermissionShowsBeforeFirstRow denies each operation that a mode needs besides writing.
+func TestMissingPermissionShowsBeforeFirstRow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		numbered := func(cfg *trial) {
@@ -164,8 +164,8 @@ func TestAPermissionThatIsMissingShowsBeforeTheFirstRow(t *testing.T) {
 	})
 }
 
-// A rotation of keys may have one request of many refused.
-func TestAStrayRefusalDoesNotEndALoad(t *testing.T) {
+// During a rotation of keys one request of many may be refused.
+func TestStrayRefusalDoesNotEndLoad(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.fail(faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}, func(r faults.Request) bool { return r.N == 2 })
 		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\nc,3\nd,4\ne,5\n"))
@@ -199,14 +199,14 @@ func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
 	}
 }
 
-// merged is a service whose tables have what the embedded one does not: a field of DescribeTable's answers, which is merged with what they say.
+// merged is a service whose tables have a field that the embedded one lacks, merged into DescribeTable's answers.
 type merged struct {
 	http.RoundTripper
 	number protowire.Number
 	field  []byte
 }
 
-// fullRows have the option update_full_row.
+// fullRows gives tables the option update_full_row.
 func fullRows(to http.RoundTripper) http.RoundTripper {
 	return merged{to, 3, protowire.AppendVarint(protowire.AppendTag(nil, 7, protowire.VarintType), 1)}
 }
@@ -224,8 +224,8 @@ func (f merged) RoundTrip(r *http.Request) (*http.Response, error) {
 	return enginetest.Sign(res, r.URL.Path, body), nil
 }
 
-// In a table with the option update_full_row an update removes what it does not name.
-func TestUpdatesOfATableOfWholeRowsAreRefusedBeforeTheFirstRow(t *testing.T) {
+// In a table with the option update_full_row an update removes unnamed columns.
+func TestUpdatesOfWholeRowTablesAreRefusedEarly(t *testing.T) {
 	w := newWorld(t)
 	w.load(w.config(w.file("first.csv", "id,n,m\na,1,2\n")))
 	for _, tt := range []struct {
@@ -251,7 +251,7 @@ func TestUpdatesOfATableOfWholeRowsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	}
 }
 
-// A global table takes no timestamps from who writes, and would refuse each row.
+// A global table accepts no timestamps from writers, and would refuse each row.
 func TestTimestampsForAGlobalTableAreRefusedBeforeTheFirstRow(t *testing.T) {
 	w := newWorld(t)
 	w.load(w.config(w.file("first.csv", "id,n,m\na,1,2\n")))
@@ -273,7 +273,7 @@ func TestTimestampsForAGlobalTableAreRefusedBeforeTheFirstRow(t *testing.T) {
 	}
 }
 
-// fromRows makes a load take its rows from a source that is not a file, and returns what the table must hold then.
+// fromRows makes a load take its rows from a source that is not a file, and returns the expected table.
 func (w *world) fromRows(rows *sourcetest.Rows) (trial, contents) {
 	cfg := w.config(rows.Name)
 	cfg.Read.Sources = rows
@@ -294,7 +294,7 @@ func (w *world) fromRows(rows *sourcetest.Rows) (trial, contents) {
 	return cfg, want
 }
 
-func TestALoadTakesRowsThatNeverWereText(t *testing.T) {
+func TestLoadTakesTypedRows(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
 		rows := sourcetest.NewRows("rows", 1500)
 		rows.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged, Message: "broken"}}
@@ -312,8 +312,7 @@ func TestALoadTakesRowsThatNeverWereText(t *testing.T) {
 	})
 }
 
-// A source that breaks off has given what came before.
-func TestASourceThatBreaksOffEndsTheLoadAfterItsRows(t *testing.T) {
+func TestTruncatedSourceEndsLoadAfterItsRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rows := sourcetest.NewRows("rows", 500)
@@ -340,7 +339,7 @@ func TestALoadOfAnySourceIsResumed(t *testing.T) {
 	})
 }
 
-// A run is resumed with the source that it was begun with, not with another of the same name.
+// A run is resumed with its own source, not with another of the same name.
 func TestASourceWithOtherContentIsNotResumed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -392,7 +391,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// serveFew serves the store over the network, with so many connections at most.
+// serveFew serves the store over the network, with at most that many connections.
 func (w *world) serveFew(most int64) (url string, few *crowded) {
 	web := httptest.NewUnstartedServer(w.server)
 	few = &crowded{Listener: web.Listener, most: most}
@@ -402,7 +401,7 @@ func (w *world) serveFew(most int64) (url string, few *crowded) {
 	return web.URL, few
 }
 
-func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
+func TestLoadWorksWithFewerConnectionsThanWorkers(t *testing.T) {
 	w := newWorld(t)
 	url, few := w.serveFew(10)
 	b := rowsOf("id,n\n", 20_000, func(i int) string { return fmt.Sprintf("k%d,1\n", i) })
@@ -417,9 +416,9 @@ func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
 	t.Logf("%d connections closed at once, %d requests, %d sent again", few.many.Load(), r.Requests, r.Retried)
 }
 
-// Rows whose answer was lost are looked for over the connections that the writing workers use: where few are allowed, a pool of
-// the workers' own would leave none to ask with, and the load would never continue.
-// The time is real, as virtual time stands still while connections of the network are read.
+// Rows of a lost answer are looked up over the connections of the writing workers: if few are allowed, a pool for
+// look-ups would get none, and the load would never continue. The time is real, as virtual time stands still while
+// network connections are read.
 func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 	for most := range int64(3) {
 		t.Run(fmt.Sprint(most+1, " connections"), func(t *testing.T) {
@@ -438,7 +437,7 @@ func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// refusing is a service that refuses, as a whole, every request whose body holds a word.
+// refusing is a service that refuses, as a whole, every request whose body contains a word.
 type refusing struct {
 	base  http.RoundTripper
 	word  []byte
@@ -464,7 +463,7 @@ func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return enginetest.Sign(&http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Request: req}, req.URL.Path, answer), nil
 }
 
-// gateway is a proxy that takes no body above a size: it answers a page with status 413.
+// gateway is a proxy that accepts no body above a size: it answers a page with status 413.
 type gateway struct {
 	base    http.RoundTripper
 	limit   int64
@@ -480,7 +479,7 @@ func (g gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusRequestEntityTooLarge, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html>413</html>")), Request: r}, nil
 }
 
-func TestRequestsBecomeAsSmallAsAGatewayTakesThem(t *testing.T) {
+func TestRequestsShrinkToGatewayLimit(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		text := rowsOf("id,n\n", 3000, func(i int) string {
 			size := 50
@@ -501,7 +500,7 @@ func TestRequestsBecomeAsSmallAsAGatewayTakesThem(t *testing.T) {
 	})
 }
 
-func TestABatchKeepsTheSizesThatAreSet(t *testing.T) {
+func TestBatchKeepsConfiguredSizes(t *testing.T) {
 	w := newWorld(t)
 	b := rowsOf("id,n\n", 1000, func(i int) string { return fmt.Sprintf("k%04d,%d\n", i, i) })
 	var largest, most atomic.Int64

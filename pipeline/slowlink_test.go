@@ -29,7 +29,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// virtualLink is a slow link in virtual time: all requests share its line, one after the other, each way.
+// virtualLink is a slow link in virtual time: all requests share its line, one at a time in each direction.
 type virtualLink struct {
 	base      http.RoundTripper
 	bandwidth float64       // bytes a second each way
@@ -48,7 +48,6 @@ type virtualLink struct {
 
 const virtualPiece = 16 << 10
 
-// pass waits until so many bytes are through.
 func (l *virtualLink) pass(ctx context.Context, free *time.Time, bytes int64) error {
 	l.mu.Lock()
 	now := time.Now()
@@ -91,8 +90,8 @@ func (l *virtualLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// linkShare loads rows of about that many bytes into the link's lanes, for so many seconds if the link were filled. It returns what share
-// of that the load reached: of the bytes that the link carries, or of 200 rows a round trip and worker.
+// linkShare loads rows of about that many bytes into the link's lanes, for that many seconds if the link were filled.
+// It returns the share reached of the bytes that the link carries, or of 200 rows a round trip and worker.
 func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout time.Duration, law func() lanes.Pacer) (share float64, r *Report) {
 	l.up, l.down, l.longest = time.Time{}, time.Time{}, 0
 	possible := l.bandwidth
@@ -140,20 +139,20 @@ func TestALoadFillsASlowLink(t *testing.T) {
 			share: 0.9, longest: client.DefaultRequestTimeout / 3},
 		"short time-outs": {link: &virtualLink{bandwidth: 2e6 / 8}, seconds: 10, timeout: 3 * time.Second, free: true,
 			share: 0.9, longest: 2 * time.Second},
-		// With one connection each lane is answered rarely. Lanes that each find out by these answers alone how much they
-		// may send fill .56 of a long way, requests of five rows.
+		// With one connection each lane gets few answers. Lanes that learn their rates from these answers alone fill .56 of a
+		// long link, with requests of five rows.
 		"one connection of a long way": {link: &virtualLink{bandwidth: 10e6 / 8, trip: long, workers: 1}, seconds: 10,
 			share: 0.7, rows: 31},
 		"one connection, short rows": {link: &virtualLink{bandwidth: 50e6 / 8, trip: long, workers: 1}, row: 100,
 			seconds: 15, share: 0.8},
-		// A request that the link is busy with for longer than earlier ones together is not silent.
+		// A request that occupies the link for longer than earlier ones together is not silent.
 		"a large request": {link: &virtualLink{bandwidth: slow, workers: 1, lanes: 2}, seconds: 10, share: 0.9,
 			longest: client.DefaultRequestTimeout / 6},
-		// Requests of few short rows would be mostly heads and answers: lanes that take the link for a queue of their
+		// Requests of few short rows would be mostly headers and answers: lanes that mistake the link for a queue of their
 		// partitions send 15 at a time.
 		"short rows": {link: &virtualLink{bandwidth: 1.6e6 / 8}, row: 100, seconds: 30, rows: 50},
-		// On a long way lanes that once took it for a queue must not take it for shorter and shorter, and its answers for
-		// later and later.
+		// On a long link, lanes that once made that mistake must not underestimate its latency more and more, and find its
+		// answers ever later.
 		"short rows, a long way that stalls": {row: 100, seconds: 8, share: 0.35,
 			link: &virtualLink{bandwidth: 10e6 / 8, trip: long, stalls: 0.01, stall: 2 * long}},
 	} {
@@ -180,9 +179,9 @@ func TestCompressedRequestsCarryMoreOverASlowLink(t *testing.T) {
 	conformance.True(t, seconds[client.CompressOn] <= off/4 && off >= 40, "seconds: %v", seconds)
 }
 
-// Partitions that refuse what is above their capacity are not mistaken for the way: what a lane did not send while it waited for a connection, and no
-// more, it sends at once.
-func TestOneConnectionOfALongWayKeepsToTheCapacityOfPartitions(t *testing.T) {
+// Partitions that refuse rows above their capacity are not mistaken for the link: a lane sends at once exactly what it
+// did not send while it waited for a connection.
+func TestOneSlowConnectionRespectsPartitionCapacity(t *testing.T) {
 	l := &virtualLink{bandwidth: 50e6 / 8, trip: 200 * time.Millisecond, workers: 1, service: sim.Config{PartitionUnits: 100}}
 	const seconds = 30 // of 1,000 rows
 	share, r := linkShare(t, l, 100, seconds, client.DefaultRequestTimeout, nil)
@@ -192,7 +191,7 @@ func TestOneConnectionOfALongWayKeepsToTheCapacityOfPartitions(t *testing.T) {
 
 var linkTable = flag.Bool("link-table", false, "print what share of slow links in virtual time loads fill (make links)")
 
-// TestLinksInVirtualTime shows what a load with the rates of its lanes reaches, on any machine.
+// TestLinksInVirtualTime shows the rate that a load reaches, on any machine.
 func TestLinksInVirtualTime(t *testing.T) {
 	if !*linkTable {
 		t.Skip("set -link-table (make links)")
@@ -226,10 +225,10 @@ type outageCell struct {
 	begins     time.Duration // 0 is outageBegins, -1 with the first write
 }
 
-// outageBegins is when it does, after the first write.
+// outageBegins is the delay of the outage after the first write.
 const outageBegins = 3 * time.Second
 
-// load returns how long the load takes, and how many rows of the input are missing or there twice.
+// load returns the duration of the load, and how many rows of the input are missing or doubled.
 func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 	key, column := []table.KeyColumn{{Name: "id", Type: table.String}}, "id"
 	if c.numbered {
@@ -270,7 +269,7 @@ func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 	return r, missing, doubled
 }
 
-// beyond returns the seconds that the load takes longer than one without the outage and the outage together.
+// beyond returns how many seconds longer the load takes than a load without the outage plus the outage.
 func (c outageCell) beyond(t *testing.T) (dearer float64, r *Report, missing, doubled int) {
 	r, missing, doubled = c.load(t)
 	c.lasts = 0
@@ -278,7 +277,7 @@ func (c outageCell) beyond(t *testing.T) (dearer float64, r *Report, missing, do
 	return r.Seconds - without.Seconds, r, missing, doubled
 }
 
-// Requests that nobody answers hold no load up, and one that begins in an outage finds its rate after it.
+// Unanswered requests hold no load up, and one that begins in an outage finds its rate afterwards.
 func TestALoadContinuesSoonAfterAnOutage(t *testing.T) {
 	conformance.NotForRaces(t)
 	t.Parallel()
@@ -312,7 +311,7 @@ func TestALoadContinuesSoonAfterAnOutage(t *testing.T) {
 
 var outageTable = flag.Bool("outage-table", false, "print what outages cost loads, in virtual time (make outages)")
 
-// TestOutagesInVirtualTime shows what outages cost on any machine.
+// TestOutagesInVirtualTime shows the cost of outages on any machine.
 func TestOutagesInVirtualTime(t *testing.T) {
 	if !*outageTable {
 		t.Skip("set -outage-table (make outages)")
@@ -344,9 +343,9 @@ func TestOutagesInVirtualTime(t *testing.T) {
 	}
 }
 
-// What is cut and not sent while the last checkpoint counts is not sent at all: the attempt that resumes would take it for
-// settled.
-func TestARequestDelayedByAPauseIsNotSent(t *testing.T) {
+// A batch that is not sent while the last checkpoint is valid is not sent at all: the resuming attempt would consider
+// it settled.
+func TestRequestDelayedByPauseIsNotSent(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
 		cfg.keeping.KeptFor, cfg.Checkpoint.Every = 100*time.Millisecond, 5*time.Millisecond
@@ -364,8 +363,8 @@ func TestARequestDelayedByAPauseIsNotSent(t *testing.T) {
 	})
 }
 
-// A process that is stopped for hours while a checkpoint is being written has not tried to write one meanwhile.
-func TestAPauseWhileACheckpointIsWrittenEndsNoLoad(t *testing.T) {
+// A process suspended for hours during the writing of a checkpoint has not tried to write one meanwhile.
+func TestPauseDuringCheckpointDoesNotEndLoad(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	d := &dispatcher{stopper: newStopper(func() {}), checkpointer: &keep.Checkpointer{
 		Schedule: &keep.Schedule{Busy: true}, Patience: ratelimit.Patience{For: time.Minute}, Failed: errors.New("the disk is full"),
@@ -385,8 +384,8 @@ func TestAPauseWhileACheckpointIsWrittenEndsNoLoad(t *testing.T) {
 	}
 }
 
-// A delete under the condition that the row exists is refused when its own first attempt, whose answer was lost, has deleted it.
-func TestADeleteThatMayBeDoneIsRejectedAndSaysSo(t *testing.T) {
+// A delete on condition that the row exists is refused if its own first attempt, whose answer was lost, has deleted it.
+func TestDeleteOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.load(w.config(w.file("rows.csv", "id,n\na,1\nb,2\n")))
 		for i, tt := range []struct {
@@ -407,8 +406,7 @@ func TestADeleteThatMayBeDoneIsRejectedAndSaysSo(t *testing.T) {
 	})
 }
 
-// Who is a second off is told.
-func TestTheClockIsWarnedOfFromASecondOn(t *testing.T) {
+func TestClockOffsetOfASecondIsWarnedOf(t *testing.T) {
 	for ahead, want := range map[time.Duration]string{
 		500 * time.Millisecond: "", -500 * time.Millisecond: "", 1600 * time.Millisecond: "behind the service's", -1600 * time.Millisecond: "ahead of the service's",
 	} {

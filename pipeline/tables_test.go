@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// purchases are rows of so many months from 2023-11 on, in turns, with the key id.
+// purchases are rows of that many months from 2023-11 on, in turn, with the key id.
 func purchases(rows, months int) string {
 	return rowsOf("id,at,v\n", rows, func(i int) string {
 		month := 10 + i%months
@@ -55,8 +55,9 @@ func TestEachRowGoesToTheTableOfItsMonth(t *testing.T) {
 	})
 }
 
-// The rows of each table are sorted by key. Those of one table still come before those of the next, and its partitions get rows alike.
-func TestTheRowsOfEachTableAreSpread(t *testing.T) {
+// The rows of each table are sorted by key. Those of one table precede those of the next, and its partitions still get
+// rows evenly.
+func TestRowsOfEachTableSpread(t *testing.T) {
 	t.Parallel()
 	const shops, rows = 3, 4000
 	text := rowsOf("shop,id,v\n", shops*rows, func(i int) string {
@@ -85,8 +86,8 @@ func TestTooManyTablesStopTheLoad(t *testing.T) {
 	conformance.Equal(t, r.Read, r.Written+r.Unfinished, "read")
 }
 
-// TestArchivedTablesAreNotCounted has 12 months of tables and 12 of the archive, which come between them in any order.
-func TestArchivedTablesAreNotCounted(t *testing.T) {
+// TestArchivedTablesDoNotCountAgainstLimit has 12 months of tables and 12 of the archive, interleaved in any order.
+func TestArchivedTablesDoNotCountAgainstLimit(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int]string{12: "", 11: "--max-tables 11"} {
 		w := newWorld(t)
@@ -134,7 +135,6 @@ func TestLaterRowsOfAKeySupersedeEarlierOnesOfTheirTableOnly(t *testing.T) {
 	}
 }
 
-// described says what a table is.
 func (w *world) described(name string) *client.Table {
 	w.t.Helper()
 	return conformance.Try(w.admin().Describe(name)).Must(w.t)
@@ -208,8 +208,8 @@ func TestALoadThatCannotArchiveFailsAndResumesLater(t *testing.T) {
 	conformance.Same(t, got, want, "%d lines, want %d", len(got), len(want))
 }
 
-// TestAKilledLoadIntoTablesResumes kills a load at every one of its first checkpoints: rows and archive must be those
-// of one that was not, though the clock has advanced by a year meanwhile.
+// TestAKilledLoadIntoTablesResumes kills a load at each of its first checkpoints: rows and archive must equal those of
+// an uninterrupted load, though the clock has advanced by a year meanwhile.
 func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -247,7 +247,7 @@ func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 	conformance.Equal(t, sum, r.Read, "the tables: rows")
 }
 
-func TestADryRunMakesNoTablesAndNoFilesOfTheArchive(t *testing.T) {
+func TestDryRunCreatesNeitherTablesNorArchiveFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.aging(w.file("a.csv", purchases(240, 24)))
@@ -266,7 +266,7 @@ func (w *world) admin() *client.Admin {
 	return &client.Admin{Client: w.sdk(), Context: context.Background()}
 }
 
-// remake drops a table and makes it again as it was.
+// remake drops a table and creates it again.
 func (w *world) remake(name string) {
 	w.t.Helper()
 	admin := w.admin()
@@ -305,12 +305,12 @@ func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 	}
 }
 
-// fortyRows is a file whose rows go to t_a and t_b in turns.
+// fortyRows is a file whose rows go to t_a and t_b in turn.
 func fortyRows() string {
 	return rowsOf("id,what\n", 40, func(i int) string { return fmt.Sprintf("key%d,%c\n", i, 'a'+i%2) })
 }
 
-// Without a look at the end nobody would see it: the rows after it are written as well as those before.
+// Without the final check nobody would notice: rows after it are written like those before.
 func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 	for _, template := range []string{"", "t_{what}"} {
 		t.Run("table "+template, func(t *testing.T) {
@@ -339,8 +339,8 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 	}
 }
 
-// A look at the partitions sees it before all rows are sent.
-func TestALoadStopsWhenItsTableIsSeenToBeAnother(t *testing.T) {
+// A reading of the partitions detects it before all rows are sent.
+func TestLoadStopsWhenTableWasReplaced(t *testing.T) {
 	ids := keep.NewTableIDs()
 	survey := newPartitionPoller(onePartition{}, 0)
 	for _, created := range []int64{1, 0, 1} { // 0 is a service that does not say
@@ -373,7 +373,7 @@ func (c *clocked) Read(now time.Time) ([]table.Value, bool, error) {
 	return nil, true, nil
 }
 
-func TestTheMapIsReadSoonInTheBeginning(t *testing.T) {
+func TestFirstMapReadingsAreFrequent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &clocked{begun: time.Now()}
 		s := newPartitionPoller(c, 0)
@@ -387,7 +387,8 @@ func TestTheMapIsReadSoonInTheBeginning(t *testing.T) {
 	})
 }
 
-// heldReading holds back the first DescribeTable that comes while rows are sent, which asks for the partitions, and the rows until it comes.
+// heldReading holds back the first DescribeTable that asks for the partitions while rows are sent, and the rows until
+// it comes.
 type heldReading struct {
 	http.RoundTripper
 	writing, waiting, over atomic.Bool
@@ -409,8 +410,9 @@ func (h *heldReading) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(r)
 }
 
-// A reading of the partitions may take longer than the load. It must end with it: it would hold a connection, and could make tables.
-func TestNoReadingOfPartitionsOutlivesTheLoad(t *testing.T) {
+// A reading of the partitions may take longer than the load, but must end with it: it would hold a connection, and
+// could make tables.
+func TestPartitionReadingEndsWithLoad(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		h := &heldReading{RoundTripper: w.transport(), held: make(chan struct{})}
 		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))

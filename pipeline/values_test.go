@@ -24,7 +24,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-func TestAnExistingTablesTypesChangeNoValueEither(t *testing.T) {
+func TestTypesOfExistingTableChangeNoValue(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\n7,1\n8,2\n"))
 	cfg.Target.Key[0].Type = table.Integer
@@ -38,7 +38,7 @@ func TestAnExistingTablesTypesChangeNoValueEither(t *testing.T) {
 	conformance.Equal(t, w.load(cfg).Written, 3, "with --type")
 }
 
-func TestAValueThatTheSampleDidNotShowIsRejectedNotChanged(t *testing.T) {
+func TestValueUnlikeSampleIsRejectedNotChanged(t *testing.T) {
 	w := newWorld(t)
 	var b strings.Builder
 	b.WriteString("id,n,text\n")
@@ -70,7 +70,7 @@ func TestLimitsAreCheckedBeforeSending(t *testing.T) {
 	key := func(n int) string { return "id,v\n" + strings.Repeat("k", n) + ",1\n" }
 	for name, tt := range map[string]struct{ text, code string }{
 		"1,024 columns": {wide(table.MaxColumns), ""},
-		// A second row that fits: a file of which no row does is refused before the first one.
+		// A second row that fits: a file without such a row is refused before the first one.
 		"1,025 columns":        {wide(table.MaxColumns+1) + "short,1" + strings.Repeat(",", table.MaxColumns) + "\n", table.CodeTooManyColumns},
 		"a value of 2 MiB":     {big(table.MaxValueBytes), ""},
 		"a byte more":          {big(table.MaxValueBytes + 1), table.CodeValueTooLong},
@@ -97,7 +97,7 @@ func mustWhen(t *testing.T, text string) *condition.When {
 	return conformance.Try(condition.ParseWhen(text)).Must(t)
 }
 
-func TestWhatAConditionOnColumnsCannotBeCombinedWithIsRefused(t *testing.T) {
+func TestInvalidCombinationsWithWhenAreRefused(t *testing.T) {
 	w := newWorld(t)
 	in := w.file("in.csv", "id,at,text\na,1,x\n")
 	for name, tt := range map[string]struct {
@@ -137,8 +137,9 @@ func TestARowWithoutAValueToCompareIsRejected(t *testing.T) {
 	}
 }
 
-// TestAConditionWithAConstantDoesNotRefuseWhatItHasWritten: the first attempt of a row makes the condition false, and its answer is lost.
-func TestAConditionWithAConstantDoesNotRefuseWhatItHasWritten(t *testing.T) {
+// TestConstantConditionDoesNotRefuseOwnWrites: the first attempt of a row makes the condition false, and its answer is
+// lost.
+func TestConstantConditionDoesNotRefuseOwnWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, mode := range []table.Mode{table.Put, table.Update} {
@@ -173,7 +174,7 @@ func TestAConditionWithAConstantDoesNotRefuseWhatItHasWritten(t *testing.T) {
 	})
 }
 
-// versions returns the timestamps of the versions of each cell of a row, the newest first.
+// versions returns the timestamps of the versions of each cell of a row, newest first.
 func (w *world) versions(id string) map[string][]int64 {
 	w.t.Helper()
 	got := map[string][]int64{}
@@ -183,7 +184,7 @@ func (w *world) versions(id string) map[string][]int64 {
 	return got
 }
 
-// cells returns the versions of all cells of a row, the newest of each first.
+// cells returns the versions of all cells of a row, newest first.
 func (w *world) cells(id string) []*tablestore.AttributeColumn {
 	w.t.Helper()
 	w.plan.WaitLate()
@@ -236,8 +237,9 @@ func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
 	}
 }
 
-// Somebody writes a cell after the load began and before its row is sent: the load comes later, so it is what readers see.
-func TestAnUpdateSentLaterThanAnotherWriterIsSeen(t *testing.T) {
+// Another writer writes a cell after the load began and before its row is sent: the load comes later, so readers see
+// it.
+func TestUpdateAfterAnotherWriterIsVisible(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.versioned("id,a\nw,1\nx,load\n")
@@ -254,14 +256,13 @@ func TestAnUpdateSentLaterThanAnotherWriterIsSeen(t *testing.T) {
 	w.wantRows(contents{"w": {"a": "1"}, "x": {"a": "load"}})
 }
 
-// update is what another writer does.
 func (w *world) update(id, column, value string) {
 	err := tabletest.Do(w.sdk(), tabletest.Update("t", tabletest.Key("id", id), tabletest.Cells{column: value}))
 	conformance.True(w.t, err == nil, "%v", err)
 }
 
-// The timestamp leaves the window between a row's attempt of unknown outcome and its repeat: the row may have two versions,
-// and is counted.
+// The timestamp leaves the window between a row's attempt of unknown outcome and its repeat: the row may have two
+// versions, and is counted.
 func TestARepeatWithAnotherTimestampIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

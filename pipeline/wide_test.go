@@ -31,7 +31,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// fromWide makes a load take its rows from a source whose rows describe themselves.
+// fromWide makes a load take its rows from a source of self-describing rows.
 func (w *world) fromWide(rows *sourcetest.Wide) trial {
 	cfg := w.config(rows.Name)
 	cfg.Read.Sources = rows
@@ -40,7 +40,7 @@ func (w *world) fromWide(rows *sourcetest.Wide) trial {
 	return cfg
 }
 
-// versionsOf is a row's cells as text, each with its type: by column, then by timestamp, which is 0 where the service gave it.
+// versionsOf holds a row's cells as text with their types: by column, then by timestamp, 0 if the service gave it.
 type versionsOf map[string]map[int64]string
 
 // wideRows reads a table with all versions. Timestamps from began on are the service's.
@@ -67,7 +67,7 @@ func (w *world) wideRows(began time.Time) map[string]versionsOf {
 	return got
 }
 
-// wantOf is what the table must hold of rows after they were put into an empty table.
+// wantOf is the expected table after rows were put into an empty one.
 func wantOf(rows *sourcetest.Wide) map[string]versionsOf {
 	want := map[string]versionsOf{}
 	for i, cells := range rows.Cells {
@@ -103,7 +103,7 @@ func shownDatum(d record.Datum) string {
 	return fmt.Sprintf("%T %v", v, v)
 }
 
-func TestRowsThatDescribeThemselvesArePutWithEveryCell(t *testing.T) {
+func TestSelfDescribingRowsArePutWithEveryCell(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
 		began := time.Now()
 		rows := sourcetest.NewWide("wide", 1500, began.Add(-time.Minute))
@@ -128,7 +128,7 @@ func textCell(name, s string) record.Cell {
 
 func nullCell(name string) record.Cell { return sourcetest.WideCell(name, record.Datum{}, -1) }
 
-// wideOf makes a source of rows whose keys are 0, 1, 2 …
+// wideOf makes a source of rows with the keys 0, 1, 2 …
 func wideOf(rows ...[]record.Cell) *sourcetest.Wide {
 	w := &sourcetest.Wide{Rows: sourcetest.Rows{Name: "wide", Columns: []string{"id"}, Page: 3}}
 	for i, cells := range rows {
@@ -137,8 +137,8 @@ func wideOf(rows ...[]record.Cell) *sourcetest.Wide {
 	return w
 }
 
-// An update leaves alone what a record does not have, and deletes what it has without a value if it is asked to.
-func TestAnUpdateTellsAbsentFromNullFromEmpty(t *testing.T) {
+// An update leaves columns alone that a record lacks, and on request deletes those without a value.
+func TestUpdateDistinguishesAbsentNullAndEmpty(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
 		t.Run(fmt.Sprint(deletes), virtual(func(t *testing.T, w *world) {
 			old := []record.Cell{integerCell("a", 1), integerCell("b", 2), integerCell("c", 3)}
@@ -170,8 +170,8 @@ func TestAnUpdateTellsAbsentFromNullFromEmpty(t *testing.T) {
 	}
 }
 
-// What keys and expressions name need not be a column of all records, and is not lost as a cell; the key's own column is.
-func TestExpressionsOfCells(t *testing.T) {
+// Columns named by keys and expressions need not be in all records, and remain cells; the key's own column does not.
+func TestCellExpressions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rows := wideOf(
@@ -191,7 +191,7 @@ func TestExpressionsOfCells(t *testing.T) {
 	w.wantRows(contents{"Bern/0-bern": {"n": "0", "y": "7"}, "Ulm/1-ulm": {"n": "1", "made": "y", "old name": "y"}})
 	conformance.Equal(t, r.Rejected, 1, "rejected")
 	conformance.Equal(t, len(warnings), 0, "warnings")
-	// The records without a key are kept with all that they had, under the names that they had.
+	// Records without a key are kept complete, under their original names.
 	again := w.config(w.onlyRejects(r))
 	again.Target, again.Columns, again.RunDir = cfg.Target, cfg.Columns, cfg.RunDir+"2"
 	again.Columns.Keys, again.Columns.Set = nil, nil
@@ -201,7 +201,7 @@ func TestExpressionsOfCells(t *testing.T) {
 	conformance.Equal(t, w.rows()["none/2"]["n"], "3", "the reject was loaded")
 }
 
-// onlyRejects is the one file of rejects of a run.
+// onlyRejects is the single reject file of a run.
 func (w *world) onlyRejects(r *Report) string {
 	w.t.Helper()
 	kept, err := filepath.Glob(filepath.Join(r.RunDir, "rejects*.ndjson"))
@@ -209,7 +209,8 @@ func (w *world) onlyRejects(r *Report) string {
 	return kept[0]
 }
 
-// awful are records of which each breaks one limit, by the code of its reason. Without the column that says so, each can be loaded.
+// awful are records that each break one limit, by the code of the reason. Without the column that names the code, each
+// can be loaded.
 func awful(now int64) map[string][]record.Cell {
 	with := func(cells ...record.Cell) []record.Cell {
 		return append(cells, textCell("text", "\x00<ü>\u2028\""), sourcetest.WideCell("v", sourcetest.OfAnyType(3), now-1), sourcetest.WideCell("v", sourcetest.OfAnyType(1), now-2),
@@ -237,9 +238,9 @@ func awful(now int64) map[string][]record.Cell {
 	}
 }
 
-// What breaks a limit is rejected for it. Loaded again as it was kept it is rejected again, in the same words; without what was wrong it
-// is loaded as it would have been.
-func TestRejectedRowsThatDescribeThemselvesLoadAgain(t *testing.T) {
+// A record that breaks a limit is rejected for it. Loaded again unchanged it is rejected again, in the same words; once
+// corrected it loads as it would have.
+func TestRejectedSelfDescribingRowsLoadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	began := time.Now()
@@ -284,7 +285,7 @@ func TestRejectedRowsThatDescribeThemselvesLoadAgain(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(want, w.wideRows(began)), "", "the table (-want +got)")
 }
 
-// reasons are those of a run's rejects, by record.
+// reasons returns the reasons of a run's rejects, by record.
 func (w *world) reasons(r *Report) (all []rundir.Reason) {
 	w.t.Helper()
 	for _, line := range lines(w.t, filepath.Join(r.RunDir, rundir.ReasonsFile)) {
@@ -296,8 +297,8 @@ func (w *world) reasons(r *Report) (all []rundir.Reason) {
 	return all
 }
 
-// A row that the service refuses is kept as its record was, too, regardless of what was done to it on its way.
-func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
+// A row that the service refuses is also kept as its original record, regardless of its conversion.
+func TestRowsRefusedByServiceLoadAgain(t *testing.T) {
 	for name, change := range map[string]func(*trial){
 		"as they are":     func(*trial) {},
 		"renamed":         func(cfg *trial) { cfg.Columns.Rename = map[string]string{"always": "a", "c7": "seven"} },
@@ -345,8 +346,8 @@ func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
 	}
 }
 
-// Later rows of a key win, whole: what only the earlier ones have is gone. It is the same after any interruption.
-func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
+// Later rows of a key win as a whole: cells only in earlier ones are gone, even after any interruption.
+func TestLoadOfSelfDescribingRowsIsResumed(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
 		began := time.Now()
 		rows := sourcetest.NewWide("wide", 3000, began.Add(-time.Minute))
@@ -376,7 +377,7 @@ func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
 	})
 }
 
-func TestWhatARecordDescribesIsAdded(t *testing.T) {
+func TestDescribedColumnsAreAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rows := wideOf([]record.Cell{integerCell("a", 1), integerCell("b", 2)}, []record.Cell{textCell("a", "1")}, []record.Cell{integerCell("c", 5)}, nil)
@@ -393,7 +394,7 @@ func TestWhatARecordDescribesIsAdded(t *testing.T) {
 	conformance.True(t, diff == "" && r.Rejected == 2, "%d rejected (-want +got):\n%s", r.Rejected, diff)
 }
 
-func TestDeletingRowsThatDescribeThemselvesTakesTheirKeys(t *testing.T) {
+func TestDeletingSelfDescribingRowsNeedsOnlyKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rows := wideOf([]record.Cell{integerCell("a", 1)}, []record.Cell{integerCell("b", 1)})
@@ -406,8 +407,8 @@ func TestDeletingRowsThatDescribeThemselvesTakesTheirKeys(t *testing.T) {
 	w.wantRows(contents{"1": {"b": "1"}})
 }
 
-// The service numbers the rows, which have marks beside their cells.
-func TestRowsThatDescribeThemselvesAreNumbered(t *testing.T) {
+// The service numbers the rows, which have marks besides their cells.
+func TestSelfDescribingRowsAreNumbered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	many := make([]record.Cell, table.MaxColumns)
@@ -428,13 +429,13 @@ func TestRowsThatDescribeThemselvesAreNumbered(t *testing.T) {
 	}
 }
 
-func TestSourcesOfTwoKindsAreNotLoadedTogether(t *testing.T) {
+func TestSelfDescribingSourcesAreNotMixedWithOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.fromWide(wideOf(nil))
 	cfg.Read.Sources = twoKinds{}
 	_, err := cfg.run(context.Background())
-	conformance.Refused(t, err, "of one of wide and rows describe themselves", "error")
+	conformance.Refused(t, err, "only one of wide and rows has self-describing records", "error")
 }
 
 type twoKinds struct{}
@@ -445,7 +446,7 @@ func (twoKinds) Open(context.Context, []byte) ([]source.Source, error) {
 	return []source.Source{wideOf(nil), sourcetest.NewRows("rows", 3)}, nil
 }
 
-// A source of rows with a schema can say too that a row does not have a column.
+// A source of rows with a schema can also express that a row lacks a column.
 func TestAnUpdateLeavesAbsentColumnsAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -311,7 +311,7 @@ var unjudged = map[string]string{
 	"measureTime": "the requests of a measurement that is made again; the first has no rate to go by",
 	"longSample":  "ends a measurement of few rows, which cruise corrects soon (correctSlow)",
 	"idleRows":    "keeps a partition that accepts a row now and then from being taken for a window",
-	"reliefGain":  "how soon a lane finds what others had: judged by loads (TestTheLastLaneHasWhatOthersHad)",
+	"reliefGain":  "how soon a lane finds what others had: judged by loads (TestLastLaneTakesOverRequests)",
 	"provedAfter": "tells a bucket that had saved something up from a rate that has grown",
 	"cutHeard":    "how far back the lowest rate of a partition that is cut is looked for",
 }

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// left is what a process has left in a folder of testdata: made by an earlier version, judged by the present one.
+// left is what a process of an earlier version has left in a folder of testdata, for the current version to judge.
 type left struct {
 	name        string
 	make, judge func(p *place)
@@ -23,7 +23,7 @@ type left struct {
 // runFolder is the only run in the working folder.
 const runFolder = "tsimport-runs/*Z-*"
 
-// twice are the two checkpoints that a run keeps: once the older one is there, a second has passed, and a hundred rows.
+// twice are the two checkpoints that a run keeps: once the older one exists, a second has passed, and a hundred rows.
 const twice = runFolder + "/checkpoint.prev"
 
 var corpus = []left{
@@ -249,7 +249,7 @@ loads:
 	{"a store", (*place).everyType, func(p *place) { p.sameTypes("types") }},
 }
 
-// later are what later versions have left: archives of version 2.
+// later is what later versions have left: archives of version 2.
 func later() (more []left) {
 	for _, name := range []string{"an archive", "an archive that was killed", "an archive of age"} {
 		l := corpus[slices.IndexFunc(corpus, func(l left) bool { return l.name == name })]
@@ -259,7 +259,7 @@ func later() (more []left) {
 	return more
 }
 
-// resumed resumes the only run, which must say so and leave the table orders.
+// resumed resumes the only run, which must report that and leave the table orders.
 func resumed(says, want string) func(p *place) {
 	return func(p *place) {
 		_, said := p.run(0, "resume")
@@ -287,7 +287,7 @@ func (p *place) sameTypes(table string) {
 	}
 }
 
-// tuesday adds a file to a folder of which Monday's is known, and gives the same command again.
+// tuesday adds a file to a folder whose Monday file is known, and runs the same command again.
 func tuesday(load ...string) func(p *place) {
 	return func(p *place) {
 		p.serve()
@@ -301,7 +301,7 @@ func tuesday(load ...string) func(p *place) {
 
 const header = "id,item,price\n"
 
-// orders are the records of a CSV file, by their numbers.
+// orders are the records of a CSV file, by number.
 func orders(from, to int) string {
 	var text strings.Builder
 	for n := from; n <= to; n++ {
@@ -310,7 +310,7 @@ func orders(from, to int) string {
 	return text.String()
 }
 
-// same compares a table, cell by cell, with the file that it should be exported as.
+// same compares a table, cell by cell, with the expected export.
 func (p *place) same(table, want string) {
 	p.Helper()
 	got, _ := p.run(0, "export", "--table", table)
@@ -326,7 +326,7 @@ func holds(t testing.TB, text string, parts ...string) {
 	}
 }
 
-// listed is what runs says of a run.
+// listed is a run in the output of runs.
 type listed struct {
 	Folder, Table, State string
 	Unfinished           bool
@@ -338,7 +338,7 @@ func list(p *place) (runs []listed) {
 	return runs
 }
 
-func TestWhatEarlierVersionsHaveLeftIsOfUse(t *testing.T) {
+func TestFilesOfEarlierVersionsAreUsable(t *testing.T) {
 	for _, l := range slices.Concat(corpus, later()) {
 		t.Run(l.name, func(t *testing.T) {
 			kept := conformance.Try(filepath.Abs(filepath.Join("testdata", strings.ReplaceAll(l.name, " ", "-")))).Must(t)

@@ -25,11 +25,11 @@ import (
 
 var update = flag.Bool("update", false, "write what testdata does not have")
 
-// asProgram is the variable that makes a process of the tests one of the program.
+// asProgram is the variable that makes a test process run the program.
 const asProgram = "TSIMPORT_TEST_PROGRAM"
 
-// service is what requests to endpoint reach, through a proxy of this process; a name that does not change, since job directories and
-// runs keep it.
+// service answers requests to endpoint, through a proxy of this process under a fixed name, which job directories and
+// runs keep.
 var service atomic.Pointer[http.Handler]
 
 const endpoint = "http://tablestore.example"
@@ -53,10 +53,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// written is the time of all files: runs know their inputs by it, and Git does not keep it.
+// written is the time of all files: runs identify their inputs by it, and Git does not keep it.
 var written = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// place is a working folder with what an earlier process has left in it.
+// place is a working folder with the files of an earlier process.
 type place struct {
 	*testing.T
 	dir    string
@@ -64,7 +64,7 @@ type place struct {
 	halt   atomic.Pointer[halt]
 }
 
-// halt kills a process in the place of the answer to its n-th request of an operation.
+// halt kills a process instead of answering its n-th request of an operation.
 type halt struct {
 	operation string
 	left      atomic.Int64
@@ -81,7 +81,7 @@ func newPlace(t *testing.T, dir string) *place {
 	return p
 }
 
-// serve has the endpoint answered from the store in the folder named store.
+// serve answers the endpoint from the store in the folder named store.
 func (p *place) serve() {
 	s, err := server.Open(filepath.Join(p.dir, "store"), server.Options{Hosts: []string{"tablestore.example"}, ThroughputInterval: -1, Log: log.New(io.Discard, "", 0)})
 	must(p, err)
@@ -106,7 +106,7 @@ func (p *place) close() {
 	}
 }
 
-// made runs the program in a process of its own, which must end with the code.
+// made runs the program in a new process, which must end with the code.
 func (p *place) made(code int, args ...string) {
 	p.Helper()
 	c := p.process(args...)
@@ -126,7 +126,7 @@ func (p *place) run(code int, args ...string) (stdout, stderr string) {
 	return out.String(), errOut.String()
 }
 
-// killed runs a command in a process of its own, with a ceiling that its run does not know of, and kills it when a file is there.
+// killed runs a command in a new process, with a ceiling that its run does not know, and kills it when a file exists.
 func (p *place) killed(file string, args ...string) {
 	p.Helper()
 	c := p.process(args...)
@@ -149,7 +149,7 @@ func (p *place) killed(file string, args ...string) {
 	<-ended
 }
 
-// killedAt is killed in the place of the answer to a request.
+// killedAt is killed instead of answering a request.
 func (p *place) killedAt(operation string, n int64, args ...string) {
 	p.Helper()
 	c := p.process(args...)
@@ -196,13 +196,13 @@ func (p *place) one(pattern string) string {
 	return found[0]
 }
 
-// placeThere is the folder in which testdata is made, and machineThere stands in it for the name of the machine.
+// placeThere is the folder in which testdata is made, and machineThere replaces the name of the machine in it.
 const (
 	placeThere   = "/tmp/tsimport-corpus"
 	machineThere = "machine.example"
 )
 
-// keep copies what is in the place to testdata.
+// keep copies the place to testdata.
 func (p *place) keep(to string) {
 	p.Helper()
 	host := conformance.Try(os.Hostname()).Must(p)
@@ -211,10 +211,11 @@ func (p *place) keep(to string) {
 	copied(p, p.dir, to, strings.NewReplacer(" on "+host, " on "+machineThere, quoted(host), quoted(machineThere)))
 }
 
-// timesFile keeps the times of what a sync has found, by which its load knows its inputs.
+// timesFile keeps the times of what a sync has found, by which its load identifies its inputs.
 const timesFile = "times.json"
 
-// copied copies a folder, and replaces texts in its files, but not in binary ones. Pages for people, which are large, and locks are left out.
+// copied copies a folder, and replaces texts in its files, except in binary ones. Large pages for people and locks are
+// left out.
 func copied(t testing.TB, from, to string, texts *strings.Replacer) {
 	t.Helper()
 	times := map[string]time.Time{}

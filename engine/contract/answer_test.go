@@ -20,7 +20,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// tableOfRows is a table with the row ("a", 1) of two columns, one of two versions, and the row ("b", 2) of none.
+// tableOfRows is a table with the rows ("a", 1), which has two columns, one with two versions, and ("b", 2), which has
+// none.
 func tableOfRows(t *testing.T, s *service) (tb *table, rows [2][]byte) {
 	t.Helper()
 	tb = s.newTable(t, tableOptions{versions: 2})
@@ -37,7 +38,7 @@ func behindHeader(rows ...[]byte) []byte {
 	return append([]byte(plainHeader), bytes.Join(rows, nil)...)
 }
 
-// skipFields skips comparisons by byte on a real instance, whose answers may have fields that nobody reads.
+// skipFields skips bytewise comparisons on a real instance, whose answers may have unread fields.
 func skipFields(t *testing.T, s *service) {
 	t.Helper()
 	if s.real {
@@ -45,7 +46,7 @@ func skipFields(t *testing.T, s *service) {
 	}
 }
 
-// checkAnswer compares the body of an answer, which is signed.
+// checkAnswer compares the body of an answer and checks its signature.
 func (s *service) checkAnswer(t *testing.T, operation string, body, want message) {
 	t.Helper()
 	a := s.send(t, rawRequest{operation: operation, body: body})
@@ -54,7 +55,7 @@ func (s *service) checkAnswer(t *testing.T, operation string, body, want message
 	diff(t, a.body, []byte(want))
 }
 
-// TestAnswersOfReadsAreExact compares bodies byte by byte: what an SDK ignores, another one may stumble over.
+// TestAnswersOfReadsAreExact compares bodies byte by byte: what one SDK ignores may break another.
 func TestAnswersOfReadsAreExact(t *testing.T) {
 	s := proving(t, "1.9.2", "1.10.2", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.6", "2.6.1", "3.11.1", "3.11.6", "3.11.8", "4.1.4", "4.1.5", "4.1.7")
 	skipFields(t, s)
@@ -157,7 +158,7 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	created := parseOf(t, d.body).number(9)
 	at := time.UnixMicro(created)
 	conformance.True(t, !at.Before(from) && !at.After(time.Now().Add(time.Minute)), "created at %v", at)
-	// The time of the last increase lies in the second field.
+	// The second field is the time of the last increase.
 	reserved := message{}.bytes(1, message{}.int(1, 0).int(2, 0))
 	options := message{}.int(1, -1).int(2, 1).int(5, 86400).int(6, 1).int(7, 0)
 	stream := message{}.int(1, 0)
@@ -226,7 +227,7 @@ func TestSplitPointsCutATableBySize(t *testing.T) {
 	})
 }
 
-// message is a protobuf message in the making, for requests that the SDK does not send. Its methods leave it as it was.
+// message builds a protobuf message, for requests that the SDK does not send. Its methods do not change it.
 type message []byte
 
 func (m message) int(field int, v int64) message {
@@ -242,7 +243,7 @@ func (m message) bytes(field int, b []byte) message {
 
 func (m message) text(field int, s string) message { return m.bytes(field, []byte(s)) }
 
-// parsed is a message that was answered: of each field its values, those of numbers as varints.
+// parsed is a decoded answer: the values of each field, numbers as varints.
 type parsed map[protowire.Number][][]byte
 
 func parse(b []byte) (parsed, error) {
@@ -271,7 +272,7 @@ func parseOf(t testing.TB, b []byte) parsed {
 	return p
 }
 
-// bytes is the last value of a field, number the same as a number: nil and 0 if there is none.
+// bytes is the last value of a field, and number its numeric value; nil and 0 if there is none.
 func (p parsed) bytes(field protowire.Number) []byte {
 	if n := len(p[field]); n > 0 {
 		return p[field][n-1]
@@ -284,7 +285,7 @@ func (p parsed) number(field protowire.Number) int64 {
 	return int64(v)
 }
 
-// rawRequest is a request as it goes over the wire. Its zero value, but for the operation, is one the service accepts.
+// rawRequest is a request as sent over the wire. Except for the operation, its zero value is accepted by the service.
 type rawRequest struct {
 	operation        string
 	method           string // "" is POST
@@ -295,7 +296,7 @@ type rawRequest struct {
 	after            func(http.Header) // after signing
 }
 
-// answer is what came back.
+// answer is the response.
 type answer struct {
 	refusal
 	header http.Header
@@ -343,7 +344,7 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// canonical is the x-ots headers but for the signature, in lower case, sorted, a line each.
+// canonical returns the x-ots headers except the signature, in lower case, sorted, one per line.
 func canonical(h http.Header) string {
 	lines := map[string]string{}
 	for name, values := range h {
@@ -369,8 +370,8 @@ func (a *answer) check(t testing.TB, want refusal) {
 	conformance.True(t, want.matches(a.refusal), "got  %+v\nwant %+v", a.refusal, want)
 }
 
-// checkSigned fails the test unless the answer carries what the strictest SDKs demand: its MD5, an id, a date, a
-// content type, and the service's signature.
+// checkSigned fails the test unless the answer has what the strictest SDKs demand: its MD5, an id, a date, a content
+// type, and the service's signature.
 func (a *answer) checkSigned(t testing.TB, s *service, operation string) {
 	t.Helper()
 	sum := md5.Sum(a.body)

@@ -18,11 +18,11 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// assumption is something that tsimport takes the real service to do. Its name is that of a section of
+// assumption is an assumption of tsimport about the real service. Its name is that of a section of
 // docs/internals/real-service.md.
 type assumption struct {
 	name string
-	// ask returns what the service does, in a few words, and whether that is what tsimport assumes.
+	// ask returns what the service does, in a few words, and whether tsimport assumes that.
 	ask func(t *testing.T, s *service) (answer string, asAssumed bool)
 }
 
@@ -46,9 +46,9 @@ var assumptions = []assumption{
 	{"compressed requests", askCompressed},
 }
 
-// TestAssumptions asks a service what docs/internals/real-service.md says that nobody has seen. The embedded store must do all as it is
-// assumed, else a load would not have been tested against it; what a real instance answers is printed and fails nothing,
-// for the page says what the program does either way.
+// TestAssumptions asks a service about the unverified statements of docs/internals/real-service.md. The embedded store
+// must behave as assumed, or loads would not have been tested against it. The answers of a real instance are printed
+// and fail nothing, because the page says what the program does either way.
 func TestAssumptions(t *testing.T) {
 	s := openService(t)
 	for _, a := range assumptions {
@@ -64,9 +64,9 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
-// TestTheOtherAnswerIsRecognized asks stores that are told to give the other answer: a question that cannot be answered
-// otherwise asks nothing.
-func TestTheOtherAnswerIsRecognized(t *testing.T) {
+// TestAlternativeAnswersAreRecognized asks stores that give the other answer: a question with only one possible answer
+// asks nothing.
+func TestAlternativeAnswersAreRecognized(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string][]server.Simulation{
 		"equal timestamps": {{Choices: server.Choices{FirstWriteWins: true}}},
@@ -152,7 +152,7 @@ func askDate(t *testing.T, s *service) (string, bool) {
 	return fmt.Sprintf("x-ots-date is %q; this machine's clock differs by %v", date, time.Until(at).Round(time.Millisecond)), true
 }
 
-// serviceTime is what the clock of the service says, in milliseconds.
+// serviceTime is the service's clock in milliseconds.
 func serviceTime(t *testing.T, s *service) int64 {
 	a := s.send(t, rawRequest{operation: "ListTable"})
 	at, err := time.Parse("2006-01-02T15:04:05.999999Z", a.header.Get("x-ots-date"))
@@ -218,7 +218,7 @@ func askUpdateKeeps(t *testing.T, s *service) (string, bool) {
 	return "UpdateRow replaces the whole row", false
 }
 
-// askNewTable writes to a table right after CreateTable was answered, until it takes a row.
+// askNewTable writes to a table right after CreateTable was answered, until it accepts a row.
 func askNewTable(t *testing.T, s *service) (string, bool) {
 	tb := &table{service: s, name: newTableName()}
 	meta := &tablestore.TableMeta{TableName: tb.name}
@@ -243,7 +243,7 @@ func askNewTable(t *testing.T, s *service) (string, bool) {
 	}
 }
 
-// described is the raw answer to DescribeTable.
+// described returns the raw answer to DescribeTable.
 func (s *service) described(t testing.TB, table string) parsed {
 	t.Helper()
 	a := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, table)})
@@ -273,7 +273,7 @@ func askPartitionBounds(t *testing.T, s *service) (string, bool) {
 	const shardSplits = 6 // of DescribeTableResponse
 	tb := s.newTable(t, tableOptions{})
 	n := len(s.described(t, tb.name)[shardSplits])
-	// A table of one partition may name none: it takes one with several to tell.
+	// A table of one partition may name none: a table with several would show more.
 	return fmt.Sprintf("a new table names %d bounds in shard_splits", n), true
 }
 
@@ -369,7 +369,7 @@ func askBodySize(t *testing.T, s *service) (string, bool) {
 	return strings.Join(answers, "; "), taken
 }
 
-// askCompressed asks for a table with a compressed request, and with one that says a wrong size.
+// askCompressed asks for a table with a compressed request, and with one that states a wrong size.
 func askCompressed(t *testing.T, s *service) (string, bool) {
 	tb := s.newTable(t, tableOptions{})
 	body := message{}.text(1, tb.name)
@@ -383,7 +383,7 @@ func askCompressed(t *testing.T, s *service) (string, bool) {
 	return strings.Join(answers, "; "), taken
 }
 
-// askIdleConnections leaves a connection alone for as long as tsimport does before it makes a new one.
+// askIdleConnections leaves a connection idle for as long as tsimport does before it makes a new one.
 func askIdleConnections(t *testing.T, s *service) (string, bool) {
 	if !s.real {
 		return "not asked of the embedded store: it takes half a minute", true

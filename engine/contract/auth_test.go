@@ -32,7 +32,7 @@ func header(name, value string) func(http.Header) {
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-func TestOnlyAProvenRequestIsServed(t *testing.T) {
+func TestOnlyAuthenticatedRequestsAreServed(t *testing.T) {
 	s := proving(t, "1.1.1", "1.1.3", "1.1.5", "1.2.3", "1.3.1", "1.3.2", "1.3.3", "1.4.1", "1.4.2", "1.4.3", "1.5.2", "1.5.3", "1.5.4", "1.1.4", "1.7.1", "1.7.2", "1.9.1", "1.10.1")
 	now, ids := time.Now(), map[string]bool{}
 	early, late := stamp(now.Add(-20*time.Minute)), stamp(now.Add(20*time.Minute))
@@ -89,7 +89,7 @@ func TestOnlyAProvenRequestIsServed(t *testing.T) {
 	}
 }
 
-// compressed is a DescribeTable whose body is compressed, and said to be of a size.
+// compressed is a DescribeTable with a compressed body and a stated size.
 func compressed(t testing.TB, body message, size int) rawRequest {
 	t.Helper()
 	var packed bytes.Buffer
@@ -121,7 +121,7 @@ func TestBodiesMayBeCompressed(t *testing.T) {
 	})
 }
 
-// keyV4 is the key of a day and a region, as base64 text: requests are signed with it, and the answers to them.
+// keyV4 is the key of a day and a region as base64 text, which signs requests and their answers.
 func keyV4(secret, day, region string) string {
 	key := []byte("aliyun_v4" + secret)
 	for _, part := range []string{day, region, "ots", "aliyun_v4_request"} {
@@ -136,7 +136,7 @@ func sha256Of(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// v4 signs a request of rawRequest again, with key, declaring day and region.
+// v4 signs a rawRequest again, with key, declaring day and region.
 func v4(operation, key, day, region string) func(http.Header) {
 	return func(h http.Header) {
 		h.Del("x-ots-signature")
@@ -147,7 +147,7 @@ func v4(operation, key, day, region string) func(http.Header) {
 	}
 }
 
-func TestSignatureV4IsProvenAndAnsweredWithItsOwnKey(t *testing.T) {
+func TestSignatureV4IsVerifiedAndAnswered(t *testing.T) {
 	s := proving(t, "1.6.1", "1.6.2")
 	if s.real {
 		t.Skip("the region of the instance is not known")

@@ -21,7 +21,7 @@ func (tb *table) placeholder(pk1 string) *tablestore.PrimaryKey {
 	return k
 }
 
-// append puts a row with a placeholder that returns its key.
+// append puts a row with a placeholder and returns its key.
 func (tb *table) append(pk1 string, cells ...cell) *tablestore.PutRowChange {
 	p := tb.put(tb.placeholder(pk1), cells...)
 	p.SetReturnPk()
@@ -45,7 +45,7 @@ func (tb *table) number(t testing.TB, pk1 string, cells ...cell) int64 {
 	return numberOf(t, &r.PrimaryKey)
 }
 
-// The value is made by the table, unique and rising for a partition key, and returned with RT_PK at no cost.
+// The table makes the value, unique and rising for a partition key, and returns it with RT_PK at no cost.
 func TestAutoIncrementNumbersRows(t *testing.T) {
 	s := proving(t, "3.2.2")
 	tb := s.newNumberedTable(t)
@@ -108,7 +108,7 @@ func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
 	})
 }
 
-// What a placeholder and a value of an auto-increment column may be used for.
+// The valid uses of a placeholder and of a value for an auto-increment column.
 func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
 	s := proving(t, "3.2.3", "3.2.4", "3.2.5")
 	tb := s.newNumberedTable(t)
@@ -200,7 +200,6 @@ func TestAutoIncrementIsDeclaredForOneIntegerAfterThePartitionKey(t *testing.T) 
 	}
 }
 
-// Numbers must stay monotonic after a restart.
 func TestAutoIncrementContinuesAfterARestart(t *testing.T) {
 	spec(t, "3.2.2")
 	t.Parallel()

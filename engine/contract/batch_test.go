@@ -256,7 +256,7 @@ func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 	})
 }
 
-// Is_atomic. That the other rows answer the error of the one that failed is the engine's choice.
+// Is_atomic. It is the engine's choice that the other rows return the error of the failed one.
 func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 	s := proving(t, "3.10.5")
 	tb := s.newTable(t, tableOptions{})

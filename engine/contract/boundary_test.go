@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The last timestamp there is, and the longest deviation, which lets every timestamp in.
+// The highest timestamp, and the longest deviation, which accepts every timestamp.
 const (
 	lastTimestamp = math.MaxInt64/1000 - 1
 	allTime       = math.MaxInt64 / 1_000_000
@@ -21,7 +21,7 @@ const (
 
 var outOfTime = invalid("Timestamp must be in range [0, INT64_MAX/1000).")
 
-func TestTimestampsReachFromZeroToTheirEnd(t *testing.T) {
+func TestTimestampLimits(t *testing.T) {
 	s := proving(t, "3.3.5", "3.3.6", "3.7.1", "3.6.9")
 	tb := s.newTable(t, tableOptions{versions: 3, deviation: allTime})
 	stamped := func(ts int64, op byte) wireRow {
@@ -43,7 +43,7 @@ func TestTimestampsReachFromZeroToTheirEnd(t *testing.T) {
 				s.send(t, rawRequest{operation: "UpdateRow", body: rawPut(tb.name, row.encode(), 0)}).check(t, v.want)
 			}
 			s.send(t, rawRequest{operation: "PutRow", body: rawPut(tb.name, stamped(v.ts, 0).encode(), 0)}).check(t, v.want)
-			// A read of that time finds it, or is refused as the write was.
+			// A read of that time finds it, or is refused like the write.
 			key := wireRow{key: stamped(v.ts, 0).key}.encode()
 			read := v.want
 			if v.ts < 0 {
@@ -65,7 +65,7 @@ func TestTimestampsReachFromZeroToTheirEnd(t *testing.T) {
 	})
 }
 
-// rawRead is what is sent with a read besides its key. The SDK asks for a version rule itself.
+// rawRead is what is sent with a read besides its key. The SDK itself requires a version rule.
 type rawRead struct {
 	time     message
 	versions int64 // 0 is not given, -1 is 0
@@ -73,7 +73,7 @@ type rawRead struct {
 	filter   tablestore.ColumnFilter
 }
 
-// send reads a row by each of the three operations, and answers GetRow's.
+// send reads a row by each of the three operations, and returns GetRow's answer.
 func (r rawRead) send(t *testing.T, tb *table, want refusal) *answer {
 	t.Helper()
 	ask := func(operation string, body message, time, versions, columns, filter int, want refusal) *answer {
@@ -107,8 +107,8 @@ func (r rawRead) send(t *testing.T, tb *table, want refusal) *answer {
 	return ask("GetRow", name.bytes(2, key), 4, 5, 3, 7, want)
 }
 
-// What is wrong with the names and the filter of a read is said before its missing version rule.
-func TestReadsSayWhichVersionsTheyWant(t *testing.T) {
+// Errors in the names and the filter of a read are reported before its missing version rule.
+func TestReadsMustSelectVersions(t *testing.T) {
 	s := proving(t, "3.5.4", "3.5.6", "3.11.1", "3.11.2")
 	tb := s.newTable(t, tableOptions{deviation: allTime})
 	must(t, s.do(tb.put(tb.key("a", 1), v("c", 1, 5))))
@@ -165,7 +165,7 @@ func TestReadsSayWhichVersionsTheyWant(t *testing.T) {
 	}
 }
 
-func TestTableOptionsReachTheirEnds(t *testing.T) {
+func TestTableOptionLimits(t *testing.T) {
 	s := proving(t, "3.6.6", "3.6.9")
 	tb := s.newTable(t, tableOptions{})
 	late := invalid("The maximum deviation must be in range [0, INT64_MAX/1000000].")
@@ -270,8 +270,8 @@ func TestAnIncrementIsANewVersion(t *testing.T) {
 	})
 }
 
-// A row here is 15 bytes of key, a name of one and a text.
-func TestAPageEndsAtTheByte(t *testing.T) {
+// A row here is 15 bytes of key, a one-byte name and a text.
+func TestPageEndsAtExactByteLimit(t *testing.T) {
 	s := proving(t, "3.11.8", "4.1.5")
 	tb := s.newTable(t, tableOptions{})
 	const half = 2<<20 - keyBytes - 1
@@ -308,8 +308,8 @@ func TestAPageEndsAtTheByte(t *testing.T) {
 	})
 }
 
-// Of a table that was created so, an update replaces the row: the columns that it does not name are gone.
-func TestAnUpdateMayReplaceTheRow(t *testing.T) {
+// In a table created with this option an update replaces the row: unnamed columns are gone.
+func TestUpdateFullRow(t *testing.T) {
 	s := proving(t, "3.6.11")
 	tb := s.newTable(t, tableOptions{})
 	for _, full := range []bool{false, true} {

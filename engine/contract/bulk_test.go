@@ -95,13 +95,13 @@ func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
 	}
 	a := export(columns("pk1", "pk2", "a", "b", "s"))
 	conformance.True(t, bytes.Contains(a.body, want), "got  %x\nwant %x", a.body, want)
-	// No units, and the bytes of keys and columns that were scanned: 2×(3+1+3+8), 1+1+1+2, 1+8+1+3.
+	// No units, and the bytes of keys and columns scanned: 2×(3+1+3+8), 1+1+1+2, 1+8+1+3.
 	if consumed := (message{}.bytes(1, message{}.bytes(1, message{}.int(1, 0).int(2, 0)).bytes(2, message{}.int(1, 48).int(2, 0)))); !bytes.HasPrefix(a.body, consumed) {
 		t.Errorf("consumed %x, want %x", a.body[:20], consumed)
 	}
 	none := append(message{}.text(1, tb.name).bytes(3, tb.key(minKey, minKey).Build(false)), message{}.bytes(4, tb.key(maxKey, maxKey).Build(false))...)
 	s.send(t, rawRequest{operation: "BulkExport", body: none}).check(t, invalid("DBT_SIMPLE_ROW_MATRIX need at least one column to get."))
-	// Fields are what was asked for, in that order, of which those in front are of the key.
+	// Fields are the requested ones in order, with those of the key first.
 	matrix := func(keys, others uint32, fields []byte, row ...byte) []byte {
 		return append(append(le.AppendUint32(le.AppendUint32(nil, keys), others), fields...), row...)
 	}
@@ -124,7 +124,7 @@ func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
 	conformance.True(t, bytes.Contains(got.body, []byte{3, 0, 0, 0, 0, 1}), "an empty range: %x", got.body)
 }
 
-// Variants of PlainBuffer, without the size in front.
+// Variants of PlainBuffer, without the leading size.
 func vInt(v int64) []byte { return endian.LittleEndian.AppendUint64([]byte{0}, uint64(v)) }
 func vDouble(f float64) []byte {
 	return endian.LittleEndian.AppendUint64([]byte{1}, math.Float64bits(f))
@@ -139,7 +139,7 @@ func sized(b []byte, s string) []byte {
 	return append(endian.LittleEndian.AppendUint32(b, uint32(len(s))), s...)
 }
 
-// wireCell is a cell as a client may write it, rightly or not. Without a value it has no value tag.
+// wireCell is a cell as a client may write it, valid or not. Without a value it has no value tag.
 type wireCell struct {
 	name            string
 	value           []byte
@@ -152,7 +152,8 @@ type wireCell struct {
 	wrongLen        int // added to the size that follows the value tag
 }
 
-// wireRow is a row as a client may write it. The writer is the suite's own: SDKs cannot send most of what is refused.
+// wireRow is a row as a client may write it. The suite has its own writer because SDKs cannot send most of what is
+// refused.
 type wireRow struct {
 	key, cells      []wireCell
 	marker          bool
@@ -162,7 +163,6 @@ type wireRow struct {
 
 const plainHeader = "\x75\x00\x00\x00"
 
-// encode writes a header and the row.
 func (r wireRow) encode() []byte { return append([]byte(plainHeader), r.body()...) }
 
 func (r wireRow) body() []byte {
@@ -253,7 +253,7 @@ func consumed(field int, read, write int64) message {
 	return message{}.bytes(field, message{}.bytes(1, message{}.int(1, read).int(2, write)))
 }
 
-func TestThePlainBufferOfTheSuiteIsTheSDKs(t *testing.T) {
+func TestPlainBufferEqualsSDKs(t *testing.T) {
 	spec(t, "2.2.1", "2.3.1", "2.3.2", "2.3.3", "2.3.4")
 	tb := &table{name: "t"}
 	k := wireKey("a", 1)
@@ -268,7 +268,7 @@ func TestThePlainBufferOfTheSuiteIsTheSDKs(t *testing.T) {
 	diff(t, wireRow{key: k, marker: true}.encode(), tb.delete(tb.key("a", 1)).Serialize())
 }
 
-// wireCase is a row and the operation of a batch that it comes with, and what is said of it.
+// wireCase is a row, the operation of its batch, and the expected answer.
 type wireCase struct {
 	op   int64 // 1 put, 2 update, 3 delete
 	row  wireRow
@@ -394,7 +394,7 @@ func TestRowsAreParsedStrictly(t *testing.T) {
 	}
 }
 
-func TestKeysOfReadsAreKeysAlone(t *testing.T) {
+func TestReadKeysContainOnlyKeyColumns(t *testing.T) {
 	s := proving(t, "2.3.1", "2.3.5", "3.1.6")
 	tb := s.newTable(t, tableOptions{})
 	inf := []wireCell{{name: "pk1", value: vInfMin}, {name: "pk2", value: vInfMin}}

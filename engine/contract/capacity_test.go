@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// units are capacity units consumed: read, write.
+// units are the capacity units used: read, write.
 type units [2]int32
 
 func unitsOf(u *tablestore.ConsumedCapacityUnit) units { return units{u.Read, u.Write} }
@@ -19,7 +19,7 @@ func unitsOf(u *tablestore.ConsumedCapacityUnit) units { return units{u.Read, u.
 // keyBytes is the size of tb.key("k", 1) in names and values: pk1, "k", pk2, an integer.
 const keyBytes = 3 + 1 + 3 + 8
 
-func TestWritesConsumeFourKilobytesAUnit(t *testing.T) {
+func TestWriteUnitIsFourKilobytes(t *testing.T) {
 	s := proving(t, "4.1.1", "4.1.2", "4.1.3")
 	tb := s.newTable(t, tableOptions{versions: 5})
 	now := time.Now().UnixMilli()
@@ -111,7 +111,7 @@ func TestALongKeyConsumesMoreThanOneUnit(t *testing.T) {
 	}
 }
 
-func TestReadsConsumeWhatTheyAnswer(t *testing.T) {
+func TestReadsAreChargedForTheirAnswers(t *testing.T) {
 	s := proving(t, "4.1.4", "4.1.5")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	k := tb.key("k", 1)
@@ -188,7 +188,7 @@ func TestARangeConsumesWhatItScansInOneSum(t *testing.T) {
 	}
 }
 
-// reserve is UpdateTable of the reserved throughput; -1 is not named.
+// reserve updates the reserved throughput; -1 is not named.
 func (s *service) reserve(t testing.TB, table string, read, write int64) *answer {
 	var units message
 	if read >= 0 {
@@ -200,7 +200,7 @@ func (s *service) reserve(t testing.TB, table string, read, write int64) *answer
 	return s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, table).bytes(2, message{}.bytes(1, units))})
 }
 
-// reservation is what DescribeTable says of the reserved throughput.
+// reservation is the reserved throughput in DescribeTable.
 func (s *service) reservation(t testing.TB, table string) parsed {
 	t.Helper()
 	return parseOf(t, s.described(t, table).bytes(2))
@@ -208,8 +208,8 @@ func (s *service) reservation(t testing.TB, table string) parsed {
 
 var tooFrequent = refusal{403, "OTSTooFrequentReservedThroughputAdjustment", "Capacity unit adjustment is too frequent."}
 
-// Reserved throughput is kept, one of its units may be named alone, and it changes once in two minutes.
-func TestReservedThroughputIsKeptAndSeldomChanged(t *testing.T) {
+// Reserved throughput is stored, one of its units may be named alone, and it changes once in two minutes.
+func TestReservedThroughputIsStored(t *testing.T) {
 	spec(t, "3.6.10")
 	t.Parallel()
 	r := openStore(t)
@@ -272,8 +272,8 @@ func TestTheThroughputIntervalCanBeSwitchedOff(t *testing.T) {
 	conformance.True(t, at >= from, "last decrease at %d, the test began at %d", at, from)
 }
 
-// Quotas are off unless asked for, and exact then.
-func TestQuotasOfTablesAreExact(t *testing.T) {
+// Quotas are off by default, and exact if enabled.
+func TestTableQuotaIsExact(t *testing.T) {
 	spec(t, "3.5.5")
 	t.Parallel()
 	t.Run("tables", func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestQuotasOfTablesAreExact(t *testing.T) {
 	})
 }
 
-// Predefined columns come and go, at most 32.
+// Predefined columns can be added and deleted, up to 32.
 func TestPredefinedColumnsComeAndGo(t *testing.T) {
 	spec(t, "3.3.8", "3.3.9")
 	t.Parallel()

@@ -22,14 +22,14 @@ const (
 	le = tablestore.CT_LESS_EQUAL
 )
 
-// compare is a condition on the newest version of a column, which fails when the column is missing.
+// compare is a condition on the newest version of a column that fails if the column is missing.
 func compare(name string, op tablestore.ComparatorType, value any) *tablestore.SingleColumnCondition {
 	x := tablestore.NewSingleColumnCondition(name, op, integer(value))
 	x.FilterIfMissing, x.LatestVersionOnly = true, true
 	return x
 }
 
-// lenient passes when the column is missing.
+// lenient passes if the column is missing.
 func lenient(x *tablestore.SingleColumnCondition) *tablestore.SingleColumnCondition {
 	x.FilterIfMissing = false
 	return x
@@ -41,7 +41,7 @@ func anyVersion(x *tablestore.SingleColumnCondition) *tablestore.SingleColumnCon
 	return x
 }
 
-// matching compares what a regular expression finds.
+// matching compares the match of a regular expression.
 func matching(x *tablestore.SingleColumnCondition, regex string, cast tablestore.VariantType) *tablestore.SingleColumnCondition {
 	x.TransferRule = tablestore.NewValueTransferRule(regex, cast)
 	return x
@@ -108,7 +108,6 @@ func (tb *table) checkRead(t *testing.T, k *tablestore.PrimaryKey, want *row, re
 	}
 }
 
-// checkReadsRefused sends a filter with each of the three reads.
 func (tb *table) checkReadsRefused(t *testing.T, f tablestore.ColumnFilter, want refusal) {
 	t.Helper()
 	_, _, err := tb.tryGet(tb.key("a", 1), filtered(f))
@@ -119,7 +118,7 @@ func (tb *table) checkReadsRefused(t *testing.T, f tablestore.ColumnFilter, want
 	check(t, err, want)
 }
 
-// checkConditionsRefused gives each kind of write a condition. In a batch it is the whole request that is refused.
+// checkConditionsRefused gives each kind of write a condition. A batch is refused as a whole.
 func (tb *table) checkConditionsRefused(t *testing.T, name string, f tablestore.ColumnFilter, want refusal) {
 	t.Helper()
 	k := tb.key(name, 1)
@@ -141,7 +140,7 @@ type rawFilter []byte
 
 func (f rawFilter) Serialize() []byte { return f }
 
-// ToFilter is for the use inside others, where it is an empty filter.
+// ToFilter is for nested use, as an empty filter.
 func (f rawFilter) ToFilter() *otsprotocol.Filter { return &otsprotocol.Filter{} }
 
 func TestAFilterComparesEveryType(t *testing.T) {
@@ -151,7 +150,7 @@ func TestAFilterComparesEveryType(t *testing.T) {
 	cells := []cell{c("b", []byte{1, 255}), c("d", 1.5), c("i", int64(10)), c("s", "mm"), c("t", true)}
 	must(t, s.do(tb.put(k, cells...)))
 	whole := &row{[]any{"k", int64(1)}, cells}
-	// Less than, equal to and greater than what is stored.
+	// Less than, equal to and greater than the stored value.
 	for name, constants := range map[string][3]any{
 		"i": {9, 10, 11}, "d": {1.25, 1.5, 1.75}, "s": {"m", "mm", "n"}, "b": {[]byte{1}, []byte{1, 255}, []byte{2}}, "t": {false, true, nil},
 	} {
@@ -166,7 +165,7 @@ func TestAFilterComparesEveryType(t *testing.T) {
 				})
 			}
 		}
-		// A value of another type is neither equal nor anything else. What the service answers is known of equality alone.
+		// A value of another type is neither equal nor anything else. The service's answer is known only for equality.
 		other := any("10")
 		if name == "s" {
 			other = []byte("mm")
@@ -239,7 +238,7 @@ func TestFiltersOfAllReadsAgree(t *testing.T) {
 	})
 }
 
-func TestAFilterComparesWhatAnExpressionFinds(t *testing.T) {
+func TestFilterComparesRegexMatch(t *testing.T) {
 	s := proving(t, "3.9.8")
 	tb := s.newTable(t, tableOptions{})
 	k := tb.key("k", 1)
@@ -370,7 +369,7 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 	})
 }
 
-// when gives a change a condition on the columns of the row before it, or none.
+// when gives a change a condition on the columns of the old row, or none.
 func when(f tablestore.ColumnFilter, change tablestore.RowChange) tablestore.RowChange {
 	if f == nil {
 		return change
@@ -462,7 +461,7 @@ func TestConditionsDecideWhetherAWriteApplies(t *testing.T) {
 	}
 }
 
-func TestAColumnConditionSeesWhatAReadWouldSee(t *testing.T) {
+func TestColumnConditionSeesVisibleCells(t *testing.T) {
 	s := proving(t, "3.9.3", "3.9.5", "3.7.2")
 	const day = 24 * 60 * 60
 	tb := s.newTable(t, tableOptions{versions: 2, ttl: 5 * day, deviation: 100 * day})
@@ -506,7 +505,7 @@ func TestAColumnConditionSeesWhatAReadWouldSee(t *testing.T) {
 	})
 }
 
-// race has writers send changes at the same time, and returns how many of them are accepted; the others' conditions must fail.
+// race has writers send changes at the same time, and returns how many are accepted; the others' conditions must fail.
 func (tb *table) race(t *testing.T, writers int, change func(writer int) tablestore.RowChange) (accepted int) {
 	t.Helper()
 	results := make(chan error, writers)
@@ -523,7 +522,7 @@ func (tb *table) race(t *testing.T, writers int, change func(writer int) tablest
 	return accepted
 }
 
-func TestAConditionAndItsWriteAreOne(t *testing.T) {
+func TestConditionAndWriteAreAtomic(t *testing.T) {
 	tb := proving(t, "3.9.2", "3.9.3").newTable(t, tableOptions{})
 	const writers, steps = 8, 20
 	t.Run("of many that expect no row one succeeds", func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// withIndexes makes a table of two key columns and the defined columns a (integer), b (string) and c (double), with indexes.
+// withIndexes makes a table of two key columns and the defined columns a (integer), b (string) and c (double), with
+// indexes.
 func (s *service) withIndexes(t *testing.T, indexes ...*tablestore.IndexMeta) *table {
 	t.Helper()
 	return s.newTable(t, tableOptions{indexes: indexes, defined: []tablestore.DefinedColumnSchema{
@@ -37,7 +38,7 @@ func (s *service) dropIndex(table, index string) error {
 	return err
 }
 
-// indexRows are the rows of an index: its keys, and its cells without their times.
+// indexRows returns the rows of an index: its keys, and its cells without timestamps.
 func (tb *table) indexRows(t *testing.T, index string, columns int) (keys [][]any, cells [][]cell) {
 	t.Helper()
 	low, high := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
@@ -117,7 +118,7 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 	})
 }
 
-func TestATableWithIndexesTakesARowOnceInARequest(t *testing.T) {
+func TestIndexedTableRefusesRepeatedRows(t *testing.T) {
 	s := proving(t, "3.10.4", "3.13.1", "3.14.2")
 	skipReal(t, s) // its words are not published
 	name := newTableName()
@@ -142,7 +143,7 @@ func TestATableWithIndexesTakesARowOnceInARequest(t *testing.T) {
 	diff(t, tb.values(t, tb.key("x", 1)).Cells, []cell{c("a", int64(3))})
 }
 
-func TestIndexesThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidIndexesAreRefused(t *testing.T) {
 	s := proving(t, "3.14.1", "3.14.4")
 	skipReal(t, s)
 	taken := newTableName()
@@ -192,7 +193,7 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 	check(t, s.addIndex(tb.name, indexOn(newTableName(), []string{"a"}), false), invalid("Number of index per table exceeds the quota:5."))
 }
 
-func TestALocalIndexIsOfOnePartitionKey(t *testing.T) {
+func TestLocalIndexBeginsWithPartitionKey(t *testing.T) {
 	s := proving(t, "3.14.1")
 	skipReal(t, s)
 	tb := s.withIndexes(t)
@@ -213,7 +214,7 @@ func TestALocalIndexIsOfOnePartitionKey(t *testing.T) {
 	diff(t, cells, [][]cell{{{Name: "b", Value: "late"}}, {{Name: "b", Value: "early"}}})
 }
 
-func TestAnIndexHasFourColumnsBesideAKeyOfFour(t *testing.T) {
+func TestIndexColumnLimits(t *testing.T) {
 	s := proving(t, "3.14.1", "3.1.5")
 	skipReal(t, s)
 	columns, index := []string{"a", "b", "c", "d"}, newTableName()
@@ -268,7 +269,7 @@ func TestAnIndexExpiresWithItsTable(t *testing.T) {
 	}
 }
 
-// tell asks an engine's admin API for something.
+// tell sends a request to an engine's admin API.
 func (s *service) tell(t testing.TB, what, body string, status int) {
 	t.Helper()
 	res := conformance.Try(http.Post(s.endpoint+"/_engine/"+what, "", strings.NewReader(body))).Must(t)
@@ -276,8 +277,8 @@ func (s *service) tell(t testing.TB, what, body string, status int) {
 	diff(t, res.StatusCode, status)
 }
 
-// Indexes follow later by the clock that tests move, and at once when the delay is taken away.
-func TestIndexesFollowLaterWhenTold(t *testing.T) {
+// Indexes follow later by the clock that tests move, and at once when the delay is removed.
+func TestIndexDelay(t *testing.T) {
 	t.Parallel()
 	spec(t, "3.14.2")
 	s := serviceWith(t, server.Options{Simulation: &server.Simulation{Choices: server.Choices{IndexDelay: time.Hour}}})

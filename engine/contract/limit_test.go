@@ -67,7 +67,7 @@ func TestABatchReadsAtMost100Rows(t *testing.T) {
 	}
 }
 
-// What the 4 MB count: names and values, and 8 bytes for each timestamp that is given.
+// The 4 MB include names and values, and 8 bytes for each given timestamp.
 func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
 	s := proving(t, "3.5.3", "6.1.3")
 	tb := s.newTable(t, tableOptions{})
@@ -170,7 +170,7 @@ func TestARowHoldsAtMost1024CellsInOneWrite(t *testing.T) {
 	})
 }
 
-func TestValuesHaveTheirLimits(t *testing.T) {
+func TestValueLimits(t *testing.T) {
 	s := proving(t, "3.1.2", "3.3.3", "3.4.2", "3.10.2")
 	tb := s.newTable(t, tableOptions{})
 	bytes := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_BINARY}})
@@ -283,7 +283,7 @@ func TestKeysMustFitTheSchema(t *testing.T) {
 	}
 }
 
-// checkInBatches sends a key between two good ones: a misfit of the schema fails its row, anything else the request.
+// checkInBatches sends a key between two good ones: a schema mismatch fails its row, anything else the request.
 func (tb *table) checkInBatches(t *testing.T, bad *tablestore.PrimaryKey, want refusal) {
 	t.Helper()
 	good := tb.key("good", 1)

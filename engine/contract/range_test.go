@@ -171,7 +171,7 @@ func TestARangeContinuesPastFilteredRows(t *testing.T) {
 	})
 }
 
-func TestARangeAnswersPartOfTheKeyWhenAskedTo(t *testing.T) {
+func TestRangeReturnsRequestedKeyColumns(t *testing.T) {
 	s := proving(t, "3.11.9")
 	tb := s.newTable(t, tableOptions{})
 	tb.load(t, tb.put(tb.key("a", 1), c("c", 1)), tb.put(tb.key("a", 2), c("d", 2)), tb.put(tb.key("a", 3), c("c", 3)))
@@ -216,7 +216,7 @@ func TestARangeAnswersPartOfTheKeyWhenAskedTo(t *testing.T) {
 	})
 }
 
-func TestAMatrixIsAnsweredWhereItHoldsTheRows(t *testing.T) {
+func TestMatrixIsReturnedIfItHoldsRows(t *testing.T) {
 	s := proving(t, "2.6.1")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	values := []cell{c("b", []byte{0, 255}), c("c", int64(1)), c("d", 0.5), c("s", "é"), c("t", true)}
@@ -262,7 +262,7 @@ func TestAMatrixIsAnsweredWhereItHoldsTheRows(t *testing.T) {
 	}
 }
 
-func TestAnEmptyNameBoundsNoColumns(t *testing.T) {
+func TestEmptyNameDoesNotLimitColumns(t *testing.T) {
 	s := proving(t, "3.11.4")
 	skipReal(t, s)
 	tb := s.newTable(t, tableOptions{})

@@ -10,7 +10,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// row is a row as it was read; nil is none.
+// row is a row as read; nil means none.
 type row struct {
 	Key   []any
 	Cells []cell
@@ -40,7 +40,7 @@ func cellsOf(columns []*tablestore.AttributeColumn) (cells []cell) {
 	return cells
 }
 
-// untimed is the row without its timestamps.
+// untimed is the row without timestamps.
 func (r *row) untimed() *row {
 	if r == nil {
 		return nil
@@ -84,7 +84,7 @@ func exactly(ts int64) selection {
 	return func(q *tablestore.SingleRowQueryCriteria) { q.TimeRange = &tablestore.TimeRange{Specific: ts} }
 }
 
-// criteria is a read of one row; without options it wants the newest version of everything.
+// criteria is a read of one row; by default it wants the newest version of everything.
 func (tb *table) criteria(k *tablestore.PrimaryKey, options ...selection) *tablestore.SingleRowQueryCriteria {
 	q := &tablestore.SingleRowQueryCriteria{TableName: tb.name, PrimaryKey: k}
 	for _, o := range options {
@@ -112,7 +112,7 @@ func (tb *table) get(t testing.TB, k *tablestore.PrimaryKey, options ...selectio
 	return r
 }
 
-// values reads the newest cells of a row, without their timestamps.
+// values reads the newest cells of a row, without timestamps.
 func (tb *table) values(t testing.TB, k *tablestore.PrimaryKey) *row {
 	t.Helper()
 	return tb.get(t, k).untimed()
@@ -127,14 +127,13 @@ func ranged(q *tablestore.SingleRowQueryCriteria, d tablestore.Direction, end *t
 	}}
 }
 
-// page reads a range once.
 func (tb *table) page(t testing.TB, d tablestore.Direction, end key, limit int32, start key, options ...selection) *tablestore.GetRangeResponse {
 	t.Helper()
 	r := conformance.Try(tb.GetRange(ranged(tb.criteria(start, options...), d, end, limit))).Must(t)
 	return r
 }
 
-// scan reads a range, page by page as the service cuts it, and returns the rows and the size of each page.
+// scan reads a range in the service's pages, and returns the rows and the size of each page.
 func (tb *table) scan(t testing.TB, d tablestore.Direction, start, end *tablestore.PrimaryKey, limit int32, options ...selection) (rows []*row, pages []int) {
 	t.Helper()
 	const most = 100
@@ -150,7 +149,7 @@ func (tb *table) scan(t testing.TB, d tablestore.Direction, start, end *tablesto
 	return rows, pages
 }
 
-// all is every row of a table of two key columns, without timestamps.
+// all returns every row of a table of two key columns, without timestamps.
 func (tb *table) all(t testing.TB) (rows []*row) {
 	t.Helper()
 	found, _ := tb.scan(t, tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), 0)
@@ -167,7 +166,7 @@ func keysOf(rows []*row) (keys [][]any) {
 	return keys
 }
 
-// TestTheFirstRefusalIsTheAnswer mends a request that is wrong in every respect, one fault at a time.
+// TestTheFirstRefusalIsTheAnswer fixes a request with every possible fault, one fault at a time.
 func TestTheFirstRefusalIsTheAnswer(t *testing.T) {
 	s := proving(t, "9.1")
 	tb := s.newTable(t, tableOptions{})
@@ -271,7 +270,7 @@ func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
 	})
 }
 
-func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
+func TestTableKeepsVersionsAndTTL(t *testing.T) {
 	s := proving(t, "3.7.3", "3.7.4")
 	const day = 24 * 60 * 60
 	tb := s.newTable(t, tableOptions{versions: 2, ttl: 5 * day, deviation: 100 * day})
@@ -314,8 +313,8 @@ func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
 	})
 }
 
-// What docs/internals/protocol-choices.md has the engine choose of versions and expiry.
-func TestVersionsThatCannotBeSeenStayGone(t *testing.T) {
+// The engine's choices in docs/internals/protocol-choices.md about versions and expiry.
+func TestHiddenVersionsStayHidden(t *testing.T) {
 	s := proving(t, "3.7.2", "3.7.3", "3.8.5", "3.8.6", "3.10.4")
 	skipReal(t, s)
 	const day = 24 * 60 * 60
@@ -371,7 +370,7 @@ func TestVersionsThatCannotBeSeenStayGone(t *testing.T) {
 	})
 }
 
-func TestCellsWithoutATimestampAreOfNow(t *testing.T) {
+func TestCellsWithoutTimestampGetCurrentTime(t *testing.T) {
 	s := proving(t, "3.3.5")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	k := tb.key("a", 1)

@@ -83,7 +83,7 @@ func TestColumnNamesMayBeAnyText(t *testing.T) {
 	diff(t, tb.get(t, tb.key("bad", 1)), (*row)(nil))
 }
 
-// What a table of cases is made of.
+// The parts of a table of cases.
 type (
 	key    = *tablestore.PrimaryKey
 	change = tablestore.RowChange
@@ -145,8 +145,8 @@ func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 	}
 }
 
-// checkInBatch sends one change as a batch. What needs no look at the data is refused with the whole batch, and an
-// update without operations in words of its own.
+// checkInBatch sends one change as a batch. Errors that need no data refuse the whole batch, and an update without
+// operations has its own message.
 func (tb *table) checkInBatch(t *testing.T, change tablestore.RowChange, want refusal) {
 	t.Helper()
 	if want.message == "Attribute column is missing." {
@@ -185,7 +185,7 @@ func TestUpdateDeletesVersions(t *testing.T) {
 	}
 }
 
-func TestWritesAnswerWithTheRowAskedFor(t *testing.T) {
+func TestWritesReturnRequestedRow(t *testing.T) {
 	s := proving(t, "2.4.5", "3.8.8")
 	tb := s.newTable(t, tableOptions{})
 	k := func() *tablestore.PrimaryKey { return tb.key("a", 7) }
@@ -254,7 +254,7 @@ func (tb *table) key(values ...any) *tablestore.PrimaryKey {
 	return k
 }
 
-// cell is one version of a column. A timestamp of 0 is none in a write, and any in an expectation.
+// cell is one version of a column. A timestamp of 0 means none in a write, and any in an expectation.
 type cell struct {
 	Name      string
 	Value     any
@@ -350,13 +350,13 @@ func expecting(e tablestore.RowExistenceExpectation, change tablestore.RowChange
 	return change
 }
 
-// do sends one change as a request of its own.
+// do sends one change as a single request.
 func (s *service) do(change tablestore.RowChange) error {
 	_, err := s.units(change)
 	return err
 }
 
-// units is do that says what it consumed.
+// units is do that also returns the units used.
 func (s *service) units(change tablestore.RowChange) (*tablestore.ConsumedCapacityUnit, error) {
 	switch x := change.(type) {
 	case *tablestore.PutRowChange:

@@ -30,7 +30,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// service is what a test talks to: an engine in this process, or the real instance of the environment.
+// service is the target of a test: an engine in this process, or the real instance of the environment.
 type service struct {
 	*tablestore.TableStoreClient
 	endpoint, instance, keyID, secret string
@@ -38,7 +38,7 @@ type service struct {
 	transport                         http.RoundTripper // of requests made by hand; nil is the default
 }
 
-// openReal returns the instance that TABLESTORE_TEST_… names, or nil. The SDK does not retry.
+// openReal returns the instance set by TABLESTORE_TEST_…, or nil. The SDK does not retry.
 func openReal() *service {
 	s := &service{
 		endpoint:  strings.TrimSuffix(os.Getenv("TABLESTORE_TEST_ENDPOINT"), "/"),
@@ -57,7 +57,7 @@ func openReal() *service {
 	return s
 }
 
-// openService takes the real instance if there is one, else an engine of the test's own. The SDK does not retry.
+// openService returns the real instance if there is one, else an engine for the test. The SDK does not retry.
 func openService(t testing.TB) *service {
 	t.Helper()
 	if s := openReal(); s != nil {
@@ -70,14 +70,15 @@ func openService(t testing.TB) *service {
 	}
 }
 
-// serviceWith is the service of an engine with options; a real instance has none. It keeps its store in o.FS or, without one, in memory.
+// serviceWith is the service of an engine with options; a real instance has none. Its store is in o.FS or, without one,
+// in memory.
 func serviceWith(t testing.TB, o server.Options) *service {
 	t.Helper()
 	s, _ := serve(t, o)
 	return s
 }
 
-// serve is serviceWith that also returns what ends the engine before the test does.
+// serve is serviceWith that also returns a function to end the engine before the test.
 func serve(t testing.TB, o server.Options) (s *service, end func()) {
 	t.Helper()
 	o.InMemory, o.Log = o.FS == nil, log.New(io.Discard, "", 0)
@@ -107,7 +108,7 @@ func openStore(t testing.TB) *restartable {
 	return r
 }
 
-// start opens the store; the service, and the tables that know it, talk to the new engine from then on.
+// start opens the store; the service and its tables use the new engine from then on.
 func (r *restartable) start(t testing.TB) {
 	t.Helper()
 	var s *service
@@ -115,7 +116,7 @@ func (r *restartable) start(t testing.TB) {
 	*r.service = *s
 }
 
-// losePower ends the engine; of what was not synced nothing is kept.
+// losePower ends the engine and discards unsynced data.
 func (r *restartable) losePower() {
 	kept := r.fs.CrashClone(vfs.CrashCloneCfg{})
 	r.stop()
@@ -131,7 +132,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// dropTables deletes what the tests of this process have left on a real instance.
+// dropTables deletes the tables that tests of this process have left on a real instance.
 func dropTables() error {
 	s := openReal()
 	if s == nil {
@@ -152,7 +153,7 @@ func dropTables() error {
 	return nil
 }
 
-// paced keeps a real instance's limit of ten table operations a second.
+// paced keeps to a real instance's limit of ten table operations a second.
 var paced = &pacer{next: time.NewTicker(125 * time.Millisecond)}
 
 type pacer struct{ next *time.Ticker }
@@ -178,7 +179,8 @@ type table struct {
 	keys []tablestore.PrimaryKeySchema
 }
 
-// tableOptions of newTable; the zero value is one version, kept forever, and the key pk1 STRING, pk2 INTEGER.
+// tableOptions are options of newTable; the zero value means one version, kept forever, and the key pk1 STRING, pk2
+// INTEGER.
 type tableOptions struct {
 	versions  int
 	ttl       int   // seconds
@@ -201,7 +203,7 @@ var (
 
 func newTableName() string { return fmt.Sprintf("%s_%d", tablePrefix, tableNumber.Add(1)) }
 
-// newTable creates a table that takes writes, and deletes it at the end of the test.
+// newTable creates a table that accepts writes, and deletes it at the end of the test.
 func (s *service) newTable(t testing.TB, o tableOptions) *table {
 	t.Helper()
 	tb := &table{service: s, name: newTableName()}
@@ -255,7 +257,7 @@ func (s *service) dropLater(t testing.TB, name string) {
 	})
 }
 
-// awaitTable returns when the table takes writes: the real service needs up to a minute, an engine no time.
+// awaitTable returns when the table accepts writes: the real service needs up to a minute, an engine no time.
 func (s *service) awaitTable(t testing.TB, tb *table) {
 	t.Helper()
 	key := make([]any, len(tb.keys))
@@ -290,7 +292,7 @@ func (s *service) awaitTable(t testing.TB, tb *table) {
 	}
 }
 
-// refusal is an error of the service. As an expectation, an empty message is any.
+// refusal is an error of the service. In an expectation, an empty message means any.
 type refusal struct {
 	status        int
 	code, message string
@@ -307,7 +309,7 @@ var (
 	noSuchTable     = refusal{404, "OTSObjectNotExist", "Requested table does not exist."}
 )
 
-// refusalOf is what the service said; an error that is not the service's has its text as code.
+// refusalOf is the service's error; another error has its text as code.
 func refusalOf(err error) refusal {
 	var e *tablestore.OtsError
 	switch {
@@ -329,14 +331,14 @@ func (want refusal) matches(got refusal) bool {
 	return got == want
 }
 
-// check fails the test unless err is the refusal wanted.
+// check fails the test unless err is the wanted refusal.
 func check(t testing.TB, err error, want refusal) {
 	t.Helper()
 	got := refusalOf(err)
 	conformance.True(t, want.matches(got), "got  %+v\nwant %+v", got, want)
 }
 
-// checkRow fails the test unless a row of a batch was answered with the refusal wanted, whose status does not count.
+// checkRow fails the test unless a row of a batch has the wanted refusal; its status does not count.
 func checkRow(t testing.TB, row tablestore.RowResult, want refusal) {
 	t.Helper()
 	want.status = 0
@@ -370,7 +372,7 @@ func newOptions(ttl, versions int) *tablestore.TableOption {
 	return &tablestore.TableOption{TimeToAlive: ttl, MaxVersion: versions}
 }
 
-// protocol is the numbers of docs/internals/protocol*.md: sections as "3.8" and their rules as "3.8.2".
+// protocol holds the numbers of docs/internals/protocol*.md: sections as "3.8" and their rules as "3.8.2".
 var protocol = sync.OnceValues(func() (map[string]bool, error) {
 	pages, err := filepath.Glob("../../docs/internals/protocol*.md")
 	if err != nil {
@@ -392,7 +394,7 @@ var protocol = sync.OnceValues(func() (map[string]bool, error) {
 	return numbers, nil
 })
 
-// spec names the rules of docs/internals/protocol*.md that a case proves. A number that is not there fails the test.
+// spec names the rules of docs/internals/protocol*.md that a case proves. An unknown number fails the test.
 func spec(t testing.TB, rules ...string) {
 	t.Helper()
 	numbers := conformance.Try(protocol()).Must(t)
@@ -401,7 +403,7 @@ func spec(t testing.TB, rules ...string) {
 	}
 }
 
-// proving opens the service for a test that proves rules, beside others.
+// proving opens the service for a parallel test that proves rules.
 func proving(t *testing.T, rules ...string) *service {
 	t.Helper()
 	spec(t, rules...)
@@ -409,12 +411,13 @@ func proving(t *testing.T, rules ...string) *service {
 	return openService(t)
 }
 
-// elsewhere is the rules that are proven where a process, a clock or a simulation can be had: a file and a test of it.
+// elsewhere holds the rules that are proven where a process, a clock or a simulation is available: a file and a test of
+// it.
 var elsewhere = map[string][2]string{
 	"1.1.6": {"../../e2e/serve_test.go", "TestAStoreHasOneServer"},
-	"5.1.3": {"../server/simulate_test.go", "TestASplitPartitionIsAwayAndThenTheChildrenServe"},
+	"5.1.3": {"../server/simulate_test.go", "TestChildrenServeAfterSplitPause"},
 	"6.1.1": {"../wire/proto_test.go", "TestEveryCodeHasItsStatusAndMessage"},
-	"6.1.2": {"../server/faults_test.go", "TestFaultsOfTheWholeRequest"},
+	"6.1.2": {"../server/faults_test.go", "TestWholeRequestFaults"},
 }
 
 var ruleNumber = regexp.MustCompile(`^[1-6]\.\d+\.\d+$`)
@@ -435,7 +438,7 @@ func TestEveryRuleHasACase(t *testing.T) {
 	}
 }
 
-// rulesNamed is the rules that tests of the suite name; a test that names neither rule nor section fails.
+// rulesNamed returns the rules that the suite's tests name; a test that names neither rule nor section fails.
 func rulesNamed(t *testing.T) map[string]bool {
 	t.Helper()
 	number := regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`)

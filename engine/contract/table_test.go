@@ -101,7 +101,7 @@ func newMeta(name string, keys ...string) *tablestore.TableMeta {
 	return m
 }
 
-func TestOperationsOnAMissingTableSaySo(t *testing.T) {
+func TestOperationsOnMissingTableFail(t *testing.T) {
 	s := proving(t, "3.6.3")
 	tb := &table{service: s, name: newTableName()}
 	k := tb.key("a", 1)
@@ -126,7 +126,7 @@ func TestOperationsOnAMissingTableSaySo(t *testing.T) {
 	}
 }
 
-func TestTableNamesFollowTheirRule(t *testing.T) {
+func TestTableNameRules(t *testing.T) {
 	s := proving(t, "3.4.1")
 	for name, ok := range map[string]bool{
 		"": false, "1t": false, "t-1": false, "t.1": false, "表": false, "t t": false, "_": true, "T_9": true,
@@ -171,7 +171,7 @@ func (r *create) body() message {
 	return append(message{}.bytes(1, r.meta).bytes(2, message{}.bytes(1, r.throughput)).bytes(3, r.options), r.more...)
 }
 
-// checkCreate sends a CreateTable, and looks whether there is a table.
+// checkCreate sends a CreateTable and checks whether the table exists.
 func (s *service) checkCreate(t *testing.T, change func(*create), want refusal) {
 	t.Helper()
 	r := newCreate(newTableName())
@@ -184,7 +184,7 @@ func (s *service) checkCreate(t *testing.T, change func(*create), want refusal) 
 	}
 }
 
-func TestCreateTableRefusesWhatATableCannotHave(t *testing.T) {
+func TestCreateTableRefusesInvalidDefinitions(t *testing.T) {
 	s := proving(t, "3.1.5", "3.4.2", "3.6.1", "3.6.4", "3.6.9")
 	pk := func(name string, typ int64) message { return message{}.text(1, name).int(2, typ) }
 	for name, v := range map[string]struct {
@@ -214,7 +214,7 @@ func TestCreateTableRefusesWhatATableCannotHave(t *testing.T) {
 	}
 }
 
-func TestUpdateTableRefusesAsCreateTableDoes(t *testing.T) {
+func TestUpdateTableRefusesLikeCreateTable(t *testing.T) {
 	s := proving(t, "1.2.4", "3.6.6", "3.6.9")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	name := message{}.text(1, tb.name)
@@ -271,7 +271,7 @@ func textBound(s string) []byte {
 
 func integerBound(n int64) []byte { return endian.LittleEndian.AppendUint64([]byte{0}, uint64(n)) }
 
-// partitions are CreateTable's ranges that lie between the bounds.
+// partitions are CreateTable's ranges between the bounds.
 func partitions(bounds ...[]byte) (m message) {
 	for i := range len(bounds) - 1 {
 		m = m.bytes(4, message{}.bytes(1, bounds[i]).bytes(2, bounds[i+1]))
@@ -279,7 +279,7 @@ func partitions(bounds ...[]byte) (m message) {
 	return m
 }
 
-// shardSplits are the bounds that DescribeTable tells: each the value of a row of the partition key alone.
+// shardSplits returns DescribeTable's bounds: each the value of a row with only the partition key.
 func (s *service) shardSplits(t testing.TB, table string) (bounds [][]byte) {
 	t.Helper()
 	a := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, table)})
@@ -293,8 +293,8 @@ func (s *service) shardSplits(t testing.TB, table string) (bounds [][]byte) {
 	return bounds
 }
 
-// CreateTable's partitions are the table's, and DescribeTable tells their bounds.
-func TestATableIsCreatedInPartitions(t *testing.T) {
+// The table has CreateTable's partitions, and DescribeTable returns their bounds.
+func TestTableIsCreatedWithPartitions(t *testing.T) {
 	spec(t, "5.1.1", "5.1.2", "2.5.1")
 	t.Parallel()
 	r := openStore(t)
@@ -387,7 +387,7 @@ func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
 	}
 }
 
-// Splits and the simulation build on the partitions a table was created with.
+// Splits and the simulation start from the initial partitions of a table.
 func TestASimulationBeginsWithTheTablesPartitions(t *testing.T) {
 	spec(t, "5.1.2")
 	t.Parallel()

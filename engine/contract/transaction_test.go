@@ -54,7 +54,7 @@ func (s *service) abort(id string) error {
 	return err
 }
 
-// in makes a change, or a read, one of a transaction.
+// in puts a change or a read into a transaction.
 func in(id string, changed tablestore.RowChange) tablestore.RowChange {
 	switch x := changed.(type) {
 	case *tablestore.PutRowChange:
@@ -81,7 +81,7 @@ func (tb *table) batchIn(t *testing.T, id string, puts ...*tablestore.PutRowChan
 	return tb.send(t, rawRequest{operation: "BatchWriteRow", body: message{}.bytes(1, rows).text(2, id)})
 }
 
-// rowCodes are the codes of the rows of a batch of one table, "" of those that succeeded.
+// rowCodes returns the codes of the rows of a batch of one table, "" for successes.
 func rowCodes(t *testing.T, a *answer) (codes []string) {
 	t.Helper()
 	a.check(t, accepted)
@@ -108,7 +108,7 @@ func (tb *table) rangeIn(id, from, to string) ([]*row, error) {
 	return rows, nil
 }
 
-func TestATableHasLocalTransactionsIfItWasMadeWithThem(t *testing.T) {
+func TestLocalTransactionsNeedTableOption(t *testing.T) {
 	s := proving(t, "3.12.1")
 	_, err := s.newTable(t, tableOptions{localTxn: ptr(false)}).tryStart("a")
 	check(t, err, invalid("Try to call method using explicit transaction on explicit-transaction-disabled table."))
@@ -120,7 +120,7 @@ func TestATableHasLocalTransactionsIfItWasMadeWithThem(t *testing.T) {
 	must(t, s.commit(tb.start(t, "a")))
 }
 
-func TestATransactionIsOfOnePartitionKey(t *testing.T) {
+func TestTransactionCoversOnePartitionKey(t *testing.T) {
 	s := proving(t, "3.12.2")
 	tb := s.lockable(t)
 	_, err := tb.tryStart("a", 1)
@@ -137,7 +137,7 @@ func TestATransactionIsOfOnePartitionKey(t *testing.T) {
 	must(t, s.commit(tb.start(t, "a")))
 }
 
-func TestATransactionIsSeenByItselfUntilItIsCommitted(t *testing.T) {
+func TestTransactionIsInvisibleUntilCommit(t *testing.T) {
 	s := proving(t, "3.12.3", "3.12.9", "3.12.8")
 	tb := s.lockable(t)
 	tb.load(t, tb.put(tb.key("a", 1), c("v", 1)), tb.put(tb.key("a", 2), c("v", 2)), tb.put(tb.key("a", 9), c("v", 9)))
@@ -175,7 +175,7 @@ func TestATransactionIsSeenByItselfUntilItIsCommitted(t *testing.T) {
 	diff(t, outside, after)
 }
 
-func TestATransactionKeepsOtherWritersFromItsPartitionKey(t *testing.T) {
+func TestTransactionLocksItsPartitionKey(t *testing.T) {
 	s := proving(t, "3.12.4")
 	tb := s.lockable(t)
 	must(t, s.do(tb.put(tb.key("a", 1), c("v", 1))))
@@ -203,7 +203,7 @@ func TestATransactionKeepsOtherWritersFromItsPartitionKey(t *testing.T) {
 	must(t, s.do(tb.put(tb.key("a", 2))))
 }
 
-func TestATransactionHasNoRowsOfOtherKeysOrTables(t *testing.T) {
+func TestTransactionRefusesOtherKeysAndTables(t *testing.T) {
 	s := proving(t, "3.12.5")
 	tb, other := s.lockable(t), s.lockable(t)
 	id := tb.start(t, "a")
@@ -230,7 +230,7 @@ func TestATransactionHasNoRowsOfOtherKeysOrTables(t *testing.T) {
 	diff(t, len(other.all(t)), 0)
 }
 
-func TestATransactionEndsWithItsMinuteAndItsProcess(t *testing.T) {
+func TestTransactionEndsAfterAMinuteOrWithProcess(t *testing.T) {
 	s := proving(t, "3.12.6", "3.12.1", "1.2.2")
 	tb := s.lockable(t)
 	for _, id := range []string{"fake", "0123456789abcdef0123456789abcdeg", "0123456789abcdef0123456789abcdef00"} {

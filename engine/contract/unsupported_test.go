@@ -6,8 +6,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// unsupported is the engine's answer to what it does not do yet, so that nothing is half done in silence. When a
-// feature comes, its lines leave these lists.
+// unsupported is the engine's answer to what it does not do yet, so that nothing is silently half done. When a feature
+// is added, its lines leave these lists.
 var (
 	unsupported = refusal{400, "OTSUnsupportedOperation", ""}
 	noStreams   = refusal{400, "OTSUnsupportedOperation", "The engine does not support streams; read the table with GetRange or BulkExport."}
@@ -36,7 +36,7 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 	diff(t, tb.all(t), []*row{{[]any{"a", int64(1)}, []cell{c("c", int64(1))}}})
 }
 
-func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
+func TestUnsupportedTablesAreRefusedByName(t *testing.T) {
 	s := proving(t, "1.2.4")
 	skipReal(t, s)
 	for name, change := range map[string]func(*create){
@@ -62,8 +62,9 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 	})
 }
 
-// Clean-up helpers of test suites list search indexes, streams and tables of time series of every table: of the engine's there are none.
-func TestListsOfWhatTheEngineLacksAreEmpty(t *testing.T) {
+// Clean-up helpers of test suites list search indexes, streams and time-series tables of every table: the engine has
+// none.
+func TestListsOfMissingFeaturesAreEmpty(t *testing.T) {
 	s := proving(t, "1.2.5")
 	tb := s.newTable(t, tableOptions{})
 	for table, want := range map[string]refusal{tb.name: accepted, newTableName(): noSuchTable, "": accepted} {

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/engine/enginetest"
 )
 
-func TestOrders(t *testing.T) {
+func TestByteOrders(t *testing.T) {
 	client := enginetest.Start(t).Client()
 	meta := &tablestore.TableMeta{TableName: "orders"}
 	meta.AddPrimaryKeyColumn("id", tablestore.PrimaryKeyType_INTEGER)

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestLaterRequestsWaitForWhatIsDecidedTooLate(t *testing.T) {
+func TestLaterRequestsWaitForOverdueDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Plan{Within: time.Second}
 		came := time.Now()
@@ -29,7 +29,7 @@ func TestLaterRequestsWaitForWhatIsDecidedTooLate(t *testing.T) {
 	})
 }
 
-func TestAnOutageBefallsEveryRequestForItsTime(t *testing.T) {
+func TestOutageAffectsEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for kind, want := range map[string][]Action{
 			Busy: {Refuse, Refuse}, Throttle: {RefuseRows, RefuseRows}, Timeout: {Hang, Hang}, Reset: {DropBefore, DropAfter}, Page503: {BadBody, BadBody},
@@ -53,7 +53,7 @@ func TestAnOutageBefallsEveryRequestForItsTime(t *testing.T) {
 	})
 }
 
-func TestOutagesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidOutagesAreRefused(t *testing.T) {
 	for _, text := range []string{"", "5", "busy", "0:busy", "-1:busy", "5:nap", "5:busy:x", "5:busy:1:1", "NaN:busy", "1e9:busy"} {
 		conformance.Refused(t, conformance.ErrorOf(ParseOutage(text)), "", "%q is an outage", text)
 	}
@@ -65,7 +65,7 @@ func mustPlan(t *testing.T, p *Plan, err error) *Plan {
 	return p
 }
 
-func TestARandomPlanHitsItsShareOfTheRequests(t *testing.T) {
+func TestRandomPlanFaultsItsShareOfRequests(t *testing.T) {
 	p, err := Random{Rate: 0.25, Seed: 7}.Plan()
 	mustPlan(t, p, err)
 	hit := 0
@@ -106,7 +106,7 @@ func TestTheSameSeedGivesTheSameFaults(t *testing.T) {
 	conformance.Equal(t, slices.Equal(draw(1), draw(2)), false, "plans of two seeds are the same")
 }
 
-func TestAKindMayNameItsCode(t *testing.T) {
+func TestFaultKindMayNameCode(t *testing.T) {
 	p, err := Random{Rate: 1, Kinds: []string{"refuse:OTSTimeout"}}.Plan()
 	mustPlan(t, p, err)
 	if f := p.Next("DeleteRow", 1); f.Action != Refuse || f.Code != "OTSTimeout" {
@@ -124,7 +124,7 @@ func TestAKindMayNameItsCode(t *testing.T) {
 	conformance.True(t, refused >= 25 && refused <= 75, "%d of 100 rows refused, want about half", refused)
 }
 
-func TestWrongPlansAreRefused(t *testing.T) {
+func TestInvalidPlansAreRefused(t *testing.T) {
 	for _, r := range []Random{{Rate: -0.1}, {Rate: 1.1}, {Rate: 1, Kinds: []string{"explode"}}, {Rate: 1, Delay: -1}} {
 		conformance.Refused(t, conformance.ErrorOf(r.Plan()), "", "%+v: no error", r)
 	}

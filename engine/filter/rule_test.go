@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestARuleComparesPartOfAText(t *testing.T) {
+func TestRuleComparesPartOfText(t *testing.T) {
 	const text = "{cluster_name:name1,lastupdatetime:12345,load:-1.5e2}"
 	for name, v := range map[string]struct {
 		stored any
@@ -90,8 +90,8 @@ func TestInvalidRulesAreRefused(t *testing.T) {
 	}
 }
 
-// The estimate that admits an expression holds of the program it becomes.
-func TestAnExpressionCompilesToAboutItsSize(t *testing.T) {
+// The estimate that admits an expression also holds for its program.
+func TestRegexSizeEstimateIsClose(t *testing.T) {
 	for _, text := range []string{
 		"", "abc", "a|bc|[d-f]", "(a)(?:b)*c+d?", "a{7}", "a{0,1000}", "(ab|c){3,9}", "(?:x{3,}){5}", `^\d+$`, "(?i)straße", `(a{2,5}|b{3,}){10}`,
 		strings.Repeat("(", 128) + strings.Repeat(")", 128),
@@ -106,7 +106,7 @@ func TestAnExpressionCompilesToAboutItsSize(t *testing.T) {
 	}
 }
 
-func TestTheExpressionsOfAFilterShareTheirRoom(t *testing.T) {
+func TestExpressionsOfFilterShareSizeLimit(t *testing.T) {
 	of := func(times string, n int) []byte {
 		var subs [][]byte
 		for range n {
@@ -124,7 +124,7 @@ func TestTheExpressionsOfAFilterShareTheirRoom(t *testing.T) {
 	}
 }
 
-// Protobuf, by hand: what the engine decodes is not encoded by its own code.
+// Protobuf by hand: the engine's own code does not encode what it decodes.
 
 func number(id protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(nil, id, protowire.VarintType), uint64(v))
@@ -143,7 +143,7 @@ func flag(on bool) int64 {
 
 func envelope(typ int64, body []byte) []byte { return slices.Concat(number(1, typ), raw(2, body)) }
 
-// leaf is a SingleColumnValueFilter in the making.
+// leaf builds a SingleColumnValueFilter.
 type leaf struct {
 	op                      comparator
 	column                  string
@@ -179,7 +179,7 @@ func pagination(offset, limit int64) []byte {
 	return envelope(typePagination, slices.Concat(number(1, offset), number(2, limit)))
 }
 
-// payload is a value as a cell has it.
+// payload is a value in the form of a cell.
 func payload(v any) (wire.ValueType, []byte) {
 	switch v := v.(type) {
 	case int:

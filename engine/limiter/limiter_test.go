@@ -8,7 +8,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// start is a quarter of a second after a whole one.
 var start = time.Unix(1_000_000_000, 250_000_000)
 
 func at(seconds float64) time.Time {
@@ -30,7 +29,7 @@ func rows(n int, units float64) []Row {
 	return all
 }
 
-// step is a request of rows of one size, and what is to come of it.
+// step is a request of rows of one size, and its expected result.
 type step struct {
 	at    float64 // seconds after start
 	rows  int
@@ -56,7 +55,7 @@ func check(t *testing.T, limits []*Limiter, steps []step) {
 	}
 }
 
-func TestLimitsTakeWhatTheyShould(t *testing.T) {
+func TestLimitsAcceptExpectedRows(t *testing.T) {
 	for name, x := range map[string]struct {
 		options Options
 		steps   []step
@@ -122,7 +121,7 @@ func TestTheSlowerOfTwoQueuesAnswers(t *testing.T) {
 		[]step{{at: 0, rows: 100, units: 1, taken: 100, delay: 1}})
 }
 
-func TestCauselessRefusalsAreAShareOfRowsOrOfRequests(t *testing.T) {
+func TestCauselessRefusalShare(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		l := limit(t, Options{Causeless: 0.01, Seed: 5, Whole: whole})
 		refused, requests := 0, 0
@@ -137,7 +136,7 @@ func TestCauselessRefusalsAreAShareOfRowsOrOfRequests(t *testing.T) {
 	}
 }
 
-func TestARestartedLimitIsAsItBegan(t *testing.T) {
+func TestRestartResetsLimit(t *testing.T) {
 	for _, kind := range Kinds {
 		l := limit(t, Options{Kind: kind, Rate: 100, Full: true, Requests: 1})
 		begun, _ := Admit(start, rows(100, 1), l)
@@ -149,7 +148,7 @@ func TestARestartedLimitIsAsItBegan(t *testing.T) {
 	}
 }
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for _, o := range []Options{
 		{Kind: "leaky"}, {Rate: -1}, {Rate: math.NaN()}, {Causeless: 1.1}, {Requests: -1}, {Burst: -1}, {Kind: Queue, Lag: 1},
 		{Steps: []Step{{0, 0}}}, {Steps: []Step{{2, 1}, {1, 1}}},

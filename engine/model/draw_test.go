@@ -18,7 +18,7 @@ func drawOptions(rt *rapid.T) Options {
 	}
 }
 
-// Few values each, so that rows, columns and versions meet.
+// Few values each, so that rows, columns and versions collide.
 var (
 	integers = []any{int64(0), int64(1), int64(-1), int64(math.MaxInt64), int64(math.MinInt64)}
 	texts    = []any{"", "a", "a\x00", "b", "ü"}
@@ -31,7 +31,7 @@ func drawValue(rt *rapid.T, typ Type) any {
 	return rapid.SampledFrom(map[Type][]any{Integer: integers, String: texts, Binary: binaries}[typ]).Draw(rt, "key value")
 }
 
-// drawKey is a key of the table, seldom one that does not fit.
+// drawKey draws a key of the table, seldom an invalid one.
 func (m *machine) drawKey(rt *rapid.T, name string) (k Key) {
 	t := m.model.look(name, m.now())
 	if t == nil {
@@ -59,13 +59,13 @@ func (m *machine) drawKey(rt *rapid.T, name string) (k Key) {
 	return k
 }
 
-// drawStamp is a time near the clock, seldom beyond the deviation; 0 is none.
+// drawStamp draws a time near the clock, seldom beyond the deviation; 0 means none.
 func (m *machine) drawStamp(rt *rapid.T) int64 {
 	off := rapid.SampledFrom([]int64{0, 0, -1, 1, -999, 999, -1000, 1000, -1500, -5000, -6000, -60_000, 9000, -86_400_000}).Draw(rt, "stamp")
 	return m.now() + off
 }
 
-// drawCell is a value of a column, seldom one of another type than a predefined column has.
+// drawCell draws a value of a column, seldom of another type than its predefined one.
 func (m *machine) drawCell(rt *rapid.T, column string) any {
 	if at := slices.IndexFunc(definedColumns, func(d DefinedColumn) bool { return d.Name == column }); m.indexed && at >= 0 && rapid.IntRange(0, 9).Draw(rt, "type") > 0 {
 		v := drawValue(rt, definedColumns[at].Type)
@@ -132,7 +132,7 @@ func (m *machine) drawChange(rt *rapid.T) Change {
 	return c
 }
 
-// oddsAgainstPlaceholder is 10 of 30 for a table that takes them, and 30 for others.
+// oddsAgainstPlaceholder is 10 of 30 for a table with placeholders, and 30 for others.
 func (m *machine) oddsAgainstPlaceholder(table string) int {
 	if t := m.model.Tables[table]; t != nil && t.Key[len(t.Key)-1].Auto {
 		return 10
@@ -181,8 +181,8 @@ func drawFilter(rt *rapid.T, levels int) Filter {
 	return Or(of)
 }
 
-// oneMisshapen leaves at most one row that fails the whole request: of several, the SDK's order of tables, which is
-// random, decides which is named.
+// oneMisshapen leaves at most one row that fails the whole request: with several, the SDK's random order of tables
+// decides which is named.
 func oneMisshapen(rt *rapid.T, changes []Change) []Change {
 	left := rapid.IntRange(0, 9).Draw(rt, "misshapen") / 9
 	return slices.DeleteFunc(changes, func(c Change) bool {
@@ -250,7 +250,7 @@ func randomChange(rng *rand.Rand, key Key) Change {
 	return c
 }
 
-// explains says whether an answer is the model's. The SDK drops the key of what an update returns.
+// explains reports whether an answer is the model's. The SDK drops the key returned by an update.
 func explains(want, got Outcome) bool {
 	if want.Refusal != nil || got.Refusal != nil {
 		return want.Refusal != nil && got.Refusal != nil && want.Refusal.Code == got.Refusal.Code
@@ -268,7 +268,7 @@ func rowText(r *Row) string {
 	return fmt.Sprint(r.Key, r.Cells)
 }
 
-// event is one request of a history with the span of time in which it can have taken effect.
+// event is one request of a history with the time span in which it can have taken effect.
 type event struct {
 	change   *Change // nil is a read
 	got      Outcome
@@ -276,8 +276,9 @@ type event struct {
 	asked    *asked
 }
 
-// linear tries every order that respects time: next may come anything that began before the first end of those left. run carries an event
-// out in the model, and says whether the engine's answer is possible then; what is possible in the end, then says.
+// linear tries every order that respects time: any event that began before the first end of the rest may come next. run
+// applies an event to the model, and reports whether the engine's answer is then possible; then reports whether the
+// final state is.
 func linear(m *Model, history []event, done []bool, run func(*Model, *event) bool, then func(*Model) bool) bool {
 	firstEnd := int64(math.MaxInt64)
 	for i, ev := range history {

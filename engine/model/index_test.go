@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Index is a global secondary index. It keeps nothing: what it shows is computed from the rows of its table at each look.
+// Index is a global secondary index. It stores nothing: its rows are computed from the rows of its table at each look.
 type Index struct {
 	Name         string
 	Key, Columns []string
@@ -20,7 +20,7 @@ type DefinedColumn struct {
 	Type Type
 }
 
-// look is a table, or an index as the table that it shows now.
+// look returns a table, or an index as a table of its current rows.
 func (m *Model) look(name string, now int64) *Table {
 	if t := m.Tables[name]; t != nil {
 		return t
@@ -42,7 +42,8 @@ func (m *Model) index(name string) (*Table, *Index) {
 	return nil, nil
 }
 
-// show is an index as a table: a row for each row that has all columns of its key. Those that have expired are walked over still.
+// show returns an index as a table: a row for each row that has all columns of its key. Expired ones are still walked
+// over.
 func (t *Table) show(x *Index, now int64) *Table {
 	s := &Table{Options: t.Options}
 	for _, name := range x.whole(t) {
@@ -74,7 +75,7 @@ func (t *Table) show(x *Index, now int64) *Table {
 	return s
 }
 
-// whole is an index's key: its own columns, then what they leave of the table's.
+// whole is an index's key: its own columns, then the remaining ones of the table's key.
 func (x *Index) whole(t *Table) []string {
 	names := slices.Clone(x.Key)
 	for _, k := range t.Key {
@@ -99,7 +100,7 @@ func (t *Table) typeOf(column string) Type {
 	return 0
 }
 
-// column is a value of a row, of its key (without a time) or the newest that was written to a column.
+// column is a value of a row: of its key (without a time), or the newest written to a column.
 func (r *row) column(name string) (value any, stamp int64, ok bool) {
 	for _, k := range r.key {
 		if k.Name == name {
@@ -140,7 +141,7 @@ func (x *Index) tooLong(t *Table, r *row) *Refusal {
 	return nil
 }
 
-// checkDefined refuses a value whose column is predefined with another type.
+// checkDefined refuses a value of another type than its predefined column.
 func (t *Table) checkDefined(op Op) *Refusal {
 	for _, d := range t.Defined {
 		if d.Name != op.Name || op.Kind == DeleteColumn || op.Kind == DeleteVersion {
@@ -167,7 +168,7 @@ func indexable(o Options) *Refusal {
 	return nil
 }
 
-// checkIndex judges an index of a table; the caller adds it.
+// checkIndex checks an index of a table; the caller adds it.
 func (m *Model) checkIndex(name string, t *Table, x Index) *Refusal {
 	switch {
 	case indexable(t.Options) != nil:
@@ -186,7 +187,7 @@ func (t *Table) auto(column string) bool {
 	return slices.ContainsFunc(t.Key, func(k KeyColumn) bool { return k.Auto && k.Name == column })
 }
 
-// CreateIndex adds an index to a table, with the rows that are there or without.
+// CreateIndex adds an index to a table, with or without the existing rows.
 func (m *Model) CreateIndex(table string, x Index, base bool) *Refusal {
 	t := m.Tables[table]
 	if t == nil {
@@ -217,7 +218,6 @@ func (m *Model) CreateIndex(table string, x Index, base bool) *Refusal {
 	return nil
 }
 
-// DropIndex removes an index.
 func (m *Model) DropIndex(table, name string) *Refusal {
 	t := m.Tables[table]
 	at := -1
@@ -240,7 +240,7 @@ func (m *Model) DropIndex(table, name string) *Refusal {
 
 var indexNames = []string{"x0", "x1", "x2"}
 
-// drawIndex is an index of a table with such a key.
+// drawIndex draws an index of a table with such a key.
 func drawIndex(rt *rapid.T, key []KeyColumn) Index {
 	names := []string{"a", "b", "c"}
 	for _, k := range key {
@@ -258,7 +258,7 @@ func drawIndex(rt *rapid.T, key []KeyColumn) Index {
 
 var definedColumns = []DefinedColumn{{"a", Integer}, {"b", String}, {"c", Binary}}
 
-// drawIndexedOptions are options that a table with indexes mostly may have.
+// drawIndexedOptions draws options that are mostly valid for a table with indexes.
 func (m *machine) drawIndexedOptions(rt *rapid.T, name string) Options {
 	o := drawOptions(rt)
 	o.MaxVersions = 1
@@ -272,7 +272,7 @@ func (m *machine) drawIndexedOptions(rt *rapid.T, name string) Options {
 	return o
 }
 
-// index is what happens to indexes.
+// index changes indexes.
 func (m *machine) index(rt *rapid.T) {
 	name := rapid.SampledFrom(m.names).Draw(rt, "table")
 	if rapid.IntRange(0, 2).Draw(rt, "drop") == 0 {

@@ -32,7 +32,7 @@ type machine struct {
 	started       []started
 }
 
-// checks is how many sequences a test runs, unless the flag -rapid.checks says.
+// checks sets how many sequences a test runs, unless the flag -rapid.checks does.
 func checks(t *testing.T, n int) {
 	t.Helper()
 	given := false
@@ -46,7 +46,7 @@ func checks(t *testing.T, n int) {
 	t.Cleanup(func() { set(before) })
 }
 
-func TestTheEngineAnswersAsTheModel(t *testing.T) {
+func TestEngineMatchesModel(t *testing.T) {
 	checks(t, 60)
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMachine(rt, "", "")
@@ -55,8 +55,8 @@ func TestTheEngineAnswersAsTheModel(t *testing.T) {
 	})
 }
 
-// The same with predefined columns, secondary indexes, and tables that forbid updates: an index is read as a table is.
-func TestIndexesAnswerAsTheModel(t *testing.T) {
+// The same with predefined columns, secondary indexes, and tables that forbid updates: an index is read like a table.
+func TestIndexesMatchModel(t *testing.T) {
 	checks(t, 60)
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMachine(rt, "", "indexes")
@@ -65,9 +65,9 @@ func TestIndexesAnswerAsTheModel(t *testing.T) {
 	})
 }
 
-func TestTheEngineAnswersAsTheModelAcrossRestarts(t *testing.T) { acrossRestarts(t, "") }
+func TestEngineMatchesModelAcrossRestarts(t *testing.T) { acrossRestarts(t, "") }
 
-func TestIndexesAnswerAsTheModelAcrossRestarts(t *testing.T) { acrossRestarts(t, "indexes") }
+func TestIndexesMatchModelAcrossRestarts(t *testing.T) { acrossRestarts(t, "indexes") }
 
 func acrossRestarts(t *testing.T, with string) {
 	checks(t, 6)
@@ -127,7 +127,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 
 func (m *machine) now() int64 { return m.clock.millis.Load() }
 
-// same fails the test when the engine's answer is not the model's. A refusal without a message is any message.
+// same fails the test if the engine's answer is not the model's. A refusal without a message means any message.
 func same(rt *rapid.T, what string, got, want any) {
 	anyMessage := cmp.Comparer(func(a, b *Refusal) bool {
 		if a == nil || b == nil {
@@ -156,7 +156,7 @@ func (m *machine) create(rt *rapid.T, name string) {
 	same(rt, "CreateTable", m.engine.createTable(name, key, o, nil, nil), m.model.CreateTable(name, key, o))
 }
 
-// table is what happens to tables.
+// table changes tables.
 func (m *machine) table(rt *rapid.T) {
 	name := rapid.SampledFrom(m.names).Draw(rt, "table")
 	switch rapid.SampledFrom([]string{"update", "update", "describe", "list", "delete", "create"}).Draw(rt, "operation") {
@@ -214,7 +214,7 @@ func (m *machine) time(rt *rapid.T) {
 	m.clock.millis.Add(rapid.SampledFrom([]int64{1, 1, 999, 1000, 5000, 61_000}).Draw(rt, "milliseconds"))
 }
 
-// number gives the model's change the number that the engine has given; it must be above all before it.
+// number gives the model's change the engine's number, which must be above all earlier ones.
 func (m *machine) number(rt *rapid.T, c *Change, got *Outcome) {
 	last := len(c.Key) - 1
 	if !isPlaceholder(c.Key[last].Value) || got.Refusal != nil || got.Row == nil || len(got.Row.Key) != last+1 {
@@ -279,7 +279,7 @@ func (m *machine) batch(rt *rapid.T) {
 	same(rt, "rows of a batch", got, want)
 }
 
-// dropKey does to the model's answer to an update what the SDK does.
+// dropKey changes the model's answer to an update like the SDK.
 func dropKey(c *Change, want *Outcome) {
 	if c.ReturnColumns == nil || want.Row == nil {
 		return
@@ -289,7 +289,7 @@ func dropKey(c *Change, want *Outcome) {
 	}
 }
 
-// perRow takes away what an answer to one row of a batch does not have.
+// perRow removes what an answer to one row of a batch lacks.
 func perRow(o *Outcome) {
 	if o.Refusal != nil {
 		r := *o.Refusal

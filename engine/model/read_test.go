@@ -37,7 +37,7 @@ func (m *Model) GetRow(table string, key Key, s *Selection, now int64) Outcome {
 	return Outcome{Read: max(1, units(key.dataBytes()+cellBytes(cells))), Row: &Row{key, cells}}
 }
 
-// read is the cells of a row that a selection wants, and whether the row is answered.
+// read returns the selected cells of a row, and whether the row is answered.
 func (t *Table) read(r *row, s *Selection, now int64) (cells []Cell, returned bool) {
 	cells = t.selected(r, s, now)
 	if !t.exists(r, now) {
@@ -54,12 +54,12 @@ func (t *Table) read(r *row, s *Selection, now int64) (cells []Cell, returned bo
 	return cells, s.Filter.keeps(withKey(r, cells, true))
 }
 
-// answers says whether a row is answered by its cells: always when no columns are named or one of the key is.
+// answers reports whether a row is answered by its cells: always if no columns or one of the key is named.
 func (t *Table) answers(s *Selection, cells []Cell) bool {
 	return len(s.Columns) == 0 || len(cells) > 0 || slices.ContainsFunc(t.Key, func(k KeyColumn) bool { return slices.Contains(s.Columns, k.Name) })
 }
 
-// withKey is what a filter sees: the cells, and the key's columns of a row that exists.
+// withKey is what a filter sees: the cells, and the key's columns of an existing row.
 func withKey(r *row, cells []Cell, exists bool) []Cell {
 	cells = slices.Clone(cells)
 	if exists {
@@ -70,7 +70,7 @@ func withKey(r *row, cells []Cell, exists bool) []Cell {
 	return cells
 }
 
-// selected is the visible cells by name, time and number of versions.
+// selected returns the visible cells by name, time and number of versions.
 func (t *Table) selected(r *row, s *Selection, now int64) []Cell {
 	kept := []Cell{}
 	versions := map[string]int{}
@@ -90,8 +90,8 @@ func (t *Table) selected(r *row, s *Selection, now int64) []Cell {
 	return kept
 }
 
-// GetRange reads [start, end) in the given direction. Rows that have expired are still walked over: they count as
-// scanned, and the key to continue from may be one of theirs.
+// GetRange reads [start, end) in a direction. Expired rows are still walked over: they count as scanned, and the key to
+// continue from may be theirs.
 func (m *Model) GetRange(table string, start, end Key, backward bool, limit int, s *Selection, now int64) (*Page, *Refusal) {
 	t := m.look(table, now)
 	if t == nil {
@@ -140,7 +140,7 @@ func (m *Model) GetRange(table string, start, end Key, backward bool, limit int,
 	return p, nil
 }
 
-// walk is the rows of a range in its direction.
+// walk returns the rows of a range in its direction.
 func (t *Table) walk(start, end Key, backward bool) []*row {
 	rows := slices.Clone(t.rows)
 	if backward {
@@ -155,8 +155,8 @@ func (t *Table) walk(start, end Key, backward bool) []*row {
 	})
 }
 
-// Resync takes over what a table shows after its options were raised: versions that had become invisible, but were not
-// purged yet, may show again. It says what could not have come from there.
+// Resync takes over what a table shows after its options were raised: versions that were invisible, but not yet purged,
+// may show again. It returns an error for cells that could not have come from there.
 func (m *Model) Resync(table string, rows []Row, now int64) error {
 	t := m.Tables[table]
 	shown := map[*row]bool{}
@@ -194,7 +194,6 @@ type Filter interface {
 // Comparator compares a cell's value with a filter's.
 type Comparator int
 
-// The comparators, numbered as in the protocol.
 const (
 	Equal Comparator = iota + 1
 	NotEqual
@@ -204,7 +203,6 @@ const (
 	LessEqual
 )
 
-// Compare is a condition on one column.
 type Compare struct {
 	Column                      string
 	Comparator                  Comparator
@@ -213,7 +211,7 @@ type Compare struct {
 	Rule                        *Rule // nil is none
 }
 
-// Rule takes a value out of a text: the pattern's first group, or all that it matches, turned into the type of As.
+// Rule extracts a value from a text: the pattern's first group, or the whole match, converted to the type As.
 type Rule struct {
 	Pattern string
 	As      any // int64(0), 0.0 or ""
@@ -323,7 +321,7 @@ func (f Or) keeps(cells []Cell) bool {
 	return slices.ContainsFunc(f, func(g Filter) bool { return g.keeps(cells) })
 }
 
-// Pagination cuts a row's columns by their order; it is a filter of reads only, and keeps every row.
+// Pagination cuts a row's columns in order; it is a filter only of reads, and keeps every row.
 type Pagination struct{ Offset, Limit int }
 
 func (f *Pagination) keeps([]Cell) bool { return true }

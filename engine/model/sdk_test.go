@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/engine/server"
 )
 
-// clock is the time of an engine and of the model, in milliseconds. It moves when it is told to.
+// clock is the time of an engine and of the model, in milliseconds. It moves only on request.
 type clock struct{ millis atomic.Int64 }
 
 func newClock() *clock {
@@ -28,7 +28,8 @@ func newClock() *clock {
 
 func (c *clock) now() time.Time { return time.UnixMilli(c.millis.Load()) }
 
-// dated gives the SDK's requests the time of the test's clock. Their signature is wrong then; the engine looks at none.
+// dated gives the SDK's requests the time of the test's clock. That invalidates their signature, which the engine does
+// not check here.
 type dated struct {
 	http.RoundTripper
 	clock   *clock
@@ -51,7 +52,7 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(r)
 }
 
-// engine is the engine under test, reached through the official SDK. Without a directory it is kept in memory.
+// engine is the engine under test, reached through the official SDK. Without a directory it is in memory.
 type engine struct {
 	*tablestore.TableStoreClient
 	dir    string
@@ -63,7 +64,7 @@ type engine struct {
 	batchIn      string // the transaction of the next batches, which the SDK cannot say
 }
 
-// failer is a test, rapid's too.
+// failer is a test, also rapid's.
 type failer interface {
 	Helper()
 	Fatal(...any)
@@ -85,7 +86,7 @@ func (e *engine) close(t failer) {
 	must(t, e.server.Close())
 }
 
-// refusal is an error of the service as the model says it; another error has its text as code.
+// refusal is an error of the service in the form of the model; another error has its text as code.
 func refusal(err error) *Refusal {
 	var e *tablestore.OtsError
 	switch {
@@ -270,7 +271,7 @@ func (e *engine) updateTable(name string, o Options) (Options, *Refusal) {
 	return optionsOf(r.TableOption), nil
 }
 
-// writeRow sends a change as a request of its own. The SDK hands back no key after UpdateRow.
+// writeRow sends a change as a single request. The SDK returns no key after UpdateRow.
 func (e *engine) writeRow(c *Change) Outcome {
 	var u *tablestore.ConsumedCapacityUnit
 	var row *Row
@@ -297,7 +298,7 @@ func (e *engine) writeRow(c *Change) Outcome {
 	return Outcome{Read: int(u.Read), Write: int(u.Write), Row: row}
 }
 
-// writeBatch gives the outcomes in the order of the changes.
+// writeBatch returns the outcomes in the order of the changes.
 func (e *engine) writeBatch(changes []Change, atomic bool) ([]Outcome, *Refusal) {
 	q := &tablestore.BatchWriteRowRequest{IsAtomic: atomic}
 	e.batchIn = ""
@@ -316,7 +317,7 @@ func (e *engine) writeBatch(changes []Change, atomic bool) ([]Outcome, *Refusal)
 	return inOrder(r.TableToRowsResult, place, len(changes)), nil
 }
 
-// inOrder puts the answers of a batch where its rows were; one too few or too many is an outcome that nobody expects.
+// inOrder puts the answers of a batch where its rows were; one too few or too many is an unexpected outcome.
 func inOrder(answers map[string][]tablestore.RowResult, place map[string][]int, n int) []Outcome {
 	outcomes := make([]Outcome, n)
 	for table, at := range place {

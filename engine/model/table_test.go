@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Model is all tables of an instance. Times are Unix milliseconds.
+// Model holds all tables of an instance. Times are Unix milliseconds.
 type Model struct {
 	Tables   map[string]*Table
 	sessions map[string]*session // by their ids
@@ -15,7 +15,6 @@ type Model struct {
 	kept  *Model // what a loss of power leaves; nil: it has not struck
 }
 
-// New is an instance without tables.
 func New() *Model { return &Model{Tables: map[string]*Table{}, sessions: map[string]*session{}} }
 
 // Table is a table and its rows in primary-key order.
@@ -29,8 +28,8 @@ type Table struct {
 	Transactions bool
 }
 
-// row is what is kept of a row. Cells that are not visible any more stay until the row is next written; what a write
-// then leaves out goes to gone, for it may show again when an option is raised.
+// row is what is kept of a row. Invisible cells stay until the row is next written; what a write then drops goes to
+// gone, because it may show again when an option is raised.
 type row struct {
 	key   Key
 	cells []Cell // by name, then newest first; no two with the same name and timestamp
@@ -41,7 +40,6 @@ type row struct {
 	hidden  bool            // and one of which something has expired
 }
 
-// CreateTable creates a table.
 func (m *Model) CreateTable(name string, key []KeyColumn, o Options) *Refusal {
 	if m.Tables[name] != nil {
 		return &Refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}
@@ -50,7 +48,6 @@ func (m *Model) CreateTable(name string, key []KeyColumn, o Options) *Refusal {
 	return nil
 }
 
-// DeleteTable deletes a table.
 func (m *Model) DeleteTable(name string) *Refusal {
 	if m.Tables[name] == nil {
 		if _, x := m.index(name); x != nil {
@@ -63,7 +60,7 @@ func (m *Model) DeleteTable(name string) *Refusal {
 	return nil
 }
 
-// UpdateTable changes a table's options. When it raises one, Resync has to follow.
+// UpdateTable changes a table's options. If it raises one, Resync has to follow.
 func (m *Model) UpdateTable(name string, o Options) *Refusal {
 	t := m.Tables[name]
 	if t == nil {
@@ -81,7 +78,6 @@ func (m *Model) UpdateTable(name string, o Options) *Refusal {
 	return nil
 }
 
-// TableNames is all names in order.
 func (m *Model) TableNames() []string {
 	names := []string{}
 	for name := range m.Tables {
@@ -91,7 +87,7 @@ func (m *Model) TableNames() []string {
 	return names
 }
 
-// find is where a key is or belongs.
+// find returns where a key is or belongs.
 func (t *Table) find(key Key) (at int, r *row) {
 	at, found := slices.BinarySearchFunc(t.rows, key, func(r *row, k Key) int { return compareKeys(r.key, k) })
 	if found {
@@ -104,7 +100,7 @@ func (t *Table) expired(c Cell, now int64) bool {
 	return t.Options.TTL >= 0 && now/1000-c.Timestamp/1000 > int64(t.Options.TTL)
 }
 
-// visible is the cells of a row that count: not expired, and of each column the newest MaxVersions.
+// visible returns the cells of a row that count: unexpired, and of each column the newest MaxVersions.
 func (t *Table) visible(r *row, now int64) []Cell {
 	kept := []Cell{}
 	versions := map[string]int{}
@@ -122,7 +118,7 @@ func (t *Table) visible(r *row, now int64) []Cell {
 	return kept
 }
 
-// exists says whether a row is there: a row disappears when all its cells have expired, not when they were deleted.
+// exists reports whether a row exists: a row disappears when all its cells have expired, not when they were deleted.
 func (t *Table) exists(r *row, now int64) bool {
 	if r != nil && r.ofIndex {
 		return !r.hidden
@@ -130,7 +126,7 @@ func (t *Table) exists(r *row, now int64) bool {
 	return r != nil && (len(r.cells) == 0 || len(t.visible(r, now)) > 0)
 }
 
-// checkKey judges a key by the table's schema.
+// checkKey checks a key against the table's schema.
 func (t *Table) checkKey(key Key) *Refusal {
 	if len(key) != len(t.Key) {
 		return invalidPK(fmt.Sprintf("Validate PK size fail. Input: %d, Meta: %d.", len(key), len(t.Key)))
@@ -197,7 +193,7 @@ func compareValues(a, b any) int {
 	return order
 }
 
-// dataBytes is the size that capacity units are computed from.
+// dataBytes is the size from which capacity units are computed.
 func dataBytes(v any) int {
 	switch v := v.(type) {
 	case int64, float64:
@@ -226,10 +222,9 @@ func cellBytes(cells []Cell) (n int) {
 	return n
 }
 
-// units is the capacity units of n bytes.
 func units(n int) int { return (n + 4095) / 4096 }
 
-// Type is what a primary-key column holds.
+// Type is the type of a primary-key column.
 type Type int
 
 // The types of primary-key columns, numbered as in the protocol.
@@ -239,19 +234,18 @@ const (
 	Binary  Type = 3
 )
 
-// Infinity is a bound of a range, in place of a value.
+// Infinity is a bound of a range, instead of a value.
 type Infinity int
 
-// The two infinities.
 const (
 	Min Infinity = -1
 	Max Infinity = 1
 )
 
-// Placeholder stands in a key for the number that the service is to give.
+// Placeholder stands in a key for a number from the service.
 type Placeholder struct{}
 
-// KeyColumn is one column of a table's primary key. In an Auto column the service gives the numbers.
+// KeyColumn is one column of a table's primary key. The service numbers an Auto column.
 type KeyColumn struct {
 	Name string
 	Type Type
@@ -264,7 +258,6 @@ type KeyCell struct {
 	Value any
 }
 
-// Key is a primary key.
 type Key []KeyCell
 
 // Cell is one version of a column. Its value is an int64, float64, bool, string or []byte.
@@ -274,13 +267,12 @@ type Cell struct {
 	Timestamp int64 // milliseconds
 }
 
-// Row is a row as it is answered. A nil Key means that the answer has none.
+// Row is a row of an answer. A nil Key means that the answer has none.
 type Row struct {
 	Key   Key
 	Cells []Cell
 }
 
-// Options of a table.
 type Options struct {
 	TTL         int // seconds, -1 means forever
 	MaxVersions int
@@ -291,7 +283,6 @@ type Options struct {
 // RowKind is which of the three writes a change is.
 type RowKind int
 
-// The kinds of change.
 const (
 	PutRow RowKind = iota + 1
 	UpdateRow
@@ -301,7 +292,7 @@ const (
 // OpKind is what an update does to a column.
 type OpKind int
 
-// The operations on a column; PutRow knows Put only.
+// The operations on a column; PutRow knows only Put.
 const (
 	Put OpKind = iota
 	DeleteColumn
@@ -309,7 +300,7 @@ const (
 	Increment
 )
 
-// Op is one operation on a column. A timestamp of 0 is none.
+// Op is one operation on a column. A timestamp of 0 means none.
 type Op struct {
 	Kind      OpKind
 	Name      string
@@ -317,10 +308,9 @@ type Op struct {
 	Timestamp int64
 }
 
-// Existence is what a change expects of the row before it.
+// Existence is what a change expects of the old row.
 type Existence int
 
-// The expectations.
 const (
 	Ignore Existence = iota
 	Exist
@@ -361,13 +351,13 @@ type Selection struct {
 	Txn         string // the id of a transaction, "" is none
 }
 
-// Refusal is an error of the service. A message of "" stands for any: the specification does not give it.
+// Refusal is an error of the service. An empty message stands for any: the specification does not give it.
 type Refusal struct {
 	Status        int
 	Code, Message string
 }
 
-// Outcome is what happened to one row. Units are 0 when it was refused.
+// Outcome is the result of one row. Units are 0 if it was refused.
 type Outcome struct {
 	Refusal     *Refusal
 	Read, Write int // capacity units

@@ -34,7 +34,7 @@ type session struct {
 	wrote     bool
 }
 
-// session is the one of an id, if it is still there.
+// session returns the session with an id, if it still exists.
 func (m *Model) session(id string, now int64) (*session, *Refusal) {
 	if len(id) != 32 {
 		return nil, invalid("TransactionID is invalid.")
@@ -83,7 +83,7 @@ func (m *Model) locked(table string, partition any, now int64) bool {
 	return false
 }
 
-// StartTransaction is StartLocalTransaction, which gives an id if it is not refused.
+// StartTransaction is StartLocalTransaction, which returns an id if it is not refused.
 func (m *Model) StartTransaction(table string, key Key, now int64) *Refusal {
 	if len(key) != 1 {
 		return invalid("StartLocalTransaction support only one primary key.")
@@ -109,7 +109,7 @@ func (m *Model) StartTransaction(table string, key Key, now int64) *Refusal {
 	return nil
 }
 
-// started is that a transaction has begun, with the id that it was given.
+// started notes that a transaction has begun with an id.
 func (m *Model) started(id, table string, partition any, now int64) {
 	m.sessions[id] = &session{table, partition, now, copyRows(m.partition(table, partition)), false}
 }
@@ -174,20 +174,20 @@ func (e *engine) end(id string, commit bool) *Refusal {
 
 // Of the machine.
 
-// started is a transaction that was begun once.
+// started is a transaction that was once begun.
 type started struct {
 	id, table string
 	partition any
 }
 
-// set makes a request one of the transaction; nil leaves it as it is.
+// set puts a request into the transaction; nil leaves it alone.
 func (x *started) set(id *string) {
 	if x != nil {
 		*id = x.id
 	}
 }
 
-// enable draws whether a table that is about to be made has transactions, and tells the model once it is made.
+// enable draws whether a table about to be made has transactions, and tells the model once it is made.
 func (m *machine) enable(rt *rapid.T, name string, key []KeyColumn) (made func()) {
 	on := m.transactional && !key[len(key)-1].Auto && rapid.IntRange(0, 5).Draw(rt, "transactions") > 0
 	m.engine.transactions = &on
@@ -241,8 +241,8 @@ func (m *machine) abortAll(rt *rapid.T) {
 	m.started = nil
 }
 
-func TestTransactionsAnswerAsTheModel(t *testing.T) { transact(t, "transactions") }
-func TestTransactionsOfTablesWithIndexesAnswerAsTheModel(t *testing.T) {
+func TestTransactionsMatchModel(t *testing.T) { transact(t, "transactions") }
+func TestTransactionsWithIndexesMatchModel(t *testing.T) {
 	transact(t, "transactions, indexes")
 }
 
@@ -255,12 +255,12 @@ func transact(t *testing.T, with string) {
 	})
 }
 
-func TestTransactionsAnswerAsTheModelAcrossRestarts(t *testing.T) {
+func TestTransactionsMatchModelAcrossRestarts(t *testing.T) {
 	acrossRestarts(t, "transactions, indexes")
 }
 
-// Histories of clients that work on one partition key at the same time, in transactions and without, while partitions split, minutes pass and
-// the power goes.
+// Histories of clients that work on one partition key at the same time, with and without transactions, while partitions
+// split, minutes pass and power fails.
 
 var transactionHistories = flag.Int("transaction-histories", 40, "concurrent histories of transactions that are checked for an order that explains them")
 
@@ -292,7 +292,7 @@ const (
 
 const justOverAMinute = 61_000
 
-// possible carries an event out in the model, and says whether it can have been answered as it was.
+// possible applies an event to the model, and reports whether its answer is possible.
 func (ev *event) possible(m *Model, now int64) bool {
 	now += m.ahead
 	before := m.clone()
@@ -355,7 +355,7 @@ func (ev *event) answered(m *Model, now int64) bool {
 	return explains(untimed(want), ev.got) && rows == a.rows
 }
 
-// untimed leaves the timestamps out, which depend on when exactly the clock was moved.
+// untimed omits the timestamps, which depend on when exactly the clock was moved.
 func untimed(o Outcome) Outcome {
 	if o.Row != nil {
 		r := *o.Row
@@ -379,7 +379,7 @@ var paired = []KeyColumn{{Name: "p", Type: Integer}, {Name: "n", Type: Integer}}
 
 var oneVersion = Options{TTL: -1, MaxVersions: 1, Deviation: 86400}
 
-// play is a history that is being made.
+// play is a history in the making.
 type play struct {
 	engine    *engine
 	partition int64
@@ -392,7 +392,8 @@ type play struct {
 
 func (p *play) key() Key { return Key{{"p", p.partition}} }
 
-// run lets clients send so many requests each, and returns them with their answers. Every other history lets all begin a request together.
+// run lets clients send that many requests each, and returns them with their answers. Every other history lets all
+// begin a request together.
 func (p *play) run(seed uint64, clients, each int) []event {
 	begun := make([]sync.WaitGroup, each)
 	for i := range begun {
@@ -427,7 +428,7 @@ func (p *play) run(seed uint64, clients, each int) []event {
 	return history
 }
 
-// draw is a request of a client that has a transaction, or none.
+// draw draws a request of a client with or without a transaction.
 func (p *play) draw(rng *rand.Rand, own string) event {
 	id := own
 	p.mu.Lock()
@@ -488,8 +489,8 @@ func (p *play) send(ev *event, rng *rand.Rand) {
 	}
 }
 
-// judged says of each event what may refuse it beside the model, and of which nobody knows that they took effect: those that had no answer
-// when the power went, at a time between from and to.
+// judged adds to each event what may refuse it besides the model, and whether its effect is unknown: because it had no
+// answer when the power failed, at a time between from and to.
 func (p *play) judged(history []event, from, to int64) (left []event) {
 	for i := range history {
 		ev := &history[i]
@@ -523,7 +524,7 @@ func (p *play) judged(history []event, from, to int64) (left []event) {
 	return left
 }
 
-// explained looks for an order of a history, with a loss of power after it and another history, or without either.
+// explained looks for an order of a history, with or without a power loss and another history after it.
 func explained(before, after []event, now int64) bool {
 	m := New()
 	m.CreateTable("t", paired, oneVersion)
@@ -544,7 +545,7 @@ func explained(before, after []event, now int64) bool {
 	})
 }
 
-func TestHistoriesOfTransactionsHaveAnOrder(t *testing.T) {
+func TestTransactionHistoriesAreLinearizable(t *testing.T) {
 	seen := map[string]int{}
 	for h := range *transactionHistories {
 		before, after := aHistory(t, uint64(h))
@@ -575,7 +576,7 @@ func codeOf(r *Refusal) string {
 	return r.Code
 }
 
-// aHistory makes one, in three of four cases with a loss of power.
+// aHistory makes a history, in three of four cases with a loss of power.
 func aHistory(t *testing.T, seed uint64) (before, after []event) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 99))
@@ -615,7 +616,7 @@ func aHistory(t *testing.T, seed uint64) (before, after []event) {
 	return before, p.judged(after, math.MaxInt64, math.MaxInt64)
 }
 
-// last reads everything, when nobody else is there.
+// last reads everything while no other client is there.
 func (p *play) last() event {
 	p.engine.clock.millis.Add(10) // nothing is away any more
 	ev := event{asked: &asked{kind: scan, key: p.key()}, from: p.tick.Add(1)}
@@ -629,7 +630,7 @@ type zero struct{}
 
 func (zero) Uint64() uint64 { return math.MaxUint64 / 2 }
 
-func TestAHistoryOfTransactionsThatHasNoOrderIsNoticed(t *testing.T) {
+func TestUnorderableTransactionHistoryIsDetected(t *testing.T) {
 	id, other := strings.Repeat("1", 32), strings.Repeat("2", 32)
 	key := Key{{"p", int64(1)}}
 	row := func(n int64) Key { return append(slices.Clone(key), KeyCell{"n", n}) }

@@ -35,7 +35,7 @@ func (m *Model) WriteBatch(changes []Change, atomic bool, now int64) ([]Outcome,
 	return m.write(changes, atomic, now)
 }
 
-// checkShape is what a request is refused for without looking at a table.
+// checkShape returns the refusal of a request without looking at a table.
 func checkShape(c *Change, inBatch bool) *Refusal {
 	switch {
 	case len(c.Key) > 4: // only an index has more, which is not written to
@@ -65,7 +65,7 @@ func checkShape(c *Change, inBatch bool) *Refusal {
 	return nil
 }
 
-// write applies rows in order, each for itself unless they are atomic, all at one time.
+// write applies rows in order, separately unless they are atomic, all at one time.
 func (m *Model) write(changes []Change, atomic bool, now int64) ([]Outcome, *Refusal) {
 	outcomes := make([]Outcome, len(changes))
 	id := changes[0].Txn
@@ -110,7 +110,7 @@ func (m *Model) write(changes []Change, atomic bool, now int64) ([]Outcome, *Ref
 	return outcomes, nil
 }
 
-// checkNumber refuses a number of the client's own for what may be a new row.
+// checkNumber refuses a number chosen by the client for a possibly new row.
 func (t *Table) checkNumber(c *Change) *Refusal {
 	for i, k := range t.Key {
 		if k.Auto && !isPlaceholder(c.Key[i].Value) && !c.Numbered && c.Kind != DeleteRow && c.Expect != Exist {
@@ -120,8 +120,8 @@ func (t *Table) checkNumber(c *Change) *Refusal {
 	return nil
 }
 
-// checkOps is what a row's operations are refused for by its table. It keeps explicit timestamps within the deviation and the time to live: max(now − deviation, now − time to live) ≤ stamp <
-// now + deviation, in seconds.
+// checkOps refuses a row's operations by its table. It keeps explicit timestamps within the deviation and the time to
+// live: max(now − deviation, now − time to live) ≤ stamp < now + deviation, in seconds.
 func (t *Table) checkOps(c *Change, now int64) *Refusal {
 	if c.Kind == UpdateRow && t.Options.NoUpdate {
 		return invalid("Update operation is not allowed in this table")
@@ -152,7 +152,7 @@ func (t *Table) checkStamp(op Op, now int64) *Refusal {
 }
 
 // checkRepeats refuses a batch that names a row twice if one of the two is conditional or their table has indexes. Rows
-// that have failed already take no part.
+// that have already failed take no part.
 func (m *Model) checkRepeats(changes []Change, outcomes []Outcome) *Refusal {
 	for i := range changes {
 		for j := range i {
@@ -249,7 +249,7 @@ func stampOf(op Op, now int64) int64 {
 	return now
 }
 
-// put adds a version; one of the same name and timestamp gives way.
+// put adds a version and replaces one with the same name and timestamp.
 func put(cells []Cell, c Cell) []Cell {
 	cells = slices.DeleteFunc(cells, func(x Cell) bool { return x.Name == c.Name && x.Timestamp == c.Timestamp })
 	return append(cells, c)
@@ -290,8 +290,8 @@ func update(before []Cell, c *Change, now int64) (after, answered []Cell, r *Ref
 	return after, answered, nil
 }
 
-// increment adds to the newest version, 0 if there is none. The sum is a version of its own, stamped now; if the base
-// is stamped later than that, the sum takes its place, or it would not be seen.
+// increment adds to the newest version, 0 if there is none. The sum is a new version, stamped now; if the base has a
+// later stamp, the sum replaces it, or it would not be seen.
 func increment(cells []Cell, op Op, now int64) (Cell, *Refusal) {
 	sum := Cell{op.Name, op.Value, now}
 	var newest *Cell
@@ -323,7 +323,7 @@ func opBytes(ops []Op) (n int) {
 }
 
 // writeAtomic is write, but for each table either all rows are applied or none: then every row of the table has the
-// error of the first that has one. The rows of a table must share a partition key.
+// first error. The rows of a table must share a partition key.
 func (m *Model) writeAtomic(changes []Change, outcomes []Outcome, now int64) ([]Outcome, *Refusal) {
 	first := map[string]*Change{}
 	spread(changes, outcomes)
@@ -363,7 +363,7 @@ func (m *Model) writeAtomic(changes []Change, outcomes []Outcome, now int64) ([]
 	return outcomes, nil
 }
 
-// spread gives all rows of a table the first error that one of them has.
+// spread gives all rows of a table the first error.
 func spread(changes []Change, outcomes []Outcome) {
 	first := map[string]*Refusal{}
 	for i := range changes {
@@ -378,7 +378,7 @@ func spread(changes []Change, outcomes []Outcome) {
 	}
 }
 
-// keyText is a value in a message: binaries are in hex.
+// keyText is a value in a message, with binaries in hex.
 func keyText(v any) string {
 	if b, ok := v.([]byte); ok {
 		return fmt.Sprintf("%x", b)

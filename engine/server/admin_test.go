@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
+func TestAdminAPIErrors(t *testing.T) {
 	s, _ := withTable(t, Options{})
 	const split, simulate, faults = "/_engine/tables/t/split", "/_engine/tables/t/simulate", "/_engine/faults"
 	for _, v := range []struct {
@@ -76,7 +76,7 @@ func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
 	conformance.True(t, len(st.Partitions) <= 1, "a refused request has cut the table")
 }
 
-func TestTheAdminAPIListsWhatThereIs(t *testing.T) {
+func TestAdminAPIListsEndpoints(t *testing.T) {
 	s := open(t, Options{})
 	want := map[string][]string{
 		"/_engine/clock": {"GET", "POST"}, "/_engine/reset": {"POST"},
@@ -105,7 +105,7 @@ func TestAWebPageCannotDriveTheEngine(t *testing.T) {
 	}
 }
 
-func TestTheAdminAPITakesASampleLargerThanARequest(t *testing.T) {
+func TestAdminAPIAcceptsLargeSample(t *testing.T) {
 	s, _ := withTable(t, Options{})
 	h := httptest.NewServer(s)
 	defer h.Close()
@@ -183,7 +183,7 @@ func TestATableIsCutEvenlyOverItsRows(t *testing.T) {
 	cut(`["50"]`)
 }
 
-func TestTheSampleOfTheDefaultsCutsLaterTables(t *testing.T) {
+func TestDefaultSampleCutsLaterTables(t *testing.T) {
 	s := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"30", "-5", "10", "20"}}})
 	c := inProcess(s)
 	must(t, createKeyTable(t, c, "numbers", tablestore.PrimaryKeyType_INTEGER))
@@ -200,7 +200,7 @@ func TestTheSampleOfTheDefaultsCutsLaterTables(t *testing.T) {
 	conformance.Equal(t, code(err), wire.CodeParameterInvalid, "a table that the sample does not fit: %v", err)
 }
 
-func TestStatsTellPartitionsBySecond(t *testing.T) {
+func TestStatsCountBySecond(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu":10}`, nil)
 		time.Sleep(time.Second)
@@ -312,7 +312,7 @@ func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 	})
 }
 
-// faultsShown is what the admin API says of faults.
+// faultsShown is the admin API's answer about faults.
 type faultsShown struct {
 	Set      map[string]any
 	On       bool
@@ -341,7 +341,7 @@ func TestFaultsFromTheOptionsAreShown(t *testing.T) {
 	}
 }
 
-func TestTheCountsOfFaultsOutliveThemUntilTheyAreDeletedOrOthersAreSet(t *testing.T) {
+func TestFaultCountsOutliveTheirPlan(t *testing.T) {
 	s, c := withTable(t, Options{})
 	refused := func() {
 		t.Helper()

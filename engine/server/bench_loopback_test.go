@@ -25,7 +25,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// post sends a prepared request over the loopback interface and reads the answer to its end.
+// post sends a prepared request over the loopback interface and reads the whole answer.
 func post(b *testing.B, s *Server, client *http.Client, url, op string, body []byte) {
 	r := signed(s, op, body)
 	target := conformance.Try(http.NewRequest(http.MethodPost, url+"/"+op, bytes.NewReader(body))).Must(b)
@@ -36,15 +36,15 @@ func post(b *testing.B, s *Server, client *http.Client, url, op string, body []b
 	conformance.MustTrue(b, err == nil && resp.StatusCode == http.StatusOK, "%v %v", resp.StatusCode, err)
 }
 
-// processorTime is what the process has used, in nanoseconds.
+// processorTime is the processor time of the process in nanoseconds.
 func processorTime(b *testing.B) int64 {
 	var u syscall.Rusage
 	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// loopback runs requests of so many rows from as many clients as there are processors. The clients' own work, which
-// is little as their bodies are ready, is in the processor time.
+// loopback runs requests of that many rows from as many clients as there are processors. The processor time includes
+// the clients' work, which is little as their bodies are ready.
 func loopback(b *testing.B, s *Server, op string, body []byte, rows int) {
 	h := httptest.NewServer(s)
 	defer h.Close()
@@ -63,7 +63,8 @@ func loopback(b *testing.B, s *Server, op string, body []byte, rows int) {
 	b.ReportMetric(float64(processorTime(b)-before)/n, "cpu-ns/row")
 }
 
-// BenchmarkLoopbackBatchPut is 200 rows of ten columns a request, to a directory with and without syncs, and to memory.
+// BenchmarkLoopbackBatchPut sends 200 rows of ten columns a request, to a directory with and without syncs, and to
+// memory.
 func BenchmarkLoopbackBatchPut(b *testing.B) {
 	for name, o := range map[string]Options{"sync=always": {}, "sync=none": {NoSync: true}, "memory": {InMemory: true, NoSync: true}} {
 		b.Run(name, func(b *testing.B) {
@@ -95,7 +96,7 @@ func BenchmarkLoopbackGetRange(b *testing.B) {
 	loopback(b, s, "GetRange", tap.bodies["GetRange"][0], rows)
 }
 
-// servedStore asks the test binary to be a server: of the folder it names, or of memory when it is "memory".
+// servedStore makes the test binary a server of the folder that it names, or of memory if it is "memory".
 const servedStore = "TSIMPORT_BENCHMARK_SERVES"
 
 func TestMain(m *testing.M) {
@@ -132,9 +133,9 @@ func serveUntilStdinEnds(store string) error {
 	return s.ServeListener(ctx, l, Limits{})
 }
 
-// BenchmarkServedBatchPut is a load into a server that is a process of its own: 1,000 requests of 200 rows of ten columns, each row once
-// and in no order, from four clients. It alternates between memory and a folder with syncs, and reports the rates of both, the processor
-// time of the server's process and the ratios of memory to the folder.
+// BenchmarkServedBatchPut loads into a server in its own process: 1,000 requests of 200 rows of ten columns, each row
+// once and in random order, from four clients. It alternates between memory and a folder with syncs, and reports the
+// rates of both, the processor time of the server's process and the ratios of memory to the folder.
 func BenchmarkServedBatchPut(b *testing.B) {
 	encoder := open(b, Options{NoSync: true})
 	createTable(b, inProcess(encoder), "t", 1)
@@ -165,7 +166,8 @@ func BenchmarkServedBatchPut(b *testing.B) {
 	b.ReportMetric(used[1].Seconds()/used[0].Seconds(), "less-cpu")
 }
 
-// servedLoad sends the bodies to a new server and returns how long that took and the processor time of the server's process.
+// servedLoad sends the bodies to a new server and returns how long that took and the processor time of the server's
+// process.
 func servedLoad(b *testing.B, encoder *Server, store string, bodies [][]byte) (took, used time.Duration) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), servedStore+"="+store)

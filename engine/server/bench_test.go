@@ -11,8 +11,8 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// batchBody is a BatchWriteRow of 200 rows with ten columns, as the SDK encodes it. The rows have the numbers from first on, in an order
-// that is not that of their keys.
+// batchBody is a BatchWriteRow of 200 rows with ten columns, encoded like the SDK's. The rows have the numbers from
+// first on, in another order than their keys.
 func batchBody(b testing.TB, s *Server, first int) []byte {
 	tap := &taps{s.Transport(), map[string][][]byte{}}
 	req := &tablestore.BatchWriteRowRequest{}

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/engine/sim"
 )
 
-// A store in memory with three simulated partitions, a tenth of whose writes lose their answer.
+// A store in memory with three simulated partitions that loses the answers to a tenth of the writes.
 func Example() {
 	store, err := server.Open("", server.Options{InMemory: true, Simulation: &server.Simulation{
 		Config: sim.Config{PartitionUnits: 1000, Latency: 5 * time.Millisecond},

@@ -50,13 +50,13 @@ func rowsIn(t *testing.T, c *tablestore.TableStoreClient) int {
 	return len(scan(t, c, "t", tablestore.FORWARD, 0))
 }
 
-// hasRows fails the test unless the table t has so many rows.
+// hasRows fails the test unless the table t has that many rows.
 func hasRows(t *testing.T, c *tablestore.TableStoreClient, want int) {
 	t.Helper()
 	conformance.Equal(t, rowsIn(t, c), want, "rows")
 }
 
-func TestFaultsOfTheWholeRequest(t *testing.T) {
+func TestWholeRequestFaults(t *testing.T) {
 	for name, v := range map[string]struct {
 		fault   faults.Fault
 		err     string // part of the code or of the text
@@ -104,7 +104,8 @@ func TestRowsAreRefusedOneByOne(t *testing.T) {
 	})
 }
 
-// Of five rows one is refused by a fault, and one for the capacity of its partition. What comes after that is lost, before it is applied and after.
+// Of five rows one is refused by a fault, and one for the capacity of its partition. Later rows are lost before and
+// after being applied.
 func TestARowOfABulkImportIsAcknowledgedOnlyIfItWasApplied(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		var rows []*tablestore.PutRowChange

@@ -39,8 +39,8 @@ func (r *taps) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
-// sdkRequests are bodies of every operation as the SDK sends them, with every option it has. Whether the server grants
-// them does not matter.
+// sdkRequests are the SDK's bodies of every operation, with all its options. Whether the server grants them does not
+// matter.
 func sdkRequests(t testing.TB) map[string][][]byte {
 	s := open(t, Options{NoSync: true})
 	tap := &taps{s.Transport(), map[string][][]byte{}}
@@ -127,7 +127,7 @@ func aboutTables(c *tablestore.TableStoreClient) {
 
 func ptrTo[T any](v T) *T { return &v }
 
-// createWithEverything is a CreateTable with what the SDK cannot say: an auto-increment column and partitions.
+// createWithEverything is a CreateTable with what the SDK cannot express: an auto-increment column and partitions.
 func createWithEverything() []byte {
 	meta := nested(nil, 1, []byte("u"))
 	meta = nested(meta, 2, varint(nested(nil, 1, []byte("pk1")), 2, 2))
@@ -148,7 +148,7 @@ func bulkRequests() (imports, exports [][]byte) {
 	return [][]byte{bulkImport(put("t", key("k", 1), "c", int64(1), "s", "text"))}, [][]byte{export, varint(slices.Clip(export), 6, 0)}
 }
 
-// fuzzed is a server that is made again when requests have taken its table, or after many of them.
+// fuzzed is a server that is made again after losing its table, or after many requests.
 type fuzzed struct {
 	*Server
 	filled   bool
@@ -179,7 +179,7 @@ func (z *fuzzed) renew(t testing.TB) {
 	conformance.Must(t, conformance.ErrorOf(c.BatchWriteRow(b)))
 }
 
-// allocated is how many bytes of memory the process has ever taken from its heap.
+// allocated is how many heap bytes the process has ever allocated.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
@@ -194,7 +194,7 @@ const (
 	answerSmall             // a compressed answer is asked for
 )
 
-// FuzzHandler sends any body to any operation, proven and signed, on an empty store and on one with rows.
+// FuzzHandler sends any body to any operation, authenticated and signed, on an empty store and on one with rows.
 func FuzzHandler(f *testing.F) {
 	bodies := sdkRequests(f)
 	ops := slices.Sorted(maps.Keys(operations))
@@ -239,7 +239,7 @@ func FuzzHandler(f *testing.F) {
 	})
 }
 
-// checkAnswer fails the test unless a is an answer that every SDK can read.
+// checkAnswer fails the test unless every SDK can read a.
 func checkAnswer(t *testing.T, op string, a *answer) {
 	t.Helper()
 	conformance.True(t, a.status < http.StatusInternalServerError, "%s: %d %q", op, a.status, a.body)
@@ -293,7 +293,7 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// FuzzHeaders puts any text into the headers of a request that is signed rightly.
+// FuzzHeaders puts any text into the headers of a correctly signed request.
 func FuzzHeaders(f *testing.F) {
 	s := open(f, Options{})
 	f.Add("x-ots-date", "2024-01-02T03:04:05.123111Z", []byte("x"))

@@ -32,10 +32,10 @@ func status(t *testing.T, c io.Reader) string {
 	return strings.TrimSpace(line)
 }
 
-// oneBody is as long as a body may be that has its memory before the first byte of it is read.
+// oneBody is the length of a body whose memory is taken before its first byte is read.
 const oneBody = firstBytes - 1
 
-// begin sends a request but for its last byte, once it has the memory for its body: then the server asks for the body.
+// begin sends a request except its last byte once it has the memory for its body: then the server asks for the body.
 func begin(t *testing.T, addr, request string) net.Conn {
 	t.Helper()
 	c := dial(t, addr)
@@ -50,8 +50,8 @@ func begin(t *testing.T, addr, request string) net.Conn {
 	return c
 }
 
-// Bodies below /_engine come out of the budget of all bodies too; those of unsigned requests are not read.
-func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
+// Bodies below /_engine also use the budget of all bodies; those of unsigned requests are not read.
+func TestUnsignedRequestsDoNotUseBodyBudget(t *testing.T) {
 	s := open(t, Options{})
 	limits := Limits{BodyBytes: 2*oneBody - 1, BodyWait: 20 * time.Millisecond}
 	var addr string
@@ -82,13 +82,12 @@ func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
 			return !strings.Contains(status(t, c), "503")
 		})
 	}
-	// There is room for the beginning of a long body, and not for the rest of it.
+	// There is room for the beginning of a long body, but not for the rest.
 	addr = onPort(t, s, limits)
 	begin(t, addr, onWire(t, s, "BatchWriteRow", body[:oneBody/2]))
 	expect("the rest of a body", onWire(t, s, "BatchWriteRow", make([]byte, 2*oneBody)), "503")
 }
 
-// eventually waits for a condition.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); {
@@ -96,7 +95,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func TestAClientThatReadsNoAnswersCannotHoldAConnection(t *testing.T) {
+func TestClientThatReadsNoAnswersIsDisconnected(t *testing.T) {
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{WriteTimeout: 100 * time.Millisecond})
 	c := dial(t, addr)
@@ -112,7 +111,7 @@ func TestAClientThatReadsNoAnswersCannotHoldAConnection(t *testing.T) {
 	}
 }
 
-func TestNamesOfElsewhereAreRefusedWhileTheKeyIsPublic(t *testing.T) {
+func TestForeignHostNamesAreRefusedWithPublicKey(t *testing.T) {
 	for _, v := range []struct {
 		host, secret string
 		want         int
@@ -143,7 +142,7 @@ func TestNamesOfElsewhereAreRefusedWhileTheKeyIsPublic(t *testing.T) {
 
 var testContext = context.Background()
 
-// scan reads a whole table, page by page, as texts.
+// scan reads a whole table page by page, as texts.
 func scan(t testing.TB, c *tablestore.TableStoreClient, table string, dir tablestore.Direction, limit int32) (rows []string) {
 	t.Helper()
 	from, to := bounds()
@@ -169,7 +168,7 @@ func scan(t testing.TB, c *tablestore.TableStoreClient, table string, dir tables
 	return rows
 }
 
-func TestATransportAnswersWithAStatusLineAndALength(t *testing.T) {
+func TestTransportSetsStatusAndLength(t *testing.T) {
 	s := open(t, Options{})
 	resp := conformance.Try(s.Transport().RoundTrip(signed(s, "ListTable", nil))).Must(t)
 	body, err := io.ReadAll(resp.Body)
@@ -177,8 +176,8 @@ func TestATransportAnswersWithAStatusLineAndALength(t *testing.T) {
 		"%v %v %v", resp.Status, body, err)
 }
 
-// engine/contract has the other refusals; it has no clock that stands still.
-func TestADateIsOfTheQuarterOfAnHourAroundTheClock(t *testing.T) {
+// engine/contract has the other refusals, but no clock that stands still.
+func TestDateMustBeWithinFifteenMinutes(t *testing.T) {
 	at := &clock{time.Date(2024, 12, 31, 23, 59, 59, 0, time.UTC)}
 	s := open(t, Options{Now: at.now})
 	const outside, invalid = "Mismatch between system time and x-ots-date: ", "Invalid date format: "
@@ -197,8 +196,8 @@ func TestADateIsOfTheQuarterOfAnHourAroundTheClock(t *testing.T) {
 	}
 }
 
-// A stream that holds more than it says is not inflated beyond that.
-func TestABodyThatDoesNotInflateToItsSizeIsRefused(t *testing.T) {
+// A stream that holds more than it declares is not inflated further.
+func TestBodyWithWrongInflatedSizeIsRefused(t *testing.T) {
 	s := open(t, Options{})
 	createTable(t, inProcess(s), "t1", 1)
 	whole := deflate([]byte("\n\x02t1"))
@@ -237,7 +236,7 @@ func TestABodyThatDoesNotInflateToItsSizeIsRefused(t *testing.T) {
 	}
 }
 
-func TestWithASecretOfItsOwnTheServerAsksForItBelowEngine(t *testing.T) {
+func TestAdminAPIRequiresCustomSecret(t *testing.T) {
 	const secret = "another-secret"
 	for _, v := range []struct {
 		secret, addr, password string
@@ -264,7 +263,7 @@ func TestWithASecretOfItsOwnTheServerAsksForItBelowEngine(t *testing.T) {
 	}
 }
 
-func TestAccountsThatNoSDKCouldUseAreRefused(t *testing.T) {
+func TestInvalidAccountsAreRefused(t *testing.T) {
 	for name, v := range map[string]struct {
 		o  Options
 		ok bool

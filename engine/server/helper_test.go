@@ -14,14 +14,13 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// must ends the test if there is an error, of Go or of the service.
+// must ends the test if there is an error of Go or of the service.
 func must[E comparable](t testing.TB, err E) {
 	t.Helper()
 	var none E
 	conformance.MustEqual(t, err, none, "error")
 }
 
-// reopen opens a server of a folder.
 func reopen(t testing.TB, dir string, o Options) *Server {
 	t.Helper()
 	s := conformance.Try(Open(dir, o)).Must(t)
@@ -37,7 +36,7 @@ func open(t testing.TB, o Options) *Server {
 	return s
 }
 
-// sdk is the real SDK's client over rt, without retries of its own.
+// sdk is the real SDK's client over rt, without its retries.
 func sdk(endpoint string, rt http.RoundTripper) *tablestore.TableStoreClient {
 	c := tablestore.NewDefaultTableStoreConfig()
 	c.RetryTimes = 0
@@ -57,7 +56,7 @@ func overHTTP(t testing.TB, s *Server) *tablestore.TableStoreClient {
 	return sdk(h.URL, rt)
 }
 
-// createTable creates a table of the columns pk1 STRING and pk2 INTEGER that keeps versions versions.
+// createTable creates a table of the columns pk1 STRING and pk2 INTEGER that keeps that many versions.
 func createTable(t testing.TB, c *tablestore.TableStoreClient, name string, versions int) {
 	t.Helper()
 	meta := &tablestore.TableMeta{TableName: name}
@@ -70,7 +69,7 @@ func createTable(t testing.TB, c *tablestore.TableStoreClient, name string, vers
 	})))
 }
 
-// withTable opens an in-memory server of the table t.
+// withTable opens an in-memory server with the table t.
 func withTable(t testing.TB, o Options) (*Server, *tablestore.TableStoreClient) {
 	t.Helper()
 	s := open(t, o)
@@ -106,7 +105,7 @@ func put(table string, k *tablestore.PrimaryKey, columns ...any) *tablestore.Put
 	return c
 }
 
-// code is the error's OTS code, "" for none, or the error's text when it is not the service's.
+// code is the error's OTS code, "" for none, or the text of an error that is not the service's.
 func code(err error) string {
 	if err == nil {
 		return ""
@@ -117,7 +116,7 @@ func code(err error) string {
 	return err.Error()
 }
 
-// headers are those of a request but for its signature.
+// headers are the headers of a request without its signature.
 func headers(s *Server, body []byte) http.Header {
 	h := http.Header{}
 	h.Set(wire.HeaderDate, s.o.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
@@ -128,7 +127,7 @@ func headers(s *Server, body []byte) http.Header {
 	return h
 }
 
-// raw posts a signed request with a body of the test's own and decodes nothing.
+// raw posts a signed request with the test's body and decodes nothing.
 func raw(s *Server, op string, body []byte, change func(http.Header)) *answer {
 	h := headers(s, body)
 	if change != nil {
@@ -140,12 +139,12 @@ func raw(s *Server, op string, body []byte, change func(http.Header)) *answer {
 	return s.serve(testContext, &request{method: http.MethodPost, path: "/" + op, header: h, body: body, tooLong: len(body) > wire.MaxBodyBytes})
 }
 
-// clock is a clock that only moves when it is told to.
+// clock is a clock that moves only on request.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-// signed is a request as an SDK would send it.
+// signed is a request like an SDK's.
 func signed(s *Server, op string, body []byte) *http.Request {
 	r, err := http.NewRequest(http.MethodPost, "http://localhost/"+op, bytes.NewReader(body))
 	if err != nil {

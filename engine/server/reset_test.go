@@ -26,7 +26,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestTheClockOfTheDataIsMoved(t *testing.T) {
+func TestDataClockAdvances(t *testing.T) {
 	s := open(t, Options{})
 	var got map[string]any
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
@@ -37,7 +37,7 @@ func TestTheClockOfTheDataIsMoved(t *testing.T) {
 		status := admin(t, s, http.MethodPost, "/_engine/clock", bad, &got)
 		conformance.True(t, status == http.StatusBadRequest, "%s: %d %v", bad, status, got)
 	}
-	// A cell of today is of the past now, and of beyond the deviation of a day.
+	// A cell of today is now in the past, beyond the deviation of a day.
 	c := inProcess(s)
 	createTable(t, c, "t", 1)
 	old := put("t", key("a", 1))
@@ -45,7 +45,7 @@ func TestTheClockOfTheDataIsMoved(t *testing.T) {
 	conformance.Refused(t, putRow(c, old), "Invalid timestamp. Cell:c.", "error")
 }
 
-func TestAResetLeavesAServerAsItWasAtTheStart(t *testing.T) {
+func TestResetRestoresInitialState(t *testing.T) {
 	s := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 4}}})
 	c := inProcess(s)
 	var got map[string]any
@@ -63,7 +63,7 @@ func TestAResetLeavesAServerAsItWasAtTheStart(t *testing.T) {
 	conformance.Equal(t, admin(t, s, "POST", "/_engine/reset", `{"tables": 1}`, &got), http.StatusBadRequest, "%v", got)
 }
 
-func TestTheAdminAPIIsThereForThoseWhoAskForIt(t *testing.T) {
+func TestAdminAPIMustBeEnabled(t *testing.T) {
 	s := open(t, Options{NoAdmin: true})
 	for _, path := range []string{"", "stats", "reset", "clock"} {
 		w := httptest.NewRecorder()
@@ -74,7 +74,7 @@ func TestTheAdminAPIIsThereForThoseWhoAskForIt(t *testing.T) {
 	conformance.Equal(t, conformance.ErrorOf(overHTTP(t, s).ListTable()), nil, "error")
 }
 
-func TestAnyCredentialsAreTaken(t *testing.T) {
+func TestAnyCredentialsAreAccepted(t *testing.T) {
 	s := open(t, Options{InMemory: true, AnyCredentials: true})
 	web := httptest.NewServer(s)
 	defer web.Close()
@@ -82,13 +82,13 @@ func TestAnyCredentialsAreTaken(t *testing.T) {
 		c := tablestore.NewClient(web.URL, who[0], who[1], who[2])
 		conformance.Equal(t, conformance.ErrorOf(c.ListTable()), nil, "%q", who)
 	}
-	// What makes a request unreadable is refused as ever.
+	// Unreadable requests are still refused.
 	res := conformance.Try(http.Post(web.URL+"/ListTable", "", nil)).Must(t)
 	res.Body.Close()
 	conformance.Equal(t, res.StatusCode, http.StatusBadRequest, "%v", res.Status)
 }
 
-func TestInstancesHaveTablesOfTheirOwnAlsoAfterARestart(t *testing.T) {
+func TestInstancesKeepSeparateTablesAcrossRestart(t *testing.T) {
 	dir := t.TempDir()
 	for name, o := range map[string]Options{"named": {More: []string{"second", "third"}}, "any": {AnyCredentials: true}} {
 		for attempt := range 2 {
@@ -138,7 +138,7 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 	}
 }
 
-func TestIndexesAreDescribedAndPaidFor(t *testing.T) {
+func TestIndexesAreDescribedAndCharged(t *testing.T) {
 	at := &clock{time.Now()}
 	s, c := withTable(t, Options{Now: at.now})
 	tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 10, "indexes": 2}`, nil)
@@ -167,7 +167,7 @@ func TestIndexesAreDescribedAndPaidFor(t *testing.T) {
 	conformance.True(t, err == nil && len(d.IndexMetas) == 0, "%v, %+v", err, d)
 }
 
-// panics registers an operation that panics as long as the test runs.
+// panics registers an operation that panics during the test.
 func panics(t *testing.T) (op string) {
 	operations["Panic"] = func(*Server, []byte) (call, *wire.Error) { panic("on purpose") }
 	t.Cleanup(func() { delete(operations, "Panic") })
@@ -246,7 +246,7 @@ func newGate(t *testing.T) *gate {
 	return g
 }
 
-// inGate serves s until stop is called, when a request has entered the gate.
+// inGate serves s until stop is called, with a request already in the gate.
 func inGate(t *testing.T, s *Server, limits Limits) (g *gate, c net.Conn, stop func(), ended chan error) {
 	t.Helper()
 	g = newGate(t)

@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// admin asks the admin API and decodes the answer into out, which may be nil.
+// admin calls the admin API and decodes the answer into out, which may be nil.
 func admin(t testing.TB, s *Server, method, path, body string, out any) int {
 	t.Helper()
 	a := s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body), tooLong: len(body) > maxAdminBytes})
@@ -29,7 +29,7 @@ func admin(t testing.TB, s *Server, method, path, body string, out any) int {
 	return a.status
 }
 
-// tell is admin for what has to succeed.
+// tell is admin for requests that must succeed.
 func tell(t testing.TB, s *Server, method, path, body string, out any) {
 	t.Helper()
 	if status := admin(t, s, method, path, body, out); status != http.StatusOK {
@@ -38,7 +38,7 @@ func tell(t testing.TB, s *Server, method, path, body string, out any) {
 	}
 }
 
-// rows is a batch of rows with the partition keys.
+// rowsOf is a batch of rows with the partition keys.
 func rowsOf(keys ...string) *tablestore.BatchWriteRowRequest {
 	b := &tablestore.BatchWriteRowRequest{}
 	for i, k := range keys {
@@ -57,7 +57,6 @@ func writeRows(t testing.TB, c *tablestore.TableStoreClient, b *tablestore.Batch
 	return codes
 }
 
-// putRow sends a row alone.
 func putRow(c *tablestore.TableStoreClient, p *tablestore.PutRowChange) error {
 	_, err := c.PutRow(&tablestore.PutRowRequest{PutRowChange: p})
 	return err
@@ -92,7 +91,7 @@ func TestThrottledRowsAreNotAppliedAndTheOthersAre(t *testing.T) {
 	})
 }
 
-func TestASplitPartitionIsAwayAndThenTheChildrenServe(t *testing.T) {
+func TestChildrenServeAfterSplitPause(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		var list struct{ Partitions []map[string]any }
 		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["h", "p"], "unavailable_ms": 500}`, &list)
@@ -113,7 +112,7 @@ func TestASplitPartitionIsAwayAndThenTheChildrenServe(t *testing.T) {
 	})
 }
 
-func TestLatencyIsSleptHalfBeforeTheApplication(t *testing.T) {
+func TestHalfOfLatencyPrecedesApplication(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		tell(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100}`, nil)
 		go c.BatchWriteRow(rowsOf("a"))
@@ -153,14 +152,14 @@ func TestALimitOfTheTableRefusesRowsAsAPartitionDoes(t *testing.T) {
 	})
 }
 
-func TestAnOffSimulationCountsNothing(t *testing.T) {
+func TestDisabledSimulationCountsNothing(t *testing.T) {
 	s, c := withTable(t, Options{})
 	if _, err := c.BatchWriteRow(rowsOf("a")); err != nil || len(s.Sim().Stats()) != 0 || s.sim.on.Load() {
 		t.Errorf("%v, %v", err, s.Sim().Stats())
 	}
 }
 
-func TestSplitsWhileLoadingLoseAndInventNothing(t *testing.T) {
+func TestSplitsDuringLoadKeepAllRows(t *testing.T) {
 	s := open(t, Options{Simulation: &Simulation{Config: sim.Config{
 		PartitionUnits: 20_000, Latency: 200 * time.Microsecond, Jitter: 1, AutoSplit: sim.AutoSplit{Bytes: 5000, Unavailable: time.Millisecond},
 		Moves: sim.Moves{PerMinute: 6000, Unavailable: time.Millisecond},
@@ -265,7 +264,7 @@ func batch(atomic bool, changes ...tablestore.RowChange) *tablestore.BatchWriteR
 	return r
 }
 
-func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing.T) {
+func TestSimulationUsesTablePartitionsAndNumbersServedRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := reopen(t, "", Options{InMemory: true, Simulation: &Simulation{Config: sim.Config{PartitionUnits: 3, Partitions: 8, Seed: 1}}})
 		createNumbered(t, s)
@@ -299,7 +298,7 @@ func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing
 	})
 }
 
-// liveOf are the partitions that are the table's at present.
+// liveOf returns the current partitions.
 func liveOf(all []sim.PartitionStats) (live []sim.PartitionStats) {
 	for _, p := range all {
 		if p.Ended.IsZero() {
@@ -309,7 +308,7 @@ func liveOf(all []sim.PartitionStats) (live []sim.PartitionStats) {
 	return live
 }
 
-func TestLocationsAreThePartitionsTheTableWasCreatedWith(t *testing.T) {
+func TestLocationsAreInitialPartitions(t *testing.T) {
 	s := open(t, Options{})
 	createNumbered(t, s) // cut at "m"
 	c := inProcess(s)
@@ -339,7 +338,7 @@ func TestLocationsAreThePartitionsTheTableWasCreatedWith(t *testing.T) {
 }
 
 // Samples of SDKs make tables with a stream that they do not read.
-func TestStreamsAreIgnoredWhereTheServerIsTold(t *testing.T) {
+func TestIgnoreStreams(t *testing.T) {
 	dir := t.TempDir()
 	spec := &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 168, OriginColumnsToGet: []string{"a", "b"}}
 	request := func(name string) *tablestore.CreateTableRequest {

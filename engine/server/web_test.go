@@ -19,10 +19,10 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// patience ends a test that hangs; no test passes or fails by how long something takes.
+// patience ends a hanging test; no test passes or fails by duration.
 const patience = 5 * time.Minute
 
-// onPort serves s on a local port until the test ends, which waits for it.
+// onPort serves s on a local port until the test ends, and waits for the end.
 func onPort(t testing.TB, s *Server, limits Limits) (addr string) {
 	t.Helper()
 	listener := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
@@ -44,7 +44,8 @@ func dial(t testing.TB, addr string) net.Conn {
 	return c
 }
 
-// exchange sends text over a connection of its own and returns what waits for all that comes back until the server closes it.
+// exchange sends text over a new connection and returns a function that waits for the whole response until the server
+// closes it.
 func exchange(t testing.TB, addr, text string) (answer func() string) {
 	t.Helper()
 	c := dial(t, addr)
@@ -58,7 +59,6 @@ func exchange(t testing.TB, addr, text string) (answer func() string) {
 	}
 }
 
-// onWire is a signed request as bytes.
 func onWire(t testing.TB, s *Server, op string, body []byte) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -66,7 +66,7 @@ func onWire(t testing.TB, s *Server, op string, body []byte) string {
 	return b.String()
 }
 
-// TestHeadersOfAnswersAreSpelledInLowerCase: released SDKs for PHP look them up as they come.
+// TestHeadersOfAnswersAreSpelledInLowerCase: released SDKs for PHP look them up literally.
 func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
@@ -82,7 +82,7 @@ func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
 func TestNoRequestStopsTheServer(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
-	// What comes whole has its answer however late it comes; only what never comes meets a limit.
+	// A complete request gets its answer however late it comes; limits apply only to what never comes.
 	addr := onPort(t, s, Limits{HeaderTimeout: patience, ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})
 	short := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond})
 	list := onWire(t, s, "ListTable", nil)
@@ -133,7 +133,7 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 	conformance.True(t, strings.HasPrefix(back, "HTTP/1.1 200 "), "after all that: %q", back)
 }
 
-func TestABodyThatIsTooLongIsReadToItsEndOnceSoThatItsClientHearsTheAnswer(t *testing.T) {
+func TestOversizedBodyIsReadSoThatClientGetsAnswer(t *testing.T) {
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{})
 	body := make([]byte, wire.MaxBodyBytes+1)
@@ -158,7 +158,7 @@ func TestABodyThatIsTooLongIsReadToItsEndOnceSoThatItsClientHearsTheAnswer(t *te
 	}
 }
 
-func TestBodiesThatAreOnlyAnnouncedTakeLittleMemory(t *testing.T) {
+func TestAnnouncedBodiesTakeLittleMemory(t *testing.T) {
 	s := open(t, Options{Log: log.New(io.Discard, "", 0)})
 	addr := onPort(t, s, Limits{Connections: 100, Grace: time.Millisecond})
 	var before, after runtime.MemStats
@@ -183,7 +183,7 @@ func isClosed(t *testing.T, conn net.Conn) {
 	conformance.True(t, err != nil && !os.IsTimeout(err), "the connection is open: %v", err)
 }
 
-// pipes is a listener whose connections are made by a test.
+// pipes is a listener with connections made by a test.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) { return <-p, nil }
@@ -232,7 +232,7 @@ func TestANewConnectionReplacesAnIdleOneWhenAllAreOpen(t *testing.T) {
 	}
 }
 
-func TestConnectionsBeyondTheLimitWaitForThoseAtWork(t *testing.T) {
+func TestConnectionsBeyondLimitWait(t *testing.T) {
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{Connections: 1})
 	list := onWire(t, s, "ListTable", nil)

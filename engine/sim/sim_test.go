@@ -17,7 +17,7 @@ func at(d time.Duration) time.Time { return start.Add(d) }
 
 var must = conformance.Must
 
-// write asks about rows of one unit with the keys and gives the verdicts.
+// write asks about one-unit rows with the keys and returns the verdicts.
 func write(t *Table, now time.Time, keys ...Key) []Verdict {
 	rows := make([]Row, len(keys))
 	for i, k := range keys {
@@ -52,14 +52,14 @@ func TestABucketIsEmptyAtTheStartAndHoldsABurst(t *testing.T) {
 	}
 }
 
-func TestAClockThatGoesBackGivesNothing(t *testing.T) {
+func TestBucketIgnoresClockGoingBack(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 10}, start)
 	write(table, at(time.Second), repeated("k", 10)...)
 	conformance.Equal(t, accepted(write(table, at(0), "k")), 0, "a row passed")
 	conformance.Equal(t, accepted(write(table, at(time.Second), "k")), 0, "the second was paid twice")
 }
 
-func TestRowsOfOneRequestMeetTheirOwnPartitions(t *testing.T) {
+func TestRowsOfOneRequestReachTheirPartitions(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 1}, start)
 	table.Split(start, []Key{"b", "c"}, 0)
 	got := write(table, at(time.Second), "c", "a", "b", "a", "c", "b")
@@ -75,7 +75,7 @@ func TestASlowPartitionHasItsShareOfTheCapacity(t *testing.T) {
 	conformance.True(t, a == 100 && b == 10 && c == 100, "%d, %d and %d rows accepted, want 100, 10, 100", a, b, c)
 }
 
-func TestAMovingPartitionIsAwayAndReturnsWithAnEmptyBucket(t *testing.T) {
+func TestMovedPartitionReturnsWithEmptyBucket(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 10}, start)
 	table.Split(start, []Key{"m"}, 0)
 	conformance.Refused(t, table.Move(at(time.Second), 2, time.Second), "", "a partition that is not there moved")
@@ -113,7 +113,7 @@ func TestLatencyIsDrawnAroundItsMean(t *testing.T) {
 	}
 }
 
-func TestWrongConfigurationsAreNamed(t *testing.T) {
+func TestInvalidConfigurationErrors(t *testing.T) {
 	for want, c := range map[string]Config{
 		"partition capacity must not be negative":                                                        {PartitionUnits: -1},
 		"jitter is too large":                                                                            {Jitter: 1.5},
@@ -270,21 +270,21 @@ func TestATableSplitsByLastingLoadOnly(t *testing.T) {
 	hasPartitions(t, calm, at(time.Minute), 1) // every other second was idle
 }
 
-func TestMovesComeAtTheirRate(t *testing.T) {
+func TestMoveRate(t *testing.T) {
 	table := NewTable(Config{Seed: 3, Moves: Moves{PerMinute: 60, Unavailable: 10 * time.Millisecond}}, start)
 	v := load(table, 0, 100*time.Second, digits)
 	away := len(v) - accepted(v)
 	conformance.True(t, away >= 700 && away <= 1300, "%d of %d rows met a moving partition, want about 1000", away, len(v))
 }
 
-func TestALongIdleTimeIsCaughtUpQuickly(t *testing.T) {
+func TestLongIdleTimeIsSkipped(t *testing.T) {
 	table := NewTable(Config{Moves: Moves{PerMinute: maxMovesPerMinute}, Splits: Splits{Every: time.Millisecond}}, start)
 	write(table, start, "a")
 	write(table, at(99*time.Hour), "a")
 	conformance.True(t, table.clock.due > at(99*time.Hour).UnixNano(), "something is still due")
 }
 
-func TestATableToBeCutIsCutAtTheKeysSeen(t *testing.T) {
+func TestPlannedCutUsesSeenKeys(t *testing.T) {
 	table := NewTable(Config{Partitions: 10}, start)
 	load(table, 0, 900*time.Millisecond, digits)
 	hasPartitions(t, table, at(time.Second), 1) // before enough rows
@@ -317,7 +317,8 @@ func TestHalvesAreAsEvenAsKeysAllow(t *testing.T) {
 	}
 }
 
-// offer asks every millisecond about rows with a key until a time, and returns how many were accepted and the longest delay.
+// offer asks every millisecond about rows with a key until a time, and returns how many were accepted and the longest
+// delay.
 func offer(t *Table, from, until time.Duration, n int, keys ...Key) (taken int, longest time.Duration) {
 	for d := from; d < until; d += time.Millisecond {
 		rows := make([]Row, 0, n*len(keys))
@@ -336,7 +337,7 @@ func offer(t *Table, from, until time.Duration, n int, keys ...Key) (taken int, 
 	return taken, longest
 }
 
-func TestChildrenOfASplitHaveLimitsOfTheirOwn(t *testing.T) {
+func TestChildrenOfSplitHaveTheirOwnLimits(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 1000, Limiter: limiter.FixedWindow}, start)
 	offer(table, 0, time.Second, 2, "a", "z")
 	must(t, table.Split(at(time.Second), []Key{"m"}, 500*time.Millisecond))
@@ -368,7 +369,7 @@ func TestAnInstanceTakesWholeRequestsUpToItsRate(t *testing.T) {
 	c := i.Count()
 	conformance.True(t, float64(c.Units) == taken && c.Refused == 10_001-int64(taken/30) && c.Rows == 50+10*(c.Refused-1),
 		"%+v", c)
-	// A request larger than what is saved up passes when that is full, and is paid for afterwards.
+	// A request larger than the savings passes when they are full, and is paid for afterwards.
 	later := at(20 * time.Second)
 	if !i.Take(later, 200, 200) || i.Take(later.Add(99*time.Millisecond), 1, 1) || !i.Take(later.Add(102*time.Millisecond), 1, 1) {
 		t.Error("a large request")

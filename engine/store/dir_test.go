@@ -79,8 +79,8 @@ func TestASecondOpenNamesTheDirectoryAndOnlyItsOwnerReadsIt(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedCreationIsTakenUp ends a creation before each of its writes, by a kill and by a loss of power.
-func TestAnInterruptedCreationIsTakenUp(t *testing.T) {
+// TestInterruptedCreationIsCompleted ends a creation before each of its writes, by a kill and by a loss of power.
+func TestInterruptedCreationIsCompleted(t *testing.T) {
 	for name, left := range map[string]int{"a kill": 100, "a loss of power": 0} {
 		t.Run(name, func(t *testing.T) {
 			disk := vfs.NewCrashableMem()
@@ -114,8 +114,9 @@ func TestAnInterruptedCreationIsTakenUp(t *testing.T) {
 	}
 }
 
-// TestOneOfManyCreatesAStore opens an empty directory many times at once: one gets it, the others hear that it is in use.
-func TestOneOfManyCreatesAStore(t *testing.T) {
+// TestConcurrentOpensCreateOneStore opens an empty directory many times at once: one gets it, the others learn that it
+// is in use.
+func TestConcurrentOpensCreateOneStore(t *testing.T) {
 	for range 5 {
 		dir := filepath.Join(t.TempDir(), "store")
 		var all sync.WaitGroup
@@ -158,7 +159,8 @@ func TestAStoreWithoutItsDataDoesNotOpen(t *testing.T) {
 	}
 }
 
-// drawStored is a change with up to five versions of up to nine columns, of all types and of sizes at the edges of their lengths.
+// drawStored draws a change with up to five versions of up to nine columns, of all types and of sizes at the limits of
+// their lengths.
 func drawStored(rng *rand.Rand, k, now int64) wire.Change {
 	c := wire.Change{Op: wire.PutRow, Row: wire.Row{Key: rowKey(k)}}
 	for column := range rng.IntN(10) {
@@ -185,8 +187,8 @@ func drawStored(rng *rand.Rand, k, now int64) wire.Change {
 	return c
 }
 
-// A column that no name comes before leaves nothing out, but its rows are read cell by cell.
-func TestRowsThatAreCopiedAreThoseThatAreReadCellByCell(t *testing.T) {
+// An empty lower bound for column names omits nothing, but its rows are read cell by cell.
+func TestCopiedRowsEqualRowsReadByCell(t *testing.T) {
 	const now = 1_700_000_000_000
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -63,7 +63,7 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 	})
 }
 
-func TestClosingAStoreDoesNotWaitForAFlushThatIsHeldBack(t *testing.T) {
+func TestCloseDoesNotWaitForHeldFlush(t *testing.T) {
 	dir := t.TempDir()
 	s := reopen(t, dir, Options{})
 	s.gather.after, s.gather.most = 0, 24*time.Hour // else the test would fail by its time

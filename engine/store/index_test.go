@@ -79,7 +79,7 @@ func drawChange(rng *rand.Rand) wire.Change {
 	return c
 }
 
-// drawChanges draws changes of different rows: a table with indexes takes no others in one request.
+// drawChanges draws changes of different rows: one request for a table with indexes accepts no others.
 func drawChanges(rng *rand.Rand, n int) (changes []wire.Change) {
 	has := map[string]bool{}
 	for range n {
@@ -92,7 +92,7 @@ func drawChanges(rng *rand.Rand, n int) (changes []wire.Change) {
 	return changes
 }
 
-// space is what the store has of a table: its rows by their keys.
+// space is the stored content of a table: its rows by key.
 func space(t *testing.T, s *Store, id uint32) map[string]string {
 	t.Helper()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, id), UpperBound: appendRowPrefix(nil, id+1)})
@@ -111,7 +111,7 @@ func space(t *testing.T, s *Store, id uint32) map[string]string {
 	return rows
 }
 
-// computed is what each index has by the rows of its table, by its name.
+// computed is the content of each index, by name, computed from the rows of its table.
 func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 	t.Helper()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, m.ID), UpperBound: appendRowPrefix(nil, m.ID+1)})
@@ -125,7 +125,7 @@ func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 		key, _ := decodeKey(it.Key(), m.Key)
 		cells, _ := readRow(it.Value(), nil)
 		for _, x := range m.Indexes {
-			// The model: what a row has by name, written down by hand.
+			// The model: the cells of a row by name, written by hand.
 			has := map[string]wire.Cell{}
 			for _, c := range append(key, cells...) {
 				has[string(c.Name)] = c
@@ -187,7 +187,7 @@ func compareIndexes(t *testing.T, s *Store, m *meta, want map[string]map[string]
 	}
 }
 
-func TestIndexesAreThoseOfTheirTableAfterALossOfPower(t *testing.T) {
+func TestIndexesMatchTableAfterPowerLoss(t *testing.T) {
 	for round := range *indexRounds {
 		rng := rand.New(rand.NewPCG(2, uint64(round)))
 		fs := vfs.NewCrashableMem()
@@ -209,7 +209,7 @@ func TestIndexesAreThoseOfTheirTableAfterALossOfPower(t *testing.T) {
 	}
 }
 
-// indexAndCrash writes from three clients, while indexes come and go, and takes a copy of the disk as a loss of power leaves it.
+// indexAndCrash writes from three clients while indexes come and go, and copies the disk as a loss of power leaves it.
 func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand) *vfs.MemFS {
 	t.Helper()
 	var mu sync.Mutex

@@ -43,7 +43,7 @@ func numbered(p, s string, cells ...wire.Cell) wire.Change {
 	return wire.Change{Op: wire.PutRow, Return: wire.ReturnKey, Row: wire.Row{Key: numberedKey(p, 0, s), Cells: cells}}
 }
 
-// write writes changes and returns the numbers of the rows that were written with one.
+// write writes changes and returns the numbers of rows that were numbered.
 func write(s *Store, tab *Table, changes ...wire.Change) (numbers []int64, err error) {
 	out := make([]wire.Outcome, len(changes))
 	if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}, false); err != nil {
@@ -72,7 +72,7 @@ func mustWrite(t testing.TB, s *Store, tab *Table, changes ...wire.Change) []int
 	return numbers
 }
 
-// stored is the numbers of a partition key's rows, as a range reads them.
+// stored returns the numbers of a partition key's rows, as read by a range.
 func stored(s *Store, tab *Table, p string) (numbers []int64, err error) {
 	from, to := numberedKey(p, 1, ""), numberedKey(p, 1, "")
 	for i := 1; i < 3; i++ {
@@ -113,9 +113,9 @@ func TestNumbersRiseEvenIfTheClockGoesBack(t *testing.T) {
 	conformance.Equal(t, last, int64(1_700_000_000_001_000), "number")
 }
 
-// TestNumbersNeverAppearBelowAVisibleOne has eight writers and a reader on one partition key: of what the reader has
-// seen once, nothing may come to be below the highest.
-func TestNumbersNeverAppearBelowAVisibleOne(t *testing.T) {
+// TestNumbersAppearInOrder has eight writers and a reader on one partition key: once the reader has seen a number, no
+// lower one may appear.
+func TestNumbersAppearInOrder(t *testing.T) {
 	s := open(t, Options{})
 	tab := newNumbered(t, s)
 	const writers, batches = 8, 40
@@ -173,7 +173,7 @@ func TestNumbersNeverAppearBelowAVisibleOne(t *testing.T) {
 	}
 }
 
-func TestWithoutANumberNothingIsWritten(t *testing.T) {
+func TestNothingIsWrittenWithoutNumber(t *testing.T) {
 	s := open(t, Options{})
 	tab := newNumbered(t, s)
 	gone, cancel := context.WithCancel(ctx)
@@ -199,9 +199,9 @@ func TestAStoreWhoseLastNumberIsDamagedDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestNoNumberOfARowThatIsLeftComesTwice loses any part of what was not synced: rows may go, but a row that is left has
-// a number below those to come.
-func TestNoNumberOfARowThatIsLeftComesTwice(t *testing.T) {
+// TestNumbersOfRemainingRowsAreUnique loses any part of unsynced data: rows may vanish, but a remaining row has a lower
+// number than all later ones.
+func TestNumbersOfRemainingRowsAreUnique(t *testing.T) {
 	for _, noSync := range []bool{false, true} {
 		c := &clock{}
 		c.ms.Store(1_700_000_000_000)

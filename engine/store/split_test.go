@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// fillForSplits writes rows of some 280 bytes, the n-th with the partition key that keyOf gives, in random order.
+// fillForSplits writes rows of some 280 bytes in random order, the n-th with the partition key of keyOf.
 func fillForSplits(t *testing.T, s *Store, column wire.KeyType, rows int, keyOf func(n int) []byte) *Table {
 	t.Helper()
 	r := tableRequest("t", -1, 1)
@@ -45,7 +45,7 @@ func fillForSplits(t *testing.T, s *Store, column wire.KeyType, rows int, keyOf 
 	return tab
 }
 
-func TestSplitPointsOfALargeTableFollowTheSizesOfItsFiles(t *testing.T) {
+func TestSplitPointsOfLargeTableFollowFileSizes(t *testing.T) {
 	const rows = 12_000 // some 3 MB
 	number := func(n int) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n-rows/2)) }
 	for name, c := range map[string]struct {
@@ -82,7 +82,7 @@ func TestSplitPointsOfALargeTableFollowTheSizesOfItsFiles(t *testing.T) {
 	}
 }
 
-// splitsOf returns where the parts of 1 MiB begin but the first, as keys of the store; a limit of 0 is none.
+// splitsOf returns where the parts of 1 MiB begin, except the first, as keys of the store; a limit of 0 means none.
 func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte) {
 	t.Helper()
 	rows, e := s.SplitPoints(ctx, tab, &wire.SplitPoints{
@@ -99,8 +99,8 @@ func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte)
 	return points
 }
 
-// checkParts fails unless points are partition keys of the table, increase, and cut off parts of about 1 MiB; of one that
-// has a larger partition key, that it ends soon after it.
+// checkParts fails unless points are increasing partition keys of the table that cut off parts of about 1 MiB; a part
+// with a larger partition key must end soon after it.
 func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, largest int64) {
 	t.Helper()
 	it := conformance.Try(s.db.NewIter(nil)).Must(t)
@@ -120,14 +120,14 @@ func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, larg
 	conformance.True(t, size <= 2<<20+largest, "the last part has %d bytes", size)
 }
 
-// seen is what the indexes of a table were to have at a moment.
+// seen is the expected content of a table's indexes at a moment.
 type seen struct {
 	at   int64
 	rows map[string]map[string]string
 }
 
-// An index shows at each moment what its table was the delay before, by a clock that jumps.
-func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
+// An index always shows its table of one delay ago, by a clock that jumps.
+func TestDelayedIndexShowsFormerTable(t *testing.T) {
 	for seed := range uint64(*indexRounds) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		clock := time.UnixMilli(1_700_000_000_000)
@@ -189,7 +189,7 @@ func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
 	}
 }
 
-func TestTheDelayOfIndexesHasBounds(t *testing.T) {
+func TestIndexDelayBounds(t *testing.T) {
 	s := reopen(t, "", Options{InMemory: true})
 	defer s.Close()
 	for _, d := range []time.Duration{-1, 367 * 24 * time.Hour} {

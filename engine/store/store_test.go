@@ -26,7 +26,7 @@ type clock struct{ ms atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.UnixMilli(c.ms.Load()) }
 
-// must ends the test if there is an error, of Go or of the service.
+// must ends the test if there is an error of Go or of the service.
 func must[E comparable](t interface {
 	Helper()
 	Fatal(...any)
@@ -63,7 +63,7 @@ func rowKey(k int64) []wire.Cell {
 	return []wire.Cell{{Name: []byte("k"), Type: wire.Integer, Value: integer(k)}}
 }
 
-// at is a cell at a timestamp; 0 is none.
+// at is a cell at a timestamp; 0 means none.
 func at(name, value string, ts int64) wire.Cell {
 	return wire.Cell{Name: []byte(name), Type: wire.String, Value: []byte(value), Timestamp: ts, Stamped: ts != 0}
 }
@@ -86,7 +86,7 @@ func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []
 	return codes
 }
 
-// read is a row's cells as text, "-" when there is no row.
+// read is a row's cells as text, "-" if there is no row.
 func read(t testing.TB, s *Store, tab *Table, k int64) string {
 	t.Helper()
 	o := s.Get(tab, rowKey(k), &wire.Selection{}, nil)
@@ -136,7 +136,7 @@ func TestRowsAndTablesSurviveAReopen(t *testing.T) {
 	}
 }
 
-// Clients tell a table from one of its name that was dropped by the time it was made at.
+// Clients distinguish a table from a dropped one of its name by the creation time.
 func TestTablesHaveDistinctCreationTimes(t *testing.T) {
 	c := &clock{}
 	c.ms.Store(1_700_000_000_000)
@@ -190,7 +190,7 @@ func TestAFullDiskGivesCleanErrors(t *testing.T) {
 	conformance.Is(t, s.Close(), syscall.ENOSPC, "close")
 }
 
-// missingX is the bytes of a filter on column x, which no row has: it passes them or not.
+// missingX is a filter on column x, which no row has: it passes them or not.
 func missingX(t *testing.T, passes bool) *filter.Filter {
 	t.Helper()
 	b := []byte("\x08\x01\x12\x14\x08\x01\x12\x01x\x1a\x09\x00\x01\x00\x00\x00\x00\x00\x00\x00\x20\x01\x28\x01")
@@ -202,7 +202,7 @@ func missingX(t *testing.T, passes bool) *filter.Filter {
 	return f
 }
 
-// patient is a context that ends when it has been asked a number of times.
+// patient is a context that ends after being asked a number of times.
 type patient struct {
 	context.Context
 	asked int
@@ -215,7 +215,7 @@ func (c *patient) Err() error {
 	return nil
 }
 
-// A filter may take long over a row, so the client's leaving is noticed at each.
+// A filter may take long over a row, so disconnection is checked at each.
 func TestARangeWithAFilterStopsAtTheNextRowAfterItsClientDisconnects(t *testing.T) {
 	s := open(t, Options{})
 	tab := newTable(t, s, -1, 1)

@@ -23,7 +23,7 @@ import (
 
 var tornRounds = flag.Int("torn-rounds", 4, "cuts and flips of each file by the tests of torn stores")
 
-// storeAfter is the disk of a store of 400 rows, most of them synced in logs and some flushed, that was closed or not.
+// storeAfter is the disk of a store of 400 rows, most of them synced in logs and some flushed, closed or not.
 func storeAfter(t *testing.T, closed bool) (fs *vfs.MemFS, rows int64) {
 	t.Helper()
 	fs = vfs.NewCrashableMem()
@@ -43,11 +43,11 @@ func storeAfter(t *testing.T, closed bool) (fs *vfs.MemFS, rows int64) {
 	return after, rows
 }
 
-func TestATornStoreDoesNotOpenShortAfterACrash(t *testing.T) { tear(t, false) }
-func TestATornStoreDoesNotOpenShortAfterAClose(t *testing.T) { tear(t, true) }
+func TestTornStoreIsRefusedAfterCrash(t *testing.T) { tear(t, false) }
+func TestTornStoreIsRefusedAfterClose(t *testing.T) { tear(t, true) }
 
-// tear cuts each file of the store at many places, and flips bytes at many: what then opens must be whole, or say that
-// it is not, when it is opened or when the damaged place is read.
+// tear cuts each file of the store at many places, and flips bytes at many: a store that then opens must be whole, or
+// report the damage when it is opened or read.
 func tear(t *testing.T, closed bool) {
 	fs, rows := storeAfter(t, closed)
 	if err := wholeOrError(fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}), rows, true); err != nil {
@@ -98,7 +98,6 @@ func flip(at int, by byte) damage {
 
 var errRefused = fmt.Errorf("refused with a clear error")
 
-// wholeOrError opens a store and reads it all.
 func wholeOrError(fs vfs.FS, rows int64, must bool) error {
 	clear := func(err error) error {
 		if must || strings.Contains(err.Error(), "\n") || err.Error() == "" {
@@ -121,7 +120,7 @@ func wholeOrError(fs vfs.FS, rows int64, must bool) error {
 	return nil
 }
 
-// files is the paths of all files of the store.
+// files returns the paths of all files of the store.
 func files(t *testing.T, fs vfs.FS) (paths []string) {
 	t.Helper()
 	for _, dir := range []string{"d", "d/data"} {
@@ -154,8 +153,8 @@ func rewrite(t *testing.T, fs vfs.FS, name string, change func([]byte) []byte) {
 	must(t, f.Close())
 }
 
-// TestALogCutBetweenTwoRecordsIsRefused is about the cut that Pebble cannot see: it leaves a log that looks as if the
-// rest had never been written.
+// TestALogCutBetweenTwoRecordsIsRefused is about the cut that Pebble cannot detect: the log looks as if the rest had
+// never been written.
 func TestALogCutBetweenTwoRecordsIsRefused(t *testing.T) {
 	fs, rows := storeAfter(t, false)
 	tried := 0
@@ -186,7 +185,7 @@ func lastLog(t *testing.T, fs vfs.FS) (last string) {
 	return last
 }
 
-// recordEnds is the offsets at which the log's records end.
+// recordEnds returns the offsets at which the log's records end.
 func recordEnds(t *testing.T, fs vfs.FS, name string) (ends []int) {
 	t.Helper()
 	number := conformance.Try(strconv.ParseUint(strings.TrimSuffix(path.Base(name), ".log"), 10, 32)).Must(t)
@@ -203,7 +202,7 @@ func recordEnds(t *testing.T, fs vfs.FS, name string) (ends []int) {
 	}
 }
 
-func TestWithoutSyncedAStoreOpensWithWhatItHas(t *testing.T) {
+func TestStoreWithoutSyncedFileOpens(t *testing.T) {
 	fs, rows := storeAfter(t, false)
 	log := lastLog(t, fs)
 	ends := recordEnds(t, fs, log)
@@ -221,7 +220,7 @@ func TestWithoutSyncedAStoreOpensWithWhatItHas(t *testing.T) {
 	}
 }
 
-func TestWhatWasWrittenWithoutSyncIsHeldToBeSyncedAfterASyncAndAtTheClose(t *testing.T) {
+func TestUnsyncedWritesCountAsSyncedAfterSyncAndClose(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := reopen(t, "d", Options{FS: fs, NoSync: true})
 	synced := func(want uint64) {
@@ -244,7 +243,7 @@ func TestWhatWasWrittenWithoutSyncIsHeldToBeSyncedAfterASyncAndAtTheClose(t *tes
 	}
 }
 
-func TestAStoreThatMeetsADamagedTableTakesNoMoreWritesAndCloses(t *testing.T) {
+func TestStoreWithDamagedTableRefusesWritesAndCloses(t *testing.T) {
 	fs, _ := storeAfter(t, true)
 	for _, name := range files(t, fs) {
 		if strings.HasSuffix(name, ".sst") {
@@ -261,10 +260,10 @@ func TestAStoreThatMeetsADamagedTableTakesNoMoreWritesAndCloses(t *testing.T) {
 
 var powerRounds = flag.Int("power-rounds", 5, "losses of power of numbered rows, those that are acknowledged and twice as many of those that are not synced")
 
-// rowText is a value that belongs to one row, long enough to cross blocks of the log.
+// rowText is a value unique to a row, long enough to cross blocks of the log.
 func rowText(k int64) string { return strings.Repeat(fmt.Sprint(k, " "), 1+int(k%97)*7) }
 
-// tryPut writes rows and says whether all were acknowledged.
+// tryPut writes rows and reports whether all were acknowledged.
 func tryPut(s *Store, tab *Table, keys ...int64) bool {
 	changes := make([]wire.Change, len(keys))
 	for i, k := range keys {
@@ -282,7 +281,7 @@ func tryPut(s *Store, tab *Table, keys ...int64) bool {
 	return true
 }
 
-// holds reads all rows and returns their keys, or an error when a row cannot be read or is not what was written.
+// holds reads all rows and returns their keys, or an error if a row cannot be read or differs from what was written.
 func holds(s *Store) (map[int64]bool, error) {
 	keys := map[int64]bool{}
 	tab := s.Table([]byte("t"))
@@ -313,9 +312,9 @@ func holds(s *Store) (map[int64]bool, error) {
 	return keys, it.Error()
 }
 
-// TestAcknowledgedNumbersSurviveALossOfPower copies the disk as it would be after a loss of power, with a random part
-// of what was not synced, while clients write; again and again on top of what was left.
-func TestAcknowledgedNumbersSurviveALossOfPower(t *testing.T) {
+// TestAcknowledgedNumbersSurvivePowerLoss copies the disk as after a loss of power, with a random part of the unsynced
+// data, while clients write, and repeats that on what is left.
+func TestAcknowledgedNumbersSurvivePowerLoss(t *testing.T) {
 	for round := range *powerRounds {
 		rng := rand.New(rand.NewPCG(1, uint64(round)))
 		fs := vfs.NewCrashableMem()
@@ -335,8 +334,8 @@ func TestAcknowledgedNumbersSurviveALossOfPower(t *testing.T) {
 	}
 }
 
-// loadAndCrash writes from four clients, and after a random number of acknowledgements takes the copy that continues. What
-// is acknowledged later counts no more.
+// loadAndCrash writes from four clients, and after a random number of acknowledgements copies the disk to continue
+// from. Later acknowledgements do not count.
 func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand, acknowledged map[int64]bool, sent int64) (*vfs.MemFS, int64) {
 	t.Helper()
 	var mu sync.Mutex

@@ -39,7 +39,7 @@ func pair(op wire.RowOp, p string, n int64, cells ...wire.Cell) wire.Change {
 	return wire.Change{Op: op, Row: wire.Row{Key: key, Cells: cells, Delete: op == wire.DeleteRow}, DataBytes: 16 + len(p) + wire.DataBytes(cells)}
 }
 
-// in writes in a transaction, outside if id is nil, and returns the request's code and those of the rows.
+// in writes in a transaction, or outside if id is nil, and returns the codes of the request and its rows.
 func in(s *Store, id wire.TransactionID, tab *Table, atomic bool, changes ...wire.Change) string {
 	out := make([]wire.Outcome, len(changes))
 	tables := []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}
@@ -63,7 +63,7 @@ func codeOf(err *wire.Error) string {
 	return err.Code
 }
 
-// rowsOf is how many rows a table or index has, as a range of it says.
+// rowsOf is how many rows a range of a table or index returns.
 func rowsOf(t testing.TB, s *Store, tab *Table) int {
 	t.Helper()
 	m := tab.meta.Load()
@@ -88,7 +88,7 @@ func rowsIn(t testing.TB, p *Page) (n int) {
 	return n
 }
 
-func TestARequestFindsATransactionBusyThatAnotherUses(t *testing.T) {
+func TestTransactionInUseIsBusy(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
@@ -115,8 +115,8 @@ func TestARequestFindsATransactionBusyThatAnotherUses(t *testing.T) {
 	conformance.Equal(t, rowsOf(t, s, tab), 1, "rows")
 }
 
-// The store is looked at as each of a commit's writes to the disk leaves it, with any part of what was not synced.
-func TestACommitSurvivesALossOfPowerWholeOrNotAtAll(t *testing.T) {
+// The store is checked after each of a commit's writes to the disk, with any part of the unsynced data.
+func TestCommitIsAtomicAcrossPowerLoss(t *testing.T) {
 	const rows = 100
 	for left := 0; left <= 100; left += 50 {
 		disk, random := vfs.NewCrashableMem(), rand.New(rand.NewPCG(1, uint64(left)))
@@ -153,7 +153,7 @@ func TestACommitSurvivesALossOfPowerWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestIndexesShowATransactionWhenItIsCommitted(t *testing.T) {
+func TestIndexesShowTransactionAfterCommit(t *testing.T) {
 	for _, delay := range []time.Duration{0, 5 * time.Second} {
 		c := &clock{}
 		c.ms.Store(1_000_000)
@@ -177,8 +177,8 @@ func TestIndexesShowATransactionWhenItIsCommitted(t *testing.T) {
 	}
 }
 
-// What was written before does not fit the table after these.
-func TestChangesOfATableEndItsTransactions(t *testing.T) {
+// Earlier writes do not fit the table after these.
+func TestTableChangesEndTransactions(t *testing.T) {
 	for name, change := range map[string]func(*Store) error{
 		"an index is made": func(s *Store) error {
 			return asError(s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: wire.IndexMeta{Name: "y", Key: []string{"a"}}}))
@@ -210,7 +210,7 @@ func asError(err *wire.Error) error {
 	return err
 }
 
-func TestTransactionsThatCannotBeginSayWhy(t *testing.T) {
+func TestTransactionStartErrors(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	must(t, s.Choose(Choices{DeletionsHideEarlier: true}))
@@ -221,7 +221,7 @@ func TestTransactionsThatCannotBeginSayWhy(t *testing.T) {
 	conformance.Equal(t, codeOf(err), wire.CodeObjectNotExist, "of a table that was dropped meanwhile")
 }
 
-func TestTransactionsHoldNoMoreThanTheirMemory(t *testing.T) {
+func TestTransactionMemoryLimit(t *testing.T) {
 	c := &clock{}
 	s := open(t, Options{Now: c.now})
 	s.waitingLimit = 1000
@@ -239,7 +239,7 @@ func TestTransactionsHoldNoMoreThanTheirMemory(t *testing.T) {
 	conformance.Equal(t, s.transactions.waiting.Load(), 0, "bytes that wait")
 }
 
-func TestAWriteThatCannotReadEndsItsTransaction(t *testing.T) {
+func TestWriteThatCannotReadEndsTransaction(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
@@ -265,7 +265,7 @@ func TestACommitOnAFullDiskIsNotAcknowledged(t *testing.T) {
 	_ = s.Close()
 }
 
-func TestARowThatFailsTakesAnAtomicBatchOfATransactionAlong(t *testing.T) {
+func TestFailedRowFailsAtomicBatchInTransaction(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")

@@ -17,8 +17,8 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestAShortFieldIsReadAsAnyOther reads fields of all types and lengths, whole, cut off and changed.
-func TestAShortFieldIsReadAsAnyOther(t *testing.T) {
+// TestShortFieldsDecodeLikeOthers reads fields of all types and lengths, whole, cut off and changed.
+func TestShortFieldsDecodeLikeOthers(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	short := 0
 	for range 200_000 {
@@ -104,8 +104,8 @@ func putBatch(rows ...[]string) []byte {
 	return appendBytes(nil, 1, table)
 }
 
-// What is known of the names of a row says nothing of other names in their places.
-func TestNamesAreThoseOfTheirOwnRow(t *testing.T) {
+// The known names of one row say nothing about other names in their places.
+func TestDecoderKeepsNamesOfEachRow(t *testing.T) {
 	var long []string
 	for i := range 2 * maxKnownNames {
 		long = append(long, fmt.Sprintf("c%d", i))
@@ -138,7 +138,7 @@ func pk(name string, typ ValueType, value ...byte) Cell {
 	return Cell{Name: []byte(name), Type: typ, Value: value}
 }
 
-// FuzzCreateTable looks for requests whose judging panics, or that pass with partitions that do not ascend.
+// FuzzCreateTable looks for requests whose check panics, or that pass with partitions that do not ascend.
 func FuzzCreateTable(f *testing.F) {
 	f.Add(unhex(f, vCreate))
 	ranged := unhex(f, vCreate)
@@ -167,7 +167,7 @@ func FuzzCreateTable(f *testing.F) {
 	})
 }
 
-// streamOf is rows of a key column, each with columns of its own or with the same.
+// streamOf is rows of a key column, with different columns each or with the same.
 func streamOf(rows, columns int, own bool) []byte {
 	stream := AppendHeader(nil)
 	for r := range rows {
@@ -184,7 +184,7 @@ func streamOf(rows, columns int, own bool) []byte {
 	return stream
 }
 
-func TestAMatrixThatWouldBeFarLargerThanItsRowsIsNotMade(t *testing.T) {
+func TestOversizedMatrixIsNotMade(t *testing.T) {
 	key := []KeyColumn{{Name: "k", Type: KeyString}}
 	for _, v := range []struct {
 		rows, columns int
@@ -252,7 +252,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// Vectors of rows, by the number under which tablestore's semantics list them.
+// Test vectors of rows, by their number in tablestore's semantics.
 const (
 	v05 = "7500000001030403000000706b3105060000000301000000610a1909ea"
 	v06 = "7500000001030403000000706b3105060000000301000000610a190809ed"
@@ -264,7 +264,7 @@ const (
 	vCreate = "0a180a02743112070a03756964100212090a037365711001180112060a04080010001a0d08ffffffffffffffffff011001"
 )
 
-func TestCRCBySlicesIsCRCByBytes(t *testing.T) {
+func TestSlicedCRCEqualsBytewiseCRC(t *testing.T) {
 	f := func(start byte, b []byte) bool {
 		want := start
 		for _, c := range b {
@@ -298,7 +298,7 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// FuzzMatrix turns any stream of rows into a matrix, which must have each row that the stream has.
+// FuzzMatrix turns any stream of rows into a matrix, which must have each row of the stream.
 func FuzzMatrix(f *testing.F) {
 	for _, v := range []string{v05, v13, v14, v16} {
 		f.Add(unhex(f, v))

@@ -32,7 +32,7 @@ func TestAMeterAddsUpTheTimeOfEachWord(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatABusyMachineDelaysIsTheProcessors(t *testing.T) {
+func TestBusyMachineIsBlamedOnlyForItsDelays(t *testing.T) {
 	used := 0.0
 	m := NewMeter(Options{Used: func() float64 { return used }, Processors: 2})
 	m.Note(at(0), Link, false)
@@ -50,7 +50,7 @@ func TestOnlyWhatABusyMachineDelaysIsTheProcessors(t *testing.T) {
 	conformance.True(t, len(got) == 3 && got[CPU] == 300 && got[Partition] == 200 && got[Disk] == 500, "%v", got)
 }
 
-func TestAWordThatIsUnsureIsTheProcessorsToo(t *testing.T) {
+func TestUnsureWordMayCountAsCPU(t *testing.T) {
 	for _, unsure := range []bool{false, true} {
 		used := 0.0
 		m := NewMeter(Options{Used: func() float64 { return used }, Processors: 2})
@@ -67,7 +67,7 @@ func TestAWordThatIsUnsureIsTheProcessorsToo(t *testing.T) {
 	}
 }
 
-func TestAClockThatGoesBackTakesNothingAway(t *testing.T) {
+func TestMeterToleratesClockGoingBack(t *testing.T) {
 	m := NewMeter(Options{})
 	m.Note(at(0), Link, false)
 	m.Note(at(400), Reader, false)
@@ -81,7 +81,7 @@ func TestAClockThatGoesBackTakesNothingAway(t *testing.T) {
 	conformance.True(t, d >= 0, "%v", d)
 }
 
-func TestNotesMayBePutOff(t *testing.T) {
+func TestMeterNotesMayBeDelayed(t *testing.T) {
 	m := NewMeter(Options{})
 	conformance.Equal(t, m.Wants(at(0), 10*time.Millisecond), true, "the first one is due at once")
 	m.Note(at(0), Link, false)
@@ -91,7 +91,7 @@ func TestNotesMayBePutOff(t *testing.T) {
 		"after 10 ms the next is due in %v", m.Due(at(10)))
 }
 
-func TestEachWindowIsToldOnce(t *testing.T) {
+func TestEachWindowIsReportedOnce(t *testing.T) {
 	var told Spent
 	m := NewMeter(Options{Each: func(_ time.Time, s *Spent) {
 		for w, d := range s {

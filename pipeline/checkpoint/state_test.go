@@ -22,7 +22,6 @@ import (
 
 var must = conformance.Must
 
-// naive is a set of positions one by one.
 type naive map[Position]bool
 
 func (n naive) set() Set {
@@ -49,7 +48,7 @@ func drawSet(t *rapid.T, name string) (naive, Set) {
 	return n, s
 }
 
-func TestSetsAreTheirPositions(t *testing.T) {
+func TestSetOperationsMatchModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, as := drawSet(t, "a")
 		b, bs := drawSet(t, "b")
@@ -176,7 +175,7 @@ func TestNeighboursKeepTheirAllowances(t *testing.T) {
 	conformance.Equal(t, len(Continue(&State{Pieces: pieces}, nil, Tile(nil, nil))), 3, "pieces, want the 3 from before")
 }
 
-func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
+func TestSuspectsAreRowsOutAndFirstOfEachPiece(t *testing.T) {
 	s := &State{
 		Read:   Set{{0, 10}},
 		Pieces: []Piece{{Waiting: Set{{4, 10}}, Allowance: 3}, {Lower: []byte{5}, Allowance: 0}},
@@ -212,7 +211,7 @@ func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// simulated is a job of a hundred million rows: lanes of which every tenth is slow and spilled, 256 workers with full requests
+// simulated is a job of a hundred million rows: every tenth lane is slow and spilled; 256 workers have full requests
 // and queued rows.
 func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 	const rows = 100_000_000
@@ -242,7 +241,7 @@ func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 			queued = append(queued, Queued{keys, Interval{rows - behind, rows}})
 			continue
 		}
-		// What waits without an order: all of the later splits, and the rest of the current ones.
+		// Waiting records without an order: all later splits, and the rest of the current ones.
 		for n, i := range s.Read {
 			if i.From > rows-behind || n%16 == l%16 {
 				from := i.From
@@ -311,7 +310,7 @@ func TestEveryChangedByteOfACheckpointIsNoticed(t *testing.T) {
 	}
 }
 
-func TestTheOneBeforeIsTakenWhenTheNewestIsTorn(t *testing.T) {
+func TestPreviousCheckpointReplacesTornOne(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Read(dir); !errors.Is(err, fs.ErrNotExist) || Exists(dir) {
 		t.Errorf("an empty folder: %v, want one that there is none", err)
@@ -341,8 +340,8 @@ func TestTheOneBeforeIsTakenWhenTheNewestIsTorn(t *testing.T) {
 	conformance.True(t, err == nil && !Exists(dir), "remove: %v", err)
 }
 
-// Rows were sent after the newest checkpoint was written, by its allowances, which nobody knows any more.
-func TestEveryOpenRecordMayHaveBeenSentWhenTheNewestCheckpointIsTorn(t *testing.T) {
+// Rows were sent after the newest checkpoint under its allowances, which are lost.
+func TestOpenRecordsAreSuspectAfterTornCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
 		s := &Snapshot{About: About{Settled: true, Ordered: true}, State: State{
@@ -407,7 +406,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzDecodeRaw goes past the checksum.
+// FuzzDecodeRaw bypasses the checksum.
 func FuzzDecodeRaw(f *testing.F) {
 	f.Add([]byte("\x02{}\x01\x00\x05\x00\x01\x00\x00\x00\x01\x01\x02"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -438,7 +437,7 @@ func TestADivisionSurvivesTheRoundTrip(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(j.ReadDivision(dir)), "", "a division that is missing is mistaken for none")
 }
 
-func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
+func TestReadingOrderIsRestoredOrRefused(t *testing.T) {
 	dir := t.TempDir()
 	j := &Job{Identity: "x", Details: []progress.Fact{{Name: "a", Value: "b"}}}
 	order, err := j.ReadOrder(dir)
@@ -447,7 +446,7 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 	kept := conformance.Try(ReadJob(dir)).Must(t)
 	order, err = kept.ReadOrder(dir)
 	conformance.True(t, string(order) == "some order" && err == nil, "order %q, error %v", order, err)
-	// More is read out of order: a kill before the job says so leaves the order that counts.
+	// More is read out of order: a kill before the job records that leaves the valid order.
 	next := *kept
 	must(t, next.KeepOrder(dir, []byte("another order")))
 	order, err = kept.ReadOrder(dir)

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// cellsOf makes the cells of a load of rows that describe themselves, and what makes its values.
+// cellsOf returns the cells of a load of self-describing rows, and its values.
 func cellsOf(t *testing.T, change func(*plan.Request)) (*cells, *values) {
 	t.Helper()
 	r := ask(file(t, "a.ndjson", `{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"IsInt":true}]},"Attr":{"Values":[{"C":"version","V":1617242400000,"IsInt":true}]}}`+"\n"))
@@ -34,7 +34,6 @@ func cellOf(name string, n, at int64) record.Cell {
 	return record.Cell{Name: []byte(name), Datum: record.Datum{Kind: record.Integer, Int: n}, At: at}
 }
 
-// shown are cells as text.
 func shown(made []encode.Cell) (all []string) {
 	for _, c := range made {
 		all = append(all, fmt.Sprintf("%s=%s %d %s at %d", c.Name, c.Value.Type, c.Value.Int, c.Value.Bytes, c.At))
@@ -80,8 +79,8 @@ func TestFlagsApplyToCellsByTheirNames(t *testing.T) {
 	}
 }
 
-// Their cells would be versions of one column, of which the table may keep one.
-func TestColumnsThatRenamingMakesOneAreRefused(t *testing.T) {
+// Their cells would be versions of one column, and the table may keep only one.
+func TestRenameThatMergesColumnsIsRefused(t *testing.T) {
 	c, v := cellsOf(t, func(r *plan.Request) { r.Columns.Rename = map[string]string{"a": "c", "b": "c"} })
 	for _, tt := range []struct {
 		cells []record.Cell
@@ -114,8 +113,8 @@ func TestTheVersionColumnIsTheTimestampOfAllCells(t *testing.T) {
 	conformance.True(t, why != nil && why.Code == table.CodeType, "without a version: %v", why)
 }
 
-// A name that comes again costs nothing, and names that never do are forgotten.
-func TestAnyNumberOfNamesIsBounded(t *testing.T) {
+// A repeated name costs nothing, and names that never repeat are forgotten.
+func TestRememberedNamesAreBounded(t *testing.T) {
 	c, v := cellsOf(t, nil)
 	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}}}
 	for i := range 5 * maxCellNames {
@@ -136,7 +135,7 @@ func TestAnyNumberOfNamesIsBounded(t *testing.T) {
 	}
 }
 
-// computing makes the values of a file with the columns id, n and at, whose key and an attribute are computed.
+// computing makes the values of a file with the columns id, n and at, with a computed key and attribute.
 func computing(t *testing.T, change func(*plan.Request)) *values {
 	t.Helper()
 	r := ask(file(t, "a.csv", "id,n,at\nb,7,1617242400000\n"))
@@ -187,7 +186,7 @@ func TestARowWhoseKeyCannotBeComputedIsRefused(t *testing.T) {
 	}
 }
 
-func TestComputedCellsHaveTheirRowsVersionAndElseTheServersTime(t *testing.T) {
+func TestComputedCellsTakeVersionColumnOrServerTime(t *testing.T) {
 	versioned := computing(t, func(r *plan.Request) { r.Read.Convert.VersionColumn = "at" })
 	if got, why := versioned.stamps(fields("c", "5", "77")); why != nil || !slices.Equal(got, []int64{77, 77, 77, 77}) {
 		t.Errorf("with a version column: %v, %v", got, why)

@@ -26,7 +26,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// file writes an input file.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -60,7 +59,7 @@ func mapOf(keys ...string) *partitioner.Map {
 	return partitioner.NewMap(bounds)
 }
 
-// runs runs the flow and gives each split to take until there are no more. It returns the error that was handed out.
+// runs runs the flow and passes each split to take. It returns the error that was handed out.
 func runs(t *testing.T, f *Flow, take func(*Parsed)) (failed error) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -80,14 +79,14 @@ func runs(t *testing.T, f *Flow, take func(*Parsed)) (failed error) {
 	return failed
 }
 
-// place is where a record stands and what it says.
+// place is the place and content of a record.
 type place struct {
 	Source       string
 	Record, Line int64
 	Text         string
 }
 
-// rows are those of a split, lane by lane.
+// rows returns the rows of a split, lane by lane.
 func rows(p *Parsed) iter.Seq[table.Ref] {
 	return func(yield func(table.Ref) bool) {
 		for _, b := range p.Blocks {
@@ -100,7 +99,7 @@ func rows(p *Parsed) iter.Seq[table.Ref] {
 	}
 }
 
-// places returns all records of a split, rows and rejects, by their numbers.
+// places returns all records of a split, rows and rejects, by number.
 func places(p *Parsed) (all []place) {
 	add := func(r table.Reject) {
 		all = append(all, place{filepath.Base(r.Location.Source), r.Location.Record, r.Location.Line, string(r.Raw)})
@@ -115,7 +114,7 @@ func places(p *Parsed) (all []place) {
 	return all
 }
 
-// mixed is a file with rejects and records of several lines, and what its records are.
+// mixed is a file with rejects and multi-line records, and the expected records.
 func mixed(name string, records int) (text string, want []place) {
 	var b strings.Builder
 	b.WriteString("id,n\n")
@@ -153,7 +152,7 @@ func TestSplitsComeInSourceOrderWithTheirPlaces(t *testing.T) {
 	conformance.True(t, splits >= 20, "%d splits only", splits)
 }
 
-func TestRowsAreDividedUnderTheLastMap(t *testing.T) {
+func TestRowsAreDividedByLatestMap(t *testing.T) {
 	text, _ := mixed("a.csv", 300)
 	f := flow(t, ask(file(t, "a.csv", text)), "k0010")
 	m := mapOf("k0050", "k0100", "k0200")
@@ -173,7 +172,7 @@ func TestRowsAreDividedUnderTheLastMap(t *testing.T) {
 	conformance.Same(t, rows, []int{42, 43, 86, 86}, "rows in the lanes")
 }
 
-func TestWhatStandsBeforeAnUnreadablePartIsHandedOutFirst(t *testing.T) {
+func TestRecordsBeforeUnreadablePartAreHandedOutFirst(t *testing.T) {
 	text, want := mixed("a.csv", 5000)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
@@ -219,7 +218,7 @@ func TestTruncateDropsWhatFollows(t *testing.T) {
 	}
 }
 
-func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
+func TestLargeSplitIsHandedOverInParts(t *testing.T) {
 	text, want := mixed("a.csv", 20_000)
 	r := ask(file(t, "a.csv", text))
 	r.Memory, r.Read.SplitBytes = 16<<20, 1<<20
@@ -243,7 +242,7 @@ func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
 		"%d parts of %d bytes, want 10 or more of %d", parts, input, len(text)-len("id,n\n"))
 }
 
-func TestPiecesWaitForRoomUnlessTheirRecordWaitsForThem(t *testing.T) {
+func TestPiecesOfPendingRecordDoNotWaitForRoom(t *testing.T) {
 	r := newByteBudget(100)
 	conformance.MustEqual(t, r.take(t.Context(), 150), true, "what is larger than the room was not let in alone")
 	taken := make(chan bool)
@@ -273,9 +272,9 @@ func TestALoadWithSlowExpressionsStopsSoon(t *testing.T) {
 	conformance.Equal(t, <-ended, nil, "error")
 }
 
-// TestNothingPointsIntoATextThatWasGivenBack reads files of which some splits have rejected records, and looks at rows and rejects when
+// TestNothingPointsIntoReleasedText reads files with rejected records in some splits, and checks rows and rejects after
 // all splits have been read.
-func TestNothingPointsIntoATextThatWasGivenBack(t *testing.T) {
+func TestNothingPointsIntoReleasedText(t *testing.T) {
 	for _, name := range []string{"a.csv", "a.jsonl"} {
 		var text strings.Builder
 		if name == "a.csv" {

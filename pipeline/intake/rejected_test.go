@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-func TestARejectedRecordOfNoTextFormatIsALineOfJSON(t *testing.T) {
+func TestRejectedBinaryRecordIsJSONLine(t *testing.T) {
 	k := rejectWriterOf([]table.Column{{Source: "amount", Type: table.Integer}}, "", false)
 	columns := []string{"s", "none", "n", "i", "u", "b", "bin", "j", "amount", "when", "wrong"}
 	rec := &record.Record{Fields: []record.Datum{
@@ -39,7 +39,7 @@ func TestARejectedRecordOfNoTextFormatIsALineOfJSON(t *testing.T) {
 	conformance.Equal(t, string(line), want, "%s", line)
 }
 
-func TestARejectedRecordKeepsTheTypesThatItIsRejectedFor(t *testing.T) {
+func TestRejectedRecordKeepsItsTypes(t *testing.T) {
 	own := func(name string, to, own table.Type) table.Column {
 		return table.Column{Source: name, Type: to, Exact: true, Inferred: true, Own: own}
 	}
@@ -56,7 +56,7 @@ func TestARejectedRecordKeepsTheTypesThatItIsRejectedFor(t *testing.T) {
 	conformance.Equal(t, got, want, "got")
 }
 
-// randomDatum is a value of any kind that a binary format has.
+// randomDatum is a value of any kind in binary formats.
 func randomDatum(rnd *rand.Rand) record.Datum {
 	units := []record.Unit{record.Seconds, record.Millis, record.Micros, record.Nanos}
 	texts := []string{"", "\n", "AP8=", "00ff", "1234", "007", "true", "é", "{}", "2024-01-01", "2024-03-10T02:30:00Z", "a\xff", "null", "<b>"}
@@ -129,8 +129,8 @@ func outcome(t *testing.T, c table.Column, d record.Datum) string {
 	return fmt.Sprintf("%v %d %x %q", values[0].Type, values[0].Int, math.Float64bits(values[0].Double), values[0].Bytes)
 }
 
-// TestAKeptRecordLoadsAsTheSameCells keeps random records, which another column may have rejected, and reads the lines as a load of
-// rejects does.
+// TestAKeptRecordLoadsAsTheSameCells keeps random records, which another column may have rejected, and reads the lines
+// like a load of rejects.
 func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	parsers := map[bool]*jsonl.Parser{}
@@ -176,7 +176,8 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 			}
 		}
 	}
-	// What cannot be kept: flattened bytes of their own type in a column without one, times that the column's layout does not hold.
+	// Values that cannot be kept: flattened bytes of their own type in a column without one, times that the column's
+	// layout cannot express.
 	for what := range kept {
 		if !strings.HasSuffix(what, "time true") && (!strings.HasPrefix(what, fmt.Sprintf("%d to %v, ", record.Binary, table.Any)) || !strings.HasSuffix(what, "flattened true, time false")) &&
 			what != fmt.Sprintf("%d to %v, own %v, flattened true, time false", record.Binary, table.Binary, table.Binary) &&
@@ -187,8 +188,8 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 	conformance.True(t, loaded >= 20_000, "%d of 30,000 were loaded", loaded)
 }
 
-// TestAKeptRecordSaysTheTypesOfItsColumns keeps random records of columns whose types were asked for, as those of a database are, and reads
-// the lines as a load without flags does.
+// TestAKeptRecordSaysTheTypesOfItsColumns keeps random records of columns with given types, like those of a database,
+// and reads the lines like a load without flags.
 func TestAKeptRecordSaysTheTypesOfItsColumns(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	p := jsonl.NewParser(jsonl.Options{Columns: []string{"c"}, Strict: true})
@@ -216,7 +217,7 @@ func TestAKeptRecordSaysTheTypesOfItsColumns(t *testing.T) {
 	}
 }
 
-func TestARefusedValueIsKeptAsItIs(t *testing.T) {
+func TestRefusedValueIsKeptUnchanged(t *testing.T) {
 	for _, tt := range []struct {
 		to   table.Type
 		d    record.Datum
@@ -234,7 +235,7 @@ func TestARefusedValueIsKeptAsItIs(t *testing.T) {
 	}
 }
 
-// outcomes are what an earlier attempt knows of records: of each below known, whether it is final.
+// outcomes is what an earlier attempt knows about records: whether each below known is final.
 type outcomes struct {
 	known int64
 	final func(record int64) bool
@@ -249,9 +250,9 @@ func (o *outcomes) Counted(_ int, record int64) bool { return record < o.known }
 func (o *outcomes) Unknown(_ int, from int64) bool   { return from >= o.known }
 func (o *outcomes) Known(_ int, from, _ int64) bool  { return from < o.known }
 
-// TestAResumedFlowHandsOutWhatIsNotFinal resumes a load of 300 records of which an earlier attempt knew the first 200 and had
-// acknowledged all but every tenth: those come again and are suspect, their rejects do not, and what it had not read is new.
-func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
+// TestResumedFlowHandsOutUnfinishedRecords resumes a load of 300 records. An earlier attempt knew the first 200 and had
+// all but every tenth acknowledged: those come again as suspects, their rejects do not, and unread records are new.
+func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 	text, all := mixed("a.csv", 300)
 	path := file(t, "a.csv", text)
 	o := &outcomes{known: 200, final: func(r int64) bool { return r < 200 && r%10 != 3 }, keys: map[string]bool{}}
@@ -275,7 +276,7 @@ func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
 	conformance.True(t, len(o.keys) != 0 && !o.keys[""], "outcomes were not asked for by the rows' keys: %v", o.keys)
 }
 
-// TestAResumedFlowBeginsAtTheGivenPosition: a source is read from the given place on, and one that is final is not read.
+// TestAResumedFlowBeginsAtTheGivenPosition: a source is read from the given place on, and a final one is not read.
 func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 	a, all := mixed("a.csv", 60)
 	b, others := mixed("b.csv", 60)
@@ -307,8 +308,8 @@ func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 	}
 }
 
-// TestKeyFieldsDifferExactlyIfTheirValuesDo: they stand for the key in --keep, where it cannot be compared itself.
-func TestKeyFieldsDifferExactlyIfTheirValuesDo(t *testing.T) {
+// TestKeyFieldBytesDifferIffValuesDo: they stand for the key in --keep if it cannot be compared itself.
+func TestKeyFieldBytesDifferIffValuesDo(t *testing.T) {
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 	fields := [][]table.Value{
 		{text("a"), text("bc")}, {text("ab"), text("c")}, {text(""), text("abc")}, {text("a\x00"), text("b")}, {text("a"), text("\x00b")},
@@ -326,8 +327,8 @@ func TestKeyFieldsDifferExactlyIfTheirValuesDo(t *testing.T) {
 	}
 }
 
-// TestRowsGoToTheTableOfTheirFields: the name is made of the record, the ordering key begins with it, and a record without a name
-// is rejected.
+// TestRowsGoToTheTableOfTheirFields: the name is made of the record, the ordering key begins with it, and a record
+// without a name is rejected.
 func TestRowsGoToTheTableOfTheirFields(t *testing.T) {
 	in := "id,at\na,2024-05-06\nb,2024-06-07\nc,never\nd,2024-05-08\n"
 	r := ask(file(t, "a.csv", in))

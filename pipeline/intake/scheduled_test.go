@@ -34,7 +34,7 @@ func follows(t *testing.T, r *plan.Request, rows int, kept *[]*readorder.Schedul
 	return f
 }
 
-// seen is what a flow has handed over: the records in the order of the input, and the rows of each key in the order in which they came.
+// seen is what a flow has handed over: the records in input order, and the rows of each key in order of arrival.
 type seen struct {
 	records []place
 	byKey   map[string][]string
@@ -63,7 +63,7 @@ func look(t *testing.T, f *Flow) (*seen, error) {
 	return s, err
 }
 
-// shapes are inputs by how they are sorted, all with rejected records and with keys that repeat.
+// shapes are inputs by sort order, all with rejected records and repeated keys.
 func shapes(rnd *rand.Rand, shape string, records int) string {
 	var b strings.Builder
 	b.WriteString("id,n\n")
@@ -101,7 +101,6 @@ func shapes(rnd *rand.Rand, shape string, records int) string {
 	return b.String()
 }
 
-// packed is a text in gzip.
 func packed(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -113,9 +112,9 @@ func packed(t *testing.T, text string) string {
 
 var switchSeeds = flag.Uint64("switch-seeds", 2, "seeds of each shape of inputs of which a load switches to a schedule")
 
-// TestAScheduleLosesNoRecordAndNoOrderOfAKey reads inputs of all shapes by a schedule, or by one that a load switches to. Where order does not
-// matter, a schedule loses no record either, and no section waits for another that has its keys.
-func TestAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T) {
+// TestScheduleKeepsRecordsAndKeyOrder reads inputs of all shapes by a schedule, or by one that a load switches to. If
+// order does not matter, a schedule also loses no record, and no section waits for another with its keys.
+func TestScheduleKeepsRecordsAndKeyOrder(t *testing.T) {
 	switches := 0
 	for _, shape := range []string{"sorted", "descending", "concatenated", "one key", "strays", "late duplicates", "shuffled"} {
 		for seed := range 4 + *switchSeeds {
@@ -155,7 +154,7 @@ func TestAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T) {
 			} else if (shape == "sorted" || order == plan.OrderNone) && !got.moved {
 				t.Errorf("%s, seed %d: the records came in the order of the file", shape, seed)
 			}
-			// A later attempt that gets the schedules finds every record at the place that it had.
+			// A later attempt with these schedules finds every record at its former place.
 			repeated, _ := read(Scheduling{Kept: kept})
 			if !slices.Equal(repeated.records, got.records) || cmp.Diff(got.next, repeated.next) != "" ||
 				order == plan.LastWins && cmp.Diff(want.byKey, repeated.byKey) != "" {
@@ -197,7 +196,7 @@ func TestAScheduleIsMadeWhereItPays(t *testing.T) {
 	}
 }
 
-func TestTheBeginningOfAShuffledInputShowsThatNoSchedulePays(t *testing.T) {
+func TestShuffledInputGetsNoSchedule(t *testing.T) {
 	for shape, shuffled := range map[string]bool{"sorted": false, "concatenated": false, "shuffled": true} {
 		text := shapes(rand.New(rand.NewPCG(1, 1)), shape, 42000) // one split
 		f := flow(t, ask(file(t, "a.csv", text)))
@@ -221,7 +220,7 @@ func TestTheBeginningOfAShuffledInputShowsThatNoSchedulePays(t *testing.T) {
 	}
 }
 
-func TestSourcesThatCannotBeReadAnywhereKeepTheirPlaceAmongTheOthers(t *testing.T) {
+func TestSequentialSourcesKeepTheirPlace(t *testing.T) {
 	text := func(from int) string {
 		var b strings.Builder
 		b.WriteString("id,n\n")
@@ -245,8 +244,8 @@ func TestSourcesThatCannotBeReadAnywhereKeepTheirPlaceAmongTheOthers(t *testing.
 	}
 }
 
-// A section that is not what it was when the schedule was made is not handed over, not even in part.
-func TestASectionThatHasChangedStopsTheReading(t *testing.T) {
+// A section that has changed since the schedule was made is not handed over, not even in part.
+func TestChangedSectionStopsReading(t *testing.T) {
 	text := shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 2000)
 	changed := func(path string) error {
 		return os.WriteFile(path, []byte(strings.Replace(text, "k01500", "k01501", 1)), 0o600)
@@ -293,7 +292,7 @@ func TestASectionThatHasChangedStopsTheReading(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsDamagedBeforeTheFirstRowIsReadInItsOrder(t *testing.T) {
+func TestFileDamagedBeforeFirstRowIsReadInOrder(t *testing.T) {
 	text := shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 1000)
 	damaged := packed(t, text)
 	a, b := file(t, "a.csv", text), file(t, "b.csv.gz", damaged[:len(damaged)/2])
@@ -304,7 +303,7 @@ func TestAFileThatIsDamagedBeforeTheFirstRowIsReadInItsOrder(t *testing.T) {
 		"%d records, %d schedules, error %v", len(got.records), len(kept), err)
 }
 
-func TestALoadThatCannotKeepItsScheduleHandsNothingMoreOver(t *testing.T) {
+func TestLoadStopsHandOverIfScheduleCannotBeKept(t *testing.T) {
 	cause := errors.New("disk full")
 	for _, after := range []int{0, 3} {
 		r := ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 3000)))
@@ -318,7 +317,7 @@ func TestALoadThatCannotKeepItsScheduleHandsNothingMoreOver(t *testing.T) {
 	}
 }
 
-func TestTheFirstRecordsOfAScheduleAreThoseOfTheInput(t *testing.T) {
+func TestLimitWithScheduleTakesFirstRecordsOfInput(t *testing.T) {
 	text := shapes(rand.New(rand.NewPCG(3, 1)), "sorted", 1000)
 	for _, n := range []int64{1, 49, 50, 51, 700, 1000, 5000} {
 		r := ask(file(t, "a.csv", text))
@@ -339,10 +338,10 @@ func TestTheFirstRecordsOfAScheduleAreThoseOfTheInput(t *testing.T) {
 	}
 }
 
-// partRecords are those of a part: one that is sorted is longer than what a load looks at before it switches.
+// partRecords is the size of a part: a sorted one is longer than what a load reads before it switches.
 const partRecords = 22_000
 
-// parts is a text of parts that are sorted, or not.
+// parts is a text of sorted and unsorted parts.
 func parts(rnd *rand.Rand, kinds ...string) string {
 	var b strings.Builder
 	b.WriteString("id,n\n")
@@ -366,7 +365,7 @@ func parts(rnd *rand.Rand, kinds ...string) string {
 	return b.String()
 }
 
-func TestALoadSwitchesToAScheduleWhereThatPays(t *testing.T) {
+func TestLoadSwitchesToScheduleIfItPays(t *testing.T) {
 	for _, c := range []struct {
 		kinds []string
 		pays  bool
@@ -404,7 +403,7 @@ func TestALoadSwitchesToAScheduleWhereThatPays(t *testing.T) {
 	}
 }
 
-func TestTablesAreNumberedAsTheyCome(t *testing.T) {
+func TestTablesAreNumberedByFirstRow(t *testing.T) {
 	of := func(names ...string) (keys []readorder.Interval) {
 		for _, n := range names {
 			keys = append(keys, readorder.Interval{Lower: table.AppendTable(nil, n), Upper: table.AppendTableEnd(nil, n)})
@@ -422,8 +421,9 @@ func TestTablesAreNumberedAsTheyCome(t *testing.T) {
 	conformance.True(t, numbers.of(of("west")) == 0 && numbers.of(of("east")) == 0, "keys of one table have numbers")
 }
 
-// A stream cannot be read again from its beginning: nothing may be read of one while reading may stop in a file before it.
-func TestASwitchToAScheduleLosesNothingOfTheStreamThatFollows(t *testing.T) {
+// A stream cannot be read again from its beginning: nothing of it may be read while reading may stop in an earlier
+// file.
+func TestSwitchToScheduleKeepsFollowingStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 9))
 		sorted, stream, last := file(t, "a.csv", shapes(rnd, "sorted", 600)), shapes(rnd, "sorted", 100), file(t, "b.csv", shapes(rnd, "sorted", 300))

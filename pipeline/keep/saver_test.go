@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// steps records in which order a saver works, and fails at one of them.
+// steps records the steps of a saver in order, and fails one of them.
 type steps struct {
 	done []string
 	fail string
@@ -35,7 +35,7 @@ func (s *steps) take(name string) error {
 	return nil
 }
 
-// recordedSaver is a saver into a folder of its own. It never blocks on the checkpoints of a test.
+// recordedSaver is a saver with its own folder. It never blocks on the checkpoints of a test.
 func recordedSaver(t *testing.T, fail string) (*saver, *steps) {
 	taken := &steps{fail: fail}
 	s := newSaver(t.TempDir(), func() error { return taken.take("store") }, func(*checkpoint.Snapshot) error { return taken.take("checkpoint") })
@@ -43,14 +43,13 @@ func recordedSaver(t *testing.T, fail string) (*saver, *steps) {
 	return s, taken
 }
 
-// at is a snapshot of a moment.
 func at(moment time.Time) *checkpoint.Snapshot {
 	s := new(checkpoint.Snapshot)
 	s.Job, s.Time, s.Attempt, s.Pieces = "job", moment.UTC(), 1, []checkpoint.Piece{{}}
 	return s
 }
 
-func TestACheckpointIsWrittenAfterWhatItCountsOnIsSafe(t *testing.T) {
+func TestCheckpointIsWrittenAfterItsFilesAreSynced(t *testing.T) {
 	s, taken := recordedSaver(t, "")
 	file := conformance.Try(os.Create(filepath.Join(t.TempDir(), "rejects.csv"))).Must(t)
 	defer file.Close()
@@ -61,7 +60,7 @@ func TestACheckpointIsWrittenAfterWhatItCountsOnIsSafe(t *testing.T) {
 	conformance.True(t, err == nil && kept.Time.Equal(moment), "kept %+v, %v", kept, err)
 }
 
-func TestACheckpointThatCountsOnWhatMayBeLostIsNotWritten(t *testing.T) {
+func TestCheckpointIsNotWrittenIfItsFilesCannotBeSynced(t *testing.T) {
 	closed := conformance.Try(os.Create(filepath.Join(t.TempDir(), "rejects.csv"))).Must(t)
 	must(t, closed.Close())
 	archived := errors.New("the archive is not whole")
@@ -87,8 +86,8 @@ func TestACheckpointThatCountsOnWhatMayBeLostIsNotWritten(t *testing.T) {
 	}
 }
 
-// Requests are sent only for a while after the moment that is on the disk: one that was not written does not count.
-func TestOnlyACheckpointThatIsWrittenMovesTheMomentOnTheDisk(t *testing.T) {
+// Requests are sent only for a while after the moment on disk: an unwritten one does not count.
+func TestOnlyWrittenCheckpointAdvancesMoment(t *testing.T) {
 	s, _ := recordedSaver(t, "")
 	first, second := time.Unix(1e9, 0), time.Unix(1e9+1, 0)
 	failed := errors.New("the archive is not whole")
@@ -135,7 +134,6 @@ func TestALoadThatKeepsNothingWaitsForNoCheckpoint(t *testing.T) {
 	}
 }
 
-// countedPosts is a sender that counts.
 type countedPosts struct{ posts atomic.Int32 }
 
 func (c *countedPosts) Post(string, func([]byte) []byte) ([]byte, error) {
@@ -143,7 +141,7 @@ func (c *countedPosts) Post(string, func([]byte) []byte) ([]byte, error) {
 	return nil, nil
 }
 
-func TestNothingIsSentLongAfterTheLastCheckpoint(t *testing.T) {
+func TestNothingIsSentWithoutRecentCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last atomic.Pointer[time.Time]
 		halted, halt := context.WithCancel(t.Context())
@@ -179,7 +177,7 @@ func TestNothingIsSentLongAfterTheLastCheckpoint(t *testing.T) {
 	})
 }
 
-func TestHowLongAResumedLoadWaitsForTheAttemptBefore(t *testing.T) {
+func TestWaitForPreviousAttempt(t *testing.T) {
 	const settle, request = time.Minute, 30 * time.Second
 	now := time.Unix(1_800_000_000, 0)
 	then := checkpoint.Uptime{Boot: "a", Up: time.Hour}
@@ -199,7 +197,7 @@ func TestHowLongAResumedLoadWaitsForTheAttemptBefore(t *testing.T) {
 		"held, a while later":   {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 15*time.Second}, hold: 5 * time.Second},
 		"held, another boot":    {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second}, uptime: checkpoint.Uptime{Boot: "b", Up: time.Hour + 15*time.Second}, hold: 20 * time.Second},
 	} {
-		// What the wall clock of the process before said does not count: it was an hour fast, or slow.
+		// The wall clock of the previous process does not count: it was an hour fast, or slow.
 		for _, wall := range []time.Duration{-time.Hour, 0, time.Hour} {
 			tt.about.Time, tt.about.Uptime = now.Add(wall), then
 			o := &Point{Snapshot: &checkpoint.Snapshot{About: tt.about}}
@@ -231,7 +229,7 @@ func must(t *testing.T, err error) {
 	conformance.Must(t, err)
 }
 
-// Thousands of parts take bounded memory while their rows wait, and next to none when these are final.
+// Thousands of parts take bounded memory while their rows wait, and hardly any once these are final.
 func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 	const parts, splits = 10_000, 20
 	planned := &plan.Plan{Parallel: true}

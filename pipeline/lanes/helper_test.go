@@ -6,7 +6,6 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// restless is a pacer that never waits.
 type restless struct{}
 
 func (restless) Next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {

@@ -45,7 +45,6 @@ func restlessLanes(bounds ...int64) *Set {
 	return s
 }
 
-// fill puts rows into a lane.
 func (s *Set) fill(now time.Time, lane, rows int) {
 	var keys []string
 	for i := range rows {
@@ -90,7 +89,7 @@ func TestALaneWithoutAllowanceIsNotChosen(t *testing.T) {
 	conformance.True(t, l != nil, "it may send a row and is not chosen")
 }
 
-func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
+func TestRecutMovesRowsToNewLanes(t *testing.T) {
 	s := restlessLanes()
 	now := time.Unix(1e9, 0)
 	old := s.Partitions
@@ -108,7 +107,7 @@ func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
 	conformance.True(t, !s.Empty() && s.name(1) == " of the partition from k0005 to the last key", "named%s", s.name(1))
 }
 
-// A lane whose bounds are guessed again keeps measuring its partition; one that is split begins with the rate alone.
+// A lane whose bounds are guessed again keeps measuring its partition; a split one begins only with the rate.
 func TestALaneWhoseBoundsMoveKeepsItsPacer(t *testing.T) {
 	s := restlessLanes()
 	now := time.Unix(1e9, 0)
@@ -126,7 +125,7 @@ func TestALaneWhoseBoundsMoveKeepsItsPacer(t *testing.T) {
 		"what was known of a partition is lost when its bound moves")
 }
 
-func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
+func TestRequestsLeaveWhileWorkersAndMemoryAreFree(t *testing.T) {
 	f := newFlights(2, 25, time.Minute)
 	full := func(rows ...string) {
 		n := f.next()
@@ -160,8 +159,8 @@ func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
 	conformance.True(t, s.ends(s.all[0]) && !s.ends(s.all[0]), "a lane without rows does not end once")
 }
 
-// A row waits for others to fill its batch while the input continues, and not while somebody hurries.
-func TestAHurriedLoadSendsBatchesThatAreNotFull(t *testing.T) {
+// A row waits for others to fill its batch while the input continues, except during a flush request.
+func TestFlushRequestSendsPartialBatches(t *testing.T) {
 	s := restlessLanes()
 	h, now := NewFlushRequest(), time.Unix(1e9, 0)
 	s.options.FlushRequest = h
@@ -204,7 +203,7 @@ func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
 	}
 }
 
-func TestAGapMaySendNothing(t *testing.T) {
+func TestGapSendsNothing(t *testing.T) {
 	s := restlessLanes(5)
 	s.all[1].gap = true
 	s.options.Checkpointer.Ordered, s.options.Tuning.Allowance = true, 7
@@ -226,7 +225,7 @@ func TestAMonitorShowsEachLane(t *testing.T) {
 }
 
 // A load is resumed in the middle of a split: rows of its second half wait, and the first half was final before.
-func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
+func TestFinalRowsStayFinalWhileLaterRowsWait(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		base := new(checkpoint.Snapshot)
 		base.State = checkpoint.State{Read: checkpoint.Set{{From: checkpoint.At(0, 0), To: checkpoint.At(0, 2)}}, Pieces: []checkpoint.Piece{{}}}

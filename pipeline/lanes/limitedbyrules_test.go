@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/bottleneck"
 )
 
-// pausing is a pacer that says when, or that nothing may be sent before an answer comes in.
+// pausing is a pacer that sets the time, or allows nothing before an answer.
 type pausing struct {
 	restless
 	until *time.Time
@@ -29,7 +29,7 @@ func (p pausing) NextOf(now time.Time, n int, perRow, _ float64) (float64, time.
 
 func (p pausing) Rate() float64 { return p.rate }
 
-// laneState is a lane in a test: how many rows wait, and what is in their way.
+// laneState is a lane in a test: how many rows wait, and what holds them up.
 type laneState struct {
 	rows              int
 	paced, full, down bool
@@ -69,7 +69,7 @@ func lanesOf(tb testing.TB, now time.Time, states ...laneState) *Set {
 	return s
 }
 
-func TestTheWordIsWhatHoldsMostLanesBack(t *testing.T) {
+func TestWordIsWhatHoldsMostLanesBack(t *testing.T) {
 	now := time.Now()
 	const few, many = 10, table.MaxBatchRows
 	starved, ready := laneState{}, laneState{rows: many}
@@ -117,7 +117,7 @@ func TestTheWordIsWhatHoldsMostLanesBack(t *testing.T) {
 	}
 }
 
-func TestIndexesAreBlamedOnlyForWhatMostPartitionsLack(t *testing.T) {
+func TestIndexesAreBlamedOnlyIfMostPartitionsLag(t *testing.T) {
 	now := time.Now()
 	paced, going := laneState{rows: 200, paced: true}, laneState{rows: 1}
 	for _, tt := range []struct {
@@ -131,7 +131,7 @@ func TestIndexesAreBlamedOnlyForWhatMostPartitionsLack(t *testing.T) {
 	}
 }
 
-func TestUnderOneRateForAllTheLaneWithMostRowsGoesFirst(t *testing.T) {
+func TestLongestLaneGoesFirstUnderSharedRate(t *testing.T) {
 	now := time.Now()
 	s := lanesOf(t, now, laneState{rows: 10}, laneState{rows: 500, paced: true}, laneState{rows: 300}, laneState{rows: 200})
 	turns := map[int]bool{}
@@ -153,7 +153,7 @@ func TestUnderOneRateForAllTheLaneWithMostRowsGoesFirst(t *testing.T) {
 	conformance.True(t, l.index == 0, "lane %d goes before one that has waited for %v", l.index, longestTurn)
 }
 
-func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
+func TestLaneSlowedWithoutRefusalMayBeLimitedByLink(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		took      time.Duration // of requests, after short ones
@@ -180,7 +180,7 @@ func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
 	}
 }
 
-func TestRequestsThatNobodyAnswersAreAnOutage(t *testing.T) {
+func TestUnansweredRequestsAreAnOutage(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		answers time.Duration // took so long; 0 is none
@@ -205,7 +205,7 @@ func TestRequestsThatNobodyAnswersAreAnOutage(t *testing.T) {
 	}
 }
 
-func TestATableThatWasFoundToLimitIsTheWordForLanesThatPaceThemselves(t *testing.T) {
+func TestLimitingTableIsReportedForPacedLanes(t *testing.T) {
 	now := time.Now()
 	paced, ready := laneState{rows: 200, paced: true}, laneState{rows: 200}
 	s := lanesOf(t, now, paced, paced, ready)
@@ -233,7 +233,7 @@ func TestATableThatWasFoundToLimitIsTheWordForLanesThatPaceThemselves(t *testing
 	}
 }
 
-func TestRefusalsOfTheInstanceAreNotThoseOfThePartition(t *testing.T) {
+func TestInstanceRefusalsDoNotCountForPartition(t *testing.T) {
 	b := blockOf(new(table.Split), "a", "b", "c", "d")
 	f := &partitioner.Flight{Outcomes: []table.Outcome{
 		{Fate: table.Written},

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// hushed are flights of two lanes, of which none is answered.
+// hushed are flights of two lanes, none of them answered.
 func hushed(workers int) (f *flights, s *Set, hired *int) {
 	f, hired = newFlights(workers, 1<<20, 30*time.Second), new(int)
 	f.unheard.hire = func() { *hired++ }
@@ -22,7 +22,7 @@ func hushed(workers int) (f *flights, s *Set, hired *int) {
 	return f, s, hired
 }
 
-// depart sends the next flight, and returns it.
+// depart sends the next flight and returns it.
 func depart(f *flights, l *lane, now time.Time) *flight {
 	n := f.next()
 	n.lane, n.probe = l, l.health.hung
@@ -34,7 +34,7 @@ func depart(f *flights, l *lane, now time.Time) *flight {
 	return n
 }
 
-func TestARequestIsSilentWhenItTakesMuchLongerThanOthers(t *testing.T) {
+func TestRequestMuchSlowerThanOthersIsSilent(t *testing.T) {
 	begun := time.Unix(1000, 0)
 	for name, tt := range map[string]struct {
 		took, laneTook float64 // seconds
@@ -57,7 +57,7 @@ func TestARequestIsSilentWhenItTakesMuchLongerThanOthers(t *testing.T) {
 			depart(f, l, begun)
 			silent := f.fallSilent(begun.Add(tt.want - time.Millisecond))
 			conformance.True(t, len(silent) == 0, "too early")
-			// The first look may be that of a machine which stood still.
+			// The first look may be that of a machine that was suspended.
 			silent = f.fallSilent(begun.Add(tt.want))
 			conformance.True(t, len(silent) == 0, "without a second look")
 			if silent := f.fallSilent(begun.Add(tt.want + silenceAgain)); len(silent) != 1 || *hired != 1 || f.flying() != 0 || f.unanswered() != 1 || len(f.idle) != 2 {
@@ -82,7 +82,7 @@ func TestARequestThatMayWaitForAConnectionIsNotSilent(t *testing.T) {
 	conformance.True(t, silent(1) == 0 && silent(2) == 2, "%d requests are silent", f.unheard.silents)
 }
 
-func TestOnlySoManyRequestsMayBeSilent(t *testing.T) {
+func TestSilentRequestLimit(t *testing.T) {
 	const workers = 3
 	f, s, hired := hushed(workers)
 	now := time.Unix(1000, 0)
@@ -113,7 +113,7 @@ func TestOnlySoManyRequestsMayBeSilent(t *testing.T) {
 	}
 }
 
-func TestALaneThatHearsNothingIsProbedUntilItIsAnswered(t *testing.T) {
+func TestSilentLaneIsProbedUntilAnswered(t *testing.T) {
 	f, s, _ := hushed(4)
 	a, b := s.all[0], s.all[1]
 	begun := time.Unix(1000, 0)
@@ -130,12 +130,12 @@ func TestALaneThatHearsNothingIsProbedUntilItIsAnswered(t *testing.T) {
 	s.heardOf(a, probe, time.Millisecond)
 	conformance.True(t, !a.health.hung && s.hearing.hung == 1 && s.hearing.probes == 2 && s.mayProbe(),
 		"%+v, %d lanes, %d probes", a.health, s.hearing.hung, s.hearing.probes)
-	// What was sent before says nothing of what came after.
+	// Earlier requests say nothing about later ones.
 	conformance.True(t, !s.fellSilent(a, first, begun.Add(2*silentFor)) && !a.health.hung,
 		"a lane that is answered hears nothing")
 }
 
-func TestLanesThatHearNothingAreProbedHoweverManyThereAre(t *testing.T) {
+func TestAnyNumberOfSilentLanesIsProbed(t *testing.T) {
 	f, s, _ := hushed(1)
 	now := time.Unix(1000, 0)
 	for range 200 {
@@ -155,8 +155,8 @@ func TestLanesThatHearNothingAreProbedHoweverManyThereAre(t *testing.T) {
 	conformance.Equal(t, s.hearing.probes, 1, "probes")
 }
 
-// A rate is found out with one request at a time: one that is silent must not be counted as that.
-func TestSilentRequestsDoNotHoldUpAnInstanceThatLimits(t *testing.T) {
+// A rate is measured with one request at a time: a silent one must not count as that.
+func TestSilentRequestsDoNotHoldUpLimitingInstance(t *testing.T) {
 	c := newCeilings(optionsOf(Config{}))
 	now := time.Unix(1000, 0)
 	for range 3 {
@@ -170,7 +170,7 @@ func TestSilentRequestsDoNotHoldUpAnInstanceThatLimits(t *testing.T) {
 	conformance.True(t, wait <= 0, "waits %v for an answer to none", wait)
 }
 
-func TestALateEndOfASilentRequestDoesNotHoldItsLaneBack(t *testing.T) {
+func TestLateEndOfSilentRequestDoesNotSlowItsLane(t *testing.T) {
 	f, s, _ := hushed(2)
 	l := s.all[0]
 	n := depart(f, l, time.Unix(1000, 0))
@@ -219,8 +219,8 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 	}
 }
 
-// A process that is stopped for hours (Ctrl-Z, a paused container) has tried nothing meanwhile.
-func TestAPauseMakesNoLaneHopeless(t *testing.T) {
+// A process that is suspended for hours (Ctrl-Z, a paused container) has tried nothing meanwhile.
+func TestProcessPauseDoesNotExhaustPatience(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	l := &lane{pacer: restless{}, trouble: trouble{patience: ratelimit.Patience{For: 15 * time.Minute}}}
 	fail := func() {
@@ -250,7 +250,7 @@ func boundsAt(keys ...string) *partitioner.Map {
 	return partitioner.NewMap(bounds)
 }
 
-// The bounds of partitions that are guessed move a little each time they are looked at.
+// Guessed bounds of partitions move a little at each look.
 func TestALaneWhoseBoundsMoveKeepsItsRate(t *testing.T) {
 	lanes := []*lane{{tally: tally{written: 10}}, {tally: tally{written: 30}}, {tally: tally{written: 20}}}
 	for _, tt := range []struct {
@@ -280,7 +280,7 @@ func TestALaneWhoseBoundsMoveKeepsItsRate(t *testing.T) {
 	conformance.Equal(t, heirOf(boundsAt(), boundsAt("g"), 0, []int{0}, []*lane{{gap: true}}), nil, "a gap has an heir")
 }
 
-func TestPatienceRunsOutAlthoughBoundsMove(t *testing.T) {
+func TestPatienceRunsOutDespiteMovingBounds(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	lanes := []*lane{{}, {}}
 	for _, l := range lanes {

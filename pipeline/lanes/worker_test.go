@@ -80,8 +80,8 @@ func TestAWorkerSendsNoFlightThatIsTooLate(t *testing.T) {
 	}
 }
 
-// A service may say for a while that a table does not exist that was just made.
-func TestATableThatWasJustMadeIsUnavailableInsteadOfAbsent(t *testing.T) {
+// For a while a service may say that a new table does not exist.
+func TestNewTableCountsAsUnavailableNotAbsent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		made, to string
 		opening  bool
@@ -107,7 +107,7 @@ func TestATableThatWasJustMadeIsUnavailableInsteadOfAbsent(t *testing.T) {
 	}
 }
 
-func TestAWorkerGivesEachFlightBackAndEnds(t *testing.T) {
+func TestWorkerReturnsEachFlightAndEnds(t *testing.T) {
 	w, sent := newWorker(client.NotSent(errors.New("no connection")))
 	f := newFlights(2, 1<<20, time.Minute)
 	want := []*flight{flightOf("a"), flightOf("b")}

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-func TestAPlaceInTheLogIsThatOfTheLastSplitOfWhichAllIsSettled(t *testing.T) {
+func TestLogPlaceIsThatOfLastSettledSplit(t *testing.T) {
 	var f Follower
 	at := func(n uint64) source.Followed { return source.Followed{Last: &source.Resume{Position: n}} }
 	f.Read(checkpoint.At(0, 10), at(1))

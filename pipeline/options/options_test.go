@@ -60,7 +60,7 @@ func TestInvalidSizesAreRefused(t *testing.T) {
 	}
 }
 
-func TestMemoryIsTheMachinesOrTheSmallestLimitAroundTheProcess(t *testing.T) {
+func TestMemoryIsMachineOrSmallestCgroupLimit(t *testing.T) {
 	meminfo := "MemTotal:       24684092 kB\nMemFree:        1 kB\n"
 	const machine = 24684092 << 10
 	for name, tt := range map[string]struct {
@@ -96,8 +96,8 @@ func TestALoadTakesAQuarterOfTheMachineWithinBounds(t *testing.T) {
 
 var must = conformance.Must
 
-// Of the options of a request, each has a field, and each default is a value that means what a zero field does.
-func TestAZeroRequestHasTheDefaultsOfItsOptions(t *testing.T) {
+// Each option of a request has a field, and each default is a value with the meaning of a zero field.
+func TestZeroRequestHasDefaults(t *testing.T) {
 	r := conformance.Try(Request{}.withDefaults()).Must(t)
 	for _, o := range everyOption {
 		conformance.True(t, !o.InRequest() || o.Default == "" || r.IsSet(o.Name) != o.ByDialect,
@@ -105,7 +105,7 @@ func TestAZeroRequestHasTheDefaultsOfItsOptions(t *testing.T) {
 	}
 }
 
-func TestWhatAZeroFieldWouldSayOtherwiseIsRefused(t *testing.T) {
+func TestAmbiguousZerosAreRefused(t *testing.T) {
 	for name, given := range map[string]string{
 		"mode": "", "concurrency": "0", "retry-for": "0s", "batch-bytes": "0", "ttl": "0", "max-errors": "", "delimiter": "", "when": "",
 		"returned-keys": "", "memory": "0",
@@ -121,8 +121,8 @@ func TestWhatAZeroFieldWouldSayOtherwiseIsRefused(t *testing.T) {
 	conformance.True(t, r.Quote == "none" && r.Columns != nil, "%+v", r)
 }
 
-// A machine that is handed a request does what was asked for, and is told no secret.
-func TestARequestIsTheSameAfterItWasWritten(t *testing.T) {
+// A machine that receives a request does what was asked, and learns no secret.
+func TestRequestSurvivesTheRoundTrip(t *testing.T) {
 	var r Command
 	values := map[Kind]string{Plain: "text", Switch: "true", Whole: "7", Number: "2.5", Size: "3MiB", Duration: "90s", Texts: "a", List: `a,"b,c"`, Lists: "d", Renamings: `"x=y"=z`, Typings: "a=integer"}
 	for _, o := range everyOption {
@@ -144,8 +144,8 @@ func TestARequestIsTheSameAfterItWasWritten(t *testing.T) {
 		"%+v\nwas\n%+v", again, r)
 }
 
-// Where no field is quoted, a text in quotes is what it is.
-func TestNullTextsInQuotesAreThoseOfQuotedFields(t *testing.T) {
+// If no field is quoted, a text in quotes is literal.
+func TestQuotedNullTextsApplyToQuotedFields(t *testing.T) {
 	for quote, want := range map[string]string{"": `["NULL" "\""] ["N" ""]`, "'": `["NULL" "\""] ["N" ""]`, "none": `["NULL" "\"N\"" "\"\"" "\""] []`} {
 		r := new(Request)
 		r.Quote, r.Null = quote, []string{"NULL", `"N"`, `""`, `"`}

@@ -16,13 +16,12 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// forecast is what the inputs of a request hold.
 func forecast(t *testing.T, r *Request) Forecast {
 	t.Helper()
 	return conformance.Try(makes(t, r, nil).Forecast(t.Context())).Must(t)
 }
 
-// wordy are records of different lengths whose text does not repeat itself.
+// wordy are records of different lengths without repeated text.
 func wordy(rows int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder
@@ -54,7 +53,7 @@ func utf16Of(text string) string {
 	return b.String()
 }
 
-func TestRowsOfSmallFilesAreExact(t *testing.T) {
+func TestRowCountsOfSmallFilesAreExact(t *testing.T) {
 	text := wordy(500)
 	for name, in := range map[string]string{
 		"a.csv": text, "a.csv.gz": packed(t, text), "utf16.csv": utf16Of(text), "a.parquet": sortedParquet(t, 500),
@@ -65,7 +64,7 @@ func TestRowsOfSmallFilesAreExact(t *testing.T) {
 	}
 }
 
-func TestRowsOfLargeFilesAreAboutRight(t *testing.T) {
+func TestRowCountsOfLargeFilesAreApproximate(t *testing.T) {
 	const rows = 110_000 // 9 MB: more than what is sampled
 	text := wordy(rows)
 	for name, in := range map[string]string{"a.csv": text, "a.csv.gz": packed(t, text), "utf16.csv": utf16Of(text)} {
@@ -74,7 +73,7 @@ func TestRowsOfLargeFilesAreAboutRight(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsCutOffIsNotExact(t *testing.T) {
+func TestTruncatedFileHasNoExactCount(t *testing.T) {
 	whole := packed(t, wordy(2000))
 	f := forecast(t, ask(file(t, "a.csv.gz", whole[:len(whole)*3/4])))
 	conformance.True(t, !f.Exact, "%+v", f)
@@ -90,7 +89,6 @@ func TestALimitBoundsTheRows(t *testing.T) {
 	conformance.True(t, f.Rows == 500 && f.Exact, "%+v", f)
 }
 
-// filesIn writes files with these texts into a folder.
 func filesIn(t *testing.T, ending string, texts ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,7 +98,7 @@ func filesIn(t *testing.T, ending string, texts ...string) string {
 	return dir
 }
 
-func TestOfManyFilesSomeAreOpenedFromAllOverThem(t *testing.T) {
+func TestSampledFilesSpreadOverInputs(t *testing.T) {
 	var texts []string
 	for i := range 300 {
 		texts = append(texts, "id,n\n"+strings.Repeat(fmt.Sprintf("k%03d,1\n", i), 10+i%3))
@@ -117,7 +115,7 @@ func TestOfManyFilesSomeAreOpenedFromAllOverThem(t *testing.T) {
 	}
 }
 
-func TestParquetIsExactHoweverManyFilesThereAre(t *testing.T) {
+func TestParquetCountsAreExactForManyFiles(t *testing.T) {
 	var texts []string
 	want := int64(0)
 	for i := range 30 {
@@ -128,7 +126,7 @@ func TestParquetIsExactHoweverManyFilesThereAre(t *testing.T) {
 	r.MostInputs = 4
 	f := forecast(t, r)
 	conformance.True(t, f.Rows == want && f.Exact && f.Opened == 30, "%+v, want %d rows", f, want)
-	// One that is not Parquet has as many rows for a byte as the others.
+	// A file that is not Parquet has the others' ratio of rows to bytes.
 	r = ask(filesIn(t, "data", append(texts, "id,text\na,b\n")...))
 	r.MostInputs = 4
 	f = forecast(t, r)
@@ -139,7 +137,7 @@ func TestParquetIsExactHoweverManyFilesThereAre(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(makes(t, r, nil).Forecast(t.Context())), "0017.parquet", "a damaged file")
 }
 
-func TestASampleComesFromAllOverTheInputs(t *testing.T) {
+func TestSampleSpreadsOverInputs(t *testing.T) {
 	const rows = 100_000
 	var b strings.Builder
 	b.WriteString("id,n\n")

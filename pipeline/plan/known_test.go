@@ -78,7 +78,7 @@ func TestTypesOfTheTableAreTheDefault(t *testing.T) {
 	}
 }
 
-func TestTheTypesOfTheLastRunCountWhereTheTableHasNone(t *testing.T) {
+func TestTypesOfLastRunFillMissingTypes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
 	run := func(name, target string, written int, types ...string) {
@@ -147,7 +147,7 @@ func TestAColumnOfNearlyOneTypeIsReported(t *testing.T) {
 	}
 }
 
-func TestAColumnTakesTheTypesOfItsSample(t *testing.T) {
+func TestColumnTypeFollowsSample(t *testing.T) {
 	t.Chdir(t.TempDir())
 	of := func(key table.Type, text string, set func(*Request)) string {
 		admin := store(t, table.KeyColumn{Name: "id", Type: key})
@@ -203,8 +203,9 @@ func (r keyedRows) About() source.About {
 	return a
 }
 
-// TestKeysOfASourceAreKeptApartOrRefused: the source's key is a, a text, and n, a number; b is binary and part of a longer key.
-func TestKeysOfASourceAreKeptApartOrRefused(t *testing.T) {
+// TestSourceKeysStayDistinctOrAreRefused: the source's key is a, a text, and n, a number; b is binary and part of a
+// longer key.
+func TestSourceKeysStayDistinctOrAreRefused(t *testing.T) {
 	a, n, b := source.KeyColumn{Name: "a", Kind: record.String}, source.KeyColumn{Name: "n", Kind: record.Integer}, source.KeyColumn{Name: "b", Kind: record.Binary}
 	for _, c := range []struct {
 		keys   string // separated by spaces; NAME=EXPRESSION is computed

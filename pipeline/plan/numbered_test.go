@@ -24,7 +24,7 @@ func askNumbered(inputs ...string) *Request {
 	return r
 }
 
-func TestAColumnThatTheServiceNumbersNeedsNoInput(t *testing.T) {
+func TestAutoIncrementColumnNeedsNoInput(t *testing.T) {
 	in := file(t, "in.csv", "user,v\na,1\n")
 	r := askNumbered(in)
 	conformance.Equal(t, cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)), "",
@@ -40,7 +40,7 @@ func TestAColumnThatTheServiceNumbersNeedsNoInput(t *testing.T) {
 	}
 }
 
-func TestATableThatNumbersItsRowsIsRecognised(t *testing.T) {
+func TestAutoIncrementTableIsRecognised(t *testing.T) {
 	admin := store(t, numberedKey...)
 	in := file(t, "in.csv", "user,v\na,1\n")
 	r := ask(in)
@@ -67,7 +67,7 @@ func TestATableThatNumbersItsRowsIsRecognised(t *testing.T) {
 	}
 }
 
-func TestAnInputColumnOfTheNumbersNameIsLeftOutOrChangesRows(t *testing.T) {
+func TestInputValuesOfNumberedColumnAreExcludedOrChangeRows(t *testing.T) {
 	in := file(t, "in.csv", "user,seq,v\na,5,1\n")
 	r := askNumbered(in)
 	refused(t, r, nil, "--exclude seq")
@@ -82,7 +82,7 @@ func TestAnInputColumnOfTheNumbersNameIsLeftOutOrChangesRows(t *testing.T) {
 	conformance.Equal(t, p.Schema.Numbered, 0, "%+v", p.Schema)
 }
 
-func TestWhatTheServiceWouldNotNumberIsRefused(t *testing.T) {
+func TestUnnumberableKeysAreRefused(t *testing.T) {
 	in := file(t, "in.csv", "user,v,_tsimport\na,1,2\n")
 	for want, set := range map[string]func(*Request){
 		"--mode update":            func(r *Request) { r.Mode = table.Update },
@@ -107,7 +107,7 @@ func TestWhatTheServiceWouldNotNumberIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheJobInMarksIsThatOfTheSameLoadOnly(t *testing.T) {
+func TestJobInMarksIdentifiesLoad(t *testing.T) {
 	in, other := file(t, "in.csv", "user,v\na,1\n"), file(t, "other.csv", "user,v\na,1\n")
 	job := makes(t, askNumbered(in), nil).Job()
 	again := makes(t, askNumbered(in), nil).Job()
@@ -125,7 +125,7 @@ func TestTheJobInMarksIsThatOfTheSameLoadOnly(t *testing.T) {
 	}
 }
 
-func TestSeveralVersionsNeedAModeThatKeepsThem(t *testing.T) {
+func TestSeveralVersionsNeedUpdateMode(t *testing.T) {
 	in := file(t, "in.csv", "id,at,v\na,1,1\n")
 	r := ask(in)
 	r.Target.Define.MaxVersions = 3
@@ -142,7 +142,7 @@ func TestSeveralVersionsNeedAModeThatKeepsThem(t *testing.T) {
 	conformance.True(t, !p.Restamp, "an update is stamped where one version is kept")
 }
 
-// planWide plans a load of two rows that describe themselves.
+// planWide plans a load of two self-describing rows.
 func planWide(t *testing.T, change func(*Request)) (*Plan, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.ndjson")
@@ -162,7 +162,7 @@ func planWide(t *testing.T, change func(*Request)) (*Plan, error) {
 	return p, err
 }
 
-func TestTheSchemaOfRowsThatDescribeThemselvesIsTheirKey(t *testing.T) {
+func TestSchemaOfSelfDescribingRowsIsTheirKey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change   func(*Request)
 		schema   string   // columns with their types
@@ -200,7 +200,7 @@ func TestTheSchemaOfRowsThatDescribeThemselvesIsTheirKey(t *testing.T) {
 	}
 }
 
-func TestALoadOfRowsThatDescribeThemselvesIsRefused(t *testing.T) {
+func TestSelfDescribingRowsAreRefused(t *testing.T) {
 	for says, change := range map[string]func(*Request){
 		"--exclude id: the column is part of the primary key": func(r *Request) { r.Columns.Exclude = []string{"id"} },
 		`expression "city +"`:       func(r *Request) { r.Columns.Set = []keyexpr.Column{{Name: "x", Expr: "city +"}} },
@@ -213,8 +213,8 @@ func TestALoadOfRowsThatDescribeThemselvesIsRefused(t *testing.T) {
 	}
 }
 
-// A resumed load must do the same with the cells, which no column of the schema shows.
-func TestFactsHaveWhatIsDoneWithCells(t *testing.T) {
+// A resumed load must treat the cells alike, although no column of the schema shows how.
+func TestFactsIncludeCellOptions(t *testing.T) {
 	facts := func(change func(*Request)) []progress.Fact {
 		p := conformance.Try(planWide(t, change)).Must(t)
 		all := conformance.Try(p.Facts()).Must(t)

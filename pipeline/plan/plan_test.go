@@ -25,7 +25,6 @@ import (
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// file writes an input file.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -170,7 +169,7 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestRaggedRecordsThatAreTakenCountForTypes(t *testing.T) {
+func TestAcceptedRaggedRecordsCountForTypes(t *testing.T) {
 	for _, tt := range []struct {
 		text   string
 		ragged convert.Ragged
@@ -231,14 +230,14 @@ func TestEveryInputIsSampled(t *testing.T) {
 	conformance.Equal(t, gocmp.Diff([]string{"id:string", "amount:string!"}, planned(t, ask(inputs...))), "", "(-want +got)")
 }
 
-func TestInputsWithoutRecordsMakeAnEmptyPlan(t *testing.T) {
+func TestEmptyInputsMakeEmptyPlan(t *testing.T) {
 	p := makes(t, ask(file(t, "in.csv", "id,n\n")), nil)
 	conformance.True(t, p.Empty, "a header alone is mistaken for a record")
 	p = makes(t, ask(file(t, "in.csv", "id,n\n"), file(t, "more.csv", "id,n\na,1\n")), nil)
 	conformance.True(t, !p.Empty, "the record of the second file is overlooked")
 }
 
-func TestWideRowsOfLittleTextMakeSmallSplits(t *testing.T) {
+func TestWideRowsMakeSmallSplits(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("id")
 	for i := range 500 {
@@ -255,7 +254,7 @@ func TestWideRowsOfLittleTextMakeSmallSplits(t *testing.T) {
 	}
 }
 
-func TestTheClassesOfMemoryStayWithinIt(t *testing.T) {
+func TestMemoryClassesStayWithinTotal(t *testing.T) {
 	for _, memory := range []int64{1 << 20, fixedMemory, 100 << 20, 1 << 30, 64 << 30} {
 		s := DivideMemory(memory)
 		sum := s.Lanes + s.ReadAhead + s.InFlight
@@ -275,7 +274,7 @@ func byNumber[N cmp.Ordered](parse func(string) (N, error)) func(a, b string) in
 	}
 }
 
-func TestTheLeastAndTheGreatestValueAreFoundByNumberOrByBytes(t *testing.T) {
+func TestMinAndMaxByNumberOrBytes(t *testing.T) {
 	path, numbers := filepath.Join(t.TempDir(), "in.csv"), filepath.Join(t.TempDir(), "in.jsonl")
 	rapid.Check(t, func(t *rapid.T) {
 		draw := rapid.SampledFrom([]*rapid.Generator[string]{
@@ -312,7 +311,7 @@ func TestTheLeastAndTheGreatestValueAreFoundByNumberOrByBytes(t *testing.T) {
 	})
 }
 
-func TestTheHeaderOfAJoinedFileSaysNothingAboutTypes(t *testing.T) {
+func TestHeadersOfJoinedFilesDoNotAffectTypes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "in.csv")
 	must(t, os.WriteFile(path, []byte("id,v\n1,a\nid,v\n2,b\n"), 0o644))
 	found, err := Inspect(context.Background(), []string{path}, Read{}, true)

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// sortedRecords are records with the keys k00000, k00001, …, whose texts have line breaks in quotes.
+// sortedRecords are records with the keys k00000, k00001, …, and texts with line breaks in quotes.
 func sortedRecords(n int) string {
 	var b strings.Builder
 	b.WriteString("id,text\n")
@@ -43,7 +43,7 @@ func sortedParquet(t *testing.T, n int) string {
 	return b.String()
 }
 
-// shares are how many of the keys are in each of the ranges.
+// shares are how many of the keys are in each range.
 func shares(keys []string, bounds []table.Value) []int {
 	parts := make([]int, len(bounds)+1)
 	for _, k := range keys {
@@ -56,7 +56,7 @@ func shares(keys []string, bounds []table.Value) []int {
 	return parts
 }
 
-func TestRangesOfSortedFilesHoldAboutAsManyRows(t *testing.T) {
+func TestRangesOfSortedFilesAreEven(t *testing.T) {
 	const rows = 6_000
 	var keys, reversed, lines []string
 	for i := range rows {
@@ -92,7 +92,7 @@ func TestRangesOfSortedFilesHoldAboutAsManyRows(t *testing.T) {
 			conformance.True(t, len(parts) == 8 && slices.Min(parts) >= rows/8*2/3 && slices.Max(parts) <= rows/8*3/2,
 				"the ranges hold %d", parts)
 			conformance.True(t, len(p.Warnings) == 0, "warned: %q", p.Warnings)
-			// The load reads from the beginning, regardless of what was looked at.
+			// The load reads from the beginning, regardless of the sample.
 			first := ""
 			if err := p.Sample(func(row []table.Value) bool {
 				first = string(row[0].Bytes)
@@ -107,7 +107,7 @@ func TestRangesOfSortedFilesHoldAboutAsManyRows(t *testing.T) {
 	}
 }
 
-func TestRangesOfIntegersAreInTheirOrder(t *testing.T) {
+func TestIntegerRangesAreNumericallyOrdered(t *testing.T) {
 	r := ask(file(t, "a.csv", "id,a\n-5,x\n-40,x\n3,x\n100,x\n20,x\n7,x\n"))
 	r.Target.Key = []table.KeyColumn{{Name: "id"}}
 	r.Target.PreSplit = 3
@@ -118,7 +118,7 @@ func TestRangesOfIntegersAreInTheirOrder(t *testing.T) {
 	conformance.Same(t, got, []int64{3, 20}, "bounds")
 }
 
-func TestWhatNeedsNoRangesBeginsWithOne(t *testing.T) {
+func TestPreSplitUsesOneRangeIfEnough(t *testing.T) {
 	existing, tables := ask(file(t, "a.csv", "id,a\nx,1\ny,2\n")), ask(file(t, "a.csv", "id,a\nx,1\ny,2\n"))
 	existing.Target.PreSplit, existing.Target.Absent = 2, false
 	p := makes(t, existing, store(t, table.KeyColumn{Name: "id", Type: table.String}))
@@ -144,8 +144,8 @@ func TestAutomaticRangesFollowTheSizeOfTheInputs(t *testing.T) {
 
 func text(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 
-// The service takes bounds of at most 64 bytes, none that is empty, and no integer at an end of all of them.
-func TestBoundsAreThoseThatTheServiceTakes(t *testing.T) {
+// The service accepts non-empty bounds of at most 64 bytes, and no integer at either end of the range.
+func TestBoundsAreValidForService(t *testing.T) {
 	long := strings.Repeat("x", 62)
 	whole := func(n int64) table.Value { return table.Value{Type: table.Integer, Int: n} }
 	for name, v := range map[string]struct {
@@ -200,7 +200,7 @@ func TestTableNamesComeFromPeriodsAndOtherExpressions(t *testing.T) {
 	}
 }
 
-func TestAValueThatMakesNoNameOfATableRejectsItsRow(t *testing.T) {
+func TestValueUnfitForTableNameRejectsRow(t *testing.T) {
 	n := namerOf(t, "{shop}_{month(at)}")
 	for _, tt := range []struct {
 		at, shop table.Value
@@ -221,7 +221,7 @@ func TestAValueThatMakesNoNameOfATableRejectsItsRow(t *testing.T) {
 	}
 }
 
-func TestATemplateThatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidTemplateIsRefused(t *testing.T) {
 	for _, text := range []string{"t_{", "t_}", "t_{}", "t_{month}", "t-{month(at)}", "t_{month(at)}}", "t_{{month(at)}", "ü{shop}"} {
 		conformance.Refused(t, conformance.ErrorOf(parseTables(text, nil)), "", "%s", text)
 	}
@@ -251,7 +251,7 @@ func TestATableIsCreatedWithThePolicysOptionsForItsAge(t *testing.T) {
 	}
 }
 
-func TestTablesOfATemplateAreKnownByTheirNames(t *testing.T) {
+func TestTemplateMatchesTableNames(t *testing.T) {
 	for _, tt := range []struct {
 		text, name string
 		want       bool
@@ -267,7 +267,7 @@ func TestTablesOfATemplateAreKnownByTheirNames(t *testing.T) {
 	}
 }
 
-func TestPeriodsAreOfTheZoneOfThePolicy(t *testing.T) {
+func TestPeriodsUsePolicyZone(t *testing.T) {
 	shanghai := conformance.Try(time.LoadLocation("Asia/Shanghai")).Must(t)
 	for _, c := range []struct{ text, want string }{
 		{`t_{month(x)}`, `format_time(x, "200601", "Asia/Shanghai")`},

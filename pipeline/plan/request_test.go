@@ -20,9 +20,9 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// TestWhatCannotBeAddedOnceForEachRecordIsRefused: an increment that the service could apply twice, or in another order, or that is
-// not exact, ends before the first row.
-func TestWhatCannotBeAddedOnceForEachRecordIsRefused(t *testing.T) {
+// TestIncrementsThatCannotBeExactAreRefused: an increment that the service could apply twice, out of order, or
+// inexactly, ends before the first row.
+func TestIncrementsThatCannotBeExactAreRefused(t *testing.T) {
 	const text = "id,n,d\na,1,1.5\n"
 	for want, set := range map[string]func(*Request){
 		"leave --condition out":          func(r *Request) { r.Condition = table.ExpectExist },
@@ -60,7 +60,7 @@ func TestSecretsOfAddressesAreNotShown(t *testing.T) {
 	}
 }
 
-func TestWhatAReaderHoldsIsPartOfTheMemory(t *testing.T) {
+func TestReaderMemoryIsPartOfTotal(t *testing.T) {
 	for _, memory := range []int64{16 << 20, 64 << 20, 1 << 30, 64 << 30} {
 		m, s := ReadingMemory(memory), DivideMemory(memory)
 		if m.RecordBytes < 6<<20 || m.RecordBytes > reader.MaxRecordBytes || m.WindowBytes < 8<<20 || m.PageBytes < 16<<20 || m.BlockBytes < 1 {
@@ -80,7 +80,7 @@ func TestWhatAReaderHoldsIsPartOfTheMemory(t *testing.T) {
 	}
 }
 
-func TestATemplateIsANameOfAFile(t *testing.T) {
+func TestTemplateAsFileName(t *testing.T) {
 	for name, want := range map[string]string{
 		"orders": "orders", "t_{month(at)}": "t_month-at", "{text(a)}": "text-a", "t_{format_time(at, \"2006/01\")}": "t_format-time-at---2006-01-",
 	} {
@@ -91,7 +91,7 @@ func TestATemplateIsANameOfAFile(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatKeepsOldRowsInNoFolderIsRefused(t *testing.T) {
+func TestPolicyWithoutArchiveFolderIsRefused(t *testing.T) {
 	for last, want := range map[string]string{"{archive: 'OSS://bucket/old'}": "in an object store", "{drop: true}": "omits no rows by age"} {
 		policy := conformance.Try(lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- "+last+"\n"))).Must(t)
 		r := ask(file(t, "in.csv", "id,at\na,2024-05-06\n"))
@@ -118,8 +118,8 @@ func TestAPolicyThatDoesNotFitTheTablesIsRefused(t *testing.T) {
 	}
 }
 
-// TestALoadThatGoesToTheArchiveAloneIsWarnedOf: its counts look like those of one that did its work.
-func TestALoadThatGoesToTheArchiveAloneIsWarnedOf(t *testing.T) {
+// TestLoadThatOnlyArchivesIsWarnedOf: its counts look like those of a useful load.
+func TestLoadThatOnlyArchivesIsWarnedOf(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)
 	for rows, want := range map[string]string{
@@ -149,7 +149,7 @@ type keyed struct {
 
 func (k keyed) About() source.About { return k.about }
 
-func TestColumnsOfOldAndNewKeysHaveNamesOfTheirOwn(t *testing.T) {
+func TestColumnsOfOldAndNewKeysHaveDistinctNames(t *testing.T) {
 	unique := []source.KeyColumn{{Name: "room", Kind: record.String}, {Name: "id", Kind: record.Integer}}
 	p := &Plan{Wide: true, Sources: []*Source{{Source: keyed{about: source.About{Unique: unique}}}}, Schema: &table.Schema{Numbered: 1}}
 	for _, c := range []struct{ key, want []string }{
@@ -167,8 +167,8 @@ func TestColumnsOfOldAndNewKeysHaveNamesOfTheirOwn(t *testing.T) {
 	conformance.True(t, len(got) == 4 && p.OldKey() == nil, "rows of files have no old key: %q", got)
 }
 
-// A cell that is older than the table's time to live would be gone as soon as it is written.
-func TestNoTimestampIsTakenThatIsOlderThanTheTimeToLive(t *testing.T) {
+// A cell older than the table's time to live would expire as soon as it is written.
+func TestTimestampsOlderThanTTLAreRefused(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tt := range []struct {
 		live      int
@@ -194,7 +194,7 @@ func TestNoTimestampIsTakenThatIsOlderThanTheTimeToLive(t *testing.T) {
 	}
 }
 
-// wide is a CSV file of so many columns beside id, with a value in as many of each record.
+// wide is a CSV file of that many columns besides id, with a value in that many of each record.
 func wide(columns, values int) string {
 	var b strings.Builder
 	b.WriteString("id")
@@ -213,7 +213,7 @@ func wide(columns, values int) string {
 	return b.String() + "\n"
 }
 
-func TestInputsWithoutARowThatFitsAreRefusedBeforeTheFirstRow(t *testing.T) {
+func TestInputsWithoutLoadableRowAreRefusedEarly(t *testing.T) {
 	for _, columns := range []int{1025, 20_000} {
 		refused(t, ask(file(t, "a.csv", wide(columns, columns))), nil, fmt.Sprintf("has %d columns besides the primary key, but a row has at most 1024", columns))
 	}
@@ -235,9 +235,9 @@ func TestInputsWithoutARowThatFitsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	refused(t, ask(file(t, "a.jsonl", line.String()+"}\n")), nil, "2000 columns")
 }
 
-// TestPagesThatDoNotFitAreRefusedBeforeATableIsMade reads a page of 24 MB. No type can be found in a sample of it either: the table would be made with the
-// wrong ones.
-func TestPagesThatDoNotFitAreRefusedBeforeATableIsMade(t *testing.T) {
+// TestOversizedPagesAreRefusedBeforeTableCreation reads a page of 24 MB. Its sample shows no type either: the table
+// would be created with the wrong ones.
+func TestOversizedPagesAreRefusedBeforeTableCreation(t *testing.T) {
 	type row struct {
 		ID   int64  `parquet:"id"`
 		Text string `parquet:"text,zstd"`
@@ -272,7 +272,7 @@ func TestPagesThatDoNotFitAreRefusedBeforeATableIsMade(t *testing.T) {
 	}
 }
 
-func TestEachDecisionIsShownWithWhatContradictsIt(t *testing.T) {
+func TestDecisionsShowContradictions(t *testing.T) {
 	r := ask(file(t, "a.csv", "id,v\n1,x\n"), file(t, "b.csv", "id,v\n2,x\n"), file(t, "c.jsonl", `{"id":3,"v":"x"}`+"\n"))
 	var all []string
 	for _, d := range makes(t, r, nil).Decisions {
@@ -283,7 +283,7 @@ func TestEachDecisionIsShownWithWhatContradictsIt(t *testing.T) {
 	}
 }
 
-func TestColumnsOfFilesThatSayTheirTypesTakeTextsThatSurvive(t *testing.T) {
+func TestTypedColumnsTakeTextsThatSurviveRoundTrip(t *testing.T) {
 	var lines strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&lines, `{"id":%d,"n":%d,"f":2.5,"s":"x","b":true,"mix":%d}`+"\n", i, i, i)
@@ -319,7 +319,7 @@ func TestNumbersThatAreLoadedAsTextAreNoted(t *testing.T) {
 	conformance.Equal(t, w.Type, table.Double, "%s", w.Name)
 }
 
-func TestTypeTagsAnywhereInTheInputsDecideForAllOfThem(t *testing.T) {
+func TestTypeTagsInAnyInputApplyToAll(t *testing.T) {
 	plain := file(t, "a.jsonl", `{"id":"x","v":1}`+"\n")
 	tagged := file(t, "b.jsonl", `{"id":"y","v":2}`+"\n"+`{"id":{"$oid":"5d505646cf6d4fe581014ab2"},"v":{"$numberLong":"3"}}`+"\n")
 	csv := file(t, "c.csv", "id,v\nz,4\n")

@@ -20,7 +20,8 @@ import (
 
 var must = conformance.Must
 
-// parquetFile writes a row of Parquet whose column v has a type; an optional one has no value. A large one has more rows than are looked at.
+// parquetFile writes a Parquet row whose column v has a type; an optional one has no value. A large one has more rows
+// than are sampled.
 func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.WriterOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -47,7 +48,7 @@ func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.W
 	return path
 }
 
-func TestFilesWithColumnsOfDifferentUnitsAreRefusedByName(t *testing.T) {
+func TestMixedUnitsAreRefusedByName(t *testing.T) {
 	ms, us := parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond)), parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond))
 	local := parquetFile(t, "local.parquet", parquet.TimestampAdjusted(parquet.Millisecond, false))
 	date, number := parquetFile(t, "date.parquet", parquet.Date()), parquetFile(t, "number.parquet", parquet.Int(64))
@@ -98,7 +99,7 @@ func TestFilesWithColumnsOfDifferentUnitsAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestDurationsOfOtherUnitsDoNotMixWithAnythingThatIsANumber(t *testing.T) {
+func TestDurationsDoNotMixWithOtherNumbers(t *testing.T) {
 	for _, column := range []table.Column{{Type: table.Integer, Exact: true}, {Type: table.Integer}, {Type: table.Double}, {Type: table.String}, {Type: table.Any, Exact: true}} {
 		for _, other := range []string{"duration, ms", "duration, months", convert.Numbers, convert.NumericTexts, convert.Texts} {
 			p := planner{request: new(Request), plan: &Plan{Schema: new(table.Schema), Fields: []table.Column{column}}}
@@ -112,8 +113,8 @@ func TestDurationsOfOtherUnitsDoNotMixWithAnythingThatIsANumber(t *testing.T) {
 	conformance.True(t, got == " (µs) (timestamp, µs)", "%v", got)
 }
 
-// TestDurationsInParquetHaveTheUnitOfTheArrowThatTheyWere takes the schema of v that pyarrow puts into a file: a duration in s, and one in ms.
-func TestDurationsInParquetHaveTheUnitOfTheArrowThatTheyWere(t *testing.T) {
+// TestParquetDurationsKeepArrowUnit uses pyarrow's schemas of v: a duration in s, and one in ms.
+func TestParquetDurationsKeepArrowUnit(t *testing.T) {
 	const begin = "/////3AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAUAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAESEAAAABgAAAAEAAAAAAAAAAEAAAB2"
 	s := parquetFile(t, "s.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin+"AAYACAAGAAYAAAAAAAAA"))
 	ms := parquetFile(t, "ms.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin+"AAAABAAEAAQAAAAAAAAA"))
@@ -128,8 +129,8 @@ func TestDurationsInParquetHaveTheUnitOfTheArrowThatTheyWere(t *testing.T) {
 	conformance.Equal(t, v.Unit, "duration, s", "%s", v.Name)
 }
 
-// TestDurationsWithinValuesAreOfOneUnit takes the schema of v that pyarrow puts into a file: a struct of a list of durations, in s or µs.
-func TestDurationsWithinValuesAreOfOneUnit(t *testing.T) {
+// TestNestedDurationsHaveOneUnit uses pyarrow's schemas of v: a struct of a list of durations, in s or µs.
+func TestNestedDurationsHaveOneUnit(t *testing.T) {
 	const begin = "/////8gAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAEAAAArP///wAAAQ0UAAAAGAAAAAQAAAABAAAAEAAAAAEAAAB2AAAA2P///9T///8AAAEMFAAAABwAAAAEAAAAAQAAACQAAAABAAAAZAAAAAQABAAEAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAESEAAAABwAAAAEAAAAAAAAAAQAAABpdGVtAAAGAAgABgAGAAAAAAA"
 	type row struct {
 		ID string `parquet:"id"`
@@ -155,7 +156,7 @@ func TestDurationsWithinValuesAreOfOneUnit(t *testing.T) {
 	conformance.True(t, units["v.d[]"] == "duration, s" && units["v.n"] == "number", "%v", units)
 }
 
-func TestKeysAreOfOneUnitAndOneScale(t *testing.T) {
+func TestKeysHaveOneUnitAndScale(t *testing.T) {
 	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)), parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
 	for _, expression := range []string{"", `md5(v)`} {
 		r := ask(two, three)
@@ -165,14 +166,14 @@ func TestKeysAreOfOneUnitAndOneScale(t *testing.T) {
 		}
 		refused(t, r, nil, "decimal, scale 3")
 	}
-	// In a table that exists, which has texts.
+	// In an existing table with texts.
 	admin := store(t, table.KeyColumn{Name: "v", Type: table.String})
 	r := ask(two, three)
 	r.Target.Absent, r.Target.Key = false, nil
 	refused(t, r, admin, "decimal, scale 3, which one column cannot hold together; load them")
 }
 
-func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
+func TestUnitMustMatchLastRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
 	put(t, admin, "a", map[string]any{"v": int64(5)})
@@ -187,12 +188,12 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 		}
 	}
 	us, ms := parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond)), parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond))
-	// A load between has not the column, and keeps its unit for the next one.
+	// A load in between lacks the column, and keeps its unit for the next one.
 	r := ask(file(t, "between.csv", "id,w\nb,5\n"))
 	r.Target.Absent, r.Target.Key = false, nil
 	units := makes(t, r, admin).Units()
 	conformance.True(t, units["v"] == "timestamp, ms" && units["w"] == "number", "%v", units)
-	// What that run rejected is in JSON, without its unit.
+	// The rejects of that run are in JSON, without its unit.
 	r = ask(file(t, "rejects.ndjson", `{"id":"c","v":7}`))
 	as(KnownDefault)(r)
 	refused(t, r, admin, "timestamp, ms")
@@ -230,7 +231,7 @@ func (keptUnits) Select(_ context.Context, found []input.Item, _ int64, _ []stri
 	return found, nil, nil
 }
 
-// askComputed asks for a table whose key and attributes are given as --pk and --set give them.
+// askComputed asks for a table with key and attributes as in --pk and --set.
 func askComputed(t *testing.T, text string, pk, set []string) *Request {
 	t.Helper()
 	r := ask(file(t, "a.csv", text))
@@ -251,7 +252,7 @@ func askComputed(t *testing.T, text string, pk, set []string) *Request {
 
 const cards = "card,seller,name\n1,a100,x y\n20,a1001,z\n"
 
-func TestComputedColumnsStandInTheSchemaWithTheirTypes(t *testing.T) {
+func TestComputedColumnsAreTypedInSchema(t *testing.T) {
 	for _, tt := range []struct {
 		pk, set      []string
 		change       func(*Request)
@@ -299,7 +300,7 @@ func TestSaltDoesNotDependOnTheOrderOfTheInputsColumns(t *testing.T) {
 		"keys %q; want the same, by b and a as the expression names them", keys)
 }
 
-func TestWithoutExpressionsNothingIsComputed(t *testing.T) {
+func TestNothingIsComputedWithoutExpressions(t *testing.T) {
 	p := makes(t, askComputed(t, cards, []string{"card"}, nil), nil)
 	conformance.True(t, p.Makers == nil && len(p.Fields) == 3 && p.Expression(0) == "",
 		"makers %v, fields %v", p.Makers, p.Fields)
@@ -329,7 +330,7 @@ func TestWrongExpressionsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	refused(t, askComputed(t, "a\n\x01\n", []string{"k=splice(auto, a, a)"}, nil), nil, "no separator sorts below it")
 }
 
-func TestSpliceAutoTakesItsSeparatorFromTheSampleAndSaysSo(t *testing.T) {
+func TestSpliceAutoChoosesSeparatorFromSample(t *testing.T) {
 	p := makes(t, askComputed(t, cards, []string{"k=splice(auto, seller, name)"}, nil), nil)
 	conformance.Contains(t, strings.Join(p.Notes, "\n"), `joins with "\x1f"`, "notes")
 	d := conformance.Try(p.Design()).Must(t)

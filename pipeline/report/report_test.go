@@ -47,7 +47,7 @@ func TestThePageOfALoadIsInItsRunFolder(t *testing.T) {
 	conformance.True(t, err == nil && len(files) == 1, "files %v, %v", files, err)
 }
 
-func TestRatesAreOfASecondAlsoInTheLastInterval(t *testing.T) {
+func TestLastIntervalHasRatesPerSecond(t *testing.T) {
 	p := Page(example(""))
 	got := p.Charts[0].Series[0].Values
 	if len(got) != 3 || got[0] != 400 || got[2] != 400 { // 200 rows in the last half second
@@ -55,7 +55,7 @@ func TestRatesAreOfASecondAlsoInTheLastInterval(t *testing.T) {
 	}
 }
 
-func TestALoadThatNeverWroteHasAPageToo(t *testing.T) {
+func TestLoadWithoutWritesHasPage(t *testing.T) {
 	r := &pipeline.Report{
 		ReportOutcome: ledger.ReportOutcome{State: pipeline.StateFailed, ExitCode: exitcode.Failed, Error: "no such table"},
 		ReportTarget:  ledger.ReportTarget{RunDir: t.TempDir()},

@@ -79,7 +79,7 @@ func TestTouchesKnowsTheFoldersOwnFiles(t *testing.T) {
 		"a folder that does not exist touches a file")
 }
 
-func TestTheSummaryIsReplacedWhole(t *testing.T) {
+func TestSummaryIsReplacedAtomically(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, dir)
 	conformance.Contains(t, read(t, filepath.Join(dir, SummaryFile)), "running", "at the start")
@@ -89,7 +89,7 @@ func TestTheSummaryIsReplacedWhole(t *testing.T) {
 		"the new summary stands beside the old one")
 }
 
-func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
+func TestReopenedFolderHoldsValidPart(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("a,b\r\n")}, {}, {Text: []byte("x\n"), Dir: "k=v"}}
 	f := conformance.Try(Create(dir, headers)).Must(t)
@@ -142,7 +142,7 @@ func TestOneProcessWorksOnARun(t *testing.T) {
 		"a folder that does not exist was locked")
 }
 
-func TestARecordIsKeptWithTheEndOfItsDialect(t *testing.T) {
+func TestRecordIsKeptWithItsRecordEnd(t *testing.T) {
 	escapes := func(record []byte) bool {
 		return bytes.HasSuffix(record, []byte("\n")) && !bytes.HasSuffix(record, []byte("\\\n"))
 	}
@@ -158,7 +158,7 @@ func TestARecordIsKeptWithTheEndOfItsDialect(t *testing.T) {
 	}
 }
 
-// What the user has made or changed in the folder of a run that is not finished is not lost when the run is resumed.
+// Resuming an unfinished run loses nothing that the user has made or changed in its folder.
 func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("id,v\n")}, {Text: []byte("x,y\n")}}
@@ -191,13 +191,13 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 	want := []string{filepath.Join(dir, "rejects.csv"), filepath.Join(dir, "rejects.edited-1.csv"), filepath.Join(dir, ReasonsFile)}
 	conformance.Same(t, f.RejectsFiles(), want, "files of rejects")
 
-	// An attempt that moved a file aside and was killed before its first checkpoint leaves none of the first name.
+	// An attempt that moved a file aside and was killed before its first checkpoint leaves none with the first name.
 	must(t, os.Remove(filepath.Join(dir, "rejects.csv")))
 	f = conformance.Try(Reopen(dir, headers, kept)).Must(t)
 	must(t, f.Close())
 }
 
-func TestReasonsThatWereChangedAreRefused(t *testing.T) {
+func TestChangedReasonsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("id,v\n")}}
 	f := conformance.Try(Create(dir, headers)).Must(t)
@@ -235,7 +235,7 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 	conformance.True(t, err == nil && string(text) == "kept;again;end", "%q, %v", text, err)
 }
 
-func TestAJournalThatIsShorterThanItWasIsRefused(t *testing.T) {
+func TestShortenedJournalIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	must(t, os.WriteFile(path, []byte("1234"), 0o644))
 	conformance.Refused(t, conformance.ErrorOf(OpenJournal(path, 5)), "changed meanwhile", "error")
@@ -280,7 +280,7 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	}
 }
 
-func TestAnotherRunMakesArchiveFilesOfItsOwn(t *testing.T) {
+func TestEachRunHasItsOwnArchiveFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, record := range []string{"first\n", "second\n"} {
 		a := conformance.Try(OpenArchive(t.TempDir(), []Header{{}}, nil)).Must(t)
@@ -291,7 +291,7 @@ func TestAnotherRunMakesArchiveFilesOfItsOwn(t *testing.T) {
 	conformance.True(t, a == "first\n" && b == "second\n", "%q and %q", a, b)
 }
 
-func TestAnArchiveThatWasCutShortMeanwhileIsAnError(t *testing.T) {
+func TestTruncatedArchiveIsAnError(t *testing.T) {
 	run, dir := t.TempDir(), t.TempDir()
 	a := conformance.Try(OpenArchive(run, []Header{{}}, nil)).Must(t)
 	must(t, a.Add(dir, "t", 0, []byte("record\n")))

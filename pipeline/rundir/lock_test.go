@@ -15,8 +15,8 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// The file of a claim is taken away with it: nobody may hold one that has no name any more.
-func TestOneProcessAtATimeHasAClaim(t *testing.T) {
+// The file of a claim is removed with it: nobody may hold one that has lost its name.
+func TestClaimIsExclusive(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "runs")
 	var inside, taken atomic.Int32
 	var wait sync.WaitGroup
@@ -41,7 +41,7 @@ func TestOneProcessAtATimeHasAClaim(t *testing.T) {
 	conformance.Is(t, conformance.ErrorOf(os.Stat(root)), os.ErrNotExist, "something is left")
 }
 
-func TestLocksOfProcessesThatWereKilledAreTakenAway(t *testing.T) {
+func TestLocksOfKilledProcessesAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, "locks")
 	held := conformance.Try(TakeClaim(folder, "held")).Must(t)
@@ -56,7 +56,7 @@ func TestLocksOfProcessesThatWereKilledAreTakenAway(t *testing.T) {
 	}
 }
 
-func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
+func TestFolderOfUnstartedRunIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	l, err := TakePassing(filepath.Join(dir, "runs", "one"))
 	must(t, err)
@@ -77,7 +77,7 @@ func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 	conformance.True(t, err == nil, "the lock of a run that began: %v", err)
 }
 
-func TestWithoutLocksOfTheFileSystemAFileSaysWhoHasIt(t *testing.T) {
+func TestFileReplacesMissingFileSystemLocks(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock"+holderSuffix)
 	free, err := holdFile(name)
 	must(t, err)
@@ -107,7 +107,7 @@ func TestWithoutLocksOfTheFileSystemAFileSaysWhoHasIt(t *testing.T) {
 	conformance.Equal(t, len(left), 1, "left: %v", left)
 }
 
-// answers are what TryLock returns, one after the other.
+// answers are the successive results of TryLock.
 type answers []error
 
 func (a *answers) Path() string { return "the-lock" }
@@ -130,8 +130,8 @@ func TestAFileSystemWithoutLocksIsNotAFailedLock(t *testing.T) {
 	conformance.True(t, err != nil && !errors.Is(err, errNoLocks), "a file that cannot be opened: %v", err)
 }
 
-// Windows keeps the byte that is locked, the first, from being written and read.
-func TestTheHolderIsReadWithoutTheFirstByte(t *testing.T) {
+// Windows prevents writing and reading the locked byte, the first.
+func TestHolderIsReadDespiteLockedFirstByte(t *testing.T) {
 	name := filepath.Join(t.TempDir(), LockFile)
 	for text, want := range map[string]Holder{
 		"{\"pid\":7,\"host\":\"a\"}\n":                {7, "a"},
@@ -152,14 +152,14 @@ func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	j := conformance.Try(OpenExclusive(path, 0)).Must(t)
 	conformance.Refused(t, conformance.ErrorOf(OpenExclusive(path, 0)), "another process", "opened twice")
 	must(t, j.Close())
-	// Whoever was refused, and who closed it, holds no lock.
+	// A refused or closed opener holds no lock.
 	_, err := OpenExclusive(path, 0, func(*os.File) error { return fs.ErrInvalid })
 	conformance.True(t, errors.Is(err, fs.ErrInvalid), "refused by the check: %v", err)
 	j = conformance.Try(OpenExclusive(path, 0)).Must(t)
 	must(t, j.Close())
 }
 
-func TestTheHolderOfARunIsFoundWithoutAChange(t *testing.T) {
+func TestHolderOfRunIsFoundReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	_, held := HolderOf(dir)
 	conformance.True(t, !held, "a folder without a lock is held")
@@ -174,7 +174,7 @@ func TestTheHolderOfARunIsFoundWithoutAChange(t *testing.T) {
 	must(t, l.Release())
 	_, held = HolderOf(dir)
 	conformance.True(t, !held, "a run whose lock was released is held")
-	// What a process leaves that was killed names a process of this machine that is gone, or another one by now.
+	// A killed process leaves the id of a process of this machine that is gone, or of a new one.
 	for _, h := range []Holder{{PID: 1 << 30, Host: thisProcess().Host}, thisProcess()} {
 		must(t, h.note(name))
 		_, held := HolderOf(dir)

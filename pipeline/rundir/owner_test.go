@@ -36,7 +36,7 @@ func TestASharedFolderOfAnotherUserIsRefused(t *testing.T) {
 	conformance.Equal(t, CheckShared(dir), nil, "CheckShared")
 }
 
-func TestWhatARunKeepsOnlyItsOwnerReads(t *testing.T) {
+func TestRunFolderIsPrivate(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "runs", "run")
 	f, err := Create(root, []Header{{Text: []byte("id\n"), Kind: ".csv", Dir: "dt=1"}})
 	must(t, err)

@@ -15,7 +15,6 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// finished makes a folder with files of a run.
 func finished(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
@@ -52,8 +51,8 @@ func TestARunThatIsNeededOrLinkedIsNotRemoved(t *testing.T) {
 	conformance.True(t, err == nil, "%v", err)
 }
 
-// What says that the folder is a run's goes last, and what a link leads to stays.
-func TestARunThatIsRemovedInPartIsStillARun(t *testing.T) {
+// The files that identify a run folder go last, and the targets of links stay.
+func TestPartlyRemovedRunIsStillARun(t *testing.T) {
 	dir, outside := finished(t, "run.json"), finished(t, "precious")
 	must(t, os.Symlink(outside, filepath.Join(dir, "dt=1")))
 	_, err := Remove(dir, func() bool {
@@ -69,7 +68,7 @@ func TestARunThatIsRemovedInPartIsStillARun(t *testing.T) {
 	conformance.True(t, removed && err == nil, "again: %v, %v", removed, err)
 }
 
-func TestWhatIsInARunFolderIsItsOwnOrForeign(t *testing.T) {
+func TestContentsDistinguishOwnAndForeignFiles(t *testing.T) {
 	none := func(string, bool) bool { return false }
 	dir := finished(t, "run.json", "report.html", "rejects.jsonl", "rejects-2.csv", "rejects.index", "repeated.bin", "archived.jsonl", "lock.holder", "summary.json.part",
 		"attempt-1/rejects.csv", "dt=2026/rejects.csv", "stamps/0001", "attempt-2/stamps/0001", "checkpoint.prev")
@@ -87,7 +86,7 @@ func TestWhatIsInARunFolderIsItsOwnOrForeign(t *testing.T) {
 		"a folder that is missing")
 }
 
-func TestARunFolderIsKnownByItsFiles(t *testing.T) {
+func TestRunFolderIsRecognisedByItsFiles(t *testing.T) {
 	for name, tt := range map[string]struct {
 		files map[string]string
 		want  bool
@@ -114,7 +113,7 @@ func TestARunFolderIsKnownByItsFiles(t *testing.T) {
 	conformance.True(t, IsRoot("./"+Root) && !IsRoot(".") && !IsRoot("none"), "the folder of runs is not told from others")
 }
 
-func TestARunIsReadBack(t *testing.T) {
+func TestRunRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	f := conformance.Try(Create(dir, []Header{{Text: []byte("id\n")}})).Must(t)
 	for _, r := range []struct {

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// way is a link with a service at its end, in virtual time: requests go one after the other, at the link's rate.
+// way is a link with a service at its end, in virtual time: requests go one at a time, at the link's rate.
 type way struct {
 	rate    func(at time.Duration) float64 // bytes a second
 	trip    time.Duration
@@ -41,7 +41,7 @@ func (l *landings) Pop() any {
 	return last
 }
 
-// run sends until end, and returns the bytes that arrived after begin and the longest that a request then took.
+// run sends until end, and returns the bytes that arrived after begin and the longest time of a request since then.
 func (y *way) run(w *Window, begin, end time.Duration) (arrived int, longest time.Duration) {
 	start := time.Unix(1_800_000_000, 0)
 	var flying landings
@@ -73,7 +73,7 @@ func steady(rate float64) func(time.Duration) float64 {
 	return func(time.Duration) float64 { return rate }
 }
 
-func TestAWindowFillsTheLinkAndNoRequestTakesLong(t *testing.T) {
+func TestWindowFillsLinkWithShortRequests(t *testing.T) {
 	for _, mbit := range []float64{0.5, 3.2, 10, 100, 1000} {
 		for _, trip := range []time.Duration{0, 200 * time.Millisecond, time.Second} {
 			for _, room := range []int{1, 4, 32, 256} {
@@ -90,7 +90,7 @@ func TestAWindowFillsTheLinkAndNoRequestTakesLong(t *testing.T) {
 							begin, seconds = 5*time.Second, 10
 						}
 						arrived, longest := y.run(w, begin, begin+time.Duration(seconds)*time.Second)
-						// What the link carries, or requests one after the other that take three seconds of it.
+						// What the link carries, or consecutive requests that take three seconds of it.
 						size := float64(max(min(y.most, int(3*mbit*1e6/8))/row, 1) * row)
 						least := 0.85
 						if trip == time.Second && room == 1 {
@@ -108,7 +108,7 @@ func TestAWindowFillsTheLinkAndNoRequestTakesLong(t *testing.T) {
 	}
 }
 
-func TestAWindowFollowsALinkThatBecomesSlowAndFastAgain(t *testing.T) {
+func TestWindowFollowsChangingLinkSpeed(t *testing.T) {
 	rate := func(at time.Duration) float64 {
 		if at > 60*time.Second && at < 180*time.Second {
 			return 50e3
@@ -133,15 +133,15 @@ func TestAWindowOpensAtOnceAfterAnOutage(t *testing.T) {
 	conformance.True(t, arrived >= 95e6, "%d bytes in ten seconds after an outage", arrived)
 }
 
-// A service that takes long over a request is not a slow link: fewer requests would not make it faster.
-func TestAWindowStaysOpenForAServiceThatTakesLong(t *testing.T) {
+// A service that takes long over a request is not a slow link: fewer requests would not speed it up.
+func TestWindowStaysOpenForSlowService(t *testing.T) {
 	y := &way{rate: steady(1e9), service: 9 * time.Second, room: 32, row: 20_000, most: 1 << 20}
 	arrived, _ := y.run(New(timeout), 300*time.Second, 600*time.Second)
 	possible := 32 * 300 / 9 * (1 << 20)
 	conformance.True(t, arrived >= possible*6/10, "%d of %d bytes", arrived, possible)
 }
 
-func TestAWindowSaysWhetherTheLinkIsTheLimit(t *testing.T) {
+func TestWindowReportsWhetherLinkLimits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		way  way
 		want bool
@@ -157,7 +157,7 @@ func TestAWindowSaysWhetherTheLinkIsTheLimit(t *testing.T) {
 	}
 }
 
-func TestAWindowSaysWhetherAnswersAreLate(t *testing.T) {
+func TestWindowReportsLateAnswers(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	w := New(timeout)
 	answer := func(took time.Duration) {
@@ -177,7 +177,7 @@ func TestAWindowSaysWhetherAnswersAreLate(t *testing.T) {
 	conformance.Equal(t, New(timeout).Late(), false, "there was no answer")
 }
 
-func TestAWindowSaysHowLongTheLinkIsBusy(t *testing.T) {
+func TestWindowReportsBusyTime(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	w := New(timeout)
 	conformance.Equal(t, w.Way(), 0, "way")

@@ -25,7 +25,7 @@ import (
 
 var must = conformance.Must
 
-// fake is a load whose state is given; without one it does not answer.
+// fake is a load with a given state; without one it does not answer.
 type fake struct{ state *pipeline.State }
 
 func (f *fake) State(ctx context.Context) (*pipeline.State, error) {
@@ -59,7 +59,7 @@ func get(h http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestTheStateIsAnsweredUnchanged(t *testing.T) {
+func TestStateIsServedUnchanged(t *testing.T) {
 	want := sample()
 	w := get(Handler(&fake{want}), "/status")
 	conformance.Equal(t, w.Code, http.StatusOK, "code")
@@ -171,7 +171,7 @@ func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
 	}
 }
 
-func TestMetricsAreNamedAsPrometheusWantsThem(t *testing.T) {
+func TestMetricNamesFollowPrometheus(t *testing.T) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collector{sample()})
 	problems := conformance.Try(testutil.GatherAndLint(r)).Must(t)
@@ -180,7 +180,7 @@ func TestMetricsAreNamedAsPrometheusWantsThem(t *testing.T) {
 	}
 }
 
-func TestMetricsOfTheProcessAreThereBeforeTheLoadWrites(t *testing.T) {
+func TestProcessMetricsExistBeforeFirstWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := get(Handler(&fake{}), "/metrics")
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "\ntsimport_writing 0\n") ||
@@ -190,7 +190,7 @@ func TestMetricsOfTheProcessAreThereBeforeTheLoadWrites(t *testing.T) {
 	})
 }
 
-func TestAKeyThatIsNotTextIsStillALabel(t *testing.T) {
+func TestBinaryKeyIsAValidLabel(t *testing.T) {
 	s := sample()
 	s.Lanes[1].From = "a\xff\"\n"
 	s.Marks.BytesTotal = -1
@@ -228,7 +228,7 @@ func TestAServerAnswersUntilItIsClosed(t *testing.T) {
 	}
 }
 
-// waiting is a load that tells when it is asked and never answers.
+// waiting is a load that signals when it is asked and never answers.
 type waiting chan bool
 
 func (w waiting) State(ctx context.Context) (*pipeline.State, error) {
@@ -267,7 +267,7 @@ func TestAnAddressInUseIsAnError(t *testing.T) {
 	}
 }
 
-func TestAServerThatNeverServedGivesItsAddressUp(t *testing.T) {
+func TestUnusedServerReleasesItsAddress(t *testing.T) {
 	s := conformance.Try(Listen("127.0.0.1:0", &fake{})).Must(t)
 	address := s.listener.Addr().String()
 	s.Close()
@@ -283,7 +283,7 @@ func TestAListenerThatFailsIsNamed(t *testing.T) {
 	conformance.Refused(t, s.Serve(), s.listener.Addr().String(), "error")
 }
 
-func TestTheURLOfAllAddressesCanBeAsked(t *testing.T) {
+func TestURLOfWildcardAddressIsReachable(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "127.0.0.1:0"} {
 		s := conformance.Try(Listen(address, &fake{sample()})).Must(t)
 		served := make(chan error, 1)
@@ -300,7 +300,7 @@ func TestTheURLOfAllAddressesCanBeAsked(t *testing.T) {
 	}
 }
 
-func TestOnlyLoopbackAddressesCountAsSuch(t *testing.T) {
+func TestLoopbackAddresses(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false, ":0": false} {
 		s := conformance.Try(Listen(address, &fake{})).Must(t)
 		conformance.Equal(t, s.Loopback(), want, "%s: loopback", address)
@@ -308,7 +308,7 @@ func TestOnlyLoopbackAddressesCountAsSuch(t *testing.T) {
 	}
 }
 
-func TestNamesOfElsewhereAreRefused(t *testing.T) {
+func TestForeignHostNamesAreRefused(t *testing.T) {
 	h := onlyKnownHosts("Monitor.example:9000", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, want := range map[string]int{
 		"localhost": 200, "127.0.0.1:9000": 200, "[::1]:9000": 200, "192.0.2.7": 200, "monitor.example:9000": 200, "x.localhost": 200,
