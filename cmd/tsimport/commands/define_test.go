@@ -26,7 +26,7 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 	for _, c := range []struct{ define, want string }{
 		{"index i", "want 'column NAME"}, {"index i()", "want 'column NAME"}, {"column a=b", "is not the name of a column"}, {"column a,", "column"}, {"index i(city,city)", "is named twice"},
 		{"index i(city:thing)", "thing"}, {"column nope", "the type of column nope is unknown"}, {"column city:integer", "is loaded as string"}, {"index i(price)", "column price is double"},
-		{"local index i(city)", "must begin with the partition key, id"}, {"index i(city) city", "leave it out there"}, {"index p(city)", "has a table or an index with that name"}, {"index q(city)", "has a table or an index of that name"}, {"index i(city,age,price,note,id)", "at most 4 key columns"},
+		{"local index i(city)", "must begin with the partition key, id"}, {"index i(city) city", "leave it out there"}, {"index p(city)", "has a table or an index with that name"}, {"index q(city)", "has a table or an index with that name"}, {"index i(city,age,price,note,id)", "at most 4 key columns"},
 	} {
 		holds(t, tsimport(2, with("q", c.define)...), c.want)
 	}
