@@ -25,13 +25,13 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 	holds(t, tsimport(0, "load", "p.csv", "-t", "p", "--define", "column x:string"), "the table exists: the options for a new table")
 	for _, c := range []struct{ define, want string }{
 		{"index i", "want 'column NAME"}, {"index i()", "want 'column NAME"}, {"column a=b", "is not the name of a column"}, {"column a,", "column"}, {"index i(city,city)", "is named twice"},
-		{"index i(city:thing)", "thing"}, {"column nope", "the type of column nope is unknown"}, {"column city:integer", "is loaded as string"}, {"index i(price)", "column price is double"},
+		{"index i(city:thing)", "thing"}, {"column nope", "the type of column nope is unknown"}, {"column city:integer", "but loaded as string"}, {"index i(price)", "column price is double"},
 		{"local index i(city)", "must begin with the partition key, id"}, {"index i(city) city", "leave it out there"}, {"index p(city)", "has a table or an index with that name"}, {"index q(city)", "has a table or an index with that name"}, {"index i(city,age,price,note,id)", "at most 4 key columns"},
 	} {
 		holds(t, tsimport(2, with("q", c.define)...), c.want)
 	}
 	holds(t, tsimport(2, with("q", "index i(city)", "index i(age)")...), "index i is already defined")
-	holds(t, tsimport(2, with("q", "column city:string", "index i(city:binary)")...), "is string elsewhere")
+	holds(t, tsimport(2, with("q", "column city:string", "index i(city:binary)")...), "has the type string elsewhere")
 	holds(t, tsimport(2, append(with("q", "index i(city)"), "--max-versions", "2")...), "keeps one version")
 	holds(t, tsimport(2, append(with("q", "index i(city)"), "--ttl", "86400")...), "expire only if it refuses updates")
 	holds(t, tsimport(2, with("q", "index a(city)", "index b(city)", "index c(city)", "index d(city)", "index e(city)", "index f(city)")...), "at most 5")
