@@ -11,13 +11,13 @@ import (
 // admission takes in splits from the intake. It decides how many records of each are taken and enters what is known
 // before any row is sent: records read, rejected or archived, and the tables that rows wait for.
 type admission struct {
-	limit        int64 // records to read; 0 is all
+	limit        int64 // records to read; 0 means all
 	dry          bool
 	account      *ledger.Account
 	readProgress *keep.ReadProgress // nil if nothing is kept
 	archive      *ledger.Archive
 	hotKeyWatch  *hotKeyWatch
-	want         func(table string) // asks for a table that is new to the load
+	want         func(table string) // requests a table that is new to the load
 	stop         *stopper
 
 	follower ledger.Follower
@@ -64,7 +64,7 @@ func (a *admission) enter(p *intake.Parsed) {
 	counts.BytesRead += p.Split.Input
 	counts.EmptyLines += int64(p.Skipped.EmptyLines)
 	counts.OtherChanges += int64(p.Skipped.Others)
-	if !a.full && !a.stop.stopped() { // what comes after the place that was reached is not written
+	if !a.full && !a.stop.stopped() { // records after the reached place are not written
 		a.follower.Read(keep.PositionAfter(p.Split.Position, int64(p.Records)), p.Skipped.Followed)
 	}
 	if p.Split.Number == 0 {

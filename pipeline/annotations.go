@@ -16,7 +16,7 @@ import (
 type annotations struct {
 	writer.Options
 	rowBytes int                 // that are added to each row when it is sent
-	rowExtra func(table.Ref) int // and to this one; nil is none
+	rowExtra func(table.Ref) int // and to this one; nil means none
 }
 
 // markFraming is the size of a cell in a request without its name and value.
@@ -45,7 +45,7 @@ func (a *attempt) newAnnotations() *annotations {
 		x.rowBytes = 2*len(x.When.String()) + whenFraming
 	}
 	if x.Unchanged = a.cfg.Write.Unchanged; x.Unchanged {
-		x.rowBytes = whenFraming // what is longer than the cell
+		x.rowBytes = whenFraming // the part beyond the cell
 	}
 	mark, run := a.planned.Mark, a.from.Job.Run
 	switch at := a.planned.Schema.Numbered; {

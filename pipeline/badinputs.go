@@ -47,7 +47,7 @@ func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed
 		return nil, err
 	}
 	if len(f.bad) == len(f.names) && !f.works {
-		return nil, failed // no input can be loaded so: what was asked for is wrong
+		return nil, failed // no input can be loaded: the request is wrong
 	}
 	if err := f.together(ctx); err != nil {
 		return nil, err

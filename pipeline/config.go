@@ -86,7 +86,7 @@ type Conditions struct {
 type Marks struct {
 	Column       string // attribute that rows are recognised by; "" takes plan.DefaultMarkColumn
 	AtLeastOnce  bool   // rows are repeated blindly instead
-	ReturnedKeys string // file that the keys made by the service are kept in, which must not exist; "" is none
+	ReturnedKeys string // new file for the keys made by the service; "" means none
 	// LookFirst means that an earlier load of the same files may have written some rows: each is looked up before it is
 	// written.
 	LookFirst bool
@@ -94,7 +94,7 @@ type Marks struct {
 
 // Limits end a load early.
 type Limits struct {
-	Records   int64 // records to read; 0 is all
+	Records   int64 // records to read; 0 means all
 	MaxErrors ledger.MaxErrors
 	SetAside  bool // a bad file is left out and named in the report, in place of ending the load; MaxErrors is then of each file
 	// MaxTables limits how many tables rows may go to if --table has expressions, not counting those whose rows are

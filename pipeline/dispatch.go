@@ -45,7 +45,7 @@ type dispatcher struct {
 type input struct {
 	flow   *intake.Flow
 	splits <-chan intake.Handed // nil once the input is complete
-	err    error                // why it could not be read to its end; what came before it is loaded
+	err    error                // why it could not be read to its end; records before are loaded
 	waits  bool                 // for memory
 }
 
@@ -54,7 +54,7 @@ func (i *input) ended() bool { return i.splits == nil }
 // settling holds until when attempts of an earlier run may still be applied.
 type settling struct {
 	hold         time.Time // until then nothing is sent
-	suspectUntil time.Time // until then what the attempt before has sent may be applied
+	suspectUntil time.Time // until then requests of the previous attempt may be applied
 }
 
 func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Store, stopRead context.CancelFunc) *dispatcher {
@@ -133,7 +133,7 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 		Final:   d.account.Final,
 	}
 	if x.Increments != nil {
-		o.Settle, o.SuspectUntil = 0, time.Time{} // an attempt that is applied late changes nothing
+		o.Settle, o.SuspectUntil = 0, time.Time{} // a late attempt changes nothing
 	}
 	if f.Stamps != nil {
 		o.Stamps = f.Stamps
@@ -157,7 +157,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 	defer d.checkpointer.End()
 	drain := d.cfg.Drain.Done()
 	if l := d.cfg.Checkpoint.Held(); l != nil {
-		l.Unsettled, l.UnsettledFor = true, 0 // until the load ends by itself, nobody knows
+		l.Unsettled, l.UnsettledFor = true, 0 // unknown until the load ends by itself
 		defer func() { d.leave(l, time.Now()) }()
 	}
 	for {

@@ -40,7 +40,7 @@ func (a *attempt) openFiles(x *annotations) (_ *ledger.Files, err error) {
 			f.RejectIndex, err = rundir.OpenJournal(filepath.Join(f.Folder.Path, rundir.RejectIndexFile), a.from.Counter(ledger.IndexBytes))
 			return f.RejectIndex, err
 		}
-		if a.from.Snapshot != nil { // what the attempt before has left after its checkpoint is cut off
+		if a.from.Snapshot != nil { // the previous attempt's data after its checkpoint is cut off
 			if _, err := open(); err != nil {
 				return nil, err
 			}

@@ -12,10 +12,10 @@ import (
 // hooks let tests change a load and observe it. A user's load has zero hooks.
 type hooks struct {
 	keeping     keep.Tuning
-	surveyEvery time.Duration // between readings of the partition map; 0 is the constant
+	surveyEvery time.Duration // between readings of the partition map; 0 means the constant
 	lanes.Tuning
 
-	sectionRows int       // rows of a section; 0 is the constant
+	sectionRows int       // rows of a section; 0 means the constant
 	order       orderWhen // when inputs are read by a schedule
 	switchAfter int       // splits, from reading in order to a schedule; 0 goes by their keys
 

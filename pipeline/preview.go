@@ -40,7 +40,7 @@ type PreviewTable struct {
 	Table   *client.Table // nil if it does not exist or there are several
 	Several bool          // rows go to several tables
 
-	Partitions int  // of a table that exists; 0 is unknown
+	Partitions int  // of a table that exists; 0 means unknown
 	Guessed    bool // Partitions is a guess from sizes
 }
 

@@ -95,7 +95,7 @@ type attempt struct {
 
 	bad        []keep.BadInput // that are left out of the plan
 	mostInputs int             // as in plan.Request
-	former     *Former         // of a load that several processes do a part of each; nil is none
+	former     *Former         // of a load that several processes do a part of each; nil means none
 }
 
 func (a *attempt) online() bool { return !a.cfg.DryRun && !a.cfg.Target.Absent }

@@ -53,8 +53,8 @@ const defaultLate = time.Second
 type Random struct {
 	Rate       float64       // 0…1 of the requests
 	Kinds      []string      // an action's name, or "action:code"; none is every action but hang
-	Delay      time.Duration // of apply-late; 0 is a second
-	Operations []string      // none is the four that write rows
+	Delay      time.Duration // of apply-late; 0 means a second
+	Operations []string      // none means the four that write rows
 	Seed       uint64
 }
 

@@ -141,7 +141,7 @@ func (d *decoder) single(b []byte) (node, *wire.Error) {
 
 func (d *decoder) rule(b []byte) (*rule, *wire.Error) {
 	var regex []byte
-	cast := uint64(wire.Integer) // what an absent cast_type is
+	cast := uint64(wire.Integer) // the default of cast_type
 	if wire.ReadFields(b, 1, &regex, &cast) != nil || cast > uint64(wire.Binary) {
 		return nil, broken()
 	}

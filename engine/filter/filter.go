@@ -18,7 +18,7 @@ const (
 
 // Filter is a decoded filter: a condition on the row, or a page of its columns.
 type Filter struct {
-	root node // nil is every row
+	root node // nil means every row
 	page *page
 }
 

@@ -52,7 +52,7 @@ type single struct {
 	value      wire.Cell // its Type and Value
 	missing    bool      // the verdict when the column is missing
 	latest     bool      // only the newest version counts; else any version may satisfy
-	rule       *rule     // nil: the value is compared as it is
+	rule       *rule     // nil compares the value itself
 }
 
 func (s *single) match(r *row) bool {

@@ -15,7 +15,7 @@ import (
 // rule is a ValueTransferRule: which part of a STRING is compared, and as which type.
 type rule struct {
 	regex *regexp.Regexp
-	group int // whose text it is: the first one, or 0 for the whole match
+	group int // that holds the text: the first one, or 0 for the whole match
 	size  int // about how many instructions the expression has
 	cast  wire.ValueType
 }

@@ -10,11 +10,11 @@ import (
 
 // The kinds of limits.
 const (
-	TokenBucket   = "token-bucket"   // saves up to Burst of the rate; what it does not hold is refused
+	TokenBucket   = "token-bucket"   // saves up to Burst of the rate; refuses the excess
 	FixedWindow   = "fixed-window"   // the rate's units in each second of the clock, however close together
 	SlidingWindow = "sliding-window" // the rate's units in any second
-	Queue         = "queue"          // takes everything and answers when it is served; refuses what would wait longer than MaxDelay
-	Concurrency   = "concurrency"    // what is being served at a time
+	Queue         = "queue"          // accepts everything and answers when it is served; refuses what would wait longer than MaxDelay
+	Concurrency   = "concurrency"    // limits what is served at a time
 )
 
 var Kinds = []string{TokenBucket, FixedWindow, SlidingWindow, Queue, Concurrency}
@@ -24,10 +24,10 @@ type Options struct {
 	Kind string  // one of Kinds; "" is TokenBucket
 	Rate float64 // units a second; 0 means no limit
 
-	Burst time.Duration // token bucket: holds at most this long a time of the rate; 0 is a second
+	Burst time.Duration // token bucket: the rate's savings, at most this long; 0 means a second
 	Full  bool          // token bucket: begins full, not empty
 
-	Window    time.Duration // windows: their length; 0 is a second
+	Window    time.Duration // windows: their length; 0 means a second
 	Unaligned bool          // fixed window: one begins with the first request after the last has ended, not with the clock's second
 
 	MaxDelay time.Duration // queue: a row that would wait longer before it is served is refused; 0 is 10 s
@@ -38,10 +38,10 @@ type Options struct {
 	Requests int
 	Hold     time.Duration // 0 is 0.1 s
 
-	Whole     bool          // a request of which not all rows fit is refused as a whole
+	Whole     bool          // a request that does not fit is refused as a whole
 	Steps     []Step        // of the rate over time, in order
 	Causeless float64       // 0…1: share of rows (of requests, if Whole) refused although there is room
-	Lag       time.Duration // buckets and windows: what was taken counts only after this time, so refusals begin late and end late
+	Lag       time.Duration // buckets and windows: rows count only after this time, so refusals begin and end late
 	Seed      uint64        // of Causeless
 }
 

@@ -11,7 +11,7 @@ import (
 type statsJSON struct {
 	NowMS    float64              `json:"now_ms"`
 	Tables   map[string]tableJSON `json:"tables"`
-	Instance *sim.InstanceCount   `json:"instance,omitempty"` // where it has a limit
+	Instance *sim.InstanceCount   `json:"instance,omitempty"` // if it has a limit
 }
 
 type tableJSON struct {

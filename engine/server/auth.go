@@ -35,7 +35,7 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (secret string,
 	}
 	if s.o.AnyCredentials {
 		signer, ok := s.signer(path, h)
-		if !ok { // nobody could check an answer that is signed with a secret of which the server knows nothing
+		if !ok { // nobody could check an answer signed with an unknown secret
 			signer = ""
 		}
 		return signer, s.checkHeaders(h)

@@ -44,7 +44,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isAdmin(q.path) && limits != nil {
 		control.SetWriteDeadline(time.Now().Add(limits.WriteTimeout))
 	}
-	if r.ProtoMajor == 1 { // a stream of HTTP/2 that is cut may still be written from
+	if r.ProtoMajor == 1 { // a cut HTTP/2 stream may still be written from
 		defer a.page.Release()
 	}
 	if a.cut {
@@ -67,7 +67,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func resetConnection(control *http.ResponseController) {
 	conn, _, err := control.Hijack()
 	if err != nil {
-		return // the protocol has no connection of its own to reset: the caller cuts it
+		return // there is no connection to reset: the caller cuts it
 	}
 	under := conn
 	if secure, ok := under.(*tls.Conn); ok {
@@ -96,7 +96,7 @@ func (a *answer) head(w http.ResponseWriter) {
 
 func (a *answer) write(w http.ResponseWriter) {
 	a.head(w)
-	w.Write(a.body) // a client that is gone needs no answer
+	w.Write(a.body) // a disconnected client needs no answer
 }
 
 // refuseUnread answers a request without a complete body: too slow, or in invalid chunks. A client that has closed the

@@ -16,7 +16,7 @@ type call interface {
 	rows() int
 	refuse(code func(row int) string) // before run: rows not to be applied
 	visit(*visit)                     // names the rows or keys it touches, for the simulation
-	settle(row int, err *wire.Error)  // before run: what the simulation refuses a row with
+	settle(row int, err *wire.Error)  // before run: the simulation's refusal of a row
 	run(context.Context) ([]byte, *wire.Error)
 	release()
 }
@@ -104,13 +104,13 @@ func nothing([]byte) (struct{}, *wire.Error) { return struct{}{}, nil }
 
 // plain is a call that writes no rows.
 type plain struct {
-	n    int // rows that it names, where it names each
+	n    int // rows, if it names each
 	f    func(context.Context) ([]byte, *wire.Error)
 	unit bool                           // it takes a write capacity unit
-	keys func(*visit)                   // of the rows that it reads; nil is none
+	keys func(*visit)                   // of the rows that it reads; nil means none
 	lost func(key int, err *wire.Error) // nil: the request fails as a whole
 	err  *wire.Error
-	page *store.Page // whose memory the answer is, until an answer has taken it; may be nil
+	page *store.Page // that owns the answer's memory until an answer takes it; may be nil
 }
 
 func (p *plain) rows() int               { return p.n }

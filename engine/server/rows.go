@@ -26,7 +26,7 @@ type write struct {
 	answer   answerOf
 	request  wire.WriteRequest
 	tables   []store.TableWrite
-	filters  []*filter.Filter // the rows' column conditions; empty when there are none
+	filters  []*filter.Filter // the rows' column conditions; empty without any
 	outcomes []wire.Outcome
 	answers  []wire.TableOutcomes
 }

@@ -25,7 +25,7 @@ type request struct {
 	header http.Header
 	body   []byte
 
-	tooLong    bool // there was more than is allowed, and body is not all of it
+	tooLong    bool // body is incomplete: there was more than allowed
 	sameMemory bool // see Server.SameMemory
 }
 
@@ -40,7 +40,7 @@ type answer struct {
 	truncate bool
 	reset    bool // with truncate: the connection is not closed but reset
 
-	page *store.Page // whose memory body is, to be given back when it has been sent; may be nil
+	page *store.Page // that owns body's memory, returned after sending; may be nil
 }
 
 // serve is the one path of every request. A panic on it is a bug of the engine: it is logged and answered, and the next

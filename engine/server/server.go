@@ -29,9 +29,9 @@ const DefaultThroughputInterval = 2 * time.Minute
 
 // Options of Open.
 type Options struct {
-	Instance, AccessKeyID, AccessKeySecret string // zero is the defaults above
+	Instance, AccessKeyID, AccessKeySecret string // zero means the defaults above
 
-	More []string // further instances of the account, each with tables of its own
+	More []string // further instances of the account, each with its own tables
 
 	// Hosts are names, in lower case, by which clients may call the server while its secret is the built-in one, besides
 	// addresses and localhost.
@@ -49,10 +49,10 @@ type Options struct {
 	NoSync   bool             // acknowledged writes are not synced
 	ReadOnly bool             // open for reading only; writes are refused
 	InMemory bool             // nothing touches the disk, the directory is ignored
-	FS       vfs.FS           // nil is the operating system's; tests put one here whose power can fail
+	FS       vfs.FS           // nil means the operating system's; in tests its power can fail
 	Now      func() time.Time // zero is time.Now; see Advance for the clock of the data
-	Faults   *faults.Plan     // nil is none
-	Log      *log.Logger      // of what is wrong with the engine itself; nil is the standard logger
+	Faults   *faults.Plan     // nil means none
+	Log      *log.Logger      // for errors of the engine itself; nil means the standard logger
 
 	// The minimum time between two changes of a table's reserved throughput; 0 means DefaultThroughputInterval, less means
 	// none.
@@ -62,7 +62,7 @@ type Options struct {
 
 	InstanceUnits float64 // write capacity units a second of all tables together; a request over that is refused with 429 OTSFlowControl. 0 means no limit
 
-	Simulation *Simulation // of every table; nil is none. Sim changes it later
+	Simulation *Simulation // of every table; nil means none. Sim changes it later
 }
 
 // Server is one open store and the account that may use it. It is safe for concurrent use.

@@ -19,13 +19,13 @@ const DefaultMaxPartitions = 32
 // unit there.
 type Config struct {
 	PartitionUnits float64         `json:"partition_wcu"` // write units a second of one partition; 0 means no limit
-	Burst          time.Duration   `json:"-"`             // what an idle token bucket saves up at most; 0 is a second
+	Burst          time.Duration   `json:"-"`             // the maximum savings of an idle token bucket; 0 means a second
 	Slow           map[int]float64 `json:"-"`             // of partitions, numbered in key order from 0: their share
 	Limiter        string          `json:"limiter"`       // one of package limiter's Kinds; "" is a token bucket
-	TableUnits     float64         `json:"table_wcu"`     // the same of the whole table, beside; 0 means no limit
+	TableUnits     float64         `json:"table_wcu"`     // additional limit of the whole table; 0 means none
 	ThrottleCode   string          `json:"throttle_code"` // of rows above it; "" is OTSNotEnoughCapacityUnit
 
-	Latency time.Duration `json:"-"`      // mean duration of a request to a partition; 0 is none
+	Latency time.Duration `json:"-"`      // mean duration of a request to a partition; 0 means none
 	Jitter  float64       `json:"jitter"` // 0…1: Latency is drawn from Latency·(1 ± Jitter)
 
 	Partitions int   `json:"-"` // to cut one partition into, once enough keys are known; 0 is not
@@ -51,8 +51,8 @@ type Answers struct {
 // What the places of split points may mean.
 const (
 	LocatePartitions = "partition"
-	LocateNodes      = "node"  // machines, each of which serves NodePartitions neighbouring partitions
-	LocateBlocks     = "block" // each split has a place of its own
+	LocateNodes      = "node"  // machines that each serve NodePartitions neighbouring partitions
+	LocateBlocks     = "block" // each split has its own place
 	LocateNothing    = "none"  // the places have no names
 )
 
@@ -71,7 +71,7 @@ const NodePartitions = 4
 
 // AutoSplit configures splits by size and by load.
 type AutoSplit struct {
-	Bytes         int64         `json:"bytes"`          // written to a partition that is simulated; 0 is not by size
+	Bytes         int64         `json:"bytes"`          // written to a simulated partition; 0 means not by size
 	Load          float64       `json:"load"`           // share of its capacity; 0 is not by load
 	Sustain       time.Duration `json:"-"`              // how long Load must last, in whole seconds; 0 is five
 	Unavailable   time.Duration `json:"-"`              // how long the children do not serve
@@ -92,7 +92,7 @@ func (s *Splits) on() bool { return s.Start > 0 || s.Every > 0 }
 
 // Moves configures random partitions that stop serving for a while.
 type Moves struct {
-	PerMinute   float64       `json:"per_minute"` // over the whole table; 0 is none
+	PerMinute   float64       `json:"per_minute"` // over the whole table; 0 means none
 	Unavailable time.Duration `json:"-"`
 }
 

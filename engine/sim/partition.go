@@ -31,7 +31,7 @@ type partition struct {
 	retryAt int64
 
 	total       Count
-	first, till int64 // of the accepted rows; 0 is none
+	first, till int64 // of the accepted rows; 0 means none
 	seconds     []Second
 }
 
@@ -39,7 +39,7 @@ type partition struct {
 type Count struct {
 	Rows        int64 `json:"rows"`   // let through to the table
 	Units       int64 `json:"units"`  // write capacity units of these
-	Failed      int64 `json:"failed"` // of Rows: refused by the table, for what they are
+	Failed      int64 `json:"failed"` // of Rows: refused by the table as invalid
 	Throttled   int64 `json:"throttled"`
 	Unavailable int64 `json:"unavailable"`
 }

@@ -10,7 +10,7 @@ import (
 // due, as of the times they were due.
 type schedule struct {
 	begun bool
-	due   int64 // the earliest of the following, never if there is none
+	due   int64 // the earliest of the following, or never
 	round int64 // of splits
 	move  int64
 	split []dueSplit // of the present rounds, in order of time
@@ -68,7 +68,7 @@ func (t *Table) advance(now int64) {
 		return
 	}
 	for n := 0; t.clock.due <= now; n++ {
-		if n == maxCatchUp { // moves by the thousand in an idle hour: the rest of them matters to nobody
+		if n == maxCatchUp { // moves by the thousand in an idle hour: the rest does not matter
 			t.skip(now)
 			return
 		}

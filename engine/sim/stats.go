@@ -24,10 +24,10 @@ type PartitionStats struct {
 	Last       bool          // End is above all keys
 	Capacity   float64       // units a second, 0 means no limit
 	Since      time.Time     // it serves with this capacity
-	Until      time.Time     // it does not serve, when that is later
+	Until      time.Time     // until then it does not serve
 	Down       time.Duration // it did not serve, or will not, since then
 	Ended      time.Time     // zero is not
-	FirstRow   time.Time     // accepted; zero is none
+	FirstRow   time.Time     // accepted; zero means none
 	LastRow    time.Time
 	Count
 	Seconds []Second

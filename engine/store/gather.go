@@ -19,13 +19,13 @@ import (
 type gather struct {
 	after int           // so many flushes
 	count int           // memtables; 0 holds nothing back
-	most  time.Duration // how long a flush is held back at most, so that nothing waits for it longer
+	most  time.Duration // limit for holding a flush back, so that nothing waits longer
 	read  atomic.Bool   // rows were read since the last flush began
 
 	mu      sync.Mutex
 	flushes int           // that began
 	logs    int           // that were made, one for each memtable
-	until   int           // so many logs let the flush at hand continue
+	until   int           // number of logs at which the current flush continues
 	held    chan struct{} // closed then; nil if there is no flush to hold back
 	on      bool          // the store is open: Pebble waits for flushes while it opens and closes one
 }

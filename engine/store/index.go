@@ -19,8 +19,8 @@ import (
 type index struct {
 	ID      uint32
 	Name    string
-	Key     []wire.KeyColumn // whole: first those that the index was made with
-	Named   int              `json:",omitempty"` // of these; 0 is all
+	Key     []wire.KeyColumn // whole: first the columns given at creation
+	Named   int              `json:",omitempty"` // of these; 0 means all
 	Columns []string         `json:",omitempty"`
 	Local   bool             `json:",omitempty"`
 }
@@ -106,7 +106,7 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 		}
 	}
 	m.Indexes = append(slices.Clip(m.Indexes), *x)
-	s.transactions.endOf(t) // what they have written is not in it
+	s.transactions.endOf(t) // their writes are not in it
 	b := s.db.NewBatch()
 	of := x.table(&m)
 	if err := s.putTable(b, of); err != nil {
@@ -133,7 +133,7 @@ func (s *Store) DropIndex(ctx context.Context, r *wire.DropIndex) *wire.Error {
 	if at < 0 {
 		return wire.Failf(wire.CodeObjectNotExist, "Requested index does not exist.")
 	}
-	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // nothing is to come for it then
+	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // then nothing is left to come for it
 		return err
 	}
 	s.transactions.endOf(t)

@@ -93,7 +93,7 @@ type keyReader struct {
 	schema []wire.KeyColumn
 	names  [][]byte
 	cells  []wire.Cell
-	values []byte // those that a key does not hold as they are
+	values []byte // values that differ from their bytes in the key
 }
 
 func newKeyReader(schema []wire.KeyColumn) keyReader {

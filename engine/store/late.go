@@ -140,7 +140,7 @@ func (s *Store) Choose(c Choices) error {
 	if old := s.choices.get(); c != old {
 		s.ddl.Lock()
 		defer s.ddl.Unlock()
-		s.transactions.endOf(nil) // what they have written is as the old ones say
+		s.transactions.endOf(nil) // their writes follow the old choices
 		if c.IndexDelay == old.IndexDelay {
 			s.choices.now.Store(&c)
 			return nil

@@ -26,7 +26,7 @@ func (p private) Unwrap() vfs.FS { return p.FS }
 func own(name string) func(vfs.File, error) (vfs.File, error) {
 	return func(f vfs.File, err error) (vfs.File, error) {
 		if err == nil {
-			_ = os.Chmod(name, 0o600) // its folder keeps others out too, and a file system without modes has none
+			_ = os.Chmod(name, 0o600) // its folder keeps others out too, and some file systems have no modes
 		}
 		return f, err
 	}

@@ -75,7 +75,7 @@ type reader struct {
 	meta     *meta
 	rules    rules
 	selector *selector
-	filter   *filter.Filter // nil is none
+	filter   *filter.Filter // nil means none
 	cells    []wire.Cell
 }
 
@@ -214,7 +214,7 @@ type scanner struct {
 	reader
 	it       *pebble.Iterator
 	backward bool
-	limit    int  // rows returned, 0 is none
+	limit    int  // rows returned, 0 means none
 	keyPart  bool // only the key columns that are selected are answered
 	keys     keyReader
 	key      []wire.Cell // of the row at hand

@@ -53,7 +53,7 @@ func keep(kept, cells []wire.Cell, i int) []wire.Cell {
 // selector applies a read's selection to visible cells.
 type selector struct {
 	*wire.Selection
-	wanted  map[string]bool // nil is every column
+	wanted  map[string]bool // nil means every column
 	withKey bool            // a primary-key column is among the wanted: the row is returned without cells too
 }
 

@@ -58,9 +58,9 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 // sizes is what Pebble knows of the size of a key range, in bytes of keys and values.
 type sizes struct {
 	lower, upper []byte  // upper does not belong to it
-	most         int64   // what is in all files and memtables that may have a part of it
+	most         int64   // upper bound: all files and memtables that may hold a part
 	rows         int64   // of the range, in files, about
-	memtables    int64   // at most, of all ranges
+	memtables    int64   // upper bound, of all ranges
 	ratio        float64 // of keys and values, by the bytes of their files
 }
 

@@ -25,9 +25,9 @@ type Options struct {
 	InMemory bool             // nothing touches the disk
 	Now      func() time.Time // zero is time.Now
 
-	ThroughputInterval time.Duration // the least time between two changes of a table's reserved throughput; 0 is none
+	ThroughputInterval time.Duration // minimum between two changes of a table's reserved throughput; 0 means none
 	MaxTables          int           // 0 means no quota
-	FS                 vfs.FS        // zero is the operating system's; tests put faults here
+	FS                 vfs.FS        // zero means the operating system's; tests put faults here
 }
 
 // Store is one open directory. It is safe for concurrent use.
@@ -48,7 +48,7 @@ type Store struct {
 
 	transactions transactions
 
-	readForSplits int64 // the constant, or what a test puts in its place
+	readForSplits int64 // the constant, or a test's value
 	waitingLimit  int64 // likewise of maxWaitingBytes
 
 	ddl    sync.RWMutex
@@ -198,7 +198,7 @@ func (s *Store) Close() (err error) {
 		err = s.flush()
 	}
 	err = cmp.Or(err, s.db.Close())
-	if err == nil { // all is flushed, also what was not synced before
+	if err == nil { // everything is flushed, even what was not synced before
 		err = s.synced.advance(s.serial)
 	}
 	err = cmp.Or(err, s.synced.close())

@@ -40,8 +40,8 @@ type meta struct {
 	Created      int64    // Unix microseconds, later than of any table made before
 	Adjusted     int64    `json:",omitempty"` // Unix milliseconds: when reserved throughput was last changed
 	Indexes      []index  `json:",omitempty"`
-	Of           string   `json:",omitempty"` // the table that this is an index of; empty is none
-	Stream       *stream  `json:",omitempty"` // that it is described with; nil is none
+	Of           string   `json:",omitempty"` // the table that this is an index of; empty means none
+	Stream       *stream  `json:",omitempty"` // in its description; nil means none
 	Bounds       [][]byte `json:",omitempty"` // between the partitions it was created with, as variants
 }
 

@@ -27,10 +27,10 @@ const (
 // transactions are the open transactions. They begin, commit and are aborted while Store.ddl is owned, so that no other
 // write is half done then.
 type transactions struct {
-	open    atomic.Int64 // how many; a write outside looks no further if there are none
+	open    atomic.Int64 // their number; a write outside checks no further without any
 	waiting atomic.Int64 // bytes of their batches
 
-	mu    sync.Mutex // the last lock that is taken
+	mu    sync.Mutex // taken last
 	byID  map[string]*transaction
 	byKey map[string]*transaction // by part
 }
@@ -40,7 +40,7 @@ type transaction struct {
 	id    string
 	table *Table
 	key   wire.Cell // the partition key
-	part  string    // what the keys of its rows begin with
+	part  string    // prefix of its rows' keys
 	began int64     // Unix milliseconds
 	busy  bool      // guarded by transactions.mu, as size is
 	size  int64     // of the batch

@@ -47,7 +47,7 @@ func (s *Store) Write(ctx context.Context, tables []TableWrite, atomic bool) *wi
 // writer is the working memory of one Write.
 type writer struct {
 	store *Store
-	now   int64 // milliseconds: the timestamp of every cell that brings none
+	now   int64 // milliseconds: the timestamp of cells without one
 	batch *pebble.Batch
 
 	atomic       bool // a table's rows are written all or none
@@ -68,7 +68,7 @@ type writeRow struct {
 	outcome *wire.Outcome
 	key     []byte
 	from    int // in keys, until all keys are there
-	number  int // column of the key that waits for a number; 0 is none
+	number  int // column of the key that waits for a number; 0 means none
 }
 
 // millis is the store's clock in milliseconds, which never goes back while the store is open.

@@ -63,7 +63,7 @@ func TooManyKeyColumns() *Error {
 
 // checkKey checks the cells of a primary key by its purpose.
 func checkKey(key []Cell, use keyUse) *Error {
-	if use == keyOfWrite && len(key) > MaxKeyColumns { // what is read may be an index
+	if use == keyOfWrite && len(key) > MaxKeyColumns { // an index may be read
 		return TooManyKeyColumns()
 	}
 	for i := range key {

@@ -5,8 +5,8 @@ import "slices"
 // IndexMeta describes a secondary index: a table that the engine maintains.
 type IndexMeta struct {
 	Name    string
-	Key     []string // names of the table's key and predefined columns; the engine adds what is missing of the table's key
-	Columns []string // predefined columns that the index has beside its key
+	Key     []string // names of the table's key and predefined columns; the engine adds the rest of the table's key
+	Columns []string // predefined columns besides the key
 	Local   bool     // its key begins as the table's does
 	inSync  bool     // asked for in the mode of local indexes
 }

@@ -102,7 +102,7 @@ func (o Optional[T]) Or(other T) T {
 type message []struct {
 	id   protowire.Number
 	name string // of a field that must be there; else empty
-	to   any    // a variable, a message of its own, or what reads one; see field.into
+	to   any    // a variable, a message, or a function; see field.into
 }
 
 // read reads the fields in order. Then it checks required fields and the names of tables.

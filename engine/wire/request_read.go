@@ -4,14 +4,14 @@ import "google.golang.org/protobuf/encoding/protowire"
 
 // Selection is which cells of a row a read wants.
 type Selection struct {
-	Columns     [][]byte // names of primary-key or attribute columns; empty is all
+	Columns     [][]byte // names of primary-key or attribute columns; empty means all
 	MaxVersions Optional[int32]
 	TimeStart   Optional[int64] // milliseconds, inclusive
 	TimeEnd     Optional[int64] // exclusive
 	TimeExact   Optional[int64]
-	StartColumn []byte // inclusive; nil is none
-	EndColumn   []byte // exclusive; nil is none
-	Filter      []byte // a Filter message; empty is none
+	StartColumn []byte // inclusive; nil means none
+	EndColumn   []byte // exclusive; nil means none
+	Filter      []byte // a Filter message; empty means none
 	hasTime     bool
 }
 
@@ -88,7 +88,7 @@ type GetRow struct {
 	Name        TableName
 	Key         []Cell
 	Selection   Selection
-	Transaction TransactionID // empty is none
+	Transaction TransactionID // empty means none
 }
 
 // DecodeGetRow reads the request.
@@ -182,10 +182,10 @@ type GetRange struct {
 	Name        TableName
 	Backward    bool
 	Start, End  []Cell // inclusive, exclusive
-	Limit       int    // 0 is none
+	Limit       int    // 0 means none
 	KeyPart     bool   // of the key only the columns that the selection names are answered
 	Selection   Selection
-	Transaction TransactionID // empty is none
+	Transaction TransactionID // empty means none
 	Block       BlockType     // of the answer
 	bulk        bool          // a BulkExport
 }

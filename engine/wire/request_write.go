@@ -41,7 +41,7 @@ type Change struct {
 	Op            RowOp
 	Row           Row
 	Expect        Existence
-	Condition     []byte // of columns, a Filter message; empty is none
+	Condition     []byte // of columns, a Filter message; empty means none
 	Return        ReturnType
 	ReturnColumns [][]byte
 	// DataBytes is the row's share of MaxRequestDataBytes: names, values, and 8 for each explicit timestamp.
@@ -62,7 +62,7 @@ type TableChanges struct {
 type WriteRequest struct {
 	Tables      []TableChanges
 	Atomic      bool          // a table's rows are written all or none
-	Transaction TransactionID // empty is none
+	Transaction TransactionID // empty means none
 	rows        []Change
 	dec         Decoder
 }

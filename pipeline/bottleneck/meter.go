@@ -39,7 +39,7 @@ type Meter struct {
 	begun  time.Time // the window
 	used   float64   // then
 	spent  Spent     // of the window
-	maybe  Spent     // of that, what is CPU if the process has used all processors
+	maybe  Spent     // of that, CPU if the process has used all processors
 	total  Spent
 	now    Word
 	late   time.Duration // until a Note is due that Wants put off

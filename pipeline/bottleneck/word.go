@@ -9,7 +9,7 @@ const (
 	Partition             // rows wait because their partitions accept no more
 	Instance              // the service throttles the whole instance
 	Table                 // the table takes no more from all its partitions together, or is being made
-	Index                 // like Partition, in most of them, and the table has secondary indexes, which take a part of what is written
+	Index                 // like Partition, in most partitions of a table with secondary indexes, which take part of the capacity
 	Link                  // as many requests are in flight as may be, and rows wait for their answers
 	Key                   // rows wait until an earlier row of their key is final
 	Reader                // no rows wait: the input gives no more

@@ -19,7 +19,7 @@ import (
 // Job identifies the load of a run in its folder. Its many fields are those of a JSON file.
 type Job struct {
 	Identity string          `json:"identity"`      // which run is meant: the same for the same target, table and inputs
-	Run      string          `json:"run,omitempty"` // what the marks of the run's rows name it by
+	Run      string          `json:"run,omitempty"` // its name in the marks of its rows
 	Details  []progress.Fact `json:"details"`
 	Args     []string        `json:"args,omitempty"` // after the program's name
 	// Request is the original command, without secrets.
@@ -30,7 +30,7 @@ type Job struct {
 	Table   string          `json:"table"`
 	Started time.Time       `json:"started"`
 	Types   []Typed         `json:"types,omitempty"` // of columns: a later attempt, or a load of the rejects, must not infer others
-	Zeros   []string        `json:"zeros,omitempty"` // of those, doubles that may have zeros at the end
+	Zeros   []string        `json:"zeros,omitempty"` // of those, doubles that may have trailing zeros
 	// Separator joins the parts of splice(auto, …).
 	Separator string `json:"separator,omitempty"`
 	// Division is the SHA-256 of DivisionFile, empty if the run has none.

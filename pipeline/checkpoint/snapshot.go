@@ -63,8 +63,8 @@ type BadInput struct {
 	Read   int64  `json:"read"`             // records
 	Nights int    `json:"nights,omitempty"` // on which it was set aside before, with the same content
 	Held   bool   `json:"held,omitempty"`   // it is tried again only when its content has changed
-	Sent   bool   `json:"sent,omitempty"`   // rows of it may be in the table that may not be sent twice
-	Source int    `json:"source"`           // its ordinal; -1 of one that was not opened
+	Sent   bool   `json:"sent,omitempty"`   // its rows that may not be sent twice may be in the table
+	Source int    `json:"source"`           // its ordinal; -1 if it was not opened
 	// Rejected counts the records of an input with more rejects than the limit allows. It is held until the limit allows
 	// them.
 	Rejected int64 `json:"rejected,omitempty"`
@@ -102,7 +102,7 @@ const (
 	magic      = "tsimport checkpoint\n"
 	version    = 1
 	headBytes  = len(magic) + 1 + 4 + 4
-	maxUnpacks = 256 << 20 // of a file that is damaged and says otherwise
+	maxUnpacks = 256 << 20 // limit for a damaged file that states more
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

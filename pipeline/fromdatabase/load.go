@@ -24,7 +24,7 @@ import (
 // Config returns how the database of a request is read, nil if the request names none.
 func Config(r *options.Command) (*sqltable.Config, error) {
 	target := suggest.Arg(cmp.Or(r.Table, "TARGET"))
-	for _, o := range options.OfCommand("copy") { // what the same command would be as a copy
+	for _, o := range options.OfCommand("copy") { // the same command as a copy
 		if r.IsSet(o.Name) && o.Name != "table" && o.Name != "create" && !o.Kind.Repeated() && o.Kind != options.List {
 			target += fmt.Sprintf(" --%s=%s", o.Name, suggest.Arg(fmt.Sprint(o.Value(r))))
 		}
@@ -169,7 +169,7 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 func (l *Load) Compared(cfg *pipeline.Config) {
 	l.Origin.HangUp() // which a plan has looked at
 	read := l.read
-	read.Whole, read.Moment = false, nil // a comparison reads a snapshot of its own
+	read.Whole, read.Moment = false, nil // a comparison reads its own snapshot
 	cfg.Read.Sources = sqltable.New(read)
 }
 

@@ -20,7 +20,7 @@ type Aside struct {
 type asides struct {
 	ask      func(s *plan.Source, err error) bool
 	ordinals sync.Map     // as keys
-	stopped  *plan.Source // at which reading in order has stopped; nil if it has not. It belongs to who reads the sources.
+	stopped  *plan.Source // where reading in order has stopped, or nil; owned by the reader of the sources
 }
 
 func (a *asides) has(source int) bool {

@@ -15,14 +15,14 @@ import (
 type cells struct {
 	plan    *plan.Plan
 	names   map[string]*cellName // by the names in the records
-	places  []*cellName          // of the cells of the record before: those of the next one mostly have the same names
+	places  []*cellName          // of the previous record's cells: the next record mostly has the same names
 	renamed map[string]*renamed  // by the names that --rename gives
 	record  int                  // its number, by which columns that become one are seen
 	made    []encode.Cell
 	nulls   bool                    // an update deletes columns without a value
 	left    bool                    // the last record has cells that its row does not
 	window  func() (from, to int64) // cells before from are left out; nil leaves none out
-	gone    int64                   // and a row of nothing but cells that are so much older is left to the writer; negative is none
+	gone    int64                   // a row with only cells older by this much is left to the writer; negative means none
 	expired int                     // such cells of the last record
 }
 

@@ -252,7 +252,7 @@ func (r rowsOf) of() (short, long int) {
 
 // probe is the first look at a first pass's sources, taken for all by the worker with the first split.
 type probe struct {
-	decided  bool // nobody looks
+	decided  bool // without a look
 	begun    atomic.Bool
 	done     chan struct{}
 	shuffled bool
@@ -279,7 +279,7 @@ func (p *parser) shuffled(ctx context.Context, j *job, rows rowsOf, first *probe
 	}
 	head := j.split
 	head.Data = head.Data[:end:end]
-	made, err := sp.sections(head, rows) // of a record that is cut off, or that has a line break, it may fail
+	made, err := sp.sections(head, rows) // it may fail for a truncated record, or one with a line break
 	first.shuffled = err == nil && len(made.sections) >= tellingSections && moved(made.sections) == 0
 	return first.shuffled
 }
@@ -304,7 +304,7 @@ func (p *parser) findSections(ctx context.Context, j *job, rows rowsOf) {
 
 func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, error) {
 	if split.Data == nil && split.Rows == 0 {
-		return nil, errFileOrder // a record that is longer than may be held
+		return nil, errFileOrder // a record too long to hold
 	}
 	if split.Data == nil {
 		// Reading a section of a page decodes all of the page before it.
@@ -432,7 +432,7 @@ func (m *sectionMaker) end(at table.Span) {
 func (m *sectionMaker) cut(n int) {
 	first, next := m.records[0].at, m.records[n].at
 	if len(m.made.sections) == 0 {
-		first = table.Span{} // what stands before the first record is the section's
+		first = table.Span{} // text before the first record belongs to the section
 	}
 	s := readorder.Section{
 		Record: int64(first.Record), Records: int64(next.Record - first.Record),

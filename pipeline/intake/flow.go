@@ -31,7 +31,7 @@ type Flow struct {
 	scheduling Scheduling
 	sections   atomic.Int64          // of the schedules that are followed
 	followed   []*readorder.Schedule // that are kept
-	stays      bool                  // with reading in order: a schedule of what is left is of no use
+	stays      bool                  // in order: scheduling the rest is useless
 
 	// Lends hands over the rows of a part in the memory they were made in, if there is one lane. They are valid until the
 	// part has Arrived: for callers that keep no row.
@@ -144,7 +144,7 @@ func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source, w *watch
 	order := f.stages(ctx, group, slices.Values(f.seek(sources)))
 	f.parsers(group, func(p *parser) error { return p.run(ctx, order.work, p.parseInParts) })
 	group.Go(func() error {
-		defer cancel() // after an error the other stages have more to do, which nobody wants
+		defer cancel() // after an error the other stages must stop
 		complete, failed = f.handOver(ctx, order.splits, order.budget, w)
 		return nil
 	})

@@ -31,7 +31,7 @@ type watch struct {
 
 	window  []readorder.Section // the last splits, with the keys of each
 	tables  tableNumbers
-	present readorder.Interval // of the split that is handed over now
+	present readorder.Interval // of the current split
 
 	wants bool // to stop
 	// Where reading has stopped; the source is nil if it has not.

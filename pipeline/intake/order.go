@@ -28,10 +28,10 @@ type job struct {
 
 	split  source.Split
 	parsed chan part     // parts of the split that were made ahead of its turn
-	later  chan part     // those after them
+	later  chan part     // later parts
 	turn   chan struct{} // closed when the split's turn to be handed over has come
 
-	section *readorder.Section // that the split is, of a source that is read by a schedule
+	section *readorder.Section // of a scheduled source, for the split
 	at      table.Position     // of its first record
 
 	bytes int64 // of the budget that the piece or split takes
@@ -43,7 +43,7 @@ type part struct {
 	handed Handed
 	last   bool
 	later  bool  // no part: the others come when it is their turn
-	bytes  int64 // of the budget that it takes beside the split
+	bytes  int64 // of the budget, besides the split
 }
 
 // partsAhead is how many parts of a split may wait for its turn, if there is room.

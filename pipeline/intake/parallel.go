@@ -48,7 +48,7 @@ func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (comp
 			}
 			if fails {
 				failed.Store(all)
-				cancel() // the other streams have more to do, which nobody wants
+				cancel() // stop the other streams
 			}
 			return nil
 		})

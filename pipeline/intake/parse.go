@@ -19,14 +19,14 @@ type parser struct {
 	kept    *rejectWriter // of rejected records
 	memory  plan.Shares
 
-	rows       table.Block // of the split that is parsed, its memory is used again
+	rows       table.Block // of the current split; its memory is reused
 	byLane     [][]int32
-	fields     []byte            // of the last record: what is kept in its place
+	fields     []byte            // of the last record: the kept form
 	names      map[string]string // of tables
 	cells      *cells            // nil if records do not describe themselves, or are deleted
 	anyOrder   bool              // splits of all sources come in any order
 	keyed      map[*plan.Source]*sourceParser
-	changed    bool // records describe themselves, and rows do not show what they were
+	changed    bool // self-describing records that rows do not reproduce
 	asTheyCame bool // rows of tables are appended as they came where nothing would change them
 }
 
@@ -192,7 +192,7 @@ func (p *parser) keep(v *values, columns []string, rec *record.Record, raw []byt
 		return nil
 	case plan.KeepKeyFields:
 		if v.makers == nil {
-			return nil // the key says what its fields are
+			return nil // the key determines its fields
 		}
 		p.fields = v.appendKeyFields(p.fields[:0])
 		return p.fields
@@ -248,7 +248,7 @@ func (p *parser) divide(made *Parsed) {
 	limit := p.memory.BlockLimit(m.Len())
 	for lane, rows := range p.byLane {
 		p.byLane[lane] = rows[:0]
-		from := uint32(0) // the first block of a lane stands for what comes before it in the split, the last for the rest
+		from := uint32(0) // a lane's first block also covers the split before it, the last the rest
 		for len(rows) > 0 {
 			n := len(rows)
 			size := p.rows.Memory(rows)

@@ -39,10 +39,10 @@ type Parsed struct {
 	Key    []byte // place of the first record, where places are keys
 	Inside bool   // a part of a split that has a key, not the first: no reading begins here
 	Moment Moment // of the source so far, if it is live
-	New    bool   // in source order: earlier attempts knew nothing of this split and of those after it
+	New    bool   // in source order: this split and later ones are unknown to earlier attempts
 
 	lines int
-	lent  *sync.Pool // that the blocks go back to; nil is none
+	lent  *sync.Pool // where blocks are returned; nil means none
 
 	sections []readorder.Section // of a first pass that makes a schedule; their places are within the split
 }
@@ -71,7 +71,7 @@ type LaneBlock struct {
 // Reject is a record of a split that the reader or the encoder refused.
 type Reject struct {
 	Span   table.Span
-	Table  string // among several, "" if none is known
+	Table  string // among several, "" if unknown
 	Reason table.Reason
 	Raw    []byte // the record, in the form of the source's rejects
 	Key    []byte // its ordering key, where that was asked for and can be read
@@ -80,7 +80,7 @@ type Reject struct {
 // Archived is a record that goes only to the archive.
 type Archived struct {
 	Span  table.Span
-	Table string // whose rows the archive has in its place
+	Table string // whose rows are archived instead
 	Raw   []byte // the record, in the form of the source's rejects
 }
 

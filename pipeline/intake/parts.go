@@ -38,11 +38,11 @@ type partMaker struct {
 	keepsText bool // a record that was rejected or archived is a part of the split's text
 
 	under *partitioner.Map // that the rows of the part are for, while it has one lane and their memory is used again; nil otherwise
-	full  []*table.Block   // of the part's rows, those that were set aside
+	full  []*table.Block   // the part's rows that were set aside
 	aside int              // bytes in them
 
 	start, record, line uint32 // where the part begins in the split
-	input               int64  // of the split's bytes, those of the parts before
+	input               int64  // the split's bytes in earlier parts
 }
 
 // parseInParts parses the split of a job. Before its turn it parses only as many parts as there is room for.
@@ -87,7 +87,7 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 		m.shown = show(split.Key)
 	}
 	_, err = p.inTurn(ctx, sp, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
-	if s.GiveBack != nil && err == nil && !m.keepsText { // what is left of it are rows and rejects of their own
+	if s.GiveBack != nil && err == nil && !m.keepsText { // rows and rejects no longer use its memory
 		s.GiveBack(split)
 	}
 	return err

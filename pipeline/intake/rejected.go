@@ -31,7 +31,7 @@ type rejectWriter struct {
 	integers map[string]bool           // input columns that are loaded as plain integers
 	flatten  bool                      // objects become columns
 	wide     bool                      // records describe themselves
-	own      func(column string) bool  // of fields of such records: it is not what the cells say again
+	own      func(column string) bool  // of self-describing records: the field does not repeat the cells
 	names    []string
 }
 
@@ -147,7 +147,7 @@ func (k *rejectWriter) typedForms(c *table.Column, d *record.Datum) []*record.Da
 		}
 	}
 	switch {
-	case v.Type == table.Double && d.Kind != record.Number: // which is JSON as it is
+	case v.Type == table.Double && d.Kind != record.Number: // a JSON number already
 		return doubles(v.Double)
 	case v.Type == table.String:
 		return []*record.Datum{text(string(v.Bytes))}
@@ -206,7 +206,7 @@ func plainForm(d *record.Datum) *record.Datum {
 	case record.Binary:
 		return text(base64.StdEncoding.EncodeToString(d.Bytes))
 	}
-	return text(convert.Text(d)) // also of a nested value: as an object, --flatten would make columns of it
+	return text(convert.Text(d)) // also for a nested value: --flatten would split an object into columns
 }
 
 // forms returns the forms of a value that a column makes.

@@ -23,7 +23,7 @@ import (
 // Scheduling says when sources are read by a schedule.
 type Scheduling struct {
 	When When
-	Rows int // of a section, about; 0 is the constant
+	Rows int // of a section, about; 0 means the constant
 	// SwitchAfter is the number of splits after which a load that reads in order schedules the rest; 0 decides by the
 	// keys.
 	SwitchAfter int

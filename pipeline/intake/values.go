@@ -22,7 +22,7 @@ type values struct {
 	keyFields []int
 	last      []table.Value // fields of the last record
 
-	makers     []plan.Maker // nil if rows are what the converter makes
+	makers     []plan.Maker // nil if the converter makes the rows
 	evaluators []*keyexpr.Evaluator
 	row        []table.Value
 	times      []int64

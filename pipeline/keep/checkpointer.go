@@ -34,8 +34,8 @@ type Checkpointer struct {
 
 // Tuning lets tests change how checkpoints are kept. A user's load has the zero Tuning.
 type Tuning struct {
-	KeptFor  time.Duration                    // 0 is the constant
-	Patience time.Duration                    // 0 is the constant
+	KeptFor  time.Duration                    // 0 means the constant
+	Patience time.Duration                    // 0 means the constant
 	OnSave   func(*checkpoint.Snapshot) error // a checkpoint is about to be written
 }
 

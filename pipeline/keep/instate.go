@@ -105,9 +105,9 @@ func (l *Load) restore(ctx context.Context) (path string, err error) {
 // SettleFormer waits for requests of a former holder that did not return the lease. Nothing is sent before a checkpoint
 // is in the state, so without one there is nothing to wait for.
 func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
-	if l := o.Load.Checkpoint.Held(); l != nil && l.Former && o.Load.Place == "" { // an embedded store answers no process that is gone
+	if l := o.Load.Checkpoint.Held(); l != nil && l.Former && o.Load.Place == "" { // an embedded store ended with its process
 		late := o.Load.LongestLate()
-		if l.FormerFor > 0 { // the holder has ended by itself, and known
+		if l.FormerFor > 0 { // the holder ended by itself and knew
 			late = min(late, l.FormerFor)
 		}
 		until, sent := now.Add(late), true
@@ -120,7 +120,7 @@ func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
 		switch {
 		case !sent:
 		case o.Snapshot == nil:
-			o.Hold = until // who starts over does not know which rows they are
+			o.Hold = until // a fresh start does not know which rows they are
 		default:
 			o.SuspectUntil = Later(o.SuspectUntil, until)
 		}

@@ -19,20 +19,20 @@ type ReadProgress struct {
 	live     bool                       // the sources are
 	ends     bool                       // it matters that a source was read to its end
 	read     checkpoint.Set             // of all attempts
-	again    checkpoint.Set             // of this one: what was handed over, even if an earlier attempt had it too
+	again    checkpoint.Set             // by this attempt: handed over, even if an earlier one had it too
 	starts   map[int][]checkpoint.Start // of splits of sources that are read in order
 	held     int                        // bytes of all starts
 	most     int                        // of held, until starts are forgotten
-	first    int                        // source of which there may be starts
+	first    int                        // first source that may have starts
 	leftover leftover
 }
 
 // leftover is the rest of the previous attempt.
 type leftover struct {
-	from   *checkpoint.Snapshot             // what the attempt resumes from; nil of the first one
-	base   *checkpoint.Snapshot             // the same, nil if nothing of it is left
-	out    map[checkpoint.Position]struct{} // of its rows out, those that have not left their queue again
-	replay *checkpoint.Replay               // what the intake is told of base
+	from   *checkpoint.Snapshot             // what the attempt resumes from; nil in the first
+	base   *checkpoint.Snapshot             // the same; nil if nothing is left of it
+	out    map[checkpoint.Position]struct{} // its rows out that have not left their queue again
+	replay *checkpoint.Replay               // base as seen by the intake
 	queued int64                            // suspect rows that are in the lanes
 	passed bool                             // all suspect rows have come
 	left   int64                            // records of base that are not final and were not read again

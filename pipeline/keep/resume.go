@@ -65,7 +65,7 @@ type Point struct {
 	Job      *checkpoint.Job
 	Snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
 	lock     *rundir.Lock         // of the run folder
-	begun    string               // folder of what is kept until there is a run folder
+	begun    string               // folder used until there is a run folder
 	claims   []*rundir.Lock
 	runs     func() ([]foundRun, error) // of the load, as they are when the load is locked
 	IDs      *TableIDs
@@ -100,7 +100,7 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	path := l.RunDir
 	if l.Checkpoint.State != nil {
 		if path, err = l.restore(ctx); err != nil || path == "" {
-			return o, err // what this machine has was not kept in the state, and counts for nothing
+			return o, err // data only on this machine was not kept in the state, and is invalid
 		}
 		if o.lock == nil {
 			if o.lock, err = rundir.TakeLock(path); err != nil {
@@ -109,7 +109,7 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 		}
 	}
 	if path != "" && !checkpoint.Exists(path) {
-		return o, nil // no run, or one that has sent nothing
+		return o, nil // no run, or one that sent nothing
 	}
 	if path == "" {
 		if path, err = unfinished(o.runs()); err != nil || path == "" {

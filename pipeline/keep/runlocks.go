@@ -49,7 +49,7 @@ func (o *Point) claim() (err error) {
 	if errors.As(err, new(*rundir.HeldError)) {
 		return err
 	}
-	return nil // a home that cannot be written to keeps nobody from loading
+	return nil // an unwritable home does not prevent loading
 }
 
 func (o *Point) Release() {

@@ -20,7 +20,7 @@ const (
 // Schedule decides when the load is described for the next checkpoint, and until when requests may be sent after the
 // last. Nil is for a load that keeps nothing.
 type Schedule struct {
-	every   time.Duration // as the user says; 0 is the rule
+	every   time.Duration // as the user says; 0 means the rule
 	keptFor time.Duration
 	calm    time.Duration // between two at least, unless lanes wait
 
@@ -54,7 +54,7 @@ func (s *Schedule) Due(now time.Time) time.Duration {
 	if s == nil || s.Busy {
 		return math.MaxInt64
 	}
-	wait := cmp.Or(s.every, min(max(keepEvery, keepCost*s.cost, s.calm), keepAtMost)) // who gives one means it
+	wait := cmp.Or(s.every, min(max(keepEvery, keepCost*s.cost, s.calm), keepAtMost)) // an explicit interval has priority
 	if s.soon || s.last.IsZero() {
 		wait = min(wait, cmp.Or(s.every, keepSoon))
 	}

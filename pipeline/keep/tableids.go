@@ -22,7 +22,7 @@ import (
 // rows of a dropped table are gone, although writing continues. It is safe for concurrent use.
 type TableIDs struct {
 	mu      sync.Mutex
-	created map[string]int64     // by table, as in client.Table; 0 is a service that does not say
+	created map[string]int64     // by table, as in client.Table; 0 means a service that does not say
 	made    map[string]time.Time // tables that this attempt has made, and when
 }
 
@@ -141,7 +141,7 @@ func (t *TableIDs) Confirm(admin *client.Admin) error {
 // process is suspended.
 type staleGuard struct {
 	writer.Sender
-	last    *atomic.Pointer[time.Time] // the moment that the newest checkpoint on the disk describes; nil needs none
+	last    *atomic.Pointer[time.Time] // moment of the newest checkpoint on disk; nil needs none
 	keptFor time.Duration
 	mayAct  func() error    // nil may always
 	halted  context.Context // ends when nothing more is to be sent

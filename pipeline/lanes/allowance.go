@@ -10,7 +10,7 @@ import (
 type allowance struct {
 	left    int64 // rows that may leave now
 	next    int64 // that may from the moment on that the checkpoint on its way describes
-	taken   int64 // that have left since the last such moment
+	taken   int64 // rows that left since the last described moment
 	pending bool  // next counts once the checkpoint is written
 }
 

@@ -13,12 +13,12 @@ import (
 
 // ceilings are the limits over all lanes of a load: its own rates, those of the instance, and the size of a request.
 type ceilings struct {
-	instance           *ratelimit.Shared // what the service lets through of all tables
+	instance           *ratelimit.Shared // the service's limit over all tables
 	tables             tableRates
 	rows, units, bytes *ratelimit.Bucket // nil without a limit
 	share              *share            // of limits that several loads keep together; nil without them
 	maxRows, maxBytes  int               // of a batch
-	learnt             *writer.Size      // what a gateway has refused
+	learnt             *writer.Size      // the size that a gateway has refused
 	window             *sendwindow.Window
 	room               func() int // requests that can be in flight at a time
 }

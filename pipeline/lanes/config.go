@@ -13,7 +13,7 @@ type Config struct {
 	BatchRows    int // rows in a request; 0 takes the service's limit
 	BatchBytes   int // bytes of a request's body, unless one row has more; 0 takes the service's limit
 	Rates        Rates
-	Shared       *SharedLimits     // that the load keeps together with others of the process, beside its own; nil is none
+	Shared       *SharedLimits     // shared with other loads of the process, besides its own; nil means none
 	FlushRequest *FlushRequest     // sends batches that are not full; nil never does
 	RetryFor     time.Duration     // without any progress of a partition before the load gives up; 0 takes pipeline.DefaultRetryFor
 	Backoff      ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s

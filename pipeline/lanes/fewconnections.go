@@ -16,7 +16,7 @@ const (
 // said is what answers have revealed about limits on all lanes.
 type said struct {
 	throttled time.Time // when the service last refused a row for capacity
-	clean     float64   // units of the largest request of which nothing was refused
+	clean     float64   // units of the largest request without a refusal
 	few       bool      // connections, as of the last choice of a lane
 }
 

@@ -19,7 +19,7 @@ type flight struct {
 	partitioner.Flight
 	lane  *lane
 	table string    // among several
-	bytes int64     // of memory, beside the blocks
+	bytes int64     // of memory, besides the blocks
 	until time.Time // after which it must not be sent; zero is never
 	mark  sendwindow.Mark
 

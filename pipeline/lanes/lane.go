@@ -76,7 +76,7 @@ type health struct {
 	refusing  bool // the partition refuses everything: an outage, not its capacity
 	outages   ratelimit.Outages
 	unknown   unknown
-	hung      bool      // nothing is heard of it since a request left that is silent
+	hung      bool      // silent since an unanswered request left
 	probing   int       // probes of it in flight
 	heard     time.Time // when the last request left that was answered
 	took      float64   // seconds that its answers take, the mean
@@ -88,7 +88,7 @@ type unknown struct {
 	known   bool // it has accepted one
 	since   time.Time
 	answers int
-	fresh   func() Pacer // one that knows nothing; nil if there is none such
+	fresh   func() Pacer // makes one without knowledge; nil if there is none
 }
 
 const (
@@ -167,7 +167,7 @@ type Answer struct {
 	byTable             float64 // units that the table refused, not the partition, as far as is known
 	Rows                int
 	Throttled           int // rows
-	Unavailable, failed int // rows refused because nobody served them; rows of unknown fate
+	Unavailable, failed int // rows refused because the partition is not served; rows of unknown fate
 	Final               int
 	code                string // of a row that was not accepted
 }

@@ -49,10 +49,10 @@ type Options struct {
 	Order        plan.Order
 	Timeout      time.Duration // of a request
 	Memory       plan.Shares
-	Disk         *spill.Store       // that rows are spilled to; nil is none
+	Disk         *spill.Store       // for spilled rows; nil means none
 	Checkpointer *keep.Checkpointer // nil if nothing is kept
 	Counts       *ledger.Counted
-	Learnt       *writer.Size // what a gateway has refused
+	Learnt       *writer.Size // the size that a gateway has refused
 	Indexes      int          // secondary indexes of the table
 	// The bytes added to every row when it is sent, and those added to this row; nil means none.
 	RowBytes int
@@ -65,7 +65,7 @@ type Options struct {
 // Tuning lets tests change lanes. A user's load has the zero Tuning.
 type Tuning struct {
 	Pacer     func() Pacer // of a lane
-	Allowance int64        // rows that a lane may send until the next checkpoint; 0 is the rule
+	Allowance int64        // rows that a lane may send until the next checkpoint; 0 means the rule
 }
 
 func (t *Tuning) newPacer(alone bool) Pacer {

@@ -11,7 +11,7 @@ import (
 
 // Limits are circumstances outside the lanes that may hold them up.
 type Limits struct {
-	Blocked bottleneck.Word // what keeps a batch from leaving that could be sent, None if there is none such
+	Blocked bottleneck.Word // what blocks a batch that could be sent, or None
 	Reading bool            // more rows come, and are taken
 	Stopped bool            // no more batches are cut
 }
@@ -85,7 +85,7 @@ func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	}
 	switch {
 	case most == bottleneck.Partition && s.options.Indexes > 0 && 2*held[most] >= used:
-		return bottleneck.Index // what they take is missing everywhere, not in one partition
+		return bottleneck.Index // indexes reduce the capacity everywhere, not in one partition
 	case most != bottleneck.None:
 		return most
 	case m.Reading:

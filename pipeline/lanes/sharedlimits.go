@@ -15,7 +15,7 @@ type SharedLimits struct {
 	rows     sharedRate
 	units    sharedRate
 	bytes    sharedRate
-	requests int // in flight at most; 0 sets no limit
+	requests int // maximum in flight; 0 means no limit
 	inFlight int
 	loads    []*share
 }

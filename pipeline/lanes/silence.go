@@ -17,7 +17,7 @@ const (
 	silentFor   = 2 * time.Second // and
 	silentBegin = 3 * time.Second // before the first answer, and
 	silentShare = 15              // of the time-out that a request is silent at least, and
-	silentLarge = 2               // times what it takes on the link with all that leaves before it
+	silentLarge = 2               // times its transfer time including earlier requests
 	probeFor    = time.Second     // and
 	probeShare  = 30              // of a probe
 	// silentProbes is how many probes may be silent at a time: those sent in one time-out.
@@ -31,10 +31,10 @@ const (
 // unheard is the state of silence in flights.
 type unheard struct {
 	timeout time.Duration // of a request
-	silents int           // requests that are not in flight any more, though nobody has answered them
+	silents int           // unanswered requests that no longer count as in flight
 	heard   time.Time     // when the last request left that was answered
 	lookAt  time.Time     // when more may fall silent
-	hire    func()        // starts one more worker; nil where there are none
+	hire    func()        // starts another worker; nil without workers
 }
 
 // hearing is the lanes' common state of silence.

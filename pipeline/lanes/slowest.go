@@ -19,7 +19,7 @@ const (
 const (
 	slowestLeast = time.Second
 	slowestShare = 0.25 // of the load
-	slowestRatio = 2    // of what the median of the others waited
+	slowestRatio = 2    // times the median wait of the others
 )
 
 // Count adds the partitions that the load has used to the report.

@@ -14,7 +14,7 @@ type tableRates map[string]*tableRate
 // tableRate is the rate of one table, and what is reported of it.
 type tableRate struct {
 	ratelimit.Table
-	found  bool // a trial has shown that it is the table that limits, and no later one that it is not
+	found  bool // a trial has shown that the table limits, and no later one has refuted it
 	limits bool // the same, and it has held a batch back lately
 }
 

@@ -54,6 +54,6 @@ func (r *Counted) Resume(s *checkpoint.Snapshot) {
 	r.Unfinished = r.Read - r.Final() // until the ledger says it
 	r.WrittenBefore = r.Written
 	if s.Ordered && len(s.Starts) > 0 {
-		r.BytesRead = s.Starts[0].Bytes // what follows is read again
+		r.BytesRead = s.Starts[0].Bytes // later records are read again
 	}
 }

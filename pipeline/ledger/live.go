@@ -21,7 +21,7 @@ import (
 // ReportLive is about sources that change while they are read: each row is from some moment between ReadFrom and
 // ReadTo.
 type ReportLive struct {
-	source.Position // of frozen sources that others write to as well: archives, exports, and changes, of which it is that of the last settled one
+	source.Position // of frozen sources that others also write to: archives, exports, and changes (the last settled one)
 
 	Live bool `json:"live,omitempty"`
 	// ReadAgain counts records that were final when an attempt ended and were read again by the next one. Read and the
@@ -75,7 +75,7 @@ func (r *ReportLive) BeginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
 		return
 	}
 	r.resumed = true
-	_ = json.Unmarshal(s.Snapshots, &r.earlier) // none where an older program wrote the checkpoint, and its sum was checked
+	_ = json.Unmarshal(s.Snapshots, &r.earlier) // missing in checkpoints of older versions; the sum was checked
 	for _, m := range s.Moments {
 		if m.Source < len(r.of) {
 			r.ReadMoment(m.Source, intake.Moment{From: time.UnixMilli(m.From), To: time.UnixMilli(m.To)})

@@ -13,11 +13,11 @@ type Progress struct {
 	Retried, Throttled atomic.Int64
 	BytesRead          atomic.Int64
 	BytesTotal         atomic.Int64 // -1 when a source is a stream
-	Limit              atomic.Int64 // records that are read at most; 0 is all
-	SlowestLeft        atomic.Int64 // ms that the slowest partition needs for the rows that wait for it; 0 unknown
+	Limit              atomic.Int64 // maximum of records read; 0 means all
+	SlowestLeft        atomic.Int64 // ms that the slowest partition needs for its waiting rows; 0 unknown
 	Waiting            atomic.Pointer[Wait]
-	Swept              atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for
-	Settled            atomic.Int64 // ms since 1970, when the source made the last change that is settled; 0 unknown
+	Swept              atomic.Int64 // rows sent more than once and checked for surplus copies
+	Settled            atomic.Int64 // source time of the last settled change in ms since 1970; 0 unknown
 	Done               atomic.Bool
 	Hindrance          Hindrance
 
@@ -46,7 +46,7 @@ type Ended struct {
 // Hindrance is what limits the speed of the load at the moment.
 type Hindrance struct {
 	LimitedBy atomic.Uint32 // bottleneck.Word
-	Trouble   atomic.Value  // string: what the service answers while it takes no row
+	Trouble   atomic.Value  // string: the service's answer while it accepts no row
 }
 
 // Lag returns how many changes read are not settled, and how long ago the source made the last settled one; false if

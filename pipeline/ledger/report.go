@@ -41,7 +41,7 @@ type ReportRejects struct {
 type ReportBad struct {
 	BadInputs []keep.BadInput `json:"bad_inputs,omitempty"`
 
-	OfInputs int `json:"-"` // all of them, those included
+	OfInputs int `json:"-"` // of all inputs, including the bad ones
 }
 
 // ReportSource is what was loaded: the command, its inputs and their loaded columns.
@@ -51,9 +51,9 @@ type ReportSource struct {
 	Directory string            `json:"directory,omitempty"` // in which it was given
 	Inputs    []string          `json:"inputs"`
 	Schema    []ReportColumn    `json:"schema"`
-	Fields    []ReportField     `json:"-"`               // what is read of the input, columns that only expressions name too
+	Fields    []ReportField     `json:"-"`               // columns read from the input, including those only named by expressions
 	Separator string            `json:"-"`               // that splice(auto, …) joins with, empty without one
-	Units     map[string]string `json:"units,omitempty"` // what the table's columns count by their names, as runs before have left them too
+	Units     map[string]string `json:"units,omitempty"` // units of the table's columns by name, including those of earlier runs
 }
 
 // ReportCounts counts how the records read ended. The account keeps it.
@@ -88,7 +88,7 @@ type ReportTables struct {
 
 // ReportAttempts counts the attempts of the run.
 type ReportAttempts struct {
-	Attempts int   `json:"attempts"`           // of this run, this one included; the counters are those of all
+	Attempts int   `json:"attempts"`           // of this run, including this one; the counters cover all
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
 	// LateUntil is until when, by the service's clock, a request may still repeat a row (Checkpoint.Repeats); zero if none
@@ -101,7 +101,7 @@ type ReportAttempts struct {
 // ReportTraffic is about what went over the wire.
 type ReportTraffic struct {
 	Retried   int64 `json:"retried"`   // rows sent again
-	RowsSent  int64 `json:"rows_sent"` // in all requests, those sent again included
+	RowsSent  int64 `json:"rows_sent"` // in all requests, including repeats
 	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
 	// UncheckedAnswers counts answers without a checksum, from an endpoint that never sent one.
 	UncheckedAnswers int64 `json:"unchecked_answers,omitempty"`
@@ -129,17 +129,17 @@ type ReportIndexes struct {
 type ReportMarks struct {
 	MarkColumn     string `json:"mark_column,omitempty"`     // that they are recognised by
 	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
-	Searched       int64  `json:"searched,omitempty"`        // such rows that were looked for before they were sent again
-	Found          int64  `json:"found,omitempty"`           // of those, rows that were there already
+	Searched       int64  `json:"searched,omitempty"`        // such rows looked for before being sent again
+	Found          int64  `json:"found,omitempty"`           // of those, rows already there
 	SearchRequests int64  `json:"search_requests,omitempty"` // GetRange requests of this attempt that looked for them
 	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of such rows that were deleted at the end
-	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows that were sent again blindly (--at-least-once)
+	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows sent again blindly (--at-least-once)
 }
 
 // ReportStamps is about the timestamps of cells.
 type ReportStamps struct {
 	ExtraVersions int64 `json:"extra_versions,omitempty"` // updates that may have left a version more
-	Stamp         int64 `json:"stamp,omitempty"`          // timestamp in milliseconds of updated cells that brought none, at the end
+	Stamp         int64 `json:"stamp,omitempty"`          // timestamp in milliseconds of updated cells without one, at the end
 
 	// ClockBehind is how many seconds this machine's clock was behind the service's, negative if it was ahead; 0 if that
 	// is negligible or unknown.
@@ -149,7 +149,7 @@ type ReportStamps struct {
 // ReportPartitions is about how the rows were spread over the partitions.
 type ReportPartitions struct {
 	Partitions      int            `json:"partitions"`                  // at the end
-	PartitionsUsed  int            `json:"partitions_used"`             // of those, with rows of this load
+	PartitionsUsed  int            `json:"partitions_used"`             // those with rows of this load
 	PartitionReads  int64          `json:"partition_reads"`             // how often the partition map was read
 	Recuts          int64          `json:"recuts"`                      // how often it had changed
 	LastLaneSeconds float64        `json:"last_lane_seconds"`           // from the start until every partition had a row to write
@@ -162,7 +162,7 @@ type ReportPartitions struct {
 // ReportPreSplit is about the ranges that a new table was to begin with.
 type ReportPreSplit struct {
 	Ranges  int    `json:"ranges"`            // asked for
-	Heard   int    `json:"heard"`             // that DescribeTable names; 1 if the service has not heard of them, or does not say
+	Heard   int    `json:"heard"`             // named by DescribeTable; 1 if the service ignores or hides them
 	Refused string `json:"refused,omitempty"` // why the service refuses to make a table with them
 }
 
@@ -226,7 +226,7 @@ type ReportColumn struct {
 	Expression string `json:"expression,omitempty"`
 	Name       string `json:"name"`
 	Type       string `json:"type"`
-	Unit       string `json:"unit,omitempty"` // what its values count, as the input's schema says; the next load into the table asks
+	Unit       string `json:"unit,omitempty"` // unit of its values by the input's schema, for the next load into the table
 	Key        bool   `json:"key"`
 	Numbered   bool   `json:"numbered,omitempty"` // the service makes the values
 	Inferred   bool   `json:"inferred"`

@@ -14,7 +14,7 @@ import (
 // The share and number of inputs that may be bad. Beyond them something else is wrong: wrong flags, or a half-copied
 // folder.
 const (
-	mostBadShare = 10 // one of so many, but always one
+	mostBadShare = 10 // one in so many, but at least one
 	MostBad      = 100
 )
 
@@ -41,7 +41,7 @@ func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan,
 	}
 	for _, s := range planned.Sources {
 		if s.Chain != nil {
-			return nil // what was read ahead of it would be lost
+			return nil // its read-ahead would be lost
 		}
 	}
 	a := &asides{counted: counted, sources: planned.Sources, limit: limit, once: once, counts: make([]bySource, len(planned.Sources)), flow: flow}

@@ -36,10 +36,10 @@ type stamps struct {
 	file *os.File
 
 	number        int64                         // of the file
-	from          int64                         // the first one that the checkpoint needs that is made now
-	needed, spare int64                         // and that the last one that was written needs, and the one before
-	earlier       []stamp                       // what earlier attempts have sent, by position; such rows may wait to the end of the load
-	passed        map[checkpoint.Position]int64 // by ofKey, up to what timestamp rows may be hidden
+	from          int64                         // the first file needed by the checkpoint being made
+	needed, spare int64                         // the same for the last one written, and the one before
+	earlier       []stamp                       // sent by earlier attempts, by position; such rows may wait until the end of the load
+	passed        map[checkpoint.Position]int64 // by ofKey, the timestamp up to which rows may be hidden
 	buf           []byte
 }
 

@@ -41,12 +41,12 @@ type Scan struct {
 type Differing struct {
 	Delete      bool          `json:"delete,omitempty"`       // rows of the table that no record has
 	Range       string        `json:"range,omitempty"`        // FROM..TO or a key
-	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if the table's is still what it was compared with
+	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if the table's has not changed since the comparison
 	MaxDelete   string        `json:"max-delete,omitempty"`   // N or N% of rows; "" is 1%
 	Plan        bool          `json:"plan,omitempty"`         // write nothing
 	Examples    int           `json:"examples,omitempty"`     // of each kind; 0 is 10, unless it was given
-	SettleFor   time.Duration `json:"settle-for,omitempty"`   // how long what differs is read again
-	Run         string        `json:"run,omitempty"`          // folder of a run that is compared with
+	SettleFor   time.Duration `json:"settle-for,omitempty"`   // how long differing rows are read again
+	Run         string        `json:"run,omitempty"`          // folder of a run to compare with
 	Extra       string        `json:"extra,omitempty"`        // report or fail; "" is report
 	Archive     string        `json:"archive,omitempty"`      // compared in place of a table
 	Sample      string        `json:"sample,omitempty"`       // share of the keys, 1% or 0.01; "" is all

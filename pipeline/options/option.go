@@ -16,14 +16,14 @@ import (
 type Option struct {
 	Name, Alias string
 	Kind        Kind   // 0 is Text
-	Usage       string // what stands in backquotes names the value
-	Default     string // what a zero field means; "" if Usage or DefaultText says it
+	Usage       string // backquotes enclose the name of the value
+	Default     string // the meaning of a zero field; "" if Usage or DefaultText gives it
 	DefaultText string
 	Values      []string // of a text, all that it may be; nil is any
 	Group       string   // in help; "" stands before all groups
 
 	In     Commands // that have it
-	Unused Commands // of those, the ones that do not show it: a load's command line has it, and they ignore or refuse it
+	Unused Commands // of those, commands that hide it: a load's command line has it, and they ignore or refuse it
 	Hidden bool     // from all help
 	Basic  bool     // a newcomer needs it: a shell that completes -- shows these, and all once a letter is typed
 	// MayChange means that it does not affect the rows of a load: a resumed run may have another value, and so may a load
@@ -86,11 +86,11 @@ const (
 	Sync              // write the differences
 	Verify            // compare
 	Export            // rows to files
-	Jobs              // run what a file names: options of all its loads
-	Check             // inputs, by what a load and a comparison have in common
+	Jobs              // run a job file: options of all its loads
+	Check             // check inputs: options common to loads and comparisons
 	Looking           // at inputs: inspect, check, advise and so on
 	Reaching          // a service, for anything
-	Machine           // continue what was begun: options of their own machine
+	Machine           // resume and work: options of the machine
 	Ending            // that may run for long
 )
 

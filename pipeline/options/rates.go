@@ -78,7 +78,7 @@ func ParseSize(text string) (int64, error) {
 // of a control group of the process. root is the file system's root.
 func machineMemory(root fs.FS) int64 {
 	least := memTotal(root)
-	groups, _ := fs.ReadFile(root, "proc/self/cgroup") // absent where there are none
+	groups, _ := fs.ReadFile(root, "proc/self/cgroup") // absent without any
 	for line := range strings.Lines(string(groups)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3) // number:controllers:path
 		if len(fields) != 3 {

@@ -83,7 +83,7 @@ type Writing struct {
 	Condition   string `json:"condition,omitempty"`    // ignore, exist or not-exist; "" is ignore
 	When        string `json:"when,omitempty"`         // write a row only if the one in the table passes, such as stored.at < new.at
 	Order       string `json:"order,omitempty"`        // last-wins or none; "" is last-wins
-	Limit       int64  `json:"limit,omitempty"`        // records; 0 is all
+	Limit       int64  `json:"limit,omitempty"`        // records; 0 means all
 	DropExpired bool   `json:"drop-expired,omitempty"` // of an archive: leave out cells that the table is not to take any more
 	DryRun      bool   `json:"dry-run,omitempty"`
 	MaxErrors   string `json:"max-errors,omitempty"` // rejected rows, N or N%; "" is 100, "-1" means no limit
@@ -105,7 +105,7 @@ type Rates struct {
 	MaxRowsPerSecond  float64       `json:"max-rows-per-second,omitempty"`
 	MaxBytesPerSecond int64         `json:"max-bytes-per-second,omitempty"`
 	Compress          string        `json:"compress,omitempty"`  // requests: on or off; "" is off
-	Memory            int64         `json:"memory,omitempty"`    // bytes for rows, at least 16 MiB; 0 is a quarter of the machine's, at most 1 GiB
+	Memory            int64         `json:"memory,omitempty"`    // bytes for rows, at least 16 MiB; 0 means a quarter of the machine's, at most 1 GiB
 	RetryFor          time.Duration `json:"retry-for,omitempty"` // nanoseconds in JSON; 0 is 15 minutes
 	Settle            time.Duration `json:"settle,omitempty"`    // 0 is twice the time of a request
 }

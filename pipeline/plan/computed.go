@@ -13,7 +13,7 @@ import (
 
 // Maker says how the value of a schema column is made from the fields of a record.
 type Maker struct {
-	Field   int              // of Plan.Fields; the value as it is, if Program is nil. Negative: there is none, the service makes it
+	Field   int              // of Plan.Fields; its value unchanged, if Program is nil. Negative: the service makes the value
 	Program *keyexpr.Program // computes the value from the fields
 }
 

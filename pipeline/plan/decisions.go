@@ -13,8 +13,8 @@ import (
 // Decision is an inference from all inputs together that holds for every record. Plans and inspect show it.
 type Decision struct {
 	What    string `json:"what"`              // format, encoding, dialect …, or a column
-	As      string `json:"as"`                // what was decided; of several inputs how many are what
-	Against string `json:"against,omitempty"` // what in the sample contradicts it, with its number
+	As      string `json:"as"`                // the decision; for several inputs, the number of each
+	Against string `json:"against,omitempty"` // contradictions in the sample, with their number
 	Flag    string `json:"flag,omitempty"`    // changes the decision
 
 	differ bool // inputs differ
@@ -39,7 +39,7 @@ type tally struct {
 	what  string
 	as    []string // in the order in which they first come
 	count map[string]int
-	first map[string]string // the first input that is it
+	first map[string]string // the first such input
 }
 
 func (t *tally) add(as, input string) {

@@ -15,8 +15,8 @@ import (
 // Forecast describes the inputs of a plan as far as possible without reading them.
 type Forecast struct {
 	Found  int // inputs that are files
-	Chosen int // of them, those that are loaded
-	Opened int // of them, those that were opened: the others are taken to be like them
+	Chosen int // of them, those to load
+	Opened int // of them, those opened; the others are assumed to be alike
 	Names  []string
 
 	Bytes int64 // of the chosen files, compressed ones as they are; -1 is unknown

@@ -66,7 +66,7 @@ func (p *planner) infer() error {
 	if err != nil {
 		return err
 	}
-	if known != nil || !p.infers() { // else nothing is left of what runs have written
+	if known != nil || !p.infers() { // otherwise nothing is left of the values written by runs
 		maps.Copy(p.plan.units, units)
 	}
 	for i := range p.plan.Fields {
@@ -334,7 +334,7 @@ const blockBytes = 8 << 20
 // sizeSplits makes splits smaller if little text makes large rows: every cell carries its column's name, so a record of
 // a thousand short cells grows a hundredfold, and several splits are in memory at a time.
 func (p *planner) sizeSplits() error {
-	encoded := 0 // of a row with a value in every column, beside the values
+	encoded := 0 // size of a row with a value in every column, without the values
 	for _, c := range p.plan.Schema.Columns {
 		encoded += len(c.Name) + cellBytes
 	}

@@ -21,7 +21,7 @@ import (
 // Inspection describes an input. Its many fields are those of the JSON of `inspect`.
 type Inspection struct {
 	Path        string            `json:"path"`
-	Error       string            `json:"error,omitempty"` // why not all of it could be read
+	Error       string            `json:"error,omitempty"` // why it could not be read completely
 	Format      string            `json:"format"`
 	Compression string            `json:"compression"`
 	Encoding    string            `json:"encoding"`          // of text
@@ -32,13 +32,13 @@ type Inspection struct {
 	Bytes       int64             `json:"bytes"`             // -1 unknown
 	Rows        int64             `json:"rows"`              // records, rejected ones included
 	Exact       bool              `json:"exact"`             // Rows was counted or is stated by the file
-	Looked      int64             `json:"looked"`            // records whose values were looked at
-	Rejected    int64             `json:"rejected"`          // of them, unreadable ones
+	Looked      int64             `json:"looked"`            // records inspected
+	Rejected    int64             `json:"rejected"`          // of them, unreadable
 	FirstReject string            `json:"first_reject,omitempty"`
 	Splits      int               `json:"splits"`
 	Columns     []InspectedColumn `json:"columns"`
-	Decisions   []Decision        `json:"decisions,omitempty"` // about columns, where values speak against what was decided
-	Together    []Decision        `json:"together,omitempty"`  // of the last of several inputs: in what they differ
+	Decisions   []Decision        `json:"decisions,omitempty"` // about columns with values that contradict the decision
+	Together    []Decision        `json:"together,omitempty"`  // for the last of several inputs: their differences
 
 	found []source.Found
 }
@@ -47,7 +47,7 @@ type Inspection struct {
 type InspectedColumn struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
-	Unit    string `json:"unit,omitempty"` // what the values count, where a schema says it: "timestamp, µs"
+	Unit    string `json:"unit,omitempty"` // unit of the values, from a schema: "timestamp, µs"
 	Nulls   int64  `json:"nulls"`
 	Min     string `json:"min"` // by number for numbers, else by bytes
 	Max     string `json:"max"`
@@ -303,7 +303,7 @@ func (c *columnRange) text(d *record.Datum) []byte {
 type columnRange struct {
 	nulls      int64
 	longest    int
-	lowHead    uint64 // what head says of low
+	lowHead    uint64 // head of low
 	highHead   uint64
 	min, max   float64
 	numbers    bool // a number was seen

@@ -12,7 +12,7 @@ import (
 // knownType is the type of an existing table column.
 type knownType struct {
 	table.Type
-	from string // who says so, for users
+	from string // the source of the type, for users
 }
 
 // sampleRows is how many rows are sampled at each end of the table.
@@ -42,7 +42,7 @@ func (p *planner) knownTypes(last map[string]string) (map[string]knownType, erro
 		return known, nil
 	}
 	if rows == 0 {
-		return nil, nil // nothing is left of what runs have written
+		return nil, nil // nothing is left of the values written by runs
 	}
 	for column, types := range found {
 		last, ran := known[column]

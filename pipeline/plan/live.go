@@ -38,7 +38,7 @@ func (p *planner) checkLive() error {
 		return usagef("--mode increment: %s changes while it is read, and a row read again after an interruption could be added with another value; load a copy that does not change", name)
 	case r.Condition != table.Ignore:
 		return usagef("--condition: %s changes while it is read, and a row read again after an interruption would meet the load's own earlier write; leave the condition out", name)
-	case r.Mode == table.Update && r.Read.Merges && p.plan.Sources[0].About().Wide: // what the source has lost stays: that is what was asked for
+	case r.Mode == table.Update && r.Read.Merges && p.plan.Sources[0].About().Wide: // lost cells stay, as requested
 	case r.Mode == table.Update && !r.DeleteNull:
 		return usagef("--mode update: %s changes while it is read, and a column that is null when its row is read again would keep the earlier value; give --on-null delete, or --mode put", name)
 	case r.Mode == table.Update && p.lacking():
@@ -70,7 +70,7 @@ func (p *planner) settleKeys() error {
 		}
 	}
 	if p.declaresTable() || p.hasOldKey() && !slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Type == table.Null }) {
-		p.plan.Empty = false // what its table is like is known without a record
+		p.plan.Empty = false // its table is known without a record
 	}
 	p.plan.Distinct = p.distinct()
 	p.plan.Parallel = p.parallel()

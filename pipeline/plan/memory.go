@@ -17,7 +17,7 @@ type Shares struct {
 	// Limits of the split whose turn it is. Anything larger is refused, with the --memory it needs.
 	Record int64 // text of one record
 	Pages  int64 // pages and dictionaries of Parquet
-	Window int64 // what a decompressor keeps of its output
+	Window int64 // a decompressor's window
 }
 
 // fixedMemory is what the process takes before it reads a row: code, stacks, connections, the rest of the heap.

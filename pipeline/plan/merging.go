@@ -16,7 +16,7 @@ import (
 type Merging struct {
 	Source string
 	Own    []string // the columns of the source's own key
-	Lost   []string // of them, those that the table's key does not have, or has as something that two values of theirs may share
+	Lost   []string // columns that the table's key lacks, or has in a form that two of their values may share
 }
 
 func (m *Merging) Text() string {
@@ -39,7 +39,7 @@ func SameKeys(r *Request, rows, of int64, keys ...string) error {
 func (p *planner) merging() (found *Merging) {
 	r := p.request
 	if p.numbered > 0 || r.Mode == table.Delete || r.Mode == table.Increment {
-		return nil // each row is one of its own, or rows of one key are what is wanted
+		return nil // each row is distinct, or rows of one key are wanted
 	}
 	for _, s := range p.plan.Sources {
 		about := s.About()
@@ -128,7 +128,7 @@ func (p *planner) keepRows(ctx context.Context) error {
 		return nil
 	case r.Read.Look != nil:
 		return r.Read.Look(ctx)
-	case r.Read.Sources == nil: // of several dumps, rows of one key are those of different nights
+	case r.Read.Sources == nil: // in several dumps, rows of one key are from different nights
 		p.plan.Warnings = append(p.plan.Warnings, m.Text()+"; the last one stays (tsimport check --unique counts them)")
 		return nil
 	}

@@ -28,7 +28,7 @@ func (p *planner) settleNumbers() error {
 	if err := table.CheckKey(p.key()); err != nil {
 		return usagef("--pk: %v", err)
 	}
-	at := max(0, slices.IndexFunc(p.key(), func(k table.KeyColumn) bool { return k.Auto })) // 0 is none
+	at := max(0, slices.IndexFunc(p.key(), func(k table.KeyColumn) bool { return k.Auto })) // 0 means none
 	if r.Mode == table.Increment {
 		return p.settleCounts(at)
 	}

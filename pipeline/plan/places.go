@@ -38,7 +38,7 @@ type visitor struct {
 	plan   *Plan
 	source *Source
 	take   taker
-	begins func() // is told of each place; nil is nobody
+	begins func() // called at each place; may be nil
 
 	most, budget int // records and bytes of a source that has one place
 }
@@ -46,7 +46,7 @@ type visitor struct {
 // look takes a sample at a number of places of the source and leaves it at its beginning.
 func (v *visitor) look(places int) error {
 	begin := v.source.Begin()
-	if v.source.About().Live { // one of many parts, of which each has the rows of its range
+	if v.source.About().Live { // one of many parts, each with the rows of its range
 		return v.at(begin, placeBytes, 0, placeRecords)
 	}
 	if places < 2 {

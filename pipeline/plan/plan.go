@@ -22,8 +22,8 @@ import (
 // before the first row; each stage reads its own few. Only the state of Sources changes afterwards.
 type Plan struct {
 	Schema    *table.Schema
-	Fields    []table.Column // what a record is converted to; the schema's columns, unless some are computed
-	Makers    []Maker        // how the values of the schema's columns come of those; nil if they are the same
+	Fields    []table.Column // the result of converting a record; the schema's columns, unless some are computed
+	Makers    []Maker        // how to make the schema's columns from Fields; nil if they are equal
 	Create    bool           // the table does not exist yet
 	Bounds    []table.Value  // that it is to begin with, of the first key column; none is one partition
 	Bytes     int64          // of all inputs, -1 when one is a stream
@@ -47,7 +47,7 @@ type Plan struct {
 
 	Tables *Tables // that rows go to, if there are several; nil is one
 
-	Mark    string // attribute that rows are recognised by whose number the service makes; empty is none
+	Mark    string // attribute that rows are recognised by whose number the service makes; empty means none
 	Restamp bool   // cells without a timestamp get one when they are sent: the table keeps several versions
 
 	Request *Request

@@ -33,7 +33,7 @@ type Request struct {
 	Unchanged  bool // rows say in table.UnchangedColumn what they are written under
 	DeleteNull bool // update: a null deletes the column
 	Order      Order
-	Records    int64  // to read, from the start of the first input; 0 is all
+	Records    int64  // to read, from the start of the first input; 0 means all
 	Memory     int64  // bytes of memory of the process
 	Reading    int64  // memory that the limits of one input follow; 0 is Memory
 	RunDir     string // its files are not inputs; "" if there is none

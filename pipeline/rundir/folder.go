@@ -82,7 +82,7 @@ func newFolder(path string, headers []Header) *Folder {
 // Header is an input header under which records can be rejected.
 type Header struct {
 	Text []byte // as it stands in the input, line end included; empty without one
-	Dir  string // below the run folder, of partition folders; empty is the run folder itself
+	Dir  string // below the run folder, of partition folders; empty means the run folder itself
 	Kind string // how the file's name ends: ".csv" (also when empty) or ".ndjson"
 	// End ends a record. Ended reports whether a record has its end, which the last one of an input may lack. Empty and
 	// nil mean LF.
