@@ -214,8 +214,7 @@ func (g *grid) open(fs *vfs.MemFS) {
 		return
 	}
 	if g.simulate != nil {
-		err := s.Sim().Simulate("", *g.simulate)
-		conformance.True(g.t, err == nil, "%v", err)
+		conformance.Must(g.t, s.Sim().Simulate("", *g.simulate))
 	}
 	g.fs, g.server = fs, s
 }
@@ -264,8 +263,7 @@ func (g *grid) lose(rnd *rand.Rand) {
 	g.away = rnd.IntN(6)
 	g.open(left)
 	g.ending.Go(func() { // it may be one of its requests that asks for this
-		err := old.Close()
-		conformance.True(g.t, err == nil, "close the store that is gone: %v", err)
+		conformance.Equal(g.t, old.Close(), nil, "close the store that is gone")
 	})
 }
 

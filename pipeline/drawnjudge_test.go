@@ -335,8 +335,7 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 			File   string
 			Record int64
 		}
-		err := json.Unmarshal([]byte(line), &reason)
-		conformance.MustTrue(m.t, err == nil, "%s: %v", line, err)
+		conformance.MustEqual(m.t, json.Unmarshal([]byte(line), &reason), nil, "%s", line)
 		got = append(got, fmt.Sprint(slices.Index(m.cfg.Inputs, reason.File), "/", reason.Record))
 	}
 	want := slices.DeleteFunc(append([]string{}, left.rejected...), func(name string) bool { return left.unsent[name] && !slices.Contains(got, name) })

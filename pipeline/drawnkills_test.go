@@ -138,8 +138,7 @@ func (m *drawnLoad) attempt(at moment) *Report {
 	defer done()
 	r, err := cfg.run(ctx)
 	conformance.MustTrue(m.t, err == nil, "attempt %d: %v", k.attempts, err)
-	err = r.Balance()
-	conformance.True(m.t, err == nil, "%v", err)
+	conformance.Must(m.t, r.Balance())
 	return r
 }
 

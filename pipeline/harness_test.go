@@ -225,8 +225,7 @@ func (w *world) load(cfg trial) *Report {
 	w.t.Helper()
 	r, err := cfg.run(context.Background())
 	conformance.MustTrue(w.t, err == nil, "load: %v", err)
-	err = r.Balance()
-	conformance.True(w.t, err == nil, "%v", err)
+	conformance.Must(w.t, r.Balance())
 	return r
 }
 

@@ -226,8 +226,7 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 	ctx, done := at.kills(&cfg, nil)
 	defer done()
 	r := conformance.Try(cfg.run(ctx)).Must(c.t)
-	err := r.Balance()
-	conformance.True(c.t, err == nil, "%v", err)
+	conformance.Must(c.t, r.Balance())
 	return r
 }
 

@@ -110,8 +110,7 @@ func (w *world) copyRow(what string) {
 		for name, v := range cells {
 			put.AddColumn(name, v)
 		}
-		err := tabletest.Do(w.sdk(), put)
-		conformance.True(w.t, err == nil, "%v", err)
+		conformance.Must(w.t, tabletest.Do(w.sdk(), put))
 		return
 	}
 	w.t.Errorf("no row %s to copy", what)

@@ -270,8 +270,7 @@ func (w *world) admin() *client.Admin {
 func (w *world) remake(name string) {
 	w.t.Helper()
 	admin := w.admin()
-	err := admin.Drop(name)
-	conformance.True(w.t, err == nil, "%v", err)
+	conformance.Must(w.t, admin.Drop(name))
 	if err := admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
 		w.t.Error(err)
 	}

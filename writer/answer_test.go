@@ -214,8 +214,7 @@ func TestAPageWithStatus413LeavesRowsOpenUntilOneAloneIsRefusedThreeTimes(t *tes
 			fail = true
 		}
 		for range tt.times {
-			_, err := w.Write(rows, repeated, outcomes)
-			conformance.MustTrue(t, err == nil, "%+v: %v", tt, err)
+			conformance.MustEqual(t, conformance.ErrorOf(w.Write(rows, repeated, outcomes)), nil, "%+v", tt)
 		}
 		conformance.True(t, outcomes[0].Fate == tt.want && size.Limit() != 0,
 			"%+v: %+v, limit %d", tt, outcomes[0], size.Limit())

@@ -458,8 +458,7 @@ func TestTheExamplesAreValidPolicies(t *testing.T) {
 	}
 	conformance.True(t, len(texts) >= 4, "only %d examples are found", len(texts))
 	for where, text := range texts {
-		_, err := Parse(where, []byte(text))
-		conformance.True(t, err == nil, "%v", err)
+		conformance.Must(t, conformance.ErrorOf(Parse(where, []byte(text))))
 		conformance.Equal(t, bySchema(t, text), true, "%s is not valid by the schema", where)
 	}
 }

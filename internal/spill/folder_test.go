@@ -155,8 +155,7 @@ func TestAGuestInTheFolderIsNotRemovedWithIt(t *testing.T) {
 	guest := filepath.Join(s.folder.path, "guest")
 	must(t, os.WriteFile(guest, nil, 0o600))
 	conformance.Refused(t, s.Close(), s.folder.path, "error")
-	_, err := os.Stat(guest)
-	conformance.True(t, err == nil, "%v", err)
+	conformance.Must(t, conformance.ErrorOf(os.Stat(guest)))
 }
 
 func TestAtItsLimitAStoreRefusesFramesAndKeepsTheEarlierOnes(t *testing.T) {
@@ -252,8 +251,7 @@ func TestAFolderThatCannotBeFilledLeavesNothing(t *testing.T) {
 	s.create = func(string) (file, error) {
 		return nil, &fs.PathError{Op: "open", Path: framesName, Err: syscall.ENOSPC}
 	}
-	_, err := s.Write([]byte("x"))
-	conformance.True(t, errors.Is(err, ErrFull), "%v", err)
+	conformance.Is(t, conformance.ErrorOf(s.Write([]byte("x"))), ErrFull, "error")
 	left := names(t, s.dir)
 	conformance.True(t, len(left) == 0, "left behind: %v", left)
 	s.create = createFile

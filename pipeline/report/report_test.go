@@ -60,8 +60,7 @@ func TestLoadWithoutWritesHasPage(t *testing.T) {
 		ReportOutcome: ledger.ReportOutcome{State: pipeline.StateFailed, ExitCode: exitcode.Failed, Error: "no such table"},
 		ReportTarget:  ledger.ReportTarget{RunDir: t.TempDir()},
 	}
-	_, err := Write(r)
-	conformance.True(t, err == nil, "%v", err)
+	conformance.Must(t, conformance.ErrorOf(Write(r)))
 	if p := Page(r); p.Tone != "bad" || len(p.Charts) != 0 || !strings.Contains(strings.Join(p.Lead, " "), "no such table") {
 		t.Errorf("page %+v", p)
 	}

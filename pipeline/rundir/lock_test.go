@@ -73,8 +73,7 @@ func TestFolderOfUnstartedRunIsRemoved(t *testing.T) {
 	must(t, err)
 	l.Keep()
 	must(t, l.Release())
-	_, err = os.Stat(filepath.Join(dir, LockFile))
-	conformance.True(t, err == nil, "the lock of a run that began: %v", err)
+	conformance.Equal(t, conformance.ErrorOf(os.Stat(filepath.Join(dir, LockFile))), nil, "the lock of a run that began")
 }
 
 func TestFileReplacesMissingFileSystemLocks(t *testing.T) {

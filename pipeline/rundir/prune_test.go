@@ -47,8 +47,7 @@ func TestARunThatIsNeededOrLinkedIsNotRemoved(t *testing.T) {
 	must(t, os.Symlink(dir, link))
 	removed, err = Remove(link, yes)
 	conformance.True(t, !removed && err != nil, "a link: %v, %v", removed, err)
-	_, err = os.Stat(filepath.Join(dir, "run.json"))
-	conformance.True(t, err == nil, "%v", err)
+	conformance.Must(t, conformance.ErrorOf(os.Stat(filepath.Join(dir, "run.json"))))
 }
 
 // The files that identify a run folder go last, and the targets of links stay.
@@ -59,8 +58,7 @@ func TestPartlyRemovedRunIsStillARun(t *testing.T) {
 		return os.Mkdir(filepath.Join(dir, "a"), 0o700) == nil && os.Remove(filepath.Join(dir, "run.json")) == nil
 	}, "../escapes", SummaryFile)
 	conformance.MustTrue(t, err != nil, "a name that leads out is removed")
-	_, err = os.Stat(filepath.Join(dir, SummaryFile))
-	conformance.True(t, err == nil, "%v", err)
+	conformance.Must(t, conformance.ErrorOf(os.Stat(filepath.Join(dir, SummaryFile))))
 	if _, err := os.Stat(filepath.Join(outside, "precious")); err != nil {
 		t.Error(err)
 	}

@@ -192,8 +192,7 @@ func databaseIn(t *testing.T, statements ...string) {
 	db := conformance.Try(sql.Open("sqlite", "shop.db")).Must(t)
 	defer db.Close()
 	for _, s := range statements {
-		_, err := db.Exec(s)
-		conformance.MustTrue(t, err == nil, "%s: %v", s, err)
+		conformance.MustEqual(t, conformance.ErrorOf(db.Exec(s)), nil, "%s", s)
 	}
 }
 

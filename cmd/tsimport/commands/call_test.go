@@ -3,7 +3,6 @@ package commands
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -443,8 +442,7 @@ func TestLinesOfASampleAreItsKeys(t *testing.T) {
 		conformance.True(t, (err != nil || strings.Join(lines, " ") == want) && (err == nil || says(err, want)),
 			"%q: %q, %v", text, lines, err)
 	}
-	_, err := readLines(name + "missing")
-	conformance.True(t, errors.Is(err, os.ErrNotExist), "%v", err)
+	conformance.Is(t, conformance.ErrorOf(readLines(name+"missing")), os.ErrNotExist, "error")
 }
 
 func TestListLineIsRefusedLikeItsAddress(t *testing.T) {

@@ -156,8 +156,7 @@ func TestAJobFileKeepsItsTarget(t *testing.T) {
 		conformance.Contains(t, said.String(), tt.says+"\n", "%d: %q is missing", i, tt.says)
 	}
 	for _, store := range []string{"mine", "other"} {
-		_, err := os.Stat(store)
-		conformance.True(t, err == nil, "%v", err)
+		conformance.Must(t, conformance.ErrorOf(os.Stat(store)))
 	}
 }
 

@@ -522,8 +522,7 @@ func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
 	traffic := new(Traffic)
 	connection := conformance.Try(Connect(context.Background(), target, traffic)).Must(t)
 	must(t, admin(t, target).Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1}))
-	_, err := connection.Sender().Post("DescribeTable", text("\n\x01t"))
-	conformance.True(t, err == nil, "%v", err)
+	conformance.Must(t, conformance.ErrorOf(connection.Sender().Post("DescribeTable", text("\n\x01t"))))
 	checked, unchecked := traffic.Checked.Load(), traffic.Unchecked.Load()
 	conformance.True(t, checked == 0 && unchecked == 0, "%d answers checked, %d not", checked, unchecked)
 	target.Transport = shared{s.Transport()}
@@ -545,6 +544,5 @@ func TestNothingIsReadForARunThatHasEnded(t *testing.T) {
 	why := errors.New("the user stopped")
 	stop(why)
 	l := &link{conn: ours, run: run, timeout: time.Minute, last: time.Now().Add(time.Minute)}
-	_, err := (*arriving)(l).Read(make([]byte, 1))
-	conformance.True(t, errors.Is(err, why), "%v", err)
+	conformance.Is(t, conformance.ErrorOf((*arriving)(l).Read(make([]byte, 1))), why, "error")
 }

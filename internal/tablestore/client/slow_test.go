@@ -95,8 +95,7 @@ func TestNothingIsSentOnAConnectionThatIsClosedAtOnce(t *testing.T) {
 	defer other.Close()
 	var work sync.WaitGroup
 	work.Go(func() {
-		_, err := one.Post("BatchWriteRow", text("x"))
-		conformance.True(t, err == nil, "on the first connection: %v", err)
+		conformance.Equal(t, conformance.ErrorOf(one.Post("BatchWriteRow", text("x"))), nil, "on the first connection")
 	})
 	<-begun
 	if _, err := other.Post("BatchWriteRow", text("x")); err != nil { // it waits for the first connection
