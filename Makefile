@@ -186,10 +186,10 @@ nightly:
 # Longer runs, not part of check.
 
 fuzz:
-	$(GO) test ./reader/parquet -run TestNoDamagedByte -every-damage -count 1
+	$(GO) test ./reader/parquet -run TestDamagedBytesNeither -every-damage -count 1
 	$(GO) test ./reader/compress -run "TestBlocksCutOrDamaged|TestAFlippedBit" -every-damage -count 1
-	$(GO) test ./reader/charset -run TestDecodingIsThatOfXText -sequences 2000000 -count 1
-	$(GO) test ./internal/keyexpr -run TestAProgramKeepsDifferentValuesApart -programs 5000 -count 1
+	$(GO) test ./reader/charset -run TestDecodingAgrees -sequences 2000000 -count 1
+	$(GO) test ./internal/keyexpr -run TestTellsMeansDifferentValues -programs 5000 -count 1
 	@code=0; for p in jobs/job jobs/job/datax pipeline/checkpoint internal/lifecycle internal/keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/pgdump reader/mysqldump reader/parquet reader/arrow reader/compress reader/charset engine/wire engine/filter engine/server writer; do \
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x || code=1; done; done; exit $$code
@@ -197,10 +197,10 @@ fuzz:
 # Loads that are drawn, 300 of each mode: each must leave the table that its records mean.
 metamorphic:
 	$(GO) test ./pipeline -run '^TestAnyLoad' -drawn-seeds 300 -timeout 120m
-	$(GO) test ./partitioner -run 'WhenAnythingFails$$' -cutter-seeds 5000 -timeout 60m
+	$(GO) test ./partitioner -run 'DespiteFailures$$' -cutter-seeds 5000 -timeout 60m
 	$(GO) test ./pipeline -run 'TestLiveSourceRows|TestPartsAreRead' -live-seeds 200 -timeout 60m
 	$(GO) test ./pipeline/intake -run TestScheduleKeepsRecords -switch-seeds 200 -timeout 60m
-	$(GO) test ./reader -run TestAFaultyRecordDoesNotTip -dialect-files 3000 -timeout 60m
+	$(GO) test ./reader -run TestFaultyRecord -dialect-files 3000 -timeout 60m
 
 # Pairs of inputs that disagree in formats, units, encodings, columns, types and more, loaded together and one after the other: each load
 # leaves the table that its records mean, or is refused, or rejects records by name.
@@ -335,13 +335,13 @@ laws:
 
 # Which tests fail when a constant of the rate controller is half or twice as large. WORD picks constants. Hours.
 constants:
-	$(GO) test ./ratelimit -run '^TestConstantsAreJudged$$' -v -constants '$(or $(WORD),.)' -timeout 4h
+	$(GO) test ./ratelimit -run '^TestConstantsHaveTests$$' -v -constants '$(or $(WORD),.)' -timeout 4h
 
 # What a load reaches in front of an engine with each limiter, beside what the simulation says: 20 loads of 20 s and more. WORD picks
 # limiters.
 wire:
 	$(GO) build -o tsbench ./cmd/tsbench
-	$(GO) test ./ratelimit -run '^TestTheWireReachesWhatIsSimulated$$' -v -wire-binary $(CURDIR)/tsbench -wire-cell '$(WORD)' -timeout 60m
+	$(GO) test ./ratelimit -run '^TestWireReachesSimulatedRates$$' -v -wire-binary $(CURDIR)/tsbench -wire-cell '$(WORD)' -timeout 60m
 
 # How an engine does as its table grows: BIG student cards in ten parts, reads of one row after each, a scan of all at the end, bytes on
 # disk. With 20,000,000 it takes about 5 GB of disk under TMPDIR. Linux.

@@ -86,7 +86,7 @@ type simulation struct {
 
 var cutterSeeds = flag.Int("cutter-seeds", 250, "how many seeds the test of failing requests runs with")
 
-func TestRowsOfAKeyAreAppliedInOrderWhenAnythingFails(t *testing.T) {
+func TestRowsOfKeyStayInOrderDespiteFailures(t *testing.T) {
 	for seed := range uint64(*cutterSeeds) {
 		simulate(t, seed)
 		conformance.MustEqual(t, t.Failed(), false, "with seed %d", seed)
@@ -318,7 +318,7 @@ func (s *simulation) check() {
 	conformance.True(s.t, s.queues.Bytes() == 0, "%d bytes are still counted", s.queues.Bytes())
 }
 
-func TestRowsOfAKeyInFrontOfALaneGiveWayToTheLastWhenABatchIsCut(t *testing.T) {
+func TestCutSupersedesEarlierRowsOfKey(t *testing.T) {
 	for _, tt := range []struct {
 		fate table.Fate
 		want map[int]End
@@ -352,7 +352,7 @@ func TestUnorderedRowsOfAKeyDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-func TestABatchHoldsTheUnitsItMay(t *testing.T) {
+func TestBatchKeepsUnitLimit(t *testing.T) {
 	for _, tt := range []struct {
 		units float64
 		want  int

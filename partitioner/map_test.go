@@ -24,7 +24,7 @@ func compare(a, b table.Value) int {
 	return cmp.Or(cmp.Compare(a.Int, b.Int), bytes.Compare(a.Bytes, b.Bytes))
 }
 
-func TestAKeyIsFoundInTheLaneWhoseBoundsHoldIt(t *testing.T) {
+func TestFindReturnsLaneOfKey(t *testing.T) {
 	integers := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
 	// Few letters, so that prefixes of each other, equal heads and long common prefixes are frequent.
 	letters := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xff}), 0, 12)
@@ -98,7 +98,7 @@ func TestMapsAreEqualWhenTheyCutAlike(t *testing.T) {
 	}
 }
 
-func TestBoundsOfAnotherTypeThanTheKeyAreHarmless(t *testing.T) {
+func TestBoundsOfOtherTypesAreIgnored(t *testing.T) {
 	m := NewMap([]table.Value{integer(5), text(""), text("integer?"), integer(-5), {Type: table.Binary, Bytes: []byte{0x80}}})
 	rapid.Check(t, func(t *rapid.T) {
 		key := table.AppendKey(nil, keyColumn.Draw(t, "key"))
@@ -108,7 +108,7 @@ func TestBoundsOfAnotherTypeThanTheKeyAreHarmless(t *testing.T) {
 	})
 }
 
-func TestAMapKeepsItsBoundsWhenTheCallersBytesChange(t *testing.T) {
+func TestMapCopiesBounds(t *testing.T) {
 	v := text("m")
 	m := NewMap([]table.Value{v})
 	v.Bytes[0] = 'a'
@@ -117,7 +117,7 @@ func TestAMapKeepsItsBoundsWhenTheCallersBytesChange(t *testing.T) {
 	}
 }
 
-func TestAKeyTableIsAMapByHash(t *testing.T) {
+func TestKeyTableIsMapByHash(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		hashes := 1 + rnd.Uint64N(3000)
@@ -151,7 +151,7 @@ func tableKey(name string, n int64) []byte {
 	return table.AppendKey(table.AppendTable(nil, name), table.Value{Type: table.Integer, Int: n})
 }
 
-func TestRowsOfTablesThatAreNotKnownWaitInTheGapsBetweenThose(t *testing.T) {
+func TestRowsOfUnknownTablesWaitInGaps(t *testing.T) {
 	m := NewTablesMap([]TableBounds{
 		{Table: "a", Bounds: []table.Value{{Type: table.Integer, Int: 10}}},
 		{Table: "aa"},
@@ -180,7 +180,7 @@ func TestRowsOfTablesThatAreNotKnownWaitInTheGapsBetweenThose(t *testing.T) {
 	}
 }
 
-func TestAMapWithoutTablesIsOneGap(t *testing.T) {
+func TestMapWithoutTablesIsOneGap(t *testing.T) {
 	m := NewTablesMap(nil)
 	conformance.True(t, m.Len() == 1 && m.Gap(0) && m.Several() && !m.Equal(NewMap(nil)),
 		"%d lanes, gap %v, several %v", m.Len(), m.Gap(0), m.Several())
@@ -188,9 +188,9 @@ func TestAMapWithoutTablesIsOneGap(t *testing.T) {
 	conformance.True(t, !one.Gap(0) && !one.Several() && one.Table(0) == "", "a map of one table has gaps")
 }
 
-// TestARowQueuedAfterOneOfAnotherTableLeavesInItsOwn gives two keys of different tables the same hash: a request carries
+// TestHashTwinsLeaveInTheirOwnTables gives two keys of different tables the same hash: a request carries
 // one table, so the second may not be sent in the first one's lane.
-func TestARowQueuedAfterOneOfAnotherTableLeavesInItsOwn(t *testing.T) {
+func TestHashTwinsLeaveInTheirOwnTables(t *testing.T) {
 	m := NewTablesMap([]TableBounds{{Table: "a"}, {Table: "b"}})
 	first, second := tableKey("a", 1), tableKey("b", 2)
 	blocks := rowsOf([]string{string(first), string(second)}, 1)
@@ -271,8 +271,8 @@ func TestHotValuesAreFoundWithTheirShares(t *testing.T) {
 	}
 }
 
-// TestRowsAreSampledAlikeOneByOneAndTogether counts the same rows in both ways.
-func TestRowsAreSampledAlikeOneByOneAndTogether(t *testing.T) {
+// TestAddAllEqualsAdd counts the same rows in both ways.
+func TestAddAllEqualsAdd(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 7))
 	keys := make([][]byte, 60_000)
 	for i := range keys {
@@ -348,7 +348,7 @@ func TestInvalidKeysAreNotCounted(t *testing.T) {
 	}
 }
 
-func TestAFewRowsOfOneValueInAWholeInputAreReported(t *testing.T) {
+func TestSmallInputOfOneValueIsReported(t *testing.T) {
 	for _, tt := range []struct{ rows, values, want int }{{199, 1, 0}, {200, 1, 1}, {999, 1, 1}, {2000, 1, 1}, {500, 2, 0}, {2000, 2, 2}} {
 		h := NewHotKeys(table.Integer)
 		feed(h, tt.rows, func(i int) table.Value { return integer(int64(i % tt.values)) })
@@ -357,8 +357,8 @@ func TestAFewRowsOfOneValueInAWholeInputAreReported(t *testing.T) {
 	}
 }
 
-// TestTheLargestValueIsFoundByItsBytes has a value with one row in fifty and most of the bytes.
-func TestTheLargestValueIsFoundByItsBytes(t *testing.T) {
+// TestLargestIsByBytes has a value with one row in fifty and most of the bytes.
+func TestLargestIsByBytes(t *testing.T) {
 	h, r := NewHotKeys(table.Integer), rand.New(rand.NewPCG(2, 7))
 	_, ok := h.Largest()
 	conformance.True(t, !ok, "nothing has come, and a value is the largest")

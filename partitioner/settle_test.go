@@ -24,7 +24,7 @@ func pour(o Options, keys ...string) (*Cutter, *shuffle.Queue) {
 	return New(o), queues.Lane(0)
 }
 
-func TestWhereRepeatingDoesHarmARowOfUnknownOutcomeWaitsForSettle(t *testing.T) {
+func TestUnrepeatableUnknownRowWaitsForSettle(t *testing.T) {
 	for _, unavailable := range []bool{false, true} {
 		c, q := pour(Options{Settle: settle, SettleFirst: true}, "a", "a")
 		now := time.Unix(1000, 0)
@@ -63,7 +63,7 @@ func (c *counting) Takes(ms int64) bool     { return ms >= c.from }
 func (c *counting) Kept(table.Ref) int64    { return c.kept }
 func (c *counting) Passed(table.Ref, int64) {}
 
-func TestARowKeepsItsTimestampOnlyIfItMayHaveBeenApplied(t *testing.T) {
+func TestTimestampIsKeptOnlyIfMaybeApplied(t *testing.T) {
 	for _, tt := range []struct {
 		fate             table.Fate // of the first attempt
 		stale, suspect   bool
@@ -131,7 +131,7 @@ func TestTimestampsOfAKeyRise(t *testing.T) {
 }
 
 // The process before may have requests in flight that are applied after this one has ended, regardless of the order.
-func TestTheEndWaitsForRequestsOfAnEarlierProcess(t *testing.T) {
+func TestEndWaitsForEarlierProcess(t *testing.T) {
 	for _, unordered := range []bool{false, true} {
 		now := time.Unix(1000, 0)
 		until := now.Add(settle)
@@ -152,7 +152,7 @@ func TestTheEndWaitsForRequestsOfAnEarlierProcess(t *testing.T) {
 
 // A row without an order is in no table of keys, so it is told when it lands that lanes were cut again. A lane may belong to another
 // table than the one of the same number before.
-func TestARowWithoutAnOrderComesBackIntoItsNewLane(t *testing.T) {
+func TestUnorderedRowReturnsToNewLane(t *testing.T) {
 	for _, o := range []table.Outcome{{Fate: table.Unknown}, {Fate: table.Again}, {Fate: table.Refused, Stale: true}} {
 		c, q := pour(Options{Unordered: true, Stamps: &counting{}}, "a")
 		now := time.Unix(1000, 0)
@@ -169,7 +169,7 @@ func TestARowWithoutAnOrderComesBackIntoItsNewLane(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatHadItsTimeOutIsWaitedForLess(t *testing.T) {
+func TestTimedOutAttemptSettlesSooner(t *testing.T) {
 	const rest = settle / 6
 	for name, c := range map[string]struct {
 		first, second table.Outcome
@@ -196,9 +196,9 @@ func TestAnAttemptThatHadItsTimeOutIsWaitedForLess(t *testing.T) {
 	}
 }
 
-// TestARowThatFailsForeverIsGivenUpAndNoOther sends lanes of rows of which some fail each time, until all rows are final or nothing is left
+// TestOnlyHopelessRowIsGivenUp sends lanes of rows of which some fail each time, until all rows are final or nothing is left
 // but rows that fail and the cutter cannot be made less patient with.
-func TestARowThatFailsForeverIsGivenUpAndNoOther(t *testing.T) {
+func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 	away := table.Outcome{Fate: table.Again, Unavailable: true, Code: "OTSServerUnavailable"}
 	internal := table.Outcome{Fate: table.Unknown, Code: "OTSInternalServerError"}
 	for name, tt := range map[string]struct {

@@ -6,8 +6,8 @@ import (
 )
 
 // The start: an unknown lane sends one small request, then larger ones, then more at a time, while nothing is refused.
-// An answer that is slow for its rows tells the rate at once. Tested by TestTheLawReachesWhatItShould ("unknown", "full
-// at the start", "very fast") and TestAPartitionWithoutALimitGetsAllThatMayBeInFlight.
+// An answer that is slow for its rows tells the rate at once. Tested by TestControlReachesTargets ("unknown", "full
+// at the start", "very fast") and TestPartitionWithoutLimitGetsFullWindow.
 const (
 	firstRows    = 25.0   // rows of the first request; fewer if they have many units
 	startRows    = 100.0  // rows of the requests after it, and
@@ -20,8 +20,8 @@ const (
 
 // The measurement: after the first throttle the bucket fills for a moment and is emptied by small requests until the
 // next; the rate is the accepted units by that time. If nothing was accepted for a while, the rate is a quota per
-// second, and a second is counted. Tested by TestTheLawReachesWhatItShould, TestLaws and
-// TestARateGivenByTheSecondIsMeasuredOverASecond.
+// second, and a second is counted. Tested by TestControlReachesTargets, TestLaws and
+// TestQuotaPerSecondIsMeasuredOverASecond.
 const (
 	refill      = 50 * time.Millisecond  // for which the bucket fills, at first, and
 	maxRefill   = time.Second            // at most

@@ -118,7 +118,7 @@ func (r *recent) between(from, to time.Time) (units float64) {
 
 // Refusals: they are owed, and earned by accepted units; until then cruise holds slightly below the rate. Refusals
 // without a cause, few and just after a throttle, do not count. Tested by the refused shares in
-// TestTheLawReachesWhatItShould and by the cells of TestLaws in which 1 % of rows or requests fail.
+// TestControlReachesTargets and by the cells of TestLaws in which 1 % of rows or requests fail.
 const (
 	allowed    = 0.005       // of the accepted units may be refused
 	mostOwed   = 15.0        // seconds that cruise holds back at most
@@ -233,7 +233,7 @@ func (l *lowest) ofOne(rate float64) float64 {
 
 // The cruise: a lane paces slightly above the rate, so that an occasional throttle measures it again; without one it
 // reaches further. After one it leaves room in the bucket for the jitter of the way. Tested by
-// TestTheLawReachesWhatItShould ("eight times", "0.4 for a while") and TestLaws.
+// TestControlReachesTargets ("eight times", "0.4 for a while") and TestLaws.
 const (
 	usualGain   = 0.02                   // of the rate, above which cruise paces
 	addRows     = 2.0                    // rows a second above it beside that, but
@@ -254,7 +254,7 @@ const (
 )
 
 // Requests in cruise: small ones cost CPU, large ones come in lumps that a small bucket refuses. Tested by
-// TestTheLawReachesWhatItShould ("small", "tiny", "rows of 100", requests as a multiple of the least).
+// TestControlReachesTargets ("small", "tiny", "rows of 100", requests as a multiple of the least).
 const (
 	batchTime   = 0.2                   // seconds of the rate in a request
 	leastTime   = 0.07                  // at least, even if throttles suggest a smaller bucket

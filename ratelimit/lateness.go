@@ -6,8 +6,8 @@ import (
 )
 
 // Late answers: if nothing is refused, a queue shows in answers later than the shortest way. The rate is the units that
-// came back since one was on time. Tested by the cells with a queue in TestTheLawReachesWhatItShould, by
-// TestAnswersThatAreLateByChanceSlowNoLane and by TestLaws.
+// came back since one was on time. Tested by the cells with a queue in TestControlReachesTargets, by
+// TestChanceLatenessSlowsNoLane and by TestLaws.
 const (
 	delayOfWay    = 0.5                    // of the shortest way, by which an answer may be late, and
 	mostDelay     = 0.1                    // seconds beside that

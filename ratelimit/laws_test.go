@@ -148,8 +148,8 @@ func TestASlowPartitionSlowsOnlyItself(t *testing.T) {
 	}
 }
 
-// TestAPartitionWithoutALimitGetsAllThatMayBeInFlight waits for the first answers, and nothing more.
-func TestAPartitionWithoutALimitGetsAllThatMayBeInFlight(t *testing.T) {
+// TestPartitionWithoutLimitGetsFullWindow waits for the first answers, and nothing more.
+func TestPartitionWithoutLimitGetsFullWindow(t *testing.T) {
 	for _, x := range []struct {
 		inFlight int
 		rtt      time.Duration
@@ -162,8 +162,8 @@ func TestAPartitionWithoutALimitGetsAllThatMayBeInFlight(t *testing.T) {
 	}
 }
 
-// TestTheLawReachesWhatItShould runs cells that a lane may meet, and ones in which it once did worse.
-func TestTheLawReachesWhatItShould(t *testing.T) {
+// TestControlReachesTargets runs cells that a lane may meet, and ones in which it once did worse.
+func TestControlReachesTargets(t *testing.T) {
 	t.Parallel()
 	bucket := limiter.Options{Kind: limiter.TokenBucket, Burst: time.Second}
 	full, small, tiny, up, down := bucket, bucket, bucket, bucket, bucket
@@ -229,7 +229,7 @@ func TestTheLawReachesWhatItShould(t *testing.T) {
 	}
 }
 
-func TestALimitOfWhatIsInFlightThatWasNoneIsDropped(t *testing.T) {
+func TestFalseInFlightLimitIsDropped(t *testing.T) {
 	c := partition("", "bucket", at{1, 1000, 5 * ms}, limiter.Options{Kind: limiter.TokenBucket})
 	s := newLawSim(&c.lawScene, theLaw, 1)
 	p := s.lanes[0].law.(inTable).p
@@ -240,9 +240,9 @@ func TestALimitOfWhatIsInFlightThatWasNoneIsDropped(t *testing.T) {
 		"in force %v, share %.3f, refused %.4f", p.others.crowd.on, x.share, x.refused)
 }
 
-// TestAnswersThatAreLateByChanceSlowNoLane has a service that takes everything, a long way off. Which of the first answers stall is up to
+// TestChanceLatenessSlowsNoLane has a service that takes everything, a long way off. Which of the first answers stall is up to
 // chance, and may look as if the service took long for the rows: the answers after them refute it.
-func TestAnswersThatAreLateByChanceSlowNoLane(t *testing.T) {
+func TestChanceLatenessSlowsNoLane(t *testing.T) {
 	const first = 6
 	for stalled := range 1 << first {
 		c := lawScene{lanes: 1, rtt: 200 * ms, even: true, length: time.Minute, perRow: 1}
@@ -286,9 +286,9 @@ func (l *hasty) sent(now time.Time, units float64) {
 	l.paced.sent(now, units)
 }
 
-// TestAWindowCostsLittleWhileItIsFoundOut takes loads of twenty seconds, the first five too, with an even machine and with one on which
+// TestDetectingWindowCostsLittle takes loads of twenty seconds, the first five too, with an even machine and with one on which
 // timers are late.
-func TestAWindowCostsLittleWhileItIsFoundOut(t *testing.T) {
+func TestDetectingWindowCostsLittle(t *testing.T) {
 	for _, late := range []time.Duration{0, 20 * ms} {
 		c := partition("", "", at{32, 1000, 5 * ms}, limiter.Options{Kind: limiter.FixedWindow})
 		c.length, c.late = 20*time.Second, late
@@ -301,7 +301,7 @@ func TestAWindowCostsLittleWhileItIsFoundOut(t *testing.T) {
 	}
 }
 
-var constantsWord = flag.String("constants", "", "constants with this word, for TestConstantsAreJudged; . is all")
+var constantsWord = flag.String("constants", "", "constants with this word, for TestConstantsHaveTests; . is all")
 
 // unjudged are constants of which no test here says a word when they are half or twice as large, each with why it is there.
 var unjudged = map[string]string{
@@ -316,8 +316,8 @@ var unjudged = map[string]string{
 	"cutHeard":    "how far back the lowest rate of a partition that is cut is looked for",
 }
 
-// TestConstantsAreJudged halves and doubles each constant of the laws and prints which tests of this room fail by that.
-func TestConstantsAreJudged(t *testing.T) {
+// TestConstantsHaveTests halves and doubles each constant of the laws and prints which tests of this room fail by that.
+func TestConstantsHaveTests(t *testing.T) {
 	if *constantsWord == "" {
 		t.Skip("takes hours: make constants")
 	}

@@ -68,7 +68,7 @@ func (l *refusing) run(from time.Time, until time.Duration) {
 	}
 }
 
-func TestAnOutageIsNotTakenForARate(t *testing.T) {
+func TestOutageIsNotMistakenForRate(t *testing.T) {
 	for _, lasts := range []time.Duration{5 * time.Second, 15 * time.Second, time.Minute} {
 		for _, rate := range []float64{10, 100, 1000, 10000} {
 			for _, after := range []float64{1, 0.5} {
@@ -134,7 +134,7 @@ func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
 }
 
 // A window may be used up for most of a second; a bucket that was measured before is not empty for that long.
-func TestAShortOutageIsOneWhereABucketIsKnown(t *testing.T) {
+func TestShortOutageNeedsKnownBucket(t *testing.T) {
 	for name, c := range map[string]struct {
 		agreed         int
 		window, outage bool
@@ -155,7 +155,7 @@ func TestAShortOutageIsOneWhereABucketIsKnown(t *testing.T) {
 	}
 }
 
-func TestBackoffGrowsStaysBoundedAndIsSpread(t *testing.T) {
+func TestBackoffGrowsWithinBoundsAndJitter(t *testing.T) {
 	b := Backoff{Base: 100 * time.Millisecond, Max: 2 * time.Second}
 	for attempt, full := range map[int]time.Duration{
 		1: 100 * time.Millisecond, 2: 200 * time.Millisecond, 5: 1600 * time.Millisecond, 6: 2 * time.Second, 1000: 2 * time.Second,
@@ -194,7 +194,7 @@ func TestPatienceRunsOutOnlyWithoutProgress(t *testing.T) {
 	}
 }
 
-func TestAPauseOfTheProcessCostsLittlePatience(t *testing.T) {
+func TestPausedProcessKeepsPatience(t *testing.T) {
 	p := Patience{For: time.Minute}
 	now := time.Unix(0, 0)
 	p.Progress(now)
@@ -211,7 +211,7 @@ func TestAPauseOfTheProcessCostsLittlePatience(t *testing.T) {
 	conformance.Equal(t, p.Over(now.Add(time.Second)), true, "attempts without progress do not count")
 }
 
-func TestABucketKeepsNoMoreThanItsBurstAndItsTakersPayTheirDebt(t *testing.T) {
+func TestBucketBurstAndDebt(t *testing.T) {
 	now := time.Unix(1000, 0)
 	b := NewBucket(100, time.Second)
 	conformance.MustEqual(t, b.Wait(now), 0, "wait of a new bucket")
@@ -231,7 +231,7 @@ func TestABucketKeepsNoMoreThanItsBurstAndItsTakersPayTheirDebt(t *testing.T) {
 	conformance.Equal(t, b.Wait(now), longest, "a wait without bounds")
 }
 
-func TestABucketWithoutARateNeverMakesAnyoneWait(t *testing.T) {
+func TestBucketWithoutRateNeverWaits(t *testing.T) {
 	for _, rate := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		b := NewBucket(rate, time.Second)
 		b.Take(time.Unix(1000, 0), 1e9)

@@ -57,7 +57,7 @@ func (b *bench) want(state string, rate, within float64) {
 	}
 }
 
-func TestTheFirstThrottleBeginsAMeasurementAndTheSecondEndsIt(t *testing.T) {
+func TestMeasurementBetweenThrottles(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	_, at, _ := b.p.Next(b.now, 0, 1)
 	wait := at.Sub(b.now)
@@ -100,7 +100,7 @@ func TestAMeasurementWithoutRowsWaitsLonger(t *testing.T) {
 		"a partition that takes nothing: %s at %v", b.p.State(), b.p.Rate())
 }
 
-func TestTheRateSettlesWhereThePartitionsIsAndFollowsIt(t *testing.T) {
+func TestRateFollowsPartition(t *testing.T) {
 	for _, rate := range []float64{1, 7, 30, 100, 1000, 5000} {
 		b := newBench(t, PacerOptions{})
 		b.serve(rate, 300)
@@ -116,7 +116,7 @@ func TestTheRateSettlesWhereThePartitionsIsAndFollowsIt(t *testing.T) {
 	b.want("cruise", 1000, 100)
 }
 
-func TestAStartWithoutThrottleTakesAllThatMayBeInFlight(t *testing.T) {
+func TestUnthrottledStartFillsWindow(t *testing.T) {
 	for _, most := range []int{1, 8, 64} {
 		b := newBench(t, PacerOptions{MaxInFlight: most})
 		answers := 0
@@ -156,7 +156,7 @@ func TestAThrottleOfAnEarlierRequestIsIgnored(t *testing.T) {
 		"%s at %v became %s at %v", before.State(), before.rate, b.p.State(), b.p.rate)
 }
 
-func TestAnOutageIsProbedAndNotSampled(t *testing.T) {
+func TestOutageIsProbedNotSampled(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	b.serve(1000, 100)
 	rate := b.p.Rate()
@@ -177,7 +177,7 @@ func TestAnOutageIsProbedAndNotSampled(t *testing.T) {
 	b.want("cruise", rate, 0)
 }
 
-func TestAnOutageWhileMeasuringBeginsAgain(t *testing.T) {
+func TestOutageRestartsMeasurement(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	b.send(0)
 	b.p.Unavailable(b.now)
@@ -188,7 +188,7 @@ func TestAnOutageWhileMeasuringBeginsAgain(t *testing.T) {
 		"the measurement spans the outage")
 }
 
-func TestAStarvedLaneKeepsItsRate(t *testing.T) {
+func TestStarvedLaneKeepsRate(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	b.serve(1000, 100)
 	rate := b.p.Rate()
@@ -203,7 +203,7 @@ func TestAStarvedLaneKeepsItsRate(t *testing.T) {
 	conformance.True(t, b.p.credit.level <= 1.5*maxRows+0.04*rate, "saved %v of credit meanwhile", b.p.credit.level)
 }
 
-func TestAChildBeginsAtTheFullRateAndForgivesTheFirstThrottle(t *testing.T) {
+func TestChildStartsAtFullRateAndForgivesFirstThrottle(t *testing.T) {
 	b := newBench(t, PacerOptions{MaxInFlight: 5})
 	if c := b.p.Child(b.now); c.State() != "start" || c.max != 5 {
 		t.Errorf("child of a lane without a rate: %s, %d in flight", c.State(), c.max)
@@ -227,7 +227,7 @@ func TestARowLargerThanTheCreditGoesIntoDebt(t *testing.T) {
 	conformance.True(t, d >= 25*time.Second && d <= maxDebt*time.Second, "3000 units at 100 a second hold up for %v", d)
 }
 
-func TestALaneThatHoldsFewRowsNeedNotWaitForAFullBatch(t *testing.T) {
+func TestLaneWithFewRowsSendsEarly(t *testing.T) {
 	b := newBench(t, PacerOptions{Rate: 1000})
 	_, full, _ := b.p.Next(b.now, 0, 1)
 	units, few, ok := b.p.NextOf(b.now, 0, 1, 20)
@@ -235,7 +235,7 @@ func TestALaneThatHoldsFewRowsNeedNotWaitForAFullBatch(t *testing.T) {
 		"20 units: %v at %v, a full batch at %v", units, few.Sub(b.now), full.Sub(b.now))
 }
 
-func TestASmallBucketIsTriedWithSmallerBatchesAtTheSameRate(t *testing.T) {
+func TestSmallBucketGetsSmallerBatchesAtSameRate(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	b.serve(1000, 100)
 	for b.p.gauge.accepted < 50 {
@@ -249,7 +249,7 @@ func TestASmallBucketIsTriedWithSmallerBatchesAtTheSameRate(t *testing.T) {
 	conformance.Equal(t, b.p.size.most, maxRows, "rows of batches")
 }
 
-func TestTheRateIsFiniteAndAboveZeroForAnyInput(t *testing.T) {
+func TestRateIsFiniteAndPositive(t *testing.T) {
 	odd := []float64{0, -1, 0.5, 1, 37, 200, 1e6, 1e300, math.NaN(), math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64}
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -280,7 +280,7 @@ func TestTheRateIsFiniteAndAboveZeroForAnyInput(t *testing.T) {
 }
 
 // With its rate a batch would take longer than the whole way: the way must not seem to take no time for that.
-func TestALowRateMakesALongWayNoShorter(t *testing.T) {
+func TestLowRateDoesNotShortenWay(t *testing.T) {
 	p := NewPacer(PacerOptions{Alone: true})
 	now := time.Unix(1e9, 0)
 	p.open(now, 1)
@@ -295,7 +295,7 @@ func TestALowRateMakesALongWayNoShorter(t *testing.T) {
 	conformance.Equal(t, p.line.lateness.queues(now, now.Add(way), 1, p.occupied(1), 1), false, "an answer to one row seems late")
 }
 
-func TestAChildReachesFurtherFromWhereItsParentWas(t *testing.T) {
+func TestChildContinuesParentsReach(t *testing.T) {
 	p := NewPacer(PacerOptions{Alone: true})
 	p.open(time.Unix(0, 0), 1)
 	p.phase, p.rate, p.probe.gain, p.others.quota.on = inCruise, 1000, 0.16, true
@@ -418,9 +418,9 @@ func (c *recut) run(seed uint64) {
 	}
 }
 
-// TestACutOfWhichALoadHearsLate has a table cut while its load, which asks for the map of partitions every few seconds only, still takes it for one
+// TestLateNoticeOfSplit has a table cut while its load, which asks for the map of partitions every few seconds only, still takes it for one
 // partition. The rate that the parts take together is that of none of them, unless each takes more than what they were cut from.
-func TestACutOfWhichALoadHearsLate(t *testing.T) {
+func TestLateNoticeOfSplit(t *testing.T) {
 	for _, c := range []recut{
 		{parts: 4, rate: 300, grown: 1},
 		{parts: 2, rate: 1000, away: time.Second, heard: time.Second, grown: 1},

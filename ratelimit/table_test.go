@@ -35,8 +35,8 @@ func TestLanesOfALimitedTableAreHardlyRefused(t *testing.T) {
 	}
 }
 
-// TestATrialTellsATableFromItsPartitions begins a trial in a load of which the lanes know their rates.
-func TestATrialTellsATableFromItsPartitions(t *testing.T) {
+// TestTrialDistinguishesTableFromPartitions begins a trial in a load of which the lanes know their rates.
+func TestTrialDistinguishesTableFromPartitions(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]limiter.Options{
 		"bucket": {Kind: limiter.TokenBucket, Burst: time.Second}, "fixed window": {Kind: limiter.FixedWindow}, "sliding window": {Kind: limiter.SlidingWindow},
@@ -75,7 +75,7 @@ func (c *lawScene) lanesTake() float64 {
 	return float64(c.lanes) * c.lane.Rate
 }
 
-func TestATableThatRefusesNothingLimitsNothing(t *testing.T) {
+func TestTableWithoutRefusalsLimitsNothing(t *testing.T) {
 	t.Parallel()
 	c := at{8, 1000, 5 * ms}.scene()
 	c.lane = &limiter.Options{Kind: limiter.TokenBucket, Rate: 1000, Burst: time.Second}
@@ -87,8 +87,8 @@ func TestATableThatRefusesNothingLimitsNothing(t *testing.T) {
 	s.run()
 }
 
-// TestAnOutageTellsNothingOfATablesRate has everything refused for a while, and then served again as before.
-func TestAnOutageTellsNothingOfATablesRate(t *testing.T) {
+// TestOutageDoesNotChangeTableRate has everything refused for a while, and then served again as before.
+func TestOutageDoesNotChangeTableRate(t *testing.T) {
 	t.Parallel()
 	table, now := new(Table), time.Unix(1000, 0)
 	lanes := []*Pacer{NewPacer(PacerOptions{}), NewPacer(PacerOptions{}), NewPacer(PacerOptions{}), NewPacer(PacerOptions{})}
@@ -112,8 +112,8 @@ func TestAnOutageTellsNothingOfATablesRate(t *testing.T) {
 	conformance.Equal(t, table.on, false, "limits while nobody serves")
 }
 
-// TestWhatWasAcceptedLately compares with a list of all that was added.
-func TestWhatWasAcceptedLately(t *testing.T) {
+// TestLatelyCountsAcceptedUnits compares with a list of all that was added.
+func TestLatelyCountsAcceptedUnits(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	type added struct{ at, units int64 }
@@ -144,7 +144,7 @@ func TestWhatWasAcceptedLately(t *testing.T) {
 	}
 }
 
-func TestASharedRateLimitsNothingUntilSomethingIsRefused(t *testing.T) {
+func TestSharedRateStartsUnlimited(t *testing.T) {
 	s := NewShared(nil)
 	now := time.Unix(1000, 0)
 	for range 100 {
@@ -178,7 +178,7 @@ func newSharedSim(c lawScene) (*lawSim, *Shared) {
 	}, 1), shared
 }
 
-func TestLanesThatShareARateUseItAndAreHardlyRefused(t *testing.T) {
+func TestSharedRateIsUsedWithFewRefusals(t *testing.T) {
 	s, shared := newSharedSim(lawScene{length: 30 * time.Second, slots: 8, lane: &limiter.Options{Kind: limiter.TokenBucket, Rate: 8000, Burst: time.Second}})
 	r := s.run()
 	t.Logf("share %.4f, refused %.4f, rate %.0f", r.share, r.refused, shared.Rate())
@@ -186,9 +186,9 @@ func TestLanesThatShareARateUseItAndAreHardlyRefused(t *testing.T) {
 	conformance.Equal(t, shared.Limits(s.base.Add(30*time.Second)), true, "does not limit")
 }
 
-// TestARateThatWasMeasuredTooLowIsFoundSoon is about a service that refuses whole requests: what they would have left of its capacity
+// TestRateMeasuredTooLowRisesSoon is about a service that refuses whole requests: what they would have left of its capacity
 // nobody knows.
-func TestARateThatWasMeasuredTooLowIsFoundSoon(t *testing.T) {
+func TestRateMeasuredTooLowRisesSoon(t *testing.T) {
 	const rate = 1000.0
 	s, shared := newSharedSim(lawScene{length: 6 * time.Second, slots: 1, lane: &limiter.Options{Kind: limiter.TokenBucket, Rate: rate, Burst: 100 * ms, Whole: true}})
 	taken, lowered := 0.0, false

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	wireBinary = flag.String("wire-binary", "", "the tsbench that TestTheWireReachesWhatIsSimulated measures; without it, the test is skipped")
+	wireBinary = flag.String("wire-binary", "", "the tsbench that TestWireReachesSimulatedRates measures; without it, the test is skipped")
 	wireSeeds  = flag.Uint64("wire-seeds", 200, "seeds of the simulation, of which the mean counts")
 	wireLate   = flag.Duration("wire-late", 0, "mean lateness of timers in the simulation; 0 takes what is found during the measurement")
 	wireRuns   = flag.Int("wire-runs", 2, "measurements, of which the mean counts")
@@ -204,8 +204,8 @@ func watchTimers() func() time.Duration {
 	return func() time.Duration { close(done); return <-late }
 }
 
-// TestTheWireReachesWhatIsSimulated prints what the law reaches in the simulation and what a load reaches in front of an engine.
-func TestTheWireReachesWhatIsSimulated(t *testing.T) {
+// TestWireReachesSimulatedRates prints what the law reaches in the simulation and what a load reaches in front of an engine.
+func TestWireReachesSimulatedRates(t *testing.T) {
 	if *wireBinary == "" {
 		t.Skip("takes minutes: make wire")
 	}
@@ -239,7 +239,7 @@ func TestTheWireReachesWhatIsSimulated(t *testing.T) {
 }
 
 // A window that is used up at once is not measured by what trickles in until its second is over.
-func TestARateGivenByTheSecondIsMeasuredOverASecond(t *testing.T) {
+func TestQuotaPerSecondIsMeasuredOverASecond(t *testing.T) {
 	w := wireScene{kind: limiter.SlidingWindow}
 	for seed := range uint64(10) {
 		r := w.simulate(seed+1, 8*ms)
@@ -248,7 +248,7 @@ func TestARateGivenByTheSecondIsMeasuredOverASecond(t *testing.T) {
 }
 
 // The last lanes of a load into a table that is limited as a whole have all of it.
-func TestLanesTakeWhatOthersHadWhoHaveEnded(t *testing.T) {
+func TestLanesTakeShareOfEndedOnes(t *testing.T) {
 	for kind, want := range map[string]float64{limiter.TokenBucket: 0.92, limiter.FixedWindow: 0.82, limiter.SlidingWindow: 0.8} {
 		const seeds = 6
 		w, mean := wireScene{kind: kind, table: 2000}, 0.0

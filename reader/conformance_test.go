@@ -442,9 +442,9 @@ const baseball = "Rk,Year,Age,Tm,Lg,c6,W,L,W-L%,G,Finish,Wpost,Lpost,W-L%post,c1
 // inputPages are the pages that the claims are of.
 var inputPages = []string{"inputs.md", "types.md", "dumps.md", "parquet-arrow.md", "internals/conformance.md"}
 
-// TestEachClaimOfTheInputPagesHasAFile: each of the claims stands in a page about inputs, and reading its file gives what it
+// TestClaimsOfInputPagesHaveFiles: each of the claims stands in a page about inputs, and reading its file gives what it
 // says.
-func TestEachClaimOfTheInputPagesHasAFile(t *testing.T) {
+func TestClaimsOfInputPagesHaveFiles(t *testing.T) {
 	var page string
 	for _, name := range inputPages {
 		text := conformance.Try(os.ReadFile(filepath.Join("../docs", name))).Must(t)

@@ -184,7 +184,7 @@ func readFound(t *testing.T, text string) (rows [][]string, rejected int, found 
 }
 
 // A file that is read without a reject has the cells that were written, but for those of the record with the fault.
-func TestAFaultyRecordDoesNotTipTheDialect(t *testing.T) {
+func TestFaultyRecordDoesNotChangeDialect(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 24))
 	for _, faults := range []bool{false, true} {
 		exact, refused, rejects := 0, 0, 0
@@ -298,7 +298,7 @@ func readSource(s *sourcetest.Wide, each func(*record.Record)) error {
 	}
 }
 
-func TestFilesOfRowsThatDescribeThemselvesKeepTheContractOfSources(t *testing.T) {
+func TestWideFilesKeepSourceContract(t *testing.T) {
 	text := wideLines(t, sourcetest.NewWide("wide", 200, time.UnixMilli(1e12)))
 	pretty := bytes.ReplaceAll(text, []byte(`},"Attr"`), []byte("},\n  \"Attr\""))
 	for name, item := range map[string]func() input.Item{
@@ -320,8 +320,8 @@ func TestFilesOfRowsThatDescribeThemselvesKeepTheContractOfSources(t *testing.T)
 	}
 }
 
-// TestRowsInsideSomethingElseAreNamedWithTheWayToThem is about texts that were read as what they are not, or as one row, without a word.
-func TestRowsInsideSomethingElseAreNamedWithTheWayToThem(t *testing.T) {
+// TestWrappedRowsAreRefusedWithAdvice is about texts that were read as what they are not, or as one row, without a word.
+func TestWrappedRowsAreRefusedWithAdvice(t *testing.T) {
 	const statements = "\n/*!40101 SET NAMES utf8 */;\nCREATE TABLE `t` (\n  `id` int\n);\nINSERT INTO `t` (`id`) VALUES\n\t(1);\n"
 	for name, c := range map[string]struct{ file, text, want string }{
 		"phpMyAdmin":                {"t.sql", "-- phpMyAdmin SQL Dump\n-- version 5" + statements, "SQL statements of phpMyAdmin, which are not CSV: give --format mysqldump"},

@@ -136,7 +136,7 @@ func zstdFrames(t *testing.T, text []byte, frame int) []byte {
 	return out
 }
 
-func TestTheSameRecordsComeFromEveryWrapping(t *testing.T) {
+func TestRecordsDoNotDependOnWrapping(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
 	for i := range 8_000 {
@@ -282,7 +282,7 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 	}
 }
 
-func TestEmptyLinesWithoutEndAreRefused(t *testing.T) {
+func TestEndlessEmptyLinesAreRefused(t *testing.T) {
 	empty := gzipped([]byte(strings.Repeat("\r\n", maxBlank/4))) // a member of its own: packed once
 	text := slices.Concat(gzipped([]byte("a,b\n1,2\n")), empty, empty, empty)
 	if got := readAll(itemOf(t, "in.csv.gz", text), Options{Format: CSV}); got.rows != 1 || got.err == nil || !strings.Contains(got.err.Error(), "of empty lines") {
@@ -346,7 +346,7 @@ func correct(name string, want []map[string]string) {
 	}
 }
 
-func TestJSONIsReadHoweverItsObjectsFollowEachOther(t *testing.T) {
+func TestAllLayoutsOfJSONAreRead(t *testing.T) {
 	const array = "[{\"id\":1,\"v\":\"a\"},\n {\"id\":2,\"v\":{\"b\": [1,\n2]}},{\"id\":3}\n]\n"
 	const pretty = "{\n  \"id\": 1,\n  \"v\": \"a\"\n}\n{\n  \"id\": 2,\n  \"v\": {\"b\": [1,\n2]}\n}{\"id\":3}"
 	want := [][]string{{"1", "a"}, {"2", `{"b":[1,2]}`}, {"3", ""}}
@@ -369,7 +369,7 @@ func TestJSONIsReadHoweverItsObjectsFollowEachOther(t *testing.T) {
 	}
 }
 
-func TestJSONThatIsCutOffOrWrongBetweenObjectsIsNotReadToItsEnd(t *testing.T) {
+func TestBrokenJSONTextEndsReading(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"id":1},{"id":2}`:      `it ends at byte 18: the array has no end`,
 		`[{"id":1},{"id":2}]]`:    `at byte 20: want the '[' of an array, found ']'`,
@@ -385,7 +385,7 @@ func TestJSONThatIsCutOffOrWrongBetweenObjectsIsNotReadToItsEnd(t *testing.T) {
 	}
 }
 
-func TestARejectedRecordOfJSONIsOneLineAndItsPlaceIsExact(t *testing.T) {
+func TestRejectedJSONIsOneLineWithPlace(t *testing.T) {
 	text := []byte("[\n{\n\"id\": 1},\n  {\"id\": 2,\n\"id\":\r\n3}\n]")
 	s := opened(t, itemOf(t, "a.json", text), Options{})
 	p := s.NewParser([]int{0})
@@ -453,7 +453,7 @@ func BenchmarkCSV(b *testing.B) {
 	})
 }
 
-func TestAFirstRecordOfJSONThatIsLongIsReadToItsEnd(t *testing.T) {
+func TestLongFirstJSONRecordIsReadWhole(t *testing.T) {
 	value := strings.Repeat("x", headBytes+headBytes/8)
 	long := `{"a":"` + value + "\"}\n"
 	pretty := "{\n \"a\": \"" + value + "\",\n \"items\": [\n{\"a\":1}\n,\n{\"a\":2}\n]\n}\n"
@@ -488,8 +488,8 @@ func TestAFirstRecordOfJSONThatIsLongIsReadToItsEnd(t *testing.T) {
 	conformance.Refused(t, err, "the first record is longer than 1 MiB", "result")
 }
 
-// TestASmallFileTakesLittleMemory reads files as a load of thousands of them does: what each takes is what such a load takes.
-func TestASmallFileTakesLittleMemory(t *testing.T) {
+// TestSmallFileTakesLittleMemory reads files as a load of thousands of them does: what each takes is what such a load takes.
+func TestSmallFileTakesLittleMemory(t *testing.T) {
 	text := []byte("id,name,price\n1,tea,2\n2,coffee,3\n")
 	item := itemOf(t, "small.csv", text)
 	const files = 50

@@ -47,7 +47,7 @@ func placesOf(t *testing.T, content string, o Options) (rows []string, err error
 	return rows, err
 }
 
-func TestARecordThatIsTooLongIsRejectedAlone(t *testing.T) {
+func TestOnlyOverlongRecordIsRejected(t *testing.T) {
 	const limit = 200 // above what is shown of a record
 	escaped := tcsv.Default
 	escaped.Quote, escaped.Escape = 0, '\\'
@@ -116,14 +116,14 @@ func TestARecordThatIsTooLongIsRejectedAlone(t *testing.T) {
 	}
 }
 
-func TestAQuoteThatNeverClosesEndsTheReading(t *testing.T) {
+func TestUnclosedQuoteEndsReading(t *testing.T) {
 	o := Options{SplitBytes: 50, Memory: Memory{RecordBytes: 100}}
 	rows, err := placesOf(t, "id,v\n1,x\n2,\""+strings.Repeat("3,y\n", 100), o)
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "the record at byte 9 has no end") && len(rows) == 1,
 		"got %v, %v", rows, err)
 }
 
-func TestAPlaceholderOfALongRecordIsNotARecord(t *testing.T) {
+func TestPlaceholderOfLongRecordIsNotARecord(t *testing.T) {
 	for header, o := range map[string]Options{
 		"id\n1\n": {}, "id,v\n1,x\n": {Dialect: tcsv.Dialect{Delimiter: ",", Quote: '\'', EOL: '\n'}}, "{\"id\":1,\"v\":\"x\"}\n": {Format: JSONLines},
 	} {
@@ -200,7 +200,7 @@ func utf16le(text string) string {
 	return string(out)
 }
 
-func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
+func TestFolderDoesNotReplaceRecordsValue(t *testing.T) {
 	const city, other = "\xb1\xb1\xbe\xa9", "\xc9\xcf\xba\xa3" // in GBK
 	for name, tt := range map[string]struct {
 		folder, file, text string
@@ -237,7 +237,7 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 	}
 }
 
-func TestAnEncodingThatTheTextContradictsIsRefused(t *testing.T) {
+func TestContradictedEncodingIsRefused(t *testing.T) {
 	const mark, few, many = "\xef\xbb\xbf", "id,v\n1,\u4e00\u4e8c\n", "id,v\n1,\u4e00\u4e8c\u4e09\u56db\n2,\u4e94\u516d\u4e03\u516b\n"
 	for name, tt := range map[string]struct {
 		text, encoding string
@@ -331,7 +331,7 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 	keepsTheContract(t, item, Options{TrimNames: true, SplitBytes: 900})
 }
 
-func TestAnEmptyLineOfOneColumnIsARecordWithoutAValue(t *testing.T) {
+func TestEmptyLineInOneColumnIsANull(t *testing.T) {
 	_, rows := valuesOf(t, itemOf(t, "in.csv", []byte("\na\n1\n\n2\r\n\r\n")), Options{})
 	want := [][]string{{"1"}, {""}, {"2"}, {""}}
 	conformance.True(t, slices.EqualFunc(rows, want, slices.Equal), "%q", rows)

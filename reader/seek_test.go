@@ -105,7 +105,7 @@ func keepsTheContract(t *testing.T, item func() input.Item, o Options) {
 	})
 }
 
-func TestFilesKeepTheContractOfSources(t *testing.T) {
+func TestFilesKeepSourceContract(t *testing.T) {
 	var b, jsonl, array, pretty, dynamo, mongo, changes bytes.Buffer
 	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
 	const records, long = 1_000, 11_000 // of the forms whose pieces are large
@@ -166,7 +166,7 @@ func TestFilesKeepTheContractOfSources(t *testing.T) {
 	}
 }
 
-func TestAStreamThatIsNotTheSameIsRefused(t *testing.T) {
+func TestChangedStreamIsRefused(t *testing.T) {
 	text := []byte("id,v\n" + strings.Repeat("1,abcdefgh\n", 2000))
 	o := Options{SplitBytes: 500, ChainBytes: 100}
 	all, err := readFrom(streamOf(t, text), o, nil, source.Chain{})
@@ -186,7 +186,7 @@ func TestAStreamThatIsNotTheSameIsRefused(t *testing.T) {
 	}
 }
 
-func TestALongChainKeepsFewSums(t *testing.T) {
+func TestLongChainKeepsFewSums(t *testing.T) {
 	long := newChainer("s", 4)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	text := make([]byte, 4*maxSums*5)
@@ -208,7 +208,7 @@ func TestALongChainKeepsFewSums(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(other.Write(text)), "", "a changed byte was not noticed")
 }
 
-func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
+func TestFingerprintCoversHeadTailAndMiddle(t *testing.T) {
 	text := bytes.Repeat([]byte("1,abcdefg\n"), 100_000)
 	of := func(content []byte) string {
 		s := opened(t, itemOf(t, "in.csv", content), Options{})

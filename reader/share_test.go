@@ -67,8 +67,8 @@ func shareTexts(t *testing.T) map[string][]byte {
 	return map[string][]byte{"wide.csv": []byte(wide.String()), "random.csv": []byte(random.String()), "lines.jsonl": []byte(lines.String()), "array.json": []byte(array.String()), "utf16.csv": []byte("\xff\xfe" + utf16le(random.String())), "many.arrows": stream}
 }
 
-// TestSplitsNeverStandForMoreThanTheirInput adds up what splits of every format and compression stand for: progress is the share of the input.
-func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
+// TestSplitBytesNeverExceedInput adds up what splits of every format and compression stand for: progress is the share of the input.
+func TestSplitBytesNeverExceedInput(t *testing.T) {
 	check := func(t *testing.T, name string, body []byte) {
 		t.Helper()
 		s := opened(t, itemOf(t, name, body), Options{SplitBytes: 8 << 10})
@@ -113,7 +113,7 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 	}
 }
 
-func TestABlockMayBeLargerThanWhatIsLookedAt(t *testing.T) {
+func TestBlockMayExceedHead(t *testing.T) {
 	text := []byte("id,v\n")
 	for rnd := rand.New(rand.NewPCG(2, 2)); len(text) < 5<<20; {
 		text = fmt.Appendf(text, "%d,%x\n", len(text), rnd.Uint64())
@@ -134,7 +134,7 @@ func TestABlockMayBeLargerThanWhatIsLookedAt(t *testing.T) {
 }
 
 // An input is set aside for what it holds alone: not for a server, a disk or this machine.
-func TestDamageIsWhatAnInputHolds(t *testing.T) {
+func TestOnlyContentErrorsAreDamage(t *testing.T) {
 	answers := map[string]int{"gone": http.StatusNotFound, "forbidden": http.StatusForbidden, "busy": http.StatusServiceUnavailable}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(answers[strings.Trim(r.URL.Path, "/")])
@@ -152,8 +152,8 @@ func TestDamageIsWhatAnInputHolds(t *testing.T) {
 	conformance.True(t, Damaged(errors.New("the page is cut short")) && !Damaged(nil), "damage is none, or none is damage")
 }
 
-// TestAFileIsReadAgainToItsFault: a second reading meets what the first has met, and nothing in a good file.
-func TestAFileIsReadAgainToItsFault(t *testing.T) {
+// TestReadAgainFindsFault: a second reading meets what the first has met, and nothing in a good file.
+func TestReadAgainFindsFault(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	fmt.Fprint(w, "id,n\n")

@@ -60,7 +60,7 @@ func gzipped(text []byte) []byte {
 	return b.Bytes()
 }
 
-func TestDumpsKeepTheContractOfSources(t *testing.T) {
+func TestDumpsKeepSourceContract(t *testing.T) {
 	for name, text := range dumpsOf(900) {
 		for form, item := range map[string]func() input.Item{"a file": fileOf(t, "in.sql", text), "gzip": fileOf(t, "in.sql.gz", gzipped(text)), "frames of zstd": fileOf(t, "in.sql.zst", zstdFrames(t, text, 4_000))} {
 			t.Run(name+" in "+form, func(t *testing.T) {
@@ -75,7 +75,7 @@ func dumpsOf(rows int) map[string][]byte {
 	return map[string][]byte{"pg_dump": pgDump(rows), "mysqldump": mysqlDump(rows, 7), "mysqldump of one statement": mysqlDump(rows, rows)}
 }
 
-func TestADumpGivesTheRowsOfItsTable(t *testing.T) {
+func TestDumpGivesRowsOfTable(t *testing.T) {
 	for name, text := range dumpsOf(500) {
 		for _, size := range []int{20, 333, 100_000} {
 			for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text), "gzip": itemOf(t, "in.sql.gz", gzipped(text))} {
@@ -96,7 +96,7 @@ func TestADumpGivesTheRowsOfItsTable(t *testing.T) {
 	}
 }
 
-func TestADumpThatIsNotWholeFailsAfterTheRowsBefore(t *testing.T) {
+func TestTruncatedDumpFailsAfterItsRows(t *testing.T) {
 	for name, text := range dumpsOf(500) {
 		at := bytes.Index(text, []byte("499")) - 10
 		for _, n := range []int{at, bytes.LastIndex(text, []byte("1")) - 200, len(text) - 60} {
@@ -114,7 +114,7 @@ func TestADumpThatIsNotWholeFailsAfterTheRowsBefore(t *testing.T) {
 	}
 }
 
-func TestADumpThatEndsBeforeTheKeyOfItsTableSaysWhyItHasNone(t *testing.T) {
+func TestDumpEndingBeforeKeySaysWhy(t *testing.T) {
 	for name, text := range dumpsOf(500) {
 		s, err := Open(t.Context(), itemOf(t, "in.sql", text[:bytes.Index(text, []byte("499"))-10]), Options{Named: Named{Table: "t"}})
 		must(t, err)
@@ -129,7 +129,7 @@ func TestADumpThatEndsBeforeTheKeyOfItsTableSaysWhyItHasNone(t *testing.T) {
 	}
 }
 
-func TestTheSchemaOfMysqldumpTabNamesTheFileOfItsRows(t *testing.T) {
+func TestMysqldumpTabSchemaNamesRowFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "t.sql")
 	for file, text := range map[string]string{name: "-- MySQL dump\nCREATE TABLE `t` (\n  `id` int,\n  `v` text\n);\n-- Dump completed\n", filepath.Join(dir, "t.txt"): "1\ta\n"} {
@@ -139,7 +139,7 @@ func TestTheSchemaOfMysqldumpTabNamesTheFileOfItsRows(t *testing.T) {
 	conformance.Refused(t, err, "t.txt; load that with --dialect mysql-tab --no-header --names 'id,v'", "error")
 }
 
-func TestADamagedDumpFailsAfterTheRowsBefore(t *testing.T) {
+func TestDamagedDumpFailsAfterGoodRows(t *testing.T) {
 	for name, text := range dumpsOf(5_000) {
 		packed := gzipped(text)
 		cut := packed[:2*len(packed)/3]
@@ -153,7 +153,7 @@ func TestADamagedDumpFailsAfterTheRowsBefore(t *testing.T) {
 	}
 }
 
-func TestARowOfADumpThatIsTooLongIsRefused(t *testing.T) {
+func TestOverlongDumpRowIsRefused(t *testing.T) {
 	limit := Memory{RecordBytes: 1 << 20}
 	long := strings.Repeat("x", 3<<20)
 	for name, tt := range map[string]struct {
@@ -171,7 +171,7 @@ func TestARowOfADumpThatIsTooLongIsRefused(t *testing.T) {
 	}
 }
 
-func TestDumpsThatCannotBeReadAreRefused(t *testing.T) {
+func TestUnreadableDumpsAreRefused(t *testing.T) {
 	text := pgDump(3)
 	for name, tt := range map[string]struct {
 		item input.Item
@@ -191,7 +191,7 @@ func TestDumpsThatCannotBeReadAreRefused(t *testing.T) {
 	}
 }
 
-func TestARejectedRowOfADumpIsNotLoadedAsIfItWereOne(t *testing.T) {
+func TestRejectedDumpRowIsNotLoadable(t *testing.T) {
 	text := bytes.Replace(pgDump(3), []byte("\n1\ta"), []byte("\nx\ta"), 1)
 	s := opened(t, itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
 	p := s.NewParser(nil)

@@ -118,7 +118,7 @@ func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestTextsThatLookLikeSomethingElseAreRead(t *testing.T) {
+func TestUnusualTextsAreRead(t *testing.T) {
 	for name, content := range map[string]string{
 		"orc.csv": "ORC,v\n1,2\n", "pare.csv": "PARE,v\n", "gif.csv": "GIF89a,v\n1,2\n", "fea.csv": "FEA1,b\n1,2\n", "obj.csv": "Obj,b\n",
 		"nul.csv": "id,v\n1,a\x00b and so on\n2,c\n3,d\n", "hive.txt": "x\x01y\n\x02\x03\x01z\n", "zip.csv": "PK,v\n1,2\n", "minus.csv": "-- a,b\n1,2\n", "xls.xls": "a\tb\n1\t2\n",

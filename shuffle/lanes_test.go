@@ -214,7 +214,7 @@ func (r *run) check() {
 	conformance.True(r.t, len(r.left) == r.in, "%d of %d rows left", len(r.left), r.in)
 }
 
-func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
+func TestUnreadableSpilledRowsAreAnError(t *testing.T) {
 	dir := t.TempDir()
 	r := newRun(t, 1, 2, Options{Budget: 64 << 10}, spill.Options{Dir: dir}) // the other lane is short of rows
 	for r.lanes.SpilledRows() == 0 {
@@ -251,7 +251,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 	}
 }
 
-func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
+func TestFullDiskCanBeTriedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "disk")
 	must(t, os.Mkdir(dir, 0o700))
 	r := newRun(t, 1, 2, Options{Budget: 256 << 10}, spill.Options{Dir: dir})
@@ -270,7 +270,7 @@ func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
 		"full %v, %d frames; want one", r.lanes.DiskFull(), r.store.Usage().Frames)
 }
 
-func TestRowsThatWereReadBackStay(t *testing.T) {
+func TestRowsReadBackStayInMemory(t *testing.T) {
 	for _, size := range []int{100, 3000} { // rows that are small, and large, beside the lane's share
 		r := newRun(t, 1, 4, Options{Budget: 400 << 10}, spill.Options{})
 		r.cuts = []int{1, 2, 3}
@@ -309,7 +309,7 @@ func TestRowsThatWereReadBackStay(t *testing.T) {
 	}
 }
 
-func TestALongLaneDoesNotFillMemoryWithPiecesThatAreNotSpilled(t *testing.T) {
+func TestLongLaneLeavesNoSmallPieces(t *testing.T) {
 	r := newRun(t, 4, 5, Options{Budget: 512 << 10}, spill.Options{}) // the last one is short of rows
 	r.cuts = []int{16, 32, 48, 64}
 	var w Worker
@@ -437,9 +437,9 @@ func (d *described) compare() {
 	}
 }
 
-// TestTheQueuesSayExactlyWhatTheyHold checks it while rows come under the cut of the moment and under the one before, leave,
+// TestDescribeListsExactlyQueuedRows checks it while rows come under the cut of the moment and under the one before, leave,
 // are spilled, read back and cut again.
-func TestTheQueuesSayExactlyWhatTheyHold(t *testing.T) {
+func TestDescribeListsExactlyQueuedRows(t *testing.T) {
 	spilled, recuts := int64(0), 0
 	for seed := range uint64(5) {
 		rnd := rand.New(rand.NewPCG(seed, 5))

@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {
+func TestAnswersAgreeWithTheSDK(t *testing.T) {
 	key := []byte{0x75, 0, 0, 0, 1}
 	unit := func(write int32) *otsprotocol.ConsumedCapacity {
 		return &otsprotocol.ConsumedCapacity{CapacityUnit: &otsprotocol.CapacityUnit{Read: proto.Int32(3), Write: &write}}
@@ -44,7 +44,7 @@ func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {
 	}
 }
 
-func TestATruncatedOrDamagedAnswerIsNeverASuccess(t *testing.T) {
+func TestDamagedAnswerIsNeverASuccess(t *testing.T) {
 	whole := encodeAnswer("t", append(ok(3), failed("OTSTimeout")))
 	for n := range whole {
 		conformance.Refused(t, conformance.ErrorOf(decodeAnswer(nil, whole[:n], "t", 4)), "",
@@ -107,9 +107,9 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestOfRowsThatAreAllWrittenNothingElseIsSaid writes with Options.Brief and without: where that leaves outcomes out, they all say that
+// TestAllWrittenSetsNoOutcomes writes with Options.Brief and without: where that leaves outcomes out, they all say that
 // their rows were written, for as many units as it adds up.
-func TestOfRowsThatAreAllWrittenNothingElseIsSaid(t *testing.T) {
+func TestAllWrittenSetsNoOutcomes(t *testing.T) {
 	costly := result{units: 7}
 	for name, tt := range map[string]struct {
 		results []result
@@ -147,7 +147,7 @@ func TestOfRowsThatAreAllWrittenNothingElseIsSaid(t *testing.T) {
 	}
 }
 
-func TestWritingAllocatesNothingForARow(t *testing.T) {
+func TestWritingDoesNotAllocatePerRow(t *testing.T) {
 	throttled := slices.Repeat([]result{failed("OTSNotEnoughCapacityUnit")}, 200)
 	for _, results := range [][]result{ok(1), ok(200), throttled} {
 		n := len(results)
@@ -175,7 +175,7 @@ func tooLarge(code string) error {
 	return &tablestore.OtsError{HttpStatusCode: 413, Code: code, Message: "<html>"}
 }
 
-func TestARefusedSizeIsHalvedAndOneThatPassedIsKept(t *testing.T) {
+func TestRefusedSizeIsHalvedAcceptedSizeKept(t *testing.T) {
 	s := new(Size)
 	s.took(700)
 	s.failed(1000, tooLarge(tablestore.OTS_CLIENT_UNKNOWN))
@@ -191,7 +191,7 @@ func TestARefusedSizeIsHalvedAndOneThatPassedIsKept(t *testing.T) {
 	conformance.Equal(t, s.Limit(), 500, "limit after a lost answer")
 }
 
-func TestAPageWithStatus413LeavesRowsOpenUntilOneAloneIsRefusedThreeTimes(t *testing.T) {
+func TestStatus413IsBelievedAfterThreeSingleRows(t *testing.T) {
 	fail := true
 	f := &fake{write: func(rows [][]byte) ([]result, error) {
 		if fail {

@@ -171,7 +171,7 @@ func newNumbered() (*numbered, *AutoIncrement, *Writer) {
 	return f, n, New(f, f, "t", table.Put, table.Ignore).With(Options{AutoIncrement: n})
 }
 
-func TestARowThatMayBeWrittenIsLookedForFromTheHighestNumberOn(t *testing.T) {
+func TestSearchStartsAtHighestNumber(t *testing.T) {
 	f, _, w := newNumbered()
 	rows := numberedRows(t, 2)
 	var o [2]table.Outcome
@@ -193,7 +193,7 @@ func TestARowThatMayBeWrittenIsLookedForFromTheHighestNumberOn(t *testing.T) {
 	}
 }
 
-func TestARowThatIsNotThereIsSentAgainWithOthersOfItsBatch(t *testing.T) {
+func TestMissingRowIsSentAgainInBatch(t *testing.T) {
 	f, _, w := newNumbered()
 	rows, o := numberedRows(t, 3), make([]table.Outcome, 3)
 	f.rows[5], f.last = string(testMarker.Append(nil, rows[1])), 5
@@ -203,7 +203,7 @@ func TestARowThatIsNotThereIsSentAgainWithOthersOfItsBatch(t *testing.T) {
 	conformance.True(t, len(f.batches) == 1 && len(f.batches[0]) == 2, "sent %q", f.batches)
 }
 
-func TestARowThatCannotBeLookedForIsNotSent(t *testing.T) {
+func TestUnsearchableRowIsNotSent(t *testing.T) {
 	for code, fatal := range map[string]bool{"OTSServerBusy": false, "OTSPartitionUnavailable": false, "OTSTimeout": false, "OTSAuthFailed": true} {
 		f, _, w := newNumbered()
 		f.read = func() error { return &tablestore.OtsError{Code: code, Message: "why", HttpStatusCode: 503} }
@@ -217,7 +217,7 @@ func TestARowThatCannotBeLookedForIsNotSent(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithoutTheKeyIsUnreadable(t *testing.T) {
+func TestAnswerWithoutKeyIsUnreadable(t *testing.T) {
 	f, _, w := newNumbered()
 	f.write = func(int) (bool, error) { return false, nil }
 	rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
@@ -229,7 +229,7 @@ func TestAnAnswerWithoutTheKeyIsUnreadable(t *testing.T) {
 	conformance.True(t, err == nil && o[0].Fate == table.Unknown, "another row's key: %+v, %v", o[0], err)
 }
 
-func TestOfCopiesTheRecordedOneStays(t *testing.T) {
+func TestSweepKeepsRecordedCopy(t *testing.T) {
 	f, n, _ := newNumbered()
 	rows := numberedRows(t, 3)
 	mark := func(i int) string { return string(testMarker.Append(nil, rows[i])) }
@@ -289,7 +289,7 @@ func TestTheHighestNumbersOfManyKeysTakeBoundedMemory(t *testing.T) {
 	conformance.Equal(t, n.highest.from([]byte("often")), keys+1, "a lower number counts")
 }
 
-func TestOnlyWhoLooksFirstTakesRowsOfOtherRuns(t *testing.T) {
+func TestLookFirstAcceptsRowsOfOtherRuns(t *testing.T) {
 	other := table.Marker{Job: testMarker.Job, Run: "other"}
 	for _, lookFirst := range []bool{false, true} {
 		for name, mark := range map[string]func(table.Ref) string{
@@ -309,7 +309,7 @@ func TestOnlyWhoLooksFirstTakesRowsOfOtherRuns(t *testing.T) {
 	}
 }
 
-func TestTheSweepDeletesNoRowOfAnotherRun(t *testing.T) {
+func TestSweepKeepsRowsOfOtherRuns(t *testing.T) {
 	other := table.Marker{Job: testMarker.Job, Run: "other"}
 	for _, lookFirst := range []bool{false, true} {
 		f, n, _ := newNumbered()
@@ -324,7 +324,7 @@ func TestTheSweepDeletesNoRowOfAnotherRun(t *testing.T) {
 }
 
 // The rows of a request are annotated, and all lengths in it must be those of what travels: the SDK reads it as it was meant.
-func TestARequestOfAnnotatedRowsCanBeRead(t *testing.T) {
+func TestAnnotatedRequestIsReadable(t *testing.T) {
 	_, n, w := newNumbered()
 	rows := numberedRows(t, 200)
 	w.rows = rows
@@ -342,7 +342,7 @@ func TestARequestOfAnnotatedRowsCanBeRead(t *testing.T) {
 	}
 }
 
-func TestASearchBeginsWithTheNewestRowAndEndsWithTheOneThatIsFound(t *testing.T) {
+func TestSearchGoesFromNewestToFoundRow(t *testing.T) {
 	f, _, w := newNumbered()
 	rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
 	for n := range int64(100) {
@@ -355,7 +355,7 @@ func TestASearchBeginsWithTheNewestRowAndEndsWithTheOneThatIsFound(t *testing.T)
 }
 
 // The fake's clock is its numbers.
-func TestASearchEndsWithARowThatIsOlderThanTheLoad(t *testing.T) {
+func TestSearchEndsAtRowOlderThanLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows, younger int64
 		requests      int
@@ -376,7 +376,7 @@ func TestASearchEndsWithARowThatIsOlderThanTheLoad(t *testing.T) {
 }
 
 // Of the rows of a run those of earlier records have lower numbers.
-func TestASearchEndsWithAnEarlierRecordOfTheRun(t *testing.T) {
+func TestSearchEndsAtEarlierRecord(t *testing.T) {
 	f, n, w := newNumbered()
 	f.longPages = true
 	rows := numberedRows(t, 600)
@@ -473,7 +473,7 @@ func TestEarlierRowsMayBeUnreadable(t *testing.T) {
 }
 
 // What stood there before the load is not read: the sweep begins with the newest rows.
-func TestTheSweepEndsWithARowThatIsOlderThanTheLoad(t *testing.T) {
+func TestSweepEndsAtRowOlderThanLoad(t *testing.T) {
 	f, n, _ := newNumbered()
 	f.longPages, f.last = true, 20_000
 	n.Begun = f.last + 1 + clockSpread

@@ -55,7 +55,7 @@ func recorded(t *testing.T, req *tablestore.BatchWriteRowRequest) []byte {
 	return sent.body
 }
 
-func TestARequestIsTheBytesTheSDKSendsForEveryModeAndCondition(t *testing.T) {
+func TestRequestsEqualTheSDKs(t *testing.T) {
 	for _, name := range []string{"t", "a_table_with_a_name_of_more_than_one_hundred_and_twenty_seven_bytes_takes_a_length_of_two_bytes_and_that_is_what_is_tried_out_here"} {
 		for _, mode := range []table.Mode{table.Put, table.Update, table.Delete} {
 			for existence := range conditions {
@@ -94,7 +94,7 @@ func TestLengthsTakeAsManyBytesAsTheyNeed(t *testing.T) {
 
 // What stands in requests beside the rows of every day: no cells, cells of all types, deleted columns, timestamps, keys that
 // the service numbers, 4 MB.
-func TestUnusualRowsAreTheBytesTheSDKSends(t *testing.T) {
+func TestUnusualRowsEqualTheSDKs(t *testing.T) {
 	schema := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "b", Type: table.Binary}, {Name: "n", Type: table.Integer}},
 		Columns: []table.Column{{Name: "s"}, {Name: "b"}, {Name: "n"}, {Name: "text"}, {Name: "bytes"}, {Name: "whole"}, {Name: "broken"}, {Name: "truth"}, {Name: "列"}}}
 	key := []table.Value{str("k\x00é"), {Type: table.Binary, Bytes: []byte{0, 0xff}}, num(-1 << 63)}

@@ -26,7 +26,7 @@ func (c *clock) service() (earliest, latest time.Time) {
 	return time.UnixMilli(c.now - c.unsure), time.UnixMilli(c.now + c.unsure)
 }
 
-func TestTimestampsAreTheLatestThatTheServiceCanShow(t *testing.T) {
+func TestTimestampsAreServicesLatest(t *testing.T) {
 	c := &clock{now: 1_000_000, unsure: 20}
 	s := NewStamps(c.service, time.Hour)
 	next := func(after, want int64) {
@@ -43,7 +43,7 @@ func TestTimestampsAreTheLatestThatTheServiceCanShow(t *testing.T) {
 	next(0, 1_000_101)
 }
 
-func TestATableThatTakesOneSecondTakesTimestampsOfNow(t *testing.T) {
+func TestTimestampsFitDeviationOfOneSecond(t *testing.T) {
 	for unsure := int64(0); unsure < 500; unsure += 37 {
 		c := &clock{unsure: unsure}
 		s := NewStamps(c.service, time.Second)
@@ -58,7 +58,7 @@ func TestATableThatTakesOneSecondTakesTimestampsOfNow(t *testing.T) {
 	}
 }
 
-func TestWhetherARowWasRefusedForItsTimestamp(t *testing.T) {
+func TestAtFaultDetectsRefusedTimestamps(t *testing.T) {
 	c := &clock{now: 1_000_000, unsure: 5}
 	s := NewStamps(c.service, 10*time.Second)
 	for at, want := range map[int64]bool{999_000: false, 995_100: false, 994_900: true, 1_004_900: false, 1_005_100: true} {
@@ -78,7 +78,7 @@ func TestTimestampsOfAKeyRiseNoFasterThanTime(t *testing.T) {
 	}
 }
 
-func TestEachRowIsSentWithItsTimestamp(t *testing.T) {
+func TestRowsAreSentWithTheirTimestamps(t *testing.T) {
 	c := &clock{now: 1_006_000}
 	var stamps []int64
 	refuse := true
@@ -121,7 +121,7 @@ func TestEachRowIsSentWithItsTimestamp(t *testing.T) {
 }
 
 // Many small cells: what travels with them is more than the service counts of them.
-func TestARequestOfStampedRowsIsNoLongerThanTheServiceTakes(t *testing.T) {
+func TestStampedRequestStaysWithinLimit(t *testing.T) {
 	s := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Columns: []table.Column{{Name: "id", Type: table.Integer}}}
 	for i := range 1000 {
 		s.Columns = append(s.Columns, table.Column{Name: fmt.Sprintf("c%03d", i), Type: table.Integer})
@@ -174,7 +174,7 @@ func countedRows(t *testing.T, n int) (rows []table.Ref) {
 }
 
 // The SDK reads a request of increments as it was meant, and would write the same bytes.
-func TestARequestOfCountedRowsCanBeRead(t *testing.T) {
+func TestCountedRequestIsReadable(t *testing.T) {
 	for _, mark := range []string{"_m", strings.Repeat("long", 60)} {
 		c := NewIncrements(nil, mark, testRun)
 		rows := countedRows(t, 200)
@@ -209,7 +209,7 @@ func TestARequestOfCountedRowsCanBeRead(t *testing.T) {
 }
 
 // What a mark says of a record whose condition did not hold.
-func TestMarksTellTheOutcomeOfARecord(t *testing.T) {
+func TestMarksDecideOutcomes(t *testing.T) {
 	rows := countedRows(t, 10)
 	mark := func(i int, after string) string { return testRun + "." + position(rows[i]) + after }
 	later := "0zzzzzzzzzzzzzz." + position(rows[0])
@@ -292,7 +292,7 @@ func TestRejectedRecordsTakeBoundedMemory(t *testing.T) {
 }
 
 // A record that was refused and one that was given up are told from each other, and the second says more.
-func TestARecordThatWasGivenUpIsNamed(t *testing.T) {
+func TestGivenUpRecordIsNamed(t *testing.T) {
 	c, rows := NewIncrements(nil, "_m", testRun), countedRows(t, 3)
 	c.Rejected(rows[0], false)
 	c.Rejected(rows[1], false)
@@ -304,7 +304,7 @@ func TestARecordThatWasGivenUpIsNamed(t *testing.T) {
 }
 
 // An attempt that reads that many records were rejected cannot name them either, and must not hide that there are some.
-func TestMarksOfManyRejectedRecordsAreTakenOver(t *testing.T) {
+func TestLongMarksAreContinued(t *testing.T) {
 	c, rows := NewIncrements(nil, "_m", testRun), countedRows(t, 9)
 	o := table.Outcome{Fate: table.Again}
 	c.decide(readMark{text: testRun + "." + position(rows[7]) + "!*", any: true}, rows[5], true, &o)

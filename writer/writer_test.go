@@ -135,7 +135,7 @@ func TestEachRowGetsItsOwnOutcome(t *testing.T) {
 	conformance.Equal(t, outcomes[0].WriteCU, 2, "capacity units")
 }
 
-func TestAnswersThatSayNothingLeaveEveryRowUnknown(t *testing.T) {
+func TestMeaninglessAnswersLeaveRowsUnknown(t *testing.T) {
 	for name, write := range map[string]func([][]byte) ([]result, error){
 		"no results":       func([][]byte) ([]result, error) { return nil, nil },
 		"too few results":  func(rows [][]byte) ([]result, error) { return ok(len(rows) - 1), nil },
@@ -154,7 +154,7 @@ func TestAnswersThatSayNothingLeaveEveryRowUnknown(t *testing.T) {
 	}
 }
 
-func TestAnUndocumentedCodeOfARowIsTriedAgainAndThenRejected(t *testing.T) {
+func TestUndocumentedRowCodeIsRetriedThenRejected(t *testing.T) {
 	f := &fake{write: func(rows [][]byte) ([]result, error) {
 		return append(ok(len(rows)-1), failed("OTSNobodyKnows")), nil
 	}}
@@ -168,7 +168,7 @@ func TestAnUndocumentedCodeOfARowIsTriedAgainAndThenRejected(t *testing.T) {
 	}
 }
 
-func TestAnUndocumentedCodeOfAWholeBatchStops(t *testing.T) {
+func TestUndocumentedBatchCodeStops(t *testing.T) {
 	f := &fake{write: each(failed("OTSNobodyKnows"))}
 	for _, again := range []bool{false, true} {
 		rows, repeated, outcomes := batch(t, 3, table.Put)
@@ -181,7 +181,7 @@ func TestAnUndocumentedCodeOfAWholeBatchStops(t *testing.T) {
 	}
 }
 
-func TestARequestAnsweredWithoutACodeOfTheServiceIsOfUnknownOutcome(t *testing.T) {
+func TestAnswerWithoutServiceCodeIsUnknown(t *testing.T) {
 	for _, tt := range []struct {
 		status    int
 		code      string
@@ -203,7 +203,7 @@ func TestARequestAnsweredWithoutACodeOfTheServiceIsOfUnknownOutcome(t *testing.T
 	}
 }
 
-func TestABusyServerMayHaveWrittenRowsThatItNumbers(t *testing.T) {
+func TestBusyServerMayHaveWrittenNumberedRows(t *testing.T) {
 	for _, code := range []string{"OTSServerBusy", "OTSNotEnoughCapacityUnit"} {
 		for _, whole := range []bool{false, true} {
 			f := &fake{write: each(failed(code))}
@@ -228,7 +228,7 @@ func TestABusyServerMayHaveWrittenRowsThatItNumbers(t *testing.T) {
 	}
 }
 
-func TestARefusedRequestIsHalvedUntilTheBadRowsStandAlone(t *testing.T) {
+func TestRefusedRequestIsHalvedToBadRows(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 199, 200} {
 		for _, bad := range [][]int{{0}, {n - 1}, {0, n - 1}, {n / 2}} {
 			rows, repeated, outcomes := batch(t, n, table.Put)
@@ -254,7 +254,7 @@ func TestARefusedRequestIsHalvedUntilTheBadRowsStandAlone(t *testing.T) {
 	}
 }
 
-func TestAFatalAnswerWhileHalvingStops(t *testing.T) {
+func TestFatalAnswerStopsHalving(t *testing.T) {
 	f := &fake{}
 	f.write = func(bodies [][]byte) ([]result, error) {
 		if len(bodies) > 2 {
@@ -279,7 +279,7 @@ func (u *unread) GetRow(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, 
 	return nil, &tablestore.OtsError{HttpStatusCode: 403, Code: "OTSNoPermissionAccess", Message: "You have no permission."}
 }
 
-func TestARowThatMayNotBeReadBackStopsAtOnceAndNamesThePermission(t *testing.T) {
+func TestMissingReadPermissionStopsAtOnce(t *testing.T) {
 	f := &fake{write: each(failed("OTSConditionCheckFail"))}
 	reader := new(unread)
 	rows, repeated, outcomes := batch(t, 3, table.Put)
@@ -293,7 +293,7 @@ func TestARowThatMayNotBeReadBackStopsAtOnceAndNamesThePermission(t *testing.T) 
 	}
 }
 
-func TestAConditionThatOurOwnAttemptMadeFalseIsNotAReject(t *testing.T) {
+func TestOwnAttemptFailingConditionIsNotAReject(t *testing.T) {
 	same := &tablestore.AttributeColumn{ColumnName: "v", Value: "v"}
 	for _, tt := range []struct {
 		name      string
@@ -328,7 +328,7 @@ func TestAConditionThatOurOwnAttemptMadeFalseIsNotAReject(t *testing.T) {
 	}
 }
 
-func TestARowWithTimestampsIsOursOnlyWithThem(t *testing.T) {
+func TestReadBackComparesTimestamps(t *testing.T) {
 	for at, want := range map[int64]table.Fate{7000: table.Written, 7001: table.Refused} {
 		b, e := new(table.Block), encode.New(schema, table.Put, false)
 		conformance.MustEqual(t, e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Span{}, nil), nil, "reason")
@@ -343,9 +343,9 @@ func TestARowWithTimestampsIsOursOnlyWithThem(t *testing.T) {
 	}
 }
 
-// TestEachRowOfARequestIsReadBackByItself has five rows whose conditions fail, one of them unlike the others in each place, and rows that are
+// TestRowsAreReadBackSeparately has five rows whose conditions fail, one of them unlike the others in each place, and rows that are
 // written between them.
-func TestEachRowOfARequestIsReadBackByItself(t *testing.T) {
+func TestRowsAreReadBackSeparately(t *testing.T) {
 	type state struct {
 		name string
 		get  func(id int64) (*tablestore.GetRowResponse, error)

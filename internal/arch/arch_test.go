@@ -389,7 +389,7 @@ func TestFewFoldersAreAtTheTop(t *testing.T) {
 		"%d folders are at the top, more than %d: %s", len(folders), mostFolders, strings.Join(folders, " "))
 }
 
-func TestPackagesAreNotNamedForNothing(t *testing.T) {
+func TestPackageNamesAreSpecific(t *testing.T) {
 	for room := range arrows {
 		switch path.Base(room) {
 		case "util", "utils", "common", "types", "helpers", "misc":
@@ -423,8 +423,8 @@ var wideStructs = []string{
 	"reader/parquet.values",
 }
 
-// TestStructsOfTheLoadPathHaveOneNounEach counts the fields of structs.
-func TestStructsOfTheLoadPathHaveOneNounEach(t *testing.T) {
+// TestLoadPathStructsAreSmall counts the fields of structs.
+func TestLoadPathStructsAreSmall(t *testing.T) {
 	root := filepath.Join("..", "..")
 	wide := map[string]bool{}
 	counted := 0

@@ -87,9 +87,9 @@ func without(a, b []string) (left []string) {
 	return left
 }
 
-// TestEveryPageIsThereInChinese compares each page, except those of internals, with its translation: no page is missing on either
+// TestEveryPageHasChineseVersion compares each page, except those of internals, with its translation: no page is missing on either
 // side, and commands, samples, headings, tables and figures are the same.
-func TestEveryPageIsThereInChinese(t *testing.T) {
+func TestEveryPageHasChineseVersion(t *testing.T) {
 	root := filepath.Join("..", "..")
 	both := englishPages(t, root)
 	for english, chinese := range both {

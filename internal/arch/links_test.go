@@ -18,9 +18,9 @@ var (
 	pageHeading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// TestLinksOfThePagesLeadSomewhere checks each link from a page to a file of the repository, and that there is a heading for
+// TestPageLinksAreValid checks each link from a page to a file of the repository, and that there is a heading for
 // its anchor.
-func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
+func TestPageLinksAreValid(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
 		text := read(t, page)
@@ -77,9 +77,9 @@ var (
 	ruledRow     = regexp.MustCompile(`-{3,}:?\s*\|\s*:?-{3,}`)
 )
 
-// TestTablesAndPicturesOfThePagesHaveTheirLines finds what an editor that fills paragraphs does to a page: the row under a table's
+// TestPageTablesAndPicturesAreWellFormed finds what an editor that fills paragraphs does to a page: the row under a table's
 // header runs into others, and the second line of a picture is not set in.
-func TestTablesAndPicturesOfThePagesHaveTheirLines(t *testing.T) {
+func TestPageTablesAndPicturesAreWellFormed(t *testing.T) {
 	tables, pictures := 0, 0
 	for _, page := range pages(t) {
 		text := read(t, page)

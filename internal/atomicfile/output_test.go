@@ -32,7 +32,7 @@ func writeTo(ctx context.Context, path, text string) error {
 	})
 }
 
-func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
+func TestLinkStaysAndTargetIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	deep, real := filepath.Join(dir, "up", "deep"), filepath.Join(dir, "up", "real")
 	must(t, errors.Join(os.MkdirAll(deep, 0o700), os.Symlink(deep, filepath.Join(dir, "folder")),
@@ -48,7 +48,7 @@ func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAFolderASocketAndALinkToNothingAreRefused(t *testing.T) {
+func TestFolderSocketAndDanglingLinkAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	circle, dangling, socket := filepath.Join(dir, "circle"), filepath.Join(dir, "dangling"), filepath.Join(dir, "s")
 	victim := filepath.Join(dir, "victim")
@@ -71,7 +71,7 @@ func TestAFolderASocketAndALinkToNothingAreRefused(t *testing.T) {
 	}
 }
 
-func TestAPipeAndADeviceAreWrittenStraightThrough(t *testing.T) {
+func TestPipesAndDevicesAreWrittenDirectly(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)
@@ -94,7 +94,7 @@ func TestAPipeAndADeviceAreWrittenStraightThrough(t *testing.T) {
 	}
 }
 
-func TestAPipeThatNobodyReadsIsGivenUpWithTheContext(t *testing.T) {
+func TestWaitForPipeReaderEndsWithContext(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)
@@ -110,8 +110,8 @@ func TestAPipeThatNobodyReadsIsGivenUpWithTheContext(t *testing.T) {
 	conformance.Is(t, writeTo(ctx, pipe, strings.Repeat("rows", 1<<20)), stop, "a reader that reads nothing")
 }
 
-// TestADescriptorOfAFileIsNotReplaced has a file that something was written to before, as in (echo id; tsimport export -o /dev/fd/3) 3>file.
-func TestADescriptorOfAFileIsNotReplaced(t *testing.T) {
+// TestFileOfDescriptorIsNotReplaced has a file that something was written to before, as in (echo id; tsimport export -o /dev/fd/3) 3>file.
+func TestFileOfDescriptorIsNotReplaced(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	f := conformance.Try(os.Create(name)).Must(t)
 	defer f.Close()
@@ -135,7 +135,7 @@ func TestADescriptorOfAFileIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestANameThatIsTooLongIsShortenedWithAHash(t *testing.T) {
+func TestLongNameIsShortenedWithHash(t *testing.T) {
 	dir := t.TempDir()
 	names := map[string]bool{}
 	for _, base := range []string{strings.Repeat("a", 249), strings.Repeat("a", 255), strings.Repeat("a", 254) + "b", strings.Repeat("表", 85)} {

@@ -77,7 +77,7 @@ func TestAFileIsSyncedBeforeItIsRenamedAndTheFolderAfter(t *testing.T) {
 	conformance.Equal(t, content(t, name)+" "+content(t, filepath.Join(dir, "before")), "new old", "content")
 }
 
-func TestWhicheverOperationFailsAReaderFindsOldOrNew(t *testing.T) {
+func TestAnyFailureLeavesOldOrNewContent(t *testing.T) {
 	for _, previous := range []string{"", "before"} {
 		broken := errors.New("broken")
 		for fail := 0; ; fail++ {
@@ -106,7 +106,7 @@ func TestWhicheverOperationFailsAReaderFindsOldOrNew(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheWriterChangesNothing(t *testing.T) {
+func TestWritersErrorChangesNothing(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	put(t, name, "old")
 	broken := errors.New("broken")
@@ -118,7 +118,7 @@ func TestAnErrorOfTheWriterChangesNothing(t *testing.T) {
 		"%v, %s, %s", err, content(t, name), content(t, name+Suffix))
 }
 
-func TestAFileSystemThatCannotSyncFoldersIsNotAnError(t *testing.T) {
+func TestUnsyncableFolderIsNotAnError(t *testing.T) {
 	for _, cannot := range []error{syscall.EINVAL, syscall.ENOSYS, errors.ErrUnsupported} {
 		name := filepath.Join(t.TempDir(), "a")
 		fake(t, 3, cannot) // after sync, close and rename
@@ -131,7 +131,7 @@ func TestAFileSystemThatCannotSyncFoldersIsNotAnError(t *testing.T) {
 	}
 }
 
-func TestWhatStandsUnderTheTemporaryNameIsNotWrittenTo(t *testing.T) {
+func TestTemporaryNameIsNeverReused(t *testing.T) {
 	dir := t.TempDir()
 	name, victim := filepath.Join(dir, "a"), filepath.Join(dir, "victim")
 	put(t, victim, "mine")
@@ -146,7 +146,7 @@ func TestWhatStandsUnderTheTemporaryNameIsNotWrittenTo(t *testing.T) {
 	conformance.True(t, err == nil && content(t, name) == "new", "%v, %s", err, content(t, name))
 }
 
-func TestOfTwoWritersOneCommits(t *testing.T) {
+func TestOneOfTwoWritersCommits(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file that is open cannot be removed there: the second writer gets the error")
 	}
@@ -164,7 +164,7 @@ func TestOfTwoWritersOneCommits(t *testing.T) {
 	conformance.Equal(t, fmt.Sprint(content(t, name), " ", content(t, name+Suffix)), "none second", "content")
 }
 
-func TestAFileThatGrewCommitsUnderItsName(t *testing.T) {
+func TestLongWrittenFileCommits(t *testing.T) {
 	dir := t.TempDir()
 	f := conformance.Try(New(filepath.Join(dir, "rows.part"), 0o600)).Must(t)
 	must(t, conformance.ErrorOf(f.WriteString("rows")))

@@ -11,8 +11,8 @@ import (
 // maxPartBytes is what a clone carries for these tests at most.
 const maxPartBytes = 1300 << 10
 
-// TestThePartIsWhatItsManifestSays: each file is listed once, has a licence that its README names, and all of them are small.
-func TestThePartIsWhatItsManifestSays(t *testing.T) {
+// TestPartAgreesWithManifest: each file is listed once, has a licence that its README names, and all of them are small.
+func TestPartAgreesWithManifest(t *testing.T) {
 	dir := Part(t)
 	readme := string(Read(t, dir, "README.md"))
 	listed := map[string]bool{"README.md": true, "LICENSES": true, "manifest.json": true}

@@ -13,8 +13,8 @@ func (n *told) Fatal(...any)          { *n++ }
 func (n *told) Errorf(string, ...any) { *n++ }
 func (n *told) Fatalf(string, ...any) { *n++ }
 
-// TestWhatDoesNotHoldFails: a check that reports nothing would hide every mistake that tests look for.
-func TestWhatDoesNotHoldFails(t *testing.T) {
+// TestFailedChecksFailTests: a check that reports nothing would hide every mistake that tests look for.
+func TestFailedChecksFailTests(t *testing.T) {
 	for _, holds := range []bool{true, false} {
 		var n told
 		True(&n, holds, "")

@@ -94,7 +94,7 @@ func unquoted(lit *ast.BasicLit) string {
 	return lit.Value
 }
 
-func TestEntriesAreWholeAndListedOnce(t *testing.T) {
+func TestEntriesAreCompleteAndUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range All() {
 		conformance.True(t, e.Cause != "" && e.Remedy != "", "%s lacks its cause or its remedy", e.Code)

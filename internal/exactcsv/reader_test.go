@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestFieldsAreThoseThatWereWritten(t *testing.T) {
+func TestFieldsRoundTrip(t *testing.T) {
 	const letters = "a\"\r\n, \r\n"
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -46,7 +46,7 @@ func TestLinesMayEndWithCRLF(t *testing.T) {
 	conformance.True(t, err == nil && reflect.DeepEqual(got, want), "%q: %v", got, err)
 }
 
-func TestAnErrorOfReadingIsOneOfTheReader(t *testing.T) {
+func TestReadErrorIsReadersError(t *testing.T) {
 	_, err := NewReader(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("a,b\nc,d\n")))).ReadAll()
 	conformance.Equal(t, err, iotest.ErrTimeout, "the error of the file")
 }

@@ -45,7 +45,7 @@ func TestCodesOfErrors(t *testing.T) {
 	}
 }
 
-func TestTheCodeOfSeveral(t *testing.T) {
+func TestFirstOfSeveralCodes(t *testing.T) {
 	for i, c := range []struct {
 		codes []int
 		want  int

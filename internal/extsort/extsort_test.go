@@ -46,7 +46,7 @@ func inOrder(items []pair) []pair {
 	return items
 }
 
-func TestSortingOnDiskIsSortingInMemory(t *testing.T) {
+func TestSortingOnDiskEqualsMemory(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pair {
@@ -101,7 +101,7 @@ func TestManyRunsAreMergedBeforeTheyAreRead(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsFullIsAnError(t *testing.T) {
+func TestFullDiskIsAnError(t *testing.T) {
 	s, err := New(Options{Memory: 1, Spill: spill.Options{Dir: t.TempDir(), MaxBytes: 8 << 10}})
 	must(t, err)
 	defer s.Close()

@@ -198,7 +198,7 @@ func work(ctx context.Context, f *faulty, r *rand.Rand, book *ledger, clock func
 	}
 }
 
-func TestALeaseThatIsGivenBackIsTakenAtOnce(t *testing.T) {
+func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		a, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Owner: "a"})
@@ -225,7 +225,7 @@ func TestALeaseThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 	})
 }
 
-func TestALeaseOfAProcessThatDiedIsTakenOverAfterATerm(t *testing.T) {
+func TestDeadProcessesLeaseIsTakenAfterTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		a, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Owner: "a"})
@@ -241,7 +241,7 @@ func TestALeaseOfAProcessThatDiedIsTakenOverAfterATerm(t *testing.T) {
 	})
 }
 
-func TestAHolderThatCannotRenewStopsAndMayComeBack(t *testing.T) {
+func TestHolderThatCannotRenewStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		f := &faulty{Store: s, rand: rand.New(rand.NewPCG(1, 1))}
@@ -261,7 +261,7 @@ func TestAHolderThatCannotRenewStopsAndMayComeBack(t *testing.T) {
 	})
 }
 
-func TestALeaseOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
+func TestNewerOrDamagedLeaseIsRefused(t *testing.T) {
 	for body, want := range map[string]string{`{"version":2}`: "newer version", `{`: "damaged"} {
 		s := newMemory()
 		s.Objects[leaseName(1)] = body
@@ -272,7 +272,7 @@ func TestALeaseOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
 }
 
 // Leases of a process that was killed are waited for together, not one after the other.
-func TestLeasesOfOneDeadProcessAreWaitedForTogether(t *testing.T) {
+func TestLeasesOfDeadProcessExpireTogether(t *testing.T) {
 	for _, alive := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
@@ -319,12 +319,12 @@ type listsLate struct{ Store }
 
 func (listsLate) List(context.Context, string) ([]string, error) { return nil, nil }
 
-func TestALeaseInAPlaceThatListsLateIsRefused(t *testing.T) {
+func TestLeaseNeedsTimelyListing(t *testing.T) {
 	_, err := Acquire(t.Context(), listsLate{newMemory()}, LeaseOptions{})
 	conformance.Refused(t, err, "does not list lease.", "error")
 }
 
-func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
+func TestHolderChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMemory()
 		ask := func() string {

@@ -43,7 +43,7 @@ func stores(t *testing.T, check func(t *testing.T, s Store, server *storetest.Se
 	}
 }
 
-func TestAllStoresDoWhatTheInterfaceSays(t *testing.T) {
+func TestStoresKeepContract(t *testing.T) {
 	stores(t, func(t *testing.T, s Store, _ *storetest.Server) {
 		ctx := t.Context()
 		must(t, Probe(ctx, s))
@@ -83,7 +83,7 @@ func TestAllStoresDoWhatTheInterfaceSays(t *testing.T) {
 	})
 }
 
-func TestOfManyPutsOneWins(t *testing.T) {
+func TestOneOfManyPutsWins(t *testing.T) {
 	stores(t, func(t *testing.T, s Store, _ *storetest.Server) {
 		var won atomic.Int32
 		var all sync.WaitGroup
@@ -139,7 +139,7 @@ func TestAFolderThatCannotBeWrittenToIsRefused(t *testing.T) {
 	}
 }
 
-func TestPlacesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidPlacesAreRefused(t *testing.T) {
 	for place, want := range map[string]string{
 		"ftp://x/y": "want a folder", "s3://": "not a bucket name", "oss://id:geheim@b/x": "not a bucket name",
 	} {
@@ -149,7 +149,7 @@ func TestPlacesThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-func TestAPutWhoseAnswerIsLostIsKnownAgain(t *testing.T) {
+func TestPutWithLostAnswerIsRecognised(t *testing.T) {
 	// Fail each request in turn after it was carried out.
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
 
 func last(all []byte, n int) []byte { return append([]byte{}, all[max(0, len(all)-n):]...) }
 
-func TestACheckpointThatIsLateIsNotTheNewest(t *testing.T) {
+func TestLateCheckpointIsNotNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		l, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
@@ -284,7 +284,7 @@ func release(t *testing.T, s Store, clock func() time.Duration, l *Lease) *Lease
 	return conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})).Must(t)
 }
 
-func TestAMirrorThatIsDamagedOrNewerIsRefused(t *testing.T) {
+func TestDamagedOrNewerMirrorIsRefused(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"version":2}`: "newer version", `{`: "damaged", `{"version":1,"folder":"../x"}`: "damaged",
 		`{"version":1,"folder":"x","files":{"../y":[]}}`:                                       "damaged",

@@ -35,7 +35,7 @@ func design(t *testing.T, env Env, columns ...string) Design {
 // records are what the published designs are about: logs and time series, and trade records.
 var records = []Input{{"host", table.String}, {"event", table.String}, {"time", table.Integer}, {"seller", table.String}, {"buyer", table.String}, {"order", table.Integer}}
 
-func TestThePublishedDesignsComeOutAndAreExplained(t *testing.T) {
+func TestPublishedDesignsAreExplained(t *testing.T) {
 	env := Env{Columns: records, SaltColumns: []string{"order"}}
 	values := []table.Value{str("web1"), str("login"), num(1617242400), str("s7"), str("b9"), num(42)}
 	for _, tt := range []struct {
@@ -73,7 +73,7 @@ func TestThePublishedDesignsComeOutAndAreExplained(t *testing.T) {
 	}
 }
 
-func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
+func TestExplanationForReaders(t *testing.T) {
 	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte, error) { return []byte("Zoë,z\nZoe,z\nx,1\n"), nil }}
 	x := Explain(design(t, env, `k=splice(auto, md5(CardID,2), pad(DeviceID,6), lookup(Name, "codes.csv"))`, "Score"),
 		[][]table.Value{row(nil), row(map[string]table.Value{"DeviceID": num(-1)})}, nil, nil)
@@ -104,12 +104,12 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 	}
 }
 
-func TestAFormulaInPythonIsLeftOutWhereThereIsNone(t *testing.T) {
+func TestMissingPythonFormulaIsOmitted(t *testing.T) {
 	x := Explain(design(t, Env{Columns: inputs}, `k=trim(Name) + pad(CardID, 9)`), nil, nil, nil)
 	conformance.True(t, x.Key[0].Python == "" && strings.Contains(x.Key[0].Recipe, "trim(Name)"), "%+v", x.Key[0])
 }
 
-func TestColumnsWithPythonKeywordsAsNamesAreNotVariables(t *testing.T) {
+func TestPythonKeywordsAreNotVariables(t *testing.T) {
 	env := Env{Columns: []Input{{"str", table.Integer}, {"class", table.String}, {"v", table.String}, {"a$", table.String}}}
 	x := Explain(design(t, env, `k=splice(",", pad(str, 3), class, v) + a$`), nil, nil, nil)
 	conformance.Equal(t, x.Key[0].Python, `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`, "python")
@@ -132,7 +132,7 @@ for case in json.load(sys.stdin):
             print(case["source"], case["python"], row, "is", want, "and in Python", got)
 `
 
-func TestAReadersPythonComputesTheKeysOfTheLoad(t *testing.T) {
+func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("needs python3")
@@ -244,9 +244,9 @@ func compareColumns(column string, a, b []table.Value) (asText, asNumber int) {
 	return asText, asNumber
 }
 
-// TestThePromisedOrderHoldsForEveryExpression draws expressions, and rows for each: the keys of every two rows stand as the
+// TestPromisedOrderHolds draws expressions, and rows for each: the keys of every two rows stand as the
 // segments say, and a segment stands to its column as it says.
-func TestThePromisedOrderHoldsForEveryExpression(t *testing.T) {
+func TestPromisedOrderHolds(t *testing.T) {
 	text := rapid.OneOf(rapid.StringMatching(`-?[0-9]{1,4}`), rapid.StringOf(rapid.SampledFrom([]rune("ab-/09é,国"))))
 	ints := rapid.OneOf(rapid.Int64Range(-30, 30), rapid.Int64Range(0, 200000), rapid.Int64())
 	rapid.Check(t, func(t *rapid.T) {

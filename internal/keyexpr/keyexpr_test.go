@@ -59,7 +59,7 @@ func eval(t testing.TB, source string, set map[string]table.Value) string {
 	return string(appendText(nil, v))
 }
 
-func TestExpressionsGiveWhatTheirDocumentationSays(t *testing.T) {
+func TestExpressionsAgreeWithDocumentation(t *testing.T) {
 	for source, want := range map[string]string{
 		`"batch " + text(7)`:                                  "batch 7",
 		`CardID`:                                              "66661",
@@ -108,7 +108,7 @@ func TestExpressionsGiveWhatTheirDocumentationSays(t *testing.T) {
 	}
 }
 
-func TestHashesGiveTheirPublishedVectors(t *testing.T) {
+func TestHashesMatchPublishedVectors(t *testing.T) {
 	for source, want := range map[string]string{
 		`md5(OrderNumber)`: "797e5af4abd9f8d8e0cf07550e051b5c",
 		// The vendor's guide hashes the digits with a line end: echo 200004 | md5sum.
@@ -139,7 +139,7 @@ func TestHashesGiveTheirPublishedVectors(t *testing.T) {
 	conformance.True(t, got == "797e5af4abd9f8d8e0cf07550e051b5c", "binary is hashed as %s", got)
 }
 
-func TestValuesThatWouldBreakAKeyAreRejectedWithTheirReason(t *testing.T) {
+func TestKeyBreakingValuesAreRejected(t *testing.T) {
 	for _, tt := range []struct {
 		source, column string
 		value          table.Value
@@ -222,7 +222,7 @@ func TestNullGivesNullExceptForNullFunctions(t *testing.T) {
 	}
 }
 
-func TestErrorsAreOneLineBeforeTheFirstRow(t *testing.T) {
+func TestCompileErrorsAreOneLine(t *testing.T) {
 	for source, says := range map[string]string{
 		`pad(DeviceId, 6)`:                       "did you mean DeviceID?",
 		`padd(DeviceID, 6)`:                      "did you mean pad(x, digits)",
@@ -285,7 +285,7 @@ func TestErrorsAreOneLineBeforeTheFirstRow(t *testing.T) {
 	conformance.Refused(t, err, "salt(5, column", "salt of nothing")
 }
 
-func TestAColumnIsANameATypeAndAnExpression(t *testing.T) {
+func TestParseColumn(t *testing.T) {
 	for text, want := range map[string]Column{
 		`CardID`:                  {Name: "CardID"},
 		`CardID:string`:           {Name: "CardID", Type: table.String},
@@ -303,7 +303,7 @@ func TestAColumnIsANameATypeAndAnExpression(t *testing.T) {
 	}
 }
 
-func TestAColumnsTypeIsThatOfItsExpression(t *testing.T) {
+func TestColumnTypeMatchesExpression(t *testing.T) {
 	env := Env{Columns: inputs}
 	for text, want := range map[string]string{
 		"k:string=pad(CardID, 9)": "string",
@@ -405,7 +405,7 @@ func TestALookupReplacesNamesByCodes(t *testing.T) {
 	}
 }
 
-func TestTheSeparatorSortsBelowEverythingThatOccurs(t *testing.T) {
+func TestSeparatorSortsBelowAllCharacters(t *testing.T) {
 	for _, tt := range []struct {
 		values []string
 		want   rune
@@ -547,7 +547,7 @@ func TestExpressionsHaveABudget(t *testing.T) {
 	}
 }
 
-func TestTextsThatAreJoinedHaveABudget(t *testing.T) {
+func TestJoinedTextsHaveABudget(t *testing.T) {
 	p, err := Compile("s"+strings.Repeat(" + s", 200), Env{Name: "k", Columns: []Input{{Name: "s", Type: table.String}}})
 	must(t, err)
 	row := []table.Value{{Type: table.String, Bytes: make([]byte, 1<<20)}}

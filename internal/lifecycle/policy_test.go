@@ -89,7 +89,7 @@ func TestAgesInDaysFollowTheCalendarOverAChangeOfClocks(t *testing.T) {
 	}
 }
 
-func TestAFinerPeriodHasTheAgeOfWhatItLiesIn(t *testing.T) {
+func TestFinerPeriodHasAgeOfEnclosingOne(t *testing.T) {
 	day := conformance.Try(parseTableName("c{day}", "c20240229")).Must(t)
 	conformance.Equal(t, parsed(t, "period: month\nclasses: [{}]").Age(day, at(t, "2024-03-01T00:00:00Z")), 1, "age")
 }
@@ -256,7 +256,7 @@ func TestEveryPeriodHasOneName(t *testing.T) {
 	})
 }
 
-func TestNamesThatTheTemplateDoesNotMakeHaveNoPeriod(t *testing.T) {
+func TestForeignNamesHaveNoPeriod(t *testing.T) {
 	for template, names := range map[string][]string{
 		"consume_{month}": {"consume_2024", "consume_20240301", "consume_202413", "consume_202400", "consume_2024-3", "consume_ 20243", "consume_+20243",
 			"consume_２０２４", "consume_", "consume", "Consume_202403", "consume_202403_old", "xconsume_202403", "consume_aaaaaa"},
@@ -293,7 +293,7 @@ func parseTableName(template, name string) (Period, error) {
 	return p, nil
 }
 
-func TestAChangeIsWhatTheClassWantsAndTheTableLacks(t *testing.T) {
+func TestChangeListsMissingSettings(t *testing.T) {
 	p := parsed(t, `period: month
 classes:
   - {up_to: 0, reserved: {read: 0, write: 5000}, ttl: -1, max_versions: 1}
@@ -325,7 +325,7 @@ classes:
 	}
 }
 
-func TestTheTablesOfATemplateAreSortedOutOfAllNames(t *testing.T) {
+func TestMatchingFindsTemplatesTables(t *testing.T) {
 	template := conformance.Try(ParseTemplate("c_{month}")).Must(t)
 	tables, others := template.Matching([]string{"c_202402", "other", "c_old", "c_202312", "c_202313", "c_000001", "c"})
 	conformance.Equal(t, fmt.Sprint(tables, others), "[c_000001 c_202312 c_202402] [c_202313 c_old]", "%v, %v", tables, others)
@@ -463,7 +463,7 @@ func TestTheExamplesAreValidPolicies(t *testing.T) {
 	}
 }
 
-func TestTheSchemaNamesTheFieldsThatAreRead(t *testing.T) {
+func TestSchemaHasAllFields(t *testing.T) {
 	root := readSchema(t).(map[string]any)
 	class := root["$defs"].(map[string]any)["class"].(map[string]any)
 	reserved := class["properties"].(map[string]any)["reserved"].(map[string]any)
@@ -499,8 +499,8 @@ func namesOf[T any](fields []field[T], required bool) (names []string) {
 	return names
 }
 
-// TestTheSchemaJudgesAsParseDoes tries a policy with each of many values in each of its places.
-func TestTheSchemaJudgesAsParseDoes(t *testing.T) {
+// TestSchemaAgreesWithParse tries a policy with each of many values in each of its places.
+func TestSchemaAgreesWithParse(t *testing.T) {
 	values := []string{"month", "day", "year", "week", "''", "UTC", "Asia/Shanghai", "0", "1", "-1", "-2", "1.5", "86399", "86400", "100000", "100001", "1000000",
 		"1000001", "2147483647", "2147483648", "true", "null", "[]", "{}", "[1]", "{a: 1}", "{read: 1}", "{write: 0}", "{read: -1}", "{read: x}", "{read: 1, write: 2, more: 3}", "'1'"}
 	places := []string{"period: %s\nclasses: [{}]", "period: month\nzone: %s\nclasses: [{}]", "period: month\nclasses: %s", "period: month\nclasses: [%s]",

@@ -162,8 +162,8 @@ func readKnown(t testing.TB, path string) map[string][2]string {
 	return known
 }
 
-// TestJudgedSurvivorsAreChangesOfToday looks for each mutant of testdata/known.txt.
-func TestJudgedSurvivorsAreChangesOfToday(t *testing.T) {
+// TestKnownSurvivorsStillExist looks for each mutant of testdata/known.txt.
+func TestKnownSurvivorsStillExist(t *testing.T) {
 	known := readKnown(t, filepath.Join("testdata", "known.txt"))
 	seen, names := map[string]bool{}, map[string]bool{}
 	for key := range known {
@@ -199,7 +199,7 @@ func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
 	conformance.True(t, text == string(want), "got\n%swant\n%s", text, want)
 }
 
-func TestAnIntervalHoldsItsShare(t *testing.T) {
+func TestConfidenceInterval(t *testing.T) {
 	for _, c := range []struct {
 		hits, of  int
 		low, high float64

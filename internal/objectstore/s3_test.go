@@ -35,7 +35,7 @@ func withoutAWS(t *testing.T) {
 	}
 }
 
-func TestBucketsOfS3HaveTheAddressesThatAWSGivesThem(t *testing.T) {
+func TestS3AddressesAgreeWithAWS(t *testing.T) {
 	for _, c := range []struct {
 		bucket, region, endpoint, variable, want string
 	}{
@@ -117,7 +117,7 @@ func signed(r *http.Request, body []byte) (ok bool) {
 		r.Header.Get("X-Amz-Content-Sha256") == hex.EncodeToString(sum[:]) && hex.EncodeToString(key) == given["Signature"]
 }
 
-func TestRequestsToS3AreSignedAsTheyAreSentAndRefusedOnesAgainWithTheRightTime(t *testing.T) {
+func TestS3SignaturesAndClockCorrection(t *testing.T) {
 	withoutAWS(t)
 	var skew, requests atomic.Int64
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,7 +168,7 @@ func TestRequestsToS3AreSignedAsTheyAreSentAndRefusedOnesAgainWithTheRightTime(t
 	}
 }
 
-func TestRequestsForAnObjectWithoutAKeyAreNotMade(t *testing.T) {
+func TestEmptyObjectKeyIsRefused(t *testing.T) {
 	withoutAWS(t)
 	s := conformance.Try(NewS3(t.Context(), S3{Endpoint: "http://127.0.0.1:1"})).Must(t)
 	conformance.Refused(t, s.Delete(t.Context(), "bucket", ""), "no key", "error")
@@ -192,7 +192,7 @@ func TestRetryAfterIsHeededWithinBounds(t *testing.T) {
 	}
 }
 
-func TestListingsThatDoNotEndAreEnded(t *testing.T) {
+func TestEndlessListingsAreStopped(t *testing.T) {
 	keys := func(page int) []Object { return []Object{{Key: fmt.Sprintf("%08d", page)}} }
 	long := []Object{{Key: strings.Repeat("k", 1<<20)}}
 	for name, tt := range map[string]struct {

@@ -45,7 +45,7 @@ func drawn(t *testing.T, html string) (d struct {
 	return d
 }
 
-func TestThePageNeedsNothingElse(t *testing.T) {
+func TestPageIsSelfContained(t *testing.T) {
 	html := render(t, example())
 	if found := regexp.MustCompile(`(?i)<(link|iframe|img|object)|\s(src|href)=|@import|url\(|fetch\(|XMLHttpRequest`).FindString(html); found != "" {
 		t.Errorf("the page asks for something: %s", found)
@@ -87,7 +87,7 @@ func TestManyPartitionsShareLines(t *testing.T) {
 	}
 }
 
-func TestAnEmptyPageIsAPage(t *testing.T) {
+func TestEmptyPage(t *testing.T) {
 	html := render(t, &Page{Title: "nothing"})
 	d := drawn(t, html)
 	conformance.True(t, d.Heat == nil && len(d.Charts) == 0 && !strings.Contains(html, `id="heat"`), "drawn: %+v", d)

@@ -18,7 +18,7 @@ type state struct {
 	Names []string `json:"names,omitempty"`
 }
 
-func TestAFileComesBackOrIsRefusedWithWhatToDo(t *testing.T) {
+func TestFileRoundTripsOrIsRefusedWithAdvice(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "state.json")
 	read := func(version int) (s state, err error) {
 		err = Read(name, version, &s, StartOver)
@@ -56,7 +56,7 @@ func TestIdentitiesDiffer(t *testing.T) {
 	conformance.True(t, Identify("a", "b") != Identify("ab") && one == again, "different jobs have the same identity")
 }
 
-func TestWhenATableWasMadeCountsWhereBothKnow(t *testing.T) {
+func TestCreationTimesCountIfBothAreKnown(t *testing.T) {
 	for _, c := range []struct {
 		was, is int64
 		differ  bool
@@ -66,7 +66,7 @@ func TestWhenATableWasMadeCountsWhereBothKnow(t *testing.T) {
 	}
 }
 
-func TestWhatHasChangedIsNamed(t *testing.T) {
+func TestChangesAreNamed(t *testing.T) {
 	before := []Fact{{"mode", "put", false}, {"size of a.csv", "10", true}}
 	for _, c := range []struct {
 		now    []Fact
@@ -86,8 +86,8 @@ func TestWhatHasChangedIsNamed(t *testing.T) {
 	}
 }
 
-// TestLongValuesAreShownWhereTheyDiffer: what they begin with alike says nothing.
-func TestLongValuesAreShownWhereTheyDiffer(t *testing.T) {
+// TestLongValuesShowTheirDifference: what they begin with alike says nothing.
+func TestLongValuesShowTheirDifference(t *testing.T) {
 	long := strings.Repeat("键 string, ", 10)
 	for _, c := range []struct{ was, is string }{
 		{long + "created 17", long + "created 17, where b > 0"},

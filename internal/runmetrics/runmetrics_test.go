@@ -48,7 +48,7 @@ tsimport_last_run_timestamp_seconds{command="load",load="",table="orders"} 1.795
 	conformance.Equal(t, cmp.Diff(want, read(t, path)), "", "(-want +got)")
 }
 
-func TestAFailedRunKeepsWhenTheLastOneSucceeded(t *testing.T) {
+func TestFailedRunKeepsLastSuccess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tsimport.prom")
 	other := load(monday, 0)
 	other.Load = "a \"quoted\"\nname"
@@ -69,7 +69,7 @@ func TestAFailedRunKeepsWhenTheLastOneSucceeded(t *testing.T) {
 	}
 }
 
-func TestAFileThatHoldsSomethingElseIsLeft(t *testing.T) {
+func TestForeignFileIsLeftAlone(t *testing.T) {
 	conformance.Equal(t, WriteFile(t.Context(), os.DevNull, []Run{load(monday, 0)}), nil, "WriteFile")
 	path := filepath.Join(t.TempDir(), "orders.csv")
 	for text, want := range map[string]string{

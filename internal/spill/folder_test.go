@@ -149,7 +149,7 @@ func TestADirectoryThatCannotBeWrittenToFailsAtTheFirstFrame(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(s.Write([]byte("x"))), dir, "error")
 }
 
-func TestAGuestInTheFolderIsNotRemovedWithIt(t *testing.T) {
+func TestForeignFileInFolderIsNotRemoved(t *testing.T) {
 	s := conformance.Try(Open(Options{Dir: t.TempDir()})).Must(t)
 	write(t, s, []byte("x"))
 	guest := filepath.Join(s.folder.path, "guest")
@@ -158,7 +158,7 @@ func TestAGuestInTheFolderIsNotRemovedWithIt(t *testing.T) {
 	conformance.Must(t, conformance.ErrorOf(os.Stat(guest)))
 }
 
-func TestAtItsLimitAStoreRefusesFramesAndKeepsTheEarlierOnes(t *testing.T) {
+func TestFullStoreKeepsEarlierFrames(t *testing.T) {
 	s := open(t, Options{MaxBytes: 10*blockBytes + 1})
 	first, second := noise(1, 3*blockBytes-50), noise(2, 6*blockBytes-50)
 	a, b := write(t, s, first), write(t, s, second)
@@ -246,7 +246,7 @@ func TestAFailedWriteLeavesEarlierFramesIntact(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeFilledLeavesNothing(t *testing.T) {
+func TestUnusableFolderLeavesNothing(t *testing.T) {
 	s := open(t, Options{})
 	s.create = func(string) (file, error) {
 		return nil, &fs.PathError{Op: "open", Path: framesName, Err: syscall.ENOSPC}

@@ -61,7 +61,7 @@ func names(t *testing.T, dir string) []string {
 	return found
 }
 
-func TestAFrameReadsBackAsTheConcatenationOfWhatWasWritten(t *testing.T) {
+func TestFrameIsConcatenationOfWrites(t *testing.T) {
 	s := open(t, Options{})
 	for _, parts := range [][][]byte{
 		{}, {nil}, {{}}, {{'x'}}, {[]byte("ab"), nil, []byte("c")}, {rows(1, 100)}, {rows(2, 256<<10)},
@@ -78,7 +78,7 @@ func TestAFrameReadsBackAsTheConcatenationOfWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestReadingIntoALargeEnoughBufferDoesNotMakeAnother(t *testing.T) {
+func TestReadReusesLargeBuffer(t *testing.T) {
 	s := open(t, Options{})
 	data := rows(1, 1<<20)
 	f := write(t, s, data)
@@ -146,7 +146,7 @@ func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
 	})
 }
 
-func TestTheFileIsAsLongAsUsageSays(t *testing.T) {
+func TestFileLengthEqualsUsage(t *testing.T) {
 	s := open(t, Options{})
 	var frames []Frame
 	for i := range 10 {
@@ -167,7 +167,7 @@ func TestTheFileIsAsLongAsUsageSays(t *testing.T) {
 	conformance.Equal(t, length(), 0, "bytes without a frame")
 }
 
-func TestALongLivedFrameDoesNotKeepSpaceFromOthers(t *testing.T) {
+func TestLongLivedFrameDoesNotWasteSpace(t *testing.T) {
 	s := open(t, Options{})
 	var stay []Frame
 	for i := range 200 { // every tenth stays, the others leave holes of one block more or less than is needed next
@@ -186,13 +186,13 @@ func TestALongLivedFrameDoesNotKeepSpaceFromOthers(t *testing.T) {
 	conformance.True(t, u.DiskBytes <= 2*live, "%d bytes on disk for %d", u.DiskBytes, live)
 }
 
-func TestWhatWasNeverWrittenCannotBeRead(t *testing.T) {
+func TestUnwrittenFrameCannotBeRead(t *testing.T) {
 	s := open(t, Options{})
 	conformance.Refused(t, conformance.ErrorOf(s.Read(Frame{}, nil)), "", "the zero frame can be read")
 	s.Free(Frame{})
 }
 
-func TestAClosedStoreHasNothingAndTakesNothing(t *testing.T) {
+func TestClosedStoreRefusesUse(t *testing.T) {
 	dir := t.TempDir()
 	s := conformance.Try(Open(Options{Dir: dir})).Must(t)
 	f := write(t, s, []byte("x"))
@@ -320,7 +320,7 @@ func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 	})
 }
 
-func TestWhatIsKeptAsItIsIsReadInParts(t *testing.T) {
+func TestKeptFrameIsReadInParts(t *testing.T) {
 	s := conformance.Try(Open(Options{Dir: t.TempDir(), MaxBytes: 12 * blockBytes})).Must(t)
 	var holes []Frame
 	for range 8 { // of which every other one leaves a hole

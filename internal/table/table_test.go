@@ -57,8 +57,8 @@ func TestDoublesKeepTheirTextAndTheirValue(t *testing.T) {
 	})
 }
 
-// TestShortDecimalsAreWrittenAsStrconvWritesThem: decimals with few digits, and doubles next to them.
-func TestShortDecimalsAreWrittenAsStrconvWritesThem(t *testing.T) {
+// TestShortDecimalsAgreeWithStrconv: decimals with few digits, and doubles next to them.
+func TestShortDecimalsAgreeWithStrconv(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(-2e15, 2e15).Draw(t, "digits") / rapid.SampledFrom([]int64{1, 1000, 1e6, 1e9, 1e12}).Draw(t, "fewer")
 		v := float64(n) / rapid.SampledFrom([]float64{1, 10, 100, 1000, 10_000, 1e9}).Draw(t, "power")
@@ -180,7 +180,7 @@ func TestAPackedBlockThatIsCutOrDamagedIsAnError(t *testing.T) {
 	conformance.True(t, err != nil, "a length beyond the end makes a block")
 }
 
-func TestARejectSaysWhereItsRecordStood(t *testing.T) {
+func TestRejectHasLocation(t *testing.T) {
 	b := &Block{Split: &Split{Source: "a.csv", Offset: 1000, FirstRecord: 50, FirstLine: 61}}
 	b.Data = append(b.Data, "kb"...)
 	b.Append(0, 1, 1, Span{Start: 30, End: 36, Record: 2, Line: 3}, []byte("a,b,c\n"))
@@ -239,7 +239,7 @@ func TestInvalidOrderingKeysAreRefused(t *testing.T) {
 	}
 }
 
-func TestALocalTimeIsAnInstantOrNone(t *testing.T) {
+func TestLocalTimeIsAnInstantOrNone(t *testing.T) {
 	for _, tt := range []struct{ zone, wall, want string }{
 		{"America/New_York", "2024-03-10 01:59:59", "2024-03-10T06:59:59Z"},
 		{"America/New_York", "2024-03-10 02:00:00", ""},
@@ -301,9 +301,9 @@ func TestEveryInstantIsFoundByItsWallClock(t *testing.T) {
 	}
 }
 
-// TestADoubleIsTakenOnlyForANumberThatItKeeps compares with exact arithmetic: rounding the double to the number's own
+// TestKeepsDouble compares with exact arithmetic: rounding the double to the number's own
 // digits must give the number.
-func TestADoubleIsTakenOnlyForANumberThatItKeeps(t *testing.T) {
+func TestKeepsDouble(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 100_000 {
 		digits := strconv.FormatUint(rnd.Uint64()>>rnd.IntN(60), 10) + strconv.FormatUint(rnd.Uint64()>>rnd.IntN(64), 10)
@@ -331,7 +331,7 @@ func TestADoubleIsTakenOnlyForANumberThatItKeeps(t *testing.T) {
 	}
 }
 
-func TestADoubleIsWhatAProgramPrints(t *testing.T) {
+func TestPrintsDouble(t *testing.T) {
 	for text, want := range map[string]bool{
 		"8.76712776820554e-05": true, "1e+16": true, "1e-05": true, "5e-324": true, "1.7976931348623157e+308": true, // Python
 		"8.76712776820554E-5": true, "1.0E10": true, "4.9E-324": true, "23.0": true, "-0.0": true, "100.0": true, // Java

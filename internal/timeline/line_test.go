@@ -28,7 +28,7 @@ func TestNothingIsLostWhenTheIntervalDoubles(t *testing.T) {
 	}
 }
 
-func TestAPointIsWhereItsTimeIsEvenAfterALongPause(t *testing.T) {
+func TestPointsKeepTheirTimesAfterPause(t *testing.T) {
 	l := New(time.Second, 4, add)
 	*l.At(-time.Second) += 1
 	*l.At(1500 * time.Millisecond) += 2
@@ -37,7 +37,7 @@ func TestAPointIsWhereItsTimeIsEvenAfterALongPause(t *testing.T) {
 		"%v every %v; want 3, 0, 0, 4 every 32s", l.Points(), l.Every())
 }
 
-func TestAHeatMapIsInKeyOrderAndKeepsPartitionsThatSplit(t *testing.T) {
+func TestHeatMapFollowsKeyOrderAndSplits(t *testing.T) {
 	h := NewHeat(time.Second, 2)
 	first := h.Slot("", "first")
 	h.Add(0, first, 5)

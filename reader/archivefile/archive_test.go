@@ -75,7 +75,7 @@ func finished(t *testing.T) *Manifest {
 	return m
 }
 
-func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
+func TestManifestDescribesParts(t *testing.T) {
 	m := finished(t)
 	if m.Rows != 4 || m.Cells != 5 || m.Versions != 3 || *m.Smallest != 10 || *m.Largest != 70 {
 		t.Errorf("%d rows, %d cells, %d versions, %d to %d", m.Rows, m.Cells, m.Versions, *m.Smallest, *m.Largest)
@@ -103,7 +103,7 @@ func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
 	}
 }
 
-func TestEveryDamageIsNamedBeforeTheFirstRow(t *testing.T) {
+func TestDamageIsReportedBeforeFirstRow(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(m *Manifest) error
 		want   string
@@ -160,7 +160,7 @@ func swap(m *Manifest) error {
 	return errors.Join(os.Rename(a, free), os.Rename(b, a), os.Rename(free, b))
 }
 
-func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
+func TestOnlySameExportContinuesArchive(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	w := begun(t, dir)
 	writePart(t, w, 0, []byte("3"), row(1), row(2))
@@ -274,8 +274,8 @@ func export(at place) (err error) {
 	return err
 }
 
-// TestAnArchiveWithoutRoomIsNotOneAndIsContinued fails one operation after the other, in a folder and in a store.
-func TestAnArchiveWithoutRoomIsNotOneAndIsContinued(t *testing.T) {
+// TestArchiveOnFullDiskIsContinued fails one operation after the other, in a folder and in a store.
+func TestArchiveOnFullDiskIsContinued(t *testing.T) {
 	ctx := context.Background()
 	for kind, open := range map[string]func(dir string) (place, error){
 		"folder": func(dir string) (place, error) { return newFolder(dir) },
@@ -350,7 +350,7 @@ func written(t *testing.T, rows int) *Manifest {
 	return m
 }
 
-func TestAnArchiveSaysFromWhenItsTableIsFollowed(t *testing.T) {
+func TestArchiveHasPosition(t *testing.T) {
 	m := written(t, 1)
 	if p := New(m).Position(); p.ResumeFrom != nil {
 		t.Errorf("an archive that does not say when it was begun: %s", p.Follow())
@@ -359,7 +359,7 @@ func TestAnArchiveSaysFromWhenItsTableIsFollowed(t *testing.T) {
 	conformance.Equal(t, New(m).Position().Follow(), "to follow the source from here: resume_from 2026-01-02T03:03:05.006Z", "")
 }
 
-func TestAPartKeepsTheContractOfSources(t *testing.T) {
+func TestPartKeepsSourceContract(t *testing.T) {
 	m := written(t, 300)
 	open := func() source.Source {
 		parts := conformance.Try(New(m).Open(context.Background(), nil)).Must(t)
@@ -381,7 +381,7 @@ func TestAPartKeepsTheContractOfSources(t *testing.T) {
 	conformance.Equal(t, i, 300, "rows")
 }
 
-func TestAPartThatChangesWhileItIsReadFailsInPlaceOfItsEnd(t *testing.T) {
+func TestPartChangedDuringReadFailsAtEnd(t *testing.T) {
 	m := written(t, 50)
 	parts, err := New(m).Open(context.Background(), nil)
 	must(t, err)

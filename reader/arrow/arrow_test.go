@@ -184,7 +184,7 @@ func same(t *testing.T, have, want contents) {
 	}
 }
 
-func TestEveryValueIsWhatItsWriterSays(t *testing.T) {
+func TestValuesAgreeWithWriters(t *testing.T) {
 	for _, file := range testFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			b, want := read(t, file), wanted(t, file)
@@ -207,7 +207,7 @@ func TestEveryValueIsWhatItsWriterSays(t *testing.T) {
 	}
 }
 
-func TestAFooterWithoutAVersionHasThatOfTheSchema(t *testing.T) {
+func TestFooterWithoutVersionUsesSchemas(t *testing.T) {
 	for _, name := range []string{"legacy.arrow", "version4.arrow", "many.arrow"} {
 		b := read(t, "testdata/"+name)
 		end := len(b) - 4 - len(Magic)
@@ -249,7 +249,7 @@ func TestColumnsOfStructs(t *testing.T) {
 	}
 }
 
-func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
+func TestRemoteBatchTakesTwoRequests(t *testing.T) {
 	b := read(t, "testdata/many.arrow")
 	far := &counter{r: bytes.NewReader(b)}
 	f := conformance.Try(Open(far, int64(len(b)), "x", Options{})).Must(t)
@@ -278,7 +278,7 @@ func (c *counter) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
+func TestOversizedBatchesAreRefused(t *testing.T) {
 	b := read(t, "testdata/many_zstd.arrow")
 	f := conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x", Options{})).Must(t)
 	p := f.NewParser(every(f.Columns()))
@@ -300,7 +300,7 @@ func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsCutShortIsRefused(t *testing.T) {
+func TestTruncatedFilesAreRefused(t *testing.T) {
 	for _, name := range []string{"version4.arrow", "version4.arrows", "legacy.arrows", "deltas.arrow"} {
 		b := read(t, "testdata/"+name)
 		for n := range b {

@@ -110,7 +110,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(hostile)
 }
 
-func TestNoDamagedByteMakesTheDecoderPanicOrRunAway(t *testing.T) {
+func TestDamagedBytesNeitherPanicNorRunAway(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	for _, file := range testFiles(t) {
 		b := read(t, file)
@@ -148,7 +148,7 @@ func ownDescendant(t *testing.T) []byte {
 	return nil
 }
 
-func TestASchemaThatIsItsOwnDescendantIsRefused(t *testing.T) {
+func TestCyclicSchemaIsRefused(t *testing.T) {
 	b := ownDescendant(t)
 	if to := os.Getenv("TSIMPORT_KEEP_HOSTILE"); to != "" { // to show it to other readers
 		must(t, os.WriteFile(to, b, 0o644))
@@ -159,7 +159,7 @@ func TestASchemaThatIsItsOwnDescendantIsRefused(t *testing.T) {
 	conformance.True(t, errors.Is(err, errMetadata), "%v", err)
 }
 
-func TestMetadataThatShareTheirTablesCostNoMoreThanTheirBytes(t *testing.T) {
+func TestSharedMetadataTablesCostOnlyTheirBytes(t *testing.T) {
 	// Each of 40 tables lists the next one twice: 2^40 fields in a kilobyte.
 	var b []byte
 	put := func(v int) { b = binary.LittleEndian.AppendUint32(b, uint32(v)) }
@@ -189,7 +189,7 @@ func TestMetadataThatShareTheirTablesCostNoMoreThanTheirBytes(t *testing.T) {
 		"%d tables of %d bytes were read: %v", count, len(b), err)
 }
 
-func TestLengthsThatLieCostNothing(t *testing.T) {
+func TestFalseLengthsAllocateNothing(t *testing.T) {
 	head := func(n uint32) []byte { return binary.LittleEndian.AppendUint32([]byte{0xff, 0xff, 0xff, 0xff}, n) }
 	for _, b := range [][]byte{head(1 << 31), head(1<<32 - 1), head(1 << 19), append([]byte("ARROW1\x00\x00"), head(1<<19)...), []byte("ARROW1"), []byte("FEA1\x00\x00\x00\x00")} {
 		hostile(t, b, false)
@@ -202,7 +202,7 @@ func TestLengthsThatLieCostNothing(t *testing.T) {
 	}
 }
 
-func TestABufferThatUnpacksToAnotherSizeIsRefused(t *testing.T) {
+func TestBufferWithWrongSizeIsRefused(t *testing.T) {
 	for _, codec := range []string{"zstd", "lz4"} {
 		b := read(t, "testdata/many_"+codec+".arrow")
 		f := conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x", Options{})).Must(t)
@@ -225,7 +225,7 @@ func TestABufferThatUnpacksToAnotherSizeIsRefused(t *testing.T) {
 	}
 }
 
-func TestADictionaryWhoseMetadataAreDamagedIsNotTakenForAnother(t *testing.T) {
+func TestDamagedDictionaryIsNotMistakenForAnother(t *testing.T) {
 	b := conformance.Try(os.ReadFile("testdata/deltas.arrow")).Must(t)
 	b[571] ^= 0xff // where the field is that says that it adds to the values before
 	anywhere, inOrder := hostileFile(t, b, small), hostileStream(t, b, small)

@@ -60,8 +60,8 @@ func TestBOMsAreDetected(t *testing.T) {
 	conformance.True(t, IsUTF32([]byte("\xFF\xFE\x00\x00")) && !IsUTF32([]byte("\xFF\xFEa\x00")), "UTF-32")
 }
 
-// TestEveryCodePointAnEncodingHasComesBack encodes all of Unicode with x/text.
-func TestEveryCodePointAnEncodingHasComesBack(t *testing.T) {
+// TestCodePointsRoundTrip encodes all of Unicode with x/text.
+func TestCodePointsRoundTrip(t *testing.T) {
 	for _, name := range append(names, "utf-16le", "utf-16be") {
 		e := find(t, name)
 		encoder := lookup(name).NewEncoder()
@@ -93,8 +93,8 @@ func TestEveryCodePointAnEncodingHasComesBack(t *testing.T) {
 
 var sequences = flag.Int("sequences", 5_000, "random sequences of bytes that are decoded in each encoding")
 
-// TestDecodingIsThatOfXTextUnlessItReplaces runs all sequences of one and two bytes, and random ones.
-func TestDecodingIsThatOfXTextUnlessItReplaces(t *testing.T) {
+// TestDecodingAgreesWithXTextUnlessItReplaces runs all sequences of one and two bytes, and random ones.
+func TestDecodingAgreesWithXTextUnlessItReplaces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, name := range names {
 		e := find(t, name)
@@ -177,7 +177,7 @@ func TestUndecodableBytesAreReportedWithTheirOffset(t *testing.T) {
 	}
 }
 
-func TestBytesThatAreSafeAreNeverPartOfACharacter(t *testing.T) {
+func TestSafeBytesAreNeverPartOfACharacter(t *testing.T) {
 	for name, want := range map[string][3]bool{ // ASCII-compatible; line ends, comma, quotes, tab; '|' and '\\'
 		"utf-8": {true, true, true}, "iso-8859-1": {true, true, true}, "windows-1252": {true, true, true}, "euc-jp": {true, true, true},
 		"euc-kr": {false, true, true}, "gb18030": {false, true, false}, "gbk": {false, true, false}, "big5": {false, true, false},
@@ -191,7 +191,7 @@ func TestBytesThatAreSafeAreNeverPartOfACharacter(t *testing.T) {
 		"digits are second bytes in gb18030 and not in gbk")
 }
 
-func TestAStreamIsTranscodedAndUndecodableBytesStayInvalid(t *testing.T) {
+func TestTranscodingKeepsUndecodableBytesInvalid(t *testing.T) {
 	text := strings.Repeat("你好, wörld 😀\n", 5000)
 	for _, c := range []struct{ name, src, want string }{
 		{"utf-16le", "a\x00\x3d\xd8\n\x00b", "a\xff\xff\n\xff"},
@@ -219,7 +219,7 @@ func TestAStreamIsTranscodedAndUndecodableBytesStayInvalid(t *testing.T) {
 	}
 }
 
-func TestRealFilesDecodeToTheEndAndBack(t *testing.T) {
+func TestRealFilesRoundTrip(t *testing.T) {
 	conformance.Run(t, filesDecodeToTheEndAndBack)
 }
 

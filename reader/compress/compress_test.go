@@ -84,7 +84,7 @@ func sample(n int) []byte {
 
 var made = []Kind{Gzip, Zstd, Xz, Lz4, Snappy, S2}
 
-func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
+func TestCompressedFilesRoundTrip(t *testing.T) {
 	for _, k := range made {
 		parts := [][]byte{sample(3000), nil, sample(10), sample(1)}
 		if k == Snappy || k == S2 {
@@ -100,8 +100,8 @@ func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
 	}
 }
 
-// TestEveryPrefixOfAFileIsAnErrorUnlessItEndsAMember cuts files at every byte.
-func TestEveryPrefixOfAFileIsAnErrorUnlessItEndsAMember(t *testing.T) {
+// TestTruncatedFilesAreErrors cuts files at every byte.
+func TestTruncatedFilesAreErrors(t *testing.T) {
 	for _, k := range made {
 		parts := [][]byte{sample(20), sample(5)}
 		want := bytes.Join(parts, nil)
@@ -140,7 +140,7 @@ func TestBzip2CutAnywhereIsAnError(t *testing.T) {
 		"a byte behind the end is accepted")
 }
 
-func TestAFlippedBitIsNeverSilentlyWrong(t *testing.T) {
+func TestFlippedBitsAreNoticed(t *testing.T) {
 	for _, k := range []Kind{Gzip, Zstd, Xz, Lz4, Snappy} {
 		want := sample(8)
 		data := pack(t, k, want)
@@ -175,7 +175,7 @@ func TestGarbageAfterTheLastMemberIsAnErrorAfterAllBytes(t *testing.T) {
 		"zeros and a letter behind gzip")
 }
 
-func TestAnErrorNamesFileKindAndPlaceAndAReadErrorIsItsOwn(t *testing.T) {
+func TestErrorsNameFileKindAndPlace(t *testing.T) {
 	data := pack(t, Gzip, sample(1000))
 	_, err := decompress(Gzip, data[:500])
 	if err == nil || err.Error() != "decompress file: gzip data is cut short at byte 500: unexpected EOF" || !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -258,7 +258,7 @@ func TestDamagedWholeFileSnappyIsRefused(t *testing.T) {
 	}
 }
 
-func TestACopyOfSnappyThatReachesTooFarIsRefused(t *testing.T) {
+func TestSnappyCopyBeyondWindowIsRefused(t *testing.T) {
 	src := newSource(bytes.NewReader(s2.EncodeSnappy(nil, bytes.Repeat(jsonLines(2000), 3))), 0)
 	src.limit(1 << 10)
 	_, err := io.Copy(io.Discard, newReader(SnappyRaw, src, "file", false))
@@ -291,7 +291,7 @@ func decompress(k Kind, data []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-func TestEveryCompressedFileOfTheManifestIsReadOrRefusedAsItSays(t *testing.T) {
+func TestCompressedFilesAgreeWithManifest(t *testing.T) {
 	conformance.Run(t, everyCompressedFile)
 }
 
@@ -384,7 +384,7 @@ func inPieces(k Kind, data []byte) ([]byte, error) {
 	}
 }
 
-func TestBlocksCutOrDamagedAnywhereAreAnErrorOrTheFile(t *testing.T) {
+func TestDamagedBlocksAreAnErrorOrTheFile(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // thousands of short-lived decoders in a heap of a few megabytes
 	want := sample(60)
 	for _, c := range []struct {
@@ -411,7 +411,7 @@ func TestBlocksCutOrDamagedAnywhereAreAnErrorOrTheFile(t *testing.T) {
 	}
 }
 
-func TestRealFilesOfBlocksInflateAsOne(t *testing.T) {
+func TestRealBlockFilesInflateAsOne(t *testing.T) {
 	conformance.Run(t, filesOfBlocksInflateAsOne)
 }
 

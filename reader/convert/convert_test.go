@@ -126,7 +126,7 @@ func TestTextFitsOrIsRefusedAndNeverChanged(t *testing.T) {
 	}
 }
 
-func TestTypedDataFitOrAreRefused(t *testing.T) {
+func TestTypedValuesFitOrAreRefused(t *testing.T) {
 	decimal := func(scale int32, b ...byte) record.Datum {
 		return record.Datum{Kind: record.Decimal, Scale: scale, Bytes: b}
 	}
@@ -343,7 +343,7 @@ func TestTextIsDecodedStrictly(t *testing.T) {
 	}
 }
 
-func TestATimeInAnotherUnitThanThatOfItsColumnIsRejected(t *testing.T) {
+func TestTimeInOtherUnitIsRejected(t *testing.T) {
 	for _, unit := range []string{"timestamp, ns", "local timestamp, ns"} {
 		col := table.Column{Name: "c", Type: table.Integer, Unit: unit}
 		check(t, col, record.Datum{Kind: record.Timestamp, Int: 5, Unit: record.Nanos, Local: true}, num(5), "")

@@ -43,8 +43,8 @@ func sampled(sample []record.Datum) (table.Column, *Inference) {
 	return col, in
 }
 
-// TestATypeFitsIfEverySampledValueSurvivesAsIt also has the odd value first, in the middle and last.
-func TestATypeFitsIfEverySampledValueSurvivesAsIt(t *testing.T) {
+// TestTypeFitsIfAllSampledValuesSurvive also has the odd value first, in the middle and last.
+func TestTypeFitsIfAllSampledValuesSurvive(t *testing.T) {
 	all := []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary}
 	for values, want := range map[string]string{
 		"1 2 3": "integer double", "9007199254740993": "integer", "1 9007199254740993 2": "integer", "1.5 2 3": "double", "1 2.5 3": "double", "1 2 3.5": "double",
@@ -90,7 +90,7 @@ func same(v table.Value, text string, numbersAsText bool) bool {
 	return v.Type == table.String && string(v.Bytes) == text && (numbersAsText || naturalNumber([]byte(text)) == table.String)
 }
 
-func TestAValueAfterTheSampleIsKeptExactlyOrRejected(t *testing.T) {
+func TestValuesAfterSampleAreExactOrRejected(t *testing.T) {
 	values := []string{
 		"null", "true", "false", "0", "5", "-7", "9007199254740993", "5.0", "1.5", "1e3", "-0", "12345678901234567891", "1e400",
 		`"5"`, `"5.0"`, `"1.5"`, `"true"`, `"x"`, `""`, `"12345678901234567891"`, `{"a":1}`, `[1]`, `"[1]"`, `{}`,
@@ -200,15 +200,15 @@ func TestTypesOfAFileDoNotMixInAColumn(t *testing.T) {
 	}
 }
 
-func TestAColumnOfNullsKeepsWhatComesLater(t *testing.T) {
+func TestColumnOfNullsKeepsLaterTypes(t *testing.T) {
 	col, _ := sampled([]record.Datum{{}, {}})
 	conformance.Equal(t, col.Type, table.Any, "nulls of JSON make a column of")
 	col, _ = sampled([]record.Datum{{Kind: record.Text}})
 	conformance.Equal(t, col.Type, table.String, "empty fields of CSV make a column of")
 }
 
-// TestDigitsAreReadAsMathBigReadsThem reads texts of 1 to 24 bytes, most of them digits, and each byte at each place.
-func TestDigitsAreReadAsMathBigReadsThem(t *testing.T) {
+// TestDigitsAgreeWithMathBig reads texts of 1 to 24 bytes, most of them digits, and each byte at each place.
+func TestDigitsAgreeWithMathBig(t *testing.T) {
 	check := func(text []byte, negative bool) {
 		n, fits, ok := parseDigits(text, negative)
 		wantOK := true
@@ -253,8 +253,8 @@ func TestDigitsAreReadAsMathBigReadsThem(t *testing.T) {
 	}
 }
 
-// TestDecimalsAreReadAsStrconvReadsThem reads texts of 1 to 17 bytes of digits, points and signs, and each byte at each place.
-func TestDecimalsAreReadAsStrconvReadsThem(t *testing.T) {
+// TestDecimalsAgreeWithStrconv reads texts of 1 to 17 bytes of digits, points and signs, and each byte at each place.
+func TestDecimalsAgreeWithStrconv(t *testing.T) {
 	taken := 0
 	check := func(text string) {
 		f, canonical, ok := plainDecimal([]byte(text))
@@ -301,8 +301,8 @@ func TestDecimalsAreReadAsStrconvReadsThem(t *testing.T) {
 	conformance.True(t, taken >= 15_000, "only %d of the texts are usual decimals", taken)
 }
 
-// TestFieldsAreTakenAsRecordsAre gives an inference values one way and another: what it says of a column is the same, and so are its numbers.
-func TestFieldsAreTakenAsRecordsAre(t *testing.T) {
+// TestAddFieldEqualsAdd gives an inference values one way and another: what it says of a column is the same, and so are its numbers.
+func TestAddFieldEqualsAdd(t *testing.T) {
 	kinds := [][]string{
 		{"1", "0", "-7", "12345678", "999999999999999", "-100000000000000"},
 		{"1.5", "-20.25", "123456.789", "0.5", "10", "7.25"},
@@ -360,8 +360,8 @@ func TestFieldsAreTakenAsRecordsAre(t *testing.T) {
 	}
 }
 
-// TestUsualValuesAreThoseOfTheExactWay converts texts with and without the short way.
-func TestUsualValuesAreThoseOfTheExactWay(t *testing.T) {
+// TestUsualValuesEqualExactOnes converts texts with and without the short way.
+func TestUsualValuesEqualExactOnes(t *testing.T) {
 	texts := []string{"", "0", "-0", "7", "-7", "007", "+5", "999999999999999", "1000000000000000", "9223372036854775807", "9223372036854775808", "1.5", "10.50", "-20.25", "0.5", "1.", ".5",
 		"1e5", "123456789.123456", "true", "pear", "ü", "\xff", "12a", "NULL", " 7 "}
 	names := []string{"i", "I", "d", "D", "Z", "s", "b"}
@@ -410,7 +410,7 @@ func csvTexts(texts ...string) (all []record.Datum) {
 	return all
 }
 
-func TestTextsJoinTheTypeOfValuesThatHaveOneIfTheySurviveAsIt(t *testing.T) {
+func TestTextsJoinTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 	integer, double := record.Datum{Kind: record.Integer, Int: 6}, record.Datum{Kind: record.Double, Double: 2.5}
 	boolean, str := record.Datum{Kind: record.Boolean, Int: 1}, record.Datum{Kind: record.String, Bytes: []byte("1000")}
 	many := func(n int, d record.Datum) (all []record.Datum) {
@@ -457,7 +457,7 @@ func TestTextsJoinTheTypeOfValuesThatHaveOneIfTheySurviveAsIt(t *testing.T) {
 	}
 }
 
-func TestMergedInferencesCountWhatEachHasMissed(t *testing.T) {
+func TestMergedInferencesAddTheirMisses(t *testing.T) {
 	words, numbers := make([]string, 100), make([]string, 100_000)
 	for i := range numbers {
 		numbers[i] = strconv.Itoa(i)
@@ -476,7 +476,7 @@ func TestMergedInferencesCountWhatEachHasMissed(t *testing.T) {
 	}
 }
 
-func TestNumbersThatAreKeptAsTextsAreKnown(t *testing.T) {
+func TestNumbersKeptAsTextAreReported(t *testing.T) {
 	for name, tt := range map[string]struct {
 		texts   []string
 		example string
@@ -496,7 +496,7 @@ func TestNumbersThatAreKeptAsTextsAreKnown(t *testing.T) {
 	}
 }
 
-func TestANumberIsPlainWithoutSignsAndZerosInFront(t *testing.T) {
+func TestPlainNumbersHaveNoSignOrLeadingZeros(t *testing.T) {
 	for text, want := range map[string]bool{
 		"0": true, "0.50": true, "-0.5": true, "10": true, "10.50": true, "-7": true,
 		"00": false, "07": false, "01.5": false, "-01.5": false, "007": false, "+7": false, "7.": false, ".5": false, "1e5": false, "": false, "-": false, "1.5x": false,

@@ -108,7 +108,7 @@ func fields(all []shown) (got [][]string) {
 	return got
 }
 
-func TestRecordsOfADialect(t *testing.T) {
+func TestDialectRecords(t *testing.T) {
 	mac := Dialect{Delimiter: ",", Quote: '"', EOL: '\r'}
 	escaping := Dialect{Delimiter: ",", Quote: '"', Escape: '\\'}
 	long := Dialect{Delimiter: "+|", Quote: '\''}
@@ -168,7 +168,7 @@ func TestRecordsOfADialect(t *testing.T) {
 	}
 }
 
-func TestDialectsThatCannotBeReadAreRefused(t *testing.T) {
+func TestUnreadableDialectsAreRefused(t *testing.T) {
 	for _, d := range []Dialect{
 		{}, {Delimiter: ",", Quote: ','}, {Delimiter: "\n"}, {Delimiter: ",", Quote: '\r'}, {Delimiter: ",", Escape: ','},
 		{Delimiter: ",", Quote: '"', Escape: '"'}, {Delimiter: ",", Comment: "#\n"}, {Delimiter: ",", RecordEnd: ",\n", Quote: ','},
@@ -286,7 +286,7 @@ func compareWithStandard(t *testing.T, text []byte, d Dialect, all []shown) {
 	conformance.MustEqual(t, fmt.Sprint(got), fmt.Sprint(want), "got")
 }
 
-func TestALineWithoutQuotesIsCutAtEachDelimiter(t *testing.T) {
+func TestUnquotedLineIsCutAtDelimiters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		delimiter := rapid.SampledFrom([]string{",", "\x01", "\x81", "\t"}).Draw(t, "delimiter")
 		line := rapid.SliceOfN(rapid.SampledFrom([]byte("\x00\x01\x02,-\x80\x81\xfd\xffab")), 1, 40).Draw(t, "line")
@@ -305,8 +305,8 @@ func TestALineWithoutQuotesIsCutAtEachDelimiter(t *testing.T) {
 	})
 }
 
-// TestMarkedLinesAreReadAsOthersAre reads random texts, whose lines cross blocks and windows, with and without marks.
-func TestMarkedLinesAreReadAsOthersAre(t *testing.T) {
+// TestMarkedLinesEqualOthers reads random texts, whose lines cross blocks and windows, with and without marks.
+func TestMarkedLinesEqualOthers(t *testing.T) {
 	if !marked {
 		t.Skip("this processor marks nothing")
 	}
@@ -372,7 +372,7 @@ func settled(t *testing.T, name, text string, header bool) Dialect {
 	return d
 }
 
-func TestDumpsAreReadAsTheirProgramsReadThem(t *testing.T) {
+func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
 	for name, tt := range map[string]struct {
 		program string
 		header  bool
@@ -421,7 +421,7 @@ func TestDumpsAreReadAsTheirProgramsReadThem(t *testing.T) {
 	}
 }
 
-func TestALineEndThatMayBeDataIsRefused(t *testing.T) {
+func TestAmbiguousLineEndIsRefused(t *testing.T) {
 	d, _, _ := Named(mysql)
 	_, _, err := d.Settle([]byte("1\ta\r\n2\tb\r\n"), false)
 	conformance.Refused(t, err, "--record-end", "error")

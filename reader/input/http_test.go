@@ -68,7 +68,7 @@ func (s *site) item(t *testing.T) Item {
 
 const text = "0123456789abcdefghijklmnopqrstuvwxyz"
 
-func TestAnAddressWithRangesIsReadAtAnyOffset(t *testing.T) {
+func TestAddressWithRangesIsReadAtAnyOffset(t *testing.T) {
 	s := newSite(t, text)
 	i := s.item(t)
 	conformance.True(t, i.Seekable() && i.Size == int64(len(text)) && i.Version == `"v1"` && i.Name == s.address,
@@ -77,7 +77,7 @@ func TestAnAddressWithRangesIsReadAtAnyOffset(t *testing.T) {
 	wantText(t, &i, text)
 }
 
-func TestAnAddressWithoutRangesIsAStream(t *testing.T) {
+func TestAddressWithoutRangesIsAStream(t *testing.T) {
 	for _, noLength := range []bool{false, true} {
 		s := newSite(t, text)
 		s.noRanges, s.noLength = true, noLength
@@ -136,13 +136,13 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	}
 }
 
-func TestAManifestMayBeAnAddress(t *testing.T) {
+func TestManifestMayBeAnAddress(t *testing.T) {
 	data := newSite(t, text)
 	s := newSite(t, data.address+"\n")
 	wantNames(t, expand(t, Options{Retry: soon}, "@"+s.address), data.address)
 }
 
-func TestAListFromAServerNamesNothingOfThisMachine(t *testing.T) {
+func TestServersListCannotNameLocalFiles(t *testing.T) {
 	dir := tree(t, "a.csv")
 	for _, line := range []string{"a.csv", dir + "/a.csv", "-", "/dev/stdin", "file:///etc/passwd", "*.csv", ".", "ftp://h/a"} {
 		s := newSite(t, line+"\n")
@@ -225,7 +225,7 @@ func TestRedirectsTakeNoCredentialsAlongAndStayOutsideThisNetwork(t *testing.T) 
 	}
 }
 
-func TestASecretInARedirectThatCannotBeFollowedStaysHidden(t *testing.T) {
+func TestSecretsOfFailedRedirectsStayHidden(t *testing.T) {
 	s := newSite(t, text)
 	s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Location", "http://user:geheim@h:port/?Signature=geheim")
@@ -236,7 +236,7 @@ func TestASecretInARedirectThatCannotBeFollowedStaysHidden(t *testing.T) {
 	wantError(t, err, nil, s.address, "Location", "xxxxx")
 }
 
-func TestAServerThatDoesNotMarkTheEndIsWarnedOf(t *testing.T) {
+func TestServerWithoutEndMarkIsWarnedOf(t *testing.T) {
 	s := newSite(t, text)
 	s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool {
 		conn, out, err := w.(http.Hijacker).Hijack()

@@ -98,7 +98,7 @@ func TestHiddenFilesOfAFolderAreLeftOutUnlessNamed(t *testing.T) {
 	wantError(t, err, fs.ErrNotExist, "d/_temporary", ".json")
 }
 
-func TestGlobsMatchDeepAndFoldersMeanTheirFiles(t *testing.T) {
+func TestDoubleStarAndFolders(t *testing.T) {
 	tree(t, "d/1.csv", "d/e/2.csv", "d/e/f/3.csv", "d/e/f/4.txt", "d/x.csv/part-0", "other/5.csv")
 	for pattern, want := range map[string][]string{
 		"d/**/*.csv":          {"d/1.csv", "d/e/2.csv", "d/e/f/3.csv", "d/x.csv/part-0"},
@@ -115,13 +115,13 @@ func TestGlobsMatchDeepAndFoldersMeanTheirFiles(t *testing.T) {
 	}
 }
 
-func TestANameThatExistsIsNotAGlob(t *testing.T) {
+func TestExistingNameIsNotAGlob(t *testing.T) {
 	tree(t, "a[1].csv", "a1.csv", "d*/x.csv", "dd/y.csv", "a[.csv")
 	wantNames(t, expand(t, Options{}, "a[1].csv", "d*", "a[.csv"), "a[1].csv", "d*/x.csv", "a[.csv")
 	wantNames(t, expand(t, Options{}, `a\[1\].csv`, "a[0-9].csv"), "a[1].csv", "a1.csv")
 }
 
-func TestAMissingInputIsAnErrorThatNamesIt(t *testing.T) {
+func TestMissingInputErrorNamesIt(t *testing.T) {
 	dir := tree(t, "empty/", "f")
 	must(t, os.Symlink("gone", filepath.Join(dir, "link")))
 	for arg, part := range map[string]string{
@@ -139,7 +139,7 @@ func TestAMissingInputIsAnErrorThatNamesIt(t *testing.T) {
 	wantError(t, err, nil, "s3", "xxxxx")
 }
 
-func TestAnInputNamedTwiceIsReadOnceWithAWarning(t *testing.T) {
+func TestRepeatedInputIsReadOnceWithWarning(t *testing.T) {
 	dir := tree(t, "d/a.csv", "d/b.csv")
 	set := expand(t, Options{Stdin: strings.NewReader("")}, "d/a.csv", "-", "d//a.csv", filepath.Join(dir, "d"), "d/*", "-")
 	wantNames(t, set, "d/a.csv", "-", filepath.Join(dir, "d", "b.csv"))
@@ -148,7 +148,7 @@ func TestAnInputNamedTwiceIsReadOnceWithAWarning(t *testing.T) {
 	}
 }
 
-func TestLinksToFilesAreReadAndLinksToFoldersBelowAFolderAreNot(t *testing.T) {
+func TestFileLinksAreFollowedNestedFolderLinksAreNot(t *testing.T) {
 	tree(t, "real/a.csv", "d/b.csv")
 	for name, to := range map[string]string{"d/l.csv": "../real/a.csv", "d/folder": "../real", "d/loop": "..", "top": "d"} {
 		must(t, os.Symlink(to, name))
@@ -171,7 +171,7 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 	wantError(t, err, nil, "twice")
 }
 
-func TestAManifestNamesInputsOfEveryKind(t *testing.T) {
+func TestManifestNamesAllKindsOfInputs(t *testing.T) {
 	dir := tree(t, "lists/beside.csv", "lists/both.csv", "both.csv", "d/1.csv", "d/2.csv", "lists/g[/1.csv")
 	list := "\ufeff# comment\r\n\r\n  both.csv \r\nbeside.csv\nd\n-\ng[[]/*.csv\n" + filepath.Join(dir, "d", "?.csv")
 	must(t, os.WriteFile("lists/l.txt", []byte(list), 0o644))
@@ -180,7 +180,7 @@ func TestAManifestNamesInputsOfEveryKind(t *testing.T) {
 	conformance.Equal(t, len(set.Warnings), 1, "warnings %q", set.Warnings)
 }
 
-func TestManifestsThatCannotBeUsedAreErrorsWithTheirLine(t *testing.T) {
+func TestUnusableManifestErrorsNameLine(t *testing.T) {
 	tree(t, "a.csv", "d/1", "d/2")
 	for text, part := range map[string]string{
 		"":                   "names no input",
@@ -201,7 +201,7 @@ func TestManifestsThatCannotBeUsedAreErrorsWithTheirLine(t *testing.T) {
 	}
 }
 
-func TestAFileThatChangesAfterItWasFoundIsAnError(t *testing.T) {
+func TestChangedFileIsAnError(t *testing.T) {
 	tree(t, "a.csv")
 	i := expand(t, Options{}, "a.csv").Items[0]
 	part := conformance.Try(i.OpenAt(t.Context())).Must(t)
@@ -252,7 +252,7 @@ func checkReaderAt(t *testing.T, i *Item, content string) {
 	conformance.True(t, content == "" || errors.Is(err, fs.ErrClosed), "read after close: %v", err)
 }
 
-func TestACancelledContextEndsReads(t *testing.T) {
+func TestCancelledContextEndsReads(t *testing.T) {
 	tree(t, "d/a.csv")
 	i := expand(t, Options{}, "d").Items[0]
 	ctx, cancel := context.WithCancel(t.Context())
@@ -269,7 +269,7 @@ func TestACancelledContextEndsReads(t *testing.T) {
 	conformance.True(t, errors.Is(err, context.Canceled), "%v", err)
 }
 
-func TestAStoppableReaderGivesWhatIsThere(t *testing.T) {
+func TestStoppableReaderReturnsAvailableBytes(t *testing.T) {
 	text := strings.Repeat("0123456789", 100_000)
 	got, err := io.ReadAll(Stoppable(t.Context(), iotest.HalfReader(strings.NewReader(text))))
 	conformance.True(t, err == nil && string(got) == text, "%d of %d bytes, %v", len(got), len(text), err)
@@ -280,7 +280,7 @@ func TestAStoppableReaderGivesWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestAReadThatBlocksEndsWithItsContext(t *testing.T) {
+func TestBlockedReadEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stopped := errors.New("stopped by the user")
@@ -304,8 +304,8 @@ func TestAReadThatBlocksEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestFilesThatAreNotDataAreReadOnlyByName asks for every form of an argument which files it means.
-func TestFilesThatAreNotDataAreReadOnlyByName(t *testing.T) {
+// TestNonDataFilesAreReadOnlyByName asks for every form of an argument which files it means.
+func TestNonDataFilesAreReadOnlyByName(t *testing.T) {
 	tree(t, "a.csv", "runs/r1/rejects.csv", "runs/r1/attempt-1/rejects.csv", "runs/r2/rejects.csv", "store/data/x", "out.csv", "d/b.csv")
 	o := Options{NotData: func(name string, folder bool) string {
 		switch base := filepath.Base(name); {
@@ -344,9 +344,9 @@ func TestFilesThatAreNotDataAreReadOnlyByName(t *testing.T) {
 	}
 }
 
-// TestLeftoversAreReadOnlyIfTheyAreAskedFor asks for every form of an argument which files of programs that were interrupted or keep
+// TestLeftoversAreReadOnlyIfNamed asks for every form of an argument which files of programs that were interrupted or keep
 // earlier versions it means.
-func TestLeftoversAreReadOnlyIfTheyAreAskedFor(t *testing.T) {
+func TestLeftoversAreReadOnlyIfNamed(t *testing.T) {
 	files := []string{
 		"d/a.csv", "d/a.csv~", "d/b.CSV.BAK", "d/c.csv.orig", "d/d.swp", "d/e.csv.tmp", "d/f.part", "d/g.partial", "d/h.crdownload", "d/i.filepart",
 		"d/j.csv._COPYING_", "d/k.inprogress", "d/~$l.csv", "d/m.csv.tmp.gz", "d/n.tmpx", "d/o.bak/p.csv", "d/bakery", "d/part-0",
@@ -396,7 +396,7 @@ func TestLeftoversAreReadOnlyIfTheyAreAskedFor(t *testing.T) {
 	}
 }
 
-func TestOneFileCompressedAndNotIsAWarning(t *testing.T) {
+func TestCompressedTwinIsAWarning(t *testing.T) {
 	tree(t, "d/a.csv", "d/a.csv.gz", "d/b.csv.zst", "e/a.csv", "f/c.csv.gz", "f/c.csv.zst", "f/d.GZ", "f/d")
 	for arg, want := range map[string]string{
 		"d":    "d/a.csv and d/a.csv.gz seem to be the same file",
@@ -430,7 +430,7 @@ func TestPartitionNamesAndValuesAreDecoded(t *testing.T) {
 	}
 }
 
-func TestPartitionFoldersThatContradictAreRefused(t *testing.T) {
+func TestContradictingPartitionFoldersAreRefused(t *testing.T) {
 	tree(t, "a/p=1/p=2/x.csv", "b/p=%FF/x.csv")
 	for arg, part := range map[string]string{"a": "two folders give p", "b": "not UTF-8"} {
 		_, err := Expand(t.Context(), []string{arg}, Options{PathColumns: true})

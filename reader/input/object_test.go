@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/internal/objectstore/storetest"
 )
 
-func TestAnAddressMeansAnObjectAFolderAGlobOrAPrefix(t *testing.T) {
+func TestAddressIsObjectFolderGlobOrPrefix(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		for arg, want := range map[string][]string{
 			"one.csv":     {"one.csv"},
@@ -63,7 +63,7 @@ func TestAnAddressMeansAnObjectAFolderAGlobOrAPrefix(t *testing.T) {
 		"dt=1/5.csv", "dt=2/6.csv", "dt=2/.hidden", "g[1].csv")
 }
 
-func TestPartitionFoldersOfKeysBecomeColumns(t *testing.T) {
+func TestPartitionFoldersInKeysBecomeColumns(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		s.o.PathColumns = true
 		want := []Column{{Name: "dt", Value: "2024-01-01"}, {Name: "h", Value: "1"}}
@@ -73,7 +73,7 @@ func TestPartitionFoldersOfKeysBecomeColumns(t *testing.T) {
 	}, "t/dt=2024-01-01/h=1/x.csv")
 }
 
-func TestObjectsAreReachedInBothStylesWithBothSignatures(t *testing.T) {
+func TestObjectsInBothStylesWithBothSignatures(t *testing.T) {
 	for name, change := range map[string]func(s *ossSite, o *Options){
 		"path style": func(*ossSite, *Options) {},
 		"virtual host": func(s *ossSite, o *Options) {
@@ -112,7 +112,7 @@ func TestObjectsAreReachedInBothStylesWithBothSignatures(t *testing.T) {
 	}
 }
 
-func TestObjectsAreReadByRangesThatMatchTheETag(t *testing.T) {
+func TestRangesOfObjectsMatchETag(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		s.Set("empty", "", time.Unix(1e9, 0))
 		set := expand(t, s.o, s.at+"a.csv", s.at+"empty")
@@ -133,7 +133,7 @@ func TestObjectsAreReadByRangesThatMatchTheETag(t *testing.T) {
 	}, "a.csv")
 }
 
-func TestKeysWithDotsForFoldersAreNamedUnlessTheyAreAskedFor(t *testing.T) {
+func TestKeysWithDotFoldersAreReportedUnlessNamed(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		for _, arg := range []string{"d", "d/", "d/**", "d/*/*.csv"} {
 			set, err := Expand(t.Context(), s.names(arg, "d/1.csv"), s.o)
@@ -155,7 +155,7 @@ func TestKeysWithDotsForFoldersAreNamedUnlessTheyAreAskedFor(t *testing.T) {
 	}, "d/../x.csv", "d/./y.csv", "d/1.csv", "only/../z.csv")
 }
 
-func TestAFaultOfAnyRequestToAStoreIsMended(t *testing.T) {
+func TestFaultyStoreRequestsAreRepeated(t *testing.T) {
 	refused := func(code int, text string) func(*store, http.ResponseWriter, *http.Request) {
 		return func(_ *store, w http.ResponseWriter, r *http.Request) {
 			storetest.Refuse(w, r, code, text, "Slow down.")
@@ -194,7 +194,7 @@ func TestAFaultOfAnyRequestToAStoreIsMended(t *testing.T) {
 	}, "d/1.csv", "d/2.csv", "d/3.csv")
 }
 
-func TestErrorsOfStoresAreOneLineAndKeepSecrets(t *testing.T) {
+func TestStoreErrorsAreOneLineWithoutSecrets(t *testing.T) {
 	o, s := newOSS(t, "a.csv"), newS3(t, "a.csv")
 	o.secret = "geheim"
 	by := func(id string, err error) func(*Options) {
@@ -253,7 +253,7 @@ func TestErrorsOfStoresAreOneLineAndKeepSecrets(t *testing.T) {
 	wantNames(t, expand(t, s.o, s.at+"a.csv"), s.at+"a.csv")
 }
 
-func TestAnObjectIsReadWithoutTheRightToList(t *testing.T) {
+func TestObjectIsReadWithoutListPermission(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		s.Change(func(s *storetest.Server) {
 			s.Fault = func(_ int, w http.ResponseWriter, r *http.Request) bool {
@@ -285,7 +285,7 @@ func (s *store) listedAs(text string) {
 	})
 }
 
-func TestATruncatedListWithoutAMarkerIsAnError(t *testing.T) {
+func TestTruncatedListWithoutMarkerIsAnError(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		s.listedAs("<IsTruncated>true</IsTruncated>")
 		_, err := Expand(t.Context(), []string{s.at}, s.o)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestPipesAreStreamsWhenNamedAndLeftOutOfFolders(t *testing.T) {
+func TestPipesAreStreamsIfNamedAndSkippedInFolders(t *testing.T) {
 	tree(t, "d/a.csv")
 	if err := syscall.Mkfifo("d/pipe", 0o600); err != nil {
 		t.Skip(err)

@@ -44,7 +44,7 @@ var faults = map[string]func(s *site, w http.ResponseWriter, r *http.Request){
 	"stall amid an answer": func(s *site, w http.ResponseWriter, r *http.Request) { s.serve(cutter{w, r.Context().Done()}, r) },
 }
 
-func TestAFaultOfAnyRequestIsMendedWhereTheServerHasRanges(t *testing.T) {
+func TestFaultyRequestsAreRepeatedWithRanges(t *testing.T) {
 	for name, fault := range faults {
 		for failing := range int64(5) {
 			s := newSite(t, text)
@@ -75,7 +75,7 @@ func TestAFaultOfAnyRequestIsMendedWhereTheServerHasRanges(t *testing.T) {
 	}
 }
 
-func TestAServerThatKeepsFailingIsGivenUp(t *testing.T) {
+func TestServerThatKeepsFailingIsGivenUp(t *testing.T) {
 	for _, code := range []int{http.StatusBadGateway, http.StatusTooManyRequests} {
 		s := newSite(t, text)
 		s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
@@ -101,7 +101,7 @@ func TestARefusalIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatChangesBetweenRequestsIsAnError(t *testing.T) {
+func TestObjectChangedBetweenRequestsIsAnError(t *testing.T) {
 	for _, tags := range [][2]string{{`"v1"`, `"v2"`}, {`W/"v1"`, `W/"v2"`}} {
 		s := newSite(t, text)
 		s.etag.Store(tags[0])
@@ -121,7 +121,7 @@ func TestAnObjectThatChangesBetweenRequestsIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatChangesInTheMiddleOfAStreamIsAnError(t *testing.T) {
+func TestObjectChangedDuringStreamIsAnError(t *testing.T) {
 	s := newSite(t, text)
 	i := s.item(t)
 	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
@@ -136,7 +136,7 @@ func TestAnObjectThatChangesInTheMiddleOfAStreamIsAnError(t *testing.T) {
 	conformance.Equal(t, string(b), text[:18], "contents read")
 }
 
-func TestWithoutETagsTheTimeOfChangeAndTheSizeTell(t *testing.T) {
+func TestTimeAndSizeDetectChangesWithoutETags(t *testing.T) {
 	for header, change := range map[string]func(s *site, w http.ResponseWriter){
 		"last modified": func(_ *site, w http.ResponseWriter) { w.Header().Set("Last-Modified", "Tue, 02 Jan 2024 00:00:00 GMT") },
 		"bytes":         func(s *site, _ http.ResponseWriter) { s.content += "!" },
@@ -158,7 +158,7 @@ func TestWithoutETagsTheTimeOfChangeAndTheSizeTell(t *testing.T) {
 	}
 }
 
-func TestAnAddressWithoutETagAndTimeIsReadInOneGo(t *testing.T) {
+func TestUnversionedAddressIsReadOnce(t *testing.T) {
 	s := newSite(t, text)
 	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 		w.Header()["Etag"] = nil
@@ -193,7 +193,7 @@ func TestABrokenStreamCannotContinueWithoutRanges(t *testing.T) {
 	}
 }
 
-func TestAServerThatStopsGivingRangesIsAnError(t *testing.T) {
+func TestServerThatStopsGivingRangesIsAnError(t *testing.T) {
 	s := newSite(t, text)
 	i := s.item(t)
 	s.noRanges = true
@@ -234,7 +234,7 @@ func (r *trickle) fetch(_ context.Context, off, _ int64, _ bool) (*reply, error)
 	return &reply{body: r, off: off, version: version{size: -1}}, nil
 }
 
-func TestAServerThatSendsAFewBytesASecondIsGivenUp(t *testing.T) {
+func TestSlowServerIsGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		trickle
 		slow bool
@@ -272,7 +272,7 @@ func TestAServerThatSendsAFewBytesASecondIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestOnlyTheTimeOfReadsIsWatched(t *testing.T) {
+func TestStallCountsOnlyReadTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(t.Context(), time.Minute)
 		defer w.end()
@@ -315,7 +315,7 @@ func TestCloseAndCancelEndReadsThatHang(t *testing.T) {
 }
 
 // A connection that is cut before the answer gives io.EOF, which is not the end of a stream of unknown size.
-func TestAStreamOfUnknownSizeThatIsCutBeforeItsFirstByteIsAskedForAgain(t *testing.T) {
+func TestUnstartedStreamOfUnknownSizeIsRepeated(t *testing.T) {
 	s := newSite(t, text)
 	s.noRanges, s.noLength = true, true
 	i := s.item(t)
@@ -335,7 +335,7 @@ func TestAStreamOfUnknownSizeThatIsCutBeforeItsFirstByteIsAskedForAgain(t *testi
 }
 
 // An address of https at a server of http, or the other way round, is asked once: it stays wrong.
-func TestTheOtherSchemeIsNotAPassingFault(t *testing.T) {
+func TestWrongSchemeIsNotTemporary(t *testing.T) {
 	page := http.NotFoundHandler()
 	plain, secure := httptest.NewServer(page), httptest.NewTLSServer(page)
 	defer plain.Close()
@@ -355,7 +355,7 @@ func TestTheOtherSchemeIsNotAPassingFault(t *testing.T) {
 	conformance.True(t, !again(err), "%v is repeated", err)
 }
 
-func TestBareErrorsAreNotSeenAsTransient(t *testing.T) {
+func TestBareErrorsAreNotTemporary(t *testing.T) {
 	for _, err := range []error{ErrChanged, unusable{io.EOF}, &statusError{code: 404}, fmt.Errorf("x: %w", &statusError{code: 505})} {
 		conformance.Equal(t, again(err), false, "%v is repeated", err)
 	}

@@ -21,7 +21,7 @@ var tablesOf = []string{
 	"w/plain/a.parquet", "w/plain/metadata/readme.txt", "w/plain/snapshot/snapshot-2024.csv", "w/notes.csv", "w/delta/notes.csv",
 }
 
-func TestFilesOfATableWithALogAreRefusedByItsName(t *testing.T) {
+func TestFilesOfTableFormatsAreRefusedByName(t *testing.T) {
 	dir := tree(t, tablesOf...)
 	must(t, os.Symlink(filepath.Join(dir, "w/delta/dt=2024-01-01"), filepath.Join(dir, "w/link")))
 	s := newOSS(t, tablesOf...)
@@ -101,7 +101,7 @@ func exportOf(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestAnExportOfDynamoDBIsNamedByItsListsOrItsFolder(t *testing.T) {
+func TestDynamoDBExportByListsOrFolder(t *testing.T) {
 	dir := exportOf(t, nil)
 	for _, name := range []string{exportSummary, exportFiles} {
 		set := expand(t, Options{}, filepath.Join(dir, name))
@@ -128,7 +128,7 @@ func TestAnExportOfDynamoDBIsNamedByItsListsOrItsFolder(t *testing.T) {
 	wantNames(t, set, server.names("AWSDynamoDB/01/data/a.json.gz", "AWSDynamoDB/01/data/b.json.gz")...)
 }
 
-func TestAnExportThatIsNotWholeIsRefused(t *testing.T) {
+func TestIncompleteExportIsRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ file, text, arg, want string }{
 		"a part is missing":             {"data/a.json.gz", "", exportSummary, "a.json.gz: there is no such file"},
 		"the list of parts is missing":  {exportFiles, "", exportSummary, "list of its parts is missing"},
@@ -156,7 +156,7 @@ func TestAnExportThatIsNotWholeIsRefused(t *testing.T) {
 	}
 }
 
-func TestNoSecretOfAnAddressIsShown(t *testing.T) {
+func TestSecretsOfAddressesAreHidden(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://h/a.csv":              "https://h/a.csv",
 		"https://user:pw@h:8080/a.csv": "https://xxxxx@h:8080/a.csv",
@@ -222,7 +222,7 @@ func TestAddressesInTextAreShownWithoutSecrets(t *testing.T) {
 	conformance.True(t, RedactError(plain) == plain && RedactError(nil) == nil, "an error without a secret is changed")
 }
 
-func TestAPasswordWithANumberSignIsNotCutAtIt(t *testing.T) {
+func TestPasswordMayContainNumberSign(t *testing.T) {
 	for _, arg := range []string{"http://user:geheim#pw@127.0.0.1/a.csv", "http://user:12#geheim@127.0.0.1/a.csv", "http://geheim#pw@127.0.0.1/a"} {
 		_, err := Expand(t.Context(), []string{arg}, Options{Retry: soon})
 		if err == nil || !strings.Contains(err.Error(), "write % escapes") || strings.Contains(err.Error(), "geheim") {
@@ -231,7 +231,7 @@ func TestAPasswordWithANumberSignIsNotCutAtIt(t *testing.T) {
 	}
 }
 
-func TestAddressesThatAreShownAlikeHaveNumbers(t *testing.T) {
+func TestAddressesShownAlikeGetNumbers(t *testing.T) {
 	s := newSite(t, text)
 	set := expand(t, Options{Retry: soon}, s.address+"?id=1", s.address+"?id=2", s.address+"?id=1", s.address+"?id=3")
 	shown := s.address + "?id=xxxxx"
@@ -240,7 +240,7 @@ func TestAddressesThatAreShownAlikeHaveNumbers(t *testing.T) {
 		"warnings %q", set.Warnings)
 }
 
-func TestLongValuesOfParametersAreWithheld(t *testing.T) {
+func TestLongParameterValuesAreWithheld(t *testing.T) {
 	for n, shown := range map[int]bool{40: true, 41: false} {
 		value := strings.Repeat("a", n)
 		conformance.Equal(t, strings.Contains(Redact("https://host/path?versionId="+value), value), shown,

@@ -27,7 +27,7 @@ func canalText(kind, data, old, of string) string {
 var kindsOf = strings.NewReplacer("=STRING", fmt.Sprint("=", record.String), "=NULL", fmt.Sprint("=", record.Null), "INTEGER:", fmt.Sprint(record.Integer, ":"),
 	"UNSIGNED:", fmt.Sprint(record.Unsigned, ":"), "DOUBLE:", fmt.Sprint(record.Double, ":"), "STRING:", fmt.Sprint(record.String, ":"), "BINARY:", fmt.Sprint(record.Binary, ":"), "NULL:", fmt.Sprint(record.Null, ":"))
 
-func TestValuesOfCanalAreThoseOfALoadFromTheDatabase(t *testing.T) {
+func TestCanalValuesEqualDatabaseLoad(t *testing.T) {
 	for _, c := range []struct{ of, value, want string }{
 		{"tinyint(4)", `"-128"`, "INTEGER:-128"}, {"int(10) unsigned", `"4294967295"`, "INTEGER:4294967295"}, {"bigint(20) unsigned", `"9223372036854775807"`, "UNSIGNED:9223372036854775807"}, {"bigint(20) unsigned", `"18446744073709551615"`, "does not fit in 64 bits"},
 		{"year(4)", `"2026"`, "INTEGER:2026"}, {"float", `"0.1"`, "DOUBLE:0.10000000149011612"}, {"double", `"1.0E-5"`, "DOUBLE:1e-05"}, {"decimal(20,2)", `"10.50"`, "STRING:10.50"},
@@ -48,7 +48,7 @@ func TestValuesOfCanalAreThoseOfALoadFromTheDatabase(t *testing.T) {
 	conformance.Contains(t, all[0], "2020-05-13 16:26:08", "a type that the user has said")
 }
 
-func TestMessagesOfCanalHaveManyRows(t *testing.T) {
+func TestCanalMessagesHaveManyRows(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"rows", canalText("INSERT", `[{"id":"1","v":"a"},{"id":"2","v":null}]`, "null", "text"), "put 1 v=STRING:a|put 2 v=NULL:"},
 		{"updates", canalText("UPDATE", `[{"id":"1","v":"a"},{"id":"2","v":"b"}]`, `[{"v":"x"},{"v":null}]`, "text"), "update 1 v=STRING:a|update 2 v=STRING:b"},
@@ -69,7 +69,7 @@ func TestMessagesOfCanalHaveManyRows(t *testing.T) {
 	}
 }
 
-func TestMessagesOfMaxwellHaveTheTypesThatTheUserSays(t *testing.T) {
+func TestMaxwellUsesDeclaredTypes(t *testing.T) {
 	message := func(kind, data, more string) string {
 		return `{"database":"shop","table":"orders","type":"` + kind + `","ts":1589373560,"xid":23,"commit":true,"data":` + data + more + "}\n"
 	}
@@ -97,7 +97,7 @@ func TestMessagesOfMaxwellHaveTheTypesThatTheUserSays(t *testing.T) {
 	conformance.Contains(t, all[0], "say the column's type", "no types")
 }
 
-func TestStatementsOfCanalEndALoadOnlyWhereTheyMayChangeTheTable(t *testing.T) {
+func TestCanalStatementsThatMayChangeTableEndLoad(t *testing.T) {
 	for _, c := range []struct {
 		kind, table, sql string
 		passes           bool
@@ -116,7 +116,7 @@ func TestStatementsOfCanalEndALoadOnlyWhereTheyMayChangeTheTable(t *testing.T) {
 }
 
 // TestUnfoldingKeepsLinesThatAreNotMessages reads in pieces of every size, with lines that are longer than may be held.
-func TestNamesInStatementsAreWords(t *testing.T) {
+func TestNamesInStatementsMatchWholeWords(t *testing.T) {
 	for name, sql := range map[string]string{"订单": "rename table `订单` to `old_订单`, `new_订单` to `订单`", "$a": "drop table $a"} {
 		text := fmt.Sprintf(`{"database":"shop","table":"x","isDdl":true,"type":"RENAME","sql":%q}`, sql)
 		all, _ := changesOf(text, Changes{Form: CanalChanges, Table: name})
@@ -124,14 +124,14 @@ func TestNamesInStatementsAreWords(t *testing.T) {
 	}
 }
 
-func TestAnUpdateOfColumnsThatAreLeftOutIsPassedOver(t *testing.T) {
+func TestUpdateOfOmittedColumnsIsSkipped(t *testing.T) {
 	c := Changes{Form: CanalChanges, Without: func(name string) bool { return name == "v" }}
 	all, others := changesOf(canalText("UPDATE", `[{"id":"1","v":"{}"}]`, `[{"v":"[]"}]`, "json"), c)
 	conformance.True(t, len(all) == 0 && others == 0, "%q, %d others", all, others)
 }
 
-// TestAFormIsGuessedAlike has columns that are named as members of other forms are.
-func TestAFormIsGuessedAlike(t *testing.T) {
+// TestFormGuessIsStable has columns that are named as members of other forms are.
+func TestFormGuessIsStable(t *testing.T) {
 	text := strings.ReplaceAll(canalText("INSERT", `[{"id":"1","xid":"2","op":"c","source":"x"}]`, "null", "text"), `"v":"text"`, `"xid":"int","op":"text","source":"text"`)
 	for range 20 {
 		form, name, why := GuessChanges([]byte(text), Lines, NoChanges)

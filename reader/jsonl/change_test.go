@@ -73,7 +73,7 @@ func changesOf(text string, c Changes) (all []string, others int) {
 	return all, others
 }
 
-func TestValuesOfDebeziumAreThoseOfALoadFromTheDatabase(t *testing.T) {
+func TestDebeziumValuesEqualDatabaseLoad(t *testing.T) {
 	unscaled := base64.StdEncoding.EncodeToString(big.NewInt(1050).Bytes())
 	propagated := func(of, length string) string {
 		return `"parameters":{"__debezium.source.column.type":"` + of + `","__debezium.source.column.length":"` + length + `"}`
@@ -112,7 +112,7 @@ func TestValuesOfDebeziumAreThoseOfALoadFromTheDatabase(t *testing.T) {
 	}
 }
 
-func TestWhatAnEventDoesNotTellExactlyIsRefused(t *testing.T) {
+func TestInexactEventsAreRefused(t *testing.T) {
 	of := func(name string) string { return `"parameters":{"__debezium.source.column.type":"` + name + `"}` }
 	for _, c := range []struct{ connector, column, value, want string }{
 		{"mariadb", `"type":"int64","name":"io.debezium.time.Timestamp","parameters":{"__debezium.source.column.type":""}`, `1`, "column.propagate.source.type"},
@@ -143,7 +143,7 @@ func TestWhatAnEventDoesNotTellExactlyIsRefused(t *testing.T) {
 	}
 }
 
-func TestEventsOfDebezium(t *testing.T) {
+func TestDebeziumEvents(t *testing.T) {
 	text := `"type":"string"`
 	event := func(op string) string { return debeziumText("postgresql", op, text, `"x"`) }
 	bare := func(payload string) string {
@@ -207,7 +207,7 @@ func TestEventsOfDebezium(t *testing.T) {
 	}
 }
 
-func TestChangesOfDynamoDB(t *testing.T) {
+func TestDynamoDBChanges(t *testing.T) {
 	put := `{"Metadata":{"WriteTimestampMicros":{"N":"1680109764000000"}},"Keys":{"id":{"S":"a"}},"OldImage":{"id":{"S":"a"}},"NewImage":{"id":{"S":"a"},"n":{"N":"5"},"m": {"M": {"x":{"BOOL":true}}}}}`
 	deleted := `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"b"}},"OldImage":{"id":{"S":"b"}}}`
 	all, _ := changesOf(put+"\n"+deleted+"\n"+`{"Keys":{"id":{"S":1}}}`+"\n"+`{"NewImage":{}}`+"\n"+`{"Keys":{"id":{"S":"a"}},"New":1}`+"\n"+`{"Keys":5}`, Changes{Form: DynamoDBChanges})

@@ -55,7 +55,7 @@ func parse(o Options, text string) (out []string) {
 	return out
 }
 
-func TestALineBecomesARecordWithTheTypesItStates(t *testing.T) {
+func TestLineBecomesTypedRecord(t *testing.T) {
 	abc := Options{Columns: []string{"a", "b", "c"}}
 	flat := Options{Columns: []string{"a", "a.b", "a.b.c", "d"}, Flatten: true}
 	deep := strings.Repeat("[", MaxDepth-1) + strings.Repeat("]", MaxDepth-1)
@@ -104,7 +104,7 @@ func TestALineBecomesARecordWithTheTypesItStates(t *testing.T) {
 	}
 }
 
-func TestExportedLinesOfTheVendorsToolBecomeRowsWithTimestamps(t *testing.T) {
+func TestVendorExportsBecomeRowsWithTimestamps(t *testing.T) {
 	o := Options{Columns: []string{"uid", "pk2", "name", "age", "w"}, Keys: []string{"uid"}}
 	lines := []struct{ line, want string }{
 		{`{"PK":{"Values":["redchen",0]},"Attr":{"Values":[{"C":"name","V":"x","TS":1626860469000},{"C":"age","V":9007199254740993,"TS":1626860469001,"IsInt":true},{"C":"w","V":9007199254740992}]}}`,
@@ -153,7 +153,7 @@ func TestMarksCountLinesAndRecordsAndCoverTheLineEnd(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhatStandsWhere(t *testing.T) {
+func TestRefusalNamesTextAndPlace(t *testing.T) {
 	for _, c := range []struct{ line, code, column, message string }{
 		{`{"a" 1}`, CodeJSON, "", `want ':' at byte 6, found '1'`},
 		{`{"a":1`, CodeJSON, "", `want ',' or '}' at byte 7, the line ends`},
@@ -201,7 +201,7 @@ func TestParsingDoesNotAllocateInSteadyState(t *testing.T) {
 	}
 }
 
-func TestAnObjectWithVeryManyKeysIsCheckedInLinearTime(t *testing.T) {
+func TestManyKeysAreCheckedInLinearTime(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString(`{"k0":0`)
 	for i := 1; i < 200000; i++ {
@@ -212,7 +212,7 @@ func TestAnObjectWithVeryManyKeysIsCheckedInLinearTime(t *testing.T) {
 	conformance.True(t, slices.Equal(got, []string{"n0", "bad BadJSON", "n1"}), "%v", got)
 }
 
-func TestAMemberThatIsNotAColumnRejectsItsRecordWhenStrict(t *testing.T) {
+func TestUnknownMemberRejectsRecordIfStrict(t *testing.T) {
 	p := NewParser(Options{Columns: []string{"a", "o.b"}, Flatten: true, Strict: true})
 	p.Reset([]byte("{\"a\":1,\"o\":{\"b\":2}}\n{\"a\":1,\"x\":2}\n{\"a\":1,\"x\":null}\n{\"o\":{\"c\":3}}\n{\"PK\":{\"Values\":[{\"C\":\"a\",\"V\":1},{\"C\":\"z\",\"V\":1}]}}\n"))
 	for i, want := range []string{"", CodeUnknown + " x", "", CodeUnknown + " o.c", CodeUnknown + " z"} {

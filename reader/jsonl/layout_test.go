@@ -55,7 +55,7 @@ func cutAll(o Options, text string, chunks ...int) (records []string, err error)
 	return records, nil
 }
 
-func TestRecordsAreTheSameHoweverTheTextIsCut(t *testing.T) {
+func TestRecordsDoNotDependOnCuts(t *testing.T) {
 	o := Options{Columns: []string{"a"}}
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for _, c := range []struct {
@@ -159,9 +159,9 @@ func TestJSONTestSuite(t *testing.T) {
 		"hardly anything was judged: %v", counts)
 }
 
-// TestEveryLineOfTheManifestIsJudgedAsByEncodingJSON compares the lines of the collection with what encoding/json makes of them. How many of each
+// TestManifestLinesAgreeWithEncodingJSON compares the lines of the collection with what encoding/json makes of them. How many of each
 // file are records is tested in the room above.
-func TestEveryLineOfTheManifestIsJudgedAsByEncodingJSON(t *testing.T) {
+func TestManifestLinesAgreeWithEncodingJSON(t *testing.T) {
 	dir, lines := conformance.Dir(t), 0
 	for _, f := range conformance.Files(t, dir) {
 		if f.Format != "jsonl" && f.Format != "json" {

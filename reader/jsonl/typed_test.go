@@ -59,7 +59,7 @@ func checkTyped(t *testing.T, o Options, cases [][2]string) {
 	}
 }
 
-func TestValuesOfDynamoDBAreUnwrapped(t *testing.T) {
+func TestDynamoDBValuesAreUnwrapped(t *testing.T) {
 	cases := [][2]string{
 		{`{"S":"x\u0041\"é"}`, `string xA"é`}, {`{"S":""}`, "string "},
 		{`{"N":"7"}`, "number 7"}, {`{"N":"-12.50"}`, "number -12.50"}, {`{"N":"12345678901234567890123456789012345678"}`, "number 12345678901234567890123456789012345678"},
@@ -92,7 +92,7 @@ func TestValuesOfDynamoDBAreUnwrapped(t *testing.T) {
 		[2]string{`{"Item":[]}`, "refused: want {\"Item\":{…}}"}, [2]string{`{}`, "refused: want {\"Item\":{…}}"}))
 }
 
-func TestValuesOfMongoDBAreUnwrapped(t *testing.T) {
+func TestMongoDBValuesAreUnwrapped(t *testing.T) {
 	cases := [][2]string{
 		{`{"$oid":"5d505646cf6d4fe581014ab2"}`, "string 5d505646cf6d4fe581014ab2"}, {`{"$symbol":"s"}`, "string s"}, {`{"$code":"f()"}`, "string f()"},
 		{`{"$numberInt":"-2147483648"}`, "integer -2147483648"}, {`{"$numberLong":"9223372036854775807"}`, "integer 9223372036854775807"},
@@ -131,7 +131,7 @@ func TestValuesOfMongoDBAreUnwrapped(t *testing.T) {
 	checkTyped(t, Options{Tags: MongoDB}, append(cases, [2]string{`{"$oid":"5d505646cf6d4fe581014ab2"}`, "refused: the record is not a document"}))
 }
 
-func TestAMemberThatNoSampleHasIsRefusedUnlessItsValueIsNull(t *testing.T) {
+func TestMemberMissingInSampleIsRefusedUnlessNull(t *testing.T) {
 	for text, want := range map[string]string{`{"a":{"N":"1"},"b":{"NULL":true}}`: "", `{"a":{"N":"1"},"b":{"N":"1"}}`: CodeUnknown} {
 		p := NewParser(Options{Columns: []string{"a"}, Strict: true, Tags: DynamoDB})
 		p.Reset([]byte(text))
@@ -141,7 +141,7 @@ func TestAMemberThatNoSampleHasIsRefusedUnlessItsValueIsNull(t *testing.T) {
 	}
 }
 
-func TestATagThatNoSampleHasIsRefusedAndNamesTheFlag(t *testing.T) {
+func TestTagMissingInSampleIsRefusedWithFlag(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"_id":{"$oid":"5d505646cf6d4fe581014ab2"}}`: true, `{"a":1,"_id":{ "at": [ {"$date" : "2020-01-01T00:00:00Z"} ] }}`: true,
 		`{"_id":{"$set":{"b":1}}}`: false, `{"_id":{"$oid":"x"}}`: false, `{"_id":"$oid"}`: false, `{"_id":{"price":"$5"}}`: false,

@@ -84,7 +84,7 @@ func anyKey(r *rand.Rand) record.Datum {
 }
 
 // What any of our writers keeps of a row, its reader gives back: rejects and changes are Wide lines, archives have Whole ones of a known key.
-func TestRowsThatDescribeThemselvesComeBackAsTheyWere(t *testing.T) {
+func TestWideRowsRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.MaxFloat64, 1e21, 5, math.Float64frombits(0x7ff8000000000123)}
 	names := []string{"a", "b\xff"}
@@ -123,7 +123,7 @@ func readArchived(line []byte, names ...string) *record.Record {
 	return rec
 }
 
-func TestLinesOfArchivesAreRead(t *testing.T) {
+func TestArchiveLinesAreRead(t *testing.T) {
 	cell := func(name string, at int64, d record.Datum) record.Cell {
 		return record.Cell{Name: []byte(name), Datum: d, At: at}
 	}

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-func TestTablesOfOneMoment(t *testing.T) {
+func TestTablesShareOneSnapshot(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	server := func(name string) sqltable.Server {

@@ -24,7 +24,7 @@ import (
 
 var must = conformance.Must
 
-func TestAnAddressHoldsNoSecret(t *testing.T) {
+func TestAddressHoldsNoSecret(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	sqltest.Addresses(t, Parse, map[string]string{
 		"mysql://u:planted@h/d?table=t":                  "holds a password",
@@ -41,7 +41,7 @@ func TestAnAddressHoldsNoSecret(t *testing.T) {
 	})
 }
 
-func TestOptionsComeFromTheServersOwnFile(t *testing.T) {
+func TestOptionsComeFromServersOptionFile(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("MYSQL_PWD", "")
@@ -66,7 +66,7 @@ func TestOptionsComeFromTheServersOwnFile(t *testing.T) {
 		"%+v, %v", a, err)
 }
 
-func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
+func TestTimesBecomeRFC3339IfPossible(t *testing.T) {
 	var scratch []byte
 	for from, to := range map[string]string{
 		"2024-02-29 12:34:56.789": "2024-02-29T12:34:56.789Z", "2024-02-29 12:34:56": "2024-02-29T12:34:56Z", "0000-00-00 00:00:00": "0000-00-00 00:00:00",
@@ -78,7 +78,7 @@ func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
 	}
 }
 
-func TestASessionThatIsLostIsReplacedAndAQuestionThatIsWrongIsNotAskedAgain(t *testing.T) {
+func TestLostSessionsAreReplacedAndWrongQueriesNotRepeated(t *testing.T) {
 	server := func(number uint16) error {
 		return fmt.Errorf("page: %w", &mysql.MySQLError{Number: number, Message: "says so"})
 	}
@@ -97,7 +97,7 @@ func TestASessionThatIsLostIsReplacedAndAQuestionThatIsWrongIsNotAskedAgain(t *t
 	})
 }
 
-func TestBoundsOfPagesAreOfTheWholeKey(t *testing.T) {
+func TestPageBoundsUseWholeKey(t *testing.T) {
 	table := &sqltable.Table{Key: []int{0, 1}, Columns: []sqltable.Column{{Name: "a", Of: &column{base: "int"}}, {Name: "b`", Of: &column{base: "varchar"}}}}
 	var sql bytes.Buffer
 	where(&sql, table, sqltable.Query{Lower: [][]byte{[]byte("-5"), []byte("x'")}, Past: true, Upper: [][]byte{[]byte("7"), {}}})
@@ -133,7 +133,7 @@ func openTransactions(s *mysqltest.Server) [][]string {
 // sequence is numbers of MariaDB's own.
 const sequence = " FROM seq_1_to_"
 
-func TestARealServer(t *testing.T) {
+func TestRealServer(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE numbers (id bigint PRIMARY KEY, text text)", "INSERT INTO numbers SELECT CAST(seq AS INT) * 10 - 20000, CONCAT('row ', seq)"+sequence+"5000",

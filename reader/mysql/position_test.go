@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
+func TestPositionOfRealServerMissesNothing(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("TZ", "America/New_York") // InnoDB writes its times so
 	s := mysqltest.Start(t)
@@ -230,7 +230,7 @@ func (r *mysqlRows) Next(to []driver.Value) error {
 }
 
 // A place in the log of MySQL may be later than what is seen: it counts only while the table is locked.
-func TestWhatMySQLSaysOfItsLog(t *testing.T) {
+func TestPositionInBinaryLog(t *testing.T) {
 	log := [][]driver.Value{{"bin.000003", int64(157), "", "", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5,\n4e11fa47-71ca-11e1-9e33-c80aa9429562:1"}}
 	const gtid = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5,4e11fa47-71ca-11e1-9e33-c80aa9429562:1"
 	noGTID := [][]driver.Value{{"bin.000003", int64(157), "", "", ""}}

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-func TestAQueryNeedsAKey(t *testing.T) {
+func TestQueryNeedsKey(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	for _, c := range []struct{ arg, query, want string }{
 		{"mysql://u@h/d", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=a&table=t", "SELECT 1", "leave one out"}, {"mysql://u@h/d?key=a", " ; ", "--query is empty"},
@@ -35,7 +35,7 @@ func TestNamesAreFoundAsWords(t *testing.T) {
 	}
 }
 
-func TestQueriesOfARealServer(t *testing.T) {
+func TestQueriesOnRealServer(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE customers (id int PRIMARY KEY, name varchar(40) COLLATE utf8mb4_general_ci)", "CREATE TABLE orders (id int PRIMARY KEY, customer int, price decimal(10,2), at timestamp NULL, c varchar(9) CHARACTER SET gbk, b bit(3))",
@@ -114,8 +114,8 @@ func TestQueriesOfARealServer(t *testing.T) {
 	})
 }
 
-// TestTheServersLimitOfAnswersCutsNone has a server that gives every session a small sql_select_limit.
-func TestTheServersLimitOfAnswersCutsNone(t *testing.T) {
+// TestServersRowLimitTruncatesNothing has a server that gives every session a small sql_select_limit.
+func TestServersRowLimitTruncatesNothing(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE wide (id int PRIMARY KEY, a int, b int, c int, d int)", "INSERT INTO wide SELECT seq, 1, 2, 3, 4"+sequence+"1000", "SET GLOBAL sql_select_limit = 2")
@@ -171,7 +171,7 @@ func TestTablesAreListed(t *testing.T) {
 		"a server that is down was listed")
 }
 
-func TestTLSOfARealServer(t *testing.T) {
+func TestTLSOnRealServer(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)",
@@ -213,7 +213,7 @@ func TestTLSOfARealServer(t *testing.T) {
 	})
 }
 
-func TestReplicationOfARealServer(t *testing.T) {
+func TestReplicationOnRealServer(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text)", "INSERT INTO big SELECT seq, REPEAT('x', 200)"+sequence+"30000")

@@ -47,7 +47,7 @@ func rowsOf(t testing.TB, text []byte, of *sqldump.Table, size int) (rows []stri
 	return rows
 }
 
-func TestADumpIsReadWithItsSchema(t *testing.T) {
+func TestDumpIsReadWithSchema(t *testing.T) {
 	text := shop(t)
 	conformance.Equal(t, Is(text), true, "the dump is not known by its beginning")
 	d, err := Index(bytes.NewReader(text))
@@ -82,8 +82,8 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 	}
 }
 
-// TestADumpOfMySQL8IsRead reads one that was written by hand after what mysqldump of MySQL 8.0 writes, which differs from that of MariaDB.
-func TestADumpOfMySQL8IsRead(t *testing.T) {
+// TestMySQL8DumpIsRead reads one that was written by hand after what mysqldump of MySQL 8.0 writes, which differs from that of MariaDB.
+func TestMySQL8DumpIsRead(t *testing.T) {
 	text := conformance.Try(os.ReadFile("testdata/mysql8.sql")).Must(t)
 	d, err := Index(bytes.NewReader(text))
 	conformance.MustTrue(t, err == nil && d.Truncated == nil && Is(text), "%v %v", err, d)
@@ -97,13 +97,13 @@ func TestADumpOfMySQL8IsRead(t *testing.T) {
 	}
 }
 
-func TestADumpThatIsCutAnywhereSaysSo(t *testing.T) {
+func TestTruncatedDumpIsAnError(t *testing.T) {
 	text := shop(t)
 	first, complete := bytes.Index(text, []byte("Distrib")), bytes.Index(text, []byte("-- Dump completed"))+len("-- Dump completed")
 	sqltest.CutAnywhere(t, text, first, complete, Index, func(of *sqldump.Table) []string { return rowsOf(t, text, of, 100) })
 }
 
-func TestWhatMysqldumpDoesNotWriteIsRefused(t *testing.T) {
+func TestTextsNotFromMysqldumpAreRefused(t *testing.T) {
 	const create = "CREATE TABLE `a` (\n  `x` int(11)\n);\n"
 	sqltest.RefusedDumps(t, Index, map[string]string{
 		"INSERT INTO \"a\" VALUES (1);\n":                           "make the dump without it",
@@ -160,7 +160,7 @@ func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
 	}
 }
 
-func TestValuesAreThoseOfTheirTypes(t *testing.T) {
+func TestValuesHaveColumnTypes(t *testing.T) {
 	x := new(index)
 	column := func(sql string) sqldump.Column { return x.column(sqldump.Tokens([]byte("`c` "+sql), syntax)) }
 	x.utc = true
@@ -221,9 +221,9 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// TestDumpsOfARealServerHoldWhatItsTablesHold makes dumps with mysqldump and compares every value with that of the live table. Values of float are
+// TestDumpsEqualTablesOfRealServer makes dumps with mysqldump and compares every value with that of the live table. Values of float are
 // those of six digits, as mysqldump writes them.
-func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
+func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 	s := mysqltest.Start(t)
 	const rows = " FROM (SELECT CAST(seq AS SIGNED) seq FROM seq_1_to_3000) q"
 	s.Exec("CREATE TABLE `odd ``t(;` (id bigint unsigned PRIMARY KEY, i1 tinyint, i2 smallint unsigned, i3 mediumint, i4 int, z int(8) zerofill, dc decimal(40,5), f float, d double, b1 bit(1), b9 bit(9), b64 bit(64), y year, bi binary(16), vb varbinary(200), tb tinyblob, bl longblob,"+

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestAnAddressIsReadOrTheWayOutIsSaid(t *testing.T) {
+func TestAddressIsReadOrRefusedWithAdvice(t *testing.T) {
 	for arg, want := range map[string]string{
 		"orders.csv": "", "-": "", "@list": "", "a:b.csv": "", `C:\a.csv`: "", "dir/x://y": "", "file:///a.csv": "", "file://localhost/a.csv": "",
 		"https://h/a": "", "S3://b/k": "", "oss://b": "", "Postgres://h/d?table=t": "", "mariadb://h/d": "", "sqlite:a.db": "",
@@ -49,7 +49,7 @@ func TestTheManualNamesEverySchemeOnce(t *testing.T) {
 	}
 }
 
-func TestAnAddressSaysHowADatabaseIsRead(t *testing.T) {
+func TestAddressParametersForReading(t *testing.T) {
 	for arg, want := range map[string]string{
 		"postgres://u@h/d?table=t":                                        "postgres://u@h/d?table=t 4 0s",
 		"postgres://u@h/d?sessions=1&table=t&sslmode=disable&max-lag=10s": "postgres://u@h/d?table=t&sslmode=disable 1 10s",

@@ -100,7 +100,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, flatten bool) { hostile(t, b, Options{Flatten: flatten, SplitRows: 2}) })
 }
 
-func TestNoDamagedByteMakesTheDecoderPanicOrRunAway(t *testing.T) {
+func TestDamagedBytesNeitherPanicNorRunAway(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // thousands of short-lived decoders in a heap of a few megabytes
 	for _, b := range seeds(t) {
 		for i := range b {
@@ -137,7 +137,7 @@ func TestDamagedBytesOfRealFilesDoNotMakeTheDecoderPanic(t *testing.T) {
 	}
 }
 
-func TestAHostileFooterIsRefusedWithoutTheMemoryItAsksFor(t *testing.T) {
+func TestHostileFooterIsRefusedBeforeAllocating(t *testing.T) {
 	b := append([]byte("PAR1"), bytes.Repeat([]byte{0xff}, 64)...)
 	b = binary.LittleEndian.AppendUint32(b, math32)
 	b = append(b, "PAR1"...)
@@ -158,7 +158,7 @@ func lz4Block(t *testing.T, b []byte) []byte {
 	return out[:n]
 }
 
-func TestTheDeprecatedLZ4CodecIsReadHoweverItIsFramed(t *testing.T) {
+func TestAllFramingsOfDeprecatedLZ4AreRead(t *testing.T) {
 	text := []byte(strings.Repeat("a page that repeats itself; ", 100))
 	number := func(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	part := func(b []byte) []byte { c := lz4Block(t, b); return append(number(len(c)), c...) }
@@ -191,7 +191,7 @@ func TestTheDeprecatedLZ4CodecIsReadHoweverItIsFramed(t *testing.T) {
 	conformance.True(t, err == nil && len(out) == 0, "%v %v", out, err)
 }
 
-func TestAKeyThatIsTwiceInAMapRejectsTheRecord(t *testing.T) {
+func TestRepeatedMapKeyRejectsRecord(t *testing.T) {
 	type pair struct {
 		Key   string `parquet:"key"`
 		Value int32  `parquet:"value"`
@@ -233,7 +233,7 @@ func TestAKeyThatIsTwiceInAMapRejectsTheRecord(t *testing.T) {
 	conformance.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"), "rows")
 }
 
-func TestTwoFieldsOfOneNameRejectTheRecord(t *testing.T) {
+func TestRepeatedFieldNameRejectsRecord(t *testing.T) {
 	a, b := leafOf(physInt32, required), leafOf(physInt32, required)
 	schema := []element{rootOf(1), {name: "s", repetition: required, children: 2, converted: -1, physical: -1}, a, b}
 	root, _, err := buildTree(schema)
@@ -242,7 +242,7 @@ func TestTwoFieldsOfOneNameRejectTheRecord(t *testing.T) {
 	}
 }
 
-func TestINT96NamesNoZoneAndMustBeWithinItsDay(t *testing.T) {
+func TestINT96HasNoZoneAndStaysWithinDay(t *testing.T) {
 	at := func(nanos uint64) []byte {
 		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, nanos), julianEpoch)
 	}

@@ -110,7 +110,7 @@ func levels(runs ...byte) []byte {
 
 func join(b ...[]byte) []byte { return bytes.Join(b, nil) }
 
-func TestAPageHoldsExactlyItsValues(t *testing.T) {
+func TestPageContainsExactlyItsValues(t *testing.T) {
 	none := [2]int{}
 	flat := []element{rootOf(1), leafOf(physInt32, required)}
 	maybe := []element{rootOf(1), leafOf(physInt32, optional)}
@@ -180,7 +180,7 @@ func TestAPageHoldsExactlyItsValues(t *testing.T) {
 	}
 }
 
-func TestARowBeginsWhereItsLevelsSay(t *testing.T) {
+func TestLevelsDefineRowStarts(t *testing.T) {
 	lists := []element{rootOf(1), leafOf(physInt32, repeated)}
 	v1 := func(reps byte, n int32, v ...int32) []byte {
 		return page(pageData, n, encPlain, [2]int{}, join(levels(3, reps), levels(byte(n<<1), 1), plain32(v...)))

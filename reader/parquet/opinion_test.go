@@ -275,9 +275,9 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 	}
 }
 
-// TestDaysOfTheHybridCalendarAreThoseOfSpark compares with the table of switches in Spark's RebaseDateTime, and with the dates that its own
+// TestHybridCalendarAgreesWithSpark compares with the table of switches in Spark's RebaseDateTime, and with the dates that its own
 // tests have.
-func TestDaysOfTheHybridCalendarAreThoseOfSpark(t *testing.T) {
+func TestHybridCalendarAgreesWithSpark(t *testing.T) {
 	switches := []int64{-719164, -682945, -646420, -609895, -536845, -500320, -463795, -390745, -354220, -317695, -244645, -208120, -171595, -141427}
 	diffs := []int64{2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, 0}
 	for day := switches[0]; day < firstGregorian; day++ {
@@ -298,8 +298,8 @@ func TestDaysOfTheHybridCalendarAreThoseOfSpark(t *testing.T) {
 	}
 }
 
-// TestSparksOldCalendarIsReadAsTheDatesThatWereWritten covers each place of a time in a file, each key of the footer and each zone.
-func TestSparksOldCalendarIsReadAsTheDatesThatWereWritten(t *testing.T) {
+// TestSparksOldCalendarKeepsWrittenDates covers each place of a time in a file, each key of the footer and each zone.
+func TestSparksOldCalendarKeepsWrittenDates(t *testing.T) {
 	const noDate, day, hour = -719164, 86400, 3600
 	int96 := func(days, seconds int64) pq.Value {
 		nanos := uint64(seconds) * 1e9

@@ -54,7 +54,7 @@ func one(t *testing.T, node pq.Node, v pq.Value) (record.Datum, *table.Reason) {
 	return d, bad
 }
 
-func TestEveryTypeArrivesAsItsKindWithItsValue(t *testing.T) {
+func TestEveryTypeKeepsKindAndValue(t *testing.T) {
 	uuid := []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255}
 	int96 := func(day uint32, nanos uint64) pq.Value {
 		return pq.Int96Value(deprecated.Int96{uint32(nanos), uint32(nanos >> 32), day})
@@ -171,7 +171,7 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 		"flattened columns")
 }
 
-func TestAStringThatIsNotUTF8MakesItsRecordBadWhenNested(t *testing.T) {
+func TestNestedInvalidUTF8RejectsRecord(t *testing.T) {
 	var b bytes.Buffer
 	must(t, pq.Write(&b, []shapes{{Bare: []string{"\xff"}}, {Bare: []string{"ok"}}}))
 	var codes []string
@@ -242,7 +242,7 @@ func lines(t *testing.T, b []byte, o Options, order func([]Split)) []string {
 	return all
 }
 
-func TestRowsDoNotDependOnSplitsAndTheirOrder(t *testing.T) {
+func TestRowsDoNotDependOnSplits(t *testing.T) {
 	for seed := range uint64(2) {
 		b := random(t, seed, seed%2 == 0)
 		want := lines(t, b, Options{}, nil)
@@ -273,7 +273,7 @@ func (c *counting) ReadAt(b []byte, off int64) (int, error) {
 	return c.Reader.ReadAt(b, off)
 }
 
-func TestColumnsNotAskedForAreNotRead(t *testing.T) {
+func TestUnusedColumnsAreNotRead(t *testing.T) {
 	b := random(t, 1, true)
 	r := &counting{Reader: bytes.NewReader(b)}
 	f := conformance.Try(Open(r, int64(len(b)), "x.parquet", Options{})).Must(t)
@@ -290,7 +290,7 @@ func TestColumnsNotAskedForAreNotRead(t *testing.T) {
 	conformance.True(t, r.read <= int64(len(b))/4, "one of ten columns took %d of %d bytes", r.read, len(b))
 }
 
-func TestAnErrorOfTheCallerIsReturnedAndTheParserContinues(t *testing.T) {
+func TestCallersErrorIsReturnedAndParserContinues(t *testing.T) {
 	b := random(t, 1, false)
 	f := opened(t, b, Options{})
 	p, stop, n := f.NewParser(every(f)), errors.New("stop"), 0
@@ -315,7 +315,7 @@ func TestSeveralParsersReadOneFileAtOnce(t *testing.T) {
 	conformance.Equal(t, <-counts+<-counts+<-counts, 900, "rows")
 }
 
-func TestAFooterThatTakesTooMuchMemoryIsRefused(t *testing.T) {
+func TestLargeFooterIsRefused(t *testing.T) {
 	var b bytes.Buffer
 	w := pq.NewGenericWriter[struct{ A int64 }](&b)
 	must(t, w.Close())
@@ -344,7 +344,7 @@ func largePage(t *testing.T, columns ...string) []byte {
 	return b.Bytes()
 }
 
-func TestAParserThatIsReleasedKeepsNoPage(t *testing.T) {
+func TestReleasedParserKeepsNoPage(t *testing.T) {
 	data := largePage(t, "a")
 	f := opened(t, data, Options{})
 	p := f.NewParser([]int{0})
@@ -368,7 +368,7 @@ func TestAParserThatIsReleasedKeepsNoPage(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-func TestWhatDoesNotFitIsRefusedBeforeItIsRead(t *testing.T) {
+func TestOversizedPagesAreRefusedBeforeReading(t *testing.T) {
 	data := largePage(t, "a", "b")
 	f := opened(t, data, Options{})
 	conformance.Equal(t, f.LargePages(4<<20), true, "a page of 8 MB that is stored in little is not large")

@@ -30,7 +30,7 @@ func rowsOf(text []byte, t *sqldump.Table) []string {
 	return sqltest.Read(NewParser(t.Columns), text[t.From:t.To], false, sqltest.Text)
 }
 
-func TestADumpIsReadWithItsSchema(t *testing.T) {
+func TestDumpIsReadWithSchema(t *testing.T) {
 	text := shop(t)
 	conformance.Equal(t, Is(text), true, "the dump is not known by its beginning")
 	d, err := Index(bytes.NewReader(text))
@@ -64,13 +64,13 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 	}
 }
 
-func TestADumpThatIsCutAnywhereSaysSo(t *testing.T) {
+func TestTruncatedDumpIsAnError(t *testing.T) {
 	text := shop(t)
 	first, complete := bytes.IndexByte(text[3:], '\n')+3, bytes.Index(text, []byte("dump complete\n"))+len("dump complete")
 	sqltest.CutAnywhere(t, text, first, complete, Index, func(of *sqldump.Table) []string { return rowsOf(text, of) })
 }
 
-func TestWhatPgDumpDoesNotWriteIsRefused(t *testing.T) {
+func TestTextsNotFromPgDumpAreRefused(t *testing.T) {
 	sqltest.RefusedDumps(t, Index, map[string]string{
 		"COPY a (x) FROM stdin WITH CSV;\n":                              "a COPY that pg_dump does not write",
 		"COPY a (x) FROM stdin;\r\n1\r\n\\.\r\n":                         "CR LF",
@@ -91,7 +91,7 @@ func TestWhatPgDumpDoesNotWriteIsRefused(t *testing.T) {
 	})
 }
 
-func TestNamesWithoutSchemaAreThoseOfTheSearchPath(t *testing.T) {
+func TestNamesWithoutSchemaUseSearchPath(t *testing.T) {
 	const one = "CREATE DOMAIN small AS smallint;\nCREATE TABLE t (\n    id small,\n    v text\n);\nCOPY t (id, v) FROM stdin;\n1\ta\n\\.\nALTER TABLE ONLY t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n"
 	text := "SET search_path = public, pg_catalog;\n" + one + "SET search_path = other, pg_catalog;\n" + one + "SELECT pg_catalog.set_config('search_path', '', false);\n"
 	d := conformance.Try(Index(strings.NewReader(text))).Must(t)
@@ -103,7 +103,7 @@ func TestNamesWithoutSchemaAreThoseOfTheSearchPath(t *testing.T) {
 	}
 }
 
-func TestABadValueRejectsItsRow(t *testing.T) {
+func TestBadValueRejectsRow(t *testing.T) {
 	columns := []sqldump.Column{{Name: "a", SQL: "integer", Kind: record.Integer, Form: asInteger}, {Name: "b", SQL: "bytea", Kind: record.Binary, Form: asBytes}, {Name: "c", SQL: "boolean", Kind: record.Boolean, Form: asBoolean}}
 	text := "1\t\\\\x00\tt\nx\t\\N\t\\N\n1\t\\\\f\tt\n1\ta\\\\000\\\\\\\\\tt\n1\t\\\\xf\tt\n1\t\\N\ttrue\n1\t\\N\n"
 	got := rowsOf([]byte(text), &sqldump.Table{Columns: columns, To: int64(len(text))})
@@ -112,7 +112,7 @@ func TestABadValueRejectsItsRow(t *testing.T) {
 	}
 }
 
-func TestTimesAndIntervalsAreThoseOfALiveServer(t *testing.T) {
+func TestTimesAndIntervalsEqualLiveServers(t *testing.T) {
 	for from, to := range map[string]string{
 		"2024-02-29 12:34:56.789+00": "2024-02-29T12:34:56.789Z", "2024-02-29 00:30:00+05:30": "2024-02-28T19:00:00Z", "2024-12-31 23:00:00-02": "2025-01-01T01:00:00Z",
 		"1800-01-01 00:00:00-00:01:15": "1800-01-01T00:01:15Z", "294276-12-31 23:59:59.999999+00": "294276-12-31T23:59:59.999999Z", "infinity": "infinity", "-infinity": "-infinity",
@@ -174,8 +174,8 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// TestDumpsOfARealServerHoldWhatItsTablesHold makes dumps with pg_dump and compares every value with that of the live table.
-func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
+// TestDumpsEqualTablesOfRealServer makes dumps with pg_dump and compares every value with that of the live table.
+func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TYPE mood AS ENUM ('sad', 'o''k', 'NULL'); CREATE DOMAIN price AS numeric(10,2) CHECK (VALUE > 0); CREATE DOMAIN deep AS price; CREATE DOMAIN small AS smallint DEFAULT 1;
 		CREATE TYPE pair AS (a int, b text); CREATE SCHEMA "Odd Schema"; CREATE SEQUENCE seq;

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-func TestTablesOfOneMoment(t *testing.T) {
+func TestTablesShareOneSnapshot(t *testing.T) {
 	s := pgtest.Start(t)
 	server := func(name string) sqltable.Server { return addressOf(t, s.Address(name)) }
 	fill := func() {

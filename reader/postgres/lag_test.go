@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-func TestReplicationOfARealServer(t *testing.T) {
+func TestReplicationOnRealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text); INSERT INTO big SELECT i, repeat('x', 200) FROM generate_series(1, 30000) i; ANALYZE; CREATE USER plain; GRANT SELECT ON big TO plain")
 	sqltest.NoLag(t, addressOf(t, s.Address("big")), "none streams from it")

@@ -20,14 +20,14 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-func TestNothingIsSetForLongerThanATransaction(t *testing.T) {
+func TestSettingsEndWithTransaction(t *testing.T) {
 	for sql := range strings.SplitSeq(settings, ";") {
 		conformance.Equal(t, strings.HasPrefix(strings.TrimSpace(sql), "SET LOCAL "), true, "%q stays with the session", sql)
 	}
 }
 
-// TestSessionsOfAPoolerAreLeftAsTheyWere: what a pooler lends for a transaction goes to others after it.
-func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
+// TestPoolerSessionsStayUnchanged: what a pooler lends for a transaction goes to others after it.
+func TestPoolerSessionsStayUnchanged(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i; ANALYZE; CREATE TABLE written (id int)`)
 	address := pooler(t, s, 3)
@@ -69,7 +69,7 @@ func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 	conformance.True(t, len(notes) <= 1, "%q", notes)
 }
 
-func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
+func TestLastFreeSessionReads(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i; ANALYZE;
 		CREATE ROLE few LOGIN CONNECTION LIMIT 1; GRANT SELECT ON numbers TO few`)

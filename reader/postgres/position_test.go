@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
+func TestPositionOfRealServerMissesNothing(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE orders (id int PRIMARY KEY, v text, updated_at timestamptz NOT NULL DEFAULT now()); INSERT INTO orders (id, v) SELECT n, 'old' FROM generate_series(-1000, -1) n;
 		CREATE USER reader; GRANT SELECT ON orders TO reader; CREATE USER seeing; GRANT SELECT ON orders TO seeing; GRANT pg_read_all_stats TO seeing; CREATE USER writer; GRANT ALL ON orders TO writer`)

@@ -27,7 +27,7 @@ import (
 
 var must = conformance.Must
 
-func TestAnAddressHoldsNoSecret(t *testing.T) {
+func TestAddressHoldsNoSecret(t *testing.T) {
 	sqltest.Addresses(t, Parse, map[string]string{
 		"postgres://u:planted@h/d?table=t":               "holds a password",
 		"postgres://u@h/d?table=t&password=planted":      "holds a secret",
@@ -45,7 +45,7 @@ func TestAnAddressHoldsNoSecret(t *testing.T) {
 	conformance.True(t, schema == "a.b" && table == "c.d" && err == nil, "%v %v %v", schema, table, err)
 }
 
-func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
+func TestTimesBecomeRFC3339IfPossible(t *testing.T) {
 	var scratch []byte
 	for from, to := range map[string]string{
 		"2024-02-29 12:34:56.789+00": "2024-02-29T12:34:56.789Z", "2024-02-29 12:34:56": "2024-02-29T12:34:56", "infinity": "infinity", "-infinity": "-infinity",
@@ -57,7 +57,7 @@ func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
 	}
 }
 
-func TestTimesThatTheServerSendsAsItHasThemAreWrittenAsItsTexts(t *testing.T) {
+func TestBinaryTimesEqualServersTexts(t *testing.T) {
 	var scratch []byte
 	epoch := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	write := func(micros int64) string {
@@ -99,7 +99,7 @@ func parseQuery(t *testing.T, s *pgtest.Server, key, sql string) *Address {
 	return a
 }
 
-func TestASessionThatIsLostIsReplacedAndAQuestionThatIsWrongIsNotAskedAgain(t *testing.T) {
+func TestLostSessionsAreReplacedAndWrongQueriesNotRepeated(t *testing.T) {
 	server := func(code string) error { return fmt.Errorf("page: %w", &pgconn.PgError{Code: code}) }
 	sqltest.Lost(t, new(Address), map[string]error{
 		"a query that was killed":                           server("57014"),
@@ -117,7 +117,7 @@ func TestASessionThatIsLostIsReplacedAndAQuestionThatIsWrongIsNotAskedAgain(t *t
 	})
 }
 
-func TestARealServer(t *testing.T) {
+func TestRealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i * 10 - 20000, 'row ' || i FROM generate_series(1, 5000) i;
 		CREATE COLLATION cs (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
@@ -268,7 +268,7 @@ func TestARealServer(t *testing.T) {
 	})
 }
 
-func TestAQueryNeedsAKey(t *testing.T) {
+func TestQueryNeedsKey(t *testing.T) {
 	for _, c := range []struct{ arg, query, want string }{
 		{"postgres://u@h/d", "SELECT 1", "add key=COLUMN"},
 		{"postgres://u@h/d?key=", "SELECT 1", "add key=COLUMN"},
@@ -286,7 +286,7 @@ func TestAQueryNeedsAKey(t *testing.T) {
 	conformance.Refused(t, err, "--query", "error")
 }
 
-func TestQueriesOfARealServer(t *testing.T) {
+func TestQueriesOnRealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE customers (id int PRIMARY KEY, name text); CREATE TABLE orders (id int PRIMARY KEY, customer int, price numeric(10,2), at timestamptz);
 		INSERT INTO customers SELECT i, 'customer ' || i FROM generate_series(1, 100) i; INSERT INTO orders SELECT i, i % 100 + 1, i / 100.0, '2024-01-01'::timestamptz + i * interval '1 s' FROM generate_series(1, 30000) i; ANALYZE`)
@@ -413,7 +413,7 @@ func secure(s *pgtest.Server, ca, cert, key, rules string) {
 	s.Go()
 }
 
-func TestTLSOfARealServer(t *testing.T) {
+func TestTLSOnRealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec("CREATE TABLE t (id int PRIMARY KEY); CREATE USER safe; CREATE USER known; GRANT SELECT ON t TO safe, known")
 	address := func(user, host, parameters string) (*Address, error) {

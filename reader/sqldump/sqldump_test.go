@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-func TestStatementsAreReadAsTheirDatabaseReadsThem(t *testing.T) {
+func TestStatementsAgreeWithDatabase(t *testing.T) {
 	postgres, mysql := Syntax{Quote: '"', Dollars: true}, Syntax{Quote: '`', Backslash: true, Hash: true}
 	for _, tt := range []struct {
 		s          Syntax
@@ -44,7 +44,7 @@ func TestStatementsAreReadAsTheirDatabaseReadsThem(t *testing.T) {
 	}
 }
 
-func TestATableIsChosenByItsName(t *testing.T) {
+func TestTableIsChosenByName(t *testing.T) {
 	var d Dump
 	for i, name := range []string{"a.t", "b.t", "b.u"} {
 		of := d.Add(name)
@@ -86,7 +86,7 @@ func TestATableIsChosenByItsName(t *testing.T) {
 	}
 }
 
-func TestANumberOfADumpIsReadExactlyOrRefusedInWords(t *testing.T) {
+func TestNumbersAreExactOrRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "0", "-0": "-0", "0.0": "0", "0e0": "0", "1.5": "1.5", "-1e308": "-1e+308", "1.7976931348623157e+308": "1.7976931348623157e+308", "2.2250738585072014e-308": "2.2250738585072014e-308",
 		"5e-324": "5e-324", "0.30000000000000004": "0.30000000000000004", "NaN": "NaN", "-Infinity": "-Inf", "123456789012345": "1.23456789012345e+14",

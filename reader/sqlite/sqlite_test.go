@@ -78,7 +78,7 @@ func filled(t *testing.T) *database {
 	return d
 }
 
-func TestTablesKeepTheContractOfSources(t *testing.T) {
+func TestTablesKeepSourceContract(t *testing.T) {
 	for _, mode := range []string{"DELETE", "WAL"} {
 		d := filled(t)
 		d.exec("PRAGMA journal_mode = " + mode)
@@ -90,7 +90,7 @@ func TestTablesKeepTheContractOfSources(t *testing.T) {
 	}
 }
 
-func TestEachValueKeepsItsOwnType(t *testing.T) {
+func TestValuesKeepTheirOwnTypes(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE t (id INTEGER PRIMARY KEY, i INTEGER, r REAL, x TEXT, b BLOB, n NUMERIC, d DATETIME, y BOOLEAN, any, g AS (i || '!') STORED, v AS (r))",
 		"CREATE TABLE strict (id TEXT PRIMARY KEY NOT NULL, i INT, r REAL, x TEXT, b BLOB, a ANY) STRICT",
 		`INSERT INTO t (id, i, r, x, b, n, d, y, any) VALUES (1, 9223372036854775807, 1, 'é' || char(0) || 'x', x'', '12.50', '2024-01-02 03:04:05', 1, -0.0),
@@ -115,7 +115,7 @@ func TestEachValueKeepsItsOwnType(t *testing.T) {
 	}
 }
 
-func TestAllRangesAreOfOneMomentWhileRowsChange(t *testing.T) {
+func TestRangesShareOneSnapshotDuringWrites(t *testing.T) {
 	d := newDatabase(t, "PRAGMA journal_mode = WAL", "CREATE TABLE big (id INTEGER PRIMARY KEY, v INT, pad TEXT)",
 		"INSERT INTO big "+fmt.Sprintf(count, 40000)+"SELECT i, 0, hex(zeroblob(100)) FROM n")
 	o, parts := d.open("big", nil)
@@ -134,7 +134,7 @@ func TestAllRangesAreOfOneMomentWhileRowsChange(t *testing.T) {
 	d.exec("PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA journal_mode = DELETE") // which needs the file for itself
 }
 
-func TestWithoutALogOfChangesAWriterWaits(t *testing.T) {
+func TestWriterWaitsWithoutWAL(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE big (id INTEGER PRIMARY KEY, v INT, pad TEXT)", "INSERT INTO big "+fmt.Sprintf(count, 20000)+"SELECT i, 0, hex(zeroblob(100)) FROM n")
 	_, parts := d.open("big", nil)
 	rows := sqltest.All(t, parts, func(n int) {
@@ -146,7 +146,7 @@ func TestWithoutALogOfChangesAWriterWaits(t *testing.T) {
 	d.exec("UPDATE big SET v = 1")
 }
 
-func TestKeysAreInTheOrderOfTheirOwnIndex(t *testing.T) {
+func TestKeysFollowTheirIndex(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE t (k TEXT COLLATE NOCASE, v, PRIMARY KEY (k COLLATE BINARY)) WITHOUT ROWID", "INSERT INTO t VALUES ('a', 1), ('A', 2), ('b', 3), ('B', 4), ('', 5)")
 	s, described, err := d.address("t").Look(t.Context())
 	must(t, err)
@@ -188,7 +188,7 @@ func (e explaining) QueryContext(ctx context.Context, sql string, args []driver.
 	return rows, rows.Close()
 }
 
-func TestPagesAreFoundByTheKeysIndex(t *testing.T) {
+func TestPagesUseKeyIndex(t *testing.T) {
 	d := filled(t)
 	for _, name := range []string{"numbers", "texts", "composed", "blobs", "keyless"} {
 		var plan string
@@ -205,7 +205,7 @@ func TestPagesAreFoundByTheKeysIndex(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeExactIsRefusedByName(t *testing.T) {
+func TestInexactTablesAreRefusedByName(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE mixed (k PRIMARY KEY, v)", "INSERT INTO mixed VALUES (1, 1), ('1', 2)", "CREATE TABLE nulls (k TEXT PRIMARY KEY)", "INSERT INTO nulls VALUES ('a'), (NULL)",
 		"CREATE TABLE reals (k REAL PRIMARY KEY)", "INSERT INTO reals VALUES (1.5)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE own (rowid TEXT)", "CREATE VIRTUAL TABLE words USING fts5(t)")
 	for table, want := range map[string]string{"mixed": "types integer and text", "nulls": "types text and null", "reals": "type real", "v": "is a view", "own": "a column of its own called rowid",
@@ -231,7 +231,7 @@ func TestWhatCannotBeExactIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestARowWhoseKeyDiffersEndsTheReading(t *testing.T) {
+func TestRowWithOtherKeyTypeEndsReading(t *testing.T) {
 	d := newDatabase(t, "PRAGMA journal_mode = WAL", "CREATE TABLE t (k PRIMARY KEY, v)", "INSERT INTO t VALUES (1, 1)")
 	for _, bad := range []string{"'x'", "NULL"} {
 		_, parts := d.open("t", nil)
@@ -245,7 +245,7 @@ func TestARowWhoseKeyDiffersEndsTheReading(t *testing.T) {
 	}
 }
 
-func TestATableThatIsNotTheSameIsNotReadOn(t *testing.T) {
+func TestChangedTableIsNotReadFurther(t *testing.T) {
 	d := filled(t)
 	for what, tt := range map[string]struct {
 		table  string
@@ -296,7 +296,7 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-func TestAFileThatIsReadAsUnchangingIsLookedAtAfterEachPage(t *testing.T) {
+func TestImmutableFileIsCheckedAfterEachPage(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE t (id INTEGER PRIMARY KEY, v)", "INSERT INTO t VALUES (1, 1)")
 	a := d.address("t")
 	s := conformance.Try(a.open(t.Context(), true)).Must(t)
@@ -317,7 +317,7 @@ func TestAFileThatIsReadAsUnchangingIsLookedAtAfterEachPage(t *testing.T) {
 	conformance.Is(t, page(), errChanged, "page")
 }
 
-func TestAFileThatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
+func TestDamagedFileErrorGivesAdvice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "my shop.db")
 	db := conformance.Try(sql.Open("sqlite", path)).Must(t)
 	for _, s := range []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, v)", "CREATE TABLE whole (a INTEGER PRIMARY KEY)", "INSERT INTO t " + fmt.Sprintf(count, 2000) + "SELECT i, hex(zeroblob(100)) FROM n"} {

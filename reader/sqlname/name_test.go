@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestEveryNameIsReadAsItWasWritten(t *testing.T) {
+func TestNamesRoundTrip(t *testing.T) {
 	for text, parts := range map[string][]string{
 		"t": {"t"}, "s.t": {"s", "t"}, `"a.b"."c""d"`: {"a.b", `c"d`}, `s."x."`: {"s", "x."}, `""""`: {`"`}, `"a b`: nil, "": nil, "s.": nil, ".t": nil, `""`: nil, `"a"b`: nil, `"a""`: nil,
 	} {

@@ -136,7 +136,7 @@ func readAll(t *testing.T, o *Origin) (rows int, err error) {
 	}
 }
 
-func TestServersThatFail(t *testing.T) {
+func TestFailingServers(t *testing.T) {
 	for _, tt := range []struct {
 		what  string
 		fail  func(c *counting)
@@ -222,14 +222,14 @@ func TestServersThatFail(t *testing.T) {
 	}
 }
 
-// TestUniqueIndexesOfTheKeysColumnsAreKnown: of others nothing follows, for rows may differ only in what the key does not have.
-func TestUniqueIndexesOfTheKeysColumnsAreKnown(t *testing.T) {
+// TestUniqueIndexesOfKeyColumns: of others nothing follows, for rows may differ only in what the key does not have.
+func TestUniqueIndexesOfKeyColumns(t *testing.T) {
 	table := &Table{Key: []int{0, 2}, Columns: []Column{{Name: "a"}, {Name: "x"}, {Name: "b"}}}
 	table.AddUnique([][]string{{"key", "a"}, {"key", "b"}, {"one", "b"}, {"other", "x"}, {"half", "a"}, {"half", "x"}, {"prefix", "a"}, {"prefix", ""}})
 	conformance.Equal(t, fmt.Sprint(table.Unique), "[[a b] [b]]", "unique")
 }
 
-func TestAServerThatDoesNotAnswerIsReportedAfterTwoSeconds(t *testing.T) {
+func TestUnresponsiveServerIsReportedAfterTwoSeconds(t *testing.T) {
 	for outage, want := range map[time.Duration]int{time.Second: 0, 20 * time.Second: 1, 50 * time.Second: 2} {
 		synctest.Test(t, func(t *testing.T) {
 			c := &counting{rows: 100, schema: "numbers"}
@@ -286,7 +286,7 @@ func (m *fewMoment) Join(ctx context.Context) (Session, error) {
 	return m.Snapshot.Join(ctx)
 }
 
-func TestAServerIsReadByTheSessionsThatItHas(t *testing.T) {
+func TestReadingUsesAvailableSessions(t *testing.T) {
 	for left := range 3 {
 		synctest.Test(t, func(t *testing.T) {
 			var notes []string

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAnAddressNamesShards(t *testing.T) {
+func TestAddressNamesShards(t *testing.T) {
 	for address, want := range map[string]string{
 		"mysql://h/d?table=t":                        "",
 		"mysql://h/d?table=t_{0..2}":                 "mysql://h/d?table=t_0 mysql://h/d?table=t_1 mysql://h/d?table=t_2",

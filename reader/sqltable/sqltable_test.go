@@ -26,7 +26,7 @@ func TestPlacesKeepKeys(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(placeValues([]byte{5, 'a'})), "", "a truncated place was read")
 }
 
-func TestAnAddressOfAPatternBecomesThatOfATable(t *testing.T) {
+func TestPatternAddressBecomesTableAddress(t *testing.T) {
 	for arg, want := range map[string]string{
 		"postgres://u@h/d":                             "postgres://u@h/d?table=s.t",
 		"postgres://u@h/d?table=s.*&sslmode=disable":   "postgres://u@h/d?table=s.t&sslmode=disable",
@@ -38,7 +38,7 @@ func TestAnAddressOfAPatternBecomesThatOfATable(t *testing.T) {
 	conformance.Equal(t, OfTable("mysql://h/d", `a&b="c"`), "mysql://h/d?table=a%26b%3D%22c%22", "of table")
 }
 
-func TestParametersOfAnAddressAreReadWholeOrRefused(t *testing.T) {
+func TestAddressParametersAreParsedOrRefused(t *testing.T) {
 	for query, want := range map[string]string{"": "", "table=a": "a", "table=a%26b&x=1": "a&b"} {
 		q, err := Parameters(query)
 		conformance.True(t, err == nil && q.Get("table") == want, "%s: %v, %v", query, q, err)
@@ -49,7 +49,7 @@ func TestParametersOfAnAddressAreReadWholeOrRefused(t *testing.T) {
 	}
 }
 
-func TestARefusalOfTLSSaysWhatToDo(t *testing.T) {
+func TestTLSErrorsGiveAdvice(t *testing.T) {
 	w := TLSWords{Off: "tls=off", CA: "tls-ca", AnyName: "tls=any", Own: "tls-cert=FILE"}
 	for _, tt := range []struct {
 		err   error
@@ -71,7 +71,7 @@ func TestARefusalOfTLSSaysWhatToDo(t *testing.T) {
 	conformance.True(t, errors.Is(said, io.EOF) && strings.Contains(said.Error(), "give tls=off"), "%v", said)
 }
 
-func TestTheRangeOfAKeyIsSaidOnlyWhereItIsCertain(t *testing.T) {
+func TestRangeOfKeyIsReportedOnlyIfCertain(t *testing.T) {
 	bound := func(texts ...string) (key [][]byte) {
 		for _, text := range texts {
 			key = append(key, []byte(text))
@@ -102,7 +102,7 @@ func TestTheRangeOfAKeyIsSaidOnlyWhereItIsCertain(t *testing.T) {
 	}
 }
 
-func TestPagesAreAskedForNoFasterThanTheirRowsMayBeRead(t *testing.T) {
+func TestScanHonoursReadLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pace{perSecond: 1000}
 		begun := time.Now()
@@ -182,7 +182,7 @@ func TestReadingPausesWhileReplicationLags(t *testing.T) {
 	})
 }
 
-func TestAReadingThatIsHeldUpForTooLongEnds(t *testing.T) {
+func TestReadingEndsWhenPausedTooLong(t *testing.T) {
 	for want, lag := range map[string]any{"lags by 1h0m0s": time.Hour, "not connected": nil, "asked (gone)": errors.New("gone")} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{}
@@ -201,7 +201,7 @@ func TestAReadingThatIsHeldUpForTooLongEnds(t *testing.T) {
 	}
 }
 
-func TestALagThatCanNeverBeKnownIsRefused(t *testing.T) {
+func TestUnknowableLagIsRefused(t *testing.T) {
 	l := &lagWatch{server: &scripted{lags: []any{&Unwatched{"nobody says"}, nil}}}
 	conformance.Refused(t, l.check(t.Context()), "max-lag: nobody says", "error")
 	if err := l.check(t.Context()); err != nil { // it may come

@@ -133,7 +133,7 @@ func read(s source.Source) (keys []string, cells int, err error) {
 	}
 }
 
-func TestATableKeepsTheContractOfSources(t *testing.T) {
+func TestTableKeepsSourceContract(t *testing.T) {
 	w := newWorld(t)
 	w.fill(700)
 	c := w.config()
@@ -149,7 +149,7 @@ func TestATableKeepsTheContractOfSources(t *testing.T) {
 	}
 }
 
-func TestRangesHaveEveryRowOnce(t *testing.T) {
+func TestRangesContainEveryRowOnce(t *testing.T) {
 	w := newWorld(t)
 	w.fill(900)
 	whole, cells, err := read(w.parts(w.config())[0])
@@ -165,7 +165,7 @@ func TestRangesHaveEveryRowOnce(t *testing.T) {
 		"%d rows and %d cells in ranges, %d and %d in one", len(all), sum, len(whole), cells)
 }
 
-func TestARangeOfKeysAFilterAndAConditionLeaveRowsOut(t *testing.T) {
+func TestRangeFilterAndConditionSelectRows(t *testing.T) {
 	w := newWorld(t)
 	w.fill(900)
 	where := conformance.Try(keyexpr.CompileWhere(`name == "name 1" and versions >= 0`)).Must(t)
@@ -219,7 +219,7 @@ func (w *world) drop() {
 	must(w, w.Admin.Drop("t"))
 }
 
-func TestATableThatIsDroppedWhileItIsReadStopsTheReading(t *testing.T) {
+func TestDroppingTableStopsReading(t *testing.T) {
 	for name, again := range map[string]bool{"dropped": false, "dropped and made again": true} {
 		w := newWorld(t)
 		w.fill(600)
@@ -238,7 +238,7 @@ func TestATableThatIsDroppedWhileItIsReadStopsTheReading(t *testing.T) {
 	}
 }
 
-func TestARunDoesNotResumeWithAnotherTable(t *testing.T) {
+func TestReplacedTableIsNotResumed(t *testing.T) {
 	w := newWorld(t)
 	w.fill(10)
 	kept := w.division(w.config())
@@ -250,7 +250,7 @@ func TestARunDoesNotResumeWithAnotherTable(t *testing.T) {
 		"a division that is cut was opened")
 }
 
-func TestAReadingBeginsALittleAfterItsPosition(t *testing.T) {
+func TestPositionIsBeforeReading(t *testing.T) {
 	w := newWorld(t)
 	traffic := new(client.Traffic)
 	sdk := conformance.Try(client.New(t.Context(), w.Target, traffic)).Must(t)
@@ -279,7 +279,7 @@ func TestAReadingBeginsALittleAfterItsPosition(t *testing.T) {
 	conformance.Equal(t, position(o, kept).Follow(), "to follow the source from here: resume_from unknown: answers of the service have no date", "")
 }
 
-func TestPassingFaultsOfReadingPass(t *testing.T) {
+func TestTemporaryReadFaultsAreRetried(t *testing.T) {
 	w := newWorld(t)
 	w.fill(900)
 	codes := []string{"OTSServerBusy", "OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTimeout"}
@@ -295,7 +295,7 @@ func TestPassingFaultsOfReadingPass(t *testing.T) {
 	conformance.True(t, err == nil && len(keys) == 900 && len(slices.Compact(keys)) == 900, "%d rows: %v", len(keys), err)
 }
 
-func TestThePlaceOfTheLongestKeyFits(t *testing.T) {
+func TestPlaceOfLongestKeyFits(t *testing.T) {
 	long := []table.Value{{Type: table.Binary, Bytes: make([]byte, 1024)}, {Type: table.String, Bytes: make([]byte, 1024)}, {Type: table.Integer, Int: math.MinInt64}, {Type: table.Binary, Bytes: make([]byte, 1024)}}
 	place := appendPlace(nil, long)
 	conformance.True(t, len(place) <= source.MaxKey, "%d bytes", len(place))
@@ -312,7 +312,7 @@ func TestThePlaceOfTheLongestKeyFits(t *testing.T) {
 }
 
 // Pages are read into memory that is used again: records are those that the SDK's rows make, and what is known of a split stays.
-func TestPagesInUsedMemoryHaveTheSameRecords(t *testing.T) {
+func TestReusedPagesHaveSameRecords(t *testing.T) {
 	w := newWorld(t)
 	const rows = 3000
 	w.fill(rows)

@@ -41,7 +41,7 @@ func meet(a, b *Section) bool {
 	return false
 }
 
-func TestSectionsThatMeetKeepTheirOrder(t *testing.T) {
+func TestOverlappingSectionsKeepOrder(t *testing.T) {
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		sections := drawSections(r, 1+r.IntN(60), 1+r.IntN(300))
@@ -73,7 +73,7 @@ func TestSectionsThatMeetKeepTheirOrder(t *testing.T) {
 
 // The next section must be the one of least turn of all that are free: more waiting than the intervals ask for would be right too, but
 // slow.
-func TestNoSectionWaitsForOneThatItDoesNotMeet(t *testing.T) {
+func TestDisjointSectionsDoNotWait(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		sections := drawSections(r, 1+r.IntN(40), 1+r.IntN(300))
@@ -160,7 +160,7 @@ func TestShortSectionsComeFirst(t *testing.T) {
 	}
 }
 
-func TestAFewStraysDoNotBind(t *testing.T) {
+func TestOutliersDoNotBindSections(t *testing.T) {
 	var sections []Section
 	for i := range 64 {
 		var keys [][]byte
@@ -212,7 +212,7 @@ func TestCoverHoldsAllKeys(t *testing.T) {
 	}
 }
 
-func TestABuilderStaysWithinItsBytesAndLosesNothing(t *testing.T) {
+func TestBuilderStaysWithinBytesLosingNothing(t *testing.T) {
 	b := NewBuilder(1, 20000)
 	var whole Sum
 	r := rand.New(rand.NewPCG(4, 4))
@@ -240,7 +240,7 @@ func TestABuilderStaysWithinItsBytesAndLosesNothing(t *testing.T) {
 		"sections of %d rows are asked for, full %v", b.Rows(), b.Full())
 }
 
-func TestABuilderOfManySmallSourcesSaysThatItIsFull(t *testing.T) {
+func TestBuilderOfManySmallSourcesIsFull(t *testing.T) {
 	b := NewBuilder(100, 20000)
 	for i := range 1000 {
 		b.Add(Section{Source: i, Records: 1})
@@ -293,7 +293,7 @@ func TestALargeInputIsReadEvenlyFromItsBeginning(t *testing.T) {
 	}
 }
 
-func TestSectionsThatMeetAreSpreadWhereNoneWaits(t *testing.T) {
+func TestSpreadIgnoresOverlaps(t *testing.T) {
 	const n, parts = 4000, 16
 	var sections []Section
 	for i := range n { // each shares a key with the next
@@ -315,7 +315,7 @@ func TestSectionsThatMeetAreSpreadWhereNoneWaits(t *testing.T) {
 	}
 }
 
-func TestASumTellsAnyChangedByte(t *testing.T) {
+func TestSumDetectsAnyChangedByte(t *testing.T) {
 	text := []byte("0,1,2\n\x00\x00,1\n7,8,9\n")
 	sum := func(p []byte) Sum {
 		var s Sum
@@ -339,7 +339,7 @@ func TestASumTellsAnyChangedByte(t *testing.T) {
 	}
 }
 
-func TestSchedulesComeBackFromTheirFile(t *testing.T) {
+func TestSchedulesRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	sections := drawSections(r, 100, 500)
 	for i := range sections {
@@ -372,7 +372,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestPlacesAreThoseOfTheScheduleOrOfTheInput(t *testing.T) {
+func TestPlacesFollowScheduleOrInput(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 9))
 	sections := drawSections(r, 60, 100)
 	second, record := 30, sections[30].Record // where the second source begins

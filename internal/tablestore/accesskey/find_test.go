@@ -34,7 +34,7 @@ func onlyServer(t *testing.T, url string) {
 	t.Setenv("ALIBABA_CLOUD_CREDENTIALS_URI", url)
 }
 
-func TestAServerOfKeysThatIsDownIsWaitedFor(t *testing.T) {
+func TestDownKeyServerIsWaitedFor(t *testing.T) {
 	asked := 0
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if asked++; asked < 4 {
@@ -54,7 +54,7 @@ func TestAServerOfKeysThatIsDownIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWaitingForAServerOfKeysEnds(t *testing.T) {
+func TestWaitForKeyServerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		err := await(t.Context(), "VARIABLE", func() error { return errors.New("connection refused") }, nil)
@@ -68,7 +68,7 @@ func TestWaitingForAServerOfKeysEnds(t *testing.T) {
 	})
 }
 
-func TestATokenNearItsEndIsKeptForSomeSeconds(t *testing.T) {
+func TestExpiringTokenIsCachedForSeconds(t *testing.T) {
 	asked := 0
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++

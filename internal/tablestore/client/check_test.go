@@ -58,7 +58,7 @@ func tableT(t *testing.T) Target {
 	return target
 }
 
-func TestEveryFlippedBitOfAnAnswerIsNoticed(t *testing.T) {
+func TestFlippedBitsInAnswersAreNoticed(t *testing.T) {
 	target := tableT(t)
 	base := target.Transport
 	flips := 0
@@ -110,7 +110,7 @@ func TestAnAnswerIsCheckedAgainstItsHeaders(t *testing.T) {
 	}
 }
 
-func TestAChecksumThatIsMissingNowAndThenIsDamage(t *testing.T) {
+func TestIntermittentChecksumIsDamage(t *testing.T) {
 	target := tableT(t)
 	target.AcceptUnsigned = true
 	strip := false
@@ -158,7 +158,7 @@ func (r *rotating) GetCredentials() common.Credentials {
 	return &common.DefaultCredentials{AccessKeyID: fmt.Sprint("id", r.n), AccessKeySecret: "secret"}
 }
 
-func TestKeysThatRotateMeanwhileAreNotDamage(t *testing.T) {
+func TestRotatedKeysAreNotDamage(t *testing.T) {
 	keys := &signedWith{CredentialsProvider: &rotating{}}
 	of := func(id string) http.Header { return http.Header{headerAccessKeyID: {id}} }
 	for range 6 {
@@ -225,7 +225,7 @@ func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
 	}
 }
 
-func TestEveryFlippedBitOfARowIsNoticed(t *testing.T) {
+func TestFlippedBitsInRowsAreNoticed(t *testing.T) {
 	var row plainbuffer.Row
 	name := plainbuffer.NewName("name")
 	row.Begin(nil)
@@ -368,7 +368,7 @@ func rowsIn(s Ranger, c *tablestore.RangeRowQueryCriteria, m *PageMemory) (*tabl
 	return page, err
 }
 
-func TestPagesAreThoseOfTheSDK(t *testing.T) {
+func TestPagesEqualTheSDKs(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := new(said)
 	c := rangeClient(t, s)
@@ -436,7 +436,7 @@ func TestOddRowsAreLeftToTheSDK(t *testing.T) {
 }
 
 // A page in memory that is used again takes the same few allocations, however many rows and cells it has.
-func TestAPageAllocatesNothingForARow(t *testing.T) {
+func TestPageDoesNotAllocatePerRow(t *testing.T) {
 	s := new(said)
 	c := rangeClient(t, s)
 	memory := new(PageMemory)
@@ -455,7 +455,7 @@ func (f foreign) GetRange(r *tablestore.GetRangeRequest) (*tablestore.GetRangeRe
 	return f.c.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: r.RangeRowQueryCriteria})
 }
 
-func TestPackedRowsAreThoseOfPages(t *testing.T) {
+func TestPackedRowsEqualPages(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := new(said)
 	c := rangeClient(t, s)
@@ -488,7 +488,7 @@ func TestPackedRowsAreThoseOfPages(t *testing.T) {
 }
 
 // Rows that no table has are packed as the SDK makes them.
-func TestOddRowsAreNotPackedAsTheyCame(t *testing.T) {
+func TestOddRowsAreNotPacked(t *testing.T) {
 	k, f := plainbuffer.NewName("k"), plainbuffer.NewName("f")
 	s := new(said)
 	c := rangeClient(t, s)

@@ -78,7 +78,7 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	conformance.Is(t, conformance.ErrorOf(a.Splits("t")), ErrNoTable, "its partitions")
 }
 
-func TestTableOperationsSurvivePassingFaults(t *testing.T) {
+func TestTableOperationsSurviveTemporaryFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, f := range []faults.Fault{
 			{Action: faults.Refuse, Code: "OTSServerBusy"},
@@ -167,7 +167,7 @@ func TestEveryTooManyRequestsAnswerSlowsDown(t *testing.T) {
 	}
 }
 
-func TestTheRefusalOfAnInstanceBoundToAVPCSaysSo(t *testing.T) {
+func TestRefusalByVPCBoundInstanceIsExplained(t *testing.T) {
 	text := Describe(&tablestore.OtsError{HttpStatusCode: 403, Code: "OTSAuthFailed", Message: "Request denied because this instance can only be accessed from the binded VPC."})
 	conformance.True(t, strings.Contains(text, "VPC endpoint") && !strings.Contains(text, "check the access key"),
 		"%v", text)
@@ -315,7 +315,7 @@ func dated(layout string, at time.Time) http.Header {
 	return h
 }
 
-func TestTheServicesTimeIsFoundByItsAnswers(t *testing.T) {
+func TestClockLearnsFromAnswers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	start := time.Now()
 	for name, tt := range map[string]struct {
@@ -351,7 +351,7 @@ func TestTheServicesTimeIsFoundByItsAnswers(t *testing.T) {
 }
 
 // The monotonic clock of a machine stands still while it sleeps: the service is far ahead then.
-func TestTheServicesTimeIsFoundAgainAfterAPause(t *testing.T) {
+func TestClockRecoversAfterPause(t *testing.T) {
 	c, now := new(Clock), time.Now()
 	answer := func(ahead time.Duration) {
 		now = now.Add(time.Second)
@@ -394,7 +394,7 @@ func TestBothTransportsReadTheDate(t *testing.T) {
 	}
 }
 
-func TestAClockThatTheServiceRefusesIsNamed(t *testing.T) {
+func TestRefusedClockIsNamed(t *testing.T) {
 	s := engine(t, server.Options{Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	target := of(s)
 	_, err := admin(t, target).List()

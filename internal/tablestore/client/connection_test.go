@@ -70,7 +70,7 @@ func signedUnlikeTheSDK(t *testing.T, target Target, request *tablestore.Describ
 	return cmp.Diff(want, got)
 }
 
-func TestRequestsAreSignedAsTheSDKSignsThem(t *testing.T) {
+func TestSignaturesEqualTheSDKs(t *testing.T) {
 	v4 := common.CreateByCredentials(&common.DefaultCredentials{AccessKeyID: "id", AccessKeySecret: "secret"}, "cn-hangzhou")
 	v4Token := common.CreateByCredentials(&common.DefaultCredentials{AccessKeyID: "id", AccessKeySecret: "secret", SecurityToken: "token"}, "cn-hangzhou")
 	for name, provider := range map[string]common.CredentialsProvider{
@@ -85,8 +85,8 @@ func TestRequestsAreSignedAsTheSDKSignsThem(t *testing.T) {
 	}
 }
 
-// TestRequestsOfAnyValuesAreSignedAsTheSDKSignsThem compares the signatures of both for headers of random bytes.
-func TestRequestsOfAnyValuesAreSignedAsTheSDKSignsThem(t *testing.T) {
+// TestSignaturesOfAnyValuesEqualTheSDKs compares the signatures of both for headers of random bytes.
+func TestSignaturesOfAnyValuesEqualTheSDKs(t *testing.T) {
 	const alphabet = " \taZ09:/+=\x80é\n-_"
 	rnd := rand.New(rand.NewPCG(5, 23))
 	random := func() string {
@@ -163,7 +163,7 @@ func TestRefusalsAreTheSDKsErrors(t *testing.T) {
 	}
 }
 
-func TestAnIdleConnectionThatTheServiceClosedCostsNoRequest(t *testing.T) {
+func TestClosedIdleConnectionCostsNoRequest(t *testing.T) {
 	closed := make(chan bool)
 	web := listen(t, func(c net.Conn) {
 		// Each connection serves one request and is then closed without notice.
@@ -191,7 +191,7 @@ func waitFor(t *testing.T, arrived func() bool) {
 	}
 }
 
-func TestAnswersAreReadHoweverTheyAreFramed(t *testing.T) {
+func TestAllFramingsOfAnswersAreRead(t *testing.T) {
 	refused := "HTTP/1.1 413 Too Large\r\nContent-Length: 6\r\n\r\n\n\x04Code"
 	for name, tt := range map[string]struct {
 		answer, want, err string
@@ -251,7 +251,7 @@ func TestARequestRefusedBeforeItIsReadIsARefusal(t *testing.T) {
 	conformance.True(t, ok && ots.Code == "Code" && ots.HttpStatusCode == 413, "%v", err)
 }
 
-func TestALongHeadStandsBeforeItsBody(t *testing.T) {
+func TestLongHeadPrecedesBody(t *testing.T) {
 	for _, length := range []int{10, 1000, 2000, 5000} {
 		token := strings.Repeat("t", length)
 		web := listen(t, func(c net.Conn) {
@@ -272,7 +272,7 @@ func TestALongHeadStandsBeforeItsBody(t *testing.T) {
 	}
 }
 
-func TestAHeaderCannotBeSmuggledIn(t *testing.T) {
+func TestHeadersCannotBeInjected(t *testing.T) {
 	provider := &common.DefaultCredentialsProvider{AccessKeyID: "id\r\nX-Evil: 1", AccessKeySecret: "secret"}
 	s := sender(t, t.Context(), Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: provider})
 	if _, err := s.Post("BatchWriteRow", text("x")); err == nil || !strings.Contains(err.Error(), "Accesskeyid") || strings.Contains(err.Error(), "Evil") {
@@ -297,7 +297,7 @@ func TestAProxyIsAskedForEveryEndpoint(t *testing.T) {
 	}
 }
 
-func TestEndpointsAreReachedHoweverTheyAreWritten(t *testing.T) {
+func TestAllNotationsOfEndpointsWork(t *testing.T) {
 	for listenOn, endpoints := range map[string][]string{
 		"127.0.0.1:0": {"http://127.0.0.1:PORT", "http://127.0.0.1:PORT/", "HTTP://127.0.0.1:PORT", "http://localhost:PORT"},
 		"[::1]:0":     {"http://[::1]:PORT", "http://[::1]:PORT/", "http://[::1%25lo]:PORT", "http://[0:0:0:0:0:0:0:1]:PORT"},
@@ -347,7 +347,7 @@ func TestARequestEndsWithItsTimeout(t *testing.T) {
 	conformance.True(t, err != nil && Classify(err) == Ambiguous, "%v", err)
 }
 
-func TestABodyThatIsStillReadIsNotWrittenOver(t *testing.T) {
+func TestBodyInUseIsNotOverwritten(t *testing.T) {
 	var held []io.ReadCloser
 	target := Target{Endpoint: "http://slow", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		held = append(held, r.Body) // answered before it was read
@@ -380,8 +380,8 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// TestAGatewayThatRefusesABodyUnreadIsUnderstood: nginx answers 413 by the Content-Length alone and closes.
-func TestAGatewayThatRefusesABodyUnreadIsUnderstood(t *testing.T) {
+// TestGatewayRefusingUnreadBodyIsRecognised: nginx answers 413 by the Content-Length alone and closes.
+func TestGatewayRefusingUnreadBodyIsRecognised(t *testing.T) {
 	web := listen(t, func(c net.Conn) {
 		defer c.Close()
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
@@ -434,7 +434,7 @@ func TestConnectionsAreReusedByManySendersAndClosedWithThem(t *testing.T) {
 	}
 }
 
-func TestACutConnectionIsAmbiguousUnlessNothingWasSent(t *testing.T) {
+func TestCutConnectionIsAmbiguousUnlessUnsent(t *testing.T) {
 	const length = "HTTP/1.1 200 OK\r\nContent-Length: "
 	for _, answer := range []string{"", length + "10\r\n\r\nhalf", length + "999999999999\r\n\r\n", "nonsense\r\n\r\n"} {
 		web := listen(t, func(c net.Conn) {
@@ -453,7 +453,7 @@ func TestACutConnectionIsAmbiguousUnlessNothingWasSent(t *testing.T) {
 }
 
 // An answer that something on the way has kept carries a right checksum and a right signature: only its id tells.
-func TestAnAnswerThatComesTwiceIsOfUnknownOutcome(t *testing.T) {
+func TestRepeatedAnswerIsUnknown(t *testing.T) {
 	traffic := new(Traffic)
 	answer := func(id string) error {
 		header := http.Header{}
@@ -472,7 +472,7 @@ func TestAnAnswerThatComesTwiceIsOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-func TestAnEndpointOfTheOtherSchemeIsNotAPassingFault(t *testing.T) {
+func TestEndpointWithWrongSchemeIsPermanent(t *testing.T) {
 	t.Parallel()
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	plain, secure := httptest.NewServer(nothing), httptest.NewTLSServer(nothing)
@@ -502,7 +502,7 @@ type shared struct{ http.RoundTripper }
 
 func (shared) SameMemory() bool { return true }
 
-func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
+func TestSameMemoryNeedsNoMD5(t *testing.T) {
 	flips := false
 	plan := &faults.Plan{Only: func(operation string) bool { return operation == "DescribeTable" }, Decide: func(faults.Request) (f faults.Fault) {
 		if flips {

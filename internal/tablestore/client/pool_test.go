@@ -68,7 +68,7 @@ func connect(t *testing.T, target Target) *Connection {
 	return conformance.Try(Connect(t.Context(), target, nil)).Must(t)
 }
 
-func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
+func TestSendersShareAllowedConnections(t *testing.T) {
 	const allowed, senders, requests = 4, 32, 20
 	var open atomic.Int64
 	web := listen(t, func(c net.Conn) {
@@ -94,7 +94,7 @@ func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
 	conformance.True(t, room <= 2*allowed, "room for %d requests where %d connections are allowed", room, allowed)
 }
 
-func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
+func TestSendersShareConnectionsIfDialFails(t *testing.T) {
 	const allowed, senders, requests = 4, 32, 20
 	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	accepted := make(chan struct{})
@@ -130,7 +130,7 @@ func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 	conformance.True(t, room <= 2*allowed, "room for %d requests where %d connections can be made", room, allowed)
 }
 
-func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
+func TestConsecutiveSendersShareAConnection(t *testing.T) {
 	var connections atomic.Int64
 	web := listen(t, func(c net.Conn) { connections.Add(1); serveAll(c); c.Close() })
 	c := connect(t, unsignedAt(web))
@@ -142,7 +142,7 @@ func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
 }
 
 // A link that a request of the SDK has made ends with the run when another sends on it, and not with that request.
-func TestALinkEndsWithTheRunAfterARequestOfTheSDK(t *testing.T) {
+func TestLinkEndsWithRunAfterSDKRequest(t *testing.T) {
 	c := connect(t, unsignedAt(listen(t, serveAll)))
 	for range 2 { // on a link that is made, and on that of the first
 		_, err := c.Transport().RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/ListTable", nil))
@@ -151,7 +151,7 @@ func TestALinkEndsWithTheRunAfterARequestOfTheSDK(t *testing.T) {
 	}
 }
 
-func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
+func TestOldBusyConnectionIsRenewed(t *testing.T) {
 	var connections atomic.Int64
 	web := listen(t, func(c net.Conn) { connections.Add(1); serveAll(c); c.Close() })
 	s := sender(t, t.Context(), unsignedAt(web))
@@ -165,7 +165,7 @@ func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 	conformance.Equal(t, connections.Load(), 3, "connections")
 }
 
-func TestADownServiceIsNotOneThatAllowsFewConnections(t *testing.T) {
+func TestDownServiceDoesNotLowerLimit(t *testing.T) {
 	c := connect(t, Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: 16})
 	for what := range atOnce(c, 16, 3, "x") {
 		conformance.Equal(t, strings.HasPrefix(what, fmt.Sprintf("class %d:", Unavailable)), true, "%s", what)
@@ -173,7 +173,7 @@ func TestADownServiceIsNotOneThatAllowsFewConnections(t *testing.T) {
 	conformance.Equal(t, c.Room(), 16, "room for requests")
 }
 
-func TestALimitOnConnectionsIsTriedAgain(t *testing.T) {
+func TestConnectionLimitIsRaisedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(nil, 100)
 		p.short(10)
@@ -209,7 +209,7 @@ func refusingKeys(answers *[]string) roundTrip {
 	}
 }
 
-func TestARefusalOfKeysPassesForAWhileIfTheyWereAcceptedBefore(t *testing.T) {
+func TestRefusalOfAcceptedKeysIsTemporaryForAWhile(t *testing.T) {
 	const vpc = "Request denied because this instance can only be accessed from the binded VPC."
 	const patience = time.Minute
 	synctest.Test(t, func(t *testing.T) {
@@ -257,7 +257,7 @@ type forgetful struct{}
 
 func (forgetful) GetCredentials() common.Credentials { return &common.DefaultCredentials{} }
 
-func TestARequestThatCannotBeSignedWasNotSent(t *testing.T) {
+func TestUnsignableRequestIsNotSent(t *testing.T) {
 	sent := 0
 	target := Target{Endpoint: "http://made-up", Instance: "i", AcceptUnsigned: true, Credentials: forgetful{}, Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 		sent++
@@ -321,7 +321,7 @@ func unreachable(t *testing.T, fail error, times int, after bool) (*Admin, *brok
 
 var stringKey = []table.KeyColumn{{Name: "s", Type: table.String}}
 
-func TestAnEndpointThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
+func TestDownEndpointIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fail  error
@@ -349,7 +349,7 @@ func TestAnEndpointThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAnEndpointThatIsWrongIsNotWaitedFor(t *testing.T) {
+func TestWrongEndpointIsNotWaitedFor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fail error
 		want string
@@ -426,7 +426,7 @@ func (s *silentAtFirst) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody, Request: r}, nil
 }
 
-func TestATableThatNobodyDescribesIsAskedForAgain(t *testing.T) {
+func TestUnansweredDescribeIsRepeated(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		lasts    time.Duration
@@ -490,7 +490,7 @@ func (pause slowly) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: &pieces{r.Context(), "answer", time.Duration(pause)}}, nil
 }
 
-func TestAnAnswerThatComesInSlowlyIsReadToItsEnd(t *testing.T) {
+func TestSlowAnswerIsReadToItsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration
 		stalls bool
@@ -525,7 +525,7 @@ func (w *whole) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestABodyIsHandedOverInOnePieceWithoutACopy(t *testing.T) {
+func TestBodyIsHandedOverWithoutACopy(t *testing.T) {
 	sent := []byte("rows of a request")
 	told := 0
 	b := &requestBody{rest: sent, progress: func() { told++ }}

@@ -29,7 +29,7 @@ func takeSlowly(c net.Conn, pause time.Duration) {
 	_, _ = io.WriteString(c, okAnswer)
 }
 
-func TestARequestThatMakesProgressIsNotLost(t *testing.T) {
+func TestRequestWithProgressIsNotLost(t *testing.T) {
 	t.Parallel()
 	const timeout, pause = 500 * time.Millisecond, 30 * time.Millisecond
 	body := func(dst []byte) []byte { return append(dst, make([]byte, 3<<20)...) }
@@ -59,7 +59,7 @@ func TestARequestThatMakesProgressIsNotLost(t *testing.T) {
 }
 
 // A service that reads a little now and then would otherwise keep a worker until the load ends.
-func TestARequestEndsHoweverMuchProgressItMakes(t *testing.T) {
+func TestRequestEndsDespiteProgress(t *testing.T) {
 	t.Parallel()
 	web := listen(t, func(c net.Conn) { takeSlowly(c, 40*time.Millisecond) })
 	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), RequestTimeout: 100 * time.Millisecond})
@@ -68,7 +68,7 @@ func TestARequestEndsHoweverMuchProgressItMakes(t *testing.T) {
 }
 
 // What is sent on a connection that is closed at once has an unknown outcome, though nobody reads it.
-func TestNothingIsSentOnAConnectionThatIsClosedAtOnce(t *testing.T) {
+func TestConnectionClosedAtOnceIsNotUsed(t *testing.T) {
 	var many atomic.Int64
 	begun, refused := make(chan bool), make(chan bool)
 	web := listen(t, func(c net.Conn) {
@@ -105,7 +105,7 @@ func TestNothingIsSentOnAConnectionThatIsClosedAtOnce(t *testing.T) {
 }
 
 // A gateway on a busy machine closes the connection that is one too many late, and what was sent on it by then is in doubt for half a minute.
-func TestAConnectionIsWatchedForLongerWhereOneWasTooMany(t *testing.T) {
+func TestNewConnectionIsWatchedLongerAfterExcess(t *testing.T) {
 	p := newPool(nil, 8)
 	before := p.closesWithin()
 	p.short(1)

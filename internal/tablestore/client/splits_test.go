@@ -105,7 +105,7 @@ func TestConcurrentDescriptionsDoNotMixTheirAnswers(t *testing.T) {
 	})
 }
 
-func TestWhoWatchesPartitionsAsksOnce(t *testing.T) {
+func TestLayoutDoesNotRetry(t *testing.T) {
 	busy := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "OTSServerBusy")
 	a, service := answering(t, 503, busy)
 	conformance.Refused(t, conformance.ErrorOf(a.Layout("t1")), "describe table t1: OTSServerBusy", "error")
@@ -136,7 +136,7 @@ func TestBrokenBoundsAreErrors(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNotSeenIsAnError(t *testing.T) {
+func TestUnrecordedAnswerIsAnError(t *testing.T) {
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.Transport = &answers{status: 200, bodies: [][]byte{unhex(t, described)}}
 	a := &Admin{Client: tablestore.NewClientWithConfig("http://fake", "i", "id", "s", "", config), Context: t.Context()}
@@ -162,7 +162,7 @@ var splitBounds = map[table.Type][]table.Value{
 	table.Binary:  {{Type: table.Binary, Bytes: []byte{0}}, {Type: table.Binary, Bytes: []byte{0xff, 1}}},
 }
 
-func TestATableIsMadeWithThePartitionsAskedFor(t *testing.T) {
+func TestTableIsCreatedWithPartitions(t *testing.T) {
 	a, _ := splitter(t, nil)
 	define := table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 100000}
 	for of, bounds := range splitBounds {
@@ -181,7 +181,7 @@ func TestATableIsMadeWithThePartitionsAskedFor(t *testing.T) {
 	}
 }
 
-func TestATableIsMadeWithoutPartitionsThatAreRefusedOrIgnored(t *testing.T) {
+func TestTableIsCreatedWithoutRefusedPartitions(t *testing.T) {
 	bounds := splitBounds[table.String]
 	key := []table.KeyColumn{{Name: "k", Type: table.String}}
 	define := table.Definition{TimeToLive: -1, MaxVersions: 1}
@@ -213,7 +213,7 @@ func (c *cutting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-func TestATableWithPartitionsWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
+func TestPresplitTableWithLostAnswerIsCreatedOnce(t *testing.T) {
 	a, _ := splitter(t, func(base http.RoundTripper) http.RoundTripper { return &cutting{base: base} })
 	a.Proven = true
 	bounds := splitBounds[table.String]
@@ -223,7 +223,7 @@ func TestATableWithPartitionsWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
 	conformance.True(t, err == nil && len(got) == len(bounds), "bounds %v, %v", got, err)
 }
 
-func TestATableMayHaveANameThatTheSDKFindsTooLong(t *testing.T) {
+func TestTableNameMayExceedSDKsLimit(t *testing.T) {
 	a, _ := splitter(t, nil)
 	key, define := []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}
 	for _, n := range []int{maxSDKName, maxSDKName + 1, table.MaxNameBytes} {
@@ -270,7 +270,7 @@ func TestReservedThroughputIsChangedOnceInAnInterval(t *testing.T) {
 	}
 }
 
-func TestChangesOfTablesSurvivePassingFaults(t *testing.T) {
+func TestTableChangesSurviveTemporaryFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}} {
 			failed := map[string]int{}
@@ -313,7 +313,7 @@ func TestAMissingTableCannotBeChanged(t *testing.T) {
 	}
 }
 
-func TestWhenThroughputWasChangedIsReadFromTheAnswer(t *testing.T) {
+func TestAdjustedIsReadFromAnswer(t *testing.T) {
 	described := unhex(t, described)
 	details := func(fields ...uint64) []byte { // number, value …, after the required units
 		body := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0x08, 0, 0x10, 0})
@@ -337,8 +337,8 @@ func TestWhenThroughputWasChangedIsReadFromTheAnswer(t *testing.T) {
 	conformance.True(t, err != nil && !strings.Contains(err.Error(), "\n"), "%v, %v", got, err)
 }
 
-// TestATableIsAsAChangeMakesItInEveryPart has tables that differ from a change in one part, first, in the middle and last.
-func TestATableIsAsAChangeMakesItInEveryPart(t *testing.T) {
+// TestMadeOfComparesEveryField has tables that differ from a change in one part, first, in the middle and last.
+func TestMadeOfComparesEveryField(t *testing.T) {
 	number, seconds, yes := 7, int64(7), true
 	whole := Change{&number, &number, &number, &number, &seconds, &yes}
 	made := func(differs func(*Table)) *Table {
@@ -361,7 +361,7 @@ func TestATableIsAsAChangeMakesItInEveryPart(t *testing.T) {
 
 func number(n int) *int { return &n }
 
-func TestAnUpdateNamesOnlyWhatIsToChange(t *testing.T) {
+func TestUpdateNamesOnlyChanges(t *testing.T) {
 	now := time.Now()
 	a := clocked(t, &now, nil)
 	deviation, off := int64(7), false
@@ -388,7 +388,7 @@ func TestAnUpdateNamesOnlyWhatIsToChange(t *testing.T) {
 	conformance.True(t, err == nil && got.Definition == want, "%+v, %v", got, err)
 }
 
-func TestAChangeThatComesTooSoonChangesNothingAndSaysWhenItMay(t *testing.T) {
+func TestTooFrequentChangeIsPostponed(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	a := clocked(t, &now, nil)
 	must(t, a.Update("t", Change{ReservedWrite: number(5)}))

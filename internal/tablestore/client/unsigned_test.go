@@ -223,7 +223,7 @@ func TestUnsignedRefusalsOfTheKeysEndACommandAfterTwoMinutes(t *testing.T) {
 	})
 }
 
-func TestUnsignedAnswersAreNeverAcceptedForWhatDestroys(t *testing.T) {
+func TestDestructiveOperationsNeedSignedAnswers(t *testing.T) {
 	destroy := strings.Fields("DeleteTable UpdateTable DeleteRow DropIndex DeleteDefinedColumn")
 	for _, operation := range operations {
 		a, destroys := &claiming{}, slices.Contains(destroy, operation)
@@ -243,7 +243,7 @@ func TestUnsignedAnswersAreNeverAcceptedForWhatDestroys(t *testing.T) {
 }
 
 // A signature does not cover the status: whoever changes it makes a success of a refusal.
-func TestASignedRefusalWithTheStatusOfASuccessIsDamage(t *testing.T) {
+func TestSignedRefusalWithSuccessStatusIsDamage(t *testing.T) {
 	for _, operation := range []string{"DeleteTable", "UpdateTable", "CreateTable"} {
 		a := &claiming{status: 200, code: "OTSObjectNotExist", sign: signatures["right"]}
 		for way, send := range ways(t, a, false) {
@@ -303,7 +303,7 @@ func compressible(i, size int) string {
 	return fmt.Sprintf("%08d%s", i, bytes.Repeat([]byte("abcd "), size/5))
 }
 
-func TestCompressedBodiesAreTheBodies(t *testing.T) {
+func TestCompressedBodiesRoundTrip(t *testing.T) {
 	var seen []seenBody
 	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, nil)})
 	noise := make([]byte, 100_000)
@@ -326,7 +326,7 @@ func TestCompressedBodiesAreTheBodies(t *testing.T) {
 	}
 }
 
-func TestNothingIsCompressedUnlessItIsAskedFor(t *testing.T) {
+func TestCompressionIsOffByDefault(t *testing.T) {
 	for _, mode := range []string{"", CompressOff} {
 		var seen []seenBody
 		s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: mode, Transport: noting(&seen, nil)})
@@ -357,7 +357,7 @@ func TestTheEngineTakesCompressedRequestsOverBothTransports(t *testing.T) {
 
 // A service that does not know compression must not have rows rejected for it; what may have been applied is not sent again by the sender,
 // but the next request is plain.
-func TestARefusalOfTheFirstCompressedRequestIsNotOneOfItsRows(t *testing.T) {
+func TestFirstCompressedRefusalIsNotOfRows(t *testing.T) {
 	page := func() *http.Response {
 		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(bytes.NewBufferString("<html>bad request</html>"))}
 	}

@@ -34,7 +34,7 @@ func shown(f tablestore.ColumnFilter) string {
 	return "?"
 }
 
-func TestAWhenComparesStoredColumnsWithNewValues(t *testing.T) {
+func TestWhenComparesStoredWithNewValues(t *testing.T) {
 	value := func(column string) table.Value {
 		return table.Value{Type: table.String, Bytes: []byte("new " + column)}
 	}
@@ -60,7 +60,7 @@ func TestAWhenComparesStoredColumnsWithNewValues(t *testing.T) {
 	}
 }
 
-func TestARisingConditionOnlyEverRaisesColumns(t *testing.T) {
+func TestRisingConditionOnlyRaisesColumns(t *testing.T) {
 	for text, want := range map[string]bool{
 		`stored.at < new.at`: true, `stored.at >= new.at`: true, `stored.a <= new.a and new.b > stored.b`: true, `not (stored.a < new.a or stored.b < new.b)`: true,
 		`stored.a == new.a`: false, `stored.a != new.a`: false, `stored.a < new.b`: false, `stored.a < new.a or stored.b < new.b`: false,
@@ -71,7 +71,7 @@ func TestARisingConditionOnlyEverRaisesColumns(t *testing.T) {
 	}
 }
 
-func TestAFilterComparesColumnsWithValues(t *testing.T) {
+func TestFilterComparesColumnsWithValues(t *testing.T) {
 	for text, want := range map[string]string{
 		`city == "Hangzhou"`:                      "city!==Hangzhou",
 		`not (city == "x" and col("b c") != "y")`: "(city!!=x or b c!==y)",
@@ -86,7 +86,7 @@ func TestAFilterComparesColumnsWithValues(t *testing.T) {
 	}
 }
 
-func TestWhatTheServiceCannotCheckIsRefused(t *testing.T) {
+func TestUncheckableConditionsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`at < new.at`:            "stored.at or new.at",
 		`stored.a < stored.b`:    "cannot check",

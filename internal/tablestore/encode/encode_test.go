@@ -20,7 +20,7 @@ var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type:
 
 func str(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 
-func TestRowsAreTheSDKsBytesInEveryMode(t *testing.T) {
+func TestRowsEqualTheSDKsInEveryMode(t *testing.T) {
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", "k")
 	put := &tablestore.PutRowChange{PrimaryKey: key}
@@ -112,7 +112,7 @@ func drawRecipe(t *rapid.T, mode table.Mode) (r recipe) {
 	return r
 }
 
-func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
+func TestBriefBodiesAreCheckedLikeWholeOnes(t *testing.T) {
 	s := &table.Schema{Table: "t", Key: keyOnly.Key, Columns: []table.Column{{Name: "id"}, {Name: "a"}, {Name: "b"}}}
 	hasher := plainbuffer.NewHasher()
 	rapid.Check(t, func(t *rapid.T) {
@@ -220,7 +220,7 @@ func appendOwn(e *Encoder, cells ...Cell) (*table.Block, *table.Reason) {
 
 func integer(n int64) table.Value { return table.Value{Type: table.Integer, Int: n} }
 
-func TestRowsWithCellsOfTheirOwnAreTheSDKsBytes(t *testing.T) {
+func TestRowsWithOwnCellsEqualTheSDKs(t *testing.T) {
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", "k")
 	put := &tablestore.PutRowChange{PrimaryKey: key}
@@ -253,7 +253,7 @@ func TestRowsWithCellsOfTheirOwnAreTheSDKsBytes(t *testing.T) {
 	}
 }
 
-func TestCellsOfARecordKeepTheLimits(t *testing.T) {
+func TestOwnCellsKeepLimits(t *testing.T) {
 	text := func(n int) table.Value { return table.Value{Type: table.String, Bytes: make([]byte, n)} }
 	a, b := NewName("a"), NewName("b")
 	many := func(n int) (cells []Cell) {
@@ -319,9 +319,9 @@ func TestAnAbsentValueIsNotDeleted(t *testing.T) {
 	conformance.True(t, bytes.Equal(got, want.Serialize()), "got  %x\nwant %x", got, want.Serialize())
 }
 
-// TestRowsThatAreAppendedAsTheyCameAreThoseThatAreMade: of values of every type, versions, columns that are missing and out of order, and
+// TestPackedRowsEqualEncodedOnes: of values of every type, versions, columns that are missing and out of order, and
 // rows that are refused.
-func TestRowsThatAreAppendedAsTheyCameAreThoseThatAreMade(t *testing.T) {
+func TestPackedRowsEqualEncodedOnes(t *testing.T) {
 	values := []table.Value{{Type: table.Integer}, {Type: table.Integer, Int: math.MinInt64}, {Type: table.Integer, Int: math.MaxInt64}, {Type: table.Boolean}, {Type: table.Boolean, Int: 1},
 		{Type: table.Double}, {Type: table.Double, Double: math.Copysign(0, -1)}, {Type: table.Double, Double: 0.1}, {Type: table.Double, Double: math.MaxFloat64},
 		str(""), str("1"), str("é,\"\n"), {Type: table.Binary}, {Type: table.Binary, Bytes: []byte{0xff}}}

@@ -72,7 +72,7 @@ func drawCells(t *rapid.T, kinds int) (cells []drawnCell) {
 	return cells
 }
 
-func TestARowWithACellAddedIsTheRowEncodedWithIt(t *testing.T) {
+func TestAddedCellEqualsEncodedOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells, auto := drawCells(t, 2), rapid.Bool().Draw(t, "auto")
 		n := NewName("_mark")
@@ -82,7 +82,7 @@ func TestARowWithACellAddedIsTheRowEncodedWithIt(t *testing.T) {
 	})
 }
 
-func TestARowWithoutACellThatWasAddedIsTheRow(t *testing.T) {
+func TestRemovingAddedCellRestoresRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells, auto := drawCells(t, 5), rapid.Bool().Draw(t, "auto")
 		plain := encoded(cells, auto, -1, "")
@@ -97,7 +97,7 @@ func TestARowWithoutACellThatWasAddedIsTheRow(t *testing.T) {
 	})
 }
 
-func TestARowStampedIsTheRowEncodedWithTheTimestamp(t *testing.T) {
+func TestStampedRowEqualsEncodedOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells, auto := drawCells(t, 5), rapid.Bool().Draw(t, "auto")
 		plain := encoded(cells, auto, -1, "")
@@ -164,7 +164,7 @@ func TestDifferentCellsHaveDifferentHashes(t *testing.T) {
 }
 
 // A sum is not blind to values that change places, or by which two columns differ in opposite ways.
-func TestSumsTellColumnsApart(t *testing.T) {
+func TestSumsDistinguishColumns(t *testing.T) {
 	h := NewHasher()
 	integer := func(n int64) *table.Value { return &table.Value{Type: table.Integer, Int: n} }
 	a, b := h.Column("a"), h.Column("b")

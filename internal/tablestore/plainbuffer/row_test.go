@@ -164,7 +164,7 @@ func TestEncodingDoesNotAllocate(t *testing.T) {
 	conformance.Equal(t, allocs, 0, "allocations a row")
 }
 
-func TestWalkSeesWhatWasWritten(t *testing.T) {
+func TestWalkReadsWrittenCells(t *testing.T) {
 	id, n, gone, old, count := NewName("id"), NewName("n"), NewName("gone"), NewName("old"), NewName("count")
 	var r Row
 	r.Begin(nil)
@@ -314,7 +314,7 @@ func drawnRows(r *rand.Rand) (b []byte) {
 	return b
 }
 
-func TestSplitRowsAreThoseThatAreRead(t *testing.T) {
+func TestSplitEqualsRead(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	plain, damaged := 0, 0
 	for range 5000 {

@@ -120,7 +120,7 @@ func integers(bounds []table.Value) []int64 {
 	return found
 }
 
-func TestPartitionsThatTheServiceNamesAreExact(t *testing.T) {
+func TestNamedPartitionsAreExact(t *testing.T) {
 	service := &partitioned{bounds: []table.Value{
 		{Type: table.Integer, Int: 7}, {Type: table.Integer, Int: -7}, {Type: table.Integer, Int: 7},
 	}}
@@ -179,7 +179,7 @@ func TestNeighboursInOnePlaceAreOnePartition(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfTheServiceIsUnderstood(t *testing.T) {
+func TestSplitAnswerIsParsed(t *testing.T) {
 	const answer = "0a060a040803100012070a03756964100212070a0373657110011a1d7500000001030403000000756964050600000003010000006d0abd09a6" +
 		"1a1d750000000103040300000075696405060000000301000000740af2093e22050a0141100422050a01421002"
 	body := conformance.Try(hex.DecodeString(answer)).Must(t)
@@ -213,7 +213,7 @@ func TestGuessesAreMadeOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestPartitionsThatCannotBeReadAreAnError(t *testing.T) {
+func TestUnreadablePartitionsAreAnError(t *testing.T) {
 	for name, service := range map[string]*partitioned{
 		"a refused description":    {refuse: "DescribeTable OTSServerBusy"},
 		"refused sizes":            {refuse: "ComputeSplitPointsBySize OTSServerBusy"},
@@ -254,7 +254,7 @@ func TestTheSizeOfATableIsAtMostThatOfItsSplits(t *testing.T) {
 	}
 }
 
-func TestPackedRowsAreThoseOfAScan(t *testing.T) {
+func TestPackedRowsEqualScan(t *testing.T) {
 	sdk := tableOf(t, 11_000, nil) // three pages
 	var rows []*Row
 	o := Options{From: []table.Value{{Type: table.Integer, Int: 17}}, To: []table.Value{{Type: table.Integer, Int: 10_900}}}
@@ -334,9 +334,9 @@ func TestPagesAreChecked(t *testing.T) {
 	}
 }
 
-// TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns: with any rows, flushes and continuations, and with what an interruption leaves
+// TestGrowingCSVEqualsCSV: with any rows, flushes and continuations, and with what an interruption leaves
 // after a flush cut off.
-func TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns(t *testing.T) {
+func TestGrowingCSVEqualsCSV(t *testing.T) {
 	texts := rapid.SampledFrom([]any{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "two\nlines, and a \"quote\"", int64(-5), 0.5, true, []byte{}, []byte{0, 1}})
 	names := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b,c", "\"d\"", "e\nf", "g", "z"}), rapid.ID[string])
 	keys := []string{"k", "n"}
@@ -399,8 +399,8 @@ func TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns(t *testing.T) {
 
 var must = conformance.Must
 
-// TestACutFileOfGrowingCSVIsAnError: a row or a part of one is missing, at any byte.
-func TestACutFileOfGrowingCSVIsAnError(t *testing.T) {
+// TestTruncatedGrowingCSVIsAnError: a row or a part of one is missing, at any byte.
+func TestTruncatedGrowingCSVIsAnError(t *testing.T) {
 	var file bytes.Buffer
 	grown, fields := NewGrowing(&file, []string{"n"}, Growth{}, 0), new(Fields)
 	for i := range 4 {

@@ -39,7 +39,7 @@ func tableOf(t *testing.T, n int, plan *faults.Plan) *tablestore.TableStoreClien
 	return s.SDK
 }
 
-func TestAScanDeliversEveryRowOnceInOrder(t *testing.T) {
+func TestScanDeliversEveryRowOnceInOrder(t *testing.T) {
 	const rows = 12_345 // three pages
 	sdk := tableOf(t, rows, nil)
 	for _, limit := range []int64{0, 1, 4999, 5000, 5001, rows, rows + 1} {
@@ -59,7 +59,7 @@ func TestAScanDeliversEveryRowOnceInOrder(t *testing.T) {
 	}
 }
 
-func TestAScanSurvivesPassingFaults(t *testing.T) {
+func TestScanSurvivesTemporaryFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ways := []faults.Fault{
 			{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
@@ -85,7 +85,7 @@ func TestAScanSurvivesPassingFaults(t *testing.T) {
 	})
 }
 
-func TestAScanStopsAtErrorsThatDoNotPass(t *testing.T) {
+func TestScanStopsAtPermanentErrors(t *testing.T) {
 	plan := &faults.Plan{Only: func(op string) bool { return op == "GetRange" }}
 	sdk := tableOf(t, 10, plan)
 	plan.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
@@ -134,7 +134,7 @@ func fieldsOf(t interface {
 	return into
 }
 
-func TestCSVSurvivesTheRoundTrip(t *testing.T) {
+func TestCSVRoundTrip(t *testing.T) {
 	var out bytes.Buffer
 	columns := []string{"b", "d", "e", "eb", "f", "i", "l", "missing", "q", "w", "表"}
 	f := conformance.Try(NewCSV(&out, []string{"id"}, columns)).Must(t)
@@ -146,7 +146,7 @@ func TestCSVSurvivesTheRoundTrip(t *testing.T) {
 	conformance.Contains(t, out.String(), `1.5,"","",false`, "empty values are not told from absent ones")
 }
 
-func TestJSONLinesTellTheTypes(t *testing.T) {
+func TestJSONLinesShowTypes(t *testing.T) {
 	var out bytes.Buffer
 	f := NewJSONL(&out, []string{"id"})
 	must(t, errors.Join(f.Write(fieldsOf(t, new(Fields), everyType())), f.Flush()))
@@ -166,7 +166,7 @@ func TestJSONLinesRefuseWhatTheyCannotHold(t *testing.T) {
 	}
 }
 
-func TestASpoolGivesBackWhatItGot(t *testing.T) {
+func TestSpoolRoundTrip(t *testing.T) {
 	var kept bytes.Buffer
 	s, err := NewSpool(&kept)
 	must(t, err)
@@ -201,7 +201,7 @@ func TestACutSpoolIsAnError(t *testing.T) {
 		"a missing row went unnoticed")
 }
 
-func TestARowOfASpoolThatIsDamagedIsAnError(t *testing.T) {
+func TestDamagedSpoolRowIsAnError(t *testing.T) {
 	row := bytes.Clone(fieldsOf(t, new(Fields), everyType()).Row)
 	row[len(row)-1] ^= 1
 	var kept bytes.Buffer
@@ -236,7 +236,7 @@ func (r *refusing) BatchGetRow(req *tablestore.BatchGetRowRequest) (*tablestore.
 	return res, nil
 }
 
-func TestGetAsksAgainForRowsThatWereRefused(t *testing.T) {
+func TestGetRetriesRefusedRows(t *testing.T) {
 	sdk := tableOf(t, 50, nil)
 	var keys [][]table.Value
 	for i := range int64(MaxGetRows) {
@@ -286,7 +286,7 @@ func (r *repeating) GetRange(req *tablestore.GetRangeRequest) (*tablestore.GetRa
 	return page, err
 }
 
-func TestAPageOfAnotherRequestIsAskedForAgain(t *testing.T) {
+func TestPageOfOtherRequestIsRetried(t *testing.T) {
 	const rows = 12_000
 	next := int64(0)
 	err := Table(t.Context(), &repeating{Service: tableOf(t, rows, nil)}, "t", key, Options{}, func(r *Row) error {
@@ -299,7 +299,7 @@ func TestAPageOfAnotherRequestIsAskedForAgain(t *testing.T) {
 	conformance.True(t, err == nil && next == rows, "%d rows, %v", next, err)
 }
 
-func TestARowThatIsAnsweredWithAnErrorIsAskedForAgainWhereverItStands(t *testing.T) {
+func TestRowWithErrorIsRetriedAtAnyPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rows = 9
 		sdk := tableOf(t, rows, nil)
@@ -343,7 +343,7 @@ func (p *panicking) BatchGetRow(r *tablestore.BatchGetRowRequest) (*tablestore.B
 	return p.TableStoreClient.BatchGetRow(r)
 }
 
-func TestAnAnswerThatTheSDKCannotReadIsAskedForAgain(t *testing.T) {
+func TestUnreadableAnswerIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rows = 6_000
 		sdk := &panicking{TableStoreClient: tableOf(t, rows, nil)}
@@ -358,7 +358,7 @@ func TestAnAnswerThatTheSDKCannotReadIsAskedForAgain(t *testing.T) {
 	})
 }
 
-func TestAFieldIsQuotedForEachByteThatNeedsIt(t *testing.T) {
+func TestSpecialBytesQuoteField(t *testing.T) {
 	for length := range 20 {
 		for at := range length {
 			for c := range 256 {
@@ -377,8 +377,8 @@ func (neverRead) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResp
 	return nil, &tablestore.OtsError{Code: "OTSNotEnoughCapacityUnit", Message: "not enough", HttpStatusCode: 403}
 }
 
-// TestReadingThatIsRefusedIsToldAndGivenUpInTime reads several ranges at a time of a service that refuses all of them.
-func TestReadingThatIsRefusedIsToldAndGivenUpInTime(t *testing.T) {
+// TestRefusedReadingIsReportedAndGivenUp reads several ranges at a time of a service that refuses all of them.
+func TestRefusedReadingIsReportedAndGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		retryFor time.Duration
 		told     int
@@ -492,7 +492,7 @@ func (p *priced) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResp
 	}, nil
 }
 
-func TestAGateBoundsTheUnitsOfAllScansTogether(t *testing.T) {
+func TestGateLimitsAllScansTogether(t *testing.T) {
 	for _, scans := range []int{1, 8} {
 		synctest.Test(t, func(t *testing.T) {
 			const rate, seconds = 2000, 60
