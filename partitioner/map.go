@@ -2,7 +2,6 @@ package partitioner
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 
 	"example.com/tsimport/internal/table"
@@ -53,7 +52,7 @@ func (m *Map) index() {
 	}
 	m.common = commonPrefix(m.bounds[0], m.bounds[len(m.bounds)-1])
 	for _, b := range m.bounds {
-		m.heads = append(m.heads, head(b[len(m.common):]))
+		m.heads = append(m.heads, table.Head(b[len(m.common):]))
 	}
 }
 
@@ -63,19 +62,6 @@ func commonPrefix(a, b []byte) []byte {
 		n++
 	}
 	return a[:n]
-}
-
-// head returns the first eight bytes as an integer in the same order; missing ones count as zeros. Different heads
-// order like the whole keys, equal heads say nothing.
-func head(b []byte) uint64 {
-	if len(b) >= 8 {
-		return binary.BigEndian.Uint64(b)
-	}
-	var h uint64
-	for i, c := range b {
-		h |= uint64(c) << (56 - 8*i)
-	}
-	return h
 }
 
 // Len is the number of lanes, at least one.
@@ -93,7 +79,7 @@ func (m *Map) Find(key []byte) int {
 		}
 		return len(m.bounds)
 	}
-	h := head(key[n:])
+	h := table.Head(key[n:])
 	// Bounds below low are not above the key, those from high on are.
 	low, high := 0, len(m.heads)
 	for low < high {

@@ -88,13 +88,7 @@ func oneLine(record []byte) []byte {
 	if bytes.IndexByte(record, '\n') < 0 && bytes.IndexByte(record, '\r') < 0 {
 		return record
 	}
-	line := bytes.Clone(record)
-	for i, b := range line {
-		if b == '\n' || b == '\r' {
-			line[i] = ' '
-		}
-	}
-	return line
+	return bytes.ReplaceAll(bytes.ReplaceAll(record, []byte{'\n'}, []byte{' '}), []byte{'\r'}, []byte{' '})
 }
 
 type jsonParser struct {

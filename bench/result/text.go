@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"example.com/tsimport/internal/words"
 )
 
 // WriteText writes the result as text for people.
@@ -59,7 +62,7 @@ func (p printer) totals(r *Result) {
 	if r.WarmUp > 0 {
 		p.printf(" after a warm-up of %.1f s", r.WarmUp)
 	}
-	p.printf("\n  %s rows/s, %s CU/s, %s/s, %s requests/s\n", number(r.PerSecond.Rows), number(r.PerSecond.Units), Bytes(r.PerSecond.Bytes), number(r.PerSecond.Requests))
+	p.printf("\n  %s rows/s, %s CU/s, %s/s, %s requests/s\n", number(r.PerSecond.Rows), number(r.PerSecond.Units), words.Bytes(int64(r.PerSecond.Bytes)), number(r.PerSecond.Requests))
 	p.printf("  throttled %s rows (%.2f %% of those sent), unavailable %s, sent again %s, rejected %s, unfinished at the end %s\n",
 		number(float64(t.Throttled)), 100*t.ThrottledShare(), number(float64(t.Unavailable)), number(float64(t.Retried)), number(float64(t.Failed)), number(float64(r.Unfinished)))
 }
@@ -157,20 +160,5 @@ func number(v float64) string {
 	if v != float64(int64(v)) && v < 100 {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
-	text := strconv.FormatFloat(v, 'f', 0, 64)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
-
-// Bytes formats a number of bytes.
-func Bytes(n float64) string {
-	for _, unit := range []string{"bytes", "KiB", "MiB", "GiB"} {
-		if n < 1024 {
-			return strconv.FormatFloat(n, 'f', 1, 64) + " " + unit
-		}
-		n /= 1024
-	}
-	return strconv.FormatFloat(n, 'f', 1, 64) + " TiB"
+	return words.Grouped(int64(math.RoundToEven(v)))
 }

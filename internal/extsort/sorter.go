@@ -3,7 +3,6 @@ package extsort
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +10,7 @@ import (
 	"slices"
 
 	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/internal/table"
 )
 
 // Options of a Sorter.
@@ -78,7 +78,7 @@ func (s *Sorter) Add(key, value []byte) error {
 	s.arena, s.items = room(s.arena, len(key)+len(value), s.limit), room(s.items, 1, s.limit/itemBytes)
 	at := uint32(len(s.arena))
 	s.arena = append(append(s.arena, key...), value...)
-	s.items = append(s.items, item{head(key), at, uint32(len(key)), uint32(len(value))})
+	s.items = append(s.items, item{table.Head(key), at, uint32(len(key)), uint32(len(value))})
 	s.count++
 	return nil
 }
@@ -99,18 +99,6 @@ func (s *Sorter) Expect(items, bytes int64) {
 	// slices.Grow would write zeros to all of it.
 	s.arena = append(make([]byte, 0, max(int(share*float64(bytes)), len(s.arena))), s.arena...)
 	s.items = append(make([]item, 0, max(int(share*float64(items)), len(s.items))), s.items...)
-}
-
-// head returns the first eight bytes of a key as an integer; missing ones count as zeros.
-func head(key []byte) uint64 {
-	if len(key) >= 8 {
-		return binary.BigEndian.Uint64(key)
-	}
-	var h uint64
-	for i, c := range key {
-		h |= uint64(c) << (56 - 8*i)
-	}
-	return h
 }
 
 func (s *Sorter) keyOf(i *item) []byte { return s.arena[i.at : i.at+i.key] }

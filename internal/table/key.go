@@ -132,3 +132,16 @@ func Compare(a, b Value) int {
 	}
 	return bytes.Compare(a.Bytes, b.Bytes)
 }
+
+// Head returns the first eight bytes as an integer in the same order; missing ones count as zeros. Different heads
+// order like the whole keys, equal heads say nothing.
+func Head(b []byte) uint64 {
+	if len(b) >= 8 {
+		return binary.BigEndian.Uint64(b)
+	}
+	var h uint64
+	for i, c := range b {
+		h |= uint64(c) << (56 - 8*i)
+	}
+	return h
+}

@@ -14,6 +14,16 @@ func Grouped(n int64) string {
 	return text
 }
 
+// Bytes writes a number of bytes in the unit that suits it.
+func Bytes(n int64) string {
+	for i, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
+		if size := int64(1) << (40 - 10*i); n >= size {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(size), unit)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
 // Say tells the user a line; nil tells nobody. The caller sets the line's kind, and the maker decides how it is shown:
 // as text, as a log event, or in a plan.
 type Say func(kind Kind, line string)

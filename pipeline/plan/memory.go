@@ -26,9 +26,6 @@ const fixedMemory = 48 << 20
 // defaultMemory is the memory of a request that sets none.
 const defaultMemory = 1 << 30
 
-// BeyondMemory is how much the process may exceed --memory, an embedded store not included.
-const BeyondMemory = 64 << 20
-
 // DivideMemory returns what each class may hold. The remaining third is for garbage not yet collected.
 func DivideMemory(memory int64) Shares {
 	rows := max(memory-fixedMemory, memory/4) * 2 / 3

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"example.com/tsimport/internal/table"
@@ -49,33 +50,35 @@ func (p *planner) matchKey(t *client.Table) error {
 	if len(given) == 0 {
 		return nil
 	}
-	same := len(given) == len(t.Key)
-	for i := range given {
-		same = same && given[i].Name == t.Key[i].Name &&
-			(given[i].Type == table.Null || given[i].Type == t.Key[i].Type && given[i].Auto == t.Key[i].Auto)
-	}
-	if !same {
+	if !KeyFits(given, t.Key) {
 		return usagef("table %s exists with the primary key %s, not %s; leave --pk out or use another table", t.Name, keyText(t.Key), keyText(given))
 	}
 	return nil
 }
 
-func keyText(key []table.KeyColumn) string {
-	text := ""
-	for i, k := range key {
-		if i > 0 {
-			text += ", "
-		}
-		text += k.Name
+// KeyFits reports whether a key is the one that is asked for, in which a column may have no type yet.
+func KeyFits(asked, key []table.KeyColumn) bool {
+	return slices.EqualFunc(asked, key, func(a, k table.KeyColumn) bool {
+		return a.Name == k.Name && (a.Type == table.Null || a.Type == k.Type && a.Auto == k.Auto)
+	})
+}
+
+// KeyTexts are the columns of a key as --pk takes them.
+func KeyTexts(key []table.KeyColumn) (texts []string) {
+	for _, k := range key {
 		switch {
 		case k.Auto:
-			text += ":auto"
-		case k.Type != table.Null:
-			text += ":" + k.Type.String()
+			texts = append(texts, k.Name+":auto")
+		case k.Type == table.Null: // not known yet
+			texts = append(texts, k.Name)
+		default:
+			texts = append(texts, k.Name+":"+k.Type.String())
 		}
 	}
-	return text
+	return texts
 }
+
+func keyText(key []table.KeyColumn) string { return strings.Join(KeyTexts(key), ", ") }
 
 // MakeTable creates the table of a plan that says Create, and returns its description by the service. A table created
 // by somebody else meanwhile is accepted if it has the same key and keeps as many versions; made is then false. refused

@@ -79,7 +79,7 @@ func facts(r *pipeline.Report) []page.Fact {
 		{Name: "rejected", Value: words.Grouped(r.Rejected)},
 		{Name: "throttled", Value: fmt.Sprintf("%.2f %%", 100*float64(r.Throttled)/float64(sent)), Note: words.Grouped(r.Throttled) + " rows sent again"},
 		{Name: "partitions", Value: strconv.Itoa(r.Partitions), Note: strconv.Itoa(r.PartitionsUsed) + " with rows of this load"},
-		{Name: "peak memory", Value: size(r.PeakRSSBytes), Note: size(r.SpilledBytes) + " spilled"},
+		{Name: "peak memory", Value: words.Bytes(r.PeakRSSBytes), Note: words.Bytes(r.SpilledBytes) + " spilled"},
 	}
 	if r.DryRun {
 		all[0] = page.Fact{Name: "dry run", Value: words.Grouped(r.Unfinished), Note: "rows would be written"}
@@ -163,7 +163,7 @@ func requests(r *pipeline.Report) page.Table {
 	rows := [][]string{
 		{"requests", words.Grouped(r.Requests)}, {"rows sent, including those sent again", words.Grouped(r.RowsSent)}, {"rows a request", fmt.Sprintf("%.1f", float64(r.RowsSent)/float64(max(r.Requests, 1)))},
 		{"rows sent again", words.Grouped(r.Retried)}, {"throttled", words.Grouped(r.Throttled)}, {"unavailable", words.Grouped(r.Unavailable)},
-		{"capacity units", words.Grouped(r.WriteCU)}, {"bytes read", size(r.BytesRead)}, {"bytes sent", size(r.BytesSent)},
+		{"capacity units", words.Grouped(r.WriteCU)}, {"bytes read", words.Bytes(r.BytesRead)}, {"bytes sent", words.Bytes(r.BytesSent)},
 		{"readings of the partition map", words.Grouped(r.PartitionReads)}, {"changes of the partitions", words.Grouped(r.Recuts)},
 		{"until every partition had rows", seconds(r.LastLaneSeconds)}, {"rows spilled", words.Grouped(r.SpilledRows)}, {"CPU", seconds(r.CPUSeconds)},
 	}
@@ -202,17 +202,6 @@ func hotKeys(r *pipeline.Report) page.Table {
 		t.Rows = append(t.Rows, []string{h.Column, h.Value, fmt.Sprintf("%.1f %%", 100*h.Share)})
 	}
 	return t
-}
-
-func size(n int64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	value, unit := float64(n)/(1<<10), 0
-	for ; value >= 1<<10 && unit < 3; unit++ {
-		value /= 1 << 10
-	}
-	return fmt.Sprintf("%.1f %ciB", value, "KMGT"[unit])
 }
 
 func seconds(s float64) string {

@@ -118,7 +118,7 @@ func (p *advicePrinter) table(r *advise.Report) {
 		bar := strings.Repeat("█", int(math.Round(c.Share*barWidth)))
 		bar += strings.Repeat("░", barWidth-utf8.RuneCountInString(bar))
 		text := fmt.Sprintf("%s %s%s %5.1f%%  %5.1f%%  %11s  %7.2f%%  %13s", pad(cutOff(printable(c.Column), name), name), p.verdict(c.Verdict), bar, 100*c.Share, 100*c.Load,
-			words.Grouped(c.Distinct), 100*c.Hottest, byteText(c.GrownBytes))
+			words.Grouped(c.Distinct), 100*c.Hottest, words.Bytes(c.GrownBytes))
 		fmt.Fprintln(&p.out, text)
 	}
 	p.out.WriteByte('\n')
@@ -188,10 +188,10 @@ func (p *advicePrinter) present(r *advise.Present, rows int64) {
 	}
 	shown := slices.SortedStableFunc(slices.Values(r.Ranges), func(a, b advise.Range) int { return cmp.Compare(b.Recent, a.Recent) })
 	for _, one := range shown[:min(len(shown), shownRanges)] {
-		p.line(2, "from %s: %s rows (%.1f%%), %s; %.1f%% of the recent rows", one.From, words.Grouped(one.Rows), 100*float64(one.Rows)/float64(rows), byteText(one.Bytes), 100*one.Recent)
+		p.line(2, "from %s: %s rows (%.1f%%), %s; %.1f%% of the recent rows", one.From, words.Grouped(one.Rows), 100*float64(one.Rows)/float64(rows), words.Bytes(one.Bytes), 100*one.Recent)
 	}
 	v := r.Largest[0]
-	p.line(2, "largest value: %s, %s in %s", v.Value, byteText(v.Bytes), counted(v.Rows, "row"))
+	p.line(2, "largest value: %s, %s in %s", v.Value, words.Bytes(v.Bytes), counted(v.Rows, "row"))
 	p.out.WriteByte('\n')
 }
 

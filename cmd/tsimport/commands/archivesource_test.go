@@ -15,7 +15,7 @@ import (
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/reader/archivefile"
+	archive "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/record"
 )
 

@@ -9,8 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"example.com/tsimport/internal/conformance"
 	"golang.org/x/sys/unix"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // neverFreed is memory that is not given back.

@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
-	"example.com/tsimport/reader/archivefile"
+	archive "example.com/tsimport/reader/archivefile"
 	exporting "example.com/tsimport/transfer/export"
 	"example.com/tsimport/transfer/fromtable"
 )

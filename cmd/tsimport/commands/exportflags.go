@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
-	"example.com/tsimport/reader/archivefile"
+	archive "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/tablescan"
 	exporting "example.com/tsimport/transfer/export"
 	"example.com/tsimport/transfer/fromtable"

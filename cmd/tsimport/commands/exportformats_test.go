@@ -15,7 +15,7 @@ import (
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/objectstore/storetest"
-	"example.com/tsimport/reader/archivefile"
+	archive "example.com/tsimport/reader/archivefile"
 )
 
 // typedRows are rows as lines that describe themselves: every type at its limits, columns of several types, several versions, and a row

@@ -232,14 +232,14 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) {
 	switch {
 	case v.Target.Create:
-		l.New = &planNew{Key: keyTexts(v.Target.Key), Ranges: v.Target.Ranges}
+		l.New = &planNew{Key: plan.KeyTexts(v.Target.Key), Ranges: v.Target.Ranges}
 		if by != nil {
 			l.New.By = by.Name
 		} else {
 			l.plans.made[place] = l
 		}
 	case v.Target.Table != nil:
-		l.Existing = &planTable{Key: keyTexts(v.Target.Key), Partitions: v.Target.Partitions, Guessed: v.Target.Guessed, Indexes: v.Target.Table.Indexes}
+		l.Existing = &planTable{Key: plan.KeyTexts(v.Target.Key), Partitions: v.Target.Partitions, Guessed: v.Target.Guessed, Indexes: v.Target.Table.Indexes}
 	case v.Target.Several:
 		l.Tables = v.Sample.Tables
 	}
@@ -247,29 +247,11 @@ func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) 
 
 // takeKey adopts and checks the key of a table that an earlier load creates.
 func (l *loadPlan) takeKey(to *plan.Target, by *loadPlan) error {
-	fits := len(to.Key) == 0 || len(to.Key) == len(by.key)
-	for i := range to.Key {
-		fits = fits && to.Key[i].Name == by.key[i].Name && (to.Key[i].Type == table.Null || to.Key[i].Type == by.key[i].Type && to.Key[i].Auto == by.key[i].Auto)
-	}
-	if !fits {
-		return usagef("load %s creates table %s with the primary key %s, not %s; leave pk out or use another table", by.Name, l.Table, strings.Join(keyTexts(by.key), ", "), strings.Join(keyTexts(to.Key), ", "))
+	if len(to.Key) > 0 && !plan.KeyFits(to.Key, by.key) {
+		return usagef("load %s creates table %s with the primary key %s, not %s; leave pk out or use another table", by.Name, l.Table, strings.Join(plan.KeyTexts(by.key), ", "), strings.Join(plan.KeyTexts(to.Key), ", "))
 	}
 	to.Key = slices.Clone(by.key)
 	return nil
-}
-
-func keyTexts(key []table.KeyColumn) (texts []string) {
-	for _, k := range key {
-		switch {
-		case k.Auto:
-			texts = append(texts, k.Name+":auto")
-		case k.Type == table.Null: // unknown so far
-			texts = append(texts, k.Name)
-		default:
-			texts = append(texts, k.Name+":"+k.Type.String())
-		}
-	}
-	return texts
 }
 
 func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, deletes bool) error {
@@ -301,7 +283,7 @@ func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *
 	if err != nil {
 		return err
 	}
-	l.Existing = &planTable{Key: keyTexts(described.Key), Partitions: looked.Partitions, Guessed: looked.Guessed, Indexes: described.Indexes}
+	l.Existing = &planTable{Key: plan.KeyTexts(described.Key), Partitions: looked.Partitions, Guessed: looked.Guessed, Indexes: described.Indexes}
 	l.Rows, l.Sampled, l.More = looked.Rows, looked.Sampled, true
 	if looked.AtMost {
 		l.RowsAre = rowsAtMost

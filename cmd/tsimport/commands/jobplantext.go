@@ -29,7 +29,7 @@ func (p *jobPlan) lines() (lines []string) {
 		what string
 		n    int64
 		text func(int64) string
-	}{{"rows", t.Rows, words.Grouped}, {"files", t.Bytes, byteText}, {"costs", t.WriteUnits, func(n int64) string { return "about " + words.Grouped(n) + " write units" }}} {
+	}{{"rows", t.Rows, words.Grouped}, {"files", t.Bytes, words.Bytes}, {"costs", t.WriteUnits, func(n int64) string { return "about " + words.Grouped(n) + " write units" }}} {
 		text := "unknown, for it is unknown of a load"
 		switch {
 		case one.n >= 0:
@@ -121,7 +121,7 @@ func (l *loadPlan) describe(add func(what, format string, a ...any)) {
 		}
 		size := "of unknown size"
 		if l.Bytes >= 0 {
-			size = byteText(l.Bytes)
+			size = words.Bytes(l.Bytes)
 		}
 		add("files", "%s, %s: %s", count, size, strings.Join(names, ", "))
 	}

@@ -57,8 +57,8 @@ func stateText(s *pipeline.State) string {
 	if s.Memory.Full {
 		full = " (full, reading waits)"
 	}
-	add(true, "memory of rows %s of %s%s", byteText(s.Memory.Lanes), byteText(s.Memory.Budget), full)
-	add(s.Spill.Rows > 0, "on disk %s, %s rows spilled so far", byteText(s.Spill.DiskBytes), words.Grouped(s.Spill.Rows))
+	add(true, "memory of rows %s of %s%s", words.Bytes(s.Memory.Lanes), words.Bytes(s.Memory.Budget), full)
+	add(s.Spill.Rows > 0, "on disk %s, %s rows spilled so far", words.Bytes(s.Spill.DiskBytes), words.Grouped(s.Spill.Rows))
 	guessed := ""
 	if !s.Map.Exact && s.Map.Partitions > 1 {
 		guessed = " (guessed)"

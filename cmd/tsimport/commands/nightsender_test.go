@@ -3,7 +3,6 @@ package commands
 import (
 	"bytes"
 	"compress/gzip"
-	"example.com/tsimport/internal/conformance"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf16"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // nightTable is a table of the job, and what its sender delivers.

@@ -267,9 +267,9 @@ func (s *screen) progressText() string {
 	p := &s.progress
 	text := s.counts()
 	read, total, limit := p.BytesRead.Load(), p.BytesTotal.Load(), p.Limit.Load()
-	text += fmt.Sprintf(", %s read", byteText(read))
+	text += fmt.Sprintf(", %s read", words.Bytes(read))
 	if total > 0 && limit <= 0 {
-		text += fmt.Sprintf(" of %s (%d%%)", byteText(total), read*100/total)
+		text += fmt.Sprintf(" of %s (%d%%)", words.Bytes(total), read*100/total)
 	}
 	if limit > 0 {
 		text += fmt.Sprintf(", %s of at most %s records", words.Grouped(p.Ended.Read.Load()), words.Grouped(limit))

@@ -14,6 +14,7 @@ import (
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/transfer/tablesync"
@@ -318,7 +319,7 @@ func pruneLines(all []*pruned, planned bool) (lines []string) {
 		if r.Table != "" {
 			text = "table " + r.Table + ", "
 		}
-		text = fmt.Sprintf("%s (%s%s, %s, %s)", r.Folder, text, r.State, r.Changed.Local().Format("2006-01-02 15:04:05"), byteText(r.Bytes))
+		text = fmt.Sprintf("%s (%s%s, %s, %s)", r.Folder, text, r.State, r.Changed.Local().Format("2006-01-02 15:04:05"), words.Bytes(r.Bytes))
 		if r.Removed {
 			removed, bytes = removed+1, bytes+r.Bytes
 			lines = append(lines, printable(verb+" "+text))
@@ -326,5 +327,5 @@ func pruneLines(all []*pruned, planned bool) (lines []string) {
 		}
 		lines = append(lines, printable(fmt.Sprintf("kept %s: %s", text, r.Why)))
 	}
-	return append(lines, fmt.Sprintf("%s %d of %d runs, %s", verb, removed, len(all), byteText(bytes)))
+	return append(lines, fmt.Sprintf("%s %d of %d runs, %s", verb, removed, len(all), words.Bytes(bytes)))
 }

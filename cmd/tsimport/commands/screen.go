@@ -98,7 +98,7 @@ func (s *screen) begin() {
 // hotKey warns early: rows of one partition-key value cannot be spread.
 func (s *screen) hotKey(h ledger.ReportHotKey, rows int64) {
 	if h.Bytes > 0 {
-		s.say.Warn("the rows read so far that have %s as %s, the partition key, take %s; %s. %s advise proposes a key that divides it", printable(h.Value), printable(h.Column), byteText(h.Bytes), valueTooLarge, commandName())
+		s.say.Warn("the rows read so far that have %s as %s, the partition key, take %s; %s. %s advise proposes a key that divides it", printable(h.Value), printable(h.Column), words.Bytes(h.Bytes), valueTooLarge, commandName())
 		return
 	}
 	s.say.Warn("%s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads", allOr(h.Share), words.Grouped(rows),
@@ -181,7 +181,7 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 		s.say.Line("dry run: %s read, %s would be %s, %s would be rejected, in %v", words.Grouped(r.Read), words.Grouped(r.Unfinished), written, words.Grouped(r.Rejected), elapsed)
 	} else {
 		s.say.Line("%s: %s in %v (%s rows/s, %s sent in %s)", r.State, counts, elapsed,
-			words.Grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), counted(r.Requests, "request"))
+			words.Grouped(int64(r.RowsPerSecond)), words.Bytes(r.BytesSent), counted(r.Requests, "request"))
 	}
 	sayTables(s.say, r)
 	saySpread(s.say, r)
@@ -383,7 +383,7 @@ func saySpread(say words.Say, r *pipeline.Report) {
 		}
 		size := ""
 		if h.Bytes > 0 {
-			size = fmt.Sprintf(", %s: %s", byteText(h.Bytes), valueTooLarge)
+			size = fmt.Sprintf(", %s: %s", words.Bytes(h.Bytes), valueTooLarge)
 		}
 		say.Line("hot spot: %s %s has %.0f%% of the rows%s; one partition-key value is never split", h.Column, h.Value, h.Share*100, size)
 	}
@@ -402,7 +402,7 @@ func sayTrouble(say words.Say, r *pipeline.Report) {
 		say.Line("%s skipped", counted(r.EmptyLines, "empty line"))
 	}
 	if r.SpilledRows > 0 {
-		say.Line("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", words.Grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
+		say.Line("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", words.Grouped(r.SpilledRows), words.Bytes(r.SpilledBytes), words.Bytes(r.PeakSpillBytes))
 	}
 	if r.ReplayedAnswers > 0 {
 		say.Warn("%d answers were repeated for other requests: something between here and the service repeats answers, and rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
@@ -510,16 +510,4 @@ func times(n int64) string {
 		return "once"
 	}
 	return words.Grouped(n) + " times"
-}
-
-func byteText(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -166,7 +167,7 @@ func tableDescribe(c *call) error {
 			c.say.Note("whether one value of %s has more than 10 GB is not known: %v", t.Key[0].Name, err)
 		case size > 0:
 			d.LargeValue = &largeValue{plan.ShowKey(v), size}
-			c.say.Warn("%s %s has more than %s, and %s; tsimport advise ots://INSTANCE/%s proposes a key that divides it", t.Key[0].Name, printable(d.LargeValue.Value), byteText(size), valueTooLarge, name)
+			c.say.Warn("%s %s has more than %s, and %s; tsimport advise ots://INSTANCE/%s proposes a key that divides it", t.Key[0].Name, printable(d.LargeValue.Value), words.Bytes(size), valueTooLarge, name)
 		}
 		return printed(c, d, d.print)
 	})

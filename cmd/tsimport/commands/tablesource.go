@@ -24,7 +24,7 @@ import (
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
-	"example.com/tsimport/reader/archivefile"
+	archive "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/sqltable"

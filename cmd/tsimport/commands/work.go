@@ -271,7 +271,7 @@ func foretell(c *call, cfg *pipeline.Config) error {
 	fmt.Fprintln(w, "step\ttasks\tbytes\trequests\ttime\tmemory of each worker")
 	for _, s := range steps {
 		took := time.Duration(s.Seconds * float64(time.Second)).Round(time.Second)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%v\t%s\n", s.Name, words.Grouped(s.Tasks), byteText(s.Bytes), words.Grouped(s.Requests), took, byteText(s.Memory))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%v\t%s\n", s.Name, words.Grouped(s.Tasks), words.Bytes(s.Bytes), words.Grouped(s.Requests), took, words.Bytes(s.Memory))
 	}
 	fmt.Fprintf(w, "%s of %s, %s rows, %s write units; the table's capacity, where it is less, decides (docs/internals/scale-out.md says what was measured)\n",
 		counted(int64(o.Workers), "worker"), counted(int64(o.Processors), "processor"), words.Grouped(o.Rows), words.Grouped(o.Units))
