@@ -76,7 +76,7 @@ func checkRequest(t *testing.T, name string, mode table.Mode, existence table.Ex
 		req.AddRowChange(sdkChange(schema, name, mode, conditions[existence], false, key, cells, nil))
 	}
 	want := recorded(t, req)
-	if got := appendRequest(nil, name, mode, existence, rows, &annotated{}); !bytes.Equal(got, want) {
+	if got := AppendRequest(nil, name, mode, existence, rows); !bytes.Equal(got, want) {
 		t.Errorf("mode %d, condition %d, %d rows:\n got %x\nwant %x", mode, existence, n, got, want)
 	}
 }
@@ -86,7 +86,7 @@ func TestLengthsTakeAsManyBytesAsTheyNeed(t *testing.T) {
 		b := &table.Block{Data: make([]byte, size)}
 		b.Append(0, 0, size, table.Span{}, nil)
 		rows := []table.Ref{{Block: b}, {Block: b}}
-		got := rowsOf(appendRequest([]byte{}, "t", table.Put, table.Ignore, rows, &annotated{}))
+		got := rowsOf(AppendRequest([]byte{}, "t", table.Put, table.Ignore, rows))
 		conformance.True(t, len(got) == 2 && len(got[0]) == size && len(got[1]) == size,
 			"rows of %d bytes became %d rows", size, len(got))
 	}

@@ -38,8 +38,13 @@ var (
 	expectations   = [...]byte{table.Ignore: 0, table.ExpectExist: 1, table.ExpectNotExist: 2}
 )
 
-// appendRequest appends the bytes of a BatchWriteRow request with rows of one table in one mode, each under the
+// AppendRequest appends the bytes of a BatchWriteRow request with rows of one table in one mode, each under the
 // condition.
+func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref) []byte {
+	return appendRequest(dst, name, mode, existence, rows, &annotated{})
+}
+
+// appendRequest is AppendRequest for annotated rows.
 func appendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref, d *annotated) []byte {
 	size := 1 + lengthSize(len(name)) + len(name)
 	for i, r := range rows {
