@@ -116,11 +116,6 @@ func TestARowThatOneLimitRefusesCostsTheOthersNothing(t *testing.T) {
 	check(t, []*Limiter{other}, []step{{at: 1, rows: 200, units: 1, taken: 50}})
 }
 
-func TestTheSlowerOfTwoQueuesAnswers(t *testing.T) {
-	check(t, []*Limiter{limit(t, Options{Kind: Queue, Rate: 100}), limit(t, Options{Kind: Queue, Rate: 400})},
-		[]step{{at: 0, rows: 100, units: 1, taken: 100, delay: 1}})
-}
-
 func TestCauselessRefusalShare(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		l := limit(t, Options{Causeless: 0.01, Seed: 5, Whole: whole})

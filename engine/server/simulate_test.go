@@ -112,24 +112,6 @@ func TestChildrenServeAfterSplitPause(t *testing.T) {
 	})
 }
 
-func TestHalfOfLatencyPrecedesApplication(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		tell(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100}`, nil)
-		go c.BatchWriteRow(rowsOf("a"))
-		time.Sleep(49 * time.Millisecond)
-		synctest.Wait()
-		before := s.Sim().Stats()["t"].Rows
-		time.Sleep(2 * time.Millisecond)
-		synctest.Wait()
-		after := s.Sim().Stats()["t"].Rows
-		conformance.True(t, before == 0 && after == 1, "%d rows before half of the latency, %d after", before, after)
-		time.Sleep(time.Second)
-		start := time.Now()
-		_, err := c.BatchWriteRow(rowsOf("a"))
-		conformance.True(t, err == nil && time.Since(start) == 100*time.Millisecond, "took %v, %v", time.Since(start), err)
-	})
-}
-
 func TestAQueueAnswersWhenTheRowsAreServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		tell(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100, "partition_wcu": 10, "limiter": "queue"}`, nil)
@@ -150,13 +132,6 @@ func TestALimitOfTheTableRefusesRowsAsAPartitionDoes(t *testing.T) {
 			t.Errorf("%q", list)
 		}
 	})
-}
-
-func TestDisabledSimulationCountsNothing(t *testing.T) {
-	s, c := withTable(t, Options{})
-	if _, err := c.BatchWriteRow(rowsOf("a")); err != nil || len(s.Sim().Stats()) != 0 || s.sim.on.Load() {
-		t.Errorf("%v, %v", err, s.Sim().Stats())
-	}
 }
 
 func TestSplitsDuringLoadKeepAllRows(t *testing.T) {

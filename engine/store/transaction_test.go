@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -280,4 +281,41 @@ func TestFailedRowFailsAtomicBatchInTransaction(t *testing.T) {
 	conformance.Equal(t, in(s, id, tab, true, pair(wire.PutRow, "a", 7), fails), "", "an atomic batch that expects a row of the one before")
 	must(t, s.EndTransaction(ctx, id, true))
 	conformance.Equal(t, rowsOf(t, s, tab), 5, "rows")
+}
+
+func TestATransactionLastsAMinuteAndIsForgottenThen(t *testing.T) {
+	c := &clock{}
+	c.ms.Store(1_000_000)
+	s := open(t, Options{Now: c.now})
+	tab := lockable(t, s)
+	id := begin(t, s, tab, "a")
+	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), "", "a write")
+	c.ms.Add(59_999)
+	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 2), pair(wire.PutRow, "b", 2)), wire.CodeRowOperationConflict, "writes outside")
+	used, err := s.take(id)
+	must(t, err)
+	c.ms.Add(1)
+	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 2)), wire.CodeRowOperationConflict, "a write outside while a request uses it")
+	s.transactions.give(used)
+	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), wire.CodeSessionNotExist, "a write of one that is over")
+	conformance.Equal(t, codeOf(s.EndTransaction(ctx, id, true)), wire.CodeSessionNotExist, "its commit")
+	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 3)), "", "a write outside")
+	begin(t, s, tab, "a")
+	conformance.Equal(t, len(s.transactions.byID), 1, "transactions in memory")
+	conformance.Equal(t, s.transactions.waiting.Load(), 0, "bytes that wait")
+	conformance.Equal(t, rowsOf(t, s, tab), 2, "rows")
+}
+
+func TestACommitThatIsRefusedLeavesTheTransaction(t *testing.T) {
+	s := open(t, Options{})
+	tab := lockable(t, s)
+	id := begin(t, s, tab, "a")
+	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), "", "a write")
+	s.commits <- struct{}{}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	conformance.Equal(t, codeOf(s.EndTransaction(gone, id, true)), wire.CodePartitionUnavailable, "a commit of a client that has gone")
+	<-s.commits
+	must(t, s.EndTransaction(ctx, id, true))
+	conformance.Equal(t, rowsOf(t, s, tab), 1, "rows")
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -86,51 +85,6 @@ func TestEveryCodeHasItsStatusAndMessage(t *testing.T) {
 	}
 	if got := Fail("OTSNew"); got.Status != 503 || got.Code != "OTSNew" || got.Message == "" {
 		t.Errorf("a code that nobody knows: %+v", got)
-	}
-}
-
-// putBatch is a BatchWriteRow of rows with one value in each of the columns.
-func putBatch(rows ...[]string) []byte {
-	table := appendText(nil, 1, "t")
-	for i, names := range rows {
-		var cells []Cell
-		for _, name := range names {
-			cells = append(cells, Cell{Name: []byte(name), Type: String, Value: fmt.Appendf(nil, "of %s", name)})
-		}
-		row := AppendRow(AppendHeader(nil), []Cell{{Name: []byte("k"), Type: Integer, Value: integer(byte(i))}}, cells)
-		change := appendBytes(appendInt(nil, 1, int64(PutRow)), 2, row)
-		table = appendBytes(table, 2, appendBytes(change, 3, appendInt(nil, 1, 0)))
-	}
-	return appendBytes(nil, 1, table)
-}
-
-// The known names of one row say nothing about other names in their places.
-func TestDecoderKeepsNamesOfEachRow(t *testing.T) {
-	var long []string
-	for i := range 2 * maxKnownNames {
-		long = append(long, fmt.Sprintf("c%d", i))
-	}
-	backwards := slices.Clone(long)
-	slices.Reverse(backwards)
-	var r WriteRequest
-	for _, rows := range [][][]string{
-		{{"a", "b"}, {"a", "b"}, {"b", "a"}, {"b"}, {"aa", "bb", "cc"}, {}, {"a"}},
-		{long, backwards, long[1:], {"c1"}},
-	} {
-		r.Reset()
-		conformance.MustEqual(t, r.DecodeBatch(putBatch(rows...)), nil, "error")
-		for i, names := range rows {
-			cells := r.Tables[0].Changes[i].Row.Cells
-			conformance.MustEqual(t, len(cells), len(names), "row %d: cells", i)
-			for j, name := range names {
-				conformance.Equal(t, string(cells[j].Name), name, "row %d, cell %d: name", i, j)
-				conformance.Equal(t, string(cells[j].Value), "of "+name, "row %d, cell %d: value", i, j)
-			}
-		}
-	}
-	for _, rows := range [][][]string{{{"a"}, {"#"}}, {{"#"}, {"a"}}, {{"a"}, {"#"}, {"a"}}, {{"a", "#b"}, {"a", "b"}}, {{"a"}, {"\xff"}}, {{"a"}, {"k"}}, {{"k", "a"}}} {
-		r.Reset()
-		conformance.Refused(t, r.DecodeBatch(putBatch(rows...)), "", "%q is taken", rows)
 	}
 }
 
@@ -274,8 +228,6 @@ func TestSlicedCRCEqualsBytewiseCRC(t *testing.T) {
 	}
 	conformance.Equal(t, quick.Check(f, nil), nil, "error")
 }
-
-func integer(v byte) []byte { return []byte{v, 0, 0, 0, 0, 0, 0, 0} }
 
 func FuzzRow(f *testing.F) {
 	for _, v := range []string{v05, v06, v13, v14, v15, v16} {
