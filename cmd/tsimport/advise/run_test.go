@@ -69,7 +69,7 @@ func TestStudentCardVerdictsDoNotDependOnFileOrder(t *testing.T) {
 	for order, loads := range measured {
 		t.Run(string(order), func(t *testing.T) {
 			var text strings.Builder
-			must(t, (bench.StudentCards{Rows: 60_000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text))
+			must(t, (bench.StudentCards{Rows: 130_000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text))
 			r := run(t, Config{}, write(t, "cards.csv", text.String()))
 			checkVerdicts(t, r, `CardID: recommended; DeviceID: recommended; SellerID: not recommended, fix splice;
 				OrderNumber: not recommended, fix hash prefix; OrderTime: not recommended, fix hash prefix;
