@@ -167,7 +167,7 @@ func (s *csvText) readHeader() error {
 	for line := 1; line < s.o.HeaderLine; line++ {
 		i := bytes.Index(text, end)
 		if i < 0 {
-			return fmt.Errorf("read %s: the text ends before line %d, where it is said to begin", s.Name, s.o.HeaderLine)
+			return fmt.Errorf("read %s: the text ends before line %d, where the header should be", s.Name, s.o.HeaderLine)
 		}
 		n := i + len(end)
 		s.text.lines += s.Dialect.Lines(text[:n])

@@ -143,7 +143,7 @@ func (s *jsonText) discover(head []byte) error {
 		of, _, _ := s.changesOf()
 		switch c := s.o.Changes; {
 		case c != nil && c.Column != "" && of != nil:
-			return fmt.Errorf("read %s: --op-column %s: its records are %s, which say themselves what each does; leave it out", s.Name, c.Column, of.what)
+			return fmt.Errorf("read %s: --op-column %s: its records are %s, which state their own operation; leave it out", s.Name, c.Column, of.what)
 		case c == nil:
 			if err := s.refuseChanges(members); err != nil {
 				return err

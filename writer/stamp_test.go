@@ -262,9 +262,9 @@ func TestMarksOfOtherRowsAreUnreadable(t *testing.T) {
 	}{
 		"its own":     {markAnswer{row("a", own)}, ""},
 		"no row":      {markAnswer{{IsSucceed: true, TableName: "t"}}, ""},
-		"another row": {markAnswer{row("b", own)}, "a row of another key"},
-		"no answer":   {nil, "not a result for each key"},
-		"two answers": {markAnswer{row("a", own), row("a", own)}, "not a result for each key"},
+		"another row": {markAnswer{row("b", own)}, "a row with another key"},
+		"no answer":   {nil, "one result for each key"},
+		"two answers": {markAnswer{row("a", own), row("a", own)}, "one result for each key"},
 	} {
 		marks, err := NewIncrements(tt.answer, "_m", testRun).read("t", rows, []int{0})
 		if tt.want == "" && (err != nil || len(marks) != 1 || marks[0].any != (name == "its own")) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {

@@ -126,7 +126,7 @@ func (o objects) GetRange(ctx context.Context, name string, from, n int64) ([]by
 	}
 	body, err := o.get(ctx, name, from, n)
 	if err == nil && int64(len(body)) != n {
-		err = fmt.Errorf("%s has %d bytes where %d were asked for", name, len(body), n)
+		err = fmt.Errorf("%s has %d bytes, but %d were requested", name, len(body), n)
 	}
 	return body, err
 }
@@ -151,7 +151,7 @@ func (o objects) get(ctx context.Context, name string, from, n int64) ([]byte, e
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
 	if err == nil && int64(len(body)) > most {
-		err = fmt.Errorf("%s: the service sends more than the %d bytes that it may have", name, most)
+		err = fmt.Errorf("%s: the service sends more than the limit of %d bytes", name, most)
 	}
 	if err == nil && answer.Length >= 0 && int64(len(body)) != answer.Length {
 		err = io.ErrUnexpectedEOF

@@ -34,7 +34,7 @@ func ParseColumn(text string) (Column, error) {
 		name := strings.TrimSpace(c.Name[at+1:])
 		c.Auto = name == "auto"
 		if c.Auto && computed {
-			return c, fmt.Errorf("%q: the service makes the values of an auto column; leave the expression out", text)
+			return c, fmt.Errorf("%q: the service generates the values of an auto column; leave the expression out", text)
 		}
 		t := table.Integer
 		if !c.Auto {

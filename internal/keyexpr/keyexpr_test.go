@@ -273,7 +273,7 @@ func TestCompileErrorsAreOneLine(t *testing.T) {
 		`$env["CardID"]`:                         "$env",
 		`let CardID = 5; CardID`:                 "",
 		`lookup(Name, "no-such-file.csv")`:       "no-such-file.csv",
-		`lookup(Name, SellerID)`:                 "text in quotes",
+		`lookup(Name, SellerID)`:                 "a quoted text",
 	} {
 		_, err := Compile(source, Env{Columns: inputs})
 		conformance.True(t, err != nil && strings.Contains(err.Error(), says) && !strings.Contains(err.Error(), "\n"),

@@ -95,7 +95,7 @@ func (s *script) Visit(at *ast.Node) {
 	case *ast.BuiltinNode:
 		if n.Name == "timezone" {
 			if zone, ok := n.Arguments[0].(*ast.StringNode); !ok || zone.Value == "Local" {
-				panic(refusef("timezone of what is not written out, or of Local, %s", noLocal))
+				panic(refusef("timezone of Local, or of a name that is not written out, %s", noLocal))
 			}
 		}
 	case *ast.CallNode:

@@ -119,7 +119,7 @@ func (k *call) number(i int, most int64) int64 {
 func (k *call) literal(i int) string {
 	n, ok := k.args[i].(*ast.StringNode)
 	if !ok {
-		panic(k.refusef("argument %d must be a text in quotes; want %s", i+1, k.usage))
+		panic(k.refusef("argument %d must be a quoted text; want %s", i+1, k.usage))
 	}
 	return n.Value
 }

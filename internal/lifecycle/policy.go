@@ -72,10 +72,10 @@ func (p *Policy) ClassOf(period Period, now time.Time) *Class {
 // Fits returns why the policy cannot be for the template's tables, or nil.
 func (p *Policy) Fits(t *Template) error {
 	if p.Unit != t.Unit {
-		return fmt.Errorf("the policy is about periods of a %s, table %s holds a %s; let both name the same", p.Unit, t, t.Unit)
+		return fmt.Errorf("the period of the policy is a %s, that of table %s is a %s; use the same period in both", p.Unit, t, t.Unit)
 	}
 	if t.Zone != "" && t.Zone != p.Zone.String() {
-		return fmt.Errorf("the policy counts ages by the calendar of %s, table %s holds a %s by that of %s: leave the zone of the table out, or give the policy \"zone: %s\"",
+		return fmt.Errorf("the policy uses the time zone %s, but table %s holds a %s in the zone %s: leave the zone of the table out, or give the policy \"zone: %s\"",
 			p.Zone, t, t.Unit, t.Zone, t.Zone)
 	}
 	return nil

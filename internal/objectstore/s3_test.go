@@ -55,7 +55,7 @@ func TestS3AddressesAgreeWithAWS(t *testing.T) {
 		{"lake", "", "", "AWS_ENDPOINT_URL=http://minio", "http://minio/lake/a%20b/%2B"},
 		{"lake", "", "", "AWS_PROFILE=all", "http://files/lake/a%20b/%2B"},
 		{"lake", "", "", "AWS_PROFILE=own", "http://files-s3/lake/a%20b/%2B"},
-		{"lake", "", "http://minio:9000", "AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_FIPS_ENDPOINT asks for an endpoint of AWS"},
+		{"lake", "", "http://minio:9000", "AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_FIPS_ENDPOINT asks for an AWS endpoint"},
 		{"lake", "", "", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true", "the region of the bucket is not known"},
 	} {
 		t.Run(c.want, func(t *testing.T) {

@@ -111,7 +111,7 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 		return &Error{file, s.line, fmt.Sprintf("load %s: ", s.Name) + fmt.Sprintf(format, a...)}
 	}
 	if s.Command != Load && s.Command != Sync {
-		return nil, fail("%s stands for what is found in the names of files; a load of tsimport %s has none", hole, s.Command)
+		return nil, fail("%s stands for a part of file names, but a load of tsimport %s reads no files", hole, s.Command)
 	}
 	resolved, err := s.Resolve(file, lookup)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 	}
 	switch {
 	case holes == 0:
-		return nil, fail("from has no %s in it, so nothing says what it stands for", hole)
+		return nil, fail("from does not contain %s, so its values are unknown", hole)
 	case len(patterns)+len(refused) == 0 && leftOut:
 		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: except leaves out all that from finds", s.Name)}}
 	case len(patterns)+len(refused) == 0:

@@ -157,7 +157,7 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		head + "  a: {from: x, pk: [id], table: t}\n  b: {from: y, pk: [no], table: t}":             "job.yaml:4: load b: table t has the key no here, and id in load a",
 		head + "  a: {command: export, output: o}\n  b: {command: export, output: o}":               "load a writes the output o, too",
 		head + "  \"{t}\": {from: \"none/{t}.csv\"}":                                                "load {t}: no input has a name such as none/{t}.csv",
-		head + "  \"{t}\": {from: x.csv}":                                                           "from has no {t} in it",
+		head + "  \"{t}\": {from: x.csv}":                                                           "from does not contain {t}",
 		head + "  \"{t}\": {from: \"d/{t}.csv\"}":                                                   "the part for {t} is not a name",
 		head + "  \"{t}\": {from: \"e/{t}_*.csv\"}":                                                 "e/a_b_c.csv may mean a or a_b for {t}",
 		head + "  \"{t}\": {from: \"f/{t}.csv\"}\n  b: {from: z}":                                   "two loads have this name",

@@ -21,7 +21,7 @@ func (f *File) Check() error {
 		lower := strings.ToLower(l.Name)
 		switch other := byName[lower]; {
 		case other != nil && other.Name == l.Name:
-			return fail(l, "two loads have this name, of line %d and of line %d; give one of them another, and the table with table:", other.line, l.line)
+			return fail(l, "two loads have this name, in lines %d and %d; rename one, and give its table with table:", other.line, l.line)
 		case other != nil:
 			return fail(l, "load %s differs only in case, and some file systems would give both one run folder", other.Name)
 		case slices.Contains(reserved, lower):
@@ -82,7 +82,7 @@ func (f *File) checkTables(fail func(*Single, string, ...any) error) error {
 			continue
 		}
 		if l.Command == Export {
-			return fail(l, "load %s writes the output %s, too", other.Name, l.Value("output"))
+			return fail(l, "load %s also writes the output %s", other.Name, l.Value("output"))
 		}
 		if a, b := other.values("pk"), l.values("pk"); len(a) > 0 && len(b) > 0 && !slices.Equal(a, b) {
 			return fail(l, "table %s has the key %s here, and %s in load %s; loads into one table have one key", l.Table(), strings.Join(b, ", "), strings.Join(a, ", "), other.Name)

@@ -169,7 +169,7 @@ func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte,
 	was := (&Encoded{Body: body}).part(p.Range, p.Name)
 	f, err := rewrite(body, p.Width, p.Rows) // nothing, if a process did that before and did not come to note it
 	if err == nil && (was.SHA256 != p.SHA256 && !bytes.Equal(f.Body, body) || f.Rows != p.Rows) {
-		err = errors.New("it is not as it was written; " + progress.StartOver)
+		err = errors.New("it was changed after it was written; " + progress.StartOver)
 	}
 	if err == nil {
 		err = w.place.replace(p.Name, f.Body)
@@ -197,7 +197,7 @@ func (w *Writer) FinishLake() (*LakeManifest, error) {
 		Columns: append([]FileColumn{}, w.columns...), Began: s.Began, Ended: time.Now().UTC().Truncate(time.Millisecond), Files: []LakeFile{},
 	}
 	if !w.ended() {
-		return nil, errors.New("finish export: a range is not whole")
+		return nil, errors.New("finish export: a range is not complete")
 	}
 	for _, p := range w.parts {
 		m.Rows, m.Bytes, m.Files = m.Rows+p.Rows, m.Bytes+p.Bytes, append(m.Files, LakeFile{p.Name, p.Rows, p.Bytes, p.SHA256})

@@ -233,7 +233,7 @@ func (w *Writer) readJournal() error {
 		return &ChangedError{w.place.String(), []string{"it was of another --format"}}
 	}
 	if w.subject.Version != w.kind.version {
-		return &UnusableError{fmt.Errorf("%s is of version %d of the format; take the tsimport that has written it, or "+progress.StartOver, w.place.Path(journalName), w.subject.Version)}
+		return &UnusableError{fmt.Errorf("%s has format version %d; use the tsimport version that wrote it, or "+progress.StartOver, w.place.Path(journalName), w.subject.Version)}
 	}
 	sizes, err := w.files()
 	if err != nil {
@@ -255,7 +255,7 @@ func (w *Writer) readJournal() error {
 		p := &w.parts[i]
 		size, there := sizes[p.Name]
 		if rewritten := w.ended() && p.Width < len(w.columns); !there || size >= 0 && size != p.Bytes && !rewritten {
-			return &UnusableError{fmt.Errorf("continue archive: part %s is not as it was written; "+progress.StartOver, w.place.Path(p.Name))}
+			return &UnusableError{fmt.Errorf("continue archive: part %s was changed after it was written; "+progress.StartOver, w.place.Path(p.Name))}
 		}
 		known[p.Name] = true
 		w.Resumed += p.Rows
@@ -379,7 +379,7 @@ func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	m.Ranges = make([]Range, len(w.ranges))
 	for i, r := range w.ranges {
 		if !r.Ended {
-			return nil, fmt.Errorf("finish archive: range %d is not whole", i)
+			return nil, fmt.Errorf("finish archive: range %d is not complete", i)
 		}
 		m.Ranges[i].Name = s.Ranges[i]
 	}

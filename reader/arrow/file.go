@@ -83,7 +83,7 @@ func (f *File) readFooter() error {
 	case n <= 0 || n > f.size-int64(len(end)+8):
 		return fmt.Errorf("the footer of %d bytes is not in the file", n)
 	case n > f.o.metadata():
-		return fmt.Errorf("the footer takes %d bytes, %d are the limit; give more memory with --memory", n, f.o.metadata())
+		return fmt.Errorf("the footer takes %d bytes, the limit is %d; give more memory with --memory", n, f.o.metadata())
 	}
 	b := make([]byte, n)
 	if k, err := f.r.ReadAt(b, f.size-int64(len(end))-n); k < len(b) {
@@ -155,7 +155,7 @@ func apart(all []block, size int64) error {
 
 func (f *File) message(at block) (message, error) {
 	if at.metadata > f.o.metadata() {
-		return message{}, fmt.Errorf("the metadata of a message take %d bytes, %d are the limit; give more memory with --memory", at.metadata, f.o.metadata())
+		return message{}, fmt.Errorf("the metadata of a message takes %d bytes, the limit is %d; give more memory with --memory", at.metadata, f.o.metadata())
 	}
 	raw := make([]byte, at.metadata) // at once: a file may be far away
 	if n, err := f.r.ReadAt(raw, at.at); n < len(raw) {
@@ -174,7 +174,7 @@ func (f *File) message(at block) (message, error) {
 
 func (f *File) addBatch(at block, m message) error {
 	if m.kind != messageBatch {
-		return errors.New("what should be a record batch is none")
+		return errors.New("the message is not a record batch")
 	}
 	b, err := readBatch(m.head, m.body, f.schema.version)
 	if err != nil {
@@ -244,9 +244,9 @@ func mayBegin(head []byte) bool {
 }
 
 var (
-	errNeither = errors.New("it begins neither as an Arrow file nor as an Arrow stream")
+	errNeither = errors.New("it is neither an Arrow file nor an Arrow stream")
 	errNoEnd   = errors.New("the stream ends without its end mark, as if its writer had been stopped; if it is whole, add the mark: printf '\\377\\377\\377\\377\\0\\0\\0\\0' >>FILE")
-	errMore    = errors.New("there is more after the end mark of the stream; give each stream a file of its own")
+	errMore    = errors.New("data follows the end mark of the stream; put each stream into its own file")
 	errOrder   = errors.New("the schema is not the first message, or there are two")
 )
 
@@ -261,7 +261,7 @@ func (f *File) dictionaries() (map[int64]*dictionary, error) {
 	for _, at := range f.described {
 		m, err := f.message(at)
 		if err == nil && m.kind != messageDictionary {
-			err = errors.New("what should be a dictionary is none")
+			err = errors.New("the message is not a dictionary")
 		}
 		if err == nil {
 			all, err = f.takeDictionary(m, body{r: f.r, at: at.at + at.metadata}, all, f.o.MaxDictionary)

@@ -222,7 +222,7 @@ func (l *loader) column(f *field, from, count int64) *vector {
 func (l *loader) validity(v *vector, from, count, length, nulls int64) {
 	i := l.buffer()
 	if l.empty(i) && nulls > 0 {
-		l.failf("%d of its %d values are null, it does not say which", nulls, length)
+		l.failf("%d of its %d values are null, but it does not say which", nulls, length)
 	}
 	if l.empty(i) || count == 0 {
 		return

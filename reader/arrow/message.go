@@ -46,7 +46,7 @@ func readMessage(b []byte) (m message, err error) {
 	m.head, _ = t.child(2)
 	for _, pair := range t.tables(4) {
 		if pair.text(0) == "ARROW:experimental_compression" {
-			return m, errors.New("the batches are compressed as only Arrow 0.17 did it, which is not supported; write it with a later version")
+			return m, errors.New("the batches use the compression of Arrow 0.17, which is not supported; write the file with a later version")
 		}
 	}
 	if m.body < 0 {
@@ -59,7 +59,7 @@ func readMessage(b []byte) (m message, err error) {
 	case messageDictionary, messageBatch:
 		return m, nil
 	}
-	return m, fmt.Errorf("a message of kind %d is none of a table", m.kind)
+	return m, fmt.Errorf("message kind %d is not a schema, dictionary or record batch", m.kind)
 }
 
 // readBatch reads the head of a batch with a body of that many bytes.
@@ -126,7 +126,7 @@ func nextMetadata(r io.Reader, limit int64) (metadata []byte, taken int64, err e
 		return nil, taken, nil
 	}
 	if int64(n) > limit {
-		return nil, 0, fmt.Errorf("the metadata of a message take %d bytes, %d are the limit", n, limit)
+		return nil, 0, fmt.Errorf("the metadata of a message takes %d bytes, the limit is %d", n, limit)
 	}
 	metadata, err = readBytes(r, int64(n))
 	return metadata, taken + int64(n), err

@@ -201,7 +201,7 @@ func (f *field) interpret(t flatTable) {
 		f.setUnit(t.number(0, 2, 1))
 		f.kind, f.width = record.TimeOfDay, int(bits/8)
 		if bits != 32 && bits != 64 || (bits == 32) != (f.unit <= record.Millis) {
-			f.failf("a time of %d bits does not go with its unit", bits)
+			f.failf("a time of %d bits does not match its unit", bits)
 		}
 	case typeTimestamp:
 		f.kind, f.width, f.local = record.Timestamp, 8, t.text(1) == ""
@@ -289,7 +289,7 @@ func (f *field) checkFields(t flatTable) {
 		f.union(t)
 	}
 	if wrong {
-		f.failf("its type (%d) does not go with its %d fields", f.typ, n)
+		f.failf("its type (%d) does not match its %d fields", f.typ, n)
 	}
 }
 
@@ -303,7 +303,7 @@ func (f *field) union(t flatTable) {
 		f.failf("union mode %d is not known", mode)
 	}
 	if f.twice != "" {
-		f.failf("two members of the union are called %q, and nothing would tell them apart", f.twice)
+		f.failf("two members of the union are named %q and cannot be told apart", f.twice)
 	}
 	ids := t.numbers(1, 4)
 	if len(ids) == 0 {
@@ -319,7 +319,7 @@ func (f *field) union(t flatTable) {
 		f.codes[int8(id)] = i
 	}
 	if len(f.codes) != len(f.fields) {
-		f.failf("the codes of the union are not one for each member")
+		f.failf("the union does not have one code for each member")
 	}
 }
 

@@ -164,7 +164,7 @@ func (s *Stream) end() error {
 	}
 	n := len(b) - 4 - len(Magic)
 	if n < 0 || int64(len(b)) > s.o.metadata() || string(b[n+4:]) != Magic || int64(binary.LittleEndian.Uint32(b[n:])) != int64(n) {
-		return errors.New("the footer is not right: it is cut short, or something follows it")
+		return errors.New("the footer is cut short, or data follows it")
 	}
 	if listed := len(blocks(newFlat(b[:n]).root(), 3)); listed != s.batches {
 		return fmt.Errorf("the footer lists %d record batches; save the file and load that, if batches are not in its order", listed)

@@ -15,7 +15,7 @@ import (
 // maxBuffer is the largest buffer to decompress, if memory allows it.
 const maxBuffer = 1 << 34
 
-var errPacked = errors.New("a buffer does not decompress to the size that it says")
+var errPacked = errors.New("a buffer does not decompress to its stated size")
 
 var zstdDecoders = sync.Pool{New: func() any {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxMemory(maxBuffer))

@@ -230,7 +230,7 @@ func (v *vector) time(d *record.Datum, i int64) *table.Reason {
 	return &table.Reason{Column: f.path, Code: table.CodeRange, Message: "the value is not " + wrong, Value: strconv.FormatInt(n, 10)}
 }
 
-var errBytes = errors.New("a value is not where it is said to be")
+var errBytes = errors.New("the bytes of a value differ from its prefix in the view")
 
 func (v *vector) bytes(i int64) []byte {
 	switch v.f.typ {

@@ -30,7 +30,7 @@ func (r *snappyRawReader) Read(p []byte) (int, error) {
 			return 0, noEOF(err)
 		}
 		if total >= 1<<32 {
-			return 0, errors.New("it promises more than the format allows")
+			return 0, errors.New("its stated length is more than the format allows")
 		}
 		r.left, r.begun = total, true
 	}
@@ -112,7 +112,7 @@ func (r *snappyRawReader) element() error {
 
 func (r *snappyRawReader) take(length uint64) error {
 	if length > r.left {
-		return errors.New("it holds more than it promises")
+		return errors.New("it holds more than its stated length")
 	}
 	r.left -= length
 	return nil

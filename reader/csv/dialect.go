@@ -54,7 +54,7 @@ func (d *Dialect) Check() error {
 	case d.Quote != 0 && d.Quote == d.Delimiter[0]:
 		return fmt.Errorf("quote and delimiter both begin with %q", d.Quote)
 	case d.Escape != 0 && (d.Escape == d.Quote || d.Escape == d.Delimiter[0]):
-		return fmt.Errorf("the escape character %q has another meaning already", d.Escape)
+		return fmt.Errorf("the escape character %q already has another meaning", d.Escape)
 	case d.Escapes != EscapesText && isAlphanumeric(d.Delimiter[0]):
 		return fmt.Errorf("the delimiter %q may be part of an escape sequence", d.Delimiter)
 	}

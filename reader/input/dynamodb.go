@@ -104,7 +104,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 		}
 	}
 	if len(parts) == 0 {
-		return true, fmt.Errorf("open input %s: it names no part", Redact(files))
+		return true, fmt.Errorf("open input %s: it lists no parts", Redact(files))
 	}
 	return true, nil
 }
@@ -143,7 +143,7 @@ func (e *expander) list(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	if len(sub.set.Items) != 1 {
-		return nil, fmt.Errorf("open input %s: it means %d inputs", Redact(name), len(sub.set.Items))
+		return nil, fmt.Errorf("open input %s: it matches %d inputs", Redact(name), len(sub.set.Items))
 	}
 	r, err := sub.set.Items[0].Open(ctx)
 	if err != nil {

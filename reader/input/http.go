@@ -32,9 +32,9 @@ func followSafely(c *http.Client) *http.Client {
 		case len(via) >= maxRedirects:
 			return fmt.Errorf("it was redirected %d times", len(via))
 		case req.URL.Scheme != "https" && via[len(via)-1].URL.Scheme == "https":
-			return unusable{errors.New("the server redirects from https to http, where anyone on the way can read and change it; use the other address if that is meant")}
+			return unusable{errors.New("the server redirects from https to http, where anyone on the way can read and change it; use the http address if that is intended")}
 		case internal(req.URL.Hostname()) && !internal(via[0].URL.Hostname()):
-			return unusable{errors.New("a public server redirects to an address inside this network; use that address if it is meant")}
+			return unusable{errors.New("a public server redirects to an address inside this network; use that address if it is intended")}
 		}
 		return nil
 	}

@@ -162,7 +162,7 @@ type Set struct {
 func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	e := newExpander(o)
 	if len(args) == 0 {
-		return nil, errors.New("find inputs: none is named; give a file, a folder, a glob, an address or - for standard input")
+		return nil, errors.New("find inputs: none was given; name a file, a folder, a glob, an address or - for standard input")
 	}
 	var unmatched *missing
 	for _, arg := range args {
@@ -264,7 +264,7 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 		if err != nil {
 			break
 		}
-		err = fmt.Errorf("open input %s: it does not name files; those of this machine, http://, https://, oss:// and s3:// do", Redact(arg))
+		err = fmt.Errorf("open input %s: it does not name files; want a path on this machine, http://, https://, oss:// or s3://", Redact(arg))
 	}
 	if err != nil {
 		return err

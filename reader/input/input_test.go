@@ -134,7 +134,7 @@ func TestMissingInputErrorNamesIt(t *testing.T) {
 	_, err := Expand(t.Context(), []string{"f/g"}, Options{})
 	wantError(t, err, nil, "f/g")
 	_, err = Expand(t.Context(), nil, Options{})
-	wantError(t, err, nil, "none is named")
+	wantError(t, err, nil, "none was given")
 	_, err = Expand(t.Context(), []string{"s3://b/k?X-Amz-Signature=abc"}, Options{})
 	wantError(t, err, nil, "s3", "xxxxx")
 }
@@ -183,8 +183,8 @@ func TestManifestNamesAllKindsOfInputs(t *testing.T) {
 func TestUnusableManifestErrorsNameLine(t *testing.T) {
 	tree(t, "a.csv", "d/1", "d/2")
 	for text, part := range map[string]string{
-		"":                   "names no input",
-		"# only\n\n":         "names no input",
+		"":                   "lists no inputs",
+		"# only\n\n":         "lists no inputs",
 		"a.csv\n\ngone.csv":  "line 3: open input gone.csv",
 		"@other.txt":         "cannot name another",
 		"PAR1\x00\x00":       "zero bytes",

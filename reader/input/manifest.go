@@ -23,7 +23,7 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // manifest's folder, so a list may lie beside its files.
 func (e *expander) manifest(ctx context.Context, name string) error {
 	if name == Stdin || name == "" || strings.HasPrefix(name, "@") {
-		return fmt.Errorf("read manifest @%s: name a file that lists inputs, one a line", Redact(name))
+		return fmt.Errorf("read manifest @%s: name a file that lists inputs, one per line", Redact(name))
 	}
 	item, err := e.one(ctx, name)
 	if err != nil {
@@ -59,7 +59,7 @@ func (e *expander) manifest(ctx context.Context, name string) error {
 		return fmt.Errorf("read manifest: %w", err)
 	}
 	if e.number == before {
-		return fmt.Errorf("read manifest %s: it names no input; write one a line", item.Name)
+		return fmt.Errorf("read manifest %s: it lists no inputs; write one per line", item.Name)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (e *expander) one(ctx context.Context, name string) (Item, error) {
 		return Item{}, fmt.Errorf("read manifest: %w", err)
 	}
 	if len(sub.set.Items) != 1 {
-		return Item{}, fmt.Errorf("read manifest @%s: it means %d inputs; name one", Redact(name), len(sub.set.Items))
+		return Item{}, fmt.Errorf("read manifest @%s: it matches %d inputs; name one", Redact(name), len(sub.set.Items))
 	}
 	return sub.set.Items[0], nil
 }

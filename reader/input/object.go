@@ -36,7 +36,7 @@ func plainObject(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, objectstore.ErrOther):
-		return fmt.Errorf("%w: its ETag is another; run again when it no longer changes", ErrChanged)
+		return fmt.Errorf("%w: its ETag has changed; run again when it no longer changes", ErrChanged)
 	case errors.As(err, &answer):
 		return &statusError{code: answer.Status, text: answer.Text(), retryAfter: answer.RetryAfter}
 	case errors.As(err, &invalid):

@@ -90,7 +90,7 @@ func (r *remote) request(ctx context.Context, off, n int64) (*reply, error) {
 	if d := r.version.differs(rep.version); d != "" {
 		err = fmt.Errorf("%w: %s; run again when it no longer changes", ErrChanged, d)
 	} else if rep.off != off {
-		err = unusable{fmt.Errorf("the server gives byte %d where byte %d was asked for; download the file", rep.off, off)}
+		err = unusable{fmt.Errorf("the server sent byte %d instead of byte %d; download the file", rep.off, off)}
 	}
 	if err != nil {
 		rep.body.Close()
@@ -299,7 +299,7 @@ func newReply(status int, h http.Header, length int64, body io.ReadCloser, off i
 	if _, err := fmt.Sscanf(header, "bytes %d-%d/%d", &rep.off, &last, &rep.version.size); err != nil {
 		rep.version.size = -1
 		if _, err := fmt.Sscanf(header, "bytes %d-%d/*", &rep.off, &last); err != nil {
-			return nil, unusable{fmt.Errorf("the server's Content-Range %q is not one of bytes; download the file", header)}
+			return nil, unusable{fmt.Errorf("the server's Content-Range %q is not a byte range; download the file", header)}
 		}
 	}
 	return rep, nil

@@ -214,7 +214,7 @@ func TestServerThatStopsGivingRangesIsAnError(t *testing.T) {
 		return true
 	}
 	_, err = r.ReadAt(b[:3], 3)
-	wantError(t, err, nil, "gives byte 1 where byte 3")
+	wantError(t, err, nil, "sent byte 1 instead of byte 3")
 }
 
 // trickle gives a few bytes after each pause.

@@ -36,7 +36,7 @@ func (r Retry) withDefaults() Retry {
 }
 
 // errStalled is the cause of requests that watch cancelled.
-var errStalled = errors.New("no byte came for too long")
+var errStalled = errors.New("no data arrived for too long")
 
 // leastRate is the least bytes per second of a body while a reader waits for it, over Retry.Stall. Typing is faster.
 const leastRate = 50

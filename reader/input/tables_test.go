@@ -139,7 +139,7 @@ func TestIncompleteExportIsRefused(t *testing.T) {
 		"a part that is named twice":    {exportFiles, filesText + strings.SplitAfter(filesText, "\n")[0], exportSummary, "it names b.json.gz, as line 1 does"},
 		"an export in Ion":              {exportSummary, strings.Replace(summaryText, "DYNAMODB_JSON", "ION", 1), exportSummary, "the export is in ION"},
 		"an export of changes":          {exportSummary, strings.Replace(summaryText, "FULL", "INCREMENTAL", 1), exportSummary, "INCREMENTAL_EXPORT"},
-		"an export without parts":       {exportFiles, "\n", exportFiles, "names no part"},
+		"an export without parts":       {exportFiles, "\n", exportFiles, "lists no parts"},
 		"a list without an end of line": {exportFiles, strings.Repeat("x", maxLineBytes+1), exportFiles, "too long"},
 	} {
 		t.Run(name, func(t *testing.T) {

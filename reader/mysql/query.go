@@ -74,7 +74,7 @@ func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Tabl
 		c := &t.Columns[k]
 		of := c.Of.(*column)
 		if !slices.Contains(sortedKinds, of.base) {
-			return nil, refusef("column %s of the query's key is of the type %s, of which different texts may be one value; cast it, such as CAST(%s AS CHAR), or let key= name another", c.Name, of.of, quote(c.Name))
+			return nil, refusef("column %s of the query's key has the type %s, in which different texts can be equal; cast it, such as CAST(%s AS CHAR), or let key= name another", c.Name, of.of, quote(c.Name))
 		}
 		if c.Kind == record.String && of.charset != "" {
 			// A collation may equate different texts: they are sorted by their bytes.
@@ -99,7 +99,7 @@ func (s *session) columnTypes(ctx context.Context, sql string) (all []answered, 
 	}
 	types, ok := r.rows.(driver.RowsColumnTypeDatabaseTypeName)
 	if !ok {
-		return nil, errors.Join(errors.New("the driver does not say of which types columns are"), r.Close())
+		return nil, errors.Join(errors.New("the driver does not report column types"), r.Close())
 	}
 	for i, name := range r.rows.Columns() {
 		all = append(all, answered{name, strings.ToLower(types.ColumnTypeDatabaseTypeName(i))})
@@ -124,7 +124,7 @@ func (s *session) charsets(ctx context.Context, columns []answered, source strin
 		return nil, fmt.Errorf("ask for the character sets of the query: %w", err)
 	}
 	if len(rows) != 1 || len(rows[0]) != len(columns)+1 {
-		return nil, errors.New("ask for the character sets of the query: the server does not say them")
+		return nil, errors.New("ask for the character sets of the query: the server does not report them")
 	}
 	return rows[0][1:], nil
 }
@@ -148,9 +148,9 @@ func (a *Address) checkEngines(ctx context.Context, s *session) error {
 			seen[i] = true
 			switch {
 			case r[3] != "VIEW":
-				return refusef("the query names %s, which is of the engine %s and has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load a file of the query", r[0], r[1])
+				return refusef("the query reads %s, whose engine %s has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load a file of the query", r[0], r[1])
 			case r[2] == "":
-				return refusef("the query names the view %s, of which the user may not see the tables; grant SHOW VIEW, or query its tables", r[0])
+				return refusef("the query reads the view %s, and the user may not see its tables; grant SHOW VIEW, or query its tables", r[0])
 			}
 			texts = append(texts, r[2])
 		}

@@ -97,7 +97,7 @@ func TestQueriesOnRealServer(t *testing.T) {
 	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
 		sqltest.Refused(t, server, map[string]string{
 			"SELECT 1.5 AS id": "cast it", "SELECT 1 AS id, 2 AS id": "Duplicate column", "SELECT 1 AS other": "no column id", "SELECT 1 AS id) q; SELECT (1": "columns of the query",
-			"SELECT id FROM old O": "old, which is of the engine MyISAM", "SELECT id FROM seen": "old, which is of the engine MyISAM", "SELECT id FROM nothing": "doesn't exist",
+			"SELECT id FROM old O": "old, whose engine MyISAM", "SELECT id FROM seen": "old, whose engine MyISAM", "SELECT id FROM nothing": "doesn't exist",
 		})
 	})
 	t.Run("a table that is altered between snapshot and query is read from another snapshot", func(t *testing.T) {

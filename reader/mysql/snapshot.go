@@ -167,7 +167,7 @@ func (a *Address) sameServer(ctx context.Context, all []*session) error {
 		}
 		var other string
 		if other, err = s.server(ctx); err == nil && other != first {
-			return refusef("sessions of %s are at several servers (%s and %s), and their snapshots would be of different moments; give the address of one of them, or sessions=1", a.shown, first, other)
+			return refusef("sessions of %s reach several servers (%s and %s), whose snapshots would differ in time; give the address of one server, or sessions=1", a.shown, first, other)
 		}
 	}
 	return err

@@ -68,7 +68,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, refusef("%s is not a table: a view has no primary key that its rows could be resumed at; %s", t.Name, sqltable.ByQuery("*", t.Name))
 	}
 	if r[1] != "InnoDB" {
-		return nil, refusef("%s is of the engine %s, which has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load it from a file", t.Name, r[1])
+		return nil, refusef("%s uses the engine %s, which has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load it from a file", t.Name, r[1])
 	}
 	t.Bytes, _ = strconv.ParseInt(r[2], 10, 64)
 	// The server's list of columns omits those that the user may not read.
@@ -195,9 +195,9 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 		case r[1] != "":
 			return refusef("the primary key of %s has only the first %s characters of column %s; %s", t.Name, r[1], r[0], instead)
 		case !slices.Contains(keyTypes, of.base):
-			return refusef("column %s of the primary key of %s is of the type %s, which has no place in a key here; %s", r[0], t.Name, of.of, instead)
+			return refusef("column %s of the primary key of %s has the type %s, which cannot be part of a key here; %s", r[0], t.Name, of.of, instead)
 		case !slices.Contains(unicode, of.charset):
-			return refusef("column %s of the primary key of %s is of the character set %s, whose texts may have no equal in Unicode; load the table from a file", r[0], t.Name, of.charset)
+			return refusef("column %s of the primary key of %s uses the character set %s, whose texts may have no equivalent in Unicode; load the table from a file", r[0], t.Name, of.charset)
 		}
 		t.Key = append(t.Key, i)
 		fmt.Fprintf(schema, ", key %q", r[0])
@@ -251,7 +251,7 @@ func (of *column) literal(sql *bytes.Buffer, value []byte) {
 	}
 }
 
-var errPlain = errors.New("the driver gives a number another type than its column has")
+var errPlain = errors.New("the driver returns a number with another type than its column")
 
 func readInteger(d *record.Datum, value []byte, _ *[]byte) error {
 	if len(value) != 8 {

@@ -84,7 +84,7 @@ func (x *index) statement(line []byte) error {
 	}
 	x.Text = append(x.Text, line...)
 	if len(x.Text) > sqldump.MaxStatement {
-		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.From, sqldump.MaxStatement>>20)
+		return fmt.Errorf("at byte %d: a statement of more than %d MiB that holds no rows", x.From, sqldump.MaxStatement>>20)
 	}
 	if x.delimiter != ";" { // of triggers and routines, each of which ends a line
 		if text := bytes.TrimSpace(x.Text); bytes.HasSuffix(text, []byte(x.delimiter)) {
@@ -153,7 +153,7 @@ var unicode = []string{"utf8", "utf8mb3", "utf8mb4", "binary"}
 func (x *index) set(tokens []sqldump.Token) error {
 	for i, t := range tokens {
 		if t.Quoted && strings.Contains(strings.ToUpper(t.Text), "NO_BACKSLASH_ESCAPES") {
-			return fmt.Errorf("at byte %d: SQL_MODE has NO_BACKSLASH_ESCAPES, so that texts in the dump may mean two things; make the dump with another SQL_MODE", x.From)
+			return fmt.Errorf("at byte %d: SQL_MODE has NO_BACKSLASH_ESCAPES, so texts in the dump are ambiguous; make the dump with another SQL_MODE", x.From)
 		}
 		if i+1 < len(tokens) && t.Is("NAMES") && i == 0 {
 			if charset := strings.ToLower(strings.Trim(tokens[1].Text, "'")); !slices.Contains(unicode, charset) {

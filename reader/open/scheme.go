@@ -82,7 +82,7 @@ func Check(address, target string) error {
 			}
 		}
 		hint := suggest.Hint(name, strings.Fields(strings.NewReplacer(":", "", "/", "").Replace(all)))
-		return fmt.Errorf("%s:// is not known%s; read are files, folders and%s", input.Redact(name), hint, read)
+		return fmt.Errorf("%s:// is unknown%s; tsimport reads files, folders and%s", input.Redact(name), hint, read)
 	}
 	if of.Way == "" {
 		return nil
@@ -92,5 +92,5 @@ func Check(address, target string) error {
 	_, rest, _ := strings.Cut(shown, "://")
 	target = cmp.Or(target, "TARGET")
 	fill := strings.NewReplacer("ADDRESS", suggest.Arg(shown), "BARE", bare, "REST", rest, "TARGET", target)
-	return fmt.Errorf("%s is not read here: %s", begin, fill.Replace(of.Way))
+	return fmt.Errorf("%s cannot be read: %s", begin, fill.Replace(of.Way))
 }

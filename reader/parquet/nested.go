@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-var errLevels = errors.New("levels of the columns of one group do not go together")
+var errLevels = errors.New("levels of the columns of one group do not match")
 
 // maxTexts times the longest text is the limit of a record that is read to its end: a few bytes of levels can stand for
 // billions of nulls.

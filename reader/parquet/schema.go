@@ -234,7 +234,7 @@ func (l *leaf) interpret(from *element) error {
 		l.plain()
 	}
 	if !fits {
-		return fmt.Errorf("%s does not go with its annotation (%d)", l.physical, e.ann)
+		return fmt.Errorf("%s does not match its annotation (%d)", l.physical, e.ann)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 		c := &t.Columns[k]
 		of := c.Of.(column)
 		if _, ok := sortedTypes[of.base]; !ok {
-			return nil, fmt.Errorf("column %s of the query's key is of the type %s, of which different texts may be one value; cast it, such as %s::text, or let key= name another", c.Name, of.of, quote(c.Name))
+			return nil, fmt.Errorf("column %s of the query's key has the type %s, in which different texts can be equal; cast it, such as %s::text, or let key= name another", c.Name, of.of, quote(c.Name))
 		}
 		fmt.Fprintf(&s, ", key %q", c.Name)
 	}

@@ -56,7 +56,7 @@ var binaries = map[string]func(d *record.Datum, value []byte, scratch *[]byte) e
 
 // sizeError is about a value of the wrong size for its type.
 func sizeError(value []byte) error {
-	return fmt.Errorf("a value has %d bytes, as none of its type", len(value))
+	return fmt.Errorf("a value has %d bytes, a size its type does not have", len(value))
 }
 
 func binaryInteger(d *record.Datum, value []byte, _ *[]byte) error {

@@ -276,7 +276,7 @@ func (r *rows) write() error {
 		kind := kindOf(v)
 		if kind == record.Null {
 			if c.Of.(*column).inKey {
-				return fmt.Errorf("column %s of the primary key is null in a row, which its place has no room for; give the row a key, or declare the column NOT NULL", c.Name)
+				return fmt.Errorf("column %s of the primary key is null in a row, and a load cannot resume at such a row; give the row a key, or declare the column NOT NULL", c.Name)
 			}
 			r.texts[i] = nil
 			continue
@@ -285,7 +285,7 @@ func (r *rows) write() error {
 		if c.Read != nil {
 			r.room = append(r.room, byte(kind))
 		} else if kind != c.Kind {
-			return fmt.Errorf("column %s of the primary key holds %s in one row and %s in another; values of one type are needed there to tell places apart", c.Name, words[c.Kind], words[kind])
+			return fmt.Errorf("column %s of the primary key holds %s in one row and %s in another; resuming needs values of one type", c.Name, words[c.Kind], words[kind])
 		}
 		switch v := v.(type) {
 		case int64:

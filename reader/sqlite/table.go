@@ -30,7 +30,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, err
 	}
 	if encoding[0][0] != "UTF-8" {
-		return nil, fmt.Errorf("%s keeps its texts as %s, and what is not valid in them would be replaced unseen; make a copy in UTF-8: sqlite3 %s .dump | sqlite3 copy.db", a.path, encoding[0][0], a.word())
+		return nil, fmt.Errorf("%s stores texts as %s, and invalid characters would be replaced silently; make a copy in UTF-8: sqlite3 %s .dump | sqlite3 copy.db", a.path, encoding[0][0], a.word())
 	}
 	found, err := s.query(ctx, "SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main' AND (name = ?1 OR lower(name) = lower(?1)) ORDER BY name <> ?1", a.table)
 	if err != nil {
@@ -146,7 +146,7 @@ func (a *Address) keyKinds(ctx context.Context, s *session, t *sqltable.Table) e
 	var types []string
 	for _, k := range t.Key {
 		if c := t.Columns[k].Of.(*column); !builtin[strings.ToUpper(c.collation)] {
-			return fmt.Errorf("column %s of the primary key of %s is sorted by the rules %s, which only the program has that writes the file; load it from a file", t.Columns[k].Name, t.Name, c.collation)
+			return fmt.Errorf("column %s of the primary key of %s uses the collation %s, which only the program that writes the file has; load it from a file", t.Columns[k].Name, t.Name, c.collation)
 		}
 		types = append(types, "typeof("+quote(t.Columns[k].Name)+")")
 	}
@@ -195,7 +195,7 @@ func (a *Address) checkKey(ctx context.Context, s *session, t *sqltable.Table) e
 			return err
 		}
 		if len(other) > 0 {
-			return fmt.Errorf("column %s of the primary key of %s holds values of the types %s and %s; one type is needed there to tell places apart: correct the row, or load the table from a file: sqlite3 -quote -header %s 'SELECT * FROM %[2]s' | tsimport load - --dialect sqlite-quote", c.Name, t.Name, want, other[0][0], a.word())
+			return fmt.Errorf("column %s of the primary key of %s holds values of the types %s and %s; resuming needs values of one type: correct the row, or load the table from a file: sqlite3 -quote -header %s 'SELECT * FROM %[2]s' | tsimport load - --dialect sqlite-quote", c.Name, t.Name, want, other[0][0], a.word())
 		}
 	}
 	return nil

@@ -286,11 +286,11 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	}
 	var d division
 	if err := json.Unmarshal(kept, &d); err != nil {
-		return nil, fmt.Errorf("open %s: what was kept of its ranges cannot be read: %w", o.of.Name, err)
+		return nil, fmt.Errorf("open %s: its saved ranges cannot be read: %w", o.of.Name, err)
 	}
 	tables, servers := append([]*Table{o.of}, o.done.shards()...), o.cfg.servers()
 	if len(d.Shards)+1 != len(tables) {
-		return nil, fmt.Errorf("open %s: the run read %d tables as one, and the address names %d; give it as it was, or load again with --fresh", o.of.Name, len(d.Shards)+1, len(tables))
+		return nil, fmt.Errorf("open %s: the run read %d tables as one, and the address names %d; give the same address, or load again with --fresh", o.of.Name, len(d.Shards)+1, len(tables))
 	}
 	for n, of := range append([]division{d}, d.Shards...) {
 		t := tables[n]

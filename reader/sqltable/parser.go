@@ -43,7 +43,7 @@ func (pg *page) reuse() {
 	pg.text = nil
 }
 
-var errReused = errors.New("the memory of a page was given away before it was parsed")
+var errReused = errors.New("the memory of a page was reused before the page was parsed")
 
 // Bytes is the page's memory.
 func (pg *page) Bytes() int64 { return pg.bytes }

@@ -367,7 +367,7 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	p.progress.splits++
 	place := appendPlace(nil, pg.first)
 	if len(place) > source.MaxKey {
-		return nil, fmt.Errorf("read %s: a key of %d bytes is longer than a place can be kept", p.name, len(place))
+		return nil, fmt.Errorf("read %s: a key of %d bytes is too long to save as a position", p.name, len(place))
 	}
 	return []source.Split{{Number: number, Bytes: int64(len(pg.text)), Part: pg, Key: place}}, nil
 }
@@ -400,7 +400,7 @@ func appendPlace(dst []byte, key [][]byte) []byte {
 	return dst
 }
 
-var errPlace = errors.New("a key that was kept cannot be read")
+var errPlace = errors.New("a saved key cannot be read")
 
 func placeValues(place []byte) (key [][]byte, err error) {
 	for len(place) > 0 {

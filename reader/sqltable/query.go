@@ -24,7 +24,7 @@ func CheckQuery(query, table string, key []string) (string, error) {
 	case table != "":
 		return "", errors.New("the address names a table, and --query is given; leave one out")
 	case len(key) == 0 || slices.Contains(key, ""):
-		return "", errors.New("--query: nothing says which columns tell its rows apart, so that it could not be resumed; add key=COLUMN, or key=COLUMN,COLUMN, to the address")
+		return "", errors.New("--query: the key of its rows is unknown, so the load could not be resumed; add key=COLUMN, or key=COLUMN,COLUMN, to the address")
 	}
 	return query, nil
 }

@@ -15,7 +15,7 @@ import (
 // Reread returns the rows with keys, in their own snapshot.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
 	if o.cfg.Shards != nil { // each would have to be asked for each key, in one snapshot
-		return nil, fmt.Errorf("%s is several tables that are read as one", o.cfg.Server.Shown())
+		return nil, fmt.Errorf("%s is several tables read as one", o.cfg.Server.Shown())
 	}
 	cfg := o.cfg
 	cfg.Moment, cfg.Whole = nil, false // they are rows of now
@@ -32,7 +32,7 @@ func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Sourc
 	for _, k := range t.Key {
 		if c := &t.Columns[k]; c.Read != nil || !slices.Contains([]record.Kind{record.Integer, record.String, record.Binary}, c.Kind) {
 			_ = p.Close() // it has read nothing
-			return nil, fmt.Errorf("column %s of the key of %s is of a type whose values are not found again by what a table here has of them", c.Name, t.Name)
+			return nil, fmt.Errorf("column %s of the key of %s has a type whose rows cannot be looked up by the values in the target table", c.Name, t.Name)
 		}
 	}
 	typed, _ := o.cfg.Server.(Typed)

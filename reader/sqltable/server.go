@@ -218,7 +218,7 @@ const (
 func (t *Table) Ranges() int { return int(min(t.Bytes/RangeBytes+1, MaxRanges)) }
 
 // ErrSnapshot ends a reading whose rows must be of one snapshot.
-var ErrSnapshot = errors.New("the session that held the snapshot was lost, and all rows are to be of one snapshot (--require-snapshot, and every sync); give the command again with --fresh")
+var ErrSnapshot = errors.New("the session that held the snapshot was lost, and all rows must come from one snapshot (--require-snapshot, and every sync); give the command again with --fresh")
 
 // Passing marks the error of a server that was absent or too busy: the same query may succeed later.
 func Passing(err error) error { return &passingError{err} }

@@ -141,7 +141,7 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, err error) {
 	var d division
 	if err := json.Unmarshal(kept, &d); err != nil {
-		return nil, fmt.Errorf("open table %s: what was kept of its ranges cannot be read: %w", o.cfg.Name, err)
+		return nil, fmt.Errorf("open table %s: its saved ranges cannot be read: %w", o.cfg.Name, err)
 	}
 	t := o.cfg.Table
 	switch {

@@ -69,7 +69,7 @@ func TestAddressErrorsAreTheSameInEveryCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	job := "version: 1\nloads:\n  a: {from: 'gs://b/k', table: t, store: s}\n"
 	conformance.Must(t, os.WriteFile("job.yaml", []byte(job), 0o600))
-	const way, copied = "gs:// is not read here: write s3://b/k, ", "ots:// is not read here: tsimport copy ots://shop/orders "
+	const way, copied = "gs:// cannot be read: write s3://b/k, ", "ots:// cannot be read: tsimport copy ots://shop/orders "
 	for args, want := range map[string]string{
 		"load gs://b/k --table t --store s": way, "inspect gs://b/k": way, "advise gs://b/k": way, "check gs://b/k --pk id": way, "tables gs://b/k": way,
 		"verify gs://b/k --table t": way, "sync gs://b/k --table t": way, "copy gs://b/k t": way, "run job.yaml --plan": way,

@@ -26,8 +26,8 @@ import (
 var (
 	errChecksum   = errors.New("the answer was changed in transit: its bytes do not match its checksum (x-ots-contentmd5)")
 	errNoChecksum = errors.New("the answer was changed in transit: it has no checksum (x-ots-contentmd5), but earlier answers had one")
-	errStatus     = errors.New("the answer was changed in transit: its status is that of a success, and its body is a refusal")
-	errReplayed   = errors.New("the answer is that of an earlier request (x-ots-requestid): something between here and the service repeats answers")
+	errStatus     = errors.New("the answer was changed in transit: its status is a success, but its body is a refusal")
+	errReplayed   = errors.New("the answer belongs to an earlier request (x-ots-requestid): something between here and the service repeats answers")
 )
 
 // damaged reports whether an answer came from a Tablestore, or in place of one that had answered before, and was

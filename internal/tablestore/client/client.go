@@ -201,7 +201,7 @@ func (t *transport) once(r *http.Request) (*http.Response, error) {
 		return nil, &stopped{context.Cause(t.run)}
 	}
 	if err != nil && context.Cause(ctx) == context.DeadlineExceeded {
-		return nil, fmt.Errorf("nothing came in for %v: %w", t.timeout, context.DeadlineExceeded)
+		return nil, fmt.Errorf("no data arrived for %v: %w", t.timeout, context.DeadlineExceeded)
 	}
 	return res, err
 }

@@ -295,7 +295,7 @@ const (
 	maxAnswer  = 64 << 20 // rows, and what there is to say of tables
 )
 
-var errLongAnswer = errors.New("the answer is longer than any of its kind can be")
+var errLongAnswer = errors.New("the answer is longer than its kind can be")
 
 // mostOf is the longest answer.
 func mostOf(path string, status int) int {

@@ -112,7 +112,7 @@ func (p *page) pack(rows []*tablestore.Row) error {
 		return err
 	}
 	if p.odd {
-		return errors.New("unreadable answer: rows that no table has")
+		return errors.New("unreadable answer: rows that no table can have")
 	}
 	return nil
 }

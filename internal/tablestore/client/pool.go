@@ -23,7 +23,7 @@ const (
 // alive is how recent an answer must be for a link to count as working.
 const alive = time.Second
 
-var errNoLink = errors.New("no connection to the service became free; it takes no more of them")
+var errNoLink = errors.New("no connection to the service became free, and it accepts no more")
 
 // pool has the links of a connection. A request holds one until its answer is read, so there are at most as many links as requests.
 //
@@ -146,7 +146,7 @@ func (p *pool) closesWithin() time.Duration {
 	return closesAtOnce
 }
 
-var errClosedAtOnce = errors.New("the service, or a gateway before it, closes a new connection at once: it takes no more of them")
+var errClosedAtOnce = errors.New("the service, or a gateway before it, closes a new connection at once: it accepts no more")
 
 // pop takes the last used link, and closes unusable ones.
 func (p *pool) pop() *link {

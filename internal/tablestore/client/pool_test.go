@@ -328,7 +328,7 @@ func TestDownEndpointIsWaitedFor(t *testing.T) {
 		after bool
 		page  int
 	}{
-		"nothing comes in": {fail: fmt.Errorf("nothing came in for 30s: %w", context.DeadlineExceeded)},
+		"nothing comes in": {fail: fmt.Errorf("no data arrived for 30s: %w", context.DeadlineExceeded)},
 		"a page of 503":    {page: 503}, "a page of 502": {page: 502}, "a page of 504 after it was applied": {page: 504, after: true},
 		"refused": {fail: refusedDial}, "the resolver is down": {fail: noResolver}, "cut off": {fail: io.ErrUnexpectedEOF},
 		"timed out": {fail: timedOut{}}, "timed out after it was applied": {fail: timedOut{}, after: true}, "reset after it was applied": {fail: syscall.ECONNRESET, after: true},
@@ -504,7 +504,7 @@ func TestSlowAnswerIsReadToItsEnd(t *testing.T) {
 				res, err := to.RoundTrip(r)
 				took := time.Since(began)
 				if c.stalls {
-					if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "nothing came in for 1s") || took != time.Second {
+					if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no data arrived for 1s") || took != time.Second {
 						t.Errorf("%v after %v", err, took)
 					}
 					return

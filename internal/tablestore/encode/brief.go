@@ -65,13 +65,13 @@ func (e *Encoder) Unkept(key []table.Value, body []byte) ([]byte, error) {
 	for range e.columns {
 		v, n := keptValue(rest)
 		if n == 0 {
-			return nil, errors.New("a row that was kept is damaged")
+			return nil, errors.New("a stored row is damaged")
 		}
 		values, rest = append(values, v), rest[n:]
 	}
 	var b table.Block
 	if why := e.Append(&b, values, nil, table.Span{}, nil); why != nil {
-		return nil, fmt.Errorf("a row that was kept is damaged: %s", why.Message)
+		return nil, fmt.Errorf("a stored row is damaged: %s", why.Message)
 	}
 	return table.Ref{Block: &b}.Body(), nil
 }

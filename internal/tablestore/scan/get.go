@@ -101,7 +101,7 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 		if a.IsSucceed {
 			if len(a.PrimaryKey.PrimaryKeys) > 0 {
 				if !isOf(&a.PrimaryKey, keys[i]) {
-					return nil, nil, errors.New("unreadable answer: a row of another key")
+					return nil, nil, errors.New("unreadable answer: a row with another key")
 				}
 				rows[i] = &Row{PrimaryKey: &a.PrimaryKey, Columns: a.Columns}
 			}

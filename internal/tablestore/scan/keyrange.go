@@ -23,7 +23,7 @@ func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	}
 	values, rest, err := cutKey(text, "", key)
 	if err == nil && rest != "" {
-		err = fmt.Errorf("%q does not belong to a key", rest)
+		err = fmt.Errorf("unexpected %q after the key", rest)
 	}
 	return values, err
 }
@@ -44,7 +44,7 @@ func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err
 	right, bounded := strings.CutPrefix(rest, dots)
 	switch {
 	case !bounded && rest != "":
-		return nil, nil, fmt.Errorf("%q does not belong to a key", rest)
+		return nil, nil, fmt.Errorf("unexpected %q after the key", rest)
 	case !bounded:
 		to, err = After(left)
 		return left, to, err
@@ -57,7 +57,7 @@ func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err
 		return nil, nil, err
 	}
 	if left != nil && CompareBounds(left, to) >= 0 {
-		return nil, nil, errors.New("no key is in it: it ends before it begins")
+		return nil, nil, errors.New("the range is empty: its end is not after its start")
 	}
 	return left, to, nil
 }
@@ -112,7 +112,7 @@ func After(values []table.Value) ([]table.Value, error) {
 func cutKey(text, separator string, key []table.KeyColumn) (values []table.Value, rest string, err error) {
 	for {
 		if len(values) == len(key) {
-			return nil, "", fmt.Errorf("%q has more values than the key has columns, which are %d", text, len(key))
+			return nil, "", fmt.Errorf("%q has more values than the %d key columns", text, len(key))
 		}
 		k := key[len(values)]
 		var v table.Value
@@ -144,12 +144,12 @@ func cutValue(text, separator string, k table.KeyColumn) (v table.Value, rest st
 		switch k.Type {
 		case table.Integer:
 			if v.Int, err = strconv.ParseInt(value, 10, 64); err != nil {
-				err = fmt.Errorf("%q is not an integer, which key column %s is", value, k.Name)
+				err = fmt.Errorf("%q is not an integer, the type of key column %s", value, k.Name)
 			}
 		case table.Binary:
 			digits, ok := strings.CutPrefix(value, "0x")
 			if v.Bytes, err = hex.DecodeString(digits); err != nil || !ok {
-				err = fmt.Errorf("%q is not binary, which key column %s is: want 0x and hexadecimal digits", value, k.Name)
+				err = fmt.Errorf("%q is not binary, the type of key column %s; want 0x and hexadecimal digits", value, k.Name)
 			}
 		default:
 			v.Bytes = []byte(value)
@@ -158,7 +158,7 @@ func cutValue(text, separator string, k table.KeyColumn) (v table.Value, rest st
 	switch {
 	case err != nil:
 	case k.Type == table.String && !utf8.Valid(v.Bytes):
-		err = fmt.Errorf("%q is not UTF-8, which key column %s is", v.Bytes, k.Name)
+		err = fmt.Errorf("%q is not UTF-8, as a value of key column %s must be", v.Bytes, k.Name)
 	case len(v.Bytes) > table.MaxKeyBytes:
 		err = fmt.Errorf("the value for key column %s has %d bytes, want at most %d", k.Name, len(v.Bytes), table.MaxKeyBytes)
 	}
@@ -176,12 +176,12 @@ func cutQuoted(text string) (value []byte, rest string, err error) {
 		end++
 	}
 	if end >= len(text) {
-		return nil, "", fmt.Errorf("%s: the quotes do not end", text)
+		return nil, "", fmt.Errorf("%s: the closing quote is missing", text)
 	}
 	quoted := text[:end+1]
 	var s string
 	if err := json.Unmarshal([]byte(quoted), &s); err != nil || !utf8.ValidString(quoted) {
-		return nil, "", fmt.Errorf("%s is not a text in quotes, as in JSON", quoted)
+		return nil, "", fmt.Errorf("%s is not a JSON string", quoted)
 	}
 	if strings.ContainsRune(s, utf8.RuneError) && !strings.ContainsRune(quoted, utf8.RuneError) && !strings.Contains(strings.ToLower(quoted), `\ufffd`) {
 		return nil, "", fmt.Errorf("%s has half a surrogate pair", quoted)

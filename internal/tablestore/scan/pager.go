@@ -85,7 +85,7 @@ func (p *Pager) keyOf(columns int) error {
 func (p *Pager) take(page *tablestore.GetRangeResponse, rows int) error {
 	p.options.charge(page.ConsumedCapacityUnit)
 	if limit := int(p.criteria.Limit); limit > 0 && rows > limit {
-		return fmt.Errorf("read table %s: unreadable answer: %d rows, of %d that were asked for", p.name, rows, limit)
+		return fmt.Errorf("read table %s: unreadable answer: %d rows, but at most %d were requested", p.name, rows, limit)
 	}
 	if p.ended = page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0; !p.ended {
 		p.criteria.StartPrimaryKey = page.NextStartPrimaryKey

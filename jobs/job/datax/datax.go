@@ -76,7 +76,7 @@ func Convert(text []byte) (j *Job, err error) {
 		panic(refusef("job: %w", err))
 	}
 	if len(body.Content) != 1 {
-		panic(refusef("job.content has %d entries, of which DataX runs the first only; convert jobs of one", len(body.Content)))
+		panic(refusef("job.content has %d entries, and DataX runs only the first; convert jobs with one entry", len(body.Content)))
 	}
 	c := body.Content[0]
 	if len(c.Transformer) > 0 && string(c.Transformer) != "null" && string(c.Transformer) != "[]" {
@@ -224,7 +224,7 @@ func (j *Job) template(key, s string) {
 	}
 	rest := variable.ReplaceAllString(s, "")
 	if bare := bareVariable.FindString(rest); bare != "" {
-		panic(refusef("%s: replace the variable %s by its value, or write ${%s}", key, bare, bare[1:]))
+		panic(refusef("%s: replace the variable %s with its value, or write ${%s}", key, bare, bare[1:]))
 	}
 	clear(key, rest)
 }
@@ -254,7 +254,7 @@ func (j *Job) statements(o object, key string) []string {
 // clear refuses texts that a job file, or a list in one, would interpret.
 func clear(key, s string) {
 	if strings.Contains(s, "${") {
-		panic(refusef("%s: replace the variable of DataX by its value", key))
+		panic(refusef("%s: replace the DataX variable with its value", key))
 	}
 	if strings.ContainsAny(s, "\x00\r\n") {
 		panic(refusef("%s: a line end in a value is not converted", key))

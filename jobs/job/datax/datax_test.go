@@ -78,17 +78,17 @@ func TestSilentDifferencesAreRefusedByName(t *testing.T) {
 		{`"table":"orders"`, `"table":"orders","mode":"multiVersion"`, "several versions"},
 		{`"type":"int"`, `"type":"binary"`, "binary"},
 		{`{"index":2,"type":"string"}`, `{"index":2,"type":"date","format":"yyyy"}`, "format"},
-		{`{"index":2,"type":"string"}`, `{"index":2,"type":"long"}`, "no equal"},
+		{`{"index":2,"type":"string"}`, `{"index":2,"type":"long"}`, "no equivalent"},
 		{`{"index":2,"type":"string"}`, `{"value":"x","type":"string"}`, "value"},
 		{`{"index":2,"type":"string"}`, `{"index":0,"type":"string"}`, "same index"},
-		{"/data/orders.csv", "/data/order?.csv", "of wildcards * only"},
+		{"/data/orders.csv", "/data/order?.csv", "no wildcard but *"},
 		{"/data/orders.csv", "data/*.csv", "from /"},
 		{`"otswriter"`, `"txtfilewriter"`, "tsimport export"},
 		{"/data/orders.csv", "/data/$day.csv", "write ${day}"},
 		{"/data/orders.csv", "/data/${1day}.csv", "variable"},
 		{`"UTF-8"`, `"Shift-JIS"`, "encoding"},
 		{`{"record":0}`, `{"percentage":2}`, "percentage"},
-		{`"content":[`, `"content":[{},`, "the first only"},
+		{`"content":[`, `"content":[{},`, "only the first"},
 	} {
 		_, err := Convert([]byte(strings.Replace(orders, c.from, c.to, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -92,7 +92,7 @@ func addressOf(c object, user string) string {
 		panic(refusef("jdbcUrl: want an address"))
 	}
 	if len(urls) != 1 {
-		panic(refusef("jdbcUrl: there are %d, of which DataX takes the first that answers; keep one", len(urls)))
+		panic(refusef("jdbcUrl: there are %d, and DataX uses the first that answers; keep one", len(urls)))
 	}
 	m := jdbc.FindStringSubmatch(urls[0])
 	if m == nil {

@@ -82,7 +82,7 @@ func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys in
 				panic(refusef("%s: the name %q is not converted", key, c.name))
 			}
 			if slices.ContainsFunc(all, func(a column) bool { return a.name == c.name }) {
-				panic(refusef("column %q comes twice", c.name))
+				panic(refusef("column %q is given twice", c.name))
 			}
 			all = append(all, c)
 		}
@@ -132,7 +132,7 @@ func (j *Job) names(o object) []string {
 	for i, p := range names {
 		j.template("path", p)
 		if !strings.HasPrefix(p, "/") || strings.ContainsAny(variable.ReplaceAllString(p, ""), "?[]{}$") || strings.HasSuffix(p, "/") {
-			panic(refusef("path %q: not converted; write full names of files, from /, of wildcards * only", p))
+			panic(refusef("path %q: not converted; write absolute file names, with no wildcard but *", p))
 		}
 		names[i] = j.wildcard(p)
 	}
@@ -251,7 +251,7 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 		written := columns[i].kind
 		written = cmp.Or(written, read)
 		if read == "" || read != written && read != "string" {
-			panic(refusef("column %q is read as %q and written as %q: that conversion of DataX has no equal here", name, kind, written))
+			panic(refusef("column %q is read as %q and written as %q: this conversion of DataX has no equivalent here", name, kind, written))
 		}
 		types = append(types, written)
 	}
@@ -260,7 +260,7 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 		if name == "" {
 			name = fmt.Sprintf("unused_%d", i)
 			if slices.ContainsFunc(columns, func(c column) bool { return c.name == name }) {
-				panic(refusef("column %q: rename it, the name stands for an unused field", name))
+				panic(refusef("column %q: rename it: the name marks unused fields", name))
 			}
 		}
 		names = append(names, name)
