@@ -16,7 +16,7 @@ import (
 
 const settle = time.Second
 
-// service is a Tablestore of one-row histories: the last row applied for each key, and the attempts that may still be
+// service is a Tablestore of one-row histories: the last applied row of each key, and the attempts that may still be
 // applied.
 type service struct {
 	now     time.Time
@@ -47,7 +47,7 @@ func (s *service) advance(to time.Time) {
 	s.late = kept
 }
 
-// rowsOf makes blocks of rows; a row's PlainBuffer bytes are stood in for by its number.
+// rowsOf makes blocks of rows; a row's number stands for its PlainBuffer bytes.
 func rowsOf(keys []string, perBlock int) []*table.Block {
 	var blocks []*table.Block
 	for i, k := range keys {
@@ -69,7 +69,7 @@ func number(r table.Ref) (n int) {
 	return n
 }
 
-// simulation drives a cutter against a service that fails at random, on a clock of its own, while its lanes are cut again.
+// simulation drives a cutter against a randomly failing service, on its own clock, while the lanes are recut.
 type simulation struct {
 	t       *testing.T
 	rnd     *rand.Rand
@@ -149,7 +149,7 @@ func simulate(t *testing.T, seed uint64) {
 	s.check()
 }
 
-// suspect makes the first rows of some keys suspect: an earlier process has sent them, and they may be applied yet.
+// suspect makes the first rows of some keys suspect: an earlier process sent them, and they may still be applied.
 func (s *simulation) suspect(blocks []*table.Block) {
 	left := map[string]int{}
 	for _, b := range blocks {
@@ -173,7 +173,7 @@ func (s *simulation) suspect(blocks []*table.Block) {
 	}
 }
 
-// checkOut checks that the rows that are said to be out are those that have left their lane and are not final.
+// checkOut checks that the rows reported as out are those that have left their lane and are not final.
 func (s *simulation) checkOut() {
 	seen := map[int]bool{}
 	s.cutter.Out(func(r table.Ref) {
@@ -258,7 +258,7 @@ func (s *simulation) step(flights int) {
 	s.service.advance(s.service.now.Add(pass))
 }
 
-// takeOff decides what the service does with each row and what it will answer.
+// takeOff decides what the service does with each row and how it will answer.
 func (s *simulation) takeOff(f *Flight) {
 	inFlight := map[string]bool{}
 	for _, other := range s.flying {
@@ -293,7 +293,7 @@ func (s *simulation) send(row sent) table.Outcome {
 		s.service.applied[row.key] = row.number
 		return table.Outcome{Fate: table.Unknown}
 	case choice == 4:
-		// The answer comes later than now, so an attempt that lands just before settle after now is in time.
+		// The answer comes later, so an attempt that is applied just before now + settle is in time.
 		s.service.late = append(s.service.late, late{s.service.now.Add(time.Duration(s.rnd.Int64N(int64(settle)))), row})
 		return table.Outcome{Fate: table.Unknown}
 	}

@@ -26,7 +26,7 @@ func compare(a, b table.Value) int {
 
 func TestFindReturnsLaneOfKey(t *testing.T) {
 	integers := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
-	// Few letters, so that prefixes of each other, equal heads and long common prefixes are frequent.
+	// Few letters make prefixes of each other, equal heads and long common prefixes frequent.
 	letters := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xff}), 0, 12)
 	prefix := rapid.SampledFrom([]string{"", "user-0", "a-prefix-longer-than-eight-bytes\x00"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -188,8 +188,8 @@ func TestMapWithoutTablesIsOneGap(t *testing.T) {
 	conformance.True(t, !one.Gap(0) && !one.Several() && one.Table(0) == "", "a map of one table has gaps")
 }
 
-// TestHashTwinsLeaveInTheirOwnTables gives two keys of different tables the same hash: a request carries
-// one table, so the second may not be sent in the first one's lane.
+// TestHashTwinsLeaveInTheirOwnTables gives two keys of different tables the same hash: a request carries one table, so
+// the second key must not be sent in the first one's lane.
 func TestHashTwinsLeaveInTheirOwnTables(t *testing.T) {
 	m := NewTablesMap([]TableBounds{{Table: "a"}, {Table: "b"}})
 	first, second := tableKey("a", 1), tableKey("b", 2)
@@ -217,7 +217,6 @@ func TestHashTwinsLeaveInTheirOwnTables(t *testing.T) {
 		"%d rows final, %d remain", final, c.Remaining())
 }
 
-// oneRow is a queue of one row.
 type oneRow struct {
 	ref  table.Ref
 	sent bool
@@ -226,7 +225,7 @@ type oneRow struct {
 func (q *oneRow) Front() (table.Ref, bool) { return q.ref, !q.sent }
 func (q *oneRow) Advance()                 { q.sent = true }
 
-// feed adds rows whose partition key pick chooses, each with a second column of its own.
+// feed adds rows with the partition keys that pick returns; each row has its own second column.
 func feed(h *HotKeys, rows int, pick func(i int) table.Value) {
 	var key []byte
 	for i := range rows {
@@ -271,7 +270,7 @@ func TestHotValuesAreFoundWithTheirShares(t *testing.T) {
 	}
 }
 
-// TestAddAllEqualsAdd counts the same rows in both ways.
+// TestAddAllEqualsAdd counts the same rows both ways.
 func TestAddAllEqualsAdd(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 7))
 	keys := make([][]byte, 60_000)

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// pour makes a cutter and a lane of one row for each of the keys.
+// pour makes a cutter and a lane with one row for each key.
 func pour(o Options, keys ...string) (*Cutter, *shuffle.Queue) {
 	queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
 	for _, b := range rowsOf(keys, 10) {
@@ -38,7 +38,7 @@ func TestUnrepeatableUnknownRowWaitsForSettle(t *testing.T) {
 		c.Wake(now.Add(settle))
 		conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && f.Repeated[0],
 			"it is not sent again, or not as repeated")
-		// Refused for capacity it need not wait again, and is repeated still.
+		// A throttled row need not wait again and is still repeated.
 		f.Outcomes[0] = table.Outcome{Fate: table.Again, Throttled: true}
 		c.Done(now.Add(settle), &f)
 		f.Reset()
@@ -52,7 +52,8 @@ func TestUnrepeatableUnknownRowWaitsForSettle(t *testing.T) {
 	}
 }
 
-// counting makes timestamps that count up. It takes those from on, and those that an earlier process has sent are kept.
+// counting makes increasing timestamps. It takes those not below from; kept is the timestamp that an earlier process
+// sent.
 type counting struct{ last, from, kept int64 }
 
 func (c *counting) Next(after int64) int64 { c.last = max(c.last+1, after+1); return c.last }
@@ -102,12 +103,12 @@ func TestTimestampIsKeptOnlyIfMaybeApplied(t *testing.T) {
 	}
 }
 
-// ticking makes timestamps of a clock.
+// ticking makes timestamps from a clock.
 type ticking struct{ counting }
 
 func (c *ticking) Next(after int64) int64 { return max(c.last, after+1) }
 
-// Rows of one key that are sent within the same millisecond still have different timestamps, the later row the higher one.
+// Rows of one key sent within the same millisecond still get increasing timestamps.
 func TestTimestampsOfAKeyRise(t *testing.T) {
 	clock := &ticking{counting{last: 1}}
 	c, q := pour(Options{Stamps: clock}, "a", "a", "a")
@@ -130,7 +131,7 @@ func TestTimestampsOfAKeyRise(t *testing.T) {
 	}
 }
 
-// The process before may have requests in flight that are applied after this one has ended, regardless of the order.
+// The previous process may have requests in flight that are applied after this one has ended, regardless of the order.
 func TestEndWaitsForEarlierProcess(t *testing.T) {
 	for _, unordered := range []bool{false, true} {
 		now := time.Unix(1000, 0)
@@ -150,8 +151,8 @@ func TestEndWaitsForEarlierProcess(t *testing.T) {
 	}
 }
 
-// A row without an order is in no table of keys, so it is told when it lands that lanes were cut again. A lane may belong to another
-// table than the one of the same number before.
+// A row without an order is not in the table of keys, so it must be told on landing that the lanes were recut. A lane
+// may now belong to another table than the lane with the same number before.
 func TestUnorderedRowReturnsToNewLane(t *testing.T) {
 	for _, o := range []table.Outcome{{Fate: table.Unknown}, {Fate: table.Again}, {Fate: table.Refused, Stale: true}} {
 		c, q := pour(Options{Unordered: true, Stamps: &counting{}}, "a")
@@ -196,8 +197,8 @@ func TestTimedOutAttemptSettlesSooner(t *testing.T) {
 	}
 }
 
-// TestOnlyHopelessRowIsGivenUp sends lanes of rows of which some fail each time, until all rows are final or nothing is left
-// but rows that fail and the cutter cannot be made less patient with.
+// TestOnlyHopelessRowIsGivenUp sends lanes in which some rows fail each time, until all rows are final, or only failing
+// rows are left and the cutter's patience is at its minimum.
 func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 	away := table.Outcome{Fate: table.Again, Unavailable: true, Code: "OTSServerUnavailable"}
 	internal := table.Outcome{Fate: table.Unknown, Code: "OTSInternalServerError"}

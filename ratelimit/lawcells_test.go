@@ -15,7 +15,7 @@ type lawCell struct {
 	lawScene
 }
 
-// at is the part of a cell that says where it takes place: lanes, units a second of each, the way.
+// at is the setting of a cell: lanes, units a second for each, and the round trip.
 type at struct {
 	lanes int
 	rate  float64
@@ -24,7 +24,7 @@ type at struct {
 
 const ms = time.Millisecond
 
-// length is long enough for 10,000 rows of a lane, and a minute at least, but ten at most.
+// length is long enough for 10,000 rows of a lane: one to ten minutes.
 func (a at) length() time.Duration {
 	return time.Duration(min(max(10000/a.rate, 60), 600) * float64(time.Second))
 }
@@ -44,7 +44,7 @@ func partition(group, name string, a at, o limiter.Options) lawCell {
 	return c
 }
 
-// serve notes for how long a limit of concurrency serves a request.
+// serve records how long a concurrency limit takes to serve a request.
 func (c *lawScene) serve(o *limiter.Options) {
 	if o.Kind != limiter.Concurrency {
 		return
@@ -54,7 +54,7 @@ func (c *lawScene) serve(o *limiter.Options) {
 	}
 }
 
-// overTable is a cell with a limit for the table, of so many units a second for each lane.
+// overTable is a cell with a table limit of this many units a second for each lane.
 func overTable(group, name string, a at, o limiter.Options) lawCell {
 	o.Rate = a.rate * float64(a.lanes)
 	c := lawCell{group, strings.TrimSpace(name + " " + a.String()), a.scene()}
@@ -63,14 +63,14 @@ func overTable(group, name string, a at, o limiter.Options) lawCell {
 	return c
 }
 
-// both adds a bucket for each partition to a cell with a limit for the table: factor is what they allow of what the table does.
+// both adds a bucket for each partition to a cell with a table limit: factor is their share of the table's limit.
 func both(factor float64, c lawCell) lawCell {
 	c.lane = &limiter.Options{Rate: c.table.Rate / float64(c.lanes) * factor}
 	c.name += fmt.Sprintf(", buckets of %.0f", c.lane.Rate)
 	return c
 }
 
-// shared is a cell with two loads, of which one begins later.
+// shared is a cell with two loads, one of which begins later.
 func shared(c lawCell) lawCell {
 	c.group, c.loads, c.later = "two loads", 2, 10*time.Second
 	c.length = max(c.length, 130*time.Second)
@@ -98,7 +98,7 @@ func steps(after time.Duration, factor float64, more ...limiter.Step) []limiter.
 	return append([]limiter.Step{{After: after, Factor: factor}}, more...)
 }
 
-// wants is what a law should reach in a cell.
+// wants returns the targets of a law in a cell.
 func (c *lawCell) wants() (share, refused, late, fair float64) {
 	share, refused, late = 0.95, 0.01, math.Inf(1)
 	for _, o := range []*limiter.Options{c.lane, c.table} {
@@ -115,7 +115,7 @@ func (c *lawCell) wants() (share, refused, late, fair float64) {
 	return share, refused, late, fair
 }
 
-// grid is every limiter with all lanes, rates and ways, beside the stated cells.
+// grid combines every limiter with all lanes, rates and round trips, beside the listed cells.
 func grid() (cells []lawCell) {
 	for _, kind := range limiter.Kinds {
 		for _, lanes := range []int{1, 8, 32, 256} {

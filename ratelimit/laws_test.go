@@ -30,7 +30,7 @@ var (
 	lawGrid  = flag.Bool("law-grid", false, "the whole grid in place of the 86 cells")
 )
 
-// lawMaker makes what decides for the lanes of a load.
+// lawMaker makes the controllers of a load's lanes.
 type lawMaker func(r *rand.Rand, c *lawScene) func(lane int) controller
 
 // theLaw makes the law of a load.
@@ -66,7 +66,7 @@ func (l inTable) answered(sent, now time.Time, units, taken float64) {
 	l.paced.answered(sent, now, units, l.table.Answered(l.p, sent, now, units, taken))
 }
 
-// worstLaw is the worst of several runs, for each figure.
+// worstLaw takes the worst of several runs for each figure.
 func worstLaw(c *lawScene, seeds uint64) lawResult {
 	w := lawResult{share: math.Inf(1), fair: math.Inf(1)}
 	for seed := range seeds {
@@ -78,7 +78,7 @@ func worstLaw(c *lawScene, seeds uint64) lawResult {
 	return w
 }
 
-// TestLaws prints what the law reaches in every cell.
+// TestLaws prints the results of the law in every cell.
 func TestLaws(t *testing.T) {
 	if *lawSeeds == 0 {
 		t.Skip("takes minutes: make laws")
@@ -112,8 +112,8 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// figures is the share of what is possible and of the rows refused after five seconds, the delay of 95 of 100 requests in a queue, the
-// smaller load's part; what does not reach what it should is bold.
+// figures are the share of the possible units, the share of rows refused after five seconds, the 95th percentile of the
+// queue delay, and the smaller load's part. Missed targets are bold.
 func (c *lawCell) figures(w lawResult) string {
 	share, refused, late, fair := c.wants()
 	bold := func(miss bool, text string) string {
@@ -132,7 +132,7 @@ func (c *lawCell) figures(w lawResult) string {
 	return line
 }
 
-// TestASlowPartitionSlowsOnlyItself has one among seven that takes a tenth, or a unit a second.
+// TestASlowPartitionSlowsOnlyItself has one partition among seven that takes a tenth, or a unit a second.
 func TestASlowPartitionSlowsOnlyItself(t *testing.T) {
 	for _, part := range []float64{0.1, 0.001} {
 		c := partition("", "bucket", at{8, 1000, 5 * ms}, limiter.Options{Kind: limiter.TokenBucket}).lasting(100 * time.Second)
@@ -148,7 +148,7 @@ func TestASlowPartitionSlowsOnlyItself(t *testing.T) {
 	}
 }
 
-// TestPartitionWithoutLimitGetsFullWindow waits for the first answers, and nothing more.
+// TestPartitionWithoutLimitGetsFullWindow waits for the first answers only.
 func TestPartitionWithoutLimitGetsFullWindow(t *testing.T) {
 	for _, x := range []struct {
 		inFlight int
@@ -162,7 +162,7 @@ func TestPartitionWithoutLimitGetsFullWindow(t *testing.T) {
 	}
 }
 
-// TestControlReachesTargets runs cells that a lane may meet, and ones in which it once did worse.
+// TestControlReachesTargets runs cells that a lane may meet, including cells with past regressions.
 func TestControlReachesTargets(t *testing.T) {
 	t.Parallel()
 	bucket := limiter.Options{Kind: limiter.TokenBucket, Burst: time.Second}
@@ -240,8 +240,8 @@ func TestFalseInFlightLimitIsDropped(t *testing.T) {
 		"in force %v, share %.3f, refused %.4f", p.others.crowd.on, x.share, x.refused)
 }
 
-// TestChanceLatenessSlowsNoLane has a service that takes everything, a long way off. Which of the first answers stall is up to
-// chance, and may look as if the service took long for the rows: the answers after them refute it.
+// TestChanceLatenessSlowsNoLane has a distant service that takes everything. Chance decides which of the first answers
+// stall, so the service may seem slow to process rows; later answers refute that.
 func TestChanceLatenessSlowsNoLane(t *testing.T) {
 	const first = 6
 	for stalled := range 1 << first {
@@ -267,7 +267,7 @@ func TestChanceLatenessSlowsNoLane(t *testing.T) {
 	}
 }
 
-// hasty is a lane of a load that has reasons of its own to send more at once now and then.
+// hasty is a lane of a load that has other reasons to send more at once now and then.
 type hasty struct {
 	paced
 	requests int
@@ -286,8 +286,8 @@ func (l *hasty) sent(now time.Time, units float64) {
 	l.paced.sent(now, units)
 }
 
-// TestDetectingWindowCostsLittle takes loads of twenty seconds, the first five too, with an even machine and with one on which
-// timers are late.
+// TestDetectingWindowCostsLittle measures loads of twenty seconds, including the first five, on a steady machine and on
+// one whose timers are late.
 func TestDetectingWindowCostsLittle(t *testing.T) {
 	for _, late := range []time.Duration{0, 20 * ms} {
 		c := partition("", "", at{32, 1000, 5 * ms}, limiter.Options{Kind: limiter.FixedWindow})
@@ -303,7 +303,7 @@ func TestDetectingWindowCostsLittle(t *testing.T) {
 
 var constantsWord = flag.String("constants", "", "constants with this word, for TestConstantsHaveTests; . is all")
 
-// unjudged are constants of which no test here says a word when they are half or twice as large, each with why it is there.
+// unjudged are constants that no test here reacts to when they are halved or doubled, each with its purpose.
 var unjudged = map[string]string{
 	"longest":     "a bound of waiting times",
 	"recentMost":  "a bound of memory",
@@ -316,7 +316,7 @@ var unjudged = map[string]string{
 	"cutHeard":    "how far back the lowest rate of a partition that is cut is looked for",
 }
 
-// TestConstantsHaveTests halves and doubles each constant of the laws and prints which tests of this room fail by that.
+// TestConstantsHaveTests halves and doubles each constant of the laws and prints the tests of this room that fail.
 func TestConstantsHaveTests(t *testing.T) {
 	if *constantsWord == "" {
 		t.Skip("takes hours: make constants")
@@ -346,7 +346,7 @@ func must(t *testing.T, err error) {
 	conformance.Must(t, err)
 }
 
-// constant is a number of a law, and where its value stands in its file.
+// constant is a number of a law and the position of its value in the file.
 type constant struct {
 	name     string
 	from, to int

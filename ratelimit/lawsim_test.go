@@ -11,17 +11,17 @@ import (
 	"example.com/tsimport/engine/limiter"
 )
 
-// The simulator of the law: events in virtual time, no goroutine, so that ten minutes of a load pass in a fraction of a second. Requests
-// of lanes meet the limiters of their partition and of the table.
+// The simulator of the law runs events in virtual time without goroutines, so ten minutes of a load take a fraction of
+// a second. Requests of lanes meet the limiters of their partition and of the table.
 
-// controller is what decides when a lane sends how much: the Pacer, alone or with what its load has of the table.
+// controller decides when and how much a lane sends: the Pacer, alone or with its load's share of the table.
 type controller interface {
 	next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool)
 	sent(now time.Time, units float64)
 	answered(sent, now time.Time, units, accepted float64)
 }
 
-// paced is the Pacer as a controller, with the outages of its lane.
+// paced is the Pacer as a controller, including the outages of its lane.
 type paced struct {
 	p        *Pacer
 	perRow   float64
@@ -69,7 +69,6 @@ type lawScene struct {
 	closed      time.Duration                            // what a limit of concurrency serves a request for: without being refused, a client has to hear of one before it sends the next
 }
 
-// lawResult is what a run came to.
 type lawResult struct {
 	share    float64
 	refused  float64 // of the rows sent after the first five seconds of each load, beyond the causeless ones
@@ -117,7 +116,6 @@ type lawLane struct {
 	waiting  bool // for a worker
 }
 
-// lawSim is a run.
 type lawSim struct {
 	c       *lawScene
 	random  *rand.Rand
@@ -188,7 +186,7 @@ func (s *lawSim) limit(o *limiter.Options, i int, seed uint64) *limiter.Limiter 
 	return l
 }
 
-// optionsOf are those of the limit of a partition, or of the table.
+// optionsOf returns the options of the limit of a partition, or of the table.
 func (c *lawScene) optionsOf(o *limiter.Options, i int) limiter.Options {
 	options := *o
 	if i == 0 && c.uneven > 0 {
@@ -197,7 +195,7 @@ func (c *lawScene) optionsOf(o *limiter.Options, i int) limiter.Options {
 	return options
 }
 
-// possible is how many units could have been accepted.
+// possible is the number of units that could have been accepted.
 func (s *lawSim) possible() float64 {
 	end := s.base.Add(s.c.length)
 	of := func(o limiter.Options) float64 {
@@ -223,7 +221,7 @@ func (s *lawSim) possible() float64 {
 	return units
 }
 
-// causeless is the share of rows that is refused without a cause.
+// causeless is the share of rows that are refused without a cause.
 func (c *lawScene) causeless() float64 {
 	clean := 1.0
 	for _, o := range []*limiter.Options{c.lane, c.table} {
@@ -234,7 +232,7 @@ func (c *lawScene) causeless() float64 {
 	return 1 - clean
 }
 
-// workers is how many requests a load may have in flight: enough not to limit it.
+// workers is the number of requests a load may have in flight: enough not to limit it.
 func (c *lawScene) workers() int { return cmp.Or(c.slots, max(32, 4*c.lanes)) }
 
 // maxInFlight is the same for a lane.
@@ -265,7 +263,7 @@ func (s *lawSim) run() lawResult {
 	return s.sum()
 }
 
-// ask lets a lane send all that it may send now.
+// ask lets a lane send everything that it may send now.
 func (s *lawSim) ask(i int, now time.Time) {
 	l := &s.lanes[i]
 	if s.turns != nil {
@@ -300,7 +298,8 @@ func (s *lawSim) ask(i int, now time.Time) {
 	}
 }
 
-// fed is what a lane that waits for rows may send of a batch, and when: it waits a quarter of a second for a full one.
+// fed returns the units that a lane waiting for rows may send of a batch, and when: it waits a quarter of a second for
+// a full batch.
 func (s *lawSim) fed(l *lawLane, now time.Time, units float64, at time.Time) (float64, time.Time) {
 	have := math.Floor(s.c.fed*now.Sub(s.base).Seconds()+1e-6-l.rows) * s.c.perRow
 	if have >= units {
@@ -310,7 +309,6 @@ func (s *lawSim) fed(l *lawLane, now time.Time, units float64, at time.Time) (fl
 	return max(have, s.c.perRow), later(at, later(first, l.last.Add(250*ms)))
 }
 
-// send sends a request of a lane.
 func (s *lawSim) send(i int, now time.Time, units float64) {
 	l := &s.lanes[i]
 	rows := min(max(1, int(units/s.c.perRow+1e-9)), len(s.rows))
@@ -332,7 +330,7 @@ func (s *lawSim) send(i int, now time.Time, units float64) {
 	s.result.requests++
 }
 
-// lateness is by how much a timer is late.
+// lateness is the delay of a timer.
 func (s *lawSim) lateness() time.Duration {
 	if s.c.late == 0 {
 		return 0
@@ -340,7 +338,7 @@ func (s *lawSim) lateness() time.Duration {
 	return time.Duration(s.random.ExpFloat64() * float64(s.c.late))
 }
 
-// stalled is when the service looks at a request that would arrive at a time.
+// stalled is the time at which the service handles a request that arrives at a given time.
 func (s *lawSim) stalled(at int64) int64 {
 	stall := int64(s.c.stall)
 	if stall == 0 {
@@ -356,7 +354,7 @@ func (s *lawSim) stalled(at int64) int64 {
 	return at
 }
 
-// arrive lets the limiters decide: the partition first, then the table about what the partition takes.
+// arrive lets the limiters decide: first the partition, then the table on the units that the partition takes.
 func (s *lawSim) arrive(r *lawRequest, now time.Time) {
 	l := &s.lanes[r.lane]
 	taken, delay := limiter.Admit(now, s.rows[:r.rows], s.parts[l.part], s.table)
@@ -439,7 +437,7 @@ func (s *lawSim) push(e lawEvent) {
 	heap.Push(&s.queue, &e)
 }
 
-// lawEvents is a heap: the first of two at a time is the one that was pushed first.
+// lawEvents is a heap; of two events at the same time, the one pushed first comes first.
 type lawEvents []*lawEvent
 
 func (q lawEvents) Len() int { return len(q) }

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// refusing is a lane of one request at a time to a partition that refuses everything for a while.
+// refusing is a lane with one request at a time to a partition that refuses everything for a while.
 type refusing struct {
 	pacer            *Pacer
 	outages          Outages

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// bench drives one Pacer by plain calls, request by request, over a way of 10 ms.
+// bench drives one Pacer by plain calls, request by request, with a round trip of 10 ms.
 type bench struct {
 	*testing.T
 	p   *Pacer
@@ -21,7 +21,7 @@ func newBench(t *testing.T, o PacerOptions) *bench {
 	return &bench{T: t, p: NewPacer(o), now: time.Unix(1000, 0)}
 }
 
-// send sends the next batch and lets the server accept at most room of it.
+// send sends the next batch and lets the server accept at most room units of it.
 func (b *bench) send(room float64) (units float64) {
 	b.Helper()
 	units, at, ok := b.p.Next(b.now, 0, 1)
@@ -38,7 +38,7 @@ func (b *bench) send(room float64) (units float64) {
 	return units
 }
 
-// serve answers n batches from a bucket of one second that is empty at first.
+// serve answers n batches from a one-second bucket that is empty at first.
 func (b *bench) serve(rate float64, n int) {
 	tokens, at := 0.0, b.now
 	for range n {
@@ -279,7 +279,7 @@ func TestRateIsFiniteAndPositive(t *testing.T) {
 	}
 }
 
-// With its rate a batch would take longer than the whole way: the way must not seem to take no time for that.
+// At its rate a batch would take longer than the whole round trip: the round trip must not seem to be zero.
 func TestLowRateDoesNotShortenWay(t *testing.T) {
 	p := NewPacer(PacerOptions{Alone: true})
 	now := time.Unix(1e9, 0)
@@ -306,7 +306,7 @@ func TestChildContinuesParentsReach(t *testing.T) {
 	conformance.Equal(t, p.Child(time.Unix(1, 0)).probe.gain, usualGain, "a child of a parent that holds back: gain")
 }
 
-// recut is a table that is cut into parts of which a load hears late: until then its only lane sends to all of them.
+// recut is a table that is split, which its load learns late: until then its only lane sends to all parts.
 type recut struct {
 	parts   int
 	rate    float64       // units a second of each part, and of what they were cut from
@@ -418,8 +418,9 @@ func (c *recut) run(seed uint64) {
 	}
 }
 
-// TestLateNoticeOfSplit has a table cut while its load, which asks for the map of partitions every few seconds only, still takes it for one
-// partition. The rate that the parts take together is that of none of them, unless each takes more than what they were cut from.
+// TestLateNoticeOfSplit splits a table while its load, which reads the partition map only every few seconds, still
+// takes it for one partition. The parts' total rate is not the rate of any part, unless each takes more than the
+// partition did before the split.
 func TestLateNoticeOfSplit(t *testing.T) {
 	for _, c := range []recut{
 		{parts: 4, rate: 300, grown: 1},

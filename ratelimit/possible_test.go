@@ -9,8 +9,8 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// possible is how many units a limit that begins at start could take, and answer, until end: what a load is measured against. The fill of a
-// bucket that begins full comes on top of it.
+// possible is the number of units that a limit beginning at start could take, and answer, until end: the measure of a
+// load. The content of a bucket that begins full comes on top.
 func possible(o limiter.Options, start, end time.Time) (units float64) {
 	steps := append([]limiter.Step{{Factor: 1}}, o.Steps...)
 	begins := func(step int) time.Time {
@@ -43,7 +43,7 @@ func possible(o limiter.Options, start, end time.Time) (units float64) {
 	return units
 }
 
-// TestNoLimitTakesMoreThanIsPossible offers every limit more than it has, in small requests, for ten seconds.
+// TestNoLimitTakesMoreThanIsPossible offers every limit more than its capacity, in small requests, for ten seconds.
 func TestNoLimitTakesMoreThanIsPossible(t *testing.T) {
 	start := time.Unix(1_000_000_000, 250_000_000)
 	for _, o := range []limiter.Options{

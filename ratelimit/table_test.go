@@ -35,7 +35,7 @@ func TestLanesOfALimitedTableAreHardlyRefused(t *testing.T) {
 	}
 }
 
-// TestTrialDistinguishesTableFromPartitions begins a trial in a load of which the lanes know their rates.
+// TestTrialDistinguishesTableFromPartitions begins a trial in a load whose lanes know their rates.
 func TestTrialDistinguishesTableFromPartitions(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]limiter.Options{
@@ -87,7 +87,7 @@ func TestTableWithoutRefusalsLimitsNothing(t *testing.T) {
 	s.run()
 }
 
-// TestOutageDoesNotChangeTableRate has everything refused for a while, and then served again as before.
+// TestOutageDoesNotChangeTableRate refuses everything for a while, then serves as before.
 func TestOutageDoesNotChangeTableRate(t *testing.T) {
 	t.Parallel()
 	table, now := new(Table), time.Unix(1000, 0)
@@ -112,7 +112,7 @@ func TestOutageDoesNotChangeTableRate(t *testing.T) {
 	conformance.Equal(t, table.on, false, "limits while nobody serves")
 }
 
-// TestLatelyCountsAcceptedUnits compares with a list of all that was added.
+// TestLatelyCountsAcceptedUnits compares with a list of all additions.
 func TestLatelyCountsAcceptedUnits(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -157,7 +157,7 @@ func TestSharedRateStartsUnlimited(t *testing.T) {
 	conformance.True(t, s.Rate() == 0 && !s.Limits(now), "limits at %v", s.Rate())
 }
 
-// sharedLaw is a rate of an instance as the law of a lane.
+// sharedLaw is the rate of an instance as the law of a lane.
 type sharedLaw struct{ *Shared }
 
 func (l sharedLaw) next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
@@ -169,7 +169,7 @@ func (l sharedLaw) answered(sent, now time.Time, units, accepted float64) {
 	l.Answered(sent, now, units, accepted)
 }
 
-// newSharedSim is a simulation of lanes that have no limit of their own, with the rate that they share.
+// newSharedSim is a simulation of lanes that share a rate and have no limit of their own.
 func newSharedSim(c lawScene) (*lawSim, *Shared) {
 	shared := NewShared(rand.New(rand.NewPCG(1, 2)))
 	c.lanes, c.perRow, c.even, c.rtt = 1, 1, true, 5*ms
@@ -186,8 +186,8 @@ func TestSharedRateIsUsedWithFewRefusals(t *testing.T) {
 	conformance.Equal(t, shared.Limits(s.base.Add(30*time.Second)), true, "does not limit")
 }
 
-// TestRateMeasuredTooLowRisesSoon is about a service that refuses whole requests: what they would have left of its capacity
-// nobody knows.
+// TestRateMeasuredTooLowRisesSoon has a service that refuses whole requests, so the capacity that they would have left
+// is unknown.
 func TestRateMeasuredTooLowRisesSoon(t *testing.T) {
 	const rate = 1000.0
 	s, shared := newSharedSim(lawScene{length: 6 * time.Second, slots: 1, lane: &limiter.Options{Kind: limiter.TokenBucket, Rate: rate, Burst: 100 * ms, Whole: true}})

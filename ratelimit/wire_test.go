@@ -26,8 +26,8 @@ var (
 	wireWord   = flag.String("wire-cell", "", "only limiters with this word")
 )
 
-// wireScene is a load as tsbench spread makes it: partitions of 1,000 units a second, 50 ms away, beside which the milliseconds that the
-// processors of a busy machine take do not count.
+// wireScene is a load as tsbench spread makes it: partitions of 1,000 units a second, 50 ms away, so the milliseconds
+// of a busy machine's processors do not matter.
 type wireScene struct {
 	kind  string
 	table float64 // units a second of the whole table; 0 means no limit
@@ -39,7 +39,7 @@ const (
 	wireTrip  = 50 * ms
 )
 
-// rows are as many as the limits take in twenty seconds.
+// rows is the number of rows that the limits take in twenty seconds.
 func (w *wireScene) rows() int {
 	if w.table > 0 {
 		return int(20 * w.table)
@@ -56,14 +56,13 @@ func (w *wireScene) String() string {
 	return w.kind
 }
 
-// reached is the share of the capacity until the last row, and of the rows sent those refused.
+// reached holds the share of the capacity used until the last row, and the share of sent rows that were refused.
 type reached struct{ share, refused float64 }
 
 func (r *reached) add(x reached, of float64) {
 	r.share, r.refused = r.share+x.share/of, r.refused+x.refused/of
 }
 
-// simulate is the simulation's.
 func (w *wireScene) simulate(seed uint64, late time.Duration) reached {
 	at := at{wireLanes, wireRate, wireTrip}
 	c := at.scene()
@@ -88,7 +87,7 @@ func (w *wireScene) simulate(seed uint64, late time.Duration) reached {
 	return reached{float64(accepted) / (w.capacity() * last.Seconds()), 1 - float64(accepted)/float64(sent)}
 }
 
-// endingLaw is a law of a lane that runs out of rows.
+// endingLaw is the law of a lane that runs out of rows.
 type endingLaw struct {
 	inTable
 	left *float64 // rows that are not in flight
@@ -104,14 +103,14 @@ func (l *endingLaw) answered(sent, now time.Time, units, accepted float64) {
 	l.inTable.answered(sent, now, units, accepted)
 }
 
-// wireTurns gives lanes their turns as a load does: where the table limits them, the one with most rows is first.
+// wireTurns gives lanes their turns as a load does: if the table limits them, the lane with the most rows comes first.
 type wireTurns struct {
 	sim   *lawSim
 	left  []float64 // of each lane
 	ended [wireLanes]bool
 }
 
-// send sends what may be sent now, and returns when something else may be; the zero time waits for an answer.
+// send sends everything that may be sent now and returns the next time to send; zero waits for an answer.
 func (w *wireTurns) send(now time.Time) (next time.Time) {
 	for {
 		next = time.Time{}
@@ -149,8 +148,8 @@ func (w *wireTurns) send(now time.Time) (next time.Time) {
 
 func (w *wireTurns) law(i int) *endingLaw { return w.sim.lanes[i].law.(*endingLaw) }
 
-// measure is tsbench spread's. The simulation begins with the first request; what a process takes to start counts only with token buckets,
-// which save it up.
+// measure runs tsbench spread. The simulation begins with the first request; the start of the process counts only with
+// token buckets, which save up meanwhile.
 func (w *wireScene) measure(seed int) (r reached, err error) {
 	args := []string{"spread", "--only", "tsimport", "--order", "random", "--json", "--limiter", w.kind,
 		"--partitions", strconv.Itoa(wireLanes), "--partition-wcu", strconv.Itoa(wireRate), "--latency", wireTrip.String(), "--rows", strconv.Itoa(w.rows()), "--seed", strconv.Itoa(seed)}
@@ -185,7 +184,7 @@ func (w *wireScene) measure(seed int) (r reached, err error) {
 	return reached{s.Share, s.Refused}, nil
 }
 
-// watchTimers finds out how late timers are on this machine, until the function that it returns is called: the mean.
+// watchTimers measures the mean delay of this machine's timers until the returned function is called.
 func watchTimers() func() time.Duration {
 	done, late := make(chan struct{}), make(chan time.Duration)
 	go func() {
@@ -204,7 +203,7 @@ func watchTimers() func() time.Duration {
 	return func() time.Duration { close(done); return <-late }
 }
 
-// TestWireReachesSimulatedRates prints what the law reaches in the simulation and what a load reaches in front of an engine.
+// TestWireReachesSimulatedRates prints the results of the law in the simulation and of a load in front of an engine.
 func TestWireReachesSimulatedRates(t *testing.T) {
 	if *wireBinary == "" {
 		t.Skip("takes minutes: make wire")
@@ -238,7 +237,7 @@ func TestWireReachesSimulatedRates(t *testing.T) {
 	fmt.Print(&table)
 }
 
-// A window that is used up at once is not measured by what trickles in until its second is over.
+// A window that is used up at once is not measured by the few units until its second is over.
 func TestQuotaPerSecondIsMeasuredOverASecond(t *testing.T) {
 	w := wireScene{kind: limiter.SlidingWindow}
 	for seed := range uint64(10) {
@@ -247,7 +246,7 @@ func TestQuotaPerSecondIsMeasuredOverASecond(t *testing.T) {
 	}
 }
 
-// The last lanes of a load into a table that is limited as a whole have all of it.
+// The last lanes of a load into a table with one limit get all of it.
 func TestLanesTakeShareOfEndedOnes(t *testing.T) {
 	for kind, want := range map[string]float64{limiter.TokenBucket: 0.92, limiter.FixedWindow: 0.82, limiter.SlidingWindow: 0.8} {
 		const seeds = 6

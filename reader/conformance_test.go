@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// counted is what a source gave.
+// counted is the result of reading a source.
 type counted struct {
 	rows   int64 // records that can be read
 	bad    int64
@@ -61,7 +61,7 @@ func readEach(s *File, each func(*record.Record)) error {
 	})
 }
 
-// all are the places of a source's columns.
+// all returns the indexes of a source's columns.
 func all(s *File) (used []int) {
 	for i := range s.Columns {
 		used = append(used, i)
@@ -69,7 +69,7 @@ func all(s *File) (used []int) {
 	return used
 }
 
-// eachSplit cuts a source to its end, and gives what is whole where it cannot be cut further.
+// eachSplit cuts a source to its end, and gives it whole if it cannot be cut.
 func eachSplit(s *File, each func(source.Split) error) error {
 	for {
 		piece, err := s.Next()
@@ -95,7 +95,7 @@ func eachSplit(s *File, each func(source.Split) error) error {
 	}
 }
 
-// optionsOf are the flags a user would give who knows what the manifest says.
+// optionsOf are the flags of a user who knows the manifest.
 func optionsOf(f conformance.File) Options {
 	o := Options{}
 	switch f.Format {
@@ -131,8 +131,8 @@ func optionsOf(f conformance.File) Options {
 	return o
 }
 
-// deviations are files whose reading differs from the manifest for a reason of their own, with what is right. Those with
-// a reason they share are found by sharedReason.
+// deviations are files whose reading differs from the manifest for their own reason, with the correct result.
+// sharedReason finds the reasons that files share.
 var deviations = map[string]string{
 	"csv/duckdb/17738.csv":                                                               "an empty line of one column is a record without a value",
 	"csv/duckdb/afl/4086/case_3.csv":                                                     "an empty line of one column is a record without a value",
@@ -150,7 +150,7 @@ var deviations = map[string]string{
 	"parquet/parquet-testing/data/int96_from_spark.parquet":                              "one of six timestamps overflowed when it was written: that record is rejected",
 }
 
-// sharedReason says why a file differs from the manifest, if it is for one of the documented rules.
+// sharedReason returns the documented rule by which a file differs from the manifest, if there is one.
 func sharedReason(f conformance.File, got counted, text []byte) string {
 	switch {
 	case got.err != nil && (strings.Contains(got.err.Error(), "the file is lzip") || strings.Contains(got.err.Error(), "the file is lzma")):
@@ -181,8 +181,8 @@ func mixedLineEnds(text []byte) bool {
 
 var update = flag.Bool("update", false, "write the results into docs/internals/conformance.md")
 
-// TestEveryFileOfTheManifest reads every file of the collection: those that must load give the stated rows, those that
-// must be refused are refused, and none panics. What differs has a documented reason.
+// TestEveryFileOfTheManifest reads every file of the collection: valid ones give the stated rows, invalid ones are
+// refused, and none panics. Differences have a documented reason.
 func TestEveryFileOfTheManifest(t *testing.T) {
 	read := map[string]counted{}
 	conformance.Run(t, func(t *testing.T, dir string) {
@@ -190,7 +190,7 @@ func TestEveryFileOfTheManifest(t *testing.T) {
 		if dir == conformance.Whole(t) {
 			checkTable(t, results, reasons)
 		}
-		// The part has its share of each kind, so that a clone elsewhere proves as much.
+		// The part has its share of each kind, so a clone elsewhere proves as much.
 		for kind, atLeast := range map[string]int{"csv, ok": 100, "csv, error": 20, "json, error": 80, "json, ok": 3, "jsonl, ok": 30, "other, error": 23, "parquet, ok": 150, "parquet, error": 15, "text, error": 10} {
 			if r := results[kind]; kind != "other, error" && r == nil || r != nil && r.files < atLeast {
 				t.Errorf("hardly any file is %s: %+v", kind, r)
@@ -199,7 +199,8 @@ func TestEveryFileOfTheManifest(t *testing.T) {
 	})
 }
 
-// conform reads files, but those of read, which has what the part gave: the whole collection has most of it too.
+// conform reads files, except those in read, which the part has already read: the whole collection contains most of
+// them.
 func conform(t *testing.T, dir string, read map[string]counted) (results map[string]*result, reasons map[string]int) {
 	t.Helper()
 	results, reasons = map[string]*result{}, map[string]int{}
@@ -299,7 +300,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// judge compares what was read with what the manifest says. The problem is empty when they agree.
+// judge compares a reading with the manifest. The problem is empty if they agree.
 func judge(f conformance.File, got counted) string {
 	total := got.rows + got.bad
 	switch {
@@ -317,7 +318,7 @@ func judge(f conformance.File, got counted) string {
 	return ""
 }
 
-// TestNoFileOfRowsIsMisidentified opens the files without saying what they are.
+// TestNoFileOfRowsIsMisidentified opens the files without stating their format.
 func TestNoFileOfRowsIsMisidentified(t *testing.T) {
 	conformance.Run(t, noFileOfRowsIsTakenForSomethingElse)
 }
@@ -349,7 +350,7 @@ func noFileOfRowsIsTakenForSomethingElse(t *testing.T, dir string) {
 	conformance.True(t, opened >= 100, "only %d files could be opened", opened)
 }
 
-// claim is a sentence, or some words, of a page about inputs and a file of the tree that shows it.
+// claim is a sentence, or some words, of a page about inputs, and a file of the tree that shows it.
 type claim struct {
 	says string // as in the page, apart from the line breaks
 	file string // below testdata
@@ -369,7 +370,7 @@ func dialect(name string, o Options) Options {
 
 const dumps = "../../e2e/dumps/made/" // written by the databases
 
-// claims are those that one file can show. Want may be cut: "…" at its end stands for the rest.
+// claims are those that one file can show. In want, a final "…" stands for the rest.
 var claims = []claim{
 	{"gzip (also multi-member, BGZF)", "made/compressed/baseball.multimember.csv.gz", Options{}, baseball},
 	{"gzip (also multi-member, BGZF)", "csv/duckdb/test/concat.gz", Options{}, "…"},
@@ -439,11 +440,10 @@ var claims = []claim{
 
 const baseball = "Rk,Year,Age,Tm,Lg,c6,W,L,W-L%,G,Finish,Wpost,Lpost,W-L%post,c15; 1,1978,37,Atlanta Braves,NL,,69,93,…"
 
-// inputPages are the pages that the claims are of.
+// inputPages are the pages with the claims.
 var inputPages = []string{"inputs.md", "types.md", "dumps.md", "parquet-arrow.md", "internals/conformance.md"}
 
-// TestClaimsOfInputPagesHaveFiles: each of the claims stands in a page about inputs, and reading its file gives what it
-// says.
+// TestClaimsOfInputPagesHaveFiles: each claim is on a page about inputs, and reading its file gives the claimed result.
 func TestClaimsOfInputPagesHaveFiles(t *testing.T) {
 	var page string
 	for _, name := range inputPages {
@@ -460,7 +460,7 @@ func TestClaimsOfInputPagesHaveFiles(t *testing.T) {
 	}
 }
 
-// recordsOf reads a source to its end, as load does: the columns and each record's values, or the code of what rejects it.
+// recordsOf reads a source to its end, as load does: the columns and each record's values, or its reject code.
 func recordsOf(item input.Item, o Options) string {
 	s, err := Open(context.Background(), item, o)
 	if err != nil {
@@ -494,7 +494,7 @@ func recordsOf(item input.Item, o Options) string {
 	return b.String()
 }
 
-// isLike compares with a text in which … stands for any; a refusal need only hold what is wanted of it.
+// isLike compares with a text in which … matches anything; a refusal only needs to contain the wanted text.
 func isLike(got, want string) bool {
 	if reason, ok := strings.CutPrefix(want, "refused: "); ok {
 		return strings.HasPrefix(got, "refused: ") && strings.Contains(got, reason)
@@ -519,7 +519,7 @@ func isLike(got, want string) bool {
 	return true
 }
 
-// TestEveryDialectHasAFile: each dialect that csv.Named knows is one of the claims.
+// TestEveryDialectHasAFile: each dialect of csv.Named has a claim.
 func TestEveryDialectHasAFile(t *testing.T) {
 	for _, name := range csv.Programs {
 		conformance.True(t, slices.ContainsFunc(claims, func(c claim) bool { return c.o.Dialect.Name == name }),

@@ -22,7 +22,7 @@ import (
 
 var dialectFiles = flag.Int("dialect-files", 150, "random files of each kind whose dialect is found")
 
-// written is a text in a random dialect, with the cells that were written: the oracle knows nothing of how it is read.
+// written is a text in a random dialect, with its cells as the oracle, which does not depend on the reader.
 type written struct {
 	says    string // the dialect
 	cells   [][]string
@@ -31,7 +31,7 @@ type written struct {
 
 func (w *written) text() string { return strings.Join(w.records, "") }
 
-// writeRandom writes a random table in a random dialect. Writers put what needs it into quotes, or more.
+// writeRandom writes a random table in a random dialect. Writers quote cells that need it, or more.
 func writeRandom(r *rand.Rand) *written {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	delimiter, quote, escape := pick(",", ";", "\t", "|", "\x01"), pick(`"`, `"`, "'", ""), pick("", "", `\`)
@@ -109,7 +109,7 @@ func randomCell(r *rand.Rand, kind string) string {
 	return strings.Join(text, " ")
 }
 
-// spoil puts one fault into a record and returns which records have it.
+// spoil puts one fault into a record and returns the records that have it.
 func (w *written) spoil(r *rand.Rand) (from, to int) {
 	from = r.IntN(len(w.records))
 	if len(w.records) < 3 {
@@ -156,7 +156,8 @@ func indexesOf(text, chars string) (at []int) {
 	return at
 }
 
-// readFound reads a text with the dialect that is found for it. It returns the names and the rows as one list, and how many records are rejected.
+// readFound reads a text with the detected dialect. It returns the names and the rows as one list, and the number of
+// rejected records.
 func readFound(t *testing.T, text string) (rows [][]string, rejected int, found string, err error) {
 	t.Helper()
 	set := streamOf(t, []byte(text))
@@ -183,7 +184,7 @@ func readFound(t *testing.T, text string) (rows [][]string, rejected int, found 
 	return rows, rejected, s.Dialect.String(), err
 }
 
-// A file that is read without a reject has the cells that were written, but for those of the record with the fault.
+// A file that is read without a reject has the written cells, except for those of the record with the fault.
 func TestFaultyRecordDoesNotChangeDialect(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 24))
 	for _, faults := range []bool{false, true} {
@@ -219,7 +220,7 @@ func TestFaultyRecordDoesNotChangeDialect(t *testing.T) {
 	}
 }
 
-// sameButFor compares the rows with what was written but for some records, of which others may have become.
+// sameButFor compares the rows with the written cells, except for the records from..to, which may have become others.
 func sameButFor(rows, cells [][]string, from, to int) bool {
 	after := len(cells) - to
 	return len(rows) >= from+after && (to > from || len(rows) == len(cells)) &&
@@ -273,7 +274,7 @@ func TestTypedJSONIsFoundByItsContent(t *testing.T) {
 	}
 }
 
-// wideLines are the rows of a source, as rejects of them are kept.
+// wideLines are the rows of a source in the form of stored rejects.
 func wideLines(t *testing.T, rows *sourcetest.Wide) []byte {
 	t.Helper()
 	var text []byte
@@ -320,7 +321,7 @@ func TestWideFilesKeepSourceContract(t *testing.T) {
 	}
 }
 
-// TestWrappedRowsAreRefusedWithAdvice is about texts that were read as what they are not, or as one row, without a word.
+// TestWrappedRowsAreRefusedWithAdvice tries texts that were once silently misread, or read as one row.
 func TestWrappedRowsAreRefusedWithAdvice(t *testing.T) {
 	const statements = "\n/*!40101 SET NAMES utf8 */;\nCREATE TABLE `t` (\n  `id` int\n);\nINSERT INTO `t` (`id`) VALUES\n\t(1);\n"
 	for name, c := range map[string]struct{ file, text, want string }{

@@ -35,7 +35,7 @@ func itemOf(t *testing.T, name string, content []byte) input.Item {
 	return found(t, path)
 }
 
-// fileOf writes a file and finds it each time that it is asked for.
+// fileOf writes a file and finds it each time it is called.
 func fileOf(t *testing.T, name string, content []byte) func() input.Item {
 	item := itemOf(t, name, content)
 	return func() input.Item { return item }
@@ -62,7 +62,7 @@ func streamOf(t *testing.T, content []byte) input.Item {
 	return set.Items[0]
 }
 
-// valuesOf reads all records, each as its values by the source's columns; an unreadable one is its code.
+// valuesOf reads all records, each as its values in the order of the source's columns; an unreadable one is its code.
 func valuesOf(t *testing.T, item input.Item, o Options) (columns []string, rows [][]string) {
 	t.Helper()
 	columns, rows, err := tryValues(item, o)
@@ -264,7 +264,7 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 		conformance.True(t, got.err != nil && got.rows >= 1000 && got.bad == 0,
 			"%s: %d rows, %d bad, %v", name, got.rows, got.bad, got.err)
 	}
-	// A block whose checksum is wrong gives nothing: here it would give other digits.
+	// A block with a wrong checksum gives nothing: here it would give other digits.
 	damaged := bgzf(b.Bytes(), 30_000)
 	for i := range 5 {
 		damaged[len(damaged)/2+i] ^= 0x15
@@ -333,8 +333,8 @@ func TestTheAcidTestsStatedValues(t *testing.T) {
 	}
 }
 
-// correct makes the stated values those of the files as they are stored: one lost its CRs on the way into its repository,
-// another states a telephone number that its file does not have.
+// correct adapts the stated values to the stored files: one lost its CRs on the way into its repository; another states
+// a telephone number that its file does not have.
 func correct(name string, want []map[string]string) {
 	for _, row := range want {
 		switch name {
@@ -400,7 +400,7 @@ func TestRejectedJSONIsOneLineWithPlace(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 }
 
-// benchmarkText is a student-card like text.
+// benchmarkText resembles student cards.
 func benchmarkText(lines int) []byte {
 	return []byte("CardID,SellerID,DeviceID,OrderNumber,Amount,OrderTime,Item\n" +
 		strings.Repeat("2000000360,C791,928087,100001,21.58,2024-01-01T00:00:00Z,notebook\n", lines))
@@ -488,7 +488,7 @@ func TestLongFirstJSONRecordIsReadWhole(t *testing.T) {
 	conformance.Refused(t, err, "the first record is longer than 1 MiB", "result")
 }
 
-// TestSmallFileTakesLittleMemory reads files as a load of thousands of them does: what each takes is what such a load takes.
+// TestSmallFileTakesLittleMemory reads files as a load of thousands does, and measures the memory of each.
 func TestSmallFileTakesLittleMemory(t *testing.T) {
 	text := []byte("id,name,price\n1,tea,2\n2,coffee,3\n")
 	item := itemOf(t, "small.csv", text)

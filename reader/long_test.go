@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// placesOf reads all records, each as its place, its line, and its values or why it cannot be read and what is kept of it.
+// placesOf reads all records, each as its place, its line, and its values, or its error and the stored part.
 func placesOf(t *testing.T, content string, o Options) (rows []string, err error) {
 	t.Helper()
 	name := "a.csv"
@@ -178,7 +178,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 	}
 }
 
-// firstFields reads the first field of each record, or the code of why it is rejected.
+// firstFields reads the first field of each record, or its reject code.
 func firstFields(t *testing.T, s *File) (got []string) {
 	t.Helper()
 	err := readEach(s, func(rec *record.Record) {

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// reading is what a source gives from a place on: the place at which each split begins, and every record as text.
+// reading is the result of reading a source from a place: the place of each split, and every record as text.
 type reading struct {
 	places  []source.Place
 	records []string // from the first place on
@@ -85,14 +85,14 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 	return b.Bytes()
 }
 
-// arrowBytes returns a file of the tests of Arrow.
+// arrowBytes returns a test file of Arrow.
 func arrowBytes(t *testing.T, name string) []byte {
 	t.Helper()
 	b := conformance.Try(os.ReadFile("arrow/testdata/" + name)).Must(t)
 	return b
 }
 
-// keepsTheContract checks the source that an item is. An item that can be read once only is made again for each reading.
+// keepsTheContract checks the source of an item. An item that can be read only once is made again for each reading.
 func keepsTheContract(t *testing.T, item func() input.Item, o Options) {
 	t.Helper()
 	one := item()

@@ -34,7 +34,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// packers make compressed files of parts, each a member, frame or stream of its own.
+// packers make compressed files of parts; each part is its own member, frame or stream.
 var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
 	"gz":  func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
 	"zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) },
@@ -67,7 +67,8 @@ func shareTexts(t *testing.T) map[string][]byte {
 	return map[string][]byte{"wide.csv": []byte(wide.String()), "random.csv": []byte(random.String()), "lines.jsonl": []byte(lines.String()), "array.json": []byte(array.String()), "utf16.csv": []byte("\xff\xfe" + utf16le(random.String())), "many.arrows": stream}
 }
 
-// TestSplitBytesNeverExceedInput adds up what splits of every format and compression stand for: progress is the share of the input.
+// TestSplitBytesNeverExceedInput adds up the splits' input bytes for every format and compression: progress is the
+// share of the input.
 func TestSplitBytesNeverExceedInput(t *testing.T) {
 	check := func(t *testing.T, name string, body []byte) {
 		t.Helper()
@@ -133,7 +134,7 @@ func TestBlockMayExceedHead(t *testing.T) {
 	}
 }
 
-// An input is set aside for what it holds alone: not for a server, a disk or this machine.
+// An input is set aside only because of its content: not because of a server, a disk or this machine.
 func TestOnlyContentErrorsAreDamage(t *testing.T) {
 	answers := map[string]int{"gone": http.StatusNotFound, "forbidden": http.StatusForbidden, "busy": http.StatusServiceUnavailable}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +153,7 @@ func TestOnlyContentErrorsAreDamage(t *testing.T) {
 	conformance.True(t, Damaged(errors.New("the page is cut short")) && !Damaged(nil), "damage is none, or none is damage")
 }
 
-// TestReadAgainFindsFault: a second reading meets what the first has met, and nothing in a good file.
+// TestReadAgainFindsFault: a second reading finds the faults of the first, and none in a good file.
 func TestReadAgainFindsFault(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -185,8 +186,8 @@ type card struct {
 	OrderTime, Item       string
 }
 
-// BenchmarkFormats reads one large file of each format as a load does, conversion included, with a worker for each
-// processor (run it with -cpu 1,2): pieces are prepared and splits parsed by the workers.
+// BenchmarkFormats reads one large file of each format as a load does, including conversion, with one worker per
+// processor (use -cpu 1,2); the workers prepare pieces and parse splits.
 func BenchmarkFormats(b *testing.B) {
 	const rows = 300_000
 	dir := b.TempDir()
@@ -223,14 +224,14 @@ func BenchmarkFormats(b *testing.B) {
 	}
 }
 
-// task is what a worker does: prepare a piece or parse a split.
+// task is a worker's task: prepare a piece or parse a split.
 type task struct {
 	piece    source.Piece
 	prepared chan error
 	split    source.Split
 }
 
-// readWith reads an item with so many workers and returns how many records were converted.
+// readWith reads an item with this many workers and returns the number of converted records.
 func readWith(b *testing.B, item input.Item, workers int) int64 {
 	s := conformance.Try(Open(b.Context(), item, Options{})).Must(b)
 	defer s.Close()

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// pgDump is a dump of a table of so many rows, and of others around it.
+// pgDump is a dump of a table with this many rows, and of other tables around it.
 func pgDump(rows int) []byte {
 	var b bytes.Buffer
 	b.WriteString("--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE public.a (x int);\nCREATE TABLE public.t (\n    id integer NOT NULL,\n    v text,\n    raw bytea\n);\n\n")
@@ -28,7 +28,7 @@ func pgDump(rows int) []byte {
 	return b.Bytes()
 }
 
-// mysqlDump is such a dump with so many rows in each statement.
+// mysqlDump is such a dump with this many rows in each statement.
 func mysqlDump(rows, each int) []byte {
 	var b bytes.Buffer
 	b.WriteString("-- MySQL dump 10.13  Distrib 8.0.36\n\nCREATE TABLE `a` (`x` int);\n" + strings.Repeat("INSERT INTO `a` VALUES (1);\n", rows))

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// run is a model of one life of the queues: rows come in, leave in turns, are spilled, read back and cut again at random.
+// run is a model of one life of the queues: rows come in, leave in turns, are spilled, read back and recut at random.
 type run struct {
 	t     *testing.T
 	rnd   *rand.Rand
@@ -32,7 +32,7 @@ type run struct {
 
 var must = conformance.Must
 
-// newRun returns a run of so many lanes over a disk of its own.
+// newRun returns a run with this many lanes over its own disk.
 func newRun(t *testing.T, seed uint64, lanes int, o Options, disk spill.Options) *run {
 	t.Helper()
 	if disk.Dir == "" {
@@ -44,7 +44,7 @@ func newRun(t *testing.T, seed uint64, lanes int, o Options, disk spill.Options)
 	return &run{t: t, rnd: rand.New(rand.NewPCG(seed, 2)), store: store, lanes: New(lanes, o), last: map[uint16]int{}}
 }
 
-// work does the next job, if there is one, at once.
+// work does the next job at once, if there is one.
 func (r *run) work() *Job {
 	r.t.Helper()
 	j := r.lanes.Next()
@@ -56,7 +56,7 @@ func (r *run) work() *Job {
 	return j
 }
 
-// keys is how many ordering keys there are; a key is two bytes.
+// keys is the number of ordering keys; a key is two bytes.
 const keys = 64
 
 func (r *run) route(key []byte) int {
@@ -315,7 +315,7 @@ func TestLongLaneLeavesNoSmallPieces(t *testing.T) {
 	var w Worker
 	var jobs []*Job
 	for n := range 4000 {
-		// The rows of a sorted file: one lane after the other gets many times what memory holds.
+		// The rows of a sorted file: one lane after the other gets many times the size of memory.
 		lane := n / 1000
 		r.lanes.Push(lane, r.block(16*lane, 16*lane+16))
 		if j := r.lanes.Next(); j != nil {
@@ -357,7 +357,7 @@ func TestNothingIsSpilledWhileEveryLaneHasRows(t *testing.T) {
 	}
 }
 
-// keysBetween is the range of the keys from lo on, before hi.
+// keysBetween is the range of keys from lo, inclusive, to hi, exclusive.
 func keysBetween(lo, hi int) *table.KeyRange {
 	r := &table.KeyRange{}
 	if lo > 0 {
@@ -369,14 +369,14 @@ func keysBetween(lo, hi int) *table.KeyRange {
 	return r
 }
 
-// described is a life of the queues of which every row is known.
+// described is a life of the queues in which every row is known.
 type described struct {
 	run
 	read   []uint16 // keys of all rows that came, by number
 	queued map[int]bool
 }
 
-// push puts a split into the lanes as they are, or as they were before they were cut again.
+// push puts a split into the current lanes, or into the lanes before the last recut.
 func (d *described) push(cuts []int) {
 	split := &table.Split{FirstRecord: int64(d.in)}
 	all := d.block(0, keys)
@@ -410,7 +410,7 @@ func (d *described) push(cuts []int) {
 	}
 }
 
-// compare compares what the queues say they hold with what they hold.
+// compare compares the rows that the queues report with their content.
 func (d *described) compare() {
 	bounds := append([]int{0}, append(slices.Clone(d.cuts), keys)...)
 	var parts []Part
@@ -437,8 +437,8 @@ func (d *described) compare() {
 	}
 }
 
-// TestDescribeListsExactlyQueuedRows checks it while rows come under the cut of the moment and under the one before, leave,
-// are spilled, read back and cut again.
+// TestDescribeListsExactlyQueuedRows compares while rows arrive under the current cut and the previous one, leave, are
+// spilled, read back and recut.
 func TestDescribeListsExactlyQueuedRows(t *testing.T) {
 	spilled, recuts := int64(0), 0
 	for seed := range uint64(5) {

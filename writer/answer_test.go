@@ -69,7 +69,7 @@ func TestDamagedAnswerIsNeverASuccess(t *testing.T) {
 	}
 }
 
-// answerOf is what the answers say of the i-th row.
+// answerOf is the answer for the i-th row.
 func answerOf(answers []answered, i int) *answered {
 	for n := range answers {
 		if i -= answers[n].rows; i < 0 {
@@ -79,7 +79,7 @@ func answerOf(answers []answered, i int) *answered {
 	panic("there are fewer rows")
 }
 
-// FuzzAnswer looks for answers that panic, or that the SDK's decoder reads otherwise.
+// FuzzAnswer looks for answers that panic, or that the SDK's decoder reads differently.
 func FuzzAnswer(f *testing.F) {
 	f.Add(encodeAnswer("t", append(ok(2), failed("OTSServerBusy"))), 3)
 	f.Add(encodeAnswer("t", nil), 0)
@@ -107,8 +107,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestAllWrittenSetsNoOutcomes writes with Options.Brief and without: where that leaves outcomes out, they all say that
-// their rows were written, for as many units as it adds up.
+// TestAllWrittenSetsNoOutcomes writes with Options.Brief and without: if Brief leaves outcomes out, all of them report
+// written rows, and their units add up to the same sum.
 func TestAllWrittenSetsNoOutcomes(t *testing.T) {
 	costly := result{units: 7}
 	for name, tt := range map[string]struct {

@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// numbered is a table of rows u, seq, whose numbers it makes itself, as far as AutoIncrement needs one.
+// numbered is a table with key u, seq that numbers its own rows, as far as AutoIncrement needs one.
 type numbered struct {
 	last      int64
 	rows      map[int64]string // number to mark, of the one user there is
@@ -36,7 +36,7 @@ type numbered struct {
 	silent    bool // returns no keys
 }
 
-// Post is fake.Post for a table that returns keys to who asks for them.
+// Post is fake.Post for a table that returns keys on request.
 func (f *numbered) Post(_ string, appendBody func([]byte) []byte) ([]byte, error) {
 	body := appendBody(nil)
 	lost, err := f.write(len(f.batches))
@@ -323,7 +323,7 @@ func TestSweepKeepsRowsOfOtherRuns(t *testing.T) {
 	}
 }
 
-// The rows of a request are annotated, and all lengths in it must be those of what travels: the SDK reads it as it was meant.
+// The rows of a request are annotated, so all its lengths must match the bytes sent: the SDK must read it as intended.
 func TestAnnotatedRequestIsReadable(t *testing.T) {
 	_, n, w := newNumbered()
 	rows := numberedRows(t, 200)
@@ -375,7 +375,7 @@ func TestSearchEndsAtRowOlderThanLoad(t *testing.T) {
 	}
 }
 
-// Of the rows of a run those of earlier records have lower numbers.
+// Within a run, rows of earlier records have lower numbers.
 func TestSearchEndsAtEarlierRecord(t *testing.T) {
 	f, n, w := newNumbered()
 	f.longPages = true
@@ -390,7 +390,7 @@ func TestSearchEndsAtEarlierRecord(t *testing.T) {
 	}
 }
 
-// pastRows are rows of which an earlier process may have sent any, and has written the first 300, one of them twice.
+// pastRows are rows that an earlier process may have sent; it wrote the first 300, one of them twice.
 func pastRows(t *testing.T, f *numbered, n *AutoIncrement) []table.Ref {
 	rows := numberedRows(t, 500)
 	for i, r := range rows {
@@ -409,7 +409,7 @@ func pastRows(t *testing.T, f *numbered, n *AutoIncrement) []table.Ref {
 	return rows
 }
 
-// After a kill the rows that the process before may have sent are looked for with few requests, however many they are.
+// After a kill, a few requests find all rows that the previous process may have sent, however many there are.
 func TestEarlierRowsAreReadAtOnce(t *testing.T) {
 	for others, requests := range map[int]int{0: 2, 30_000: 8} {
 		f, n, w := newNumbered()
@@ -431,14 +431,14 @@ func TestEarlierRowsAreReadAtOnce(t *testing.T) {
 			want := i < 300
 			conformance.True(t, (o[i].Number <= 301) == want && o[i].Found == (want && i != 7), "row %d: %+v", i, o[i])
 		}
-		// A row that was not there has been sent since: the table must be asked.
+		// A row that was missing has been sent since: the table must be asked.
 		searched := len(f.searched)
 		_, err = w.Write(rows[400:401], repeated[:1], o[:1])
 		conformance.True(t, err == nil && o[0].Found && len(f.searched) != searched, "%+v, %v", o[0], err)
 	}
 }
 
-// A table that is far larger than what the run has written is not read to its end, and what it has shown is not believed.
+// A table far larger than the run's writes is not read to its end, and the partial result is not trusted.
 func TestReadingEarlierRowsIsGivenUp(t *testing.T) {
 	f, n, w := newNumbered()
 	f.longPages = true
@@ -455,7 +455,7 @@ func TestReadingEarlierRowsIsGivenUp(t *testing.T) {
 	conformance.True(t, err == nil && o[0].Found, "%+v, %v", o[0], err)
 }
 
-// Reading the past fails in passing ways: then the rows are looked for one by one.
+// Reading earlier rows fails temporarily: then the rows are looked up one by one.
 func TestEarlierRowsMayBeUnreadable(t *testing.T) {
 	f, n, w := newNumbered()
 	f.longPages = true
@@ -472,7 +472,7 @@ func TestEarlierRowsMayBeUnreadable(t *testing.T) {
 	conformance.True(t, err == nil && stats.Found == 2, "%+v, %v", stats, err)
 }
 
-// What stood there before the load is not read: the sweep begins with the newest rows.
+// Rows from before the load are not read: the sweep begins with the newest rows.
 func TestSweepEndsAtRowOlderThanLoad(t *testing.T) {
 	f, n, _ := newNumbered()
 	f.longPages, f.last = true, 20_000

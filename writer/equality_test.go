@@ -92,8 +92,7 @@ func TestLengthsTakeAsManyBytesAsTheyNeed(t *testing.T) {
 	}
 }
 
-// What stands in requests beside the rows of every day: no cells, cells of all types, deleted columns, timestamps, keys that
-// the service numbers, 4 MB.
+// Unusual requests: no cells, cells of all types, deleted columns, timestamps, keys that the service numbers, 4 MB.
 func TestUnusualRowsEqualTheSDKs(t *testing.T) {
 	schema := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "b", Type: table.Binary}, {Name: "n", Type: table.Integer}},
 		Columns: []table.Column{{Name: "s"}, {Name: "b"}, {Name: "n"}, {Name: "text"}, {Name: "bytes"}, {Name: "whole"}, {Name: "broken"}, {Name: "truth"}, {Name: "列"}}}
@@ -139,7 +138,7 @@ func TestUnusualRowsEqualTheSDKs(t *testing.T) {
 	}
 }
 
-// sdkChange is the change that the SDK would be given for a row.
+// sdkChange is the change given to the SDK for a row.
 func sdkChange(schema *table.Schema, name string, mode table.Mode, existence tablestore.RowExistenceExpectation, deleteNull bool,
 	key, cells []table.Value, stamps []int64) tablestore.RowChange {
 	pk := new(tablestore.PrimaryKey)
@@ -177,7 +176,7 @@ func sdkChange(schema *table.Schema, name string, mode table.Mode, existence tab
 	return &tablestore.DeleteRowChange{TableName: name, PrimaryKey: pk, Condition: condition}
 }
 
-// keyRefused is a service, or somebody on the way, that refuses the keys without a signature.
+// keyRefused is a service, or an intermediary, that refuses the keys without a signature.
 type keyRefused struct{}
 
 func (keyRefused) RoundTrip(r *http.Request) (*http.Response, error) {

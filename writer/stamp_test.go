@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// clock is the service's, known to within unsure, in milliseconds.
+// clock is the service's clock, known to within unsure, in milliseconds.
 type clock struct{ now, unsure int64 }
 
 func (c *clock) service() (earliest, latest time.Time) {
@@ -120,7 +120,7 @@ func TestRowsAreSentWithTheirTimestamps(t *testing.T) {
 	}
 }
 
-// Many small cells: what travels with them is more than the service counts of them.
+// Many small cells: they take more bytes on the wire than the service counts for them.
 func TestStampedRequestStaysWithinLimit(t *testing.T) {
 	s := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Columns: []table.Column{{Name: "id", Type: table.Integer}}}
 	for i := range 1000 {
@@ -160,7 +160,7 @@ func (f postFunc) Post(op string, body func([]byte) []byte) ([]byte, error) { re
 
 const testRun = "0abcdefghijklmn"
 
-// countedRows are n records of one row each, all of the same key.
+// countedRows are n records of one row each, all with the same key.
 func countedRows(t *testing.T, n int) (rows []table.Ref) {
 	t.Helper()
 	s := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.String}},
@@ -173,7 +173,7 @@ func countedRows(t *testing.T, n int) (rows []table.Ref) {
 	return rows
 }
 
-// The SDK reads a request of increments as it was meant, and would write the same bytes.
+// The SDK reads a request of increments as intended, and would write the same bytes.
 func TestCountedRequestIsReadable(t *testing.T) {
 	for _, mark := range []string{"_m", strings.Repeat("long", 60)} {
 		c := NewIncrements(nil, mark, testRun)
@@ -208,7 +208,7 @@ func TestCountedRequestIsReadable(t *testing.T) {
 	}
 }
 
-// What a mark says of a record whose condition did not hold.
+// The meaning of a mark for a record whose condition failed.
 func TestMarksDecideOutcomes(t *testing.T) {
 	rows := countedRows(t, 10)
 	mark := func(i int, after string) string { return testRun + "." + position(rows[i]) + after }
@@ -291,7 +291,7 @@ func TestRejectedRecordsTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-// A record that was refused and one that was given up are told from each other, and the second says more.
+// A refused record and one that was given up are distinguished; the latter carries more information.
 func TestGivenUpRecordIsNamed(t *testing.T) {
 	c, rows := NewIncrements(nil, "_m", testRun), countedRows(t, 3)
 	c.Rejected(rows[0], false)

@@ -16,14 +16,14 @@ import (
 	"example.com/tsimport/internal/tablestore/encode"
 )
 
-// result is what a fake service says of a row.
+// result is a fake service's answer for a row.
 type result struct {
 	code  string // empty is success
 	units int
 	key   []byte // PlainBuffer bytes that are returned
 }
 
-// fake is a service whose answers a test makes up.
+// fake is a service with scripted answers.
 type fake struct {
 	write    func(rows [][]byte) ([]result, error)
 	answer   func(rows [][]byte) []byte // in place of write, the bytes of the answer
@@ -81,7 +81,7 @@ var must = conformance.Must
 func num(v int64) table.Value  { return table.Value{Type: table.Integer, Int: v} }
 func str(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 
-// batch makes n rows with the keys 0 to n−1 and what Write needs beside them.
+// batch makes n rows with the keys 0 to n−1 and the other arguments of Write.
 func batch(t *testing.T, n int, mode table.Mode) ([]table.Ref, []bool, []table.Outcome) {
 	t.Helper()
 	b, e := new(table.Block), encode.New(schema, mode, false)
@@ -102,12 +102,12 @@ func ok(n int) (results []result) {
 
 func failed(code string) result { return result{code: code} }
 
-// each says the same of every row.
+// each gives every row the same result.
 func each(r result) func([][]byte) ([]result, error) {
 	return func(rows [][]byte) ([]result, error) { return slices.Repeat([]result{r}, len(rows)), nil }
 }
 
-// storedRow is a row as the service has it.
+// storedRow is a row as the service stores it.
 func storedRow(id int64, columns ...*tablestore.AttributeColumn) *tablestore.GetRowResponse {
 	res := &tablestore.GetRowResponse{Columns: columns}
 	res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: id}}
@@ -271,7 +271,7 @@ func TestFatalAnswerStopsHalving(t *testing.T) {
 	}
 }
 
-// unread is a service that lets nobody read.
+// unread is a service that refuses reads.
 type unread struct{ asked int }
 
 func (u *unread) GetRow(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) {
@@ -343,8 +343,8 @@ func TestReadBackComparesTimestamps(t *testing.T) {
 	}
 }
 
-// TestRowsAreReadBackSeparately has five rows whose conditions fail, one of them unlike the others in each place, and rows that are
-// written between them.
+// TestRowsAreReadBackSeparately has five rows whose conditions fail, one of them different, in each place in turn, and
+// written rows between them.
 func TestRowsAreReadBackSeparately(t *testing.T) {
 	type state struct {
 		name string

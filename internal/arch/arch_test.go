@@ -19,8 +19,8 @@ import (
 const module = "example.com/tsimport"
 
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
-// imports a sibling; the engine, which judges the others, shares no code with them;
-// engine/limiter, which only it and tests use, is how a service limits.
+// imports a sibling. The engine judges the others, so it shares no code with them; engine/limiter models the limits of
+// a service, and only the engine and tests use it.
 var arrows = map[string][]string{
 	".":                       {"pipeline/lanes", "pipeline/ledger", "pipeline/keep", "internal/exitcode", "reader/open", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
 	"cmd/tsimport":            {"cmd/tsimport/commands"},
@@ -99,7 +99,7 @@ var arrows = map[string][]string{
 
 	"pipeline/sendwindow": {},
 
-	// A job of many processes is loads of rows that were made before.
+	// A job of many processes consists of loads whose rows exist already.
 	"jobs/scaleout":            {"internal/progress", "pipeline/lanes", "pipeline/ledger", "pipeline/keep", "jobs/scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "shuffle/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "transfer/verify", "internal/tablestore/client", "internal/words"},
 	"jobs/scaleout/runfile":    {"internal/jobdir"},
 	"jobs/scaleout/kubernetes": {"internal/exitcode"},
@@ -204,7 +204,7 @@ var arrows = map[string][]string{
 	"e2e":                  {},
 }
 
-// testArrows lists what tests may import beside that and internal/conformance.
+// testArrows lists further rooms that tests may import, beside internal/conformance.
 var testArrows = map[string][]string{
 	".":                          {"reader", "reader/input", "reader/source/sourcetest", "reader/mysql/mysqltest", "reader/open", "reader/postgres/pgtest", "reader/sqltable", "engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
 	"pipeline/lanes":             {"pipeline/intake"},
@@ -255,15 +255,16 @@ var testArrows = map[string][]string{
 // standardOnly lists the rooms that import nothing but the standard library.
 var standardOnly = []string{"internal/table", "engine/limiter"}
 
-// goroutineRooms are the only ones in which goroutines may be started, tests apart.
+// goroutineRooms are the only rooms that may start goroutines outside tests.
 var goroutineRooms = []string{".", "jobs/job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir", "cmd/tsimport/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store", "engine/faults", "cmd/tsbench", "bench/write"}
 
-// fileRooms are the only ones that make, open for writing or rename files by themselves, tests apart: files of folders that are the program's
-// own. What is written to a path that a user has given goes through internal/atomicfile, which knows links, pipes and devices.
+// fileRooms are the only rooms that create, open for writing or rename files outside tests, all of them in the
+// program's own folders. Writes to a path that a user gave go through internal/atomicfile, which handles links, pipes
+// and devices.
 var fileRooms = []string{"pipeline/ledger", "internal/atomicfile", "internal/spill", "internal/jobdir", "internal/notices", "pipeline", "pipeline/rundir", "pipeline/options",
 	"reader/archivefile", "transfer/export", "transfer/tablesync", "cmd/tsbench", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
 
-// writesFiles reports whether a call is one that makes, opens for writing or renames a file.
+// writesFiles reports whether a call creates, opens for writing or renames a file.
 func writesFiles(call *ast.CallExpr) bool {
 	of, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -295,8 +296,8 @@ func TestEveryImportIsAListedArrow(t *testing.T) {
 	}
 }
 
-// eachFile calls do for the files of the repository, by their path from here and in the repository, except those of folders that skip
-// names, of test data, and of what a working copy may hold beside the repository's own.
+// eachFile calls do for the files of the repository, with their paths from here and in the repository. It leaves out
+// the folders that skip names, test data, and files that only a working copy holds.
 func eachFile(t *testing.T, skip func(folder string) bool, do func(name, rel string)) {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -354,7 +355,7 @@ func checkFile(t *testing.T, name, room string) {
 	})
 }
 
-// TestFoldersDoNotImportEachOther compares folders where the paths of two rooms part.
+// TestFoldersDoNotImportEachOther compares folders at the level at which two rooms part.
 func TestFoldersDoNotImportEachOther(t *testing.T) {
 	imports := map[[2]string]string{}
 	for room, all := range arrows {
@@ -375,7 +376,7 @@ func TestFoldersDoNotImportEachOther(t *testing.T) {
 	}
 }
 
-// mostFolders is how many folders are at the top: whoever opens the repository sees them at once.
+// mostFolders limits the folders at the top, which everyone who opens the repository sees.
 const mostFolders = 17
 
 func TestFewFoldersAreAtTheTop(t *testing.T) {
@@ -399,14 +400,15 @@ func TestPackageNamesAreSpecific(t *testing.T) {
 	}
 }
 
-// maxFields is how many fields a struct of the load path has at most: one with more hides a second noun. An embedded struct of the same room
-// counts with its own, but for the parts of documents, whose fields JSON has on one level; a pointer to one is an object of its own.
+// maxFields limits the fields of a struct of the load path: a larger one hides a second noun. An embedded struct of the
+// same room counts with its own fields, except for parts of documents, which JSON puts on one level; an embedded
+// pointer is an object of its own.
 const maxFields = 15
 
 // loadPath are the rooms that rows pass through. Rooms below them count too.
 var loadPath = []string{"pipeline", "shuffle", "partitioner", "writer", "reader", "ratelimit"}
 
-// wideStructs are the structs that have more fields. The comment of each says why.
+// wideStructs have more fields. The comment of each says why.
 var wideStructs = []string{
 	"pipeline/checkpoint.About",
 	"pipeline/checkpoint.Job",
@@ -424,7 +426,6 @@ var wideStructs = []string{
 	"reader/parquet.values",
 }
 
-// TestLoadPathStructsAreSmall counts the fields of structs.
 func TestLoadPathStructsAreSmall(t *testing.T) {
 	root := filepath.Join("..", "..")
 	wide := map[string]bool{}
@@ -476,7 +477,7 @@ func TestLoadPathStructsAreSmall(t *testing.T) {
 	}
 }
 
-// fields counts the fields of a struct, and those of the values that it embeds.
+// fields counts the fields of a struct, including those of embedded values.
 func fields(structs map[string]*ast.StructType, of string) (n int) {
 	for _, f := range structs[of].Fields.List {
 		n += max(1, len(f.Names))

@@ -11,18 +11,18 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// internals holds the pages about what is inside, which are kept in one language.
+// internals holds the pages for developers, which exist in English only.
 const internals = "docs/internals/"
 
 var must = conformance.Must
 
-// read returns a file of the repository.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	return conformance.Try(os.ReadFile(name)).Must(t)
 }
 
-// englishPages returns the pages that users read, by their paths in the repository, each with that of its Chinese one, if any.
+// englishPages maps the pages for users to their Chinese pages ("" if there is none), all by their paths in the
+// repository.
 func englishPages(t *testing.T, root string) map[string]string {
 	t.Helper()
 	both := map[string]string{"README.md": "README.zh.md"}
@@ -40,8 +40,8 @@ func englishPages(t *testing.T, root string) map[string]string {
 	return both
 }
 
-// shape is what a page and its translation have in common: the levels of the headings, the blocks of code without the text of their comments,
-// the rows of tables.
+// shape is the part of a page that its translation shares: levels of headings, code blocks without comments, rows of
+// tables.
 type shape struct {
 	levels, blocks []string
 	rows           int
@@ -75,7 +75,7 @@ func shapeOf(t *testing.T, page string) (s shape) {
 	return s
 }
 
-// without returns the figures of a, sorted, that b does not have as often.
+// without returns the figures of a, sorted, that b has less often.
 func without(a, b []string) (left []string) {
 	for _, figure := range a {
 		if i := slices.Index(b, figure); i >= 0 {
@@ -87,8 +87,8 @@ func without(a, b []string) (left []string) {
 	return left
 }
 
-// TestEveryPageHasChineseVersion compares each page, except those of internals, with its translation: no page is missing on either
-// side, and commands, samples, headings, tables and figures are the same.
+// TestEveryPageHasChineseVersion compares each page, except those in internals, with its translation: no page is
+// missing on either side, and commands, samples, headings, tables and figures are equal.
 func TestEveryPageHasChineseVersion(t *testing.T) {
 	root := filepath.Join("..", "..")
 	both := englishPages(t, root)
@@ -126,8 +126,8 @@ func TestEveryPageHasChineseVersion(t *testing.T) {
 	}
 }
 
-// TestChinesePagesUseTablestoresTerms reads the list of terms: English word, Chinese word, words that are not used
-// for it. Every Chinese word is used somewhere, and no page has one of the others.
+// TestChinesePagesUseTablestoresTerms reads the list of terms: English word, Chinese word, rejected words. Every
+// Chinese word is used somewhere, and no page has a rejected one.
 func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var all strings.Builder

@@ -18,8 +18,7 @@ var (
 	pageHeading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// TestPageLinksAreValid checks each link from a page to a file of the repository, and that there is a heading for
-// its anchor.
+// TestPageLinksAreValid checks each link to a file of the repository, and its anchor.
 func TestPageLinksAreValid(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
@@ -46,7 +45,7 @@ func TestPageLinksAreValid(t *testing.T) {
 
 var namedPage = regexp.MustCompile(`\bdocs/[a-z/-]+\.md\b`)
 
-// TestPagesThatCodeNamesExist checks comments, help texts and error messages that send a reader to a page.
+// TestPagesThatCodeNamesExist checks comments, help texts and error messages that refer to a page.
 func TestPagesThatCodeNamesExist(t *testing.T) {
 	names := 0
 	eachFile(t, func(string) bool { return false }, func(name, rel string) {
@@ -62,7 +61,6 @@ func TestPagesThatCodeNamesExist(t *testing.T) {
 	conformance.True(t, names >= 40, "only %d names of pages were found", names)
 }
 
-// pages returns the pages of the repository.
 func pages(t *testing.T) (pages []string) {
 	root := filepath.Join("..", "..")
 	for _, pattern := range []string{"*.md", filepath.Join("docs", "*.md"), filepath.Join("docs", "*", "*.md"), filepath.Join("docs", "*", "*", "*.md")} {
@@ -77,8 +75,8 @@ var (
 	ruledRow     = regexp.MustCompile(`-{3,}:?\s*\|\s*:?-{3,}`)
 )
 
-// TestPageTablesAndPicturesAreWellFormed finds what an editor that fills paragraphs does to a page: the row under a table's
-// header runs into others, and the second line of a picture is not set in.
+// TestPageTablesAndPicturesAreWellFormed finds the damage of an editor that reflows paragraphs: a table's rows run
+// together, and the second line of a picture loses its indentation.
 func TestPageTablesAndPicturesAreWellFormed(t *testing.T) {
 	tables, pictures := 0, 0
 	for _, page := range pages(t) {
@@ -105,8 +103,8 @@ func TestPageTablesAndPicturesAreWellFormed(t *testing.T) {
 		"the pages have only %d tables and %d pictures: is their form another?", tables, pictures)
 }
 
-// hasAnchor reports whether a heading of the page has the anchor: its words in lower case with hyphens between, as code hosts
-// make it.
+// hasAnchor reports whether a heading of the page has the anchor: its words in lower case joined by hyphens, as code
+// hosts make it.
 func hasAnchor(t *testing.T, page, anchor string) bool {
 	text := read(t, page)
 	for _, m := range pageHeading.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
@@ -145,14 +143,13 @@ func TestEveryPageIsInTheNavigationOfTheSite(t *testing.T) {
 	}
 }
 
-// pageText reads a file of the repository.
 func pageText(t *testing.T, name string) string {
 	t.Helper()
 	content := read(t, filepath.Join("..", "..", name))
 	return string(content)
 }
 
-// readmeWords bounds the README, counted as wc -w does.
+// readmeWords limits the README, counted by wc -w.
 const readmeWords = 700
 
 func TestTheReadmeIsShort(t *testing.T) {
@@ -163,8 +160,8 @@ func TestTheReadmeIsShort(t *testing.T) {
 
 var figure = regexp.MustCompile(`[0-9][0-9,.]*[0-9]`)
 
-// TestTheReadmesFiguresAreThoseOfThePerformancePage looks for each figure of the README's first bullets, and of its section on
-// performance, in docs/internals/performance.md, which says how it was measured.
+// TestTheReadmesFiguresAreThoseOfThePerformancePage looks for each figure of the README's first bullets and performance
+// section in docs/internals/performance.md, which describes the measurement.
 func TestTheReadmesFiguresAreThoseOfThePerformancePage(t *testing.T) {
 	readme, page := pageText(t, "README.md"), pageText(t, filepath.Join("docs", "internals", "performance.md"))
 	intro, _, _ := strings.Cut(readme, "\n## ")
@@ -178,12 +175,11 @@ func TestTheReadmesFiguresAreThoseOfThePerformancePage(t *testing.T) {
 	}
 }
 
-// howToLines bounds a how-to: it is one task.
+// howToLines limits a how-to, which covers one task.
 const howToLines = 120
 
 var firstBlock = regexp.MustCompile("(?s)^# [^\n]+\n\n(?:[^\n]+\n\n)?```sh\n")
 
-// TestAHowToIsShortAndBeginsWithItsCommand checks each page for a task.
 func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
 	checked := 0
 	for _, page := range pages(t) {
@@ -205,8 +201,8 @@ var (
 	declareTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 )
 
-// TestEachPatternOfTestsMatchesOne looks at the go test commands of the Makefile and the pages: go test passes when its -run or
-// -bench matches nothing, so a test that is renamed would leave the command without one.
+// TestEachPatternOfTestsMatchesOne checks the go test commands of the Makefile and the pages. go test passes if its
+// -run or -bench matches nothing, so renaming a test could empty a command unnoticed.
 func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	root := filepath.Join("..", "..")
 	type folder struct {
@@ -243,7 +239,7 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	conformance.True(t, found >= 15, "found only %d patterns of tests", found)
 }
 
-// testsOf returns the names of the tests in a folder: all of them, or those that need no tag.
+// testsOf returns the names of the tests in a folder: all of them, or those that need no build tag.
 func testsOf(t *testing.T, folder string, all bool) (names []string) {
 	files := conformance.Try(filepath.Glob(filepath.Join(folder, "*_test.go"))).Must(t)
 	for _, file := range files {

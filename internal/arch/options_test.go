@@ -33,7 +33,7 @@ func TestFunctionsOfTheCommandLineAreShort(t *testing.T) {
 	})
 }
 
-// Nothing that is done again passes through an argv: what is typed is parsed in main.go.
+// Repeating a command never goes through an argv: main.go alone parses arguments.
 func TestArgumentsAreParsedInOnePlace(t *testing.T) {
 	parse := map[string]int{}
 	eachFile(t, func(string) bool { return false }, func(name, rel string) {
@@ -54,7 +54,7 @@ func TestArgumentsAreParsedInOnePlace(t *testing.T) {
 		"arguments are parsed in %v, want twice in main.go, once to complete them", parse)
 }
 
-// What a resumed load must find as it was is compared by the plan; what may change is said by the table of options.
+// The plan compares everything that a resumed load must find unchanged; the table of options lists what may change.
 func TestWhatMayChangeOnResumeIsNotCompared(t *testing.T) {
 	table := pageText(t, "pipeline/options/table.go")
 	compared := flagInText.FindAllString(pageText(t, "pipeline/plan/facts.go"), -1)
@@ -66,8 +66,8 @@ func TestWhatMayChangeOnResumeIsNotCompared(t *testing.T) {
 	}
 }
 
-// filesOfOption bounds how many files outside tests name an option as a flag, on average. Each file that speaks of one has to change with
-// it: lower the bound when the average falls.
+// filesOfOption limits the average number of files outside tests that name an option as a flag. Each of these files
+// must change with the option: lower the bound when the average falls.
 const filesOfOption = 5.45
 
 // optionNames finds the names of options in their table, and flags in a text.
@@ -116,11 +116,11 @@ func TestFewFilesNameAnOption(t *testing.T) {
 	}
 }
 
-// mostClimbs is how many arrows between files of a room may climb: from a file to one that stands above it, for files stand above those whose
-// definitions they use. Each is a place where a reader goes down and up again.
+// mostClimbs limits, for each room, the arrows that climb: from a file to one above it, where files stand above those
+// whose definitions they use. At each, a reader goes down and up again.
 var mostClimbs = map[string]int{"pipeline": 19, "pipeline/lanes": 16, "pipeline/intake": 13, "pipeline/plan": 44}
 
-// mostClimbsElsewhere is that of the rooms below pipeline that have no number of their own.
+// mostClimbsElsewhere is the limit of the rooms below pipeline that are not listed above.
 const mostClimbsElsewhere = 7
 
 func TestFewArrowsBetweenFilesClimb(t *testing.T) {
@@ -143,7 +143,8 @@ func TestFewArrowsBetweenFilesClimb(t *testing.T) {
 	}
 }
 
-// arrowsOfFiles says for each file of a package which other ones define what it names. Methods count where one type has one of that name.
+// arrowsOfFiles maps each file of a package to the files that define the names it uses. A method counts if only one
+// type has it.
 func arrowsOfFiles(t *testing.T, folder string) map[string]map[string]bool {
 	files := map[string]*ast.File{}
 	names := conformance.Try(filepath.Glob(filepath.Join(folder, "*.go"))).Must(t)
@@ -217,7 +218,7 @@ func arrowsOfFiles(t *testing.T, folder string) map[string]map[string]bool {
 	return uses
 }
 
-// climbs orders files so that few arrows climb, by the heuristic of Eades, Lin and Smyth, and returns those.
+// climbs orders files by the heuristic of Eades, Lin and Smyth, so that few arrows climb, and returns those that do.
 func climbs(uses map[string]map[string]bool) (climbing []string) {
 	left := slices.Sorted(maps.Keys(uses))
 	var above, below []string

@@ -25,8 +25,8 @@ var (
 	bareName  = regexp.MustCompile(`^[A-Za-z]+$`)
 )
 
-// TestTheArchitecturePageNamesWhatExists checks each file, folder and identifier that the page names, and that it names every
-// room.
+// TestTheArchitecturePageNamesWhatExists checks that each file, folder and identifier on the page exists, and that the
+// page names every room.
 func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := read(t, filepath.Join(root, architecturePage))
@@ -65,8 +65,8 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	conformance.True(t, identifiers >= 10, "%s names only %d identifiers with their files", architecturePage, identifiers)
 }
 
-// TestEachDecisionNamesItsFunction checks that each answer of the table of decisions names a function, type or constant with its
-// file, that each file declares what is named with it, and that nothing is named without a file.
+// TestEachDecisionNamesItsFunction checks that each answer in the table of decisions names a function, type or constant
+// with its file, that the file declares it, and that nothing is named without a file.
 func TestEachDecisionNamesItsFunction(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := read(t, filepath.Join(root, architecturePage))
@@ -98,11 +98,11 @@ func TestEachDecisionNamesItsFunction(t *testing.T) {
 	conformance.True(t, rows >= 12, "%s: the table of decisions has only %d rows", architecturePage, rows)
 }
 
-// mostOfOption bounds the functions that read or change the value of an option on its way to the lane.
+// mostOfOption limits the functions that read or change the value of an option on its way to the lane.
 const mostOfOption = 8
 
-// TestTheWayOfAnOptionIsShort counts the functions of each way that the page names. That they exist, TestTheArchitecturePageNamesWhatExists
-// checks; here, that each of them speaks of the option or of all options.
+// TestTheWayOfAnOptionIsShort counts the functions of each way on the page, and checks that each mentions the option or
+// all options. TestTheArchitecturePageNamesWhatExists checks that they exist.
 func TestTheWayOfAnOptionIsShort(t *testing.T) {
 	root := filepath.Join("..", "..")
 	_, section, _ := strings.Cut(string(read(t, filepath.Join(root, architecturePage))), "## From a flag to the lane\n")
@@ -127,7 +127,7 @@ func TestTheWayOfAnOptionIsShort(t *testing.T) {
 	conformance.True(t, rows >= 3, "%s has the ways of only %d options", architecturePage, rows)
 }
 
-// declaredIn returns the names of functions, methods, types, constants and variables that a file declares; none if there is no
+// declaredIn returns the functions, methods, types, constants and variables that a file declares; none if there is no
 // such file.
 func declaredIn(t *testing.T, name string) map[string]bool {
 	declared := map[string]bool{}
@@ -155,7 +155,8 @@ func declaredIn(t *testing.T, name string) map[string]bool {
 
 const fieldsPage = "docs/fields.md"
 
-// TestThePageOfFieldsHasEachField takes the names of all fields of summary.json and of /status from the files that hold them full.
+// TestThePageOfFieldsHasEachField takes the names of all fields of summary.json and of /status from complete sample
+// files.
 func TestThePageOfFieldsHasEachField(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := read(t, filepath.Join(root, fieldsPage))
@@ -192,7 +193,7 @@ func collectNames(v any, names map[string]bool) {
 	}
 }
 
-// glossaryPage has the words of users, glossaryOfCode those of the code.
+// glossaryPage defines the words of users, glossaryOfCode the words of the code.
 const (
 	glossaryPage   = "docs/glossary.md"
 	glossaryOfCode = "docs/internals/glossary.md"
@@ -203,7 +204,7 @@ var emphasized = []string{"and", "and a line end", "any", "at the same time", "e
 
 var italics = regexp.MustCompile(`(?:^|[^*\w])\*([A-Za-z][A-Za-z -]{2,}?)\*(?:[^*\w]|$)`)
 
-// glossary returns the words that the two pages define.
+// glossary returns the words that both pages define.
 func glossary(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	text := slices.Concat(read(t, filepath.Join(root, filepath.FromSlash(glossaryPage))), read(t, filepath.Join(root, filepath.FromSlash(glossaryOfCode))))
@@ -222,8 +223,8 @@ func glossary(t *testing.T, root string) map[string]bool {
 	return words
 }
 
-// TestTheGlossaryHasTheWordsOfAllPages checks that each word that a page introduces in italics is defined, and that pages or comments use each
-// word that is defined.
+// TestTheGlossaryHasTheWordsOfAllPages checks that every word that a page introduces in italics is defined, and that
+// pages or comments use every defined word.
 func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 	root := filepath.Join("..", "..")
 	words := glossary(t, root)

@@ -21,10 +21,9 @@ const (
 	wordsHeading = "## Words that are not used"
 )
 
-// firstOfNames is in the first line of the table that holds for names too.
+// firstOfNames is in the first line of the table that also applies to names.
 const firstOfNames = "`hunger`"
 
-// ban is a line of the last table of the page.
 type ban struct {
 	names   bool           // holds for names too
 	phrases [][]string     // the words of each: most texts lack one of them
@@ -33,7 +32,7 @@ type ban struct {
 	write   string
 }
 
-// find returns the banned words in a text, which is given in lower case too, each with its line.
+// find returns the banned words in a text, each with its line. lower is the text in lower case.
 func (b *ban) find(text, lower string) (found []string, lines []int) {
 	lacks := func(word string) bool { return !strings.Contains(lower, word) }
 	if !slices.ContainsFunc(b.phrases, func(words []string) bool { return !slices.ContainsFunc(words, lacks) }) {
@@ -49,7 +48,6 @@ func (b *ban) find(text, lower string) (found []string, lines []int) {
 	return found, lines
 }
 
-// bans reads the last table of the page.
 func bans(t *testing.T) (bans []*ban) {
 	text := read(t, filepath.Join("..", "..", wordsPage))
 	_, table, found := strings.Cut(string(text), wordsHeading)
@@ -70,7 +68,7 @@ func bans(t *testing.T) (bans []*ban) {
 	return bans
 }
 
-// phrases matches the phrases of a cell, also across the end of a line, of a comment too; nil if there are none.
+// phrases matches the phrases of a cell, also across line ends, even those of a comment; nil if there are none.
 func phrases(cell string) *regexp.Regexp {
 	var all []string
 	for _, span := range codeSpan.FindAllStringSubmatch(cell, -1) {
@@ -86,8 +84,8 @@ func phrases(cell string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(all, "|") + `)\b`)
 }
 
-// TestBannedWordsAreNotUsed looks for banned words in pages, in comments and names of Go files, and in the texts
-// of cmd/tsimport/commands.
+// TestBannedWordsAreNotUsed looks for banned words in pages, in comments and names of Go files, and in the texts of
+// cmd/tsimport/commands.
 func TestBannedWordsAreNotUsed(t *testing.T) {
 	bans := bans(t)
 	seen := map[string]bool{}
@@ -118,7 +116,7 @@ func TestBannedWordsAreNotUsed(t *testing.T) {
 	})
 }
 
-// isPlaceOfWords leaves out folders that a working copy may hold beside the repository's own.
+// isPlaceOfWords excludes folders that only a working copy holds.
 func isPlaceOfWords(folder string) bool {
 	switch top, _, _ := strings.Cut(folder, "/"); top {
 	case "dist", "try", "tsimport-store", "tsimport-runs", "node_modules":
@@ -134,13 +132,13 @@ type text struct {
 	words string
 }
 
-// files are those that a test has parsed.
+// files are the files parsed so far.
 var (
 	files  = map[string]*ast.File{}
 	places = token.NewFileSet()
 )
 
-// parsed is a Go file, with its comments, which is parsed once.
+// parsed parses a Go file with its comments, once.
 func parsed(t *testing.T, name string) (*ast.File, *token.FileSet) {
 	t.Helper()
 	if files[name] == nil {
@@ -150,7 +148,7 @@ func parsed(t *testing.T, name string) (*ast.File, *token.FileSet) {
 	return files[name], places
 }
 
-// goTexts returns the comments of a Go file and its names that were not seen in another one, and its literals too if wanted.
+// goTexts returns the comments of a Go file, its names that are not in seen, and, if wanted, its literals.
 func goTexts(t *testing.T, name string, literals bool, seen map[string]bool) (texts []text) {
 	file, fset := parsed(t, name)
 	add := func(at token.Pos, isName bool, words string) {
@@ -191,7 +189,7 @@ func isTestName(name string) bool {
 	return strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz")
 }
 
-// splitName makes words of a name: whichLane becomes which;Lane, so that no phrase is found in it.
+// splitName separates the words of a name, as in which;Lane, so that no phrase matches across them.
 func splitName(name string) string {
 	var words strings.Builder
 	for _, r := range name {
@@ -203,7 +201,8 @@ func splitName(name string) string {
 	return words.String()
 }
 
-// realTime are the files of tests outside e2e that wait by the clock of the machine, each with what no bubble of testing/synctest can show.
+// realTime are the test files outside e2e that wait for the machine's clock, each with the reason why a bubble of
+// testing/synctest cannot replace it.
 var realTime = map[string]string{
 	"cmd/tsbench/main_test.go":                "another process makes a folder",
 	"bench/write/run_test.go":                 "the system closes connections when it has the time",
@@ -215,10 +214,10 @@ var realTime = map[string]string{
 	"reader/postgres/pooler_test.go":          "a real PostgreSQL has no session left",
 }
 
-// bubbles are the names by which a file of tests runs in virtual time.
+// bubbles are the names by which a test file runs in virtual time.
 var bubbles = []string{"synctest", "virtually", "virtual", "inBubble", "eachSeed"}
 
-// waits are the functions of package time by which a test waits; others bound what it waits for.
+// waits are the functions of package time by which a test waits. Others only limit a wait.
 var waits = []string{"Sleep", "Tick", "NewTicker"}
 
 func TestOnlyTheFilesOfTheListWaitInRealTime(t *testing.T) {
@@ -235,7 +234,7 @@ func TestOnlyTheFilesOfTheListWaitInRealTime(t *testing.T) {
 	conformance.Same(t, got, want, "files that wait in real time")
 }
 
-// waitsInRealTime reports whether a file waits and has no bubble.
+// waitsInRealTime reports whether a file waits outside a bubble.
 func waitsInRealTime(t *testing.T, name string) bool {
 	file, _ := parsed(t, name)
 	waiting, bubble := false, false

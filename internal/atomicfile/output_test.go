@@ -110,7 +110,8 @@ func TestWaitForPipeReaderEndsWithContext(t *testing.T) {
 	conformance.Is(t, writeTo(ctx, pipe, strings.Repeat("rows", 1<<20)), stop, "a reader that reads nothing")
 }
 
-// TestFileOfDescriptorIsNotReplaced has a file that something was written to before, as in (echo id; tsimport export -o /dev/fd/3) 3>file.
+// TestFileOfDescriptorIsNotReplaced writes to a file that already has content, as in (echo id; tsimport export -o
+// /dev/fd/3) 3>file.
 func TestFileOfDescriptorIsNotReplaced(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	f := conformance.Try(os.Create(name)).Must(t)

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// system stands in for the operations of the system: it notes them and fails the n-th.
+// system stands in for the operations of the system: it records them and fails the n-th.
 type system struct {
 	calls []string
 	fail  int // which call fails; negative is none

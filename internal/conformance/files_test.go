@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// maxPartBytes is what a clone carries for these tests at most.
+// maxPartBytes limits the share of a clone that these tests take.
 const maxPartBytes = 1300 << 10
 
-// TestPartAgreesWithManifest: each file is listed once, has a licence that its README names, and all of them are small.
+// TestPartAgreesWithManifest: every file is listed once and has a licence that its README names, and all are small.
 func TestPartAgreesWithManifest(t *testing.T) {
 	dir := Part(t)
 	readme := string(Read(t, dir, "README.md"))

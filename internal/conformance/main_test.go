@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// told is a test that only counts what fails.
+// told is a test that only counts failures.
 type told int
 
 func (n *told) Helper()               {}
@@ -13,7 +13,7 @@ func (n *told) Fatal(...any)          { *n++ }
 func (n *told) Errorf(string, ...any) { *n++ }
 func (n *told) Fatalf(string, ...any) { *n++ }
 
-// TestFailedChecksFailTests: a check that reports nothing would hide every mistake that tests look for.
+// TestFailedChecksFailTests: a check that reports nothing would hide every failure.
 func TestFailedChecksFailTests(t *testing.T) {
 	for _, holds := range []bool{true, false} {
 		var n told

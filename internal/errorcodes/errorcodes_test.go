@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/errors.md")
 
-// TestEveryCodeHasAnEntry looks for the codes where they are defined, so that one that is added there cannot be forgotten here.
+// TestEveryCodeHasAnEntry finds the codes where they are defined, so a new one cannot be forgotten here.
 func TestEveryCodeHasAnEntry(t *testing.T) {
 	root := filepath.Join("..", "..")
 	found := map[Kind]int{}
@@ -51,7 +51,7 @@ func TestEveryCodeHasAnEntry(t *testing.T) {
 	}
 }
 
-// constants are those of a file whose values stand there.
+// constants are the constants of a file with literal values.
 func constants(t *testing.T, name string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -68,7 +68,7 @@ func constants(t *testing.T, name string) map[string]string {
 	return out
 }
 
-// clientCodes are the texts of a file that are codes of the service.
+// clientCodes are the literals of a file that are codes of the service.
 func clientCodes(t *testing.T, name string) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -121,7 +121,6 @@ func TestThePageOfErrors(t *testing.T) {
 	conformance.Equal(t, bytes.Equal(got, want), true, "docs/errors.md is not what the catalogue says; make errors writes it")
 }
 
-// page is docs/errors.md.
 func page() []byte {
 	var b bytes.Buffer
 	fmt.Fprint(&b, `# Errors

@@ -69,7 +69,7 @@ func TestSortingOnDiskEqualsMemory(t *testing.T) {
 			if s.Len() != int64(len(items)) || memory == 1 && len(items) > 1000 && s.Spilled() != s.Len() {
 				rt.Fatalf("%d items, %d on disk, of %d", s.Len(), s.Spilled(), len(items))
 			}
-			// The parts between any cuts are the whole.
+			// The parts between any cuts make up the whole.
 			var parts []pair
 			var from []byte
 			for _, cut := range append(s.Cuts(rapid.IntRange(1, 9).Draw(rt, "parts")), nil) {

@@ -25,12 +25,12 @@ var (
 
 func newMemory() *storetest.Memory { return storetest.NewMemory(ErrExists) }
 
-// faulty is how one process sees the store: slow, failing, lying.
+// faulty is one process's view of the store: slow, failing, lying.
 type faulty struct {
 	Store
 	mu   sync.Mutex
 	rand *rand.Rand
-	// Of 100 calls, how many are slow, fail, are carried out although they fail, and are carried out long after they failed.
+	// Of 100 calls, this many are slow, fail, are applied although they fail, and are applied long after they failed.
 	slow, fail, lie, late int
 	frozen                time.Time // until when no call returns
 	gone                  sync.WaitGroup
@@ -115,7 +115,7 @@ func (f *faulty) Delete(ctx context.Context, name string) error {
 	return f.call(ctx, true, func() error { return f.Store.Delete(ctx, name) })
 }
 
-// ledger notes who acts.
+// ledger records who acts.
 type ledger struct {
 	mu     sync.Mutex
 	newest int64
@@ -123,7 +123,7 @@ type ledger struct {
 	wrong  []string
 }
 
-// act is called by who passed Check, at once.
+// act is called right after a successful Check.
 func (l *ledger) act(epoch int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +169,8 @@ func TestTwoHoldersNeverActAtTheSameTime(t *testing.T) {
 		"in %d rounds a lease went to another process %d times: the test shows nothing", *rounds, tookOver)
 }
 
-// work takes the lease and acts under it for a while. Then it gives it back, dies, or becomes a zombie that acts whenever it may.
+// work takes the lease and acts under it for a while. Then it gives the lease back, dies, or becomes a zombie that acts
+// whenever it may.
 func work(ctx context.Context, f *faulty, r *rand.Rand, book *ledger, clock func() time.Duration) {
 	l, err := Acquire(ctx, view{Store: f, patient: true}, LeaseOptions{Clock: clock, Wait: time.Hour})
 	if err != nil {
@@ -214,7 +215,7 @@ func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
 		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
 		conformance.True(t, err == nil && b.Check() == nil && !b.Former && b.Epoch == 2 && time.Now().Equal(before),
 			"%v, %+v after %v", err, b, time.Since(before))
-		// Who knows for how long its requests may be applied tells who comes next.
+		// A holder that knows how long its requests may still be applied tells its successor.
 		b.Unsettled, b.UnsettledFor = true, 40*time.Second
 		must(t, b.Release())
 		c, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
@@ -271,7 +272,7 @@ func TestNewerOrDamagedLeaseIsRefused(t *testing.T) {
 	}
 }
 
-// Leases of a process that was killed are waited for together, not one after the other.
+// Leases of a killed process are waited for together, not one after the other.
 func TestLeasesOfDeadProcessExpireTogether(t *testing.T) {
 	for _, alive := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -314,7 +315,7 @@ func TestLeasesOfDeadProcessExpireTogether(t *testing.T) {
 	}
 }
 
-// listsLate is a store that does not list what was put there.
+// listsLate is a store that does not list new objects.
 type listsLate struct{ Store }
 
 func (listsLate) List(context.Context, string) ([]string, error) { return nil, nil }

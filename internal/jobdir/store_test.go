@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/internal/objectstore/storetest"
 )
 
-// stores opens one of each kind. The servers are nil for those that have none.
+// stores opens a store of each kind. A kind without a server gets nil.
 func stores(t *testing.T, check func(t *testing.T, s Store, server *storetest.Server)) {
 	t.Helper()
 	for _, kind := range []string{"folder", "oss", "s3"} {
@@ -150,7 +150,7 @@ func TestInvalidPlacesAreRefused(t *testing.T) {
 }
 
 func TestPutWithLostAnswerIsRecognised(t *testing.T) {
-	// Fail each request in turn after it was carried out.
+	// Fail each request in turn after it was applied.
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &faulty{Store: newMemory(), rand: rand.New(rand.NewPCG(seed, 0)), lie: 30, fail: 10}
@@ -224,7 +224,7 @@ func TestLateCheckpointIsNotNewest(t *testing.T) {
 		for _, text := range []string{"1", "2", "3"} {
 			must(t, m.Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte(text)}}))
 		}
-		// A put of the first one that had no answer is carried out now.
+		// A put of the first checkpoint, whose answer was lost, is applied now.
 		s.Objects["checkpoint.000000001.000000001"] = `{"version":1,"folder":"run"}`
 		to := t.TempDir()
 		must(t, conformance.ErrorOf(m.Restore(t.Context(), into(to))))
@@ -236,7 +236,7 @@ func TestLateCheckpointIsNotNewest(t *testing.T) {
 	})
 }
 
-// lateList lists an object for the first time at a moment.
+// lateList lists an object only from a given moment on.
 type lateList struct {
 	*storetest.Memory
 	name string
@@ -251,7 +251,7 @@ func (s lateList) List(ctx context.Context, prefix string) ([]string, error) {
 	return names, err
 }
 
-// The parts of the checkpoint before are deleted already.
+// The parts of the previous checkpoint are already deleted.
 func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
@@ -277,7 +277,7 @@ func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 	})
 }
 
-// release gives a lease back, and takes it again.
+// release gives a lease back and takes it again.
 func release(t *testing.T, s Store, clock func() time.Duration, l *Lease) *Lease {
 	t.Helper()
 	must(t, l.Release())

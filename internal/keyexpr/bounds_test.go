@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// boundKey is where a bound sorts among ordering keys. A limit is as the least or the greatest of its column.
+// boundKey is the position of a bound among ordering keys. A limit sorts as the least or greatest value of its column.
 func boundKey(b *Bounds, bound []BoundValue, n int) (key []byte) {
 	for _, v := range bound {
 		switch v.Limit {
@@ -275,7 +275,7 @@ func TestAnExplanationWarnsOfFewPartitionKeysAndFourColumns(t *testing.T) {
 	conformance.Equal(t, len(x.Notes), 0, "%q", x.Notes)
 }
 
-// evalTwo evaluates two rows by one evaluator each, so that both values stay.
+// evalTwo evaluates two rows with one evaluator each, so that both values stay valid.
 func evalTwo(p *Program, a, b []table.Value) (x, y table.Value, ok bool) {
 	x, why := p.NewEvaluator().Eval(a)
 	if why != nil {
@@ -285,7 +285,7 @@ func evalTwo(p *Program, a, b []table.Value) (x, y table.Value, ok bool) {
 	return x, y, why == nil
 }
 
-// compareKeys is how the service sorts two values of a key column.
+// compareKeys orders two values of a key column as the service does.
 func compareKeys(x, y table.Value) int {
 	return bytes.Compare(table.AppendKey(nil, x), table.AppendKey(nil, y))
 }
@@ -355,7 +355,8 @@ func TestBrokenOrderIsNotPromised(t *testing.T) {
 	}
 }
 
-// TestFixedWidthTextsKeepFollowingOrder also has orders that are coarse. That such promises hold is tested for every expression.
+// TestFixedWidthTextsKeepFollowingOrder includes coarse orders. TestPromisedOrderHolds tests such promises for every
+// expression.
 func TestFixedWidthTextsKeepFollowingOrder(t *testing.T) {
 	for source, want := range map[string][]Order{
 		`format_time(CardID, "2006-01-02 15", "s")`:                  {CoarseAscending},
@@ -385,7 +386,7 @@ func TestFixedWidthTextsKeepFollowingOrder(t *testing.T) {
 	}
 }
 
-// drawText draws an expression that gives a text of the columns a and b, texts, n, an integer, and x, whose type is known for each row only.
+// drawText draws an expression that gives a text from a and b (texts), n (an integer) and x, whose type varies by row.
 func drawText(rnd *rand.Rand, depth int) string {
 	if depth == 0 {
 		return []string{"a", "b", "text(n)", "text(x)", `"/"`, `"1"`, `"-"`, "pad(n,2,signed)", "desc(n,\"text\")", "pad(a,3)", "pad(x,3)", "x", `a + "/" + b`, `a + "1" + text(n)`}[rnd.IntN(14)]
@@ -397,8 +398,8 @@ func drawText(rnd *rand.Rand, depth int) string {
 
 var programs = flag.Int("programs", 250, "random expressions that say which columns they tell")
 
-// TestTellsMeansDifferentValues: of all rows of few values, those with equal results must have equal values in the columns that the program
-// is said to tell. What it is said not to tell may be told all the same.
+// TestTellsMeansDifferentValues draws rows from few values: rows with equal results must have equal values in the
+// columns that the program claims to tell. Columns that it does not claim may still be told.
 func TestTellsMeansDifferentValues(t *testing.T) {
 	texts := []string{"", "1", "01", "-", "-1", "/", "1/", "A", "a", "a-1", "11", "1-1"}
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }

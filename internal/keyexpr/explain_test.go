@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// design compiles the columns of a key, each as --pk gives it.
+// design compiles the columns of a key, given as for --pk.
 func design(t *testing.T, env Env, columns ...string) Design {
 	t.Helper()
 	d := Design{Inputs: env.Columns}
@@ -32,7 +32,7 @@ func design(t *testing.T, env Env, columns ...string) Design {
 	return d
 }
 
-// records are what the published designs are about: logs and time series, and trade records.
+// records are the inputs of the published designs: logs, time series and trade records.
 var records = []Input{{"host", table.String}, {"event", table.String}, {"time", table.Integer}, {"seller", table.String}, {"buyer", table.String}, {"order", table.Integer}}
 
 func TestPublishedDesignsAreExplained(t *testing.T) {
@@ -172,7 +172,7 @@ func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 		cases = append(cases, map[string]any{"source": source, "setup": x.PythonSetup, "python": x.Key[0].Python, "rows": values, "keys": keys})
 	}
 	data := conformance.Try(json.Marshal(cases)).Must(t)
-	// JSON has no whole doubles, and Python must get what a driver gives it.
+	// JSON has no integral doubles, and Python must get the values that a driver gives it.
 	check := strings.Replace(pythonCheck, "scope = dict", `row["Score"] = float(row["Score"]); scope = dict`, 1)
 	cmd := exec.CommandContext(t.Context(), python, "-c", check)
 	cmd.Dir, cmd.Stdin = filepath.Clean("."), bytes.NewReader(data)
@@ -180,7 +180,7 @@ func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 	conformance.True(t, err == nil && len(out) == 0, "%v\n%s", err, out)
 }
 
-// expression draws an expression over CardID, Name and SellerID, of a text or of a number.
+// expression draws an expression over CardID, Name and SellerID that gives a text or a number.
 func expression(t *rapid.T, number bool, depth int) string {
 	sub := func(number bool) string { return expression(t, number, depth-1) }
 	digits := func() int { return rapid.IntRange(1, 6).Draw(t, "digits") }
@@ -229,7 +229,7 @@ func expression(t *rapid.T, number bool, depth int) string {
 		leaf("Name"))
 }
 
-// compareColumns compares what two rows have in a column, a text also as the number that it may be.
+// compareColumns compares a column of two rows, a text also as a number if it is one.
 func compareColumns(column string, a, b []table.Value) (asText, asNumber int) {
 	for i, in := range inputs {
 		if in.Name == column {
@@ -244,8 +244,8 @@ func compareColumns(column string, a, b []table.Value) (asText, asNumber int) {
 	return asText, asNumber
 }
 
-// TestPromisedOrderHolds draws expressions, and rows for each: the keys of every two rows stand as the
-// segments say, and a segment stands to its column as it says.
+// TestPromisedOrderHolds draws expressions, and rows for each: the keys of any two rows are ordered as the segments
+// promise, and each segment follows its column as promised.
 func TestPromisedOrderHolds(t *testing.T) {
 	text := rapid.OneOf(rapid.StringMatching(`-?[0-9]{1,4}`), rapid.StringOf(rapid.SampledFrom([]rune("ab-/09é,国"))))
 	ints := rapid.OneOf(rapid.Int64Range(-30, 30), rapid.Int64Range(0, 200000), rapid.Int64())
@@ -312,8 +312,8 @@ func TestPromisedOrderHolds(t *testing.T) {
 	})
 }
 
-// FuzzCompile feeds any text to Compile, and a row to what compiles: nothing may panic, errors are one line, and a value
-// is of the type that was promised.
+// FuzzCompile feeds any text to Compile, and a row to programs that compile: nothing panics, errors are one line, and
+// values have the promised type.
 func FuzzCompile(f *testing.F) {
 	for _, source := range []string{`splice(",", pad(DeviceID,6), SellerID, CardID)`, `md5(text(OrderNumber)+"\n", 4) + text(OrderNumber)`,
 		`let x = CardID; pad(x, 5)`, `map([1,2], # + CardID)[0]`, `col("unit price") ?? 1`, `splice(auto, Name, SellerID)`, `salt(5)`,

@@ -17,7 +17,7 @@ var must = conformance.Must
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// columns of most tests: those of the vendor's student cards, and one of each type.
+// inputs are the columns of most tests: the vendor's student cards, and one column of each type.
 var inputs = []Input{{"CardID", table.Integer}, {"SellerID", table.String}, {"DeviceID", table.Integer}, {"OrderNumber", table.Integer},
 	{"Name", table.String}, {"Score", table.Double}, {"Paid", table.Boolean}, {"Photo", table.Binary}, {"订单号", table.String},
 	{"unit price", table.Integer}, {"Mixed", table.Any}}
@@ -46,7 +46,7 @@ func compile(t testing.TB, source string) *Program {
 	return p
 }
 
-// eval gives the value of an expression as text, or what it was refused for.
+// eval returns the value of an expression as text, or the error that refuses it.
 func eval(t testing.TB, source string, set map[string]table.Value) string {
 	t.Helper()
 	v, why := compile(t, source).NewEvaluator().Eval(row(set))
@@ -226,7 +226,7 @@ func TestCompileErrorsAreOneLine(t *testing.T) {
 	for source, says := range map[string]string{
 		`pad(DeviceId, 6)`:                       "did you mean DeviceID?",
 		`padd(DeviceID, 6)`:                      "did you mean pad(x, digits)",
-		`wholly(DeviceID)`:                       "there are bucket, col,",
+		`wholly(DeviceID)`:                       "known are bucket, col,",
 		`Nothing`:                                `CardID, SellerID, DeviceID, OrderNumber, Name, Score, Paid, Photo, 订单号, col("unit price"), Mixed`,
 		`col("x")`:                               `unknown column "x"`,
 		`random()`:                               "salt(n)",
@@ -511,7 +511,7 @@ func TestPlainFunctionsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestExpressionsHaveABudget computes what would take hours or all memory.
+// TestExpressionsHaveABudget evaluates expressions that would take hours or all memory.
 func TestExpressionsHaveABudget(t *testing.T) {
 	for _, source := range []string{
 		"reduce(1..40, #acc + #acc, s)",

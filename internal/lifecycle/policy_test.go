@@ -280,7 +280,6 @@ func TestTemplatesAreChecked(t *testing.T) {
 	}
 }
 
-// parseTableName returns the period of one table's name.
 func parseTableName(template, name string) (Period, error) {
 	t, err := ParseTemplate(template)
 	if err != nil {
@@ -333,7 +332,7 @@ func TestMatchingFindsTemplatesTables(t *testing.T) {
 
 const schemaFile = "../../docs/age-policy.schema.json"
 
-// schema is a JSON schema, as far as the policy's needs it: an object of keywords, or whether anything is valid.
+// schema is a JSON schema with the keywords that the policy's schema uses: an object of keywords, or a boolean.
 type schema any
 
 func readSchema(t *testing.T) schema {
@@ -344,7 +343,7 @@ func readSchema(t *testing.T) schema {
 	return s
 }
 
-// judge validates values by a schema; it knows the keywords below and fails the test on any other.
+// judge validates values by a schema; it fails the test on a keyword that it does not know.
 type judge struct {
 	t    *testing.T
 	root map[string]any
@@ -431,7 +430,6 @@ func (j judge) keyword(keyword string, arg any, s map[string]any, v any) bool {
 	return false
 }
 
-// bySchema is the schema's verdict on a policy.
 func bySchema(t *testing.T, text string) bool {
 	t.Helper()
 	root := readSchema(t)
@@ -499,7 +497,7 @@ func namesOf[T any](fields []field[T], required bool) (names []string) {
 	return names
 }
 
-// TestSchemaAgreesWithParse tries a policy with each of many values in each of its places.
+// TestSchemaAgreesWithParse tries each of many values in each place of a policy.
 func TestSchemaAgreesWithParse(t *testing.T) {
 	values := []string{"month", "day", "year", "week", "''", "UTC", "Asia/Shanghai", "0", "1", "-1", "-2", "1.5", "86399", "86400", "100000", "100001", "1000000",
 		"1000001", "2147483647", "2147483648", "true", "null", "[]", "{}", "[1]", "{a: 1}", "{read: 1}", "{write: 0}", "{read: -1}", "{read: x}", "{read: 1, write: 2, more: 3}", "'1'"}
@@ -524,7 +522,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 	conformance.True(t, verdicts[true] >= 20 && verdicts[false] >= 200, "verdicts %v", verdicts)
 }
 
-// The class of the present is the one that is written and read most.
+// The present class is written and read most.
 func TestTheExamplesReserveMostForThePresent(t *testing.T) {
 	text := conformance.Try(os.ReadFile("../../examples/age-policy.yaml")).Must(t)
 	classes := parsed(t, string(text)).Classes

@@ -39,7 +39,7 @@ var (
 const drawnFrom = "partitioner shuffle writer ratelimit pipeline/... reader/convert reader/csv reader/source " +
 	"internal/tablestore/... jobs/knownfiles transfer/... jobs/scaleout"
 
-// TestMutants prints what survives. It fails only if it cannot judge: what a survivor means is for a person to say.
+// TestMutants prints the survivors. It fails only if it cannot judge; a person decides what a survivor means.
 func TestMutants(t *testing.T) {
 	if *count == 0 && *only == "" {
 		t.Skip("make mutants runs it")
@@ -100,13 +100,13 @@ func say(format string, args ...any) {
 	fmt.Printf("%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }
 
-// judged is the verdict on a mutant of a room.
+// judged is the verdict on one mutant of a room.
 type judged struct {
 	*room
 	verdict
 }
 
-// survivors says what of a room survives, and how that was judged.
+// survivors lists the survivors of a room with their verdicts.
 func survivors(all []judged, known map[string][2]string) string {
 	var list strings.Builder
 	for _, v := range all {
@@ -124,7 +124,7 @@ func survivors(all []judged, known map[string][2]string) string {
 	return list.String()
 }
 
-// tally is the line of a table.
+// tally is one line of the table.
 func tally(name string, all []judged, known map[string][2]string) string {
 	killed, by := 0, map[string]int{}
 	for _, v := range all {
@@ -143,10 +143,10 @@ func tally(name string, all []judged, known map[string][2]string) string {
 		100*float64(killed)/float64(max(of, 1)), 100*low, 100*high, by["not judged"], by["dangerous"])
 }
 
-// classes are what a survivor can be: dangerous ones lose, double, change or reorder a row, or end in a wrong "equal" or exit code.
+// classes of survivors: dangerous ones lose, double, change or reorder a row, or end in a wrong "equal" or exit code.
 var classes = []string{"equivalent", "harmless", "loud", "dangerous"}
 
-// readKnown reads the survivors that were judged: class, mutant and reason in each line, separated by tabs.
+// readKnown reads the judged survivors: class, mutant and reason in each line, separated by tabs.
 func readKnown(t testing.TB, path string) map[string][2]string {
 	text := conformance.Try(os.ReadFile(path)).Must(t)
 	known := map[string][2]string{}
@@ -181,7 +181,7 @@ func TestKnownSurvivorsStillExist(t *testing.T) {
 	}
 }
 
-// TestAMutantIsKilledByTheTestThatSeesIt judges every mutant of a small module, some of which its test sees.
+// TestAMutantIsKilledByTheTestThatSeesIt judges every mutant of a small module whose test covers some of them.
 func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
 	root := conformance.Try(filepath.Abs(filepath.Join("testdata", "small"))).Must(t)
 	rooms := load(t, root, "./sums")
@@ -210,7 +210,8 @@ func TestConfidenceInterval(t *testing.T) {
 	}
 }
 
-// draw takes n mutants of a room at random: a place, then a change of it. What does not compile is drawn again.
+// draw takes n mutants of a room at random: a place, then a change of it. A mutant that does not compile is drawn
+// again.
 func (r *room) draw(seed uint64, n int) []*mutant {
 	sites := r.sites()
 	random := rand.New(rand.NewPCG(seed, uint64(len(r.path))))
@@ -227,8 +228,8 @@ func (r *room) draw(seed uint64, n int) []*mutant {
 	return drawn
 }
 
-// judgesOf returns the packages whose tests may kill mutants of a room: itself and its importers, tests that import it included, and for
-// an importer without tests those that import it.
+// judgesOf returns the packages whose tests may kill mutants of a room: the room and its importers, including packages
+// whose tests import it. An importer without tests is replaced by its own importers.
 func judgesOf(t testing.TB, root string, r *room) []*listed {
 	packages := list(t, root, "./...")
 	own := r.module + "/" + r.path
@@ -270,7 +271,8 @@ type test struct {
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// run runs tests with a mutant: 0 is none, -1 notes in reachedIn which ones are called. A test binary that takes more than 4 GB ends.
+// run runs tests with a mutant: 0 is none, -1 records the reached mutants in reachedIn. A test binary that takes more
+// than 4 GB ends.
 func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn string) (passed bool, out string) {
 	folder, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -288,8 +290,8 @@ func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn s
 	return err == nil, string(text)
 }
 
-// prepare runs each test alone without a mutant: how long it takes, which mutants it reaches. A test that fails or takes longer than the
-// limit does not judge; skipped are its name and why.
+// prepare runs each test alone without a mutant to learn its duration and the mutants that it reaches. A test that
+// fails or exceeds the limit does not judge; skipped lists its name and the reason.
 func (s *suite) prepare(limits limits, folder string) (skipped []string, err error) {
 	cmd := exec.Command(s.binary, "-test.list=.")
 	cmd.Dir = s.dir
@@ -326,7 +328,7 @@ func (s *suite) prepare(limits limits, folder string) (skipped []string, err err
 
 func (s *suite) dirName() string { return strings.ReplaceAll(s.name, "/", "-") + "-" }
 
-// inParallel calls do for each item, workers of them at a time, and returns the first error.
+// inParallel calls do for each item, with several workers, and returns the first error.
 func inParallel[T any](workers int, items []T, do func(T) error) error {
 	var group errgroup.Group
 	group.SetLimit(workers)
@@ -336,7 +338,7 @@ func inParallel[T any](workers int, items []T, do func(T) error) error {
 	return group.Wait()
 }
 
-// A verdict says how the tests answered to a mutant; killer is empty if it survived.
+// A verdict is the tests' answer to a mutant; killer is empty if it survived.
 type verdict struct {
 	*mutant
 	killer string
@@ -371,14 +373,14 @@ func (r *room) judge(t testing.TB, mutants []*mutant, limits limits, say func(fo
 	return verdicts
 }
 
-// limits are what one test may take without a mutant, and how many run at a time.
+// limits are the resources of one test without a mutant, and how many tests run at a time.
 type limits struct {
 	test    time.Duration
 	workers int
 }
 
-// killer runs the tests that reach a mutant, the quick ones first, until one kills it, and names that. Tests of one package that together
-// take no longer than those before share a process.
+// killer runs the tests that reach a mutant, quick ones first, until one kills it, and returns that test's name. Tests
+// of one package that together take no longer than those before share a process.
 func killer(tests []*test, number int) string {
 	var spent time.Duration
 	tests = slices.DeleteFunc(slices.Clone(tests), func(t *test) bool { return !t.reached[number] })
@@ -408,7 +410,7 @@ func killer(tests []*test, number int) string {
 	return ""
 }
 
-// wilson is the 95 % interval of a share.
+// wilson returns the 95 % interval of a proportion.
 func wilson(hits, of int) (low, high float64) {
 	const z = 1.96
 	if of == 0 {

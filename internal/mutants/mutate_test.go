@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// A mutant is one change of one function: text takes the place of the bytes from start to end of the file.
+// A mutant is one change in one function: text replaces the bytes from start to end of the file.
 type mutant struct {
 	file       *sourceFile
 	body       *ast.FuncDecl
@@ -42,7 +42,7 @@ func (m *mutant) place() string {
 	return fmt.Sprintf("%s:%d", m.file.name, 1+bytes.Count(m.file.text[:m.start], []byte("\n")))
 }
 
-// sites returns the places of a room that can be changed, each with all changes of it.
+// sites returns the places in a room that can be changed, each with all its changes.
 func (r *room) sites() [][]*mutant {
 	var sites [][]*mutant
 	for _, file := range r.files {
@@ -55,7 +55,7 @@ func (r *room) sites() [][]*mutant {
 	return sites
 }
 
-// recovers reports whether a function calls recover by itself, which a closure in it could not do in its place.
+// recovers reports whether a function calls recover itself, which a closure inside it could not do instead.
 func recovers(body *ast.BlockStmt) bool {
 	found := false
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -101,7 +101,7 @@ func (r *room) sitesOf(file *sourceFile, body *ast.FuncDecl) [][]*mutant {
 	return sites
 }
 
-// flipped are the operators that take each other's place; what the types do not allow is dropped later.
+// flipped maps operators to their replacements. Type errors are dropped later.
 var flipped = map[token.Token][]token.Token{
 	token.LSS: {token.LEQ}, token.LEQ: {token.LSS}, token.GTR: {token.GEQ}, token.GEQ: {token.GTR},
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LAND: {token.LOR}, token.LOR: {token.LAND},
@@ -110,7 +110,7 @@ var flipped = map[token.Token][]token.Token{
 	token.CONTINUE: {token.BREAK}, token.BREAK: {token.CONTINUE},
 }
 
-// change lists what may take the place of a node.
+// change lists the replacements of a node.
 func (r *room) change(n ast.Node, isLast bool, add func(from, to token.Pos, text string)) {
 	flip := func(at token.Pos, op token.Token) {
 		for _, other := range flipped[op] {
@@ -170,7 +170,7 @@ func (r *room) change(n ast.Node, isLast bool, add func(from, to token.Pos, text
 	}
 }
 
-// failed reports whether a condition asks whether an error happened.
+// failed reports whether a condition tests for an error.
 func (r *room) failed(cond ast.Expr) bool {
 	is, ok := cond.(*ast.BinaryExpr)
 	return ok && is.Op == token.NEQ && r.isError(is.X)
@@ -181,7 +181,7 @@ func (r *room) isError(e ast.Expr) bool {
 	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
 }
 
-// describe shows a change in its line; of what has several, the first.
+// describe shows the changed line; of several lines, the first.
 func describe(text []byte, m *mutant) string {
 	before := bytes.LastIndexByte(text[:m.start], '\n') + 1
 	after := m.end + max(0, bytes.IndexByte(text[m.end:], '\n'))
@@ -214,7 +214,7 @@ type sourceFile struct {
 	tree *ast.File
 }
 
-// listed is what go list says of a package.
+// listed is a package as go list prints it.
 type listed struct {
 	ImportPath, Dir, Export                                                string
 	GoFiles, TestGoFiles, XTestGoFiles, Imports, TestImports, XTestImports []string
@@ -244,7 +244,7 @@ func list(t testing.TB, root string, args ...string) []*listed {
 	}
 }
 
-// load reads rooms, as go list names them, with their types.
+// load reads rooms, named as for go list, with their types.
 func load(t testing.TB, root string, names ...string) []*room {
 	t.Helper()
 	packages := list(t, root, append([]string{"-export", "-deps"}, names...)...)
@@ -274,7 +274,7 @@ func load(t testing.TB, root string, names ...string) []*room {
 	return rooms
 }
 
-// check type-checks the room, with changed in place of the file of the same name.
+// check type-checks the room, with changed replacing the file of the same name.
 func (r *room) check(changed *ast.File, info *types.Info) error {
 	var trees []*ast.File
 	for _, file := range r.files {
@@ -289,7 +289,7 @@ func (r *room) check(changed *ast.File, info *types.Info) error {
 	return err
 }
 
-// compiles reports whether a mutant has types.
+// compiles reports whether a mutant type-checks.
 func (r *room) compiles(m *mutant) bool {
 	text := strings.ReplaceAll(string(r.compose(m.file, []*mutant{m})), chosen+"(1)", "len(os_"+chosen+") == 0")
 	text += "\nvar os_" + chosen + " string\n"
@@ -308,15 +308,16 @@ func (r *room) source(n ast.Node) string {
 	return ""
 }
 
-// chosen is the function that says whether a mutant is the one to run; selected and seen are the variables of the
-// environment that it reads.
+// chosen is the function that reports whether a mutant is active; selected and seen are the environment variables that
+// it reads.
 const (
 	chosen   = "tsimportMutant"
 	selected = "GO_MUTANT"
 	seen     = "GO_MUTANTS_SEEN"
 )
 
-// chooser is the file of each mutated room. With number -1 it notes which mutants the tests reach, in the file that seen names.
+// chooser is the file added to each mutated room. With number -1 it records the mutants that the tests reach, in the
+// file that seen names.
 const chooser = `package %[1]s
 
 import (
@@ -345,7 +346,7 @@ func zzSee(n int) bool {
 }
 `
 
-// compose returns a file with mutants in it: at the start of its function, each has a closure with the mutated body.
+// compose returns a file with mutants: at its start, each changed function has a closure with each mutated body.
 func (r *room) compose(file *sourceFile, mutants []*mutant) []byte {
 	inserts := map[int]string{}
 	for i, m := range mutants {

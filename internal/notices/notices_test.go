@@ -15,10 +15,10 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// legal is what files with licences and notices are called. Go's grants of patents belong to them.
+// legal matches the names of files with licences and notices, including Go's patent grants.
 var legal = regexp.MustCompile(`(?i)^([a-z]+[_-])?(licen[sc]es?|copying|copyright|notice|patents)([._-][a-z0-9]+)*(\.txt|\.md)?$`)
 
-// text is one licence or notice, and what it is of: path and version of modules, and the file in them.
+// text is one licence or notice, and its origin: path and version of modules, and the file in them.
 type text struct {
 	body string
 	of   []string
@@ -28,8 +28,8 @@ var update = flag.Bool("update", false, "write THIRD_PARTY_NOTICES")
 
 const root, program = "../..", "tsimport"
 
-// TestTheNoticesMatchTheModulesThatAreBuilt compares the file with the notices of what tsimport is made of, or writes it. The binary for Linux
-// with cgo has all modules that those for other systems have.
+// TestTheNoticesMatchTheModulesThatAreBuilt compares the file with the notices of the modules in tsimport, or writes
+// it. The Linux binary with cgo has all modules of the other systems.
 func TestTheNoticesMatchTheModulesThatAreBuilt(t *testing.T) {
 	file := filepath.Join(root, "THIRD_PARTY_NOTICES")
 	want := collect(t)
@@ -41,7 +41,6 @@ func TestTheNoticesMatchTheModulesThatAreBuilt(t *testing.T) {
 	conformance.Equal(t, bytes.Equal(got, want), true, "%s is not of the modules that %s is made of; run make notices", file, program)
 }
 
-// collect makes the file's content.
 func collect(t *testing.T) []byte {
 	list := exec.Command("go", "list", "-mod=readonly", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}{{end}}",
 		"./cmd/"+program)

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// withoutAWS leaves nothing of AWS in the environment but a key.
+// withoutAWS clears the environment of AWS settings, except for a key.
 func withoutAWS(t *testing.T) {
 	t.Helper()
 	for _, entry := range os.Environ() {
@@ -83,7 +83,7 @@ func TestS3AddressesAgreeWithAWS(t *testing.T) {
 	}
 }
 
-// signed computes the signature of a request as AWS describes it, from what came over the wire.
+// signed computes the signature of a request from the bytes on the wire, as AWS describes it.
 func signed(r *http.Request, body []byte) (ok bool) {
 	given := map[string]string{}
 	for part := range strings.SplitSeq(strings.TrimPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 "), ", ") {
@@ -224,9 +224,9 @@ func TestEndlessListingsAreStopped(t *testing.T) {
 	}
 }
 
-// A store that is hostile, or not one, may answer anything.
+// A hostile server, or one that is not a store, may answer anything.
 func TestRefusalsAndListingsOfAHostileStoreTakeNoMemory(t *testing.T) {
-	// The handlers of earlier answers may still be writing when the next one is asked for.
+	// The handlers of earlier answers may still be writing when the next request arrives.
 	var sent, other, status atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { other.Add(1) }))
 	defer elsewhere.Close()

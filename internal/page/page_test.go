@@ -28,7 +28,7 @@ func render(t *testing.T, p *Page) string {
 	return b.String()
 }
 
-// drawn returns what the page's script is given.
+// drawn returns the data given to the page's script.
 func drawn(t *testing.T, html string) (d struct {
 	Charts []struct{ Series []struct{ Values []*float64 } }
 	Heat   *struct {
@@ -72,7 +72,7 @@ func TestAMissingNumberIsAGap(t *testing.T) {
 func TestTheHeatMapShowsRatesByIntervalAndPartition(t *testing.T) {
 	h := drawn(t, render(t, example())).Heat
 	cells, err := base64.StdEncoding.DecodeString(h.Cells)
-	// 200 in two seconds are 100 a second; the highest but one of the rates 0.5, 50 and 100 is the brightest.
+	// 200 in two seconds are 100 a second; of the rates 0.5, 50 and 100 the second highest is the brightest.
 	conformance.True(t, err == nil && h.Most == 50 && string(cells) == string([]byte{255, 0, 2, 255}),
 		"cells %v (%v), the most is %v", cells, err, h.Most)
 }

@@ -86,7 +86,7 @@ func TestChangesAreNamed(t *testing.T) {
 	}
 }
 
-// TestLongValuesShowTheirDifference: what they begin with alike says nothing.
+// TestLongValuesShowTheirDifference: a common beginning says nothing.
 func TestLongValuesShowTheirDifference(t *testing.T) {
 	long := strings.Repeat("键 string, ", 10)
 	for _, c := range []struct{ was, is string }{

@@ -20,7 +20,7 @@ import (
 // childDir names, in the environment of a child process, the directory it spills to.
 const childDir = "TSIMPORT_TEST_SPILL_DIR"
 
-// TestChildSpills is not a test of its own: it is what the child process of the others does.
+// TestChildSpills is not a test of its own: the other tests run it in their child processes.
 func TestChildSpills(t *testing.T) {
 	dir := os.Getenv(childDir)
 	if dir == "" {
@@ -32,7 +32,7 @@ func TestChildSpills(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent kills this process or ends itself
 }
 
-// child starts a process that has spilled to dir, and returns how to kill it.
+// child starts a process that has spilled to dir; kill ends it.
 func child(t *testing.T, dir string) (kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChildSpills$")
@@ -88,7 +88,7 @@ func TestWithoutAFrameThereIsNoFolder(t *testing.T) {
 	conformance.Equal(t, len(names(t, dir)), 0, "names")
 }
 
-// TestOnlyAbandonedFoldersOfRunsAreRemoved has a directory full of what looks nearly like one.
+// TestOnlyAbandonedFoldersOfRunsAreRemoved fills a directory with near misses.
 func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, content string) {
@@ -178,7 +178,7 @@ func TestFullStoreKeepsEarlierFrames(t *testing.T) {
 	conformance.Equal(t, s.Usage().DiskBytes, 10*blockBytes, "bytes on disk")
 }
 
-// failing is a file whose n-th operation of a kind fails.
+// failing is a file on which the n-th operation of a kind fails.
 type failing struct {
 	file
 	mu             sync.Mutex
@@ -208,7 +208,7 @@ func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// failingStore makes a store on a failing file that works as yet.
+// failingStore makes a store on a failing file that does not fail yet.
 func failingStore(t *testing.T) (*Store, *failing) {
 	s, f := open(t, Options{}), &failing{}
 	s.create = func(path string) (inner file, err error) {

@@ -34,14 +34,14 @@ func write(t testing.TB, s *Store, data ...[]byte) Frame {
 	return conformance.Try(s.Write(data...)).Must(t)
 }
 
-// noise returns bytes that no compressor makes smaller.
+// noise returns incompressible bytes.
 func noise(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24)}).Read(b)
 	return b
 }
 
-// rows returns bytes as rows are: names again and again, values that are partly so.
+// rows returns bytes like those of rows: repeated names, values that partly repeat.
 func rows(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 2))
 	var b []byte
@@ -87,7 +87,8 @@ func TestReadReusesLargeBuffer(t *testing.T) {
 	conformance.True(t, err == nil && &got[:1][0] == &buf[:1][0], "another buffer, %v", err)
 }
 
-// TestAnyOperationsKeepFramesAndReuseSpace compares a store with a map, and its disk with what was ever needed at once.
+// TestAnyOperationsKeepFramesAndReuseSpace compares a store with a map, and its disk usage with the largest need at any
+// moment.
 func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := conformance.Try(os.MkdirTemp("", "spill-test-*")).Must(t)
@@ -158,7 +159,7 @@ func TestFileLengthEqualsUsage(t *testing.T) {
 		return info.Size()
 	}
 	for i := range frames {
-		// A last block is written as far as it is used.
+		// The last block is written only as far as it is used.
 		if got, most := length(), s.Usage().DiskBytes; got > most || got <= most-blockBytes {
 			t.Errorf("%d frames: the file has %d bytes, usage says %d", len(frames)-i, got, most)
 		}
@@ -264,7 +265,7 @@ func TestOthersCannotReadSpilledRows(t *testing.T) {
 	conformance.Equal(t, err, nil, "error")
 }
 
-// TestSpaceIsNeverGivenTwiceAndNeverLost keeps a list of who has each block.
+// TestSpaceIsNeverGivenTwiceAndNeverLost keeps a list of each block's owner.
 func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]int64{0, 20 * blockBytes}).Draw(t, "limit")

@@ -57,7 +57,7 @@ func TestDoublesKeepTheirTextAndTheirValue(t *testing.T) {
 	})
 }
 
-// TestShortDecimalsAgreeWithStrconv: decimals with few digits, and doubles next to them.
+// TestShortDecimalsAgreeWithStrconv tries decimals with few digits, and the doubles next to them.
 func TestShortDecimalsAgreeWithStrconv(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(-2e15, 2e15).Draw(t, "digits") / rapid.SampledFrom([]int64{1, 1000, 1e6, 1e9, 1e12}).Draw(t, "fewer")
@@ -80,7 +80,7 @@ func BenchmarkAppendDouble(b *testing.B) {
 	}
 }
 
-// rowOf appends a row of the size and number of PlainBuffer bytes to a block.
+// rowOf appends a row with this size and number of PlainBuffer bytes to a block.
 func rowOf(b *Block, size, bytes int) Ref {
 	start := len(b.Data)
 	b.Data = append(b.Data, "key"...)
@@ -190,7 +190,7 @@ func TestRejectHasLocation(t *testing.T) {
 		"got %+v, want %+v", got, want)
 }
 
-// keyValue draws values that are hard for an encoding: the ends of the integers, zeros and ones in bytes, prefixes.
+// keyValue draws values that are hard to encode: the extreme integers, zeros and ones in bytes, prefixes.
 var keyValue = rapid.OneOf(
 	rapid.Map(rapid.Int64(), func(v int64) Value { return Value{Type: Integer, Int: v} }),
 	rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xfe, 0xff}), 0, 6), func(b []byte) Value {
@@ -301,8 +301,7 @@ func TestEveryInstantIsFoundByItsWallClock(t *testing.T) {
 	}
 }
 
-// TestKeepsDouble compares with exact arithmetic: rounding the double to the number's own
-// digits must give the number.
+// TestKeepsDouble compares with exact arithmetic: rounding the double to the number's own digits must give the number.
 func TestKeepsDouble(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 100_000 {
@@ -368,7 +367,7 @@ func TestPrintsDouble(t *testing.T) {
 	}
 }
 
-// cPrint is %.17g of C.
+// cPrint is C's %.17g.
 func cPrint(f float64) string {
 	text := strconv.FormatFloat(f, 'e', 16, 64)
 	mantissa, exponent, _ := strings.Cut(text, "e")
@@ -380,7 +379,7 @@ func cPrint(f float64) string {
 	return text
 }
 
-// pythonPrint is repr of Python.
+// pythonPrint is Python's repr.
 func pythonPrint(f float64) string {
 	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
 		return strconv.FormatFloat(f, 'e', -1, 64)

@@ -155,7 +155,7 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		head + "  a: {from: x, after: [b]}":                                `load a: after: there is no load "b"`,
 		head + "  a: {from: x, after: [b]}\n  b: {from: x, after: [c]}\n  c: {from: x, after: [a]}": "after: the loads wait for each other: a after b after c after a",
 		head + "  a: {from: x, pk: [id], table: t}\n  b: {from: y, pk: [no], table: t}":             "job.yaml:4: load b: table t has the key no here, and id in load a",
-		head + "  a: {command: export, output: o}\n  b: {command: export, output: o}":               "load a writes the output o, too",
+		head + "  a: {command: export, output: o}\n  b: {command: export, output: o}":               "load a also writes the output o",
 		head + "  \"{t}\": {from: \"none/{t}.csv\"}":                                                "load {t}: no input has a name such as none/{t}.csv",
 		head + "  \"{t}\": {from: x.csv}":                                                           "from does not contain {t}",
 		head + "  \"{t}\": {from: \"d/{t}.csv\"}":                                                   "the part for {t} is not a name",

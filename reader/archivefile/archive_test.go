@@ -31,7 +31,7 @@ func subject() Subject {
 	return Subject{Table: "t", Key: key, Ranges: []string{"low", "high"}}
 }
 
-// row has a cell of as many versions as there are times.
+// row has a cell with a version for each time.
 func row(id int64, times ...int64) *record.Record {
 	r := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}}
 	for _, at := range times {
@@ -148,7 +148,7 @@ func change(file string, how func([]byte) []byte) error {
 	return os.WriteFile(file, how(b), 0o600)
 }
 
-// edit changes all occurrences of a text in the manifest.
+// edit replaces all occurrences of a text in the manifest.
 func edit(from, to string) func(*Manifest) error {
 	return func(m *Manifest) error {
 		return change(filepath.Join(m.Dir(), ManifestName), func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(from), []byte(to)) })
@@ -194,7 +194,7 @@ func TestOnlySameExportContinuesArchive(t *testing.T) {
 	}
 }
 
-// fullPlace fails one operation for want of room, of the journal after a part of a line.
+// fullPlace fails one operation for lack of space; a journal write fails after a part of a line.
 type fullPlace struct {
 	place
 	left int // operations until then
@@ -237,7 +237,7 @@ func (f *fullPlace) clean() error {
 	return f.place.clean()
 }
 
-// export writes what is missing of an archive of 60 rows in two ranges.
+// export writes the missing parts of an archive of 60 rows in two ranges.
 func export(at place) (err error) {
 	w, err := Exact.open(at, false)
 	if err != nil {
@@ -274,7 +274,7 @@ func export(at place) (err error) {
 	return err
 }
 
-// TestArchiveOnFullDiskIsContinued fails one operation after the other, in a folder and in a store.
+// TestArchiveOnFullDiskIsContinued fails each operation in turn, in a folder and in a store.
 func TestArchiveOnFullDiskIsContinued(t *testing.T) {
 	ctx := context.Background()
 	for kind, open := range map[string]func(dir string) (place, error){
@@ -312,7 +312,6 @@ func TestArchiveOnFullDiskIsContinued(t *testing.T) {
 
 var wideKey = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String}, {Name: "raw", Type: table.Binary}}
 
-// wideRow makes the i-th row of an
 func wideRow(i int) *record.Record {
 	rec := &record.Record{Fields: []record.Datum{
 		{Kind: record.Integer, Int: math.MinInt64 + int64(i)}, {Kind: record.String, Bytes: []byte(fmt.Sprintf("\x00 \"<é\xff%d", i)[:5+i%3])}, {Kind: record.Binary, Bytes: bytes.Repeat([]byte{255}, i%4)},
@@ -330,7 +329,6 @@ func wideRow(i int) *record.Record {
 	return rec
 }
 
-// written makes an archive of so many rows.
 func written(t *testing.T, rows int) *Manifest {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a")

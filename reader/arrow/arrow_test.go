@@ -72,7 +72,7 @@ func shown(d *record.Datum) [2]any {
 	return [2]any{fmt.Sprintf("kind %d", d.Kind), ""}
 }
 
-// contents is what a file holds: a row each, as shown.
+// contents holds the rows of a file, as shown.
 type contents []map[string][2]any
 
 func (c *contents) add(names []string) func(*record.Record) error {
@@ -111,7 +111,6 @@ func every[T any](of []T) []int {
 	return all
 }
 
-// readSplits reads a file split by split.
 func readSplits(b []byte, o Options) (c contents, err error) {
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.arrow", o)
 	if err != nil {
@@ -134,7 +133,6 @@ func readSplits(b []byte, o Options) (c contents, err error) {
 	return c, nil
 }
 
-// readInOrder reads a stream batch by batch.
 func readInOrder(b []byte, o Options) (c contents, err error) {
 	s, err := NewStream(bytes.NewReader(b), "x.arrows", o)
 	if err != nil {

@@ -17,18 +17,18 @@ import (
 
 var errEnough = errors.New("enough")
 
-// allocated is how many bytes were ever allocated.
+// allocated is the total number of bytes allocated so far.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// small is memory of a process that has little.
+// small limits memory as a small process would.
 var small = Options{MaxMetadata: 1 << 20, MaxDictionary: 4 << 20, MaxBody: 4 << 20, SplitRows: 50}
 
-// hostile reads what may be anything, up to some rows, and fails when that takes much memory or when the decoder panics, even though
-// Parse would hide it.
+// hostile reads untrusted bytes, up to some rows, and fails if that takes much memory or the decoder panics, even if
+// Parse would hide the panic.
 func hostile(t *testing.T, b []byte, flatten bool) {
 	t.Helper()
 	o := small
@@ -125,7 +125,7 @@ func TestDamagedBytesNeitherPanicNorRunAway(t *testing.T) {
 	}
 }
 
-// schemaOf returns the metadata of the first message of a stream, where they begin.
+// schemaOf returns the metadata of the first message of a stream, and their offset.
 func schemaOf(t *testing.T, b []byte) (*flat, int) {
 	t.Helper()
 	metadata, taken, err := nextMetadata(bytes.NewReader(b), 1<<20)

@@ -93,7 +93,7 @@ func TestCodePointsRoundTrip(t *testing.T) {
 
 var sequences = flag.Int("sequences", 5_000, "random sequences of bytes that are decoded in each encoding")
 
-// TestDecodingAgreesWithXTextUnlessItReplaces runs all sequences of one and two bytes, and random ones.
+// TestDecodingAgreesWithXTextUnlessItReplaces tries all sequences of one and two bytes, and random ones.
 func TestDecodingAgreesWithXTextUnlessItReplaces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, name := range names {
@@ -103,7 +103,7 @@ func TestDecodingAgreesWithXTextUnlessItReplaces(t *testing.T) {
 			want := conformance.Try(decoder.Bytes(src)).Must(t)
 			out, bad := e.Decode(nil, src)
 			if name == "gb18030" && bad >= 0 {
-				// x/text lets 3A to 3F pass as a digit.
+				// x/text accepts 3A to 3F as a digit.
 				if again, err := lookup(name).NewEncoder().Bytes(want); err != nil || !bytes.Equal(again, src) {
 					return
 				}
@@ -362,7 +362,6 @@ func TestUTF16WithoutAMarkIsGuessed(t *testing.T) {
 	}
 }
 
-// ascii is all of it.
 var ascii = func() (all []byte) {
 	for b := range byte(0x80) {
 		all = append(all, b)

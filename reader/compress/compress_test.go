@@ -61,11 +61,11 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 	return out.Bytes()
 }
 
-// smallWindow is what little text is compressed with: a decompressor takes the window's memory for each of the thousands of
-// damaged files that a test makes of one.
+// smallWindow is the window for short texts: a test makes thousands of damaged files from one, and a decompressor takes
+// the window's memory for each.
 const smallWindow = 64 << 10
 
-// window is how far back the compression of a part looks: what the programs take by default, or less for little text.
+// window is the compression window of a part: the programs' default, or less for short texts.
 func window(part []byte) int {
 	if len(part) < smallWindow {
 		return smallWindow
@@ -73,7 +73,7 @@ func window(part []byte) int {
 	return 8 << 20
 }
 
-// sample is text that compresses, n lines.
+// sample is compressible text of n lines.
 func sample(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
@@ -117,7 +117,7 @@ func TestTruncatedFilesAreErrors(t *testing.T) {
 	}
 }
 
-// snappyEnd says whether data ends with a chunk: the format has no end mark.
+// snappyEnd reports whether data ends with a chunk: the format has no end mark.
 func snappyEnd(data []byte) bool {
 	for len(data) >= 4 {
 		n := 4 + int(data[1]) + int(data[2])<<8 + int(data[3])<<16
@@ -225,7 +225,7 @@ func FuzzDecompress(f *testing.F) {
 			if Independent(k, data) && n < enough {
 				whole, wholeErr := decompress(k, data)
 				pieces, piecesErr := inPieces(k, data)
-				// A BGZF size field may lie where gzip does not look; bytes that differ are never fine.
+				// A BGZF size field may lie where gzip does not look; different bytes are never accepted.
 				conformance.MustTrue(t, piecesErr != nil || wholeErr == nil && bytes.Equal(whole, pieces),
 					"%v: in pieces %d bytes, as one %d, %v", k, len(pieces), len(whole), wholeErr)
 			}
@@ -265,12 +265,13 @@ func TestSnappyCopyBeyondWindowIsRefused(t *testing.T) {
 	conformance.Refused(t, err, "reaches back", "error")
 }
 
-// deviations are the files on which this package and the manifest differ, and why.
+// deviations are the files on which this package and the manifest differ, with the reason.
 var deviations = map[string]string{
 	"csv/xz-utils/files/bad-1-v1-magic-2.lz": "the damaged magic is what makes it lzip; it is not recognised and is read as text, which its bytes are not",
 }
 
-// references returns the digests of what gzip, bzip2, xz, lz4 and zstd (Debian 12) make of the files: testdata/reference.
+// references returns the digests of the files as decompressed by gzip, bzip2, xz, lz4 and zstd (Debian 12):
+// testdata/reference.
 func references(t testing.TB) map[string]string {
 	t.Helper()
 	raw := conformance.Try(os.ReadFile(filepath.Join("testdata", "reference"))).Must(t)
@@ -335,7 +336,7 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 var everyDamage = flag.Bool("every-damage", false, "flip each bit of a file, not two of each byte in turn")
 
-// bgzfFile makes a BGZF file with blocks of n bytes and the empty block at its end.
+// bgzfFile makes a BGZF file with blocks of n bytes and the final empty block.
 func bgzfFile(t testing.TB, data []byte, n int) []byte {
 	t.Helper()
 	var out []byte
@@ -355,7 +356,7 @@ func bgzfFile(t testing.TB, data []byte, n int) []byte {
 	return out
 }
 
-// inPieces decompresses by pieces and by what is left of them.
+// inPieces decompresses in pieces, and then the remainder of each.
 func inPieces(k Kind, data []byte) ([]byte, error) {
 	c := NewBlockCutter(k, bytes.NewReader(data), "file")
 	var f Inflater

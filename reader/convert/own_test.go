@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// jsonDatum is what the parser of JSON makes of a value.
+// jsonDatum is the JSON parser's result for a value.
 func jsonDatum(text string) record.Datum {
 	switch text[0] {
 	case 'n':
@@ -32,7 +32,7 @@ func jsonDatum(text string) record.Datum {
 	return record.Datum{Kind: record.Number, Bytes: []byte(text)}
 }
 
-// sampled returns the column that a sample makes.
+// sampled returns the column inferred from a sample.
 func sampled(sample []record.Datum) (table.Column, *Inference) {
 	in := NewInference(1, Options{})
 	for _, d := range sample {
@@ -43,7 +43,7 @@ func sampled(sample []record.Datum) (table.Column, *Inference) {
 	return col, in
 }
 
-// TestTypeFitsIfAllSampledValuesSurvive also has the odd value first, in the middle and last.
+// TestTypeFitsIfAllSampledValuesSurvive also puts the odd value first, in the middle and last.
 func TestTypeFitsIfAllSampledValuesSurvive(t *testing.T) {
 	all := []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary}
 	for values, want := range map[string]string{
@@ -66,8 +66,8 @@ func TestTypeFitsIfAllSampledValuesSurvive(t *testing.T) {
 	}
 }
 
-// same reports whether a cell is the JSON value in type and value. Text of numbers that no cell holds, and of nested values,
-// is their value; a column of such numbers has the text of all its numbers.
+// same reports whether a cell equals the JSON value in type and value. Numbers that no cell holds, and nested values,
+// are compared as text; a column of such numbers has the text of all its numbers.
 func same(v table.Value, text string, numbersAsText bool) bool {
 	switch text[0] {
 	case 'n':
@@ -207,7 +207,7 @@ func TestColumnOfNullsKeepsLaterTypes(t *testing.T) {
 	conformance.Equal(t, col.Type, table.String, "empty fields of CSV make a column of")
 }
 
-// TestDigitsAgreeWithMathBig reads texts of 1 to 24 bytes, most of them digits, and each byte at each place.
+// TestDigitsAgreeWithMathBig reads texts of 1 to 24 bytes, mostly digits, and each byte at each place.
 func TestDigitsAgreeWithMathBig(t *testing.T) {
 	check := func(text []byte, negative bool) {
 		n, fits, ok := parseDigits(text, negative)
@@ -301,7 +301,7 @@ func TestDecimalsAgreeWithStrconv(t *testing.T) {
 	conformance.True(t, taken >= 15_000, "only %d of the texts are usual decimals", taken)
 }
 
-// TestAddFieldEqualsAdd gives an inference values one way and another: what it says of a column is the same, and so are its numbers.
+// TestAddFieldEqualsAdd gives an inference the same values in both ways: the column and its counts are equal.
 func TestAddFieldEqualsAdd(t *testing.T) {
 	kinds := [][]string{
 		{"1", "0", "-7", "12345678", "999999999999999", "-100000000000000"},
@@ -360,7 +360,7 @@ func TestAddFieldEqualsAdd(t *testing.T) {
 	}
 }
 
-// TestUsualValuesEqualExactOnes converts texts with and without the short way.
+// TestUsualValuesEqualExactOnes converts texts with and without the fast path.
 func TestUsualValuesEqualExactOnes(t *testing.T) {
 	texts := []string{"", "0", "-0", "7", "-7", "007", "+5", "999999999999999", "1000000000000000", "9223372036854775807", "9223372036854775808", "1.5", "10.50", "-20.25", "0.5", "1.", ".5",
 		"1e5", "123456789.123456", "true", "pear", "ü", "\xff", "12a", "NULL", " 7 "}
@@ -438,7 +438,7 @@ func TestTextsJoinTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 		"a rare fraction":       {many(20, integer), []string{"2.5"}, table.Double, table.Integer, 1},
 		"words beside booleans": {many(1, boolean), []string{"5"}, table.Any, table.Integer, 1},
 	} {
-		// The order of the sources and how the values are divided do not matter.
+		// The order of the sources and the division of the values do not matter.
 		texts := csvTexts(tt.texts...)
 		whole := seen(append(slices.Clone(tt.typed), texts...)...)
 		ab, ba := seen(), seen()

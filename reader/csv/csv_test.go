@@ -178,8 +178,8 @@ func TestUnreadableDialectsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzDialects checks, for any text and dialect, that records do not depend on where the text was cut, that they cover
-// it, and that valid CSV is read as the standard library reads it.
+// FuzzDialects checks, for any text and dialect, that records do not depend on the cuts, that they cover the text, and
+// that valid CSV is read as the standard library reads it.
 func FuzzDialects(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,\"x\ny\"\n", "\"\"\"\"\n", "\"a\"b\n\"", "\r\n\n,\r\n\"\r\"", "a\"b,\"c\n\"d\"", "\"a,\n\"\"b\"\n,\"\"\n", "#\"\n\\\n,#", "a+|b\n'+|'\n",
@@ -221,7 +221,7 @@ func FuzzDialects(f *testing.F) {
 	})
 }
 
-// checkAgain checks that rejected records, kept one after the other, are read again as they were.
+// checkAgain checks that rejected records, stored one after the other, read back unchanged.
 func checkAgain(t *testing.T, d Dialect, all []shown) {
 	var kept []byte
 	var want []shown
@@ -243,7 +243,7 @@ func checkAgain(t *testing.T, d Dialect, all []shown) {
 		"kept records are read differently (-once +again):\n%s", cmp.Diff(fields(want), fields(again)))
 }
 
-// checkCover checks that nothing but empty lines and comments lies between records.
+// checkCover checks that only empty lines and comments lie between records.
 func checkCover(t *testing.T, d Dialect, text []byte, all []shown) {
 	at := 0
 	check := func(gap []byte) {
@@ -361,7 +361,7 @@ func TestMarkedLinesEqualOthers(t *testing.T) {
 	}
 }
 
-// settled returns a program's dialect as it is found out by the text.
+// settled returns a program's dialect, completed from the text.
 func settled(t *testing.T, name, text string, header bool) Dialect {
 	t.Helper()
 	d, _, ok := Named(name)

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// site is a server of one object under any path.
+// site is a server with one object under any path.
 type site struct {
 	content            string
 	etag               atomic.Value // string
@@ -123,7 +123,7 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 		"name")
 	conformance.True(t, len(i.Columns) == 1 && i.Columns[0] == (Column{Name: "dt", Value: "1"}), "columns %+v", i.Columns)
 
-	// Nothing listens where a closed server was.
+	// Nothing listens at the address of a closed server.
 	closed := httptest.NewServer(s)
 	closed.Close()
 	target = closed.URL

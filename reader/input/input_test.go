@@ -23,7 +23,7 @@ var soon = Retry{Attempts: 4, Backoff: ratelimit.Backoff{Base: time.Microsecond,
 
 var must = conformance.Must
 
-// tree makes files in a new folder and goes there. A name that ends in / is a folder.
+// tree makes files in a new folder and changes to it. A name that ends in / is a folder.
 func tree(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func wantNames(t *testing.T, set *Set, want ...string) {
 	conformance.Same(t, names(set), want, "inputs")
 }
 
-// wantError checks an error's text, that it is one line without the secret that tests plant, and what it is.
+// wantError checks an error's text, that it is one line without the secret that tests plant, and its kind.
 func wantError(t *testing.T, err error, is error, parts ...string) {
 	t.Helper()
 	conformance.MustTrue(t, err != nil, "no error, want one with %q", parts)
@@ -304,7 +304,7 @@ func TestBlockedReadEndsWithContext(t *testing.T) {
 	})
 }
 
-// TestNonDataFilesAreReadOnlyByName asks for every form of an argument which files it means.
+// TestNonDataFilesAreReadOnlyByName checks which files each form of an argument matches.
 func TestNonDataFilesAreReadOnlyByName(t *testing.T) {
 	tree(t, "a.csv", "runs/r1/rejects.csv", "runs/r1/attempt-1/rejects.csv", "runs/r2/rejects.csv", "store/data/x", "out.csv", "d/b.csv")
 	o := Options{NotData: func(name string, folder bool) string {
@@ -344,8 +344,8 @@ func TestNonDataFilesAreReadOnlyByName(t *testing.T) {
 	}
 }
 
-// TestLeftoversAreReadOnlyIfNamed asks for every form of an argument which files of programs that were interrupted or keep
-// earlier versions it means.
+// TestLeftoversAreReadOnlyIfNamed checks which files of interrupted programs, and which earlier versions, each form of
+// an argument matches.
 func TestLeftoversAreReadOnlyIfNamed(t *testing.T) {
 	files := []string{
 		"d/a.csv", "d/a.csv~", "d/b.CSV.BAK", "d/c.csv.orig", "d/d.swp", "d/e.csv.tmp", "d/f.part", "d/g.partial", "d/h.crdownload", "d/i.filepart",
@@ -388,7 +388,7 @@ func TestLeftoversAreReadOnlyIfNamed(t *testing.T) {
 		}
 	}
 	wantNames(t, expand(t, Options{Extensions: []string{".bak", ".csv"}}, "d"), "d/a.csv", "d/b.CSV.BAK", "d/o.bak/p.csv")
-	// What may not be whole counts as not read, so that nothing is deleted for it; an earlier version does not.
+	// A possibly incomplete file counts as unread, so nothing is deleted because of it; an earlier version does not.
 	for arg, unread := range map[string]int{"d": 1, "back": 0} {
 		if set := expand(t, Options{}, arg); len(set.Unread) != unread || len(set.Warnings) != 1 {
 			t.Errorf("%s: %q of %q", arg, set.Unread, set.Warnings)

@@ -247,7 +247,7 @@ func TestStoreErrorsAreOneLineWithoutSecrets(t *testing.T) {
 			wantError(t, err, c.is, c.part)
 		})
 	}
-	// A flag outweighs the environment.
+	// A flag overrides the environment.
 	t.Setenv("AWS_ENDPOINT_URL", "http://nobody.invalid")
 	at(s.URL(), "")(&s.o)
 	wantNames(t, expand(t, s.o, s.at+"a.csv"), s.at+"a.csv")
@@ -272,7 +272,7 @@ func TestObjectIsReadWithoutListPermission(t *testing.T) {
 	}, "a.csv")
 }
 
-// listedAs makes every listing of a store say the same.
+// listedAs makes every listing of a store return this text.
 func (s *store) listedAs(text string) {
 	s.Change(func(s *storetest.Server) {
 		s.Fault = func(_ int, w http.ResponseWriter, r *http.Request) bool {
@@ -293,7 +293,7 @@ func TestTruncatedListWithoutMarkerIsAnError(t *testing.T) {
 	})
 }
 
-// store is a bucket of OSS or of S3 whose objects hold "in " and their key.
+// store is an OSS or S3 bucket whose objects contain "in " and their key.
 type store struct {
 	*storetest.Server
 	at string // the address of the bucket, with a slash
@@ -308,7 +308,7 @@ func (s *store) names(keys ...string) []string {
 	return all
 }
 
-// fill puts objects, pages of two. A key that ends in / is an empty object.
+// fill puts objects, in pages of two. A key that ends in / is an empty object.
 func (s *store) fill(keys ...string) {
 	s.Change(func(s *storetest.Server) { s.PageSize = 2 })
 	for _, key := range keys {
@@ -333,7 +333,8 @@ func newS3(t *testing.T, keys ...string) *store {
 	return s
 }
 
-// ossSite stands in front of a store as OSS does: it finds the bucket in the host, and verifies the clock and the signature of every request.
+// ossSite acts as OSS in front of a store: it finds the bucket in the host, and verifies the clock and the signature of
+// every request.
 type ossSite struct {
 	store
 	region, id, secret, token string
@@ -386,7 +387,7 @@ func (s *ossSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signed signs a request as its sender should have, by V4 where there is a region, and compares.
+// signed signs a request as its sender should have, by V4 if there is a region, and compares.
 func (s *ossSite) signed(r *http.Request, at time.Time) bool {
 	if s.id == "" || r.Header.Get("x-oss-security-token") != s.token {
 		return s.id == "" && r.Header.Get("Authorization") == ""

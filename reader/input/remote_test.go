@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// cutter lets only half of what is written through and then cuts the connection, at once or when the request is over.
+// cutter passes on only half of the bytes and then cuts the connection, at once or when the request is over.
 type cutter struct {
 	http.ResponseWriter
 	over <-chan struct{}
@@ -34,7 +34,7 @@ func (c cutter) Write(b []byte) (int, error) {
 	panic(http.ErrAbortHandler)
 }
 
-// faults are what one request may meet and the next may not.
+// faults are possible faults of one request, which the next one need not have.
 var faults = map[string]func(s *site, w http.ResponseWriter, r *http.Request){
 	"503":                  func(_ *site, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 	"429":                  func(_ *site, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
@@ -48,7 +48,7 @@ func TestFaultyRequestsAreRepeatedWithRanges(t *testing.T) {
 	for name, fault := range faults {
 		for failing := range int64(5) {
 			s := newSite(t, text)
-			// From the failing request on, every other one fails: what comes after a repetition may fail too.
+			// From the failing request on, every other one fails: the request after a repetition may fail too.
 			s.fault = func(number int64, w http.ResponseWriter, r *http.Request) bool {
 				if number < failing || (number-failing)%2 == 1 {
 					return false
@@ -229,7 +229,7 @@ func (r *trickle) Read(p []byte) (int, error) {
 	return min(r.bytes, len(p)), nil
 }
 
-// fetch makes a trickle the server of an object without end.
+// fetch serves an endless object as a trickle.
 func (r *trickle) fetch(_ context.Context, off, _ int64, _ bool) (*reply, error) {
 	return &reply{body: r, off: off, version: version{size: -1}}, nil
 }
@@ -314,7 +314,7 @@ func TestCloseAndCancelEndReadsThatHang(t *testing.T) {
 	}
 }
 
-// A connection that is cut before the answer gives io.EOF, which is not the end of a stream of unknown size.
+// A connection cut before the answer gives io.EOF, which is not the end of a stream of unknown size.
 func TestUnstartedStreamOfUnknownSizeIsRepeated(t *testing.T) {
 	s := newSite(t, text)
 	s.noRanges, s.noLength = true, true
@@ -334,7 +334,7 @@ func TestUnstartedStreamOfUnknownSizeIsRepeated(t *testing.T) {
 	conformance.Equal(t, s.requests.Load(), 5, "requests")
 }
 
-// An address of https at a server of http, or the other way round, is asked once: it stays wrong.
+// An https address of an http server, or the reverse, is tried once: it stays wrong.
 func TestWrongSchemeIsNotTemporary(t *testing.T) {
 	page := http.NotFoundHandler()
 	plain, secure := httptest.NewServer(page), httptest.NewTLSServer(page)

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// tablesOf are files of tables of every kind, and beside them.
+// tablesOf are files of tables of every kind, and files beside them.
 var tablesOf = []string{
 	"w/delta/part-0.parquet", "w/delta/dt=2024-01-01/part-1.parquet", "w/delta/_delta_log/00000000000000000000.json",
 	"w/hudi/2024/01/a.parquet", "w/hudi/.hoodie/hoodie.properties",
@@ -83,7 +83,7 @@ const (
 	filesText   = `{"itemCount":1,"md5Checksum":"x","etag":"y","dataFileS3Key":"AWSDynamoDB/01/data/b.json.gz"}` + "\n" + `{"itemCount":2,"dataFileS3Key":"AWSDynamoDB/01/data/a.json.gz"}` + "\n"
 )
 
-// exportOf writes an export of DynamoDB; a part without text is left out.
+// exportOf writes a DynamoDB export; a part without text is left out.
 func exportOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "01")

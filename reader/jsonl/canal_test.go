@@ -17,13 +17,13 @@ func unfolded(t *testing.T, text string, longest int) string {
 	return string(all)
 }
 
-// canalText is a message of canal for a table shop.orders, as its documentation shows one.
+// canalText is a canal message for a table shop.orders, as in its documentation.
 func canalText(kind, data, old, of string) string {
 	return `{"data":` + data + `,"database":"shop","es":1589373560000,"id":9,"isDdl":false,"mysqlType":{"id":"bigint(20)","v":"` + of + `"},"old":` + old +
 		`,"pkNames":["id"],"sql":"","sqlType":{"id":-5,"v":12},"table":"orders","ts":1589373560798,"type":"` + kind + `"}` + "\n"
 }
 
-// kindsOf makes what changesOf shows of the names of kinds.
+// kindsOf replaces the names of kinds in the output of changesOf.
 var kindsOf = strings.NewReplacer("=STRING", fmt.Sprint("=", record.String), "=NULL", fmt.Sprint("=", record.Null), "INTEGER:", fmt.Sprint(record.Integer, ":"),
 	"UNSIGNED:", fmt.Sprint(record.Unsigned, ":"), "DOUBLE:", fmt.Sprint(record.Double, ":"), "STRING:", fmt.Sprint(record.String, ":"), "BINARY:", fmt.Sprint(record.Binary, ":"), "NULL:", fmt.Sprint(record.Null, ":"))
 
@@ -115,7 +115,6 @@ func TestCanalStatementsThatMayChangeTableEndLoad(t *testing.T) {
 	}
 }
 
-// TestUnfoldingKeepsLinesThatAreNotMessages reads in pieces of every size, with lines that are longer than may be held.
 func TestNamesInStatementsMatchWholeWords(t *testing.T) {
 	for name, sql := range map[string]string{"订单": "rename table `订单` to `old_订单`, `new_订单` to `订单`", "$a": "drop table $a"} {
 		text := fmt.Sprintf(`{"database":"shop","table":"x","isDdl":true,"type":"RENAME","sql":%q}`, sql)
@@ -130,7 +129,7 @@ func TestUpdateOfOmittedColumnsIsSkipped(t *testing.T) {
 	conformance.True(t, len(all) == 0 && others == 0, "%q, %d others", all, others)
 }
 
-// TestFormGuessIsStable has columns that are named as members of other forms are.
+// TestFormGuessIsStable has columns with the member names of other forms.
 func TestFormGuessIsStable(t *testing.T) {
 	text := strings.ReplaceAll(canalText("INSERT", `[{"id":"1","xid":"2","op":"c","source":"x"}]`, "null", "text"), `"v":"text"`, `"xid":"int","op":"text","source":"text"`)
 	for range 20 {

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// debeziumText is an event of Debezium for a table shop.public.orders with one column beside id, as its documentation shows one.
+// debeziumText is a Debezium event for a table shop.public.orders with one column beside id, as in its documentation.
 func debeziumText(connector, op, column, value string) string {
 	const of = `"__debezium.source.column.type":"OTHER"`
 	switch {
@@ -35,7 +35,6 @@ func debeziumText(connector, op, column, value string) string {
 		`,"source":{"connector":"` + connector + `","db":"shop","schema":"public","table":"orders"},"op":"` + op + `","ts_ms":5}}`
 }
 
-// shown is a value as text.
 func shown(d *record.Datum) string {
 	switch d.Kind {
 	case record.Integer:
@@ -219,7 +218,7 @@ func TestDynamoDBChanges(t *testing.T) {
 	}
 }
 
-// FuzzChange parses any line: what it makes of one is what it makes of the same line without white space.
+// FuzzChange parses any line: the result is the same without white space.
 func FuzzChange(f *testing.F) {
 	f.Add([]byte(debeziumText("postgresql", "u", `"type":"string"`, `"x"`)))
 	f.Add([]byte(debeziumText("mysql", "d", `"type":"int64","name":"io.debezium.time.Timestamp"`, `5`)))

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 var escapes = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)
 
-// strict says whether a valid JSON text names no key twice, nests up to MaxDepth and has no half of a surrogate pair, in whose place
-// encoding/json puts U+FFFD.
+// strict reports whether a valid JSON text repeats no key, nests up to MaxDepth and has no half of a surrogate pair,
+// which encoding/json replaces by U+FFFD.
 func strict(line []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(line))
 	replaced := -bytes.Count(line, []byte("\uFFFD"))

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// cutAll cuts a text that comes in chunks and parses what is cut.
+// cutAll cuts a text that arrives in chunks and parses the result.
 func cutAll(o Options, text string, chunks ...int) (records []string, err error) {
 	c := Cutter{Array: o.Layout == Array}
 	p := NewParser(o)
@@ -114,7 +114,7 @@ func read(t testing.TB, dir string, f conformance.File) []byte {
 	return bytes.TrimPrefix(data, []byte("\uFEFF"))
 }
 
-// TestJSONTestSuite reads each text of the suite as the value of a key, so that texts that are not objects count too.
+// TestJSONTestSuite reads each text of the suite as the value of a key, so that texts other than objects count too.
 func TestJSONTestSuite(t *testing.T) {
 	dir := filepath.Join(conformance.Dir(t), "csv", "jsontestsuite")
 	counts := map[string]int{}
@@ -159,8 +159,8 @@ func TestJSONTestSuite(t *testing.T) {
 		"hardly anything was judged: %v", counts)
 }
 
-// TestManifestLinesAgreeWithEncodingJSON compares the lines of the collection with what encoding/json makes of them. How many of each
-// file are records is tested in the room above.
+// TestManifestLinesAgreeWithEncodingJSON compares the lines of the collection with the result of encoding/json. The
+// room above tests the number of records in each file.
 func TestManifestLinesAgreeWithEncodingJSON(t *testing.T) {
 	dir, lines := conformance.Dir(t), 0
 	for _, f := range conformance.Files(t, dir) {

@@ -14,7 +14,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// typedRecord parses one record whose values have tags, and shows the value of its first column, or why the record is refused.
+// typedRecord parses one record with tagged values, and shows the value of its first column, or why the record is
+// refused.
 func typedRecord(o Options, text string) string {
 	var columns Columns
 	Discover([]byte(text), o, &columns)
@@ -154,8 +155,8 @@ func TestTagMissingInSampleIsRefusedWithFlag(t *testing.T) {
 	}
 }
 
-// FuzzTyped reads any line as DynamoDB JSON and as Extended JSON: white space changes nothing, what nested values become is JSON, and values of DynamoDB
-// are what a second reading of the line by encoding/json makes of them.
+// FuzzTyped reads any line as DynamoDB JSON and as Extended JSON: white space changes nothing, nested values become
+// JSON, and DynamoDB values equal a second reading of the line by encoding/json.
 func FuzzTyped(f *testing.F) {
 	for _, line := range []string{
 		`{"Item":{"a":{"M":{"b":{"NS":["1","2.5"]},"c":{"L":[{"S":"x"},{"BOOL":true},{"NULL":true},{"B":"AQ=="}]}}},"d":{"N":"1E+2"}}}`,
@@ -218,7 +219,7 @@ func hasNaN(fields []record.Datum) bool {
 	return false
 }
 
-// same compares a value with what encoding/json says.
+// same compares a value with the result of encoding/json.
 func same(t *testing.T, line []byte, d *record.Datum, value any) {
 	want := plain(value)
 	var got any
@@ -239,7 +240,7 @@ func same(t *testing.T, line []byte, d *record.Datum, value any) {
 	conformance.MustEqual(t, reflect.DeepEqual(got, want), true, "%q: %#v, want %#v", line, got, want)
 }
 
-// plain is what a value of DynamoDB stands for.
+// plain returns the value that a DynamoDB value stands for.
 func plain(value any) any {
 	for tag, held := range value.(map[string]any) {
 		switch tag {

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// wideText is a record that describes itself in words, of which nothing is left out.
+// wideText shows a self-describing record completely.
 func wideText(rec *record.Record) string {
 	var s strings.Builder
 	datum := func(d *record.Datum) {
@@ -39,7 +39,7 @@ func readWide(t *testing.T, line []byte, columns ...string) *record.Record {
 	return rec
 }
 
-// anyWide is a value of any kind that a record that describes itself may have.
+// anyWide draws a value of any kind that a self-describing record may have.
 func anyWide(r *rand.Rand) record.Datum {
 	text := func() []byte {
 		b := make([]byte, r.IntN(6))
@@ -75,7 +75,7 @@ func anyWide(r *rand.Rand) record.Datum {
 	}
 }
 
-// anyKey is a value that the key of a table may have, often at an edge.
+// anyKey draws a key value, often at an edge.
 func anyKey(r *rand.Rand) record.Datum {
 	text := [][]byte{{}, {0}, []byte("\xff\xfe"), []byte("\u2028\"\\<表"), {byte(r.Uint32()), byte(r.Uint32())}}[r.IntN(5)]
 	return []record.Datum{
@@ -83,7 +83,8 @@ func anyKey(r *rand.Rand) record.Datum {
 	}[r.IntN(3)]
 }
 
-// What any of our writers keeps of a row, its reader gives back: rejects and changes are Wide lines, archives have Whole ones of a known key.
+// Readers return the rows that our writers store: rejects and changes are Wide lines, archives have Whole ones of a
+// known key.
 func TestWideRowsRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.MaxFloat64, 1e21, 5, math.Float64frombits(0x7ff8000000000123)}
@@ -115,7 +116,7 @@ func TestWideRowsRoundTrip(t *testing.T) {
 	}
 }
 
-// readArchived reads the one row of a line of an archive, whose key columns are strings.
+// readArchived reads the one row of an archive line whose key columns are strings.
 func readArchived(line []byte, names ...string) *record.Record {
 	p := NewParser(Options{Columns: names, Archive: len(names)})
 	p.Reset(line)

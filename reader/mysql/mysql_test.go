@@ -117,20 +117,21 @@ func addressOf(t *testing.T, address string) *Address {
 	return a
 }
 
-// parseQuery is a query of a server, under a key.
+// parseQuery parses a query of a server, with a key.
 func parseQuery(t *testing.T, s *mysqltest.Server, key, sql string) *Address {
 	t.Helper()
 	a := conformance.Try(ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)).Must(t)
 	return a
 }
 
-// openTransactions are the sessions that have one. What InnoDB says is old if it was asked for a tenth of a second before.
+// openTransactions returns the sessions with an open transaction. InnoDB's information is stale if it was requested a
+// tenth of a second before.
 func openTransactions(s *mysqltest.Server) [][]string {
 	s.Rows("SELECT SLEEP(0.15)")
 	return s.Rows("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX ORDER BY 1")
 }
 
-// sequence is numbers of MariaDB's own.
+// sequence selects from MariaDB's own table of numbers.
 const sequence = " FROM seq_1_to_"
 
 func TestRealServer(t *testing.T) {
@@ -202,7 +203,7 @@ func TestRealServer(t *testing.T) {
 		})
 		sqltest.Until(t, "no session holds a snapshot", func() bool { return len(openTransactions(s)) == 0 })
 	})
-	// kill ends the newest sessions, or all of them, which have a transaction.
+	// kill ends the newest sessions with a transaction, or all of them.
 	kill := func(all bool) {
 		ids := openTransactions(s)
 		if !all {

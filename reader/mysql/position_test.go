@@ -180,7 +180,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 	})
 }
 
-// mysqlServer answers as MySQL does, which none of the tests has: statements, by how they begin.
+// mysqlServer answers as MySQL does, which none of the tests has: statements are matched by their beginnings.
 type mysqlServer struct {
 	driver.Conn
 	answers map[string][][]driver.Value
@@ -229,7 +229,7 @@ func (r *mysqlRows) Next(to []driver.Value) error {
 	return nil
 }
 
-// A place in the log of MySQL may be later than what is seen: it counts only while the table is locked.
+// A position in MySQL's log may be later than the visible rows: it counts only while the table is locked.
 func TestPositionInBinaryLog(t *testing.T) {
 	log := [][]driver.Value{{"bin.000003", int64(157), "", "", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5,\n4e11fa47-71ca-11e1-9e33-c80aa9429562:1"}}
 	const gtid = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5,4e11fa47-71ca-11e1-9e33-c80aa9429562:1"

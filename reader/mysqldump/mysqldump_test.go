@@ -18,14 +18,14 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// shop is a dump that mysqldump of MariaDB 10.11 has made.
+// shop is a dump by mysqldump of MariaDB 10.11.
 func shop(t testing.TB) []byte {
 	t.Helper()
 	text := conformance.Try(os.ReadFile("testdata/shop.sql")).Must(t)
 	return text
 }
 
-// rowsOf shows the rows of a table, cut into splits where a Cutter cuts that gets so many bytes at a time.
+// rowsOf shows the rows of a table, cut into splits by a Cutter that gets size bytes at a time.
 func rowsOf(t testing.TB, text []byte, of *sqldump.Table, size int) (rows []string) {
 	p, c := NewParser(of.Columns), new(Cutter)
 	var pending []byte
@@ -82,7 +82,8 @@ func TestDumpIsReadWithSchema(t *testing.T) {
 	}
 }
 
-// TestMySQL8DumpIsRead reads one that was written by hand after what mysqldump of MySQL 8.0 writes, which differs from that of MariaDB.
+// TestMySQL8DumpIsRead reads a dump written by hand in the form of mysqldump of MySQL 8.0, which differs from
+// MariaDB's.
 func TestMySQL8DumpIsRead(t *testing.T) {
 	text := conformance.Try(os.ReadFile("testdata/mysql8.sql")).Must(t)
 	d, err := Index(bytes.NewReader(text))
@@ -221,8 +222,8 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// TestDumpsEqualTablesOfRealServer makes dumps with mysqldump and compares every value with that of the live table. Values of float are
-// those of six digits, as mysqldump writes them.
+// TestDumpsEqualTablesOfRealServer makes dumps with mysqldump and compares every value with the live table. Float
+// values have six digits, as mysqldump writes them.
 func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 	s := mysqltest.Start(t)
 	const rows = " FROM (SELECT CAST(seq AS SIGNED) seq FROM seq_1_to_3000) q"

@@ -29,16 +29,16 @@ var everyDamage = flag.Bool("every-damage", false, "damage each byte in five way
 
 var errEnough = errors.New("enough")
 
-// allocated is how many bytes were ever allocated. Unlike runtime.ReadMemStats it does not stop the world, which thousands
-// of damaged files would spend most of their time with.
+// allocated is the total number of bytes allocated so far. Unlike runtime.ReadMemStats it does not stop the world,
+// which would take most of the time with thousands of damaged files.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// hostile reads a file that may be anything, up to some rows, and fails when that takes much time or memory or when
-// the decoder panics, even though Parse would hide it.
+// hostile reads an untrusted file, up to some rows, and fails if that takes much time or memory or the decoder panics,
+// even if Parse would hide the panic.
 func hostile(t *testing.T, b []byte, o Options) {
 	t.Helper()
 	before := allocated()
@@ -209,7 +209,7 @@ func TestRepeatedMapKeyRejectsRecord(t *testing.T) {
 	rows := []multi{{pairs("a", "b")}, {pairs("a", "b", "a")}, {pairs("x", "x")}, {nil}, {pairs("b", "a")}}
 	must(t, pq.Write(&b, rows))
 	f := opened(t, b.Bytes(), Options{})
-	// The same levels and values read as a map: a list of pairs differs from one in its annotation only.
+	// The same levels and values read as a map: a list of pairs differs from one only in its annotation.
 	m := f.roots[0]
 	m.shape, m.item = shapeMap, m.fields[0]
 	if m.item.fields[0].leaf == nil {

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// page makes a page of a file made by hand: its header and its body, not compressed.
+// page makes an uncompressed page by hand: header and body.
 func page(kind int32, values, encoding int32, levels [2]int, body []byte) []byte {
 	var b []byte
 	number := func(step byte, v int32) {
@@ -43,7 +43,7 @@ func page(kind int32, values, encoding int32, levels [2]int, body []byte) []byte
 	return append(append(append(b, 0), 0), body...)
 }
 
-// handmade makes a file of one column out of its pages.
+// handmade makes a file of one column from its pages.
 func handmade(t *testing.T, schema []element, rows, entries int64, pages ...[]byte) *File {
 	t.Helper()
 	data := append([]byte("PAR1"), bytes.Join(pages, nil)...)
@@ -64,7 +64,7 @@ func leafOf(p physical, repetition int32) element {
 	return element{name: "c", physical: p, leaf: true, repetition: repetition, converted: -1}
 }
 
-// read returns the values of a file of one column, as text, and whether reading each split alone gives the same.
+// texts returns the values of a one-column file as text; reading each split alone must give the same.
 func texts(f *File) (out []string, err error) {
 	p := f.NewParser([]int{0})
 	defer p.Close()
@@ -221,7 +221,7 @@ func TestLevelsDefineRowStarts(t *testing.T) {
 			}
 		})
 	}
-	// A later split alone: the header's count of rows, which some writers get wrong, must not decide where it begins.
+	// A later split alone: the header's row count, which some writers get wrong, must not decide where it begins.
 	f := handmade(t, lists, 4, 7, v2(0b1010, 4, 1, 2, 3, 4), v2(0b0100, 3, 5, 6, 7))
 	p := f.NewParser([]int{0})
 	var got []string

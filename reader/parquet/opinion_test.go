@@ -21,20 +21,20 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// fixed is what to do when parquet-go no longer makes a mistake.
+// fixed is the advice for a file that parquet-go now reads correctly.
 const fixed = `parquet-go no longer reads this file wrongly. Once it reads all files of "Reports for parquet-go" in testdata/README.md rightly, ` +
 	"see there whether its pages can take the place of ours"
 
-// mistaken are the files of which parquet-go 0.32.0 reads wrong values without an error.
+// mistaken are the files from which parquet-go 0.32.0 reads wrong values without an error.
 var mistaken = map[string]string{
-	// The first value stands in Arrow's own test of the file.
+	// The first value is in Arrow's own test of the file.
 	"lz4_raw_compressed_larger.parquet": `"c7ce6bef-d5b0-4863-b199-8ea8c7fb117b", parquet-go has ""`,
 	// The page's body is 02000000 18 01: a run of twelve values, all true.
 	"complex.parquet": "completed: 1, parquet-go has 0",
 }
 
-// TestParquetGoReadsTheSameEntries compares each entry of each leaf, levels and value, with what parquet-go makes of
-// it, wherever parquet-go can read the file.
+// TestParquetGoReadsTheSameEntries compares each entry of each leaf, levels and value, with parquet-go, for each file
+// that it can read.
 func TestParquetGoReadsTheSameEntries(t *testing.T) {
 	dir := conformance.Dir(t)
 	var same, silent, entries int
@@ -183,7 +183,7 @@ func files(t testing.TB, dir string) []conformance.File {
 	return slices.DeleteFunc(conformance.Files(t, dir), func(f conformance.File) bool { return f.Format != "parquet" })
 }
 
-// loadAll reads all of a file, every column, and returns the delivered rows and how many of them are bad.
+// loadAll reads all of a file, every column, and returns the number of delivered rows, and of bad ones among them.
 func loadAll(b []byte, name string, o Options, each func(*record.Record)) (rows, bad int64, err error) {
 	f, err := Open(bytes.NewReader(b), int64(len(b)), name, o)
 	if err != nil {
@@ -275,8 +275,8 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 	}
 }
 
-// TestHybridCalendarAgreesWithSpark compares with the table of switches in Spark's RebaseDateTime, and with the dates that its own
-// tests have.
+// TestHybridCalendarAgreesWithSpark compares with the table of switches in Spark's RebaseDateTime, and with the dates
+// of Spark's own tests.
 func TestHybridCalendarAgreesWithSpark(t *testing.T) {
 	switches := []int64{-719164, -682945, -646420, -609895, -536845, -500320, -463795, -390745, -354220, -317695, -244645, -208120, -171595, -141427}
 	diffs := []int64{2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, 0}
@@ -292,7 +292,7 @@ func TestHybridCalendarAgreesWithSpark(t *testing.T) {
 			t.Errorf("day %d is %s, want %s", day, got, want)
 		}
 	}
-	// Each four hundred Julian years are three days longer.
+	// Four hundred Julian years are three days longer.
 	for _, day := range []int64{-5_000_000, -719_470, -300_000} {
 		conformance.Equal(t, gregorian(day-146_100*10_000), gregorian(day)-146_097*10_000, "day %d", day)
 	}

@@ -184,7 +184,7 @@ func TestNestedInvalidUTF8RejectsRecord(t *testing.T) {
 		"%d rows, %d bad %v: %v", rows, bad, codes, err)
 }
 
-// random makes rows of every encoding the writer has, in several row groups and small pages.
+// random makes rows of every encoding of the writer, in several row groups and small pages.
 func random(t testing.TB, seed uint64, v2 bool) []byte {
 	type row struct {
 		Plain  int64    `parquet:"plain,plain"`
@@ -262,7 +262,7 @@ func TestRowsDoNotDependOnSplits(t *testing.T) {
 	}
 }
 
-// counting says which bytes were read.
+// counting records the bytes read.
 type counting struct {
 	*bytes.Reader
 	read int64
@@ -323,7 +323,7 @@ func TestLargeFooterIsRefused(t *testing.T) {
 	conformance.Refused(t, err, "--memory", "refusal")
 }
 
-// largePage is a file of n columns that each have one page of 8 MB for 1,000 rows; zstd makes little of it.
+// largePage is a file of n columns, each with one page of 8 MB for 1,000 rows, which zstd makes small.
 func largePage(t *testing.T, columns ...string) []byte {
 	t.Helper()
 	group := pq.Group{}

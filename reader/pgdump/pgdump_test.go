@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// shop is a dump that pg_dump 15 has made.
+// shop is a dump by pg_dump 15.
 func shop(t testing.TB) []byte {
 	t.Helper()
 	text := conformance.Try(os.ReadFile("testdata/shop.sql")).Must(t)
@@ -174,7 +174,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// TestDumpsEqualTablesOfRealServer makes dumps with pg_dump and compares every value with that of the live table.
+// TestDumpsEqualTablesOfRealServer makes dumps with pg_dump and compares every value with the live table.
 func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TYPE mood AS ENUM ('sad', 'o''k', 'NULL'); CREATE DOMAIN price AS numeric(10,2) CHECK (VALUE > 0); CREATE DOMAIN deep AS price; CREATE DOMAIN small AS smallint DEFAULT 1;

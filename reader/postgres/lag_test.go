@@ -29,7 +29,7 @@ func TestReplicationOnRealServer(t *testing.T) {
 	sqltest.NoLag(t, addressOf(t, strings.Replace(s.Address("big"), "postgres@", "plain@", 1)), "GRANT pg_monitor")
 	for where, of := range map[string]*pgtest.Server{"at a standby": standby, "at a server with a standby": s} {
 		t.Run("reading pauses while replication lags, "+where, func(t *testing.T) {
-			// A standby that does not replay lags further with each transaction.
+			// The lag of a standby that does not replay grows with each transaction.
 			lag := func() {
 				standby.Exec("SELECT pg_wal_replay_pause()")
 				sqltest.Until(t, "it lags", func() bool {

@@ -26,7 +26,7 @@ func TestSettingsEndWithTransaction(t *testing.T) {
 	}
 }
 
-// TestPoolerSessionsStayUnchanged: what a pooler lends for a transaction goes to others after it.
+// TestPoolerSessionsStayUnchanged: a session that a pooler lends for a transaction goes to others afterwards.
 func TestPoolerSessionsStayUnchanged(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i; ANALYZE; CREATE TABLE written (id int)`)
@@ -60,7 +60,7 @@ func TestPoolerSessionsStayUnchanged(t *testing.T) {
 		conformance.Equal(t, len(sqltest.All(t, parts, nil)), 20000, "rows")
 		others("a load")
 	}
-	// A load that is killed hangs up amid its transaction.
+	// A killed load hangs up during its transaction.
 	a := addressOf(t, address("numbers"))
 	h, _, err := a.Snapshot(ctx, 1, nil)
 	must(t, err)
@@ -92,8 +92,8 @@ func TestLastFreeSessionReads(t *testing.T) {
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "sessions=1"), "%v", err)
 }
 
-// pooler starts a PgBouncer before the server, whose sessions are lent for a transaction each, so many at most, and returns the address of a
-// table by way of it.
+// pooler starts a PgBouncer in front of the server that lends up to this many sessions, each for one transaction, and
+// returns the address of a table through it.
 func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table string) string) {
 	t.Helper()
 	bouncer, err := exec.LookPath("pgbouncer")

@@ -80,7 +80,6 @@ func TestBinaryTimesEqualServersTexts(t *testing.T) {
 	}
 }
 
-// open opens the parts of a table.
 func open(t *testing.T, s *pgtest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
 	t.Helper()
 	return sqltest.Open(t, addressOf(t, s.Address(table)), change)
@@ -92,7 +91,7 @@ func addressOf(t *testing.T, address string) *Address {
 	return a
 }
 
-// parseQuery is a query of a server, under a key.
+// parseQuery parses a query of a server, with a key.
 func parseQuery(t *testing.T, s *pgtest.Server, key, sql string) *Address {
 	t.Helper()
 	a := conformance.Try(ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)).Must(t)
@@ -393,8 +392,8 @@ func TestTablesAreListed(t *testing.T) {
 		"a server that is down was listed")
 }
 
-// secure makes the server speak TLS with a certificate and its key, and check users' certificates by an authority's.
-// rules come first in pg_hba.conf.
+// secure makes the server use TLS with a certificate and its key, and check client certificates with a CA. rules come
+// first in pg_hba.conf.
 func secure(s *pgtest.Server, ca, cert, key, rules string) {
 	s.Helper()
 	for name, from := range map[string]string{"ca.pem": ca, "cert.pem": cert, "key.pem": key} {

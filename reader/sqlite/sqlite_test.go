@@ -17,7 +17,6 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// database is a file that a test writes.
 type database struct {
 	*sql.DB
 	t    *testing.T
@@ -170,7 +169,7 @@ func TestKeysFollowTheirIndex(t *testing.T) {
 	conformance.Equal(t, strings.Join(keys, ","), ",A,B,a,b", "keys")
 }
 
-// explaining asks how a question would be answered.
+// explaining asks for the query plan.
 type explaining struct {
 	connection
 	plan *string

@@ -53,7 +53,7 @@ func (c *counting) Snapshot(context.Context, int, Snapshot) (Snapshot, *Table, e
 }
 func (c *counting) Close() {}
 
-// moment is a snapshot that any number of sessions can join, until a session was killed.
+// moment is a snapshot that any number of sessions can join until a session is killed.
 type moment struct {
 	*counting
 	name string
@@ -101,7 +101,7 @@ func (n *numbers) Next() bool {
 func (n *numbers) Values() [][]byte { return [][]byte{strconv.AppendInt(nil, int64(n.next-1), 10)} }
 func (n *numbers) Close() error     { return n.err }
 
-// readAll returns how many rows are read, and why no more.
+// readAll returns the number of rows read, and the error that ended it.
 func readAll(t *testing.T, o *Origin) (rows int, err error) {
 	t.Helper()
 	division, err := o.Divide(t.Context())
@@ -222,7 +222,8 @@ func TestFailingServers(t *testing.T) {
 	}
 }
 
-// TestUniqueIndexesOfKeyColumns: of others nothing follows, for rows may differ only in what the key does not have.
+// TestUniqueIndexesOfKeyColumns: indexes with other columns prove nothing, for rows may differ only in a column outside
+// the key.
 func TestUniqueIndexesOfKeyColumns(t *testing.T) {
 	table := &Table{Key: []int{0, 2}, Columns: []Column{{Name: "a"}, {Name: "x"}, {Name: "b"}}}
 	table.AddUnique([][]string{{"key", "a"}, {"key", "b"}, {"one", "b"}, {"other", "x"}, {"half", "a"}, {"half", "x"}, {"prefix", "a"}, {"prefix", ""}})

@@ -27,12 +27,12 @@ func TestAddressNamesShards(t *testing.T) {
 	}
 }
 
-// shown is a server of which only its address is asked for.
+// shown is a server of which only the address is used.
 type shown struct{ Server }
 
 func (shown) Shown() string { return "shards" }
 
-// TestRowsOfShardsAreNotReadAgain: the first shard alone would say of a row of another one that it is gone.
+// TestRowsOfShardsAreNotReadAgain: the first shard alone would report rows of other shards as gone.
 func TestRowsOfShardsAreNotReadAgain(t *testing.T) {
 	o := &Origin{cfg: Config{Server: shown{}, Shards: []Server{shown{}, shown{}}}}
 	_, err := o.Reread(t.Context(), nil)

@@ -125,7 +125,7 @@ func TestScanHonoursReadLimit(t *testing.T) {
 	conformance.Equal(t, (&pace{perSecond: 0.5}).limit(), 1, "limit")
 }
 
-// scripted is a server whose lags are as they are written down; after the last one it lags no more.
+// scripted is a server with scripted lags; after the last one the lag is zero.
 type scripted struct {
 	Server
 	lags    []any // a time.Duration, an error, or nil for a lag that is not known

@@ -213,7 +213,6 @@ func TestRangeFilterAndConditionSelectRows(t *testing.T) {
 	}
 }
 
-// replacing are ways in which a table may be another one than that which was begun with.
 func (w *world) drop() {
 	w.Helper()
 	must(w, w.Admin.Drop("t"))
@@ -311,7 +310,7 @@ func TestPlaceOfLongestKeyFits(t *testing.T) {
 	}
 }
 
-// Pages are read into memory that is used again: records are those that the SDK's rows make, and what is known of a split stays.
+// Pages are read into reused memory: records equal those of the SDK's rows, and a split's information stays valid.
 func TestReusedPagesHaveSameRecords(t *testing.T) {
 	w := newWorld(t)
 	const rows = 3000

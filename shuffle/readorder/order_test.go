@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// A key is drawn from few values, so that sections meet.
+// A key is drawn from few values, so that sections overlap.
 func drawSections(r *rand.Rand, n, values int) []Section {
 	var all []Section
 	record := int64(0)
@@ -71,8 +71,8 @@ func TestOverlappingSectionsKeepOrder(t *testing.T) {
 	}
 }
 
-// The next section must be the one of least turn of all that are free: more waiting than the intervals ask for would be right too, but
-// slow.
+// The next section must be the free one with the least turn: more waiting than the intervals require would be correct,
+// but slow.
 func TestDisjointSectionsDoNotWait(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -109,7 +109,7 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 			sections = append(sections, Section{Record: int64(i), Records: 1, Keys: Cover([][]byte{fmt.Appendf(nil, "%05d", k)})})
 		}
 		order := Order(sections, 0)
-		// Of those so far, each eighth of the keys has an eighth, but for a few; towards the end the ones that are left come.
+		// Each eighth of the keys has about an eighth of the sections so far; near the end, the remaining ones follow.
 		for from := 64; from <= len(order); from++ {
 			counts := make([]int, 8)
 			for _, s := range order[:from] {
@@ -121,8 +121,8 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 	}
 }
 
-// Tables whose names are in another order than their rows have their turns as their rows come, some at a time, and the sections of these are
-// spread.
+// Tables whose names are ordered differently from their rows have their turns in row order, some at a time, and their
+// sections are spread.
 func TestSomeTablesComeAfterOthers(t *testing.T) {
 	const groups, each = 3, 16 * tablesTogether // sections of a group
 	var sections []Section
@@ -248,8 +248,8 @@ func TestBuilderOfManySmallSourcesIsFull(t *testing.T) {
 	conformance.Equal(t, b.Full(), true, "%d bytes of 20000, and not full", b.held)
 }
 
-// A large input is cut into larger and larger sections while it is looked at. The beginning of its schedule still has rows of all keys alike:
-// a partition that is split in the middle of what it has got by then is split near the middle of all.
+// A large input is cut into ever larger sections while it is examined. The beginning of its schedule still has rows of
+// all keys alike: splitting a partition in the middle of its rows so far splits it near the middle of all.
 func TestALargeInputIsReadEvenlyFromItsBeginning(t *testing.T) {
 	const (
 		rows, parts  = 1_000_000, 16
@@ -283,7 +283,7 @@ func TestALargeInputIsReadEvenlyFromItsBeginning(t *testing.T) {
 				continue
 			}
 			next *= 2
-			// One section more or less cannot be helped.
+			// A difference of one section is unavoidable.
 			least, most := slices.Min(of[:]), slices.Max(of[:])
 			if mean, some := read/parts, read/parts/20+2*longest; most > mean+some || least < mean-some {
 				t.Errorf("%d sections: of the first %d rows a sixteenth of the keys has %d to %d", len(sections), read, least, most)

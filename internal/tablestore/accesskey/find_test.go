@@ -17,12 +17,12 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// givesKeys answers as a server of keys whose tokens last this long.
+// givesKeys answers as a key server whose tokens are valid for this long.
 func givesKeys(w http.ResponseWriter, last time.Duration) {
 	fmt.Fprintf(w, `{"Code":"Success","AccessKeyId":"id","AccessKeySecret":"s","SecurityToken":"t","Expiration":%q}`, time.Now().Add(last).UTC().Format("2006-01-02T15:04:05Z"))
 }
 
-// onlyServer has the environment name a server of keys and nothing else.
+// onlyServer sets the environment so that it names only a key server.
 func onlyServer(t *testing.T, url string) {
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		for _, of := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET", "_SECURITY_TOKEN"} {

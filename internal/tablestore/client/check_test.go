@@ -42,7 +42,7 @@ func changing(base http.RoundTripper, change func(res *http.Response, body []byt
 	})
 }
 
-// describe asks for table t over both transports.
+// describe requests the description of table t over both transports.
 func describe(t *testing.T, target Target) map[string]error {
 	t.Helper()
 	sdk := sdkOf(t, target)
@@ -150,7 +150,7 @@ func TestAnswersToRequestsSignedWithV4AreChecked(t *testing.T) {
 	}
 }
 
-// rotating gives other keys for every request.
+// rotating returns new keys for every request.
 type rotating struct{ n int }
 
 func (r *rotating) GetCredentials() common.Credentials {
@@ -190,7 +190,7 @@ func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
 	must(t, conformance.ErrorOf(sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})))
 	damage := false
 	target.Transport = changing(target.Transport, func(res *http.Response, body []byte) []byte {
-		// Damaged where the service keeps it: the answer's own checksum fits.
+		// Damaged inside the service: the answer's own checksum matches.
 		if damage {
 			res.Header = http.Header{}
 			body = bytes.Replace(body, []byte("value"), []byte("valve"), 1)
@@ -329,7 +329,7 @@ func drawValue(r *rand.Rand) table.Value {
 	return table.Value{Type: table.String, Bytes: text}
 }
 
-// drawRows makes rows of one to four key columns; the columns of rows differ.
+// drawRows makes rows with one to four key columns and varying attribute columns.
 func drawRows(r *rand.Rand, n int) (rows []byte) {
 	keys := 1 + r.IntN(4)
 	for i := range n {
@@ -358,7 +358,7 @@ func drawRows(r *rand.Rand, n int) (rows []byte) {
 	return rows
 }
 
-// rowsIn reads a page and makes its rows, in the memory if there is one.
+// rowsIn reads a page and decodes its rows, into the memory if there is one.
 func rowsIn(s Ranger, c *tablestore.RangeRowQueryCriteria, m *PageMemory) (*tablestore.GetRangeResponse, error) {
 	m = cmp.Or(m, new(PageMemory))
 	page, err := GetPacked(s, c, m)
@@ -392,7 +392,7 @@ func TestPagesEqualTheSDKs(t *testing.T) {
 	}
 }
 
-// Rows that were handed out without memory of the caller's stay as they are.
+// Rows returned without caller memory stay unchanged.
 func TestPagesKeepTheirRows(t *testing.T) {
 	s := &said{rangeAnswer(drawRows(rand.New(rand.NewPCG(3, 4)), 20), nil)}
 	c := rangeClient(t, s)
@@ -404,7 +404,7 @@ func TestPagesKeepTheirRows(t *testing.T) {
 	conformance.Equal(t, fmt.Sprint(first.Rows[7].Columns[0], first.Rows[7].PrimaryKey), was, "a row became")
 }
 
-// What is damaged is refused, whichever byte it is.
+// Any damaged byte is detected.
 func TestDamagedPagesAreRefused(t *testing.T) {
 	rows := drawRows(rand.New(rand.NewPCG(5, 6)), 3)
 	s := new(said)
@@ -421,7 +421,7 @@ func TestDamagedPagesAreRefused(t *testing.T) {
 	}
 }
 
-// Cells that no row of a table has are left to the SDK.
+// The SDK handles cells that no row of a table has.
 func TestOddRowsAreLeftToTheSDK(t *testing.T) {
 	name, k := plainbuffer.NewName("c"), plainbuffer.NewName("k")
 	var row plainbuffer.Row
@@ -435,7 +435,7 @@ func TestOddRowsAreLeftToTheSDK(t *testing.T) {
 	conformance.True(t, err == nil && reflect.DeepEqual(want.Rows, got.Rows), "%v: %v, want %v", err, got, want.Rows)
 }
 
-// A page in memory that is used again takes the same few allocations, however many rows and cells it has.
+// A page in reused memory takes a constant number of allocations, regardless of rows and cells.
 func TestPageDoesNotAllocatePerRow(t *testing.T) {
 	s := new(said)
 	c := rangeClient(t, s)
@@ -448,7 +448,7 @@ func TestPageDoesNotAllocatePerRow(t *testing.T) {
 	conformance.True(t, many <= few+20, "%v allocations for 2,000 rows, %v for 10", many, few)
 }
 
-// foreign is a client that New has not made: its rows are the SDK's.
+// foreign is a client that New did not make: the SDK decodes its rows.
 type foreign struct{ c *tablestore.TableStoreClient }
 
 func (f foreign) GetRange(r *tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error) {
@@ -487,7 +487,7 @@ func TestPackedRowsEqualPages(t *testing.T) {
 	}
 }
 
-// Rows that no table has are packed as the SDK makes them.
+// Rows that no table has are packed from the SDK's rows.
 func TestOddRowsAreNotPacked(t *testing.T) {
 	k, f := plainbuffer.NewName("k"), plainbuffer.NewName("f")
 	s := new(said)

@@ -38,7 +38,7 @@ func engine(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// of is how clients reach an engine in this process.
+// of is the target of an engine in this process.
 func of(s *server.Server) Target {
 	return Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)}
 }
@@ -176,7 +176,7 @@ func TestRefusalByVPCBoundInstanceIsExplained(t *testing.T) {
 func TestTheRunsContextEndsARequest(t *testing.T) {
 	arrived := make(chan bool)
 	blocked := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		// The server notices a client that has gone only once the body is read.
+		// The server notices that a client has disconnected only after reading the body.
 		_, _ = io.Copy(io.Discard, r.Body)
 		arrived <- true
 		<-r.Context().Done()
@@ -200,7 +200,7 @@ func unsignedAt(endpoint string) Target {
 	return Target{Endpoint: endpoint, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}
 }
 
-// bothWays send requests without fields: on a connection of ours and by the SDK.
+// bothWays sends requests without fields: on our own connection and through the SDK.
 func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic) [2]func(operation string) error {
 	t.Helper()
 	c := conformance.Try(Connect(ctx, target, traffic)).Must(t)
@@ -218,7 +218,7 @@ func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic
 	}}
 }
 
-// counting serves requests, and counts the connections that were made and are open.
+// counting serves requests and counts the connections made and open.
 func counting(t *testing.T, start func(*httptest.Server), h http.Handler) (web *httptest.Server, made, open *atomic.Int64) {
 	made, open = new(atomic.Int64), new(atomic.Int64)
 	web = httptest.NewUnstartedServer(h)
@@ -304,7 +304,7 @@ func TestValuesGoThroughTheSDKUnchanged(t *testing.T) {
 	}
 }
 
-// dated is an answer's header at a time of the service.
+// dated is an answer's header at a given time of the service.
 func dated(layout string, at time.Time) http.Header {
 	h := http.Header{}
 	if layout == http.TimeFormat {
@@ -350,7 +350,7 @@ func TestClockLearnsFromAnswers(t *testing.T) {
 	}
 }
 
-// The monotonic clock of a machine stands still while it sleeps: the service is far ahead then.
+// The monotonic clock of a machine stops while it sleeps, so the service is far ahead afterwards.
 func TestClockRecoversAfterPause(t *testing.T) {
 	c, now := new(Clock), time.Now()
 	answer := func(ahead time.Duration) {

@@ -39,7 +39,6 @@ func TestMain(m *testing.M) {
 	conformance.Main(m)
 }
 
-// roundTrip is a network of one function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -52,7 +51,7 @@ func sender(t *testing.T, ctx context.Context, target Target) *Sender {
 
 func text(s string) func([]byte) []byte { return func(dst []byte) []byte { return append(dst, s...) } }
 
-// signedUnlikeTheSDK compares the headers of a request of the SDK's with those of ours.
+// signedUnlikeTheSDK compares the headers of one of the SDK's requests with ours.
 func signedUnlikeTheSDK(t *testing.T, target Target, request *tablestore.DescribeTableRequest) (diff string) {
 	t.Helper()
 	var want http.Header
@@ -85,7 +84,7 @@ func TestSignaturesEqualTheSDKs(t *testing.T) {
 	}
 }
 
-// TestSignaturesOfAnyValuesEqualTheSDKs compares the signatures of both for headers of random bytes.
+// TestSignaturesOfAnyValuesEqualTheSDKs compares the signatures for headers of random bytes.
 func TestSignaturesOfAnyValuesEqualTheSDKs(t *testing.T) {
 	const alphabet = " \taZ09:/+=\x80é\n-_"
 	rnd := rand.New(rand.NewPCG(5, 23))
@@ -183,7 +182,7 @@ func TestClosedIdleConnectionCostsNoRequest(t *testing.T) {
 	}
 }
 
-// waitFor waits until the other end's doings have arrived here.
+// waitFor waits until the other end's actions have arrived here.
 func waitFor(t *testing.T, arrived func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !arrived(); runtime.Gosched() {
@@ -240,7 +239,7 @@ func TestARequestRefusedBeforeItIsReadIsARefusal(t *testing.T) {
 	web := listen(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 1000))
 		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 6\r\n\r\n\n\x04Code")
-		// Without reading more the end would be a reset, which may overtake the answer.
+		// Without reading more, the end would be a reset, which may overtake the answer.
 		_ = c.(*net.TCPConn).CloseWrite()
 		_, _ = io.Copy(io.Discard, c)
 		c.Close()
@@ -380,7 +379,7 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// TestGatewayRefusingUnreadBodyIsRecognised: nginx answers 413 by the Content-Length alone and closes.
+// TestGatewayRefusingUnreadBodyIsRecognised: nginx answers 413 because of the Content-Length alone, and closes.
 func TestGatewayRefusingUnreadBodyIsRecognised(t *testing.T) {
 	web := listen(t, func(c net.Conn) {
 		defer c.Close()
@@ -399,7 +398,7 @@ func TestGatewayRefusingUnreadBodyIsRecognised(t *testing.T) {
 	}
 }
 
-// echo answers with a small text once it has read a request.
+// echo answers with a small text after reading a request.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	_, _ = io.WriteString(w, "ok")
@@ -452,7 +451,7 @@ func TestCutConnectionIsAmbiguousUnlessUnsent(t *testing.T) {
 	conformance.Equal(t, Classify(err), Unavailable, "a refused connection: %v", err)
 }
 
-// An answer that something on the way has kept carries a right checksum and a right signature: only its id tells.
+// An answer stored by an intermediary has a valid checksum and signature: only its request id reveals it.
 func TestRepeatedAnswerIsUnknown(t *testing.T) {
 	traffic := new(Traffic)
 	answer := func(id string) error {
@@ -497,7 +496,7 @@ func TestEndpointWithWrongSchemeIsPermanent(t *testing.T) {
 	}
 }
 
-// shared says that it hands bodies over in the same memory.
+// shared declares that it returns bodies in the same memory.
 type shared struct{ http.RoundTripper }
 
 func (shared) SameMemory() bool { return true }

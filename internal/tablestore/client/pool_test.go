@@ -26,7 +26,7 @@ import (
 
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-// serveAll answers every request on a connection until it ends.
+// serveAll answers every request on a connection until the connection ends.
 func serveAll(c net.Conn) {
 	in := bufio.NewReader(c)
 	for {
@@ -41,7 +41,7 @@ func serveAll(c net.Conn) {
 	}
 }
 
-// atOnce posts n requests from each of the senders and returns the errors by what they say.
+// atOnce posts n requests from each of the senders and counts the errors by message.
 func atOnce(c *Connection, senders, n int, body string) map[string]int {
 	errs := make(chan error, senders*n)
 	for range senders {
@@ -87,7 +87,7 @@ func TestSendersShareAllowedConnections(t *testing.T) {
 		for _, k := range failed {
 			n += k
 		}
-		// Each sender may find out once that its connection is one too many.
+		// Each sender may notice once that its connection is one too many.
 		conformance.True(t, n <= 2*senders, "%d of %d requests failed: %v", n, senders*requests, failed)
 	}
 	room := c.Room()
@@ -141,7 +141,7 @@ func TestConsecutiveSendersShareAConnection(t *testing.T) {
 	conformance.Equal(t, connections.Load(), 1, "connections for 50 senders that send one after the other")
 }
 
-// A link that a request of the SDK has made ends with the run when another sends on it, and not with that request.
+// A link that the SDK's request opened, and that another sender uses, ends with the run and not with that request.
 func TestLinkEndsWithRunAfterSDKRequest(t *testing.T) {
 	c := connect(t, unsignedAt(listen(t, serveAll)))
 	for range 2 { // on a link that is made, and on that of the first
@@ -193,7 +193,7 @@ func TestConnectionLimitIsRaisedAgain(t *testing.T) {
 	})
 }
 
-// refusingKeys answers a request as it is told.
+// refusingKeys answers a request as told.
 func refusingKeys(answers *[]string) roundTrip {
 	return func(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
@@ -268,7 +268,7 @@ func TestUnsignableRequestIsNotSent(t *testing.T) {
 	conformance.Equal(t, sent, 0, "sent")
 }
 
-// broken fails requests with an error of the network, before or after the service has seen them.
+// broken fails requests with a network error, before or after the service receives them.
 type broken struct {
 	http.RoundTripper
 	fail  error
@@ -390,7 +390,7 @@ func TestWaitingForAnEndpointEnds(t *testing.T) {
 	})
 }
 
-// A table of the same name that somebody else has made is not the one whose answer was lost.
+// A table of the same name that another process created is not the one whose answer was lost.
 func TestATableCreatedByAnotherProcessIsNotOurs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key  []table.KeyColumn
@@ -411,7 +411,7 @@ func TestATableCreatedByAnotherProcessIsNotOurs(t *testing.T) {
 	}
 }
 
-// silentAtFirst answers no request until it serves, and those after that by an error page.
+// silentAtFirst leaves requests unanswered until it serves, then answers with an error page.
 type silentAtFirst struct {
 	serves   time.Time
 	requests atomic.Int64
@@ -460,7 +460,7 @@ func TestUnansweredDescribeIsRepeated(t *testing.T) {
 	}
 }
 
-// pieces is an answer whose bytes come in one after the other, each after a pause.
+// pieces is an answer whose bytes arrive one after the other, each after a pause.
 type pieces struct {
 	ctx   context.Context
 	text  string
@@ -483,7 +483,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 
 func (p *pieces) Close() error { return nil }
 
-// slowly answers so.
+// slowly answers in this way.
 type slowly time.Duration
 
 func (pause slowly) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -517,7 +517,7 @@ func TestSlowAnswerIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-// whole takes the body of a request as an engine in the same process does.
+// whole reads the body of a request as an engine in the same process does.
 type whole struct{ pieces [][]byte }
 
 func (w *whole) Write(p []byte) (int, error) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// takeSlowly reads a request so that it takes several of the client's time-outs, and answers it.
+// takeSlowly reads a request slowly, over several of the client's timeouts, and answers it.
 func takeSlowly(c net.Conn, pause time.Duration) {
 	defer c.Close()
 	if tcp, ok := c.(*net.TCPConn); ok {
@@ -58,7 +58,7 @@ func TestRequestWithProgressIsNotLost(t *testing.T) {
 	}
 }
 
-// A service that reads a little now and then would otherwise keep a worker until the load ends.
+// A service that reads a little now and then would otherwise hold a worker until the load ends.
 func TestRequestEndsDespiteProgress(t *testing.T) {
 	t.Parallel()
 	web := listen(t, func(c net.Conn) { takeSlowly(c, 40*time.Millisecond) })
@@ -67,7 +67,7 @@ func TestRequestEndsDespiteProgress(t *testing.T) {
 	conformance.True(t, err != nil && Classify(err) == Ambiguous, "%v", err)
 }
 
-// What is sent on a connection that is closed at once has an unknown outcome, though nobody reads it.
+// A request on a connection that is closed at once has an unknown outcome, even if nobody read it.
 func TestConnectionClosedAtOnceIsNotUsed(t *testing.T) {
 	var many atomic.Int64
 	begun, refused := make(chan bool), make(chan bool)
@@ -104,7 +104,8 @@ func TestConnectionClosedAtOnceIsNotUsed(t *testing.T) {
 	work.Wait()
 }
 
-// A gateway on a busy machine closes the connection that is one too many late, and what was sent on it by then is in doubt for half a minute.
+// A gateway on a busy machine is late in closing an excess connection, and requests sent on it until then are in doubt
+// for half a minute.
 func TestNewConnectionIsWatchedLongerAfterExcess(t *testing.T) {
 	p := newPool(nil, 8)
 	before := p.closesWithin()

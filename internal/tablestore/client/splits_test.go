@@ -24,11 +24,11 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// described is an answer to DescribeTable: table t1 with string key uid, and one bound of a partition, uid = "m".
+// described is an answer to DescribeTable: table t1 with string key uid, and one partition bound, uid = "m".
 const described = "0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520012a020800" +
 	"321d7500000001030403000000756964050600000003010000006d0abd09a6"
 
-// answers is a service that answers every request alike, one after the other when there are several.
+// answers is a service that gives every request the same answer, or several answers in turn.
 type answers struct {
 	mu       sync.Mutex
 	status   int
@@ -155,7 +155,7 @@ func splitter(t *testing.T, through func(http.RoundTripper) http.RoundTripper) (
 	return admin(t, target), s
 }
 
-// bounds are values of each type that a partition key can have, in order.
+// splitBounds are values of each partition-key type, in order.
 var splitBounds = map[table.Type][]table.Value{
 	table.String:  {{Type: table.String, Bytes: []byte("b")}, {Type: table.String, Bytes: []byte("b\u00fc")}, {Type: table.String, Bytes: []byte("c")}},
 	table.Integer: {{Type: table.Integer, Int: -5}, {Type: table.Integer, Int: 0}, {Type: table.Integer, Int: 1 << 60}},
@@ -235,7 +235,7 @@ func TestTableNameMayExceedSDKsLimit(t *testing.T) {
 	}
 }
 
-// clocked is an embedded service with a clock of its own and a table t.
+// clocked is an embedded service with its own clock and a table t.
 func clocked(t *testing.T, now *time.Time, plan *faults.Plan) *Admin {
 	t.Helper()
 	s := engine(t, server.Options{Faults: plan, Now: func() time.Time { return *now }})
@@ -337,7 +337,7 @@ func TestAdjustedIsReadFromAnswer(t *testing.T) {
 	conformance.True(t, err != nil && !strings.Contains(err.Error(), "\n"), "%v, %v", got, err)
 }
 
-// TestMadeOfComparesEveryField has tables that differ from a change in one part, first, in the middle and last.
+// TestMadeOfComparesEveryField tries tables that differ in one part: first, in the middle and last.
 func TestMadeOfComparesEveryField(t *testing.T) {
 	number, seconds, yes := 7, int64(7), true
 	whole := Change{&number, &number, &number, &number, &seconds, &yes}

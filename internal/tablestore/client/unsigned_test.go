@@ -27,7 +27,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// signatures are what an answer can come with; each changes the header of one that is signed as the service does.
+// signatures are the signatures an answer can have; each changes the header of a correctly signed answer.
 var signatures = map[string]func(path string, h http.Header){
 	"right":   func(string, http.Header) {},
 	"missing": func(_ string, h http.Header) { h.Del(headerAuthorization) },
@@ -68,7 +68,7 @@ func (a *claiming) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// renewing are keys that may be newer when they are asked for again.
+// renewing are keys that may have changed when requested again.
 type renewing struct {
 	common.CredentialsProvider
 	of *claiming
@@ -154,7 +154,7 @@ var statuses = []struct {
 	{400, authFailed, Fatal}, {413, "OTSRequestBodyTooLarge", Content}, {500, "OTSInternalServerError", Ambiguous}, {503, "OTSPartitionUnavailable", Unavailable},
 }
 
-// Rows are neither lost nor doubled nor given up for what anybody on the way can say: it settles nothing.
+// Rows are never lost, doubled or given up because of an answer that an intermediary could forge: it settles nothing.
 func TestOnlySignedAnswersSettleAnything(t *testing.T) {
 	for name, sign := range signatures {
 		for _, st := range statuses {
@@ -242,7 +242,7 @@ func TestDestructiveOperationsNeedSignedAnswers(t *testing.T) {
 	}
 }
 
-// A signature does not cover the status: whoever changes it makes a success of a refusal.
+// A signature does not cover the status, so an intermediary can turn a refusal into a success.
 func TestSignedRefusalWithSuccessStatusIsDamage(t *testing.T) {
 	for _, operation := range []string{"DeleteTable", "UpdateTable", "CreateTable"} {
 		a := &claiming{status: 200, code: "OTSObjectNotExist", sign: signatures["right"]}
@@ -253,7 +253,7 @@ func TestSignedRefusalWithSuccessStatusIsDamage(t *testing.T) {
 	}
 }
 
-// seenBody is a request as it came: its body as it was sent, and what it says that it was before.
+// seenBody is a request as it arrived: its body, and the size before compression that it states.
 type seenBody struct {
 	kind, size string
 	sent       []byte
@@ -271,7 +271,7 @@ func (b *seenBody) plain(t *testing.T) string {
 	return string(text)
 }
 
-// noting is a transport that notes bodies and answers as answer says; nil is a success.
+// noting is a transport that records bodies and answers as answer says; nil means success.
 func noting(seen *[]seenBody, answer func(b *seenBody) *http.Response) roundTrip {
 	var mu sync.Mutex
 	return func(r *http.Request) (*http.Response, error) {
@@ -298,7 +298,7 @@ func refusing(status int, code string) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(message))}
 }
 
-// compressible is a body of so many bytes, of which no two are alike.
+// compressible is a body of this size; no two are alike.
 func compressible(i, size int) string {
 	return fmt.Sprintf("%08d%s", i, bytes.Repeat([]byte("abcd "), size/5))
 }
@@ -348,15 +348,15 @@ func TestTheEngineTakesCompressedRequestsOverBothTransports(t *testing.T) {
 		if target.Transport = store.Transport(); network {
 			target.Endpoint, target.Transport = web.URL, nil
 		}
-		// ListTable passes over what it does not know: field 99, of many bytes.
+		// ListTable skips unknown fields: field 99, of many bytes.
 		body := append([]byte{0x9a, 0x06, 0x88, 0x27}, bytes.Repeat([]byte("abcde"), 1000)...)
 		_, err := sender(t, t.Context(), target).Post("ListTable", text(string(body)))
 		conformance.True(t, err == nil, "network %v: %v", network, err)
 	}
 }
 
-// A service that does not know compression must not have rows rejected for it; what may have been applied is not sent again by the sender,
-// but the next request is plain.
+// A service that does not know compression must not cause rejects. The sender does not repeat requests that may have
+// been applied, but the next request is uncompressed.
 func TestFirstCompressedRefusalIsNotOfRows(t *testing.T) {
 	page := func() *http.Response {
 		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(bytes.NewBufferString("<html>bad request</html>"))}

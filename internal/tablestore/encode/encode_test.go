@@ -84,7 +84,7 @@ func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
 	conformance.True(t, why == nil, "a put of a key only, and an empty key value: %v", why)
 }
 
-// recipe is what a row is made of.
+// recipe describes a row.
 type recipe struct {
 	key    string
 	values [2]table.Value
@@ -154,7 +154,7 @@ func TestBriefBodiesAreCheckedLikeWholeOnes(t *testing.T) {
 			}
 			return all, reason != ""
 		}
-		// summed is what a sum stands for, by the bytes.
+		// summed returns the bytes that a sum covers.
 		summed := func(r recipe, all [5][]byte) []byte {
 			if mode != table.Put || r.stamps != nil || len(r.cells) > 0 {
 				return all[WholeBody]
@@ -201,10 +201,10 @@ func TestBriefBodiesAreCheckedLikeWholeOnes(t *testing.T) {
 	})
 }
 
-// keyOnly is the schema of rows that have their other cells from their records.
+// keyOnly is the schema of rows whose other cells come from their records.
 var keyOnly = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.String}}, Columns: []table.Column{{Name: "id"}}}
 
-// appendOwn appends a row with the key k and cells of its own, with names that belong to the encoder.
+// appendOwn appends a row with the key k and its own cells, whose names belong to the encoder.
 func appendOwn(e *Encoder, cells ...Cell) (*table.Block, *table.Reason) {
 	b := new(table.Block)
 	names := map[*Name]*Name{}
@@ -319,8 +319,7 @@ func TestAnAbsentValueIsNotDeleted(t *testing.T) {
 	conformance.True(t, bytes.Equal(got, want.Serialize()), "got  %x\nwant %x", got, want.Serialize())
 }
 
-// TestPackedRowsEqualEncodedOnes: of values of every type, versions, columns that are missing and out of order, and
-// rows that are refused.
+// TestPackedRowsEqualEncodedOnes tries values of every type, versions, missing and unordered columns, and refused rows.
 func TestPackedRowsEqualEncodedOnes(t *testing.T) {
 	values := []table.Value{{Type: table.Integer}, {Type: table.Integer, Int: math.MinInt64}, {Type: table.Integer, Int: math.MaxInt64}, {Type: table.Boolean}, {Type: table.Boolean, Int: 1},
 		{Type: table.Double}, {Type: table.Double, Double: math.Copysign(0, -1)}, {Type: table.Double, Double: 0.1}, {Type: table.Double, Double: math.MaxFloat64},

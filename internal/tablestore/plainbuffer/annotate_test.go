@@ -11,8 +11,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// encodedRow is a row with a placeholder or a value in its key and cells of all kinds; stamp, if it is not negative, is
-// the timestamp of those that put a value and are drawn without one.
+// drawnCell is a cell of a row that encoded builds, with a placeholder or a value in its key. stamp, if not negative,
+// is the timestamp of the cells that put a value and have none.
 type drawnCell struct {
 	name  string
 	kind  int
@@ -124,8 +124,8 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(AppendStamped(nil, r.EndDelete(), 1)), "", "a delete is stamped")
 }
 
-// Values that look alike, and texts that differ in a bit, in their length or by a swap, have different hashes. By chance two of these
-// would have the same in one of 10⁹ runs.
+// Similar values, and texts that differ by a bit, in their length or by a swap, have different hashes. A chance
+// collision occurs in one of 10⁹ runs.
 func TestDifferentCellsHaveDifferentHashes(t *testing.T) {
 	h := NewHasher()
 	type cell struct {
@@ -163,7 +163,7 @@ func TestDifferentCellsHaveDifferentHashes(t *testing.T) {
 	conformance.True(t, len(of) >= 50_000, "%d cells", len(of))
 }
 
-// A sum is not blind to values that change places, or by which two columns differ in opposite ways.
+// A sum detects values that change places, and opposite changes in two columns.
 func TestSumsDistinguishColumns(t *testing.T) {
 	h := NewHasher()
 	integer := func(n int64) *table.Value { return &table.Value{Type: table.Integer, Int: n} }

@@ -55,7 +55,7 @@ func TestCRC8OverBlocksEqualsByteByByte(t *testing.T) {
 	}
 }
 
-// FuzzRowEqualsSDK builds the same row with the official SDK and with ours from one fuzzed program of cells.
+// FuzzRowEqualsSDK builds a row with the official SDK and with ours from the same fuzzed program of cells.
 func FuzzRowEqualsSDK(f *testing.F) {
 	f.Add([]byte{0, 0}, "pk", "value", int64(7), 1.5)
 	f.Add([]byte{1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "pk1", "héllo", int64(-5), 3.25)
@@ -191,7 +191,7 @@ func TestWalkReadsWrittenCells(t *testing.T) {
 	}
 }
 
-// seenRow is what a sink saw of a row.
+// seenRow records what a sink received of a row.
 type seenRow struct {
 	key, cells []Column
 	deleted    bool
@@ -205,14 +205,14 @@ func (s *sink) KeyColumn(c *Column) { s.last().key = append(s.last().key, *c) }
 func (s *sink) Cell(c *Column)      { s.last().cells = append(s.last().cells, *c) }
 func (s *sink) EndRow(deleted bool) { s.last().deleted = deleted }
 
-// plain reports whether a row is one that a table can have.
+// plain reports whether a table can have this row.
 func (r *seenRow) plain() bool {
 	isPlain := func(c Column) bool { return c.Op == Set && c.Value.Type != table.Null }
 	return !r.deleted && !slices.ContainsFunc(slices.Concat(r.key, r.cells), func(c Column) bool { return !isPlain(c) }) &&
 		!slices.ContainsFunc(r.key, func(c Column) bool { return !c.Value.Type.KeyType() })
 }
 
-// hasher is that of all tests.
+// hasher is shared by all tests.
 var hasher = NewHasher()
 
 // splitIsRead compares Split and Cells with Read.
@@ -262,7 +262,7 @@ func sameValue(a, b table.Value) bool {
 	return a.Type == b.Type && a.Int == b.Int && math.Float64bits(a.Double) == math.Float64bits(b.Double) && bytes.Equal(a.Bytes, b.Bytes)
 }
 
-// drawnRows are rows of which most are such as tables have.
+// drawnRows are rows, most of them as tables have them.
 func drawnRows(r *rand.Rand) (b []byte) {
 	names := []Name{NewName("a"), NewName("b"), NewName("long name"), NewName(""), NewName("é")}
 	name := func() *Name { return &names[r.IntN(len(names))] }

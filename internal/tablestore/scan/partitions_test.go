@@ -28,7 +28,7 @@ import (
 	"example.com/tsimport/internal/tablestore/tabletest"
 )
 
-// partitioned is a service with one table, whose answers are made by hand.
+// partitioned is a service with one table and hand-made answers.
 type partitioned struct {
 	bounds []table.Value           // of its partitions, as DescribeTable names them
 	splits func(size int64) []byte // answers ComputeSplitPointsBySize
@@ -188,7 +188,8 @@ func TestSplitAnswerIsParsed(t *testing.T) {
 		"%v, exact %v, %v", bounds, exact, err)
 }
 
-// A new table is guessed after its first minute: without bounds it would have one lane for the whole load.
+// The partitions of a new table are guessed after its first minute: without bounds it would have one lane for the whole
+// load.
 func TestGuessesAreMadeOnceAMinute(t *testing.T) {
 	for _, created := range []bool{false, true} {
 		points := 3
@@ -288,7 +289,7 @@ func (a *answering) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeR
 	return &tablestore.GetRangeResponse{Rows: a.rows, NextStartPrimaryKey: a.next}, nil
 }
 
-// A page that is not the answer to its request is refused.
+// A page that does not answer its request is refused.
 func TestPagesAreChecked(t *testing.T) {
 	pk := func(values ...any) *tablestore.PrimaryKey {
 		var columns []any
@@ -334,8 +335,8 @@ func TestPagesAreChecked(t *testing.T) {
 	}
 }
 
-// TestGrowingCSVEqualsCSV: with any rows, flushes and continuations, and with what an interruption leaves
-// after a flush cut off.
+// TestGrowingCSVEqualsCSV tries any rows, flushes and resumptions, and cuts off the bytes that an interruption leaves
+// after a flush.
 func TestGrowingCSVEqualsCSV(t *testing.T) {
 	texts := rapid.SampledFrom([]any{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "two\nlines, and a \"quote\"", int64(-5), 0.5, true, []byte{}, []byte{0, 1}})
 	names := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b,c", "\"d\"", "e\nf", "g", "z"}), rapid.ID[string])
@@ -399,7 +400,7 @@ func TestGrowingCSVEqualsCSV(t *testing.T) {
 
 var must = conformance.Must
 
-// TestTruncatedGrowingCSVIsAnError: a row or a part of one is missing, at any byte.
+// TestTruncatedGrowingCSVIsAnError removes the end at any byte: a row or a part of one is missing.
 func TestTruncatedGrowingCSVIsAnError(t *testing.T) {
 	var file bytes.Buffer
 	grown, fields := NewGrowing(&file, []string{"n"}, Growth{}, 0), new(Fields)

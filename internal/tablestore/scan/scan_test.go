@@ -108,7 +108,7 @@ func TestScanStopsAtPermanentErrors(t *testing.T) {
 		"got")
 }
 
-// everyType is a row with one value of each kind that is hard to write.
+// everyType is a row with a value of each kind that is hard to write.
 func everyType() *Row {
 	r := &Row{PrimaryKey: new(tablestore.PrimaryKey)}
 	r.PrimaryKey.AddPrimaryKeyColumn("id", int64(math.MinInt64))
@@ -123,7 +123,7 @@ func everyType() *Row {
 	return r
 }
 
-// fieldsOf are those of a row that the SDK has made.
+// fieldsOf returns the fields of a row of the SDK.
 func fieldsOf(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -210,7 +210,7 @@ func TestDamagedSpoolRowIsAnError(t *testing.T) {
 	conformance.Refused(t, Replay(&kept, 1, func([]byte) error { return nil }), "read export spool", "a checksum")
 }
 
-// refusing is a Getter that refuses rows with the codes that it is given, one request after the other.
+// refusing is a Getter that refuses rows with the given codes, one per request.
 type refusing struct {
 	Getter
 	codes    [][]string // by request and row; none left means no refusal
@@ -268,7 +268,7 @@ func TestGetRetriesRefusedRows(t *testing.T) {
 	}
 }
 
-// repeating gives the answer to an earlier request now and then.
+// repeating sometimes answers with an earlier answer.
 type repeating struct {
 	Service
 	n    int
@@ -321,7 +321,7 @@ func TestRowWithErrorIsRetriedAtAnyPlace(t *testing.T) {
 	})
 }
 
-// panicking is an SDK that cannot read every other answer, as of one that lacks a field.
+// panicking is an SDK that panics on every other answer, as on one that lacks a field.
 type panicking struct {
 	*tablestore.TableStoreClient
 	n int
@@ -370,14 +370,14 @@ func TestSpecialBytesQuoteField(t *testing.T) {
 	}
 }
 
-// neverRead is a service that refuses to be read.
+// neverRead is a service that refuses all reads.
 type neverRead struct{}
 
 func (neverRead) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error) {
 	return nil, &tablestore.OtsError{Code: "OTSNotEnoughCapacityUnit", Message: "not enough", HttpStatusCode: 403}
 }
 
-// TestRefusedReadingIsReportedAndGivenUp reads several ranges at a time of a service that refuses all of them.
+// TestRefusedReadingIsReportedAndGivenUp reads several ranges at a time from a service that refuses all of them.
 func TestRefusedReadingIsReportedAndGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		retryFor time.Duration
@@ -473,7 +473,7 @@ func TestTheLongestKeyValue(t *testing.T) {
 	}
 }
 
-// priced is a service whose pages cost so many units each, and take a while.
+// priced is a service whose pages cost this many units each and take a while.
 type priced struct {
 	mu           sync.Mutex
 	pages, units int
@@ -513,7 +513,7 @@ func TestGateLimitsAllScansTogether(t *testing.T) {
 			time.Sleep(seconds * time.Second)
 			stop()
 			group.Wait()
-			// What is in flight when it begins is not known yet: a page each.
+			// The cost of the first pages in flight is not known yet: one page each.
 			if most := rate*seconds + 1000*scans; s.units > most || s.units < rate*seconds*9/10 {
 				t.Errorf("%d scans: %d units, want about %d", scans, s.units, rate*seconds)
 			}

@@ -82,7 +82,7 @@ func TestSilentDifferencesAreRefusedByName(t *testing.T) {
 		{`{"index":2,"type":"string"}`, `{"value":"x","type":"string"}`, "value"},
 		{`{"index":2,"type":"string"}`, `{"index":0,"type":"string"}`, "same index"},
 		{"/data/orders.csv", "/data/order?.csv", "no wildcard but *"},
-		{"/data/orders.csv", "data/*.csv", "from /"},
+		{"/data/orders.csv", "data/*.csv", "absolute file names"},
 		{`"otswriter"`, `"txtfilewriter"`, "tsimport export"},
 		{"/data/orders.csv", "/data/$day.csv", "write ${day}"},
 		{"/data/orders.csv", "/data/${1day}.csv", "variable"},

@@ -21,7 +21,7 @@ type broken struct {
 	splits int
 }
 
-// ways are the clauses, and what the suite says of a source that breaks one.
+// ways are the clauses, with the suite's message for a source that breaks one.
 var ways = map[string]string{
 	"a live source counts from 0 after Seek":        "sought",
 	"a live source begins before the key":           "record",
@@ -225,7 +225,7 @@ func (p brokenParser) Parse(sp source.Split, each func(*record.Record)) (records
 	})
 }
 
-// brokenWides are sources of which each breaks one clause, and what the suite says of it.
+// brokenWides are sources that each break one clause, with the suite's message.
 var brokenWides = map[string]struct {
 	source brokenWide
 	says   string
@@ -273,7 +273,7 @@ var brokenWides = map[string]struct {
 
 const brokenEnv = "SOURCETEST_BROKEN_WIDE"
 
-// The suite fails a test, so it runs in a process of its own.
+// The suite fails a test, so it runs in its own process.
 func TestTheSuiteNoticesABrokenWideSource(t *testing.T) {
 	if name := os.Getenv(brokenEnv); name != "" {
 		Check(t, func() source.Source {
