@@ -177,7 +177,7 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 		"there is no key":             "orders.csv?key=id",
 		"it names no input":           "?table=t",
 		"not-there.csv":               "not-there.csv?pk=id",
-		"begins with --random-seed 7": "7",
+		"to seed random numbers, give --random-seed 7": "7",
 	} {
 		said := p.ends(2, []string{"serve", "--memory", "--seed", seed}, want)
 		conformance.True(t, strings.Count(said, "\n") <= 2, "%s: %s", seed, said)
