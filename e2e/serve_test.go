@@ -174,9 +174,9 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 	}
 	for want, seed := range map[string]string{
 		"the table needs a primary key: --seed 'orders.csv?table=orders&pk=COLUMN'": "orders.csv",
-		"there is no key":             "orders.csv?key=id",
-		"it names no input":           "?table=t",
-		"not-there.csv":               "not-there.csv?pk=id",
+		"there is no key":   "orders.csv?key=id",
+		"it names no input": "?table=t",
+		"not-there.csv":     "not-there.csv?pk=id",
 		"to seed random numbers, give --random-seed 7": "7",
 	} {
 		said := p.ends(2, []string{"serve", "--memory", "--seed", seed}, want)
