@@ -275,7 +275,7 @@ func (s *File) contradicts(given charset.Encoding) error {
 		return fmt.Errorf("read %s: it is valid UTF-8 with %d characters beyond ASCII in its beginning, which contradicts --encoding %s; leave out --encoding, or give --encoding '%s!' to read it that way anyway",
 			s.Name, wide, given.Name(), given.Name())
 	default:
-		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as %s, but what it has beyond ASCII in its beginning is valid UTF-8 too: compare the values", s.Name, given.Name()))
+		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as %s, but its first non-ASCII characters are also valid UTF-8: compare the values", s.Name, given.Name()))
 	}
 	return nil
 }

@@ -187,5 +187,5 @@ func (o *opColumn) opOf(rec *record.Record) {
 		return
 	}
 	rec.Bad = &table.Reason{Column: o.of.Column, Code: jsonl.CodeChange, Value: table.Show(d.Bytes),
-		Message: fmt.Sprintf("the value says nothing of what the change does; --op-column %s:VALUE=put|update|delete,… says what each value means", o.of.Column)}
+		Message: fmt.Sprintf("the value does not name an operation; --op-column %s:VALUE=put|update|delete,… says what each value means", o.of.Column)}
 }

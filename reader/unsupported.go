@@ -44,7 +44,7 @@ var kindsWithoutRows = []notRows{
 	{magic: "\x89PNG\r\n\x1a\n", what: "a PNG picture", way: notATable},
 	{magic: "\xff\xd8\xff", what: "a JPEG picture", way: notATable},
 	{magic: "GIF8", is: isBinary, what: "a GIF picture", way: notATable},
-	{magic: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", what: "an Office document of the old kind, such as an .xls workbook", way: "save the sheet as CSV: soffice --headless --convert-to csv FILE"},
+	{magic: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", what: "an Office document of the old format, such as an .xls workbook", way: "save the sheet as CSV: soffice --headless --convert-to csv FILE"},
 	{magic: "PK\x03\x04", is: isWorkbook, what: "an .xlsx workbook or another Office document", way: "save the sheet as CSV UTF-8, or: soffice --headless --convert-to csv FILE"},
 	{magic: "\x78", is: isZlib, what: "zlib data (deflate)", way: `decompress it: python3 -c 'import sys,zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' <FILE | tsimport load -`},
 	{is: isHadoopBlocks, what: "snappy or LZ4 in the block framing of Hadoop", way: "decompress it: hadoop fs -text FILE | tsimport load -"},
@@ -130,7 +130,7 @@ func (s *File) refuseBinary(head []byte) error {
 		}
 	}
 	if share := strange(sample, s.Encoding.IsUTF8()); share > 0.1 {
-		return fmt.Errorf("read %s: the file is not text: %.0f %% of its first bytes are NULs and the like; give --format csv if it is CSV all the same", s.Name, 100*share)
+		return fmt.Errorf("read %s: the file is not text: %.0f %% of its first bytes are NULs or other control characters; if it is CSV, give --format csv", s.Name, 100*share)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func Probe(ctx context.Context, s Store) error {
 	}
 	there, err := s.Get(ctx, name)
 	if err == nil && !bytes.Equal(there, first) {
-		err = progress.Unfitf("what was put is not what is read")
+		err = progress.Unfitf("the content read differs from the content written")
 	}
 	if err == nil {
 		var names []string

@@ -256,7 +256,7 @@ func TestAnExplanationWarnsOfFewPartitionKeysAndFourColumns(t *testing.T) {
 	}{
 		{[]string{"k=bucket(CardID, 16)", "CardID"}, "k, the partition key, can have 16 values at most"},
 		{[]string{"k=month(CardID, \"s\")", "CardID"}, "k, the partition key, can have 12 values at most"},
-		{[]string{"CardID", "OrderNumber", "DeviceID", "SellerID"}, "four primary-key columns are the most"},
+		{[]string{"CardID", "OrderNumber", "DeviceID", "SellerID"}, "a table has at most four primary-key columns"},
 		{[]string{"k=md5(CardID,4)+text(CardID)", "OrderNumber"}, ""},
 		{[]string{"CardID", "k=bucket(CardID, 16)"}, ""},
 	} {

@@ -237,7 +237,7 @@ func foundRange(column string, s Segment, before []string, values int, known boo
 func (d Design) notes(segments []Segment) []string {
 	notes := []string{}
 	if len(d.Columns) == mostKeyColumns {
-		notes = append(notes, "four primary-key columns are the most that a table takes, and those of a table never change: nothing can be added to this key later")
+		notes = append(notes, "a table has at most four primary-key columns, which never change: nothing can be added to this key later")
 	}
 	notes = append(notes, d.enumeration()...)
 	for i, p := range d.Programs {
@@ -253,7 +253,7 @@ func (d Design) notes(segments []Segment) []string {
 		for _, f := range p.Files {
 			notes = append(notes, fmt.Sprintf("%s: the keys depend on %s (sha256 %s); changing a code changes the keys of rows that are already loaded", d.Columns[i].Name, f.Name, f.SHA256[:12]))
 			if f.Shared > 0 {
-				notes = append(notes, fmt.Sprintf("%s: %d names in %s have a code that another name has as well; where nothing else in the key tells them apart, the last row replaces the others", d.Columns[i].Name, f.Shared, f.Name))
+				notes = append(notes, fmt.Sprintf("%s: %d names in %s share a code with another name; where nothing else in the key tells them apart, the last row replaces the others", d.Columns[i].Name, f.Shared, f.Name))
 			}
 		}
 	}

@@ -90,7 +90,7 @@ func TestExplanationForReaders(t *testing.T) {
 		"OutOfRange: column k: pad(DeviceID, 6): -1 is negative",
 		`takes "!"`,
 		"the keys depend on codes.csv",
-		"2 names in codes.csv have a code that another name has",
+		"2 names in codes.csv share a code with another name",
 		"a random prefix instead",
 		"a primary-key column cannot be a double",
 	} {

@@ -286,7 +286,7 @@ func (d *document) checkClass(n *yaml.Node, c *Class, last bool) {
 	case c.Archives() && c.Drop:
 		panic(d.refusef(n, "class %d has archive and drop; drop is without an archive, so leave out one of them", c.Number))
 	case c.Expires() && !last:
-		panic(d.refusef(n, "class %d %s and is not the last; what is older than an expired period can be in no table", c.Number, c.does()))
+		panic(d.refusef(n, "class %d %s and is not the last; no table can hold anything older than an expired period", c.Number, c.does()))
 	case c.Expires() && c.Number == 1:
 		panic(d.refusef(n, "the first class %s, so there would be no tables at all; put a class with up_to before it", c.does()))
 	case c.Expires() && (c.Read != nil || c.Write != nil || c.TTL != nil || c.MaxVersions != nil):

@@ -43,7 +43,7 @@ func (d *document) checkName(name string, line int) error {
 		return d.errorf(line, "load %s: want one part in braces at most", quoted(name))
 	}
 	if plain := placeholder.ReplaceAllString(name, "x"); !isLoadName(plain) {
-		return d.errorf(line, "load %s: a name has letters, digits, _, - and . in it, and perhaps one part such as {table}", quoted(name))
+		return d.errorf(line, "load %s: a name consists of letters, digits, _, - and ., with at most one part such as {table}", quoted(name))
 	}
 	if slices.Contains(reserved, strings.ToLower(name)) {
 		return d.errorf(line, "load %s: the job's folder has a file of this name; choose another", quoted(name))
@@ -152,7 +152,7 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 	case holes == 0:
 		return nil, fail("from does not contain %s, so its values are unknown", hole)
 	case len(patterns)+len(refused) == 0 && leftOut:
-		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: except leaves out all that from finds", s.Name)}}
+		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: except leaves out every input of from", s.Name)}}
 	case len(patterns)+len(refused) == 0:
 		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: no input has a name such as %s", s.Name, strings.Join(resolved.From, ", "))}}
 	}

@@ -306,7 +306,7 @@ func (r *fileReader) load(e entry) (l Single, err error) {
 	case l.Command == Copy && len(l.From) != 1:
 		return l, r.errorf(l.line, "load %s: from: a copy reads one table", l.Name)
 	case len(l.except) > 0 && placeholder.FindString(l.Name) == "":
-		return l, r.errorf(l.line, "load %s: except: the name has no part such as {table} that could stand for something", l.Name)
+		return l, r.errorf(l.line, "load %s: except: the name has no variable part such as {table}", l.Name)
 	case slices.Contains(l.From, "-"):
 		return l, r.errorf(l.line, "load %s: from: standard input cannot be read again when the job is resumed; name a file", l.Name)
 	}

@@ -145,7 +145,7 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		head + "  a: {from: x}\n  a: {from: y}":                            `job.yaml:4: "a" is there twice, first on line 3`,
 		head + "  a: {from: x}\n  A: {from: y}":                            "load a differs only in case",
 		head + "  job.json: {from: x}":                                     "the job's folder has a file of this name",
-		head + "  a/b: {from: x}":                                          `load "a/b": a name has letters`,
+		head + "  a/b: {from: x}":                                          `load "a/b": a name consists of letters`,
 		head + "  a: {}":                                                   "load a: from is missing",
 		head + "  a: 5":                                                    "load a: want keys with values",
 		head + "  a: {from: \"-\"}":                                        "standard input cannot be read again",
@@ -279,8 +279,8 @@ func TestExceptedTablesAreLeftOut(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, tt := range []struct{ job, wants string }{
-		{"version: 1\nloads:\n  \"{t}\": {from: \"d/{t}.csv\", except: \"*\"}", "except leaves out all that from finds"},
-		{"version: 1\nloads:\n  plain: {from: d/a.csv, except: [b]}", "the name has no part such as {table}"},
+		{"version: 1\nloads:\n  \"{t}\": {from: \"d/{t}.csv\", except: \"*\"}", "except leaves out every input of from"},
+		{"version: 1\nloads:\n  plain: {from: d/a.csv, except: [b]}", "the name has no variable part such as {table}"},
 		{"version: 1\ndefaults: {except: [b]}\nloads:\n  plain: {from: d/a.csv}", "it says what one load is"},
 	} {
 		conformance.Refused(t, conformance.ErrorOf(prepare(tt.job, "d/a.csv")), tt.wants, "%s", tt.job)
@@ -479,7 +479,7 @@ func TestBegunLoadCannotBeChanged(t *testing.T) {
 	}
 	conformance.True(t, begun["max-errors: 1"] == begun["max-errors: 9"] && begun["pk: [id]"] != begun["max-errors: 1"],
 		"a load that has passed its error limit is resumed with a higher one, and with nothing else: %v", begun)
-	conformance.Refused(t, recordOf(1).Continue(before), "load b has begun and is not in the job any more", "error")
+	conformance.Refused(t, recordOf(1).Continue(before), "load b has begun and is no longer in the job", "error")
 }
 
 func TestLoadDurationIsItsLastAttempts(t *testing.T) {

@@ -193,7 +193,7 @@ func (r *Record) Continue(before *Record) error {
 	}
 	for _, s := range before.Loads {
 		if was[s.Name] != nil && s.State != Waiting && s.State != Held && s.State != Failed && s.State != Done {
-			return &Error{r.File, 0, fmt.Sprintf("load %s has begun and is not in the job any more; put it back, finish the job as it was with tsimport resume, or start over with --fresh", s.Name)}
+			return &Error{r.File, 0, fmt.Sprintf("load %s has begun and is no longer in the job; put it back, finish the job as it was with tsimport resume, or start over with --fresh", s.Name)}
 		}
 	}
 	r.Started = before.Started

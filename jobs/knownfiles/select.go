@@ -93,7 +93,7 @@ func (s *Selector) Select(ctx context.Context, found []input.Item, created int64
 		s.ledger.bind(created)
 		for i := range found {
 			if found[i].Size < 0 || found[i].Name == input.Stdin {
-				return nil, nil, &Refused{fmt.Sprintf("--only-new: %s is a stream, and nobody can say whether it was loaded before; save it as a file, or leave --only-new out", found[i].Name)}
+				return nil, nil, &Refused{fmt.Sprintf("--only-new: %s is a stream, so it is unknown whether it was loaded before; save it as a file, or leave --only-new out", found[i].Name)}
 			}
 			if err := s.touched(ctx, &found[i]); err != nil {
 				return nil, nil, err
@@ -205,7 +205,7 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 			continue
 		}
 		if s.o.Settle > 0 && item.Modified.IsZero() {
-			return nil, nil, &Refused{fmt.Sprintf("--settle-files: nobody says when %s was changed; use --done-marker, or leave it out", item.Name)}
+			return nil, nil, &Refused{fmt.Sprintf("--settle-files: it is unknown when %s was changed; use --done-marker, or leave it out", item.Name)}
 		}
 		if s.o.Settle > 0 && now.Sub(item.Modified) < s.o.Settle {
 			young = append(young, item.Name)
@@ -606,7 +606,7 @@ func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
 		return nil
 	}
 	if created == 0 {
-		return &Refused{"--only-new: the service does not say when the table was made, so a table that is made anew could not be told from this one; leave --only-new out"}
+		return &Refused{"--only-new: the service does not say when the table was made, so a table created again could not be distinguished from this one; leave --only-new out"}
 	}
 	s.run = run
 	s.ledger.bind(created)

@@ -38,7 +38,7 @@ func Look(ctx context.Context, cfg *pipeline.Config) (*Outlook, error) {
 		return nil, err
 	}
 	if v.Rows < 0 || v.Bytes < 0 {
-		return nil, plan.Usagef("--plan: how many rows or bytes the inputs have is not known before they are read")
+		return nil, plan.Usagef("--plan: the number of rows or bytes in the inputs is unknown until they are read")
 	}
 	o := &Outlook{
 		Bytes: v.Bytes, Rows: v.Rows, RowBytes: v.Sample.RowBytes, Looked: v.Through, Direct: writtenAsRead(cfg), Processors: runtime.GOMAXPROCS(0),

@@ -296,7 +296,7 @@ func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	case head.Format != Format:
 		return nil, &DamagedError{file, "it is not the manifest of an archive"}
 	case head.Version != Version:
-		return nil, &DamagedError{file, fmt.Sprintf("it has version %d of the format, and this program reads version %d; take the tsimport that has written it", head.Version, Version)}
+		return nil, &DamagedError{file, fmt.Sprintf("it has version %d of the format, and this program reads version %d; use the tsimport version that wrote it", head.Version, Version)}
 	}
 	at := -1
 	if len(head.SHA256) == len(noSum) {

@@ -102,7 +102,7 @@ func (a *jsonText) each(before, after byte, from, to int64, one func(i int64)) {
 
 func (a *jsonText) object(v *vector, i int64) {
 	if v.f.twice != "" {
-		a.Refuse(v.f.path, table.CodeType, fmt.Sprintf("two fields of a struct are called %q", v.f.twice))
+		a.Refuse(v.f.path, table.CodeType, fmt.Sprintf("two fields of a struct are named %q", v.f.twice))
 	}
 	a.each('{', '}', 0, int64(len(v.f.fields)), func(k int64) {
 		a.Name(v.f.fields[k].name)

@@ -60,7 +60,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	u, err := url.Parse(arg)
 	if err != nil || u.Host == "" || cut {
 		// The parser's error may quote a password.
-		return name, fmt.Errorf("open input %s: it is not a valid address; write %% escapes for what is not a letter or digit", name)
+		return name, fmt.Errorf("open input %s: it is not a valid address; write %% escapes for characters other than letters and digits", name)
 	}
 	u.Host = strings.ToLower(u.Host)
 	r := &remote{name: name, retry: e.options.Retry}

@@ -197,7 +197,7 @@ func (p *Parser) canalChange(start int) bool {
 	p.changed.event.table = append(p.changed.event.table[:0], name[:]...)
 	switch {
 	case m.kind == "" || name[0] == "" && !m.ddl || m.canal != (p.options.Changes.Form == CanalChanges):
-		return p.refuse("", CodeChange, "want type, database and table, as messages of canal have them with isDdl, and those of Maxwell without", start)
+		return p.refuse("", CodeChange, "want type, database and table, with isDdl as in canal messages, or without it as in Maxwell messages", start)
 	case m.ddl:
 		return p.canalDefinition(&m, name[:], start)
 	}
@@ -331,7 +331,7 @@ func canalColumn(of string) *changedColumn {
 	case "timestamp":
 		c.refuse = "canal writes it in a time zone that the message does not say; say the column's type with that zone"
 	default: // bit, enum, set, json, geometry
-		c.refuse = fmt.Sprintf("messages do not tell the server's text of %s exactly", of)
+		c.refuse = fmt.Sprintf("messages do not give the server's text of %s exactly", of)
 	}
 	if c.refuse != "" {
 		c.refuse += ", or leave the column out"

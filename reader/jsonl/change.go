@@ -247,7 +247,7 @@ func (p *Parser) dynamoChange(start int) bool {
 			}
 		case "Metadata", "OldImage":
 		default:
-			return p.refuse("", CodeChange, fmt.Sprintf("member %q is none of an incremental export: want Metadata, Keys, OldImage and NewImage", name), from)
+			return p.refuse("", CodeChange, fmt.Sprintf("member %q is not part of an incremental export: want Metadata, Keys, OldImage and NewImage", name), from)
 		}
 		return true
 	}) {

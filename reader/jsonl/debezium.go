@@ -292,7 +292,7 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 		}
 	}
 	if of == "" { // one bit looks like a boolean, a time of no digits like one of six
-		c.refuse = "the event does not say of which type the column is in the database; set column.propagate.source.type=.* in the connector"
+		c.refuse = "the event does not state the column's type in the database; set column.propagate.source.type=.* in the connector"
 		return c
 	}
 	refuse := func(why string) { c.refuse = why + "; leave the column out" }
@@ -372,7 +372,7 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 			refuse(fmt.Sprintf("values of the type %s have no exact text here", m.Type))
 		}
 	default:
-		refuse(fmt.Sprintf("values of %s do not tell the server's text exactly", m.Name))
+		refuse(fmt.Sprintf("values of %s do not give the server's text exactly", m.Name))
 	}
 	return c
 }

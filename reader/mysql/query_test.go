@@ -184,8 +184,8 @@ func TestTLSOnRealServer(t *testing.T) {
 		{"root", "127.0.0.1", "", ""},
 		{"root", "127.0.0.1", "&ssl-mode=PREFERRED", ""},
 		{"root", "127.0.0.1", "&ssl-mode=DISABLED", ""},
-		{"root", "127.0.0.1", "&ssl-mode=REQUIRED", "the server speaks no TLS, which the address asks for; turn TLS on at the server or, where the network is trusted, give ssl-mode=DISABLED"},
-		{"root", "127.0.0.1", "&ssl-mode=VERIFY_CA", "speaks no TLS"},
+		{"root", "127.0.0.1", "&ssl-mode=REQUIRED", "the server does not support TLS, which the address requires; turn TLS on at the server or, where the network is trusted, give ssl-mode=DISABLED"},
+		{"root", "127.0.0.1", "&ssl-mode=VERIFY_CA", "does not support TLS"},
 	})
 	ours, others := sqltest.NewAuthority(t), sqltest.NewAuthority(t)
 	cert, key := ours.Server()

@@ -96,7 +96,7 @@ func (p *Parser) row(text []byte) bool {
 		if i < len(p.columns) {
 			d, err := datum(&p.columns[i], one, &p.scratch)
 			if err != nil {
-				p.bad = table.Reason{Column: name, Code: table.CodeType, Message: fmt.Sprintf("the value of the dump is not of the type %s: %v", p.columns[i].SQL, err), Value: table.Show(one.text)}
+				p.bad = table.Reason{Column: name, Code: table.CodeType, Message: fmt.Sprintf("the value in the dump does not have the type %s: %v", p.columns[i].SQL, err), Value: table.Show(one.text)}
 				return false
 			}
 			p.rec.Fields = append(p.rec.Fields, d)

@@ -151,7 +151,7 @@ func (a *nested) value(n *node) {
 		return
 	}
 	if n.twice != "" {
-		a.Refuse("", table.CodeType, fmt.Sprintf("two fields of a struct are called %q", n.twice))
+		a.Refuse("", table.CodeType, fmt.Sprintf("two fields of a struct are named %q", n.twice))
 	}
 	a.Out = append(a.Out, '{')
 	for i, f := range n.fields {

@@ -84,7 +84,7 @@ func (p *Parser) row(line []byte) bool {
 			return false
 		}
 		if d.Bytes = text; p.value(&d, c) != nil {
-			p.bad = table.Reason{Column: c.Name, Code: table.CodeType, Message: fmt.Sprintf("the value of the dump is not of the type %s: %v", c.SQL, p.value(&d, c)), Value: table.Show(text)}
+			p.bad = table.Reason{Column: c.Name, Code: table.CodeType, Message: fmt.Sprintf("the value in the dump does not have the type %s: %v", c.SQL, p.value(&d, c)), Value: table.Show(text)}
 			return false
 		}
 		p.rec.Fields = append(p.rec.Fields, d)

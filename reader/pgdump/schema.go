@@ -59,7 +59,7 @@ func (x *index) create(tokens []sqldump.Token) {
 		}
 	}
 	if _, ok := sqldump.Words(rest, "PARTITION", "BY"); ok {
-		t.Refused = "it is partitioned, and its rows are those of its partitions; name one of them, or load the live table"
+		t.Refused = "it is partitioned, and its partitions hold the rows; name a partition, or load the live table"
 	}
 }
 

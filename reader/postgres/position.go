@@ -106,7 +106,7 @@ func noneCommitting(ctx context.Context, conn *pgconn.PgConn, sees bool) (unknow
 			case !sees:
 				why = needsStats
 			default:
-				why = fmt.Sprintf("transaction %s was writing all the time, and may have been on its way to be committed; load again when it has ended", r[0])
+				why = fmt.Sprintf("transaction %s was writing all the time, and may have been about to commit; load again when it has ended", r[0])
 			}
 		}
 		if len(left) == 0 || time.Now().After(end) {

@@ -422,7 +422,7 @@ func TestTLSOnRealServer(t *testing.T) {
 		{"postgres", "127.0.0.1", "", ""},
 		{"postgres", "127.0.0.1", "&sslmode=prefer", ""},
 		{"postgres", "127.0.0.1", "&sslmode=disable", ""},
-		{"postgres", "127.0.0.1", "&sslmode=require", "the server speaks no TLS, which the address asks for; turn TLS on at the server or, where the network is trusted, give sslmode=disable"},
+		{"postgres", "127.0.0.1", "&sslmode=require", "the server does not support TLS, which the address requires; turn TLS on at the server or, where the network is trusted, give sslmode=disable"},
 	})
 	ours, others := sqltest.NewAuthority(t), sqltest.NewAuthority(t)
 	cert, key := ours.Server()

@@ -29,7 +29,7 @@ type TLSWords struct {
 
 // NoTLS is the error for a server without TLS if the address asks for it.
 func (w *TLSWords) NoTLS(err error) error {
-	return Said(fmt.Sprintf("the server speaks no TLS, which the address asks for; turn TLS on at the server or, where the network is trusted, give %s", w.Off), err)
+	return Said(fmt.Sprintf("the server does not support TLS, which the address requires; turn TLS on at the server or, where the network is trusted, give %s", w.Off), err)
 }
 
 // Explain adds advice to TLS errors. Others are unchanged.
@@ -44,7 +44,7 @@ func (w *TLSWords) Explain(err error) error {
 	case errors.As(err, invalid):
 		return say("the certificate of the server is not valid (%v); replace it at the server", invalid)
 	case errors.As(err, new(tls.RecordHeaderError)):
-		return say("what answers at the address speaks no TLS; see whether host and port are those of the database")
+		return say("the server at the address does not support TLS; check that host and port belong to the database")
 	case errors.As(err, &alert) && alert.Op == "remote error": // so crypto/tls calls an alert
 		return say("the server refused the TLS of this program (%v); if it asks for a certificate, give one that it trusts with %s", alert, w.Own)
 	}

@@ -98,7 +98,7 @@ func (l *lagWatch) wait(ctx context.Context) error {
 func lagText(lag time.Duration, known bool, err error) string {
 	switch {
 	case err != nil:
-		return fmt.Sprintf("how far replication lags cannot be asked (%v)", err)
+		return fmt.Sprintf("the replication lag cannot be read (%v)", err)
 	case !known:
 		return "how far replication lags is not known: a replica is not connected, or was stopped"
 	}

@@ -273,7 +273,7 @@ func (e *claimError) Error() string { return e.says }
 type RowTooLarge struct{ Bytes, Limit int64 }
 
 func (e *RowTooLarge) Error() string {
-	return fmt.Sprintf("a row of %d bytes is larger than a quarter of --memory (%d bytes), and would not fit with what becomes of it; give more memory, or leave its large columns out (--query; of a SQLite file, a copy without them)", e.Bytes, e.Limit)
+	return fmt.Sprintf("a row of %d bytes is larger than a quarter of --memory (%d bytes), and would not fit together with its converted form; give more memory, or leave its large columns out (--query; of a SQLite file, a copy without them)", e.Bytes, e.Limit)
 }
 
 // final reports whether no other session can help.

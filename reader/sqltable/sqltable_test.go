@@ -58,7 +58,7 @@ func TestTLSErrorsGiveAdvice(t *testing.T) {
 		{x509.UnknownAuthorityError{}, "give the authority's certificate with tls-ca=FILE"},
 		{x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"db.example"}}, Host: "10.0.0.1"}, "connect by one of them or, to trust any that the authority has signed, give tls=any"},
 		{x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.Expired}, "replace it at the server"},
-		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "see whether host and port are those of the database"},
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "check that host and port belong to the database"},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}, "give one that it trusts with tls-cert=FILE"},
 		{&net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}, ""},
 	} {
@@ -183,7 +183,7 @@ func TestReadingPausesWhileReplicationLags(t *testing.T) {
 }
 
 func TestReadingEndsWhenPausedTooLong(t *testing.T) {
-	for want, lag := range map[string]any{"lags by 1h0m0s": time.Hour, "not connected": nil, "asked (gone)": errors.New("gone")} {
+	for want, lag := range map[string]any{"lags by 1h0m0s": time.Hour, "not connected": nil, "be read (gone)": errors.New("gone")} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{}
 			for range 1000 {

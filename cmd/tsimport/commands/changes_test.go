@@ -319,7 +319,7 @@ func TestNothingIsWrittenAfterAFailedChange(t *testing.T) {
 			put(t, "c.csv", strings.Join(lines, "\n")+"\n")
 			load := []string{"load", "c.csv", "--mode", "changes", "--op-column", "op", "-t", "t", "--pk", "id:string"}
 			said := tsimport(4, load...)
-			holds(t, said, "the value says nothing of what the change does", "--fresh", "none after it was")
+			holds(t, said, "the value does not name an operation", "--fresh", "none after it was")
 			rows := tsimport(0, "export", "-t", "t", "-q")
 			for i := range 10 {
 				conformance.Equal(t, strings.Contains(rows, fmt.Sprintf("k%d,", i)), (i < at),

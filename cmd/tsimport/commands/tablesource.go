@@ -81,7 +81,7 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 // keepsVersions refuses to sync more versions of a cell than a table keeps: the service would silently drop the rest.
 func keepsVersions(to *client.Table, source string, versions int) error {
 	if keeps := max(to.MaxVersions, 1); versions > keeps {
-		return usagef("table %s keeps %s of a cell, and %s has up to %d, of which the others would be lost; give the table as many with tsimport table update %s --max-versions %d, or sync an archive of --versions %d",
+		return usagef("table %s keeps %s of a cell, and %s has up to %d, and the older ones would be lost; give the table as many with tsimport table update %s --max-versions %d, or sync an archive of --versions %d",
 			to.Name, counted(int64(keeps), "version"), source, versions, to.Name, versions, keeps)
 	}
 	return nil

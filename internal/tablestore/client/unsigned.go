@@ -149,7 +149,7 @@ func (u *unsigned) Error() string {
 	case u.must:
 		return what + "; " + UnsignedVariable + " does not hold for what deletes or changes tables: reach the service without the proxy that removes signatures"
 	case u.present:
-		return what + "; check the access key's secret, --endpoint and what is between here and there"
+		return what + "; check the access key's secret, --endpoint and any proxy in between"
 	}
 	return what + "; check --endpoint; if it is a proxy of yours that removes signatures, " + UnsignedVariable + "=accept takes such answers"
 }

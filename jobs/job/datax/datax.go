@@ -100,9 +100,9 @@ func Convert(text []byte) (j *Job, err error) {
 		read.convert(j, c.Reader.Parameter, c.Writer.Parameter, load, columns, keys)
 	}()
 	if limit == "-1" {
-		j.note("without a limit of errors any number of records may be rejected; run ends with exit code 3 then")
+		j.note("without an error limit any number of records may be rejected; run then ends with exit code 3")
 	} else if limit != "0" && len(j.File.Loads) > 1 {
-		j.note("the limit of errors is that of each load; in DataX it is that of all together")
+		j.note("the error limit applies to each load; in DataX it applies to all together")
 	}
 	if len(body.Setting["speed"]) > 0 {
 		j.note("setting.speed is dropped: the load finds its own rate; max-wcu and max-rows-per-second limit it")

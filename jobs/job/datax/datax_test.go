@@ -138,7 +138,7 @@ func TestWildcardsMatchTheFilesOfDataX(t *testing.T) {
 func TestMissingErrorLimitIsNoted(t *testing.T) {
 	for text, want := range map[string]bool{orders: false, strings.Replace(orders, `,"errorLimit":{"record":0}`, "", 1): true} {
 		j := conformance.Try(Convert([]byte(text))).Must(t)
-		if said := strings.Contains(strings.Join(j.Notes, "\n"), "without a limit of errors"); said != want || (j.File.Loads[0].Value("max-errors") == "-1") != want {
+		if said := strings.Contains(strings.Join(j.Notes, "\n"), "without an error limit"); said != want || (j.File.Loads[0].Value("max-errors") == "-1") != want {
 			t.Errorf("%s: said %v, max-errors %s", text, said, j.File.Loads[0].Value("max-errors"))
 		}
 	}
@@ -207,7 +207,7 @@ func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 			"orders load mysql://reader@db.example:99/shop?table=orders_09 max-errors=5 " + fmt.Sprintf(sql, "City"),
 			"orders_2 load mysql://reader@db.example:99/shop?table=orders_10 max-errors=5 " + fmt.Sprintf(sql, "City") + " table=orders",
 			"orders_3 load mysql://reader@db.example:99/shop?table=more max-errors=5 " + fmt.Sprintf(sql, "City") + " table=orders",
-		}, []string{"the limit of errors is that of each load"}},
+		}, []string{"the error limit applies to each load"}},
 		"a condition of MySQL": {fromDatabase("`my orders`", `"where":"day = '${day}' # today\n;",`), []string{
 			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=SELECT id AS `order_id`, City AS `town`, price AS `price` FROM `my orders` WHERE (day = '${day}' # today\n)" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
