@@ -216,19 +216,6 @@ func (k *keptRejects) Reject(_ int, r table.Reject) error {
 
 func (k *keptRejects) Flush() error { return k.failed }
 
-// blockOf makes a block of rows with one key each, from the split's first record on.
-func blockOf(s *table.Split, keys ...string) *table.Block {
-	b := &table.Block{Split: s}
-	for i, k := range keys {
-		start := len(b.Data)
-		b.Data = table.AppendKey(b.Data, table.Value{Type: table.String, Bytes: []byte(k)})
-		body := len(b.Data)
-		b.Data = append(b.Data, "row"...)
-		b.Append(start, body, 10, table.Span{Record: uint32(i)}, []byte(k+"\n"))
-	}
-	return b
-}
-
 func newAccount(limit int64) (*ledger.Account, *keptRejects, *stopper) {
 	kept, stop := new(keptRejects), newStopper(func() {})
 	return &ledger.Account{

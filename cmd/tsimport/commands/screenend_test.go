@@ -236,9 +236,9 @@ func progressed(since time.Duration, total, bytes, read, written int64) (*screen
 }
 
 func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
-	s, p := progressed(0, 1000, 0, 0, 0)
+	s, _ := progressed(0, 1000, 0, 0, 0)
 	conformance.Equal(t, s.bytesDone(), 0, "bytes done before anything is read")
-	s, p = progressed(0, 1000, 800, 400, 70)
+	s, p := progressed(0, 1000, 800, 400, 70)
 	p.Ended.Rejected.Store(10)
 	p.Ended.Superseded.Store(20)
 	conformance.Equal(t, s.bytesDone(), 200, "bytes done: a quarter of what was read")
