@@ -395,7 +395,7 @@ func TestKeysWithTheSameHashDoNotSupersedeEachOther(t *testing.T) {
 		"the last rows of a and b were not both written: %v", ends)
 }
 
-func TestBatchesKeepTheirLimits(t *testing.T) {
+func TestBatchesStayWithinLimits(t *testing.T) {
 	for _, tt := range []struct{ rows, want int }{{0, 0}, {1, 1}, {199, 1}, {200, 1}, {201, 2}, {400, 2}, {401, 3}} {
 		var keys []string
 		for i := range tt.rows {

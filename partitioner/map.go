@@ -94,7 +94,7 @@ func (m *Map) Find(key []byte) int {
 	return low
 }
 
-// Equal reports whether both maps cut the keys alike.
+// Equal reports whether both maps divide the key space identically.
 func (m *Map) Equal(o *Map) bool {
 	return slices.EqualFunc(m.bounds, o.bounds, bytes.Equal) && slices.Equal(m.tables, o.tables)
 }

@@ -282,9 +282,9 @@ func TestInputsOfSeveralFormatsLoadTogether(t *testing.T) {
 	}
 }
 
-// TestColumnsThatAFileLacksAreNotCells loads files of a schema that has grown over rows that must keep the cells
+// TestColumnsMissingFromAFileMakeNoCells loads files of a schema that has grown over rows that must keep the cells
 // missing in the files.
-func TestColumnsThatAFileLacksAreNotCells(t *testing.T) {
+func TestColumnsMissingFromAFileMakeNoCells(t *testing.T) {
 	type inner struct {
 		A string `parquet:"a"`
 		B string `parquet:"b"`

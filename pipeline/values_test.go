@@ -70,7 +70,7 @@ func TestLimitsAreCheckedBeforeSending(t *testing.T) {
 	key := func(n int) string { return "id,v\n" + strings.Repeat("k", n) + ",1\n" }
 	for name, tt := range map[string]struct{ text, code string }{
 		"1,024 columns": {wide(table.MaxColumns), ""},
-		// A second row that fits: a file without such a row is refused before the first one.
+		// The second row is valid: a file with no valid row is refused before any row is rejected.
 		"1,025 columns":        {wide(table.MaxColumns+1) + "short,1" + strings.Repeat(",", table.MaxColumns) + "\n", table.CodeTooManyColumns},
 		"a value of 2 MiB":     {big(table.MaxValueBytes), ""},
 		"a byte more":          {big(table.MaxValueBytes + 1), table.CodeValueTooLong},

@@ -307,7 +307,7 @@ func (t *Table) Unserved(now time.Time) {
 	t.watching.watched, t.watching.seen = tally{}, 0
 }
 
-// Trying reports whether it is being tested that the table limits.
+// Trying reports whether a trial is finding out if the table, not its partitions, limits the rate.
 func (t *Table) Trying() bool { return t.on && !t.pace.doubts.trial.until.IsZero() }
 
 // Rate is the table's estimated rate in units per second, 0 while it does not limit.

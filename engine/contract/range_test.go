@@ -14,7 +14,7 @@ import (
 func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 	s := proving(t, "3.1.3", "3.11.7", "3.11.8")
 	tb := s.newTable(t, tableOptions{})
-	// In order: bytes, not collation; a prefix first; integers by value and sign.
+	// In key order: strings compare bytewise; a prefix precedes longer strings; integers compare as signed numbers.
 	keys := [][]any{
 		{"", int64(math.MinInt64)}, {"", int64(0)}, {"\x00", int64(0)}, {"\x00\x00", int64(0)}, {"\x00a", int64(0)}, {"\x01", int64(0)},
 		{"B", int64(5)}, {"a", int64(math.MinInt64)}, {"a", int64(-2)}, {"a", int64(-1)}, {"a", int64(0)}, {"a", int64(1)}, {"a", int64(256)}, {"a", int64(math.MaxInt64)},

@@ -173,7 +173,7 @@ func TestNumbersAppearInOrder(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenWithoutNumber(t *testing.T) {
+func TestNothingIsWrittenWithoutAnAutoIncrementValue(t *testing.T) {
 	s := open(t, Options{})
 	tab := newNumbered(t, s)
 	gone, cancel := context.WithCancel(ctx)
@@ -188,7 +188,7 @@ func TestNothingIsWrittenWithoutNumber(t *testing.T) {
 	mustWrite(t, s, tab, numbered("p", ""))
 }
 
-func TestAStoreWhoseLastNumberIsDamagedDoesNotOpen(t *testing.T) {
+func TestStoreWithDamagedAutoIncrementCounterDoesNotOpen(t *testing.T) {
 	dir := t.TempDir()
 	s := reopen(t, dir, Options{})
 	must(t, s.db.Set(numbersKey, []byte{1}, pebble.Sync))

@@ -33,7 +33,7 @@ const (
 	APIVersion = "2015-12-31"
 )
 
-// Sign is the V2 signature of a request to path with header: HMAC-SHA1 over path, method and every x-ots header
+// Sign returns the V2 signature of a request to path with header: the HMAC-SHA1 of path, method and every x-ots header
 // except the signatures.
 func Sign(secret, path string, header http.Header) string {
 	return base64.StdEncoding.EncodeToString(sum(sha1.New, []byte(secret), stringToSign(path, header)))

@@ -382,7 +382,7 @@ func TestTimesAreReadFromTextAndNumbers(t *testing.T) {
 	}
 }
 
-func TestALookupReplacesNamesByCodes(t *testing.T) {
+func TestLookupReplacesNamesWithCodes(t *testing.T) {
 	files := map[string]string{"codes.csv": "\ufeffname,code\nZoë,z1\n\"a,b\",7\n", "twice.csv": "a,1\na,2\n", "three.csv": "a,b,c\n", "none.csv": "",
 		"nocode.csv": "a,\n", "latin.csv": "a,\xff\n", "quote.csv": "a,\"b\n"}
 	env := Env{Columns: inputs, ReadFile: func(name string) ([]byte, error) {

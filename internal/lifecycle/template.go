@@ -48,7 +48,7 @@ func ParseTemplate(text string) (*Template, error) {
 	}
 	t := &Template{Unit: unit, prefix: prefix, suffix: suffix, Zone: ZoneOf(inner)}
 	if err := table.CheckTableName(t.Name(unit.at(time.Unix(0, 0).UTC()))); err != nil {
-		return nil, fmt.Errorf("table %q does not give table names: %w", text, err)
+		return nil, fmt.Errorf("table %q does not produce valid table names: %w", text, err)
 	}
 	return t, nil
 }

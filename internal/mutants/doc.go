@@ -3,5 +3,5 @@
 // original and selected by an environment variable, and runs the tests of the room and of those that import it against each. A change that
 // no test fails for survives: it is equivalent, or harmless, or shows a missing test. A person notes which in testdata/known.txt.
 //
-// All of it is test code: TestMutants, which make mutants calls. Declarations outside functions are not changed.
+// All of it is test code, which "make mutants" runs as TestMutants. Declarations outside functions are not changed.
 package mutants

@@ -641,7 +641,7 @@ func (s *Selector) Blocks() (records []byte) {
 	return records
 }
 
-// Restore takes over the hashes that earlier attempts computed of the same inputs.
+// Restore takes over the hashes that earlier attempts computed for the same inputs.
 func (s *Selector) Restore(records []byte) error { return decodeBlocks(records, s.trees) }
 
 // Loaded records that the table has taken the inputs, except bad ones. It reads blocks that were never read.

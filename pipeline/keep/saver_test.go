@@ -87,7 +87,7 @@ func TestCheckpointIsNotWrittenIfItsFilesCannotBeSynced(t *testing.T) {
 }
 
 // Requests are sent only for a while after the moment on disk: an unwritten one does not count.
-func TestOnlyWrittenCheckpointAdvancesMoment(t *testing.T) {
+func TestOnlyAWrittenCheckpointAdvancesTheTime(t *testing.T) {
 	s, _ := recordedSaver(t, "")
 	first, second := time.Unix(1e9, 0), time.Unix(1e9+1, 0)
 	failed := errors.New("the archive is not whole")

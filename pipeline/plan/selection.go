@@ -16,7 +16,7 @@ type Selection interface {
 	Select(ctx context.Context, found []input.Item, created int64, earlier []string, without map[string]bool) (chosen []input.Item, notes []string, err error)
 }
 
-// Units is a Selection that keeps the units of the table's columns from load to load.
+// Units is implemented by a Selection that remembers the units of the table's columns between loads.
 type Units interface {
 	Units() map[string]string // by name; known once Select was called
 	KeepUnits(units map[string]string)

@@ -186,7 +186,7 @@ func (p *planner) settleTables() error {
 			return usagef("--age-policy: a load archives old rows in a folder, but the policy's archive is in an object store; give the load a copy of the policy with a folder, or without the class with archive")
 		}
 		if last.Archives() && p.request.Mode == table.Delete {
-			return usagef("--age-policy: old rows are written to the archive, and --mode delete writes none; leave it out, or give a policy without an archive")
+			return usagef("--age-policy: the policy archives old rows, but --mode delete writes no rows; give a policy without an archive, or none")
 		}
 		t.policy, t.now = target.Policy, target.PolicyNow
 		if t.now.IsZero() {

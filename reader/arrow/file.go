@@ -155,7 +155,7 @@ func apart(all []block, size int64) error {
 
 func (f *File) message(at block) (message, error) {
 	if at.metadata > f.o.metadata() {
-		return message{}, fmt.Errorf("the metadata of a message takes %d bytes, the limit is %d; give more memory with --memory", at.metadata, f.o.metadata())
+		return message{}, fmt.Errorf("the metadata of a message takes %d bytes, but the limit is %d; give more memory with --memory", at.metadata, f.o.metadata())
 	}
 	raw := make([]byte, at.metadata) // at once: a file may be far away
 	if n, err := f.r.ReadAt(raw, at.at); n < len(raw) {

@@ -88,7 +88,7 @@ func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadClos
 	return newReader(k, src, name, false), nil
 }
 
-// Taken returns the compressed bytes that a reader of NewReader has consumed for its output, -1 for any other.
+// Taken returns how many compressed bytes r has consumed so far if NewReader returned it, else -1.
 func Taken(r io.Reader) int64 {
 	if r, ok := r.(*reader); ok {
 		return r.src.offset()

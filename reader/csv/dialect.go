@@ -10,7 +10,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Dialect describes a text. The zero value is not usable; begin with Default or Named. Dialects compare with ==.
+// Dialect describes the format of delimited text. The zero value is not usable; begin with Default or Named. Dialects
+// are comparable with ==.
 type Dialect struct {
 	// Name is the program whose dumps are read (see Named); empty for a dialect made of flags alone.
 	Name      string `json:",omitempty"`

@@ -142,7 +142,7 @@ func TestMemberMissingInSampleIsRefusedUnlessNull(t *testing.T) {
 	}
 }
 
-func TestTagMissingInSampleIsRefusedWithFlag(t *testing.T) {
+func TestRefusalOfATagMissingFromTheSampleNamesTheFlag(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"_id":{"$oid":"5d505646cf6d4fe581014ab2"}}`: true, `{"a":1,"_id":{ "at": [ {"$date" : "2020-01-01T00:00:00Z"} ] }}`: true,
 		`{"_id":{"$set":{"b":1}}}`: false, `{"_id":{"$oid":"x"}}`: false, `{"_id":"$oid"}`: false, `{"_id":{"price":"$5"}}`: false,

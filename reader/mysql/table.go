@@ -65,7 +65,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	}
 	r := rows[0]
 	if r[0] != "BASE TABLE" && r[0] != "SYSTEM VERSIONED" { // of that the current rows are read
-		return nil, refusef("%s is not a table: a view has no primary key that its rows could be resumed at; %s", t.Name, sqltable.ByQuery("*", t.Name))
+		return nil, refusef("%s is not a table: a view has no primary key from which a load could resume; %s", t.Name, sqltable.ByQuery("*", t.Name))
 	}
 	if r[1] != "InnoDB" {
 		return nil, refusef("%s uses the engine %s, which has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load it from a file", t.Name, r[1])

@@ -98,7 +98,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 	}
 	switch {
 	case relkind == "v" || relkind == "m" || relkind == "f":
-		return nil, fmt.Errorf("%s is not a table: a view or a foreign table has no primary key that its rows could be resumed at; %s", t.Name, sqltable.ByQuery("*", t.Name))
+		return nil, fmt.Errorf("%s is not a table: a view or a foreign table has no primary key from which a load could resume; %s", t.Name, sqltable.ByQuery("*", t.Name))
 	case relkind != "r" && relkind != "p":
 		return nil, fmt.Errorf("%s is not a table", t.Name)
 	case relkind == "r" && r[4] == "true":

@@ -102,8 +102,8 @@ type Source interface {
 	// end: the pieces before it are good. It also fails, in place of io.EOF, if the content is known to have changed
 	// meanwhile.
 	Next() (Piece, error)
-	// Add takes the next piece, prepared, and returns the splits that are complete now. With an error these are good, and
-	// nothing after them can be read.
+	// Add takes the next piece, prepared, and returns the splits that are complete now. If it also returns
+	// an error, those splits are valid, but nothing after them can be read.
 	Add(Piece) ([]Split, error)
 	// Finish returns the last splits after io.EOF.
 	Finish() ([]Split, error)
@@ -245,7 +245,7 @@ func (m *Memory) Hold(n int64) error {
 	return nil
 }
 
-// Exceeded is the ErrMemory for a size above the limit.
+// Exceeded returns an error matching ErrMemory for a size above the limit.
 func (m *Memory) Exceeded(bytes int64) error {
 	return memoryError(fmt.Sprintf("its %s take %d MiB or more, memory allows %d MiB; give more with --memory%s",
 		m.What, bytes>>20+1, m.Limit>>20, m.Also))

@@ -44,7 +44,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	switch kind := found[0][1]; kind {
 	case "table":
 	case "view":
-		return nil, fmt.Errorf("%s is a view, which has no key that its rows could be resumed at; load it from a file: sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
+		return nil, fmt.Errorf("%s is a view, which has no key from which a load could resume; load it from a file: sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
 	default:
 		return nil, fmt.Errorf("%s is a %s table of an extension, not one of rows", t.Name, kind)
 	}

@@ -50,7 +50,7 @@ type sampleKind struct {
 	times, others int // values that the file declares as times, and others
 }
 
-// The limits of the texts sampled. After that each new text replaces another now and then.
+// Limits of the number of sampled texts. Beyond them, reservoir sampling decides whether a text replaces another.
 const (
 	minTexts = 16
 	maxTexts = 4096

@@ -266,5 +266,5 @@ func (r *reader) operand(n ast.Node) (o operand, err error) {
 			return operand{new: column.Value}, nil
 		}
 	}
-	return o, fmt.Errorf("the service cannot check %s: it compares a column with a value", n)
+	return o, fmt.Errorf("the service cannot check %s: it can only compare a column with a value", n)
 }

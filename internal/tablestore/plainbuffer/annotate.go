@@ -64,7 +64,7 @@ type Since struct {
 	Newest        int64 // timestamp that was left out
 }
 
-// AppendSince appends a put or updated row without attributes whose timestamps are before a time in milliseconds.
+// AppendSince appends row, a put or an update, omitting cells with timestamps earlier than before (Unix milliseconds).
 func AppendSince(dst, row []byte, before int64) (s Since, _ []byte, err error) {
 	dst, err = appendKept(dst, row, func(w *walker) bool {
 		if w.stamped && !w.typed && w.stamp < before {

@@ -342,7 +342,7 @@ func FuzzSplitIsRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { splitIsRead(t, b) })
 }
 
-// A boolean that is neither 0 nor 1 is not plain: equal rows would have different bytes.
+// A boolean encoded as neither 0 nor 1 is not canonical: equal rows would have different bytes.
 func TestOddBooleansAreNotPlain(t *testing.T) {
 	var r Row
 	id, flag := NewName("id"), NewName("f")
