@@ -250,7 +250,7 @@ func TestContradictedEncodingIsRefused(t *testing.T) {
 		"UTF-8 as GBK":           {many, "gbk", "valid UTF-8 with 8 characters", ""},
 		"UTF-8 as Big5":          {many, "big5", "valid UTF-8 with 8 characters", ""},
 		"more than is looked at": {"id,v\n1,ab" + strings.Repeat("\u4e00", headBytes/3+9) + "\n", "gbk", "valid UTF-8 with", ""},
-		"few characters":         {few, "gb18030", "", "is valid UTF-8 too"},
+		"few characters":         {few, "gb18030", "", "also valid UTF-8"},
 		"ASCII":                  {"id,v\n1,a\n", "gbk", "", ""},
 		"one byte a character":   {many, "latin1", "", ""},
 		"forced":                 {many, "gbk!", "", ""},

@@ -104,12 +104,12 @@ func TestAPolicyThatDoesNotFitTheTablesIsRefused(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)
 	for want, set := range map[string]func(*Request){
-		"holds no period":           func(*Request) {},
-		"--age-policy":              func(r *Request) { r.Target.Table = "t_{text(id)}" },
-		"--age-policy: ":            func(r *Request) { r.Target.Table = "t_{day(at)}" },
-		"--mode delete writes none": func(r *Request) { r.Target.Table, r.Mode = "t_{month(at)}", table.Delete },
-		"--table":                   func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(at}", nil },
-		"--table t_{month(no)}":     func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(no)}", nil },
+		"holds no period":              func(*Request) {},
+		"--age-policy":                 func(r *Request) { r.Target.Table = "t_{text(id)}" },
+		"--age-policy: ":               func(r *Request) { r.Target.Table = "t_{day(at)}" },
+		"--mode delete writes no rows": func(r *Request) { r.Target.Table, r.Mode = "t_{month(at)}", table.Delete },
+		"--table":                      func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(at}", nil },
+		"--table t_{month(no)}":        func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(no)}", nil },
 	} {
 		r := ask(file(t, "in.csv", "id,at\na,2024-05-06\n"))
 		r.Target.Policy = policy
