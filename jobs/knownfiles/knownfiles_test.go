@@ -681,6 +681,15 @@ func TestInputsOfChangesAreTakenInTheirOrder(t *testing.T) {
 		}
 		d.deliver("e", "one more of the changes")
 		d.refused(o, "e changed after the table had taken its changes", "tsimport files forget")
+		deliver("e")
+		other := o
+		other.Job = "another"
+		deliver("g")
+		_, _, err := d.night(other, false)
+		must(t, err)
+		remove("g")
+		deliver("h")
+		d.refused(o, "an unfinished load has begun to load "+filepath.Join(d.dir, "g"))
 	}
 }
 

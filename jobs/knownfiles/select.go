@@ -3,6 +3,7 @@ package knownfiles
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -259,6 +260,10 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 	var changed, renamed []string
 	others, othersBySize := s.ledger.otherJobs(s.o.Job)
 	sizes, bySize, aside, last := s.ledger.sizes(), map[int64][]*input.Item{}, s.aside(found), s.lastChanges()
+	if names := slices.Sorted(maps.Keys(others)); s.o.Changes && len(names) > 0 {
+		return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s, and changes of these inputs may come before its own: finish it first (%s)",
+			names[0], others[names[0]].Command)}
+	}
 	for i := range found {
 		item := &found[i]
 		if u, begun := others[NameOf(item)]; begun {
