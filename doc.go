@@ -1,5 +1,5 @@
-// Package tsimport writes rows into tables of Alibaba Cloud Tablestore, like the command tsimport: with many concurrent requests,
-// each partition at the rate that it accepts, and rows of the same key in order.
+// Package tsimport writes rows into tables of Alibaba Cloud Tablestore, like the command tsimport: with many concurrent
+// requests, each partition at the rate that it accepts, and rows of the same key in order.
 //
 // Open returns a Loader, which writes the rows that a program produces:
 //
@@ -13,28 +13,29 @@
 //	...
 //	counts, err := loader.Close(ctx)
 //
-// Load loads CSV, JSON-lines, Parquet and Arrow files, like the command tsimport load. Copy copies a table into another one, like
-// tsimport copy.
+// Load loads CSV, JSON-lines, Parquet and Arrow files, like the command tsimport load. Copy copies a table into another
+// one, like tsimport copy.
 //
 // # Guarantees
 //
-// Each row that Put accepts has one outcome: Written, Superseded, Rejected or Unfinished. Their numbers add up to the number of
-// accepted rows. A written row is in the table before its outcome is delivered. One Loader writes the rows of a key in the order in
-// which Put accepted them: the last one stays. Loaders of the same table do not coordinate, neither with each other nor with a
-// command that loads into it: which of their rows stays is undefined, and each counts only its own.
+// Each row that Put accepts has one outcome: Written, Superseded, Rejected or Unfinished. Their numbers add up to the
+// number of accepted rows. A written row is in the table before its outcome is delivered. One Loader writes the rows of
+// a key in the order in which Put accepted them: the last one stays. Loaders of the same table do not coordinate,
+// neither with each other nor with a command that loads into it: which of their rows stays is undefined, and each
+// counts only its own.
 //
-// A request without an answer may have been applied. It is sent again, which is harmless for unconditional puts, updates and
-// deletes. No later row of its key is sent until the first attempt can no longer be applied.
+// A request without an answer may have been applied. It is sent again, which is harmless for unconditional puts,
+// updates and deletes. No later row of its key is sent until the first attempt can no longer be applied.
 //
 // # Limits and units
 //
-// A Loader takes at most LoaderOptions.Memory bytes for rows, and somewhat more for rows of megabytes; Put blocks while they are
-// full. On disk it writes only a summary in a temporary folder, which Close removes, unless LoaderOptions.TempDir names a folder for
-// rows that do not fit in memory. A row has at most 1,024 attribute cells and 4 MiB; a value has at most 1 KiB in a key column and
-// 2 MiB in an attribute. Timestamps are in milliseconds.
+// A Loader takes at most LoaderOptions.Memory bytes for rows, and somewhat more for rows of megabytes; Put blocks while
+// they are full. On disk it writes only a summary in a temporary folder, which Close removes, unless
+// LoaderOptions.TempDir names a folder for rows that do not fit in memory. A row has at most 1,024 attribute cells and
+// 4 MiB; a value has at most 1 KiB in a key column and 2 MiB in an attribute. Timestamps are in milliseconds.
 //
 // # Compatibility
 //
-// Only this package keeps its API compatible from release to release. The module's other packages can be imported, without this
-// promise.
+// Only this package keeps its API compatible from release to release. The module's other packages can be imported,
+// without this promise.
 package tsimport

@@ -50,12 +50,12 @@ var ErrNothingNew = errors.New("no input is new")
 // ErrErrorLimit: more records were rejected than Request.MaxErrors allows.
 var ErrErrorLimit = errors.New("too many rejected rows")
 
-// Load does what tsimport load does. It loads files, folders, globs, "-" for standard input, "@list", http, https, oss and s3
-// addresses, one table of a database (postgres, mysql, sqlite), or an archive by its folder, into a table. Calling it again with
-// the same request resumes an unfinished load.
+// Load does what tsimport load does. It loads files, folders, globs, "-" for standard input, "@list", http, https, oss
+// and s3 addresses, one table of a database (postgres, mysql, sqlite), or an archive by its folder, into a table.
+// Calling it again with the same request resumes an unfinished load.
 //
-// When ctx ends the load stops at once. The summary is nil if the load could not begin. Rejected records do not fail the load up to
-// MaxErrors; the summary counts them. With OnlyNew the summary is empty if no input is new.
+// When ctx ends the load stops at once. The summary is nil if the load could not begin. Rejected records do not fail
+// the load up to MaxErrors; the summary counts them. With OnlyNew the summary is empty if no input is new.
 func Load(ctx context.Context, r Request) (*Summary, error) {
 	for option, given := range map[string]bool{"verify": r.Verify, "retry-rejects": r.RetryRejects != ""} {
 		if given {

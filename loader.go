@@ -53,7 +53,8 @@ type queue struct {
 // mostWaiting is the number of outcomes that may wait for a slow Done before Put waits too.
 const mostWaiting = 1 << 15
 
-// Open opens a table for writing. It fails if the table cannot be written to, or does not exist and is not to be created.
+// Open opens a table for writing. It fails if the table cannot be written to, or does not exist and is not to be
+// created.
 //
 // When ctx ends, now or later, the load stops: rows without an outcome are then Unfinished.
 func Open(ctx context.Context, target Target, tableName string, o LoaderOptions) (*Loader, error) {
@@ -162,11 +163,11 @@ func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, erro
 	return key, nil
 }
 
-// Put copies and accepts a row, or returns an error; a row that is not accepted has no outcome. It waits while memory for rows is
-// full, until ctx ends.
+// Put copies and accepts a row, or returns an error; a row that is not accepted has no outcome. It waits while memory
+// for rows is full, until ctx ends.
 //
-// Rows of one key are written in the order in which they were accepted. An accepted row is sent within a quarter of a second, unless
-// its partition falls behind, and earlier if its batch fills or Flush is called.
+// Rows of one key are written in the order in which they were accepted. An accepted row is sent within a quarter of a
+// second, unless its partition falls behind, and earlier if its batch fills or Flush is called.
 func (l *Loader) Put(ctx context.Context, row Row) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -312,11 +313,11 @@ func (l *Loader) Counts() Counts {
 	return l.rowOutcomes.now()
 }
 
-// Close accepts no more rows, waits until every accepted row has an outcome, and releases all resources. If ctx ends first, the load
-// is stopped: the remaining rows are Unfinished.
+// Close accepts no more rows, waits until every accepted row has an outcome, and releases all resources. If ctx ends
+// first, the load is stopped: the remaining rows are Unfinished.
 //
-// The counts add up. The error says why the load failed, if it did, and wraps a *RejectedError if any rows without a Done were
-// rejected. Further calls return the same results.
+// The counts add up. The error says why the load failed, if it did, and wraps a *RejectedError if any rows without a
+// Done were rejected. Further calls return the same results.
 func (l *Loader) Close(ctx context.Context) (Counts, error) {
 	l.mu.Lock()
 	if !l.closed {

@@ -215,7 +215,7 @@ func TestKilledSQLiteLoadResumesWithCurrentFile(t *testing.T) {
 		d.execute(fmt.Sprintf("UPDATE orders SET v = 'round %d'", round))
 		args = []string{"resume", "run"}
 	}
-	d.ends(0, args, "the rows are not from one moment")
+	d.ends(0, args, "of the source, not one moment")
 	out := d.output("export", "--table", "orders", "--store", "store", "--format", "jsonl")
 	if n := strings.Count(out, "\n"); n != rows || !strings.Contains(out, `"v":"orders `) || !strings.Contains(out, `"v":"round 1"`) {
 		t.Errorf("%d rows, %.100s", n, out)

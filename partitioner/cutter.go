@@ -61,13 +61,14 @@ type Options struct {
 	Final func(r table.Ref, end End, o table.Outcome)
 }
 
-// Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: the cutter knows every key that is in a request, waits
-// for a retry or may still be changed by an attempt of unknown outcome; a row of such a key waits, all others pass it. So several batches
-// of a lane may be in flight, and lanes may be recut at any time. It is not safe for concurrent use.
+// Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: the cutter knows every key that
+// is in a request, waits for a retry or may still be changed by an attempt of unknown outcome; a row of such a key
+// waits, all others pass it. So several batches of a lane may be in flight, and lanes may be recut at any time. It is
+// not safe for concurrent use.
 //
-// A key is in one of four places: in a flight, in retry (until its time comes), ready (for its lane's next batch), or settling (its row is
-// final, but an earlier attempt may still be applied). Other keys are not known. If rows are unordered, keys are not looked up: each row is
-// a key of its own.
+// A key is in one of four places: in a flight, in retry (until its time comes), ready (for its lane's next batch), or
+// settling (its row is final, but an earlier attempt may still be applied). Other keys are not known. If rows are
+// unordered, keys are not looked up: each row is a key of its own.
 type Cutter struct {
 	o         Options
 	onWritten func(rows []table.Ref) // nil is Final for each

@@ -7,9 +7,9 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// A row that the service can neither take nor refuse (an internal error, each time) must not hold up the load forever. It shows itself by
-// failing while others of its lane are written. From then on it is sent alone, so it spoils no request, and after enough failures alone it
-// is given up: rejected, and marked if it may have been applied.
+// A row that the service can neither take nor refuse (an internal error, each time) must not hold up the load forever.
+// It shows itself by failing while others of its lane are written. From then on it is sent alone, so it spoils no
+// request, and after enough failures alone it is given up: rejected, and marked if it may have been applied.
 //
 // In an outage nothing of the lane is written, so no failure counts.
 const (

@@ -22,8 +22,7 @@ type annotations struct {
 // markFraming is the size of a cell in a request without its name and value.
 const markFraming = 24
 
-// marksBegunAt is the checkpoint counter that holds when the first attempt began, in milliseconds of the service's
-// clock.
+// marksBegunAt is the checkpoint counter when the first attempt began, in milliseconds of the service's clock.
 const marksBegunAt = "marks_begun"
 
 // newAnnotations makes the annotations that the plan needs. A dry run sends nothing and needs none.
@@ -93,8 +92,7 @@ func (c *Config) readsBack() table.Existence {
 // markBytes is the size that a mark adds to a row.
 func markBytes(column string) int { return len(column) + table.MaxMarkBytes + markFraming }
 
-// clockUnknown is how far the service's clock may lag this machine's if no answer has a date. The service refuses
-// requests long before that.
+// clockUnknown is how far the service's clock may lag if no answer has a date. It refuses requests long before.
 const clockUnknown = time.Hour
 
 // marksBegun returns a time that no mark of the load precedes, in milliseconds of the service's clock.
@@ -136,8 +134,7 @@ func (a *attempt) tryNeeds(x *annotations) error {
 // triedFor is how long a load waits for these trials before it writes.
 const triedFor = 3 * time.Second
 
-// refusedSoon returns an early error of try. A silent service has refused nothing: the load begins, and later finds out
-// what it may not do.
+// refusedSoon returns an early error of try. A silent service has refused nothing: the load begins and finds out later.
 func refusedSoon(try func() error) error {
 	answer := make(chan error, 1)
 	go func() { answer <- try() }()

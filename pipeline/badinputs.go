@@ -16,8 +16,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Inputs that cannot be loaded are found before the first row by planning with some of them: first each alone, then as
-// many together as are compatible.
+// Inputs that cannot be loaded are found before the first row by planning with each alone, then with as many as
+// possible.
 
 // badFinder finds the inputs without which a load can be planned.
 type badFinder struct {
@@ -124,8 +124,7 @@ func (f *badFinder) alone(ctx context.Context) error {
 	return nil
 }
 
-// together finds inputs that are incompatible with the others: first those with rare columns, then the first that do
-// not fit.
+// together finds inputs that are incompatible with the others: those with rare columns, then the first that do not fit.
 func (f *badFinder) together(ctx context.Context) error {
 	count, first := map[string]int{}, map[string]string{}
 	for _, columns := range f.columns {
@@ -135,8 +134,7 @@ func (f *badFinder) together(ctx context.Context) error {
 	slices.SortStableFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.attempt.cfg.Resume.Nights(a), f.attempt.cfg.Resume.Nights(b)), cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
 	})
-	// One input of each set of columns decides whether the others are tried singly: they may be many, and each try plans
-	// for all.
+	// One input of each set of columns decides whether the others are tried singly: each try plans for all.
 	var firsts []string
 	for _, name := range names {
 		if columns := f.columns[name]; first[columns] == "" {

@@ -34,15 +34,13 @@ type Config struct {
 	Checkpoint keep.Checkpoint
 	Watch      Watch
 
-	// Drain, when it ends, stops the load gently: requests in flight are finished. Its cause is an *Interrupted. Nil never
-	// ends.
+	// Drain, when it ends, stops the load gently: requests in flight end. Its cause is an *Interrupted. Nil never ends.
 	Drain context.Context
 }
 
 // Watch holds the observers of a load.
 type Watch struct {
-	// OnWait is told why an operation on tables waits for an endpoint that does not answer, and for how long at most. May
-	// be nil.
+	// OnWait is told why an operation on tables waits for a silent endpoint, and how long at most. May be nil.
 	OnWait func(why string, most time.Duration)
 	// OnPlan is called before the first write. May be nil.
 	OnPlan func(*plan.Plan)
@@ -87,8 +85,7 @@ type Marks struct {
 	Column       string // attribute that rows are recognised by; "" takes plan.DefaultMarkColumn
 	AtLeastOnce  bool   // rows are repeated blindly instead
 	ReturnedKeys string // new file for the keys made by the service; "" means none
-	// LookFirst means that an earlier load of the same files may have written some rows: each is looked up before it is
-	// written.
+	// LookFirst means that an earlier load of the same files may have written rows: each is looked up first.
 	LookFirst bool
 }
 
@@ -96,9 +93,8 @@ type Marks struct {
 type Limits struct {
 	Records   int64 // records to read; 0 means all
 	MaxErrors ledger.MaxErrors
-	SetAside  bool // a bad file is left out and named in the report, in place of ending the load; MaxErrors is then of each file
-	// MaxTables limits how many tables rows may go to if --table has expressions, not counting those whose rows are
-	// archived; 0 means plan.DefaultMaxTables.
+	SetAside  bool // a bad file is left out and named in the report; the load continues, and MaxErrors is for each file
+	// MaxTables limits the tables of a --table with expressions, except archived ones; 0 means plan.DefaultMaxTables.
 	MaxTables int
 	Memory    int64  // bytes of memory of the process, an embedded store apart; 0 takes DefaultMemory
 	TempDir   string // where rows are spilled to; "" takes the system's

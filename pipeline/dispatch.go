@@ -21,8 +21,8 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// dispatcher wires the parts of a load, each in a file of its own. It runs in one goroutine, the only one that touches
-// them, the run folder and the counts.
+// dispatcher wires the parts of a load, each in its own file. Only its goroutine touches them, the run folder and the
+// counts.
 type dispatcher struct {
 	cfg    *Config
 	counts *ledger.Counted
@@ -148,8 +148,7 @@ func settleTimedOut(settle, timeout time.Duration) time.Duration {
 	return max(settle-timeout+left, min(settle, left))
 }
 
-// run returns nil when every row is final, or why it stopped earlier. It returns only when no request is in flight, and
-// closes flights so that the workers end.
+// run returns nil when every row is final, or why it stopped, once no request is in flight; it ends the workers.
 func (d *dispatcher) run(ctx context.Context) error {
 	defer d.lanes.End()
 	defer d.stopper.end()
@@ -322,8 +321,7 @@ func (d *dispatcher) finished(now time.Time) bool {
 	if !d.stopper.stopped() && !(d.input.ended() && d.lanes.Empty()) {
 		return false
 	}
-	// A late attempt could undo what a later run writes: even a stopped load waits for it, unless the user insists (then
-	// ctx ends).
+	// A late attempt could undo what a later run writes: even a stopped load waits for it, until ctx ends.
 	until, unsettled := d.lanes.Cutter.Unsettled(now)
 	switch {
 	case unsettled && d.cfg.Checkpoint.Repeats:

@@ -55,8 +55,7 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 	return a.from.IDs.Confirm(admin)
 }
 
-// end keeps what a resuming attempt needs, if there is to be one, and closes what the load has opened. err is what
-// ended the load early, if anything did.
+// end keeps what a resuming attempt needs and closes what the load has opened. err is what ended the load early.
 func (a *attempt) end(d *dispatcher, err error) error {
 	if n := d.annotations.AutoIncrement; n != nil {
 		a.counts.SearchRequests = n.Requests.Load()
@@ -146,8 +145,7 @@ func (r *Report) countIndexes() {
 	r.IndexReadCU = r.IndexWriteCU
 }
 
-// conclude works out how the load ended. It returns the error of a failed load: the error limit and an interruption are
-// not failures.
+// conclude decides how it ended. It returns the error of a failed load: the error limit and interruptions are none.
 func (r *Report) conclude(cfg *Config, err error) error {
 	var interrupted *Interrupted
 	switch {

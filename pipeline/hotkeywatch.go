@@ -17,8 +17,7 @@ const (
 	largeRows = 1 << 20 // between looks at the bytes of the largest value
 )
 
-// hotKeyWatch watches the partition keys of rows as they are read. Written rows would show a hot key late, because its
-// one partition is the slow one.
+// hotKeyWatch watches partition keys as rows are read. Among written rows a hot key shows late: it is slow.
 type hotKeyWatch struct {
 	keys    *partitioner.HotKeys
 	several bool                             // keys begin with a table

@@ -17,8 +17,7 @@ import (
 // worker may need 200 of them before it can send anything.
 const leastLookUps = 64
 
-// lookUps returns a function that calls do n times in parallel; all its calls together run max(leastLookUps, workers)
-// at a time.
+// lookUps returns a function that calls do n times; all its calls together run max(leastLookUps, workers) at a time.
 func lookUps(workers int) func(n int, do func(i int)) {
 	most := max(leastLookUps, workers)
 	all := semaphore.NewWeighted(int64(most))
@@ -41,8 +40,7 @@ func lookUps(workers int) func(n int, do func(i int)) {
 	}
 }
 
-// earlier returns which rows the attempt before may have sent, from the checkpoint this one resumes from; nil if there
-// was none.
+// earlier returns which rows the attempt before may have sent, by its checkpoint; nil if there was none.
 func (a *attempt) earlier() *writer.Earlier {
 	s := a.from.Snapshot
 	if s == nil {
@@ -57,7 +55,7 @@ func (a *attempt) earlier() *writer.Earlier {
 		p.Rows += s.Pieces[i].Allowance
 		waiting = checkpoint.Union(waiting, s.Pieces[i].Waiting)
 	}
-	places := readorder.NewPlaces(a.from.Order) // marks have a record's place in its input, checkpoints that in the order of reading
+	places := readorder.NewPlaces(a.from.Order) // marks have places in the input, checkpoints in reading order
 	p.Open = func(source int, record int64) bool {
 		source, record, comes := places.Find(source, record)
 		at := checkpoint.At(source, record)

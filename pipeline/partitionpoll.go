@@ -21,8 +21,7 @@ type partitions interface {
 	Read(now time.Time) (bounds []table.Value, exact bool, err error)
 }
 
-// tablePartitions returns the source of the table's partitions. A dry run does not ask; a new table has no rows to
-// guess partitions from.
+// tablePartitions returns the source of the table's partitions. A dry run does not ask; a new table has no rows.
 func (a *attempt) tablePartitions() partitions {
 	if !a.online() || plan.IsTemplate(a.cfg.Target.Table) {
 		return onePartition{}
@@ -120,8 +119,7 @@ func (s *partitionPoller) want(name string) {
 	s.ask()
 }
 
-// readWithin is like read, but returns nil when ctx ends first, abandoning the reading. The next call waits for
-// that reading: only one runs at a time.
+// readWithin is read, but returns nil when ctx ends first. The next call waits for that reading: one runs at a time.
 func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 	select {
 	case s.reading <- struct{}{}:
@@ -144,7 +142,7 @@ func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 
 // end waits for a reading that was left behind, whose requests have been stopped, and lets no other begin. A reading
 // makes tables and adds to the report's counts: neither may happen after the load has ended. Only a transport that
-// ignores the end of its request is left behind.
+// ignores cancellation is.
 func (s *partitionPoller) end() {
 	select {
 	case s.reading <- struct{}{}:
@@ -155,8 +153,7 @@ func (s *partitionPoller) end() {
 // ask requests a new reading soon.
 func (s *partitionPoller) ask() { offer(s.asked, struct{}{}) }
 
-// run reads the map at intervals and on request until ctx ends. The first interval is short: a table is often split
-// when the first rows come.
+// run reads the map at intervals and on request until ctx ends. The first is short: first rows often split a table.
 func (s *partitionPoller) run(ctx context.Context) error {
 	every := min(s.every, surveyFirst)
 	timer := time.NewTimer(every)

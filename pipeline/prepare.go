@@ -28,8 +28,7 @@ type Former struct {
 	Division []byte // of its sources, as source.Origin says it
 }
 
-// Prepare plans a load and writes nothing. former is what another process was prepared with, or nil. An error names any
-// difference that is not allowed.
+// Prepare plans a load and writes nothing. former, if not nil, is another process's plan; a difference is an error.
 func Prepare(ctx context.Context, cfg Config, former *Former) (p *Prepared, err error) {
 	var job *checkpoint.Job
 	if former != nil {

@@ -53,7 +53,7 @@ type PreviewSample struct {
 	RowUnits    float64 // write units of one, without indexes
 	HotKeys     []ledger.ReportHotKey
 	Largest     ledger.ReportHotKey // the value with the most bytes, of which Share is its share; none if Share is 0
-	Grows       bool                // values of the partition key rise from row to row, as numbers that are given in turn and times do
+	Grows       bool                // values of the partition key rise from row to row, as assigned numbers and times do
 	Tables      []PreviewShare      // that rows go to, if there are several
 }
 
@@ -64,8 +64,7 @@ type PreviewShare struct {
 }
 
 // Look returns what a load would do. Nothing is written, created or locked: neither the table nor a run folder nor a
-// state. At most most files are opened. The errors are those that would end the load before its first row; the table
-// may cost a few read units.
+// state. At most most files are opened. The errors are those before a load's first row. It may cost a few read units.
 func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	cfg.DryRun = true // no resume point is looked for, and no lock is taken
 	cfg.setDefaults()

@@ -21,8 +21,7 @@ const (
 )
 
 // Report is how a load ended: the summary.json of its run folder. Read = Written + Rejected + Superseded +
-// ConditionFailed + Archived + Unfinished, unless the run has failed. JSON has the fields of its embedded parts on one
-// level, in this order.
+// ConditionFailed + Archived + Unfinished, unless the run has failed. JSON has all on one level, in order.
 type Report struct {
 	ledger.ReportOutcome
 	ledger.ReportTarget

@@ -26,8 +26,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg
 func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	cfg.setDefaults()
 	asked := cfg
-	// Without rows in flight there is nothing to drain: the first interrupt ends waiting for standard input or a busy
-	// service.
+	// Without rows in flight there is nothing to drain: the first interrupt ends waiting for input or service.
 	gentle, stopGently := context.WithCancelCause(ctx)
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
@@ -171,8 +170,7 @@ type look struct {
 	used     float64 // CPU seconds that the process has used, or waited for
 }
 
-// checkPlan refuses a plan that cannot be compared with the table as requested, or that differs from that of the
-// resumed run.
+// checkPlan refuses a plan that cannot be compared with the table as requested, or differs from the resumed run's.
 func (a *attempt) checkPlan() error {
 	if a.online() {
 		tellClock(a.planned, a.admin, a.service.clock())
@@ -305,8 +303,7 @@ func (c *Config) comparable(planned *plan.Plan) error {
 }
 
 // noteIndexes notes in the job which indexes the run is to add to its new table: once the table exists, nothing else
-// shows that it has none yet. An attempt killed between making the table and its first checkpoint has left its job in
-// another folder.
+// shows that it has none yet. An attempt killed before its first checkpoint has its job in another folder.
 func (a *attempt) noteIndexes() {
 	job := a.from.Job
 	switch {

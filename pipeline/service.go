@@ -16,8 +16,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// service is the target Tablestore: the SDK's client, and a connection for bulk requests. Both are nil if the load
-// needs none.
+// service is the target Tablestore: the SDK's client and a connection for bulk requests, nil if the load needs none.
 type service struct {
 	sdk        *tablestore.TableStoreClient
 	planning   *tablestore.TableStoreClient // for the time before rows are in flight

@@ -123,8 +123,7 @@ func (d *dispatcher) follow(before checkpoint.Position) {
 	}
 }
 
-// readToEnd reports whether all input was read. Stopped reading has ended too, but the rest may hold rows that an
-// earlier attempt may have sent.
+// readToEnd reports whether all input was read. If reading was stopped, the rest may hold rows of earlier attempts.
 func (d *dispatcher) readToEnd() bool {
 	return d.input.ended() && !d.stopper.stopped() && d.input.err == nil
 }

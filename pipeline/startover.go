@@ -14,8 +14,7 @@ import (
 )
 
 // If the sender has replaced, withdrawn or damaged an input that the unfinished run has begun to load, a repeated load
-// does not wait for a person: it starts over, with the input as it is now or without it. Rows that were sent are sent
-// again, which changes nothing.
+// starts over, with the input as it is now or without it. Rows sent again change nothing.
 
 // startsOver reports whether a run that cannot be resumed because of why is started over. If its rows may not be sent
 // twice, why becomes an error that says what to do.
@@ -30,11 +29,11 @@ func (a *attempt) startsOver(why *error) bool {
 	advice := ""
 	switch {
 	case a.cfg.Write.Mode == table.Increment:
-		advice = "rows of it were added: restore the old content or, if only its time has changed, give --accept-changed-input"
+		advice = "rows of it were added: restore the old content or, if only its time changed, give --accept-changed-input"
 	case slices.ContainsFunc(a.from.Job.Details, func(d progress.Fact) bool { return d.Name == "--mark-column" }): // the service numbers its rows
 		advice = "rows of it are in the table: restore the old content, or keep the new content and give --fresh --look-first, which finds the rows that were written"
 	case a.cfg.Write.Condition != table.Ignore:
-		advice = "rows of it were written: restore the old content, or give --fresh, which finds them in the table and rejects them"
+		advice = "rows of it were written: restore the old content, or give --fresh, which rejects those in the table"
 	default:
 		return true
 	}

@@ -16,8 +16,7 @@ type Monitor struct{ asks chan chan<- *State }
 // NewMonitor makes a monitor for one load.
 func NewMonitor() *Monitor { return &Monitor{asks: make(chan chan<- *State)} }
 
-// State asks the load for its state. It waits until the load has begun to write, and returns ctx's error if that ends
-// first; a load that has ended never answers.
+// State asks the load for its state. It waits until the load writes or ctx ends; a load that has ended never answers.
 func (m *Monitor) State(ctx context.Context) (*State, error) {
 	answer := make(chan *State, 1)
 	select {

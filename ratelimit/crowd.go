@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// crowd limits the units in flight for a partition that limits those and not a rate: while it serves that many requests, or rows, it
-// refuses more at once. Accepted rows take time, so refusals come much sooner than other answers. That shows the limit: a bucket answers
-// both equally fast. If only parts of requests are refused, always above the same level, one more row asks.
+// crowd limits the units in flight for a partition that limits those and not a rate: while it serves that many
+// requests, or rows, it refuses more at once. Accepted rows take time, so refusals come much sooner than other answers.
+// That shows the limit: a bucket answers both equally fast. If only parts of requests are refused, always above the
+// same level, one more row asks.
 //
-// Then as much is kept in flight as was served together, without any pace; occasionally one more row asks whether there is room for it,
-// then two, and so on. Refusals of rows for which there is room show that it was a rate after all.
+// Then as much is kept in flight as was served together, without any pace; occasionally one more row asks whether there
+// is room for it, then two, and so on. Refusals of rows for which there is room show that it was a rate after all.
 type crowd struct {
 	flying []visit
 	last   time.Time // when a request left

@@ -15,10 +15,10 @@ type PacerOptions struct {
 	Rand        *rand.Rand // nil uses the process's source
 }
 
-// Pacer finds the rate of a lane: the capacity units a second that its partition accepts. The rate is not stated anywhere and changes, so
-// the pacer lets the partition throttle now and then and reads off what was accepted between two such moments. At both the partition's
-// token bucket is empty, so the units accepted in between are the inflow: a measurement, where shrinking and growing by fixed factors only
-// guesses.
+// Pacer finds the rate of a lane: the capacity units a second that its partition accepts. The rate is not stated
+// anywhere and changes, so the pacer lets the partition throttle now and then and reads off what was accepted between
+// two such moments. At both the partition's token bucket is empty, so the units accepted in between are the inflow: a
+// measurement, where shrinking and growing by fixed factors only guesses.
 //
 //  1. start: one request in flight at first, more as answers come back clean. The first throttle begins 2.
 //  2. measure: let the bucket refill for a moment, then empty it with small batches until it throttles. That gives the rate.
@@ -38,8 +38,9 @@ type PacerOptions struct {
 //   - The share of rows refused just after a throttle, when there is room, is noise and no throttle; nor is a batch refused as a whole after
 //     many clean answers, if the next is taken.
 //
-// Time without rows, without a worker, or with a partition that did not serve is not a sample: credit is capped and a measurement across it
-// is discarded. Rows in flight count when the server met them, assumed to be the middle between send and answer.
+// Time without rows, without a worker, or with a partition that did not serve is not a sample: credit is capped and a
+// measurement across it is discarded. Rows in flight count when the server met them, assumed to be the middle between
+// send and answer.
 //
 // Calls come in the order in which things happened, from one goroutine at a time.
 type Pacer struct {

@@ -5,16 +5,18 @@ import (
 	"time"
 )
 
-// quota is cruise for a partition that gives its units by the second, in windows of the clock or in a sliding one: nothing is saved up, and
-// once a window is used up everything is refused until the next. The rate is the units accepted in the second before a refusal.
+// quota is cruise for a partition that gives its units by the second, in windows of the clock or in a sliding one:
+// nothing is saved up, and once a window is used up everything is refused until the next. The rate is the units
+// accepted in the second before a refusal.
 //
-// Cruise holds slightly below the rate. Now and then it pushes above it, for a second after the first refusal. The cost of a push is owed,
-// and the next hold lasts until it is earned. A push of a load alone on its partition gets nothing. A load that shares it gets the others'
-// part of its additional requests: if that is more than half, the next pushes follow soon, and each reaches further.
+// Cruise holds slightly below the rate. Now and then it pushes above it, for a second after the first refusal. The cost
+// of a push is owed, and the next hold lasts until it is earned. A push of a load alone on its partition gets nothing.
+// A load that shares it gets the others' part of its additional requests: if that is more than half, the next pushes
+// follow soon, and each reaches further.
 //
-// Pushes alone are too expensive to even out two loads within a minute. So a lane that loses a part of its former share to another yields
-// once: it goes down to half, and waits for some seconds before it pushes again. If nobody takes the rest, its pushes are not refused, and
-// it is back within seconds.
+// Pushes alone are too expensive to even out two loads within a minute. So a lane that loses a part of its former share
+// to another yields once: it goes down to half, and waits for some seconds before it pushes again. If nobody takes the
+// rest, its pushes are not refused, and it is back within seconds.
 type quota struct {
 	on      bool
 	reach   float64   // of the next push

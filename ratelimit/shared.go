@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Shared is the common rate of lanes: of a table, or of an instance. It limits nothing until a request is refused that the partitions would
-// have taken; from then on it finds the rate as a Pacer finds a lane's, and gives it to whoever asks first.
+// Shared is the common rate of lanes: of a table, or of an instance. It limits nothing until a request is refused that
+// the partitions would have taken; from then on it finds the rate as a Pacer finds a lane's, and gives it to whoever
+// asks first.
 //
 // Refusals told to a Shared are not told to the lane's Pacer.
 //

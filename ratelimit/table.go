@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Table is the common rate of a table's lanes, if the table is limited and not only its partitions. Refusals do not tell which of both it
-// was. If each lane looks for its rate alone, one of them is always reaching too far, and the cost of that is refused anywhere: many
-// refusals, in most lanes, all the time. Then all lanes together hold just below the accepted rate. If that is the table's rate nothing is
-// refused any more; a lane that is refused meanwhile has met its own limit, and if that happens in every hold the rate is useless and is
-// given up.
+// Table is the common rate of a table's lanes, if the table is limited and not only its partitions. Refusals do not
+// tell which of both it was. If each lane looks for its rate alone, one of them is always reaching too far, and the
+// cost of that is refused anywhere: many refusals, in most lanes, all the time. Then all lanes together hold just below
+// the accepted rate. If that is the table's rate nothing is refused any more; a lane that is refused meanwhile has met
+// its own limit, and if that happens in every hold the rate is useless and is given up.
 //
-// From then on holds and pushes alternate. A push paces above the rate, further and further until something is refused: the rate is what
-// was accepted in the second before, whether the table has a bucket or a quota per second. A hold lasts until the accepted rows have earned
-// the refused ones, at half a percent.
+// From then on holds and pushes alternate. A push paces above the rate, further and further until something is refused:
+// the rate is what was accepted in the second before, whether the table has a bucket or a quota per second. A hold
+// lasts until the accepted rows have earned the refused ones, at half a percent.
 //
 // Calls come in the order in which things happened, from one goroutine at a time.
 type Table struct {

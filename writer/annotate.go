@@ -148,11 +148,12 @@ func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) 
 	}
 }
 
-// Stamps makes the timestamps of cells without one, in a table that keeps several versions. The service would use its own time, but then
-// an update that is sent twice would leave two versions. So each row gets a timestamp when it is first sent, and keeps it.
+// Stamps makes the timestamps of cells without one, in a table that keeps several versions. The service would use its
+// own time, but then an update that is sent twice would leave two versions. So each row gets a timestamp when it is
+// first sent, and keeps it.
 //
-// A timestamp is the latest that the service's clock can show: not below that of any cell that the service stamped or deleted before the
-// row was sent. Cells already in the table would hide a lower one.
+// A timestamp is the latest that the service's clock can show: not below that of any cell that the service stamped or
+// deleted before the row was sent. Cells already in the table would hide a lower one.
 //
 // Its methods are for one goroutine, except AtFault and Last.
 type Stamps struct {

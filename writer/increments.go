@@ -21,19 +21,19 @@ type MarkReader interface {
 	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
 }
 
-// Increments is the workers' shared knowledge of a load that adds to integer columns. Adding twice is not adding once, so every row has a
-// mark that names the last added record, and the one UpdateRow that adds a record also puts its mark, under the condition that the row's
-// mark is lower:
+// Increments is the workers' shared knowledge of a load that adds to integer columns. Adding twice is not adding once,
+// so every row has a mark that names the last added record, and the one UpdateRow that adds a record also puts its
+// mark, under the condition that the row's mark is lower:
 //
 //	mark = RUN.POSITION   RUN rises from load to load, POSITION from record to record of a load
 //
-// Records of one key are sent one after the other, in their order. So a record with a mark not above the row's was added already, or never
-// will be, whenever an attempt of it arrives: sending it again is safe. A load also never adds to a row to which a later load has added:
-// it could not know whether its own mark was there in between.
+// Records of one key are sent one after the other, in their order. So a record with a mark not above the row's was
+// added already, or never will be, whenever an attempt of it arrives: sending it again is safe. A load also never adds
+// to a row to which a later load has added: it could not know whether its own mark was there in between.
 //
-// A rejected record leaves no mark, or none of its own, and the next record of its key would hide that from an attempt that resumes the
-// load. So a key's marks name its rejected records, each after a sign: one for records that the service refused, one for records that
-// were given up and may have been added.
+// A rejected record leaves no mark, or none of its own, and the next record of its key would hide that from an attempt
+// that resumes the load. So a key's marks name its rejected records, each after a sign: one for records that the
+// service refused, one for records that were given up and may have been added.
 //
 // It is safe for concurrent use.
 type Increments struct {

@@ -65,11 +65,11 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 // SetTable sets the table of the next calls' rows.
 func (w *Writer) SetTable(name string) { w.table = name }
 
-// Write sends the rows and sets outcomes[i] for rows[i]; all three slices are equally long. repeated[i] says that an earlier attempt may
-// have applied rows[i]. With Options.Stamps, outcomes[i].Stamp is the lower limit of its timestamp.
+// Write sends the rows and sets outcomes[i] for rows[i]; all three slices are equally long. repeated[i] says that an
+// earlier attempt may have applied rows[i]. With Options.Stamps, outcomes[i].Stamp is the lower limit of its timestamp.
 //
-// An error means that the run cannot continue (keys, permissions, a missing table, or the run was stopped); the outcomes are set all the
-// same.
+// An error means that the run cannot continue (keys, permissions, a missing table, or the run was stopped); the
+// outcomes are set all the same.
 func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	if n := w.options.AutoIncrement; n != nil && n.Mark != "" {
 		return w.writeOnce(rows, repeated, outcomes)

@@ -34,8 +34,8 @@ type Options struct {
 //
 // Locks, in the order they are taken: ddl (shared by every write, exclusive for table operations), the stripes of the
 // rows, then commits. A blind write (an unconditional Put or Delete) shares its stripes, because Pebble orders it
-// against other blind writes; a write that reads the row first owns them from the read until the batch is visible.
-// No lock is held while the log is synced: writes that come meanwhile share the next sync. (The exception is numbers.mu,
+// against other blind writes; a write that reads the row first owns them from the read until the batch is visible. No
+// lock is held while the log is synced: writes that come meanwhile share the next sync. (The exception is numbers.mu,
 // which precedes commits: it is held for one sync in ten seconds, while numbers are reserved.)
 type Store struct {
 	db      *pebble.DB

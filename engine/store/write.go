@@ -23,11 +23,11 @@ type TableWrite struct {
 	Outcomes   []wire.Outcome
 }
 
-// Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error is that of the whole
-// request: except with CodeInternalServerError nothing was applied.
+// Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error is that of the
+// whole request: except with CodeInternalServerError nothing was applied.
 //
-// If it is atomic, either all or none of each table's rows are applied: then every row of the table has the first error.
-// The rows of a table must share a partition key.
+// If it is atomic, either all or none of each table's rows are applied: then every row of the table has the first
+// error. The rows of a table must share a partition key.
 func (s *Store) Write(ctx context.Context, tables []TableWrite, atomic bool) *wire.Error {
 	w := writers.Get().(*writer)
 	defer w.release()

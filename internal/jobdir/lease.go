@@ -178,14 +178,15 @@ func lookBy(ctx context.Context, s Store, clock func() time.Duration) (*Seen, er
 	return &Seen{epoch, body, clock()}, nil
 }
 
-// Acquire takes a directory's only lease. It waits as in the options while another process holds it, and returns a *HeldError then. The
-// lease is renewed until Release, or until ctx ends.
+// Acquire takes a directory's only lease. It waits as in the options while another process holds it, and returns a
+// *HeldError then. The lease is renewed until Release, or until ctx ends.
 //
-// Why two never act at a time. A holder acts only until Term after it began its last renewal, and a renewal counts only if no later epoch
-// was there once it was done. An observer puts the next epoch when it has seen the same object for Term. Then it reads that object once
-// more: a renewal that counts was done before the next epoch was put, so it is seen now, and the observer waits for Term again. Each put of
-// the object has a content of its own, and none is repeated: a late put cannot bring back what an observer has seen before. The newest epoch
-// is never deleted, so a slow process finds it and has lost.
+// Why two never act at a time. A holder acts only until Term after it began its last renewal, and a renewal counts only
+// if no later epoch was there once it was done. An observer puts the next epoch when it has seen the same object for
+// Term. Then it reads that object once more: a renewal that counts was done before the next epoch was put, so it is
+// seen now, and the observer waits for Term again. Each put of the object has a content of its own, and none is
+// repeated: a late put cannot bring back what an observer has seen before. The newest epoch is never deleted, so a slow
+// process finds it and has lost.
 func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 	if o.Clock == nil {
 		o.Clock = Uptime

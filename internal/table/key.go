@@ -9,12 +9,12 @@ import (
 	"hash/maphash"
 )
 
-// AppendKey appends one primary-key column to an ordering key. Keys built column by column compare bytewise as Tablestore orders rows:
-// integers numerically, strings and binary values by unsigned bytes with a proper prefix first. Two rows have the same primary key exactly
-// if their ordering keys are equal.
+// AppendKey appends one primary-key column to an ordering key. Keys built column by column compare bytewise as
+// Tablestore orders rows: integers numerically, strings and binary values by unsigned bytes with a proper prefix first.
+// Two rows have the same primary key exactly if their ordering keys are equal.
 //
-// An integer is 8 bytes, big endian, sign flipped. A string or binary value has each 0x00 written as 0x00 0xff and ends with 0x00 0x01, so
-// no value is a prefix of another and the next column cannot shift the order.
+// An integer is 8 bytes, big endian, sign flipped. A string or binary value has each 0x00 written as 0x00 0xff and ends
+// with 0x00 0x01, so no value is a prefix of another and the next column cannot shift the order.
 func AppendKey(dst []byte, v Value) []byte {
 	if v.Type == Integer {
 		return binary.BigEndian.AppendUint64(dst, uint64(v.Int)^(1<<63))

@@ -58,8 +58,7 @@ func (m *Meter) Wants(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// Note says which word is true from now on. Link, Reader, Disk and unsure words count as CPU if the process has used
-// all processors.
+// Note sets the current word. Link, Reader, Disk and unsure words count as CPU if all processors were in use.
 func (m *Meter) Note(now time.Time, w Word, unsure bool) {
 	if m.at.IsZero() {
 		m.at, m.begun, m.used = now, now, m.cpu()
@@ -75,8 +74,7 @@ func (m *Meter) Note(now time.Time, w Word, unsure bool) {
 	}
 }
 
-// Before adds time before the first Note in which the load waited for its inputs, and the CPU seconds used in it. Times
-// below a window are ignored.
+// Before adds time, and CPU seconds, in which the load waited for inputs before the first Note, unless below a window.
 func (m *Meter) Before(from, to time.Time, used float64) {
 	passed := to.Sub(from)
 	if passed < window {

@@ -45,12 +45,12 @@ func (s *State) FirstOpens() map[int]int64 {
 	return first
 }
 
-// ReadAgain makes the snapshot the base of an attempt that reads live sources. A live source changes, so a record that is read
-// again cannot be identified by its number, and no number is used twice: the new attempt reads from each source's Start, before
-// which all is final, but numbers continue after the highest one used before. All earlier numbers are final for it.
+// ReadAgain makes the snapshot the base of an attempt that reads live sources. A live source changes, so a record that
+// is read again has another number, and no number is used twice: the new attempt reads from each source's Start, before
+// which all is final, but numbers continue after the highest one used before. Earlier numbers are final.
 //
-// It returns how many counted records are read again, including unfinished ones. Numbers given to records after the snapshot
-// may be used again: what the run keeps of such records is cut off with the files.
+// It returns how many counted records are read again, including unfinished ones. Numbers given to records after the
+// snapshot may be used again: what the run keeps of such records is cut off with the files.
 func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
 	starts := map[int]Start{}
 	for _, from := range s.Starts {

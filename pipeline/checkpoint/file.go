@@ -29,8 +29,7 @@ func Write(dir string, encoded []byte) error {
 }
 
 // Read returns the newest whole snapshot of a run folder, or fs.ErrNotExist. If the newest is damaged it returns the
-// previous one with Older set; then every unfinished record may have been sent, because that snapshot's allowances had
-// expired when the newest was written.
+// previous one with Older set; then every unfinished record may have been sent: its allowances had expired.
 func Read(dir string) (*Snapshot, error) {
 	var failed error
 	for _, name := range []string{File, PrevFile} {

@@ -29,7 +29,7 @@ type Job struct {
 	Target  string          `json:"target"`
 	Table   string          `json:"table"`
 	Started time.Time       `json:"started"`
-	Types   []Typed         `json:"types,omitempty"` // of columns: a later attempt, or a load of the rejects, must not infer others
+	Types   []Typed         `json:"types,omitempty"` // of columns: resumed loads and loads of rejects must not infer others
 	Zeros   []string        `json:"zeros,omitempty"` // of those, doubles that may have trailing zeros
 	// Separator joins the parts of splice(auto, …).
 	Separator string `json:"separator,omitempty"`
@@ -97,12 +97,10 @@ func readJob(dir, holds string) (*Job, error) {
 	return j, nil
 }
 
-// DivisionFile is the file of a run folder that describes how the input was divided into parts, in the form of a
-// source.Origin.
+// DivisionFile is the file of a run folder with the division of the input into parts, in the form of its source.Origin.
 const DivisionFile = "division.bin"
 
-// KeepDivision writes a division to the run folder and its sum to the job, which the caller writes afterwards. Nil
-// keeps none.
+// KeepDivision writes a division to the run folder, and its sum to the job, which the caller writes. Nil keeps none.
 func (j *Job) KeepDivision(dir string, division []byte) error {
 	if division == nil {
 		j.Division = ""
@@ -141,8 +139,8 @@ func sumOf(division []byte) string {
 }
 
 // OrderFile is the file of a run folder with the order in which sections of the inputs are read. If more is read out of
-// order later, a file of the other name replaces it: the job names the valid one by its sum, and a kill at any moment
-// leaves that one whole.
+// order later, a file of the other name replaces it: the job names the valid one by its sum, and a kill leaves it
+// whole.
 const (
 	OrderFile      = "order.bin"
 	otherOrderFile = "order.other.bin"

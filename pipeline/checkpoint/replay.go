@@ -1,8 +1,7 @@
 package checkpoint
 
-// Replay answers whether records read by an attempt are already final. In source order it counts how many the previous
-// attempt may have sent without a checkpoint, and is not safe for concurrent use; without an order it does not count,
-// and is safe.
+// Replay tells whether records are already final. In source order it counts how many the previous attempt may have sent
+// without a checkpoint, and is not safe for concurrent use; without an order it does not count, and is safe.
 type Replay struct {
 	state   *State
 	ordered bool
@@ -20,8 +19,7 @@ func NewReplay(s *State, ordered bool) *Replay {
 	return r
 }
 
-// Row reports whether a record with a key is final and, if not, whether it may have been sent. In source order, records
-// must be asked for in that order.
+// Row reports whether a record with a key is final or maybe sent. In source order, ask for records in that order.
 func (r *Replay) Row(source int, record int64, key []byte) (final, suspect bool) {
 	p := At(source, record)
 	switch {

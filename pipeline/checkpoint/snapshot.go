@@ -18,8 +18,7 @@ type Snapshot struct {
 	State
 }
 
-// About is the part of a snapshot besides the final records. Its many fields are those of the JSON at the beginning of
-// the file.
+// About is the part of a snapshot besides the final records. Its many fields are the JSON at the file's beginning.
 type About struct {
 	Job     string    `json:"job"` // Job.Identity
 	Time    time.Time `json:"time"`
@@ -65,8 +64,7 @@ type BadInput struct {
 	Held   bool   `json:"held,omitempty"`   // it is tried again only when its content has changed
 	Sent   bool   `json:"sent,omitempty"`   // its rows that may not be sent twice may be in the table
 	Source int    `json:"source"`           // its ordinal; -1 if it was not opened
-	// Rejected counts the records of an input with more rejects than the limit allows. It is held until the limit allows
-	// them.
+	// Rejected counts the records of an input that is held because it has more rejects than the limit allows.
 	Rejected int64 `json:"rejected,omitempty"`
 }
 

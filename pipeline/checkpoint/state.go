@@ -10,9 +10,9 @@ import (
 
 // State says which records are final: those that were read, do not wait and are not out.
 //
-// It describes one moment exactly. Marks of slices that are fixed for the whole job would not: a partition that is split has
-// rows queued in the order of its parent, and a slice's mark could only name the earliest of them, so rows after it would not
-// count as final although the counters have them.
+// It describes one moment exactly. Marks of slices that are fixed for the whole job would not: a partition that is
+// split has rows queued in the order of its parent, and a slice's mark could only name the earliest of them, so rows
+// after it would not count as final although the counters have them.
 type State struct {
 	// Read holds the records counted as read: queued, or rejected as invalid.
 	Read Set
@@ -25,9 +25,8 @@ type State struct {
 // Piece holds what waits in a range of keys.
 type Piece struct {
 	Lower   []byte // the first key's encoding, nil in the first piece; the next piece begins where this one ends
-	Waiting Set    // records with a key of the piece that were read and are queued, or were left over by an earlier attempt
-	// Allowance is how many more rows of the piece, its first unfinished ones in source order, may be sent until the next
-	// state is known.
+	Waiting Set    // records with a key of the piece that are queued or were left over by an earlier attempt
+	// Allowance is how many of the piece's first unfinished rows in source order may be sent until the next state.
 	Allowance int64
 }
 
@@ -48,8 +47,7 @@ func (s *State) pieceOf(key []byte) int {
 	return sort.Search(len(s.Pieces), func(i int) bool { return bytes.Compare(s.Pieces[i].Lower, key) > 0 }) - 1
 }
 
-// Final reports whether a record is final. For an invalid record, which has no key, key is ignored; Replay.Counted is
-// to be asked then.
+// Final reports whether a record is final. Invalid records have no key: ask Replay.Counted.
 func (s *State) Final(p Position, key []byte) bool {
 	if !s.Read.Has(p) || s.Out.Has(p) {
 		return false
@@ -80,8 +78,7 @@ func (s *State) OpenBefore(unread Position) Position {
 	return unread
 }
 
-// Complete reports whether a source read in order was read to its end and is final. If sources are read in turn, one
-// with a successor was.
+// Complete reports whether a source read in order has ended and is final. Read in turn, one with a successor was.
 func (s *State) Complete(source int, ordered bool) bool {
 	if !s.Read.Ended(source) && !(ordered && s.Read.End() > At(source+1, 0)) {
 		return false
@@ -90,8 +87,7 @@ func (s *State) Complete(source int, ordered bool) bool {
 	return !ok || p >= At(source+1, 0)
 }
 
-// Done reports whether nothing is left of base, the state that an attempt began with: none of the records read by then
-// waits or is out.
+// Done reports whether nothing is left of base, the attempt's first state: no record read by then waits or is out.
 func (s *State) Done(base *State) bool {
 	if len(Intersect(s.Out, base.Read)) > 0 {
 		return false

@@ -1,4 +1,3 @@
 // Package fromdatabase loads a table or a query of a database. A request comes in; Begin gives columns the types stated
-// by the database, and a new table its primary key. It promises that the command and the library load the same rows
-// from the same address.
+// by the database, and a new table its primary key. Command and library load the same rows from an address.
 package fromdatabase

@@ -55,7 +55,7 @@ func Config(r *options.Command) (*sqltable.Config, error) {
 		return nil, plan.Usagef("%v", err)
 	}
 	if cfg.Shards != nil && r.JobDir != "" {
-		return nil, plan.Usagef("%s: shards are loaded by one process; to use many machines, load each shard separately", r.From[0])
+		return nil, plan.Usagef("%s: one process loads all shards; for many machines, load each shard separately", r.From[0])
 	}
 	memory := cmp.Or(r.Memory, options.DefaultMemory())
 	cfg.MaxRow, cfg.RetryFor, cfg.MaxRows, cfg.Whole = memory/4, r.RetryFor, r.MaxRowsPerSecond, r.RequireSnapshot
@@ -90,8 +90,7 @@ func (l *Load) Share(with *sqltable.Moments) {
 // Config makes the load read the database.
 func (l *Load) Config(cfg *pipeline.Config, _ bool) { cfg.Read.Sources = l.Origin }
 
-// Begin gives columns the types stated by the database, and a new table its primary key. missing means that the table's
-// store does not exist yet.
+// Begin gives columns the database's types, and a new table its primary key. missing: its store does not exist yet.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	name := cfg.Target.Table
 	if name == "" {
@@ -176,7 +175,7 @@ func (l *Load) Compared(cfg *pipeline.Config) {
 // Ended tells the user what matters when the load has ended.
 func (l *Load) Ended(r *pipeline.Report) {
 	if d := l.Origin.Paused(); d > 0 {
-		l.say.Line("reading was held up for %v, while replication lagged by more than %v", d.Round(time.Second), l.read.MaxLag)
+		l.say.Line("reading waited %v while replication lagged by more than %v", d.Round(time.Second), l.read.MaxLag)
 	}
 	if text := r.Follow(); text != "" {
 		l.say.Line("%s", text)
@@ -184,7 +183,7 @@ func (l *Load) Ended(r *pipeline.Report) {
 	switch {
 	case r.Consistent == nil:
 	case !*r.Consistent:
-		l.say.Warn("the rows are not from one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots))
+		l.say.Warn("the rows are from %d snapshots of the source, not one moment (\"snapshots\" of the summary)", len(r.Snapshots))
 	case r.Read == 0: // an empty table, or a load that failed before its first row
 	case r.State != pipeline.StateFinished:
 		l.say.Line("all rows read are from one snapshot of the source")

@@ -28,9 +28,8 @@ func (a *asides) has(source int) bool {
 	return is
 }
 
-// OnFault sets the function that is asked when a source cannot be read further. If it reports that the source is at
-// fault, what was handed over stays and the next source is read; without it every fault ends reading. Call it before
-// Run.
+// OnFault sets the function that is asked when a source cannot be read further. If the source is at fault, what was
+// handed over stays and the next source is read; without it every fault ends reading. Call it before Run.
 func (f *Flow) OnFault(ask func(s *plan.Source, err error) bool) { f.aside.ask = ask }
 
 // SetAside stops reading a source. What was read is still handed over. Any goroutine may call it.
@@ -85,8 +84,7 @@ func (f *Flow) afterAside(sources []*plan.Source) (n int, err error) {
 	return n, err
 }
 
-// passes reports whether a job whose first record is at a position is skipped: its source is set aside, and no earlier
-// attempt has read any record of the job.
+// passes reports whether a job is skipped: its source is set aside, and no earlier attempt has read any of its records.
 func (f *Flow) passes(j *job, at table.Position) bool {
 	if !f.aside.has(j.source.Ordinal) {
 		return false

@@ -6,9 +6,8 @@ import (
 )
 
 // byteBudget bounds the bytes of pieces and splits between input and hand-over. Pieces take room in order and splits
-// return it once handed over, so nothing waiting for room delays what returns it. The exception would be a record
-// longer than all pieces in progress, waiting for more of its own pieces: those are set aside, and a piece always fits
-// while nothing else is in progress.
+// return it once handed over, so nothing waiting for room delays what returns it. Pieces of a record longer than all
+// pieces in progress are set aside, and a piece always fits while nothing else is in progress.
 type byteBudget struct {
 	mu    sync.Mutex
 	limit int64

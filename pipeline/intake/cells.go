@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// cells makes the cells of self-describing records. It remembers how cells are treated by name, for any number of
-// names.
+// cells makes the cells of self-describing records. It remembers how cells of each name are treated.
 type cells struct {
 	plan    *plan.Plan
 	names   map[string]*cellName // by the names in the records
@@ -42,8 +41,7 @@ type renamed struct {
 	record int    // in this record
 }
 
-// become notes that a record has a column with n's name, and refuses a second one: their cells would be versions of one
-// column.
+// become notes that a record has a column with n's name; a second one is refused, as its cells would be versions.
 func (c *cells) become(n *cellName) *table.Reason {
 	to := n.to
 	if to.record == c.record && to.from != n.from {

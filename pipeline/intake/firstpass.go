@@ -25,14 +25,12 @@ const (
 	// sectionRows is the average number of rows in a section. The service splits a partition in the middle of the keys
 	// received so far: many small sections show it that middle, few large ones do not and the parts come out uneven.
 	sectionRows = 20
-	// A section of records that never were text has up to pagedRows times as many rows, and at most 1/pagedShare of its
-	// split.
+	// A section of records that never were text has up to pagedRows times the rows, at most 1/pagedShare of its split.
 	pagedRows  = 100
 	pagedShare = 32
 	// tellingSections is the number of sections after which the first pass decides whether a schedule is worthwhile.
 	tellingSections = 32
-	// probeBytes of the first split's text, read before the rest, identify most shuffled inputs. Otherwise a split of
-	// about 1 MB would be read by each worker.
+	// probeBytes of the first split's text identify most shuffled inputs. Otherwise each worker would read about 1 MB.
 	probeBytes = 256 << 10
 )
 
@@ -45,8 +43,7 @@ type pass struct {
 	head    int64 // records of the first source that were handed over
 }
 
-// firstPass returns the sections of consecutive sources, those of the head and the rest. It fails if the sources cannot
-// be read to their end, or with errFileOrder.
+// firstPass returns the sections of consecutive sources: the head's and the rest. It may fail with errFileOrder.
 func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (head, rest []readorder.Section, err error) {
 	bytes := f.plan.Shares().Sections()
 	c := &collector{flow: f, pass: l, first: sources[0].Ordinal, head: readorder.NewHead(bytes / 4), rest: readorder.NewBuilder(f.scheduling.rows(), bytes), tables: numberTables(f.plan)}
@@ -206,9 +203,8 @@ func (c *collector) add(s readorder.Section) bool {
 	return true
 }
 
-// worthwhile reports whether a schedule of the sections differs enough from their own order. If most of them share
-// keys, the input is already shuffled or nothing can be moved. Short sections say nothing: a few keys seldom meet
-// others.
+// worthwhile reports whether a schedule of the sections differs enough from their own order. If most share keys, the
+// input is already shuffled or nothing can move. Short sections say nothing: a few keys seldom meet others.
 func worthwhile(sections []readorder.Section) bool { return moved(sections) > 0.5 }
 
 // moved returns the share of telling sections that a schedule moves.
@@ -258,8 +254,7 @@ type probe struct {
 	shuffled bool
 }
 
-// shuffled reports whether the beginning of the first split shows plainly that a schedule does not pay. Other workers
-// wait for that.
+// shuffled reports whether the beginning of the first split shows that a schedule does not pay. Other workers wait.
 func (p *parser) shuffled(ctx context.Context, j *job, rows rowsOf, first *probe) bool {
 	if first.decided || first.begun.Swap(true) {
 		select {

@@ -19,14 +19,13 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Flow is the part of a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and
-// calls Recut.
+// Flow is a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and calls Recut.
 type Flow struct {
 	plan       *plan.Plan
 	splits     chan Handed
 	resumed    *Resumed
 	partitions atomic.Pointer[partitioner.Map] // under which rows are divided
-	alone      chan struct{}                   // one: the parser that reads more of the pages of a source than may be read ahead
+	alone      chan struct{}                   // one: the parser that reads more pages of a source than may be read ahead
 
 	scheduling Scheduling
 	sections   atomic.Int64          // of the schedules that are followed
@@ -48,8 +47,7 @@ type Flow struct {
 	free   freeBlocks
 }
 
-// Sums makes rows into encode.SummedBody, or KeptBody if Keeps says so; SumOf finds the sum. The zero value makes
-// PlainBuffer bytes of all rows.
+// Sums makes rows into encode.SummedBody, or KeptBody if Keeps says so; SumOf finds the sum. Zero makes PlainBuffer.
 type Sums struct {
 	By    *plainbuffer.Hasher
 	Keeps bool
@@ -122,8 +120,7 @@ func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error
 // Recut takes a new partition map for rows divided from now on; rows in progress may still come under the previous one.
 func (f *Flow) Recut(m *partitioner.Map) { f.partitions.Store(m) }
 
-// Run reads everything and closes Splits when all was passed on; if ctx ends first, it returns nil and leaves Splits
-// open.
+// Run reads everything and then closes Splits; if ctx ends first, it returns nil and leaves Splits open.
 func (f *Flow) Run(ctx context.Context) error {
 	read := f.readByTurns
 	if f.plan.Parallel && len(f.plan.Sources) > 1 {
@@ -175,8 +172,7 @@ func (f *Flow) stages(ctx context.Context, group *errgroup.Group, sources iter.S
 	return f.stagesOf(ctx, group, sources, work, func() { close(work) }, f.plan.Shares().ReadAhead)
 }
 
-// stagesOf starts the stages of one of several streams, which share the work but each have their own memory. done is
-// called when the stream has no more work.
+// stagesOf starts the stages of one of several streams, each with its own memory. done is called at its end.
 func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter.Seq[*plan.Source], work chan *job, done func(), room int64) stream {
 	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
 	s := stream{work: work, splits: make(chan *job, ahead), budget: newByteBudget(room)}
@@ -188,8 +184,8 @@ func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter
 	return s
 }
 
-// freeBlocks are blocks to make rows in, free because their rows are all final. Recently used memory is still in the
-// processor's caches and need not be zeroed.
+// freeBlocks are blocks to make rows in, as their rows are final. Used memory is in the processor's caches and need not
+// be zeroed.
 type freeBlocks struct {
 	mu   sync.Mutex
 	free []*table.Block

@@ -14,8 +14,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// job is a piece of a source on its way to splits, a split on its way to rows, or, as the last job, why the input ends
-// early.
+// job is a piece of a source that becomes splits, a split that becomes rows, or, last, why the input ends early.
 type job struct {
 	source *plan.Source
 	first  bool      // of its source
@@ -76,8 +75,7 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 	}
 }
 
-// feed reads the sources in turn and hands every piece to the workers and, in the same order, to stitch. What was read
-// before an error is loaded.
+// feed reads the sources in turn and hands each piece to the workers and to stitch. What precedes an error is loaded.
 func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *byteBudget, rows int64) error {
 	for s := range sources {
 		if err := feedPieces(ctx, s, work, pieces, r, rows); err != nil {
@@ -186,8 +184,7 @@ func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 }
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
-// passed on everything, and whether that ends with an error. It stops early if the watch says so, and at a source that
-// is set aside.
+// passed on everything, and whether that ends with an error. The watch and a source that is set aside stop it early.
 func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w *watch) (complete, failed bool) {
 	var records, lines int64
 	var at table.Position

@@ -282,8 +282,7 @@ func (m *partMaker) setAside() {
 	m.aside += len(b.Data) + len(b.Rows)*table.RowBytes
 }
 
-// together hands over the rows of the part unchanged: there was one lane when the part began. Its last block is copied
-// if it is mostly empty.
+// together hands over the rows of the part unchanged: it began with one lane. Its last block is copied if mostly empty.
 func (m *partMaker) together() {
 	made := m.made
 	made.Partitions = m.under

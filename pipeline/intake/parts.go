@@ -17,8 +17,7 @@ import (
 // rejectBytes is roughly the memory of a rejected record without its text.
 const rejectBytes = 512
 
-// partMaker makes the parts of one split. Its many fields are the tools for parsing the split and the beginnings of the
-// current part.
+// partMaker makes the parts of one split. Its many fields are the parser's tools and beginnings of a part.
 type partMaker struct {
 	*parser
 	ctx     context.Context
@@ -37,7 +36,7 @@ type partMaker struct {
 
 	keepsText bool // a record that was rejected or archived is a part of the split's text
 
-	under *partitioner.Map // that the rows of the part are for, while it has one lane and their memory is used again; nil otherwise
+	under *partitioner.Map // of the part's rows while it has one lane and their memory is used again; nil otherwise
 	full  []*table.Block   // the part's rows that were set aside
 	aside int              // bytes in them
 

@@ -24,8 +24,7 @@ import (
 
 // Rejected records of binary formats are kept as JSON lines, which load again.
 
-// rejectWriter writes rejected records. It knows how the load treats each input column, and writes a value so that
-// loading the line gives the same result.
+// rejectWriter writes rejected records. It writes values so that loading the line again gives the same result.
 type rejectWriter struct {
 	uses     map[string][]table.Column // by input column
 	integers map[string]bool           // input columns that are loaded as plain integers
@@ -137,8 +136,7 @@ func (k *rejectWriter) appendValue(dst []byte, column string, d *record.Datum) [
 }
 
 // typedForms returns forms of a value that state the type its column makes of it, so that the line gives the same cell
-// without the flags of the load. A column that takes values of one type only, or refuses this one, gets the value's own
-// type: that may be why it was rejected.
+// without the flags of the load. Where the column takes only one type, or refuses this one, the value keeps its own.
 func (k *rejectWriter) typedForms(c *table.Column, d *record.Datum) []*record.Datum {
 	v := valueOf(d)
 	if c.Own == table.Null && c.Time == nil {

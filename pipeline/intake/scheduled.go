@@ -16,16 +16,14 @@ import (
 )
 
 // Order is needed only within each key. Where it pays, a schedule reads consecutive sources that support random access:
-// a file sorted by key then spreads over all lanes at once. Where order does not matter, sections of a schedule need
-// not wait for others with their keys. A schedule is made once and is safe on disk before the first row that follows
-// it; a resumed load follows the same one.
+// a file sorted by key then spreads over all lanes at once. Where order does not matter, sections wait for none. A
+// schedule is made once and is safe on disk before the first row that follows it; a resumed load follows the same one.
 
 // Scheduling says when sources are read by a schedule.
 type Scheduling struct {
 	When When
 	Rows int // of a section, about; 0 means the constant
-	// SwitchAfter is the number of splits after which a load that reads in order schedules the rest; 0 decides by the
-	// keys.
+	// SwitchAfter is the number of splits read in order before the rest is scheduled; 0 decides by the keys.
 	SwitchAfter int
 	// Kept are the schedules of earlier attempts, which are followed in any case.
 	Kept []*readorder.Schedule
@@ -171,8 +169,8 @@ func cutAfter(sections *[]readorder.Section, n int64) (last *readorder.Section) 
 	return nil
 }
 
-// readByTurns reads the sources in order, or by their schedules. It reports whether all was passed on, and whether that
-// ends with an error.
+// readByTurns reads the sources in order or by their schedules. It reports whether all was passed on, and ends with an
+// error.
 func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	schedules, err := f.schedules(ctx, sources)
 	if ctx.Err() != nil {
@@ -413,6 +411,6 @@ func changed(j *job, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("read %s: records %d to %d: %w; later records may already be loaded, because the file is not read in order",
+	return fmt.Errorf("read %s: records %d to %d: %w; later records may be loaded, because the file is read out of order",
 		j.source.Name, s.Record+1, s.Record+s.Records, err)
 }

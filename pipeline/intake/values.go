@@ -76,8 +76,7 @@ func (v *values) of(rec *record.Record) (of rowOf, why *table.Reason) {
 	return of, why
 }
 
-// rowValues returns the values of the record's row by the schema's columns, or why it makes none. They are valid until
-// the next call, while the record is.
+// rowValues returns the values of the record's row by column, or why it has none. They are valid until the next call.
 func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 	fields, why := v.converter.Convert(rec)
 	v.last = fields
@@ -103,8 +102,7 @@ func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 	return v.row, nil
 }
 
-// appendKeyFields appends the values of the fields that the last row's key was made of. The bytes are equal exactly if
-// the values are.
+// appendKeyFields appends the fields that the last row's key was made of. Bytes are equal exactly if values are.
 func (v *values) appendKeyFields(dst []byte) []byte {
 	for _, i := range v.keyFields {
 		value := v.last[i]

@@ -18,8 +18,7 @@ import (
 // keepPatience is how long no checkpoint may be written before the load fails.
 const keepPatience = time.Minute
 
-// Checkpointer keeps the final records in checkpoints. It belongs to the dispatcher's goroutine; only its saver runs in
-// another.
+// Checkpointer keeps the final records in checkpoints. The dispatcher's goroutine owns it; its saver runs in another.
 type Checkpointer struct {
 	*Schedule
 	*ReadProgress

@@ -105,7 +105,7 @@ func (l *Load) restore(ctx context.Context) (path string, err error) {
 // SettleFormer waits for requests of a former holder that did not return the lease. Nothing is sent before a checkpoint
 // is in the state, so without one there is nothing to wait for.
 func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
-	if l := o.Load.Checkpoint.Held(); l != nil && l.Former && o.Load.Place == "" { // an embedded store ended with its process
+	if l := o.Load.Checkpoint.Held(); l != nil && l.Former && o.Load.Place == "" {
 		late := o.Load.LongestLate()
 		if l.FormerFor > 0 { // the holder ended by itself and knew
 			late = min(late, l.FormerFor)

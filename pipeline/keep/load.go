@@ -59,14 +59,12 @@ type Invocation struct {
 // Checkpoint configures how checkpoints of a load are kept.
 type Checkpoint struct {
 	Every time.Duration // time between two; 0 takes a second
-	// Sync makes acknowledged rows safe from a crash, for a service that does not. It is called before a checkpoint calls
-	// them final. May be nil.
+	// Sync syncs acknowledged rows for a service that does not, before a checkpoint calls them final. May be nil.
 	Sync func() error
 	// Keep keeps the checkpoint of a finished load that has follow-up work: if its process is killed then, running it
 	// again does not start the load again. After the work the caller calls Report.RemoveCheckpoint.
 	Keep bool
-	// State keeps checkpoints, and everything they rely on, where another machine finds them; nil keeps them only in the
-	// run folder.
+	// State keeps checkpoints, and everything they rely on, where another machine finds them; nil: only in the run folder.
 	State *jobdir.Mirror
 	// Lease, if not nil, is held by the only process that may send rows of a load without State.
 	Lease *jobdir.Lease
@@ -85,8 +83,7 @@ type Known interface {
 	plan.Selection
 	// Once reports whether known inputs are left out; if not, nothing else is called.
 	Once() bool
-	// Begin comes before an attempt sends its first row: the chosen inputs are about to be loaded into the table created
-	// then.
+	// Begin comes before an attempt's first row: the chosen inputs are to be loaded into the table created then.
 	Begin(ctx context.Context, created int64, run string) error
 	// Blocks returns what was learned about the inputs since the last call, for Restore of a later attempt.
 	Blocks() []byte

@@ -78,8 +78,7 @@ func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
 	return k.Ordered || k.leftover.base.Read.Has(at)
 }
 
-// Bounds of the places remembered: their number in a source, and the bytes of all. Beyond them every other place is
-// forgotten, but one of each source stays.
+// Bounds of the places remembered: in a source, and bytes of all. Beyond them every other place but one is forgotten.
 const (
 	maxStarts     = 1024
 	maxStartBytes = 8 << 20
@@ -245,8 +244,7 @@ func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Pos
 	}
 }
 
-// DescribeSources adds where each source is to be read from, and the known parts of streams. Starts that will not be
-// needed again are forgotten.
+// DescribeSources adds where to read each source from and known parts of streams. It forgets starts not needed.
 func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 	if k.Ordered {
 		// One source has the first unfinished record: earlier sources are not read again, later ones from their beginning.
@@ -288,8 +286,8 @@ func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 	}
 }
 
-// open returns the first unfinished record if sources are read in order. Records of live sources still to come have
-// numbers from earlier attempts.
+// open returns the first unfinished record if sources are read in order. Live sources may have earlier attempts'
+// numbers.
 func (k *ReadProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 	if !k.live {
 		return s.Open()

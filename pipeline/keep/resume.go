@@ -30,8 +30,7 @@ type Resume struct {
 	MayChange bool
 	// AcceptChanged resumes despite changed inputs.
 	AcceptChanged bool
-	// LocksDir is the folder, the same for all loads of the user on this machine, in which loads are locked across working
-	// folders; "" means none.
+	// LocksDir is the folder, one for each user of the machine, of locks across working folders; "" means none.
 	LocksDir string
 	Args     []string // the command's arguments, kept in the run folder; without secrets
 	// Request is the command as JSON without secrets, kept in the run folder to repeat it.
@@ -142,9 +141,8 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	return o, nil
 }
 
-// settle works out until when requests of the previous attempt may be applied. That attempt sent nothing later than
-// keptFor after its last checkpoint, which is at least ago old, nor after it ended; an unanswered attempt may be
-// applied for settle.
+// settle works out until when requests of the previous attempt may be applied. That sent nothing later than keptFor
+// after its last checkpoint, at least ago old, nor after it ended; an unanswered attempt may be applied for settle.
 func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	s := o.Snapshot
 	settle = max(settle, s.Settle)
@@ -208,7 +206,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 		}
 		changes, inputsOnly := progress.Changes(o.Job.Details, details)
 		grown := l.Resume.Once() && slices.ContainsFunc(changes, func(text string) bool { return strings.HasPrefix(text, "size of ") })
-		if len(changes) > 0 && (!inputsOnly || !l.Resume.AcceptChanged || grown) { // records of a grown input would be taken for loaded
+		if len(changes) > 0 && (!inputsOnly || !l.Resume.AcceptChanged || grown) { // records of a grown input would be treated as loaded
 			return o.changedError(changes, inputsOnly, details)
 		}
 		if len(changes) > 0 {
@@ -354,8 +352,7 @@ func (o *Point) ReadAgain(planned *plan.Plan) error {
 	return nil
 }
 
-// rowsAgain answers for records of live sources in a resuming attempt: each may have been sent, with its former
-// content.
+// rowsAgain answers for records of live sources in a resuming attempt: each may have been sent with its old content.
 type rowsAgain struct{}
 
 func (rowsAgain) Row(int, int64, []byte) (final, suspect bool) { return false, true }

@@ -143,8 +143,7 @@ func unfinished(runs []foundRun, err error) (string, error) {
 		case checkpoint.Exists(r.path):
 			found = append(found, r.path)
 		default:
-			// It has finished, or has sent nothing yet: then two loads of the same inputs at once would not keep the order of
-			// rows.
+			// It has finished or sent nothing yet: two loads of the same inputs at once would not keep the order of rows.
 			lock, err := rundir.TakeLock(r.path)
 			if errors.As(err, new(*rundir.HeldError)) {
 				return "", err
@@ -198,8 +197,7 @@ func (o *Point) TakeIndexes() {
 	}
 }
 
-// replaceOthers notes in the load's other unfinished runs that this one, begun in a new folder, replaces them: they are
-// not resumed after it. The load is locked.
+// replaceOthers notes in the locked load's other unfinished runs that this new one replaces them: they are not resumed.
 func (o *Point) replaceOthers() error {
 	if len(o.claims) == 0 || o.Snapshot != nil {
 		return nil

@@ -17,8 +17,7 @@ const (
 	keptFor = 10 * time.Second
 )
 
-// Schedule decides when the load is described for the next checkpoint, and until when requests may be sent after the
-// last. Nil is for a load that keeps nothing.
+// Schedule decides when to describe the next checkpoint, and until when to send after the last. Nil keeps nothing.
 type Schedule struct {
 	every   time.Duration // as the user says; 0 means the rule
 	keptFor time.Duration
@@ -69,8 +68,7 @@ func (s *Schedule) AwaitsFirst() bool { return s != nil && s.last.IsZero() }
 
 func (s *Schedule) saving() { s.Busy, s.soon, s.now = true, false, false }
 
-// Elapsed returns the time that has passed by the clock that shows more: the monotonic clock stops while a machine
-// sleeps, the wall clock can be set.
+// Elapsed returns the time by the clock that shows more: one stops while the machine sleeps, the other can be set.
 func Elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

@@ -137,8 +137,7 @@ func (t *TableIDs) Confirm(admin *client.Admin) error {
 }
 
 // staleGuard holds requests back while the last checkpoint is too old: a resuming attempt relies on nothing being sent
-// later. A batch that was cut in time may be delayed: its rows are looked up first, it is sent in halves, or the
-// process is suspended.
+// later. A batch cut in time may be late: rows are looked up first, it is sent in halves, or the process sleeps.
 type staleGuard struct {
 	writer.Sender
 	last    *atomic.Pointer[time.Time] // moment of the newest checkpoint on disk; nil needs none

@@ -5,8 +5,7 @@ import (
 	"math"
 )
 
-// allowance is how many rows may leave a lane's queue until the next checkpoint is written: a resuming attempt cannot
-// know which of them were sent.
+// allowance is how many rows may leave a lane's queue until the next checkpoint: which were sent is unknown.
 type allowance struct {
 	left    int64 // rows that may leave now
 	next    int64 // that may from the moment on that the checkpoint on its way describes
@@ -26,8 +25,7 @@ func (a *allowance) following(lanes int) int64 {
 	return 2*a.taken + max(leastAllowance, fewAllowance/int64(lanes))
 }
 
-// described notes that a checkpoint describes this moment with the next allowance. It may reach the disk before that is
-// known here.
+// described notes that a checkpoint of this moment has the next allowance. It may reach the disk unnoticed.
 func (a *allowance) described(next int64) {
 	a.next, a.taken, a.pending = next, 0, true
 	a.left = min(a.left, next)

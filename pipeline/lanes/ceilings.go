@@ -23,8 +23,7 @@ type ceilings struct {
 	room               func() int // requests that can be in flight at a time
 }
 
-// The service, like other users of the table, judges usage at each instant: a ceiling holds in each tenth of a second,
-// plus these bursts and one row.
+// The service judges usage at each instant: a ceiling holds in each tenth of a second, plus these bursts and one row.
 const (
 	// ceilingBurst is how much unused time a load may catch up on.
 	ceilingBurst = 20 * time.Millisecond
@@ -59,8 +58,7 @@ func (c *ceilings) shared(now time.Time) bool {
 	return rows+units+bytes > 0 || c.instance.Limits(now) || c.tables.shared(now)
 }
 
-// rates returns the ceilings in rows, units and bytes a second, 0 for none: the lower of the load's own and the shared
-// ones.
+// rates returns the ceilings in rows, units and bytes a second, 0 for none: the lower of own and shared ones.
 func (c *ceilings) rates() (rows, units, bytes float64) {
 	rows, units, bytes = c.share.rates()
 	return lower(rows, c.rows.Rate()), lower(units, c.units.Rate()), lower(bytes, c.bytes.Rate())
@@ -114,8 +112,7 @@ func (c *ceilings) batchUnits(table string, units float64) float64 {
 	return min(units, c.instance.Most(), c.tables.of(table).Most())
 }
 
-// batchBytes is the maximum size of a request with several rows: the configured one, or less if a gateway has refused
-// that, the link is slow, or a ceiling holds.
+// batchBytes is the maximum size of a request: as configured, or less for a gateway, a slow link or a ceiling.
 func (c *ceilings) batchBytes() int {
 	most := min(c.maxBytes, c.window.RequestBytes(c.room()))
 	if learnt := c.learnt.Limit(); learnt > 0 {

@@ -40,8 +40,7 @@ func (s *Set) enlarge(l *lane, now time.Time) {
 // longestTurn is how long a lane waits for lanes with more rows, unless connections are few.
 const longestTurn = time.Second
 
-// turn is how long a lane waits for lanes with more rows: if connections are few, twice the time for one request of
-// each lane.
+// turn is how long a lane waits for lanes with more rows: with few connections, twice the time for a request of each.
 func (s *Set) turn() time.Duration {
 	if !s.said.few {
 		return longestTurn

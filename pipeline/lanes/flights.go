@@ -39,8 +39,7 @@ type Result struct {
 }
 
 // flights are the requests in flight, at most one for each worker, and their memory. They belong to the dispatcher's
-// goroutine; the workers take from out and give to back, both large enough for every flight. A worker that receives nil
-// ends.
+// goroutine; the workers take from out and give to back, both large enough for all. A worker that receives nil ends.
 type flights struct {
 	out    chan *flight
 	back   chan Result

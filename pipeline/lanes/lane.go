@@ -92,7 +92,7 @@ type unknown struct {
 }
 
 const (
-	unknownFor     = 2 * time.Second // that a partition refuses everything: no bucket stays empty, and no window used up, for that long
+	unknownFor     = 2 * time.Second // that a partition refuses everything: no bucket or window is used up that long
 	unknownAnswers = 3
 )
 
@@ -122,8 +122,7 @@ func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duratio
 	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, away: away{fresh: table.MaxBatchRows}, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
-// child is the lane of a partition that split off this one's, or that has most of its keys: then it inherits what this
-// one knew.
+// child is the lane of a partition that split off this one's, or has most of its keys: it inherits what this one knew.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool) *lane {
 	pacer := l.pacer
 	if own, ok := pacer.(*ratelimit.Pacer); ok && split {
@@ -139,8 +138,7 @@ func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool)
 }
 
 // takeOver takes over how long the former lanes have accepted no row: a map that changes every minute must not make a
-// load patient forever. The lane that accepted a row last counts for all. The new lane has to try once itself: it may
-// have no row.
+// load patient forever. The lane that accepted a row last counts for all. The new lane tries once itself.
 func (l *lane) takeOver(from []*lane) {
 	var best *lane
 	for _, p := range from {
@@ -205,8 +203,7 @@ func sum(f *partitioner.Flight) (a Answer) {
 	return a
 }
 
-// hear tells the pacer what an answer says about the partition's capacity. An outage is reported as such: the pacer
-// keeps what it knew.
+// hear tells the pacer what an answer says about the partition's capacity. In an outage the pacer keeps what it knew.
 func (l *lane) hear(sent, now time.Time, a Answer) {
 	own, real := l.pacer.(*ratelimit.Pacer)
 	if real && a.Accepted == 0 {
@@ -236,8 +233,7 @@ func (l *lane) hopeless(now time.Time) bool {
 // leastTries is how many refusals a lane needs before the load gives up.
 const leastTries = 3
 
-// cautious is how many rows to send at a time if whole requests fail repeatedly: one row may be the cause, and the
-// others are written without it.
+// cautious is how many rows to send at a time if whole requests fail repeatedly: one row may be the cause.
 func (l *lane) cautious(rows int) int {
 	return max(1, rows>>max(0, l.health.failures-leastTries))
 }

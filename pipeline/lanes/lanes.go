@@ -163,8 +163,7 @@ func (s *Set) Change() {
 // Empty reports whether no unfinished row is left.
 func (s *Set) Empty() bool { return s.Unfinished() == 0 }
 
-// ends reports, once, that the last row of a lane has become final. A lane of an earlier map has left its rows to
-// others.
+// ends reports, once, that the last row of a lane has become final. Lanes of earlier maps have no rows.
 func (s *Set) ends(l *lane) bool {
 	if l.turn.ended || l.away.requests > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 || s.Cutter.Held(l.index) > 0 {
 		return false
@@ -193,8 +192,7 @@ func (s *Set) Begin(now time.Time) {
 	}
 }
 
-// choose returns a random lane that may send now, or nil and the time until one may. more means that the input
-// continues.
+// choose returns a random lane that may send now, or nil and when one may. more means that the input continues.
 func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
 	more = more && !s.Queues.Full() && !s.options.FlushRequest.wanted()
@@ -222,8 +220,7 @@ func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 }
 
 // longest returns the ready lane with the most rows, or one that has waited too long. Under one rate for all lanes, a
-// lane kept waiting by others would otherwise send its last rows at the speed of its partition, when nobody else has
-// any.
+// lane kept waiting by others would otherwise send its last rows at the speed of its partition, alone.
 func (s *Set) longest(now time.Time) *lane {
 	first := slices.MinFunc(s.ready, func(a, b *lane) int { return a.turn.lastSend.Compare(b.turn.lastSend) })
 	if now.Sub(first.turn.lastSend) >= s.turn() {

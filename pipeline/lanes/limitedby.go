@@ -56,8 +56,7 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 // throttledLately is how long after a refusal for capacity the service certainly limits the load.
 const throttledLately = 10 * time.Second
 
-// heldBy returns what holds back most lanes with rows. While rows come, a lane counts only if it has many: a few rows
-// wait for others to fill their batch.
+// heldBy returns what holds back most lanes with rows. While rows come, only lanes with many count.
 func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	var held [bottleneck.Outage + 1]int
 	few, used := bottleneck.None, 0

@@ -37,8 +37,7 @@ func (l *SharedLimits) join() *share {
 	return s
 }
 
-// sharedRate is a rate that loads share. The bucket spreads traffic over the second but lets its burst exceed the rate,
-// so the traffic of the last second counts too.
+// sharedRate is a rate that loads share. As a bucket's burst may exceed the rate, the last second's traffic counts too.
 type sharedRate struct {
 	*ratelimit.Bucket             // nil without a limit
 	times             []time.Time // of the last second, with how much was sent

@@ -167,8 +167,7 @@ func (s *Set) mayProbe() bool {
 	return n < s.hearing.probes
 }
 
-// landedLate takes the end of a silent request into account. It says nothing about capacity, because others have been
-// sent since.
+// landedLate notes the end of a silent request. It says nothing about capacity: others have been sent since.
 func (l *lane) landedLate(now time.Time, n *flight, a Answer) {
 	l.turn.stale = true
 	l.tally.throttled += int64(a.Throttled)

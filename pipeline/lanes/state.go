@@ -60,8 +60,7 @@ func (s *Set) Ranges(allowances bool) []checkpoint.LaneRange {
 	return lanes
 }
 
-// Waiting returns what the lanes hold. In source order the rows of a key wait from the first one to end, the end of
-// what was read.
+// Waiting returns what the lanes hold. In source order rows of a key wait from the first to end, where reading is.
 func (s *Set) Waiting(ordered bool, end checkpoint.Position) (all []checkpoint.Queued) {
 	s.Queues.Describe(func(p shuffle.Part) {
 		keys := s.Partitions.Range(p.Lane)

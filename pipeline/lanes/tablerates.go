@@ -7,8 +7,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// tableRates are the rates of tables over all their lanes, by name. A load into one table has a single one without a
-// name.
+// tableRates are the rates of tables over all their lanes, by name. A load into one table has one, unnamed.
 type tableRates map[string]*tableRate
 
 // tableRate is the rate of one table, and what is reported of it.

@@ -200,8 +200,7 @@ func (a *Account) Flush() {
 	}
 }
 
-// HotKeys returns the partition keys with too many of the final rows for that many lanes. For a whole input, as read by
-// a dry run, fewer rows suffice.
+// HotKeys returns the partition keys with too many final rows for that many lanes. For a whole input fewer suffice.
 func (a *Account) HotKeys(lanes int, whole bool) []partitioner.HotKey {
 	hot := a.Hot.Report(lanes)
 	if len(hot) == 0 && whole {

@@ -19,8 +19,7 @@ type Archive struct {
 	failed error
 }
 
-// NewArchive opens the files of an archive in the state that the last checkpoint expects; nil if the plan has none. A
-// dry run writes none.
+// NewArchive opens an archive's files as of the last checkpoint; nil if the plan has none. A dry run writes none.
 func NewArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snapshot, dry bool) (*Archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil

@@ -9,8 +9,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Files are what a load writes besides rows, all in the run folder or where the user says. Files that it does not need
-// are nil.
+// Files are what a load writes besides rows, all in the run folder or where the user says. Unneeded ones are nil.
 type Files struct {
 	Folder       *rundir.Folder
 	Stamps       *stamps

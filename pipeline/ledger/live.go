@@ -18,14 +18,12 @@ import (
 // numbers, and removes unfinished records from the counts. Final records stay counted as written rows, although they
 // may be read again; ReadAgain says how often. So the ledger balances at any moment.
 
-// ReportLive is about sources that change while they are read: each row is from some moment between ReadFrom and
-// ReadTo.
+// ReportLive is about sources that change while read: each row is from a moment between ReadFrom and ReadTo.
 type ReportLive struct {
 	source.Position // of frozen sources that others also write to: archives, exports, and changes (the last settled one)
 
 	Live bool `json:"live,omitempty"`
-	// ReadAgain counts records that were final when an attempt ended and were read again by the next one. Read and the
-	// other counts include every reading.
+	// ReadAgain counts records that were final in one attempt and read again in the next. Other counts include both.
 	ReadAgain int64          `json:"read_again,omitempty"`
 	ReadFrom  *time.Time     `json:"read_from,omitempty"` // by this machine's clock, in all attempts
 	ReadTo    *time.Time     `json:"read_to,omitempty"`
@@ -137,8 +135,7 @@ func (r *ReportLive) KeepSnapshots() (json.RawMessage, error) {
 func (r *ReportLive) CompleteMoments() {
 	if r.origin != nil {
 		r.Snapshots, r.Division = r.all(), r.division
-		// A resuming attempt cannot join the snapshot of the previous one, which may have been killed before it noted its
-		// own.
+		// A resuming attempt cannot join the previous one's snapshot, which may not have been noted before a kill.
 		one := len(r.Snapshots) <= 1 && !r.resumed
 		r.Consistent = &one
 	}
@@ -168,8 +165,7 @@ func (f *Follower) Read(end checkpoint.Position, of source.Followed) {
 	}
 }
 
-// Settled returns the place of the last split whose records all precede a position, if there is a new one since the
-// last call.
+// Settled returns the place of the last split whose records all precede a position, if that is new.
 func (f *Follower) Settled(before checkpoint.Position) (last source.Followed, any bool) {
 	n := 0
 	for n < len(f.marks) && f.marks[n].end <= before {

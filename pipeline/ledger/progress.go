@@ -49,8 +49,7 @@ type Hindrance struct {
 	Trouble   atomic.Value  // string: the service's answer while it accepts no row
 }
 
-// Lag returns how many changes read are not settled, and how long ago the source made the last settled one; false if
-// records are not changes with times.
+// Lag returns how many changes read are not settled, and the last settled one's age; false if records have no times.
 func (p *Progress) Lag() (changes int64, since time.Duration, known bool) {
 	settled := p.Settled.Load()
 	e := &p.Ended
@@ -58,8 +57,7 @@ func (p *Progress) Lag() (changes int64, since time.Duration, known bool) {
 	return changes, max(0, time.Since(time.UnixMilli(settled))), settled > 0
 }
 
-// LookUps returns how many rows were looked up that an earlier attempt may have written, how many were found, and how
-// many requests that took.
+// LookUps returns how many rows that may have been written were looked up, how many found, and in how many requests.
 func (p *Progress) LookUps() (rows, found, requests int64) {
 	if n := p.Numbers.Load(); n != nil {
 		return n.Searched.Load(), n.Found.Load(), n.Requests.Load()

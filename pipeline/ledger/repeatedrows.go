@@ -13,8 +13,7 @@ import (
 )
 
 // repeatedRows are rows numbered by the service that were sent more than once, in a file of the run folder: a sweeper
-// checks that each is in the table only once. Nil is for a load that repeated rows do not harm, or that repeats them
-// blindly.
+// checks that each is in the table only once. Nil if repeated rows do no harm or are repeated blindly.
 type repeatedRows struct {
 	journal *rundir.Journal
 	numbers *writer.AutoIncrement

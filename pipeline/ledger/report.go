@@ -30,11 +30,11 @@ type ReportTarget struct {
 
 // ReportRejects is where rejected records are, and how to read them.
 type ReportRejects struct {
-	RejectsFiles    []string      `json:"rejects_files,omitempty"`    // with rejected records, the file with the reasons last
+	RejectsFiles    []string      `json:"rejects_files,omitempty"`    // with rejected records, reasons last
 	RejectReasons   []ReasonCount `json:"reject_reasons,omitempty"`   // the most frequent code first
-	RejectsEncoding string        `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
+	RejectsEncoding string        `json:"rejects_encoding,omitempty"` // of their text, if not UTF-8 or not the input's
 	RejectsFlags    []string      `json:"rejects_flags,omitempty"`    // of a command that reads them, if they are CSV
-	RejectsMixed    bool          `json:"rejects_mixed,omitempty"`    // the files with rejected records are not all read alike
+	RejectsMixed    bool          `json:"rejects_mixed,omitempty"`    // these files are not all read alike
 }
 
 // ReportBad is about inputs that were set aside.
@@ -51,9 +51,9 @@ type ReportSource struct {
 	Directory string            `json:"directory,omitempty"` // in which it was given
 	Inputs    []string          `json:"inputs"`
 	Schema    []ReportColumn    `json:"schema"`
-	Fields    []ReportField     `json:"-"`               // columns read from the input, including those only named by expressions
+	Fields    []ReportField     `json:"-"`               // columns read, including those that only expressions name
 	Separator string            `json:"-"`               // that splice(auto, …) joins with, empty without one
-	Units     map[string]string `json:"units,omitempty"` // units of the table's columns by name, including those of earlier runs
+	Units     map[string]string `json:"units,omitempty"` // of the table's columns by name, including those of earlier runs
 }
 
 // ReportCounts counts how the records read ended. The account keeps it.
@@ -68,11 +68,9 @@ type ReportCounts struct {
 	ConditionFailed int64 `json:"condition_failed,omitempty"`
 	Archived        int64 `json:"archived"` // written to files, for their period is too old for a table
 	Unfinished      int64 `json:"unfinished"`
-	// Seams counts those of Rejected that are headers and marks of joined files. The data is not at fault, so --max-errors
-	// does not count them.
+	// Seams counts the Rejected that are headers and marks of joined files, which --max-errors does not count.
 	Seams int64 `json:"seams,omitempty"`
-	// ExpiredCells counts cells too old for the table, which were left out (--drop-expired, Target.Expires). Their rows
-	// were written without them.
+	// ExpiredCells counts cells too old for the table, without which rows were written (--drop-expired, Target.Expires).
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 
 	WrittenBefore int64 `json:"-"` // by earlier attempts
@@ -91,8 +89,7 @@ type ReportAttempts struct {
 	Attempts int   `json:"attempts"`           // of this run, including this one; the counters cover all
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
-	// LateUntil is until when, by the service's clock, a request may still repeat a row (Checkpoint.Repeats); zero if none
-	// may.
+	// LateUntil is until when a request may still repeat a row, by the service's clock (Checkpoint.Repeats); zero if none.
 	LateUntil time.Time `json:"-"`
 
 	Since time.Time `json:"-"` // the first attempt
@@ -139,10 +136,9 @@ type ReportMarks struct {
 // ReportStamps is about the timestamps of cells.
 type ReportStamps struct {
 	ExtraVersions int64 `json:"extra_versions,omitempty"` // updates that may have left a version more
-	Stamp         int64 `json:"stamp,omitempty"`          // timestamp in milliseconds of updated cells without one, at the end
+	Stamp         int64 `json:"stamp,omitempty"`          // milliseconds of updated cells without a timestamp, at the end
 
-	// ClockBehind is how many seconds this machine's clock was behind the service's, negative if it was ahead; 0 if that
-	// is negligible or unknown.
+	// ClockBehind is the service's clock minus this machine's, in seconds; 0 if negligible or unknown.
 	ClockBehind float64 `json:"clock_behind_seconds,omitempty"`
 }
 
@@ -152,7 +148,7 @@ type ReportPartitions struct {
 	PartitionsUsed  int            `json:"partitions_used"`             // those with rows of this load
 	PartitionReads  int64          `json:"partition_reads"`             // how often the partition map was read
 	Recuts          int64          `json:"recuts"`                      // how often it had changed
-	LastLaneSeconds float64        `json:"last_lane_seconds"`           // from the start until every partition had a row to write
+	LastLaneSeconds float64        `json:"last_lane_seconds"`           // until every partition had a row to write
 	Slowest         *ReportSlowest `json:"slowest_partition,omitempty"` // that held the load up, if one did
 	HotKeys         []ReportHotKey `json:"hot_keys,omitempty"`
 
@@ -201,8 +197,7 @@ type ReportMachine struct {
 	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
 }
 
-// OverLimit reports whether too many rows were rejected, over all attempts: otherwise repetition would defeat the
-// limit.
+// OverLimit reports whether too many rows were rejected, over all attempts, so that repetition cannot defeat the limit.
 func (r *ReportCounts) OverLimit(m MaxErrors, end bool) bool {
 	return m.Exceeded(r.Rejected-r.Seams, r.Read, end)
 }
@@ -267,8 +262,7 @@ type ReportSlowest struct {
 
 // ReportOrder is about the order in which inputs were read.
 type ReportOrder struct {
-	// Sections is how many sections of inputs were read in an order that spreads over the keys; 0 means that inputs were
-	// read from beginning to end.
+	// Sections is how many sections of inputs were read in an order that spreads over the keys; 0 is source order.
 	Sections int `json:"sections,omitempty"`
 }
 

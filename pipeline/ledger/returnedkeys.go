@@ -18,8 +18,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// returnedKeys are the keys of rows numbered by the service, in a CSV file named by the user. Nil is for a load without
-// one.
+// returnedKeys are the keys of rows numbered by the service, in a CSV file named by the user; nil without one.
 type returnedKeys struct {
 	journal *rundir.Journal
 	column  int // of the key, that the service numbers
@@ -45,7 +44,7 @@ const ReturnedBytes = "returned_bytes"
 func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, error) {
 	place, err := atomicfile.Find(path)
 	if err == nil && place.Stream {
-		err = &atomicfile.RefusedError{Path: path, Why: "is not a file, but resuming a load reads the keys again; name a file"}
+		err = &atomicfile.RefusedError{Path: path, Why: "is not a file, but a resumed load reads the keys again; name a file"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keep returned keys: %w", err)
@@ -74,8 +73,7 @@ func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, err
 	return newReturnedKeys(j, p), nil
 }
 
-// begunOnly reports whether a file holds no key: it does not exist, or a load was killed when it had written at most
-// the header.
+// begunOnly reports whether a file holds no key: it does not exist, or a killed load has written at most the header.
 func begunOnly(f *os.File, header []byte) bool {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() > int64(len(header)) {
@@ -119,12 +117,12 @@ func (k *returnedKeys) appendOld(fields []string, r table.Ref) ([]string, error)
 	k.old.Reset(r.Record())
 	rec, ok := k.old.Next()
 	if !ok || rec.Bad != nil || len(rec.Fields) < k.columns {
-		return nil, fmt.Errorf("keep returned keys: the old key of record %d of %s cannot be read", r.Number()+1, r.Block.Split.Source)
+		return nil, fmt.Errorf("keep returned keys: record %d of %s has a damaged old key", r.Number()+1, r.Block.Split.Source)
 	}
 	for i := range rec.Fields[:k.columns] {
 		d := &rec.Fields[i]
 		if d.None() {
-			return nil, fmt.Errorf("keep returned keys: record %d of %s lacks a part of its old key", r.Number()+1, r.Block.Split.Source)
+			return nil, fmt.Errorf("keep returned keys: record %d of %s lacks part of its old key", r.Number()+1, r.Block.Split.Source)
 		}
 		fields = append(fields, keyField(d.Kind == record.Integer, d.Kind == record.Binary, d.Int, d.Bytes))
 	}

@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// The share and number of inputs that may be bad. Beyond them something else is wrong: wrong flags, or a half-copied
-// folder.
+// The share and number of inputs that may be bad. Beyond them flags are wrong, or a folder is half copied.
 const (
 	mostBadShare = 10 // one in so many, but at least one
 	MostBad      = 100
@@ -89,7 +88,7 @@ func (a *asides) check(source int, end bool) {
 	if n := a.counts[source]; a.limit.Exceeded(n.rejected, n.read, end) {
 		a.flow.SetAside(source)
 		// It is not tried again unchanged: its rows would be sent each night, over those of later files.
-		a.Add(source, fmt.Sprintf("%d of %d rows were rejected, which is more than --max-errors allows", n.rejected, n.read), true)
+		a.Add(source, fmt.Sprintf("%d of %d rows were rejected, more than --max-errors allows", n.rejected, n.read), true)
 	}
 }
 

@@ -20,16 +20,16 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// stamps makes the timestamps of updates and remembers them: a resuming attempt gives a row that may have been applied its
-// former timestamp, so that it leaves one version, and every other row a newer one.
+// stamps makes the timestamps of updates and remembers them: a resuming attempt gives a row that may have been applied
+// its former timestamp, so that it leaves one version, and every other row a newer one.
 //
-// The timestamps sent are in files below the run folder, written before the request leaves. Each checkpoint begins a file with
-// the rows that are out at that moment: rows that the checkpoint cannot distinguish from unsent ones are in its file and later
-// ones. They are not synced for each request. A killed process loses none of them; after a crash of the machine a row may get a
-// second version with the same value.
+// The timestamps sent are in files below the run folder, written before the request leaves. Each checkpoint begins a
+// file with the rows that are out at that moment: rows that the checkpoint cannot distinguish from unsent ones are in
+// its file and later ones. They are not synced for each request. A killed process loses none of them; after a crash of
+// the machine a row may get a second version with the same value.
 //
-// A repeated row that deletes columns may have deleted what later rows of its key had written, and may hide what they write
-// with their first timestamps. So its key is in the files of the checkpoints that know it as final.
+// A repeated row that deletes columns may have deleted what later rows of its key had written, and may hide what they
+// write with their first timestamps. So its key is in the files of the checkpoints that know it as final.
 type stamps struct {
 	*writer.Stamps
 	dir  string
@@ -38,7 +38,7 @@ type stamps struct {
 	number        int64                         // of the file
 	from          int64                         // the first file needed by the checkpoint being made
 	needed, spare int64                         // the same for the last one written, and the one before
-	earlier       []stamp                       // sent by earlier attempts, by position; such rows may wait until the end of the load
+	earlier       []stamp                       // by earlier attempts, by position; such rows may wait until the load ends
 	passed        map[checkpoint.Position]int64 // by ofKey, the timestamp up to which rows may be hidden
 	buf           []byte
 }
@@ -113,8 +113,7 @@ func (s *stamps) files() (numbers []int64, err error) {
 
 func (s *stamps) path(n int64) string { return filepath.Join(s.dir, strconv.FormatInt(n, 10)) }
 
-// Kept returns the timestamp that an earlier attempt sent a row with, 0 if there is none or if what it wrote may be
-// hidden.
+// Kept returns the timestamp that an earlier attempt sent a row with, 0 if there is none or its cells may be hidden.
 func (s *stamps) Kept(r table.Ref) int64 {
 	i, found := slices.BinarySearchFunc(s.earlier, keep.PositionOf(r), func(e stamp, at checkpoint.Position) int { return cmp.Compare(e.at, at) })
 	if !found || len(s.passed) > 0 && s.earlier[i].ms <= s.passed[ofKey(r)] {
@@ -151,8 +150,7 @@ func (s *stamps) write(rows []stamp) error {
 	return nil
 }
 
-// Begin begins the file of a checkpoint with the rows that are out. whole means that it needs no earlier file: nothing
-// is left of earlier attempts.
+// Begin begins the file of a checkpoint with the rows in flight. whole: nothing is left of earlier attempts.
 func (s *stamps) Begin(c *partitioner.Cutter, whole bool) error {
 	if s == nil {
 		return nil
@@ -231,8 +229,7 @@ func encodeStamps(dst []byte, rows []stamp) []byte {
 	return dst
 }
 
-// appendStamps appends the rows of a file's records. A truncated or damaged record ends them: it was never sent, or is
-// lost.
+// appendStamps appends the rows of a file's records. A truncated or damaged record ends them: never sent, or lost.
 func appendStamps(dst []stamp, text []byte) []stamp {
 	for len(text) >= 8 {
 		n, sum := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])

@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// ReportTable counts how the rows of one table among several ended. Rows without a table are rejected and not counted
-// here.
+// ReportTable counts how the rows of one table among several ended. Rows without a table are rejected, not counted.
 type ReportTable struct {
 	Name            string `json:"name"`
 	Class           int    `json:"class,omitempty"` // of the age policy, from 1
@@ -67,7 +66,7 @@ func (l *Tables) Add(name string) (isNew bool, err error) {
 		return false, nil
 	}
 	if len(l.Wanted) >= l.max {
-		return false, fmt.Errorf("table %s would exceed --max-tables %d; raise it if that many are intended, or check --table", name, l.max)
+		return false, fmt.Errorf("table %s would exceed --max-tables %d; raise it, or correct --table", name, l.max)
 	}
 	l.Wanted[name] = true
 	return true, nil

@@ -17,8 +17,7 @@ import (
 	"example.com/tsimport/reader/convert"
 )
 
-// parsePolicy parses the policy for tables by period. Ages count from the beginning of the load, by the service's
-// clock.
+// parsePolicy parses the policy for tables by period. Ages count from the load's start, by the service's clock.
 func parsePolicy(r *Request, cfg *pipeline.Config) (err error) {
 	if r.AgePolicy == "" {
 		return nil
@@ -70,8 +69,7 @@ func parseType(name string) (t plan.Type, err error) {
 	return t, err
 }
 
-// cutTypes cuts a=double,b=integer at commas between parts that are types by themselves; otherwise it would be a column
-// named a=double,b.
+// cutTypes cuts a=double,b=integer at commas between parts that are types: else a column is named a=double,b.
 func cutTypes(text string) []string {
 	for i, r := range text {
 		if r != ',' || !strings.Contains(text[i:], "=") {

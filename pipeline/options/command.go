@@ -41,7 +41,7 @@ type Scan struct {
 type Differing struct {
 	Delete      bool          `json:"delete,omitempty"`       // rows of the table that no record has
 	Range       string        `json:"range,omitempty"`        // FROM..TO or a key
-	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if the table's has not changed since the comparison
+	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if the table's is as it was compared
 	MaxDelete   string        `json:"max-delete,omitempty"`   // N or N% of rows; "" is 1%
 	Plan        bool          `json:"plan,omitempty"`         // write nothing
 	Examples    int           `json:"examples,omitempty"`     // of each kind; 0 is 10, unless it was given
@@ -182,8 +182,7 @@ func InFields(message string) string {
 	})
 }
 
-// ReadCommand reads a command from JSON. Fields unknown to this version are refused: without them it would be another
-// command.
+// ReadCommand reads a command from JSON. Unknown fields are refused: without them it would be another command.
 func ReadCommand(text json.RawMessage) (*Command, error) {
 	c := new(Command)
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -9,8 +9,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Config makes the load that a request describes. The caller adds where its table is, its observers and how it is
-// resumed.
+// Config makes the load that a request describes. The caller adds the table's place, observers and how it resumes.
 func Config(asked *Request) (cfg pipeline.Config, err error) {
 	r, err := asked.withDefaults()
 	if err != nil {

@@ -19,8 +19,7 @@ var (
 	defineIndex  = regexp.MustCompile(`^\s*(local\s+)?index\s+([A-Za-z0-9_]+)\s*\(([^()]+)\)(.*)$`)
 )
 
-// Define parses what a new table has besides its key: predefined columns and secondary indexes. A missing type is that
-// of the load's column.
+// Define parses a new table's predefined columns and secondary indexes. A missing type is the load's.
 func Define(texts []string, to *plan.Target) error {
 	if len(texts) > 0 && to.Defined == nil {
 		to.Defined = map[string]table.Type{}

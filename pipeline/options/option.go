@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Option is one option of a command. It has many fields because its flag, its key in a job file, its field and the
-// manual come from it.
+// Option is one option of a command. Its flag, key in job files, field and manual come from its many fields.
 type Option struct {
 	Name, Alias string
 	Kind        Kind   // 0 is Text
@@ -26,8 +25,7 @@ type Option struct {
 	Unused Commands // of those, commands that hide it: a load's command line has it, and they ignore or refuse it
 	Hidden bool     // from all help
 	Basic  bool     // a newcomer needs it: a shell that completes -- shows these, and all once a letter is typed
-	// MayChange means that it does not affect the rows of a load: a resumed run may have another value, and so may a load
-	// of its rejects.
+	// MayChange means that it does not affect the rows: a resumed run, and a load of its rejects, may have another value.
 	MayChange bool
 	// OfInputs means that it belongs to the inputs or the run of one load: a load of its rejects does not take it over.
 	OfInputs bool
@@ -93,6 +91,9 @@ const (
 	Machine           // resume and work: options of the machine
 	Ending            // that may run for long
 )
+
+// loads describe the rows of a load: all commands but exports.
+const loads = Load | Copy | Sync | Verify
 
 // Scope is how job files have an option.
 type Scope int
@@ -160,8 +161,7 @@ func (o *Option) of(c *Command) reflect.Value { return reflect.ValueOf(c).Elem()
 
 func (r *Request) IsSet(name string) bool { return (&Command{Request: *r}).IsSet(name) }
 
-// Set parses an option from a command line, given once or several times. It refuses an explicit zero if a zero field
-// means the default.
+// Set parses an option from a command line, given once or several times. A zero that means the default is refused.
 func (o *Option) Set(c *Command, given []string) error {
 	if err := o.set(o.of(c), given); err != nil {
 		return fmt.Errorf("--%s%w", o.Name, err)

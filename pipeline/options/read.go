@@ -131,8 +131,7 @@ func parseValues(r *Request, to *plan.Read) error {
 }
 
 // NotData returns a function for folders and files that globs and folders do not include as inputs, because loads wrote
-// them. Their rejects are older than the files beside them, and would overwrite those. store is the folder of an
-// embedded store.
+// them: rejects are older than the files beside them. store is the folder of an embedded store.
 func NotData(r *Request, store string) func(name string, folder bool) string {
 	outputs := map[string]string{"run-dir": r.RunDir, "returned-keys": r.ReturnedKeys, "store": store}
 	return func(name string, folder bool) string {

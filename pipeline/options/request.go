@@ -27,7 +27,7 @@ type Request struct {
 // Text is how the text of inputs is cut into records and fields.
 type Text struct {
 	Format      string   `json:"format,omitempty"`       // csv, jsonl, parquet, arrow, dynamodb, mongodb, pg_dump, mysqldump; "" is auto
-	SourceTable string   `json:"source-table,omitempty"` // of a dump, or of changes: TABLE or SCHEMA.TABLE; "" is the only one
+	SourceTable string   `json:"source-table,omitempty"` // of a dump or changes: TABLE or SCHEMA.TABLE; "" is the only one
 	Dialect     string   `json:"dialect,omitempty"`      // of CSV: the program that wrote it, or auto
 	Delimiter   string   `json:"delimiter,omitempty"`
 	Quote       string   `json:"quote,omitempty"`  // a character, or none; "" is "
@@ -52,15 +52,15 @@ type Values struct {
 
 // Mapping is which input goes into which columns.
 type Mapping struct {
-	PK            []string          `json:"pk,omitzero"`       // NAME[:TYPE][=EXPR], for each column of the primary key in order
+	PK            []string          `json:"pk,omitzero"`       // NAME[:TYPE][=EXPR] of each primary-key column, in order
 	Set           []string          `json:"set,omitzero"`      // attributes NAME[:TYPE]=EXPR, computed from input columns
 	Columns       []string          `json:"columns,omitzero"`  // attributes to load; nil loads all, an empty list none
 	Exclude       []string          `json:"exclude,omitzero"`  // columns to leave out
 	Rename        map[string]string `json:"rename,omitempty"`  // columns of the input to columns of the table
-	Type          map[string]string `json:"type,omitempty"`    // types of columns, such as integer or timestamp(2006-01-02,UTC,ms)
+	Type          map[string]string `json:"type,omitempty"`    // of columns, as integer or timestamp(2006-01-02,UTC,ms)
 	Types         string            `json:"types,omitempty"`   // table, strict or infer; "" is table
 	OnNull        string            `json:"on-null,omitempty"` // skip or delete; "" is skip
-	Missing       string            `json:"missing,omitempty"` // a column that only some files have: refuse or null; "" is refuse
+	Missing       string            `json:"missing,omitempty"` // a column that some files lack: refuse ("") or null
 	VersionColumn string            `json:"version-column,omitempty"`
 }
 
@@ -73,7 +73,7 @@ type NewTable struct {
 	MaxTables   int               `json:"max-tables,omitempty"`   // if the table's name has expressions; 0 is 64
 	AgePolicy   string            `json:"age-policy,omitempty"`   // file
 	RenameIndex map[string]string `json:"rename-index,omitempty"` // of an archive or a copy: other names for indexes
-	Now         string            `json:"now,omitempty"`          // RFC 3339, for tests of what comes with the months; "" is now
+	Now         string            `json:"now,omitempty"`          // RFC 3339, for tests of monthly tables; "" is now
 }
 
 // Writing is which rows are written, and how.
@@ -81,10 +81,10 @@ type Writing struct {
 	Mode        string `json:"mode,omitempty"`         // put, update, delete, increment or changes; "" is put
 	OpColumn    string `json:"op-column,omitempty"`    // of changes: NAME or NAME:VALUE=OP,…
 	Condition   string `json:"condition,omitempty"`    // ignore, exist or not-exist; "" is ignore
-	When        string `json:"when,omitempty"`         // write a row only if the one in the table passes, such as stored.at < new.at
+	When        string `json:"when,omitempty"`         // write a row only if the stored one passes, as stored.at < new.at
 	Order       string `json:"order,omitempty"`        // last-wins or none; "" is last-wins
 	Limit       int64  `json:"limit,omitempty"`        // records; 0 means all
-	DropExpired bool   `json:"drop-expired,omitempty"` // of an archive: leave out cells that the table is not to take any more
+	DropExpired bool   `json:"drop-expired,omitempty"` // of an archive: leave out cells too old for the table
 	DryRun      bool   `json:"dry-run,omitempty"`
 	MaxErrors   string `json:"max-errors,omitempty"` // rejected rows, N or N%; "" is 100, "-1" means no limit
 }

@@ -16,8 +16,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Target is an instance of Tablestore, and the credentials for it. The zero value takes all of it from the environment,
-// as the command does.
+// Target is an instance of Tablestore, and the credentials for it. Zero takes them from the environment.
 type Target struct {
 	Endpoint string `json:"endpoint,omitempty"` // https://host or https://host:port; "" takes TABLESTORE_ENDPOINT
 	Instance string `json:"instance,omitempty"` // "" takes TABLESTORE_INSTANCE

@@ -13,7 +13,7 @@ import (
 
 // Maker says how the value of a schema column is made from the fields of a record.
 type Maker struct {
-	Field   int              // of Plan.Fields; its value unchanged, if Program is nil. Negative: the service makes the value
+	Field   int              // of Plan.Fields; used unchanged if Program is nil. Negative: the service makes the value
 	Program *keyexpr.Program // computes the value from the fields
 }
 
@@ -55,8 +55,7 @@ func (p *planner) columnsOf(e expression) (names []string, err error) {
 // isComputed reports whether an expression makes the table's column with a name.
 func (p *planner) isComputed(name string) bool { return p.request.Columns.computes(name) }
 
-// findNamed finds the input columns that expressions name, and with them the source of salt(n): the columns that make
-// up the primary key.
+// findNamed finds the input columns that expressions name, and the source of salt(n): those of the primary key.
 func (p *planner) findNamed() error {
 	p.named = map[string]bool{}
 	sources := map[string][]string{}
@@ -106,8 +105,7 @@ func (p *planner) plainKeys() int {
 	return n
 }
 
-// settleFields finds what records are converted to: the schema's columns that are not computed, then other columns that
-// expressions name.
+// settleFields finds what records are converted to: columns that are not computed, then others that expressions name.
 func (p *planner) settleFields() {
 	s := p.plan.Schema
 	p.plan.Makers = make([]Maker, len(s.Columns))
@@ -228,7 +226,7 @@ func (p *planner) chooseSeparator() error {
 		return usagef("%v", err)
 	}
 	p.plan.env.Separator = separator
-	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("splice(auto, …) joins with %q; write that in place of auto in later loads, so that they make the same keys", string(separator)))
+	p.notef("splice(auto, …) joins with %q; write that in place of auto in later loads, for the same keys", string(separator))
 	return nil
 }
 

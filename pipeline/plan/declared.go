@@ -60,8 +60,7 @@ func (p *planner) declaredType(src string) (of table.Type) {
 	return of
 }
 
-// declaresTable reports whether the sources' schema gives every column a type, so that a table can be created without a
-// record.
+// declaresTable reports whether the sources' schema types every column: a table can be created without a record.
 func (p *planner) declaresTable() bool {
 	return !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
 		about := s.About()

@@ -6,8 +6,7 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// AtFault reports whether a source's content makes it unreadable: a second reading meets the same fault at the same
-// place.
+// AtFault reports whether a source's content makes it unreadable: a second reading fails at the same place.
 func (p *Plan) AtFault(s *Source, err error) bool {
 	if !reader.Damaged(err) {
 		return false

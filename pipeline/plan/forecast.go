@@ -68,8 +68,7 @@ type looked struct {
 	whole          bool // it was all of the source
 }
 
-// How many bytes of compressed text are decompressed to estimate the ratio: of all inputs together, and the minimum of
-// each.
+// How many bytes of compressed text are decompressed to estimate the ratio: of all inputs, and at least of each.
 const (
 	expandBytes    = 16 << 20
 	minExpandBytes = 1 << 20
@@ -154,8 +153,8 @@ func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	return max(int64(l.records), int64(float64(text)*float64(l.records)/float64(l.bytes))), false, nil
 }
 
-// addLeft adds the rows of the unopened inputs: those stated by local files if all opened ones state theirs, else by
-// the ratio of rows to bytes of the others.
+// addLeft adds the rows of the unopened inputs: as local files state if all opened ones do, else by the others' ratio
+// of rows to bytes.
 func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated bool) error {
 	if stated && !slices.ContainsFunc(p.inputs.left, func(i input.Item) bool { return !i.Local() }) {
 		options, known := p.Request.Read.Options, f.Rows
@@ -210,8 +209,7 @@ func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record
 	return nil
 }
 
-// settleCounts refuses what --mode increment cannot do exactly once for each record. at is the auto-increment column of
-// the key, 0 for none.
+// settleCounts refuses what --mode increment cannot do exactly once. at is the auto-increment column of the key, or 0.
 func (p *planner) settleCounts(at int) error {
 	r := p.request
 	const mode = "--mode increment: "
@@ -223,7 +221,7 @@ func (p *planner) settleCounts(at int) error {
 	case r.Condition != table.Ignore:
 		return usagef(mode + "it uses a condition of its own, so that each record counts once; leave --condition out")
 	case r.Order == OrderNone:
-		return usagef(mode + "the records of a row must be added in order, so that its mark tells which were; leave --order none out")
+		return usagef(mode + "a row's mark tells what was added only in order; leave --order none out")
 	case r.Read.Convert.VersionColumn != "":
 		return usagef(mode + "the service sets the timestamp of a sum; leave --version-column out")
 	}
@@ -256,14 +254,14 @@ func (p *planner) checkGlobal() error {
 	if err != nil || !global {
 		return err
 	}
-	what, remedy := "the cells of this source have their own timestamps", "load an export without them, as CSV, JSON lines or Parquet"
+	what, remedy := "its cells have timestamps", "load an export without them, as CSV, JSON lines or Parquet"
 	switch {
 	case version != "":
 		what, remedy = "--version-column "+version+" sets others", "leave it out"
 	case !p.plan.Wide:
 		what, remedy = "updates of a table with several versions set others", "give --mode put"
 	}
-	return usagef("table %s is a global table, where the service sets the timestamps of cells, but %s; %s", p.plan.table.Name, what, remedy)
+	return usagef("table %s is global: the service sets timestamps, but %s; %s", p.plan.table.Name, what, remedy)
 }
 
 // checkCounts refuses columns that cannot be added exactly.

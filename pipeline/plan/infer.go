@@ -102,7 +102,7 @@ func (p *planner) noKeyType(name string) error {
 	if p.sampled.bad != nil {
 		first = fmt.Sprintf(" (the first: %v)", p.sampled.bad)
 	}
-	return usagef("primary-key column %s of a new table: no sampled record has a value for it%s, so its type is unknown; give --pk %s:TYPE",
+	return usagef("primary-key column %s of a new table: no sampled record has a value%s, so its type is unknown; give --pk %s:TYPE",
 		name, first, name)
 }
 
@@ -148,11 +148,11 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 	}
 	if inTable && has.Type != col.Type {
 		if p.request.Columns.Known == KnownStrict {
-			return usagef("column %s: %s it as %s, and this input's values are %s; give --type %s=%s, or leave out --types strict",
+			return usagef("column %s: %s it as %s, but these values are %s; give --type %s=%s, or leave out --types strict",
 				col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
 		}
-		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s: %s it as %s, but this load writes it as %s, the type of its values; --type %s=%s keeps the type and rejects values that do not fit",
-			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type))
+		p.warnf("column %s: %s it as %s, but this load writes it as %s, the type of its values; --type %s=%s keeps the type and rejects values that do not fit",
+			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
 	}
 	if nearly {
 		p.plan.Decisions = append(p.plan.Decisions, dispute(col.Name, col.Type, few))
@@ -225,8 +225,7 @@ func quoted(texts []string) string {
 // counted writes a number with commas.
 func counted(n int) string { return words.Grouped(int64(n)) }
 
-// sample adds the first records of a source, about budget bytes; of a stream, which cannot be read twice, those in the
-// first piece.
+// sample adds the first records of a source, about budget bytes; of a stream, which is read once, the first piece's.
 func (p *planner) sample(in *convert.Inference, src *Source, first []string, budget int) error {
 	place := make([]int, len(first))
 	fields := make([]record.Datum, len(first))
@@ -239,7 +238,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 		}
 	}
 	all := in
-	in = convert.NewInference(len(first), p.request.Read.Convert) // of this source, since the order of sources does not matter
+	in = convert.NewInference(len(first), p.request.Read.Convert) // of this source alone
 	asItIs := slices.Equal(first, columns)
 	before := p.sampled.records
 	read, err := src.Sample(budget, first, func(rec *record.Record) {
@@ -314,8 +313,7 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 // mostColumns limits the columns of a header: sampling more takes long.
 const mostColumns = 16 * table.MaxColumns
 
-// checkWidth refuses inputs of which no row could be written. A row may lack most of its columns, so inputs with such
-// sampled records are not refused.
+// checkWidth refuses inputs of which no row could be written. Samples whose rows lack columns are not refused.
 func (p *planner) checkWidth() error {
 	n := len(p.plan.Schema.Attributes())
 	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {

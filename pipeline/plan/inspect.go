@@ -58,8 +58,7 @@ type InspectedColumn struct {
 // inspectBytes is how much of an input is inspected without count.
 const inspectBytes = 4 << 20
 
-// Inspect inspects inputs; with count, every record of them. An unreadable input is reported with its error, and the
-// last such error is also returned.
+// Inspect inspects inputs; with count, every record. It reports each unreadable input's error and returns the last.
 func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspection, error) {
 	find := r.Find
 	if r.Stdin != nil {

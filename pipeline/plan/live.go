@@ -9,8 +9,7 @@ import (
 )
 
 // checkLive refuses what a load cannot promise of sources that change while they are read. A row that is read again
-// after an interruption may have changed or disappeared: what was written of it before must leave no trace that reading
-// the source at one moment would not leave.
+// after an interruption may have changed or disappeared: what was written of it before must leave no trace.
 func (p *planner) checkLive() error {
 	r := p.request
 	for _, s := range p.plan.Sources {
@@ -46,7 +45,7 @@ func (p *planner) checkLive() error {
 	case r.Mode == table.Update && r.Read.Convert.VersionColumn != "":
 		return usagef("--mode update with --version-column: %s changes while it is read, and a row read again with an earlier version would be a mixture of both; give --mode put", name)
 	case r.Divided && r.Records > 0:
-		return usagef("--limit: %s changes while it is read, and it is unknown which rows an earlier attempt read first; "+source.StartOver, name)
+		return usagef("--limit: %s changes while it is read, so which rows were read before is unknown; "+source.StartOver, name)
 	case p.plan.Tables.Archives():
 		return usagef("--age-policy: %s changes while it is read, and a row read again after an interruption would be archived twice; load with a policy that archives nothing", name)
 	}
@@ -60,8 +59,7 @@ func (p *planner) lacking() bool {
 	})
 }
 
-// settleKeys decides whether sources are read in parallel, and refuses live ones with rows that could be written under
-// two keys.
+// settleKeys decides whether sources are read in parallel, and refuses live ones whose rows could get two keys.
 func (p *planner) settleKeys() error {
 	if p.plan.Live {
 		p.plan.Empty = false // by the time that it is read it may have rows
@@ -78,8 +76,7 @@ func (p *planner) settleKeys() error {
 }
 
 // checkLiveKeys refuses a load that makes a row's key or table name of more than the source's unique key: if the rest
-// changed before a second reading, the row would be in the table twice. Cells that get their timestamps here would
-// leave a version for each reading.
+// changed before a second reading, the row would be in the table twice. Timestamps set here leave versions.
 func (p *planner) checkLiveKeys() error {
 	if p.numbered > 0 && !p.request.Written && !p.request.Read.Archived {
 		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an interruption it would be unknown which rows were written; load a copy that does not change",
@@ -132,8 +129,7 @@ func (p *planner) parallel() bool {
 	return p.plan.Distinct || r.Order == OrderNone && p.unique(func([]source.KeyColumn) bool { return true })
 }
 
-// distinct reports whether no two records have the same key in the table: the table's key contains the source's unique
-// key.
+// distinct reports whether no two records share a key in the table, which contains the source's unique key.
 func (p *planner) distinct() bool {
 	return p.unique(func(columns []source.KeyColumn) bool { return len(p.lost(columns)) == 0 })
 }

@@ -7,8 +7,7 @@ import (
 
 // Shares divides the memory of the process. Each of its classes must be able to continue regardless of what those below
 // it hold: requests in flight, rows to be retried, the split whose turn it is, rows read back from disk, lanes, and
-// data read ahead. Rows in flight and to be retried are counted with their lanes, in blocks; InFlight is the additional
-// memory of the requests made of them.
+// data read ahead. Rows in flight and to be retried count with their lanes, in blocks; InFlight is for their requests.
 type Shares struct {
 	Lanes     int64 // blocks: queued, in flight, to be tried again, read back
 	ReadAhead int64 // splits and blocks before they are queued

@@ -34,8 +34,7 @@ func SameKeys(r *Request, rows, of int64, keys ...string) error {
 }
 
 // merging decides whether two rows of a source can become one row of a table; nil means none can. They cannot if the
-// table's key, or its name, has all columns of a key of the source, unchanged or computed so that different values give
-// different results.
+// table's key, or its name, has all columns of a source key, in forms that keep different values different.
 func (p *planner) merging() (found *Merging) {
 	r := p.request
 	if p.numbered > 0 || r.Mode == table.Delete || r.Mode == table.Increment {
@@ -118,8 +117,7 @@ func (p *planner) takesAsItIs(c *table.Column, kind record.Kind) bool {
 	return false
 }
 
-// keepRows refuses a load in which several rows of a source may become one, unless all rows are read first, by
-// Read.Look or by the caller.
+// keepRows refuses a load that may merge rows of a source, unless Read.Look or the caller reads all first.
 func (p *planner) keepRows(ctx context.Context) error {
 	r, m := p.request, p.merging()
 	p.plan.Merging = m
@@ -154,7 +152,7 @@ func (p *planner) keepRows(ctx context.Context) error {
 		how = fmt.Sprintf("%s a key that has them all, some of them joined by splice(auto, …)", into)
 	}
 	if len(r.Columns.Keys) > 0 {
-		how += "; what is computed counts where it is made by text, pad, desc, reverse, splice or sha256(…, 32) (docs/keys.md)"
+		how += "; computed columns count if made by text, pad, desc, reverse, splice or sha256(…, 32) (docs/keys.md)"
 	}
 	return usagef("%s, and the key of table %s would not distinguish them; %s", m.Text(), r.Target.Table, how)
 }

@@ -54,7 +54,7 @@ func (p *planner) settleNumbers() error {
 	case r.Condition != table.Ignore:
 		return usagef("--condition: a row whose %s the service assigns is always new; leave the condition out, or load a file with a column %s", name, name)
 	case r.Order == OrderNone:
-		return usagef("--order none: the service assigns %s in the order in which rows are written, which is input order; leave it out", name)
+		return usagef("--order none: the service assigns %s as rows are written, in input order; leave it out", name)
 	}
 	if p.hasOldKey() && !p.plan.Live && !r.Returned {
 		return usagef("--table %s: the service assigns new values of the auto-increment column %s; give --returned-keys FILE, which keeps the old key of each row beside the new one, or load into a table in which %s is a plain integer",
@@ -62,7 +62,7 @@ func (p *planner) settleNumbers() error {
 	}
 	p.numbered = at
 	if !r.Returned {
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the values that the service assigns to %s are kept nowhere; --returned-keys FILE keeps the key of each record", name))
+		p.notef("the values that the service assigns to %s are lost; --returned-keys FILE keeps the key of each record", name)
 	}
 	return p.settleMark()
 }
@@ -80,8 +80,7 @@ func (p *Plan) OldKey() (names []string) {
 	return namesOf(p.Sources[0].About().Unique)
 }
 
-// ReturnedHeader is the first line of the file of returned keys. The columns of an old key have a prefix that no column
-// of the new one shares.
+// ReturnedHeader is the first line of the file of returned keys. Columns of an old key have a prefix of their own.
 func (p *Plan) ReturnedHeader() []string {
 	header := []string{"file", "record"}
 	for _, k := range p.Schema.Key {
@@ -109,7 +108,7 @@ func (p *planner) refuseNumbering(why string) error {
 		{r.AtLeastOnce, "--at-least-once"}, {r.LookFirst, "--look-first"}, {r.Returned, "--returned-keys"}, {markColumn, "--mark-column"},
 	} {
 		if f.given {
-			return usagef("%s: it applies to auto-increment key columns whose values the service assigns, and %s; leave it out", f.flag, why)
+			return usagef("%s: it is for auto-increment key columns that the service assigns, and %s; leave it out", f.flag, why)
 		}
 	}
 	return nil
@@ -121,11 +120,10 @@ var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Dele
 func (p *planner) settleMark() error {
 	r := p.request
 	if r.AtLeastOnce && (r.LookFirst || r.MarkColumn != "") {
-		return usagef("--at-least-once: rows then have no marks, which --look-first and --mark-column need; leave one of them out")
+		return usagef("--at-least-once: rows have no marks, which --look-first and --mark-column need; leave one out")
 	}
 	if r.AtLeastOnce {
-		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
-			"--at-least-once: a row whose answer is lost is sent again unchanged, so it may be in table %s twice, and a late attempt may have a number above those of later rows", r.Target.Table))
+		p.warnf("--at-least-once: a row whose answer is lost is sent again unchanged, so it may be in table %s twice, and a late attempt may have a number above those of later rows", r.Target.Table)
 		return nil
 	}
 	mark := cmp.Or(r.MarkColumn, DefaultMarkColumn)
@@ -137,7 +135,7 @@ func (p *planner) settleMark() error {
 		return usagef("--mark-column %s: the input or the key has a column of that name; give another name, leave the column out (--exclude %s), or give --at-least-once", mark, mark)
 	}
 	if t := p.plan.table; t != nil && t.Defined[mark] != table.Null && t.Defined[mark] != table.String {
-		return usagef("--mark-column %s: table %s defines it as %s, and marks are strings; give another name", mark, t.Name, t.Defined[mark])
+		return usagef("--mark-column %s: table %s defines it as %s, not string; use another", mark, t.Name, t.Defined[mark])
 	}
 	p.plan.Mark = mark
 	return nil

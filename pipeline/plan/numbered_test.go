@@ -93,7 +93,7 @@ func TestUnnumberableKeysAreRefused(t *testing.T) {
 		"--mark-column v:":         func(r *Request) { r.MarkColumn = "v" },
 		"--mark-column user:":      func(r *Request) { r.MarkColumn = "user" },
 		"leading #":                func(r *Request) { r.MarkColumn = "#" },
-		"leave one of them out":    func(r *Request) { r.AtLeastOnce, r.LookFirst = true, true },
+		"leave one out":            func(r *Request) { r.AtLeastOnce, r.LookFirst = true, true },
 		"the first column cannot be auto": func(r *Request) {
 			r.Target.Key = []table.KeyColumn{{Name: "seq", Type: table.Integer, Auto: true}}
 		},

@@ -52,7 +52,7 @@ type Plan struct {
 
 	Request *Request
 
-	units     map[string]string // of columns, and of parts of nested ones, by their names in the table: as the runs before have left it
+	units     map[string]string // of columns, and of parts of nested ones, by name in the table: as earlier runs left them
 	inputs    inputs
 	whenNew   []string        // columns of rows that Request.When names
 	described map[string]bool // columns that sources of a Wide plan list of their own
@@ -116,8 +116,7 @@ type InputsError struct {
 
 func (e *InputsError) Unwrap() error { return e.error }
 
-// Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is created. The plan
-// keeps the request and must be closed.
+// Make opens the inputs, looks at the table and settles the schema. It writes and creates nothing. Close the plan.
 func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	p := &planner{request: r, plan: &Plan{Request: r, units: map[string]string{}}, admin: admin, measures: map[string]map[string]tally{}}
 	steps := []func() error{
@@ -434,8 +433,7 @@ func (p *planner) findColumns() error {
 	return p.findNamed()
 }
 
-// joinColumns finds the columns to load. An input that lacks one is refused, but a JSON Lines object need not have
-// every member.
+// joinColumns finds the columns to load. An input that lacks one is refused; JSON objects may lack members.
 func (p *planner) joinColumns() error {
 	for _, c := range p.all {
 		if p.isNumbered(p.rename(c)) {
@@ -460,8 +458,7 @@ func (p *planner) joinColumns() error {
 	return nil
 }
 
-// checkColumns refuses a source that lacks columns of the load. With --missing null it may lack those that a row may
-// lack.
+// checkColumns refuses a source that lacks columns of the load. With --missing null it may lack what a row may.
 func (p *planner) checkColumns(s *Source) error {
 	has := places(s.About().Columns)
 	if c := p.request.Read.Convert.VersionColumn; c != "" && p.owner[c] == "" {
@@ -489,8 +486,7 @@ func (p *planner) checkColumns(s *Source) error {
 
 func (p *planner) warn() {
 	if n := len(p.lacks); n > 0 {
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("--missing null: %d of %d inputs lack columns that others have, such as %s",
-			n, len(p.plan.Sources), p.lacks[0]))
+		p.notef("--missing null: %d of %d inputs lack columns of others, such as %s", n, len(p.plan.Sources), p.lacks[0])
 	}
 	if names := p.plan.Indexes(); len(names) > 0 && !p.request.Written {
 		p.plan.Warnings = append(p.plan.Warnings, indexText(p.request.Target.Table, names))
@@ -499,12 +495,19 @@ func (p *planner) warn() {
 		p.warnOfDescribed()
 	}
 	if p.plan.table != nil && p.plan.Tables == nil && p.request.Target.Asked.Any {
-		p.plan.Warnings = append(p.plan.Warnings, "the table exists: the options for a new table (--ttl, --max-versions, --define) change nothing")
+		p.warnf("the table exists: the options for a new table (--ttl, --max-versions, --define) change nothing")
 	}
 	for _, c := range p.plan.Schema.Columns {
 		if !table.PlainColumnName(c.Name) {
-			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
-				"column name %q has more than letters, digits and underscores: the service accepts it, SQL and secondary indexes do not", c.Name))
+			p.warnf("column name %q is not all letters, digits and underscores: SQL and secondary indexes refuse it", c.Name)
 		}
 	}
+}
+
+func (p *planner) notef(format string, a ...any) {
+	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, a...))
+}
+
+func (p *planner) warnf(format string, a ...any) {
+	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(format, a...))
 }

@@ -48,7 +48,7 @@ func (p *planner) settlePreSplit() error {
 			return nil
 		}
 		if slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return !s.Anywhere() }) {
-			p.plan.Notes = append(p.plan.Notes, "the new table begins with one partition, because only the beginning of an input can be read in advance (compressed, re-encoded or remote)")
+			p.notef("the new table begins with one partition, because only the beginning of an input can be read in advance (compressed, re-encoded or remote)")
 			return nil
 		}
 	}
@@ -58,7 +58,7 @@ func (p *planner) settlePreSplit() error {
 	}
 	p.plan.Bounds = rangeBounds(slices.Concat(places...), ranges)
 	if n := len(p.plan.Bounds) + 1; n > 1 {
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the new table is to begin with %d ranges of %s", n, p.plan.Schema.Key[0].Name))
+		p.notef("the new table is to begin with %d ranges of %s", n, p.plan.Schema.Key[0].Name)
 	}
 	return nil
 }

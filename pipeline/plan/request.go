@@ -20,8 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Request is what the user asks of a load, as far as it matters before the first row. Each of its many fields may be
-// set by the user.
+// Request is what matters of a load before the first row, in many fields, since the user may set each.
 type Request struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       Read
@@ -39,32 +38,27 @@ type Request struct {
 	RunDir     string // its files are not inputs; "" if there is none
 	// Written means that the rows are already in the table, to be compared with it: their timestamps may have any age.
 	Written bool
-	// Service returns the range in which the service's clock is now, for comparison with timestamps; nil means this
-	// machine's time.
+	// Service returns the range in which the service's clock is now, to compare timestamps with; nil: this machine's.
 	Service func() (earliest, latest time.Time)
 	Keep    Keep
-	// OnLook is called before the inputs are opened or sampled, which may take time; the function it returns is called
-	// afterwards. May be nil.
+	// OnLook is called before inputs are opened or sampled, which takes time, and its result afterwards. May be nil.
 	OnLook func() (looked func())
 	// RejectedKeys means that the keys of rejected records are wanted if they can be read.
 	RejectedKeys bool
 	// For tables with an auto-increment key column: the attribute that identifies rows ("" means DefaultMarkColumn), or
-	// that they are repeated blindly without one; whether they are looked up before they are written; and whether the keys
-	// made by the service are wanted.
+	// that they are repeated blindly; whether they are looked up first; and whether the service's keys are wanted.
 	MarkColumn  string
 	AtLeastOnce bool
 	LookFirst   bool
 	Returned    bool
-	// KeysAlone means that the table may be read only by single rows, not by ranges: not for the types of its columns
-	// either.
+	// KeysAlone means that the table may be read only by single rows, not by ranges: also for its types.
 	KeysAlone bool
 	// Inferred are the types that an earlier attempt inferred, by input column: a later one must not infer others.
 	Inferred map[string]Inferred
 	// Divided means that Division is the division of Read.Sources by an earlier attempt; it is not made again.
 	Divided  bool
 	Division []byte
-	// Selection chooses from the inputs found; nil takes all. Chosen are the choices of an earlier attempt, nil in the
-	// first.
+	// Selection chooses from the inputs found; nil takes all. Chosen is an earlier attempt's choice or nil.
 	Selection Selection
 	Chosen    []string
 	// Without names inputs that are found but not loaded, because they were set aside.
@@ -91,7 +85,7 @@ type Known uint8
 
 const (
 	KnownDefault Known = iota // they are the default; where values do not fit, another type is inferred and said
-	KnownStrict               // another type is refused; of any column, the few values that are not of the type of nearly all are rejected
+	KnownStrict               // another type is refused; of any column, the few values of other types are rejected
 	KnownIgnored              // nothing: types come from the input alone
 )
 
@@ -110,16 +104,13 @@ type Read struct {
 	reader.Options                 // but Stream
 	Convert        convert.Options // but Decode, which each source has of its own
 	Find           input.Options   // how arguments are understood, but Stdin
-	// Sources is the origin of rows if they do not come from files; nil opens Request.Inputs, which otherwise name the
-	// sources.
+	// Sources is the origin of rows if they do not come from files; nil opens Request.Inputs, which else name the sources.
 	Sources source.Origin
-	// Archived means that a live source stands for an archive of it, which will be loaded: nothing of the source itself is
-	// written.
+	// Archived means that a live source stands for an archive of it, which will be loaded in its place.
 	Archived bool
 	// Merges means that a live source is merged into the table, with --mode update: a cell that the source has lost stays.
 	Merges bool
-	// Look reads all rows of Sources before the first is written, and fails if several would become one; nil if that
-	// cannot be exact.
+	// Look reads all rows of Sources before the first is written, and fails if several would become one; nil if inexact.
 	Look    func(context.Context) error
 	Parsers int       // workers; 0 takes one a processor
 	Stdin   io.Reader // what - names; nil is os.Stdin. A read of it is left behind when the load stops
@@ -148,8 +139,7 @@ type Target struct {
 	Aging    Aging
 	Asked    AskedOptions
 	PreSplit PreSplit // ranges that a new table begins with
-	// Policy describes tables of each age that are named after a period; nil means none. PolicyNow is the time from which
-	// ages are counted.
+	// Policy describes the tables of each age, if named after periods; nil: none. Ages count from PolicyNow.
 	Policy    *lifecycle.Policy
 	PolicyNow time.Time
 	// Absent means that the store does not exist yet and need not be asked (a dry run creates no store).

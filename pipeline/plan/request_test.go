@@ -25,18 +25,18 @@ import (
 func TestIncrementsThatCannotBeExactAreRefused(t *testing.T) {
 	const text = "id,n,d\na,1,1.5\n"
 	for want, set := range map[string]func(*Request){
-		"leave --condition out":          func(r *Request) { r.Condition = table.ExpectExist },
-		"leave --order none out":         func(r *Request) { r.Order = OrderNone },
-		"leave --version-column out":     func(r *Request) { r.Read.Convert.VersionColumn = "n" },
-		"a load into several tables":     func(r *Request) { r.Target.Table = "t_{text(id)}" },
-		"--at-least-once: it applies to": func(r *Request) { r.AtLeastOnce = true },
-		"--look-first: it applies to":    func(r *Request) { r.LookFirst = true },
-		"--returned-keys: it applies to": func(r *Request) { r.Returned = true },
-		"column d is double":             func(*Request) {},
-		"--on-null delete needs":         func(r *Request) { r.DeleteNull = true },
-		"--mark-column n:":               func(r *Request) { r.MarkColumn, r.Columns.Exclude = "n", []string{"d"} },
-		"at least one attribute column":  func(r *Request) { r.Columns.Exclude = []string{"n", "d"} },
-		"column n is string":             func(r *Request) { r.Columns.Types = map[string]Type{"n": {Type: table.String}} },
+		"leave --condition out":         func(r *Request) { r.Condition = table.ExpectExist },
+		"leave --order none out":        func(r *Request) { r.Order = OrderNone },
+		"leave --version-column out":    func(r *Request) { r.Read.Convert.VersionColumn = "n" },
+		"a load into several tables":    func(r *Request) { r.Target.Table = "t_{text(id)}" },
+		"--at-least-once: it is for":    func(r *Request) { r.AtLeastOnce = true },
+		"--look-first: it is for":       func(r *Request) { r.LookFirst = true },
+		"--returned-keys: it is for":    func(r *Request) { r.Returned = true },
+		"column d is double":            func(*Request) {},
+		"--on-null delete needs":        func(r *Request) { r.DeleteNull = true },
+		"--mark-column n:":              func(r *Request) { r.MarkColumn, r.Columns.Exclude = "n", []string{"d"} },
+		"at least one attribute column": func(r *Request) { r.Columns.Exclude = []string{"n", "d"} },
+		"column n is string":            func(r *Request) { r.Columns.Types = map[string]Type{"n": {Type: table.String}} },
 		"has the auto-increment key column": func(r *Request) {
 			r.Target.Key = append(r.Target.Key, table.KeyColumn{Name: "seq", Type: table.Integer, Auto: true})
 		},
@@ -104,12 +104,12 @@ func TestAPolicyThatDoesNotFitTheTablesIsRefused(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)
 	for want, set := range map[string]func(*Request){
-		"holds no period":              func(*Request) {},
-		"--age-policy":                 func(r *Request) { r.Target.Table = "t_{text(id)}" },
-		"--age-policy: ":               func(r *Request) { r.Target.Table = "t_{day(at)}" },
-		"--mode delete writes no rows": func(r *Request) { r.Target.Table, r.Mode = "t_{month(at)}", table.Delete },
-		"--table":                      func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(at}", nil },
-		"--table t_{month(no)}":        func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(no)}", nil },
+		"holds no period":           func(*Request) {},
+		"--age-policy":              func(r *Request) { r.Target.Table = "t_{text(id)}" },
+		"--age-policy: ":            func(r *Request) { r.Target.Table = "t_{day(at)}" },
+		"--mode delete writes none": func(r *Request) { r.Target.Table, r.Mode = "t_{month(at)}", table.Delete },
+		"--table":                   func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(at}", nil },
+		"--table t_{month(no)}":     func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(no)}", nil },
 	} {
 		r := ask(file(t, "in.csv", "id,at\na,2024-05-06\n"))
 		r.Target.Policy = policy
@@ -301,7 +301,7 @@ func TestTypedColumnsTakeTextsThatSurviveRoundTrip(t *testing.T) {
 		want := "id:integer:integer n:integer:integer f:double:double s:string:string b:boolean:boolean mix:any:integer"
 		conformance.Equal(t, strings.Join(all, " "), want, "join")
 		said := strings.Join(p.Warnings, "\n")
-		for _, want := range []string{"key column id: 1,001 integers, 1 others (\"1000\")", "rejects the others", "--type id=string makes text of all 1,002"} {
+		for _, want := range []string{"key column id: 1,001 integers, 1 others (\"1000\")", "rejecting the others", "--type id=string makes text of all 1,002"} {
 			conformance.Contains(t, said, want, "said")
 		}
 	}

@@ -168,8 +168,8 @@ func (p *planner) checkSchema() error {
 	return nil
 }
 
-// Indexes are the secondary indexes of the table, or of one of several. Each costs at least one write unit and one read
-// unit for every row written.
+// Indexes are the secondary indexes of the table or tables. Each row costs at least one write and one read unit in
+// each.
 func (p *Plan) Indexes() []string {
 	if p.table != nil {
 		return p.table.Indexes

@@ -18,8 +18,7 @@ import (
 // DefaultMaxTables is how many tables a load may go to: the limit of an instance, unless the service has raised it.
 const DefaultMaxTables = 64
 
-// Tables decides which table each row goes to if --table has expressions in braces. Its answer for a name does not
-// change, and several goroutines may ask it.
+// Tables decides which table each row goes to if --table has expressions in braces. It is safe for concurrent use.
 type Tables struct {
 	Text string // as the user gave it
 
@@ -58,8 +57,7 @@ func FileName(name string) string {
 // layouts are the formats of periods in table names; they sort like the periods.
 var layouts = map[string]string{"year": "2006", "month": "200601", "day": "20060102"}
 
-// parseTables parses the name of tables with expressions in braces. Periods without a zone use that of the policy,
-// which may be nil.
+// parseTables parses the name of tables with expressions in braces. Periods without a zone use the policy's, if any.
 func parseTables(text string, policy *lifecycle.Policy) (*Tables, error) {
 	t := &Tables{Text: text}
 	for rest := text; rest != ""; {
@@ -87,8 +85,7 @@ func parseTables(text string, policy *lifecycle.Policy) (*Tables, error) {
 	return t, nil
 }
 
-// cutBraces cuts text at its first expression in braces. Braces in strings of the expression do not count, and its own
-// must be balanced.
+// cutBraces cuts text at its first expression in braces. Braces in strings do not count; others must balance.
 func cutBraces(text string) (before, inner, after string, err error) {
 	before, rest, open := strings.Cut(text, "{")
 	if strings.Contains(before, "}") {
@@ -128,8 +125,8 @@ func indexOutside(text string, want rune) int {
 	return -1
 }
 
-// nameExpression makes an expression that gives text. A period of a time, elsewhere a number, is written so that names
-// sort like their periods: month(t) is 202403.
+// nameExpression makes an expression that gives text. A period is written so that names sort like it: month(t) is
+// 202403.
 func nameExpression(inner string, policy *lifecycle.Policy) (string, error) {
 	if inner == "" {
 		return "", errors.New("the braces are empty; want an expression, as in consume_{month(PaidAt)}")
@@ -160,7 +157,7 @@ func (p *planner) settleTables() error {
 	target := &p.request.Target
 	if !IsTemplate(target.Table) {
 		if target.Policy != nil {
-			return usagef("--age-policy: table %s holds no period; give a period in braces, as in --table 'consume_{month(PaidAt)}'", target.Table)
+			return usagef("--age-policy: table %s holds no period; give one in braces, as --table 'consume_{month(PaidAt)}'", target.Table)
 		}
 		return nil
 	}
@@ -186,7 +183,7 @@ func (p *planner) settleTables() error {
 			return usagef("--age-policy: a load archives old rows in a folder, but the policy's archive is in an object store; give the load a copy of the policy with a folder, or without the class with archive")
 		}
 		if last.Archives() && p.request.Mode == table.Delete {
-			return usagef("--age-policy: the policy archives old rows, but --mode delete writes no rows; give a policy without an archive, or none")
+			return usagef("--age-policy: the policy archives old rows, but --mode delete writes none; use one without an archive")
 		}
 		t.policy, t.now = target.Policy, target.PolicyNow
 		if t.now.IsZero() {
@@ -240,8 +237,7 @@ func (t *Tables) NewNamer() *Namer {
 	return n
 }
 
-// Of returns the table name of a record by its fields, valid until the next call, and whether its rows go to the
-// archive; or why it has none.
+// Of returns a record's table name, valid until the next call, and whether its rows are archived; or why it has none.
 func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table.Reason) {
 	n.name = n.name[:0]
 	for i, part := range n.tables.parts {
@@ -301,9 +297,8 @@ func (p *planner) warnOfAges() error {
 	if last != first {
 		of += " to " + last
 	}
-	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
-		"all %d records of the sample go to the archive %s, none to a table: they are of %s, too old for the policy's other classes on %s",
-		records, t.Archive(first), of, t.now.Format(time.DateOnly)))
+	p.warnf("all %d records of the sample go to the archive %s, none to a table: they are of %s, too old for other classes on %s",
+		records, t.Archive(first), of, t.now.Format(time.DateOnly))
 	return nil
 }
 

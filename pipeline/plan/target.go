@@ -168,7 +168,7 @@ func (p *planner) settleDefined() error {
 	t := &p.request.Target
 	switch asked := t.Asked.Columns != ""; {
 	case asked && p.plan.Tables != nil:
-		return usagef("--define: tables named by an expression are created during the load; create them first with tsimport table create")
+		return usagef("--define: the load creates tables named by an expression; use tsimport table create first")
 	case !asked || !p.plan.Create:
 		return nil
 	}
@@ -189,7 +189,7 @@ func (p *planner) settleDefined() error {
 		case given == table.Null:
 			t.Defined[name] = has.Type
 		case has != nil && has.Type != table.Null && has.Type != given:
-			return usagef("--define: column %s is defined as %s but loaded as %s; give both the same type", name, given, has.Type)
+			return usagef("--define: column %s is defined as %s but loaded as %s; give both one type", name, given, has.Type)
 		case has != nil:
 			has.Type, has.Exact = given, true
 		}
@@ -208,7 +208,7 @@ func (p *planner) namesAreFree(indexes []table.Index) error {
 		} else if !errors.Is(err, client.ErrNoTable) {
 			return err
 		}
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads them, and each row in the index costs at least one write unit", i))
+		p.notef("the new table gets the %s when all rows are written: the service then reads them, and each row in the index costs at least one write unit", i)
 	}
 	return nil
 }
@@ -229,10 +229,10 @@ func CheckIndexes(t *Target, key []table.KeyColumn) error {
 			return err
 		}
 		if len(i.Key) > table.MaxKeyColumns || len(i.Columns) > maxDefined {
-			return usagef("index %s: an index has at most %d key columns and %d other columns", i.Name, table.MaxKeyColumns, maxDefined)
+			return usagef("index %s: an index has at most %d key and %d other columns", i.Name, table.MaxKeyColumns, maxDefined)
 		}
 		if i.Local && i.Key[0] != key[0].Name {
-			return usagef("local index %s: its key begins with %s, but must begin with the partition key, %s", i.Name, i.Key[0], key[0].Name)
+			return usagef("local index %s: its key begins with %s, not the partition key, %s", i.Name, i.Key[0], key[0].Name)
 		}
 		for _, name := range i.Key {
 			if of, defined := t.Defined[name]; defined && !of.KeyType() {
@@ -246,8 +246,7 @@ func CheckIndexes(t *Target, key []table.KeyColumn) error {
 	return nil
 }
 
-// CheckIndexable refuses an index of a table that keeps several versions, or whose data expires although it may be
-// updated.
+// CheckIndexable refuses an index of a table with several versions, or with data that expires but may be updated.
 func CheckIndexable(d *table.Definition, index string) error {
 	switch {
 	case d.MaxVersions != 1:

@@ -132,13 +132,13 @@ func (p *planner) mixed(i int, path string, a, b use) error {
 	way, keep := "load them separately, into two columns, with --rename", fmt.Sprintf("--type %s=string keeps the text of each", col.Name)
 	of := family(a.unit)
 	switch key := i < p.plainKeys(); {
-	case of != family(b.unit) || path != "" || a.by == lastRun && (key || col.Type != table.String): // nothing makes one of them
+	case of != family(b.unit) || path != "" || a.by == lastRun && (key || col.Type != table.String):
 	case of == "text" && !key:
 		way = keep
 	case of == "number" && !key:
 		way = fmt.Sprintf("%s; --type %s=double loads all as numbers", keep, col.Name)
 	case of == "time":
-		way = fmt.Sprintf("%s; --type '%s=timestamp(,UTC,ns)' loads all as nanoseconds, and reads local times in that zone", keep, col.Name)
+		way = fmt.Sprintf("%s; --type '%s=timestamp(,UTC,ns)' loads nanoseconds, local times in that zone", keep, col.Name)
 		if key {
 			_, way, _ = strings.Cut(way, "; ")
 		}

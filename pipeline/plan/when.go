@@ -22,9 +22,9 @@ func (p *planner) checkWhen() error {
 	case r.Mode == table.Delete:
 		return usagef("--when with --mode delete: a row to be deleted has only its key, without values to compare; %s followed by a condition looks at the stored row", condition.Matching)
 	case r.When.Matches():
-		return usagef("--when %s: writing a row changes what the condition looks at; %s is for --mode delete", r.When, condition.Matching)
+		return usagef("--when %s: writing a row changes what it reads; %s is for --mode delete", r.When, condition.Matching)
 	case r.Mode == table.Increment:
-		return usagef("--when with --mode increment: increments have their own condition, which keeps them from being added twice")
+		return usagef("--when with --mode increment: increments have a condition against being added twice")
 	case p.numbered > 0:
 		return usagef("--when: the service takes no condition for rows whose auto-increment column %s it assigns; they are always new", s.Key[p.numbered].Name)
 	}
@@ -59,7 +59,7 @@ func (p *planner) checkWhen() error {
 func (p *Plan) Lacks(has func(column string) bool) *table.Reason {
 	for _, name := range p.whenNew {
 		if !has(name) {
-			return &table.Reason{Column: name, Code: table.CodeNoValue, Message: "the row has no value that --when could compare"}
+			return &table.Reason{Column: name, Code: table.CodeNoValue, Message: "the row has no value that --when compares"}
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -87,8 +86,8 @@ func (p *planner) joinWide() error {
 func (p *planner) warnOfDescribed() {
 	for _, c := range p.all {
 		if p.plan.described[c] && !slices.Contains(p.columns, c) && !p.isNumbered(p.rename(c)) && p.wanted(c) && !p.isComputed(p.rename(c)) && c != p.request.Read.Convert.VersionColumn && p.request.Mode != table.Delete {
-			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s of %s is not part of the primary key and not loaded; --set %s=… makes an attribute of it, --exclude %s leaves it out without this warning",
-				c, p.owner[c], p.rename(c), c))
+			p.warnf("column %s of %s is not part of the primary key and not loaded; --set %s=… makes an attribute of it, --exclude %s leaves it out without this warning",
+				c, p.owner[c], p.rename(c), c)
 		}
 	}
 }
@@ -97,13 +96,12 @@ func (p *planner) warnOfDescribed() {
 func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
 	for _, c := range p.columns {
 		if p.plan.Wide && !p.plan.described[c] && !in.Seen(place[c]) && !p.plan.Empty {
-			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s is part of a key or named by an expression, and no record of the sample has a value in it", c))
+			p.warnf("column %s is part of a key or named by an expression, and no record of the sample has a value in it", c)
 		}
 	}
 }
 
-// Described reports whether sources with self-describing records list a column themselves, without having been asked
-// for it.
+// Described reports whether sources with self-describing records list a column themselves, unasked.
 func (p *Plan) Described(column string) bool { return p.described[column] }
 
 // AsItIs reports whether rows equal their records: no key is computed and no cell is changed.
@@ -113,8 +111,7 @@ func (p *Plan) AsItIs() bool {
 }
 
 // Cell returns the table's column for cells of a name, in a load of self-describing records. loaded is false for cells
-// that are left out: on request, because an expression makes the table's column of that name, or because a key column
-// is made of them.
+// that are left out: on request, or because an expression makes the column or they make a key column.
 func (p *Plan) Cell(name string) (col table.Column, loaded bool) {
 	c := &p.Request.Columns
 	col = table.Column{Source: name, Name: c.To(name), Type: table.Any}
@@ -151,7 +148,7 @@ func (p *Plan) Unwritable(column string) *table.Reason {
 		why.Message = "the record has a cell with the name of a primary-key column; use --rename or --exclude"
 		return why
 	case column == p.Mark:
-		why.Message = "the record has a cell with the name of the marks; give them another name with --mark-column, or use --rename or --exclude"
+		why.Message = "a cell of the record is named like the marks; rename them with --mark-column, or give --rename or --exclude"
 		return why
 	}
 	return nil

@@ -17,9 +17,8 @@ import (
 // ArchiveFile lists the files of archived rows that a run has made.
 const ArchiveFile = "archived.jsonl"
 
-// Archive keeps rows of tables that are too old to be loaded: for each table a file in a folder of the user. An
-// existing file belongs to somebody else, so each run makes its own files, and lists them in the run folder beforehand.
-// It is not safe for concurrent use.
+// Archive keeps rows of tables that are too old to be loaded: for each table a file in a folder of the user. Each run
+// makes its own files, listed in the run folder beforehand: others are foreign. It is not safe for concurrent use.
 type Archive struct {
 	run     string
 	headers []Header

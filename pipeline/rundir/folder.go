@@ -84,8 +84,7 @@ type Header struct {
 	Text []byte // as it stands in the input, line end included; empty without one
 	Dir  string // below the run folder, of partition folders; empty means the run folder itself
 	Kind string // how the file's name ends: ".csv" (also when empty) or ".ndjson"
-	// End ends a record. Ended reports whether a record has its end, which the last one of an input may lack. Empty and
-	// nil mean LF.
+	// End ends a record. Ended reports whether a record has its end, which an input's last may lack. "" and nil mean LF.
 	End   string
 	Ended func(record []byte) bool
 }
@@ -223,8 +222,8 @@ func RejectsFile(i int, kind string) string {
 	return fmt.Sprintf("%s-%d%s", rejectsPrefix, i+1, kind)
 }
 
-// RejectsFiles returns the paths of this run's files with rejected records, those changed meanwhile by the user under
-// their new names, ReasonsFile last.
+// RejectsFiles returns the paths of this run's reject files, under new names if the user changed them, ReasonsFile
+// last.
 func (f *Folder) RejectsFiles() []string {
 	var made []string
 	for i := range f.files {
@@ -247,8 +246,7 @@ func (f *Folder) rejectsPath(header int) string {
 	return filepath.Join(f.Path, filepath.FromSlash(h.Dir), RejectsFile(header, h.Kind))
 }
 
-// Reject keeps a rejected record of the header-th header and its reason. After a failure each Flush fails: a checkpoint
-// must not rely on the record.
+// Reject keeps a rejected record of the header-th header and its reason. After a failure each Flush fails.
 func (f *Folder) Reject(header int, r table.Reject) error {
 	err := f.reject(header, r)
 	f.failed = cmp.Or(f.failed, err)

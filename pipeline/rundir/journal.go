@@ -24,8 +24,7 @@ type Journal struct {
 	lock   *flock.Flock // of OpenExclusive
 }
 
-// OpenJournal opens the file, cut to its first keep bytes, which must exist. A missing file is made. check, if given,
-// examines the file before it is cut.
+// OpenJournal opens or makes the file, cut to its first keep bytes, which must exist. check examines it before the cut.
 func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -53,8 +52,7 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	return j, nil
 }
 
-// OpenExclusive is OpenJournal for a file that only one process at a time may open. A file system without locks
-// excludes nobody.
+// OpenExclusive is OpenJournal for a file that one process at a time may open. Without file locks it excludes nobody.
 func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	lock := flock.New(lockOf(path), flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))
 	switch err := tryLock(lock); {
@@ -71,8 +69,7 @@ func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Jou
 	return j, nil
 }
 
-// lockOf is the file whose lock is the journal's: itself, except on Windows, where the lock would block the journal's
-// own writes.
+// lockOf is the file whose lock is the journal's: itself, or on Windows another, as a lock blocks its own writes.
 func lockOf(path string) string {
 	if runtime.GOOS == "windows" {
 		return atomicfile.Beside(path, ".lock")

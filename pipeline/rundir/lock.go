@@ -127,8 +127,8 @@ type toRead struct{ *flock.Flock }
 
 func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
 
-// TakePassing is TakeLock for a folder that is made if missing. Release removes the lock file, and the folder if it was
-// made and is empty, unless Keep was called.
+// TakePassing is TakeLock for a folder that is made if missing. Release removes lock file and an empty, made folder,
+// unless Keep was called.
 func TakePassing(path string) (*Lock, error) {
 	made := missingFolders(path)
 	for {
@@ -260,8 +260,7 @@ func take(name string) (*Lock, error) {
 	}
 }
 
-// tryLock locks the file until it is unlocked or the process ends. It returns errLocked, errNoLocks, or an error that
-// names the file.
+// tryLock locks the file until it is unlocked or the process ends. It returns errLocked, errNoLocks, or an error.
 func tryLock(f interface {
 	TryLock() (bool, error)
 	Path() string

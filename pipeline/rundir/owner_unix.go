@@ -23,12 +23,10 @@ func CheckOwner(path string) error {
 	return checkOwner(path, info, os.Geteuid())
 }
 
-// SharedVariable is the environment variable that allows shared folders of other users: on some mounts all files belong
-// to one user.
+// SharedVariable is the environment variable that allows folders of other users: some mounts have one user for all.
 const SharedVariable = "TSIMPORT_SHARED_FOLDERS"
 
-// CheckShared refuses a job directory or state of another user: its files decide where signed requests go and what is
-// loaded. Root is trusted.
+// CheckShared refuses a job directory or state of another user: its files direct signed requests. Root is trusted.
 func CheckShared(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || os.Getenv(SharedVariable) == "trust" {

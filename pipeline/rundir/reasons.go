@@ -45,8 +45,7 @@ type ReasonCount struct {
 	First Reason `json:"first"`
 }
 
-// CountReasons counts the rejects of all attempts of the run in a folder by code, the most frequent first. A run
-// without rejects has none.
+// CountReasons counts the rejects of all attempts of the run in a folder by code, the most frequent first.
 func CountReasons(path string) ([]ReasonCount, error) {
 	var counts []ReasonCount
 	at := map[string]int{} // by code

@@ -52,8 +52,7 @@ type Run struct {
 	RejectsEncoding string    `json:"rejects_encoding"`
 	RejectsFlags    []string  `json:"rejects_flags"`
 	PolicyNow       time.Time `json:"policy_now"` // that ages of tables were counted from; zero without a policy
-	// Division and Snapshots are the ranges read from a database, and their snapshots, as in the summary; nil without a
-	// database.
+	// Division and Snapshots are the ranges read from a database and their snapshots, as in the summary, or nil.
 	Division  []byte          `json:"division"`
 	Snapshots json.RawMessage `json:"snapshots"`
 }

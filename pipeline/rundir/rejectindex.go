@@ -14,8 +14,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// RejectIndexFile is the journal of each rejected record's place in the reject files and in the inputs, for a run that
-// does not read its inputs in order.
+// RejectIndexFile is the journal of rejected records' places in reject files and inputs, if read out of order.
 const RejectIndexFile = "rejects.index"
 
 // rejectKept is the journal's entry for a rejected record: its identity, and the bytes of it and its reason.

@@ -149,7 +149,7 @@ func (f *Folder) cutBack(name string) (*os.File, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && info.Size() < length {
-		err = fmt.Errorf("%s has %d bytes, but %d were written; restore it, or start over with --fresh", name, info.Size(), length)
+		err = fmt.Errorf("%s has %d bytes, not the %d written; restore it or give --fresh", name, info.Size(), length)
 	}
 	if err == nil {
 		err = file.Truncate(length)

@@ -6,13 +6,11 @@ import (
 )
 
 const (
-	// first is how much may be in flight before the first answer, per second of the time-out: a link of 1 Mbit/s carries
-	// it in an eighth of that.
+	// first is how much may be in flight before the first answer, per second of the time-out: 1 Mbit/s takes 1/8 of that.
 	first = 16 << 10
 	// least may be in flight at any time. Less would leave a long link empty, with nothing to measure by.
 	least = 64 << 10
-	// parts is how many requests the window is divided into. Several requests keep the link busy while one is prepared or
-	// stalls; fewer and larger ones cost less.
+	// parts is how many requests the window has. Several keep the link busy while one stalls; fewer cost less.
 	parts = 8
 	// within is the share of the time-out within which requests should come back. Pauses of a network are far shorter.
 	within = 7.5
@@ -20,12 +18,12 @@ const (
 	most = 2
 )
 
-// Window bounds the bytes in flight by what was delivered: at most as many as came back within a fraction of a request's
-// time-out. By Little's law requests then take about that fraction if the link is the bottleneck; if it is not, the window
-// is many times what is in flight, and does not matter.
+// Window bounds the bytes in flight by what was delivered: at most as many as came back within a fraction of a
+// request's time-out. By Little's law requests then take about that fraction if the link is the bottleneck; if it is
+// not, the window is many times what is in flight, and does not matter.
 //
-// A limit that grows and shrinks by fixed steps would have to guess when to do so. The bytes delivered show it at once: the
-// window of a fast link opens with its first answer, and that of a failing link closes with the next.
+// A limit that grows and shrinks by fixed steps would have to guess when to do so. The bytes delivered show it at once:
+// the window of a fast link opens with its first answer, and that of a failing link closes with the next.
 //
 // All calls come from one goroutine.
 type Window struct {
@@ -110,9 +108,8 @@ func (w *Window) Landed(now time.Time, m Mark, answered bool) {
 	w.size = max(w.rate.most()*w.aim.Seconds(), least)
 }
 
-// adapt changes the target. A service that takes long over each request looks like a slow link: the fewer are in
-// flight, the fewer come back. It is known to be the service only if requests take as long with hardly anything in
-// flight.
+// adapt changes the target. A slow service looks like a slow link: the fewer are in flight, the fewer come back. It is
+// the service only if requests take as long with hardly anything in flight.
 func (w *Window) adapt(m Mark, took time.Duration) {
 	switch {
 	case m.flying <= least && took > w.aim:
@@ -125,8 +122,8 @@ func (w *Window) adapt(m Mark, took time.Duration) {
 // Rate is the bytes per second that come back, 0 while unknown.
 func (w *Window) Rate() float64 { return w.rate.most() }
 
-// Bound reports whether the link holds the load up: the window was closed within the last moments, or requests take
-// several times the latency of the link.
+// Bound reports whether the link limits the load: the window was just closed, or requests take a multiple of its
+// latency.
 func (w *Window) Bound(now time.Time) bool {
 	if w.rate.most() == 0 {
 		return false

@@ -92,7 +92,7 @@ func onlyKnownHosts(listen string, next http.Handler) http.Handler {
 		host := hostOf(r.Host)
 		_, err := netip.ParseAddr(host)
 		if err != nil && host != "" && host != own && host != "localhost" && !strings.HasSuffix(host, ".localhost") {
-			http.Error(w, "the Host of the request is neither an address nor localhost nor the name of the listener", http.StatusForbidden)
+			http.Error(w, "the Host of the request is not an address, localhost or the listener's name", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -349,7 +349,8 @@ func (m *Manifest) CheckSizes(ctx context.Context) error {
 	return nil
 }
 
-// Check compares every part with the manifest: sizes first, then sums. The error is a DamagedError for the first that differs.
+// Check compares every part with the manifest: sizes first, then sums. The error is a DamagedError for the first that
+// differs.
 func (m *Manifest) Check(ctx context.Context) error {
 	if err := m.CheckSizes(ctx); err != nil {
 		return err

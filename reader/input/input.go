@@ -155,10 +155,10 @@ type Set struct {
 // Expand finds the inputs that arguments name, in their order. An input named twice is taken once, with a warning. An
 // argument that names nothing is an fs.ErrNotExist. Addresses are asked one after the other.
 //
-// An existing name is that file or folder even if it looks like a glob; @list is always a manifest and - always standard
-// input (for files with such names write ./@list and ./-). A folder means the files below it; hidden ones, whose names
-// begin with . or _, are left out unless an argument or glob spells the mark, and links to folders are not followed.
-// NotData's paths are left out too, with one warning, and so are leftovers such as a.csv~ and b.csv.tmp.
+// An existing name is that file or folder even if it looks like a glob; @list is always a manifest and - always
+// standard input (for files with such names write ./@list and ./-). A folder means the files below it; hidden ones,
+// whose names begin with . or _, are left out unless an argument or glob spells the mark, and links to folders are not
+// followed. NotData's paths are left out too, with one warning, and so are leftovers such as a.csv~ and b.csv.tmp.
 func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	e := newExpander(o)
 	if len(args) == 0 {

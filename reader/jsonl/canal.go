@@ -16,7 +16,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Messages of canal, as its FlatMessage and its LogEventConvert (1.1) write them, and programs with the same form (DTS, TiCDC):
+// Messages of canal, as its FlatMessage and its LogEventConvert (1.1) write them, and programs with the same form (DTS,
+// TiCDC):
 //
 // 	{"data":[{"id":"7","v":"a"}],"database":"shop","es":1589373560000,"id":9,"isDdl":false,"mysqlType":{"id":"bigint","v":"text"},
 // 	 "old":[{"v":"b"}],"pkNames":["id"],"sql":"","table":"orders","ts":1589373560798,"type":"UPDATE"}
@@ -25,8 +26,9 @@ import (
 //
 // 	{"database":"shop","table":"orders","type":"update","ts":1589373560,"xid":23,"commit":true,"primary_key_columns":["id"],"data":{"id":7,"v":"a"},"old":{"v":"b"}}
 //
-// Every value of canal is a text, or null. Values become what a load of the same table from the database would give; a value that a message
-// does not give exactly is refused, unless the user has named the column's type, which then reads canal's text.
+// Every value of canal is a text, or null. Values become what a load of the same table from the database would give; a
+// value that a message does not give exactly is refused, unless the user has named the column's type, which then reads
+// canal's text.
 
 // canalRows are the members of a message that tell its number of rows.
 type canalRows struct {

@@ -6,13 +6,13 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// A row that describes itself is a line like the vendor's tool's, but every value states its name and type, and a column may have several
-// versions:
+// A row that describes itself is a line like the vendor's tool's, but every value states its name and type, and a
+// column may have several versions:
 //
 //	{"Wide":true,"PK":{"Values":[{"C":"id","V":7,"IsInt":true}]},"Attr":{"Values":[{"C":"n","V":1.5,"TS":1626860469000},{"C":"n","V":"x"}]}}
 //
-// PK has the record's Fields, Attr its Cells. A string, true, false and null stand for themselves. A number is a double or, with IsInt, an
-// integer. T names any other type, by the names below; V is then
+// PK has the record's Fields, Attr its Cells. A string, true, false and null stand for themselves. A number is a double
+// or, with IsInt, an integer. T names any other type, by the names below; V is then
 //
 //	binary, decimal                bytes in base64; a decimal has Scale beside it, its digits after the point
 //	double                         a number, or the 64 bits of a NaN or an infinity, in hexadecimal

@@ -1,15 +1,16 @@
-// Package parquet reads Parquet files. Open takes random access to the bytes of a file and returns a File, which gives splits of whole
-// rows and from each split its records, with a typed value for each requested column. For any bytes, a split gives exactly the rows that
-// the footer states with the file's values, or an error that names file, row group and column. The package does not know tables or
-// conversions.
+// Package parquet reads Parquet files. Open takes random access to the bytes of a file and returns a File, which gives
+// splits of whole rows and from each split its records, with a typed value for each requested column. For any bytes, a
+// split gives exactly the rows that the footer states with the file's values, or an error that names file, row group
+// and column. The package does not know tables or conversions.
 //
 // # Why the pages are decoded here
 //
-// The codecs are libraries (klauspost/compress, pierrec/lz4, andybalholm/brotli); footer, pages, levels and encodings are read here,
-// because neither Go library keeps the promise. parquet-go 0.32.0 reads wrong values without an error from two of the 441 good conformance
-// files (runs of true, some LZ4_RAW pages; see the test's list mistaken), fills a page with fewer values than its header says from a
-// pooled buffer, grows its LZ4 buffer without end on damaged input, and refuses valid files for a required but unused field; arrow-go
-// 18.8.0 panics on some damaged files, delivers fewer rows than the footer says on others, and has no INT96 outside the range of
-// nanoseconds. Here values are decoded from the page's bytes when a row asks for them, so a header that promises billions of values costs
-// nothing until they are read. The tests use parquet-go as the writer and for comparison.
+// The codecs are libraries (klauspost/compress, pierrec/lz4, andybalholm/brotli); footer, pages, levels and encodings
+// are read here, because neither Go library keeps the promise. parquet-go 0.32.0 reads wrong values without an error
+// from two of the 441 good conformance files (runs of true, some LZ4_RAW pages; see the test's list mistaken), fills a
+// page with fewer values than its header says from a pooled buffer, grows its LZ4 buffer without end on damaged input,
+// and refuses valid files for a required but unused field; arrow-go 18.8.0 panics on some damaged files, delivers fewer
+// rows than the footer says on others, and has no INT96 outside the range of nanoseconds. Here values are decoded from
+// the page's bytes when a row asks for them, so a header that promises billions of values costs nothing until they are
+// read. The tests use parquet-go as the writer and for comparison.
 package parquet

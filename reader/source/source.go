@@ -71,14 +71,15 @@ const (
 //
 // Every record is in exactly one split; the splits, in the order returned, hold the records in the source's order.
 //
-// A source is frozen or live. A record of a frozen one has a number, counted from 0 at the source's first record, that names it
-// permanently: it is the same if the source is cut elsewhere, read from another place or by a later process, while Identity is the same.
-// The records of a live one change while they are read and between two readings, so only keys name its places: see Place. It reads nothing
-// for splits before the first Next of any source of its Origin, each record as it is at some moment between then and Finish, and no record
-// twice in one reading. A source that can promise neither is not built.
+// A source is frozen or live. A record of a frozen one has a number, counted from 0 at the source's first record, that
+// names it permanently: it is the same if the source is cut elsewhere, read from another place or by a later process,
+// while Identity is the same. The records of a live one change while they are read and between two readings, so only
+// keys name its places: see Place. It reads nothing for splits before the first Next of any source of its Origin, each
+// record as it is at some moment between then and Finish, and no record twice in one reading. A source that can promise
+// neither is not built.
 //
-// A load first samples a source and then, after Suspend, reads it. Unless a comment says otherwise one goroutine at a time calls a source;
-// pieces and parsers belong to their holders.
+// A load first samples a source and then, after Suspend, reads it. Unless a comment says otherwise one goroutine at a
+// time calls a source; pieces and parsers belong to their holders.
 type Source interface {
 	// About describes the source. It never changes, except by AddColumns.
 	About() About

@@ -66,12 +66,12 @@ func Look(ctx context.Context, cfg Config) (*Summary, error) {
 	return r.summary, nil
 }
 
-// Run makes the table equal to the inputs. When ctx ends it stops at once; when the load's Drain ends, it finishes requests in
-// flight.
+// Run makes the table equal to the inputs. When ctx ends it stops at once; when the load's Drain ends, it finishes
+// requests in flight.
 //
-// The summary is nil if the run could not begin, or its comparison did not end: then nothing was written to the table. Otherwise it
-// is also in the run folder, and the error means a failed run. Rejected rows, withheld deletes, the error limit and interruptions
-// are not errors.
+// The summary is nil if the run could not begin, or its comparison did not end: then nothing was written to the table.
+// Otherwise it is also in the run folder, and the error means a failed run. Rejected rows, withheld deletes, the error
+// limit and interruptions are not errors.
 func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	r, err := begin(ctx, &cfg)
 	if err != nil {

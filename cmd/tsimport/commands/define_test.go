@@ -26,7 +26,7 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 	for _, c := range []struct{ define, want string }{
 		{"index i", "want 'column NAME"}, {"index i()", "want 'column NAME"}, {"column a=b", "is not the name of a column"}, {"column a,", "column"}, {"index i(city,city)", "is named twice"},
 		{"index i(city:thing)", "thing"}, {"column nope", "the type of column nope is unknown"}, {"column city:integer", "but loaded as string"}, {"index i(price)", "column price is double"},
-		{"local index i(city)", "must begin with the partition key, id"}, {"index i(city) city", "leave it out there"}, {"index p(city)", "has a table or an index with that name"}, {"index q(city)", "has a table or an index with that name"}, {"index i(city,age,price,note,id)", "at most 4 key columns"},
+		{"local index i(city)", "not the partition key, id"}, {"index i(city) city", "leave it out there"}, {"index p(city)", "has a table or an index with that name"}, {"index q(city)", "has a table or an index with that name"}, {"index i(city,age,price,note,id)", "at most 4 key and 32 other columns"},
 	} {
 		holds(t, tsimport(2, with("q", c.define)...), c.want)
 	}
@@ -35,7 +35,7 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 	holds(t, tsimport(2, append(with("q", "index i(city)"), "--max-versions", "2")...), "keeps one version")
 	holds(t, tsimport(2, append(with("q", "index i(city)"), "--ttl", "86400")...), "expire only if it refuses updates")
 	holds(t, tsimport(2, with("q", "index a(city)", "index b(city)", "index c(city)", "index d(city)", "index e(city)", "index f(city)")...), "at most 5")
-	holds(t, tsimport(2, with("q_{city}", "index i(city)")...), "create them first")
+	holds(t, tsimport(2, with("q_{city}", "index i(city)")...), "use tsimport table create first")
 	tsimport(2, "table", "describe", "q")
 
 	tsimport(0, "table", "create", "z", "--pk", "a:string", "--pk", "b:integer", "--define", "local index lz(a, c:string) d:double", "--define", "column e:binary", "-q")
@@ -48,7 +48,7 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 func TestLoadWarnsThatGeneratedKeysAreNotSaved(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "m.csv", "g,x\na,1\n")
-	const note = "the values that the service assigns to seq are kept nowhere"
+	const note = "the values that the service assigns to seq are lost"
 	load := []string{"load", "m.csv", "-t", "m", "--create", "--pk", "g", "--pk", "seq:auto", "--fresh"}
 	holds(t, tsimport(0, load...), note)
 	said := tsimport(0, append(load, "--returned-keys", "k.csv")...)

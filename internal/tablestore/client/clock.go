@@ -14,13 +14,13 @@ import (
 // headerHTTPDate is any HTTP server's date; headerDate, the service's own, is more exact.
 const headerHTTPDate = "Date"
 
-// Clock tells the service's time from the dates of its answers. The zero Clock knows nothing yet and returns this machine's time. It is
-// safe for concurrent use.
+// Clock tells the service's time from the dates of its answers. The zero Clock knows nothing yet and returns this
+// machine's time. It is safe for concurrent use.
 //
-// An answer dated D that was received r and sent s after some moment says that the service's clock was ahead of ours by D−r to D+p−s, p
-// being the precision of the date. The clock keeps the last answers and takes the range that most of them agree on (Marzullo's algorithm):
-// one answer with a wrong date, from a cache or a broken server, changes nothing. Times are counted by the monotonic clock, so setting this
-// machine's clock during a run changes nothing either.
+// An answer dated D that was received r and sent s after some moment says that the service's clock was ahead of ours by
+// D−r to D+p−s, p being the precision of the date. The clock keeps the last answers and takes the range that most of
+// them agree on (Marzullo's algorithm): one answer with a wrong date, from a cache or a broken server, changes nothing.
+// Times are counted by the monotonic clock, so setting this machine's clock during a run changes nothing either.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // wall and monotonic time of the first answer

@@ -25,11 +25,13 @@ const alive = time.Second
 
 var errNoLink = errors.New("no connection to the service became free, and it accepts no more")
 
-// pool has the links of a connection. A request holds one until its answer is read, so there are at most as many links as requests.
+// pool has the links of a connection. A request holds one until its answer is read, so there are at most as many links
+// as requests.
 //
-// A service, a gateway or this machine may allow fewer links than senders. A link that cannot be made, or is made and never answers, shows
-// that only if others do answer at the same time; otherwise the service is down. Senders then share the links that have answered, and the
-// pool reports their number. When the last of these is gone, the limit is unknown again.
+// A service, a gateway or this machine may allow fewer links than senders. A link that cannot be made, or is made and
+// never answers, shows that only if others do answer at the same time; otherwise the service is down. Senders then
+// share the links that have answered, and the pool reports their number. When the last of these is gone, the limit is
+// unknown again.
 type pool struct {
 	route *route
 	most  int

@@ -78,13 +78,13 @@ func (e *Encoder) Sums(h *plainbuffer.Hasher, as Body) {
 	}
 }
 
-// Append adds the row of values (key columns first, a Null type for no value) to the block, or returns why the service would refuse it, and
-// then leaves the block unchanged.
+// Append adds the row of values (key columns first, a Null type for no value) to the block, or returns why the service
+// would refuse it, and then leaves the block unchanged.
 //
 // The row also has Cells, unless it is deleted.
 //
-// stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that for all. record is
-// the original record, kept with the row; nil for formats that are not text.
+// stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that
+// for all. record is the original record, kept with the row; nil for formats that are not text.
 func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Span, record []byte) *table.Reason {
 	start := len(b.Data)
 	e.asked = false

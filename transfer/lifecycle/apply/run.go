@@ -38,12 +38,12 @@ type Pace struct {
 	RetryFor time.Duration // per page read from a table; 0 means client.Patience
 }
 
-// Run carries out a plan and records the results in its items. A table that cannot be changed does not stop the others. The error
-// is the cause of the context's end, or an error that would stop every item; unfinished items stay Planned, and the next Look
-// finds them again.
+// Run carries out a plan and records the results in its items. A table that cannot be changed does not stop the others.
+// The error is the cause of the context's end, or an error that would stop every item; unfinished items stay Planned,
+// and the next Look finds them again.
 //
-// Options of tables come first: they may change at any time. Then throughput, table by table as each is due; in between, expired
-// tables are exported and dropped.
+// Options of tables come first: they may change at any time. Then throughput, table by table as each is due; in
+// between, expired tables are exported and dropped.
 func (p *Plan) Run(ctx context.Context, pace Pace) (err error) {
 	r := &runner{Plan: p, Pace: pace}
 	r.Interval = cmp.Or(r.Interval, DefaultInterval)

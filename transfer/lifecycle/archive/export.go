@@ -132,11 +132,11 @@ func (p *Place) held() error {
 	return p.lease.Check()
 }
 
-// Export makes and verifies a new export of a table, or continues an unfinished one. For a table that keeps changing it returns
-// a ChangedError.
+// Export makes and verifies a new export of a table, or continues an unfinished one. For a table that keeps changing it
+// returns a ChangedError.
 //
-// A put of a killed process may reach the store much later, so a manifest may be out of date. A complete archive that this call did
-// not make is therefore compared with the table regardless of its state, and left alone if they differ.
+// A put of a killed process may reach the store much later, so a manifest may be out of date. A complete archive that
+// this call did not make is therefore compared with the table regardless of its state, and left alone if they differ.
 func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 	name := s.Scan.Table.Name
 	_, at, err := p.places(ctx, s.Target, name, 1)
