@@ -25,6 +25,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/source/sourcetest"
 )
@@ -403,6 +404,33 @@ func TestLoadReportsItsBottleneck(t *testing.T) {
 			conformance.True(t, now != bottleneck.None, "the progress says nothing")
 		}))
 	}
+}
+
+// TestALivePipeShowsTheLagOfItsChanges looks at a load whose pipe has given a change and stays open.
+func TestALivePipeShowsTheLagOfItsChanges(t *testing.T) {
+	virtually(t, func(t *testing.T, w *world) {
+		r, pipe := io.Pipe()
+		cfg := w.config("-")
+		cfg.Read.Stdin, cfg.Read.Changes, cfg.Write.Mode = r, &reader.Changes{Typed: func(string) bool { return true }}, table.Changes
+		cfg.Watch.Progress = new(ledger.Progress)
+		change := func(id string) string {
+			return fmt.Sprintf(`{"op":"c","after":{"id":%q,"n":1},"source":{"table":"t","ts_ms":%d}}`+"\n", id, time.Now().UnixMilli())
+		}
+		time.AfterFunc(time.Hour, func() {
+			_, _ = io.WriteString(pipe, change("a"))
+			time.Sleep(time.Minute)
+			n, since, known := cfg.Watch.Progress.Lag()
+			conformance.True(t, known && n == 0 && since.Round(time.Second) == time.Minute, "behind by %d changes, %v (%v)", n, since, known)
+			conformance.Equal(t, len(w.rows()), 1, "rows while the pipe is open")
+			w.failNext(faults.Fault{Action: faults.Hang})
+			_, _ = io.WriteString(pipe, change("b")+change("c"))
+			time.Sleep(time.Second)
+			n, since, _ = cfg.Watch.Progress.Lag()
+			conformance.True(t, n == 2 && since.Round(time.Second) == time.Minute+time.Second, "while a request hangs: behind by %d changes, %v", n, since)
+			pipe.Close()
+		})
+		w.load(cfg)
+	})
 }
 
 // lateStream gives nothing for a while.

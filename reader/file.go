@@ -65,6 +65,7 @@ type text struct {
 	unfold     func(io.Reader) io.Reader // makes several lines of one; nil is nothing
 	decode     bool                      // fields are made UTF-8 after it was parsed
 	head       []byte
+	live       bool      // head are the first lines of a pipe that may give more
 	headStream io.Reader // of streams: all of the input, what was looked at first
 	closer     io.Closer // of headStream
 
@@ -94,7 +95,7 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 	}
 	o.SplitBytes = cmp.Or(o.SplitBytes, DefaultSplitBytes)
 	if o.Changes != nil { // another stream would be taken for what was read
-		o.ChainBytes = cmp.Or(o.ChainBytes, 64<<10)
+		o.ChainBytes = cmp.Or(o.ChainBytes, 4<<10)
 	}
 	o.ChainBytes = cmp.Or(o.ChainBytes, defaultChainBytes)
 	s := &File{Name: item.Name, Size: item.Size, ctx: ctx, item: item, o: o, fixed: item.Columns}
@@ -121,7 +122,7 @@ func (s *File) look() error {
 		}
 	}
 	if _, _, marked := charset.DetectBOM(raw); !marked { // some marks also look like a container's first bytes
-		s.Compression = compress.Detect(raw, len(raw) < headBytes)
+		s.Compression = compress.Detect(raw, len(raw) < headBytes && !s.text.live)
 	}
 	if !s.Compression.Supported() {
 		return s.refusal(s.Compression.String(), s.Compression.Way(), false)
@@ -192,13 +193,16 @@ func (s *File) rawHead(size int) ([]byte, error) {
 		s.text.closer, s.text.headStream = opened, s.o.Stream(opened)
 	}
 	head := make([]byte, size)
-	n, err := io.ReadFull(s.text.headStream, head)
+	n, looked, err := s.fill(head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return nil, err
 	}
 	s.text.headStream = io.MultiReader(bytes.NewReader(head[:n]), s.text.headStream)
-	return head[:n], nil
+	return head[:looked], nil
 }
+
+// wholeHead reports whether the first size bytes, which have been read, are all of the text.
+func (s *File) wholeHead(size int) bool { return len(s.text.head) < size && !s.text.live }
 
 // firstBlock exceeds the largest first block of a compression that gives nothing before a block is complete: 8 MiB, in
 // LZ4's legacy format.

@@ -46,17 +46,60 @@ func (*changeFormat) Is(string, []byte) bool { return false }
 // changesOf returns the format of the changes at the start of a text, nil if there are none, or why the first cannot be
 // read.
 func (s *File) changesOf() (f *changeFormat, table, why string) {
-	head, given := s.utf8Head(), jsonl.NoChanges
-	if of, ok := s.o.Format.(*changeFormat); ok {
-		given = of.form
-	}
-	form, name, why := jsonl.GuessChanges(head, jsonl.Guess(head, len(s.text.head) < headBytes), given)
+	head := s.utf8Head()
+	form, name, why := s.guessChanges(head, jsonl.Guess(head, s.wholeHead(headBytes)))
 	for _, of := range Formats {
 		if of, ok := of.(*changeFormat); ok && of.form == form {
 			return of, name, ""
 		}
 	}
 	return nil, "", why
+}
+
+func (s *File) guessChanges(text []byte, layout jsonl.Layout) (form jsonl.ChangeForm, name, why string) {
+	given := jsonl.NoChanges
+	if of, ok := s.o.Format.(*changeFormat); ok {
+		given = of.form
+	}
+	return jsonl.GuessChanges(text, layout, given)
+}
+
+// holdsChange reports whether one of the lines is a change.
+func (s *File) holdsChange(lines []byte) bool {
+	form, _, _ := s.guessChanges(lines, jsonl.Lines)
+	return form != jsonl.NoChanges
+}
+
+// liveWait is how long the head of a pipe is read after its first change: so a file that is piped in is looked at like
+// the file.
+const liveWait = 200 * time.Millisecond
+
+// fill reads the head of a stream and returns how many bytes of it may be looked at. A pipe that gives changes line by
+// line is live: those that have come are not kept waiting by those that will fill the head. They say their own types.
+func (s *File) fill(head []byte) (n, looked int, err error) {
+	pipe, stoppable := s.text.headStream.(interface{ Soon(<-chan time.Time) bool })
+	if !stoppable || s.o.Changes == nil || s.o.Changes.Column != "" {
+		n, err = io.ReadFull(s.text.headStream, head)
+		return n, n, err
+	}
+	var late <-chan time.Time
+	lines := 0 // the bytes of whole lines
+	for n < len(head) && err == nil {
+		if !pipe.Soon(late) {
+			s.text.live = true
+			return n, lines, nil
+		}
+		var more int
+		more, err = s.text.headStream.Read(head[n:])
+		n += more
+		if end := bytes.LastIndexByte(head[:n], '\n') + 1; end > lines {
+			if late == nil && s.holdsChange(head[lines:end]) && !bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("[")) {
+				late = time.After(liveWait)
+			}
+			lines = end
+		}
+	}
+	return n, n, err
 }
 
 func (f *changeFormat) open(s *File) error {
@@ -72,7 +115,7 @@ func (f *changeFormat) open(s *File) error {
 	if found != f {
 		return s.noChanges(why)
 	}
-	s.Layout = jsonl.Guess(s.utf8Head(), len(s.text.head) < headBytes)
+	s.Layout = jsonl.Guess(s.utf8Head(), s.wholeHead(headBytes))
 	if f.form == jsonl.CanalChanges || f.form == jsonl.MaxwellChanges {
 		if s.Layout != jsonl.Lines || !s.Encoding.IsUTF8() {
 			return fmt.Errorf("read %s: messages of %s are read from lines of UTF-8, a message each", s.Name, f.name)

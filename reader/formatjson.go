@@ -198,7 +198,7 @@ func (s *jsonText) discover(head []byte) error {
 // jsonHead finds the layout and returns the complete records of the beginning, reading on until one is an object.
 func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error) {
 	for size, most := headBytes, max(s.o.Memory.record(), headBytes); ; {
-		whole := len(s.text.head) < size
+		whole := s.wholeHead(size)
 		if s.Layout = jsonl.Guess(head, whole); whole {
 			return head, true, nil
 		}

@@ -78,7 +78,16 @@ func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	s := r.s
 	var splits []source.Split
 	if r.long == nil {
-		splits = r.split(r.stitcher.Add(p.data, p.scan))
+		data := r.stitcher.Add(p.data, p.scan)
+		if s.o.Changes != nil && s.Stream() && (len(data) > 0 || r.stitcher.Pending() == len(p.data)) {
+			// The next piece may be long in coming. What was read is copied: the pieces of a slow pipe are much shorter than their memory.
+			rest := r.stitcher.Rest()
+			n := s.Dialect.LastEnd(rest)
+			data = append(data, rest[:n]...)
+			r.stitcher.Keep(bytes.Clone(rest[n:]))
+			reuse(p.data)
+		}
+		splits = r.split(data)
 		limit := s.o.Memory.record()
 		if r.stitcher.Pending() <= limit {
 			return splits, nil

@@ -129,7 +129,13 @@ func (s *File) fingerprint() (string, error) {
 	sum := sha256.New()
 	switch {
 	case !s.item.Seekable():
-		sum.Write(s.text.head)
+		_, changes := s.Format.(*changeFormat)
+		for line := range bytes.Lines(s.text.head) {
+			sum.Write(line)
+			if changes && s.holdsChange(line) {
+				break // how much of a pipe has come at once is chance
+			}
+		}
 	case s.item.Local() || s.item.Version == "":
 		at, err := s.item.OpenAt(s.ctx)
 		if err != nil {

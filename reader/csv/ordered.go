@@ -8,6 +8,9 @@ import (
 // LastEnd returns the end of data's last complete record, 0 if there is none. Data begins at a record.
 func (d *Dialect) LastEnd(data []byte) int {
 	g := general{d: d, end: d.End(), data: data}
+	if d.plain() && d.Quote == 0 && d.Escape == 0 {
+		return bytes.LastIndexByte(data, d.eol()) + 1
+	}
 	last := 0
 	for g.pos < len(data) {
 		if !g.skip() {

@@ -275,6 +275,7 @@ type stoppable struct {
 	rest    []byte // of buf, not yet delivered
 	err     error  // after rest
 	pending chan readResult
+	reading bool // a result will come
 }
 
 type readResult struct {
@@ -288,19 +289,30 @@ func Stoppable(ctx context.Context, r io.Reader) io.Reader {
 	return &stoppable{ctx: ctx, r: r, buf: make([]byte, 256<<10), pending: make(chan readResult, 1)}
 }
 
-func (s *stoppable) Read(p []byte) (int, error) {
+// Soon waits until Read would not block, or until late, and reports which.
+func (s *stoppable) Soon(late <-chan time.Time) bool {
 	for len(s.rest) == 0 && s.err == nil {
-		go func() {
-			n, err := s.r.Read(s.buf)
-			s.pending <- readResult{n, err}
-		}()
+		if !s.reading {
+			s.reading = true
+			go func() {
+				n, err := s.r.Read(s.buf)
+				s.pending <- readResult{n, err}
+			}()
+		}
 		select {
 		case res := <-s.pending:
-			s.rest, s.err = s.buf[:res.n], res.err
+			s.rest, s.err, s.reading = s.buf[:res.n], res.err, false
 		case <-s.ctx.Done():
 			s.err = context.Cause(s.ctx)
+		case <-late:
+			return false
 		}
 	}
+	return true
+}
+
+func (s *stoppable) Read(p []byte) (int, error) {
+	s.Soon(nil)
 	if len(s.rest) > 0 {
 		n := copy(p, s.rest)
 		s.rest = s.rest[n:]

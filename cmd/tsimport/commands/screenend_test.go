@@ -243,6 +243,8 @@ func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
 	p.Ended.Superseded.Store(20)
 	conformance.Equal(t, s.bytesDone(), 200, "bytes done: a quarter of what was read")
 	conformance.Contains(t, s.progressText(), "800 bytes read of 1000 bytes (80%), about ", "shown")
+	p.Settled.Store(time.Now().Add(-time.Minute).UnixMilli())
+	conformance.Contains(t, s.progressText(), ", behind by 300 changes, 1m0s, ", "of changes")
 	s.dryRun = true
 	conformance.Equal(t, s.bytesDone(), 800, "bytes done of a dry run: what was read")
 }

@@ -1,0 +1,139 @@
+package reader
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/record"
+)
+
+// livePipe is an opened pipe whose writer gives its parts and, a minute after each, the next.
+func livePipe(t *testing.T, o Options, parts ...string) (s *File, err error) {
+	t.Helper()
+	r, w := io.Pipe()
+	set := conformance.Try(input.Expand(t.Context(), []string{input.Stdin}, input.Options{Stdin: r})).Must(t)
+	go func() {
+		for i, part := range parts {
+			if i > 0 {
+				time.Sleep(time.Minute)
+			}
+			_, _ = io.WriteString(w, part)
+		}
+		w.Close()
+	}()
+	o.Stream = func(r io.Reader) io.Reader { return input.Stoppable(t.Context(), r) }
+	return Open(t.Context(), set.Items[0], o)
+}
+
+// changesIn samples a source as a load does and reads its changes. at says when each came.
+func changesIn(t *testing.T, s *File) (rows []string, at []time.Duration) {
+	t.Helper()
+	begun := time.Now()
+	must(t, conformance.ErrorOf(s.Sample(200, nil, func(*record.Record) {})))
+	must(t, s.Suspend())
+	must(t, readEach(s, func(rec *record.Record) {
+		row := fmt.Sprint(rec.Mode)
+		for _, c := range rec.Cells {
+			row += fmt.Sprintf(" %s=%s", c.Name, c.Datum.Bytes)
+		}
+		rows, at = append(rows, row), append(at, time.Since(begun))
+	}))
+	return rows, at
+}
+
+func TestChangesOfALivePipeAreThoseOfTheFile(t *testing.T) {
+	event := func(op string, id int) string {
+		return fmt.Sprintf(`{"op":%q,"before":{"id":"%d"},"after":{"id":"%[2]d","v":"\n{é"},"source":{"table":"t","lsn":%[2]d}}`, op, id)
+	}
+	canal := `{"database":"d","table":"t","isDdl":false,"type":"INSERT","data":[{"id":"1"},{"id":"2"}],"mysqlType":{"id":"text"},"es":7}` + "\n"
+	for name, tt := range map[string]struct {
+		text string
+		live bool // a part that ends with a line of a change is read before the next comes
+	}{
+		"Debezium":    {"null\n" + event("c", 1) + "\n" + event("d", 1) + "\r\n\n" + event("u", 2) + "\n", true},
+		"canal":       {canal + strings.Replace(canal, "INSERT", "DELETE", 1), true},
+		"Maxwell":     {strings.Repeat(`{"database":"d","table":"t","type":"insert","ts":7,"xid":3,"primary_key_columns":["id"],"data":{"id":"1"}}`+"\n", 2), true},
+		"DynamoDB":    {strings.Repeat(`{"Metadata":{},"Keys":{"id":{"S":"x"}},"NewImage":{"id":{"S":"x"}}}`+"\n", 2), true},
+		"an array":    {"[" + event("c", 1) + "\n," + event("d", 1) + "\n]\n", false},
+		"many lines":  {strings.ReplaceAll(event("c", 1)+event("d", 1), ",", ",\n"), false},
+		"no line end": {event("c", 1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Changes: &Changes{Typed: func(string) bool { return true }}}
+			file := opened(t, itemOf(t, "in.json", []byte(tt.text)), o)
+			want, _ := changesIn(t, file)
+			first, print := 0, ""
+			for line := range strings.Lines(tt.text) {
+				if first += len(line); strings.HasPrefix(line, "{") {
+					break
+				}
+			}
+			for at := range len(tt.text) + 1 {
+				synctest.Test(t, func(t *testing.T) {
+					o.Changes, o.SplitBytes = &Changes{Typed: o.Changes.Typed}, []int{0, 60}[at%2]
+					begun := time.Now()
+					s := conformance.Try(livePipe(t, o, tt.text[:at], tt.text[at:])).Must(t)
+					defer s.Close()
+					waited := time.Since(begun)
+					conformance.MustTrue(t, (waited < time.Second) == (tt.live && at >= first), "cut at %d: opened after %v", at, waited)
+					is := conformance.Try(s.fingerprint()).Must(t)
+					if print == "" {
+						print = is
+					}
+					conformance.Equal(t, is, print, "cut at %d: the fingerprint", at)
+					got, came := changesIn(t, s)
+					conformance.MustTrue(t, slices.Equal(got, want), "cut at %d: %q, want %q", at, got, want)
+					conformance.True(t, waited > time.Second || came[0] < time.Second, "cut at %d: the first change came after %v", at, came[0])
+				})
+			}
+		})
+	}
+}
+
+// TestALivePipeKeepsNoChangeBack writes changes one a minute, the last without a line end.
+func TestALivePipeKeepsNoChangeBack(t *testing.T) {
+	var parts []string
+	for i := range 5 {
+		parts = append(parts, fmt.Sprintf(`{"op":"c","after":{"id":"%d"},"source":{"table":"t"}}`, i)+[]string{"\n", ""}[i/4])
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := conformance.Try(livePipe(t, Options{Changes: &Changes{Typed: func(string) bool { return true }}}, parts...)).Must(t)
+		defer s.Close()
+		_, came := changesIn(t, s)
+		conformance.MustEqual(t, len(came), len(parts), "changes")
+		for i, at := range came {
+			conformance.Equal(t, at.Round(time.Second).Minutes(), float64(i), "minutes until change %d", i)
+		}
+	})
+}
+
+// TestABrokenPipeIsNotTheEndOfItsChanges: the error comes after what was read before, or at once.
+func TestABrokenPipeIsNotTheEndOfItsChanges(t *testing.T) {
+	change := `{"op":"c","after":{"id":"1"},"source":{"table":"t"}}` + "\n"
+	for before, text := range map[time.Duration]string{time.Second: change, 0: change, time.Minute: change + change[:20]} {
+		synctest.Test(t, func(t *testing.T) {
+			r, w := io.Pipe()
+			set := conformance.Try(input.Expand(t.Context(), []string{input.Stdin}, input.Options{Stdin: r})).Must(t)
+			go func() {
+				_, _ = io.WriteString(w, text)
+				time.Sleep(before)
+				w.CloseWithError(io.ErrClosedPipe)
+			}()
+			n := 0
+			s, err := Open(t.Context(), set.Items[0], Options{Changes: &Changes{Typed: func(string) bool { return true }}, Stream: func(r io.Reader) io.Reader { return input.Stoppable(t.Context(), r) }})
+			if err == nil {
+				defer s.Close()
+				err = readEach(s, func(*record.Record) { n++ })
+			}
+			conformance.True(t, n == min(1, int(before)), "%d changes before the error", n)
+			conformance.Is(t, err, io.ErrClosedPipe, "the end")
+		})
+	}
+}
