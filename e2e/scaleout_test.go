@@ -84,34 +84,6 @@ func TestProcessesShareOneLoad(t *testing.T) {
 	}
 }
 
-// TestTablesDatabasesAndArchivesAreLoadedByProcesses plans a load of a database, a copy of the resulting table, and a
-// load of an archive of that.
-func TestTablesDatabasesAndArchivesAreLoadedByProcesses(t *testing.T) {
-	t.Parallel()
-	const rows = 1000
-	s := startServe(t)
-	d := newDatabase(t, rows, "orders")
-	d.env = s.env()
-	const database, archive = "sqlite:shop.db?table=orders", "archive/"
-	for _, c := range [][3]string{
-		{"load " + database + " --table orders", database, "orders"}, {"copy orders copied", "ots://" + s.Instance + "/orders", "copied"},
-		{"load " + archive + " --table restored", archive, "restored"},
-	} {
-		if c[1] == archive {
-			d.run(0, "export", "--table", "copied", "-o", archive)
-		}
-		d.run(0, append(strings.Fields(c[0]), "--create", "--job-dir", c[2], "--workers", "2", "--verify", "--quiet")...)
-		d.run(0, "work", "--job-dir", c[2], "--quiet")
-		if got := d.status(c[2]); got.Read != rows || got.Written != rows || got.ExitCode == nil || *got.ExitCode != 0 {
-			t.Errorf("%s: %+v", c[2], got)
-		}
-		d.run(0, "verify", c[1], "--table", c[2], "--extra", "fail")
-	}
-	// A table to be read at a rate is left to one process.
-	d.ends(2, []string{"copy", "orders", "again", "--create", "--max-rcu", "10", "--job-dir", "job-rate"}, "--max-rcu")
-	conformance.Equal(t, there(d.path("job-rate"))(), false, "a job was planned all the same")
-}
-
 var (
 	podsRounds = flag.Int("k8s-rounds", 1, "loads that are run as Kubernetes would run their manifests")
 	podsSeed   = flag.Uint64("k8s-seed", 1, "seed of the first one")

@@ -108,19 +108,6 @@ func TestAStoreHasOneServer(t *testing.T) {
 	s.newTable(t, "t", 1) // by the first, which still serves
 }
 
-// A store in memory leaves nothing in the folder, and its tables end with the process.
-func TestServeKeepsAStoreInMemory(t *testing.T) {
-	t.Parallel()
-	s := startServe(t, "--memory", "--any-credentials")
-	p := newPlace(t, append(s.env(), "TABLESTORE_ACCESS_KEY_ID=anyone")...) // with the secret that answers are signed with
-	p.write("orders.csv", "id,n\na,1\nb,2\n")
-	p.run(0, "load", "orders.csv", "--instance", "another", "--table", "orders", "--create", "--pk", "id", "--verify")
-	res := conformance.Try(http.Post(s.URL+"/_engine/reset", "", nil)).Must(t)
-	res.Body.Close()
-	conformance.Equal(t, res.StatusCode, http.StatusOK, "reset: %s", res.Status)
-	p.ends(2, []string{"verify", "orders.csv", "--instance", "another", "--table", "orders", "--pk", "id"}, "orders")
-}
-
 // certificate writes a certificate for 127.0.0.1 and its key.
 func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	t.Helper()

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -299,16 +297,6 @@ func (p *pairOf) sameIndexes(from, to *served, source, target string) {
 			p.t.Errorf("%s of %s: %d rows and %d: %.1000s", name, target, len(was), len(is), diff)
 		}
 	}
-}
-
-// troubled makes a service answer a share of an operation's requests with a fault.
-func troubled(t testing.TB, s *served, seed uint64, rate float64, operation string, kinds ...string) {
-	t.Helper()
-	body, err := json.Marshal(map[string]any{"rate": rate, "seed": seed, "operations": []string{operation}, "kinds": kinds, "delay_ms": 20})
-	must(t, err)
-	res := conformance.Try(http.Post(s.URL+"/_engine/faults", "application/json", bytes.NewReader(body))).Must(t)
-	defer res.Body.Close()
-	conformance.MustTrue(t, res.StatusCode < 300, "faults: %s", res.Status)
 }
 
 // finalRows is how many rows the newest checkpoint in a folder calls final, -1 without one.

@@ -6,54 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/conformance"
 )
-
-// TestPartsOfATableAreCopied by each flag of copy; reader/tablescan tests that each takes the right rows.
-func TestPartsOfATableAreCopied(t *testing.T) {
-	t.Parallel()
-	p := newPairOf(t)
-	p.fill("t", 0, 260) // of which 20 have no cells
-	for name, tt := range map[string]struct {
-		args string
-		rows int64
-	}{
-		"where":  {"--where n>=130 --columns n,versions --rename n=number --set half=n/2 --verify", 120},
-		"range":  {"--from-key=key_3 --to-key=key_5 --max-rcu 500", 22},
-		"filter": {"--filter n>=130 --columns text", 120},
-		"all":    {"--verify", 260},
-	} {
-		args := append([]string{"copy", "t", p.inB(name), "--create"}, strings.Fields(tt.args)...)
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "_", " ")
-		}
-		if p.run(0, args...); p.summary().Written != tt.rows || len(dump(t, p.b, name)) != int(tt.rows) {
-			t.Errorf("%s: %+v, want %d rows", name, p.summary(), tt.rows)
-		}
-	}
-	for _, cells := range dump(t, p.b, "where") {
-		for _, c := range cells {
-			conformance.MustTrue(t, c.Name == "number" || c.Name == "versions" || c.Name == "half",
-				"a row has the column %s", c.Name)
-		}
-	}
-	p.same(p.a, p.b, "t", "all")
-	p.run(0, "copy", "t", p.inB("all"), "--when", "stored.n < new.n", "--filter", "n >= 0")
-	r := p.summary()
-	conformance.True(t, r.Read != 0 && r.Condition_failed == r.Read && r.Written == 0, "--when: %+v", r)
-	next := p.summary().ResumeFrom.Time // by which what comes now is found
-	p.fill("t", 260, 300)
-	later := time.Now().Add(time.Hour).Format(time.RFC3339)
-	p.ends(0, []string{"copy", "t", p.inB("all"), "--since", later}, "stay in the target", "--since 20", "0 read")
-	p.ends(0, []string{"copy", "t", p.inB("all"), "--since", next.Format(time.RFC3339Nano)}, "to copy what is new from now on: --since 20")
-	if n := len(dump(t, p.b, "all")); n != 260+37 { // a row without cells has no time
-		t.Errorf("%d rows", n)
-	}
-}
 
 func TestUnfaithfulCopiesAreRefused(t *testing.T) {
 	t.Parallel()
@@ -143,85 +98,6 @@ func TestAnIndexIsNotWrittenTo(t *testing.T) {
 	}
 	conformance.Equal(t, differs(before, dump(t, p.a, "t_by_city")), "", "differs")
 	p.run(0, "copy", "t_by_city", p.inB("flat"), "--create", "--verify") // it may be read
-}
-
-// TestAnArchiveIsWrittenToAStoreOfObjects and read back, while the store refuses requests and loses answers.
-// reader/archivefile tests that damage is named.
-func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
-	t.Parallel()
-	p := newPairOf(t)
-	p.fill("t", 0, 1500)
-	objects := p.bucket(t, "bucket")
-	unreliable(objects, 4)
-	const kept = "s3://bucket/backup/kept"
-	p.ends(2, []string{"export", "--table", "t", "--format", "jsonl", "-o", kept}, "oss:// and s3:// addresses name folders")
-	p.run(0, "export", "--table", "t", "-o", kept, "--concurrency", "3")
-	keys := objects.Keys()
-	for _, key := range keys {
-		if !strings.HasPrefix(key, "backup/kept/archive-0") && key != "backup/kept/manifest.json" && !strings.HasPrefix(key, "backup/kept/.tsimport-archive/lease.") {
-			t.Errorf("%s is left", key)
-		}
-	}
-	p.ends(2, []string{"export", "--table", "t", "-o", kept}, "holds a complete archive already")
-	q := p.swapped()
-	q.run(0, "load", kept, "--table", "t", "--create", "--verify")
-	p.same(p.a, p.b, "t", "t")
-	p.run(0, "sync", kept+"/", "--table", "t", "--plan")
-	p.run(0, "export", "--table", "t", "-o", "local/")
-	p.run(0, "verify", "local", "--archive", kept, "--extra", "fail")
-	p.ends(2, []string{"verify", kept, "--archive", kept + "/manifest.json"}, "are the same archive")
-	p.ends(2, []string{"check", kept}, "is an archive of a table")
-}
-
-// TestATableIsMovedWhileItSplitsAndIsWritten moves a table while some rows change, come and go: each of these is whole,
-// and all others are unchanged.
-func TestATableIsMovedWhileItSplitsAndIsWritten(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"copy", "archive"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := pairUp(t, startServe(t, "--sync", "none", "--splits", "100ms:0ms:24", "--moves", "600:0ms"), startServe(t, "--sync", "none"))
-			p.fill("t", 0, 2000)
-			want := dump(t, p.a, "t")
-			// The pages are refused and cut, so that the scan takes a while and resumes inside its ranges.
-			troubled(t, p.a, 1, 0.3, "GetRange", "refuse:OTSServerBusy", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body")
-			args := []string{"copy", "t", p.inB("t"), "--create"}
-			if name == "archive" {
-				args = []string{"export", "--table", "t", "-o", "kept/"}
-			}
-			tb, r := p.a.table("t"), p.start(args...)
-			for n := 0; !r.over(); n++ {
-				var changes []tablestore.RowChange
-				for i := range 20 {
-					key := tb.key(fmt.Sprint("key ", (n*7+i*50)%1000), -1-n%40)
-					if changes = append(changes, tb.put(key, c("a", n), c("b", n))); i%4 == 0 {
-						changes[i] = tb.delete(key)
-					}
-				}
-				tb.load(t, changes...)
-			}
-			conformance.MustEqual(t, r.wait(), 0, "exit code\n%s", &r.said)
-			if name == "archive" {
-				p.run(0, "load", "kept", "--table", "t", "--create", "--endpoint", p.b.URL)
-			}
-			got, written := dump(t, p.b, "t"), 0
-			if s := p.summary(); s.Read != s.Written || s.Superseded != 0 || s.Read != int64(len(got)) {
-				t.Errorf("rows came more than once: %+v", s)
-			}
-			for key, cells := range got {
-				if _, there := want[key]; there || !strings.Contains(key, " -") {
-					continue
-				}
-				if written++; len(cells) != 2 || cells[0].Value != cells[1].Value {
-					t.Errorf("row %s is %v", key, cells)
-				}
-				delete(got, key)
-			}
-			if diff := differs(want, got); diff != "" || written == 0 {
-				t.Errorf("%d rows that were written meanwhile; of the others: %.2000s", written, diff)
-			}
-		})
-	}
 }
 
 // TestAHostileNetworkChangesNoRow gives the commands a network that cuts, delays, changes and repeats traffic.

@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/internal/table"
 	archive "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/record"
@@ -55,6 +56,11 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	tsimport(6, "verify", "whole", "-t", "t")
 	tsimport(0, "sync", "whole", "-t", "t", "--delete", "--max-delete", "1")
 	tsimport(0, "verify", "whole", "-t", "t", "--extra", "fail")
+	storetest.New(t, "bucket")
+	tsimport(0, "export", "-t", "t", "-o", "s3://bucket/kept")
+	holds(t, tsimport(2, "export", "-t", "t", "-o", "s3://bucket/kept"), "holds a complete archive already")
+	tsimport(0, "load", "s3://bucket/kept", "-t", "again", "--create")
+	tsimport(0, "verify", "s3://bucket/kept", "-t", "again", "--extra", "fail")
 	holds(t, tsimport(2, "sync", "part", "-t", "t", "--delete"), "a range of keys")
 	for _, wider := range []string{"2..", "..4"} { // the archive says nothing about key 2
 		holds(t, tsimport(2, "sync", "part", "-t", "t", "--delete", "--range", wider), "within it")
