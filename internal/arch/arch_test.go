@@ -74,7 +74,7 @@ var arrows = map[string][]string{
 		"transfer/verify",
 	},
 	"jobs/job/datax":               {"internal/tablestore/address", "jobs/job"},
-	"jobs/job":                     {"internal/progress", "internal/suggest", "internal/table", "internal/atomicfile", "internal/exitcode", "pipeline/options", "pipeline/rundir", "reader/input"},
+	"jobs/job":                     {"internal/progress", "internal/suggest", "internal/table", "internal/atomicfile", "internal/exitcode", "pipeline/options", "pipeline/rundir", "reader/input", "reader/source"},
 	"jobs/knownfiles":              {"internal/progress", "internal/exitcode", "internal/jobdir", "pipeline/checkpoint", "reader/input"},
 	"cmd/tsimport/advise":          {"internal/words", "internal/keyexpr", "cmd/tsimport/advise/simulate", "cmd/tsimport/advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"internal/lifecycle":           {"internal/table"},

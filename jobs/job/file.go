@@ -70,6 +70,9 @@ func (s *Single) values(key string) []string {
 	return nil
 }
 
+// ReadsStdin reports whether the load reads changes from standard input.
+func (s *Single) ReadsStdin() bool { return slices.Contains(s.From, "-") }
+
 // Table is the table of the load; by default, the load's name.
 func (s *Single) Table() string {
 	if t := s.Value(keyTable); t != "" {
@@ -307,8 +310,8 @@ func (r *fileReader) load(e entry) (l Single, err error) {
 		return l, r.errorf(l.line, "load %s: from: a copy reads one table", l.Name)
 	case len(l.except) > 0 && placeholder.FindString(l.Name) == "":
 		return l, r.errorf(l.line, "load %s: except: the name has no variable part such as {table}", l.Name)
-	case slices.Contains(l.From, "-"):
-		return l, r.errorf(l.line, "load %s: from: standard input cannot be read again when the job is resumed; name a file", l.Name)
+	case l.ReadsStdin() && (l.Command != Load || l.Value("mode") != "changes" || len(l.From) > 1):
+		return l, r.errorf(l.line, "load %s: from: standard input cannot be read again when the job is resumed; name a file, or read only changes from it (mode: changes)", l.Name)
 	}
 	return l, nil
 }

@@ -27,7 +27,7 @@ var must = conformance.Must
 var small = &Vocabulary{
 	Commands: map[string][]*options.Option{
 		Load: {{Name: "table"}, {Name: "pk", Kind: options.Texts}, {Name: "create", Kind: options.Switch}, {Name: "max-errors"}, {Name: "ttl", Kind: options.Whole}, {Name: "retry-for", Kind: options.Duration}, {Name: "columns", Kind: options.List},
-			{Name: "rename", Kind: options.Renamings}, {Name: "null", Kind: options.Texts}, {Name: "memory", Scope: options.OfJob}, {Name: "max-wcu", Kind: options.Number, Scope: options.OfBoth}, {Name: "store"}, {Name: "endpoint"}},
+			{Name: "rename", Kind: options.Renamings}, {Name: "null", Kind: options.Texts}, {Name: "memory", Scope: options.OfJob}, {Name: "max-wcu", Kind: options.Number, Scope: options.OfBoth}, {Name: "store"}, {Name: "endpoint"}, {Name: "mode"}},
 		Sync:   {{Name: "table"}, {Name: "delete", Kind: options.Switch}, {Name: "store"}, {Name: "endpoint"}},
 		Copy:   {{Name: "table"}, {Name: "since"}, {Name: "store"}, {Name: "endpoint"}},
 		Export: {{Name: "table"}, {Name: "output"}, {Name: "store"}, {Name: "endpoint"}},
@@ -124,35 +124,40 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		"a: [":                                           "not YAML",
 		"- a":                                            "job.yaml:1: a job: want keys with values, not a list",
 		"version: 1\n---\nversion: 1":                    "a second document",
-		head + "  a: {from: x, pk: &p [id]}\n  b: {from: y, pk: *p}":       "job.yaml:3: &p: a job file has no anchors; put what loads have in common into defaults",
-		head + "  a: &a [x, x]\n  b: &b [*a, *a, *a]\n  c: [*b, *b, *b]\n": "job.yaml:3: &a: a job file has no anchors",
-		head + "  a: {from: x, max-eror: 5}":                               `job.yaml:3: unknown key "max-eror" in load a; keys are the names of flags; did you mean max-errors?`,
-		head + "  a: {from: x, ttx: 5}":                                    `did you mean ttl?`,
-		head + "  a: {from: x, fresh: true}":                               "job.yaml:3: fresh: give tsimport run --fresh",
-		head + "  a: {from: x, access-key-secret: abc}":                    "a job file holds no access keys",
-		head + "  a: {from: x, since: abc}":                                "job.yaml:3: since: tsimport load has no flag --since",
-		head + "  a: {from: x, memory: 1GiB}":                              "job.yaml:3: memory: all loads of the job have it together; put it into defaults",
-		head + "  a: {from: x, create: yes}":                               `job.yaml:3: create: want true or false, not "yes"`,
-		head + "  a: {from: x, create: \"true\"}":                          "create: want true or false",
-		head + "  a: {from: x, ttl: soon}":                                 `ttl: want a whole number in digits only, such as 1000, not "soon"`,
-		head + "  a: {from: x, ttl: 1.5}":                                  "ttl: want a whole number in digits",
-		head + "  a: {from: x, retry-for: 90}":                             "retry-for: want a duration with a unit, such as 500ms, 30s or 15m, not \"90\"",
-		head + "  a: {from: x, max-errors: [1]}":                           "max-errors: want a text, not a list",
-		head + "  a: {from: x, max-errors: true}":                          "max-errors: want a text",
-		head + "  a: {from: x, pk: {id: integer}}":                         "pk: want a list of texts, not keys with values",
-		head + "  a: {from: x, pk: [[id]]}":                                "pk: want a text, not a list",
-		head + "  a: {from: x, from: y}":                                   `"from" is there twice, first on line 3`,
-		head + "  a: {from: x}\n  a: {from: y}":                            `job.yaml:4: "a" is there twice, first on line 3`,
-		head + "  a: {from: x}\n  A: {from: y}":                            "load a differs only in case",
-		head + "  job.json: {from: x}":                                     "the job's folder has a file of this name",
-		head + "  a/b: {from: x}":                                          `load "a/b": a name consists of letters`,
-		head + "  a: {}":                                                   "load a: from is missing",
-		head + "  a: 5":                                                    "load a: want keys with values",
-		head + "  a: {from: \"-\"}":                                        "standard input cannot be read again",
-		head + "  a: {command: lod, from: x}":                              `command "lod": want load, copy, sync, export; did you mean load?`,
-		head + "  a: {command: export}":                                    "output is missing",
-		head + "  a: {command: copy, from: [x, y]}":                        "a copy reads one table",
-		head + "  a: {from: x, after: [b]}":                                `load a: after: there is no load "b"`,
+		head + "  a: {from: x, pk: &p [id]}\n  b: {from: y, pk: *p}":                  "job.yaml:3: &p: a job file has no anchors; put what loads have in common into defaults",
+		head + "  a: &a [x, x]\n  b: &b [*a, *a, *a]\n  c: [*b, *b, *b]\n":            "job.yaml:3: &a: a job file has no anchors",
+		head + "  a: {from: x, max-eror: 5}":                                          `job.yaml:3: unknown key "max-eror" in load a; keys are the names of flags; did you mean max-errors?`,
+		head + "  a: {from: x, ttx: 5}":                                               `did you mean ttl?`,
+		head + "  a: {from: x, fresh: true}":                                          "job.yaml:3: fresh: give tsimport run --fresh",
+		head + "  a: {from: x, access-key-secret: abc}":                               "a job file holds no access keys",
+		head + "  a: {from: x, since: abc}":                                           "job.yaml:3: since: tsimport load has no flag --since",
+		head + "  a: {from: x, memory: 1GiB}":                                         "job.yaml:3: memory: all loads of the job have it together; put it into defaults",
+		head + "  a: {from: x, create: yes}":                                          `job.yaml:3: create: want true or false, not "yes"`,
+		head + "  a: {from: x, create: \"true\"}":                                     "create: want true or false",
+		head + "  a: {from: x, ttl: soon}":                                            `ttl: want a whole number in digits only, such as 1000, not "soon"`,
+		head + "  a: {from: x, ttl: 1.5}":                                             "ttl: want a whole number in digits",
+		head + "  a: {from: x, retry-for: 90}":                                        "retry-for: want a duration with a unit, such as 500ms, 30s or 15m, not \"90\"",
+		head + "  a: {from: x, max-errors: [1]}":                                      "max-errors: want a text, not a list",
+		head + "  a: {from: x, max-errors: true}":                                     "max-errors: want a text",
+		head + "  a: {from: x, pk: {id: integer}}":                                    "pk: want a list of texts, not keys with values",
+		head + "  a: {from: x, pk: [[id]]}":                                           "pk: want a text, not a list",
+		head + "  a: {from: x, from: y}":                                              `"from" is there twice, first on line 3`,
+		head + "  a: {from: x}\n  a: {from: y}":                                       `job.yaml:4: "a" is there twice, first on line 3`,
+		head + "  a: {from: x}\n  A: {from: y}":                                       "load a differs only in case",
+		head + "  job.json: {from: x}":                                                "the job's folder has a file of this name",
+		head + "  a/b: {from: x}":                                                     `load "a/b": a name consists of letters`,
+		head + "  a: {}":                                                              "load a: from is missing",
+		head + "  a: 5":                                                               "load a: want keys with values",
+		head + "  a: {from: \"-\"}":                                                   "standard input cannot be read again",
+		head + "  a: {from: [\"-\", x], mode: changes}":                               "read only changes from it",
+		head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\"}":                "job.yaml:4: load b: from: standard input cannot be read again",
+		head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\", mode: changes}": "load a: 2 loads read standard input, all at a time; give parallel: 2, or more",
+		head + "  a: {from: \"-\", mode: changes}\n  b: {from: x, after: [a]}\n  c: {from: \"-\", mode: changes, after: [b]}": "load c: it reads standard input together with load a, so it cannot come after it",
+		head + "  a: {from: \"-\", mode: changes, table: t}\n  b: {from: \"-\", mode: changes, table: t}":                     "as both write one table",
+		head + "  a: {command: lod, from: x}":       `command "lod": want load, copy, sync, export; did you mean load?`,
+		head + "  a: {command: export}":             "output is missing",
+		head + "  a: {command: copy, from: [x, y]}": "a copy reads one table",
+		head + "  a: {from: x, after: [b]}":         `load a: after: there is no load "b"`,
 		head + "  a: {from: x, after: [b]}\n  b: {from: x, after: [c]}\n  c: {from: x, after: [a]}": "after: the loads wait for each other: a after b after c after a",
 		head + "  a: {from: x, pk: [id], table: t}\n  b: {from: y, pk: [no], table: t}":             "job.yaml:4: load b: table t has the key no here, and id in load a",
 		head + "  a: {command: export, output: o}\n  b: {command: export, output: o}":               "load a also writes the output o",
@@ -339,6 +344,29 @@ func TestLoadsRunInOrderWithinTheParallelLimit(t *testing.T) {
 		at := func(name string) int { return slices.Index(order, name) }
 		conformance.True(t, len(order) == 5 && at("a") >= at("d") && at("e") == 4, "order %v", order)
 	})
+}
+
+// TestLoadsOfStandardInputBeginTogether: each would wait for the others, and those hold the places of others.
+func TestLoadsOfStandardInputBeginTogether(t *testing.T) {
+	for failing, want := range map[string][]string{
+		"none": {"a done", "b done", "c done", "d done", "e done"}, "d": {"a done", "b not run", "c done", "d failed", "e not run"}, "b": {"a done", "b failed", "c done", "d done", "e done"},
+	} {
+		f := conformance.Try(prepare("version: 1\nparallel: 2\nloads:\n  a: {from: x}\n  b: {from: \"-\", mode: changes}\n  c: {from: y}\n  d: {from: z}\n  e: {from: \"-\", mode: changes, after: [d]}")).Must(t)
+		r, dir := conformance.Try(NewRecord(f, nil, noVariables)).Must(t), t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			var both sync.WaitGroup
+			both.Add(2)
+			must(t, r.Run(t.Context(), dir, func(_ context.Context, s *State) Outcome {
+				if s.ReadsStdin() {
+					both.Done()
+					both.Wait()
+				}
+				time.Sleep(time.Duration(s.Name[0]) * time.Second)
+				return Outcome{ExitCode: map[bool]int{true: 1}[s.Name == failing]}
+			}, nil))
+		})
+		conformance.True(t, slices.Equal(states(r), want), "%s fails: %q, want %q", failing, states(r), want)
+	}
 }
 
 // TestRecordSurvivesAKill: each starting load sees how earlier ones ended, though the record is not rewritten.

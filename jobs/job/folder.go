@@ -13,6 +13,7 @@ import (
 
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/source"
 )
 
 // FolderFile is the name of the file, in a job's folder, that describes the job and how its loads ended.
@@ -47,6 +48,8 @@ type Record struct {
 	Changes string `json:"changes,omitempty"`
 	// Moments are the shared snapshots from which loads read database tables.
 	Moments []Moment `json:"moments,omitempty"`
+	// ResumeFrom is the earliest place from which a load that reads changes from standard input needs them.
+	ResumeFrom *source.Resume `json:"resume_from,omitempty"`
 	Counts
 	Loads []*State `json:"loads"`
 }

@@ -45,6 +45,29 @@ func (f *File) Check() error {
 		return err
 	}
 	f.orderWrites() // which adds no cycle
+	return f.joinStdin(fail)
+}
+
+// joinStdin has all loads that read standard input begin together: each comes after what any of them comes after.
+func (f *File) joinStdin(fail func(*Single, string, ...any) error) error {
+	var readers []*Single
+	var after []string
+	for i := range f.Loads {
+		if l := &f.Loads[i]; l.ReadsStdin() {
+			readers, after = append(readers, l), append(after, l.After...)
+		}
+	}
+	slices.Sort(after)
+	before := func(name string) []string { return f.byName()[name].After }
+	for _, l := range readers {
+		if i := slices.IndexFunc(readers, func(o *Single) bool { return l != o && comes(before, l.Name, o.Name) }); i >= 0 {
+			return fail(l, "it reads standard input together with load %s, so it cannot come after it (by after, or as both write one table)", readers[i].Name)
+		}
+		l.After = slices.Compact(slices.Clone(after))
+	}
+	if len(readers) > max(1, f.Parallel) {
+		return fail(readers[0], "%d loads read standard input, all at a time; give parallel: %[1]d, or more", len(readers))
+	}
 	return nil
 }
 

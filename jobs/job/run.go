@@ -112,19 +112,35 @@ func (j *running) ready() (next []*State) {
 					break
 				}
 			}
-			if s.State == Waiting && ready && now < max(1, j.record.Parallel) {
-				s.State = Running
-				if at := time.Now().UTC(); s.Started.IsZero() {
-					s.Started = at
-				} else {
-					s.Resumed = at
+			begins := []*State{s}
+			if s.ReadsStdin() { // which waits for the slowest
+				begins = slices.DeleteFunc(j.record.StdinReaders(), func(s *State) bool { return s.State != Waiting })
+			}
+			if s.State == Waiting && ready && now+len(begins) <= max(1, j.record.Parallel) {
+				for _, s := range begins {
+					s.State = Running
+					if at := time.Now().UTC(); s.Started.IsZero() {
+						s.Started = at
+					} else {
+						s.Resumed = at
+					}
+					now++
+					next = append(next, s)
 				}
-				now++
-				next = append(next, s)
 			}
 		}
 	}
 	return next
+}
+
+// StdinReaders returns the loads that read standard input, which begin together.
+func (r *Record) StdinReaders() (all []*State) {
+	for _, s := range r.Loads {
+		if s.ReadsStdin() {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // begin starts a load that the record already lists as running.

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -48,6 +49,19 @@ type Resume struct {
 func ResumeAt(t time.Time) *Resume {
 	t = t.UTC().Truncate(time.Millisecond)
 	return &Resume{Time: &t}
+}
+
+// Before reports whether a place comes before another one of the same log.
+func (r *Resume) Before(o *Resume) bool {
+	if r.Time != nil && o.Time != nil {
+		return r.Time.Before(*o.Time)
+	}
+	number := func(of *Resume) uint64 {
+		var high, low uint64
+		_, _ = fmt.Sscanf(of.LSN, "%X/%X", &high, &low) // zeros if it is not one
+		return of.Position | high<<32 | low
+	}
+	return cmp.Or(cmp.Compare(len(r.File), len(o.File)), cmp.Compare(r.File, o.File), cmp.Compare(number(r), number(o))) < 0
 }
 
 func (r *Resume) String() string {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,7 @@ type within struct {
 	plan    *loadPlan // the plan of the load itself, made instead of running
 	task    *workTask // done instead of loading
 	target  *target   // used instead of the options' target
+	stdin   io.Reader // read instead of standard input
 }
 
 // kept returns the arguments to store in the run folder for a later run; none if they hold a secret.

@@ -243,7 +243,7 @@ func loadConfigOf(r *options.Request, c *call) (cfg pipeline.Config, err error) 
 	completeRead(c, r, &cfg.Read)
 	cfg.Invocation = keep.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
 	cfg.Resume = keep.Resume{Look: in.goOn || !c.of.Fresh, MayChange: in.mayChange, AcceptChanged: c.of.AcceptChangedInput, Args: in.kept(), Request: c.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
-	if in.folder != "" {
+	if cfg.Read.Stdin = in.stdin; in.folder != "" {
 		cfg.RunDir = in.folder
 	}
 	if s := c.in.session; s != nil {

@@ -91,6 +91,8 @@ func runJob(c *call, in *invocation) error {
 		return jobError(err)
 	}
 	switch {
+	case len(r.StdinReaders()) > 0 && (c.Bool("plan") || c.IsSet("job-dir")):
+		return usagef("load %s reads standard input, which one process can read, once; leave out --plan and --job-dir, or name other loads", r.StdinReaders()[0].Name)
 	case c.Bool("plan"):
 		return planJob(c, r)
 	case c.IsSet("job-dir"):
@@ -359,6 +361,10 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 	}
 	s.quiet = c.of.Quiet
 	defer func() { err = closed(err, s.close()) }()
+	o := &jobRunner{c: c, session: s, folder: folder, record: r}
+	if err := o.shareStdin(os.Stdin); err != nil {
+		return err
+	}
 	if err := takeEarlier(c, folder, r); err != nil {
 		return err
 	}
@@ -370,12 +376,12 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 		c.show.board = new(board)
 		stop = c.show.board.watch(c.show)
 	}
-	o := &jobRunner{c: c, session: s, folder: folder, record: r}
 	s.moments = o.readTogether()
 	defer s.moments.Close()
 	err = r.Run(c.interrupts.drain, folder, o.run, o.told)
 	stop()
-	if o.noteMoments() {
+	o.noteStdin()
+	if o.noteMoments() || o.record.ResumeFrom != nil {
 		err = errors.Join(err, r.Write(folder))
 	}
 	o.summarize(time.Since(began))
@@ -402,6 +408,9 @@ type jobRunner struct {
 	folder  string
 	record  *job.Record
 	reads   map[string]*tableRead // loads of tables of databases
+
+	ends       map[string]*io.PipeReader // of standard input, by load
+	beginStdin func()
 }
 
 // run runs one load's command in this process.
@@ -409,7 +418,13 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	dir := filepath.Join(o.folder, s.Name)
 	interrupts, stop := o.c.interrupts.ofLoad()
 	defer stop()
-	err := o.command(interrupts.hard, s, &invocation{goOn: !s.Fresh || hasRun(dir), folder: dir, mayChange: s.Changed}, o.c.show.of(s.Name), interrupts)
+	in := &invocation{goOn: !s.Fresh || hasRun(dir), folder: dir, mayChange: s.Changed}
+	if end := o.ends[s.Name]; end != nil {
+		o.beginStdin()
+		defer end.Close()
+		in.stdin = end
+	}
+	err := o.command(interrupts.hard, s, in, o.c.show.of(s.Name), interrupts)
 	if of := o.reads[s.Name]; of != nil && of.moment != nil {
 		of.moment.Ended()
 	}
@@ -448,6 +463,9 @@ func (o *jobRunner) asked(s *job.State) (resolved job.Single, of *options.Comman
 	}
 	if resolved, err = s.Resolve(o.record.File, os.LookupEnv); err != nil {
 		return resolved, nil, jobError(err)
+	}
+	if resolved.ReadsStdin() && !s.ReadsStdin() {
+		return resolved, nil, usagef("from: a variable cannot name standard input; write - there")
 	}
 	of, err = o.requested(&resolved)
 	return resolved, of, err
@@ -612,7 +630,12 @@ func (o *jobRunner) summarize(took time.Duration) {
 		o.c.say.Line("%s verified, %s differ", counted(int64(n), "load"), counted(differ, "row"))
 	}
 	o.sayMoments()
-	if o.record.Unfinished() {
+	switch at, again := o.record.ResumeFrom, o.stdinAgain(); {
+	case again != "":
+		o.c.say.Line("to resume: %s", again)
+	case at != nil:
+		o.c.say.Line("to follow the source from here: resume_from %v, the earliest of the loads", at)
+	case o.record.Unfinished():
 		o.c.say.Line("to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(o.folder))
 	}
 	o.c.say.Line("job: %s", filepath.Join(o.folder, job.FolderFile))

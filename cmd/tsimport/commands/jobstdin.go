@@ -1,0 +1,87 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/jobs/job"
+)
+
+// shareStdin gives each load that reads standard input an end of its own, which it must close when it ends. What they
+// have read before is gone.
+func (o *jobRunner) shareStdin(stdin io.Reader) error {
+	var to []*io.PipeWriter
+	o.ends = map[string]*io.PipeReader{}
+	for _, s := range o.record.StdinReaders() {
+		r, w := io.Pipe()
+		o.ends[s.Name], to = r, append(to, w)
+	}
+	o.beginStdin = sync.OnceFunc(func() { go handOut(stdin, to) })
+	if again := o.stdinAgain(); again != "" {
+		return usagef("standard input cannot be read again; to start over the loads that read it, %s", again)
+	}
+	return nil
+}
+
+// handOut hands what it reads to all, and keeps nothing of it: the slowest sets the pace. It ends when all have closed
+// their ends, or gives each the end or the error that it meets.
+func handOut(from io.Reader, to []*io.PipeWriter) {
+	buffer := make([]byte, 64<<10)
+	for len(to) > 0 {
+		n, err := from.Read(buffer)
+		to = slices.DeleteFunc(to, func(w *io.PipeWriter) bool {
+			var left error
+			if n > 0 { // an empty write waits, too
+				_, left = w.Write(buffer[:n])
+			}
+			if err != nil {
+				_ = w.CloseWithError(err) // always nil
+			}
+			return left != nil || err != nil
+		})
+	}
+}
+
+// noteStdin records the earliest place from which a load that has read standard input needs the changes, if all of them
+// know theirs.
+func (o *jobRunner) noteStdin() {
+	o.record.ResumeFrom = nil
+	for i, s := range o.record.StdinReaders() {
+		sum, err := readSummary(filepath.Join(o.folder, s.Name))
+		if err != nil || sum.ResumeFrom == nil {
+			o.record.ResumeFrom = nil
+			return
+		}
+		if i == 0 || sum.ResumeFrom.Before(o.record.ResumeFrom) {
+			o.record.ResumeFrom = sum.ResumeFrom
+		}
+	}
+}
+
+// stdinAgain says how to give changes again to the loads that read standard input; "" if all are done, or none has begun.
+func (o *jobRunner) stdinAgain() string {
+	var names []string
+	done, waiting := 0, 0
+	for _, s := range o.record.StdinReaders() {
+		names = append(names, s.Name)
+		switch s.State {
+		case job.Done:
+			done++
+		case job.Waiting, job.Held:
+			waiting++
+		}
+	}
+	if max(done, waiting) == len(names) {
+		return ""
+	}
+	from := "their beginning"
+	if o.noteStdin(); o.record.ResumeFrom != nil {
+		from = o.record.ResumeFrom.String() + " or before"
+	}
+	return fmt.Sprintf("give the changes from %s: %s run %s --fresh %s", from, commandName(), suggest.Arg(o.record.File), strings.Join(names, " "))
+}
