@@ -115,7 +115,7 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 		n := strings.Count(p.output("export", "--table", table, "--store", "store", "--format", "jsonl"), `"v":"`+text+" ")
 		conformance.True(t, n == 20_000, "%s: %d rows", table, n)
 	}
-	p.ends(0, []string{"verify", "--run", "run"}, "source and table are equal now, in each of the ", follows)
+	p.ends(0, []string{"verify", "--run", "run"}, "source and table are equal, in each of the ", follows)
 	p.ends(0, []string{"sync", address("shop_orders"), "--table", "killed", "--store", "store", "--plan"}, follows)
 	exec("UPDATE shop_orders SET v = 'changed' WHERE id IN (3, 4)", "DELETE FROM shop_orders WHERE id = 5", "INSERT INTO shop_orders VALUES (30000, 'new')")
 	p.ends(6, []string{"verify", "--run", "run"}, "the source has moved on, or the table was changed, in ", "2 different, 1 surplus")
@@ -220,7 +220,7 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	run(0, []string{"2 rows written, 1 deleted"}, to("sync", "--delete")...)
 	run(0, []string{"3,000 equal, 0 missing, 0 different, 0 surplus"}, to("verify", "--extra", "fail")...)
 	run(2, []string{"there is no table \"nothere\""}, "inspect", "sqlite:shop.db?table=nothere")
-	run(2, []string{"load this instead: tsimport load "}, "copy", address, "orders")
+	run(2, []string{"copy reads a Tablestore table; use tsimport load "}, "copy", address, "orders")
 	run(2, []string{"load it separately"}, "verify", address, "x.csv", "--table", "orders", "--store", "store")
 	d.execute("CREATE TABLE five (a INT, b INT, c INT, d INT, e INT, PRIMARY KEY (a, b, c, d, e))")
 	run(2, []string{"has 5 columns, but a table takes 1 to 4: combine several with --pk, such as --pk 'key=splice(auto, a, b, …)'"},

@@ -58,7 +58,7 @@ func (s *File) refuseChanges(first map[string]json.RawMessage) error {
 		if !slices.ContainsFunc(c.members, func(name string) bool {
 			return first[name] == nil || name == "op" && !slices.Contains([]string{`"c"`, `"r"`, `"u"`, `"d"`, `"t"`}, string(first[name])) // as logs of audits have words
 		}) {
-			return fmt.Errorf("read %s: its records are %s, not rows: --mode changes applies them; --format jsonl loads each change as a record",
+			return fmt.Errorf("read %s: its records are %s: --mode changes applies them; --format jsonl loads each as a record",
 				s.Name, c.what)
 		}
 	}

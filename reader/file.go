@@ -145,7 +145,7 @@ func (s *File) look() error {
 		return err
 	}
 	if s.o.Named.Table != "" && !s.text.part && !s.text.named {
-		return fmt.Errorf("read %s: --source-table %s: it is not a dump of a database, but %v", s.Name, s.o.Named.Table, s.Format)
+		return fmt.Errorf("read %s: --source-table %s: it is not a database dump, but %v", s.Name, s.o.Named.Table, s.Format)
 	}
 	return nil
 }
@@ -204,8 +204,7 @@ func (s *File) rawHead(size int) ([]byte, error) {
 // wholeHead reports whether the first size bytes, which have been read, are all of the text.
 func (s *File) wholeHead(size int) bool { return len(s.text.head) < size && !s.text.live }
 
-// firstBlock exceeds the largest first block of a compression that gives nothing before a block is complete: 8 MiB, in
-// LZ4's legacy format.
+// firstBlock exceeds the largest first block of a compression that gives only whole blocks: LZ4's legacy 8 MiB.
 const firstBlock = 9 << 20
 
 // readHead decompresses size bytes of the text, or the whole file if shorter.
@@ -262,8 +261,7 @@ func (s *File) findEncoding() error {
 	return nil
 }
 
-// minUTF8 is the number of multi-byte characters that make a text UTF-8 beyond doubt: a common GBK character is valid
-// UTF-8 by chance with probability .18.
+// minUTF8 is the number of multi-byte characters that prove UTF-8: a GBK character is valid UTF-8 with probability .18.
 const minUTF8 = 8
 
 // contradicts returns an error if the text is clearly not in the given encoding.
@@ -284,8 +282,7 @@ func (s *File) contradicts(given charset.Encoding) error {
 	return nil
 }
 
-// decodesWell reports whether non-ASCII lines are text in the encoding. A few may be so by chance, more of them if they
-// have one character of UTF-8.
+// decodesWell reports whether non-ASCII lines are text in the encoding. A few may be so by chance, more with UTF-8.
 func decodesWell(e charset.Encoding, text []byte) bool {
 	well, not := 0, 0
 	var scratch []byte
@@ -307,8 +304,7 @@ func decodesWell(e charset.Encoding, text []byte) bool {
 	return well*20 > not
 }
 
-// looksLike returns advice for text that is not in its encoding; empty: none. It never advises an encoding that would
-// change records that decode.
+// looksLike returns advice for text that is not in its encoding, or "". The advice never changes records that decode.
 func (s *File) looksLike(text []byte) string {
 	if s.decodes {
 		return ""
@@ -336,8 +332,7 @@ func compatible(given, mark charset.Encoding) bool {
 	return given.Name() == mark.Name() || given.Name() == "utf-16" || given.Name() == "gbk" && mark.Name() == "gb18030"
 }
 
-// cutPlan decides whether the raw text can be cut (and its fields decoded later if fields is set) or must be transcoded
-// first.
+// cutPlan decides whether raw text can be cut (and, if fields is set, decoded by field) or must be transcoded first.
 func (s *File) cutPlan(fields bool) {
 	if s.Encoding.IsUTF8() {
 		return
@@ -416,8 +411,7 @@ func (s *File) found() []source.Found {
 	return append(all, s.form.found...)
 }
 
-// folder returns the partition folders that give the source columns, as a path: in the folder of rejected records they
-// give them again.
+// folder returns the partition folders that give the source columns, as a path: rejected records are in the same.
 func (s *File) folder() string {
 	var parts []string
 	for _, c := range s.fixed {

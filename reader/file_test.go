@@ -376,7 +376,7 @@ func TestBrokenJSONTextEndsReading(t *testing.T) {
 		`[{"id":1} {"id":2}]`:     `at byte 11: want ',' or ']', found '{'`,
 		`[{"id":1},{"id":[2}]`:    `at byte 19: want ']', found '}'`,
 		"{\n\"id\":1}\n{\"id\":2": `it ends at byte 17: the last record has no end`,
-		`["a", 1]`:                `no element of the array is a JSON object`,
+		`["a", 1]`:                `no element of the array is an object`,
 	} {
 		_, _, err := tryValues(itemOf(t, "a.json", []byte(text)), Options{})
 		conformance.Refused(t, err, want, "%s", text)

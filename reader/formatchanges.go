@@ -43,8 +43,7 @@ func (f *changeFormat) String() string { return f.name }
 // Is matches nothing: a load of changes asks for the format itself.
 func (*changeFormat) Is(string, []byte) bool { return false }
 
-// changesOf returns the format of the changes at the start of a text, nil if there are none, or why the first cannot be
-// read.
+// changesOf returns the format of the changes at the start of a text, or nil, or why the first cannot be read.
 func (s *File) changesOf() (f *changeFormat, table, why string) {
 	head := s.utf8Head()
 	form, name, why := s.guessChanges(head, jsonl.Guess(head, s.wholeHead(headBytes)))
@@ -163,14 +162,14 @@ func (s *File) checkChanges() error {
 	_, says := s.Format.(*changeFormat)
 	switch {
 	case says && c.Column != "":
-		return fmt.Errorf("read %s: --op-column %s: %v records state their own operation; leave it out", s.Name, c.Column, s.Format)
+		return fmt.Errorf("read %s: --op-column %s: %v states operations; leave it out", s.Name, c.Column, s.Format)
 	case !says && c.Column == "" && len(bytes.TrimSpace(s.text.head)) == 0:
 		return fmt.Errorf("read %s: %w", s.Name, ErrEmpty)
 	case !says && c.Column == "":
 		_, _, why := s.changesOf()
 		return s.noChanges(why)
 	case !says && !slices.Contains(s.Columns, c.Column):
-		return fmt.Errorf("read %s: --op-column %s: it has no such column, but %s", s.Name, c.Column, strings.Join(s.Columns, ", "))
+		return fmt.Errorf("read %s: --op-column %s: no such column, only %s", s.Name, c.Column, strings.Join(s.Columns, ", "))
 	}
 	return nil
 }

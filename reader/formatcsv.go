@@ -111,7 +111,7 @@ func (s *csvText) findDialect(head []byte) error {
 	if s.Dialect.Delimiter == "" && s.Dialect.Name == "" {
 		s.Dialect.Delimiter = delimiterOf(s.Name)
 		if _, _, says := csv.Separator(start); says {
-			return fmt.Errorf("read %s: its first line %q names the delimiter, as Excel writes it: give --dialect excel", s.Name, firstLine(start))
+			return fmt.Errorf("read %s: its first line %q names the delimiter, as Excel does: give --dialect excel", s.Name, firstLine(start))
 		}
 	}
 	preamble, note, err := s.Dialect.Settle(start, !s.o.NoHeader)
@@ -250,7 +250,7 @@ func (s *csvText) typesRow(p *csv.Parser, columns int) (bool, error) {
 		s.Dialect.Name, s.Dialect.Types = s.Dialect.Name+"-names", csv.NoTypes
 		return false, nil
 	case s.Dialect.Types == csv.FindTypes && columns == 1:
-		return false, fmt.Errorf("read %s: %q after the header of one column may be its type or a value: give --dialect %s-types or %s-names",
+		return false, fmt.Errorf("read %s: %q after a one-column header may be a type or value: give --dialect %s-types or %s-names",
 			s.Name, second.Fields[0].Bytes, s.Dialect.Name, s.Dialect.Name)
 	}
 	if s.Dialect.Types == csv.FindTypes {
@@ -279,8 +279,8 @@ func (s *csvText) hintAtDelimiter(names []string) {
 	}
 }
 
-// hintAtComment notes that the header, which begins with #, seems to be a comment: the records after it have other
-// fields, or begin with # too.
+// hintAtComment notes that the header, which begins with #, seems to be a comment: others have more fields or begin
+// with #.
 func (s *csvText) hintAtComment(after []byte, names int) {
 	p := csv.NewParser(s.Dialect)
 	p.Reset(after)
@@ -321,8 +321,7 @@ func (s *csvText) refuseLoneCR(first *record.Record) error {
 	return nil
 }
 
-// numberColumns counts the columns without a header. A bad first record is rejected when loaded; a later one then gives
-// the count, if it can.
+// numberColumns counts the columns without a header. If the first record is bad, a later one gives the count.
 func (s *csvText) numberColumns(p *csv.Parser, first *record.Record) error {
 	width := len(first.Fields)
 	for rec, ok := first, true; ok; rec, ok = p.Next() {

@@ -19,7 +19,7 @@ var (
 	JSONLines Format = &jsonFormat{name: "jsonl"}
 	DynamoDB  Format = &jsonFormat{"dynamodb", jsonl.DynamoDB, "an item in DynamoDB JSON", // as exports write it
 		`want {"Item":{"id":{"S":"x"}}} or {"id":{"S":"x"}}, as a full export or jq -c '.Items[]' after aws dynamodb scan writes them`}
-	MongoDB Format = &jsonFormat{"mongodb", jsonl.MongoDB, "a document in MongoDB Extended JSON", // as mongoexport writes it
+	MongoDB Format = &jsonFormat{"mongodb", jsonl.MongoDB, "a document in MongoDB Extended JSON",
 		"want lines or an array of mongoexport, or of bsondump"}
 )
 
@@ -143,7 +143,7 @@ func (s *jsonText) discover(head []byte) error {
 		of, _, _ := s.changesOf()
 		switch c := s.o.Changes; {
 		case c != nil && c.Column != "" && of != nil:
-			return fmt.Errorf("read %s: --op-column %s: its records are %s, which state their own operation; leave it out", s.Name, c.Column, of.what)
+			return fmt.Errorf("read %s: --op-column %s: %s state their operation; leave it out", s.Name, c.Column, of.what)
 		case c == nil:
 			if err := s.refuseChanges(members); err != nil {
 				return err
@@ -161,7 +161,7 @@ func (s *jsonText) discover(head []byte) error {
 	}
 	wide := !typed && jsonl.IsWide(head)
 	if s.form.wide = wide; wide {
-		s.Notes = append(s.Notes, fmt.Sprintf("the rows of %s describe themselves: beside the columns of PK each has cells of its own", s.Name))
+		s.Notes = append(s.Notes, fmt.Sprintf("the rows of %s describe themselves: each has cells of its own", s.Name))
 	}
 	var found jsonl.Columns
 	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten && !wide, Layout: s.Layout, Wide: wide, Tags: s.as.tags, Wrapped: s.inItem}, &found)
@@ -170,9 +170,9 @@ func (s *jsonText) discover(head []byte) error {
 	case typed:
 		return fmt.Errorf("read %s: no record is %s (%s); %s", s.Name, s.as.one, found.Why, s.as.want)
 	case s.Layout == jsonl.Array:
-		return fmt.Errorf("read %s: no element of the array is a JSON object (%s); want objects", s.Name, cmp.Or(found.Why, "there is none"))
+		return fmt.Errorf("read %s: no element of the array is an object (%s)", s.Name, cmp.Or(found.Why, "there is none"))
 	default:
-		return fmt.Errorf("read %s: no line is a JSON object (%s); want objects, one a line or one after the other, or an array of them%s",
+		return fmt.Errorf("read %s: no line is a JSON object (%s); want objects, one after the other or in an array%s",
 			s.Name, cmp.Or(found.Why, "there is none"), s.looks)
 	}
 	s.keys = found.Keys()
@@ -261,7 +261,7 @@ func ShareTags(files []*File) error {
 				return err
 			}
 		} else if again, err := Open(s.ctx, s.item, o); err != nil {
-			return fmt.Errorf("%w; %s has values that say their types: load them separately, or give --format jsonl", err, from.Name)
+			return fmt.Errorf("%w; %s has typed values: load them separately, or give --format jsonl", err, from.Name)
 		} else if files[i] = again; again.Suspend() != nil {
 			return fmt.Errorf("close %s", s.Name)
 		}

@@ -70,7 +70,7 @@ func (s *csvText) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 		}
 	}
 	if blank {
-		s.Hint = fmt.Sprintf("fields of %s have blanks before their quotes, which are read as text: --trim drops them", s.Name)
+		s.Hint = fmt.Sprintf("fields of %s have blanks before their quotes, read as text: --trim drops them", s.Name)
 		s.Notes = append(s.Notes, s.Hint)
 	}
 	if doubtful {

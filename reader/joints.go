@@ -74,8 +74,7 @@ func (s *File) inBoth(used []int) (list []inBoth) {
 	return list
 }
 
-// sameValue reports whether a record's value equals its folder's as text, number or moment, which programs write in
-// several ways. A missing value equals any.
+// sameValue reports whether a record's value equals its folder's as text, number or moment. A missing value equals any.
 func (s *File) sameValue(own, folder *record.Datum) bool {
 	switch {
 	case own.None() || own.Kind == record.Text && !own.Quoted && len(own.Bytes) == 0:

@@ -31,10 +31,10 @@ func (l *longRecord) add(text []byte, d *csv.Dialect) {
 func (l *longRecord) record() *record.Record {
 	message := fmt.Sprintf("the record has %d bytes, and %d MiB are the limit; its text is not kept", l.bytes, l.limit>>20)
 	if l.limit < MaxRecordBytes {
-		message = fmt.Sprintf("the record has %d bytes, and memory allows %d MiB (more with --memory); its text is not kept", l.bytes, l.limit>>20)
+		message = fmt.Sprintf("the record has %d bytes, above %d MiB (--memory); its text is not kept", l.bytes, l.limit>>20)
 	}
 	if l.lines > 1 {
-		message += fmt.Sprintf("; it has %d lines: if a quote in it never closes, these are records that were not read", l.lines)
+		message += fmt.Sprintf("; it has %d lines: if a quote never closes, these are unread records", l.lines)
 	}
 	return &record.Record{
 		Span: table.Span{End: uint32(l.bytes)}, // below maxLongBytes and a piece
@@ -51,8 +51,7 @@ func (l *longRecord) raw(s *File) []byte {
 	return s.form.broken(fmt.Sprintf("%d bytes at byte %d, left out", l.bytes, l.offset))
 }
 
-// longIn returns the record of a split if it is longer than the limit: it must make no difference whether such a record
-// is skipped or happens to fit a split.
+// longIn returns the record of a split if it is longer than the limit, so that it is skipped even if it fits.
 func (s *File) longIn(sp source.Split, m table.Span) *longRecord {
 	limit := s.o.Memory.record()
 	if int(m.End-m.Start) <= limit || !s.parallel() {
@@ -72,8 +71,8 @@ func (s *File) shorten(sp source.Split, rec *record.Record) *record.Record {
 	return rec
 }
 
-// addScanned puts a scanned piece after the others and returns the splits that are complete now. A record that becomes
-// longer than the limit is skipped.
+// addScanned puts a scanned piece after the others and returns the splits that are complete now. Records longer than
+// the limit are skipped.
 func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	s := r.s
 	var splits []source.Split
@@ -127,6 +126,6 @@ func (r *textReader) endLong() []source.Split {
 
 // unending is the error for a long record without an end.
 func (r *textReader) unending() error {
-	return fmt.Errorf("read %s: the record at byte %d has no end within %d bytes; look for a quote that never closes, or use --quote none",
+	return fmt.Errorf("read %s: the record at byte %d does not end within %d bytes; close its quote, or use --quote none",
 		r.s.Name, r.long.offset, r.long.bytes)
 }

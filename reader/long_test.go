@@ -119,7 +119,7 @@ func TestOnlyOverlongRecordIsRejected(t *testing.T) {
 func TestUnclosedQuoteEndsReading(t *testing.T) {
 	o := Options{SplitBytes: 50, Memory: Memory{RecordBytes: 100}}
 	rows, err := placesOf(t, "id,v\n1,x\n2,\""+strings.Repeat("3,y\n", 100), o)
-	conformance.True(t, err != nil && strings.Contains(err.Error(), "the record at byte 9 has no end") && len(rows) == 1,
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "the record at byte 9 does not end") && len(rows) == 1,
 		"got %v, %v", rows, err)
 }
 

@@ -17,7 +17,7 @@ const (
 // Options say how sources are read. With the zero value everything is detected that can be.
 type Options struct {
 	Format     Format      // nil finds it by content and name
-	Dialect    csv.Dialect // of CSV; the zero Dialect is csv.Default. Without a delimiter it is a comma, a tab in files named .tsv or .tab
+	Dialect    csv.Dialect // of CSV; the zero Dialect is csv.Default, in .tsv and .tab with tabs
 	Sniff      bool        // find the dialect by the text
 	NoHeader   bool        // the first record of CSV is data
 	Names      []string    // of columns when there is no header; default c1, c2, …
@@ -49,13 +49,12 @@ type Named struct {
 	Table   string   // of a dump, with or without its schema; empty is the only one that has rows
 }
 
-// Memory limits the bytes held of one input at a time. Inputs that need more are refused. The zero value is for trusted
-// inputs.
+// Memory limits the bytes held of one input at a time. Inputs that need more are refused. Zero is for trusted inputs.
 type Memory struct {
 	RecordBytes int   // text of a record; 0 takes MaxRecordBytes
-	PageBytes   int64 // pages and dictionaries of Parquet, columns of Arrow that one parser holds; 0 leaves only that of a page
+	PageBytes   int64 // pages and dictionaries of Parquet, columns of Arrow, of one parser; 0: a page's only
 	WindowBytes int   // what a decompressor keeps of its output; 0 takes compress.MaxWindow
-	BlockBytes  int   // a compressed block that is inflated alone, inflated; 0 takes the largest. Larger ones are read as a stream
+	BlockBytes  int   // a compressed block inflated alone; 0 takes the largest. Larger ones are streams
 }
 
 func (m Memory) record() int { return cmp.Or(m.RecordBytes, MaxRecordBytes) }

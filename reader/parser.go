@@ -80,8 +80,7 @@ func (p *parser) Followed() (of source.Followed) {
 	return of
 }
 
-// complete adds the columns of partition folders to a record, in their places even if it has too few or too many
-// fields.
+// complete adds the columns of partition folders to a record, in their places even if it has other fields.
 func (p *parser) complete(rec *record.Record) *record.Record {
 	own := len(p.s.Columns) - len(p.s.fixed)
 	if rec.Bad != nil {
@@ -109,8 +108,7 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 	return &p.rec
 }
 
-// Raw returns a record's text for a file of rejected ones, nil if the source's records have none, empty if it is not
-// kept.
+// Raw returns a record's text for a file of rejected ones, nil if records have none, empty if it is not kept.
 func (s *File) Raw(sp source.Split, m table.Span) []byte {
 	if long := longOf(sp); long != nil {
 		return long.raw(s)

@@ -39,8 +39,8 @@ func longOf(sp source.Split) *longRecord {
 	return long
 }
 
-// textReader reads a source's text piece by piece and stitches it into splits. Its many fields are one state, shared by
-// three ways to cut a text.
+// textReader reads a source's text piece by piece and stitches it into splits. Its many fields are a state of three
+// ways to cut.
 type textReader struct {
 	s       *File
 	stream  io.ReadCloser         // of pieces that are read in order
@@ -261,8 +261,7 @@ var usedTexts sync.Pool
 // reuse gives back text that nothing points into.
 func reuse(data []byte) { usedTexts.Put(&data) }
 
-// giveBack reuses the memory of a split's text for later pieces. The first split may be text that was put back after
-// sampling.
+// giveBack reuses the memory of a split's text for later pieces. The first split may be a sample's text.
 func (s *File) giveBack(sp source.Split) {
 	if n := cap(sp.Data); sp.Number > 0 && n >= s.o.SplitBytes && n <= 2*(s.o.SplitBytes+slack) {
 		reuse(sp.Data)
@@ -357,7 +356,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // inflaters are kept from piece to piece for their buffers.
 var inflaters = sync.Pool{New: func() any { return new(compress.Inflater) }}
 
-// Prepare reads the piece's bytes, inflates them and scans them for record ends. With an error, Add returns the records
+// Prepare reads the piece's bytes, inflates them and scans them for record ends. After an error, Add returns those
 // before it.
 func (p *piece) Prepare() (err error) {
 	s := p.source
@@ -448,7 +447,7 @@ func (r *textReader) checkBlank(data []byte) error {
 		return nil
 	}
 	if r.blank += int64(len(data)); r.blank > maxBlank {
-		return fmt.Errorf("read %s: it has %d MiB of empty lines one after the other; is it whole? Remove them if it is", r.s.Name, r.blank>>20)
+		return fmt.Errorf("read %s: it has %d MiB of empty lines in a row; remove them if it is whole", r.s.Name, r.blank>>20)
 	}
 	return nil
 }
@@ -528,8 +527,7 @@ func (r *textReader) split(data []byte) []source.Split {
 	return []source.Split{sp}
 }
 
-// inputBytes is the share of the input's bytes in the next split of that text. All splits and the header never exceed
-// the input.
+// inputBytes is the share of the input's bytes in the next split of that text. The sum never exceeds the input.
 func (r *textReader) inputBytes(text int64) int64 {
 	if r.packed == nil {
 		return text

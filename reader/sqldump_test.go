@@ -182,8 +182,8 @@ func TestUnreadableDumpsAreRefused(t *testing.T) {
 		"UTF-16":               {itemOf(t, "in.sql", []byte("\xff\xfe"+utf16le(string(text)))), Options{Format: PGDump}, "PowerShell"},
 		"several tables":       {itemOf(t, "in.sql", text), Options{}, "say which with --source-table"},
 		"no such table":        {itemOf(t, "in.sql", text), Options{Named: Named{Table: "x"}}, "the dump has no such table; it has public.a, public.t, public.b"},
-		"a table of CSV":       {itemOf(t, "in.csv", []byte("a\n1\n")), Options{Named: Named{Table: "x"}}, "--source-table x: it is not a dump of a database, but csv"},
-		"a table of Arrow":     {itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{Named: Named{Table: "x"}}, "--source-table x: it is not a dump of a database, but arrow"},
+		"a table of CSV":       {itemOf(t, "in.csv", []byte("a\n1\n")), Options{Named: Named{Table: "x"}}, "--source-table x: it is not a database dump, but csv"},
+		"a table of Arrow":     {itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{Named: Named{Table: "x"}}, "--source-table x: it is not a database dump, but arrow"},
 		"something else in it": {itemOf(t, "in.sql", append(bytes.Clone(text), "\n\\! ls\n"...)), Options{}, "not a command that dumps have"},
 	} {
 		_, err := Open(context.Background(), tt.item, tt.o)

@@ -1,3 +1,2 @@
-// Command tsimport loads files into Alibaba Cloud Tablestore. The work is in the package commands, which other binaries
-// share.
+// Command tsimport loads files into Alibaba Cloud Tablestore. The work is in package commands, which others share.
 package main

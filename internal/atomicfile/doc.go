@@ -1,11 +1,9 @@
 // Package atomicfile replaces files so that a reader, and a crash or a loss of power at any moment, finds the old
-// content or the new one, never a part. Write does it all; New and Commit are for a file that is written over a longer
-// time.
+// content or the new one, never a part. Write does it all; New and Commit are for a file written over time.
 //
 // The new content is written to a temporary file beside the old one, in the same folder, with its name plus Suffix. It
 // is always a new file, with the permissions given less the umask: anything that a killed process or someone else has
-// put under that name, such as a link, is removed and never written to; a folder there is an error. Then, in this
-// order:
+// put there, such as a link, is removed and never written to; a folder there is an error. Then, in this order:
 //
 //  1. the temporary file is synced and closed;
 //  2. the old file is renamed to Options.Previous, if set;

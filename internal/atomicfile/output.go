@@ -31,8 +31,7 @@ func (e *RefusedError) Exit() int { return 2 }
 
 const maxLinks = 40
 
-// Find says how to write a path. The error is a *RefusedError for a folder, a disk, a socket and a dangling link, whose
-// target the user has not seen.
+// Find says how to write a path. The error is a *RefusedError for a folder, a disk, a socket and a dangling link.
 func Find(path string) (Output, error) {
 	o := Output{Path: path}
 	for range maxLinks {
@@ -45,7 +44,7 @@ func Find(path string) (Output, error) {
 		case errors.Is(err, fs.ErrNotExist) && o.Path == path:
 			return o, nil
 		case errors.Is(err, fs.ErrNotExist):
-			return o, &RefusedError{path, fmt.Sprintf("is a link to %s, which does not exist: remove the link, or make the file", o.Path)}
+			return o, &RefusedError{path, fmt.Sprintf("is a link to %s, which is missing: remove it, or make the file", o.Path)}
 		case err != nil:
 			return o, err
 		case info.Mode()&fs.ModeSymlink != 0:

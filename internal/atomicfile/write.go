@@ -135,8 +135,7 @@ func syncFolder(dir string) error {
 // MaxNameBytes is the longest file name in common file systems.
 const MaxNameBytes = 255
 
-// Beside returns a file name plus a suffix. A name too long for a file system is shortened, and gets a hash of the
-// whole.
+// Beside returns a file name plus a suffix. Too long a name is shortened, and gets a hash of the whole.
 func Beside(name, suffix string) string {
 	dir, base := filepath.Split(name)
 	if len(base)+len(suffix) <= MaxNameBytes {

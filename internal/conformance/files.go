@@ -12,7 +12,7 @@ type File struct {
 	Path, Format, Compression, Encoding string
 	Expected                            string // ok, error or any; empty for what is not an input
 	Note                                string
-	DerivedFrom                         string `json:"derived_from"` // the file that this one gives when it is decompressed
+	DerivedFrom                         string `json:"derived_from"` // the file that this one gives decompressed
 	Delimiter                           *string
 	Header                              *bool
 	Rows, Records                       *int64
@@ -24,8 +24,7 @@ func Part(t testing.TB) string {
 	return filepath.Join(root(t), "reader", "testdata")
 }
 
-// Whole returns the folder of the whole collection: TSIMPORT_SHARED_DATA, or shared/data beside the repository. It is
-// empty if there is none.
+// Whole returns the folder of the whole collection: TSIMPORT_SHARED_DATA, or shared/data beside the repository, or "".
 func Whole(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("TSIMPORT_SHARED_DATA")

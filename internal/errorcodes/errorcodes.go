@@ -78,7 +78,7 @@ func does(code string) string {
 var exits = []Entry{
 	exit(exitcode.OK, "done: every row is written and nothing differs", "nothing"),
 	exit(exitcode.Failed, "the command stopped before its end: a fault of this machine, the network or the service, a file that changed, too many bad files with --only-new, or --timeout", "give the same command again: a load resumes"),
-	exit(exitcode.Usage, "a wrong flag or configuration, or an input that cannot be what was said", "correct what the message names"),
+	exit(exitcode.Usage, "a wrong flag or configuration, or an input not as stated", "correct what the message names"),
 	exit(exitcode.Rejects, "finished, but some rows were rejected, files were set aside (--only-new), or a sync withheld its deletes", "correct the rejected rows in the run folder, then tsimport load --retry-rejects FOLDER; tsimport files --state bad lists files that were set aside"),
 	exit(exitcode.ErrorLimit, "more rows were rejected than --max-errors allows", "see the reasons in the run folder; correct the input or the types, or raise --max-errors, and resume"),
 	exit(exitcode.Refused, "refused permanently: the access key, a permission, a table that is gone or was replaced, a quota, a certificate that is not trusted", "correct the account or the table, then give the same command again: a load resumes"),

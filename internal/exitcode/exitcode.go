@@ -15,7 +15,7 @@ const (
 	Usage       = 2   // wrong flags, wrong configuration, or an input that cannot be what was said
 	Rejects     = 3   // finished, but some rows were rejected, or deletes withheld
 	ErrorLimit  = 4   // more rows were rejected than --max-errors allows
-	Refused     = 5   // the service refuses permanently: authentication, permission, a table that is gone, a quota, an untrusted certificate
+	Refused     = 5   // the service refuses permanently: keys, permission, a missing table, a quota, a certificate
 	Differences = 6   // a comparison or a check has found what it looked for
 	NoInput     = 7   // nothing to load
 	Hangup      = 129 // the terminal is gone

@@ -1,3 +1,3 @@
-// Package httplimit limits the answers of object stores and gateways: a server cannot fill the memory with a refusal or
-// a listing. Transport wraps a transport.
+// Package httplimit limits the answers of object stores and gateways, so that none fills the memory. Transport wraps
+// one.
 package httplimit

@@ -13,8 +13,7 @@ const (
 	maxOther   = 1 << 20
 )
 
-// Transport returns a transport that limits answers by their kind: the SDKs read refusals and listings whole, however
-// long.
+// Transport returns a transport that limits answers by their kind: the SDKs read refusals and listings whole.
 func Transport(base http.RoundTripper) http.RoundTripper { return limiting{base} }
 
 type limiting struct{ base http.RoundTripper }

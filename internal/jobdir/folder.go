@@ -20,7 +20,7 @@ import (
 type folder struct{ path string }
 
 // errNoLinks says that a file system lacks what PutAbsent needs.
-var errNoLinks = errors.New("its file system has no hard links, which exclude a second process; use another folder, oss:// or s3://")
+var errNoLinks = errors.New("its file system has no hard links, which locks need; use another folder, oss:// or s3://")
 
 func (f folder) String() string          { return f.path }
 func (f folder) file(name string) string { return filepath.Join(f.path, filepath.FromSlash(name)) }

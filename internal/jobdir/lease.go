@@ -29,8 +29,8 @@ const (
 
 type LeaseOptions struct {
 	Owner string // for messages
-	// Wait is how long to wait for a lease that another process holds, or may hold; at least Term, or a killed process's
-	// lease is never taken over.
+	// Wait is how long to wait for a lease that another process may hold; below Term, a dead process's lease is never
+	// taken.
 	Wait time.Duration
 	// Clock counts from the machine's boot, including sleep; nil is that clock.
 	Clock func() time.Duration
@@ -141,8 +141,7 @@ type Seen struct {
 	at    time.Duration // by the clock of this machine
 }
 
-// Over reports whether the lease was seen unchanged for Term: Acquire takes it at once, unless its holder renews it at
-// that moment. clock is as in LeaseOptions.
+// Over reports whether the lease was unchanged for Term: Acquire takes it unless renewed. clock is as in LeaseOptions.
 func (s *Seen) Over(clock func() time.Duration) bool {
 	if clock == nil {
 		clock = Uptime
@@ -150,12 +149,10 @@ func (s *Seen) Over(clock func() time.Duration) bool {
 	return clock()-s.at >= Term
 }
 
-// Look looks at a directory's lease, for a later Acquire of this process: the waits for several dead holders then run
-// at the same time.
+// Look looks at a directory's lease, for a later Acquire of this process: waits for several dead holders overlap.
 func Look(ctx context.Context, s Store) (*Seen, error) { return lookBy(ctx, s, Uptime) }
 
-// Watch is Look for a process that looks repeatedly: former is its last result, and is returned if nothing has changed
-// since. clock is as in LeaseOptions.
+// Watch is Look for a process that looks repeatedly: it returns former if nothing changed. clock is as in LeaseOptions.
 func Watch(ctx context.Context, s Store, former *Seen, clock func() time.Duration) (*Seen, error) {
 	if clock == nil {
 		clock = Uptime
@@ -184,9 +181,8 @@ func lookBy(ctx context.Context, s Store, clock func() time.Duration) (*Seen, er
 // Why two never act at a time. A holder acts only until Term after it began its last renewal, and a renewal counts only
 // if no later epoch was there once it was done. An observer puts the next epoch when it has seen the same object for
 // Term. Then it reads that object once more: a renewal that counts was done before the next epoch was put, so it is
-// seen now, and the observer waits for Term again. Each put of the object has a content of its own, and none is
-// repeated: a late put cannot bring back what an observer has seen before. The newest epoch is never deleted, so a slow
-// process finds it and has lost.
+// seen now, and the observer waits for Term again. Each put has its own content, and none is repeated: a late put
+// cannot bring back what an observer has seen before. The newest epoch is never deleted, so a slow process finds it.
 func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 	if o.Clock == nil {
 		o.Clock = Uptime

@@ -76,8 +76,7 @@ func NewMirror(s Store, l *Lease) *Mirror {
 	return &Mirror{Store: s, Lease: l, files: map[string][]part{}}
 }
 
-// Save keeps files as a checkpoint; folder is a name for Restore. After an error the checkpoint before may still be the
-// newest.
+// Save keeps files as a checkpoint; folder is a name for Restore. After an error the last one may still be newest.
 func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -237,8 +236,7 @@ func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (p
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		// Whoever deleted it has put a newer one before: another process that has the lease now, or a former holder whose
-		// newer one is not listed yet.
+		// Whoever deleted it has put a newer one: the present holder, or a former one whose newer one is not yet listed.
 		if err := m.Check(); err != nil {
 			return "", err
 		}

@@ -15,13 +15,11 @@ import (
 )
 
 // UnfitError says that a place cannot be used until somebody acts: it cannot be written to, is full, has no conditional
-// puts, holds damaged data, or was written by another version of tsimport. After other errors another attempt may
-// succeed.
+// puts, holds damaged data, or is of another version of tsimport. After other errors an attempt may succeed.
 type UnfitError = progress.UnfitError
 
 // Probe tests a store's place: it puts an object twice, and the second put must be refused. OSS ignores the condition
-// in buckets with versioning, and some S3-compatible stores everywhere. The error says what the place lacks, in one
-// line.
+// in buckets with versioning, some S3-compatible stores everywhere. The error is one line.
 func Probe(ctx context.Context, s Store) error {
 	name := "probe/" + Nonce()
 	first, second := []byte("first "+name), []byte("second "+name)

@@ -21,8 +21,7 @@ import (
 // Store keeps objects under names with parts divided by /. Every process then reads and lists what was put, and no
 // longer what was deleted. It is safe for concurrent use.
 type Store interface {
-	// PutAbsent puts an object if the name is free, and returns ErrExists otherwise. After any other error it may have
-	// been put.
+	// PutAbsent puts an object if the name is free, or returns ErrExists. After any other error it may have been put.
 	PutAbsent(ctx context.Context, name string, body []byte) error
 	// Put replaces an object whole. After an error it may have been put, or may yet be.
 	Put(ctx context.Context, name string, body []byte) error
@@ -262,8 +261,7 @@ func (v view) attempt(ctx context.Context, size int, f func(ctx context.Context)
 	}
 }
 
-// PutAbsent recognises its own object by the content: an attempt whose answer was lost may have put it. Contents of
-// different processes must differ.
+// PutAbsent recognises its object by content: an unanswered attempt may have put it. Processes put different ones.
 func (v view) PutAbsent(ctx context.Context, name string, body []byte) error {
 	lost := false
 	return v.attempt(ctx, 2*len(body), func(ctx context.Context) error {

@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Bounds are GetRange's bounds for the rows with given values: from Start, inclusive, to End, exclusive. A whole key is
-// read with GetRow.
+// Bounds are GetRange's for the rows with given values: from Start, inclusive, to End, exclusive. Whole keys take
+// GetRow.
 type Bounds struct {
 	Given   []string     `json:"given"`            // NAME=value
 	Row     bool         `json:"row,omitempty"`    // Start is the key of one row, there is no End
@@ -327,8 +327,7 @@ func (f *finder) beginning(b BoundValue) {
 	f.after = true
 }
 
-// following is the least text after all that begin with text: its last character with a successor is replaced by that.
-// UTF-8 sorts by character.
+// following is the least text after all that begin with text: its last character that has a successor becomes that.
 func following(text []byte) (next []byte, ok bool) {
 	for len(text) > 0 {
 		r, size := utf8.DecodeLastRune(text)

@@ -30,7 +30,7 @@ type work struct{ left int64 }
 type errWork struct{}
 
 func (errWork) Error() string {
-	return fmt.Sprintf("takes too much time or memory for one row (more than %d MiB of text, or too many loop iterations)", workBudget>>20)
+	return fmt.Sprintf("takes too much time or memory for a row (over %d MiB of text, or too many loops)", workBudget>>20)
 }
 
 func (w *work) spend(n int64) error {

@@ -16,8 +16,7 @@ type Column struct {
 }
 
 // ParseColumn reads NAME[:TYPE][=EXPR]. The first "=" ends the name, and so does a ":" before it, after which a type
-// must follow; names with either of them cannot be computed, and a plain one with a ":" ends in a type. Compile checks
-// the expression.
+// must follow; names with them cannot be computed, and a plain one with ":" ends in a type. Compile checks the rest.
 func ParseColumn(text string) (Column, error) {
 	head, expr, computed := strings.Cut(text, "=")
 	c := Column{Name: head, Expr: strings.TrimSpace(expr)}

@@ -105,8 +105,7 @@ func (p *Program) Observer(c *SeparatorChooser) *Evaluator {
 	return e
 }
 
-// Compile checks an expression against env's columns and compiles it. Errors are one line each with the place and the
-// remedy.
+// Compile checks an expression against env's columns and compiles it. Errors are one line with place and remedy.
 func Compile(source string, env Env) (*Program, error) {
 	p := &Program{name: env.Name, source: source, env: env}
 	c := &compiler{program: p, bound: map[string]bool{}}

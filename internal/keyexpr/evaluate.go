@@ -18,9 +18,8 @@ const (
 	CodeExpression  = "ExpressionError" // what the expression language could not do
 )
 
-// node is a compiled part of an expression. Exactly one of value and text is set, finish derives the other. Both may
-// fail, and then set e.why; a missing text without a failure is null. value may leave bytes in e.buf, its own and its
-// operands'; text appends only the text.
+// node is a compiled part of an expression. One of value and text is set, finish derives the other. Both may fail, and
+// then set e.why; a missing text without a failure is null. value may leave bytes in e.buf; text appends only the text.
 type node struct {
 	typ      table.Type // Any: known when it runs; Null: the literal nil
 	src      string
@@ -67,8 +66,7 @@ func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 	return v, nil
 }
 
-// fail keeps the reason why the row has no value, naming the function or operator by its source. It returns false:
-// there is no value.
+// fail keeps the reason why the row has no value, naming the function or operator by its source, and returns false.
 func (e *Evaluator) fail(n *node, code string, value []byte, format string, args ...any) bool {
 	if e.why == nil {
 		e.why = &table.Reason{Column: e.program.name, Code: code, Value: table.Show(value), Message: brief(n.src) + ": " + fmt.Sprintf(format, args...)}

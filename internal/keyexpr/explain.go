@@ -52,8 +52,7 @@ type Example struct {
 	Rejected string   `json:"rejected,omitempty"`
 }
 
-// Explain describes a design, with the keys of sample rows in the order of the design's inputs, and with the bounds of
-// the given values or ranges.
+// Explain describes a design, with keys of sample rows in the order of its inputs and bounds of given values or ranges.
 func Explain(d Design, samples [][]table.Value, given Given, upto Upto) Explanation {
 	x := Explanation{Examples: []Example{}, Ranges: []Range{}}
 	var segments []Segment
@@ -145,8 +144,7 @@ func shownValue(v table.Value) string {
 	return table.Show(appendText(nil, v))
 }
 
-// KeyValue is Eval for a column of the primary key: a null, a value that is too long, and an empty first column are
-// reasons too.
+// KeyValue is Eval for a primary-key column: null, too long a value, and an empty first column are reasons too.
 func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.Value, *table.Reason) {
 	v, why := e.Eval(row)
 	switch {
@@ -213,7 +211,7 @@ func rangeOf(column string, segments []Segment) Range {
 			known, values = false, 1
 		}
 	}
-	return Range{Column: column, Use: "no", How: "the key does not preserve its order; look for single values, or use another table or an index"}
+	return Range{Column: column, Use: "no", How: "the key does not preserve its order; look for single values, or use a table or index"}
 }
 
 func foundRange(column string, s Segment, before []string, values int, known bool) Range {
@@ -237,7 +235,7 @@ func foundRange(column string, s Segment, before []string, values int, known boo
 func (d Design) notes(segments []Segment) []string {
 	notes := []string{}
 	if len(d.Columns) == mostKeyColumns {
-		notes = append(notes, "a table has at most four primary-key columns, which never change: nothing can be added to this key later")
+		notes = append(notes, "a table has at most four primary-key columns: none can be added to this key later")
 	}
 	notes = append(notes, d.enumeration()...)
 	for i, p := range d.Programs {

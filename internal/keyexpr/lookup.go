@@ -18,8 +18,7 @@ const maxLookupBytes = 64 << 20
 
 type lookupTable map[string][]byte
 
-// lookup replaces a name by its code from a CSV file of two columns. It keeps no order. A name missing in the file is
-// refused, or kept.
+// lookup replaces a name by its code from a CSV file, without keeping order. Missing names are refused, or kept.
 func (c *compiler) lookup(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	name := k.literal(1)
@@ -69,7 +68,7 @@ func (c *compiler) lookupFile(k *call, name string) lookupTable {
 		panic(k.refusef("read the codes: %v", err))
 	}
 	if len(data) > maxLookupBytes {
-		panic(k.refusef("%s has %d bytes, at most %d are allowed; shorter codes for so many names gain little", name, len(data), maxLookupBytes))
+		panic(k.refusef("%s has %d bytes, more than %d: shorter codes for so many names gain little", name, len(data), maxLookupBytes))
 	}
 	t := parseLookup(k, name, data)
 	sum := sha256.Sum256(data)

@@ -17,8 +17,7 @@ const (
 
 const zeros = "0000000000000000000000000000000000000000000000000000000000000000" // MaxPadDigits
 
-// pad keeps the order of numbers. Text must consist of digits; its leading zeros do not count, so "7" and "07" become
-// the same.
+// pad keeps the order of numbers. Text must be digits; its leading zeros do not count: "7" and "07" become the same.
 func (c *compiler) pad(k *call) *node {
 	x := c.operand(k, 0, table.Integer, table.String)
 	signed := k.keyword(2, "signed")
@@ -64,7 +63,7 @@ func (e *Evaluator) padInteger(n *node, v int64, width int) bool {
 	var digits [20]byte
 	text := strconv.AppendInt(digits[:0], v, 10)
 	if len(text) > width {
-		return e.fail(n, table.CodeRange, text, "%d has %d digits, and the width is %d; use a larger width", v, len(text), width)
+		return e.fail(n, table.CodeRange, text, "%d has %d digits, the width is %d; use a larger one", v, len(text), width)
 	}
 	e.buf = append(append(e.buf, zeros[:width-len(text)]...), text...)
 	return true

@@ -10,8 +10,7 @@ import (
 // piece is one of the concatenated texts of a key column.
 type piece struct {
 	node *node
-	// sealed means that texts before the piece's end sort before all that follows: it has a fixed width, or ends with a
-	// separator that it cannot contain.
+	// sealed means that texts sort by this piece before all that follows: its width is fixed, or a separator ends it.
 	sealed    bool
 	separator bool // of a splice
 }
@@ -24,8 +23,7 @@ func piecesOf(n *node) []piece {
 	return []piece{{node: n, sealed: n.width > 0}}
 }
 
-// joinedOrder is the order of joined pieces. From a piece without a recognisable end on, they sort as one text in no
-// column's order.
+// joinedOrder is the order of joined pieces. From the first piece without a recognisable end, they sort as a text.
 func joinedOrder(pieces []piece) (order []Segment) {
 	for i, p := range pieces {
 		switch {
@@ -55,8 +53,7 @@ func (n *node) textTells() []int {
 	return n.tells
 }
 
-// joinedTells is tells of joined pieces: of those with recognisable ends, by width, by a separator or by a character
-// that no integer has.
+// joinedTells is tells of joined pieces: of those that end by width, a separator or a character that no integer has.
 func joinedTells(pieces []piece) (tells []int) {
 	for i, p := range pieces {
 		rest := pieces[i+1:]

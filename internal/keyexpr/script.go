@@ -146,8 +146,7 @@ var machineTypes = map[table.Type]struct {
 	table.Null:    {types.Any, reflect.TypeFor[func(...any) any]()},
 }
 
-// call makes a function of one call of ours. The machine computes its non-literal arguments and passes them through
-// slots.
+// call makes a function of one call of ours. The machine passes its non-literal arguments through slots.
 func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 	c := s.compiler
 	if name == "col" && len(n.Arguments) == 1 {
@@ -189,8 +188,7 @@ func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 	ast.Patch(at, &ast.CallNode{Callee: &ast.IdentifierNode{Value: unique}, Arguments: passed})
 }
 
-// boxed wraps a call for the machine, whose functions do not know the evaluator: each call has its own, which is why
-// scripts are slow.
+// boxed wraps a call for the machine, whose functions do not know the evaluator: each call has one.
 func (p *Program) boxed(n *node, first int) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		e := p.NewEvaluator()

@@ -63,7 +63,7 @@ func (c *compiler) separator(k *call) rune {
 	}
 	r, size := utf8.DecodeRuneInString(text.Value)
 	if size == 0 || size != len(text.Value) || r == utf8.RuneError || r == 0 {
-		panic(k.refusef("the separator %q is not one character; texts of fixed width can be joined with + and need none", text.Value))
+		panic(k.refusef("the separator %q is not one character; texts of fixed width need none (+)", text.Value))
 	}
 	return r
 }
@@ -84,7 +84,7 @@ func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table
 				return false
 			}
 			if i == 0 && len(e.buf) == start {
-				return e.fail(n, CodeEmptyKey, nil, "the first part, %s, is empty; all such rows would have the same key prefix", brief(x.src))
+				return e.fail(n, CodeEmptyKey, nil, "the first part, %s, is empty; such rows share a key prefix", brief(x.src))
 			}
 			if at := firstAtOrBelow(e.buf[start:], separator); at >= 0 {
 				r, _ := utf8.DecodeRune(e.buf[start+at:])
@@ -130,15 +130,13 @@ func (e *Evaluator) observe(n *node, parts []*node, row []table.Value) bool {
 }
 
 // SeparatorChooser finds a separator for splice(auto, …): one that sorts below every character of the values shown to
-// it. It sees a sample, so a later value may have a lower character; its row is then rejected like any other that would
-// break the order. The zero value is ready.
+// it. It sees a sample, so a later value may have a lower character; its row is then rejected. The zero value is ready.
 type SeparatorChooser struct {
 	seen   bool
 	lowest byte
 }
 
-// separators are the candidates: the vendor's own, one below nearly every other visible one, and then characters below
-// the space.
+// separators are the candidates: the vendor's own, one below nearly every visible one, then those below the space.
 var separators = []rune{',', '!', '\x1f', '\t', '\x01'}
 
 // Observe notes a value's characters. Only ASCII counts, so the lowest byte of UTF-8 text is its lowest character.

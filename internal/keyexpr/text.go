@@ -156,8 +156,7 @@ func prefixBytes(text []byte, n int64) int {
 	return at
 }
 
-// reverse deliberately keeps no order: the fast-changing end comes first. An integer becomes its digits with all zeros,
-// so reverse(120) is "021".
+// reverse keeps no order: the fast-changing end comes first. An integer becomes its digits: reverse(120) is "021".
 func (c *compiler) reverse(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), width: x.width, tells: x.textTells(), recipe: x.recipe + " written backwards", python: textPython(x) + "[::-1]"}

@@ -84,15 +84,14 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 			t = local
 		}
 		if t = t.In(at.zone); t.Year() < 0 || t.Year() > 9999 { // an offset may lead over the edge
-			return time.Time{}, e.fail(n, table.CodeRange, v.Bytes, "%q is not in the years 0 to 9999 in %s", table.Show(v.Bytes), at.zone)
+			return time.Time{}, e.fail(n, table.CodeRange, v.Bytes, "%q is not in years 0 to 9999 of %s", table.Show(v.Bytes), at.zone)
 		}
 		return t, true
 	}
 	return time.Time{}, e.fail(n, table.CodeType, v.Bytes, "%q is not a time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
 }
 
-// formatTime keeps the order coarsely if the layout goes from years to smaller units with fixed widths, and if the zone
-// never turns its clocks back.
+// formatTime keeps a coarse order if years, then smaller units of fixed widths follow, and clocks never go back.
 func (c *compiler) formatTime(k *call) *node {
 	written := k.literal(1)
 	layout := timeLayout{{text: written}}
@@ -100,7 +99,7 @@ func (c *compiler) formatTime(k *call) *node {
 		layout = fromStrftime(k, written)
 	}
 	if string(layout.format(nil, time.Unix(0, 0).UTC())) == string(layout.format(nil, time.Unix(987654321, 5e8).UTC())) {
-		panic(k.refusef("the layout %q names no part of a time; write 2006-01-02 15:04:05 or %%Y-%%m-%%d %%H:%%M:%%S, or parts of it", written))
+		panic(k.refusef("the layout %q has no part of a time; use 2006-01-02 15:04:05 or %%Y-%%m-%%d %%H:%%M:%%S", written))
 	}
 	at, x := c.moment(k, 2)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: fmt.Sprintf("%s as a time like %q in %s", x.recipe, written, at.zone),

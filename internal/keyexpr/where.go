@@ -16,7 +16,7 @@ type Where struct {
 func CompileWhere(source string) (*Where, error) {
 	w, err := CompileOfRows(source, "where")
 	if err == nil && w.program.Type != table.Boolean && w.program.Type != table.Any {
-		return nil, fmt.Errorf("expression %q: its value is of type %s, and a condition is true or false", brief(source), w.program.Type)
+		return nil, fmt.Errorf("expression %q: it is of type %s, not a condition", brief(source), w.program.Type)
 	}
 	return w, err
 }
@@ -56,8 +56,7 @@ func (w *Where) NewTest() *Test {
 	return &Test{w, w.program.NewEvaluator(), make([]table.Value, len(w.names))}
 }
 
-// Passes reports whether a row passes, by the values of its columns: Null for a missing one. The reason says why that
-// is undecidable.
+// Passes reports whether a row passes, by its columns' values: Null for a missing one; or why that is undecidable.
 func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason) {
 	v, why := t.Value(value)
 	switch {

@@ -77,8 +77,7 @@ func (p *Policy) Change(period Period, have Table, now time.Time) Change {
 	return c
 }
 
-// Matching divides names into those of the template's tables, oldest period first, and those that only begin and end
-// alike and may have been meant.
+// Matching divides names into the template's tables, oldest period first, and others that begin and end alike.
 func (t *Template) Matching(names []string) (tables, others []string) {
 	periods := map[string]Period{}
 	for _, name := range names {

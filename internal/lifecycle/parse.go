@@ -68,8 +68,7 @@ func Parse(name string, text []byte) (p *Policy, err error) {
 // refusal is why a policy is not understood. Functions that read a part panic with it, and Parse returns it.
 type refusal struct{ error }
 
-// address matches addresses such as https://x; a path of one letter and a colon is on a drive. stores matches those
-// that can be archives.
+// address matches addresses such as https://x; a letter and a colon are a drive. stores matches possible archives.
 var (
 	address = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
 	stores  = regexp.MustCompile(`(?i)^(oss|s3)://`)
@@ -203,8 +202,7 @@ func fieldNames[T any](fields []field[T]) string {
 	return strings.Join(names, ", ")
 }
 
-// kind refuses nodes of another kind. Anchors and aliases have no use in a file this small, and an alias may stand for
-// any number of nodes.
+// kind refuses nodes of another kind. Anchors and aliases are useless here, and an alias may stand for many nodes.
 func (d *document) kind(n *yaml.Node, kind yaml.Kind, want string) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		panic(d.refusef(n, "anchors and aliases are not understood; write it out"))
@@ -278,7 +276,7 @@ func (d *document) classes(n *yaml.Node, p *Policy) {
 func (d *document) checkClass(n *yaml.Node, c *Class, last bool) {
 	switch {
 	case last && c.UpTo != Unbounded:
-		panic(d.refusef(n, "the last class has everything that is older: leave out its up_to, or add a class {} that changes nothing"))
+		panic(d.refusef(n, "the last class has all that is older: leave out its up_to, or add a class {}"))
 	case !last && c.UpTo == Unbounded:
 		panic(d.refusef(n, "class %d lacks up_to; only the last class has no bound", c.Number))
 	case c.UpTo < c.From:
@@ -286,9 +284,9 @@ func (d *document) checkClass(n *yaml.Node, c *Class, last bool) {
 	case c.Archives() && c.Drop:
 		panic(d.refusef(n, "class %d has archive and drop; drop is without an archive, so leave out one of them", c.Number))
 	case c.Expires() && !last:
-		panic(d.refusef(n, "class %d %s and is not the last; no table can hold anything older than an expired period", c.Number, c.does()))
+		panic(d.refusef(n, "class %d %s and is not the last; nothing is older than an expired period", c.Number, c.does()))
 	case c.Expires() && c.Number == 1:
-		panic(d.refusef(n, "the first class %s, so there would be no tables at all; put a class with up_to before it", c.does()))
+		panic(d.refusef(n, "the first class %s, so no tables would remain; put one with up_to before it", c.does()))
 	case c.Expires() && (c.Read != nil || c.Write != nil || c.TTL != nil || c.MaxVersions != nil):
 		panic(d.refusef(n, "class %d %s, so it has no tables; leave out reserved, ttl and max_versions", c.Number, c.does()))
 	}

@@ -21,8 +21,7 @@ type Class struct {
 	Read, Write *int // reserved throughput in capacity units
 	TTL         *int // seconds, -1 means forever
 	MaxVersions *int // of a cell
-	// Archive is the folder, or the address in an object store, for tables beyond the last age; then the class has no
-	// other settings.
+	// Archive is the folder, or the object store's address, for tables beyond the last age; it excludes other settings.
 	Archive string
 	Drop    bool // what is older than any table is to be is not kept; then the class wants nothing else
 }
@@ -72,7 +71,7 @@ func (p *Policy) ClassOf(period Period, now time.Time) *Class {
 // Fits returns why the policy cannot be for the template's tables, or nil.
 func (p *Policy) Fits(t *Template) error {
 	if p.Unit != t.Unit {
-		return fmt.Errorf("the period of the policy is a %s, that of table %s is a %s; use the same period in both", p.Unit, t, t.Unit)
+		return fmt.Errorf("the period of the policy is a %s, of table %s a %s; use the same", p.Unit, t, t.Unit)
 	}
 	if t.Zone != "" && t.Zone != p.Zone.String() {
 		return fmt.Errorf("the policy uses the time zone %s, but table %s holds a %s in the zone %s: leave the zone of the table out, or give the policy \"zone: %s\"",

@@ -132,7 +132,7 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: month\nclasses: []", "line 2: no classes"},
 		{"period: month\nclasses:\n  -", "want the fields of a class"},
 		{"period: month\nclasses:\n  - {up_too: 1}", `line 3: unknown field "up_too" of a class; there are up_to, reserved, ttl, max_versions, archive, drop`},
-		{"period: month\nclasses:\n  - {up_to: 1}", "line 3: the last class has everything that is older"},
+		{"period: month\nclasses:\n  - {up_to: 1}", "line 3: the last class has all that is older"},
 		{"period: month\nclasses:\n  - {}\n  - {}", "line 3: class 1 lacks up_to"},
 		{"period: month\nclasses:\n  - {up_to: 1}\n  - {up_to: 1}\n  - {}", "line 4: up_to 1 of class 2: want 2 or more"},
 		{"period: month\nclasses:\n  - {up_to: -1}\n  - {}", "line 3: -1: want an age from 0"},

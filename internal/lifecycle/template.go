@@ -30,8 +30,7 @@ func ZoneOf(call string) string {
 	return ""
 }
 
-// ParseTemplate reads a template with one of {month}, {day} and {year}. A load's arguments, as in {month(OrderTime)},
-// may stay: they do not change the names.
+// ParseTemplate reads a template with {month}, {day} or {year}. A load's arguments, as in {month(OrderTime)}, may stay.
 func ParseTemplate(text string) (*Template, error) {
 	prefix, rest, open := strings.Cut(text, "{")
 	inner, suffix, closed := cutClosing(rest)
@@ -40,7 +39,7 @@ func ParseTemplate(text string) (*Template, error) {
 	}
 	name, _, called := strings.Cut(strings.TrimSpace(inner), "(")
 	if called && !strings.HasSuffix(strings.TrimSpace(inner), ")") {
-		return nil, fmt.Errorf("table %q: {%s} lacks its closing parenthesis; want one period in braces, as in consume_{month}", text, inner)
+		return nil, fmt.Errorf("table %q: {%s} lacks a closing parenthesis; want a period, as in consume_{month}", text, inner)
 	}
 	unit, err := ParseUnit(strings.TrimSpace(name))
 	if err != nil {

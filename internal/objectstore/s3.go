@@ -53,7 +53,7 @@ type s3Service struct {
 	keys                 aws.CredentialsProvider
 	client               smithyhttp.ClientHandler
 	signer               *v4.Signer
-	ahead                atomic.Int64 // nanoseconds of the service's clock, known once it has refused a request for the time
+	ahead                atomic.Int64 // nanoseconds of the service's clock, known after a refusal for it
 }
 
 // NewS3 returns S3, or a store compatible with it. Its requests go through the transport of the SDK's own client, which
@@ -83,7 +83,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	endpoint := cmp.Or(o.Endpoint, configured)
 	switch {
 	case endpoint == "" && s.region == "":
-		return nil, errors.New("the region of the bucket is not known; set AWS_REGION, or name another store with AWS_ENDPOINT_URL")
+		return nil, errors.New("the bucket's region is unknown; set AWS_REGION, or another store's AWS_ENDPOINT_URL")
 	case endpoint == "":
 		if s.region == "aws-global" {
 			s.region = "us-east-1"
@@ -98,7 +98,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 		s.host += "." + s.region + "." + s3Domains[s3Partition.FindString(s.region)]
 		return s, nil
 	case fips == aws.FIPSEndpointStateEnabled:
-		return nil, errors.New("AWS_USE_FIPS_ENDPOINT asks for an AWS endpoint, but another endpoint is set; remove one of the two")
+		return nil, errors.New("AWS_USE_FIPS_ENDPOINT asks for an AWS endpoint, but another is set; remove one")
 	}
 	host, err := endpointHost("S3", endpoint, "https://minio.example:9000")
 	if err != nil {
@@ -132,8 +132,7 @@ func s3Setting[T any](sources []any, ask func(s3Source) (T, bool, error)) (value
 	return value, nil
 }
 
-// s3Configured returns the configured endpoint. S3's precedes that of all services, but the environment precedes the
-// files.
+// s3Configured returns the configured endpoint. S3's precedes the general one, the environment precedes files.
 func s3Configured(ctx context.Context, given aws.Config) (string, error) {
 	_, all := os.LookupEnv("AWS_ENDPOINT_URL")
 	_, own := os.LookupEnv("AWS_ENDPOINT_URL_S3")

@@ -56,7 +56,7 @@ func TestS3AddressesAgreeWithAWS(t *testing.T) {
 		{"lake", "", "", "AWS_PROFILE=all", "http://files/lake/a%20b/%2B"},
 		{"lake", "", "", "AWS_PROFILE=own", "http://files-s3/lake/a%20b/%2B"},
 		{"lake", "", "http://minio:9000", "AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_FIPS_ENDPOINT asks for an AWS endpoint"},
-		{"lake", "", "", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true", "the region of the bucket is not known"},
+		{"lake", "", "", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true", "the bucket's region is unknown"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			withoutAWS(t)

@@ -18,8 +18,7 @@ import (
 // Service is an object store. It is safe for concurrent use.
 type Service interface {
 	Scheme() string // of addresses: "oss" or "s3"
-	// List returns the objects whose keys begin with prefix, in byte order, from token on; "" is the beginning. max limits
-	// them, 0 is the service's limit.
+	// List returns the objects whose keys begin with prefix, in byte order, from token on or "". max may be 0.
 	List(ctx context.Context, bucket, prefix, token string, max int) (Page, error)
 	Head(ctx context.Context, bucket, key string) (Object, error)
 	// Get returns n bytes from off, with n < 0 all from off, as the service gives them. Unless match is "", the object
@@ -46,7 +45,7 @@ func CheckBucket(scheme, name string) string {
 	rule := ossBucket
 	if scheme == "s3" {
 		rule = s3Bucket
-		if strings.HasSuffix(name, "--x-s3") || strings.HasSuffix(name, "--op-s3") { // listed in no order, or asked through sessions
+		if strings.HasSuffix(name, "--x-s3") || strings.HasSuffix(name, "--op-s3") { // unordered, or by sessions
 			return "is a directory bucket or one of Outposts; copy its objects to a general purpose bucket"
 		}
 	}
@@ -146,7 +145,7 @@ func endpointHost(service, endpoint, example string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
 		// The endpoint is not shown: the part before an @ is secret.
-		return "", fmt.Errorf("the %s endpoint is not a host; write it like %s, without a user and without the bucket's folder", service, example)
+		return "", fmt.Errorf("the %s endpoint is not a host; write %s, without user and bucket folder", service, example)
 	}
 	return u.Hostname(), nil
 }
@@ -158,8 +157,7 @@ func ptrOrNil(s string) *string {
 	return &s
 }
 
-// sameServer keeps a client from following a redirect to another host, which breaks the signature; the error names the
-// right endpoint.
+// sameServer keeps a client from redirects to another host, which break the signature; the error names that endpoint.
 func sameServer(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     httplimit.Transport(transport),
@@ -190,7 +188,7 @@ func EachPage(list func(token string) (Page, error), each func([]Object) error) 
 		if empty++; len(page.Objects) > 0 {
 			first := page.Objects[0].Key
 			if pages > 1 && first == last {
-				return fmt.Errorf("page %d of the listing repeats the page before it (after %d objects): the service lists without end", pages, keys)
+				return fmt.Errorf("page %d of the listing repeats the one before (%d objects): it would never end", pages, keys)
 			}
 			empty, last = 0, first
 		}

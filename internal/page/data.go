@@ -82,8 +82,7 @@ func heatOf(h *Heat) *heat {
 	return d
 }
 
-// highest is the value of the brightest colour: nearly the highest rate, since a single outlier would leave all others
-// dark.
+// highest is the value of the brightest colour: nearly the highest rate: an outlier would darken others.
 func highest(rates []float64) float64 {
 	var some []float64
 	for _, r := range rates {

@@ -94,8 +94,7 @@ var uplotJS string
 //go:embed uplot/uPlot.min.css
 var uplotCSS string
 
-// languageJS gives uPlot a language for its numbers: browsers without one name an invalid one, and it would draw
-// nothing.
+// languageJS gives uPlot a language for its numbers: browsers without one name an invalid one.
 const languageJS = `try { new Intl.NumberFormat(navigator.language) } catch (e) { Object.defineProperty(navigator, "language", { value: "en" }) }
 `
 

@@ -12,8 +12,7 @@ type Fact struct {
 	Input bool   `json:"input,omitempty"` // of an input, which the user may say has been changed on purpose
 }
 
-// Made is the fact that a table was made at a time, in microseconds since 1970. other is another attempt's time: if
-// either is 0, it is unknown.
+// Made is the fact that a table was made, in microseconds since 1970. other is another attempt's. 0 is unknown.
 func Made(created, other int64) Fact {
 	f := Fact{Name: "the time at which the table was made"}
 	if created != 0 && other != 0 {

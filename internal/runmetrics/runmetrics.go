@@ -104,7 +104,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		put("tsimport_last_run_exit_code", "Exit code of the last run (docs/errors.md).", float64(r.ExitCode))
 		put("tsimport_last_run_duration_seconds", "How long the last run took.", r.Took.Seconds())
 		if r.Command == "load" || r.BadInputs > 0 {
-			put("tsimport_last_run_bad_inputs", "Files that the last run has set aside (docs/how-to/nightly-files.md).", float64(r.BadInputs))
+			put("tsimport_last_run_bad_inputs", "Files that the last run set aside (docs/how-to/nightly-files.md).", float64(r.BadInputs))
 		}
 		for _, n := range r.Rows {
 			put("tsimport_last_run_rows", "Rows of the last run, by how they ended.", float64(n.N), n.Outcome)

@@ -37,8 +37,7 @@ func Hint(word string, words []string) string {
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// distance is twice the number of letters to change, drop, insert or swap with the next to make one word of the other.
-// A change of case counts half.
+// distance is twice the number of letters to change, drop, insert or swap to make b of a. A change of case counts half.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > longest || len(y) > longest {

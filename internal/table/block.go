@@ -16,8 +16,7 @@ type Row struct {
 // RowBytes is the memory of a Row.
 const RowBytes = 40
 
-// suspect is the bit of Row.line that says that an earlier process may have sent the row. It must survive spilling to
-// disk, and no split has that many lines.
+// suspect is the bit of Row.line that says that an earlier process may have sent the row. It survives spilling.
 const suspect = 1 << 31
 
 // Suspect reports whether an earlier process may have sent the row, so that it may have been or may yet be applied.
@@ -87,8 +86,7 @@ type Block struct {
 	Data  []byte
 	Rows  []Row
 
-	// From and To are the split's records that the block covers: no row of its lane's keys among them is in another block.
-	// A To of 0 ends them after the last row.
+	// From and To are the split's records that the block covers, all of its lane's rows. A To of 0 is the end.
 	From, To uint32
 
 	Pending int // rows that keep the block in memory

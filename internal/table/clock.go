@@ -2,9 +2,8 @@ package table
 
 import "time"
 
-// LocalTime returns the instant at which clocks in a zone show a wall-clock time, given in UTC; the first of the two if
-// clocks are turned back over it. It returns false if they are turned forward over it and never show it: package time
-// would return another time then.
+// LocalTime returns the instant at which clocks in a zone show a wall-clock time, given in UTC; the first if clocks are
+// turned back over it. It returns false if they are turned forward over it: package time would return another time.
 func LocalTime(wall time.Time, zone *time.Location) (at time.Time, ok bool) {
 	if zone == time.UTC {
 		return wall, true

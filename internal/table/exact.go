@@ -62,8 +62,7 @@ const (
 	maxDigits      = 767 // of the exact decimal text of a double
 )
 
-// significant appends a decimal number's digits from the first to the last that is not 0, and returns the first one's
-// power of ten. Zero has no digits.
+// significant appends a decimal number's digits without outer zeros, and the first one's power of ten. Zero has none.
 func significant(dst []byte, text []byte) (digits []byte, exponent int) {
 	digits = dst
 	point, seen := -1, 0 // digits before the point, counted from the first significant one

@@ -29,8 +29,7 @@ func AppendKey(dst []byte, v Value) []byte {
 	return append(dst, 0, 1)
 }
 
-// FirstColumn returns the length of the first primary-key column, of type t, in an ordering key, or -1 if the key ends
-// before it.
+// FirstColumn returns the length of an ordering key's first column, of type t, or -1 if the key is shorter.
 func FirstColumn(t Type, key []byte) int {
 	if t == Integer {
 		if len(key) < 8 {
@@ -52,8 +51,7 @@ func FirstColumn(t Type, key []byte) int {
 
 var errCutKey = errors.New("decode ordering key: it ends within its first column")
 
-// DecodeKey returns the first column's value of an ordering key, and its length there. The bytes of a string or binary
-// value are a copy.
+// DecodeKey returns the first column's value of an ordering key, and its length there. Bytes are a copy.
 func DecodeKey(t Type, key []byte) (Value, int, error) {
 	if !t.KeyType() {
 		return Value{}, 0, fmt.Errorf("decode ordering key: no key column is of type %s", t)
@@ -78,8 +76,7 @@ func DecodeKey(t Type, key []byte) (Value, int, error) {
 	return v, n, nil
 }
 
-// KeyRange is the ordering keys from Lower to Upper, exclusive, encoded by AppendKey. A nil Lower begins at the first
-// key, a nil Upper ends after the last.
+// KeyRange is the ordering keys from Lower to Upper, exclusive, encoded by AppendKey. Nil means no bound.
 type KeyRange struct{ Lower, Upper []byte }
 
 // Within returns the intersection of two ranges, false if it is empty.

@@ -38,9 +38,8 @@ func CheckTableName(name string) error {
 	return nil
 }
 
-// UnchangedColumn is the cell of a row that is written only if the stored row is unchanged: the column condition, in
-// the service's form. The cell is not written. A row without it is written only if its key is free. No table has a
-// column with that name.
+// UnchangedColumn is the cell of a row that is written only if the stored row is unchanged: the column condition. It is
+// not written. A row without it is written only if its key is free. No table has such a column.
 const UnchangedColumn = "#unchanged"
 
 // CheckColumnName returns why the service would refuse a column's name, or nil.
@@ -58,8 +57,7 @@ func CheckColumnName(name string) error {
 	return nil
 }
 
-// PlainColumnName reports whether the name also follows the stricter documented rule, which SQL and secondary indexes
-// need. The service itself accepts more.
+// PlainColumnName reports whether the name follows the documented rule, which SQL and secondary indexes need.
 func PlainColumnName(name string) bool { return plainName(name) }
 
 func plainName(name string) bool {
@@ -73,8 +71,7 @@ func plainName(name string) bool {
 	return name != ""
 }
 
-// Limits of a time to live. The service documents a day as the least; if it accepts less, rows would be gone before
-// their load is verified.
+// Limits of a time to live. The service documents a day as the least; with less, rows are gone before verification.
 const (
 	MinTimeToLive = 86_400 // seconds
 	MaxTimeToLive = math.MaxInt32

@@ -9,14 +9,12 @@ import (
 	"time"
 )
 
-// MaxMarkBytes is the longest mark: a job's name of 12 characters, a run's of 15, two numbers of 13 digits at most, a
-// checksum of 7 and the dots between them.
+// MaxMarkBytes is the longest mark: a job's name of 12 characters, a run's of 15, two numbers of 13, a checksum of 7.
 const MaxMarkBytes = 64
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Marker makes the marks of one run. Job is the same for every load of the same inputs into the same table, Run only
-// for the attempts of one load.
+// Marker makes the marks of one run. Loads of the same inputs into a table share Job, attempts of one share Run.
 type Marker struct{ Job, Run string }
 
 // NewRun names a run that begins now. Names of later runs are higher, as text.

@@ -22,8 +22,7 @@ type Outcome struct {
 	Throttled bool
 	// Unavailable: Again or Unknown because the partition, the table or the server does not serve now.
 	Unavailable bool
-	// TimedOut: Unknown because the request made no progress for a whole time-out. Most of the time in which it could be
-	// applied is over.
+	// TimedOut: Unknown because the request made no progress for a whole time-out. Most of the time to apply it is over.
 	TimedOut bool
 	WriteCU  int // write capacity units the service charged
 	// Repeated: the row was sent again after an attempt of unknown outcome, so there may be two copies.
@@ -36,8 +35,7 @@ type Outcome struct {
 	Number int64
 	// From is the least possible number of the row, whichever of its attempts was applied; 0 is unknown.
 	From int64
-	// Stamp is the timestamp in milliseconds given to cells without one; 0: none. Restamped: an earlier attempt of unknown
-	// outcome had another.
+	// Stamp is the milliseconds given to cells without a timestamp; 0: none. Restamped: an unknown attempt had another.
 	Stamp     int64
 	Restamped bool
 	// Unmet: Refused, because the table's row does not pass the load's condition on columns.

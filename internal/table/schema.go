@@ -33,7 +33,7 @@ const (
 type KeyColumn struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
-	Auto bool   `json:"auto_increment,omitempty"` // an auto-increment column: an Integer that the service can make, never the first
+	Auto bool   `json:"auto_increment,omitempty"` // an Integer that the service can make, never the first
 }
 
 // Column maps one input column to one table column.
@@ -51,11 +51,9 @@ type Column struct {
 	Zeros    bool
 	Inferred bool // from a sample
 	// Own, if set, is the type of the column's values in a file with types (JSON, Parquet), by the sample. Such values of
-	// other types do not fit: 5 and "5" would become one value. Double takes integers too. For a column of type Any it is
-	// the type of untyped texts.
+	// other types do not fit: 5 and "5" would become one value. Double takes integers too. For Any it is untyped texts'.
 	Own Type
-	// Unit is the unit of the values by the input's schema ("timestamp, µs"), which a number alone does not show. Empty is
-	// unknown.
+	// Unit is the unit of the values by the input's schema ("timestamp, µs"), which numbers do not show. Empty is unknown.
 	Unit string
 }
 
@@ -68,8 +66,7 @@ type Time struct {
 	Zoned bool
 }
 
-// Schema is a table and its input columns. In every record of the reader, key columns come first, in the order of the
-// primary key, then Columns.
+// Schema is a table and its input columns. Every record of the reader has the key columns, in order, then Columns.
 type Schema struct {
 	Table   string
 	Key     []KeyColumn

@@ -63,8 +63,7 @@ type Value struct {
 	Bytes  []byte  // String (UTF-8) or Binary
 }
 
-// Size is the value's bytes in the service's accounting: integer and double 8, boolean 1, string and binary their
-// length.
+// Size is the value's bytes as the service counts: integer and double 8, boolean 1, string and binary their length.
 func (v Value) Size() int {
 	switch v.Type {
 	case Integer, Double:
@@ -78,8 +77,7 @@ func (v Value) Size() int {
 }
 
 // AppendDouble appends the canonical text of a double: the shortest decimal digits that parse back to the same value,
-// without an exponent from 1e-7 up to 1e21. Export prints it and type inference compares with it, so a file loaded and
-// exported again has the same text.
+// without an exponent from 1e-7 up to 1e21. Export prints it and type inference compares with it.
 func AppendDouble(dst []byte, v float64) []byte {
 	if text, ok := appendShortDecimal(dst, v); ok {
 		return text
@@ -91,10 +89,9 @@ func AppendDouble(dst []byte, v float64) []byte {
 	return strconv.AppendFloat(dst, v, format, -1, 64)
 }
 
-// appendShortDecimal is AppendDouble for numbers with at most three digits after the point and 15 in all, the usual
-// ones, in about 0.6 of the time. No two decimal numbers of 15 digits are the same double, so one equal to v is the
-// shortest; and as 1,000 and integers up to 10^15 are exact doubles, v is such a number exactly if dividing gives it
-// back.
+// appendShortDecimal is AppendDouble for numbers with at most three digits after the point and 15 in all, in about 0.6
+// of the time. No two decimal numbers of 15 digits are the same double, so one equal to v is the shortest; and as 1,000
+// and integers up to 10^15 are exact doubles, v is such a number exactly if dividing gives it back.
 func appendShortDecimal(dst []byte, v float64) ([]byte, bool) {
 	const most = 1e15
 	sign, a := v < 0, math.Abs(v)

@@ -27,8 +27,7 @@ func NewHeat(every time.Duration, most int) *Heat {
 	})}
 }
 
-// Slot returns Add's number of the partition that begins at lower (in a form that sorts like keys; "" is the first
-// partition), shown as the given text.
+// Slot returns Add's number of the partition that begins at lower (sorted like keys; "" is the first), shown as shown.
 func (h *Heat) Slot(lower, shown string) int {
 	slot, known := h.slots[lower]
 	if !known {

@@ -10,14 +10,12 @@ type Line[T any] struct {
 	points []T
 }
 
-// New makes a line whose first interval is every, with at most that many points (an even number, at least 2). merge
-// adds a later point to the one before it.
+// New makes a line whose first interval is every, with at most that many points (even, at least 2), joined by merge.
 func New[T any](every time.Duration, most int, merge func(into *T, later T)) *Line[T] {
 	return &Line[T]{every: max(every, 1), most: max(2, most&^1), merge: merge}
 }
 
-// At returns a moment's point, given the time since the start; before the start is the first interval. The pointer is
-// valid until the next call.
+// At returns a moment's point, given the time since the start. The pointer is valid until the next call.
 func (l *Line[T]) At(since time.Duration) *T {
 	i := int64(max(since, 0) / l.every)
 	for i >= int64(l.most) {

@@ -24,8 +24,8 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Say tells the user a line; nil tells nobody. The caller sets the line's kind, and the maker decides how it is shown:
-// as text, as a log event, or in a plan.
+// Say tells the user a line; nil tells nobody. The caller sets its kind, the maker shows it as text, log event or in a
+// plan.
 type Say func(kind Kind, line string)
 
 // Kind is a line's kind, with which its text begins.

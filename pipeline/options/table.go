@@ -154,7 +154,7 @@ var ofLoads = []*Option{
 		Usage: "how long a request without an answer may still be applied, such as 90s or 2m; 0s means --request-timeout"},
 	{Name: "sync", Hidden: true, Default: "always", Group: tables, MayChange: true, In: loads | Jobs, Unused: Verify,
 		Values: []string{"always", "none"},
-		Usage:  "embedded store: always (acknowledged rows survive a crash) or none"},
+		Usage:  "embedded store: always (written rows survive a crash) or none"},
 	{Name: "fresh", Kind: Switch, Group: again, MayChange: true, OfInputs: true, Typed: true, In: loads, Scope: NotInJobs,
 		Instead: "give tsimport run --fresh",
 		Usage:   "start over, even if an earlier run of this load is unfinished (default: resume it)"},

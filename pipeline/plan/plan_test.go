@@ -135,7 +135,7 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 		"missing file":     {func(r *Request) { r.Inputs = []string{"none.csv"} }, "none.csv"},
 		"ragged records only": {func(r *Request) {
 			r.Inputs, r.Target.Key[0].Type = []string{file(t, "in.csv", "id,n\n1,2,3\n4,5,6\n")}, table.Null
-		}, "has a value (the first: RaggedRecord: 3 fields where the header has 2), so its type is unknown; give --pk id:TYPE"},
+		}, "has a value (the first: RaggedRecord: 3 fields, the header has 2), so its type is unknown; give --pk id:TYPE"},
 		"bad records only": {func(r *Request) {
 			folder := filepath.Join(t.TempDir(), "n=8")
 			in := file(t, "in.csv", "id,n\n1,7\n2,7\n")

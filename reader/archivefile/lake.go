@@ -111,8 +111,7 @@ func (f *Encoded) part(rng int, name string) *Part {
 	return &Part{Name: name, Range: rng, Rows: f.Rows, Bytes: int64(len(f.Body)), SHA256: hex.EncodeToString(sum[:]), Width: f.Width}
 }
 
-// Put puts files with the next rows of a range, each made by encode. The range has come to next when all are there; nil
-// ends it.
+// Put puts files with the next rows of a range, made by encode. When all are there the range is at next; nil ends it.
 func (w *Writer) Put(rng int, names []string, encode func(name string) (*Encoded, error), next []byte) error {
 	at := w.Range(rng)
 	if err := cmp.Or(w.note(entry{Range: rng, At: at, Puts: names}), w.step("files announced")); err != nil {

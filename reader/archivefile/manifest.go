@@ -203,8 +203,7 @@ type DamagedError struct{ Path, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Why) }
 
-// Is reports whether a path is an archive, complete or not: a folder with a manifest, parts or traces of ours, or a
-// manifest.
+// Is reports whether a path is an archive, complete or not: a manifest, or a folder with one, parts or traces of ours.
 func Is(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || Lake.in(context.Background(), localFiles(path)) {
@@ -243,8 +242,7 @@ func (k *Kind) in(ctx context.Context, files Files) bool {
 // maxManifest is larger than any archive's manifest.
 const maxManifest = 1 << 30
 
-// Read reads and checks the manifest of an archive, given its folder or the manifest itself. It does not look at the
-// parts.
+// Read reads and checks the manifest of an archive, given its folder or the manifest itself, and no parts.
 func Read(path string) (*Manifest, error) {
 	dir := path
 	info, err := os.Stat(path)
@@ -349,7 +347,7 @@ func (m *Manifest) CheckSizes(ctx context.Context) error {
 	return nil
 }
 
-// Check compares every part with the manifest: sizes first, then sums. The error is a DamagedError for the first that
+// Check compares every part with the manifest: sizes, then sums. The error is a DamagedError for the first that
 // differs.
 func (m *Manifest) Check(ctx context.Context) error {
 	if err := m.CheckSizes(ctx); err != nil {
@@ -378,7 +376,7 @@ func (m *Manifest) isNot(ctx context.Context, p *Part, why string) error {
 	if sum, err := m.sumOf(ctx, p); err == nil {
 		for i := range m.Parts {
 			if other := &m.Parts[i]; other != p && other.SHA256 == sum {
-				return &DamagedError{m.Path(p), fmt.Sprintf("this part of the archive was swapped: it is %s under another name", other.Name)}
+				return &DamagedError{m.Path(p), fmt.Sprintf("this part was swapped: it is %s under another name", other.Name)}
 			}
 		}
 	}

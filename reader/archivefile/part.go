@@ -177,7 +177,7 @@ func (p *part) whole(r *reading) error {
 	case hex.EncodeToString(r.sum.Sum(nil)) != e.SHA256 || r.packed != e.Bytes:
 		return p.damaged("it was changed while it was read")
 	case r.rows != e.Rows || r.offset != e.Text:
-		return p.damaged(fmt.Sprintf("it has %d rows in %d bytes, and the manifest says %d in %d", r.rows, r.offset, e.Rows, e.Text))
+		return p.damaged(fmt.Sprintf("it has %d rows in %d bytes, not %d in %d", r.rows, r.offset, e.Rows, e.Text))
 	}
 	return nil
 }
@@ -240,8 +240,7 @@ type Origin struct {
 
 func New(m *Manifest) *Origin { return &Origin{m: m, key: m.Key} }
 
-// ByParts is for a process that reads some of the parts after another has checked all: each is checked while it is
-// read.
+// ByParts is for a process that reads some parts after another has checked all: each is checked while it is read.
 func (o *Origin) ByParts() { o.checked = true }
 
 // Position is just before the export began, by the clock of its machine.

@@ -14,16 +14,14 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// place is where a Writer writes. What it puts is complete or absent. Only put, replace, Open and Path may be called
-// concurrently.
+// place is where a Writer writes. What it puts is complete or absent. put, replace, Open and Path may be concurrent.
 type place interface {
 	Files
 	String() string
 	// lock excludes other writers; the error is an OccupiedError if there is another.
 	lock() error
 	unlock() error
-	// sizes returns the size of each file by name, -1 if unknown: parts, their remains, the manifest, the journal, foreign
-	// files.
+	// sizes returns the size of each file by name, -1 if unknown: parts, remains, manifest, journal, foreign files.
 	sizes() (map[string]int64, error)
 	remove(name string) error
 	put(name string, body []byte) error

@@ -84,7 +84,7 @@ type entry struct {
 	Part  *Part        `json:"part,omitempty"`  // absent for the end of a range without rows
 	Files []*Part      `json:"files,omitempty"` // one that is there already has been rewritten
 	Puts  []string     `json:"puts,omitempty"`
-	Grown []FileColumn `json:"grown,omitempty"` // of a lake: columns that no entry before has, or with types that it does not have
+	Grown []FileColumn `json:"grown,omitempty"` // of a lake: columns new to its entry, by name or type
 	Range int          `json:"range"`
 	At    Progress     `json:"at"`
 }
@@ -138,8 +138,7 @@ func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	return k.open(f, fresh)
 }
 
-// OpenIn is Open for an archive in an object store. The context bounds all operations. onWait is told of another
-// process that may write there.
+// OpenIn is Open for an archive in an object store. ctx bounds all operations. onWait is told of another writer.
 func (k *Kind) OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait func(owner string)) (*Writer, error) {
 	return k.open(&objects{ctx: ctx, store: s, onWait: onWait}, fresh)
 }
@@ -255,7 +254,7 @@ func (w *Writer) readJournal() error {
 		p := &w.parts[i]
 		size, there := sizes[p.Name]
 		if rewritten := w.ended() && p.Width < len(w.columns); !there || size >= 0 && size != p.Bytes && !rewritten {
-			return &UnusableError{fmt.Errorf("continue archive: part %s was changed after it was written; "+progress.StartOver, w.place.Path(p.Name))}
+			return &UnusableError{fmt.Errorf("continue archive: part %s has changed since; "+progress.StartOver, w.place.Path(p.Name))}
 		}
 		known[p.Name] = true
 		w.Resumed += p.Rows
@@ -294,8 +293,8 @@ func (w *Writer) ended() bool {
 	return !slices.ContainsFunc(w.ranges, func(at Progress) bool { return !at.Ended })
 }
 
-// Begin begins a new archive, or continues an interrupted one with its division, ranges and start. It fails with a
-// ChangedError if that one differs.
+// Begin begins a new archive, or continues an interrupted one with its division, ranges and start. Another start is a
+// ChangedError.
 func (w *Writer) Begin(s Subject) error {
 	s.Format, s.Version, w.key = w.kind.format, w.kind.version, nil
 	for _, c := range s.Key {
@@ -519,8 +518,8 @@ func (p *PartWriter) Row(rec *record.Record) error {
 // Text is the part's text in bytes.
 func (p *PartWriter) Text() int64 { return p.part.Text }
 
-// Commit adds the part to the archive: complete, on disk, and in the journal. next is the place of the first row after
-// it; nil ends the range.
+// Commit adds the part to the archive: on disk and in the journal. next is the place of the row after it; nil ends the
+// range.
 func (p *PartWriter) Commit(next []byte) error {
 	if err := p.packer.Close(); err != nil {
 		return fmt.Errorf("write part of the archive: %w", err)
@@ -551,6 +550,5 @@ func (p *PartWriter) Commit(next []byte) error {
 // Abandon gives up an incomplete part.
 func (p *PartWriter) Abandon() error { return p.packer.Close() }
 
-// Step is for tests: step is called after each step of the writer; its error ends the writing as a killed process
-// would.
+// Step is for tests: step is called after each step of the writer; its error ends the writing like a kill.
 func (w *Writer) Step(step func(name string) error) { w.step = step }

@@ -8,8 +8,7 @@ import (
 var errMetadata = errors.New("damaged metadata")
 
 // flat reads FlatBuffers, the encoding of the metadata. Each offset and length is checked against the bytes; a wrong
-// one is a failure. Tables may be shared and, in damaged metadata, be their own descendants: budget limits the tables
-// still to be read.
+// one is a failure. Damaged tables may be shared or contain themselves: budget limits how many are read.
 type flat struct {
 	b      []byte
 	budget int

@@ -54,8 +54,7 @@ func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) 
 // Columns returns the column names in schema order. Names may repeat.
 func (l *layout) Columns() []string { return l.names }
 
-// Measures returns, for each column and the parts of nested ones, a value without content: their common kind, unit,
-// scale and zone.
+// Measures returns, for each column and parts of nested ones, a value without content: kind, unit, scale and zone.
 func (l *layout) Measures() (all []record.Measures) {
 	for _, path := range l.columns {
 		of := record.Measures{}
@@ -163,7 +162,7 @@ func unexpected(err error) error {
 
 func refuseFeather1(head []byte) error {
 	if len(head) > 4 && string(head[:4]) == "FEA1" {
-		return errors.New("it is Feather of version 1, which is not supported; write version 2, which is Arrow, with the program that wrote it")
+		return errors.New("Feather of version 1 is not supported; write version 2, which is Arrow")
 	}
 	return nil
 }

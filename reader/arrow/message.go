@@ -46,7 +46,7 @@ func readMessage(b []byte) (m message, err error) {
 	m.head, _ = t.child(2)
 	for _, pair := range t.tables(4) {
 		if pair.text(0) == "ARROW:experimental_compression" {
-			return m, errors.New("the batches use the compression of Arrow 0.17, which is not supported; write the file with a later version")
+			return m, errors.New("the compression of Arrow 0.17 is not supported; write the file with a later version")
 		}
 	}
 	if m.body < 0 {

@@ -8,8 +8,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Parser reads splits of one File or Stream, one at a time. Splits of the same record batch share its decompressed
-// buffers.
+// Parser reads splits of one File or Stream, one at a time. Splits of a record batch share its decompressed buffers.
 type Parser struct {
 	layout *layout
 	file   *File // nil of a stream
@@ -24,8 +23,7 @@ type Parser struct {
 	source.Memory // of all but the batches of a stream
 }
 
-// NewParser returns a Parser of the columns at these indices in Columns. Other fields stay Null; their bytes are not
-// read.
+// NewParser returns a Parser of the columns at these indices in Columns. Other fields stay Null and are not read.
 func (f *File) NewParser(columns []int) *Parser {
 	p := newParser(&f.layout, columns)
 	p.file = f

@@ -98,7 +98,7 @@ const (
 func readSchema(t flatTable, version int64) *schema {
 	var none *field
 	if version != version4 && version != version5 {
-		none.failf("the metadata are of version %d; versions 4 and 5 are supported, which all programs have written since 2017", version+1)
+		none.failf("the metadata are of version %d; versions 4 and 5 are supported, in use since 2017", version+1)
 	}
 	if t.number(0, 2, 0) != 0 {
 		none.failf("the values are big endian, which is not supported; write them on a little-endian machine")

@@ -167,7 +167,7 @@ func (s *Stream) end() error {
 		return errors.New("the footer is cut short, or data follows it")
 	}
 	if listed := len(blocks(newFlat(b[:n]).root(), 3)); listed != s.batches {
-		return fmt.Errorf("the footer lists %d record batches; save the file and load that, if batches are not in its order", listed)
+		return fmt.Errorf("the footer lists %d record batches; save and load the file, if batches are not in order", listed)
 	}
 	return io.EOF
 }

@@ -145,8 +145,7 @@ type values struct {
 
 type scratch []byte
 
-// datum sets d to a value. Bytes are valid until the next call. For a refused value d is the stored one, for the
-// rejected record.
+// datum sets d to a value. Bytes are valid until the next call. For a refused value d is as stored, for the reject.
 func (s *values) datum(d *record.Datum, v *vector, i int64) *table.Reason {
 	v, i = v.find(i)
 	if v.f.typ == typeNull || v.null(i) {

@@ -43,8 +43,7 @@ var aliases = map[string]string{
 
 const some = "utf-8, gb18030, gbk, utf-16, utf-16le, utf-16be, big5, shift-jis, euc-jp, euc-kr, iso-8859-1 to -16, windows-1250 to -1258, koi8-r, macintosh"
 
-// Find returns the encoding of a name, ignoring case, _ and -. latin1 is ISO 8859-1, not windows-1252 as in web
-// browsers.
+// Find returns the encoding of a name, ignoring case, _ and -. latin1 is ISO 8859-1, not windows-1252 as in browsers.
 func Find(name string) (Encoding, error) {
 	label := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
 	if to, ok := aliases[label]; ok {
@@ -117,8 +116,7 @@ func DetectBOM(head []byte) (e Encoding, bomLen int, ok bool) {
 	return Encoding{}, 0, false
 }
 
-// IsUTF32 reports whether a file begins with UTF-32's byte order mark, which is refused by name. In UTF-16 those bytes
-// are the mark and a NUL.
+// IsUTF32 reports whether a file begins with UTF-32's byte order mark. In UTF-16 those bytes are the mark and a NUL.
 func IsUTF32(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{0xFF, 0xFE, 0, 0}) || bytes.HasPrefix(head, []byte{0, 0, 0xFE, 0xFF})
 }
@@ -137,8 +135,8 @@ func (e Encoding) IsUTF8() bool { return e.form == utf8Form }
 // MultiByte reports whether it is neither a form of Unicode nor a single-byte encoding.
 func (e Encoding) MultiByte() bool { return e.form == legacy && e.table.pairs != nil }
 
-// CountUTF8 returns the number of non-ASCII characters at the start of a text, 0 if it is not UTF-8. The last one may
-// be cut.
+// CountUTF8 returns the number of non-ASCII characters at the start of a text, 0 if it is not UTF-8. The last may be
+// cut.
 func CountUTF8(head []byte) (wide int) {
 	for i := 0; i < len(head); {
 		r, n := utf8.DecodeRune(head[i:])
@@ -158,8 +156,7 @@ func CountUTF8(head []byte) (wide int) {
 
 // SafeBytes reports whether each of the ASCII characters in set stands for itself everywhere: it is never a later byte
 // of a character. All are safe in UTF-8, EUC-JP and single-byte encodings. Line ends, commas, quotes and tabs are safe
-// in all but UTF-16 and EBCDIC; '|' and '\' are not in GB18030, GBK, Big5 and Shift-JIS, nor letters in EUC-KR, read as
-// its superset CP949.
+// in all but UTF-16 and EBCDIC; '|' and '\' are not in GB18030, GBK, Big5 and Shift-JIS, nor letters in EUC-KR (CP949).
 func (e Encoding) SafeBytes(set []byte) bool {
 	return !slices.ContainsFunc(set, func(b byte) bool {
 		return b >= 0x80 || e.form != utf8Form && (e.form != legacy || !e.table.ascii || e.table.trail[b])

@@ -194,8 +194,7 @@ func replaced(s string) bool {
 	return strings.ContainsRune(s, utf8.RuneError)
 }
 
-// next decodes the character at the start of src, which is not empty. n is 0 if there is none; with twice, the
-// character is in wide.
+// next decodes the character at the start of src, which is not empty. n is 0 for none; with twice, it is in wide.
 func (t *table) next(src []byte) (r rune, n int) {
 	a := src[0]
 	if r = t.single[a]; r != none {

@@ -90,8 +90,8 @@ func (bgzf) cut(src *source, data []byte, _ int) (_ []byte, bound int, err error
 	return data, bound, nil
 }
 
-// BlockCutter cuts a file of independent blocks into pieces without inflating it. It is for one goroutine; the pieces
-// may go to others.
+// BlockCutter cuts a file of independent blocks into pieces without inflating it. It is for one goroutine, pieces for
+// any.
 type BlockCutter struct {
 	kind    Kind
 	name    string
@@ -108,8 +108,7 @@ func NewBlockCutter(k Kind, r io.Reader, name string) *BlockCutter {
 	return &BlockCutter{kind: k, name: name, src: newSource(r, 0), out: pieceOut, frame: maxOut}
 }
 
-// Limit bounds the inflated bytes of a block, and the window of Rest. Larger blocks are left to Rest. 0 is the largest
-// limit.
+// Limit bounds the inflated bytes of a block, and the window of Rest, which has larger blocks. 0 is the largest limit.
 func (c *BlockCutter) Limit(block, window int) {
 	if block > 0 {
 		c.frame = max(min(block, maxOut), 128<<10)
@@ -221,8 +220,7 @@ func (zstdFrames) cut(src *source, data []byte, most int) (_ []byte, bound int, 
 	return data, bound, err
 }
 
-// zstdFrame appends the next frame to data by walking its blocks, also a skippable one. With an error it appends the
-// bytes taken.
+// zstdFrame appends the next frame to data by walking its blocks, also a skippable one. With an error it appends those.
 func zstdFrame(src *source, data []byte, out int) (_ []byte, bound int, skipped bool, err error) {
 	f := frameWalk{src: src, data: data, start: len(data), out: out}
 	bound, skipped, err = f.frame()
@@ -313,8 +311,7 @@ type Inflater struct {
 	in   byteReader
 }
 
-// Inflate appends p's content to dst. With an error it has appended the blocks before the damaged one, whose checksums
-// are right.
+// Inflate appends p's content to dst. With an error it has appended the blocks before the damaged one.
 func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -100,8 +100,7 @@ const (
 	skippableMagic = 0x184D2A50 // the low 4 bits vary
 )
 
-// Detect finds the container by the first bytes of a file; whole says that they are all of it. Unknown beginnings are
-// None.
+// Detect finds the container by the first bytes of a file; whole says that they are all. Unknown beginnings are None.
 func Detect(head []byte, whole bool) Kind {
 	for k := range kinds {
 		of := &kinds[k]

@@ -74,8 +74,8 @@ func (s *source) atEnd() (bool, error) {
 }
 
 // NewLimitedReader decompresses r, a file of kind k; name is for errors. None passes through. An empty r is an error
-// for every other kind. A file that needs a window above the limit is refused; 0 is MaxWindow. Close frees memory; it
-// does not close r.
+// for others. A file that needs a window above the limit is refused; 0 is MaxWindow. Close frees memory; it does not
+// close r.
 func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadCloser, error) {
 	if k == None {
 		return io.NopCloser(r), nil

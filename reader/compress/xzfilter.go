@@ -23,8 +23,8 @@ func (d *delta) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// arm64 undoes the xz filter that makes ARM64 branch targets absolute. It works on four-byte words; a rest at the end
-// is unchanged.
+// arm64 undoes the xz filter that makes ARM64 branch targets absolute. It works on four-byte words; a rest is
+// unchanged.
 type arm64 struct {
 	r    io.Reader
 	pos  uint32

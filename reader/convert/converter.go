@@ -123,8 +123,7 @@ func (c *Converter) Fields() []int {
 	return list
 }
 
-// Convert returns the record's values, or why it is refused. The values are valid until the next call, while the record
-// is.
+// Convert returns the record's values, or why it is refused. They are valid until the next call, while the record is.
 func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 	if rec.Bad != nil {
 		return nil, rec.Bad
@@ -177,7 +176,7 @@ func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 		return 0, why
 	}
 	if v.Type == table.Null || v.Int < 0 {
-		return 0, &table.Reason{Column: col.Name, Code: table.CodeType, Message: "the version column has no timestamp in milliseconds"}
+		return 0, &table.Reason{Column: col.Name, Code: table.CodeType, Message: "the version is not in milliseconds"}
 	}
 	return v.Int, nil
 }
@@ -192,7 +191,7 @@ func (r Ragged) Check(rec *record.Record, width int) *table.Reason {
 	if last := len(rec.Fields) - 1; n == width+1 && len(rec.Fields[last].Bytes) == 0 && !rec.Fields[last].Quoted {
 		hint = "; the last one is empty: if each record ends with a delimiter, give --ragged truncate"
 	}
-	return &table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d fields where the header has %d%s", n, width, hint)}
+	return &table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d fields, the header has %d%s", n, width, hint)}
 }
 
 // convert makes the value of one column; the reason names column and value.
@@ -222,7 +221,7 @@ func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Recor
 	}
 	if why := c.value(v, col, d); why != nil {
 		if col.Inferred && d.Kind == record.Text && col.Type != table.String {
-			why.Message += fmt.Sprintf("; the column is %s by the sample of all inputs, --type %s=string takes any text", col.Type, col.Name)
+			why.Message += fmt.Sprintf("; the column is %s by the sample, --type %s=string takes any text", col.Type, col.Name)
 		}
 		return blame(why, col, d)
 	}
@@ -234,8 +233,7 @@ func blame(why *table.Reason, col *table.Column, d *record.Datum) *table.Reason 
 	return why
 }
 
-// Cell makes the value of a typed datum, or says why it is refused, with column and value. The value is valid until the
-// next Convert, while the datum is.
+// Cell makes the value of a typed datum, or says why it is refused. The value is valid until the next Convert.
 func (c *Converter) Cell(v *table.Value, col *table.Column, d *record.Datum) *table.Reason {
 	if why := c.value(v, col, d); why != nil {
 		return blame(why, col, d)
@@ -303,7 +301,7 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	switch col.Type {
 	case table.String:
 		if col.Inferred && d.Tagged {
-			return wrong(`an object {"base64": "…"}, as exports write binary values; give --type NAME=binary, or NAME=string for its text`)
+			return wrong(`an object {"base64": "…"}, a binary value; give --type NAME=binary, or NAME=string for its text`)
 		}
 		return c.stringValue(v, d)
 	case table.Integer:
@@ -331,8 +329,8 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	panic("convert: column of type " + col.Type.String())
 }
 
-// Natural returns a datum's own type: the type of file values without --type. A number that neither a 64-bit integer
-// nor a double holds exactly is a string.
+// Natural returns a datum's own type: the type of file values without --type. A number that no integer or double holds
+// is a string.
 func Natural(d *record.Datum) table.Type {
 	switch d.Kind {
 	case record.Integer:

@@ -87,8 +87,7 @@ func manyDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	return n, fits, true
 }
 
-// usualWhole returns the integer of a text that is the canonical text of that integer and of its double: at most 15
-// digits.
+// usualWhole returns the integer of a text that is canonical for that integer and its double: at most 15 digits.
 func usualWhole(text []byte) (n int64, ok bool) {
 	digits := text
 	negative := len(digits) > 0 && digits[0] == '-'

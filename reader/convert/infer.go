@@ -12,8 +12,7 @@ import (
 
 // Inference finds the types of a source's columns from sampled records. A text column gets a type other than string
 // only if every sampled value is the canonical text of its value in that type: 007, +5, 1e3 and 10.50 stay text because
-// numbers would not give them back. Values with a type in the file keep it; texts beside them join that type if all of
-// them survive as it.
+// numbers would not give them back. Values with a type in the file keep it; texts beside them join it if all survive.
 type Inference struct {
 	columns   []columnGuess
 	converter *Converter
@@ -81,8 +80,8 @@ func (in *Inference) Add(rec *record.Record) {
 }
 
 // AddField takes field i of the record given to Texts into account. It returns the value, nil for none, and its number,
-// if it is one: the nearest double for an integer that a double cannot hold. It may omit the number once the column
-// cannot be numeric.
+// if it is one: the nearest double for an integer that a double cannot hold. It may omit that if the column is not
+// numeric.
 func (in *Inference) AddField(i int, rec *record.Record) (d *record.Datum, n float64, isNumber bool) {
 	d = &rec.Fields[i]
 	c := in.converter
@@ -224,8 +223,8 @@ func (t *tally) miss(text []byte, n int) {
 	t.most = t.n >= 64 && 2*t.n > n
 }
 
-// Plain returns a datum as it is counted: a field's text trimmed and decoded, Null for no value. It is valid until the
-// next call.
+// Plain returns a datum as it is counted: a field's text trimmed and decoded, Null for none. It is valid until the next
+// call.
 func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	if d.Kind != record.Text {
 		return d
@@ -366,8 +365,7 @@ func (in *Inference) Numbers(i int) (example string, ok bool) {
 	return "", false
 }
 
-// Merge adds another inference over the same columns to one without samples of its own. The order of merges affects
-// only examples.
+// Merge adds another inference over the same columns to one without samples. The order of merges affects examples only.
 func (in *Inference) Merge(o *Inference) {
 	for i := range in.columns {
 		g, h := &in.columns[i], &o.columns[i]
@@ -487,7 +485,7 @@ const (
 	minorityLeast = 10
 )
 
-// Minority returns the type of column i without a few values, false if there is none. zeros ignores trailing zeros of
+// Minority returns the type of column i without a few values, if there is one. zeros ignores trailing zeros of
 // decimals.
 func (in *Inference) Minority(i int, zeros bool) (m Minority, ok bool) {
 	g := &in.columns[i]

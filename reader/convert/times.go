@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// appendTime appends a date, time or timestamp in RFC 3339, with its unit's digits. A timestamp without a zone gets
-// none.
+// appendTime appends a date, time or timestamp in RFC 3339, with its unit's digits and its zone, if any.
 func appendTime(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Date:
@@ -53,7 +52,7 @@ func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Re
 	if local {
 		wall, ok := at, false
 		if at, ok = table.LocalTime(wall, spec.Zone); !ok {
-			return outOfRange(fmt.Sprintf("clocks in %s never showed %s: they were set forward past it", spec.Zone, wall.Format(time.DateTime)))
+			return outOfRange(fmt.Sprintf("clocks in %s skipped %s: set forward", spec.Zone, wall.Format(time.DateTime)))
 		}
 	}
 	perUnit := int64(time.Second) / spec.Unit

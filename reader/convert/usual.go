@@ -79,8 +79,7 @@ const (
 
 var unitNames = map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs", record.Nanos: "ns", record.Months: "months"}
 
-// Measure names the kind, unit, scale and zone of values by the source's schema, such as "timestamp, µs"; empty if
-// unknown.
+// Measure names the kind, unit, scale and zone of values by the source's schema, such as "timestamp, µs", or "".
 func Measure(d record.Datum) string {
 	unit := unitNames[d.Unit]
 	switch d.Kind {

@@ -54,8 +54,7 @@ func (c *Converter) notUTF8(text []byte) *table.Reason {
 // Text returns a datum's exact text.
 func Text(d *record.Datum) string { return string(appendText(nil, d)) }
 
-// Number returns a datum's value as a number, if it is one: the nearest double for an integer that a double cannot
-// hold.
+// Number returns a datum's value as a number, if it is one: for an integer that a double cannot hold, the nearest.
 func Number(d *record.Datum) (float64, bool) {
 	var v table.Value
 	var c Converter

@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Dialect describes the format of delimited text. The zero value is not usable; begin with Default or Named. Dialects
-// are comparable with ==.
+// Dialect describes the format of delimited text. Begin with Default or Named. Dialects are comparable with ==.
 type Dialect struct {
 	// Name is the program whose dumps are read (see Named); empty for a dialect made of flags alone.
 	Name      string `json:",omitempty"`
@@ -189,8 +188,7 @@ func (d *Dialect) Ended(record []byte) bool {
 }
 
 // Parallel reports whether chunks of the text can be scanned before those in front of them. Comments, escapes and
-// blanks beside quotes, and long delimiters or record ends, would multiply the states a chunk can begin in; such texts
-// are scanned in order.
+// blanks beside quotes, and long delimiters or record ends multiply the states of a chunk: these are scanned in order.
 func (d *Dialect) Parallel() bool { return d.plain() && (!d.Trim || d.Quote == 0) }
 
 // plain reports whether the fast parser cuts a line without quotes and escapes at its delimiters.
@@ -217,8 +215,7 @@ var clickHouseFamilies = func() map[string]bool {
 	return known
 }()
 
-// NamesTypes reports whether every field names a ClickHouse type, as in the second line of
-// TabSeparatedWithNamesAndTypes.
+// NamesTypes reports whether every field names a ClickHouse type, as line 2 of TabSeparatedWithNamesAndTypes does.
 func NamesTypes(rec *record.Record) bool {
 	if rec.Bad != nil {
 		return false

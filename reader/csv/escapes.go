@@ -11,8 +11,7 @@ import (
 type Escapes uint8
 
 const (
-	// EscapesText makes the next byte text. After a backslash, letters and digits are refused: in most files such pairs
-	// mean something else.
+	// EscapesText makes the next byte text. After a backslash, letters and digits are refused: such pairs have meanings.
 	EscapesText Escapes = iota
 	// EscapesMySQL is LOAD DATA: \0 \b \n \r \t \Z; any other byte is itself.
 	// https://dev.mysql.com/doc/refman/8.4/en/load-data.html
@@ -62,7 +61,7 @@ func (d *Dialect) pair(dst, text []byte) (_ []byte, n int, why string) {
 		return dst, 2, fmt.Sprintf("%q may be an escape sequence or text: give --dialect hive-escaped if the table has ESCAPED BY, hive-plain if not", text[:2])
 	}
 	if d.Escape == '\\' && isAlphanumeric(c) {
-		return dst, 2, fmt.Sprintf("%q after the escape character of --escape has a meaning of its own in most files: %s", c, escapesAdvice)
+		return dst, 2, fmt.Sprintf("%q after the character of --escape has a meaning in most files: %s", c, escapesAdvice)
 	}
 	return append(dst, c), 2, ""
 }
@@ -163,7 +162,7 @@ func (p *Parser) settle(f *record.Datum, raw []byte) {
 
 func doubtMessage(d *Dialect) string {
 	if d.Doubt == `\N` {
-		return `mysql --batch does not write \N; give --dialect mysql-tab if SELECT INTO OUTFILE or mysqldump --tab wrote the file`
+		return `mysql --batch does not write \N; for SELECT INTO OUTFILE or mysqldump --tab give --dialect mysql-tab`
 	}
 	return "NULL means null in the output of mysql --batch, and text in that of SELECT INTO OUTFILE and mysqldump --tab: give --dialect mysql-batch or mysql-tab"
 }

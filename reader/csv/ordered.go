@@ -124,8 +124,7 @@ func (g *general) inQuotes(f *fieldText) (closed bool) {
 	return false
 }
 
-// escapes reports whether the byte at pos begins an escape sequence. At the very end it does not, nor before a record
-// end that it does not cover.
+// escapes reports whether the byte at pos begins an escape sequence. At the end it does not, nor before a record end.
 func (g *general) escapes(c byte) bool {
 	if g.d.Escape == 0 || c != g.d.Escape || g.pos+1 >= len(g.data) {
 		return false

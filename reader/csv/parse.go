@@ -11,8 +11,7 @@ import (
 
 // Parser reads the records of one split after another. Line ends inside quotes are data, unchanged; comments are not
 // records, nor are empty lines unless the dialect says so. A quote opens a field only as its first byte; elsewhere it
-// is text. Text after a closing quote, an unclosed quote and an escape sequence without a certain meaning make a record
-// Bad.
+// is text. Text after a closing quote, an unclosed quote and a doubtful escape sequence make a record Bad.
 type Parser struct {
 	d       Dialect
 	end     []byte // of a record
@@ -243,8 +242,7 @@ func (p *Parser) countLines(start int) {
 	}
 }
 
-// quoted reads the record at pos field by field and moves past it. It ends the record where Scan does, even if
-// something is wrong inside.
+// quoted reads the record at pos field by field and moves past it. It ends the record where Scan does, right or wrong.
 func (p *Parser) quoted() {
 	p.scratch = p.scratch[:0]
 	start := p.pos

@@ -61,8 +61,8 @@ var Programs = func() (names []string) {
 	return names
 }()
 
-// Named returns the dialect of a program's dumps, and whether an unquoted empty field is an empty string in it. Settle
-// finds the rest of it by a file's content.
+// Named returns the dialect of a program's dumps, and whether an unquoted empty field is "" in it. Settle finds the
+// rest.
 func Named(name string) (d Dialect, emptyIsText, ok bool) {
 	i := slices.Index(Programs, name)
 	if i < 0 {
@@ -71,8 +71,7 @@ func Named(name string) (d Dialect, emptyIsText, ok bool) {
 	return programs[i], programs[i].Quote == 0, true
 }
 
-// SetEscape replaces the program's default escape character; 0: none. For Hive it also means that the table has ESCAPED
-// BY.
+// SetEscape replaces the program's default escape character; 0: none. For Hive it means that the table has ESCAPED BY.
 func (d *Dialect) SetEscape(escape byte) {
 	d.Escape = escape
 	switch {
@@ -125,7 +124,7 @@ func (d *Dialect) settleMySQL(head []byte, header bool) (note string) {
 	switch {
 	case server && !batch:
 		*d = d.as(mysqlTab, `\N`, "")
-		return `as SELECT INTO OUTFILE and mysqldump --tab write it: \N means null, NULL is text; else give --dialect mysql-batch`
+		return `as SELECT INTO OUTFILE and mysqldump --tab: \N means null, NULL is text; else give --dialect mysql-batch`
 	case batch && !server, header && !batch && !server:
 		*d = d.as(mysqlBatch, "NULL", `\N`)
 		return "as mysql --batch writes it: NULL means null; else give --dialect mysql-tab"

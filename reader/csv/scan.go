@@ -53,8 +53,7 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 	return s
 }
 
-// scanEscapes scans a chunk of a dialect with escapes and no quotes: its two start states differ only in the first
-// byte.
+// scanEscapes scans a chunk of a dialect with escapes and no quotes: its start states differ in the first byte.
 func (d *Dialect) scanEscapes(chunk []byte) (s Scan) {
 	first, end := d.scanFrom(chunk, 0)
 	for i := range s.First {
@@ -169,8 +168,7 @@ func (c *cursor) step(d *Dialect, chunk []byte) {
 	c.i, c.quoted = q+1, starts // elsewhere in a field a quote is text
 }
 
-// closingQuote returns the position after the quote that closes the field that continues at i. If the chunk ends first
-// it returns -1 and the state.
+// closingQuote returns the position after the quote that closes the field at i. If the chunk ends first it is -1.
 func (d *Dialect) closingQuote(chunk []byte, i int) (int, State) {
 	for {
 		n := bytes.IndexByte(chunk[i:], d.Quote)
@@ -216,8 +214,8 @@ func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	return split
 }
 
-// Pass takes the next chunk while the pending record is dropped. It returns the bytes of the chunk that belong to it,
-// and whether it ends there.
+// Pass takes the next chunk while the pending record is dropped. It returns how many bytes are of it, and whether it
+// ends.
 func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
 	first := scan.First[s.state]
 	s.state = scan.End[s.state]

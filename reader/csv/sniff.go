@@ -78,7 +78,7 @@ const maxFault = 2
 // and takes the reading in which nearly all records have the same number of fields. A quote that is never at a field's
 // edge is not tried. One faulty record does not decide: if readings differ in other records and a fault may have
 // spoiled the better one, the quotes decide, else it refuses to guess and names the readings. A header must contain the
-// delimiter, because it names the columns.
+// delimiter.
 func Sniff(sample []byte, header bool) (Dialect, error) {
 	eol := DetectEOL(sample, '"')
 	if n := bytes.LastIndexByte(sample, eol); n >= 0 {
@@ -109,13 +109,13 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 		several, doubtful = doubtful, nil // its misfits will be rejected
 	}
 	if i := slices.IndexFunc(others, func(r reading) bool { return !r.first && r.likely() }); len(several) == 0 && i >= 0 {
-		return Dialect{}, fmt.Errorf("with %v, records have %d fields but the first one; say how to read it with --delimiter, --quote and --escape",
+		return Dialect{}, fmt.Errorf("with %v, records but the first have %d fields; give --delimiter, --quote and --escape",
 			others[i].d, others[i].fields)
 	}
 	if len(several) == 0 {
 		several, single = single, nil // all records have one field
 	}
-	for _, r := range slices.Concat(doubtful, others, single) { // the right reading, with a fault in the header or in few records
+	for _, r := range slices.Concat(doubtful, others, single) { // a fault in the header or few records
 		if r.misfits <= maxFault && slices.ContainsFunc(several, func(s reading) bool { return s.d.Delimiter == r.d.Delimiter }) {
 			several = append(several, r)
 		}

@@ -85,7 +85,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 			return true, fmt.Errorf("open input %s line %d: it does not name a part of an export of DynamoDB with dataFileS3Key and itemCount; is the file whole?", Redact(files), n)
 		}
 		if first := named[path.Base(p.Key)]; first > 0 {
-			return true, fmt.Errorf("open input %s line %d: it names %s, as line %d does: the list is not as the export wrote it; download it again",
+			return true, fmt.Errorf("open input %s line %d: it names %s, as line %d does; download the list again",
 				Redact(files), n, path.Base(p.Key), first)
 		}
 		named[path.Base(p.Key)] = n

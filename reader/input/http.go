@@ -19,8 +19,7 @@ var defaultHTTPClient = &http.Client{Transport: manyConnections()}
 const maxRedirects = 10
 
 // followSafely lets a client follow redirects without a Referer (a signed address), from https to http never, and from
-// a public server never into this network. A user and password of the address go only to its own host; net/http ensures
-// that.
+// a public server never into this network. net/http gives user and password only to their host.
 func followSafely(c *http.Client) *http.Client {
 	if c.CheckRedirect != nil {
 		return c
@@ -34,7 +33,7 @@ func followSafely(c *http.Client) *http.Client {
 		case req.URL.Scheme != "https" && via[len(via)-1].URL.Scheme == "https":
 			return unusable{errors.New("the server redirects from https to http, where anyone on the way can read and change it; use the http address if that is intended")}
 		case internal(req.URL.Hostname()) && !internal(via[0].URL.Hostname()):
-			return unusable{errors.New("a public server redirects to an address inside this network; use that address if it is intended")}
+			return unusable{errors.New("a public server redirects into this network; use that address if intended")}
 		}
 		return nil
 	}
@@ -60,7 +59,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	u, err := url.Parse(arg)
 	if err != nil || u.Host == "" || cut {
 		// The parser's error may quote a password.
-		return name, fmt.Errorf("open input %s: it is not a valid address; write %% escapes for characters other than letters and digits", name)
+		return name, fmt.Errorf("open input %s: invalid address; write %% escapes for characters other than letters and digits", name)
 	}
 	u.Host = strings.ToLower(u.Host)
 	r := &remote{name: name, retry: e.options.Retry}
@@ -73,13 +72,12 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		return name, fmt.Errorf("open input %s: %w", name, err)
 	}
 	if unmarked {
-		e.unread("%s: the server tells neither the size nor the end, so a broken connection would look like the end; download it first", name)
+		e.unread("%s: the server tells neither size nor end, which a broken connection would seem; download it first", name)
 	}
 	if r.ranges && r.version.size > 0 && r.version.String() == "" {
-		// Ranges of two contents of one length could not be distinguished. One read is of one content, and a resumed run
-		// compares it with the earlier reading.
+		// Ranges of two contents of one length could not be distinguished. A resumed run compares the content.
 		r.ranges = false
-		e.warn("%s: the server sends neither an ETag nor a modification time, so it is read in one go and a broken connection ends the load; "+
+		e.warn("%s: the server sends no ETag or modification time: it is read in one go: a lost connection ends the load; "+
 			"download it first if it is large", name)
 	}
 	get.match = r.version.matchable()

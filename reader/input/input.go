@@ -40,8 +40,8 @@ func Others(items []Item, names map[string]bool) []Item {
 	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return names[i.Name] })
 }
 
-// Observed returns the item with an observer, which is called concurrently with every byte that is read. It must not
-// keep or change the bytes.
+// Observed returns the item with an observer, called concurrently with all bytes read, which it must not keep or
+// change.
 func (i *Item) Observed(by func(off int64, p []byte)) Item {
 	o := *i
 	o.observe = by
@@ -116,8 +116,8 @@ func (i *Item) Check() error {
 }
 
 // Open opens an item for reading from its start. The context bounds every read. io.EOF comes only at the input's end:
-// if its size is known, after exactly Size bytes. Standard input can be opened once. Opening a named pipe waits for its
-// writer, even after the context has ended.
+// if its size is known, after exactly Size bytes. Standard input opens once. A named pipe waits for its writer, even
+// after ctx.
 func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 	r, err := i.src.open(ctx)
 	if err != nil || i.observe == nil {
@@ -138,8 +138,7 @@ type Options struct {
 	// NotData names a folder or file without data, such as "run folder"; "" is data. It is asked about paths that a walk
 	// or a glob reaches, not about arguments. Nil: everything is data.
 	NotData func(name string, folder bool) string
-	// Unread explains how to read an address that does not name files, such as one in a list; its nil result means nothing
-	// to say. May be nil.
+	// Unread explains how to read an address that does not name files, such as one in a list, or returns nil. May be nil.
 	Unread func(address string) error
 }
 
@@ -162,7 +161,7 @@ type Set struct {
 func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	e := newExpander(o)
 	if len(args) == 0 {
-		return nil, errors.New("find inputs: none was given; name a file, a folder, a glob, an address or - for standard input")
+		return nil, errors.New("find inputs: none given; name a file, folder, glob, address or - for standard input")
 	}
 	var unmatched *missing
 	for _, arg := range args {
@@ -182,7 +181,7 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	if len(e.skipped) > 0 {
 		e.warn("skipped %s; name one to read it", someOf(e.skipped))
 	}
-	const left = "skipped unfinished or replaced files, by their names (%d): %s; name one, or end a glob as it ends, to read it"
+	const left = "skipped unfinished or replaced files, by their names (%d): %s; to read one, name it or its ending"
 	if len(e.passed.dotted) > 0 {
 		e.unread("skipped objects with a folder called . or .. in their keys (%d), which other programs take for other objects: %s; name one to read it",
 			len(e.passed.dotted), someOf(e.passed.dotted))
@@ -234,8 +233,7 @@ func newExpander(o Options) *expander {
 		services: map[string]objectstore.Service{}, tables: map[string]*tableAt{}}
 }
 
-// argument adds the inputs of one argument. A relative name that is not in the working directory is looked up in dir,
-// if set.
+// argument adds the inputs of one argument. A relative name not in the working directory is looked up in dir, if set.
 func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	e.number++
 	e.repeats = nil
@@ -264,7 +262,7 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 		if err != nil {
 			break
 		}
-		err = fmt.Errorf("open input %s: it does not name files; want a path on this machine, http://, https://, oss:// or s3://", Redact(arg))
+		err = fmt.Errorf("open input %s: it names no files; want a path, http://, https://, oss:// or s3://", Redact(arg))
 	}
 	if err != nil {
 		return err
@@ -294,8 +292,7 @@ func Path(arg string) string {
 	return path
 }
 
-// add takes an item unless its identity was taken before. Twice in one argument is not reported: a glob may match a
-// folder and its files.
+// add takes an item unless its identity was taken. Twice in one argument is not reported, as of a folder and its files.
 func (e *expander) add(i Item, identity string) {
 	if number, ok := e.seen[identity]; ok {
 		if number != e.number {

@@ -134,7 +134,7 @@ func TestMissingInputErrorNamesIt(t *testing.T) {
 	_, err := Expand(t.Context(), []string{"f/g"}, Options{})
 	wantError(t, err, nil, "f/g")
 	_, err = Expand(t.Context(), nil, Options{})
-	wantError(t, err, nil, "none was given")
+	wantError(t, err, nil, "none given")
 	_, err = Expand(t.Context(), []string{"s3://b/k?X-Amz-Signature=abc"}, Options{})
 	wantError(t, err, nil, "s3", "xxxxx")
 }
@@ -195,7 +195,7 @@ func TestUnusableManifestErrorsNameLine(t *testing.T) {
 		wantError(t, err, nil, "l.txt", part)
 	}
 	must(t, os.WriteFile("l.txt", make([]byte, maxLineBytes+1), 0o644))
-	for arg, part := range map[string]string{"@l.txt": "longer than", "@-": "name a file", "@": "name a file", "@d": "2 inputs"} {
+	for arg, part := range map[string]string{"@l.txt": "exceeds", "@-": "name a file", "@": "name a file", "@d": "2 inputs"} {
 		_, err := Expand(t.Context(), []string{arg}, Options{})
 		wantError(t, err, nil, part)
 	}

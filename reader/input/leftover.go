@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Programs leave unfinished parts, earlier versions and locks beside their files. Loaded with them they would come
-// later, and their rows would win.
+// Programs leave unfinished parts, earlier versions and locks beside their files, whose rows would win.
 var (
 	transfers = []string{".tmp", ".part", ".partial", ".crdownload", ".filepart", "._copying_", ".inprogress"}
 	leftovers = append(transfers[:len(transfers):len(transfers)], "~", ".bak", ".orig", ".swp")

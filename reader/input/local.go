@@ -240,8 +240,7 @@ func (e *expander) isDataBelow(base, below string, folder bool) bool {
 	return true
 }
 
-// hiddenPath reports whether a name in a path is hidden. The glob decides about dots, since it knows which of them it
-// spells.
+// hiddenPath reports whether a name in a path is hidden. The glob decides about dots that it spells.
 func hiddenPath(below string, folder bool) bool {
 	parts := strings.Split(below, "/")
 	for i, part := range parts {

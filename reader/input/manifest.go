@@ -54,7 +54,7 @@ func (e *expander) manifest(ctx context.Context, name string) error {
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return fmt.Errorf("read manifest %s: a line is longer than %d bytes; name a text file that lists inputs", item.Name, maxLineBytes)
+		return fmt.Errorf("read manifest %s: a line exceeds %d bytes; want a text list of inputs", item.Name, maxLineBytes)
 	} else if err != nil {
 		return fmt.Errorf("read manifest: %w", err)
 	}
@@ -100,7 +100,7 @@ func (r *remote) mayName(arg string) error {
 		return nil // refused for that
 	}
 	if get, ok := r.fetcher.(*httpObject); internal(u.Hostname()) && !(ok && internal(get.address.Hostname())) {
-		return fmt.Errorf("%s: a list from a public server names an address inside this network; download the list to read it", redact(arg))
+		return fmt.Errorf("%s: a public server's list names an address inside this network; download the list", redact(arg))
 	}
 	return nil
 }

@@ -230,7 +230,7 @@ func TestStoreErrorsAreOneLineWithoutSecrets(t *testing.T) {
 		{arg: "s3://id:geheim@lake/a.csv", part: "is not a bucket name"},
 		{arg: s.at + "a.csv", set: "AWS_ACCESS_KEY_ID=another", part: "403 InvalidAccessKeyId"},
 		{arg: s.at + "a.csv", set: "AWS_ACCESS_KEY_ID=", part: "no credentials for S3; set AWS_ACCESS_KEY_ID"},
-		{arg: s.at + "a.csv", set: "AWS_ENDPOINT_URL=", part: "region of the bucket is not known"},
+		{arg: s.at + "a.csv", set: "AWS_ENDPOINT_URL=", part: "bucket's region is unknown"},
 		{arg: s.at + "a.csv", set: "AWS_ENDPOINT_URL=", part: "AWS_REGION"},
 		{s.at + "a.csv", at("http://id:geheim@h/", ""), "", nil, "S3 endpoint is not a host"},
 		{s.at + "a.csv", at(s.URL()+"/folder", ""), "", nil, "S3 endpoint is not a host"},

@@ -42,7 +42,7 @@ func (e *expander) objects(ctx context.Context, scheme, address string) error {
 			break // this is what it means, and there are leftovers only
 		}
 	}
-	return &missing{fmt.Sprintf("open input %s: no object has this key or a key below it that is not hidden%s%s; check the address",
+	return &missing{fmt.Sprintf("open input %s: no object has this key, or one below it that is not hidden%s%s; check it",
 		name, e.besides(), e.alsoSkipped("; skipped ")), true}
 }
 
@@ -89,8 +89,8 @@ func (l *lister) meanings(key string) []listing {
 	return append(all, listing{prefix: key})
 }
 
-// exact adds the object key if it exists. It lists, which distinguishes a missing object from a folder in one request,
-// or uses HEAD where listing is forbidden.
+// exact adds the object key if it exists. It lists, to distinguish it from a folder, or uses HEAD where that is
+// forbidden.
 func (l *lister) exact(ctx context.Context, key string) (done bool, err error) {
 	page, err := l.page(ctx, listing{prefix: key}, "", 1)
 	if errors.Is(err, fs.ErrPermission) {

@@ -12,15 +12,14 @@ import (
 // withheld replaces a secret in an address.
 const withheld = "xxxxx"
 
-// harmless are the query parameters whose values are shown. Every other value is withheld: a list of secret names would
-// miss the next vendor's.
+// harmless are the query parameters whose values are shown. All others are withheld: no list of secret names is
+// complete.
 var harmless = strings.Fields(`page pagesize page_size per_page limit offset count part partnumber chunk split shard format type version versionid
 	v sv sr ver alt file filename table dataset sheet gid tab year month day hour date from to start end region lang locale encoding charset
 	compression delimiter header sort order expires x-oss-expires x-amz-expires x-goog-expires x-amz-algorithm x-goog-algorithm
 	x-oss-signature-version`)
 
-// ofDatabases are the parameters of database addresses whose values are shown whole, so that a run folder suffices to
-// resume a load.
+// ofDatabases are the parameters of database addresses shown whole, so that a run folder suffices to resume.
 var ofDatabases = strings.Fields(`table key host hostaddr port user dbname service servicefile passfile connect_timeout application_name options client_encoding timezone datestyle
 	search_path target_session_attrs load_balance_hosts require_auth channel_binding gssencmode krbsrvname krbspn min_protocol_version max_protocol_version
 	sslmode sslrootcert sslcert sslkey sslsni sslnegotiation sslinline ssl_min_protocol_version ssl_max_protocol_version
@@ -52,8 +51,7 @@ var (
 	jsonWebToken  = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)
 )
 
-// secretWords in the name of a path segment such as /token=…/ make its value a secret. Other such segments are
-// partition folders.
+// secretWords in the name of a path segment such as /token=…/ make its value secret. Others are partition folders.
 var secretWords = []string{
 	"sign", "sig", "token", "secret", "pass", "pwd", "key", "credential", "auth", "code", "session", "hdn", "hmac", "jwt", "sid", "acl",
 }
@@ -133,8 +131,7 @@ func cutOrdinal(address string) (rest, number string) {
 	return address, ""
 }
 
-// splitByPassword reports whether a /, ? or # of a password was parsed as the end of the host, as in
-// http://user:12/3@host.
+// splitByPassword reports whether a /, ? or # of a password was parsed as the host's end, as in http://user:12/3@host.
 func splitByPassword(u *url.URL) bool {
 	if u.Path == "" && u.RawQuery == "" && strings.Contains(u.Fragment, "@") {
 		return u.User == nil
@@ -165,8 +162,7 @@ func redactQueryOf(key string) string {
 	return key
 }
 
-// redactPath withholds secrets in paths: parameters of a segment (;jsessionid=…), segments such as token=…, and JSON
-// web tokens.
+// redactPath withholds secrets in paths: a segment's parameters (;jsessionid=…), token=… and JSON web tokens.
 func redactPath(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {

@@ -137,8 +137,8 @@ func (r *remote) openAt(ctx context.Context) (ReaderAtCloser, error) {
 	return &partReader{remote: r, ctx: ctx, cancel: cancel}, nil
 }
 
-// partReader reads a remote object at any offset. Its only state is its context, since io.ReaderAt takes none, so it
-// can be shared.
+// partReader reads a remote object at any offset. It has only a context, since io.ReaderAt takes none: it can be
+// shared.
 type partReader struct {
 	*remote
 	ctx    context.Context
@@ -269,7 +269,7 @@ func (s *stream) failed(err error) {
 		}
 	}
 	if s.off > 0 && !s.ranges && again(err) && s.ctx.Err() == nil {
-		err = unusable{fmt.Errorf("%w; the server cannot continue from there, so download the file or try again", plainEOF(err))}
+		err = unusable{fmt.Errorf("%w; the server cannot continue; download the file or try again", plainEOF(err))}
 	}
 	if err = s.patience.wait(s.ctx, err); err != nil {
 		s.err = fmt.Errorf("read %s at byte %d%s: %w", s.name, s.off, ofSize(size), err)

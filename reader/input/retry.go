@@ -90,8 +90,7 @@ type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
-// otherScheme reports whether a server that speaks TLS was asked by http, or vice versa. For some cases net/http has
-// only a text.
+// otherScheme reports whether a server that speaks TLS was asked by http, or vice versa, in part by net/http's text.
 func otherScheme(err error) bool {
 	return errors.As(err, new(tls.RecordHeaderError)) ||
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") || strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
@@ -218,8 +217,7 @@ func (r Retry) attempt(ctx context.Context, f func(context.Context) error) error
 	}
 }
 
-// watch cancels a request that stalls. Only time in which somebody waits for the request counts: a slow consumer is not
-// a stall.
+// watch cancels a request that stalls. Only waiting for the request counts: a slow consumer is not a stall.
 type watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -251,8 +249,7 @@ func (w *watch) explain(err error) error {
 	return plainEOF(bare(err))
 }
 
-// bare unwraps the libraries' errors: they add the operation and the path or address, which the caller names itself,
-// without secrets.
+// bare unwraps the libraries' errors: the caller names operation and path or address itself, without secrets.
 func bare(err error) error {
 	for {
 		switch e := err.(type) {

@@ -41,8 +41,8 @@ func isPaimonSnapshot(name string) bool {
 
 // refuse returns why input name, in the table at folder, is refused.
 func (k *tableKind) refuse(name, folder string) error {
-	return fmt.Errorf("open input %s: it is in %s (%s has %s), whose folder keeps files that are no longer part of it; load what the table "+
-		"holds: write that with a program that reads its log, for example %s, and load the result. A file copied elsewhere is read as it is",
+	return fmt.Errorf("open input %s: it is in %s (%s has %s), whose folder keeps stale files; load what the table  "+
+		"holds: write it with a program that reads its log, such as %s. A file copied elsewhere is read",
 		name, k.name, folder, k.folder, strings.ReplaceAll(k.export, "TABLE", folder))
 }
 
@@ -62,8 +62,7 @@ func (t *tableAt) logs(name string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(name, t.folder), "/"), t.kind.folder+"/")
 }
 
-// checkTable refuses a file that is part of a table. Above base, the argument, only a name like a table's file counts:
-// other files may be anywhere.
+// checkTable refuses a file that is part of a table. Above base, the argument, only names like a table's file count.
 func (e *expander) checkTable(name, base string) error {
 	folder, err := realFolder(filepath.Dir(name))
 	if err != nil {

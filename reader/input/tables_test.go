@@ -51,13 +51,13 @@ func TestFilesOfTableFormatsAreRefusedByName(t *testing.T) {
 	} {
 		if _, err := os.Stat(c.arg); err == nil || strings.ContainsAny(c.arg, "*") {
 			_, err := Expand(t.Context(), []string{c.arg}, Options{})
-			wantError(t, err, nil, c.kind, "no longer part of it", "load the result")
+			wantError(t, err, nil, c.kind, "stale files", "write it with")
 		}
 		if c.arg == "w/link" || c.arg == "." {
 			continue
 		}
 		_, err := Expand(t.Context(), []string{s.at + c.arg}, s.o)
-		wantError(t, err, nil, c.kind, s.at+"w/", "no longer part of it")
+		wantError(t, err, nil, c.kind, s.at+"w/", "stale files")
 	}
 	_, err := Expand(t.Context(), []string{s.at}, s.o)
 	wantError(t, err, nil, "Delta Lake")

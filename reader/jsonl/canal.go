@@ -16,8 +16,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Messages of canal, as its FlatMessage and its LogEventConvert (1.1) write them, and programs with the same form (DTS,
-// TiCDC):
+// Messages of canal, as its FlatMessage and LogEventConvert (1.1) write them, and programs of that form (DTS, TiCDC):
 //
 // 	{"data":[{"id":"7","v":"a"}],"database":"shop","es":1589373560000,"id":9,"isDdl":false,"mysqlType":{"id":"bigint","v":"text"},
 // 	 "old":[{"v":"b"}],"pkNames":["id"],"sql":"","table":"orders","ts":1589373560798,"type":"UPDATE"}
@@ -26,9 +25,8 @@ import (
 //
 // 	{"database":"shop","table":"orders","type":"update","ts":1589373560,"xid":23,"commit":true,"primary_key_columns":["id"],"data":{"id":7,"v":"a"},"old":{"v":"b"}}
 //
-// Every value of canal is a text, or null. Values become what a load of the same table from the database would give; a
-// value that a message does not give exactly is refused, unless the user has named the column's type, which then reads
-// canal's text.
+// Every value of canal is a text, or null. Values become what a load of the same table from the database would give;
+// inexact values are refused, unless the user has named the column's type, which then reads canal's text.
 
 // canalRows are the members of a message that tell its number of rows.
 type canalRows struct {
@@ -52,8 +50,8 @@ func (l *rowList) UnmarshalJSON(text []byte) error {
 }
 
 // UnfoldCanal returns a text of lines with one row per message: canal's messages have all rows of an event of the log.
-// An update of the primary key becomes a deletion and a new row. A line that is not a message, or longer than longest
-// bytes, is unchanged.
+// An update of the primary key becomes a deletion and a new row. Other lines, and those above longest bytes, are
+// unchanged.
 func UnfoldCanal(r io.Reader, longest int) io.Reader {
 	return &unfolding{lines: bufio.NewReaderSize(r, 64<<10), longest: longest}
 }
@@ -221,7 +219,7 @@ func (p *Parser) canalChange(start int) bool {
 		return p.refuse("", CodeChange, fmt.Sprintf("a change %s has no row", m.kind), start)
 	}
 	if m.more {
-		return p.refuse("", CodeChange, "want a message a line, of at most 64 MiB, with one row before it for each row of an update", start)
+		return p.refuse("", CodeChange, "want messages line by line, at most 64 MiB, with old rows of updates", start)
 	}
 	if m.old >= 0 && !p.members(m.old, func(key []byte, from, _ int) bool {
 		_, ofKey := p.index[string(key)]

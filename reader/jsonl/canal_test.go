@@ -56,7 +56,7 @@ func TestCanalMessagesHaveManyRows(t *testing.T) {
 		{"of a minimal image", canalText("UPDATE", `[{"id":"3"}]`, `[{"id":"2"}]`, "text"), "BadChange: the update changes a column"},
 		{"deletions", canalText("DELETE", `[{"id":"1","v":"a"},{"id":"2","v":"b"}]`, "null", "text"), "delete 1 v=STRING:a|delete 2 v=STRING:b"},
 		{"no rows", canalText("DELETE", `[]`, "null", "text"), "BadChange: a change DELETE has no row"},
-		{"too few before", canalText("UPDATE", `[{"id":"1"},{"id":"2"}]`, `[{"v":"x"}]`, "text"), "BadChange: want a message a line"},
+		{"too few before", canalText("UPDATE", `[{"id":"1"},{"id":"2"}]`, `[{"v":"x"}]`, "text"), "BadChange: want messages line by line"},
 		{"unknown", canalText("MERGE", `[{"id":"1"}]`, "null", "text"), `BadChange: type "MERGE" is not known`},
 		{"no message", `{"id":1}` + "\n", "BadChange: want type, database and table"},
 		{"no JSON", "{]\n", "BadJSON"},

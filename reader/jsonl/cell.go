@@ -29,8 +29,7 @@ var (
 	vendorsKinds   = map[record.Kind]bool{record.Integer: true, record.Double: true, record.Binary: true, record.String: true, record.Boolean: true}
 )
 
-// cell reads an object with a value, under PK or not. False: bad is set. Unknown members might change the value's
-// meaning, so they are refused.
+// cell reads an object with a value, under PK or not. False: bad is set. Unknown members are refused.
 func (p *Parser) cell(c *cell, pk bool) (d record.Datum, ok bool) {
 	s := &p.scan
 	from := s.pos
@@ -97,7 +96,7 @@ func (p *Parser) cellMember(c *cell, key []byte, d record.Datum) bool {
 		err = errUnknown
 	}
 	if err != nil || name == "C64" && !c.named {
-		return p.refuse(string(c.name), CodeJSON, fmt.Sprintf("member %q of a value is not known or not of its type", key), s.pos)
+		return p.refuse(string(c.name), CodeJSON, fmt.Sprintf("member %q of a value is not known or of its type", key), s.pos)
 	}
 	return true
 }

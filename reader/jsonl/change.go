@@ -115,8 +115,7 @@ func (p *Parser) pass(other bool) bool {
 	return true
 }
 
-// ofTable passes over changes of other tables, or refuses them. name ends with the table's name; before it are the
-// parents that the form gives.
+// ofTable passes over changes of other tables, or refuses them. name is the table's after its parents.
 func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
 	c := &p.options.Changes
 	if c.Table != "" && !IsTable(c.Table, name) {

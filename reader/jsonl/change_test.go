@@ -117,7 +117,7 @@ func TestInexactEventsAreRefused(t *testing.T) {
 		{"mariadb", `"type":"int64","name":"io.debezium.time.Timestamp","parameters":{"__debezium.source.column.type":""}`, `1`, "column.propagate.source.type"},
 		{"postgresql", `"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"10","__debezium.source.column.type":"VARBIT"}`, `"BQ=="`, "varbit"},
 		{"postgresql", `"type":"int32","name":"io.debezium.time.Date"`, `-141428`, "before 1582-10-15"},
-		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroTimestamp"`, `9223372036825200000`, "after the year 9999"},
+		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroTimestamp"`, `9223372036825200000`, "after 9999"},
 		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroDuration"`, `1`, "leave the column out"},
 		{"postgresql", `"type":"string","name":"io.debezium.time.ZonedTime"`, `"12:00:00Z"`, "leave the column out"},
 		{"postgresql", `"type":"array"`, `[1]`, "leave the column out"},

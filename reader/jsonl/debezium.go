@@ -17,8 +17,7 @@ import (
 )
 
 // Events of Debezium, by its documentation of the connectors for PostgreSQL, MySQL and MariaDB (3.x). Values become
-// what a load of the same table from the database would give (docs/sql.md); a value that an event does not give exactly
-// is refused.
+// what a load of the same table from the database would give (docs/sql.md); inexact ones are refused.
 
 // debeziumEvent is an event's payload.
 type debeziumEvent struct {
@@ -292,7 +291,7 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 		}
 	}
 	if of == "" { // one bit looks like a boolean, a time of no digits like one of six
-		c.refuse = "the event does not state the column's type in the database; set column.propagate.source.type=.* in the connector"
+		c.refuse = "the event lacks the column's type; set column.propagate.source.type=.* in the connector"
 		return c
 	}
 	refuse := func(why string) { c.refuse = why + "; leave the column out" }
@@ -585,10 +584,9 @@ func readBitText(p *Parser, c *changedColumn, d *record.Datum, from, _ int) stri
 	return ""
 }
 
-const noTime = "the time is before 1582-10-15 or after the year 9999, or infinite, and the event does not tell it exactly"
+const noTime = "the time is before 1582-10-15, after 9999, or infinite, and inexact in the event"
 
-// told reports whether events give a time exactly: before the Gregorian calendar their library counts days in another
-// one.
+// told reports whether events give a time exactly: before the Gregorian calendar their library counts by another.
 func told(at time.Time) bool { return at.Unix() >= -12_219_292_800 && at.Year() <= 9999 }
 
 func readDate(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {

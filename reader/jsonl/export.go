@@ -11,8 +11,7 @@ import (
 //
 //	{"PK":{"Values":["a",7]},"Attr":{"Values":[{"C":"name","V":"b","TS":1626860469000},{"C":"n","V":1,"IsInt":true}]}}
 //
-// It has only PK and optionally Attr, each an object with only Values, an array. Anything else, also if broken, is an
-// ordinary object.
+// It has only PK and optionally Attr, each an object with only Values, an array. Anything else is an ordinary object.
 func (p *Parser) isExport() bool {
 	s := &p.scan
 	s.pos++

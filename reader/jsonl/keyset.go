@@ -6,8 +6,7 @@ import (
 )
 
 // keySet finds keys that occur twice in one object of a record. One open table serves all objects of all records:
-// entries carry their object and the turn, so nothing is ever cleared. Its hash is seeded, so no file can make its keys
-// collide.
+// entries carry their object and turn, so nothing is cleared. Its hash is seeded, so no file makes keys collide.
 type keySet struct {
 	seed    maphash.Seed
 	slots   []keySlot // a power of two

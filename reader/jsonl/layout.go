@@ -55,8 +55,8 @@ func Guess(head []byte, whole bool) Layout {
 }
 
 // spansLines reports whether a text, cut by its brackets, has an object of several lines, or the beginning of one.
-// Nested objects on lines of their own do not matter. Consecutive broken lines do not make one. A broken object counts
-// if its first line is a bracket alone.
+// Nested objects on lines of their own and broken lines do not matter. A broken object counts if its first line is a
+// bracket.
 func spansLines(text []byte) bool {
 	p := NewParser(Options{Layout: Objects})
 	p.Reset(text)
@@ -99,7 +99,7 @@ func count(data []byte, o Options) (good, bad int, first bool) {
 }
 
 // Cutter finds the ends of records in a text that is not one object per line. It follows brackets and strings from the
-// text's beginning, or from between any two records, and reads the text between records strictly. The parser judges the
+// text's beginning, or from between any two records, and reads the text between them strictly. The parser judges
 // records.
 type Cutter struct {
 	Array bool // the text is arrays, else objects one after the other

@@ -23,7 +23,7 @@ const NoTimestamp = -1
 
 type Options struct {
 	Columns []string // the fields of a record, in this order; other keys are read and dropped
-	Keys    []string // names of the values under PK in lines of the vendor's tool that name none; pk1, pk2 … for those missing
+	Keys    []string // names of values under PK in lines of the vendor's tool without any; pk1, pk2 … else
 
 	Strict  bool // a member that is not a column refuses its record instead of being dropped
 	Missing bool // a column that a record lacks is absent, not null
@@ -41,8 +41,7 @@ type Options struct {
 	Wrapped bool // of DynamoDB: items stand in {"Item":…}
 }
 
-// Parser parses splits. It is for one goroutine. It has many fields because in steady state it does not allocate: each
-// record reuses the memory of the last.
+// Parser parses splits. It is for one goroutine. Its many fields are reused memory: it does not allocate.
 type Parser struct {
 	unknown []byte // name of a member that is not a column, Strict
 	strange bool   // there is one; its name may be empty
@@ -117,12 +116,10 @@ func (p *Parser) Lines() int { return p.lines }
 // Stamped reports whether the record has a valid timestamp.
 func (p *Parser) Stamped() bool { return p.stamped }
 
-// Timestamps returns the timestamps of the record's fields in milliseconds, NoTimestamp for none. It is valid until the
-// next record.
+// Timestamps returns the timestamps of the record's fields in milliseconds, or NoTimestamp, until the next record.
 func (p *Parser) Timestamps() []int64 { return p.timestamps }
 
-// Next parses the next record (in lines, the next non-blank one). The record and its fields are valid until the next
-// call.
+// Next parses the next record (in lines, the next non-blank one). It is valid until the next call.
 func (p *Parser) Next() (*record.Record, bool) {
 	for {
 		rec, ok := p.nextText()
@@ -161,8 +158,7 @@ func (p *Parser) nextText() (*record.Record, bool) {
 	return nil, false
 }
 
-// nextValue parses the next value of a text whose records are cut by brackets. A Cutter has judged the text between
-// them.
+// nextValue parses the next value of a text whose records are cut by brackets. A Cutter judges the rest.
 func (p *Parser) nextValue() (*record.Record, bool) {
 	c := &p.cutter
 	start, n := -1, p.next

@@ -55,8 +55,7 @@ const (
 	highs = 0x8080808080808080
 )
 
-// plain returns the length of the run at pos that a string needs no checks for: printable ASCII but quote and
-// backslash.
+// plain returns the length of the run at pos that needs no checks in a string: printable ASCII but quote and backslash.
 func (s *scanner) plain(pos int) int {
 	start := pos
 	data := s.data

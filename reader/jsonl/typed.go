@@ -22,8 +22,7 @@ const (
 const CodeTag = "BadTypeTag"
 
 // GuessTags finds out whether a text that begins with head certainly has type tags: a record can be read with them and
-// has some, anywhere. DynamoDB items count only inside {"Item":…}, as exports write them. The vocabulary with more
-// records wins.
+// has some, anywhere. DynamoDB items count only in {"Item":…}, as exported. The vocabulary with more records wins.
 func GuessTags(head []byte, layout Layout) (guess Tags) {
 	most := 0
 	for mark, o := range map[string]Options{`"Item"`: {Tags: DynamoDB, Wrapped: true}, `"$`: {Tags: MongoDB}} {
@@ -103,7 +102,7 @@ func (p *Parser) untag(name []byte, d *record.Datum, at int) bool {
 		return true // relaxed: numbers, texts and booleans stand for themselves
 	}
 	if d.Kind != record.JSON {
-		return p.refuse(string(name), CodeTag, fmt.Sprintf(`want a value with its type, such as {"S":"text"}, at byte %d`, at+1), at)
+		return p.refuse(string(name), CodeTag, fmt.Sprintf(`want a typed value, as {"S":"text"}, at byte %d`, at+1), at)
 	}
 	t := &p.tags
 	t.scan.data, t.scan.pos = d.Bytes, 0 // scratch keeps what the record's other values are
@@ -182,8 +181,8 @@ func (t *tagged) inner(tags Tags) {
 	}
 }
 
-// members appends an object whose values have tags to out. The scan is after its bracket and, if key is not nil, after
-// its first key. Like read it returns nil.
+// members appends an object whose values have tags to out. The scan is after its bracket and key, if not nil. It
+// returns nil.
 func (t *tagged) members(tags Tags, key []byte) *leaf {
 	s := &t.scan
 	t.out = append(t.out, '{')
@@ -291,7 +290,7 @@ var attributeTypes = map[string]string{"S": "S", "N": "N", "B": "B", "BOOL": "BO
 func (t *tagged) attribute() (l *leaf) {
 	s := &t.scan
 	if s.data[s.pos] != '{' || s.data[s.pos+1] != '"' {
-		t.failf(`want a value with its type, such as {"S":"text"}`)
+		t.failf(`want a typed value, as {"S":"text"}`)
 	}
 	s.pos++
 	key, _ := s.text()

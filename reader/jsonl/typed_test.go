@@ -75,11 +75,11 @@ func TestDynamoDBValuesAreUnwrapped(t *testing.T) {
 		{`{"N":"NaN"}`, "refused: not a number"}, {`{"N":7}`, "refused: N does not hold a string"}, {`{"N":"1 "}`, "refused: not a number"},
 		{`{"S":"x","N":"1"}`, "refused: a member beside S"}, {`{"S":null}`, "refused: S does not hold a string"}, {`{"B":"A"}`, "refused: not base64"},
 		{`{"B":"AQ==\n"}`, "refused: not base64"}, {`{"BOOL":"true"}`, "refused: BOOL does not hold true or false"}, {`{"NULL":false}`, "refused: NULL does not hold true"},
-		{`{"M":[]}`, "refused: M does not hold an object"}, {`{"L":{}}`, "refused: want an array"}, {`{"L":["x"]}`, "refused: want a value with its type"},
+		{`{"M":[]}`, "refused: M does not hold an object"}, {`{"L":{}}`, "refused: want an array"}, {`{"L":["x"]}`, "refused: want a typed value"},
 		{`{"SS":[1]}`, "refused: SS holds an element that is not a string"}, {`{"NS":["x"]}`, "refused: not a number"}, {`{"BS":["?"]}`, "refused: not base64"},
 		{`{"N":"1_0"}`, "refused: not a number"},
-		{`{"X":"1"}`, "refused: \"X\" is not a type of DynamoDB"}, {`{}`, "refused: want a value with its type"}, {`"x"`, "refused: want a value with its type"},
-		{`7`, "refused: want a value with its type"}, {`[]`, "refused: want a value with its type"}, {`{"M":{"a":{"S":1}}}`, "refused: S does not hold a string"},
+		{`{"X":"1"}`, "refused: \"X\" is not a type of DynamoDB"}, {`{}`, "refused: want a typed value"}, {`"x"`, "refused: want a typed value"},
+		{`7`, "refused: want a typed value"}, {`[]`, "refused: want a typed value"}, {`{"M":{"a":{"S":1}}}`, "refused: S does not hold a string"},
 	}
 	for i := range cases {
 		cases[i][0] = `{"a":` + cases[i][0] + `}`

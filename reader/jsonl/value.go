@@ -6,8 +6,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// object parses the object at scan's place into fields. With Flatten it is called for every object; path is the names
-// so far.
+// object parses the object at scan's place into fields, with Flatten every object; path is the names so far.
 func (p *Parser) object(depth int) bool {
 	s := &p.scan
 	if depth > MaxDepth {
@@ -181,8 +180,7 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 	return true
 }
 
-// skip checks and skips the object or array at scan's place. spaced: it contains white space, so its text is not
-// compact.
+// skip checks and skips the object or array at scan's place. spaced: it has white space, so its text is not compact.
 func (p *Parser) skip(column []byte, depth int) (spaced, ok bool) {
 	s := &p.scan
 	if depth > MaxDepth {

@@ -6,8 +6,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// A row that describes itself is a line like the vendor's tool's, but every value states its name and type, and a
-// column may have several versions:
+// A row that describes itself is a line like the vendor's tool's, with each value's name and type, and versions:
 //
 //	{"Wide":true,"PK":{"Values":[{"C":"id","V":7,"IsInt":true}]},"Attr":{"Values":[{"C":"n","V":1.5,"TS":1626860469000},{"C":"n","V":"x"}]}}
 //

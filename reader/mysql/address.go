@@ -130,7 +130,7 @@ func (a *Address) secure(o map[string]string) error {
 	if o["ssl-mode"] == "" && o["ssl-ca"] != "" {
 		mode = "VERIFY_CA"
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} // what it skips is done below where it is asked for
+	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
 	switch mode {
 	case "DISABLED":
 		return nil

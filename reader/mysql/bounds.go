@@ -47,8 +47,7 @@ func (p piece) weight() int64 {
 // finer is the number of pieces per range.
 const finer = 4
 
-// estimated halves the key's numbers until there are enough pieces with similar numbers of rows, and makes ranges of
-// them. Each begins at a row's key.
+// estimated halves the key's numbers into enough pieces of similar numbers of rows, for ranges that begin at row keys.
 func (s *session) estimated(ctx context.Context, t *sqltable.Table) (bounds [][][]byte, err error) {
 	first := quote(t.Columns[t.Key[0]].Name)
 	ends, err := s.query(ctx, "SELECT MIN("+first+"), MAX("+first+")"+from(t))

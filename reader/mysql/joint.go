@@ -21,8 +21,7 @@ func (a *Address) Database() string {
 	return fmt.Sprintf("mysql://%s@%s/%s", a.config.User, a.config.Addr, a.config.DBName)
 }
 
-// lockAll holds up all commits. LOCK TABLES of many would wait for each open transaction, while those wait for each
-// other's tables.
+// lockAll holds up all commits. LOCK TABLES would wait for each open transaction, and those for each other.
 const lockAll = "FLUSH TABLES WITH READ LOCK"
 
 // heldAtOnce is the number of tables that a statement protects from ALTER.

@@ -12,8 +12,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// List returns the tables and views of the address's database that match its parameter table, a pattern such as o*, or
-// all.
+// List returns the tables and views of the address's database that match its parameter table, such as o*, or all.
 func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	a, of, err := parse(arg)
 	if err != nil {

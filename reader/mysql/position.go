@@ -18,10 +18,9 @@ import (
 // read view began. MySQL does not: its GTID sets contain the visible transactions, and its places in the log are safe
 // once nobody who has written to the table is left.
 
-const needsReplicas = "needs the right REPLICA MONITOR (MariaDB) or REPLICATION CLIENT (MySQL), to see whether the server is a replica"
+const needsReplicas = "needs the right REPLICA MONITOR (MariaDB) or REPLICATION CLIENT (MySQL), to know replicas"
 
-// ofStatements is the start of the oldest running statement, whose transaction may not have begun. Its rows have that
-// time.
+// ofStatements is the start of the oldest running statement, before which its transaction's rows have no time.
 const ofStatements = `SELECT DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL COALESCE(MAX(TIME), 0) + 1 SECOND, '%Y-%m-%dT%H:%i:%sZ') FROM information_schema.PROCESSLIST
 	WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Connect', 'Binlog Dump', 'Binlog Dump GTID') AND ID <> CONNECTION_ID()`
 
@@ -88,10 +87,10 @@ func (a *Address) openSince(ctx context.Context, s *session) (since, unknown str
 		case err != nil || unknown != "":
 			return "", unknown, err
 		case rows[0][1] == "0" && time.Now().After(end):
-			return "", "others ask for INNODB_TRX many times a second, so that what it has is old; load again when they do not", nil
+			return "", "others ask for INNODB_TRX many times a second, so it is old; load again later", nil
 		case rows[0][1] == "0":
 		case rows[0][2] != "0":
-			return "", "a transaction of no session is open (XA RECOVER), which does not say when it began; end it, and load again", nil
+			return "", "a transaction without session is open (XA RECOVER), since when is unknown; end it, and load again", nil
 		default:
 			return rows[0][0], "", nil
 		}
@@ -101,8 +100,8 @@ func (a *Address) openSince(ctx context.Context, s *session) (since, unknown str
 	}
 }
 
-// isReplica reports whether the server is a replica, nil if the user may not know, and whether its binary log lacks
-// replicated changes.
+// isReplica reports whether the server is a replica, nil if unknown, and whether its binary log lacks replicated
+// changes.
 func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf bool, err error) {
 	vars, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_slave_updates', 'log_replica_updates', 'gtid_slave_pos')")
 	if err != nil {
@@ -176,7 +175,7 @@ func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table,
 		r.File = rows[0][0]
 		r.Position, err = strconv.ParseUint(rows[0][1], 10, 64)
 	} else if r.GTID == "" {
-		r.Unknown = "needs gtid_mode=ON at the server or, for a table that is read by more than one session, the right LOCK TABLES"
+		r.Unknown = "needs gtid_mode=ON at the server or, for tables read by several sessions, the right LOCK TABLES"
 	}
 	return r, err
 }

@@ -248,7 +248,7 @@ func TestPositionInBinaryLog(t *testing.T) {
 		"a query":               {log: log, sessions: 4, query: "SELECT 1", want: source.Resume{GTID: gtid}, since: "2026"},
 		"it may not be locked":  {log: log, sessions: 4, refused: map[string]uint16{"LOCK TABLES": 1142}, want: source.Resume{GTID: gtid}, since: "2026"},
 		"it is being written":   {log: log, sessions: 4, refused: map[string]uint16{"LOCK TABLES": 1205}, want: source.Resume{GTID: gtid}, since: "2026"},
-		"without GTIDs":         {log: noGTID, sessions: 1, want: source.Resume{Unknown: "needs gtid_mode=ON at the server or, for a table that is read by more than one session, the right LOCK TABLES"}, since: "2026"},
+		"without GTIDs":         {log: noGTID, sessions: 1, want: source.Resume{Unknown: "needs gtid_mode=ON at the server or, for tables read by several sessions, the right LOCK TABLES"}, since: "2026"},
 		"locked, without GTIDs": {log: noGTID, sessions: 2, want: source.Resume{File: "bin.000003", Position: 157}, since: "2026"},
 		"no binary log":         {sessions: 4, want: source.Resume{Unknown: "the server writes no binary log (log_bin)"}, since: "2026"},
 		"no right to see the log": {log: log, sessions: 4, refused: map[string]uint16{"SHOW BINARY LOG STATUS": 1064, "SHOW MASTER STATUS": 1227, "SHOW REPLICA STATUS": 1227},

@@ -150,7 +150,7 @@ func (a *Address) checkEngines(ctx context.Context, s *session) error {
 			case r[3] != "VIEW":
 				return refusef("the query reads %s, whose engine %s has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load a file of the query", r[0], r[1])
 			case r[2] == "":
-				return refusef("the query reads the view %s, and the user may not see its tables; grant SHOW VIEW, or query its tables", r[0])
+				return refusef("the user may not see the tables of the view %s; grant SHOW VIEW, or query its tables", r[0])
 			}
 			texts = append(texts, r[2])
 		}

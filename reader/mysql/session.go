@@ -132,8 +132,7 @@ func (s *session) rows(ctx context.Context, sql string) (*rows, error) {
 	return &rows{rows: r, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
 }
 
-// rows are an answer's rows. Their values become text in the memory of the last row, except numbers of the columns in
-// plain: those are the driver's eight bytes.
+// rows are an answer's rows. Their values become text in the memory of the last, except numbers in plain: eight bytes.
 type rows struct {
 	rows   driver.Rows
 	plain  []bool // by column; nil is none
@@ -302,7 +301,7 @@ func (a *Address) Lost(err error) bool {
 	}
 	switch e.Number {
 	case 1040, 1203, 1226, // too many sessions
-		1053, 1077, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 3169, // the session was ended, the server stops
+		1053, 1077, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 3169,
 		1205, 1213, 1317, 1969, 3024, // a lock that is not to be had, a query that was killed
 		1412: // the table was altered: another snapshot says what it is now
 		return true

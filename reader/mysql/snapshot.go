@@ -157,8 +157,7 @@ func (o *opening) begin(ctx context.Context, lock, what string, then ...string) 
 	return err
 }
 
-// sameServer refuses sessions of several servers, as a proxy may give: a lock on one does not hold up writers of
-// another.
+// sameServer refuses sessions of several servers, as of a proxy: a lock on one does not hold up writers of another.
 func (a *Address) sameServer(ctx context.Context, all []*session) error {
 	first, err := all[0].server(ctx)
 	for _, s := range all[1:] {
@@ -183,8 +182,7 @@ func (s *session) server(ctx context.Context) (string, error) {
 	return text, err
 }
 
-// A transaction that has written to the table blocks the lock, and writers queue while the lock is waited for: so waits
-// are short and far apart.
+// A transaction that has written to the table blocks the lock, and writers queue after it: waits are short and rare.
 const lockWait = "SET SESSION lock_wait_timeout = 1"
 
 // lock holds up writers by a statement.

@@ -195,7 +195,7 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 		case r[1] != "":
 			return refusef("the primary key of %s has only the first %s characters of column %s; %s", t.Name, r[1], r[0], instead)
 		case !slices.Contains(keyTypes, of.base):
-			return refusef("column %s of the primary key of %s has the type %s, which cannot be part of a key here; %s", r[0], t.Name, of.of, instead)
+			return refusef("column %s of the primary key of %s has the type %s, unfit for a key; %s", r[0], t.Name, of.of, instead)
 		case !slices.Contains(unicode, of.charset):
 			return refusef("column %s of the primary key of %s uses the character set %s, whose texts may have no equivalent in Unicode; load the table from a file", r[0], t.Name, of.charset)
 		}
@@ -207,8 +207,7 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 	return err
 }
 
-// keyedQuery says how to load a table by a query with its key's values as texts and numbers, or by a file if they have
-// none.
+// keyedQuery says how to load a table by a query with its key as texts and numbers, or else by a file.
 func keyedQuery(t *sqltable.Table, key [][]string) string {
 	columns, names := "*", []string{}
 	for _, r := range key {

@@ -81,8 +81,7 @@ func (c *Cutter) End() (row bool, err error) {
 	return false, nil
 }
 
-// statement continues with a statement, at most to its end. It returns the bytes taken, and the last row's end, -1 if
-// none ends.
+// statement continues with a statement, at most to its end. It returns the bytes taken, and the last row's end or -1.
 func (c *Cutter) statement(data []byte) (n, last int, err error) {
 	last = -1
 	if c.Begun {

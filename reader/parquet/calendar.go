@@ -28,14 +28,14 @@ type calendar struct {
 
 var utcNames = []string{"UTC", "GMT", "Z", "Zulu", "UCT", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0", "+00:00", "UTC+00:00", "GMT+00:00"}
 
-// settleCalendar sets the calendar by Spark's entries in the footer. As in Spark, versions are compared as texts; those
-// before 2.4.1 are not stated.
+// settleCalendar sets the calendar by Spark's entries in the footer. As in Spark, versions are texts, none before
+// 2.4.1.
 func (l *leaf) settleCalendar(f *footer) {
 	first, key := "3.0.0", "legacyDateTime"
 	switch {
 	case l.physical == physInt96 && l.kind == record.Timestamp:
 		first, key = "3.1.0", "legacyINT96"
-	case l.kind == record.Date, l.kind == record.Timestamp && !l.local: // Spark never wrote local ones in the other calendar
+	case l.kind == record.Date, l.kind == record.Timestamp && !l.local:
 	default:
 		return
 	}
@@ -74,8 +74,7 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 	return nil
 }
 
-// gregorian returns the proleptic Gregorian day with the same date as a Julian day; for a 29 February that does not
-// exist there, the day after the 28th.
+// gregorian returns the proleptic Gregorian day with the same date as a Julian day, or after 28 February for a 29th.
 func gregorian(days int64) int64 {
 	year := floorDiv(4*(days+719470)+3, 1461) // of the Julian calendar, begun on 1 March
 	return days + 2 - floorDiv(year, 100) + floorDiv(year, 400)

@@ -28,8 +28,7 @@ const (
 	codecLZ4Raw = 7
 )
 
-// maxPageBytes is the largest page decompressed. Writers aim at 1 MiB; a page is never larger than its row group, a few
-// hundred MiB at most.
+// maxPageBytes is the largest page decompressed. Writers aim at 1 MiB; row groups have a few hundred.
 const maxPageBytes = 1 << 30
 
 var errPageSize = errors.New("page does not decompress to the size its header says")
@@ -53,8 +52,7 @@ var zstdDecoders = sync.Pool{New: func() any {
 	return d
 }}
 
-// decompress expands src to size bytes, in dst if it is large enough. Memory grows with the output: the header's size
-// is not trusted.
+// decompress expands src to size bytes, in dst if large enough. Memory grows with the output, not by the header's size.
 func decompress(codec int32, dst, src []byte, size int) ([]byte, error) {
 	if size > maxPageBytes {
 		return nil, fmt.Errorf("page of %d bytes is larger than %d", size, maxPageBytes)
@@ -152,8 +150,7 @@ func atEnd(r io.Reader) error {
 	}
 }
 
-// writer is the program that wrote a file, by its own account. Pages hold nothing beyond their values, except padding
-// of some known programs.
+// writer is the program that wrote a file, by its account. Pages hold only values, and padding of some programs.
 type writer string
 
 // group is the number of values per group in a packed run: the last may be padding, and need not be zeros.
@@ -179,8 +176,7 @@ func inflateLZ4(dst, src []byte, size int) ([]byte, error) {
 }
 
 // inflateOldLZ4 expands a page of the deprecated codec LZ4, which the format does not define. Java writes Hadoop blocks
-// with it, C++ one bare block, others an LZ4 frame. Lengths distinguish them: the right one expands to the page's size
-// with no byte left.
+// with it, C++ one bare block, others an LZ4 frame. The right one expands to the page's size with no byte left.
 func inflateOldLZ4(dst, src []byte, size int) ([]byte, error) {
 	if out, ok := inflateHadoop(dst, src, size); ok {
 		return out, nil
@@ -193,8 +189,7 @@ func inflateOldLZ4(dst, src []byte, size int) ([]byte, error) {
 
 const lz4FrameMagic = 0x184D2204
 
-// inflateHadoop expands Hadoop blocks: the size of a block, then each part's length and the part. It returns false if
-// src is anything else.
+// inflateHadoop expands Hadoop blocks: a size, then lengths and parts. It returns false if src is anything else.
 func inflateHadoop(dst, src []byte, size int) (out []byte, ok bool) {
 	if size > 256*len(src)+64 {
 		return nil, false

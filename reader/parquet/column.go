@@ -190,8 +190,8 @@ func (c *column) next() int {
 	return c.val - 1
 }
 
-// nextPage opens the next data page and sets n to its entries. Pages within the next skip rows are skipped instead, and
-// skip is lowered.
+// nextPage opens the next data page and sets n to its entries. It skips pages within the next skip rows and lowers
+// skip.
 func (c *column) nextPage(skip *int64) {
 	c.win.want = c.owner.readAhead()
 	if *skip > 0 {
@@ -237,8 +237,7 @@ func (c *column) nextPage(skip *int64) {
 }
 
 // rowsOf returns the number of rows that begin in the page, which is not opened; 0 if unknown. The header's row count
-// is not trusted: Arrow before version 12 writes the count of entries there. The levels of a v2 page are not
-// compressed.
+// is not trusted: Arrow before 12 writes the entries there. The levels of a v2 page are not compressed.
 func (c *column) rowsOf(h *pageHeader) (rows int64) {
 	if c.leaf.maxRep == 0 {
 		return int64(h.values)

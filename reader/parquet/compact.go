@@ -28,8 +28,8 @@ const maxThriftDepth = 64
 var errThrift = errors.New("metadata is not a Thrift structure")
 
 // compact reads Thrift's compact protocol. It skips everything not asked for, so a damaged statistic or a missing
-// unused field does not make a file unreadable; parquet-go's decoder refuses those. Allocations are bounded by the
-// bytes at hand. The first error sticks.
+// unused field does not make a file unreadable, as for parquet-go. Allocations are bounded by the bytes. The first
+// error sticks.
 type compact struct {
 	b     []byte
 	i     int
@@ -164,8 +164,8 @@ func (c *compact) nested(t byte, field func(id int16, t byte) bool) {
 	c.structure(field)
 }
 
-// field is the target of a structure's field: an *int32, an *int64 (of an integer of any width), a *bool, a *string, or
-// a func(byte) that takes it, by its type.
+// field is the target of a structure's field: an *int32, an *int64 (of any integer), a *bool, a *string, or a
+// func(byte).
 type field struct {
 	id   int16
 	into any

@@ -31,8 +31,7 @@ type File struct {
 	rows   int64
 }
 
-// Open reads the footer of the size bytes in r and checks all that can be checked without reading pages. Errors mention
-// name.
+// Open reads the footer of the size bytes in r and checks all but pages. Errors mention name.
 func Open(r io.ReaderAt, size int64, name string, o Options) (f *File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -213,7 +212,7 @@ func (f *File) firstPages(r io.ReaderAt, m *chunkMeta) (n int64) {
 
 // pageAt reads a page's header, nil if it cannot be read.
 func (f *File) pageAt(r io.ReaderAt, m *chunkMeta, at int64) *pageHeader {
-	w := &window{r: r, off: at, end: min(f.footer.start, at+m.bytes+100), want: headerBytes, owner: &Parser{}} // as column.open
+	w := &window{r: r, off: at, end: min(f.footer.start, at+m.bytes+100), want: headerBytes, owner: &Parser{}}
 	h, err := readHeader(w)
 	if err != nil {
 		return nil
@@ -227,8 +226,7 @@ func (f *File) Columns() []string { return f.names }
 // ArrowSchema returns the Arrow schema that the file was written from, in base64; empty if unknown.
 func (f *File) ArrowSchema() string { return f.footer.arrow }
 
-// Measures returns, for each column and the parts of nested ones, a value without content: their common kind, unit,
-// scale and zone.
+// Measures returns, for each column and parts of nested ones, a value without content: kind, unit, scale and zone.
 func (f *File) Measures() []record.Measures {
 	all := make([]record.Measures, len(f.roots))
 	for i, n := range f.roots {

@@ -14,8 +14,7 @@ var (
 	errLeft  = errors.New("page holds more than the values its header says")
 )
 
-// hybrid reads the runs of the RLE and bit-packing hybrid: levels, dictionary indices and booleans. Runs are expanded
-// only as needed.
+// hybrid reads the runs of the RLE and bit-packing hybrid: levels, dictionary indices and booleans, run by run.
 type hybrid struct {
 	b      []byte
 	width  uint
@@ -120,8 +119,8 @@ func (h *hybrid) next() error {
 	return nil
 }
 
-// finish checks that no values are left. A last packed run may have any padding up to a whole group of values (8, more
-// with some writers), then zeros.
+// finish checks that no values are left. A last packed run may have padding up to a group of values (8 or more), then
+// zeros.
 func (h *hybrid) finish(group uint64) error {
 	if h.sole {
 		return nil

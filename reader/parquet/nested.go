@@ -11,8 +11,7 @@ import (
 
 var errLevels = errors.New("levels of the columns of one group do not match")
 
-// maxTexts times the longest text is the limit of a record that is read to its end: a few bytes of levels can stand for
-// billions of nulls.
+// maxTexts times the longest text limits a record: a few bytes of levels can stand for billions of nulls.
 const maxTexts = 64
 
 var errLongRecord = errors.New("one record has more than 256 MiB of JSON text")

@@ -31,8 +31,7 @@ type Parser struct {
 	source.Memory // of pages and dictionaries
 }
 
-// NewParser returns a Parser of the columns at these indices in Columns. Other fields stay Null; their pages are not
-// read.
+// NewParser returns a Parser of the columns at these indices in Columns. Other fields stay Null and are not read.
 func (f *File) NewParser(columns []int) *Parser {
 	p := &Parser{file: f, group: -1, Memory: source.Memory{What: "pages"}}
 	p.rec.Fields = make([]record.Datum, len(f.names))
@@ -66,8 +65,7 @@ func (p *Parser) open(n *node, byLeaf []*column, own []*column) []*column {
 }
 
 // Parse calls each for every row of the split, in order; an error of each ends it and is returned unchanged. It
-// delivers exactly s.Rows records or returns an error that names file, row group and column. A panic while pages are
-// decoded becomes such an error.
+// delivers exactly s.Rows records or an error that names file, row group and column, also of a panic.
 func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 	defer func() {
 		if err != nil {

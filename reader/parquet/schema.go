@@ -135,8 +135,8 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 	return nil
 }
 
-// reshape recognises lists and maps, also by the rules for older files. A group annotated as one but not built like one
-// is read as a struct.
+// reshape recognises lists and maps, also by the rules for older files. A group that is only annotated as one is a
+// struct.
 func (n *node) reshape() {
 	if len(n.fields) != 1 || n.fields[0].element.repetition != repeated {
 		return
@@ -239,8 +239,7 @@ func (l *leaf) interpret(from *element) error {
 	return nil
 }
 
-// bound sets the range of integers of some bits. They are compared as shown: unsigned 64-bit ones as the signed number
-// of the same bits.
+// bound sets the range of integers of some bits. Unsigned 64-bit ones compare as signed ones.
 func (l *leaf) bound(bits int32) {
 	l.integers.bits, l.integers.least, l.integers.most = bits, math.MinInt64, math.MaxInt64
 	switch {

@@ -19,8 +19,7 @@ const (
 	encSplit           = 9
 )
 
-// batch is the number of values decoded at a time: few enough for the cache and to keep a page with only a large count
-// from costing memory.
+// batch is the number of values decoded at a time: they fit the cache, and a page with only a large count is cheap.
 const batch = 512
 
 var (

@@ -109,8 +109,7 @@ func appendZoned(dst, text []byte) ([]byte, error) {
 	return append(dst, 'Z'), nil
 }
 
-// isTime reports whether a text looks like YYYY-MM-DD HH:MM:SS, perhaps with more digits of the year and a fraction of
-// a second.
+// isTime reports whether a text looks like YYYY-MM-DD HH:MM:SS, perhaps with more digits of the year and a fraction.
 func isTime(text []byte) bool {
 	const form = "-01-31 23:59:59"
 	at := bytes.IndexByte(text, '-')

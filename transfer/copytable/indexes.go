@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// DefineIndexes adds the source's indexes to a new target, which Define has completed, under the target's column names.
-// It returns notes for the user.
+// DefineIndexes adds the source's indexes to a new target, which Define completed, by its column names. It returns
+// notes.
 func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Table, rename map[string]string) (notes []string, err error) {
 	for name := range rename {
 		if !slices.Contains(from.Indexes, name) {
@@ -44,8 +44,7 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 }
 
 // indexOfTarget translates an index to the target's columns, or returns nil and the reason if the target cannot have
-// it. Columns of the source's key that are missing in the target only completed the index's key: they are left out, and
-// the target's key takes their place.
+// it. Key columns of the source that the target lacks only completed the index's key: the target's key replaces them.
 func indexOfTarget(target *plan.Target, columns *plan.Columns, from *client.Table, i table.Index) (_ *table.Index, why string) {
 	to := &table.Index{Name: i.Name, Local: i.Local}
 	kept := func(name string) (string, bool) {

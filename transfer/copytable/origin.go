@@ -23,8 +23,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// Origin is a table to be copied. Divide is called once, before the first row, and refuses data that could not be
-// copied exactly.
+// Origin is a table to be copied. Divide is called once, before the first row, and refuses what is not exact.
 type Origin struct {
 	*tablescan.Origin
 	scan tablescan.Config
@@ -51,8 +50,7 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 }
 
 // Refuse refuses a source with cells that the target would not accept. It reads only the keys of rows: the service
-// omits the values of all acceptable cells. Rows with other cells are read again if conditions or versions may leave
-// those cells out.
+// omits values of acceptable cells. Rows with others are read again if conditions or versions may omit these.
 func (o *Origin) Refuse(ctx context.Context) error {
 	now := time.Now()
 	until := Oldest(o.o.To, now)
@@ -151,8 +149,7 @@ func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Point
 	}
 }
 
-// leavesOut reports whether the copy may omit cells that a scan for timestamps finds: those of other rows, and older
-// versions.
+// leavesOut reports whether the copy may omit cells that a scan for timestamps finds: of other rows, or older versions.
 func (o *Origin) leavesOut() bool {
 	versions := o.scan.Versions
 	return o.scan.Where != nil || o.scan.Filter != nil || versions > 0 && versions < o.scan.Table.MaxVersions
@@ -168,8 +165,7 @@ func (o *Origin) stampedIn(r *scan.Row, s scan.Options) *stamped {
 	return nil
 }
 
-// copied reads a range of rows as the copy does and returns a cell with a timestamp in the range of a scan; nil if
-// there is none. Conditions need whole rows.
+// copied reads a range of rows as the copy does and returns a cell with a timestamp in a scan's range, if any.
 func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options) (found *stamped, err error) {
 	again := o.Options(tablescan.KeyOf(from), s.To, nil)
 	passes := func(*scan.Row) (bool, error) { return true, nil }

@@ -24,8 +24,7 @@ type Side struct {
 }
 
 // Distinct returns an error unless two sides are different tables: a copy into its own source would never end, or lose
-// rows. An instance may have several endpoints, so a table is identified by its instance, its name and its creation
-// time.
+// rows. An instance may have several endpoints: instance, name and creation time identify a table.
 func Distinct(from, to Side) error {
 	if from.Instance != to.Instance || from.Name != to.Name {
 		return nil
@@ -40,8 +39,8 @@ func Distinct(from, to Side) error {
 }
 
 // Define completes the target with the key and the options of the source, unless the user has set them; given reports
-// that by flag. A new table accepts all timestamps: those of the source may be older than its own option allows by now.
-// It returns notes for the user.
+// that by flag. A new table accepts all timestamps: the source's may be older than its own option allows. It returns
+// notes.
 func Define(target *plan.Target, columns *plan.Columns, from *client.Table, given func(flag string) bool) (notes []string) {
 	if len(target.Key) == 0 {
 		target.Key = slices.Clone(from.Key)
@@ -130,8 +129,7 @@ func Oldest(t *table.Definition, now time.Time) time.Time {
 	return time.Unix(now.Unix()-min(seconds, now.Unix()), 0)
 }
 
-// Expires reports whether every cell that leaves the target's window of timestamps has already left the source's: then
-// the source no longer has it either.
+// Expires reports whether every cell that leaves the target's window of timestamps has already left the source's.
 func Expires(from *client.Table, to *table.Definition) bool {
 	return from.TimeToLive > 0 && int64(from.TimeToLive) <= cmp.Or(to.MaxDeviation, client.DefaultDeviation) && (to.TimeToLive < 0 || from.TimeToLive <= to.TimeToLive)
 }

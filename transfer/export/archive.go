@@ -70,8 +70,7 @@ type ArchiveResult struct {
 	Units    int64 // read capacity units charged to this process
 }
 
-// ToArchive writes an exact archive of a table, or a lake, or continues an interrupted one. The manifest, which
-// completes it, is written last.
+// ToArchive writes an exact archive of a table, or a lake, or continues an interrupted one. The manifest comes last.
 func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error) {
 	c.Readers = cmp.Or(c.Readers, DefaultReaders)
 	var l *lake
@@ -115,8 +114,7 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	return r, err
 }
 
-// ManifestOf is the part of an archive's manifest that describes a table, without its key: options, predefined columns
-// and indexes.
+// ManifestOf is the part of an archive's manifest with a table's options, predefined columns and indexes.
 func ManifestOf(t *client.Table) archive.Manifest {
 	m := archive.Manifest{Options: t.Definition, Indexes: t.Indexes, IndexesAre: t.IndexesAre}
 	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {
@@ -152,7 +150,7 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	for _, source := range sources {
 		s.Ranges = append(s.Ranges, source.About().Name)
 	}
-	if err := cmp.Or(w.Begin(s), err); err != nil { // the difference from the interrupted export is reported, not its consequences
+	if err := cmp.Or(w.Begin(s), err); err != nil { // the difference from the interrupted export, not its consequences
 		return err
 	}
 	if l != nil {
@@ -180,8 +178,7 @@ type part interface {
 	Abandon() error
 }
 
-// rangeTo writes the rest of a range as parts. A part ends at the beginning of a page, whose key is the place at which
-// an interrupted export continues.
+// rangeTo writes the rest of a range as parts. A part ends where a page begins, at whose key an export resumes.
 func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l *lake) (err error) {
 	at := w.Range(i)
 	if at.Ended {

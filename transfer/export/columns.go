@@ -14,8 +14,7 @@ type Column struct {
 	Types map[string]int64 `json:"types"`
 }
 
-// Type is the type with which a load restores the column's values. For mixed types it is string, which accepts any
-// text.
+// Type is the type with which a load restores the column's values: string, which accepts any text, for mixed types.
 func (c *Column) Type() string {
 	if len(c.Types) == 1 {
 		for name := range c.Types {

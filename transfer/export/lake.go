@@ -152,8 +152,7 @@ const lookedRanges = 32
 
 var lookedRangeBytes = 64 << 10 // lowered by tests
 
-// begin takes the initial columns from an interrupted export, or from the table's definition and a sample of its
-// ranges.
+// begin takes the initial columns from an interrupted export, or the table's definition and a sample of its ranges.
 func (l *lake) begin(ctx context.Context, w *archive.Writer, sources []source.Source) error {
 	l.w = w
 	for i, column := range w.Columns() {

@@ -15,15 +15,14 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// ahead is the number of pages read ahead, over all ranges being read, but at least one each. A page has up to 4 MB in
-// transfer and about twice that in memory.
+// ahead is the number of pages read ahead, at least one for each range being read. A page has up to 8 MB in memory.
 const ahead = 8
 
 // errEnough ends a scan early without an error.
 var errEnough = errors.New("enough was read")
 
-// batch calls do with consecutive rows and their ordering keys. Both are valid during the call. Its error comes in
-// order: rows before it are delivered.
+// batch calls do with consecutive rows and their ordering keys, valid during the call. Its error comes after earlier
+// rows.
 type batch func(do func(key, row []byte) error) error
 
 // stretch sends the batches of a part of the rows. An error ends everything at once.
@@ -152,8 +151,7 @@ func rangeOf(s scan.Service, t *client.Table, o scan.Options, pages *sync.Pool) 
 	}
 }
 
-// sortedBounds returns the bounds of a table's partitions; none if the service does not report them, which only costs
-// speed.
+// sortedBounds returns the bounds of a table's partitions; none if the service does not report them, which costs speed.
 func sortedBounds(admin *client.Admin, name string) []table.Value {
 	bounds, err := admin.Splits(name)
 	if err != nil {

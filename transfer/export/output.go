@@ -45,8 +45,7 @@ type state struct {
 
 	Growth scan.Growth `json:"growth"` // for CSV with columns not yet all known
 
-	// Replaced says that the table was dropped while it was read: the export cannot be continued, even with a new table of
-	// that name.
+	// Replaced says that the table was dropped while it was read: the export cannot continue, even with a new namesake.
 	Replaced bool `json:"replaced,omitempty"`
 }
 

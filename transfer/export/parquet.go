@@ -28,8 +28,8 @@ type parquetFile struct {
 	bytes  int // values since the last row group
 }
 
-// newParquet begins a file with the requested attributes, in this order, or with all attributes of the rows. A column
-// of mixed types is refused.
+// newParquet begins a file with the requested attributes, in order, or all of the rows. Columns of mixed types are
+// refused.
 func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Column) (*parquetFile, error) {
 	f := &parquetFile{keys: len(key)}
 	var fields []parquet.Field

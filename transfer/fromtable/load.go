@@ -101,7 +101,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	l.origin = copytable.New(l.Read, check)
 	l.origin.Clock = from.Clock
 	cfg.Read.Sources = l.origin
-	l.say.Line("copying %s: each row as it is when its page is read; one that changes meanwhile is copied as it was before or after", name)
+	l.say.Line("copying %s: each row as it is when its page is read, before or after a change made meanwhile", name)
 	for _, n := range notes {
 		l.say.Note("%s", n)
 	}

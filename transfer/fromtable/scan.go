@@ -17,8 +17,7 @@ import (
 // OnlyKeys is the note of a command that reads only key columns.
 const OnlyKeys = "--columns is empty: rows come with their keys alone"
 
-// Scan translates a command's options into a scan, without the parts that need the table's key, which SetBounds adds,
-// and without Since.
+// Scan translates a command's options into a scan, without Since and what needs the key, which SetBounds adds.
 func Scan(s *options.Command) (to tablescan.Config, err error) {
 	if slices.Contains(s.Columns, "") {
 		return to, plan.Usagef("--columns: a name is empty; give names with one comma between them")
@@ -45,8 +44,8 @@ func Scan(s *options.Command) (to tablescan.Config, err error) {
 	return to, nil
 }
 
-// SetBounds limits a scan to the rows from --from-key to --to-key, which it derives from a prefix. A command that
-// begins again calls it with its own result.
+// SetBounds limits a scan to the rows from --from-key to --to-key, or of a prefix. It may be called with its own
+// result.
 func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (err error) {
 	if s.Prefix != "" {
 		if to.From, err = scan.ParseKey(s.Prefix, key); err == nil {
@@ -85,7 +84,7 @@ func parseSince(text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.UnixMilli() <= 0 {
-		return t, plan.Usagef("--since %q: want an RFC 3339 time, such as 2026-01-31T08:00:00Z, or milliseconds since 1970", text)
+		return t, plan.Usagef("--since %q: want an RFC 3339 time, as 2026-01-31T08:00:00Z, or milliseconds since 1970", text)
 	}
 	return t.UTC(), nil
 }

@@ -1,4 +1,3 @@
 // Package restore loads exact archives into tables. It derives the target's properties from an archive, or refuses a
-// target before the first row. The command and the library restore the same rows of an archive, completely. Copies
-// share the checks of keys and indexes.
+// target before the first row. Command and library restore the same rows, completely. Copies share its checks.
 package restore

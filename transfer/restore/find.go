@@ -76,8 +76,7 @@ type Source interface {
 	Ended(report *pipeline.Report)
 }
 
-// Open returns the source that a request names: a table of a database, an archive, or else files. Notes for the user
-// are passed to say.
+// Open returns the source that a request names: a table of a database, an archive, or files. say gets notes.
 func Open(ctx context.Context, of *options.Command, find input.Options, say words.Say) (Source, error) {
 	if l, err := fromdatabase.Of(of, say); l != nil || err != nil {
 		return l, err

@@ -41,8 +41,7 @@ func MarkTaken(source, mark, column string) error {
 	return plan.Usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with --mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
 }
 
-// FitsKey refuses a target key with a column that is not in the rows' key, unless flags say how it is made: a value of
-// another type would be another key.
+// FitsKey refuses a target key with a column that is not in the rows' key, unless flags say how it is made.
 func FitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
 	columns := &cfg.Columns
 	for _, k := range key {
@@ -85,8 +84,7 @@ func columnsText(key []table.KeyColumn) (text string) {
 	return text
 }
 
-// DefineIndexes adds the source's indexes to a new target. It refuses taken names before the first row: the service
-// would refuse them after the last.
+// DefineIndexes adds the source's indexes to a new target. It refuses taken names before the first row.
 func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.Table, at *client.Admin) ([]string, error) {
 	notes, err := copytable.DefineIndexes(&cfg.Target, &cfg.Columns, from, rename)
 	if err != nil {

@@ -33,7 +33,7 @@ func Of(ctx context.Context, r *options.Request, find input.Options, say words.S
 	case m != nil:
 		return New(m, r, say)
 	case r.DropExpired:
-		return nil, plan.Usagef("--drop-expired: only an archive of a table is checked for cells that are too old; a file's rejects say which are")
+		return nil, plan.Usagef("--drop-expired: only archives of tables are checked for old cells; a file's rejects say which are")
 	case r.RenameIndex != nil:
 		return nil, plan.Usagef("--rename-index: only an archive of a table has indexes; leave it out")
 	}

@@ -241,7 +241,7 @@ func (p *part) check(dir string) error {
 	case err != nil:
 		return fmt.Errorf("read changes: %w", err)
 	case n != p.Bytes || hex.EncodeToString(sum.Sum(nil)) != p.SHA256:
-		return fmt.Errorf("read changes: %s is not what was written: it has been changed or is damaged; "+source.StartOver, name)
+		return fmt.Errorf("read changes: %s is not what was written: it was changed or damaged; "+source.StartOver, name)
 	}
 	return nil
 }

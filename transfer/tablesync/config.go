@@ -28,8 +28,7 @@ type Config struct {
 	Examples  int              // maximum number of missing, different and surplus rows, each
 	// IfUnchanged writes a row only if the table's row has not changed since the comparison. Other rows are skipped.
 	IfUnchanged bool
-	// SettleFor is the time for which differing rows are read again before they are written, because they may agree by
-	// then; 0 writes the first result.
+	// SettleFor is how long differing rows are read again before they are written: they may agree by then; 0: not at all.
 	SettleFor time.Duration
 	Fresh     bool // do not resume an unfinished run
 
@@ -48,8 +47,7 @@ type Config struct {
 	Progress *verify.Progress
 	// OnCompared is called when the comparison has ended. May be nil.
 	OnCompared func(*Summary)
-	// OnLoad is called before each load of changes to set up its display; the function that it returns is called after the
-	// load. May be nil.
+	// OnLoad is called before each load of changes, for its display, and its result after the load. May be nil.
 	OnLoad func(*pipeline.Config) (ended func(*pipeline.Report))
 }
 
@@ -68,13 +66,13 @@ func (c *Config) check() error {
 	case l.Write.Condition != table.Ignore:
 		return plan.Usagef("--condition: sync compares rows before it writes them; leave it out")
 	case l.Write.When != nil && c.Delete:
-		return plan.Usagef("--when with --delete: a row that no record has is compared with nothing; sync without --delete, or without --when")
+		return plan.Usagef("--when with --delete: a row that no record has cannot be compared; leave one out")
 	case c.IfUnchanged && c.Delete:
 		return plan.Usagef("--if-unchanged with --delete: a row is deleted by its key alone, whatever others have made of it meanwhile; give only one of them")
 	case c.IfUnchanged && l.Write.When != nil:
-		return plan.Usagef("--if-unchanged with --when: the service does not say which of the two failed; leave one of them out")
+		return plan.Usagef("--if-unchanged with --when: the service does not say which of them failed; leave one out")
 	case plan.IsTemplate(l.Target.Table), l.Target.Policy != nil:
-		return plan.Usagef("--table %s: sync works on one table; sync each one by itself, with the inputs that belong to it", l.Target.Table)
+		return plan.Usagef("--table %s: sync works on one table; sync each with its own inputs", l.Target.Table)
 	case c.Delete && l.Limits.Records > 0:
 		return plan.Usagef("--limit with --delete: rows of records that are not read would be deleted; leave one of them out")
 	case c.Delete && len(l.Inputs) > 1 && l.Read.Sources == nil && isStream(l.Inputs):

@@ -66,12 +66,12 @@ func Look(ctx context.Context, cfg Config) (*Summary, error) {
 	return r.summary, nil
 }
 
-// Run makes the table equal to the inputs. When ctx ends it stops at once; when the load's Drain ends, it finishes
-// requests in flight.
+// Run makes the table equal to the inputs. When ctx ends it stops at once; when Drain ends, it finishes requests in
+// flight.
 //
-// The summary is nil if the run could not begin, or its comparison did not end: then nothing was written to the table.
-// Otherwise it is also in the run folder, and the error means a failed run. Rejected rows, withheld deletes, the error
-// limit and interruptions are not errors.
+// The summary is nil if the run could not begin or compare: then nothing was written. Otherwise it is also in the run
+// folder, and the error means a failed run. Rejected rows, withheld deletes, the error limit and interruptions are not
+// errors.
 func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	r, err := begin(ctx, &cfg)
 	if err != nil {
@@ -317,8 +317,8 @@ func (r *run) replace(dir string) error {
 	return errors.Join(err, lock.Release())
 }
 
-// resume decides whether the changes of the earlier attempt are usable: its comparison is complete, and of this table
-// and these inputs.
+// resume decides whether the changes of the earlier attempt are usable: its comparison is complete and of this table
+// and inputs.
 func (r *run) resume() error {
 	s := r.state
 	again := func(format string, a ...any) {
@@ -365,7 +365,7 @@ func (r *run) resume() error {
 // details are what a comparison depends on.
 func (r *run) details() ([]progress.Fact, error) {
 	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
-		return nil, plan.Usagef("run %s cannot be resumed: its input is a stream, which cannot be looked at again; "+source.StartOver, r.dir)
+		return nil, plan.Usagef("run %s cannot be resumed: its input, a stream, cannot be reread; "+source.StartOver, r.dir)
 	}
 	facts, err := verify.Facts(r.drain, r.cfg.Load.Request(), r.admin)
 	if err != nil {
@@ -528,16 +528,16 @@ func (r *run) note() {
 	found := r.state.Found
 	add := func(format string, a ...any) { found.Notes = append(found.Notes, fmt.Sprintf(format, a...)) }
 	if n := r.table.MaxVersions; n > 1 && !found.Stamped {
-		add("table %s keeps %d versions of a cell: the newest of each was compared, and older ones of rows that are equal stay", r.table.Name, n)
+		add("table %s keeps %d versions of a cell: the newest were compared, older ones of equal rows stay", r.table.Name, n)
 	}
 	if ttl := r.table.TimeToLive; ttl > 0 {
-		add("table %s has a time to live of %d seconds: rows that are equal are not written again, so they keep their age", r.table.Name, ttl)
+		add("table %s has a time to live of %d seconds: equal rows are not written and keep their age", r.table.Name, ttl)
 	}
 	if found.Expired > 0 {
 		add("%d rows are older than the table's time to live and are not put", found.Expired)
 	}
 	if n := len(r.table.Indexes); n > 0 {
-		add("table %s has %d secondary indexes, which cost further units for every row that is written or deleted", r.table.Name, n)
+		add("table %s has %d secondary indexes, which cost units for every row written or deleted", r.table.Name, n)
 	}
 	if _, of := r.cfg.Load.Read.Sources.(source.Snapshots); found.Live && !of {
 		add("the source changes while it is read: a row that was written there meanwhile may be missing from what was compared. Cells are compared with their timestamps")

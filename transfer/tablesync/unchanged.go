@@ -23,8 +23,7 @@ const (
 	mostCondition = 64 << 10 // bytes
 )
 
-// cell returns the condition of a row, nil for a row that must not exist. ok is false if the service cannot express the
-// condition.
+// cell returns the condition of a row, nil if it must not exist. ok is false if the service cannot express it.
 func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cell, ok bool) {
 	if c.Stored == nil {
 		return nil, true

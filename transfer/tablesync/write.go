@@ -37,7 +37,7 @@ func (r *run) write(ctx context.Context) error {
 	s, st := r.summary, r.state
 	if r.cfg.Load.Limits.MaxErrors.Exceeded(s.Rejected, s.Read, true) {
 		s.State, s.ExitCode = pipeline.StateErrorLimit, exitcode.ErrorLimit
-		r.cfg.Say.Line("%d of %d records were rejected, more than --max-errors allows: nothing was written", s.Rejected, s.Read)
+		r.cfg.Say.Line("%d of %d records were rejected, above --max-errors: nothing was written", s.Rejected, s.Read)
 		st.Phase = comparing
 		return st.write(r.dir)
 	}
@@ -93,7 +93,7 @@ func (r *run) mayDelete() (why string, err error) {
 	details, err := r.details()
 	switch {
 	case err != nil && unreachable(err):
-		return "", fmt.Errorf("check the inputs again before rows are deleted: %w; to resume, give the same command again", err)
+		return "", fmt.Errorf("check the inputs again before rows are deleted: %w; give the same command to resume", err)
 	case err != nil:
 		return "the inputs cannot be looked at again: " + err.Error(), nil
 	}
@@ -191,8 +191,8 @@ func (r *run) forget(name string) error {
 // lateness is the maximum time from a killed load's last checkpoint to its last request.
 const lateness = 10 * time.Second
 
-// waitForLate waits until no request of an earlier attempt can still be applied, which would undo this run's writes. An
-// embedded store has ended with the attempt.
+// waitForLate waits until no request of an earlier attempt can still be applied, which would undo this run's writes.
+// Embedded stores end with it.
 func (r *run) waitForLate(dir string) error {
 	l := &r.cfg.Load
 	if l.Target.Client.Transport != nil {

@@ -35,7 +35,7 @@ type Change struct {
 	// Rows are the input's rows of the key, as PlainBuffer bytes: for updates all records in input order, else the last.
 	Rows    [][]byte
 	Stored  *scan.Row                // as read; nil if missing
-	Differs func(column []byte) bool // for an update of an existing row: reports whether a column must be written; nil means all
+	Differs func(column []byte) bool // for an update of an existing row: whether a column must be written; nil: all
 }
 
 // InputError reports that the inputs could not be read completely.
@@ -59,8 +59,7 @@ func (v *verifier) noteUnread() {
 	}
 }
 
-// Facts returns the facts on which the rows of the inputs depend, as in Result. It reads only the beginning of the
-// inputs.
+// Facts returns the facts on which the rows of the inputs depend, as in Result. It reads only their beginning.
 func Facts(ctx context.Context, request *plan.Request, admin *client.Admin) ([]progress.Fact, error) {
 	r := *request
 	r.Written, r.Keep, r.Order = true, plan.KeepNothing, plan.LastWins

@@ -85,8 +85,8 @@ type HotKey struct {
 	Share  float64 `json:"share"` // of the sampled rows
 }
 
-// Check reads inputs as a load does and reports the records that it would reject. With Unique it also finds, exactly,
-// the keys that records share.
+// Check reads inputs as a load does and reports what it would reject and, with Unique, exactly the keys that records
+// share.
 func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	start := time.Now()
 	cfg.Progress = cmp.Or(cfg.Progress, new(Progress))
@@ -149,8 +149,7 @@ type checker struct {
 	buf      []byte
 }
 
-// checkPiece is the number of bytes of text read at a time: it fits a processor's cache until parsed, and yields few
-// rows.
+// checkPiece is the number of bytes of text read at a time: it stays in a processor's cache and yields few rows.
 const checkPiece = 256 << 10
 
 // hashShare is the part of the memory for hashes of keys: one in so many.

@@ -87,8 +87,7 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 	return err
 }
 
-// differing names the columns in which the table's row differs from the input's, unless already known. It returns the
-// cells of the input.
+// differing names the columns in which the table's row differs from the input's, unless known. It returns the input's.
 func (v *verifier) differing(e *Example, body []byte) (given shown, err error) {
 	given = shown{}
 	if e.cells == nil {

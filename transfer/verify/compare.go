@@ -75,8 +75,7 @@ func (j *judge) delivered(column uint64, v any) uint64 {
 	return j.Cell(column, &value)
 }
 
-// same reports whether the sum is that of a row that may have replaced the old one. A row with another sum may still be
-// equal: compare decides.
+// same reports whether the sum is of a row that may have replaced the old one. If not it may be equal: compare decides.
 func (j *judge) same(w *want, sum uint64) bool {
 	return j.sums && slices.ContainsFunc(w.versions, func(v version) bool { return v.whole && v.hash == sum })
 }

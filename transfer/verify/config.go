@@ -27,8 +27,8 @@ type Config struct {
 	TempMax     int64             // bytes of disk for them; 0: no limit
 	scan.Manner                   // how the table is read. It does not hold for a Sample
 	RetryFor    time.Duration     // how long one request is tried again; 0 takes client.Patience
-	Snapshots   []source.Snapshot // that the load which is verified has read from the same ranges of a database; nil is unknown
-	Returned    string            // file of the keys that the service has made for the inputs' rows, as the load has written it; "" is none
+	Snapshots   []source.Snapshot // that the verified load has read from the same database ranges; nil is unknown
+	Returned    string            // file of the keys that the service made, as the load wrote it; "" is none
 	Rejected    rundir.Rejected   // by the load that is verified
 	Loaded      time.Time         // when that load began; zero is unknown
 	Condition   table.Existence   // under which it has written
@@ -36,8 +36,7 @@ type Config struct {
 	ExtraFails  bool              // a surplus row is a failure too
 	From, To    []table.Value     // of the first key columns: rows from here, inclusive, to there, exclusive, are compared; nil does not bound them
 
-	// SettleFor is how long differing rows are read again, when others write to the source and the table; 0 reads them
-	// once.
+	// SettleFor is how long differing rows are read again, if others write to source and table; 0 reads them once.
 	SettleFor     time.Duration
 	mostUnsettled int64 // rows that are read again; 0 takes maxUnsettled
 
@@ -189,5 +188,5 @@ type Values struct {
 type Place struct {
 	File   string `json:"file"`
 	Record int64  `json:"record"`         // from 1
-	Line   int64  `json:"line,omitempty"` // on which the record begins, from 1; 0 where a file has no lines or nobody counted
+	Line   int64  `json:"line,omitempty"` // where the record begins, from 1; 0 if a file has no lines or nobody counted
 }

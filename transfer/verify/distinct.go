@@ -60,8 +60,7 @@ func (d *distinct) all(n int64) bool {
 	return true
 }
 
-// differ reports whether hashes are all different, with a table whose memory it returns. A hash of zero counts as not
-// different.
+// differ reports whether hashes are all different, with a table whose memory it returns. A zero is not different.
 func differ(hashes, table []uint64) ([]uint64, bool) {
 	size := 64
 	for size < 2*len(hashes) {

@@ -14,8 +14,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// splits are the splits that positions refer to. A position is the number of a split, in source order, and of a record
-// in it.
+// splits are what positions refer to. A position is the number of a split, in source order, and of a record in it.
 type splits []*table.Split
 
 func position(split int, row *table.Row) uint64 { return uint64(split)<<32 | uint64(row.Number()) }

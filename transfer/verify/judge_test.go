@@ -446,7 +446,7 @@ func TestResultsAreCountedByRange(t *testing.T) {
 		notes   []string
 	}{
 		"nothing": {map[int][]verdict{0: {isEqual}, 1: {isEqual, isExpired}}, nil,
-			[]string{"source and table are equal now, in each of the 3 ranges that the run read"}},
+			[]string{"source and table are equal, in each of the 3 ranges of the run"}},
 		"the first": {map[int][]verdict{0: {isMissing, isEqual}}, nil,
 			[]string{moved + "1 of the 3", "r0 from 0: 1 missing, 0 different, 0 surplus; the run read it in the snapshot of 2026-01-02T03:04:05Z"}},
 		"the second and the last": {map[int][]verdict{1: {isDifferent, isDifferent}}, []int64{25},

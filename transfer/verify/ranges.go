@@ -96,7 +96,7 @@ func (v *verifier) noteRanges() {
 	}
 	switch n, all := len(differ), len(r.SourceRanges); {
 	case n == 0 && r.Extra == known:
-		r.Notes = append(r.Notes, fmt.Sprintf("source and table are equal now, in each of the %d ranges that the run read", all))
+		r.Notes = append(r.Notes, fmt.Sprintf("source and table are equal, in each of the %d ranges of the run", all))
 	case n > 0:
 		if n > maxNoted {
 			differ = append(differ[:maxNoted], fmt.Sprintf("%d more ranges differ (--json has all)", n-maxNoted))

@@ -24,8 +24,7 @@ import (
 )
 
 // returned maps the records of a load to the keys that the service generated, from the load's file of returned keys: by
-// input and record or, for records with a key from another table, by that key. Nil means that the inputs have complete
-// keys.
+// input and record or by another table's key. Nil: the inputs have complete keys.
 type returned struct {
 	name   string
 	sorted *extsort.Sorted
@@ -167,8 +166,7 @@ func orderingKeyOf(dst []byte, key []table.KeyColumn, fields []string) ([]byte, 
 	return dst, nil
 }
 
-// of returns the key of a record, nil if the file lacks it. Records must be requested in order, which is that of their
-// old keys.
+// of returns the key of a record, nil if the file lacks it. Records must be requested in order of their old keys.
 func (r *returned) of(ref table.Ref, record int64, own []byte) (_ []byte, err error) {
 	s := ref.Block.Split
 	if r.old == nil {

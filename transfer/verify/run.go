@@ -132,7 +132,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		return nil, plan.Usagef("--mode increment: a table of sums cannot be compared with records that were added to it")
 	}
 	if request.Mode == table.Changes {
-		return nil, plan.Usagef("--mode changes: a stream of changes does not show the final table; compare the table with its source")
+		return nil, plan.Usagef("--mode changes: a stream of changes does not show the final table; compare with its source")
 	}
 	var tables []*target
 	switch {
@@ -256,8 +256,7 @@ func (v *verifier) ranges() []keyRange {
 // pageRows is slightly below the number of rows in a full page.
 const pageRows = 4900
 
-// evenRanges is the number of ranges into which the inputs' keys are divided: several per worker, with pages as full as
-// possible.
+// evenRanges is the number of ranges into which the inputs' keys are divided: several per worker, with full pages.
 func (v *verifier) evenRanges() int {
 	n := int64(4 * v.cfg.Workers)
 	if pages := v.sorted.Len() / n / pageRows; pages > 0 {

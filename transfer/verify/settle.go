@@ -17,8 +17,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Settled reports on rows that differed at first: each was read again, on both sides, until it agreed or the time ran
-// out.
+// Settled reports on rows that differed at first: each was read again, on both sides, until it agreed or time ran out.
 type Settled struct {
 	Differed int64   `json:"differed"` // at first; surplus rows only where they count as a failure
 	Settled  int64   `json:"settled"`  // of them, those that agreed later

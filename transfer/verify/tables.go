@@ -31,8 +31,7 @@ func (t *target) bounds(from, to []byte) (lower, upper []byte) {
 	return lower, append(slices.Clone(t.prefix), to...)
 }
 
-// findTables finds the tables that records go to. Other tables that match the template are not compared: nothing in the
-// inputs says what they should hold.
+// findTables finds the tables that records go to. Other tables that match the template are not compared.
 func (v *verifier) findTables() error {
 	for _, name := range slices.Sorted(maps.Keys(v.named)) {
 		t := &target{prefix: table.AppendTable(nil, name)}

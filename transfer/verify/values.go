@@ -77,8 +77,7 @@ func showValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// values sets the values of the columns that differ. For updates, whose other cells come from other records, only the
-// record's columns are set.
+// values sets the values of the columns that differ; of updates, whose other cells are of other records, only its own.
 func (e *Example) values(given shown, whole bool) {
 	for _, name := range e.Columns[:min(len(e.Columns), shownColumns)] {
 		input, has := given[name]

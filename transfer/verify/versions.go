@@ -17,8 +17,7 @@ func (j *judge) older(r *scan.Row) (columns []uint64) {
 	return columns
 }
 
-// versionsDiffer is differ for columns with several versions: every version that the table keeps must be there, and no
-// other.
+// versionsDiffer is differ for columns with several versions: just the versions that the table keeps must be there.
 func (j *judge) versionsDiffer(cells []cell) (columns []uint64) {
 	slices.SortFunc(cells, func(a, b cell) int { // a cell without a timestamp comes last
 		return cmp.Or(cmp.Compare(a.column, b.column), cmp.Compare(b.stamp, a.stamp))
@@ -48,8 +47,7 @@ func (j *judge) versionsDiffer(cells []cell) (columns []uint64) {
 	return columns
 }
 
-// sameVersions compares a record's versions of a column, newest first and one without a timestamp last, with those
-// read.
+// sameVersions compares a record's versions of a column, newest first, without a timestamp last, with those read.
 func (j *judge) sameVersions(want []cell, have []got) bool {
 	kept := max(j.versions, 1)
 	last := len(want) - 1
@@ -67,8 +65,7 @@ func (j *judge) sameVersions(want []cell, have []got) bool {
 	return (later || j.expired(-1)) && j.areVersions(want, have, -1, kept)
 }
 
-// areVersions reports whether the newest kept of want are those read, except the one at skip. Expired ones may be
-// missing.
+// areVersions reports whether the newest kept of want, but for skip, are those read. Expired ones may be missing.
 func (j *judge) areVersions(want []cell, have []got, skip, kept int) bool {
 	at := 0
 	for _, c := range want[:min(kept, len(want))] {

@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// want is the expectation for one key: the result of its records written in order or, if order does not matter, any
-// result that they may leave.
+// want is the expectation for one key: what its records leave in order or, if order does not matter, in any.
 type want struct {
 	key      []byte
 	rows     int64

@@ -7,8 +7,8 @@ import (
 )
 
 // codebook maps texts to 64-bit codes that sort as the texts do. The fewer different characters occur at each offset,
-// the longer the prefix that fits. Texts unlike the sample stay in order, but some become equal to their neighbours; a
-// greater text never gets a smaller code.
+// the longer the prefix that fits. Texts unlike the sample may become equal to neighbours; a greater text never gets a
+// smaller code.
 type codebook struct {
 	places []place
 	tail   []uint64 // number of codes of the remaining places

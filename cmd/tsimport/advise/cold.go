@@ -12,8 +12,7 @@ const (
 	coldLeast   = 1000 // rows
 )
 
-// perPeriod is the fix for values that go cold: a table per period. A hash would not spread the few hot values, and
-// would keep cold rows among hot ones forever.
+// perPeriod is the fix for values that go cold: a table per period. A hash would keep cold rows among hot ones forever.
 func (s *survey) perPeriod(c *Candidate) *Fix {
 	if c.Verdict == Recommended || len(c.parts) != 1 || c.parts[0].clock.told || c.cause != sequential && c.cause != inRuns && c.cause != skewed && c.cause != fewValues {
 		return nil
@@ -27,8 +26,7 @@ func (s *survey) perPeriod(c *Candidate) *Fix {
 	return f
 }
 
-// idleValues is the share of the values frequent in the first half that do not occur in the last quarter, where a
-// steadily busy value would have ten rows.
+// idleValues is the share of values frequent in the first half and absent in the last quarter, where ten rows are due.
 func (s *survey) idleValues(p *column) float64 {
 	n := s.kept.rows
 	if n < coldLeast || p.code < 0 || p.nulls > 0 || s.unordered || float64(s.rows) < coldRepeats*float64(s.distinctOf(p)) {

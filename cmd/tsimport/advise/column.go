@@ -119,8 +119,7 @@ func (c *column) endSample() {
 	c.texts = nil
 }
 
-// numberTexts reports whether four in five texts are numbers and the rest mean null, and whether any has a decimal
-// point.
+// numberTexts reports whether four in five texts are numbers and the rest null, and whether any has a decimal point.
 func numberTexts(texts [][]byte) (numbers, decimals bool) {
 	n := 0
 	for _, t := range texts {

@@ -18,7 +18,7 @@ const maxKeyColumns = 4
 func (s *survey) design() {
 	best := s.best()
 	if best == nil {
-		s.note("no column makes a good partition key, and none with a hash or a splice: make one from what the rows are read by")
+		s.note("no column makes a good partition key, nor with a hash or splice: make one from what rows are read by")
 		return
 	}
 	d := &Design{PartitionKey: best.Column}
@@ -53,8 +53,7 @@ func (s *survey) command(table string, keys []string) []string {
 	return args
 }
 
-// commands completes the keys of fixes and splices: with a partition key alone, rows that share it would become one
-// row.
+// commands completes the keys of fixes and splices: rows that share a partition key alone become one.
 func (s *survey) commands() {
 	for _, c := range s.report.Candidates {
 		switch f := c.Fix; {
@@ -124,8 +123,8 @@ func (s *survey) plainKey(c *column) string {
 	return strings.TrimLeft(name, "0123456789_") + "=" + identifier(c.name)
 }
 
-// best is the candidate for the recommended key. Good candidates come before fixed ones, identifying columns before
-// others, earlier columns before later ones.
+// best is the candidate for the recommended key. Order: good before fixed ones, identifying columns first, earlier
+// columns first.
 func (s *survey) best() *Candidate {
 	score := func(c *Candidate) int {
 		p := c.parts[0]

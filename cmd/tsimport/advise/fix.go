@@ -61,8 +61,7 @@ func (s *survey) fix(c *Candidate) {
 	}
 }
 
-// keep drops a fix that does not help. A fix for oversized or too few values need not spread better than an already
-// even key.
+// keep drops a fix that does not help. A fix for oversized or too few values need not spread better than an even key.
 func (s *survey) keep(c *Candidate) {
 	// With few rows a window holds so few values that even their hashes collide.
 	helps := c.Fix.Share >= goodShare || c.Fix.Share >= 0.4 && c.Fix.Share >= 4*c.Share
@@ -104,15 +103,15 @@ func (s *survey) spliceWith(c *Candidate) *Fix {
 			continue
 		}
 		if f := s.splice([]*column{c.parts[0], partner}); f.Share >= goodShare {
-			f.Why = fmt.Sprintf("with %s after it in one key column, a value of %s can be divided among partitions", partner.name, c.Column)
+			f.Why = fmt.Sprintf("with %s after it in one key column, values of %s can be divided", partner.name, c.Column)
 			return f
 		}
 	}
 	return nil
 }
 
-// spliceChain joins columns, coarse ones first, until no value grows too large. Each step becomes a candidate, so the
-// report shows which column helps.
+// spliceChain joins columns, coarse ones first, until no value grows too large. Each step is a candidate: the report
+// shows what helps.
 func (s *survey) spliceChain(c *Candidate) *Fix {
 	parts := slices.Clone(c.parts)
 	for _, partner := range s.partners(c.parts[0]) {
@@ -138,7 +137,7 @@ func (s *survey) spliceChain(c *Candidate) *Fix {
 		}
 		if !step.Over10GB && step.Share >= goodShare {
 			f := s.splice(parts)
-			f.Why = fmt.Sprintf("at %s times the rows the largest value of the splice has %s", times(s.Growth), bytesText(step.GrownBytes))
+			f.Why = fmt.Sprintf("at %s times the rows its largest value has %s", times(s.Growth), bytesText(step.GrownBytes))
 			return f
 		}
 	}
@@ -200,8 +199,8 @@ func (s *survey) counts(c *column) bool {
 	return c.decimals || c.integer || c.numbers && !c.digits
 }
 
-// partners returns the columns that may follow first in a splice: identifying ones first, coarse ones before fine ones,
-// since the rows of one value stay together.
+// partners returns columns that may follow first in a splice: identifying ones first, coarse before fine ones, as rows
+// of a value stay together.
 func (s *survey) partners(first *column) []*column {
 	var list []*column
 	for _, c := range s.columns {

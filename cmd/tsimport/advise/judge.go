@@ -121,8 +121,8 @@ func (s *survey) keysOf(parts []*column) simulate.Keys {
 	return s.kept.keys(places...)
 }
 
-// spread simulates live traffic and a load. The hottest of the values that make up a key caps the live share, which a
-// window of few rows may not show.
+// spread simulates live traffic and a load. A key's hottest value caps the live share, which small windows may not
+// show.
 func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float64, cut int) {
 	of, cut := simulate.Cut(keys, s.Partitions)
 	live = simulate.Live(of, s.order, simulate.Traffic{Partitions: s.Partitions, Rate: s.Rate})
@@ -322,13 +322,13 @@ func (s *survey) reason(c *Candidate) string {
 		if c.Distinct == 0 {
 			return fmt.Sprintf("%s has no values", name)
 		}
-		return fmt.Sprintf("%s has %d value, and one value is never divided: all rows would be in one partition", name, c.Distinct)
+		return fmt.Sprintf("%s has %d value, which is never divided: all rows would be in one partition", name, c.Distinct)
 	case hasNulls:
 		return fmt.Sprintf("%s of the rows have no %s: key columns cannot be null, so these rows would be rejected", percent(ratio(c.Nulls, s.rows)), name)
 	case tooLong:
 		return fmt.Sprintf("values of up to %d bytes: a key column holds %d, longer ones are rejected", c.LongestKey, maxKey)
 	case sequential:
-		return fmt.Sprintf("%s is %s with arrival: at any moment all writes go to one partition, and %s", name, c.Monotonic, used)
+		return fmt.Sprintf("%s is %s with arrival: writes of a moment go to one partition, and %s", name, c.Monotonic, used)
 	case fewValues:
 		return fmt.Sprintf("only %s values, the hottest with %s of the rows; a value is never divided, so they cannot spread as the table grows, and %s", words.Grouped(c.Distinct), percent(c.Hottest), used)
 	case skewed:
@@ -338,7 +338,7 @@ func (s *survey) reason(c *Candidate) string {
 	case tooLarge:
 		return fmt.Sprintf("even, but at %s times the rows the largest value has %s, and one value should stay below 10 GB", times(s.Growth), bytesText(c.GrownBytes))
 	case digitText:
-		return fmt.Sprintf("even (%s), but its digits are text of different lengths: they sort as 10, 100, 9, not as numbers", used)
+		return fmt.Sprintf("even (%s), but its digits are texts: they sort as 10, 100, 9, not as numbers", used)
 	}
 	reason := fmt.Sprintf("%s values, the hottest with %s of the rows, written evenly as they arrive: %s", words.Grouped(c.Distinct), percent(c.Hottest), used)
 	if s.Growth != 1 {

@@ -102,8 +102,7 @@ func (k *kept) keys(columns ...int) simulate.Keys {
 	return keys
 }
 
-// groups returns the number of distinct combinations of the columns and the rows of the most frequent one. All rows
-// must have been read.
+// groups returns how many distinct combinations the columns have and the rows of the largest, when all rows are read.
 func (k *kept) groups(columns ...int) (distinct, most int) {
 	name := fmt.Sprint(columns)
 	if n, known := k.counted[name]; known {
@@ -143,8 +142,7 @@ func countGroups(rows int, hash func(row int) uint64) (distinct, most int) {
 	return distinct, most
 }
 
-// trend compares pairs of rows a 64th of the input apart: the share whose later row has the greater value, and the
-// smaller one.
+// trend compares rows a 64th of the input apart: the share whose later row has the greater value, and the smaller.
 func (k *kept) trend(column int, order []int32) (up, down float64) {
 	codes := k.columns[column]
 	n := len(codes)

@@ -152,8 +152,7 @@ func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 	return nil
 }
 
-// each calls f with the values of every row that a load would accept, by column, in input order. They are valid during
-// the call.
+// each calls f with the values of each row that a load would accept, in input order. They are valid during the call.
 func (r *rows) each(ctx context.Context, f func([]table.Value)) error {
 	for _, s := range r.sources {
 		if err := r.source(ctx, s, f); err != nil {

@@ -93,8 +93,7 @@ func (s *survey) firstReject() string {
 	return "; the first is refused: " + s.report.FirstReject
 }
 
-// onlyKey rates only the key columns of a live source, unless others were requested: a load of it makes its key from
-// these.
+// onlyKey rates only the key columns of a live source, unless others were requested: loads key it by these.
 func (s *survey) onlyKey(in *rows) {
 	about := in.sources[0].About()
 	if !about.Live || s.Candidates != nil {
@@ -303,7 +302,7 @@ func (s *survey) checkNames() error {
 			return usagef("--arrival-by names column %q, which the input does not have (it has %q)", s.ArrivalBy, shown)
 		}
 		if c.floating() {
-			return usagef("--arrival-by %s: a column of type %s does not define an order of arrival; name a time or integer column", c.name, c.own)
+			return usagef("--arrival-by %s: type %s has no order of arrival; name a time or integer column", c.name, c.own)
 		}
 	}
 	for _, name := range s.Candidates {
@@ -314,14 +313,14 @@ func (s *survey) checkNames() error {
 			}
 		}
 		if parts == nil {
-			return usagef("--candidates names %q, which the input does not have (it has %q; several are joined with +)", name, shown)
+			return usagef("--candidates names %q, which is not in the input (it has %q; join several with +)", name, shown)
 		}
 	}
 	return nil
 }
 
-// findArrival determines the order of live rows: the column named by the user, else the time column that grows most
-// steadily along the input, else input order.
+// findArrival finds the order of live rows: the user's column, else the time column that grows most steadily, else
+// input.
 func (s *survey) findArrival() {
 	a := &s.report.Arrival
 	defer func() {
@@ -364,7 +363,7 @@ func (s *survey) findArrival() {
 		return
 	}
 	if s.arrival == nil {
-		a.How = "the input has no column of times: rows are taken to arrive in its own order; name a column with --arrival-by if they do not"
+		a.How = "no column has times: rows are taken to arrive in input order; name a column with --arrival-by if not"
 		for _, c := range s.columns {
 			if c.code >= 0 && s.monotonic(c) != "no" && s.distinctOf(c) > int64(s.Partitions) {
 				s.note("the input is in the order of %s: if that is how it was written out and not how rows came, verdicts on live traffic are too hard; name the order of arrival with --arrival-by", c.name)
@@ -387,7 +386,7 @@ func (s *survey) byWriting() {
 	s.order = s.kept.mixed(w.code)
 	span := time.Duration(max(0, w.high-w.low)) * time.Millisecond
 	if s.unordered = w.nulls*100 > s.rows || span == 0; s.unordered {
-		a.How = "neither a column nor the time at which rows were written tells it, so it is taken to be random; name a column with --arrival-by"
+		a.How = "neither a column nor times of writing tell it: it is taken as random; name a column with --arrival-by"
 		return
 	}
 	a.How = fmt.Sprintf("when the newest cell of each row was written, over %v; if a load or a copy has written them, that is its own order: name a column with --arrival-by", span.Round(time.Second/10))

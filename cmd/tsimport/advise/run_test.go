@@ -185,7 +185,7 @@ func TestInputOrderIsArrivalOrderWithoutTimes(t *testing.T) {
 	}
 	path := write(t, "o.csv", b.String())
 	r := run(t, Config{}, path)
-	if r.Arrival.Column != "" || !strings.Contains(r.Arrival.How, "own order") || candidate(t, r, "id").Monotonic != "increasing" {
+	if r.Arrival.Column != "" || !strings.Contains(r.Arrival.How, "input order") || candidate(t, r, "id").Monotonic != "increasing" {
 		t.Errorf("arrival %+v, id %s", r.Arrival, candidate(t, r, "id").Monotonic)
 	}
 	conformance.True(t, len(r.Notes) != 0 && strings.Contains(r.Notes[0], "in the order of id"), "notes %q", r.Notes)
@@ -221,7 +221,7 @@ func TestDuplicateKeysAreReported(t *testing.T) {
 
 func TestRejectedRecordsAreNotCountedAndTheFirstIsShown(t *testing.T) {
 	r := run(t, Config{}, write(t, "r.csv", "id,n\na,1\nb\nc,2\n"))
-	if r.Rows != 2 || r.Rejected != 1 || !strings.Contains(r.FirstReject, "1 fields where the header has 2") {
+	if r.Rows != 2 || r.Rejected != 1 || !strings.Contains(r.FirstReject, "1 fields, the header has 2") {
 		t.Errorf("%d rows, %d rejected: %s", r.Rows, r.Rejected, r.FirstReject)
 	}
 }
@@ -237,12 +237,12 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 func TestWrongRequestsAreNamed(t *testing.T) {
 	file := write(t, "a.csv", "id,price\na,1.5\n")
 	for want, c := range map[string]Config{
-		`--candidates names "nobody"`:         {Candidates: []string{"nobody"}},
-		`--arrival-by names column "x"`:       {ArrivalBy: "x"},
-		"does not define an order of arrival": {ArrivalBy: "price"},
-		"no such file":                        {Input: Input{Args: []string{file + "x"}}},
-		"has no rows":                         {Input: Input{Args: []string{write(t, "e.csv", "id\n")}}},
-		"has no column":                       {Input: Input{Args: []string{file, write(t, "b.csv", "id\nb\n")}}},
+		`--candidates names "nobody"`:   {Candidates: []string{"nobody"}},
+		`--arrival-by names column "x"`: {ArrivalBy: "x"},
+		"has no order of arrival":       {ArrivalBy: "price"},
+		"no such file":                  {Input: Input{Args: []string{file + "x"}}},
+		"has no rows":                   {Input: Input{Args: []string{write(t, "e.csv", "id\n")}}},
+		"has no column":                 {Input: Input{Args: []string{file, write(t, "b.csv", "id\nb\n")}}},
 	} {
 		if c.Input.Args == nil {
 			c.Input.Args = []string{file}

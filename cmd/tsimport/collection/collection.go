@@ -14,8 +14,7 @@ var (
 
 func init() { firstLate(debug.SetGCPercent) }
 
-// firstLate delays only the first collection: most commands end before it, and early collections of little garbage
-// would take a quarter of their time.
+// firstLate delays only the first collection: most commands end before it, and early ones cost a quarter of their time.
 func firstLate(setPercent func(int) int) {
 	if os.Getenv("GOGC") != "" {
 		return

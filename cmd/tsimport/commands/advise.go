@@ -25,12 +25,12 @@ func adviseCommand(in *invocation) *cli.Command {
 		Usage:     "suggest a partition key, and warn of hot spots",
 		ArgsUsage: "FILE... | ADDRESS",
 		Description: inputsHelp + "\n" + lookedHelp + "\nReads the input once and rates every column as a partition key: the share of the capacity of a table with --partitions\n" +
-			"that live traffic could use, in order of arrival, and the share that a plain load in file order could use. The last lines are\n" +
+			"that live traffic could use, in order of arrival, and a plain load in file order. The last lines are\n" +
 			"a load command with the recommended key. docs/advise.md explains each number.",
 		Flags: append(flagsOf(options.Looking), []cli.Flag{
 			&cli.StringFlag{Name: "candidates", Usage: "rate only these columns `A,B,C`; A+B means both spliced"},
 			&cli.IntFlag{Name: "partitions", Usage: "partitions of the planned table", Value: advise.DefaultPartitions},
-			&cli.IntFlag{Name: "rate", Usage: "`ROWS` a second: the live traffic, and what all partitions take together", Value: advise.DefaultRate},
+			&cli.IntFlag{Name: "rate", Usage: "live `ROWS` a second, taken by all partitions", Value: advise.DefaultRate},
 			&cli.StringFlag{Name: "arrival-by", Usage: "`COLUMN` that gives the order of arrival (default: a column of times, else the input's order)"},
 			&cli.Float64Flag{Name: "growth", Usage: "rate for `TIMES` as many rows, to see which values exceed 10 GB", Value: 1},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for the rows, such as 512MiB, at least 16MiB; parts of a longer input are skipped, with a note; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
@@ -117,7 +117,7 @@ func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
 	case cfg.Partitions < 1 || cfg.Partitions > simulate.MaxPartitions:
 		return cfg, stop, fmt.Errorf("--partitions %d: want 1 to %d", cfg.Partitions, simulate.MaxPartitions)
 	case cfg.Rate < cfg.Partitions:
-		return cfg, stop, fmt.Errorf("--rate %d: want at least one row a second for each of %d partitions", cfg.Rate, cfg.Partitions)
+		return cfg, stop, fmt.Errorf("--rate %d: want one or more a second for each of %d partitions", cfg.Rate, cfg.Partitions)
 	case !(cfg.Growth >= 1) || math.IsInf(cfg.Growth, 0):
 		return cfg, stop, fmt.Errorf("--growth %v: want a factor of at least 1", cfg.Growth)
 	}

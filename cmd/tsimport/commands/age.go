@@ -24,9 +24,9 @@ func ageCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "age",
 		Usage: "apply a lifecycle policy to per-period tables: throughput, time to live, archive",
-		Description: "Prints what the policy would change in the tables that match the template. With --apply it sets their options and\n" +
+		Description: "Prints what the policy would change in tables that match the template. With --apply it does so and\n" +
 			"reserved throughput, no more often than the service allows, and exports expired tables as exact archives, to a folder or a store of objects.\n" +
-			"With --drop-expired too, it drops each expired table after reading its archive back and comparing it with the table, or without an\n" +
+			"With --drop-expired too, it drops each expired table after comparing it with its archive, or without an\n" +
 			"archive if the policy says drop; do not write to expired tables meanwhile. To continue a stopped run, give the same command again. docs/age.md describes the policy.",
 		Flags: append(flagsOf(options.Reaching|options.Ending), []cli.Flag{
 			&cli.StringFlag{Name: "policy", Usage: "`FILE` with the policy, YAML"},
@@ -72,7 +72,7 @@ func ageRequest(c *call) (r apply.Request, err error) {
 	last := r.Policy.Classes[len(r.Policy.Classes)-1]
 	switch {
 	case r.DropExpired && !last.Expires():
-		return r, usagef("--drop-expired: no class of the policy has archive or drop, so no table expires; leave it out or add one")
+		return r, usagef("--drop-expired: no class of the policy has archive or drop; leave it out or add one")
 	case !last.Archives():
 		return r, nil
 	}
@@ -161,7 +161,7 @@ func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 	case result != nil:
 		return endsWith(c, exitcode.Of(result), stopped, fmt.Sprintf("%s, %d not done; give the same command again to continue%s", said, counts[apply.Planned], first))
 	case !c.Bool("apply") && counts[apply.Planned] > 0:
-		c.say.Line("%d of %d tables would change; nothing was changed; --apply changes them", counts[apply.Planned], len(plan.Items))
+		c.say.Line("%d of %d tables would change; --apply changes them", counts[apply.Planned], len(plan.Items))
 	case len(plan.Items) == 0: // that was already said
 	case !c.Bool("apply"):
 		c.say.Line("all %d tables match the policy", len(plan.Items))

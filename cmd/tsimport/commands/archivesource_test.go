@@ -328,7 +328,7 @@ func TestExportFileMayNotBeAFolder(t *testing.T) {
 	must(t, os.Mkdir("there", 0o700))
 	for _, folder := range []string{"new/", "there", "."} {
 		said := tsimport(2, "export", "-t", "t", "--format", "jsonl", "-o", folder)
-		conformance.True(t, strings.Contains(said, "it is a folder") && strings.Count(said, "\n") == 1, "%v", said)
+		conformance.True(t, strings.Contains(said, "not a folder") && strings.Count(said, "\n") == 1, "%v", said)
 	}
 	holds(t, tsimport(0, "export", "-t", "t", "-o", "new/"), "archived 1 row with 0 cells of table t in 1 part, ")
 }

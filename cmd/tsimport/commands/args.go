@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// flagsFirst moves flags that follow file names to the front, because the flag package stops at the first argument that
-// is not a flag. Arguments after -- stay.
+// flagsFirst moves flags that follow file names to the front, because the flag package stops at the first name.
+// Arguments after -- stay.
 func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil

@@ -17,7 +17,7 @@ import (
 
 // call is a command and its request.
 type call struct {
-	*line                  // the command line: flags that are not options, and the arguments; no flags if the command was not typed
+	*line                  // the command line: flags that are not options, and arguments; no flags if not typed
 	given *options.Command // the options that were given
 	of    *options.Command // the same, with the defaults of the others
 	in    *invocation
@@ -102,7 +102,7 @@ func (c *call) again(in *invocation, of *options.Command) *call {
 // waits announces the wait for a place that another process may write to, and what will be taken over.
 func (c *call) waits(place, what string) func(who string) {
 	return func(who string) {
-		c.say.Line("waiting: %s may write to %s; if it does not say so for %v, the %s is taken over", who, place, jobdir.Term, what)
+		c.say.Line("waiting: %s may write to %s; if silent for %v, its %s is taken over", who, place, jobdir.Term, what)
 	}
 }
 
@@ -153,8 +153,7 @@ func contradicts(of *options.Command, name string) bool {
 	return false
 }
 
-// takeEnvironment applies environment variables to options that the command does not set. A target that the command
-// names stays.
+// takeEnvironment applies environment variables to options that the command does not set. A target it names stays.
 func takeEnvironment(of *options.Command) error {
 	named := *of
 	for _, o := range options.OfCommand(of.Name) {

@@ -449,7 +449,7 @@ func TestListLineIsRefusedLikeItsAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, address := range []string{"kafka://h/t", "gs://b/o.csv", "postgre://h/d", "jdbc:mysql://h/d", "postgres://h/d?table=t"} {
 		put(t, "list", "# inputs\n"+address+"\n")
-		want := "it does not name files" // a table is read by itself
+		want := "it names no files" // a table is read by itself
 		if err := open.Check(address, "t"); err != nil {
 			want = err.Error()
 		}

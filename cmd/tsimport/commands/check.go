@@ -27,10 +27,10 @@ func checkCommand(in *invocation) *cli.Command {
 		ArgsUsage: "FILE... | ADDRESS",
 		Description: inputsHelp + "\n" + lookedHelp + "\n" +
 			"Takes every flag of tsimport load. Reads all files; writes nothing.\n" +
-			"Exit code 0: nothing would be rejected, no keys collide; 1: reading failed; 2: bad usage; 3: some records would be\n" +
+			"Exit code 0: no record would be rejected, no keys collide; 1: reading failed; 2: bad usage; 3: some would be\n" +
 			"rejected; 6: different values make the same key or, with --fail-on-duplicates, records repeat a key; 7: no input.",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "unique", Usage: "find keys that several records have, and whether their rows or the values of the key differ"},
+			&cli.BoolFlag{Name: "unique", Usage: "find keys that several records have, and whether rows or key values differ"},
 			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 6 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
 		}, flagsOf(options.Check)...),
@@ -52,7 +52,7 @@ func check(c *call) error {
 	}
 	defer closeTable()
 	switch {
-	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil && !c.IsSet("source-table"): // a database knows its key, and so may a dump
+	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil && !c.IsSet("source-table"): // it may know its key
 		return usagef("no key: give --pk NAME[:TYPE][=EXPR], once for each primary-key column in order")
 	case c.Int("examples") < 0:
 		return usagef("--examples: want 0 or more")

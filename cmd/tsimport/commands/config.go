@@ -91,8 +91,7 @@ func writeOrigins(w *tabwriter.Writer, rows []origin) {
 	}
 }
 
-// originsOf finds the sources of the values of a load's options, a subset of its command's. Settings are those of a job
-// file, nil without one.
+// originsOf finds where the values of a load's options, a subset of all, are from. Settings are a job file's, or nil.
 func originsOf(c *call, command string, all []*options.Option, settings []job.Setting, file string) (rows []origin, err error) {
 	values := map[string]string{}
 	for _, o := range all { // the environment gave it to this command as a flag, if it has one

@@ -25,7 +25,7 @@ func convertCommand(in *invocation) *cli.Command {
 			Usage:     "make a job for tsimport run of DataX jobs with otswriter and txtfilereader, mysqlreader or otsreader (docs/coming-from/datax.md)",
 			ArgsUsage: "JOB.json...",
 			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the job to `FILE`, which must not exist (default: stdout)"},
+				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the job to the new `FILE` (default: stdout)"},
 			},
 			Action: in.act(convertDataX),
 		}},

@@ -20,8 +20,8 @@ func copyCommand(in *invocation) *cli.Command {
 		Usage:     "copy a table with all versions and timestamps, under its key or another",
 		ArgsUsage: "SOURCE TARGET",
 		Description: addressHelp + "\n" +
-			"Each row is copied as it is when its page is read: the copy is not of one moment. Rows of the source may change meanwhile, and an\n" +
-			"interrupted copy resumes at the keys that it has reached. Run folder, exit codes and signals are those of tsimport load.\n" +
+			"Each row is copied as it is when its page is read, not of one moment. The source may change meanwhile, and an\n" +
+			"interrupted copy resumes at the keys reached. Run folder, exit codes and signals are as for tsimport load.\n" +
 			signalHelp(),
 		Flags:  flagsOf(options.Copy | options.Ending),
 		Action: in.with(options.Copy|options.Ending, copyTable),
@@ -49,7 +49,7 @@ func (k *copying) config(c *call, asked *options.Command) (cfg pipeline.Config, 
 	case err != nil:
 		return cfg, usagef("%v", err)
 	case strings.Contains(from, ":"):
-		return cfg, usagef("copy reads a table of Tablestore; load this instead: tsimport load %s --table TABLE", redacted(from))
+		return cfg, usagef("copy reads a Tablestore table; use tsimport load %s --table TABLE", redacted(from))
 	}
 	if k.from, err = parseTableArgument(c.Args().Get(0)); err != nil {
 		return cfg, err

@@ -18,8 +18,7 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// display is stderr: permanent text and, on a terminal, repainted lines below it. All writers write above those lines.
-// It is safe for concurrent use.
+// display is stderr: permanent text and, on a terminal, repainted lines below it. It is safe for concurrent use.
 type display struct {
 	terminal bool
 	columns  func() int   // of the terminal
@@ -102,8 +101,7 @@ const (
 	upOneLine  = "\x1b[A\r" // and to its start
 )
 
-// paint replaces the lines painted last; no lines erase them. A line that does not fit is cut off, because a wrapped
-// line would count as two.
+// paint replaces the lines painted last; no lines erase them. Lines are cut to fit: wrapped ones would count as two.
 func (d *display) paint(lines ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -76,8 +76,7 @@ func (in *invocation) takeEnvironment(l *line) error {
 	return nil
 }
 
-// versionText is the output of --version: the release's version, the revision, the compiler and the platform. A build
-// outside a clone has no revision.
+// versionText is the output of --version: version, revision (not of a build outside a clone), compiler and platform.
 func versionText(info *debug.BuildInfo, ok bool) string {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	if !ok {

@@ -28,7 +28,7 @@ func explainCommand(in *invocation) *cli.Command {
 		Usage:     "explain a primary-key design: order, ranges, how readers compute it",
 		ArgsUsage: "[FILE...]",
 		Description: inputsHelp + "\n" +
-			"Looks at the beginning of the files. Writes nothing and needs no store. Without files, --type gives the columns and\n" +
+			"Looks at the beginning of files. Writes nothing and needs no store. Without files, --type gives columns and\n" +
 			"their types. For each column it prints the bounds of its range, in Go and in Python, for the values of the first\n" +
 			"record or those of --value.",
 		Flags: append(flagsOf(options.Looking), []cli.Flag{

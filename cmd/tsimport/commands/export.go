@@ -30,9 +30,9 @@ import (
 func exportCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "export",
-		Usage: "write a table's rows as CSV, JSON lines or Parquet, primary key first, in key order, or an exact archive of the table",
+		Usage: "write a table's rows as CSV, JSON lines or Parquet, in key order, or an exact archive of the table",
 		Description: "An archive is a folder, or a prefix of a store of objects, that keeps every cell with its type, timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
-			"CSV, JSON lines and Parquet have the newest version of each cell, without its timestamp; jsonl with --typed keeps all of a row.",
+			"CSV, JSON lines and Parquet have the newest version of each cell, without timestamps; jsonl --typed keeps all.",
 		Flags:  flagsOf(options.Export | options.Ending),
 		Action: in.with(options.Export|options.Ending, export),
 	}
@@ -225,11 +225,10 @@ var beforehand = map[string]string{
 		"--typed keeps versions, timestamps and types",
 	exporting.MySQL:    "the text has the newest version of each cell, without its timestamp",
 	exporting.Postgres: "the text has the newest version of each cell, without its timestamp",
-	exporting.Parquet:  "Parquet has the newest version of each cell, without its timestamp; --format archive keeps everything",
+	exporting.Parquet:  "Parquet has the newest version of each cell, without timestamp; --format archive keeps all",
 }
 
-// sayNothing warns of requested columns that no row had, and of a condition that no row met: a misspelt name causes
-// both.
+// sayNothing warns of requested columns that no row had and a condition that no row met: a misspelt name does both.
 func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	for _, name := range cfg.Scan.Columns {
 		has := func(of exporting.Column) bool { return of.Name == name && len(of.Types) > 0 }
@@ -239,7 +238,7 @@ func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	}
 	for _, condition := range [][2]string{{"filter", c.of.Filter}, {"where", c.of.Where}} {
 		if condition[1] != "" && r.Rows == 0 {
-			c.say.Warn("no row passes --%s %s; rows that lack one of its columns do not pass", condition[0], suggest.Arg(condition[1]))
+			c.say.Warn("no row passes --%s %s, nor do rows that lack its columns", condition[0], suggest.Arg(condition[1]))
 		}
 	}
 }

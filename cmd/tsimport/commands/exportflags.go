@@ -66,7 +66,7 @@ func checkExportFlags(c *call, format string) error {
 	}
 	switch ending := strings.ToLower(filepath.Ext(output)); {
 	case toArchive && strings.Contains(output, "={"):
-		return usagef("-o %s: an archive has no partition folders; give --format csv, csv.gz, csv.zst or parquet", redacted(output))
+		return usagef("-o %s: an archive has no partition folders; give --format parquet or csv[.gz|.zst]", redacted(output))
 	case lake == nil && (format == exporting.CSVGzip || format == exporting.CSVZstd):
 		return usagef("--format %s writes files in a folder; name one with -o, such as -o orders/", format)
 	case lake == nil && c.given.IsSet("part-size"):
@@ -74,11 +74,11 @@ func checkExportFlags(c *call, format string) error {
 	case !toFolder && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
 		return usagef("-o %s: an export is not compressed; leave %s out of the name, write to stdout and pipe it into a compressor, or to a folder with --format csv.gz or csv.zst", output, ending)
 	case !toFolder && output != "" && isFolder(output):
-		return usagef("-o %s: it is a folder, and --format %s writes a file; name a file, or leave --format out for an archive", output, format)
+		return usagef("-o %s: --format %s writes a file, not a folder; name a file, or leave --format out", output, format)
 	case c.of.Typed && format != exporting.JSONL:
 		return usagef("--typed is for --format jsonl; archives and Parquet have types anyway")
 	case c.given.IsSet("versions") && !toArchive && !c.of.Typed:
-		return usagef("--versions: --format %s has the newest version of each cell; give --format archive, or jsonl with --typed", format)
+		return usagef("--versions: --format %s has one version of each cell; give --format archive, or jsonl --typed", format)
 	case toFolder && c.of.JSON:
 		return usagef("--json: the manifest in the folder says what was exported")
 	case c.of.JSON && (output == "" || output == "-"):
@@ -127,7 +127,7 @@ func rowKeys(c *call, cfg *exporting.Config) (stop func() error, err error) {
 	case s.From != nil || s.To != nil:
 		return nil, usagef("--keys: the file names the rows; leave out key ranges")
 	case s.Filter != nil:
-		return nil, usagef("--filter: rows of --keys are read one by one, which the service does without a filter; give --where")
+		return nil, usagef("--filter: the service reads single rows (--keys) without a filter; give --where")
 	}
 	r, asked := &plan.Request{Inputs: []string{file}, Memory: options.DefaultMemory() / 4, Mode: table.Delete}, new(options.Request)
 	if r.Read, err = options.Read(asked); err != nil {

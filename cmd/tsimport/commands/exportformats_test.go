@@ -356,7 +356,7 @@ func TestOptionsThatLakesLackAreRefused(t *testing.T) {
 		{`"x" is not a folder NAME={EXPRESSION}`, []string{"--format", "csv", "-o", "out/dt={n}/x/"}},
 		{`-o 'out/dt={n +}/': expression "text(n +)"`, []string{"--format", "csv", "-o", "out/dt={n +}/"}},
 		{"end it with /", []string{"--format", "csv", "-o", "oss://b/a.csv"}},
-		{"it is a folder, and --format jsonl writes a file", []string{"--format", "jsonl", "-o", "out/"}},
+		{"--format jsonl writes a file, not a folder", []string{"--format", "jsonl", "-o", "out/"}},
 		{"--limit", []string{"--format", "csv", "-o", "out/", "--limit", "3"}},
 		{"--json", []string{"--format", "csv", "-o", "out/", "--json"}},
 		{"--versions", []string{"--format", "csv", "-o", "out/", "--versions", "2"}},

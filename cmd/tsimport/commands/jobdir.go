@@ -29,8 +29,7 @@ var ofAllLoads = []string{"max-wcu", "max-rows-per-second", "max-bytes-per-secon
 // mostSessions limits the sessions of all workers of a job with one database.
 const mostSessions = 16
 
-// planJobDirs plans the loads of a job for many machines, each in its folder of the job directory, then writes the job
-// itself.
+// planJobDirs plans a job's loads for many machines, each in its folder of the job directory, then writes the job.
 func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	for _, name := range []string{"fresh", "accept-changed-input", "run-dir", "parallel"} {
 		if c.IsSet(name) {

@@ -213,7 +213,7 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			text = call(0, "work", "--job-dir", job)
 			conformance.True(t, strings.Contains(text, "2 written") && strings.Contains(text, service.URL),
 				"the worker says\n%s", text)
-			warning := "warning: requests go to " + service.URL + ", as the plan of " + job + " says; " + endpointEnv + " of this machine is " + c.worked[endpointEnv]
+			warning := "warning: requests go to " + service.URL + " by the plan of " + job + "; " + endpointEnv + " of this machine is " + c.worked[endpointEnv]
 			if other := c.worked[endpointEnv]; strings.Contains(text, warning+"\n") != (other != "" && other != service.URL) {
 				t.Errorf("the worker, whose environment names %q, says\n%s", other, text)
 			}
@@ -234,7 +234,7 @@ func TestAWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
 	without := strings.Replace(string(body), `"endpoint": `, `"was": `, 1) // as another process has made it
 	put(t, "job/plan.json", without)
 	t.Setenv(endpointEnv, "")
-	if code := Run([]string{"tsimport", "work", "--job-dir", "job"}, &out, &said); code != 2 || !strings.Contains(said.String(), "neither its plan nor this machine names an endpoint") {
+	if code := Run([]string{"tsimport", "work", "--job-dir", "job"}, &out, &said); code != 2 || !strings.Contains(said.String(), "neither the job's plan nor this machine names an endpoint") {
 		t.Errorf("exit code %d\n%s", code, said.String())
 	}
 	conformance.Refused(t, conformance.ErrorOf(os.Stat(defaultStore)), "", "there is an embedded store")

@@ -75,7 +75,7 @@ func (l *loadPlan) later(place string, err error) error {
 		return err
 	}
 	if !l.plans.comesAfter(l.Name, by.Name) {
-		return usagef("load %s creates the table that it reads, but %s does not wait for that; give after: [%s]", by.Name, l.Name, by.Name)
+		return usagef("load %s creates the table it reads, but %s does not wait; give after: [%s]", by.Name, l.Name, by.Name)
 	}
 	l.State = planLater
 	l.note(fmt.Sprintf("load %s makes the table that it reads: what that will have is not known before", by.Name))
@@ -164,7 +164,7 @@ func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pi
 		var owner string
 		identity := progress.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
 		if owner, _, err = jobdir.Holder(ctx, jobdir.Below(store, "loads/"+identity)); owner != "" {
-			l.note(fmt.Sprintf("by its lease in %s, %s is loading this now, or was killed while it did", input.Redact(asked.State), owner))
+			l.note(fmt.Sprintf("by its lease in %s, %s is loading this, or was killed", input.Redact(asked.State), owner))
 		}
 	}
 	if err != nil {
@@ -219,7 +219,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	l.warn(v.Warnings...)
 	l.note(v.Notes...)
 	if v.Sample.Grows && l.New != nil && l.New.By == "" {
-		l.warn(fmt.Sprintf("the key begins with %s, which rises from row to row: new rows all go to the last partition; tsimport advise "+
+		l.warn(fmt.Sprintf("the key begins with %s, which rises: new rows all go to the last partition; tsimport advise "+
 			"proposes a key that spreads", v.Target.Key[0].Name))
 	}
 	if h := v.Sample.Largest; l.Rows > 0 && h.Share*float64(l.Rows)*l.RowBytes > table.LargestValue {

@@ -143,7 +143,7 @@ func (l *loadPlan) describe(add func(what, format string, a ...any)) {
 		l.describeCost(add)
 	}
 	for _, h := range l.HotKeys {
-		add("crowds", "%s %s: %.0f%% of the sampled rows; they are in one partition however the table is divided", h.Column, h.Value, 100*h.Share)
+		add("crowds", "%s %s: %.0f%% of the sampled rows, always in one partition", h.Column, h.Value, 100*h.Share)
 	}
 }
 

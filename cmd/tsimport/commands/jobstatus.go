@@ -20,10 +20,10 @@ import (
 func statusCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show how far a load on many machines has come", ArgsUsage: "JOBDIR",
-		Description: "What the job directory says: splits, shards, who works on what, rates, rejects and the time left (docs/many-machines.md).",
+		Description: "What the job directory says: splits, shards, workers, rates, rejects, time (docs/many-machines.md).",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
-			&cli.StringFlag{Name: "listen", Usage: "serve /status and /metrics at `ADDRESS`, such as 127.0.0.1:9180, until Ctrl-C"},
+			&cli.StringFlag{Name: "listen", Usage: "serve /status and /metrics at `ADDRESS`, as 127.0.0.1:9180, until Ctrl-C"},
 		},
 		Action: in.act(func(c *call) error {
 			if c.NArg() != 1 {
@@ -38,7 +38,7 @@ func statusCommand(in *invocation) *cli.Command {
 				case err != nil:
 					return err
 				case c.String("listen") != "":
-					return usagef("--listen: %s has many loads; name the folder of one below it, such as %s", store, scaleout.FolderOf(l.Loads[0].Name))
+					return usagef("--listen: %s has many loads; name one's folder, such as %s", store, scaleout.FolderOf(l.Loads[0].Name))
 				}
 				return severalStatus(c, store, l)
 			}

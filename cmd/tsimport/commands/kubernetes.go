@@ -18,16 +18,16 @@ import (
 
 func manifestsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
-		Name: "manifests", Usage: "print the Kubernetes Job of a load that was planned for many machines", ArgsUsage: "JOBDIR",
+		Name: "manifests", Usage: "print the Kubernetes Job of a load planned for many machines", ArgsUsage: "JOBDIR",
 		Description: "An Indexed Job for what tsimport load --job-dir has planned, as YAML, for Kubernetes 1.29 or newer. Each of its pods is a worker. Everything\n" +
 			"that has no flag is patched in by kubectl or Kustomize (docs/many-machines.md).",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`IMAGE` with this version of tsimport"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the Job, before that of the plan (default: tsimport- and the table)"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the Job, before the plan's (default: tsimport- and the table)"},
 			&cli.IntFlag{Name: "workers", Usage: "run `N` pods (default: as many as the load was planned for)"},
 			&cli.StringFlag{Name: "secret", Usage: "`SECRET` with the access keys as environment variables"},
 			&cli.StringFlag{Name: "volume", Usage: "volume claim with shared folders and where pods mount it, `CLAIM:PATH`"},
-			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory of each pod, of which three quarters are for rows", Value: "2GiB"},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory of each pod, three quarters for rows", Value: "2GiB"},
 		},
 		Action: in.act(func(c *call) error {
 			if c.NArg() != 1 {
@@ -91,12 +91,11 @@ func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Opt
 	return o, nil
 }
 
-// placesOfWorkers are the variables for endpoints and regions that workers inherit from the planning command. None is a
-// secret.
+// placesOfWorkers are variables for endpoints and regions that workers inherit from planning. None is a secret.
 var placesOfWorkers = []string{"OSS_ENDPOINT", "OSS_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"}
 
-// workerEnv returns the endpoints and regions of workers as environment variables, from the plan, the environment and,
-// for the two tables of a copy, profiles.
+// workerEnv returns workers' endpoints and regions as environment variables: from plan, environment or a copy's
+// profiles.
 func workerEnv(p *scaleout.Plan) (env []kubernetes.EnvVar) {
 	places := map[string]string{}
 	for _, text := range os.Environ() {

@@ -22,8 +22,7 @@ const (
 // logFormatVariable selects the format of messages on stderr: text, or json, one object per line (docs/observing.md).
 const logFormatVariable = "TSIMPORT_LOG_FORMAT"
 
-// formatLog sets the format from the environment before the sorted arguments are parsed, so that their errors have it
-// too.
+// formatLog sets the format from the environment before arguments are parsed, so that their errors have it too.
 func formatLog(show *display, args []string) error {
 	switch format := os.Getenv(logFormatVariable); {
 	case format != "" && format != logText && format != logJSON:
@@ -51,8 +50,7 @@ type asIs struct{ d *display }
 
 func (a asIs) Write(b []byte) (int, error) { return len(b), a.d.put(b) }
 
-// shownAttr is the logged form of an attribute: times in UTC, texts without the secrets of addresses or control
-// characters.
+// shownAttr is the logged form of an attribute: times in UTC, texts without secrets and control characters.
 func shownAttr(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindTime:

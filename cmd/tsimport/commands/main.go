@@ -278,8 +278,7 @@ func newInterrupts(show *display) *interrupts {
 	return in
 }
 
-// codeOf gives the error of an interrupted command the exit code of the signal, since an abandoned request reports an
-// error of its own.
+// codeOf gives an interrupted command's error the exit code of the signal: an abandoned request has its own error.
 func (in *interrupts) codeOf(err error) error {
 	stopped := new(pipeline.Interrupted)
 	if code := exitcode.Of(err); code != exitcode.Failed && code != exitcode.Usage || !errors.As(context.Cause(in.drain), &stopped) {
@@ -317,8 +316,7 @@ func (in *interrupts) drains() {
 	}
 }
 
-// ofLoad returns the interrupts of one load among several: an interrupt of all ends it as if it ran alone. stop
-// releases them.
+// ofLoad returns the interrupts of one load among several: interrupting all ends it as if alone. stop releases them.
 func (in *interrupts) ofLoad() (of *interrupts, stop func()) {
 	hard, cancel := context.WithCancelCause(in.hard)
 	drain, stopGently := context.WithCancelCause(in.drain)

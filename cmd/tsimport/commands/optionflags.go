@@ -47,8 +47,7 @@ var libraryFlagText = cli.FlagStringer
 
 func init() { cli.FlagStringer = flagText }
 
-// flagText is the help line of a flag. The library adds a zero value as the default even where the usage states one;
-// switches are always off by default.
+// flagText is the help line of a flag. The library adds zero values as defaults, even where the usage states one.
 func flagText(f cli.Flag) string {
 	text := libraryFlagText(f)
 	at := strings.LastIndex(text, " (default: ")

@@ -78,8 +78,8 @@ func openForRows(stdout io.Writer) error {
 
 // numbersHelp explains auto-increment key columns.
 const numbersHelp = "The service fills an auto-increment key column (--pk NAME:auto, never the first) with rising numbers, in input order for each\n" +
-	"value of the columns before it. It suits a stream of rows per partition key that is read in order. It does not suit finding\n" +
-	"one row, for which you must know the number (--returned-keys), or ids for a whole table: numbers have gaps and are unique\n" +
+	"value of the columns before it. It suits a stream of rows per partition key, read in order, but not finding\n" +
+	"one row, whose number you must know (--returned-keys), or ids of a table: numbers have gaps and are unique\n" +
 	"only within a partition-key value."
 
 // sayNumbers reports rows that were sent more than once.
@@ -91,7 +91,7 @@ func sayNumbers(say words.Say, r *pipeline.Report) {
 		say.Line("%s rows of unknown outcome were already in the table, %s surplus copies were deleted", words.Grouped(r.Found), words.Grouped(r.SurplusDeleted))
 	}
 	if r.MaybeTwice > 0 {
-		say.Warn("%s rows were sent again after a lost answer and may be in the table twice (--at-least-once)", words.Grouped(r.MaybeTwice))
+		say.Warn("%s rows were sent again and may be in the table twice (--at-least-once)", words.Grouped(r.MaybeTwice))
 	}
 	if r.ExtraVersions > 0 {
 		say.Warn("%s repeated updates may have left an extra version: their timestamps had become too old for the table (its maximum deviation)", words.Grouped(r.ExtraVersions))

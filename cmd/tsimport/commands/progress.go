@@ -119,7 +119,7 @@ func (s *screen) awaitInputs() {
 				return
 			}
 			if w := bottleneck.Word(s.progress.Hindrance.LimitedBy.Load()); w != bottleneck.None { // else nothing waits for them
-				s.say.Line("no rows yet after %v: the inputs are being opened and sampled (limited by %v)", round(time.Since(s.start)), w)
+				s.say.Line("no rows yet after %v: inputs are opened and sampled (limited by %v)", round(time.Since(s.start)), w)
 			}
 		}
 	}()
@@ -172,8 +172,7 @@ func doneOf(bytes, final, read int64) int64 {
 	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
 }
 
-// lookBack is the window of the time estimate: a load that only has rows of one slow partition left is slower than
-// before.
+// lookBack is the window of the time estimate: a load whose last rows are of one slow partition becomes slower.
 const lookBack = 10 * time.Second
 
 // mark is the progress at a time.
@@ -183,8 +182,7 @@ type mark struct {
 	records int64
 }
 
-// left estimates the remaining time from the rate of the last seconds, at least the time that the slowest partition
-// needs; "" while unknown.
+// left estimates the remaining time from the latest rate, at least what the slowest partition needs; "" if unknown.
 func (s *screen) left(now time.Time) string {
 	total, limit := s.progress.BytesTotal.Load(), s.progress.Limit.Load()
 	to := mark{now, s.bytesDone(), s.recordsDone()}

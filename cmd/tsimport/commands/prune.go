@@ -25,11 +25,11 @@ func pruneCommand(in *invocation) *cli.Command {
 		Name:  "prune",
 		Usage: "remove the folders of runs that are over",
 		Description: "Removes runs below ./" + rundir.Root + " that have ended, are older than --older-than and are not among the --keep newest of their table, or of\n" +
-			"their job. Never removed: a run that can be resumed or that is running, a job of which a load can be, the last run that wrote to a\n" +
+			"their job. Never removed: a run that is running or can be resumed, a job with such a load, the last run that wrote to a\n" +
 			"table (later loads take types of columns from it), and folders with files that tsimport has not made. Rejected records go with their run.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "keep", Usage: "keep the `N` newest runs of each table and of each job", Value: 1},
-			&cli.StringFlag{Name: "older-than", Usage: "remove only runs of which no file has changed for `AGE`, such as 30d or 36h"},
+			&cli.StringFlag{Name: "older-than", Usage: "remove only runs whose files have not changed for `AGE`, as 30d or 36h"},
 			&cli.BoolFlag{Name: "plan", Usage: "show what would be removed, and remove nothing"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 		},
@@ -236,8 +236,7 @@ func resolved(path string) string {
 	return filepath.Clean(path)
 }
 
-// whyKept returns why a run is kept. It is the n-th newest of its table or job; last means that no newer one wrote to
-// its table.
+// whyKept returns why a run is kept. It is the n-th newest of its table or job; last: none newer wrote to its table.
 func (p *pruning) whyKept(r *pruned, n int, last bool) string {
 	if why := mayContinue(r.info); why != "" {
 		return why

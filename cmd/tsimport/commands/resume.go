@@ -78,8 +78,8 @@ func runAgain(c *call, r *runInfo) (*call, error) {
 	return c.again(again, of), nil
 }
 
-// goBack changes to the folder in which a load or job was started, and returns the relative name of its own folder; ""
-// for a load killed before it had one.
+// goBack changes to the folder where a load or job was started, and returns the relative name of its own folder; "" if
+// it has none yet.
 func goBack(dir, folder, what string) (string, error) {
 	full, err := filepath.Abs(folder)
 	if err != nil {
@@ -124,7 +124,7 @@ func runToResume(folder string) (*runInfo, error) {
 		case len(r.job.Args) == 0 && r.Command == "":
 			return nil, usagef("run %s was started by a program through the Go library: start that program again", folder)
 		case len(r.job.Args) == 0:
-			return nil, usagef("run %s: its command holds a secret, which is not kept; give the command again: %s", folder, r.Command)
+			return nil, usagef("run %s: its command has a secret, which is not kept; give it again: %s", folder, r.Command)
 		}
 		return r, nil
 	}
@@ -158,13 +158,13 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 	case r != nil && r.unfit != nil:
 		return fail(r.unfit)
 	case r != nil && r.DryRun:
-		return fail(usagef("--retry-rejects %s: that was a dry run, which writes nothing; load the corrected input without --dry-run", folder))
+		return fail(usagef("--retry-rejects %s: that was a dry run; load the corrected input without --dry-run", folder))
 	case r == nil || r.job == nil:
 		return fail(usagef("--retry-rejects %s: that is not a run folder; tsimport runs lists them", folder))
 	case r.Sync:
 		return fail(usagef("--retry-rejects %s: that is a run of tsimport sync; correct its inputs and sync again", folder))
 	case r.Unfinished:
-		return fail(usagef("--retry-rejects %s: the run is not finished; finish it first: tsimport resume %s", folder, suggest.Arg(folder)))
+		return fail(usagef("--retry-rejects %s: the run is unfinished; give tsimport resume %s", folder, suggest.Arg(folder)))
 	case len(r.job.Args) == 0:
 		return fail(usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the reject files with a command of your own", folder))
 	case len(r.Retried) > 0 && !c.of.Fresh:
@@ -173,7 +173,7 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 			return fail(usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: correct them there and give --retry-rejects %s; or give --fresh to load all of them again",
 				folder, by, words.Grouped(left.Rejected), suggest.Arg(by)))
 		}
-		return fail(usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them again", folder, by))
+		return fail(usagef("--retry-rejects %s: run %s loaded its rejects; give --fresh to load them again", folder, by))
 	}
 	files, sum, err = rejectsOf(folder)
 	if err != nil {
@@ -251,7 +251,7 @@ func settingsOf(folder string, job *checkpoint.Job) (all *options.Command, err e
 			return nil, err
 		}
 		if c.Name != "load" {
-			return nil, usagef("--retry-rejects %s: that run was a %s; correct the rows in its source and give its command again", folder, c.Name)
+			return nil, usagef("--retry-rejects %s: that run was a %s; correct its source and repeat it", folder, c.Name)
 		}
 		next := c.RetryRejects
 		c.RetryRejects = ""
@@ -290,7 +290,7 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 		}
 		file := filepath.Join(folder, below)
 		if _, err := os.Stat(file); err != nil {
-			return nil, nil, usagef("--retry-rejects %s: %v; put it back, or load the corrected file with a command of your own", folder, err)
+			return nil, nil, usagef("--retry-rejects %s: %v; put it back, or load the corrected file yourself", folder, err)
 		}
 		files = append(files, file)
 	}
@@ -300,8 +300,7 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 	return files, sum, nil
 }
 
-// noteRetried marks the run whose rejects were loaded as retried, if at least one row was loaded: the others are
-// rejects of this load.
+// noteRetried marks the run whose rejects were loaded as retried, if any row was: the others are rejects of this load.
 func noteRetried(in *invocation, r *pipeline.Report) error {
 	if in.rejects == "" || r.State != pipeline.StateFinished || r.Written+r.Superseded+r.ConditionFailed+r.Archived == 0 {
 		return nil

@@ -60,7 +60,7 @@ func runFlags() []cli.Flag {
 		&cli.StringFlag{Name: "job-dir", Usage: "plan the loads for many machines, in an empty `PLACE` that all of them reach; tsimport work does them (docs/many-machines.md)"},
 		&cli.IntFlag{Name: "workers", Usage: "--job-dir: how many `PROCESSES` are expected", Value: 4},
 		&cli.BoolFlag{Name: "json", Usage: "print how the job ended, or the plan, as JSON on stdout"},
-		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json), and run nothing"},
+		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json)"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 	}, flagsOf(options.Reaching|options.Jobs|options.Ending)...)
 }

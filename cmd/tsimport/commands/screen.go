@@ -481,7 +481,7 @@ func preSplitNote(r *pipeline.Report) string {
 	case s == nil:
 		return ""
 	case s.Refused != "":
-		return fmt.Sprintf("the service refused to make the table with %d ranges (%s), so it began with one", s.Ranges, s.Refused)
+		return fmt.Sprintf("the service refused a table with %d ranges (%s), so it began with one", s.Ranges, s.Refused)
 	case s.Heard < s.Ranges:
 		return fmt.Sprintf("the table was to begin with %d ranges, and the service names %d: it may not have heard; for a large load, ask the vendor's support to pre-split the table", s.Ranges, s.Heard)
 	default:
@@ -502,7 +502,7 @@ func partitionsNote(r *pipeline.Report) string {
 	case r.Partitions:
 		return fmt.Sprintf("written to %d partitions, %s%s", r.Partitions, begun, recut)
 	}
-	return fmt.Sprintf("written to %d of %d partitions (the others got no row), %s%s", r.PartitionsUsed, r.Partitions, begun, recut)
+	return fmt.Sprintf("written to %d of %d partitions (others got no row), %s%s", r.PartitionsUsed, r.Partitions, begun, recut)
 }
 
 func times(n int64) string {

@@ -204,14 +204,14 @@ func TestTheSpreadIsReported(t *testing.T) {
 }
 
 func TestEmptyPartitionsAreNotReportedAsWritten(t *testing.T) {
-	one := "written to 1 of 8 partitions (the others got no row), the last of them reached after 1s"
+	one := "written to 1 of 8 partitions (others got no row), the last of them reached after 1s"
 	for _, c := range []struct {
 		written          int64
 		partitions, used int
 		want             []string
 	}{
 		{10_000, 8, 8, []string{"written to 8 partitions, the last of them reached after 1s"}},
-		{10_000, 8, 5, []string{"written to 5 of 8 partitions (the others got no row), the last of them reached after 1s"}},
+		{10_000, 8, 5, []string{"written to 5 of 8 partitions (others got no row), the last of them reached after 1s"}},
 		{10_000, 8, 1, []string{one, "warning: all rows went to one partition, so the capacity of the others was not used"}},
 		{10_000, 8, 0, []string{"8 partitions at the end, none of which got a row since"}},
 		{9_999, 8, 1, []string{one}}, // a small load
@@ -340,8 +340,8 @@ func TestLateInputIsReported(t *testing.T) {
 		synctest.Wait()
 		s.arrived()
 		s.stop()
-		const want = "tsimport: no rows yet after 15s: the inputs are being opened and sampled (limited by reader)\n" +
-			"tsimport: no rows yet after 35s: the inputs are being opened and sampled (limited by reader)\n"
+		const want = "tsimport: no rows yet after 15s: inputs are opened and sampled (limited by reader)\n" +
+			"tsimport: no rows yet after 35s: inputs are opened and sampled (limited by reader)\n"
 		conformance.Equal(t, shown.String(), want, "shown")
 	})
 }

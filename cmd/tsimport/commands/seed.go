@@ -112,7 +112,7 @@ func (s *seed) load(c *call, store *server.Server, o server.Options, run string)
 		return nil
 	}
 	if len(s.pk) == 0 && strings.Contains(err.Error(), " --pk ") {
-		return fmt.Errorf("the table needs a primary key: --seed '%s?table=%s&pk=COLUMN', with one pk for each column in order", s.input, s.table)
+		return fmt.Errorf("the table needs a primary key: --seed '%s?table=%s&pk=COLUMN', a pk per column", s.input, s.table)
 	}
 	var first struct {
 		Record, Line  int64
@@ -124,8 +124,7 @@ func (s *seed) load(c *call, store *server.Server, o server.Options, run string)
 	return err
 }
 
-// seedMark is a file in the store that names the table being seeded, so that a table left incomplete by a kill is
-// recognized.
+// seedMark is a file in the store that names the table being seeded, which a kill would leave incomplete.
 const seedMark = "SEEDING"
 
 // unfinishedSeed drops the table of an interrupted seed and returns its name.

@@ -30,13 +30,13 @@ func serveCommand(in *invocation) *cli.Command {
 			"docs/internals/admin-api.md the admin API under /_engine/, which --admin serves.",
 		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, created if missing", Value: defaultStore},
-			&cli.BoolFlag{Name: "memory", Usage: "keep all in memory, and nothing on disk: the store is empty at the start and gone at the end"},
+			&cli.BoolFlag{Name: "memory", Usage: "keep all in memory: the store is empty at the start and gone at the end"},
 			&cli.StringSliceFlag{Name: "seed", Usage: "load `INPUT[?table=TABLE&pk=COLUMN…]` (files, or an archive) into a table that is not there yet, before the server is ready; repeat it for several"},
 			&cli.BoolFlag{Name: "admin", Usage: "serve the admin API under /_engine/: counts, simulation, faults, reset, clock; with a secret of your own it asks for it"},
 			&cli.BoolFlag{Name: "ignore-streams", Usage: "take tables with a stream, which samples of SDKs make, and describe them with it; there is none, and reading it is refused"},
 			&cli.BoolFlag{Name: "any-credentials", Usage: "accept every access key, secret and instance, each with its own tables; only on this machine"},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
-			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, and those that sign it, in PEM; clients then use https"},
+			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate and its chain in PEM; clients then use https"},
 			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with the certificate's private key in PEM"},
 			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none (they survive an orderly stop)", Value: "always"},
 			&cli.StringSliceFlag{Name: "instance", Usage: "`NAME` that clients must give; repeat it for several instances, each with its own tables", Value: cli.NewStringSlice(server.DefaultInstance)},
@@ -181,8 +181,7 @@ const (
 )
 
 // account sets the instance and the access key, and returns the secret for the ready line, shown only if it is the
-// built-in one. A secret from the environment belongs to the key that the user names: it may be that of a real account,
-// not meant for this server.
+// built-in one. A secret from the environment belongs to a key that the user names: it may be a real account's.
 func account(c *call, o *server.Options) (shown string, err error) {
 	names := c.StringSlice("instance")
 	o.Instance, o.More, o.AccessKeyID, o.AccessKeySecret = names[0], names[1:], c.String("access-key-id"), server.DefaultAccessKeySecret
@@ -228,7 +227,7 @@ func readSecret(name string) (string, error) {
 	line, _, _ := strings.Cut(string(text), "\n")
 	line = strings.TrimSuffix(line, "\r")
 	if line == "" || len(line) > maxSecretBytes {
-		return "", usagef("--access-key-secret-file %s: the first line is empty or longer than %d bytes", name, maxSecretBytes)
+		return "", usagef("--access-key-secret-file %s: its first line is empty or above %d bytes", name, maxSecretBytes)
 	}
 	return line, nil
 }

@@ -22,8 +22,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// session is shared by the loads of a job: ceilings, memory, and the embedded stores, which one process opens once. It
-// is safe for concurrent use.
+// session is what loads of a job share: ceilings, memory, embedded stores, opened once. It is safe for concurrent use.
 type session struct {
 	limits   *lanes.SharedLimits
 	gate     *scan.Gate        // limits reads from tables

@@ -30,10 +30,10 @@ func syncCommand(in *invocation) *cli.Command {
 		Usage:     "make a table what files or another table say, and write only the differences",
 		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
 		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
-			"Compares all rows first, as tsimport verify does, then puts the rows that are missing or different and, with --delete, deletes\n" +
+			"Compares all rows first, like tsimport verify, then puts missing and different rows and, with --delete, deletes\n" +
 			"those that no record has. --plan shows what would be done and what it would cost. Takes the flags of tsimport load. The same\n" +
 			"command again, or tsimport resume, resumes an interrupted sync (docs/sync.md).\n" +
-			"Nothing is deleted if a record is rejected or an input is empty, missing, damaged or changed meanwhile: exit code 3.",
+			"Nothing is deleted if a record is rejected or an input is empty, missing, damaged or changed: exit code 3.",
 		Flags:  flagsOf(options.Sync | options.Ending),
 		Action: in.with(options.Sync|options.Ending, syncTable),
 	}
@@ -42,7 +42,7 @@ func syncCommand(in *invocation) *cli.Command {
 func syncConfig(c *call) (cfg tablesync.Config, err error) {
 	for _, o := range options.Of(options.Sync) {
 		if o.Unused&options.Sync != 0 && c.given.IsSet(o.Name) {
-			return cfg, usagef("--%s is for tsimport load; sync compares with an existing table and writes the differences; leave it out", o.Name)
+			return cfg, usagef("--%s is for tsimport load; sync writes differences to an existing table; leave it out", o.Name)
 		}
 	}
 	if cfg.Load, err = loadConfig(c); err != nil {
@@ -178,7 +178,7 @@ func withheldBy(err error, deletes bool) error {
 	case err == nil || !deletes || errors.As(err, &interrupted), errors.As(err, &usage) && usage.Nothing:
 		return err
 	case errors.As(err, &input), errors.As(err, &usage) && usage.Input:
-		return &exitError{code: exitcode.Rejects, err: fmt.Errorf("%w; nothing was deleted, and nothing was written now", err)}
+		return &exitError{code: exitcode.Rejects, err: fmt.Errorf("%w; nothing was deleted or written now", err)}
 	}
 	return err
 }

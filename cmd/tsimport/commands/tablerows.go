@@ -104,9 +104,9 @@ func tableDelete(c *call) error {
 	case keys != "" && (ranged || c.IsSet("max-delete")):
 		return usagef("--keys: the file names the rows; leave out key ranges and limits")
 	case c.IsSet("where"):
-		return usagef("--where is not checked again on deletion, when the row may have changed; give a --filter, which the service checks")
+		return usagef("a row may change before it is deleted: give --filter, which the service checks then, not --where")
 	case keys == "" && !ranged && !c.IsSet("filter"):
-		return usagef("name the rows by a key range, a --filter or the file --keys; tsimport table drop deletes a table with all its rows")
+		return usagef("name the rows by a key range, --filter or --keys; tsimport table drop deletes a whole table")
 	}
 	own, resumed := "", false
 	if keys == "" {
@@ -116,9 +116,9 @@ func tableDelete(c *call) error {
 		}
 		switch most := c.Int64("max-delete"); {
 		case c.IsSet("max-delete") && n > most:
-			return errors.Join(usagef("%s rows would be deleted, more than %d; none was deleted", words.Grouped(n), most), removed(own))
+			return errors.Join(usagef("%s rows would be deleted, more than %d; none was", words.Grouped(n), most), removed(own))
 		case !c.Bool("yes"):
-			return usagef("this would delete %s rows of table %s, at least one write unit each; add --yes to do it", words.Grouped(n), name)
+			return usagef("this deletes %s rows of table %s, at least one write unit each; add --yes", words.Grouped(n), name)
 		case n == 0:
 			c.say.Line("no row of table %s is deleted: there is none", name)
 			return removed(own)

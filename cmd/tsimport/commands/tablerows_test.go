@@ -46,8 +46,8 @@ func TestRowsOfATableAreDeleted(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "tsimport table drop"}, {[]string{"--where", "age<2"}, "give a --filter"}, {[]string{"--keys", "p.csv", "--prefix", "1"}, "leave out key ranges"},
-		{[]string{"--filter", "age<2"}, "this would delete 60 rows of table p"}, {[]string{"--filter", "age<2", "--yes", "--max-delete", "59"}, "60 rows would be deleted, more than 59"},
+		{nil, "tsimport table drop"}, {[]string{"--where", "age<2"}, "give --filter"}, {[]string{"--keys", "p.csv", "--prefix", "1"}, "leave out key ranges"},
+		{[]string{"--filter", "age<2"}, "this deletes 60 rows of table p"}, {[]string{"--filter", "age<2", "--yes", "--max-delete", "59"}, "60 rows would be deleted, more than 59"},
 	} {
 		holds(t, tsimport(2, append([]string{"table", "delete", "p"}, c.args...)...), c.want)
 	}

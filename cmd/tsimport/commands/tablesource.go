@@ -39,8 +39,7 @@ import (
 const tableSourceHelp = "In place of files, one archive of a table can be given, by its folder, or one table as ots://[PROFILE@]INSTANCE/TABLE, with\n" +
 	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " + server.DefaultInstance + "."
 
-// wholeFor refuses deletes by an archive that omits rows of its table, and puts by one that omits cells, which would
-// lose them.
+// wholeFor refuses deletes by an archive that omits rows of its table, and puts by one that omits cells.
 func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	m, err := restore.Find(interrupts.drain, cfg.Load.Inputs, cfg.Load.Read.Find)
 	if m == nil || err != nil {
@@ -88,8 +87,7 @@ func keepsVersions(to *client.Table, source string, versions int) error {
 }
 
 // tableSource sets the source if the only argument is the address of a table or an archive. It returns what closes the
-// source and how many read units it has used. A sync is refused more than a comparison. With files as arguments nothing
-// changes.
+// source and how many read units it has used. A sync is refused more. With files nothing changes.
 func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool) (stop func() error, units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
@@ -203,8 +201,7 @@ const databaseHelp = "In place of files, one table of a database can be given: p
 // lookedHelp is databaseHelp for commands that inspect inputs.
 const lookedHelp = databaseHelp + " So can a table of the service, ots://[PROFILE@]INSTANCE/TABLE."
 
-// sqlOrigin returns the database table that a command reads, nil if no argument is such an address. A sync needs all
-// rows of one snapshot.
+// sqlOrigin returns the database table that a command reads, or nil. A sync needs all rows of one snapshot.
 func sqlOrigin(c *call, args []string) (source.Origin, error) {
 	of := c.command()
 	of.From = args
@@ -265,8 +262,7 @@ func sqlAgain(cfg *pipeline.Config, run *rundir.Run) (all []source.Snapshot, err
 	return all, nil
 }
 
-// refuseArchives is for commands that read files of rows or databases, which would misread an archive's manifest and
-// parts as files of rows.
+// refuseArchives is for commands that read files of rows or databases, which would misread an archive's parts.
 func refuseArchives(c *call) error {
 	for _, arg := range c.Args().Slice() {
 		if m, err := restore.At(c.Context, arg, storesOf(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
@@ -289,8 +285,7 @@ func originOf(ctx context.Context, c *call, args []string, find input.Options) (
 	return archive.New(m), err
 }
 
-// isFolder reports whether the output of an export is a folder, or a prefix in an object store: it exists, or its name
-// ends like a folder's.
+// isFolder reports whether an export's output is a folder, or a prefix in an object store: existing, or named like one.
 func isFolder(name string) bool {
 	if jobdir.IsAddress(name) {
 		return name[len(name)-1] == '/' || path.Ext(name) == ""

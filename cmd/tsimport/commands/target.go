@@ -74,7 +74,7 @@ func openTarget(c *call, a access) (*target, error) {
 			return nil, err
 		}
 		if endpoint == "" && c.in.task != nil {
-			return nil, usagef("the job was planned for a service, and neither its plan nor this machine names an endpoint: set %s", endpointEnv)
+			return nil, usagef("neither the job's plan nor this machine names an endpoint: set %s", endpointEnv)
 		}
 		if endpoint == "" && of.Name != "" {
 			return nil, usagef("--profile %s: it has no endpoint: set %s, or name it in %s", of.Name, address.Variable(endpointEnv, of.Name), profile.File())
@@ -107,7 +107,7 @@ func (t *target) of(cfg *pipeline.Config, noSync bool) (err error) {
 	if options.Same(cfg.RunDir, t.dir) {
 		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
 	}
-	cfg.Write.Settle = cmp.Or(cfg.Write.Settle, time.Millisecond) // an embedded store has finished a request when it answers
+	cfg.Write.Settle = cmp.Or(cfg.Write.Settle, time.Millisecond) // an embedded store answers when it is done
 	if t.store != nil && noSync {
 		cfg.Checkpoint.Sync = t.store.Sync
 	}
@@ -143,7 +143,7 @@ func (t *target) reach(s *server.Server, timeout time.Duration) {
 // mustExist returns an error if the embedded store does not exist.
 func (t *target) mustExist() error {
 	if t.missing {
-		return &plan.UsageError{Message: t.name + " does not exist; load a file first, or name another with --store", NoTable: true}
+		return &plan.UsageError{Message: t.name + " does not exist; load a file, or give another --store", NoTable: true}
 	}
 	return nil
 }
@@ -222,10 +222,10 @@ func (t *target) remote(c *call, endpoint, instance string, provider common.Cred
 		return usagef("%v", err)
 	case !accept:
 	case destroys(c):
-		c.show.say.Warn("%s=accept is ignored by commands that delete or change tables: their answers must be signed", client.UnsignedVariable)
+		c.show.say.Warn("%s=accept is ignored for deletes and changes of tables: answers must be signed", client.UnsignedVariable)
 	default:
 		t.AcceptUnsigned = true
-		c.show.say.Warn("%s=accept: anyone on the way to the service can report rows as written that are not", client.UnsignedVariable)
+		c.show.say.Warn("%s=accept: anyone on the way can report unwritten rows as written", client.UnsignedVariable)
 	}
 	return nil
 }

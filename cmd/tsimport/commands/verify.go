@@ -35,8 +35,8 @@ func verifyCommand(in *invocation) *cli.Command {
 		Usage:     "compare a table with the files that were loaded into it, or with another table",
 		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
 		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
-			"Takes every flag of tsimport load: write verify instead of load, or name a run with --run. Reads the table and never\n" +
-			"writes to it. Exit code 0: nothing is missing or different; 6: something is; 1: the comparison failed; 2: bad usage.",
+			"Takes every flag of tsimport load: write verify for load, or name a run with --run. Reads the table and never\n" +
+			"writes to it. Exit code 0: all rows are there and equal; 6: not so; 1: the comparison failed; 2: bad usage.",
 		Flags:  flagsOf(options.Verify | options.Ending),
 		Action: in.with(options.Verify|options.Ending, verifyTable),
 	}
@@ -165,7 +165,7 @@ func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 		return err
 	}
 	if cfg.Write.When != nil {
-		return usagef("--run %s: it copied with --when: a comparison cannot distinguish the rows that it left out from missing ones", o.run)
+		return usagef("--run %s: it copied with --when: rows that it left out would seem missing", o.run)
 	}
 	cfg.DryRun = true
 	t, err := k.open(copied, access{readOnly: true})
@@ -225,7 +225,7 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 		return usagef("--archive: %v", err)
 	}
 	if slices.ContainsFunc(cfg.Inputs, address.Is) {
-		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
+		return usagef("--archive with a table: make it the source, tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
 	}
 	of := &client.Table{Name: m.Table, Key: m.Key, Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options}
 	of.TimeToLive = -1 // an archive does not expire
@@ -335,8 +335,8 @@ func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*ver
 	return r, err
 }
 
-// openRun reads the request and the rejects of a run. It changes to the folder in which the run was started, since file
-// names are relative to it.
+// openRun reads the request and the rejects of a run. It changes to the run's starting folder, to which files are
+// relative.
 func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	run, err := rundir.ReadRun(path)
 	if err != nil {
@@ -360,14 +360,14 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	if of := load.of.RetryRejects; of != "" {
 		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
 	}
-	for _, name := range options.Names(func(o *options.Option) bool { return o.In == options.Load }) { // of recurring loads
+	for _, name := range options.Names(func(o *options.Option) bool { return o.In == options.Load }) {
 		if load.given.IsSet(name) && name != "state" { // a place, not a selection
 			return nil, nil, usagef("--run %s: its flags do not say which files it chose, and in which order (--%s); compare with the files: tsimport verify FILE...", path, name)
 		}
 	}
 	if run.Directory != "" {
 		if err := os.Chdir(run.Directory); err != nil {
-			return nil, nil, usagef("--run %s: it was started in %s: %v; give its files and flags yourself", path, run.Directory, rootCause(err))
+			return nil, nil, usagef("--run %s: started in %s: %v; give files and flags yourself", path, run.Directory, rootCause(err))
 		}
 	}
 	return run, load, nil

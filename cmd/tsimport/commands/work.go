@@ -124,7 +124,7 @@ func workOn(c *call, place string, t *workTask) error {
 		return usagef("%s: %v", store, err)
 	}
 	if here := strings.TrimRight(os.Getenv(endpointEnv), "/"); here != "" && p.Endpoint != "" && here != strings.TrimRight(p.Endpoint, "/") {
-		c.show.say.Warn("requests go to %s, as the plan of %s says; %s of this machine is %s", p.Endpoint, store, endpointEnv, here)
+		c.show.say.Warn("requests go to %s by the plan of %s; %s of this machine is %s", p.Endpoint, store, endpointEnv, here)
 	}
 	if dir := p.Job.Dir; dir != "" && !options.Same(dir, ".") {
 		if _, err := os.Stat(dir); err == nil { // else inputs are relative to this folder, or absolute
@@ -180,7 +180,7 @@ func refuseInJobs(c *call) error {
 
 func planJobDir(c *call, cfg *pipeline.Config) error {
 	if cfg.Resume.Request == nil {
-		return usagef("--job-dir: the command has a secret in an address, and other machines must run it; give keys in the environment")
+		return usagef("--job-dir: an address has a secret, and other machines run it; give keys in the environment")
 	}
 	store, err := openJobDir(c, c.of.JobDir)
 	if err != nil {

@@ -20,9 +20,8 @@ import (
 )
 
 // Find looks where the SDKs look: the environment's two families of names, then the provider chain of the official
-// credentials library (profile, RAM role, OIDC, ECS). note, which may be nil, is called before the chain, which may
-// take a while, and with the reason if the chain has no keys. A key server named by the environment is tried for
-// Patience; then the error is a *DownError.
+// credentials library (profile, RAM role, OIDC, ECS). note, if not nil, is called before the chain, which may take a
+// while, and with the reason if it fails. A key server is tried for Patience; then the error is a *DownError.
 func Find(ctx context.Context, note func(text string)) (common.CredentialsProvider, error) {
 	if p, err := InEnvironment(); p != nil || err != nil {
 		return p, err
@@ -139,8 +138,7 @@ func InEnvironment() (common.CredentialsProvider, error) {
 	return nil, nil
 }
 
-// Environment looks only in environment variables: FAMILY_ACCESS_KEY_ID and so on, with a suffix. It returns nil if
-// they are not set.
+// Environment looks only in environment variables: FAMILY_ACCESS_KEY_ID and so on, with a suffix, or returns nil.
 func Environment(family, suffix string) (common.CredentialsProvider, error) {
 	var names, values [3]string
 	for i, of := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET", "_SECURITY_TOKEN"} {
@@ -193,8 +191,7 @@ func (p *chainProvider) Refresh() {
 	}
 }
 
-// keptFor is how long keys are used before the chain is asked again: it asks the server every time for a token with
-// less than three minutes left.
+// keptFor is how long keys are used before the chain is asked: it renews tokens with under three minutes left.
 const keptFor = 5 * time.Second
 
 // GetCredentials returns the last keys if the chain fails for a moment. If they have expired, the user sees the

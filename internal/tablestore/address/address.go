@@ -62,8 +62,7 @@ func Parse(text string) (a Address, err error) {
 	return a, nil
 }
 
-// Variable returns a profile's environment variable: for TABLESTORE_ENDPOINT and the profile old,
-// TABLESTORE_ENDPOINT_OLD.
+// Variable returns a profile's environment variable, such as TABLESTORE_ENDPOINT_OLD for profile old.
 func Variable(name, profile string) string {
 	if profile == "" {
 		return name

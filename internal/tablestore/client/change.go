@@ -16,8 +16,7 @@ var ErrTooFrequent = errors.New("its reserved throughput was changed too recentl
 
 const tooFrequentChange = "OTSTooFrequentReservedThroughputAdjustment"
 
-// SetOptions changes a table's time to live in seconds (-1: forever) and the number of versions of a cell. The error is
-// ErrNoTable if there is no such table.
+// SetOptions changes a table's time to live in seconds (-1: forever) and versions of a cell. It may return ErrNoTable.
 func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
 	req := &tablestore.UpdateTableRequest{TableName: name, TableOption: &tablestore.TableOption{TimeToAlive: timeToLive, MaxVersion: maxVersions}}
 	return a.wrap("change", name, a.try(func() error {
@@ -126,9 +125,8 @@ func short(n *int) *int32 {
 	return new(int32(*n))
 }
 
-// Changeable returns when a table's reserved throughput may be changed, once in an interval, by a clock that shows now.
-// The service states whole seconds, so the last change may be almost a second later; a clock ahead of ours does not
-// extend the wait beyond the interval.
+// Changeable returns when a table's reserved throughput may be changed, once in an interval, by a clock. The service
+// states whole seconds: the last change may be a second later; a clock ahead of ours does not extend the wait.
 func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (time.Time, error) {
 	last, err := a.Adjusted(name)
 	if err != nil || last.IsZero() {
@@ -141,8 +139,7 @@ func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (
 	return due, nil
 }
 
-// MaxPostponed limits consecutive refusals of a throughput change as too early: beyond it, somebody else keeps changing
-// it.
+// MaxPostponed limits consecutive refusals of a throughput change as too early: beyond it, others keep changing it.
 const MaxPostponed = 10
 
 // Postponed returns when to retry a change refused as too early, after that many refusals in a row. The service may
@@ -167,8 +164,7 @@ func (a *Admin) Adjusted(name string) (time.Time, error) {
 	return time.Unix(seconds, 0), nil
 }
 
-// UpdatesWholeRows reports whether an update of a row removes the columns that it does not name: the table's creation
-// option update_full_row.
+// UpdatesWholeRows reports whether an update removes the columns that it does not name: the option update_full_row.
 func (a *Admin) UpdatesWholeRows(name string) (bool, error) {
 	d, err := a.details(name, "its options")
 	return d.GetTableOptions().GetUpdateFullRow(), err
@@ -203,8 +199,7 @@ func (a *Admin) Global(name string) (global bool, err error) {
 	return global, err
 }
 
-// details is DescribeTable's answer for a table, with the fields that the SDK's client drops. what names the wanted
-// field in errors.
+// details is DescribeTable's answer for a table, with the fields that the SDK drops. Errors name what was wanted.
 func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, error) {
 	answer, err := a.description(name)
 	if err != nil {
@@ -236,8 +231,7 @@ func eachField(message []byte, f func(protowire.Number, protowire.Type, []byte) 
 	return nil
 }
 
-// ReplacedError says that a table was dropped, or that another one has its name now. The rows read under that name do
-// not belong together.
+// ReplacedError says that a table was dropped, or another has its name now: its rows do not belong together.
 type ReplacedError struct {
 	Table string
 	Why   string // what the service says now
@@ -247,9 +241,8 @@ func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("table %s was dropped while it was read: %s", e.Table, e.Why)
 }
 
-// Same checks that the table with t's name is the described one. The error is a *ReplacedError if not. Tables are
-// distinguished by creation time and primary key: if the service does not state the creation time, one with the same
-// key counts as the same.
+// Same checks that the table with t's name is the described one. The error is a *ReplacedError if not. Tables differ by
+// creation time, if the service states it, and primary key.
 func (a *Admin) Same(t *Table) error {
 	now, err := a.Describe(t.Name)
 	switch {

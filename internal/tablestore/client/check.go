@@ -25,13 +25,12 @@ import (
 // Faults of an answer that was damaged in transit. It says nothing of the request, so the outcome is unknown.
 var (
 	errChecksum   = errors.New("the answer was changed in transit: its bytes do not match its checksum (x-ots-contentmd5)")
-	errNoChecksum = errors.New("the answer was changed in transit: it has no checksum (x-ots-contentmd5), but earlier answers had one")
+	errNoChecksum = errors.New("the answer was changed in transit: it lacks the checksum (x-ots-contentmd5) of others")
 	errStatus     = errors.New("the answer was changed in transit: its status is a success, but its body is a refusal")
 	errReplayed   = errors.New("the answer belongs to an earlier request (x-ots-requestid): something between here and the service repeats answers")
 )
 
-// damaged reports whether an answer came from a Tablestore, or in place of one that had answered before, and was
-// changed in transit.
+// damaged reports whether an answer of a Tablestore, or of one that had answered before, was changed in transit.
 func damaged(err error) bool {
 	u := new(unsigned)
 	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errStatus) || errors.Is(err, errReplayed) || errors.As(err, &u) && u.proven
@@ -67,8 +66,7 @@ func withoutSecrets(address string) string {
 }
 
 // check compares an answer with its headers, and decides by rulings what it settles. An answer handed over in the same
-// memory has no checksum. With AcceptUnsigned, answers without a checksum are accepted, and counted, from an endpoint
-// that has never sent one.
+// memory has no checksum. With AcceptUnsigned, answers without one are accepted, and counted, if none ever had one.
 func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *http.Response, body []byte, sameMemory bool) error {
 	success := res.StatusCode >= 200 && res.StatusCode < 300
 	sum := res.Header.Get(headerMD5)
@@ -227,8 +225,7 @@ var rowsAt = map[string][][]protowire.Number{
 	"/ComputeSplitPointsBySize": {{3}},
 }
 
-// checkRows checks the checksums of the rows in a successful answer, which the SDK skips. Rows in other formats are
-// never requested.
+// checkRows checks the checksums of the rows in a successful answer, which the SDK skips.
 func checkRows(path string, body []byte) error {
 	for _, fields := range rowsAt[path] {
 		if err := checkRowsAt(body, fields); err != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// DefaultRequestTimeout is how long a request waits for progress: until a piece of it is sent, and then until the
-// answer comes.
+// DefaultRequestTimeout is how long a request waits for progress: until a piece is sent, then until the answer comes.
 const DefaultRequestTimeout = 30 * time.Second
 
 // Target is one Tablestore instance.
@@ -35,13 +34,11 @@ type Target struct {
 	// KeyPatience is how long refused keys are retried after they were accepted for the same operation: keys rotate, and
 	// not all machines of a service learn of it at once. 0 makes every refusal final.
 	KeyPatience time.Duration
-	// Compress says which requests of a Connection are compressed: CompressOff or CompressOn; "" is CompressOff. The SDK's
-	// client compresses none.
+	// Compress, CompressOff ("") or CompressOn, is for a Connection's requests. The SDK's client compresses none.
 	Compress string
 	// RequestTimeout 0 means DefaultRequestTimeout.
 	RequestTimeout time.Duration
-	// Connections limits the connections, one for each worker: for a Connection all (0: no limit), for the SDK's client
-	// idle ones (0: 64).
+	// Connections limits the connections: for a Connection all (0: no limit), for the SDK's client idle ones (0: 64).
 	Connections int
 }
 
@@ -54,14 +51,13 @@ type Traffic struct {
 	Clock     Clock        // of the service, by its answers
 
 	proven       atomic.Bool  // an answer had a valid signature
-	refusedSince atomic.Int64 // in nanoseconds since 1970: the first unsigned refusal of the keys since the last answer that counts; 0 is none
+	refusedSince atomic.Int64 // nanoseconds since 1970 of the first unsigned refusal of keys since an answer; 0: none
 
 	answers recent
 }
 
 // New makes the SDK's client for the target. When ctx ends, every request in flight ends with it. The client never
-// repeats a request: the SDK's own retries would repeat writes that may have been applied, ignore ctx and hide
-// throttling.
+// repeats a request: the SDK would repeat writes that may have been applied, ignore ctx and hide throttling.
 func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStoreClient, error) {
 	if err := t.complete(); err != nil {
 		return nil, err
@@ -110,7 +106,7 @@ func CheckEndpoint(endpoint string) error {
 	case err != nil:
 		return errors.New("endpoint: not a URL; want http(s)://host or http(s)://host:port")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("endpoint: want http(s)://host or http(s)://host:port and nothing else; access keys come from the environment")
+		return errors.New("endpoint: want only http(s)://host or http(s)://host:port; access keys come from the environment")
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "":
 		return fmt.Errorf("endpoint %q: want http(s)://host or http(s)://host:port", endpoint)
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// Values of Target.Compress: which requests of a Connection are compressed. The protocol's deflate is a zlib stream, as
-// the vendor's Java and C++ SDKs send it.
+// Values of Target.Compress. The protocol's deflate is a zlib stream, as the Java and C++ SDKs send it.
 const (
 	CompressOff = "off" // none
 	CompressOn  = "on"  // all that become smaller

@@ -20,8 +20,7 @@ import (
 )
 
 // Connection sends requests encoded elsewhere: the SDK's client makes them of objects, several for each cell, and
-// copies them twice. It sends what the SDK sends, header by header, with the SDK's signature, and returns the SDK's
-// errors.
+// copies them twice. It sends what the SDK sends, with its headers and signature, and returns its errors.
 type Connection struct {
 	run         context.Context
 	endpoint    *url.URL
@@ -86,8 +85,7 @@ func Affordable(wanted int) int {
 // otherFiles are reserved for inputs, spilled rows, an embedded store and single reads.
 const otherFiles = 256
 
-// Room is how many requests may be in flight: fewer than Target.Connections while the service, a gateway or this
-// machine allows fewer connections.
+// Room is how many requests may be in flight: Target.Connections, or what service, gateway or machine allows.
 func (c *Connection) Room() int {
 	if c.pool == nil {
 		return math.MaxInt

@@ -44,8 +44,7 @@ func (c Class) Passes() bool {
 // Open reports whether the request's outcome is unknown.
 func (c Class) Open() bool { return c == Ambiguous || c == Unrecognized || c == Canceled }
 
-// classes has the codes that the service documents. Only these settle what happened to a request or a row; after any
-// other answer its outcome is unknown.
+// classes has the documented codes. Only these settle a request or a row; after any other its outcome is unknown.
 var classes = map[string]Class{
 	"OTSNotEnoughCapacityUnit": Throttled,
 	"OTSCapacityUnitExhausted": Throttled,
@@ -164,8 +163,7 @@ func SlowDown(err error) bool {
 	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusTooManyRequests || ClassifyCode(ots.Code, ots.Message) == Throttled)
 }
 
-// TimedOut reports whether a request made no progress for a whole time-out: the service has had it for that long, or
-// never will.
+// TimedOut reports whether a request made no progress for a whole time-out: the service had it that long, or never.
 func TimedOut(err error) bool {
 	var ots *tablestore.OtsError
 	var late interface{ Timeout() bool }
@@ -178,8 +176,7 @@ func TooLarge(err error) bool {
 	return !Unsettled(err) && errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusRequestEntityTooLarge || ots.Code == "OTSRequestBodyTooLarge")
 }
 
-// CutWhileSending reports whether the connection broke while the request was being sent. A gateway may refuse a large
-// request by that, without reading it.
+// CutWhileSending reports whether the connection broke during sending, as when a gateway refuses a large request.
 func CutWhileSending(err error) bool {
 	return errors.As(err, new(*cutOff))
 }
@@ -227,13 +224,12 @@ func Needed(operation, name string, err error) error {
 	case err == nil:
 		return nil
 	case Denied(err):
-		return fmt.Errorf("%s on table %s: %w; this load needs the permission ots:%s on the table", operation, name, &Error{err}, operation)
+		return fmt.Errorf("%s on table %s: %w; it needs the permission ots:%s", operation, name, &Error{err}, operation)
 	}
 	return fmt.Errorf("%s on table %s: %w", operation, name, &Error{err})
 }
 
-// Describe makes an error one line for users: what happened and, if known, what to do. Request ids are kept: support
-// asks for them.
+// Describe makes an error one line for users: what happened and, if known, what to do. It keeps request ids.
 func Describe(err error) string {
 	if canceled := new(stopped); errors.As(err, &canceled) {
 		return OneLine(canceled.cause.Error())
@@ -242,7 +238,7 @@ func Describe(err error) string {
 		return u.Error()
 	}
 	if WrongScheme(err) {
-		return "the endpoint speaks TLS and was asked in plain HTTP, or the reverse; give --endpoint with the other of http:// and https://"
+		return "the endpoint speaks TLS and was asked in plain HTTP, or the reverse; swap http:// and https:// of --endpoint"
 	}
 	ots, ok := errors.AsType[*tablestore.OtsError](err)
 	if !ok {
@@ -268,7 +264,7 @@ func Describe(err error) string {
 	case indexRefused(ots.Message):
 		text += "; the table is a secondary index, which holds what its table does: write to that"
 	case strings.Contains(ots.Message, boundVPC):
-		text += "; the instance takes requests from its VPC only: use its VPC endpoint from there, or allow other networks in its settings"
+		text += "; the instance takes requests from its VPC only: use its VPC endpoint from there, or allow other networks"
 	case ots.Code == "OTSAuthFailed" && strings.HasPrefix(ots.Message, "Mismatch between system time"):
 		text += "; this machine's clock is too far from the service's: set it"
 	case ots.Code == "OTSAuthFailed":
@@ -277,8 +273,7 @@ func Describe(err error) string {
 	return text
 }
 
-// WrongScheme reports whether an endpoint with TLS was asked in plain HTTP, or vice versa: no request will ever be
-// answered.
+// WrongScheme reports whether an endpoint with TLS was asked in plain HTTP, or vice versa: it never answers.
 func WrongScheme(err error) bool {
 	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return isPage(ots) && ots.HttpStatusCode == http.StatusBadRequest && strings.Contains(ots.Message, "HTTPS")

@@ -119,7 +119,7 @@ func (l *link) endsWith(run context.Context) bool {
 		return true
 	}
 	waits := l.stop == nil || l.stop()
-	l.run, l.stop = run, context.AfterFunc(run, func() { _ = l.plain.SetDeadline(time.Unix(1, 0)) }) // fails only when it is closed
+	l.run, l.stop = run, context.AfterFunc(run, func() { _ = l.plain.SetDeadline(time.Unix(1, 0)) })
 	return waits
 }
 
@@ -136,8 +136,7 @@ func (l *link) close() {
 	_ = l.conn.Close() // nothing is on the way that is waited for
 }
 
-// usable reports whether the link can take another request: it was not idle for long, and the service has not closed it
-// meanwhile.
+// usable reports whether the link can take another request: it was not idle for long or closed by the service.
 func (l *link) usable() bool {
 	return time.Since(l.used) < idleTimeout && l.reader.Buffered() == 0 && !pending(l.plain)
 }
@@ -168,8 +167,7 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return l.conn.Read(p)
 }
 
-// write writes a request in pieces, each with its own time-out: a large request must not be lost because the link is
-// slow.
+// write writes a request in pieces, each with its own time-out, for large requests on slow links.
 func (l *link) write(request []byte) (n int, err error) {
 	for err == nil && n < len(request) {
 		if err = l.progress(); err == nil {
@@ -181,8 +179,7 @@ func (l *link) write(request []byte) (n int, err error) {
 	return n, err
 }
 
-// send sends a request and returns the answer, whose body is still unread. It takes at most timeout without progress,
-// and LongestRequest in all.
+// send sends a request and returns the answer before its body. It takes timeout without progress, or LongestRequest.
 func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) (*http.Response, error) {
 	l.endsWith(ctx)
 	l.timeout, l.last = timeout, time.Now().Add(LongestRequest(timeout))
@@ -260,7 +257,7 @@ func appendHead(dst []byte, path, host string, header http.Header, length int) (
 	for _, name := range sorted {
 		for _, value := range header[name] {
 			if i := bytes.IndexFunc([]byte(value), func(r rune) bool { return r < ' ' || r == 0x7f }); i >= 0 {
-				return nil, fmt.Errorf("make request: header %s: byte %d cannot stand in a header; check the access key and the instance", name, i+1)
+				return nil, fmt.Errorf("make request: header %s: byte %d is not allowed; check access key and instance", name, i+1)
 			}
 			dst = append(dst, name...)
 			dst = append(dst, ": "...)

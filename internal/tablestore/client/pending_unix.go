@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// pending reports whether something has arrived on an idle connection: usually its end, or an unsolicited answer, after
-// which the connection cannot be trusted.
+// pending reports whether an idle connection has ended or has an unsolicited answer. It is not used again.
 func pending(c net.Conn) bool {
 	sc, ok := c.(syscall.Conn)
 	if !ok {

@@ -9,12 +9,10 @@ import (
 	"time"
 )
 
-// linkAge is how long a link serves before a new one replaces it: a load follows a service that moves to other
-// machines, or empties one, without a pause.
+// linkAge is how long a link serves before it is replaced: a load follows a service to other machines without a pause.
 const linkAge = 5 * time.Minute
 
-// A limit on links is raised again after a while: by one, then two, four and so on. The wait doubles each time that it
-// was too early.
+// A limit on links is raised again: by one, then two, four and so on. The wait doubles each time that it was too early.
 const (
 	firstRaise = 5 * time.Second
 	lastRaise  = 10 * time.Minute
@@ -25,13 +23,11 @@ const alive = time.Second
 
 var errNoLink = errors.New("no connection to the service became free, and it accepts no more")
 
-// pool has the links of a connection. A request holds one until its answer is read, so there are at most as many links
-// as requests.
+// pool has the links of a connection. A request holds one until its answer is read.
 //
 // A service, a gateway or this machine may allow fewer links than senders. A link that cannot be made, or is made and
 // never answers, shows that only if others do answer at the same time; otherwise the service is down. Senders then
-// share the links that have answered, and the pool reports their number. When the last of these is gone, the limit is
-// unknown again.
+// share the links that have answered, whose number the pool reports. Without any the limit is unknown.
 type pool struct {
 	route *route
 	most  int
@@ -148,7 +144,7 @@ func (p *pool) closesWithin() time.Duration {
 	return closesAtOnce
 }
 
-var errClosedAtOnce = errors.New("the service, or a gateway before it, closes a new connection at once: it accepts no more")
+var errClosedAtOnce = errors.New("the service, or a gateway, closes new connections at once: it accepts no more")
 
 // pop takes the last used link, and closes unusable ones.
 func (p *pool) pop() *link {
@@ -278,9 +274,8 @@ func (p *pool) close() {
 	p.free = nil
 }
 
-// repeatable are the small requests about tables that a load waits for before its first row. A service that was silent
-// for some seconds answers the next one at once, and the one before never, so unanswered ones are sent again in
-// parallel.
+// repeatable are the small requests about tables before a load's first row. A service that was silent for seconds
+// answers the next one, never the one before, so unanswered ones are sent again in parallel.
 var repeatable = map[string]bool{"/DescribeTable": true, "/ListTable": true, "/ComputeSplitPointsBySize": true}
 
 const (

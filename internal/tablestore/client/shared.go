@@ -8,8 +8,7 @@ import (
 	"net/http"
 )
 
-// Transport returns a transport for single requests over the senders' connections: if a gateway allows few, two pools
-// would block each other's requests.
+// Transport returns a transport for single requests over the senders' connections: two pools might block each other.
 func (c *Connection) Transport() http.RoundTripper {
 	if c.pool == nil {
 		return c.base

@@ -37,13 +37,11 @@ const (
 
 const (
 	userAgent = "aliyun-tablestore-sdk-golang/4.0.2" // the signer's
-	// The SDK's own layout ends in .123Z, which package time reads as month, day and hour; the service looks at the
-	// seconds.
+	// The SDK's own layout ends in .123Z, which package time reads as a date; the service checks seconds.
 	dateLayout = "2006-01-02T15:04:05.000Z"
 )
 
-// signWith returns the headers, with the signature, of a request whose body has the MD5. A compressed body had was
-// bytes; 0: it is not compressed.
+// signWith returns the signed headers of a request whose body has the MD5, and was bytes before compression; 0: none.
 func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md5.Size]byte, was int) (http.Header, error) {
 	header := http.Header{
 		headerUserAgent:   {userAgent},
@@ -100,8 +98,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo hands over the rest in one piece: an engine in the same process takes it without a copy. (net/http reads a
-// body of known length with Read.)
+// WriteTo hands over the rest in one piece: an engine in the process takes it without a copy. (net/http uses Read.)
 func (b *requestBody) WriteTo(w io.Writer) (int64, error) {
 	if len(b.rest) == 0 {
 		return 0, nil

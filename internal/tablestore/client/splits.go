@@ -19,8 +19,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// DescribeTable fields that the SDK drops: the partitions' bounds, PlainBuffer rows with only the first primary-key
-// column, and the creation time.
+// DescribeTable fields that the SDK drops: partitions' bounds, PlainBuffer rows with one column, and the creation time.
 const (
 	shardSplits  protowire.Number = 6
 	creationTime protowire.Number = 9
@@ -34,8 +33,7 @@ type Layout struct {
 	Created int64 // as in Table
 }
 
-// Layout sends one DescribeTable, without retries: callers that watch partitions ask again soon anyway. The error is
-// ErrNoTable if there is no such table.
+// Layout sends one DescribeTable, without retries: callers ask again soon. It may return ErrNoTable.
 func (a *Admin) Layout(name string) (*Layout, error) {
 	answer, err := a.rawDescription(name)
 	if err != nil {
@@ -136,8 +134,7 @@ func decodeSplits(answer []byte) ([]table.Value, error) {
 }
 
 // recording keeps the bytes of one answer. The SDK drops unknown fields and exposes neither raw answers nor its signer,
-// but it sends a trace id with a request and leaves the connection to us: so a request whose answer is to be recorded
-// carries a trace id known to transport.
+// but it sends trace ids and leaves the connection to us: transport knows the trace id of a request to be recorded.
 type recording struct{ body bytes.Buffer }
 
 // headerTraceID is the SDK's header for a trace id. The service writes it to its logs.
@@ -182,8 +179,7 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 // longer is waited for when rows are written.
 const samplePatience = 2 * time.Second
 
-// CellTypes returns the types of the values in a table's columns, in the first and the last n rows, and the number of
-// rows examined.
+// CellTypes returns the types of the values in a table's columns in its first and last n rows, and how many it read.
 func (a *Admin) CellTypes(name string, key []table.KeyColumn, n int32) (types map[string]map[table.Type]bool, rows int, err error) {
 	types = map[string]map[table.Type]bool{}
 	for _, direction := range []tablestore.Direction{tablestore.FORWARD, tablestore.BACKWARD} {

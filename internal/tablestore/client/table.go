@@ -38,8 +38,7 @@ type Table struct {
 	Name    string
 	Key     []table.KeyColumn
 	Defined map[string]table.Type // predefined attribute columns
-	// Created distinguishes a table from a dropped one with the same name: its creation time, in microseconds since 1970
-	// by the service's clock. 0: not stated.
+	// Created is the creation time, in microseconds since 1970 by the service's clock; 0: unknown.
 	Created int64
 	Indexes []string // secondary indexes
 	// IndexesAre defines each of Indexes.
@@ -47,8 +46,8 @@ type Table struct {
 	table.Definition
 }
 
-// Admin works on tables. Its operations are retried while the service says that it is busy, and while the network to an
-// endpoint that has answered before fails.
+// Admin works on tables. It retries while the service is busy, and while the network to an endpoint that answered
+// fails.
 type Admin struct {
 	Client *tablestore.TableStoreClient
 	// Context ends waiting between tries; requests end with the client's own.
@@ -60,8 +59,7 @@ type Admin struct {
 	Proven bool
 
 	answered atomic.Bool
-	// ReachFor limits how long an endpoint that does not answer is retried. 0: not at all, because it is more often wrong
-	// than down.
+	// ReachFor limits how long an endpoint that does not answer is retried. 0: not at all: it is mostly wrong, not down.
 	ReachFor time.Duration
 	// Connection sends requests that the SDK's client lacks. May be nil; then they are unavailable.
 	Connection *Connection
@@ -165,8 +163,7 @@ func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Defini
 // maxSDKName is the longest table name of the SDK's client; the service takes more.
 const maxSDKName = 100
 
-// create sends the request for a table until it is answered. A table that an earlier try may have made counts as made,
-// if it is the requested one.
+// create sends the request for a table until it is answered. A table of an earlier try counts if it is as requested.
 func (a *Admin) create(name string, key []table.KeyColumn, d table.Definition, send func() error) error {
 	unsure := false
 	return a.try(func() error {

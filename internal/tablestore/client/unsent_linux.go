@@ -8,8 +8,7 @@ import (
 // The option's number in Linux, which package syscall lacks.
 const tcpNotSentLowAt = 25
 
-// keepUnsentLow limits a connection's unsent bytes. The system's buffers hold megabytes, and a write that only fills
-// them proves no progress.
+// keepUnsentLow limits a connection's unsent bytes. Filling the system's buffers, of megabytes, is not progress.
 func keepUnsentLow(c net.Conn) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {

@@ -13,8 +13,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// UnsignedVariable is the environment variable that makes answers without a signature acceptable: a proxy may strip
-// them.
+// UnsignedVariable is the environment variable that accepts answers without a signature: a proxy may strip it.
 const UnsignedVariable = "TSIMPORT_UNSIGNED_ANSWERS"
 
 // AcceptUnsigned reports whether the environment accepts answers without a signature.
@@ -60,8 +59,7 @@ var rulings = [...][3]ruling{
 	refused:    {nothing, nothing, counts},
 }
 
-// rule decides about an answer; signed: it has a valid signature. A refusal without a code of the service is a proxy's
-// page, which settles nothing anyway.
+// rule decides about an answer, signed or not. A refusal without a code is a proxy's page and settles nothing.
 func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, body []byte) error {
 	u := &unsigned{page: tablestore.OtsError{HttpStatusCode: res.StatusCode}, proven: t.proven.Load(),
 		present: res.Header.Get(headerAuthorization) != "", must: accept && mustBeSigned[path]}
@@ -113,8 +111,7 @@ func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, bod
 	return u
 }
 
-// unsigned is the error of an answer without a valid signature. If it ends the command, it counts as the stated refusal
-// of the keys.
+// unsigned is the error of an answer without a valid signature. If it ends the command, the keys count as refused.
 type unsigned struct {
 	page    tablestore.OtsError
 	says    *tablestore.OtsError // nil for a success
@@ -151,17 +148,15 @@ func (u *unsigned) Error() string {
 	case u.present:
 		return what + "; check the access key's secret, --endpoint and any proxy in between"
 	}
-	return what + "; check --endpoint; if it is a proxy of yours that removes signatures, " + UnsignedVariable + "=accept takes such answers"
+	return what + "; check --endpoint; if your proxy removes signatures, " + UnsignedVariable + "=accept takes such answers"
 }
 
-// Unsettled reports whether an error is an unsigned answer: the request's outcome is unknown, even if the command ends
-// for it.
+// Unsettled reports whether an error is an unsigned answer: the outcome is unknown, even if it ends the command.
 func Unsettled(err error) bool {
 	return errors.As(err, new(*unsigned))
 }
 
-// signedWith remembers a provider's last keys: the SDK's client asks for those of a request itself, and they may rotate
-// before the answer comes.
+// signedWith remembers a provider's last keys: the SDK's client asks for keys itself, and they may rotate meanwhile.
 type signedWith struct {
 	common.CredentialsProvider
 	mu   sync.Mutex

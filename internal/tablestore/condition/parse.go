@@ -38,8 +38,7 @@ type When struct {
 // Matching begins the text of a When that a row passes if it passes ParseFilter of the rest.
 const Matching = "filter:"
 
-// ParseWhen reads comparisons such as stored.updated_at < new.updated_at. A column missing in the stored row, or a
-// missing row, passes a comparison.
+// ParseWhen reads comparisons such as stored.updated_at < new.updated_at. A missing column or stored row passes.
 func ParseWhen(text string) (*When, error) {
 	of, matching := strings.CutPrefix(text, Matching)
 	root, err := parse(of, !matching)
@@ -150,8 +149,7 @@ var (
 	mirrored = map[string]string{"==": "==", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 )
 
-// node reads an expression, or its negation: the service does not document not over a missing column, so not is moved
-// into the comparisons.
+// node reads an expression, or its negation: not over a missing column is undocumented, so comparisons get it.
 func (r *reader) node(n ast.Node, not bool) (*node, error) {
 	r.count++
 	switch n := n.(type) {
@@ -170,7 +168,7 @@ func (r *reader) node(n ast.Node, not bool) (*node, error) {
 		if _, ok := comparators[n.Operator]; ok {
 			return r.comparison(n, not)
 		}
-		return nil, fmt.Errorf("the service cannot check %q: it compares with == != < <= > >=, and joins with and, or, not", n.Operator)
+		return nil, fmt.Errorf("the service cannot check %q: it has == != < <= > >= and and, or, not", n.Operator)
 	}
 	return nil, fmt.Errorf("the service cannot check %s: want comparisons, joined with and, or, not", n)
 }

@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// brief checks a row with a key of that size as Append does, and appends its body if that is a hash or a sum. It
-// returns the row's accounted size.
+// brief checks a row with a key of that size as Append does, appends a hash or sum, and returns the accounted size.
 func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, size int) (int, *table.Reason) {
 	if e.mode != table.Delete {
 		if values = values[len(e.keys):]; stamps != nil {
@@ -108,8 +107,7 @@ const (
 	deletedFlag = 0x80
 )
 
-// appendContent appends the attribute columns of a row in a compact form. Rows of one key have the same bytes exactly
-// if their PlainBuffer bytes are the same.
+// appendContent appends a row's attribute columns compactly. Rows of a key are equal as they are in PlainBuffer.
 func (e *Encoder) appendContent(dst []byte, values []table.Value, stamps []int64) []byte {
 	for i := range values {
 		at := int64(-1)

@@ -30,8 +30,7 @@ func NewName(name string) *Name { return &Name{text: name, name: plainbuffer.New
 // String is the name.
 func (n *Name) String() string { return n.text }
 
-// own encodes the row's own cells after the schema's columns, given their size and count. It returns the size and
-// number of the added ones.
+// own encodes the row's own cells after the schema's columns of that size and count, and returns theirs.
 func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why *table.Reason) {
 	e.row++
 	limit := table.MaxColumns - e.ReserveCells
@@ -67,7 +66,7 @@ func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why
 			more += e.StampBytes
 		}
 		switch {
-		case r == nil || size+more > table.MaxRowBytes || count+added > limit: // what a row that is refused would have had is counted
+		case r == nil || size+more > table.MaxRowBytes || count+added > limit: // a refused row's are counted
 		case e.mode == table.Increment:
 			r.Increment(&n.name, v.Int)
 		case stamped:

@@ -14,7 +14,7 @@ const (
 	WholeBody  Body = iota // its PlainBuffer bytes
 	HashedBody             // a hash of them: the same eight bytes for rows that have the same, in one process
 	NoBody
-	SummedBody // of a row that replaces another, without timestamps and Cells, the sum of its cells, SumBytes; of others their PlainBuffer bytes
+	SummedBody // of a replacing row without timestamps and Cells the sum of its cells, SumBytes; else PlainBuffer
 	KeptBody   // likewise, and after the sum what Unkept makes PlainBuffer bytes of; it costs a fraction of them
 )
 
@@ -31,8 +31,8 @@ type Encoder struct {
 	numbered   int // the key column that has a placeholder; 0 is none
 	attributes []plainbuffer.Name
 	columns    []table.Column
-	// Reserve is the bytes of the row's accounted size, and the cells, reserved for additions when it is sent. StampBytes
-	// is that for each cell without a timestamp.
+	// Reserve is the accounted bytes and cells of a row reserved for additions on sending; StampBytes for an unstamped
+	// cell.
 	Reserve      int
 	ReserveCells int
 	StampBytes   int
@@ -160,8 +160,7 @@ func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *tabl
 // numberBytes is the service's accounted size of an integer.
 const numberBytes = 8
 
-// cells encodes the attribute cells; without a row it only checks them. It takes the accounted size of the key and
-// returns that of the row.
+// cells encodes the attribute cells, or without a row checks them. It adds their accounted size to the key's.
 func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64, size int) (_ int, why *table.Reason) {
 	count := 0
 	for i := range values {
@@ -247,7 +246,7 @@ func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	}
 	if ms/1000 < e.from/1000 || ms/1000 >= e.to/1000 {
 		return &table.Reason{Column: column, Code: table.CodeRange,
-			Message: fmt.Sprintf("the timestamp %d is farther from now than the table's maximum deviation or its time to live allows", ms)}
+			Message: fmt.Sprintf("the timestamp %d is beyond the table's maximum deviation or time to live", ms)}
 	}
 	return nil
 }

@@ -64,8 +64,7 @@ func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Spa
 	return true
 }
 
-// askRows is the number of packed rows per call of Window: a refused one is checked again by Append, and an accepted
-// one may wait longer to be sent.
+// askRows is the number of packed rows per call of Window. Append checks refused ones again; accepted ones may wait.
 const askRows = 16
 
 // packedSize is own's addition for a row's cells, false if they must not be appended unchanged.

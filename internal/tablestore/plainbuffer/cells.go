@@ -7,8 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Cells goes over a row's attributes in its bytes: a row that this package made, or that a RowReader has checked. It
-// reads nothing twice and copies nothing.
+// Cells goes over a row's attributes in its bytes: of this package, or checked by a RowReader. It copies nothing.
 type Cells struct {
 	rest []byte // after the cell
 

@@ -3,8 +3,7 @@ package plainbuffer
 import "encoding/binary"
 
 // crcTables[0] is the table of CRC-8 with polynomial 0x07 (start 0, not reflected, no final xor); crcTables[k] is the
-// effect of a byte followed by k others. Many bytes at a time break the chain of dependent loads that makes the plain
-// table walk slow.
+// effect of a byte followed by k others. Many bytes at a time break the slow chain of dependent loads.
 var crcTables = makeCRCTables()
 
 func makeCRCTables() (t [16][256]byte) {

@@ -9,8 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Cell is one decoded column. A cell without a value (a deletion) has a Value of type Null. Bytes are views into the
-// decoded bytes.
+// Cell is one decoded column. A cell without a value (a deletion) has a Null Value. Bytes are views into the encoded.
 type Cell struct {
 	Name    string
 	Value   table.Value
@@ -46,8 +45,7 @@ type View struct {
 	Timestamp int64 // in milliseconds, -1 for none
 }
 
-// Decode reads one row without checking its checksums: one encoded by this package, or a key that the service has
-// returned for a row.
+// Decode reads one row without checking its checksums: one of this package, or a key returned by the service.
 func Decode(b []byte) (*Decoded, error) {
 	d := &Decoded{}
 	to := func(cells *[]Cell) func(View) {

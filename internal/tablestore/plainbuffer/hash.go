@@ -11,8 +11,7 @@ import (
 
 // Hasher reduces cells to 64 bits: the name, the type and the value, not the time. The sum of a row's cells is the same
 // in any order. Short values, the usual ones, take two multiplications, as in wyhash; all others hash/maphash. Its
-// secrets are random: two different cells, or sums of them, have the same hash with a chance of about 2⁻⁶⁴. It is safe
-// for concurrent use.
+// secrets are random: two cells, or sums, collide with a chance of about 2⁻⁶⁴. It is safe for concurrent use.
 type Hasher struct {
 	seed  maphash.Seed
 	kinds [8]uint64 // by variant
@@ -40,8 +39,7 @@ func (h *Hasher) ColumnBytes(name []byte) uint64 { return maphash.Bytes(h.seed, 
 // Key hashes an ordering key.
 func (h *Hasher) Key(key []byte) uint64 { return maphash.Bytes(h.seed, key) }
 
-// Cell hashes a cell with a value, given its column's hash; one without a value is its column. Doubles are
-// distinguished by their bits.
+// Cell hashes a cell with a value, given its column's hash; one without is its column. Doubles differ by bits.
 func (h *Hasher) Cell(column uint64, v *table.Value) uint64 {
 	switch v.Type {
 	case table.Integer:

@@ -17,8 +17,7 @@ type Column struct {
 	Timestamp int64 // in milliseconds, -1 for none
 }
 
-// RowSink takes an answer's rows as they are read. Columns are valid during the call; bytes of values are views into
-// the answer.
+// RowSink takes an answer's rows as they are read. Columns are valid during the call; bytes are views into the answer.
 type RowSink interface {
 	BeginRow()
 	KeyColumn(*Column)
@@ -27,8 +26,7 @@ type RowSink interface {
 }
 
 // RowReader reads and checks the rows of answers in one pass. A table's rows mostly have the same columns in the same
-// order, so it remembers the name at each place of the last row: the same name has the same checksum. It is not safe
-// for concurrent use.
+// order, so it remembers names and their checksums by place. It is not safe for concurrent use.
 type RowReader struct {
 	// Hasher, if set before the first row, makes Split compute the rows' sums.
 	Hasher *Hasher
@@ -120,9 +118,8 @@ func (s *Rows) Reset() {
 	*s = Rows{Ends: s.Ends[:0], Keys: s.Keys[:0], KeyEnds: s.KeyEnds[:0], Least: math.MaxInt, Sums: s.Sums[:0]}
 }
 
-// Split is Read for callers that take rows as bytes. plain: they are rows of a table: the key, of key types, then the
-// attributes, each with a value, and nothing that changes or deletes. Cells goes over these, and to describes them; for
-// others to is undefined.
+// Split is Read for callers that take rows as bytes. plain: they are a table's rows: the key, of key types, then
+// attributes with values, no deletes. Cells goes over these, and to describes them; for others to is undefined.
 func (r *RowReader) Split(b []byte, to *Rows) (plain bool, err error) {
 	to.Reset()
 	if len(b) == 0 {
@@ -220,8 +217,7 @@ func (r *RowReader) plainRow(b []byte, to *Rows) (rest []byte, ok bool) {
 	return nil, false
 }
 
-// timestamp continues a checksum over a timestamp, which most rows have once: its own effect is added to that of the
-// bytes before.
+// timestamp continues a checksum over a timestamp, which most rows have once, by adding its effect.
 func (r *RowReader) timestamp(crc byte, ms uint64) byte {
 	if ms != r.stamp {
 		r.stamp, r.stampCRC = ms, crc64LE(0, ms)

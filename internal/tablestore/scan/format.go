@@ -23,8 +23,7 @@ type Formatter interface {
 }
 
 // CSV writes rows as RFC 4180 with a header: the primary key first, then the given attribute columns. An absent cell is
-// an empty field, an empty string or binary is a quoted empty field, a binary value is base64; a value reads back
-// unchanged.
+// an empty field, an empty string or binary a quoted one, binary is base64; values read back unchanged.
 type CSV struct {
 	w       *bufio.Writer
 	places  Places
@@ -159,8 +158,7 @@ func quotes(s []byte) bool {
 }
 
 // JSONL writes rows as JSON objects, one per line, keys first. An integer has no fraction, a double always has one or
-// an exponent, a binary value is an object {"base64": "…"}; so the text shows every type. NaN and infinities, which
-// JSON lacks, are an error.
+// an exponent, a binary value is an object {"base64": "…"}: the text shows every type. NaN and infinities are an error.
 type JSONL struct {
 	w    *bufio.Writer
 	keys []string
@@ -205,7 +203,7 @@ func (f *JSONL) member(name string, v plainbuffer.Encoded) error {
 	case table.Double:
 		double := math.Float64frombits(v.Word())
 		if math.IsNaN(double) || math.IsInf(double, 0) {
-			return fmt.Errorf("column %q has the double %v, which JSON lines cannot hold; leave the column out (--columns)", name, double)
+			return fmt.Errorf("column %q has the double %v, which JSON lacks; leave the column out (--columns)", name, double)
 		}
 		text := table.AppendDouble(nil, double)
 		if !bytes.ContainsAny(text, ".eIN") {

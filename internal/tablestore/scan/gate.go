@@ -11,9 +11,8 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Gate limits the rate at which scans consume read capacity units. A page's cost is known only from its answer, so a
-// request reserves the average cost, and the difference delays later requests. It is safe for concurrent use; a nil
-// Gate never waits.
+// Gate limits the rate at which scans consume read capacity units. Answers state a page's cost, so requests reserve the
+// average, and the difference delays later ones. It is safe for concurrent use; a nil Gate never waits.
 type Gate struct {
 	rate float64 // units a second
 
@@ -71,8 +70,7 @@ type Manner struct {
 	OnRows func(n int)
 }
 
-// Waits reports that reading waits because the service refuses it or does not answer. It is safe for concurrent use; a
-// nil Waits reports nothing.
+// Waits reports waits for a refusing or silent service. It is safe for concurrent use; nil reports nothing.
 type Waits struct {
 	tell func(why string, most time.Duration)
 

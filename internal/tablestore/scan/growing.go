@@ -12,9 +12,9 @@ import (
 )
 
 // Growing writes rows as CSV before all columns are known: a table has no list of its columns, and CSV begins with one.
-// The file begins with the columns of the first rows. A later column begins another section, whose rows have one more
-// field at their end. A file of one section is CSV; of several, Growth.Rewrite makes it. Growing is a Formatter: its
-// output up to a Flush can be continued.
+// The file begins with the first rows' columns. A later one begins a section of rows with one more field. A file of one
+// section is CSV; of several, Growth.Rewrite makes it. Growing is a Formatter: its output up to a Flush can be
+// continued.
 type Growing struct {
 	Growth
 	w    io.Writer
@@ -112,7 +112,6 @@ func (f *Growing) Flush() error {
 func (g *Growth) Whole() bool { return len(g.Sections) == 1 }
 
 // Rewrite makes CSV of a file in in, with the attributes of Order in another order. The file must have that many rows.
-// Fields are copied unchanged.
 func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows int64) error {
 	out, err := NewCSV(w, keys, columns)
 	if err != nil {

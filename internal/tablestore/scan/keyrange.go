@@ -14,9 +14,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// ParseKey reads a key, or its first columns, as a user types it: values with commas between them. A text may be in
-// double quotes, as in JSON, and must be if it has a comma or begins with a quote; a binary value is 0x and hexadecimal
-// digits.
+// ParseKey reads a key, or its first columns, as a user types it: values with commas between them. A text may be a JSON
+// string, and must be if it has a comma or begins with a quote; binary is 0x and hexadecimal digits.
 func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	if text == "" {
 		return nil, errors.New(`want a key; an empty text is ""`)
@@ -107,8 +106,7 @@ func After(values []table.Value) ([]table.Value, error) {
 	return nil, nil
 }
 
-// cutKey reads the values of a key's first columns up to its end: the end of the text or, if separator is set, the
-// first one outside quotes.
+// cutKey reads the values of a key's first columns up to the end of the text or the first separator outside quotes.
 func cutKey(text, separator string, key []table.KeyColumn) (values []table.Value, rest string, err error) {
 	for {
 		if len(values) == len(key) {
@@ -165,8 +163,7 @@ func cutValue(text, separator string, k table.KeyColumn) (v table.Value, rest st
 	return v, rest, err
 }
 
-// cutQuoted reads a JSON string. Half a surrogate pair and bytes that are not UTF-8 are refused: JSON would make
-// another text of them.
+// cutQuoted reads a JSON string. Half a surrogate pair and invalid UTF-8 are refused: JSON changes them.
 func cutQuoted(text string) (value []byte, rest string, err error) {
 	end := 1
 	for end < len(text) && text[end] != '"' {

@@ -15,7 +15,7 @@ type PackedPage struct{ client.PageMemory }
 
 // errOutside says that a page does not answer its request: a network that repeats the answer to an earlier one gives
 // rows twice, or omits those in between. Nothing else in such an answer is wrong, so it is requested again.
-var errOutside = errors.New("the answer does not belong to its request: its rows are outside the range, or out of order")
+var errOutside = errors.New("the answer does not belong to its request: rows are outside the range, or out of order")
 
 // check compares the page with the requested range.
 func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) error {

@@ -22,8 +22,7 @@ const (
 
 // Partitions reads the starts of a table's partitions. It is not safe for concurrent use.
 type Partitions struct {
-	// Created means that this run has made the table: in the first minute it is too small for sizes to be worth their
-	// cost.
+	// Created means that this run made the table: in the first minute it is too small for sizes to be worth it.
 	Created bool
 	// See is called at each reading with the table's creation time from client.Table; Read returns its error. May be nil.
 	See func(created int64) error
@@ -43,8 +42,7 @@ func NewPartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, name s
 
 // Read returns the first partition-key value of every partition but the first, increasing. exact means that the service
 // itself named the partitions; otherwise they were guessed from the sizes of key ranges, at most once a minute: until
-// then a call returns the last guess, or its error. Nothing is retried, the caller asks at its own pace; now is the
-// caller's time.
+// then a call returns the last guess, or its error. Nothing is retried; now is the caller's time.
 func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err error) {
 	layout, err := p.admin.Layout(p.name)
 	if err == nil && p.See != nil {
@@ -66,9 +64,8 @@ func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err 
 	return p.guess, false, p.failed
 }
 
-// guessFromSizes asks for large splits first, because a partition cut in two by mistake costs half-full requests. If a
-// table has more splits of a size than one answer holds, larger ones are requested: the answer would cover only its
-// first keys.
+// guessFromSizes asks for large splits first, because a partition cut in two by mistake costs half-full requests. If
+// one answer cannot hold all splits of a size, larger ones are requested.
 func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 	size, grown := int64(guessFirst), false
 	for {
@@ -90,8 +87,7 @@ func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 // unitBytes is the service's unit of split sizes.
 const unitBytes = 100 << 20
 
-// Size returns the most bytes that the table has, about: those of the splits into which the service would cut it. It
-// costs read units as a guess does.
+// Size returns about the most bytes of the table: those of the service's splits. It costs read units as a guess does.
 func (p *Partitions) Size() (bytes int64, err error) {
 	for size := int64(1); ; size *= 10 {
 		splits, err := p.splitsOf(size)
@@ -172,8 +168,7 @@ func increasing(bounds []table.Value) []table.Value {
 }
 
 // Cuts returns keys, or first columns of keys, that cut a table into ranges of about the same size, increasing: at
-// least that many ranges, if the service says where to cut and the table is large enough. If it does not, partitions
-// are the ranges.
+// least that many, if the service says where to cut and the table is large enough. Else they are partitions.
 func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ranges int) ([][]table.Value, error) {
 	p := NewPartitions(admin, sdk, name)
 	var splits []*tablestore.Split

@@ -15,8 +15,8 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Row is one row of a table: its primary key and the newest version of each attribute column, by name. Values are
-// int64, float64, bool, string or []byte.
+// Row is a row of a table: its primary key and each attribute's newest version, as int64, float64, bool, string or
+// []byte.
 type Row = tablestore.Row
 
 // Service is the part of the SDK's client that a scan needs.
@@ -28,20 +28,18 @@ type Service interface {
 type Options struct {
 	Columns  []string      // attribute columns to read; nil reads all. Rows with none of them still come
 	Limit    int64         // rows, 0 is all
-	From, To []table.Value // of the first key columns: the rows from here, inclusive, to there, exclusive; nil means no bound
+	From, To []table.Value // of the first key columns: From inclusive, To exclusive; nil means no bound
 	Versions int           // of each cell, newest first; 0 reads the newest only
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
 	Units    *atomic.Int64 // to which the read capacity units that the service charges are added; may be nil
-	// Since drops cells with a lower timestamp, in milliseconds; 0 drops none. Rows without others still come, without
-	// cells.
+	// Since drops cells with a lower timestamp, in milliseconds; 0 drops none. Rows without others come empty.
 	Since  int64
 	Until  int64                   // leaves out cells whose timestamp is not lower; 0 means none
 	Filter tablestore.ColumnFilter // that rows must pass, which the service applies; nil is none
 	Manner
 }
 
-// Table calls each with every row of a table, or of a range of it, in primary-key order. It stops at the first error of
-// each.
+// Table calls each with every row of a table, or of a range of it, in primary-key order. It stops at each's error.
 func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, each func(*Row) error) error {
 	p := NewPager(s, name, key, o)
 	var page []*Row

@@ -62,8 +62,7 @@ func appendRow(dst, row []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(row))), row...)
 }
 
-// Replay calls each with every row of a spool's output, in order. There must be that many. A row is valid during the
-// call.
+// Replay calls each with every row of a spool's output, which has that many, in order. Rows are valid during the call.
 func Replay(r io.Reader, rows int64, each func(row []byte) error) error {
 	unpacker, err := zstd.NewReader(bufio.NewReaderSize(r, 1<<16), zstd.WithDecoderConcurrency(1))
 	if err != nil {

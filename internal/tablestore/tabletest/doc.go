@@ -1,3 +1,2 @@
-// Package tabletest gives tests an engine in memory and clients of it, and writes rows through the SDK. Only tests
-// import it.
+// Package tabletest gives tests an engine in memory and its clients, and writes rows by the SDK. Only tests import it.
 package tabletest

@@ -110,9 +110,8 @@ func (r *Request) look(ctx context.Context, name string) (*Item, error) {
 	return i, nil
 }
 
-// exported returns the complete export of an expired table, nil if there is none. An export of a dropped table counts
-// as one of a different table with this name, as far as can be told without reading it; an export whose file is missing
-// does not count.
+// exported returns the complete export of an expired table, nil if there is none. An export of a dropped namesake does
+// not count, as far as can be told without reading it, nor does one whose file is missing.
 func (r *Request) exported(ctx context.Context, i *Item) (*archive.Manifest, error) {
 	m, err := r.Archive.Latest(ctx, r.Target, i.Have.Name)
 	if err != nil || m == nil || m.State != archive.Verified {

@@ -62,8 +62,7 @@ func (r *runner) compareEarlier(ctx context.Context, item *Item, s *archive.Subj
 	return nil
 }
 
-// drop deletes a table, unless its name now belongs to another one. For a class that archives, the export was found
-// equal just before.
+// drop deletes a table, unless its name now belongs to another. If its class archives, its export was just found equal.
 func (r *runner) drop(ctx context.Context, item *Item) error {
 	if err := r.Admin.Same(item.table); err != nil {
 		return err

@@ -39,8 +39,7 @@ type Pace struct {
 }
 
 // Run carries out a plan and records the results in its items. A table that cannot be changed does not stop the others.
-// The error is the cause of the context's end, or an error that would stop every item; unfinished items stay Planned,
-// and the next Look finds them again.
+// The error is the context's cause, or one that stops every item; unfinished items stay Planned, for the next Look.
 //
 // Options of tables come first: they may change at any time. Then throughput, table by table as each is due; in
 // between, expired tables are exported and dropped.
@@ -145,8 +144,7 @@ func (r *runner) settle(ctx context.Context, item *Item, err error) error {
 	return nil
 }
 
-// hopeless reports whether no table can be changed: the service is unreachable, or the key is not accepted. A missing
-// permission may concern only some tables.
+// hopeless reports whether no table can be changed: the service is unreachable, or the key is not accepted.
 func hopeless(err error) bool {
 	var ots *tablestore.OtsError
 	var dial *net.OpError
@@ -199,7 +197,7 @@ func (r *runner) putOff(t *turn) (already bool, err error) {
 		return true, nil
 	}
 	if t.refusals >= client.MaxPostponed {
-		return false, fmt.Errorf("change table %s: %w, refused %d times in a row; see who else changes it, or give a longer --throughput-interval",
+		return false, fmt.Errorf("change table %s: %w, refused %d times in a row; others change it, or give a longer --throughput-interval",
 			name, client.ErrTooFrequent, t.refusals)
 	}
 	if r.Interval < 0 {

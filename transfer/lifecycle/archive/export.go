@@ -35,8 +35,7 @@ const (
 	leaseName = ".tsimport-age"      // prefix of the lease in an object store
 )
 
-// Place is a folder or an object store with exports. One process at a time writes there. It is not safe for concurrent
-// use.
+// Place is a folder or object store with exports, for one writing process. It is not safe for concurrent use.
 type Place struct {
 	OnWait    func(who string) // called when waiting for another process that may write to the store; may be nil
 	PartBytes int64            // as in export.ArchiveConfig
@@ -73,7 +72,7 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("table %s has changed since it was exported: %s has %d rows, the table now has %d, not the same ones; stop writing to it",
+	return fmt.Sprintf("table %s has changed since it was exported: %s has %d rows, the table has %d others; stop writing to it",
 		e.Table, e.File, e.Rows, e.InTable)
 }
 
@@ -88,8 +87,8 @@ func AnotherHelps(err error) bool {
 	return errors.As(err, &changed) || errors.As(err, &damaged)
 }
 
-// Lock keeps other processes from writing to the place, and creates it if it is missing. In an object store the lock
-// lasts until Close or the end of ctx.
+// Lock keeps other processes from writing to the place, made if missing. In an object store it lasts until Close or
+// ctx.
 func (p *Place) Lock(ctx context.Context) (err error) {
 	if p.dir == "" {
 		below := jobdir.Below(p.store, leaseName)
@@ -132,8 +131,8 @@ func (p *Place) held() error {
 	return p.lease.Check()
 }
 
-// Export makes and verifies a new export of a table, or continues an unfinished one. For a table that keeps changing it
-// returns a ChangedError.
+// Export makes and verifies a new export of a table, or continues an unfinished one. A table that keeps changing is a
+// ChangedError.
 //
 // A put of a killed process may reach the store much later, so a manifest may be out of date. A complete archive that
 // this call did not make is therefore compared with the table regardless of its state, and left alone if they differ.
@@ -179,8 +178,8 @@ func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 	}
 }
 
-// write makes the archive of an export. The manifest beside it comes first, so that an archive without one is
-// recognized as another program's.
+// write makes the archive of an export. The manifest beside it comes first: an archive without one is another
+// program's.
 func (p *Place) write(ctx context.Context, s *Subject, number int, fresh bool) (*Manifest, error) {
 	name := s.Scan.Table.Name
 	m := &Manifest{Table: name, Target: s.Target, File: stem(name, number), Format: "archive", State: Archiving, number: number}
@@ -273,8 +272,7 @@ func (p *Place) MarkDropped(ctx context.Context, m *Manifest) error {
 	return p.put(ctx, m)
 }
 
-// digest counts rows and sums up their lines, with cells by name and newest first, so that two readings of one table
-// are equal.
+// digest counts rows and sums up their lines, with cells by name and newest first: readings of a table are equal.
 type digest struct {
 	hash hash.Hash
 	rows int64

@@ -91,8 +91,7 @@ func (p *Place) places(ctx context.Context, target, tableName string, from int) 
 	}
 }
 
-// isFree reports whether a place is unused: in a folder there is not even a link, in an object store neither the
-// manifest nor any part.
+// isFree reports whether a place is unused: a folder has not even a link, an object store neither manifest nor parts.
 func (p *Place) isFree(ctx context.Context, manifest, archive string) (bool, error) {
 	for _, name := range []string{manifest, archive} {
 		if p.dir == "" {
@@ -119,8 +118,7 @@ func (p *Place) isFree(ctx context.Context, manifest, archive string) (bool, err
 // manifestVersion is the version of the manifests that this program writes.
 const manifestVersion = 1
 
-// read returns nil if there is no manifest, and for other files: a manifest is never incomplete. Other versions are
-// refused.
+// read returns nil without a manifest, and for other files: manifests are never incomplete. Other versions are refused.
 func (p *Place) read(ctx context.Context, name string) (*Manifest, error) {
 	text, err := p.store.Get(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {

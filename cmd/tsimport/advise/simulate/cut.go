@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Keys are the partition keys of rows: the numbers Keys[0][i], Keys[1][i], … of row i compare lexicographically as the
-// service compares its key.
+// Keys are the partition keys of rows: Keys[0][i], Keys[1][i], … of row i compare as the service compares its key.
 type Keys [][]uint64
 
 // MaxPartitions is the maximum number of partitions of a simulated table.

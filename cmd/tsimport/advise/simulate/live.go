@@ -19,8 +19,7 @@ func (t Traffic) Window(rows int) int {
 
 // Live returns the share of the capacity that rows arriving in this order can use. If the busiest of P partitions gets
 // m of the n rows of a window, the window can use n/(P·m). The mean over all windows is rescaled: 1/P is one partition
-// for all rows, 1 is a random partition for each row, since in a small window even random ones collide. The result is
-// at most 1.
+// for all rows, 1 is a random partition for each row, as even these collide in a small window. It is at most 1.
 //
 // order holds row numbers in order of arrival; nil means the order of the rows.
 func Live(of []uint16, order []int32, t Traffic) (share float64) {

@@ -12,8 +12,7 @@ const (
 	latency   = 5_000_000 // nanoseconds of a request
 )
 
-// The official SDK's retries: refused rows are sent again after a pause that doubles up to 320 ms, plus 1 to 9 ms;
-// after ten retries or 5 s they are given up.
+// The official SDK's retries: after a pause that doubles up to 320 ms, plus 1 to 9 ms, at most ten or for 5 s.
 const (
 	sdkRetries  = 10
 	sdkRetryFor = 5_000_000_000
@@ -34,8 +33,7 @@ type Loaded struct {
 }
 
 // Load simulates a load of rows in order: 32 workers each send the next 200 rows in one request, regardless of
-// partition. Each partition accepts rate rows a second, saves up at most one second's worth, starts with nothing, and
-// refuses the rest row by row.
+// partition. Each partition accepts rate rows a second, saves up one second at most from nothing, and refuses the rest.
 func Load(of []uint16, partitions int, rate float64) Loaded {
 	l := &load{of: of, rate: rate / 1e9, buckets: make([]bucket, partitions), random: rand.New(rand.NewPCG(1, uint64(len(of))))}
 	l.workers = make([]loader, workers)

@@ -27,8 +27,7 @@ func (d *Distinct) Add(hash uint64) {
 	}
 }
 
-// Count estimates the number of distinct hashes by Ertl's estimator, which needs no corrections for small and medium
-// counts.
+// Count estimates the number of distinct hashes by Ertl's estimator, which needs no corrections for small counts.
 func (d *Distinct) Count() int64 {
 	var count [maxRank + 2]float64
 	for _, r := range d.rank {

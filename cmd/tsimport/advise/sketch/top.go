@@ -6,15 +6,13 @@ import (
 	"slices"
 )
 
-// The number of counters of a Top. A value with more than one row in counters cannot be evicted, and no count is too
-// low by more than that.
+// The number of counters of a Top. A value with more than one row in counters stays, and no count is lower by more.
 const (
 	minCounters = 64
 	maxCounters = 1024
 )
 
-// Top finds the most frequent values by the Space-Saving method, in constant memory. Values with equal hashes count as
-// one.
+// Top finds the most frequent values by the Space-Saving method, in constant memory. Equal hashes count as one value.
 type Top struct {
 	counters int
 	slots    []slot
@@ -73,8 +71,7 @@ func (t *Top) Add(hash uint64, value []byte) {
 	*s = slot{hash: hash, count: s.count + 1, over: s.count, value: append(s.value[:0], value...)}
 }
 
-// smallest returns a slot with the smallest count. Counts only grow, so a full scan is needed once per smallest count,
-// not once per value.
+// smallest returns a slot with the smallest count. Counts only grow: one scan per smallest count suffices.
 func (t *Top) smallest() int {
 	for range t.slots {
 		i := t.hand
