@@ -100,39 +100,6 @@ func TestAMeasurementWithoutRowsWaitsLonger(t *testing.T) {
 		"a partition that takes nothing: %s at %v", b.p.State(), b.p.Rate())
 }
 
-func TestRateFollowsPartition(t *testing.T) {
-	for _, rate := range []float64{1, 7, 30, 100, 1000, 5000} {
-		b := newBench(t, PacerOptions{})
-		b.serve(rate, 300)
-		b.want("cruise", rate, 0.05*rate+0.05)
-	}
-	b := newBench(t, PacerOptions{})
-	for _, rate := range []float64{1000, 400, 3000, 20, 1000} {
-		b.serve(rate, 400)
-		b.want("cruise", rate, 0.1*rate)
-	}
-	b = newBench(t, PacerOptions{Rate: 1e9}) // as was said, and wrongly
-	b.serve(1000, 300)
-	b.want("cruise", 1000, 100)
-}
-
-func TestUnthrottledStartFillsWindow(t *testing.T) {
-	for _, most := range []int{1, 8, 64} {
-		b := newBench(t, PacerOptions{MaxInFlight: most})
-		answers := 0
-		for ; b.p.ramp.window < most && answers < 10000; answers++ {
-			b.send(math.Inf(1))
-		}
-		if units, _, ok := b.p.Next(b.now, most-1, 1); !ok || most > 1 && units != maxRows {
-			t.Errorf("%d in flight: batch of %v, may be sent %v", most-1, units, ok)
-		}
-		_, _, ok := b.p.Next(b.now, most, 1)
-		conformance.True(t, !ok, "more than %d in flight", most)
-		limit := 60 + most
-		conformance.True(t, answers <= limit, "%d answers until %d may be in flight", answers, most)
-	}
-}
-
 func TestNoMoreThanTheMaximumIsInFlight(t *testing.T) {
 	b := newBench(t, PacerOptions{Rate: 1e6})
 	_, _, ok := b.p.Next(b.now, 7, 1)
@@ -188,21 +155,6 @@ func TestOutageRestartsMeasurement(t *testing.T) {
 		"the measurement spans the outage")
 }
 
-func TestStarvedLaneKeepsRate(t *testing.T) {
-	b := newBench(t, PacerOptions{})
-	b.serve(1000, 100)
-	rate := b.p.Rate()
-	for range 500 { // a tenth of what it might send
-		sent := b.now
-		b.p.Next(sent, 0, 1)
-		b.p.Sent(sent, 50)
-		b.now = b.now.Add(500 * time.Millisecond)
-		b.p.Answered(sent, sent.Add(10*time.Millisecond), 50, 50)
-	}
-	b.want("cruise", rate, 0)
-	conformance.True(t, b.p.credit.level <= 1.5*maxRows+0.04*rate, "saved %v of credit meanwhile", b.p.credit.level)
-}
-
 func TestChildStartsAtFullRateAndForgivesFirstThrottle(t *testing.T) {
 	b := newBench(t, PacerOptions{MaxInFlight: 5})
 	if c := b.p.Child(b.now); c.State() != "start" || c.max != 5 {
@@ -214,39 +166,6 @@ func TestChildStartsAtFullRateAndForgivesFirstThrottle(t *testing.T) {
 	b.want("cruise", rate, 0)
 	b.send(0)
 	b.want("cruise", rate, 0)
-}
-
-func TestARowLargerThanTheCreditGoesIntoDebt(t *testing.T) {
-	b := newBench(t, PacerOptions{Rate: 100})
-	units, at, _ := b.p.Next(b.now, 0, 1000)
-	conformance.Equal(t, units, 1000, "units of a batch of rows of 1000")
-	b.p.Sent(at, 3000)
-	b.p.Answered(at, at.Add(time.Millisecond), 3000, 3000)
-	_, next, _ := b.p.Next(at, 0, 1000)
-	d := next.Sub(at)
-	conformance.True(t, d >= 25*time.Second && d <= maxDebt*time.Second, "3000 units at 100 a second hold up for %v", d)
-}
-
-func TestLaneWithFewRowsSendsEarly(t *testing.T) {
-	b := newBench(t, PacerOptions{Rate: 1000})
-	_, full, _ := b.p.Next(b.now, 0, 1)
-	units, few, ok := b.p.NextOf(b.now, 0, 1, 20)
-	conformance.True(t, ok && units == 20 && few.Before(full),
-		"20 units: %v at %v, a full batch at %v", units, few.Sub(b.now), full.Sub(b.now))
-}
-
-func TestSmallBucketGetsSmallerBatchesAtSameRate(t *testing.T) {
-	b := newBench(t, PacerOptions{})
-	b.serve(1000, 100)
-	for b.p.gauge.accepted < 50 {
-		b.send(math.Inf(1))
-	}
-	rate := b.p.Rate()
-	b.send(100)
-	conformance.Equal(t, b.p.Rate(), rate, "rate")
-	conformance.Equal(t, b.p.batch(), 75, "batch")
-	b.send(60) // the next one is refused as well: it was the rate
-	conformance.Equal(t, b.p.size.most, maxRows, "rows of batches")
 }
 
 func TestRateIsFiniteAndPositive(t *testing.T) {

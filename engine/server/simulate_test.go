@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,49 +130,6 @@ func TestALimitOfTheTableRefusesRowsAsAPartitionDoes(t *testing.T) {
 			t.Errorf("%q", list)
 		}
 	})
-}
-
-func TestSplitsDuringLoadKeepAllRows(t *testing.T) {
-	s := open(t, Options{Simulation: &Simulation{Config: sim.Config{
-		PartitionUnits: 20_000, Latency: 200 * time.Microsecond, Jitter: 1, AutoSplit: sim.AutoSplit{Bytes: 5000, Unavailable: time.Millisecond},
-		Moves: sim.Moves{PerMinute: 6000, Unavailable: time.Millisecond},
-	}}})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
-	var accepted atomic.Int64
-	var loaders sync.WaitGroup
-	for g := range 4 {
-		loaders.Go(func() {
-			for i := range 50 {
-				keys := make([]string, 20)
-				for j := range keys {
-					keys[j] = fmt.Sprintf("%04d", (g*1000+i*20+j)*7919%10000)
-				}
-				r, err := inProcess(s).BatchWriteRow(rowsOf(keys...))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for _, row := range r.TableToRowsResult["t"] {
-					if row.IsSucceed {
-						accepted.Add(1)
-					}
-				}
-			}
-		})
-	}
-	for i := range 8 {
-		tell(t, s, "POST", "/_engine/tables/t/split", fmt.Sprintf(`{"keys":["%d"],"unavailable_ms":1}`, i), nil)
-		raw(s, "DescribeTable", []byte("\x0a\x01t"), nil)
-		tell(t, s, "GET", "/_engine/stats", "", nil)
-	}
-	loaders.Wait()
-	st := s.Sim().Stats()["t"]
-	if n := rowsIn(t, c); int64(n) != accepted.Load() || st.Rows != accepted.Load() {
-		t.Errorf("%d rows in the table, %d acknowledged, %d counted", n, accepted.Load(), st.Rows)
-	}
-	sum := st.Rows + st.Throttled + st.Unavailable
-	conformance.True(t, sum == 4000 && accepted.Load() != 0 && st.Unavailable != 0, "%+v of 4000 rows", st.Count)
 }
 
 func TestTableOperationsAreCountedInAnySecond(t *testing.T) {

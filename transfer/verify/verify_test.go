@@ -159,28 +159,6 @@ func TestSampleReadsOnlyItsKeys(t *testing.T) {
 	})
 }
 
-func TestThrottledReadsAndMovingPartitionsAreReadAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // the waits between attempts take no time
-		w := newWorld(t)
-		name := w.make(t, table.Definition{})
-		text := "id,n\n"
-		for i := range 300 {
-			text += fmt.Sprintf("k%03d,%d\n", i, i)
-			w.put(t, name, fmt.Sprintf("k%03d", i), cells{"n": int64(i)})
-		}
-		w.faults.Only = func(op string) bool { return op == "GetRange" }
-		w.faults.Decide = func(r faults.Request) faults.Fault {
-			if r.N < 12 {
-				return faults.Fault{Action: faults.Refuse, Code: []string{"OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTableNotReady"}[r.N%3]}
-			}
-			return faults.Fault{}
-		}
-		r := run(t, w.config(t, name, text))
-		conformance.True(t, r.OK && r.Equal == 300 && r.Extra == 0, "%v", r.counts())
-		conformance.Equal(t, w.faults.Done()[faults.Refuse], 12, "requests were refused")
-	})
-}
-
 func TestRowsPastTheirTTLAreExpired(t *testing.T) {
 	now := time.Now()
 	w := newWorld(t)
@@ -203,27 +181,6 @@ func TestRowsPastTheirTTLAreExpired(t *testing.T) {
 	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
 	cfg.Request.Mode = table.Update
 	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
-}
-
-func TestOnlyTheNewestVersionsAreExpected(t *testing.T) {
-	now := time.Now().UnixMilli()
-	w := newWorld(t)
-	name := w.make(t, table.Definition{MaxVersions: 2, MaxDeviation: 1 << 30})
-	text := "id,n,at\n"
-	for i, at := range []int64{now - 3000, now - 1000, now - 2000} { // of each key, not in order of time
-		text += fmt.Sprintf("a,%d,%d\nb,%d,%d\n", i, at, 10*i, at)
-		w.update(t, name, "a", cells{"n": int64(i)}, at)
-		w.update(t, name, "b", cells{"n": int64(10 * i)}, at)
-	}
-	cfg := w.config(t, name, text)
-	cfg.Request.Mode, cfg.Request.Read.Convert.VersionColumn, cfg.Request.Columns.Exclude = table.Update, "at", []string{"at"}
-	r := run(t, cfg)
-	conformance.MustTrue(t, r.OK && r.Equal == 2, "%s %+v", r.counts(), r.Examples)
-	w.update(t, name, "b", cells{"n": int64(21)}, now-2000) // the older of the two
-	r = run(t, cfg)
-	wantCounts(t, r, "expected 2, equal 1, missing 0, different 1, expired 0, extra 0, in table 2, rejected 0, superseded 4")
-	got := r.Examples[0]
-	conformance.True(t, got.Key.String() == `id="b"` && len(got.Columns) == 1 && got.Columns[0] == "n", "%+v", got)
 }
 
 func TestTimestampsOfReplacedRowsAreCompared(t *testing.T) {

@@ -421,20 +421,6 @@ func TestDamagedPagesAreRefused(t *testing.T) {
 	}
 }
 
-// The SDK handles cells that no row of a table has.
-func TestOddRowsAreLeftToTheSDK(t *testing.T) {
-	name, k := plainbuffer.NewName("c"), plainbuffer.NewName("k")
-	var row plainbuffer.Row
-	row.Begin(nil)
-	row.Key(&k, table.Value{Type: table.Integer, Int: 1})
-	row.Increment(&name, 1)
-	s := &said{rangeAnswer(row.End(), nil)}
-	c := rangeClient(t, s)
-	want := conformance.Try(c.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: criteria()})).Must(t)
-	got, err := rowsIn(c, criteria(), nil)
-	conformance.True(t, err == nil && reflect.DeepEqual(want.Rows, got.Rows), "%v: %v, want %v", err, got, want.Rows)
-}
-
 // A page in reused memory takes a constant number of allocations, regardless of rows and cells.
 func TestPageDoesNotAllocatePerRow(t *testing.T) {
 	s := new(said)

@@ -284,16 +284,6 @@ func TestTrafficIsCounted(t *testing.T) {
 	conformance.True(t, err != nil && traffic.BytesSent.Load() == 6, "%d bytes, %v", traffic.BytesSent.Load(), err)
 }
 
-func TestConnectionsAreKept(t *testing.T) {
-	s := engine(t, server.Options{})
-	web, made, _ := counting(t, (*httptest.Server).Start, s)
-	sdk := sdkOf(t, Target{Endpoint: web.URL, Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret)})
-	for range 20 {
-		must(t, conformance.ErrorOf(sdk.ListTable()))
-	}
-	conformance.Equal(t, made.Load(), 1, "connections for 20 requests in a row")
-}
-
 func TestValuesGoThroughTheSDKUnchanged(t *testing.T) {
 	for _, v := range []table.Value{
 		{}, {Type: table.Integer, Int: -5}, {Type: table.Double, Double: 1.5}, {Type: table.Boolean, Int: 1}, {Type: table.Boolean},
@@ -380,18 +370,6 @@ func TestWithoutDatesThisMachinesTimeIsUsed(t *testing.T) {
 	var none *Clock
 	_, _, known := none.Range(now)
 	conformance.True(t, !known && !none.Measured(), "no clock knows the time")
-}
-
-func TestBothTransportsReadTheDate(t *testing.T) {
-	for way := range 2 {
-		traffic := new(Traffic)
-		send := bothWays(t, t.Context(), embedded(t, nil), traffic)[way]
-		for range leastSamples {
-			must(t, send("ListTable"))
-		}
-		by, known := traffic.Clock.Lag()
-		conformance.True(t, known && by.Abs() <= time.Second, "way %d: %v, %v", way, by, known)
-	}
 }
 
 func TestRefusedClockIsNamed(t *testing.T) {

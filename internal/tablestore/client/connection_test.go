@@ -69,21 +69,6 @@ func signedUnlikeTheSDK(t *testing.T, target Target, request *tablestore.Describ
 	return cmp.Diff(want, got)
 }
 
-func TestSignaturesEqualTheSDKs(t *testing.T) {
-	v4 := common.CreateByCredentials(&common.DefaultCredentials{AccessKeyID: "id", AccessKeySecret: "secret"}, "cn-hangzhou")
-	v4Token := common.CreateByCredentials(&common.DefaultCredentials{AccessKeyID: "id", AccessKeySecret: "secret", SecurityToken: "token"}, "cn-hangzhou")
-	for name, provider := range map[string]common.CredentialsProvider{
-		"keys":            &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"},
-		"a token":         &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret", SecurityToken: "token"},
-		"V4":              v4,
-		"V4 with a token": v4Token,
-	} {
-		if diff := signedUnlikeTheSDK(t, Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Credentials: provider}, &tablestore.DescribeTableRequest{TableName: "t"}); diff != "" {
-			t.Errorf("%s (-SDK +ours):\n%s", name, diff)
-		}
-	}
-}
-
 // TestSignaturesOfAnyValuesEqualTheSDKs compares the signatures for headers of random bytes.
 func TestSignaturesOfAnyValuesEqualTheSDKs(t *testing.T) {
 	const alphabet = " \taZ09:/+=\x80é\n-_"
@@ -114,21 +99,6 @@ func TestSignaturesOfAnyValuesEqualTheSDKs(t *testing.T) {
 		}
 	}
 	conformance.True(t, signed >= 100, "%d requests could be signed", signed)
-}
-
-func TestTheServiceAcceptsARequestOfOurs(t *testing.T) {
-	target := embedded(t, nil)
-	s := sender(t, t.Context(), target)
-	for range 2 {
-		answer, err := s.Post("ListTable", text(""))
-		conformance.True(t, err == nil && len(answer) == 0, "%q, %v", answer, err)
-	}
-	target.Credentials = keys("wrong")
-	_, err := sender(t, t.Context(), target).Post("ListTable", text(""))
-	conformance.True(t, Classify(err) == Fatal && !strings.Contains(err.Error(), "wrong"), "a wrong secret: %v", err)
-	target.Credentials = &common.DefaultCredentialsProvider{}
-	conformance.Refused(t, conformance.ErrorOf(sender(t, t.Context(), target).Post("ListTable", text(""))), "",
-		"no keys: no error")
 }
 
 func TestRefusalsAreTheSDKsErrors(t *testing.T) {

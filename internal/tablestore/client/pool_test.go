@@ -130,17 +130,6 @@ func TestSendersShareConnectionsIfDialFails(t *testing.T) {
 	conformance.True(t, room <= 2*allowed, "room for %d requests where %d connections can be made", room, allowed)
 }
 
-func TestConsecutiveSendersShareAConnection(t *testing.T) {
-	var connections atomic.Int64
-	web := listen(t, func(c net.Conn) { connections.Add(1); serveAll(c); c.Close() })
-	c := connect(t, unsignedAt(web))
-	for range 50 {
-		s := c.Sender()
-		must(t, conformance.ErrorOf(s.Post("BatchWriteRow", text("x"))))
-	}
-	conformance.Equal(t, connections.Load(), 1, "connections for 50 senders that send one after the other")
-}
-
 // A link that the SDK's request opened, and that another sender uses, ends with the run and not with that request.
 func TestLinkEndsWithRunAfterSDKRequest(t *testing.T) {
 	c := connect(t, unsignedAt(listen(t, serveAll)))

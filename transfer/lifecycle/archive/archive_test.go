@@ -257,20 +257,6 @@ func (p *Place) interrupt(t *testing.T, k *kept) (pages int) {
 	return pages
 }
 
-func TestAnInterruptedExportIsContinued(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *Place) {
-		k := of(t, 300)
-		pages := p.interrupt(t, k)
-		last := p.latest(t)
-		conformance.True(t, last == nil, "a half export counts: %+v", last)
-		if m := p.mustExport(t, k); m.File != "t" || m.Rows != 300 || k.readings > pages*3/4 || pages < 8 {
-			t.Errorf("%+v, %d pages of %d were read after the interruption", m, k.readings, pages)
-		}
-		text, _ := p.lines(t, "t")
-		conformance.Equal(t, strings.Count(text, "\n"), 300, "rows")
-	})
-}
-
 func TestInterruptedExportOfAChangedTableIsRedone(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
 		k := of(t, 300)
@@ -309,26 +295,6 @@ func TestExportWithADamagedJournalIsRedone(t *testing.T) {
 	}
 }
 
-// TestUnrecordedCompleteExportIsComparedAndKept: a manifest may be out of date.
-func TestUnrecordedCompleteExportIsComparedAndKept(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *Place) {
-		k := of(t, 7)
-		text := p.text(t, p.mustExport(t, k).name())
-		text = strings.Replace(text, `"verified"`, `"archiving"`, 1)
-		p.place(t, "t.manifest.json", text)
-		k.readings = 0
-		m := p.mustExport(t, k)
-		conformance.True(t, m.File == "t" && m.State == Verified && k.readings == 1, "%+v after %d readings", m, k.readings)
-		p.place(t, "t.manifest.json", text)
-		k.add(7, 1)
-		m = p.mustExport(t, k)
-		conformance.True(t, m.File == "t-2" && m.Rows == 8, "%+v", m)
-		kept, _ := p.lines(t, "t")
-		conformance.Equal(t, strings.Count(kept, "\n"), 7, "the first archive has %q", kept)
-		conformance.Equal(t, p.latest(t).File, "t-2", "the latest")
-	})
-}
-
 func (m *Manifest) name() string { return manifestName(m.Table, m.number) }
 
 // TestExportOfAnEarlierTableDoesNotCount: both are empty, but the archive describes a different table.
@@ -339,32 +305,6 @@ func TestExportOfAnEarlierTableDoesNotCount(t *testing.T) {
 	k.makeAgain(0)
 	m := p.mustExport(t, k)
 	conformance.Equal(t, m.File, "t-2", "%+v", m)
-}
-
-func TestTableThatChangesDuringExportIsExportedAgain(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *Place) {
-		quiet := of(t, 1)
-		quiet.before = func(reading int) error {
-			if reading == 2 || reading == 3 {
-				quiet.add(reading, 1)
-			}
-			return nil
-		}
-		m := p.mustExport(t, quiet)
-		conformance.True(t, m.Rows == 3 && m.File == "t" && quiet.readings == 4, "%+v after %d readings", m, quiet.readings)
-		busy, next := of(t, 100), 1000
-		busy.before = func(int) error { next++; busy.add(next, 1); return nil }
-		for range 2 {
-			busy.readings = 0
-			_, err := p.Export(t.Context(), busy.subject())
-			changed := new(ChangedError)
-			if !errors.As(err, &changed) || !strings.Contains(err.Error(), "stop writing to it") || busy.readings != 6 {
-				t.Errorf("after %d readings: %v", busy.readings, err)
-			}
-			last := p.latest(t)
-			conformance.True(t, last.Rows == 3 && !strings.Contains(p.files(t), "t-3"), "%+v, %s", last, p.files(t))
-		}
-	})
 }
 
 func TestVerifyingFindsLaterChanges(t *testing.T) {
