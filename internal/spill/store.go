@@ -100,11 +100,7 @@ func (s *Store) Write(data ...[]byte) (Frame, error) {
 	p := <-s.packers
 	defer func() { s.packers <- p.rest() }()
 	if p == nil {
-		made, err := newPacker()
-		if err != nil {
-			return Frame{}, err
-		}
-		p = made
+		p = newPacker()
 	}
 	raw, err := p.pack(data)
 	if err != nil {
@@ -211,11 +207,7 @@ func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 	u := <-s.unpackers
 	defer func() { s.unpackers <- u.rest() }()
 	if u == nil {
-		made, err := newUnpacker()
-		if err != nil {
-			return dst, err
-		}
-		u = made
+		u = newUnpacker()
 	}
 	u.in = slices.Grow(u.in[:0], k.disk)[:k.disk]
 	in := u.in
@@ -226,7 +218,7 @@ func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 		return dst, fmt.Errorf("read spill frame of %d bytes in %s: checksum differs, something else wrote to the file or the disk is damaged; run again with another --temp-dir",
 			k.disk, folder.framesPath())
 	}
-	out, err := u.decoder.DecodeAll(in, slices.Grow(dst, k.raw))
+	out, err := u.unpack(slices.Grow(dst, k.raw), k.raw)
 	if err != nil {
 		return dst, fmt.Errorf("decompress spill frame in %s: %w", folder.framesPath(), err)
 	}
@@ -307,12 +299,6 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.usage.Frames, s.usage.RawBytes, s.usage.DiskBytes = 0, 0, 0
-	for range poolSize {
-		if u := <-s.unpackers; u != nil {
-			u.decoder.Close()
-		}
-		s.unpackers <- nil
-	}
 	if s.folder == nil {
 		return nil
 	}

@@ -62,12 +62,12 @@ type Step struct {
 // service counts it, and the share left in runs. An object store answers after 30 ms.
 const (
 	lookCPU       = 2.5e-9 // seconds a byte of the inputs
-	readCPU       = 41e-9  // seconds a byte
+	readCPU       = 24e-9  // seconds a byte
 	directCPU     = 91e-9
-	writeCPU      = 95e-9
-	unreducedCPU  = 71e-9
-	runShare      = 0.57
-	reducedShare  = 0.61
+	writeCPU      = 45e-9
+	unreducedCPU  = 54e-9
+	runShare      = 0.87
+	reducedShare  = 0.93
 	storeAnswers  = 30 * time.Millisecond
 	resultBytes   = 768 // in memory, of a split
 	renewalsEvery = 5.0 // seconds

@@ -38,10 +38,7 @@ func (j *Job) readSplit(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	t, err := j.newSplitTask(ctx, i, prepared)
-	if err != nil {
-		return err
-	}
+	t := j.newSplitTask(ctx, i, prepared)
 	if j.Plan.Direct {
 		if err := j.takeSlot(ctx); err != nil {
 			return err
@@ -101,12 +98,11 @@ type splitTask struct {
 	rejects  rejectLists
 }
 
-func (j *Job) newSplitTask(ctx context.Context, i int, prepared *pipeline.Prepared) (*splitTask, error) {
+func (j *Job) newSplitTask(ctx context.Context, i int, prepared *pipeline.Prepared) *splitTask {
 	t := &splitTask{job: j, prepared: prepared, result: splitResult{done: j.newDone(nonce()), Split: i}}
 	t.rejects = rejectLists{store: j.store, name: fmt.Sprintf("rejects/%06d.%s", i, t.result.Attempt)}
-	var err error
-	t.runs, err = runfile.NewWriter(ctx, j.store, fmt.Sprintf("runs/%06d.%s", i, t.result.Attempt), len(j.Plan.Shards))
-	return t, err
+	t.runs = runfile.NewWriter(ctx, j.store, fmt.Sprintf("runs/%06d.%s", i, t.result.Attempt), len(j.Plan.Shards))
+	return t
 }
 
 // bytesOf is the text size of a split of one source, 0 if only reading reveals it.

@@ -154,11 +154,7 @@ func (j *Job) fetch(ctx context.Context, pieces []piece) (frames [][]byte, err e
 
 // sortRuns sorts the rows of a shard by key and, within a key, by position in the inputs.
 func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter *extsort.Sorter) error {
-	unpacker, err := runfile.NewUnpacker()
-	if err != nil {
-		return err
-	}
-	defer unpacker.Close()
+	var unpacker runfile.Unpacker
 	pieces, err := j.pieces(ctx, shard)
 	if err != nil {
 		return err
@@ -203,10 +199,7 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 
 // keepLast writes the last row of each key.
 func (j *Job) keepLast(ctx context.Context, r *reducedResult, sorted *extsort.Sorted) error {
-	w, err := runfile.NewSorted(ctx, j.store, shardFolder(r.Shard)+"/reduced."+r.Attempt)
-	if err != nil {
-		return err
-	}
+	w := runfile.NewSorted(ctx, j.store, shardFolder(r.Shard)+"/reduced."+r.Attempt)
 	var row runfile.Row
 	var body []byte
 	held := false

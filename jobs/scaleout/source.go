@@ -171,23 +171,18 @@ func (r *shardRows) NewParser([]int) source.Parser { return &shardParser{of: r} 
 type shardParser struct {
 	source.Plain // a frame is small
 	of           *shardRows
-	unpacker     *runfile.Unpacker
+	unpacker     runfile.Unpacker
 }
 
 // Parse calls each with every row of a frame.
 func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
-	if p.unpacker == nil {
-		if p.unpacker, err = runfile.NewUnpacker(); err != nil {
-			return 0, 0, err
-		}
-	}
 	f := sp.Part.(*shardFrame)
 	fields := make([]record.Datum, len(p.of.of.key)+len(p.of.Added))
 	for i := range fields {
 		fields[i] = record.Datum{Kind: record.Absent}
 	}
 	var made record.Row
-	err = runfile.ReadFrames(p.of.ctx, p.of.of.job.store, p.of.of.run.Objects, &f.At, p.unpacker, func(r *runfile.Row) error {
+	err = runfile.ReadFrames(p.of.ctx, p.of.of.job.store, p.of.of.run.Objects, &f.At, &p.unpacker, func(r *runfile.Row) error {
 		made = record.Row{Key: r.Key, Body: r.Body, Size: r.Size}
 		each(&record.Record{Fields: fields, Span: table.Span{Record: uint32(records)}, Row: &made})
 		records++
@@ -199,22 +194,9 @@ func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records
 	return records, 0, nil
 }
 
-// Close releases the decoder.
-func (p *shardParser) Close() error {
-	if p.unpacker != nil {
-		p.unpacker.Close()
-		p.unpacker = nil
-	}
-	return nil
-}
-
 // origins finds the input records of rows of the run; next returns the rows' numbers in the run, in ascending order.
 func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, more bool, err error), each func(number int64, r *runfile.Row) error) error {
-	unpacker, err := runfile.NewUnpacker()
-	if err != nil {
-		return err
-	}
-	defer unpacker.Close()
+	var unpacker runfile.Unpacker
 	number, more, err := next()
 	var first int64
 	for i := range o.run.Frames {
@@ -224,7 +206,7 @@ func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, mo
 		}
 		if number < first+f.At.Rows {
 			at := first - 1
-			if err := runfile.ReadFrames(ctx, o.job.store, o.run.Objects, &f.At, unpacker, func(r *runfile.Row) (err error) {
+			if err := runfile.ReadFrames(ctx, o.job.store, o.run.Objects, &f.At, &unpacker, func(r *runfile.Row) (err error) {
 				if at++; !more || number != at {
 					return nil
 				}

@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 	"sync"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/klauspost/compress/s2"
 )
 
 // Row is a row of a run: the record's encoding by package encode, and the record's position.
@@ -66,8 +66,6 @@ func eachRow(raw []byte, each func(*Row) error) (rows int64, err error) {
 	return rows, nil
 }
 
-type packer struct{ encoder *zstd.Encoder }
-
 // buffers holds the buffers of closed writers: a process makes one writer per split and shard.
 var buffers sync.Pool
 
@@ -88,16 +86,11 @@ func keepBuffer(b []byte) {
 	}
 }
 
-func newPacker() (*packer, error) {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-	return &packer{e}, err
-}
-
-// append appends a frame of rows.
-func (p *packer) append(dst, raw []byte, rows int) []byte {
+// pack appends a frame of rows.
+func (m *Made) pack(dst, raw []byte, rows int) []byte {
 	at := len(dst)
-	dst = append(dst, make([]byte, headBytes)...)
-	dst = p.encoder.EncodeAll(raw, dst)
+	m.packed = s2.Encode(m.packed[:cap(m.packed)], raw)
+	dst = append(append(dst, make([]byte, headBytes)...), m.packed...)
 	head := dst[at:]
 	binary.LittleEndian.PutUint32(head, uint32(len(dst)-at-headBytes))
 	binary.LittleEndian.PutUint32(head[4:], uint32(len(raw)))
@@ -111,19 +104,7 @@ func frameSum(head, packed []byte) uint32 {
 }
 
 // Unpacker reads frames. It is not safe for concurrent use.
-type Unpacker struct {
-	decoder *zstd.Decoder
-	raw     []byte
-}
-
-// NewUnpacker returns an Unpacker.
-func NewUnpacker() (*Unpacker, error) {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostRaw))
-	return &Unpacker{decoder: d}, err
-}
-
-// Close releases the decoder.
-func (u *Unpacker) Close() { u.decoder.Close() }
+type Unpacker struct{ raw []byte }
 
 // Rows calls each with the rows of frames, in order, and returns their number. The memory of a row is valid during the
 // call.
@@ -141,11 +122,11 @@ func (u *Unpacker) Rows(frames []byte, each func(*Row) error) (rows int64, err e
 		if frameSum(frames, body) != binary.LittleEndian.Uint32(frames[12:]) {
 			return rows, fmt.Errorf("%w: a checksum is wrong", errDamaged)
 		}
-		if u.raw, err = u.decoder.DecodeAll(body, u.raw[:0]); err != nil {
-			return rows, fmt.Errorf("%w: %w", errDamaged, err)
-		}
-		if len(u.raw) != int(size) {
+		if n, err := s2.DecodedLen(body); err != nil || n != int(size) {
 			return rows, errDamaged
+		}
+		if u.raw, err = s2.Decode(u.raw[:cap(u.raw)], body); err != nil {
+			return rows, fmt.Errorf("%w: %w", errDamaged, err)
 		}
 		n, err := eachRow(u.raw, each)
 		if rows += n; err != nil {

@@ -59,7 +59,7 @@ type Made struct {
 	ctx    context.Context
 	store  jobdir.Store
 	name   string
-	packer *packer
+	packed []byte // the frame made last
 }
 
 // put writes the next object, called name, name.2, name.3, ….
@@ -89,9 +89,9 @@ type Writer struct {
 	Made
 	Index Object // locates the rows of each shard; set when the Writer is closed (ReadIndex)
 
-	frame  int
-	shards []pending
-	packed int64 // compressed bytes in all shards
+	frame   int
+	shards  []pending
+	pending int64 // compressed bytes in all shards
 }
 
 // pending is the unwritten data of one shard.
@@ -104,12 +104,11 @@ type pending struct {
 }
 
 // NewWriter returns a writer of objects called name, name.2, name.3, …; the name must be unique to the attempt.
-func NewWriter(ctx context.Context, store jobdir.Store, name string, shards int) (*Writer, error) {
-	p, err := newPacker()
+func NewWriter(ctx context.Context, store jobdir.Store, name string, shards int) *Writer {
 	return &Writer{
-		Made: Made{ctx: ctx, store: store, name: name, packer: p}, shards: make([]pending, shards),
+		Made: Made{ctx: ctx, store: store, name: name}, shards: make([]pending, shards),
 		frame: min(MaxFrameBytes, max(leastFrame, pendingBytes/max(1, shards))),
-	}, err
+	}
 }
 
 // Add adds a row of a shard.
@@ -130,10 +129,10 @@ func (w *Writer) Add(shard int, r *Row) error {
 
 func (w *Writer) pack(p *pending) error {
 	before := len(p.frames)
-	p.frames = w.packer.append(p.frames, p.raw, p.rows)
+	p.frames = w.Made.pack(p.frames, p.raw, p.rows)
 	p.framed += int64(p.rows)
 	p.raw, p.rows = p.raw[:0], 0
-	if w.packed += int64(len(p.frames) - before); w.packed >= objectBytes {
+	if w.pending += int64(len(p.frames) - before); w.pending >= objectBytes {
 		return w.put()
 	}
 	return nil
@@ -141,7 +140,7 @@ func (w *Writer) pack(p *pending) error {
 
 // put writes the frames of all shards as one object.
 func (w *Writer) put() error {
-	body := make([]byte, 0, w.packed)
+	body := make([]byte, 0, w.pending)
 	for i := range w.shards {
 		p := &w.shards[i]
 		if len(p.frames) == 0 {
@@ -153,7 +152,7 @@ func (w *Writer) put() error {
 		body = append(body, p.frames...)
 		p.frames, p.framed = p.frames[:0], 0
 	}
-	w.packed = 0
+	w.pending = 0
 	return w.Made.put(body)
 }
 
@@ -162,14 +161,14 @@ func (w *Writer) Close() error {
 	for i := range w.shards {
 		if p := &w.shards[i]; p.rows > 0 {
 			before := len(p.frames)
-			p.frames = w.packer.append(p.frames, p.raw, p.rows)
+			p.frames = w.Made.pack(p.frames, p.raw, p.rows)
 			p.framed += int64(p.rows)
-			w.packed += int64(len(p.frames) - before)
+			w.pending += int64(len(p.frames) - before)
 			keepBuffer(p.raw)
 			p.raw, p.rows = nil, 0
 		}
 	}
-	if w.packed > 0 {
+	if w.pending > 0 {
 		if err := w.put(); err != nil {
 			return err
 		}

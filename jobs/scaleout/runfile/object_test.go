@@ -17,7 +17,7 @@ var must = conformance.Must
 // TestExtentsAreReadAFewFramesAtATime: the extents, and one row, exceed the window.
 func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	ctx, store, rnd := context.Background(), storetest.NewMemory(jobdir.ErrExists), rand.NewChaCha8([32]byte{1})
-	w := conformance.Try(NewWriter(ctx, store, "runs", 2)).Must(t)
+	w := NewWriter(ctx, store, "runs", 2)
 	const rows = 40
 	body := func(n int) []byte {
 		size := 200 << 10
@@ -36,8 +36,7 @@ func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	must(t, w.Close())
 	extents := conformance.Try(ReadIndex(ctx, store, w.Index, len(w.Objects), 1, 2)).Must(t)
 	conformance.MustTrue(t, len(extents) == 1 && extents[0].Length >= 3*windowBytes, "extents %+v", extents)
-	unpacker := conformance.Try(NewUnpacker()).Must(t)
-	defer unpacker.Close()
+	unpacker := new(Unpacker)
 	read := func(e Extent) (n int, err error) {
 		return n, ReadFrames(ctx, store, w.Objects, &e, unpacker, func(r *Row) error {
 			conformance.True(t, string(r.Key) == fmt.Sprint(n) && bytes.Equal(r.Body, want[n]),

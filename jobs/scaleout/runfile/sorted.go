@@ -30,9 +30,8 @@ type Sorted struct {
 }
 
 // NewSorted returns a Sorted with objects called name, name.2, …; the name must be unique to the attempt.
-func NewSorted(ctx context.Context, store jobdir.Store, name string) (*Sorted, error) {
-	p, err := newPacker()
-	return &Sorted{Made: Made{ctx: ctx, store: store, name: name, packer: p}, raw: buffer(), body: buffer()}, err
+func NewSorted(ctx context.Context, store jobdir.Store, name string) *Sorted {
+	return &Sorted{Made: Made{ctx: ctx, store: store, name: name}, raw: buffer(), body: buffer()}
 }
 
 // Add adds the next row.
@@ -53,7 +52,7 @@ func (s *Sorted) Add(r *Row) error {
 
 func (s *Sorted) pack() error {
 	at := len(s.body)
-	s.body = s.packer.append(s.body, s.raw, s.rows)
+	s.body = s.Made.pack(s.body, s.raw, s.rows)
 	packed := s.body[at:]
 	s.Frames = append(s.Frames, Frame{
 		Extent: Extent{Object: len(s.Objects), Offset: int64(at), Length: int64(len(packed)), Rows: int64(s.rows), Sum: crc32.Checksum(packed, castagnoli)},
