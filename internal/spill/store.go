@@ -68,9 +68,9 @@ type Usage struct {
 	WrittenBytes  int64 // all compressed bytes written so far
 }
 
-// poolSize limits the compressors and the decompressors. A compressor holds 0.9 MiB, a decompressor 0.2 MiB, each
-// beside a buffer of at most keepBytes between two frames and of one compressed frame during it; two of them already
-// compress faster than most disks write.
+// poolSize limits the compressors and the decompressors. Each holds some 0.6 MiB beside a
+// buffer of at most keepBytes between two frames and of one compressed frame during it; two of them already compress
+// faster than most disks write.
 const poolSize = 2
 
 // Open makes a store and removes the folders that killed runs left in the directory. The first frame makes the store's

@@ -62,10 +62,10 @@ type Step struct {
 // service counts it, and the share left in runs. An object store answers after 30 ms.
 const (
 	lookCPU       = 2.5e-9 // seconds a byte of the inputs
-	readCPU       = 24e-9  // seconds a byte
+	readCPU       = 26e-9  // seconds a byte
 	directCPU     = 91e-9
 	writeCPU      = 45e-9
-	unreducedCPU  = 54e-9
+	unreducedCPU  = 32e-9
 	runShare      = 0.87
 	reducedShare  = 0.93
 	storeAnswers  = 30 * time.Millisecond
