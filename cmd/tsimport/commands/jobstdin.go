@@ -10,6 +10,7 @@ import (
 
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline/keep"
 )
 
 // shareStdin gives each load that reads standard input an end of its own, which it must close when it ends. What they
@@ -24,6 +25,23 @@ func (o *jobRunner) shareStdin(stdin io.Reader) error {
 	o.beginStdin = sync.OnceFunc(func() { go handOut(stdin, to) })
 	if again := o.stdinAgain(); again != "" {
 		return usagef("standard input cannot be read again; to start over the loads that read it, %s", again)
+	}
+	return o.checkPipes()
+}
+
+// checkPipes refuses two loads that would read one named pipe at a time, each a part of it.
+func (o *jobRunner) checkPipes() error {
+	readers := map[string]string{}
+	for _, s := range o.record.Loads {
+		for _, from := range s.From {
+			other := readers[from]
+			if other != "" && o.record.Parallel > 1 && !o.record.ComesAfter(s.Name, other) && !o.record.ComesAfter(other, s.Name) {
+				return usagef("loads %s and %s read the pipe %s, of which each would get a part; write from: \"-\" for changes, and make it standard input", other, s.Name, from)
+			}
+			if from != "-" && keep.IsStream(from) {
+				readers[from] = s.Name
+			}
+		}
 	}
 	return nil
 }
