@@ -30,7 +30,7 @@ type cell struct {
 // span is a part of a buffer's data.
 type span struct{ from, to int }
 
-// cellBytes and rowBytes are the memory of a cell and of a row beside its data. A row has an end and, in its batch, a
+// cellBytes and rowBytes are the memory of a cell and a row beside its data. A row has an end and, in its batch, a
 // Done.
 const (
 	cellBytes = 56
@@ -100,7 +100,7 @@ func (b *buffer) check(columns []Column) *table.Reason {
 		case c.dated:
 			return &table.Reason{Column: c.name, Code: table.CodeType, Message: "a primary-key column has no timestamp"}
 		case c.kind != record.Null && keyKinds[b.key[k].Type] != c.kind:
-			return &table.Reason{Column: c.name, Code: table.CodeType, Message: "the primary-key column is " + b.key[k].Type.String()}
+			return &table.Reason{Column: c.name, Code: table.CodeType, Message: "the key column is " + b.key[k].Type.String()}
 		}
 		seen[k] = true
 	}

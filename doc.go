@@ -13,16 +13,14 @@
 //	...
 //	counts, err := loader.Close(ctx)
 //
-// Load loads CSV, JSON-lines, Parquet and Arrow files, like the command tsimport load. Copy copies a table into another
-// one, like tsimport copy.
+// Load loads CSV, JSON-lines, Parquet and Arrow files, like tsimport load. Copy copies a table, like tsimport copy.
 //
 // # Guarantees
 //
 // Each row that Put accepts has one outcome: Written, Superseded, Rejected or Unfinished. Their numbers add up to the
 // number of accepted rows. A written row is in the table before its outcome is delivered. One Loader writes the rows of
-// a key in the order in which Put accepted them: the last one stays. Loaders of the same table do not coordinate,
-// neither with each other nor with a command that loads into it: which of their rows stays is undefined, and each
-// counts only its own.
+// a key in the order in which Put accepted them: the last one stays. Loaders of the same table do not coordinate, nor
+// with commands that load into it: which of their rows stays is undefined, and each counts its own.
 //
 // A request without an answer may have been applied. It is sent again, which is harmless for unconditional puts,
 // updates and deletes. No later row of its key is sent until the first attempt can no longer be applied.
@@ -36,6 +34,5 @@
 //
 // # Compatibility
 //
-// Only this package keeps its API compatible from release to release. The module's other packages can be imported,
-// without this promise.
+// Only this package keeps its API compatible from release to release, not the module's others.
 package tsimport

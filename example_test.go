@@ -73,7 +73,7 @@ func ExampleLoader_Put() {
 	}
 	fmt.Printf("%d written, %d rejected\n", counts.Written, counts.Rejected)
 	// Output:
-	// row 2: WrongType, column id: the primary-key column is integer
+	// row 2: WrongType, column id: the key column is integer
 	// 1 written, 1 rejected
 }
 

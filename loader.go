@@ -17,8 +17,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Loader writes rows into one table. Its methods are safe for concurrent use. It holds goroutines and connections until
-// Close.
+// Loader writes rows into one table. It is safe for concurrent use. It holds goroutines and connections until Close.
 type Loader struct {
 	key         []table.KeyColumn
 	deleting    bool
@@ -53,8 +52,7 @@ type queue struct {
 // mostWaiting is the number of outcomes that may wait for a slow Done before Put waits too.
 const mostWaiting = 1 << 15
 
-// Open opens a table for writing. It fails if the table cannot be written to, or does not exist and is not to be
-// created.
+// Open opens a table for writing. It fails if the table cannot be written to or created.
 //
 // When ctx ends, now or later, the load stops: rows without an outcome are then Unfinished.
 func Open(ctx context.Context, target Target, tableName string, o LoaderOptions) (*Loader, error) {
@@ -111,7 +109,7 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	case cfg.Write.Mode == table.Increment:
 		return cfg, usagef("--mode increment: a loader puts, updates or deletes rows")
 	case len(cfg.Columns.Keys) > 0:
-		return cfg, usagef("--pk %s: a loader computes no columns; the rows that are put have all of them", cfg.Columns.Keys[0].Name)
+		return cfg, usagef("--pk %s: a loader computes no columns; rows must have all", cfg.Columns.Keys[0].Name)
 	}
 	cfg.Limits.MaxErrors, cfg.Limits.Memory = ledger.MaxErrors{Rows: -1}, plan.MemoryForRows(o.memory())
 	cfg.Limits.TempDir, cfg.Limits.NoSpill = o.TempDir, o.TempDir == ""
@@ -121,8 +119,7 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	return cfg, nil
 }
 
-// mostParsers suffices for the rows of one Loader. Each parser holds some rows: with many processors, they would exceed
-// Memory.
+// mostParsers suffices for the rows of one Loader. Each parser holds rows: many would exceed Memory.
 const mostParsers = 8
 
 // findKey requests the table's primary key, or returns the key of the table to be created.
@@ -163,8 +160,8 @@ func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, erro
 	return key, nil
 }
 
-// Put copies and accepts a row, or returns an error; a row that is not accepted has no outcome. It waits while memory
-// for rows is full, until ctx ends.
+// Put copies and accepts a row, or returns an error; then it has no outcome. It waits while memory is full, until ctx
+// ends.
 //
 // Rows of one key are written in the order in which they were accepted. An accepted row is sent within a quarter of a
 // second, unless its partition falls behind, and earlier if its batch fills or Flush is called.
@@ -182,7 +179,7 @@ func (l *Loader) Put(ctx context.Context, row Row) error {
 			l.mu.Unlock()
 			return l.err
 		}
-		if len(l.queue.full) == 0 && len(l.rowOutcomes.ends)+l.rowOutcomes.out < mostWaiting { // one full buffer may wait for the load
+		if len(l.queue.full) == 0 && len(l.rowOutcomes.ends)+l.rowOutcomes.out < mostWaiting {
 			break
 		}
 		if err := l.wait(ctx); err != nil {

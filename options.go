@@ -14,7 +14,7 @@ type LoaderOptions struct {
 	PK           []string // primary key of a new table: NAME:TYPE for each column, of type string, integer or binary
 	TTL          int      // time to live of a new table in seconds, at least 86400; 0 means forever
 	MaxVersions  int      // versions per cell of a new table; 0 means 1
-	MaxDeviation int64    // maximum difference in seconds between a timestamp and the service's clock; 0 means the service's default
+	MaxDeviation int64    // maximum seconds between a timestamp and the service's clock; 0 means its default
 
 	Concurrency       int     // maximum requests in flight; 0 means 32
 	BatchBytes        int64   // maximum bytes of a request; 0 means 4 MiB

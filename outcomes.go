@@ -7,8 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// rowOutcomes tracks every accepted row without an outcome, and counts outcomes. Its methods are called with the
-// Loader's lock.
+// rowOutcomes tracks every accepted row without an outcome, and counts outcomes. Its methods need the Loader's lock.
 type rowOutcomes struct {
 	counts Counts
 	live   []*batch // in the order of their rows

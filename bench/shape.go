@@ -28,8 +28,7 @@ type ShapeColumn struct {
 	Length int
 }
 
-// Shape describes uniform rows: a unique integer id, which is the primary key, and attribute columns. All records have
-// the same length.
+// Shape describes uniform rows: a unique integer id as the key, and attribute columns. All have the same length.
 type Shape struct {
 	Name    string
 	Columns []ShapeColumn
@@ -129,8 +128,7 @@ func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) err
 	return nil
 }
 
-// EachRow calls each with the fields of the rows that WriteCSV writes, in the same order. They are valid during the
-// call.
+// EachRow calls each with the fields of the rows of WriteCSV, in the same order. They are valid during the call.
 func (s Shape) EachRow(rows, seed uint64, each func(fields []string)) error {
 	if rows == 0 || rows > LastID-FirstID+1 {
 		return errTooManyRows

@@ -23,10 +23,10 @@ const (
 )
 
 // StudentCards are purchases by student card, the example of the vendor's page on primary-key design: CardID, SellerID,
-// DeviceID, OrderNumber and some attributes. Each device belongs to one seller, and a few sellers have most of the
-// devices. Cards and devices are used evenly over time. OrderNumber grows with time and is unique only within a device:
-// two purchases with one card at two devices may share a number. CardID, DeviceID and OrderNumber together are a key;
-// CardID and OrderNumber are not.
+// DeviceID, OrderNumber and some attributes. Each device belongs to one seller; a few sellers have most. Cards and
+// devices are used evenly. OrderNumber grows with time and is unique only within a device: two purchases with one card
+// at two devices may share a number. CardID, DeviceID and OrderNumber together are a key; CardID and OrderNumber are
+// not.
 type StudentCards struct {
 	Rows  uint64
 	Order Order // "" is Arrival
@@ -83,8 +83,7 @@ func (s StudentCards) WriteCSV(ctx context.Context, w io.Writer) error {
 }
 
 // cardGenerator computes each row from its arrival number alone. Purchases come in rounds: in each round every card
-// buys once, in a different order. So use is even over time, and the rows of one card can be found without generating
-// the others.
+// buys once, in a different order. So use is even, and the rows of a card can be found without the others.
 type cardGenerator struct {
 	rows, cards, devices uint64
 	first                int64 // Unix time of the first purchase
@@ -151,16 +150,15 @@ func (g *cardGenerator) each(order Order, f func(arrival uint64) error) error {
 	return nil
 }
 
-// where returns the card, device and order number of a purchase. There may be more purchases than rows: cards then
-// repeat, order numbers do not.
+// where returns the card, device and order number of a purchase. With more purchases than rows, cards repeat, numbers
+// do not.
 func (g *cardGenerator) where(arrival uint64) (card, device, order uint64) {
 	inRows := arrival % g.rows
 	card = g.rounds[inRows/g.cards].from(inRows % g.cards)
 	// Devices take turns; each turn starts at a different device.
 	turn, place := arrival/g.devices, arrival%g.devices
 	device = g.deviceIDs.at((arrival + mix(g.seed^turn)) % g.devices)
-	// Each turn has its own range of numbers, so the numbers of a device grow. Some devices run ahead of others, by up to
-	// one round of the cards.
+	// Each turn has its own range of numbers, so the numbers of a device grow. Some devices are ahead by up to a round.
 	order = firstOrder + turn*((g.devices+sameOrder-1)/sameOrder) + place/sameOrder
 	order += mix(g.seed^0x0de4^device) % max(1, g.cards/sameOrder)
 	return card, device, order

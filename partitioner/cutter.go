@@ -63,8 +63,8 @@ type Options struct {
 
 // Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: the cutter knows every key that
 // is in a request, waits for a retry or may still be changed by an attempt of unknown outcome; a row of such a key
-// waits, all others pass it. So several batches of a lane may be in flight, and lanes may be recut at any time. It is
-// not safe for concurrent use.
+// waits, all others pass it. So a lane may have several batches in flight, and be recut at any time. It is not safe for
+// concurrent use.
 //
 // A key is in one of four places: in a flight, in retry (until its time comes), ready (for its lane's next batch), or
 // settling (its row is final, but an earlier attempt may still be applied). Other keys are not known. If rows are

@@ -14,11 +14,9 @@ import (
 // In an outage nothing of the lane is written, so no failure counts.
 const (
 	// aloneAfter is the number of failures, while others were written, after which a row is sent alone. For rows that
-	// failed beside others in one request, twice as many of any kind suffice: once only such rows are left, nothing is
-	// written beside them.
+	// failed beside others in one request, twice as many of any kind suffice: at last only such rows are left.
 	aloneAfter = 3
-	// hopelessAfter is the number of failures alone before a row is given up: about a minute and a half with the default
-	// waits.
+	// hopelessAfter is the number of failures alone before a row is given up: with the default waits about 90 seconds.
 	hopelessAfter = 30
 	// impatientAfter is the same when nothing else is left to write and the load would fail.
 	impatientAfter = 5
@@ -34,8 +32,7 @@ type failing struct {
 	known  bool // mark is the lane's count of written rows at the last failure
 }
 
-// fails counts a failure of the key's row and reports whether it is given up. others: rows of the same request were
-// written.
+// fails counts a failure of the key's row and reports whether it is given up. others: rows of its request were written.
 func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp bool) {
 	l := &c.lanes[k.lane]
 	moved := others || k.failing.known && l.written > k.failing.mark
@@ -73,8 +70,7 @@ func (k *key) giveUp(o table.Outcome) table.Outcome {
 	return o
 }
 
-// GiveUp makes the cutter less patient with the lane's rows that fail alone, if it has no others. It reports whether
-// that helps: the load need not fail then.
+// GiveUp makes the cutter less patient with the lane's rows that fail alone, if it has no others, and reports that.
 func (c *Cutter) GiveUp(lane int) bool {
 	l := &c.lanes[lane]
 	poor := 0

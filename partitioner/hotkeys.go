@@ -18,8 +18,7 @@ const (
 	// the rows of a long one cost almost nothing.
 	sampleRun = 4096
 	maxGap    = 128
-	// minRows is the number of rows before any share is reported, minRowsOfOne for a whole input whose rows all have one
-	// value.
+	// minRows is the number of rows before any share is reported, minRowsOfOne for a whole input with one value.
 	minRows      = 1000
 	minRowsOfOne = 200
 
@@ -29,8 +28,7 @@ const (
 )
 
 // HotKeys finds partition-key values that are hot spots by themselves: a value's rows are in one partition however the
-// table is split. It counts a sample of the rows by the Space-Saving method, in constant memory. It is not safe for
-// concurrent use.
+// table is split. It counts a sample by the Space-Saving method, in constant memory. It is not safe for concurrent use.
 type HotKeys struct {
 	keyType table.Type
 	skip    uint32 // rows to pass before the next sample
@@ -130,8 +128,7 @@ func (h *HotKeys) sample(key []byte, size int) {
 	*s = slot{hash: hash, count: s.count + weight, over: s.count, bytes: taken, key: append(s.key[:0], key...)}
 }
 
-// smallest returns a slot with the smallest count. Counts only grow, so a whole round is searched once for each
-// smallest count, not once for each value.
+// smallest returns a slot with the smallest count. Counts only grow: one search for each smallest count suffices.
 func (h *HotKeys) smallest() int {
 	for range counters {
 		i := h.hand
@@ -150,8 +147,8 @@ func (h *HotKeys) smallest() int {
 	return i
 }
 
-// ReportWhole is Report for a complete input on a table of one lane: it also reports the only value of two hundred rows
-// or more.
+// ReportWhole is Report for a complete input on a table of one lane: it also reports the only value of 200 rows or
+// more.
 func (h *HotKeys) ReportWhole() []HotKey {
 	if h.rows >= minRowsOfOne && h.rows < minRows && len(h.slots) == 1 {
 		if v, _, err := table.DecodeKey(h.keyType, h.slots[0].key); err == nil {

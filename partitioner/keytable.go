@@ -17,8 +17,7 @@ type keySlot struct {
 	key  *key // nil if the slot is free
 }
 
-// home is a hash's slot if it is free. The ordering key's hash is good in all its bits; the multiplication is for
-// hashes that tests make up.
+// home is a hash's slot if it is free. An ordering key's hash is good in all bits; tests' need the factor.
 func (t *keyTable) home(hash uint64) int { return int(hash * 0x9e3779b97f4a7c15 >> t.shift) }
 
 // get returns the key of the hash, nil if there is none.
@@ -33,8 +32,8 @@ func (t *keyTable) get(hash uint64) *key {
 	}
 }
 
-// near reads the slots of the hashes one after another. The processor fetches all of these together; slots read on the
-// way to a decision, one at a time.
+// near reads the slots of the hashes one after another. The processor fetches these together, but slots read for
+// decisions singly.
 func (t *keyTable) near(keys []*key) (sum uint64) {
 	if t.count == 0 {
 		return 0

@@ -13,8 +13,7 @@ type Map struct {
 	values []table.Value // lower bounds of lanes 1, 2, …
 	bounds [][]byte      // the same as AppendKey encodes them, increasing
 	// common is the common prefix of all bounds, heads the eight bytes of each after it. Bounds often differ only late
-	// (user-0001…, user-0042…), so Find compares the common part once and then one integer per step instead of a whole
-	// key.
+	// (user-0001…, user-0042…), so Find compares the common part once, then integers, not whole keys.
 	common []byte
 	heads  []uint64
 	// tables are the lanes' tables, "" for a gap; nil if there is one table.
@@ -131,8 +130,7 @@ type TableBounds struct {
 }
 
 // NewTablesMap makes the map of a load into several tables, given in name order. Each table has its lanes; before,
-// between and after the tables are gaps: lanes for the keys of tables that are not known yet. Nothing can be sent from
-// a gap.
+// between and after the tables are gaps: lanes for keys of unknown tables. Nothing can be sent from a gap.
 func NewTablesMap(known []TableBounds) *Map {
 	m := &Map{tables: []string{""}}
 	add := func(name string, key []byte, v table.Value) {
@@ -164,8 +162,7 @@ func (m *Map) Gap(i int) bool { return m.tables != nil && m.tables[i] == "" }
 // Several reports whether keys begin with the name of their table.
 func (m *Map) Several() bool { return m.tables != nil }
 
-// UnknownTables calls each with the tables that rows of the block wait for, if it is in a gap; a name may come several
-// times.
+// UnknownTables calls each with the tables that rows of a block in a gap wait for; a name may come several times.
 func UnknownTables(b *table.Block, each func(name []byte)) {
 	var last []byte
 	for i := range b.Rows {

@@ -142,8 +142,7 @@ func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
 	c.next(now, k)
 }
 
-// again keeps a row for a retry: at the front of its lane if its partition had no capacity for it, else at a later
-// time.
+// again keeps a row for a retry: at the front of its lane if its partition had no capacity, else later.
 func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
 	k.attempts, k.touched = k.attempts+1, true
 	settles := o.Fate == table.Unknown && c.o.SettleFirst
@@ -170,8 +169,7 @@ func (c *Cutter) makeReady(k *key) {
 	c.o.Woken(k.lane)
 }
 
-// next decides where a key goes whose row is final: a later row must not be sent while an attempt for the key may still
-// be applied and undo it.
+// next decides where a key goes whose row is final: an attempt that may still be applied must not undo a later row.
 func (c *Cutter) next(now time.Time, k *key) {
 	if now.Before(k.unsafe) && !c.o.Unordered {
 		k.due = k.unsafe
@@ -224,8 +222,7 @@ func (c *Cutter) promote(k *key) {
 	c.reroute(k)
 }
 
-// reroute moves a key to the lane of its next row: a row of another key with the same hash may belong to another table,
-// and a request carries one table.
+// reroute moves a key to the lane of its next row: another key with its hash may be of another table.
 func (c *Cutter) reroute(k *key) {
 	lane := c.o.Route(k.row.Key())
 	if lane == k.lane {
@@ -281,8 +278,7 @@ func (c *Cutter) out(one func(*key)) {
 	}
 }
 
-// Settling returns until when an attempt may be applied to a key without a row in Out, false if there is none: Out does
-// not tell of such a key.
+// Settling returns until when an attempt may be applied to a key without a row in Out, false if there is none.
 func (c *Cutter) Settling(now time.Time) (until time.Time, any bool) {
 	for _, k := range c.settling {
 		if k.row.Block == nil && k.unsafe.After(until) {

@@ -45,7 +45,7 @@ func (c *Cutter) stamped(k *key) {
 	if !c.o.Deletes {
 		return
 	}
-	k.stamping.after = c.o.Stamps.Next(k.stamping.after - 1) // the deletion has the service's time, which is no later than this
+	k.stamping.after = c.o.Stamps.Next(k.stamping.after - 1) // the deletion has the service's time, no later than this
 	if k.row.Row().Suspect() {
 		if c.passed == nil {
 			c.passed = map[uint64]int64{}
@@ -67,8 +67,7 @@ func (c *Cutter) pauses(now time.Time, k *key) bool {
 	return wait > 0
 }
 
-// Stamped calls each with the rows that have left their lane, are not final and may have been applied with the
-// timestamp ms.
+// Stamped calls each with the rows that have left their lane, are not final and may have been applied with ms.
 func (c *Cutter) Stamped(each func(r table.Ref, ms int64)) {
 	if c.o.Stamps == nil {
 		return

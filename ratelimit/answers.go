@@ -20,8 +20,7 @@ const (
 
 // The measurement: after the first throttle the bucket fills for a moment and is emptied by small requests until the
 // next; the rate is the accepted units by that time. If nothing was accepted for a while, the rate is a quota per
-// second, and a second is counted. Tested by TestControlReachesTargets, TestLaws and
-// TestQuotaPerSecondIsMeasuredOverASecond.
+// second, and a second is counted. See TestControlReachesTargets, TestLaws, TestQuotaPerSecondIsMeasuredOverASecond.
 const (
 	refill      = 50 * time.Millisecond  // for which the bucket fills, at first, and
 	maxRefill   = time.Second            // at most
@@ -40,8 +39,8 @@ const (
 	deadAfter = 3                      // small requests refused in a row say so too
 )
 
-// firstRamp is the start of an unknown lane. A partition's capacity is counted in units, so large rows come few at a
-// time until they are accepted.
+// firstRamp is the start of an unknown lane. Capacity is counted in units: large rows come few at a time until
+// accepted.
 func (p *Pacer) firstRamp(from time.Time) ramp {
 	return ramp{from: from, window: 1, rows: max(1, firstRows/max(1, p.perRow))}
 }
@@ -169,8 +168,7 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 }
 
 // queued notes that answers come late while nothing is refused: a queue at the service has grown. It means the same as
-// a throttle, but nothing is lost: the rate is the units accepted since an answer was on time, because the service was
-// busy since then.
+// a throttle, without loss: the rate is the units accepted since an answer was on time, as the service was busy since.
 func (p *Pacer) queued(t throttle) {
 	p.line.lateness.queue()
 	p.evidence.queue = true
@@ -258,8 +256,7 @@ func (p *Pacer) wait(t throttle) {
 // single reports whether the lane is so slow that it sends row by row.
 func (p *Pacer) single() bool { return p.batch() <= p.perRow }
 
-// sample takes the rate from the gauge. The bucket gives only whole rows, so on average half a row is left in it at the
-// end.
+// sample takes the rate from the gauge. The bucket gives whole rows: on average half a row is left.
 func (p *Pacer) sample(t throttle) {
 	e := &p.evidence
 	left := 0.5 * p.perRow
@@ -314,8 +311,8 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate after a far reach: the rate is the flow since the last throttle, unless that was much less
-// than in the last second.
+// further raises the rate after a far reach: it is the flow since the last throttle, unless the last second's is much
+// more.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {
@@ -378,8 +375,7 @@ func (p *Pacer) cruise(t throttle) {
 	p.line.calm = t.now.Add(calmFor)
 	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held() - p.line.sentSince(), at: t.now}
 	if p.single() && t.accepted == 0 {
-		// The bucket lacked only a part of a row, and may not hold more than a row: waiting for a whole one would let it
-		// overflow.
+		// The bucket lacked a part of a row, and may not hold more than a row: waiting for a whole one may overflow it.
 		p.probe.alone++
 		p.credit.level += max(0, p.held()+p.perRow*(1-heldOfRow*math.Pow(2, float64(min(p.probe.alone, 6)))))
 	}

@@ -56,8 +56,8 @@ type Patience struct {
 // Progress notes progress at now.
 func (p *Patience) Progress(now time.Time) { p.seen, p.spent = now, 0 }
 
-// Over reports whether there was no progress for longer than For. The first call only starts the watch. Call it every
-// LookEvery, or at each attempt.
+// Over reports whether there was no progress for longer than For since the first call. Call it every LookEvery or
+// attempt.
 func (p *Patience) Over(now time.Time) bool {
 	if p.For <= 0 {
 		return false

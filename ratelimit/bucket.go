@@ -6,8 +6,8 @@ import (
 )
 
 // Bucket is a token bucket that may go into debt: a taker waits until it is out of debt, then takes all it needs. So a
-// take larger than the burst passes, and the next taker pays for it. The nil Bucket never makes anyone wait. It is not
-// safe for concurrent use.
+// take larger than the burst passes, and the next pays for it. Nil makes nobody wait. It is not safe for concurrent
+// use.
 type Bucket struct {
 	rate  float64 // tokens a second
 	burst float64 // tokens kept at most
@@ -16,8 +16,7 @@ type Bucket struct {
 }
 
 // NewBucket returns a bucket that fills with rate tokens a second and holds at most burst's inflow. It begins empty and
-// without debt, so a run keeps to the rate from its first second. A rate of 0 (or one that is not a positive finite
-// number) gives nil.
+// without debt, so a run keeps to the rate from its first second. A rate that is not positive and finite gives nil.
 func NewBucket(rate float64, burst time.Duration) *Bucket {
 	if !(rate > 0) || math.IsInf(rate, 1) {
 		return nil

@@ -244,7 +244,7 @@ const (
 	minCruise   = 300 * time.Millisecond // since the last throttle, less than which ends no trial of smaller requests
 	provedAfter = 5 * time.Second        // after which a rate that was raised is right
 	agreeing    = 0.1                    // of a rate, by which two measurements differ that agree
-	cutHeard    = 10 * time.Second       // after which a load has heard of a cut: until then a rate that grew may be that of several partitions
+	cutHeard    = 10 * time.Second       // after which a load has heard of a cut: until then a grown rate may be of several partitions
 	muchLess    = 0.75                   // of a rate: below that, what it was at times is that of one partition
 
 	reserve     = 0.04  // seconds of the rate left in the bucket after a throttle, and
@@ -308,8 +308,7 @@ func (p *Pacer) speed() float64 {
 	return v
 }
 
-// batch is a batch's size in cruise, in units. Small batches cost requests; large ones come in lumps that a small
-// bucket refuses.
+// batch is a batch's size in cruise, in units. Small batches cost requests; large ones overflow small buckets.
 func (p *Pacer) batch() float64 {
 	perSecond := p.rate / p.perRow // rows
 	rows := math.Ceil(max(batchTime*perSecond, min(fewRows, perSecond/2)))

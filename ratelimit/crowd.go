@@ -8,8 +8,8 @@ import (
 
 // crowd limits the units in flight for a partition that limits those and not a rate: while it serves that many
 // requests, or rows, it refuses more at once. Accepted rows take time, so refusals come much sooner than other answers.
-// That shows the limit: a bucket answers both equally fast. If only parts of requests are refused, always above the
-// same level, one more row asks.
+// That shows the limit: a bucket answers both equally fast. If parts of requests are refused, always above a level, one
+// more row asks.
 //
 // Then as much is kept in flight as was served together, without any pace; occasionally one more row asks whether there
 // is room for it, then two, and so on. Refusals of rows for which there is room show that it was a rate after all.
@@ -104,8 +104,7 @@ func (c *crowd) back(sent, now time.Time, units, way float64) visit {
 }
 
 // hears looks for a limit of the units in flight, and reports whether there is one. A request refused as a whole is not
-// served: its answer comes much sooner than an accepted one's. Once is enough if the service was seen to take long for
-// its rows.
+// served: its answer comes much sooner. Once is enough if the service takes long for rows.
 func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64, slow bool) bool {
 	took := now.Sub(v.at).Seconds()
 	if c.signs.same >= crowdAlike && v.units <= perRow && accepted > 0 {
@@ -189,7 +188,7 @@ func (c *crowd) next(now time.Time, perRow, queued float64) (units float64, at t
 	case slices.ContainsFunc(c.flying, func(v visit) bool { return v.probe }):
 		return 0, now
 	}
-	return min(queued, c.more), later(c.asks, c.last.Add(duration(crowdSlow*max(c.signs.way, crowdWay)))) // it must not come before others
+	return min(queued, c.more), later(c.asks, c.last.Add(duration(crowdSlow*max(c.signs.way, crowdWay))))
 }
 
 // answered takes an answer, and reports whether there is no such limit.

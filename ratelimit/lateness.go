@@ -16,10 +16,10 @@ const (
 	leastPatience = 0.6                    // but so much of them at least: the larger of two loads gives way sooner
 	lateAnswers   = 2                      // late answers in a row that show a queue, over
 	lateFor       = 150 * time.Millisecond // at least
-	othersDelay   = 0.05                   // seconds that a lane's way may be longer than that of others that meet the same queue
+	othersDelay   = 0.05                   // seconds by which a lane's way may exceed that of others in the same queue
 	wayFor        = 20 * time.Second       // after which the shortest way is found again
 	refusesFor    = time.Minute            // for which what has refused does not queue
-	ownQueue      = 2                      // answers on time to requests that were alone show that a queue is the lane's own
+	ownQueue      = 2                      // answers on time to single requests show that a queue is the lane's own
 	leastBusy     = 300 * time.Millisecond // of which an estimate is made while the lane paces near its rate
 	mostSlower    = 0.5                    // times the rate, to which late answers lower it at once
 	deliveryFor   = 5 * time.Second        // in which what came back in some second bounds that from below
@@ -40,15 +40,15 @@ type lateness struct {
 	guessed     bool    // perUnit was, by that
 	doubted     bool    // no smaller request has been answered since
 	refuted     bool    // one took as long
-	others      float64 // seconds of the fastest answer to any lane of the table, where most of them meet a queue; 0 is none
+	others      float64 // seconds of the fastest answer to any lane of the table if most meet a queue; 0: none
 }
 
 // answer is the seconds until the answer to that many units.
 type answer struct{ units, took float64 }
 
 // alone takes the answer to the only request in flight: nothing of the lane was before it, so the time beyond a smaller
-// one's counts as its rows', until answers come late all the same. The next request is small: if it takes as long,
-// other lanes' queue was the cause.
+// one's counts as its rows', until answers come late all the same. If a small next one takes as long, other lanes'
+// queue was the cause.
 func (l *lateness) alone(took, units float64) {
 	if l.doubted {
 		l.doubted = false
@@ -133,8 +133,7 @@ func (l *lateness) shortest() float64 {
 }
 
 // occupied is how many seconds units occupy a service that queues, if the lane's rate is its whole rate: at most those
-// of a batch of such a lane. A rate that is much too low would make the way seem to take no time, every answer late,
-// and the rate lower yet.
+// of a batch of such a lane. A rate much too low would make every answer seem late, and the rate lower yet.
 func (p *Pacer) occupied(units float64) float64 {
 	if !p.evidence.queue || p.rate == 0 {
 		return 0

@@ -23,8 +23,8 @@ const (
 	probeGrowsFrom = time.Second
 )
 
-// Outages distinguishes outages of a lane's partition from its capacity, and keeps the lane's state before them. The
-// zero value is ready for use.
+// Outages distinguishes outages of a lane's partition from its capacity, and keeps the lane's state before. Zero is
+// ready.
 type Outages struct {
 	kept     *Pacer // as it was before the first of those answers; nil while rows are accepted
 	since    time.Time

@@ -39,8 +39,7 @@ type PacerOptions struct {
 //     many clean answers, if the next is taken.
 //
 // Time without rows, without a worker, or with a partition that did not serve is not a sample: credit is capped and a
-// measurement across it is discarded. Rows in flight count when the server met them, assumed to be the middle between
-// send and answer.
+// measurement across it is discarded. Rows in flight count in the middle between send and answer.
 //
 // Calls come in the order in which things happened, from one goroutine at a time.
 type Pacer struct {
@@ -105,8 +104,7 @@ func (p *Pacer) Next(now time.Time, inFlight int, perRow float64) (units float64
 	return p.NextOf(now, inFlight, perRow, math.Inf(1))
 }
 
-// NextOf is Next for a lane that holds only queued units and expects no more soon: a batch that cannot be full need not
-// wait for a full one's credit.
+// NextOf is Next for a lane with only queued units and no more soon: a partial batch need not wait for full credit.
 func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (units float64, at time.Time, ok bool) {
 	p.open(now, perRow)
 	units, at, ok = p.next(now, inFlight, queued)
@@ -232,7 +230,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 			return
 		}
 		p.line.thin = false
-		if p.evidence.queue && p.line.lateness.aloneOnTime >= ownQueue && len(p.line.sends) == 0 { // nobody else is in the queue
+		if p.evidence.queue && p.line.lateness.aloneOnTime >= ownQueue && len(p.line.sends) == 0 {
 			p.credit.level = max(p.credit.level, 0)
 		}
 		if queues && len(p.line.sends) > 0 && !sent.Before(p.line.throttledAt) && now.Sub(p.evidence.refused) > refusesFor {

@@ -6,13 +6,13 @@ import (
 )
 
 // quota is cruise for a partition that gives its units by the second, in windows of the clock or in a sliding one:
-// nothing is saved up, and once a window is used up everything is refused until the next. The rate is the units
-// accepted in the second before a refusal.
+// nothing is saved up; a used-up window refuses everything until the next. The rate is the units of the second before a
+// refusal.
 //
 // Cruise holds slightly below the rate. Now and then it pushes above it, for a second after the first refusal. The cost
 // of a push is owed, and the next hold lasts until it is earned. A push of a load alone on its partition gets nothing.
-// A load that shares it gets the others' part of its additional requests: if that is more than half, the next pushes
-// follow soon, and each reaches further.
+// A load that shares it gets the others' part: if that is over half of the push, the next follow soon and reach
+// further.
 //
 // Pushes alone are too expensive to even out two loads within a minute. So a lane that loses a part of its former share
 // to another yields once: it goes down to half, and waits for some seconds before it pushes again. If nobody takes the
@@ -217,8 +217,8 @@ func (p *Pacer) owe(units float64) {
 	p.evidence.owed = min(p.evidence.owed+units, mostOwed*allowed*p.rate)
 }
 
-// earned is the share of the accepted units that may be refused. A lane that has had more may be refused more, to get
-// it back.
+// earned is the share of the accepted units that may be refused. A lane that had more may be refused more, to regain
+// it.
 func (p *Pacer) earned() float64 {
 	if !p.others.quota.on || p.others.quota.best <= p.rate {
 		return allowed

@@ -7,8 +7,8 @@ import (
 )
 
 // Shared is the common rate of lanes: of a table, or of an instance. It limits nothing until a request is refused that
-// the partitions would have taken; from then on it finds the rate as a Pacer finds a lane's, and gives it to whoever
-// asks first.
+// the partitions would have taken; then it finds the rate as a Pacer finds a lane's, and gives it to whoever asks
+// first.
 //
 // Refusals told to a Shared are not told to the lane's Pacer.
 //
@@ -59,8 +59,8 @@ func (s *Shared) Sent(now time.Time, units float64) {
 // Silent notes that a sent batch is no longer in flight although it has no answer. A later answer is not told.
 func (s *Shared) Silent() { s.flying = max(0, s.flying-1) }
 
-// Answered takes an answer to every batch that was sent and is not silent: units sent, units that this rate did not
-// refuse. sent is when the request left.
+// Answered takes the answer to each batch that is not silent: units sent, units that this rate did not refuse, and
+// when.
 func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	s.flying = max(0, s.flying-1)
 	if s.p == nil {

@@ -288,8 +288,8 @@ func (t *Table) turn(now time.Time) {
 	t.pace.since, t.pace.sent, t.pace.refusals = now, 0, tally{}
 }
 
-// earned is the share of the accepted units that may be refused. A load that has had more may be refused more, to get
-// it back.
+// earned is the share of the accepted units that may be refused. A load that had more may be refused more, to regain
+// it.
 func (p *tablePace) earned() float64 {
 	return min(allowed*math.Sqrt(p.best/p.rate), 4*allowed)
 }

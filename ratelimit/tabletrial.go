@@ -89,8 +89,7 @@ type active struct {
 	now, last int
 }
 
-// lift raises a lane to its share of the rate, and more: refusals from before the table's limit was known say nothing
-// of its partition.
+// lift raises a lane to its share of the rate, and more: refusals before the table's limit was known were not its own.
 func (t *Table) lift(p *Pacer, now time.Time) {
 	a, m := &t.pace.active, &p.others.member
 	if now.Sub(a.began) >= tableActive {

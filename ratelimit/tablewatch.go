@@ -88,8 +88,7 @@ func (t *Table) tally(now time.Time) tally {
 	return tally{round: t.watching.round, since: now}
 }
 
-// Ended notes that a lane has no more rows. Under a limit of the table, or another shared one, the others may have its
-// share.
+// Ended notes that a lane has no more rows. Under a limit of the table, or a shared one, others may have its share.
 func (t *Table) Ended(p *Pacer) {
 	if t.watching.freed += max(p.rate, p.evidence.delivery.most()); t.watching.freed >= tableFreed*t.watching.usual {
 		t.watching.freed = 0

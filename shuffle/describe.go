@@ -6,8 +6,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Part is a part of a queue: of a split's records From on, before To, all rows with the lane's keys and in Keys wait.
-// Nil Keys are all.
+// Part is a part of a queue: of a split's records [From, To), all rows with the lane's keys in Keys wait; nil is all.
 type Part struct {
 	Lane     int
 	Keys     *table.KeyRange

@@ -61,8 +61,7 @@ func (s *Lanes) Next() *Job {
 }
 
 // nextRead finds a lane with less than half of its share in memory. An empty one is read for beyond the budget: it
-// could not continue otherwise. Nothing is read just to fill a batch: if a share is less than that, more would go to
-// disk again at once.
+// could not continue otherwise. Nothing is read just to fill a batch: beyond a share it would go to disk again.
 func (s *Lanes) nextRead() *Job {
 	var best *Queue
 	for _, l := range s.lanes {
@@ -84,8 +83,7 @@ func (s *Lanes) nextRead() *Job {
 	return &Job{frame: f}
 }
 
-// nextWrite takes from the lane with the most memory beyond its share, if another is short of rows: otherwise reading
-// may as well wait.
+// nextWrite takes from the lane with the most memory beyond its share, if another is short of rows: else reading waits.
 func (s *Lanes) nextWrite() *Job {
 	if s.full || s.mem-s.writing <= s.o.Budget/2 || !s.needsRows() {
 		return nil

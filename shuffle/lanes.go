@@ -72,7 +72,7 @@ func (s *Lanes) Saturated() bool {
 	return fed
 }
 
-// SetIdle says for every lane whether nothing leaves it for now, so that nobody need read for it. New lanes are not
+// SetIdle says for every lane whether nothing leaves it for now, so that nothing is read for it. New lanes are not
 // idle.
 func (s *Lanes) SetIdle(idle func(lane int) bool) {
 	s.idle = 0
@@ -250,7 +250,7 @@ func (l *Queue) divide(over []int, route func(key []byte) int) map[int][]*item {
 
 // join makes one queue of several. Their keys differ, so any order that keeps each queue's own will do; but a frame
 // that several wait for must come once, after everything before it in each. Shared frames are in the same order in all
-// queues, because only dividing shares them.
+// queues.
 func join(queues [][]*item) (joined []*item) {
 	if len(queues) == 1 {
 		return queues[0]

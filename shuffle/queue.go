@@ -76,7 +76,7 @@ type Queue struct {
 	narrowed map[*table.KeyRange]*table.KeyRange // other ranges, and what of them is in this lane
 	writing  int64                               // bytes of memory of items that are being written to disk
 	turns    int                                 // rows that left the block in front in this turn
-	settled  int64                               // no run of so many bytes or more can be spilled, until something changes; 0 is not known
+	settled  int64                               // no run of so many bytes or more can be spilled until something changes; 0 is unknown
 }
 
 // Front returns the lane's first row, false if there is none or it is on disk.
@@ -91,8 +91,7 @@ func (l *Queue) Front() (table.Ref, bool) {
 	return table.Ref{Block: i.block, Index: i.rows[i.next]}, true
 }
 
-// Rows is the number of rows in the lane, in memory and on disk. Rows of a frame written before a recut may belong to
-// another lane.
+// Rows is the number of rows in the lane, in memory and on disk. A frame of before a recut may have another lane's.
 func (l *Queue) Rows() (n int64) {
 	for _, i := range l.items {
 		if i.block != nil {

@@ -15,7 +15,7 @@ import (
 // Options are what some loads need beside plain writing; nil ones are unused. The workers of a load share them.
 type Options struct {
 	AutoIncrement *AutoIncrement  // the service numbers the rows: puts of rows with a placeholder in their key
-	Stamps        *Stamps         // cells without a timestamp get the one that the row's outcome names before it is sent: updates
+	Stamps        *Stamps         // cells without a timestamp get the row's outcome's before it is sent: updates
 	Increments    *Increments     // rows are marked and written under a condition: increments
 	When          *condition.When // each row is written only if the stored one passes
 	Unchanged     bool            // or is as the row says in table.UnchangedColumn
@@ -148,9 +148,8 @@ func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) 
 	}
 }
 
-// Stamps makes the timestamps of cells without one, in a table that keeps several versions. The service would use its
-// own time, but then an update that is sent twice would leave two versions. So each row gets a timestamp when it is
-// first sent, and keeps it.
+// Stamps makes the timestamps of cells without one, in a table that keeps several versions. By the service's own time
+// an update sent twice would leave two versions. So each row gets a timestamp when it is first sent, and keeps it.
 //
 // A timestamp is the latest that the service's clock can show: not below that of any cell that the service stamped or
 // deleted before the row was sent. Cells already in the table would hide a lower one.
@@ -209,8 +208,7 @@ func (s *Stamps) AtFault(ms int64) bool {
 	return ms < from || ms >= to
 }
 
-// annotateUnchanged moves each row's claims about the stored row from its cells to its condition. A row without any is
-// new.
+// annotateUnchanged moves each row's claims about the stored row from its cells to its condition. A row without is new.
 func (w *Writer) annotateUnchanged(rows []table.Ref, outcomes []table.Outcome) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]

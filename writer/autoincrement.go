@@ -23,15 +23,13 @@ type Searcher interface {
 
 // AutoIncrement is the workers' shared knowledge of a table with an auto-increment column: how to recognise its rows,
 // and the highest number of each ordering key that the service has returned. Rows of one ordering key are written one
-// after the other, so a row with an attempt of unknown outcome can only have a higher one. It is safe for concurrent
-// use.
+// after the other, so an attempt of unknown outcome can only have a higher one. It is safe for concurrent use.
 type AutoIncrement struct {
 	Table  string
 	Column int    // of the key
 	Mark   string // the attribute with the rows' marks; "" leaves rows without, and repeats them blindly
 	Marker table.Marker
-	// LookFirst treats rows of any run of the job as this one's: an earlier load of the same files, of which nothing else
-	// is left, is continued.
+	// LookFirst treats rows of any run of the job as this one's: it continues an earlier load of the same files.
 	LookFirst bool
 	// Begun is when the load's first attempt began, in milliseconds by the service's clock: searches end at older rows. 0
 	// is unknown; then they read all rows of an ordering key.
@@ -91,9 +89,8 @@ func (n *AutoIncrement) parallel(count int, do func(i int)) {
 	}
 }
 
-// missing notes that a row which the previous process may have sent is not there. It reports whether it cannot have
-// been sent: an earlier record of its ordering key was missing too, and that process sent one record of a key at a
-// time.
+// missing notes that a row which the previous process may have sent is missing. It reports whether it cannot have been
+// sent: an earlier record of its ordering key was missing too, and records of a key are sent one at a time.
 func (n *AutoIncrement) missing(r table.Ref) (unsent bool) {
 	if !r.Row().Suspect() || n.LookFirst {
 		return false
@@ -195,8 +192,7 @@ func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err err
 		*o = table.Outcome{Fate: table.Written, Number: number, Found: copies == 1}
 		return true, nil
 	}
-	// Another process's row may have a number below this process's: a row of the key that was refused then may have been
-	// taken since.
+	// Another process's row may have a number below this process's: a row refused then may have been taken since.
 	from := int64(0)
 	if !r.Row().Suspect() && !n.LookFirst {
 		from = n.highest.from(r.Key())

@@ -53,8 +53,7 @@ const (
 	earlierRanges = 32
 )
 
-// read reads the table unless that was tried before. The rows are some of the sought ones: their keys divide the table
-// too.
+// read reads the table unless that was tried before. The rows are sought ones: their keys divide the table too.
 func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
 	if !p.begin(rows) {
 		p.reading.Wait()
@@ -97,8 +96,8 @@ func (p *Earlier) begin(rows []table.Ref) bool {
 	return true
 }
 
-// lookUp returns the number of a suspect row, 0 if it is missing, and the number of its copies; known is false if the
-// table must be asked.
+// lookUp returns the number of a suspect row, 0 if it is missing, and its copies; known is false if the table must be
+// asked.
 func (p *Earlier) lookUp(want table.Marked, suspect bool) (number int64, copies int, known bool) {
 	if p == nil || !suspect {
 		return 0, 0, false

@@ -12,16 +12,15 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Expiry says which cells of a refused row to drop so that the others are written: cells may expire while their row
-// waits.
+// Expiry says which cells of a refused row to drop so that the others are written: cells expire while rows wait.
 type Expiry struct {
 	Reach time.Duration    // cells older than this are left out
 	Live  time.Duration    // a row of nothing but cells older than this is gone; 0 is none
 	Now   func() time.Time // the latest time that the service's clock can show
 }
 
-// minTimestamp precedes the limit in the service's refusal of a timestamp. The limit may be newer than the last known
-// service time.
+// minTimestamp precedes the limit in the service's refusal of a timestamp. It may be newer than the last known service
+// time.
 const minTimestamp = "MinTimestamp:"
 
 // before returns the time in milliseconds before which cells are dropped after a refusal.

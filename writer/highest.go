@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// highestNumbers are the highest returned numbers of ordering keys, of the last used ones if memory does not suffice.
-// It is safe for concurrent use.
+// highestNumbers are the highest returned numbers of the last used ordering keys. It is safe for concurrent use.
 type highestNumbers struct {
 	mu      sync.Mutex
 	highest map[string]*list.Element
@@ -22,8 +21,8 @@ type highestNumber struct {
 	missed  int64
 }
 
-// maxHighestBytes limits the memory for ordering keys: about a hundred thousand of the usual length. For a forgotten
-// one, a search begins at its first row.
+// maxHighestBytes limits the memory for ordering keys: about 100,000. For a forgotten one, a search begins at its first
+// row.
 const (
 	maxHighestBytes  = 16 << 20
 	highestNumberMin = 128

@@ -123,8 +123,7 @@ func (c *Increments) appendMark(dst []byte, r table.Ref, position string) []byte
 	return dst
 }
 
-// Rejected notes a rejected record for the marks of later ones of its key. maybeAdded: it may have been added all the
-// same.
+// Rejected notes a rejected record for the marks of later ones of its key. maybeAdded: it may have been added.
 func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,8 +203,7 @@ const (
 	maxKeysRead         = 100 // keys of one BatchGetRow
 )
 
-// settle reads the marks of rows that were not added to, and decides the outcomes of their records. An error means that
-// no request will succeed.
+// settle reads the marks of rows that were not added to, and decides their records' outcomes. Its errors are permanent.
 func (c *Increments) settle(name string, rows []table.Ref, places []int, repeated []bool, outcomes []table.Outcome) error {
 	marks, err := c.read(name, rows, places)
 	if err != nil {
@@ -246,7 +244,7 @@ func (c *Increments) decide(m readMark, r table.Ref, repeated bool, o *table.Out
 			Message: "a load that began later has added to the row, and the answer to an attempt of this record was lost: it may have been added or not; compare the row before you load the record again"}
 	case !found:
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
-			Message: "a load that began later has added to the row; this record was not added, and can be loaded again with --retry-rejects"}
+			Message: "a later load has added to the row, without this record; load it again with --retry-rejects"}
 	default:
 		c.decideOwn(own, r, at, o)
 	}

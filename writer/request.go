@@ -38,8 +38,7 @@ var (
 	expectations   = [...]byte{table.Ignore: 0, table.ExpectExist: 1, table.ExpectNotExist: 2}
 )
 
-// AppendRequest appends the bytes of a BatchWriteRow request with rows of one table in one mode, each under the
-// condition.
+// AppendRequest appends the bytes of a BatchWriteRow request with rows of one table in one mode, under the condition.
 func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref) []byte {
 	return appendRequest(dst, name, mode, existence, rows, &annotated{})
 }
@@ -75,8 +74,7 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	return append(dst, tagAtomic, 0)
 }
 
-// rowSize is the size of a row's message with n PlainBuffer bytes and a condition of cond bytes; 0 is that of its
-// existence alone.
+// rowSize is the size of a row's message with n PlainBuffer bytes and a condition of cond bytes; 0: existence alone.
 func rowSize(n, cond int) int {
 	cond = cmp.Or(cond, 2)
 	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond

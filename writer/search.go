@@ -9,15 +9,13 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// firstPage is the first page's rows in a search for one row: mostly it is the newest of its ordering key, or missing.
-// Further pages grow.
+// firstPage is the first page's rows in a search for a row, mostly the newest of its key, or missing. Pages grow.
 const firstPage = 8
 
 // maxPage limits the rows of an answer.
 const maxPage = 5000
 
-// clockSpread is the largest difference between the clocks of the service's machines: one tells when the load began,
-// others stamp the cells.
+// clockSpread is the largest difference between the clocks of the service's machines: one dates the load, others cells.
 const clockSpread = 10_000 // milliseconds
 
 // marked is a row with a mark, found by a search.

@@ -15,16 +15,14 @@ type Size struct {
 	passed   int // bytes of the largest body that was taken
 	cuts     int // connections that broke while a larger body was being sent, one after the other
 	smallest int // the smallest of these bodies
-	// alone counts a gateway's refusals of bodies with one row, by size. It has only sizes above passed, so it stays
-	// small.
+	// alone counts a gateway's refusals of bodies with one row, by size. It has only sizes above passed.
 	alone map[int]int
 }
 
 // A single refusal may be a stray page unrelated to the size.
 const refusalsToBelieve = 3
 
-// Cut connections say less than a refusal: it takes several to blame the size, and no gateway's limit is low enough for
-// small bodies.
+// Cut connections say less than a refusal: several blame the size, and no gateway's limit is so low for small bodies.
 const (
 	cutsToBelieve = 3
 	leastCut      = 64 << 10

@@ -59,8 +59,7 @@ func stampOf(c *plainbuffer.Cell) int64 {
 	return c.Stamp
 }
 
-// unmet decides about a row whose condition is not met. An earlier attempt whose answer was lost may have caused that:
-// then the table has the row already.
+// unmet decides about a row whose condition is not met. An unanswered attempt may be why: then the table has the row.
 func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Outcome, error) {
 	if !repeated {
 		o.Unmet = true
@@ -69,8 +68,8 @@ func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Out
 	return w.readBack(row, o, w.stands, func(o *table.Outcome) { o.Unmet = true })
 }
 
-// stands reports whether the table has the row as its write would leave it: the newest version of each of its columns,
-// and after a put only the row's cells.
+// stands reports whether the table has the row as its write would leave it: its columns' newest versions, or all of a
+// put.
 func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())

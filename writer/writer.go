@@ -68,8 +68,7 @@ func (w *Writer) SetTable(name string) { w.table = name }
 // Write sends the rows and sets outcomes[i] for rows[i]; all three slices are equally long. repeated[i] says that an
 // earlier attempt may have applied rows[i]. With Options.Stamps, outcomes[i].Stamp is the lower limit of its timestamp.
 //
-// An error means that the run cannot continue (keys, permissions, a missing table, or the run was stopped); the
-// outcomes are set all the same.
+// An error means that the run cannot continue (keys, permissions, a missing table, a stop); outcomes are set.
 func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	if n := w.options.AutoIncrement; n != nil && n.Mark != "" {
 		return w.writeOnce(rows, repeated, outcomes)
@@ -127,7 +126,7 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 }
 
 // allUnrecognized is an error if every row of a request with several has an undocumented code: that is not about single
-// rows, and continuing would be guessing.
+// rows.
 func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 	for i := range outcomes {
 		o := &outcomes[i]

@@ -22,8 +22,7 @@ type Options struct {
 	Partitions int
 	// TLS serves TLS with the certificate that Server.Certificate returns.
 	TLS bool
-	// AccessKeyID and AccessKeySecret sign the answers, which official SDKs require; without them answers are unsigned.
-	// Signatures of requests are not checked.
+	// AccessKeyID and AccessKeySecret sign the answers, which official SDKs require. Requests' signatures are not checked.
 	AccessKeyID, AccessKeySecret string
 	// Rows, if set, is the answer to every GetRange.
 	Rows *Stored

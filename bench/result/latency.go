@@ -101,8 +101,7 @@ func (c Counts) Sum() (n int64) {
 	return n
 }
 
-// Quantile returns the smallest duration, in milliseconds, that at least the share q does not exceed; 0 if there are
-// none.
+// Quantile returns the smallest duration, in milliseconds, that at least the share q does not exceed; 0 for none.
 func (c Counts) Quantile(q float64) float64 {
 	left := int64(q*float64(c.Sum())+.999999) - 1
 	for _, us := range slices.Sorted(maps.Keys(c)) {

@@ -51,8 +51,7 @@ type Header struct {
 // samplesFormat names the file format and its version.
 const samplesFormat = "tsimport bench samples 1"
 
-// SampleWriter writes samples as JSON lines, after a line with the settings of their run. Flush returns the first
-// error.
+// SampleWriter writes samples as JSON lines, after a line with their run's settings. Flush returns the first error.
 type SampleWriter struct {
 	w   *bufio.Writer
 	enc *json.Encoder

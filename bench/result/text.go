@@ -63,7 +63,7 @@ func (p printer) totals(r *Result) {
 		p.printf(" after a warm-up of %.1f s", r.WarmUp)
 	}
 	p.printf("\n  %s rows/s, %s CU/s, %s/s, %s requests/s\n", number(r.PerSecond.Rows), number(r.PerSecond.Units), words.Bytes(int64(r.PerSecond.Bytes)), number(r.PerSecond.Requests))
-	p.printf("  throttled %s rows (%.2f %% of those sent), unavailable %s, sent again %s, rejected %s, unfinished at the end %s\n",
+	p.printf("  throttled %s rows (%.2f %% of those sent), unavailable %s, sent again %s, rejected %s, unfinished %s\n",
 		number(float64(t.Throttled)), 100*t.ThrottledShare(), number(float64(t.Unavailable)), number(float64(t.Retried)), number(float64(t.Failed)), number(float64(r.Unfinished)))
 }
 

@@ -41,8 +41,7 @@ type run struct {
 }
 
 // Run runs the benchmark. When gentle ends, requests in flight finish and the result covers the time until then; when
-// hard ends, requests are cancelled. Either way a table that Run created is dropped before it returns. The result is
-// nil if nothing was measured.
+// hard ends, requests are cancelled. A table that Run created is dropped. The result is nil if nothing was measured.
 func Run(gentle, hard context.Context, c Config) (res *result.Result, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -152,8 +151,7 @@ func (r *run) ready(ctx context.Context, made *rows) error {
 	}
 }
 
-// survey refreshes the partition map until ctx ends. A failed read is retried next time: rows can be written without a
-// current map.
+// survey refreshes the partition map until ctx ends. A failed read is retried next time: rows need no current map.
 func (r *run) survey(ctx context.Context) {
 	p := scan.NewPartitions(&client.Admin{Client: r.sdk, Context: ctx, RetryFor: time.Nanosecond}, r.sdk, r.name)
 	p.Created = true
@@ -203,8 +201,7 @@ func (r *run) watch(p *phase) (stop func()) {
 	}
 }
 
-// drop deletes the table, unless it is to be kept. It uses its own context, because a stopped run's contexts have
-// ended.
+// drop deletes the table, unless it is to be kept. It has its own context: a stopped run's have ended.
 func (r *run) drop() error {
 	if r.Keep {
 		r.Say.Line("table %s kept", r.name)

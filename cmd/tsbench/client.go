@@ -74,7 +74,7 @@ type load struct {
 	AllocsPerRow     float64 `json:"allocs_per_row"` // 0 for an external command that does not report it
 	AllocBytesPerRow float64 `json:"alloc_bytes_per_row"`
 	PeakRSSBytes     int64   `json:"peak_rss_bytes"`
-	Wanted           float64 `json:"cores_wanted"` // CPU seconds a second, plus the time that threads waited for a processor; 0 if unknown
+	Wanted           float64 `json:"cores_wanted"` // CPU seconds a second, plus time that threads waited for a processor; 0 if unknown
 	Requests         int64   `json:"requests"`
 	Connections      int64   `json:"connections"`
 	RowsAgain        int64   `json:"rows_again,omitempty"` // rows that an external command sent more than once

@@ -22,8 +22,8 @@ func self() string {
 	return name
 }
 
-// command returns a process that is killed when ctx ends. Its environment has these variables and no settings of other
-// Tablestore instances.
+// command returns a process that is killed when ctx ends. Its environment has these variables and no other Tablestore
+// settings.
 func command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 5 * time.Second

@@ -78,8 +78,8 @@ func (e *Engine) Reset(t testing.TB) {
 	}
 }
 
-// Advance advances the engine's clock for timestamps, time to live and deviation. Requests are still judged by the real
-// clock, which SDKs use.
+// Advance advances the engine's clock for timestamps, time to live and deviation. Requests are judged by the real
+// clock, as of SDKs.
 func (e *Engine) Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	if err := e.server.Advance(d); err != nil {

@@ -17,7 +17,7 @@ const (
 	DropAfter               // the request is applied, then the connection is cut: the answer is lost
 	AnswerErrorAfter        // the request is applied, then the error Code (OTSTimeout when empty) is answered
 	ApplyLate               // the connection is cut (or the error Code is answered) at once; applied after Delay
-	BadBody                 // answers an HTML page, as a proxy does; nothing is applied. Code is its HTTP status (502 when empty)
+	BadBody                 // answers an HTML page, like a proxy; nothing is applied. Code is its HTTP status ("": 502)
 	PageAfter               // the request is applied, then the page is answered
 	Redirect                // answers 307 to another host; nothing is applied
 	FlipBit                 // the request is applied; one bit of the answer's body is flipped on its way
@@ -44,15 +44,14 @@ type Request struct {
 	Rows      int // rows of a write or keys of a read; 0 for table operations and GetRange
 }
 
-// Plan decides for each request whether it fails. It is safe for concurrent use; Only and Decide must be too, and are
-// changed during use only by Change.
+// Plan decides for each request whether it fails. It is safe for concurrent use; Only and Decide must be too. Change
+// changes it.
 type Plan struct {
 	Only   func(operation string) bool // nil is BatchWriteRow only
 	Decide func(Request) Fault         // nil means no fault
 
 	// Within is how long after a request it may still be applied late, like a service that finally gives up. 0 means
-	// forever. It also holds on a machine that stops everything for a while: later requests wait until earlier ones are
-	// decided.
+	// forever. It holds even if the machine stalls: later requests wait until earlier ones are decided.
 	Within time.Duration
 
 	// Outage replaces other faults, for requests of every operation. Nil means none.

@@ -68,7 +68,7 @@ func (r Random) Plan() (*Plan, error) {
 	}
 	kinds := r.Kinds
 	if len(kinds) == 0 {
-		kinds = slices.DeleteFunc(Actions(), func(kind string) bool { return kind == Hang.String() }) // which takes a time-out each
+		kinds = slices.DeleteFunc(Actions(), func(kind string) bool { return kind == Hang.String() })
 	}
 	choices := make([]Fault, len(kinds))
 	for i, kind := range kinds {

@@ -45,8 +45,7 @@ func (r *row) versions(name []byte) []wire.Cell {
 	return r.cells[from:end]
 }
 
-// Match reports whether a row passes. The cells are sorted by name and within a name newest first; a missing row has
-// neither a key nor cells.
+// Match reports whether a row passes. The cells are sorted by name, newest first; a missing row has no key or cells.
 func (f *Filter) Match(key, cells []wire.Cell) bool {
 	return f.root == nil || f.root.match(&row{key, cells})
 }

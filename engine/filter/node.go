@@ -8,8 +8,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// node is one condition of the tree. Its verdict is a plain yes or no, so that De Morgan's laws hold even for missing
-// columns.
+// node is one condition of the tree. Its verdict is yes or no: De Morgan's laws hold even for missing columns.
 type node interface {
 	match(*row) bool
 }

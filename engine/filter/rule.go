@@ -47,8 +47,7 @@ func newRule(room int, regex []byte, cast wire.ValueType) (*rule, *wire.Error) {
 	return &rule{compiled, min(1, compiled.NumSubexp()), n, cast}, nil
 }
 
-// size is roughly how many instructions an expression compiles to, at most just above MaxRegexSize. The parser bounds
-// the depth of its result.
+// size is about how many instructions an expression compiles to, up to MaxRegexSize. The parser bounds its depth.
 func size(re *syntax.Regexp) (n int) {
 	for _, sub := range re.Sub {
 		n = min(n+size(sub), MaxRegexSize+1)

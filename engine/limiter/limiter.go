@@ -69,8 +69,7 @@ func (l *Limiter) Restart(at time.Time) {
 }
 
 // Admit decides about the rows of a request that arrives at now: a row passes if every limit takes it, and a row that
-// one limit refuses costs the others nothing. The answer leaves after the delay, regardless of how many rows were
-// taken.
+// one limit refuses costs the others nothing. The answer leaves after the delay, taken or not.
 func Admit(now time.Time, rows []Row, limits ...*Limiter) (taken int, delay time.Duration) {
 	at := now.UnixNano()
 	whole := false

@@ -13,7 +13,7 @@ const (
 	TokenBucket   = "token-bucket"   // saves up to Burst of the rate; refuses the excess
 	FixedWindow   = "fixed-window"   // the rate's units in each second of the clock, however close together
 	SlidingWindow = "sliding-window" // the rate's units in any second
-	Queue         = "queue"          // accepts everything and answers when it is served; refuses what would wait longer than MaxDelay
+	Queue         = "queue"          // accepts everything and answers when served; refuses what waits longer than MaxDelay
 	Concurrency   = "concurrency"    // limits what is served at a time
 )
 
@@ -28,13 +28,13 @@ type Options struct {
 	Full  bool          // token bucket: begins full, not empty
 
 	Window    time.Duration // windows: their length; 0 means a second
-	Unaligned bool          // fixed window: one begins with the first request after the last has ended, not with the clock's second
+	Unaligned bool          // fixed window: begins with the first request after the last one, not with the clock's second
 
 	MaxDelay time.Duration // queue: a row that would wait longer before it is served is refused; 0 is 10 s
 
 	// Requests, for Concurrency, is how many requests are served at a time, each long enough to make the rate its limit;
-	// further requests are refused as a whole. 0 instead limits the units served at a time to what the rate gives in Hold,
-	// and every request is served for Hold.
+	// further requests are refused as a whole. 0 limits the units served at a time to the rate's in Hold, and serves every
+	// request for Hold.
 	Requests int
 	Hold     time.Duration // 0 is 0.1 s
 

@@ -102,8 +102,8 @@ func (s *Server) checkHeaders(h http.Header) *wire.Error {
 	return nil
 }
 
-// parseDate reads 2006-01-02T15:04:05Z with up to nine fractional digits. Only seconds count: Go's SDK writes month,
-// day and hour as the fraction.
+// parseDate reads 2006-01-02T15:04:05Z with up to nine fractional digits. Only seconds count: Go's SDK writes a date as
+// fraction.
 func parseDate(text string) (at time.Time, ok bool) {
 	at, err := time.Parse("2006-01-02T15:04:05Z", text) // which takes a fraction, of any length and after a comma too
 	const longest = len("2006-01-02T15:04:05.123456789Z")

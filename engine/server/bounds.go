@@ -48,8 +48,8 @@ func (m *Simulator) splits(d *wire.TableDescription) (rows [][]byte) {
 	return rows
 }
 
-// locations returns in which partition each of the parts cut by points begins. The repeats add up to the parts, one
-// more than the points.
+// locations returns in which partition each of the parts cut by points begins. Repeats add up to one more than the
+// points.
 func (m *Simulator) locations(d *wire.TableDescription, points [][]byte) []wire.Location {
 	place := m.places(d)
 	locations := []wire.Location{{Name: place("", 0), Repeat: 1}}
@@ -99,7 +99,7 @@ func newSimTable(c sim.Config, bounds []wire.Cell, now time.Time) *sim.Table {
 		return sim.NewTable(c, now)
 	}
 	t := sim.NewTable(sim.Config{Seed: c.Seed}, now)
-	if err := t.Cut(now, cellKeys(bounds), 0); err != nil { // cannot be: a table is created with far fewer than sim.MaxPartitions
+	if err := t.Cut(now, cellKeys(bounds), 0); err != nil {
 		return sim.NewTable(c, now)
 	}
 	t.Configure(c, now)

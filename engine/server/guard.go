@@ -59,8 +59,7 @@ func (s *bodyShare) release() {
 	}
 }
 
-// firstMemory is the memory for a body before any of it has come: little of an announced length, the maximum without a
-// length, and room for inflating.
+// firstMemory is the memory for a body before it comes: little of its length, or the maximum, and room for inflating.
 func firstMemory(r *http.Request) int64 {
 	n := min(r.ContentLength, firstBytes)
 	if n < 0 {

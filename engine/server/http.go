@@ -99,8 +99,8 @@ func (a *answer) write(w http.ResponseWriter) {
 	w.Write(a.body) // a disconnected client needs no answer
 }
 
-// refuseUnread answers a request without a complete body: too slow, or in invalid chunks. A client that has closed the
-// connection midway is not answered.
+// refuseUnread answers a request without a complete body: too slow, or in invalid chunks. A closed connection gets
+// none.
 func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 	refusal := wire.Invalid("Cannot deserialize the request data.")
 	switch {
@@ -118,8 +118,7 @@ func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 const (
 	// firstBytes is the memory for a body that is only announced, lest clients who send nothing take everything.
 	firstBytes = 256 << 10
-	// drainedBytes is how much of an oversized body is still read, so that its client reads the answer instead of getting
-	// a write error.
+	// drainedBytes is how much of an oversized body is still read, so that its client reads the answer, not a write error.
 	drainedBytes = 3 * wire.MaxBodyBytes
 )
 

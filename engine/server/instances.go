@@ -16,8 +16,7 @@ const instancesDir = "instances"
 // maxInstances limits the instances that AnyCredentials makes: each has its own store.
 const maxInstances = 64
 
-// instances are the servers of an account's further instances, which have their own tables. Faults, simulation and
-// clock are those of the first one.
+// instances are the servers of an account's further instances, with own tables, but the first one's faults and clock.
 type instances struct {
 	mu  sync.Mutex
 	dir string

@@ -43,8 +43,7 @@ type answer struct {
 	page *store.Page // that owns body's memory, returned after sending; may be nil
 }
 
-// serve is the one path of every request. A panic on it is a bug of the engine: it is logged and answered, and the next
-// request is served.
+// serve is the one path of every request. A panic is a bug of the engine: it is logged and answered.
 func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
 	if of := s.instanceOf(r.header); of != nil && of != s && !isAdmin(r.path) {
 		return of.serve(ctx, r)

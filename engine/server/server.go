@@ -33,15 +33,14 @@ type Options struct {
 
 	More []string // further instances of the account, each with its own tables
 
-	// Hosts are names, in lower case, by which clients may call the server while its secret is the built-in one, besides
-	// addresses and localhost.
+	// Hosts are lower-case names, besides addresses and localhost, by which clients may call while the secret is built-in.
 	Hosts []string
 
-	// AnyCredentials accepts every access key, secret and instance, each with its own tables. Answers are signed only for
-	// clients with the known secret.
+	// AnyCredentials accepts every access key, secret and instance, each with its own tables. Answers are signed for the
+	// known secret.
 	AnyCredentials bool
-	// IgnoreStreams accepts tables with a stream and describes them with it. The stream does not exist: requests that read
-	// streams are still refused.
+	// IgnoreStreams accepts tables with a stream and describes them with it. There is none: requests that read streams are
+	// refused.
 	IgnoreStreams bool
 	// NoAdmin hides the paths under /_engine/ from network clients.
 	NoAdmin bool
@@ -54,8 +53,7 @@ type Options struct {
 	Faults   *faults.Plan     // nil means none
 	Log      *log.Logger      // for errors of the engine itself; nil means the standard logger
 
-	// The minimum time between two changes of a table's reserved throughput; 0 means DefaultThroughputInterval, less means
-	// none.
+	// The minimum time between changes of a table's reserved throughput; 0 means DefaultThroughputInterval, less none.
 	ThroughputInterval time.Duration
 	MaxTables          int // tables of the instance; 0 means no quota, the service's is 64
 	TableOps           int // table operations in any second; 0 means no limit, the service's is 10
@@ -175,8 +173,7 @@ func (s *Server) begin() bool {
 	}
 }
 
-// Close refuses new requests, waits for those in progress, applies late requests at once, and closes the store. A
-// second Close does nothing.
+// Close refuses new requests, waits for others, applies late ones at once, and closes the store. It may be repeated.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	select {

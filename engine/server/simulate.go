@@ -48,8 +48,7 @@ var ErrNoTable = errors.New("there is no such table")
 // Sim returns the simulation of the server's tables.
 func (s *Server) Sim() *Simulator { return s.sim }
 
-// Simulate sets the simulation of a table or, with "", of every table including future ones. It replaces the former
-// one; partitions stay.
+// Simulate replaces the simulation of a table or, with "", of every table including future ones. Partitions stay.
 func (m *Simulator) Simulate(table string, c Simulation) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -208,8 +207,7 @@ func (m *Simulator) begin(t *store.Table) *simTable {
 	return m.add(t, c)
 }
 
-// prepare refuses a new table if the sample does not fit its partition key, and treats its initial partitions as the
-// simulation of every table says.
+// prepare refuses a new table if the sample does not fit its partition key, and simulates its initial partitions.
 func (m *Simulator) prepare(r *wire.CreateTable) *wire.Error {
 	m.mu.RLock()
 	defaults := m.defaults

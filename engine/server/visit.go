@@ -75,8 +75,7 @@ func (s *Server) wait(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// visit is one request as the simulation sees it: rows or keys in request order, and their tables. It is pooled, so
-// that a row costs no allocation.
+// visit is one request for the simulation: rows or keys in order, and their tables. It is pooled to avoid allocations.
 type visit struct {
 	sim      *Simulator
 	tables   []visited
@@ -125,8 +124,7 @@ func (v *visit) change(c *wire.Change, o *wire.Outcome) {
 	r.Bytes, r.Units = int32(size), wire.Units(size)*v.tables[len(v.tables)-1].copies
 }
 
-// key adds a row by its primary key. Rows that the table will refuse anyway, for their type or because it does not
-// exist, do not concern a partition.
+// key adds a row by its primary key. Rows that the table will refuse do not concern a partition.
 func (v *visit) key(key []wire.Cell) {
 	v.rows = append(v.rows, sim.Row{Verdict: sim.Exempt})
 	r := &v.rows[len(v.rows)-1]

@@ -35,8 +35,7 @@ type serving struct {
 // limitsKey is the key of *serving in a request's context.
 type limitsKey struct{}
 
-// DefaultLimits suit one machine. They bound memory too: bodies share BodyBytes; an answer is 5 MB and takes about as
-// much again.
+// DefaultLimits suit one machine. They bound memory too: bodies share BodyBytes; an answer of 5 MB takes twice that.
 var DefaultLimits = Limits{
 	Connections:   512,
 	HeaderBytes:   64 << 10,

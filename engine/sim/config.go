@@ -15,8 +15,8 @@ const MaxPartitions = 4096
 // DefaultMaxPartitions is the default limit of automatic splits.
 const DefaultMaxPartitions = 32
 
-// Config configures the simulation of a table. The zero Config only counts. Its JSON has no times, because they have no
-// unit there.
+// Config configures the simulation of a table. The zero Config only counts. Its JSON has no times, which lack a unit
+// there.
 type Config struct {
 	PartitionUnits float64         `json:"partition_wcu"` // write units a second of one partition; 0 means no limit
 	Burst          time.Duration   `json:"-"`             // the maximum savings of an idle token bucket; 0 means a second
@@ -38,8 +38,7 @@ type Config struct {
 	Seed      uint64    `json:"seed"`
 }
 
-// Answers are the answers to requests about a table where the service's behaviour is unknown. The zero Answers are
-// those its documentation suggests.
+// Answers are answers where the service's behaviour is unknown. The zero Answers follow its documentation.
 type Answers struct {
 	NewTableMissing time.Duration `json:"-"`           // for this long after CreateTable the table is said not to exist
 	HideBounds      bool          `json:"hide_bounds"` // DescribeTable names no bounds of partitions

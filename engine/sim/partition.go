@@ -93,8 +93,7 @@ func (p *partition) note(at int64, r *Row, taken bool, auto *AutoSplit) Verdict 
 	return Accepted
 }
 
-// second is the count of the second that contains at. A new one decides whether the previous one was busy enough for a
-// split.
+// second is the count of the second that contains at. A new one decides whether the last was busy enough for a split.
 func (p *partition) second(at int64, auto *AutoSplit) *Count {
 	unix := at / 1e9
 	if n := len(p.seconds); n > 0 {

@@ -75,8 +75,8 @@ func (t *Table) Reset() {
 	}
 }
 
-// sampler keeps a random choice of the keys seen, to find even halves. It draws how many keys to skip, so most keys
-// cost one comparison of numbers.
+// sampler keeps a random choice of the keys seen, to find even halves. It draws how many keys to skip: most cost a
+// comparison.
 type sampler struct {
 	keys [][]byte
 	size int   // keys kept at most

@@ -31,8 +31,7 @@ const (
 	Exempt // not for the simulation to settle; set by the caller
 )
 
-// Table simulates one table. It is safe for concurrent use; a call holds its one lock, and never waits for anything
-// else.
+// Table simulates one table. It is safe for concurrent use; a call holds its one lock and waits for nothing else.
 type Table struct {
 	mu       sync.Mutex
 	config   Config
@@ -87,8 +86,8 @@ func (t *Table) Answers() Answers {
 	return t.config.Answers
 }
 
-// Configure replaces the configuration. Partitions stay; their buckets are empty, and the clocks of splits and moves
-// restart with the next row.
+// Configure replaces the configuration. Partitions stay, with empty buckets; splits and moves restart with the next
+// row.
 func (t *Table) Configure(c Config, now time.Time) {
 	c = c.filled()
 	t.mu.Lock()

@@ -70,8 +70,7 @@ func checkMarker(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// makeDir creates a directory and its missing parents, and syncs each in its parent: losing power must not lose the
-// directory of a store.
+// makeDir creates a directory and its missing parents, and syncs each in its parent: a loss of power must not lose it.
 func makeDir(fs vfs.FS, dir string) error {
 	if _, err := fs.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return err

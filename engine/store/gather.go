@@ -14,8 +14,8 @@ import (
 // holds their rows meanwhile. Pebble's callback for a new file holds none of its locks.
 //
 // The first flushes are not held back: writing memtables that have left the processor's caches costs more, which pays
-// once there is much to merge. Reads end the holding, since they look into each memtable: it made updates of 1,000,000
-// rows cost half as much CPU again.
+// once there is much to merge. Reads end it, since they look into each memtable: updates of 1,000,000 rows cost half as
+// much CPU again.
 type gather struct {
 	after int           // so many flushes
 	count int           // memtables; 0 holds nothing back

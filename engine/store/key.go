@@ -87,8 +87,7 @@ func readEscaped(b []byte) (value, rest []byte, ok bool) {
 	}
 }
 
-// keyReader decodes one row key after another without allocations. The cells are views into the key just read, and into
-// memory that the next key reuses.
+// keyReader decodes one row key after another without allocations. The cells are views, until the next key.
 type keyReader struct {
 	schema []wire.KeyColumn
 	names  [][]byte

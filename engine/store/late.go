@@ -30,8 +30,8 @@ func lateKey(table uint32, serial uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32([]byte{spaceLate}, table), serial)
 }
 
-// postpone keeps changes of a table's indexes until due, in Unix milliseconds. The row is locked, so changes of one row
-// are in order.
+// postpone keeps changes of a table's indexes until due, in Unix milliseconds. The row is locked: its changes are in
+// order.
 func (s *Store) postpone(b *pebble.Batch, table uint32, due int64, changes *pebble.Batch) error {
 	s.late.any.Store(true)
 	value := append(binary.BigEndian.AppendUint64(nil, uint64(due)), changes.Repr()...)
@@ -131,8 +131,7 @@ func (s *Store) openLate() error {
 	return nil
 }
 
-// Choose sets how the store answers from now on. It is safe for concurrent use. A changed delay of indexes updates them
-// all.
+// Choose sets how the store answers from now on. It is safe for concurrent use. A changed delay updates all indexes.
 func (s *Store) Choose(c Choices) error {
 	if c.IndexDelay < 0 || c.IndexDelay > maxIndexDelay {
 		return fmt.Errorf("the delay of indexes is %s; it may be from 0 to %s", c.IndexDelay, maxIndexDelay)

@@ -17,8 +17,8 @@ import (
 )
 
 // checkLogs refuses a store with files that lack acknowledged batches, before Pebble opens it and drops what it takes
-// to be left by a crash. Flushed batches reach up to some number; from there the logs must continue without a gap, at
-// least to the last number acknowledged.
+// to be left by a crash. Flushed batches reach up to some number; from there logs must have no gap, to the last
+// acknowledged.
 func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged uint64) error {
 	data := fs.PathJoin(dir, dataDir)
 	last, err := s.flushedSerial(fs, data, lock)

@@ -13,8 +13,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Get reads one row. The outcome is empty if the row does not exist, the selection leaves nothing of it, or it does not
-// pass the filter (nil is none).
+// Get reads one row. The outcome is empty if it does not exist, nothing is selected, or a filter (may be nil) fails.
 func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Filter) (o wire.Outcome) {
 	return s.GetIn(nil, t, key, sel, f)
 }
@@ -126,8 +125,7 @@ type Page struct {
 // pageMargin is the free space in bytes before a page's rows.
 const pageMargin = 32
 
-// pageBuffers holds the bytes of pages: if grown from nothing, a page of 2 MB would be copied several times, which was
-// a fifth of the cost of GetRange.
+// pageBuffers holds the bytes of pages: growing one to 2 MB from nothing was a fifth of the cost of GetRange.
 var pageBuffers = sync.Pool{New: func() any { b := make([]byte, pageMargin); return &b }}
 
 // Between returns the rows with a piece before them, of at most 32 bytes, and one after them. They are not copied:
@@ -298,8 +296,7 @@ func (s *scanner) beginRow(key []wire.Cell) {
 	}
 }
 
-// rowsAsTheyAre reports whether only surplus versions and expired cells are left out of rows, which copyRow detects by
-// itself.
+// rowsAsTheyAre reports whether only surplus versions and expired cells are left out of rows, which copyRow detects.
 func (s *scanner) rowsAsTheyAre() bool {
 	q := s.selector
 	return s.filter == nil && s.meta.Of == "" && q.wanted == nil && q.StartColumn == nil && q.EndColumn == nil && !q.TimeExact.Set && !q.TimeStart.Set

@@ -224,8 +224,7 @@ func (s *Store) flush() error {
 	return s.health.state()
 }
 
-// commit makes a batch visible and leaves its sync, if wanted, to wait. An error that says that nothing was applied is
-// reliable.
+// commit makes a batch visible and leaves its sync, if wanted, to wait. An error that denies it was applied is true.
 func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Error {
 	select {
 	case s.commits <- struct{}{}:
@@ -293,8 +292,7 @@ func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error 
 	return err
 }
 
-// Sync returns when every acknowledged write survives a crash. A store that syncs every write has already done so, one
-// in memory never does.
+// Sync returns when every acknowledged write survives a crash. It is needless if every write is synced, or in memory.
 func (s *Store) Sync() (err error) {
 	if !s.o.NoSync || s.o.InMemory || s.o.ReadOnly {
 		return nil

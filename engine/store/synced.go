@@ -115,8 +115,7 @@ func (y *synced) close() error {
 	return err
 }
 
-// giveSerial gives a batch the next serial number; the caller holds commits. The number is the end of the batch's
-// bytes, where serialOf finds it.
+// giveSerial gives a batch the next serial number; the caller holds commits. serialOf finds it at the end of the bytes.
 func (s *Store) giveSerial(b *pebble.Batch) error {
 	s.serial++
 	return b.Set(serialKey, binary.BigEndian.AppendUint64(nil, s.serial), nil)

@@ -14,8 +14,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Table is a table as of its look-up. It stays valid until it is deleted; then writes to it answer that it does not
-// exist.
+// Table is a table as of its look-up. It stays valid until it is deleted; then writes find none.
 type Table struct {
 	id      uint32
 	meta    atomic.Pointer[meta]

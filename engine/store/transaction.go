@@ -15,8 +15,8 @@ import (
 )
 
 // A local transaction covers one partition key of one table. Its writes wait in a batch over the store, which a commit
-// applies whole. Until then nobody else sees them, and the partition key takes no other write. It is all in memory: a
-// reopened store has no transactions.
+// applies whole. Until then nobody else sees them, and the partition key takes no other write. A reopened store has
+// none.
 
 const (
 	transactionMillis = 60_000 // how long a transaction lasts
@@ -24,8 +24,7 @@ const (
 	maxWaitingBytes = 256 << 20
 )
 
-// transactions are the open transactions. They begin, commit and are aborted while Store.ddl is owned, so that no other
-// write is half done then.
+// transactions are the open transactions. They begin and end while Store.ddl is owned, without half-done writes.
 type transactions struct {
 	open    atomic.Int64 // their number; a write outside checks no further without any
 	waiting atomic.Int64 // bytes of their batches
@@ -85,8 +84,7 @@ func (x *transactions) keep(t *transaction, b *pebble.Batch) {
 	t.batch, t.size = b, int64(b.Len())
 }
 
-// end ends the transactions selected by over. A request may still read through the batch of one: it is left to the
-// garbage collector.
+// end ends the transactions selected by over. Requests may still read through its batch.
 func (x *transactions) end(over func(*transaction) bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -166,8 +164,7 @@ func (s *Store) EndTransaction(ctx context.Context, id wire.TransactionID, commi
 	return err
 }
 
-// endTransaction publishes the writes and frees the partition key, atomically for all writers. It returns what is to be
-// synced.
+// endTransaction publishes the writes and frees the partition key atomically. It returns what is to be synced.
 func (s *Store) endTransaction(ctx context.Context, id wire.TransactionID, commit bool) (b *pebble.Batch, err *wire.Error) {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()

@@ -137,8 +137,8 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	w.store.lock(&stripes)
 	defer w.store.unlock(&stripes)
 	// The time of the write must be read now: of two writes to a row the one applied later must not be stamped earlier, or
-	// its cells would be hidden by the other's. (When read before taking the locks, it lost a quarter of the increments of
-	// eight goroutines.)
+	// its cells would be hidden by the other's. (Read before the locks, it lost a quarter of eight goroutines'
+	// increments.)
 	w.now = w.store.millis()
 	if err := w.assign(ctx); err != nil {
 		return err
@@ -293,8 +293,7 @@ func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Erro
 	return nil
 }
 
-// window is the range of timestamps that a write may give at a time, from and up to, in milliseconds. They are whole
-// seconds.
+// window is the range of timestamps that a write may give at a time, in milliseconds, of whole seconds.
 func (m *meta) window(now int64, choices Choices) (from, to int64) {
 	second := now / 1000
 	oldest := second - m.Deviation
@@ -362,8 +361,7 @@ func (w *writer) row(r *writeRow) error {
 	return nil
 }
 
-// met reports whether a change's conditions hold for the old row. In a missing row every column is missing, including
-// the key's.
+// met reports whether a change's conditions hold for the old row. In a missing row all columns are missing.
 func (r *writeRow) met(cells []wire.Cell, exists bool) bool {
 	c := r.change
 	if c.Expect == wire.ExpectExist && !exists || c.Expect == wire.ExpectNotExist && exists {

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// BulkImport writes rows of one table without conditions and returned rows. BulkExport reads a range of a table's
-// newest versions, as rows or as a matrix.
+// BulkImport writes rows of a table without conditions. BulkExport reads a range's newest versions, as rows or a
+// matrix.
 
 // DecodeBulkImport reads BulkImport. Any failure here fails the whole request, before anything is applied.
 func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
@@ -103,13 +103,12 @@ const (
 	matrixEntireKey = 10
 )
 
-// maxMatrixCells limits a matrix, which has at least a byte for each column in each row: a page of rows with no common
-// column would take gigabytes.
+// maxMatrixCells limits a matrix, with a byte or more for each cell: a page of rows without common columns is
+// gigabytes.
 const maxMatrixCells = 4 * MaxRangeBytes
 
 // matrixFields returns the fields of a matrix, the first keys of them from the key. For a GetRange they are the key and
-// then the requested columns in order, or else the columns of any row in byte order; for a BulkExport only the
-// requested ones.
+// then the requested columns in order, or else the columns of any row in byte order; for a BulkExport the requested.
 func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, keys int) {
 	isKey := func(name string) bool {
 		return slices.ContainsFunc(key, func(k KeyColumn) bool { return k.Name == name })
@@ -144,8 +143,7 @@ func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, k
 	return fields, keys
 }
 
-// Matrix returns rows of a PlainBuffer stream as a matrix. It is nil if that would be too large: the rows stay as they
-// are.
+// Matrix returns rows of a PlainBuffer stream as a matrix. It is nil if that would be too large: the rows stay rows.
 func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Error) {
 	rows, err := decodeRows(stream)
 	if err != nil {

@@ -53,8 +53,7 @@ func (r *CreateTable) checkPartitions() *Error {
 	return nil
 }
 
-// bound reads a bound of a partition: an infinity, or a possible value of the partition key that is not below all
-// others.
+// bound reads a partition's bound: an infinity, or a possible value of the partition key that is not below all others.
 func (r *CreateTable) bound(b []byte) (Cell, *Error) {
 	typ, value, rest, ok := ReadVariant(b)
 	if !ok || len(rest) > 0 {

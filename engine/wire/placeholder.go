@@ -3,8 +3,7 @@ package wire
 // noNumber stands in for the value of a placeholder, so that it has the size of the number.
 var noNumber [8]byte
 
-// checkPlaceholder checks the placeholder of an auto-increment column. Whether the table has such a column is unknown
-// here.
+// checkPlaceholder checks the placeholder of an auto-increment column. Whether the table has one is unknown.
 func (c *Change) checkPlaceholder() *Error {
 	n := 0
 	for i := range c.Row.Key {

@@ -21,8 +21,8 @@ const (
 	tagExtension    = 0x0B
 )
 
-// Decoder reads PlainBuffer rows. The rows it returns share its cell arena until Reset, and the bytes they were read
-// from. It is not safe for concurrent use.
+// Decoder reads PlainBuffer rows. Its rows share its arena until Reset, and their bytes. It is not safe for concurrent
+// use.
 type Decoder struct {
 	cells []Cell
 	names []knownName // of the row before, by place
@@ -188,8 +188,7 @@ func (p *parser) countCells() (n int) {
 	return n
 }
 
-// usual reads a cell with a name, a value of a usual type and a checksum, as nearly all have, in one go. It leaves any
-// other or faulty cell to cell.
+// usual reads a cell with a name, a value of a usual type and a checksum in one go. It leaves others to cell.
 func (p *parser) usual(c *Cell) bool {
 	b := p.b
 	if len(b) < 5 || b[0] != tagName {

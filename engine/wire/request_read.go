@@ -55,8 +55,7 @@ func (s *Selection) check() *Error {
 	return nil
 }
 
-// CheckVersions checks the versions and times requested by a selection, after its filter. when is the end of the
-// message about a missing rule.
+// CheckVersions checks a selection's versions and times, after its filter. when ends the message about a missing rule.
 func (s *Selection) CheckVersions(when string) *Error {
 	switch {
 	case !s.hasTime && !s.MaxVersions.Set:

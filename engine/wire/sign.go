@@ -33,14 +33,13 @@ const (
 	APIVersion = "2015-12-31"
 )
 
-// Sign returns the V2 signature of a request to path with header: the HMAC-SHA1 of path, method and every x-ots header
-// except the signatures.
+// Sign returns the V2 signature of a request: the HMAC-SHA1 of path, method and x-ots headers but signatures.
 func Sign(secret, path string, header http.Header) string {
 	return base64.StdEncoding.EncodeToString(sum(sha1.New, []byte(secret), stringToSign(path, header)))
 }
 
-// DeriveKeyV4 is the secret of one day and region. The service uses its base64 text, not its bytes, as the key for
-// requests and their answers.
+// DeriveKeyV4 is the secret of one day and region. The service uses its base64 text as the key for requests and
+// answers.
 func DeriveKeyV4(secret, signDate, region string) string {
 	key := []byte("aliyun_v4" + secret)
 	for _, part := range []string{signDate, region, "ots", "aliyun_v4_request"} {

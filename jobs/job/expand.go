@@ -43,7 +43,7 @@ func (d *document) checkName(name string, line int) error {
 		return d.errorf(line, "load %s: want one part in braces at most", quoted(name))
 	}
 	if plain := placeholder.ReplaceAllString(name, "x"); !isLoadName(plain) {
-		return d.errorf(line, "load %s: a name consists of letters, digits, _, - and ., with at most one part such as {table}", quoted(name))
+		return d.errorf(line, "load %s: a name has letters, digits, _, -, . and at most one part such as {table}", quoted(name))
 	}
 	if slices.Contains(reserved, strings.ToLower(name)) {
 		return d.errorf(line, "load %s: the job's folder has a file of this name; choose another", quoted(name))
@@ -164,7 +164,7 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 		name := freeName(strings.ReplaceAll(s.Name, hole, one.Table), made)
 		l := s.with(hole, name, nil)
 		l.Name = name
-		l.Refused = fmt.Sprintf("%s stands for letters, digits, _ and -, not for the table %s; %s", hole, one.Table, apart(one.Table))
+		l.Refused = fmt.Sprintf("%s is for letters, digits, _ and -, not for table %s; %s", hole, one.Table, apart(one.Table))
 		made = append(made, l)
 	}
 	return made, nil
@@ -181,7 +181,7 @@ func (s *Single) leavesOut(value, table string) bool {
 // apart says how to load a table that a pattern leaves out.
 func apart(name string) string {
 	quoted, _ := json.Marshal(name) // marshalling a string cannot fail
-	return fmt.Sprintf("leave it out with except: [%s]; to load it, give it a load of its own with another name and table:", quoted)
+	return fmt.Sprintf("leave it out with except: [%s]; or give it a load of its own with another name and table:", quoted)
 }
 
 // checked returns a load made for a value, refused if an earlier one has its name or if the name is invalid.
@@ -194,7 +194,7 @@ func (s *Single) checked(l Single, value string, made []Single) Single {
 		why = errors.New("that is not a load name: want letters, digits, _, - and ., not beginning with - or ., and not the name of a file in the job's folder")
 	}
 	if free := freeName(l.Name, made); free != l.Name {
-		why = cmp.Or(why, errors.New("another load's name differs only in case, and some file systems would give both one run folder"))
+		why = cmp.Or(why, errors.New("another load's name differs only in case: some file systems give both one run folder"))
 		l.Name = free
 	}
 	if why != nil {
@@ -253,8 +253,8 @@ func (s *Single) with(hole, value string, by map[int]bool) Single {
 	return out
 }
 
-// valueOf returns the value of a placeholder in the name of an input. The match must be unambiguous, or rows might go
-// to the wrong table.
+// valueOf returns the value of a placeholder in the name of an input. The match must be unambiguous, for the right
+// table.
 func valueOf(pattern, hole, name string) (string, error) {
 	before, _, _ := strings.Cut(pattern, hole)
 	i := strings.LastIndexAny(before, `*?[]{}\`)
@@ -280,7 +280,7 @@ func valueOf(pattern, hole, name string) (string, error) {
 	}
 	switch len(fits) {
 	case 0:
-		return "", fmt.Errorf("from finds %s, but the part for %s is not a name of letters, digits, _ and -; change from", name, hole)
+		return "", fmt.Errorf("from finds %s, but the part for %s has more than letters, digits, _ and -", name, hole)
 	case 1:
 		return fits[0], nil
 	}

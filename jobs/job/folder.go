@@ -168,8 +168,8 @@ func (r *Record) Unfinished() bool {
 	return r.State == Running || slices.ContainsFunc(r.Loads, func(s *State) bool { return s.State != Done })
 }
 
-// Continue takes over the results from the earlier record of the same job. A load that was begun must be unchanged,
-// unless it failed.
+// Continue takes over the results from the earlier record of the same job. A begun load must be unchanged, unless it
+// failed.
 func (r *Record) Continue(before *Record) error {
 	was := map[string]*State{}
 	for _, s := range before.Loads {
@@ -206,8 +206,8 @@ func (r *Record) Continue(before *Record) error {
 // comesAgain reports whether a load takes new inputs each time.
 func (s *State) comesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
 
-// BeginAgain resets done loads, so that they do not wait for others: those that take new inputs and, if a job with such
-// loads failed, all. It returns how many.
+// BeginAgain resets done loads: those that take new inputs and, if a job with such loads failed, all. It returns how
+// many.
 func (r *Record) BeginAgain(failed bool) (n int) {
 	all := failed && slices.ContainsFunc(r.Loads, (*State).comesAgain)
 	for _, s := range r.Loads {
@@ -268,8 +268,7 @@ func Find(root, identity string) (folder string, r *Record, err error) {
 	return folder, r, err
 }
 
-// refuseUnread returns the error of reading a record if it is an unfinished one of this identity, written by another
-// version.
+// refuseUnread returns the error of reading a record if it is an unfinished one of this identity and another version.
 func refuseUnread(err error, folder, identity string) error {
 	if !errors.As(err, new(*progress.UnfitError)) {
 		return nil

@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// Marshal writes the file with target, common settings and loads. It refuses settings that Parse would read
-// differently.
+// Marshal writes the file with target, common settings and loads. It refuses what Parse reads differently.
 func (f *File) Marshal(v *Vocabulary, target []Setting) ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put(root, "version", plain(fmt.Sprint(Version)))

@@ -21,7 +21,7 @@ func (f *File) Check() error {
 		lower := strings.ToLower(l.Name)
 		switch other := byName[lower]; {
 		case other != nil && other.Name == l.Name:
-			return fail(l, "two loads have this name, in lines %d and %d; rename one, and give its table with table:", other.line, l.line)
+			return fail(l, "two loads have this name, in lines %d and %d; rename one, and give its table:", other.line, l.line)
 		case other != nil:
 			return fail(l, "load %s differs only in case, and some file systems would give both one run folder", other.Name)
 		case slices.Contains(reserved, lower):
@@ -114,8 +114,7 @@ func (f *File) checkTables(fail func(*Single, string, ...any) error) error {
 	return nil
 }
 
-// orderWrites puts each load after the earlier ones in the file that write to its table, unless the file says
-// otherwise.
+// orderWrites puts each load after the earlier ones in the file that write to its table, if not stated otherwise.
 func (f *File) orderWrites() {
 	byName, into := f.byName(), map[string][]*Single{}
 	for i := range f.Loads {
@@ -191,8 +190,7 @@ func (f *File) checkCycles(fail func(*Single, string, ...any) error) error {
 	return nil
 }
 
-// Select keeps the named loads; names with a placeholder select before expansion. Predecessors that are not selected do
-// not run.
+// Select keeps the named loads; names with a placeholder select before expansion. Predecessors do not run.
 func (f *File) Select(names []string, before *File) error {
 	if len(names) == 0 {
 		return nil

@@ -21,7 +21,7 @@ func (d *document) checkVariables(line int, key, text string) error {
 		return d.errorf(line, "%s: %s is not a variable; want ${NAME} or ${NAME:-default}", key, quoted(rest[i:]))
 	}
 	if hasSecret(variable.ReplaceAllString(text, "$3")) {
-		return d.errorf(line, "%s: it holds a secret in clear; put the secret into a variable of the environment, and ${NAME} here", key)
+		return d.errorf(line, "%s: it holds a secret in clear; put that into an environment variable, and ${NAME} here", key)
 	}
 	return nil
 }

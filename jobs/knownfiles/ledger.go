@@ -95,8 +95,7 @@ const (
 	mostCommands = 8
 )
 
-// Ledger records what a table has taken. One process at a time may write it, under a lease or a lock; others may read
-// it.
+// Ledger records what a table has taken. One process at a time writes it, under a lease or lock; others may read it.
 type Ledger struct {
 	store jobdir.Store
 	next  int64

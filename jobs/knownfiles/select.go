@@ -19,11 +19,9 @@ type Options struct {
 	ReloadChanged bool // load a known input again if its content has changed, instead of refusing it
 	// SetAside leaves out a known input whose content has changed, instead of refusing it.
 	SetAside bool
-	// ByName means that names affect rows, as with --path-columns. A known content under a new name makes different rows,
-	// so it is loaded.
+	// ByName means that names affect rows, as with --path-columns. Known content under a new name is loaded.
 	ByName bool
-	// Changes means that the inputs hold changes of rows: none is loaded before an earlier one in the order, or after a
-	// later one.
+	// Changes means that the inputs hold changes of rows: none is loaded before an earlier one or after a later one.
 	Changes bool
 	// Order is OrderGiven, OrderName or OrderTime.
 	Order string
@@ -152,7 +150,7 @@ func (s *Selector) compare(a, b *File) int {
 }
 
 // againWith is what to do about changes that do not follow those that the table has taken.
-const againWith = "move it away, or forget all inputs that come after it (tsimport files forget), to have them loaded again in their order"
+const againWith = "move it away, or forget all inputs after it (tsimport files forget), to load them again in order"
 
 // lastChanges returns the last input in the order whose changes the table has taken.
 func (s *Selector) lastChanges() (last File) {
@@ -375,8 +373,7 @@ func (s *Selector) sameContent(ctx context.Context, a, b *input.Item) (bool, err
 	return one == other, err
 }
 
-// Copies returns the inputs whose content equals that of a bad one of the same delivery: they are bad too, and not
-// known.
+// Copies returns the inputs whose content equals a bad one's of the same delivery: they are bad too, and not known.
 func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInput) {
 	names := map[string]string{}
 	for i := range s.found {
@@ -573,8 +570,8 @@ func describe(item *input.Item, hash string) File {
 	return File{Name: NameOf(item), Size: item.Size, Version: item.Version, Modified: item.Modified.UTC(), Hash: hash}
 }
 
-// Same reports whether an input still has the content that an unfinished load began with, though its version differs:
-// whole inputs are compared, not samples.
+// Same reports whether an input of another version still has the content that an unfinished load began with, as a
+// whole.
 func (s *Selector) Same(ctx context.Context, name string) (bool, error) {
 	b := s.ledger.begun[s.o.Job]
 	i := slices.IndexFunc(s.items, func(item input.Item) bool { return item.Name == name })

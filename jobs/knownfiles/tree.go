@@ -47,8 +47,7 @@ func (t *tree) blocks() int64 { return (t.size + t.block - 1) / t.block }
 
 func (t *tree) end(block int64) int64 { return min(t.size, (block+1)*t.block) }
 
-// observe sees every read. Reads that do not continue a block from its beginning are ignored; their blocks are read
-// again at the end.
+// observe sees every read. Blocks not read from their beginning on are read again at the end.
 func (t *tree) observe(off int64, p []byte) {
 	for len(p) > 0 && off < t.size {
 		block := off / t.block
@@ -194,7 +193,6 @@ func hashOf(ctx context.Context, item *input.Item) (string, error) {
 }
 
 // headBytes is the size of the beginning that distinguishes an input from others of its size while the rest is unknown.
-// Rereading it is cheap beside the load.
 const headBytes = 1 << 20
 
 func headOf(ctx context.Context, item *input.Item) (string, error) {

@@ -20,8 +20,7 @@ import (
 // counts as missing: their state may be in a share to be mounted there.
 const madeMark = "made"
 
-// unbegun is a place that does not know a load: because the load is the first, or because the place is not the original
-// one.
+// unbegun is a place that does not know a load: because the load is the first, or the place not the original.
 type unbegun struct {
 	what    string
 	missing bool
@@ -62,8 +61,8 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 }
 
 // checkState refuses a place that does not know a table with rows, if these may come from the present inputs. A missing
-// folder may be an unmounted share. An empty folder and an unknown table are common, and refused only if rows would be
-// loaded twice.
+// folder may be an unmounted share. An empty folder and an unknown table are refused only if rows would be loaded
+// twice.
 func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, store jobdir.Store, place string) (missing bool, err error) {
 	if plan.IsTemplate(cfg.Target.Table) {
 		return false, nil

@@ -64,7 +64,7 @@ func OpenStore(ctx context.Context, r *options.Request, find input.Options) (job
 // is the lease seen before other leases were taken, so that the leases of one dead process are waited for together.
 func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (*jobdir.Lease, error) {
 	l, err := jobdir.Acquire(ctx, s, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Seen: former, OnWait: func(owner string) {
-		o.say.Line("waiting: %s may work on this load; if it does not say so for %v, the load is taken over", owner, jobdir.Term)
+		o.say.Line("waiting: %s may work on this load; if silent for %v, it is taken over", owner, jobdir.Term)
 	}})
 	if err == nil {
 		o.leases = append(o.leases, l)
@@ -83,7 +83,7 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 		return store, known, err
 	}
 	if cfg.Target.Policy != nil {
-		return nil, known, plan.Usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
+		return nil, known, plan.Usagef("--state and --age-policy: archives of rows are files that the next machine lacks")
 	}
 	var marked error
 	if missing { // before anything else exists
@@ -108,8 +108,8 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 }
 
 // Open opens the resources that the options of a recurring load need, and completes the configuration, whose table and
-// client must be set. It returns nil if none of the options is given. Call Close when nothing is being sent any more.
-// Waits are reported.
+// client must be set. It returns nil without these options. Call Close when nothing is sent any more. Waits are
+// reported.
 func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say words.Say) (*Load, error) {
 	if err := check(r, cfg); err != nil {
 		return nil, err
@@ -186,10 +186,10 @@ func check(r *options.Request, cfg *pipeline.Config) error {
 		flag string
 		why  string
 	}{
-		{cfg.Read.Sources != nil, "an input that is not files", "only files are known by their content, not tables and archives"},
+		{cfg.Read.Sources != nil, "an input that is not files", "only files are known by content, not tables and archives"},
 		{cfg.Limits.Records > 0, "--limit", "a file that was loaded in part is neither new nor known"},
 		{r.Verify, "--verify", "the table has the rows of earlier files too; run tsimport verify with all files"},
-		{plan.IsTemplate(cfg.Target.Table), "--table " + cfg.Target.Table, "files are known for one table, and rows go to several"},
+		{plan.IsTemplate(cfg.Target.Table), "--table " + cfg.Target.Table, "files are known for one table, rows go to several"},
 		{r.ReloadChanged && cfg.Write.Mode == table.Changes, "--reload-changed with --mode changes", "the changes of a file that is loaded again would undo later ones"},
 		{r.RetryRejects != "", "--retry-rejects", "rejects are loaded by the run that has them"},
 	} {

@@ -84,8 +84,7 @@ type copying struct {
 	uid, gid int
 }
 
-// finalStage parses the instructions after "FROM scratch". Unknown ones are errors, so that the image cannot silently
-// differ from the Dockerfile's.
+// finalStage parses the instructions after "FROM scratch". Unknown ones are errors: the image equals the Dockerfile's.
 func finalStage(text string) (s stage, err error) {
 	_, text, found := strings.Cut(text, "\nFROM scratch\n")
 	if !found {
@@ -184,8 +183,7 @@ func (m maker) image(arch, binary string) (v1.Image, error) {
 	return image, err
 }
 
-// files returns the tar archive of a COPY, with parent folders. All entries have the owner of --chown, as with
-// BuildKit.
+// files returns the tar archive of a COPY, with parent folders. All entries have --chown's owner, as with BuildKit.
 func (m maker) files(c copying, binary string) ([]byte, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -249,8 +247,7 @@ func (m maker) read(from, binary string) (mode int64, data []byte, err error) {
 }
 
 // certificates returns Mozilla's, in the version of go.mod: those of this machine may differ from another's, and
-// include its owner's. For some roots Mozilla only trusts signatures before a date, which the format cannot express:
-// they are included, as in Debian's file.
+// include its owner's. Roots trusted only before a date are included, as in Debian's file.
 func certificates() (all []byte) {
 	for root := range bundle.Roots() {
 		all = append(all, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})...)

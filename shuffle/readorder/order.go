@@ -108,8 +108,8 @@ func (o *ordering) bind(sections []Section) {
 	}
 }
 
-// ends numbers the ends of all intervals in key order, equal ones alike. It returns the numbers of each interval's
-// lower and upper end, and their count.
+// ends numbers the ends of all intervals in key order, equal ones alike. It returns each interval's two, and their
+// count.
 func ends(sections []Section) (places []int32, n int) {
 	var keys [][]byte
 	for i := range sections {
@@ -132,8 +132,8 @@ func ends(sections []Section) (places []int32, n int) {
 	return places, n + 1
 }
 
-// golden is the golden ratio's fraction. The fractions of its multiples divide any interval more evenly than any other
-// number's, however many there are.
+// golden is the golden ratio's fraction. Its multiples' fractions divide any interval most evenly, however many there
+// are.
 const golden = 0.6180339887498949
 
 // tablesTogether is the number of tables read by turns. More tables have more partitions, up to more than a load can
@@ -142,8 +142,7 @@ const tablesTogether = 16
 
 // rank gives every section its turn. On a line of keys every section has a stretch as long as its rows: a section comes
 // when the first multiple of the golden ratio falls into its stretch. The short sections come before the others: so
-// many places of the keys have rows early. Of many tables some have their turns, then the next ones, in input order.
-// The first head sections have no turn.
+// many places of the keys have rows early. Many tables have turns in input order. The first head sections have none.
 func (o *ordering) rank(sections []Section, head int) {
 	byKey := make([]int32, len(sections)-head)
 	for i := range byKey {

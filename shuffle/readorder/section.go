@@ -1,7 +1,6 @@
 package readorder
 
-// Section is consecutive records of one source. It has many fields: the records' place for readers, their place for
-// users, and their properties.
+// Section is consecutive records of one source. Its many fields are places for readers and users, and properties.
 type Section struct {
 	Source  int   // its ordinal
 	Record  int64 // records of the source before it
@@ -11,8 +10,8 @@ type Section struct {
 	Offset  int64 // of its text in the source; 0 where records never were text
 	Bytes   int64 // of the source that it stands for, about; of text exactly
 	Sum     Sum   // of what was read of it
-	// Table is the number of its rows' table in a load into several, in the order of first appearance; for rows of several
-	// tables, one of them.
+	// Table is the number of its rows' table in a load into several, by first appearance; for rows of several tables, one
+	// of them.
 	Table int32
 	// Keys are disjoint intervals, in key order, that hold the ordering keys of all its rows. None: it has no rows.
 	Keys []Interval

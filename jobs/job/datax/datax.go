@@ -76,7 +76,7 @@ func Convert(text []byte) (j *Job, err error) {
 		panic(refusef("job: %w", err))
 	}
 	if len(body.Content) != 1 {
-		panic(refusef("job.content has %d entries, and DataX runs only the first; convert jobs with one entry", len(body.Content)))
+		panic(refusef("job.content has %d entries, of which DataX runs the first; give one entry", len(body.Content)))
 	}
 	c := body.Content[0]
 	if len(c.Transformer) > 0 && string(c.Transformer) != "null" && string(c.Transformer) != "[]" {
@@ -110,7 +110,7 @@ func Convert(text []byte) (j *Job, err error) {
 	j.note("access keys are not copied: set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET")
 	slices.Sort(j.variables)
 	for _, name := range slices.Compact(j.variables) {
-		j.note("${" + name + "} is a variable of the environment now: export " + name + "=… in place of -p \"-D" + name + "=…\"")
+		j.note("${" + name + "} is now an environment variable: export " + name + "=… in place of -p \"-D" + name + "=…\"")
 	}
 	return j, nil
 }

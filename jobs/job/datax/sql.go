@@ -195,7 +195,7 @@ func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Sin
 	}
 	set(&l, "pk", pk...)
 	j.attributes(&l, columns[keys:], taken, rename)
-	j.note("table " + table + ": it is read by its own primary key; if a column of the key here is not part of it, run refuses the load")
+	j.note("table " + table + ": it is read by its primary key; if the key here has other columns, run refuses the load")
 	j.add(l)
 }
 
@@ -204,8 +204,7 @@ func isConstant(s string) bool {
 	return slices.Contains([]string{"null", "true", "false", "current_date", "current_time", "current_timestamp", "current_user", "user", "localtime", "localtimestamp", "session_user"}, strings.ToLower(s))
 }
 
-// query adds a load of a query's rows, whose columns are the writer's in order. With named, their names are the
-// writer's too.
+// query adds a load of a query's rows, whose columns are the writer's in order and, with named, have its names.
 func (j *Job) query(address, query string, named bool, l job.Single, columns []column, keys int) {
 	query = strings.TrimRight(query, "; \t\n")
 	var names, pk, key, taken []string

@@ -19,7 +19,7 @@ const sourceProfile = "source"
 // writer's is rejected and gets the time of its write, as with DataX.
 func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int) {
 	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "column", "range", "mode", "newVersion", "isTimeseriesTable")
-	o.only("mode", "normal", "several versions of a cell are not converted; a copy with versions: all keeps them (docs/copy.md)")
+	o.only("mode", "normal", "several versions of a cell are not converted; a copy with versions: all has them (docs/copy.md)")
 	o.only("isTimeseriesTable", "false", "time series tables are not read")
 	if l.Value("mode") == "update" {
 		panic(refusef("writeMode UpdateRow: not converted for a table, because a copy puts whole rows; use PutRow, or export the table and load the file with mode: update"))
@@ -99,7 +99,7 @@ func bounds(raw json.RawMessage, l *job.Single) {
 		case len(values) == 0:
 			panic(refusef("%s: begins with %s; a range that is read backward is not converted", end.key, last))
 		case last == "INF_MAX" || last == "" && end.key == "end":
-			panic(refusef("end: DataX reads to the end of this key prefix; add a column {\"type\": \"INF_MIN\"}, or write to-key by hand"))
+			panic(refusef("end: DataX reads to the end of this prefix; add a column {\"type\": \"INF_MIN\"}, or write to-key"))
 		}
 		set(l, end.flag, strings.Join(values, ","))
 	}

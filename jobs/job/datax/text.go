@@ -18,8 +18,7 @@ var ourTypes = map[string]string{"string": "string", "int": "integer", "integer"
 
 var readerTypes = map[string]string{"string": "string", "long": "integer", "double": "double", "boolean": "boolean"}
 
-// writer converts the settings of otswriter. With a typed reader, binary columns are possible and columns take the
-// reader's types.
+// writer converts the settings of otswriter. With a typed reader, columns take its types, also binary.
 func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys int) {
 	defer about("otswriter")
 	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "mode", "newVersion", "enableAutoIncrement", "isTimeseriesTable",
@@ -168,7 +167,7 @@ func (j *Job) text(o object, load job.Single, columns []column, keys int) {
 	set(l, "names", strings.Join(names, ","))
 	set(l, "ragged", "truncate")
 	j.note("a record with too few fields is rejected; DataX reads the missing ones as null")
-	j.note("if the first record has more fields than the columns, run refuses the file; add names for these fields to names")
+	j.note("if the first record has more fields than columns, run refuses the file; add them to names")
 	set(l, "trim", "true")
 	j.nulls(o, l)
 	j.note("numbers and booleans that are not exactly of their type are rejected; DataX may round or convert them")
@@ -207,7 +206,7 @@ func (j *Job) nulls(o object, l *job.Single) {
 	switch given = given && string(raw) != "null"; {
 	case !given:
 		set(l, "empty", "string")
-		j.note(`nullFormat is not given, so that no text is null, as DataX reads it; if \N is meant to be null, add null: ['\N', '"\N"']`)
+		j.note(`without nullFormat no text is null, as in DataX; if \N is to be null, add null: ['\N', '"\N"']`)
 	case null == "":
 		set(l, "empty", "null")
 		set(l, "null", `""`)
@@ -251,7 +250,7 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 		written := columns[i].kind
 		written = cmp.Or(written, read)
 		if read == "" || read != written && read != "string" {
-			panic(refusef("column %q is read as %q and written as %q: this conversion of DataX has no equivalent here", name, kind, written))
+			panic(refusef("column %q is read as %q and written as %q: this conversion has no equivalent here", name, kind, written))
 		}
 		types = append(types, written)
 	}
