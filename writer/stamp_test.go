@@ -229,7 +229,7 @@ func TestMarksDecideOutcomes(t *testing.T) {
 		"many were refused":          {readMark{text: mark(6, "!*"), any: true}, true, table.Refused, "is not known"},
 		"it was given up":            {readMark{text: mark(6, "!"+position(rows[4])+"?"+position(rows[5])), any: true}, true, table.Refused, "may have been added"},
 		"another was given up":       {readMark{text: mark(6, "?"+position(rows[4])), any: true}, true, table.Written, ""},
-		"a later load's, sent once":  {readMark{text: later, any: true}, false, table.Refused, "was not added"},
+		"a later load's, sent once":  {readMark{text: later, any: true}, false, table.Refused, "without this record"},
 		"a later load's, sent twice": {readMark{text: later, any: true}, true, table.Refused, "added or not"},
 		"an earlier load's":          {readMark{text: "00000000000000." + position(rows[9]), any: true}, true, table.Again, ""},
 		"something else":             {readMark{any: true, odd: true}, true, table.Refused, "not a mark"},

@@ -244,7 +244,7 @@ func (r *fileReader) unknown(e entry, what string, names []string) error {
 	if slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(lower, s) }) && len(suggest.Nearest(e.name, names)) == 0 {
 		return r.errorf(e.line, "%s: a job file holds no access keys; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or name a profile", quoted(e.name))
 	}
-	return r.errorf(e.line, "unknown key %s in %s; keys are flags' names%s", quoted(e.name), what, suggest.Hint(e.name, names))
+	return r.errorf(e.line, "unknown key %s in %s; keys are the names of flags%s", quoted(e.name), what, suggest.Hint(e.name, names))
 }
 
 func (r *fileReader) loads(n *yaml.Node) (all []Single, err error) {

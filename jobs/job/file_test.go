@@ -145,7 +145,7 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		head + "  a: {from: x}\n  a: {from: y}":                                       `job.yaml:4: "a" is there twice, first on line 3`,
 		head + "  a: {from: x}\n  A: {from: y}":                                       "load a differs only in case",
 		head + "  job.json: {from: x}":                                                "the job's folder has a file of this name",
-		head + "  a/b: {from: x}":                                                     `load "a/b": a name consists of letters`,
+		head + "  a/b: {from: x}":                                                     `load "a/b": a name has letters`,
 		head + "  a: {}":                                                              "load a: from is missing",
 		head + "  a: 5":                                                               "load a: want keys with values",
 		head + "  a: {from: \"-\"}":                                                   "standard input cannot be read again",
@@ -163,12 +163,12 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		head + "  a: {command: export, output: o}\n  b: {command: export, output: o}":               "load a also writes the output o",
 		head + "  \"{t}\": {from: \"none/{t}.csv\"}":                                                "load {t}: no input has a name such as none/{t}.csv",
 		head + "  \"{t}\": {from: x.csv}":                                                           "from does not contain {t}",
-		head + "  \"{t}\": {from: \"d/{t}.csv\"}":                                                   "the part for {t} is not a name",
+		head + "  \"{t}\": {from: \"d/{t}.csv\"}":                                                   "the part for {t} has more than letters",
 		head + "  \"{t}\": {from: \"e/{t}_*.csv\"}":                                                 "e/a_b_c.csv may mean a or a_b for {t}",
 		head + "  \"{t}\": {from: \"f/{t}.csv\"}\n  b: {from: z}":                                   "two loads have this name",
 		head + "  \"{t}{u}\": {from: \"f/{t}.csv\"}":                                                "want one part in braces at most",
 		head + "  a: {from: \"${x y}\"}":                                                            "is not a variable; want ${NAME} or ${NAME:-default}",
-		head + "  a: {from: \"https://u:pw@host/x.csv\"}":                                           "from: it holds a secret in clear; put the secret into a variable",
+		head + "  a: {from: \"https://u:pw@host/x.csv\"}":                                           "from: it holds a secret in clear; put that into an environment variable",
 		head + "  a: {from: \"https://h/x.csv?Signature=abcdefabcdef1234\"}":                        "holds a secret in clear",
 		head + "  a: {from: \"https://u:${PW:-pw}@host/x.csv\"}":                                    "holds a secret in clear",
 		"version: 1\ntarget: {stor: x}\nloads: {a: {from: x}}":                                      "job.yaml:2: unknown key \"stor\" in target; keys are the names of flags; did you mean store?",
@@ -259,8 +259,8 @@ func TestUnloadableTableDoesNotBlockOthers(t *testing.T) {
 	must(t, err)
 	want := map[string]string{
 		"a": "", "Items": "", "items-2": `items: another load's name differs only in case`, "1st": "want letters, digits and underscores, not starting with a digit", "_x": "-x: that is not a load name",
-		"lock-2": "lock: that is not a load name", "we_ird.na_me": "not for the table we`ird.na me; leave it out with except: [\"we`ird.na me\"]; to load it, give it a load of its own with another name and table:",
-		"__n__": "not for the table ünï", "we_ird.na_me-2": "not for the table we_ird.na_me",
+		"lock-2": "lock: that is not a load name", "we_ird.na_me": "not for table we`ird.na me; leave it out with except: [\"we`ird.na me\"]; or give it a load of its own with another name and table:",
+		"__n__": "not for table ünï", "we_ird.na_me-2": "not for table we_ird.na_me",
 	}
 	for _, l := range f.Loads {
 		part, ok := want[l.Name]

@@ -88,7 +88,7 @@ func TestSilentDifferencesAreRefusedByName(t *testing.T) {
 		{"/data/orders.csv", "/data/${1day}.csv", "variable"},
 		{`"UTF-8"`, `"Shift-JIS"`, "encoding"},
 		{`{"record":0}`, `{"percentage":2}`, "percentage"},
-		{`"content":[`, `"content":[{},`, "only the first"},
+		{`"content":[`, `"content":[{},`, "of which DataX runs the first"},
 	} {
 		_, err := Convert([]byte(strings.Replace(orders, c.from, c.to, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -211,7 +211,7 @@ func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 		"a condition of MySQL": {fromDatabase("`my orders`", `"where":"day = '${day}' # today\n;",`), []string{
 			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=SELECT id AS `order_id`, City AS `town`, price AS `price` FROM `my orders` WHERE (day = '${day}' # today\n)" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
-		}, []string{"MYSQL_PWD", "are of UTC", "empty sql_mode", "${day} is a variable of the environment", "no two rows of a query may share order_id"}},
+		}, []string{"MYSQL_PWD", "are of UTC", "empty sql_mode", "${day} is now an environment variable", "no two rows of a query may share order_id"}},
 		"expressions of MySQL": {strings.Replace(fromDatabase("orders", ""), `"City"`, `"upper(City) AS c"`, 1), []string{
 			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job (`order_id`, `town`, `price`) AS (SELECT id, upper(City) AS c, price FROM orders\n) SELECT `order_id`, `town`, `price` FROM job" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
