@@ -108,43 +108,8 @@ func TestIncrementOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 	w.wantSums(sums{"x": {101, 0}})
 }
 
-// A refused record stays refused on resuming, although a later record of its key was added.
-func TestARefusedRecordIsNotCountedAsAdded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	text := "id,n,m\nx,9223372036854775807,\nx,1,\nx,-5,\nx,-6,\n"
-	cfg := w.counted(w.file("in.csv", text))
-	cfg.Resume.Look, cfg.Checkpoint.Every = true, time.Hour
-	cfg.Lanes.Concurrency = 1
-	for attempt := range 3 {
-		ctx, kill := context.WithCancel(t.Context())
-		sent := 0
-		cfg.onSend = func([]table.Ref) {
-			if sent++; sent == 4 && attempt < 2 {
-				kill()
-			}
-		}
-		cfg.keeping.OnSave = nil
-		first := true
-		cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {
-			if !first && attempt < 2 {
-				return context.Canceled // nothing is kept of what was done: as after kill -9
-			}
-			first = false
-			return nil
-		}
-		r, err := cfg.run(ctx)
-		kill()
-		if attempt < 2 {
-			continue
-		}
-		conformance.MustTrue(t, err == nil && r.Written == 3 && r.Rejected == 1, "%v, %+v", err, r)
-	}
-	w.wantSums(sums{"x": {9223372036854775807 - 11, 0}})
-}
-
-// The same for a record that the service neither accepts nor refuses: it is given up, and the next record of its key is
-// added.
+// A record that the service neither accepts nor refuses is given up, and stays so on resuming; the next record of its key
+// is added.
 func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

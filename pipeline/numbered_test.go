@@ -76,30 +76,6 @@ func wantReturned(t *testing.T, want []string, cfg trial) {
 	conformance.Equal(t, cmp.Diff(want, got), "", "returned keys (-want +got)")
 }
 
-// An attempt may be applied even later than settle, after its repeat. The test does that itself before the last row is
-// written: at the end one copy is deleted, and not the one whose key was returned.
-func TestASurplusCopyIsDeletedAtTheEnd(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	text := "user,what\nkey1,w0\nkey2,w1\nkey3,w2\nkey1,w3\n"
-	cfg := w.numbered(w.file("in.csv", text))
-	cfg.Write.Settle, cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = time.Millisecond, 1, 1
-	cfg.Pacer = func() lanes.Pacer { return restless{} }
-	w.plan.Decide = func(r faults.Request) faults.Fault {
-		switch r.N {
-		case 0:
-			return faults.Fault{Action: faults.DropBefore}
-		case 4:
-			w.copyRow("w0")
-		}
-		return faults.Fault{}
-	}
-	r := w.load(cfg)
-	w.plan.Change(w.plan.Only, nil)
-	w.wantNumbered(text, cfg)
-	conformance.True(t, r.SurplusDeleted == 1 && r.Searched == 1 && r.Found == 0, "%+v", r)
-}
-
 // copyRow writes a row of key1 once more.
 func (w *world) copyRow(what string) {
 	for key, cells := range w.rows() {
@@ -218,40 +194,6 @@ func TestAutoIncrementColumnMayBeInTheMiddle(t *testing.T) {
 	})
 }
 
-// A load is interrupted while it is unknown whether rows were written; the next one looks for them.
-func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
-	for name, fault := range map[string]faults.Fault{
-		"applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness}, "not applied": {Action: faults.DropBefore},
-	} {
-		t.Run(name, virtual(func(t *testing.T, w *world) {
-			text := users(rand.New(rand.NewPCG(7, 7)), 200, 9)
-			cfg := w.numbered(w.file("in.csv", text))
-			drain, stop := context.WithCancelCause(t.Context())
-			cfg.Drain = drain
-			cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 2, 5
-			w.plan.Decide = func(r faults.Request) faults.Fault {
-				switch {
-				case r.N == 6:
-					stop(&Interrupted{Signal: "a test", ExitCode: exitcode.Interrupted})
-					return fault
-				case r.N >= 4:
-					return fault
-				}
-				return faults.Fault{}
-			}
-			r, err := cfg.run(t.Context())
-			conformance.MustTrue(t, err == nil && r.State == StateInterrupted && r.Unfinished != 0, "%v, %+v", err, r)
-			w.plan.Change(w.plan.Only, nil)
-			cfg.Drain, cfg.RunDir, cfg.Write.Marks.LookFirst = nil, filepath.Join(w.dir, "run2"), true
-			cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, "all.csv")
-			next := w.load(cfg)
-			w.wantNumbered(text, cfg)
-			conformance.True(t, next.Written == 200 && next.Found >= r.Written,
-				"%d written, %d found of %d and more", next.Written, next.Found, r.Written)
-		}))
-	}
-}
-
 // A file of the same name is written every ten minutes and loaded each time, perhaps with equal records. Each load
 // writes its own rows, regardless of what happens to its requests.
 func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
@@ -306,23 +248,6 @@ func (w *world) newRows(keys int) trial {
 	cfg := w.numbered(w.file("new.csv", text))
 	cfg.RunDir, cfg.Write.Marks.ReturnedKeys, cfg.Lanes.Concurrency = filepath.Join(w.dir, "run2"), "", 1
 	return cfg
-}
-
-// Rows of an earlier load with the same ordering keys are not read when the answer to a request is lost.
-func TestRowOfLostAnswerIsSoughtAmongNewestRows(t *testing.T) {
-	virtually(t, func(t *testing.T, w *world) {
-		const keys, each = 20, 300
-		cfg := w.oldRows(keys, keys*each)
-		if r := w.load(cfg); r.Searched != 0 || r.Superseded != 0 {
-			t.Errorf("without a fault %d rows are looked for, %d superseded", r.Searched, r.Superseded)
-		}
-		cfg = w.newRows(keys)
-		w.failNext(faults.Fault{Action: faults.DropAfter})
-		r := w.load(cfg)
-		if rows := len(w.rows()); rows != keys*(each+1) || r.Found != keys || r.SearchRequests > 2*keys {
-			t.Errorf("%d rows, %d found with %d requests", rows, r.Found, r.SearchRequests)
-		}
-	})
 }
 
 // A killed load cannot know which of thousands of rows were sent. Looking for them takes no more requests than sending

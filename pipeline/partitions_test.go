@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -50,30 +49,6 @@ func (w *world) cutAt(unavailable time.Duration, keys ...string) {
 // numbered is a file of rows with the keys prefix000, prefix001, …, in order.
 func numbered(prefix string, rows int) string {
 	return rowsOf("id,a\n", rows, func(i int) string { return fmt.Sprintf("%s%05d,v%d\n", prefix, i, i) })
-}
-
-func TestEveryRequestHoldsRowsOfOnePartition(t *testing.T) {
-	virtually(t, func(t *testing.T, w *world) {
-		w.partitioned(server.Simulation{}, "k00250", "k00500", "k00750")
-		text := numbered("k", 1000)
-		want := lastOf(t, text)
-		for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-			cfg := w.config(w.file("in.csv", text))
-			cfg.Write.Order = order
-			cfg.RunDir = filepath.Join(w.dir, order.String())
-			w.server.Sim().ResetStats()
-			wire := &watched{RoundTripper: w.server.Transport(), partitionOf: func(key string) int { return number(key) / 250 }}
-			cfg.Target.Client.Transport = wire
-			r := w.load(cfg)
-			w.wantRows(want)
-			conformance.Equal(t, r.Partitions, 4, "%v: partitions", order)
-			for _, p := range w.server.Sim().Stats()["t"].Partitions {
-				conformance.Equal(t, p.Rows, 250, "%v: partition %d: rows", order, p.Position)
-			}
-			conformance.True(t, wire.requests.Load() == r.Requests && wire.mixed.Load() == 0,
-				"%v: %d of %d requests touch several partitions", order, wire.mixed.Load(), wire.requests.Load())
-		}
-	})
 }
 
 // watched looks at the keys of every BatchWriteRow request.
@@ -395,38 +370,4 @@ func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestEmptyLinesAreCountedOnceForAnySplits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		lines := strings.SplitAfter(numbered("k", 3000), "\n")
-		var text strings.Builder
-		text.WriteString(lines[0])
-		for i, r := range lines[1 : len(lines)-1] {
-			if text.WriteString(r); i%3 == 2 {
-				text.WriteString("\n\r\n")
-			}
-		}
-		var packed bytes.Buffer
-		z := gzip.NewWriter(&packed)
-		_, _ = z.Write([]byte(text.String()))
-		_ = z.Close()
-		for name, change := range map[string]func(*trial){
-			"in the order of the file": func(c *trial) {},
-			"by a schedule":            func(c *trial) { c.order, c.sectionRows = orderAlways, 7; c.Limits.Memory += 64 << 20 },
-			"in any order":             func(c *trial) { c.Write.Order = plan.OrderNone },
-		} {
-			w := newWorld(t)
-			w.partitioned(server.Simulation{}, "k01000", "k02000")
-			for _, in := range []string{w.file("in.csv", text.String()), w.file("in.csv.gz", packed.String())} {
-				cfg := w.config(in)
-				cfg.Read.SplitBytes, cfg.Read.Parsers = 512, 3
-				change(&cfg)
-				if r := w.load(cfg); r.EmptyLines != 2000 || r.Read != 3000 {
-					t.Errorf("%s, %s: %d empty lines and %d records, want 2000 and 3000", name, filepath.Base(in), r.EmptyLines, r.Read)
-				}
-			}
-		}
-	})
 }

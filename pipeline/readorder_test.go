@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/parquet-go/parquet-go"
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
@@ -85,46 +82,6 @@ func rejectsInOrder(t *testing.T, order plan.Order, keep bool) {
 	}
 	_, err := os.Stat(filepath.Join(r.RunDir, checkpoint.OrderFile))
 	conformance.True(t, os.IsNotExist(err), "a finished run has %s: %v", checkpoint.OrderFile, err)
-}
-
-// If the first pass finds damage inside a file, the file is not scheduled: records before the damage are loaded in file
-// order, and nothing after it, in this file or the next.
-func TestOnlyRecordsBeforeDamageAreLoaded(t *testing.T) {
-	t.Parallel()
-	const records, group = 1000, 100
-	type row struct {
-		ID string `parquet:"id"`
-		A  string `parquet:"a"`
-	}
-	var b bytes.Buffer
-	to := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(group))
-	for i := range records {
-		conformance.Must(t, conformance.ErrorOf(to.Write([]row{{fmt.Sprintf("k%05d", i), fmt.Sprint("v", i)}})))
-	}
-	must(t, to.Close())
-	for _, damaged := range []bool{false, true} {
-		w := newWorld(t)
-		name := w.file("a.parquet", b.String())
-		cfg := w.config(name, w.file("b.csv", numbered("later", 500)))
-		cfg.sections(20)
-		if damaged {
-			cfg.Watch.OnPlan = func(*plan.Plan) { damageParquet(t, name) }
-		}
-		r, err := cfg.run(context.Background())
-		conformance.MustTrue(t, r != nil, "%v", err)
-		conformance.Equal(t, r.Balance(), nil, "error")
-		rows, want := w.rows(), records+500
-		if damaged {
-			want = records / 2
-			conformance.True(t, err != nil && strings.Contains(err.Error(), "a.parquet") && r.ExitCode == exitcode.Failed,
-				"exit code %d, error %v", r.ExitCode, err)
-		}
-		conformance.True(t, len(rows) == want && r.Sections > 0 != damaged && damaged != (err == nil),
-			"damaged %v: %d rows, want %d; %d sections, error %v", damaged, len(rows), want, r.Sections, err)
-		for key := range rows {
-			conformance.True(t, !damaged || key < fmt.Sprintf("k%05d", records/2), "row %s stands after the damage", key)
-		}
-	}
 }
 
 // A run cannot be resumed with another schedule than its own: its records have other places.

@@ -258,30 +258,6 @@ func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
 	}
 }
 
-func TestInputsOfSeveralFormatsLoadTogether(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	some := w.file("some.jsonl", "{\"id\":\"1\",\"y\":\"b\"}\n")
-	other := w.file("other.jsonl", "{\"x\":\"c\",\"id\":\"2\"}\n")
-	csv := w.file("in.csv", "y,id,x\nd,3,e\n")
-	want := contents{"1": {"y": "b"}, "2": {"x": "c"}, "3": {"x": "e", "y": "d"}}
-	for _, inputs := range [][]string{{some, other, csv}, {csv, other, some}, {other, csv, some}} {
-		w := newWorld(t)
-		w.load(w.config(inputs...))
-		w.wantRows(want)
-	}
-	narrow := w.file("narrow.csv", "id,x\n4,f\n")
-	for _, inputs := range [][]string{{narrow, some}, {some, narrow}, {csv, narrow}} {
-		if _, err := w.config(inputs...).run(context.Background()); !isUsage(err) || !strings.Contains(err.Error(), "narrow.csv has no column \"y\"") {
-			t.Errorf("%q: %v", inputs, err)
-		}
-		cfg := w.config(inputs...)
-		cfg.Columns.Exclude = []string{"y"}
-		cfg.RunDir = t.TempDir()
-		w.load(cfg)
-	}
-}
-
 // TestColumnsMissingFromAFileMakeNoCells loads files of a schema that has grown over rows that must keep the cells
 // missing in the files.
 func TestColumnsMissingFromAFileMakeNoCells(t *testing.T) {

@@ -26,7 +26,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source/sourcetest"
@@ -323,21 +322,6 @@ func TestTruncatedSourceEndsLoadAfterItsRows(t *testing.T) {
 	conformance.True(t, r.Read == 123 && r.Written == 123 && r.ExitCode == exitcode.Failed, "%+v", r)
 }
 
-func TestALoadOfAnySourceIsResumed(t *testing.T) {
-	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
-		cfg, want := w.fromRows(sourcetest.NewRows("rows", 3000))
-		cfg.Write.Order, cfg.Pacer = order, func() lanes.Pacer { return restless{} }
-		cfg.Checkpoint.Every, cfg.Allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
-		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 50, 1 // onSend needs no lock
-		base := w.killedAfter(cfg, 500)
-		again := cfg.countFinal(base)
-		r := w.load(cfg)
-		w.wantRows(want)
-		conformance.True(t, *again <= 0 && r.Read == 3000 && r.Written == 3000 && r.Resumed,
-			"%d final rows were sent again; %d read, %d written, resumed %t", *again, r.Read, r.Written, r.Resumed)
-	})
-}
-
 // A run is resumed with its own source, not with another of the same name.
 func TestASourceWithOtherContentIsNotResumed(t *testing.T) {
 	t.Parallel()
@@ -476,27 +460,6 @@ func (g gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 	_ = r.Body.Close()
 	g.refused.Add(1)
 	return &http.Response{StatusCode: http.StatusRequestEntityTooLarge, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html>413</html>")), Request: r}, nil
-}
-
-func TestRequestsShrinkToGatewayLimit(t *testing.T) {
-	virtually(t, func(t *testing.T, w *world) {
-		text := rowsOf("id,n\n", 3000, func(i int) string {
-			size := 50
-			if i == 1234 {
-				size = 20_000 // alone more than the gateway takes
-			}
-			return fmt.Sprintf("k%04d,%s\n", i, strings.Repeat("x", size))
-		})
-		var refused atomic.Int64
-		cfg := w.config(w.file("in.csv", text))
-		cfg.Target.Client.Transport = gateway{w.server.Transport(), 5000, &refused}
-		cfg.Lanes.Concurrency = 4
-		r := w.load(cfg)
-		conformance.True(t, r.Written == 2999 && r.Rejected == 1 && len(w.rows()) == 2999,
-			"%d written, %d rejected, %d rows", r.Written, r.Rejected, len(w.rows()))
-		n := refused.Load()
-		conformance.True(t, n <= 40, "%d requests were refused: the size is not remembered", n)
-	})
 }
 
 func TestBatchKeepsConfiguredSizes(t *testing.T) {

@@ -20,7 +20,6 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/lanes"
-	"example.com/tsimport/pipeline/plan"
 )
 
 // purchases are rows of that many months from 2023-11 on, in turn, with the key id.
@@ -36,43 +35,6 @@ func (w *world) byMonth(inputs ...string) trial {
 	cfg := w.config(inputs...)
 	cfg.Target.Table = "t_{month(at)}"
 	return cfg
-}
-
-func TestEachRowGoesToTheTableOfItsMonth(t *testing.T) {
-	virtually(t, func(t *testing.T, w *world) {
-		r := w.load(w.byMonth(w.file("a.csv", purchases(3000, 24))))
-		w.verifies(w.byMonth(w.dir+"/a.csv"), r)
-		conformance.MustTrue(t, r.Written == 3000 && len(r.Tables) == 24,
-			"%d rows written into %d tables", r.Written, len(r.Tables))
-		if first, last := r.Tables[0], r.Tables[23]; first.Name != "t_202311" || last.Name != "t_202510" || first.Written != 125 || !first.Created {
-			t.Errorf("first %+v, last %+v", first, last)
-		}
-		rows := w.rowsOf("t_202402")
-		conformance.Equal(t, len(rows), 125, "rows in t_202402")
-		for key, row := range rows {
-			conformance.Contains(t, row["at"], "2024-02-", "row %s in t_202402: %v", key, row)
-		}
-	})
-}
-
-// The rows of each table are sorted by key. Those of one table precede those of the next, and its partitions still get
-// rows evenly.
-func TestRowsOfEachTableSpread(t *testing.T) {
-	t.Parallel()
-	const shops, rows = 3, 4000
-	text := rowsOf("shop,id,v\n", shops*rows, func(i int) string {
-		shop := []string{"west", "east", "north"}[i/rows]
-		return fmt.Sprintf("%s,k%05d,of shop %s\n", shop, i%rows, shop)
-	})
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		w := newWorld(t)
-		cfg := w.config(w.file("a.csv", text))
-		cfg.Target.Table, cfg.Write.Order, cfg.Read.SplitBytes = "sales_{shop}", order, 16<<10
-		r := w.load(cfg)
-		w.verifies(cfg, r)
-		conformance.True(t, r.Written == shops*rows && len(r.Tables) == shops && r.Sections >= 100,
-			"%v: %d written into %d tables, %d sections", order, r.Written, len(r.Tables), r.Sections)
-	}
 }
 
 func TestTooManyTablesStopTheLoad(t *testing.T) {
@@ -206,45 +168,6 @@ func TestALoadThatCannotArchiveFailsAndResumesLater(t *testing.T) {
 	conformance.Equal(t, r.Written+r.Superseded, 1200, "superseded")
 	got, want := lines(t, filepath.Join(w.dir, "old", "t_202401.csv")), archiveOf(text, "2024-01")
 	conformance.Same(t, got, want, "%d lines, want %d", len(got), len(want))
-}
-
-// TestAKilledLoadIntoTablesResumes kills a load at each of its first checkpoints: rows and archive must equal those of
-// an uninterrupted load, though the clock has advanced by a year meanwhile.
-func TestAKilledLoadIntoTablesResumes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	text := purchases(9_600, 24)
-	cfg := w.aging(w.file("a.csv", text))
-	cfg.Resume.Look, cfg.Checkpoint.Every, cfg.Limits.Memory = true, time.Millisecond, 1<<20
-	cfg.Read.SplitBytes = 4 << 10
-	var r *Report
-	for attempt := 1; attempt == 1 || r.State != StateFinished; attempt++ {
-		now, at := cfg, moment{}
-		now.Target.PolicyNow = cfg.Target.PolicyNow.AddDate(min(attempt-1, 1), 0, 0)
-		if attempt <= 7 {
-			at.save = attempt + 1
-		}
-		ctx, done := at.kills(&now, nil)
-		r = conformance.Try(now.run(ctx)).Must(t)
-		done()
-	}
-	if err := r.Balance(); err != nil || r.Read != 9_600 || r.Archived != 4_800 || r.Attempts < 3 {
-		t.Fatalf("%v: %d read, %d archived, %d attempts", err, r.Read, r.Archived, r.Attempts)
-	}
-	w.verifies(cfg, r)
-	var sum int64
-	for _, of := range r.Tables {
-		sum += of.Written + of.Superseded + of.Archived
-		if of.Archived == 0 {
-			n := len(w.rowsOf(of.Name))
-			conformance.True(t, n == 400 && of.Written == 400, "%d rows in %+v", n, of)
-			continue
-		}
-		month := of.Name[2:6] + "-" + of.Name[6:]
-		got, want := lines(t, filepath.Join(w.dir, "old", of.Name+".csv")), archiveOf(text, month)
-		conformance.Same(t, got, want, "%s: %d lines, want %d", of.Name, len(got), len(want))
-	}
-	conformance.Equal(t, sum, r.Read, "the tables: rows")
 }
 
 func TestDryRunCreatesNeitherTablesNorArchiveFiles(t *testing.T) {

@@ -11,19 +11,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
-	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
-	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/record"
@@ -297,86 +294,6 @@ func (w *world) reasons(r *Report) (all []rundir.Reason) {
 	return all
 }
 
-// A row that the service refuses is also kept as its original record, regardless of its conversion.
-func TestRowsRefusedByServiceLoadAgain(t *testing.T) {
-	for name, change := range map[string]func(*trial){
-		"as they are":     func(*trial) {},
-		"renamed":         func(cfg *trial) { cfg.Columns.Rename = map[string]string{"always": "a", "c7": "seven"} },
-		"excluded":        func(cfg *trial) { cfg.Columns.Exclude = []string{"always"} },
-		"of another type": func(cfg *trial) { cfg.Columns.Types["always"] = plan.Type{Type: table.Binary, Hex: true} },
-		"computed": func(cfg *trial) {
-			cfg.Target.Key = []table.KeyColumn{{Name: "key", Type: table.String}}
-			cfg.Columns.Keys = []keyexpr.Column{{Name: "key", Type: table.String, Expr: `"k" + text(id)`}}
-		},
-	} {
-		t.Run(name, virtual(func(t *testing.T, w *world) {
-			began := time.Now()
-			rows := sourcetest.NewWide("wide", 60, began.Add(-time.Minute))
-			for i := range rows.Cells {
-				for j := range rows.Cells[i] {
-					if string(rows.Cells[i][j].Name) == "always" {
-						rows.Cells[i][j].Bytes = []byte("abcd")
-					}
-				}
-			}
-			cfg := w.fromWide(rows)
-			change(&cfg)
-			var refuse atomic.Bool
-			refuse.Store(true)
-			w.plan.Decide = func(r faults.Request) faults.Fault {
-				if refuse.Load() && r.Operation == "BatchWriteRow" {
-					return faults.Fault{Action: faults.RefuseRows, RowCode: func(int) string { return "OTSParameterInvalid" }}
-				}
-				return faults.Fault{}
-			}
-			first := w.load(cfg)
-			conformance.MustEqual(t, first.Rejected, 60, "rejected")
-			refuse.Store(false)
-			again := cfg
-			again.Read.Sources, again.Inputs, again.RunDir = nil, []string{w.onlyRejects(first)}, cfg.RunDir+"2"
-			w.load(again)
-			got := w.wideRows(began)
-			other := newWorld(t)
-			straight := other.fromWide(rows)
-			change(&straight)
-			straight.Columns.Types = cfg.Columns.Types
-			other.load(straight)
-			conformance.Equal(t, cmp.Diff(other.wideRows(began), got), "", "the rejects, loaded again (-want +got)")
-		}))
-	}
-}
-
-// Later rows of a key win as a whole: cells only in earlier ones are gone, even after any interruption.
-func TestLoadOfSelfDescribingRowsIsResumed(t *testing.T) {
-	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
-		began := time.Now()
-		rows := sourcetest.NewWide("wide", 3000, began.Add(-time.Minute))
-		rows.Bad = map[int64]*table.Reason{1500: {Code: table.CodeRagged}}
-		if order == plan.LastWins {
-			for i := range rows.Data { // each key comes three times
-				rows.Data[i][0].Int %= 1000
-			}
-		}
-		cfg := w.fromWide(rows)
-		cfg.Write.Order, cfg.Pacer = order, func() lanes.Pacer { return restless{} }
-		cfg.Checkpoint.Every, cfg.Allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
-		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 50, 1
-		w.killedAfter(cfg, 400)
-		other := cfg
-		other.Columns.Exclude = []string{"always"}
-		_, err := other.run(context.Background())
-		conformance.Refused(t, err, "--exclude", "resumed with other cells")
-		r := w.load(cfg)
-		w.verifies(cfg, r)
-		want := wantOf(rows)
-		if order == plan.OrderNone {
-			delete(want, "1500")
-		}
-		conformance.Equal(t, cmp.Diff(want, w.wideRows(began)), "", "the table (-want +got)")
-		conformance.True(t, r.Resumed && r.Read == 3000 && r.Rejected == 1, "%+v", r)
-	})
-}
-
 func TestDescribedColumnsAreAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -444,32 +361,4 @@ func (twoKinds) Divide(context.Context) ([]byte, error) { return nil, nil }
 
 func (twoKinds) Open(context.Context, []byte) ([]source.Source, error) {
 	return []source.Source{wideOf(nil), sourcetest.NewRows("rows", 3)}, nil
-}
-
-// A source of rows with a schema can also express that a row lacks a column.
-func TestAnUpdateLeavesAbsentColumnsAlone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	rows := sourcetest.NewRows("rows", 4)
-	cfg, want := w.fromRows(rows)
-	w.load(cfg)
-	rows.Columns[5] = "flag"
-	rows.Columns[3] = "other"
-	for i := range rows.Data {
-		rows.Data[i][1] = record.Datum{Kind: record.Absent} // text
-		if i%2 == 0 {
-			rows.Data[i][5] = record.Datum{Kind: record.Absent} // flag, else null
-		}
-	}
-	cfg, _ = w.fromRows(rows)
-	cfg.Write.Mode, cfg.Write.DeleteNull, cfg.RunDir = table.Update, true, cfg.RunDir+"2"
-	r := w.load(cfg)
-	w.verifies(cfg, r)
-	for id, cells := range want {
-		cells["other"] = fmt.Sprint(rows.Data[id[0]-'0'][3].Int != 0)
-		if id == "1" || id == "3" {
-			delete(cells, "flag")
-		}
-	}
-	w.wantRows(want)
 }
