@@ -22,7 +22,7 @@ import (
 type Summary struct {
 	Read, Written, Rejected, Superseded int64
 	MaybeApplied                        int64    // rejected rows that may still be in the table
-	ConditionFailed                     int64    // rows not written because the table's row did not meet When
+	ConditionFailed                     int64    // rows not written because the stored row did not meet When
 	Archived                            int64    // rows that AgePolicy put into files
 	Unfinished                          int64    // after an error; in a dry run, all rows that would have been written
 	RunDir                              string   // its summary.json has more details

@@ -160,8 +160,7 @@ func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, erro
 	return key, nil
 }
 
-// Put copies and accepts a row, or returns an error; then it has no outcome. It waits while memory is full, until ctx
-// ends.
+// Put copies and accepts a row, or returns an error; then it has no outcome. It waits for memory, until ctx ends.
 //
 // Rows of one key are written in the order in which they were accepted. An accepted row is sent within a quarter of a
 // second, unless its partition falls behind, and earlier if its batch fills or Flush is called.
@@ -353,7 +352,7 @@ func (l *Loader) run(ctx context.Context, cfg pipeline.Config) {
 		err = l.compare(report)
 	}
 	if err == nil && !l.closed {
-		err = errors.New("the load has ended") // it only ends when it is closed
+		err = errors.New("the load has ended") // normally only Close ends it
 	}
 	err = errors.Join(public(err), os.RemoveAll(cfg.RunDir))
 	l.err, l.ended = err, true

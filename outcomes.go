@@ -11,7 +11,7 @@ import (
 type rowOutcomes struct {
 	counts Counts
 	live   []*batch // in the order of their rows
-	ended  int      // about how many of them have only rows with outcomes
+	ended  int      // about how many have only rows with outcomes
 	ends   []ending // not delivered yet
 	out    int      // endings being delivered
 

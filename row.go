@@ -10,8 +10,7 @@ import (
 type Row struct {
 	Columns []Column
 	// Done, if not nil, is called once with the row's outcome after Put has accepted it. A Loader calls one Done at a time
-	// and never from within Put. Done must not call Put, Flush or Close, which may wait for it; meanwhile no other outcome
-	// is delivered.
+	// and never from within Put. Done must not call Put, Flush or Close, which may wait for it.
 	Done func(Outcome)
 }
 
@@ -51,8 +50,8 @@ func String(name, v string) Column { return Column{name: name, kind: record.Stri
 // Bytes returns a binary column. Put copies v. Nil is an empty value, not Null.
 func Bytes(name string, v []byte) Column { return Column{name: name, kind: record.Binary, bytes: v} }
 
-// Null returns a column without a value. A put omits it. An update omits it, or deletes it if LoaderOptions.OnNull is
-// "delete".
+// Null returns a column without a value. Puts and updates omit it; updates with LoaderOptions.OnNull "delete" delete
+// it.
 func Null(name string) Column { return Column{name: name, kind: record.Null} }
 
 // At returns the column with a timestamp, in milliseconds, in place of the service's time. The table refuses timestamps
@@ -97,8 +96,8 @@ type Outcome struct {
 	Number int64 // number of the row: 1 is the first that Put accepted
 	End    End
 	// Code, Column, Message and Value say why a row was rejected. Code is a code of the service, such as
-	// OTSConditionCheckFail, or of this module, such as WrongType or NullKey. Column is the affected column, if any;
-	// Value, its beginning.
+	// OTSConditionCheckFail, or of this module, such as WrongType or NullKey. Column is the affected one, if any; Value
+	// its beginning.
 	Code, Column, Message, Value string
 	// MaybeApplied says that a rejected row may be in the table: it was sent, and the service never answered.
 	MaybeApplied bool

@@ -29,8 +29,8 @@ type rows struct {
 	source.Pages
 	ctx     context.Context // ends reading
 	loader  *Loader
-	columns []string // of the primary key, and those requested by the load
-	keys    int      // how many of them are key columns
+	columns []string // of the primary key, and those of the load
+	keys    int      // number of key columns
 }
 
 func newRows(ctx context.Context, l *Loader) *rows {

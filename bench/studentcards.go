@@ -23,15 +23,14 @@ const (
 )
 
 // StudentCards are purchases by student card, the example of the vendor's page on primary-key design: CardID, SellerID,
-// DeviceID, OrderNumber and some attributes. Each device belongs to one seller; a few sellers have most. Cards and
-// devices are used evenly. OrderNumber grows with time and is unique only within a device: two purchases with one card
-// at two devices may share a number. CardID, DeviceID and OrderNumber together are a key; CardID and OrderNumber are
-// not.
+// DeviceID, OrderNumber and some attributes. Each device belongs to a seller; few sellers have most. Cards and devices
+// are used evenly. OrderNumber grows with time and is unique only within a device: two purchases with one card at two
+// devices may share a number. CardID, DeviceID and OrderNumber together are a key; CardID and OrderNumber are not.
 type StudentCards struct {
 	Rows  uint64
 	Order Order // "" is Arrival
 	Seed  uint64
-	Days  int       // days over which the purchases are spread; 0 means DefaultDays
+	Days  int       // of purchases; 0 means DefaultDays
 	From  time.Time // the first purchase; zero is 2024-01-01T00:00:00Z
 }
 
@@ -150,8 +149,7 @@ func (g *cardGenerator) each(order Order, f func(arrival uint64) error) error {
 	return nil
 }
 
-// where returns the card, device and order number of a purchase. With more purchases than rows, cards repeat, numbers
-// do not.
+// where returns a purchase's card, device and order number. With more purchases than rows, cards repeat, not numbers.
 func (g *cardGenerator) where(arrival uint64) (card, device, order uint64) {
 	inRows := arrival % g.rows
 	card = g.rounds[inRows/g.cards].from(inRows % g.cards)

@@ -63,8 +63,8 @@ type Options struct {
 
 // Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: the cutter knows every key that
 // is in a request, waits for a retry or may still be changed by an attempt of unknown outcome; a row of such a key
-// waits, all others pass it. So a lane may have several batches in flight, and be recut at any time. It is not safe for
-// concurrent use.
+// waits, all others pass it. So lanes may have several batches in flight, and be recut. It is not safe for concurrent
+// use.
 //
 // A key is in one of four places: in a flight, in retry (until its time comes), ready (for its lane's next batch), or
 // settling (its row is final, but an earlier attempt may still be applied). Other keys are not known. If rows are
@@ -89,11 +89,11 @@ type Cutter struct {
 
 type laneKeys struct {
 	ready    []*key
-	promoted int   // of those, rows that waited behind one of their key
+	promoted int   // rows that waited for one of their key
 	waiting  int   // rows that wait behind a row of their key
-	held     int64 // bytes of those and of the rows that others supersede
+	held     int64 // bytes of these and of superseded rows
 	retrying int   // rows that wait to be tried again
-	settling int   // of those, rows in doubt, which requests were full of: they hold no fresh rows back
+	settling int   // rows in doubt that requests were full of: they hold no fresh rows back
 
 	written   int64 // rows, since the lanes were cut
 	impatient bool  // with rows that fail alone

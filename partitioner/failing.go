@@ -25,8 +25,8 @@ const (
 // failing is a row's record of failures.
 type failing struct {
 	while  int  // failures while others of the lane were written
-	own    bool // one of them in the same request: it was the row and nothing else
-	alone  int  // failures in a request of its own that tell of the row
+	own    bool // of one row in a request: the row is the cause
+	alone  int  // failures alone that say something about the row
 	single int  // and all that the service has answered
 	mark   int64
 	known  bool // mark is the lane's count of written rows at the last failure

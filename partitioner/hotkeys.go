@@ -23,7 +23,7 @@ const (
 	minRowsOfOne = 200
 
 	minShare        = 0.02 // of a hot key among many lanes
-	minShareOneLane = 0.2  // while the table has one partition, only what will trouble it later is of interest
+	minShareOneLane = 0.2  // with one partition, only later trouble matters
 	maxReported     = 10
 )
 

@@ -8,28 +8,28 @@ import (
 
 // stamping is the timestamps of a key's rows, if they get any.
 type stamping struct {
-	stamp    int64 // the timestamp of the key's row, as it was sent last; 0 if it is to get one
-	first    int64 // and as it was sent in the first attempt that may have been applied
-	after    int64 // that of the row before: the next one's is above it
-	restamps int   // how often the row got another one because it was refused
+	stamp    int64 // last sent timestamp of the key's row; 0 if it has none
+	first    int64 // timestamp of the first attempt that may have been applied
+	after    int64 // timestamp of the row before: the next one's is above it
+	restamps int   // number of new timestamps after refusals
 }
 
 // key is the state of one ordering key. Fields for every row come first: the rest is mostly in no cache, and a key
 // whose row is written at once does not touch it.
 type key struct {
 	hash     uint64
-	row      table.Ref // the row whose turn it is; Block nil while settling with no row to send
-	cut      *Flight   // the flight that is being filled with it, and where in it
+	row      table.Ref // the row whose turn it is; Block is nil while settling without one
+	cut      *Flight   // the flight being filled with it, and its place there
 	place    int
 	lane     int
 	attempts int
 	settles  bool        // in retry, until its attempt can no longer be applied
 	repeated bool        // an attempt to write row had an unknown outcome
-	touched  bool        // what is below, or attempts, or repeated, may be other than in a new key
+	touched  bool        // the fields below, attempts or repeated may differ from a new key's
 	waiting  []table.Ref // later rows
 	unsafe   time.Time   // until then an attempt for this key may still be applied
-	replaced []table.Ref // earlier rows that row supersedes if it is written, oldest first
-	due      time.Time   // when the timeline it is in lets it go
+	replaced []table.Ref // earlier rows that row supersedes when written, oldest first
+	due      time.Time   // when its timeline lets it go
 	failing  failing
 	stamping stamping
 }
@@ -44,7 +44,7 @@ func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key 
 	}
 	k.hash, k.lane = hash, lane
 	if c.o.Stamps == nil && !c.o.Repeated && !r.Row().Suspect() {
-		k.row = r // what turn sets is as it is in a new key
+		k.row = r // turn's fields are as in a new key
 		return k
 	}
 	k.touched = true

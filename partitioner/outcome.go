@@ -77,7 +77,7 @@ func (c *Cutter) allWritten(now time.Time, f *Flight) {
 	c.read += c.keys.near(f.keys)
 	told := 0
 	for i, k := range f.keys {
-		if k.touched { // else nothing is known of it but the row of its first attempt
+		if k.touched { // else only the row of its first attempt is known
 			c.onWritten(f.Rows[told:i])
 			told = i + 1
 			c.written(now, k, table.Outcome{Fate: table.Written})
@@ -124,7 +124,7 @@ func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 // sentAgain reports whether the key's row was, or may have been, sent after an attempt of unknown outcome.
 func (c *Cutter) sentAgain(k *key) bool {
 	if c.o.Repeated || k.row.Row().Suspect() {
-		return k.attempts > 0 // beside that of the process before
+		return k.attempts > 0 // besides the process before
 	}
 	return k.attempts > 1
 }

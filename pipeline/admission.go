@@ -22,7 +22,7 @@ type admission struct {
 
 	follower ledger.Follower
 	entering bool // a split
-	full     bool // nothing after the last record is to be read
+	full     bool // the last record to be read was read
 }
 
 // truncate drops records of a split beyond the limit; last means that no more need to be read.

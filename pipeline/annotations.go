@@ -15,7 +15,7 @@ import (
 // of increments, and timestamps of updates in a table that keeps several versions.
 type annotations struct {
 	writer.Options
-	rowBytes int                 // that are added to each row when it is sent
+	rowBytes int                 // added to each row when it is sent
 	rowExtra func(table.Ref) int // and to this one; nil means none
 }
 

@@ -16,8 +16,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Inputs that cannot be loaded are found before the first row by planning with each alone, then with as many as
-// possible.
+// Unloadable inputs are found before the first row by planning with each alone, then with as many as possible.
 
 // badFinder finds the inputs without which a load can be planned.
 type badFinder struct {
@@ -28,7 +27,7 @@ type badFinder struct {
 	at      map[string]int    // in inputs, by name
 	bytes   int64             // of all
 	bad     map[string]string // why, by name
-	columns map[string]string // of those that can be loaded alone
+	columns map[string]string // of inputs that can be loaded alone
 	held    map[string]bool   // that do not go with the others: alone they would be loaded another night
 	works   bool              // the table has taken inputs by this command before
 }
@@ -167,7 +166,7 @@ func (f *badFinder) fit(ctx context.Context, names []string) error {
 			return nil
 		}
 		var other error
-		n := sort.Search(len(names)-1, func(i int) bool { // how many can be loaded together, more than one of them
+		n := sort.Search(len(names)-1, func(i int) bool { // how many can be loaded together, more than one
 			_, is := f.fails(ctx, names[:i+2]...)
 			if is != nil {
 				err = is

@@ -28,7 +28,7 @@ type Config struct {
 	Limits     Limits
 	RunDir     string // zero: rundir.DefaultPath
 	DryRun     bool   // everything but the writes
-	Compared   bool   // the table will be compared with the inputs, which must be possible
+	Compared   bool   // to be compared with the inputs, which must be possible
 	Resume     keep.Resume
 	Invocation keep.Invocation
 	Checkpoint keep.Checkpoint
@@ -97,7 +97,7 @@ type Limits struct {
 	// MaxTables limits the tables of a --table with expressions, except archived ones; 0 means plan.DefaultMaxTables.
 	MaxTables int
 	Memory    int64  // bytes of memory of the process, an embedded store apart; 0 takes DefaultMemory
-	TempDir   string // where rows are spilled to; "" takes the system's
+	TempDir   string // folder for spilled rows; "" takes the system's
 	TempMax   int64  // bytes of disk for that, as if the disk had no more; 0 sets no limit
 	NoSpill   bool   // no row is spilled: reading waits instead
 }

@@ -141,8 +141,7 @@ func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 }
 
 // end waits for a reading that was left behind, whose requests have been stopped, and lets no other begin. A reading
-// makes tables and adds to the report's counts: neither may happen after the load has ended. Only a transport that
-// ignores cancellation is.
+// makes tables and adds to the report's counts: neither may happen after the load has ended.
 func (s *partitionPoller) end() {
 	select {
 	case s.reading <- struct{}{}:

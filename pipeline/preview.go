@@ -26,7 +26,7 @@ type Preview struct {
 	Wide      bool          // records describe themselves: rows have more columns than Columns
 	Merging   *plan.Merging // as in plan.Plan
 	Distinct  bool          // likewise
-	Through   bool          // an input must be read through to know where its records begin
+	Through   bool          // an input must be read through to find its records
 	Decisions []plan.Decision
 	Notes     []string
 	Warnings  []string
@@ -36,7 +36,7 @@ type Preview struct {
 type PreviewTable struct {
 	Key     []table.KeyColumn
 	Create  bool          // it would be made
-	Ranges  int           // that it would begin with; 0 of one that exists
+	Ranges  int           // at the beginning; 0 of an existing table
 	Table   *client.Table // nil if it does not exist or there are several
 	Several bool          // rows go to several tables
 
@@ -47,12 +47,12 @@ type PreviewTable struct {
 // PreviewSample describes the rows of a sample.
 type PreviewSample struct {
 	Looked      int64 // records
-	Rejected    int64 // of them, those that would be rejected
+	Rejected    int64 // records that would be rejected
 	FirstReject string
 	RowBytes    float64 // of a row on average, as the service counts them
 	RowUnits    float64 // write units of one, without indexes
 	HotKeys     []ledger.ReportHotKey
-	Largest     ledger.ReportHotKey // the value with the most bytes, of which Share is its share; none if Share is 0
+	Largest     ledger.ReportHotKey // the value with the most bytes, and their share; none if Share is 0
 	Grows       bool                // values of the partition key rise from row to row, as assigned numbers and times do
 	Tables      []PreviewShare      // that rows go to, if there are several
 }

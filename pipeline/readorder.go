@@ -18,7 +18,7 @@ func (a *attempt) scheduling() intake.Scheduling {
 	}
 	switch {
 	case a.cfg.DryRun || a.planned.Live || a.planned.Parallel || a.hooks.order == orderNever:
-	case a.planned.Request.Mode == table.Changes: // of which none is written after one that cannot be
+	case a.planned.Request.Mode == table.Changes: // written in order, none after a failed one
 	case a.hooks.order == orderAlways:
 		s.When = intake.Always
 	case a.planned.Tables.Archives(): // its files have the order of the input

@@ -31,7 +31,7 @@ type Report struct {
 	ledger.Counted
 	ledger.ReportTime
 	ledger.ReportMachine
-	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
+	Verify any `json:"verify,omitempty"` // result of a comparison of the table with the inputs
 
 	folder *rundir.Folder
 	mirror *jobdir.Mirror

@@ -40,7 +40,7 @@ func processorUse(u *syscall.Rusage) float64 {
 // processors returns the CPU seconds that the process has used or was ready to use. A load asks several times.
 func processors() float64 {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // which leaves zeros
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // leaves zeros
 	return processorUse(&u) + processorWait()
 }
 

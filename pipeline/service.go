@@ -62,7 +62,7 @@ func (c *Config) admin(ctx context.Context, sdk *tablestore.TableStoreClient) *c
 // Before describes the table before the load.
 type Before struct {
 	Rows  bool // it has rows; as far as was looked
-	Twice bool // what is loaded twice is there twice: the service numbers the rows, or they are added
+	Twice bool // rows loaded twice are there twice: the service numbers them, or they are added
 }
 
 // TableBefore looks at the table. It looks for rows if a load would double them, or on request.

@@ -41,7 +41,7 @@ func (d *dispatcher) kept(s keep.Saved) {
 			d.stopper.stop(err)
 		}
 		d.counts.CheckpointError = err.Error()
-		return // the one before still holds, and so does what it lets lanes send
+		return // the one before holds, with its allowances
 	}
 	if err := d.files.Stamps.Forget(); err != nil {
 		d.counts.CheckpointError = err.Error() // files are left behind

@@ -75,7 +75,7 @@ type StateWork struct {
 type StateMemory struct {
 	Limit  int64 `json:"limit"`  // --memory
 	Lanes  int64 `json:"lanes"`  // blocks that are queued, in flight, to be retried or read back
-	Budget int64 `json:"budget"` // for those
+	Budget int64 `json:"budget"` // of these
 	Full   bool  `json:"full"`   // reading waits
 }
 

@@ -5,7 +5,7 @@ import "context"
 // stopper stops a load before its end. Only the dispatcher's goroutine calls stop; anyone may wait for ended.
 type stopper struct {
 	cause    error           // why no further batch is cut; nil while the load continues
-	ended    context.Context // ends when nothing more is to be sent
+	ended    context.Context // ends when sending must stop
 	end      context.CancelFunc
 	stopRead func()
 }

@@ -26,15 +26,15 @@ type tables struct {
 	sdk   *tablestore.TableStoreClient
 	ids   *keep.TableIDs
 	stop  func(error)             // says that rows wait for a table in vain
-	try   func(name string) error // what a table must allow beside writing
+	try   func(name string) error // tests a table's permissions besides writing
 
 	mu      sync.Mutex
 	wanted  []string
-	changed map[string]bool // whose partitions may be others
+	changed map[string]bool // tables whose partitions may have changed
 	made    map[string]bool // by this attempt
 
 	open []*openTable // by name; the partitionPoller's
-	next int          // of them, the one that is read next
+	next int          // the next one to read
 }
 
 // openTable is a table that exists.

@@ -38,9 +38,9 @@ type timelineRecorder struct {
 	started time.Time
 	points  *timeline.Line[ledger.Point]
 	heat    *timeline.Heat
-	meter   *bottleneck.Meter // of what limits the load
+	meter   *bottleneck.Meter // limits of the load
 
-	read, rejected int64 // as far as they are counted
+	read, rejected int64 // as counted so far
 }
 
 // newTimelineRecorder makes a recorder. processors returns the processor time that the load has used.

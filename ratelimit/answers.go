@@ -11,11 +11,11 @@ import (
 const (
 	firstRows    = 25.0   // rows of the first request; fewer if they have many units
 	startRows    = 100.0  // rows of the requests after it, and
-	maxRows      = 200.0  // at most, which is what the service takes
-	stepRows     = 1000.0 // rows accepted until one request more is in flight
-	slowWindow   = 8      // requests in flight above which each clean answer adds one
-	slowAnswer   = 0.2    // seconds: an answer that takes longer may do so because of its rows
-	slowerByRows = 0.6    // times as long, for a quarter of the rows: it does
+	maxRows      = 200.0  // limit of the service
+	stepRows     = 1000.0 // rows accepted for one more request in flight
+	slowWindow   = 8      // requests in flight from which each clean answer adds one
+	slowAnswer   = 0.2    // seconds; longer answers may be due to their rows
+	slowerByRows = 0.6    // times as long for a quarter of the rows: they are
 )
 
 // The measurement: after the first throttle the bucket fills for a moment and is emptied by small requests until the
@@ -24,23 +24,22 @@ const (
 const (
 	refill      = 50 * time.Millisecond  // for which the bucket fills, at first, and
 	maxRefill   = time.Second            // at most
-	measureRows = 25.0                   // rows of a request: the smaller it is, the finer the measurement
+	measureRows = 25.0                   // rows of a request: fewer measure more finely
 	measureTime = 0.25                   // seconds of a rate that is known about in a request
 	minSample   = 20.0                   // rows accepted that make a measurement, or
 	longSample  = 3 * time.Second        // in which any number does
-	metered     = 950 * time.Millisecond // the service meters by the second: what was accepted in less says little
-	pressFor    = time.Second            // for which a measurement keeps asking: another load may have all that there is
+	metered     = 950 * time.Millisecond // the service meters by the second: less time says little
+	pressFor    = time.Second            // of asking: another load may have everything
 	pressRows   = 25.0                   // rows of a request meanwhile
 
 	idleFor   = 100 * time.Millisecond // without anything accepted that counts as idle
 	mostIdle  = 0.3                    // seconds without anything accepted: then less than a second tells no rate
-	idleRows  = 8.0                    // rows that the rate would have given in that time: then it is not given evenly
-	burstOf   = 1.3                    // times the rate accepted in the last second say that it is given by the second
+	idleRows  = 8.0                    // expected in that time: the rate is not even
+	burstOf   = 1.3                    // times the rate, accepted in the last second: it is by the second
 	deadAfter = 3                      // small requests refused in a row say so too
 )
 
-// firstRamp is the start of an unknown lane. Capacity is counted in units: large rows come few at a time until
-// accepted.
+// firstRamp is the start of an unknown lane. Large rows come few at a time until accepted.
 func (p *Pacer) firstRamp(from time.Time) ramp {
 	return ramp{from: from, window: 1, rows: max(1, firstRows/max(1, p.perRow))}
 }
@@ -107,7 +106,7 @@ func (p *Pacer) throttled(t throttle) {
 		p.gauge.idle = max(p.gauge.idle, idle.Seconds())
 	}
 	if first && p.phase == inCruise && e.paced {
-		p.measure(t) // what late answers told is not what it refuses
+		p.measure(t) // late answers do not tell what is refused
 		return
 	}
 	t.since = t.met.Sub(p.gauge.from)
@@ -123,7 +122,7 @@ func (p *Pacer) throttled(t throttle) {
 			return
 		}
 		p.sample(t)
-		if few { // a slow lane is better begun too fast: throttles show that at once
+		if few { // a slow lane should begin too fast: throttles show that at once
 			p.setRate(p.rate + 0.5*p.perRow/t.since.Seconds())
 		}
 		p.cruise(t)
@@ -144,7 +143,7 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 		}
 		r.slow, r.slowed, r.rows = took, units, max(1, math.Floor(units/p.perRow/4))
 		return true
-	case r.slowed == 0: // not because of its rows
+	case r.slowed == 0: // its rows are not the cause
 		return false
 	case r.fast == 0 && units < r.slowed && took < slowerByRows*r.slow:
 		r.fast, r.fastOf, r.rows = took, units, r.slowed/p.perRow
@@ -152,7 +151,7 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 	case r.fast > 0 && units > r.fastOf && slowerByRows*took > r.fast:
 		slope := (took - r.fast) / (units - r.fastOf)
 		if slope*r.fastOf > r.fast {
-			break // then its rows would have taken longer than all of it did
+			break // its rows would have taken longer
 		}
 		p.line.lateness.perUnit, p.line.lateness.guessed, p.line.lateness.doubted = slope, false, false
 		p.line.lateness.quick = answer{r.fastOf, r.fast}
@@ -176,7 +175,7 @@ func (p *Pacer) queued(t throttle) {
 	t.since = t.met.Sub(p.gauge.from)
 	switch {
 	case p.phase == inCruise && p.probe.sent < 0.5*p.rate*t.now.Sub(p.probe.since).Seconds() && len(p.others.crowd.flying)+1 < p.max:
-		return // it has sent too little to be what the service is busy with, and it may send more
+		return // it has sent too little to keep the service busy, and may send more
 	case p.phase == inCruise && t.now.Sub(p.line.lateness.freeAt) < leastBusy && p.probe.gain < guessGain:
 		p.again(t)
 		return
@@ -192,7 +191,7 @@ func (p *Pacer) queued(t throttle) {
 
 func (p *Pacer) refused(t throttle, few bool) {
 	switch {
-	case t.first: // an empty bucket is what a partition begins with: no news of its rate
+	case t.first: // a partition begins with an empty bucket: no news of its rate
 	case p.trySmallerBatch(t):
 	case p.probe.gain >= guessGain: // it takes more than it did: how much the next throttle says
 		p.endTrial(t.now, false)
@@ -201,7 +200,7 @@ func (p *Pacer) refused(t throttle, few bool) {
 			return
 		}
 		p.further(t)
-	case p.probe.held && p.probe.gain > 0: // just above the rate: that is where it is
+	case p.probe.held && p.probe.gain > 0: // the rate is just below
 		p.endTrial(t.now, true)
 		p.regrow(t.now, regrowAfter)
 	case p.rate < minSample*p.perRow: // a measurement needs seconds
@@ -245,7 +244,7 @@ func (p *Pacer) wait(t throttle) {
 		least = 1
 		p.ramp.pause = min(2*p.ramp.pause, maxRefill)
 	}
-	if t.accepted == 0 { // as if a window were used up: each row of it may be refused
+	if t.accepted == 0 { // as in a used-up window: each row may be refused
 		p.ramp.rows = 0
 	}
 	p.ramp.rows = max(least/max(1, p.perRow), min(p.ramp.rows, 2*p.gauge.accepted/p.perRow+2))
@@ -260,7 +259,7 @@ func (p *Pacer) single() bool { return p.batch() <= p.perRow }
 func (p *Pacer) sample(t throttle) {
 	e := &p.evidence
 	left := 0.5 * p.perRow
-	if t.accepted == 0 && p.phase == inMeasure { // a request is refused as a whole: half of it was there, on average
+	if t.accepted == 0 && p.phase == inMeasure { // refused as a whole: on average half of the request was there
 		left = max(left, 0.5*min(t.units, p.gauge.accepted))
 	}
 	rate := (p.gauge.accepted + left) / t.since.Seconds()
@@ -311,8 +310,8 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate after a far reach: it is the flow since the last throttle, unless the last second's is much
-// more.
+// further raises the rate after a far reach: to the flow since the last throttle, unless the last second's is far
+// above.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {

@@ -56,8 +56,7 @@ type Patience struct {
 // Progress notes progress at now.
 func (p *Patience) Progress(now time.Time) { p.seen, p.spent = now, 0 }
 
-// Over reports whether there was no progress for longer than For since the first call. Call it every LookEvery or
-// attempt.
+// Over reports whether there was no progress for longer than For since the first call. Call it each LookEvery.
 func (p *Patience) Over(now time.Time) bool {
 	if p.For <= 0 {
 		return false

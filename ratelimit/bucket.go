@@ -6,8 +6,7 @@ import (
 )
 
 // Bucket is a token bucket that may go into debt: a taker waits until it is out of debt, then takes all it needs. So a
-// take larger than the burst passes, and the next pays for it. Nil makes nobody wait. It is not safe for concurrent
-// use.
+// take larger than the burst passes, and the next pays for it. Nil never waits. It is not safe for concurrent use.
 type Bucket struct {
 	rate  float64 // tokens a second
 	burst float64 // tokens kept at most

@@ -12,12 +12,12 @@ type line struct {
 	lateness    lateness
 	rtt         float64 // seconds, smoothed; 0 before the first answer
 	throttledAt time.Time
-	sends       []send    // those that the server has not looked at yet, as far as answers tell
+	sends       []send    // not yet met by the server, as far as answers tell
 	out         bool      // the partition does not serve
 	thin        bool      // nothing of the last batch was accepted
 	thinFrom    time.Time // when the next thin batch may leave
 	odd         bool      // a whole batch was refused after many clean answers: forgiven if the next one is taken
-	clean       int       // answers in a row of which nothing was refused
+	clean       int       // clean answers in a row
 	calm        time.Time // until then nothing should be refused
 	young       bool      // came out of a split and has not been throttled yet
 	outSince    time.Time
@@ -64,9 +64,9 @@ type gauge struct {
 	accepted float64
 	whole    bool      // the bucket cannot have overflowed since
 	took     time.Time // when anything was accepted last
-	idle     float64   // seconds after which nothing at all was accepted
+	idle     float64   // seconds after which nothing was accepted
 	refusals int       // of thin batches in a row
-	dead     bool      // there was a time in which nothing at all was accepted
+	dead     bool      // nothing was accepted for a time
 }
 
 func (g *gauge) reset(at time.Time) { *g = gauge{from: at, whole: true} }
@@ -122,12 +122,12 @@ func (r *recent) between(from, to time.Time) (units float64) {
 const (
 	allowed    = 0.005       // of the accepted units may be refused
 	mostOwed   = 15.0        // seconds that cruise holds back at most
-	hair       = 0.01        // of the rate, by which it holds below, at first, and
+	hair       = 0.01        // of the rate: cruise holds that far below it, at first, and
 	mostHair   = 0.06        // at most
-	fewRefused = 0.05        // of a request: so few may be refused without a cause
-	noiseOver  = 2000.0      // rows over which the share refused without a cause is taken
-	calmFor    = time.Second // after a throttle in which nothing should be refused
-	oddAfter   = 10          // clean answers after which a request that is refused as a whole may be so by chance
+	fewRefused = 0.05        // of a request: so few may be refused without cause
+	noiseOver  = 2000.0      // rows over which the share refused without cause is measured
+	calmFor    = time.Second // after a throttle: nothing should be refused
+	oddAfter   = 10          // clean answers after which a whole refused request may be chance
 	leastOdd   = 16.0        // rows of such a request
 )
 
@@ -197,7 +197,7 @@ type evidence struct {
 	delivery delivery
 	queue    bool // answers came late
 	paced    bool // the rate is from late answers
-	saves    bool // what is not used is there later, as in a bucket
+	saves    bool // unused capacity is saved up, as in a bucket
 	raised   time.Time
 	before   float64 // the rate before it was raised
 	lowest   lowest
@@ -235,22 +235,22 @@ func (l *lowest) ofOne(rate float64) float64 {
 // reaches further. After one it leaves room in the bucket for the jitter of the way. Tested by
 // TestControlReachesTargets ("eight times", "0.4 for a while") and TestLaws.
 const (
-	usualGain   = 0.02                   // of the rate, above which cruise paces
-	addRows     = 2.0                    // rows a second above it beside that, but
+	usualGain   = 0.02                   // of the rate: cruise paces that far above it
+	addRows     = 2.0                    // rows a second more, but
 	maxAdd      = 0.01                   // of the rate at most
 	guessGain   = 0.1                    // from this gain on a throttle says more about the reach than about the rate
-	maxGain     = 1.0                    // of the rate, that it reaches further at most
-	reliefGain  = 0.25                   // the gain where other lanes have ended, or the partition was cut
-	minCruise   = 300 * time.Millisecond // since the last throttle, less than which ends no trial of smaller requests
-	provedAfter = 5 * time.Second        // after which a rate that was raised is right
-	agreeing    = 0.1                    // of a rate, by which two measurements differ that agree
+	maxGain     = 1.0                    // of the rate: limit of the reach
+	reliefGain  = 0.25                   // the gain after other lanes ended or the partition was cut
+	minCruise   = 300 * time.Millisecond // since the last throttle; a shorter one ends no trial of smaller requests
+	provedAfter = 5 * time.Second        // after which a raised rate is right
+	agreeing    = 0.1                    // of a rate: measurements that differ less agree
 	cutHeard    = 10 * time.Second       // after which a load has heard of a cut: until then a grown rate may be of several partitions
-	muchLess    = 0.75                   // of a rate: below that, what it was at times is that of one partition
+	muchLess    = 0.75                   // of a rate: below, the earlier one is one partition's
 
 	reserve     = 0.04  // seconds of the rate left in the bucket after a throttle, and
 	heldRows    = 0.1   // rows at least, but
-	heldOfBatch = 0.2   // of the largest request at most, where the bucket is known to be small
-	heldOfRow   = 0.008 // of a row, for a lane that sends row by row, times two for each refusal in a row of it
+	heldOfBatch = 0.2   // of the largest request at most, if the bucket is small
+	heldOfRow   = 0.008 // of a row, for a lane that sends single rows, doubled by each refusal in a row
 )
 
 // Requests in cruise: small ones cost CPU, large ones come in lumps that a small bucket refuses. Tested by
@@ -259,11 +259,11 @@ const (
 	batchTime   = 0.2                   // seconds of the rate in a request
 	leastTime   = 0.07                  // at least, even if throttles suggest a smaller bucket
 	fewRows     = 50.0                  // rows of a slow lane's request, unless that is more than half a second's
-	finerTime   = 0.1                   // seconds of the rate where refusals are dear
-	finestTime  = 0.05                  // and while they are to be expected
+	finerTime   = 0.1                   // seconds of the rate if refusals are dear
+	finestTime  = 0.05                  // and while they are expected
 	thinTime    = 0.02                  // seconds of the rate in a request that asks whether anything is accepted at all
 	thinEvery   = 40 * time.Millisecond // between two rows that ask whether anything is accepted at all
-	regrowAfter = 20 * time.Second      // after which a request that was found too large is tried again
+	regrowAfter = 20 * time.Second      // after which a too large request is tried again
 )
 
 // credit is the units that cruise may send; it grows with time.

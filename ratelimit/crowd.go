@@ -7,9 +7,8 @@ import (
 )
 
 // crowd limits the units in flight for a partition that limits those and not a rate: while it serves that many
-// requests, or rows, it refuses more at once. Accepted rows take time, so refusals come much sooner than other answers.
-// That shows the limit: a bucket answers both equally fast. If parts of requests are refused, always above a level, one
-// more row asks.
+// requests, or rows, it refuses more at once. Accepted rows take time, so refusals come much sooner. That shows the
+// limit: a bucket answers both equally fast. If parts of requests are refused, always above a level, one more row asks.
 //
 // Then as much is kept in flight as was served together, without any pace; occasionally one more row asks whether there
 // is room for it, then two, and so on. Refusals of rows for which there is room show that it was a rate after all.
@@ -25,7 +24,7 @@ type crowd struct {
 	asks  time.Time // when it may leave
 	begun time.Time // when so much was in flight for the first time
 	since int       // answers since the last refusal
-	wrong int       // refusals of what had room
+	wrong int       // refusals although there was room
 	until time.Time // not again before, after it turned out to be a rate
 	again time.Duration
 }
@@ -38,7 +37,7 @@ type signs struct {
 	heard  int        // of these, in this
 	way    float64    // seconds that a refusal took
 	level  float64    // units that were served together when a part of a request was refused
-	same   int        // times in a row that it was as many
+	same   int        // times in a row with the same number
 }
 
 // visit is a request in flight.
@@ -51,14 +50,14 @@ type visit struct {
 }
 
 const (
-	crowdAlike  = 3                // refusals that show a limit of what is in flight
-	crowdWrong  = 4                // refusals that show that it was none
-	crowdWay    = 0.02             // seconds between a request and the one row more that asks for room, at least
+	crowdAlike  = 3                // refusals that show a limit of requests in flight
+	crowdWrong  = 4                // refusals that disprove it
+	crowdWay    = 0.02             // seconds at least between a request and the row that asks for room
 	crowdProbe  = 2 * time.Second  // until a probe that was refused is made again
-	crowdAgain  = 20 * time.Second // until a limit that it was not is looked for again, at first
+	crowdAgain  = 20 * time.Second // until a disproved limit is looked for again, at first
 	crowdLonger = 10 * time.Minute // at most
 	crowdSlow   = 1.5              // times as long as a refusal takes an answer at least that is served for a time
-	crowdLeast  = 0.02             // seconds, beside
+	crowdLeast  = 0.02             // seconds, besides
 	crowdCalm   = 20               // answers after which refusals are forgotten
 )
 

@@ -9,20 +9,20 @@ import (
 // came back since one was on time. Tested by the cells with a queue in TestControlReachesTargets, by
 // TestChanceLatenessSlowsNoLane and by TestLaws.
 const (
-	delayOfWay    = 0.5                    // of the shortest way, by which an answer may be late, and
-	mostDelay     = 0.1                    // seconds beside that
-	patientRows   = 200.0                  // rows a second, up to which a lane waits for all of those;
-	lessPatience  = 0.2                    // less of them for each e-fold of rows more,
-	leastPatience = 0.6                    // but so much of them at least: the larger of two loads gives way sooner
+	delayOfWay    = 0.5                    // of the shortest way: an answer may be that much later, and
+	mostDelay     = 0.1                    // seconds more
+	patientRows   = 200.0                  // rows a second up to which a lane waits for all of that;
+	lessPatience  = 0.2                    // less of it for each e-fold of rows more,
+	leastPatience = 0.6                    // but at least that: the larger of two loads yields sooner
 	lateAnswers   = 2                      // late answers in a row that show a queue, over
 	lateFor       = 150 * time.Millisecond // at least
 	othersDelay   = 0.05                   // seconds by which a lane's way may exceed that of others in the same queue
-	wayFor        = 20 * time.Second       // after which the shortest way is found again
-	refusesFor    = time.Minute            // for which what has refused does not queue
+	wayFor        = 20 * time.Second       // after which the shortest way is measured again
+	refusesFor    = time.Minute            // after a refusal there is no queue
 	ownQueue      = 2                      // answers on time to single requests show that a queue is the lane's own
-	leastBusy     = 300 * time.Millisecond // of which an estimate is made while the lane paces near its rate
-	mostSlower    = 0.5                    // times the rate, to which late answers lower it at once
-	deliveryFor   = 5 * time.Second        // in which what came back in some second bounds that from below
+	leastBusy     = 300 * time.Millisecond // for an estimate while the lane paces near its rate
+	mostSlower    = 0.5                    // times the rate: late answers lower it at once to that
+	deliveryFor   = 5 * time.Second        // the most returned in a second of that time bounds it from below
 	queueHold     = 0.5                    // seconds until cruise reaches further
 )
 
@@ -31,10 +31,10 @@ type lateness struct {
 	way         [2]float64 // seconds of the fastest answer, in this and the last period
 	waySince    time.Time
 	freeAt      time.Time // the last answer that was not late
-	perUnit     float64   // seconds that the service takes for a unit before it answers, where that was seen
+	perUnit     float64   // seconds for a unit before the service answers, if known
 	lateFrom    time.Time
 	late        int     // answers in a row that came late
-	by          float64 // seconds by which the last answer was later than the shortest way
+	by          float64 // seconds by which the last answer exceeded the shortest way
 	aloneOnTime int     // answers in a row that came on time to requests that left when none of the lane's was on its way
 	quick       answer  // the quickest to a request that was alone
 	guessed     bool    // perUnit was, by that
@@ -46,9 +46,8 @@ type lateness struct {
 // answer is the seconds until the answer to that many units.
 type answer struct{ units, took float64 }
 
-// alone takes the answer to the only request in flight: nothing of the lane was before it, so the time beyond a smaller
-// one's counts as its rows', until answers come late all the same. If a small next one takes as long, other lanes'
-// queue was the cause.
+// alone takes the answer to the only request in flight: the time beyond a smaller one's counts as its rows', until
+// answers come late. If a small next one takes as long, other lanes' queue was the cause.
 func (l *lateness) alone(took, units float64) {
 	if l.doubted {
 		l.doubted = false
@@ -67,7 +66,7 @@ func (l *lateness) alone(took, units float64) {
 	}
 	slope := (took - l.quick.took) / (units - l.quick.units)
 	if slope*l.quick.units > l.quick.took {
-		return // then the rows of the quickest would have taken longer than all of it did
+		return // the quickest's rows would have taken longer
 	}
 	l.perUnit, l.guessed, l.doubted = slope, true, true
 	l.way = [2]float64{l.quick.took - slope*l.quick.units, math.Inf(1)}
@@ -155,7 +154,7 @@ func (p *Pacer) patience() float64 {
 type ways struct {
 	fastest     [2]float64 // seconds
 	since       time.Time
-	all, queued int // answers in this period and half of those before, and those to lanes that have met a queue
+	all, queued int // answers in this period and half of earlier ones, and those to lanes in a queue
 }
 
 // tell takes an answer to a lane, before the lane does.

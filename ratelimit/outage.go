@@ -13,7 +13,7 @@ import (
 const (
 	leastOutage    = 300 * time.Millisecond
 	windowOutage   = 1100 * time.Millisecond // while it may be a window that is used up
-	bucketAgreed   = 2                       // measurements that agree: it is none
+	bucketAgreed   = 2                       // measurements that agree: no outage
 	outageRows     = 10.0                    // that would have been accepted at the known rate
 	outageAnswers  = 3                       // in a row that accept nothing
 	settledFor     = 0.5                     // seconds of the rate that are accepted before the next outage is believed
@@ -23,10 +23,9 @@ const (
 	probeGrowsFrom = time.Second
 )
 
-// Outages distinguishes outages of a lane's partition from its capacity, and keeps the lane's state before. Zero is
-// ready.
+// Outages distinguishes outages of a lane's partition from its capacity, and keeps the state before. Zero is ready.
 type Outages struct {
-	kept     *Pacer // as it was before the first of those answers; nil while rows are accepted
+	kept     *Pacer // as it was before those answers; nil while rows are accepted
 	since    time.Time
 	answers  int
 	accepted float64 // units since the last outage
@@ -49,7 +48,7 @@ func (o *Outages) Refused(p *Pacer, sent, now time.Time) (before *Pacer, outage 
 	}
 	before = o.kept
 	o.kept, o.doubtful, o.accepted = nil, true, 0
-	before.line.sends = nil // all of those were answered by the outage
+	before.line.sends = nil // the outage answered all of them
 	return before, true
 }
 

@@ -78,7 +78,7 @@ const (
 
 // Limits of a lane.
 const (
-	spread    = 200 * time.Millisecond // lanes begin within it at random, so that they do not throttle in step
+	spread    = 200 * time.Millisecond // lanes begin at random within it, so that they do not throttle in step
 	maxDebt   = 60.0                   // seconds that one request may hold up a lane
 	minPerSec = 0.25                   // rows a second: a partition is asked at least every few seconds
 	maxRate   = 1e9                    // units a second
@@ -114,7 +114,7 @@ func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (uni
 func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool) {
 	at = later(now, p.line.probeAt)
 	p.others.crowd.forget(inFlight)
-	if p.line.out { // a probe is one row: most of them come too early
+	if p.line.out { // a probe is one row, mostly too early
 		return p.perRow, at, inFlight == 0
 	}
 	if p.phase == inStart || p.phase == inMeasure {
@@ -133,7 +133,7 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 	units = min(queued, p.batch())
 	if p.line.thin {
 		asks := thinTime * p.rate
-		if !p.others.quota.on && p.gauge.refusals > 0 { // as if a window were used up: each row of it may be refused
+		if !p.others.quota.on && p.gauge.refusals > 0 { // as in a used-up window: each row may be refused
 			asks = p.perRow
 		}
 		return max(p.perRow, min(units, asks)), later(at, p.line.thinFrom), inFlight == 0
@@ -158,7 +158,7 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 	}
 	units = min(units, maxUnits)
 	p.probe.sent += units
-	if len(p.line.sends) > 2*p.max { // requests of which no answer told, after time-outs
+	if len(p.line.sends) > 2*p.max { // requests that no answer told of, after time-outs
 		p.line.sends = slices.Delete(p.line.sends, 0, p.max)
 	}
 	p.line.sends = append(p.line.sends, send{now, units})
@@ -221,7 +221,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		if p.line.odd {
 			p.line.odd = false
 		}
-		if causeless { // what was refused took no room
+		if causeless { // the refused rows took no capacity
 			p.credit.level += units - accepted
 		} else {
 			p.line.clean++
@@ -294,7 +294,7 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 		return c
 	}
 	c.phase, c.rate, c.size = inCruise, p.evidence.lowest.ofOne(p.rate), size{most: p.size.most}
-	c.probe.gain = max(usualGain, p.probe.gain) // it reaches further from where its parent was
+	c.probe.gain = max(usualGain, p.probe.gain) // it reaches further from its parent's rate
 	if c.rate < p.rate {
 		c.probe.gain = reliefGain
 	}

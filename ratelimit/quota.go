@@ -6,13 +6,11 @@ import (
 )
 
 // quota is cruise for a partition that gives its units by the second, in windows of the clock or in a sliding one:
-// nothing is saved up; a used-up window refuses everything until the next. The rate is the units of the second before a
-// refusal.
+// nothing is saved up; a used-up window refuses everything. The rate is the units of the second before a refusal.
 //
 // Cruise holds slightly below the rate. Now and then it pushes above it, for a second after the first refusal. The cost
-// of a push is owed, and the next hold lasts until it is earned. A push of a load alone on its partition gets nothing.
-// A load that shares it gets the others' part: if that is over half of the push, the next follow soon and reach
-// further.
+// of a push is owed, and the next hold lasts until it is earned. A push of a load alone gets nothing. A load that
+// shares it gets the others' part: if that is over half of the push, the next follow soon and reach further.
 //
 // Pushes alone are too expensive to even out two loads within a minute. So a lane that loses a part of its former share
 // to another yields once: it goes down to half, and waits for some seconds before it pushes again. If nobody takes the
@@ -20,7 +18,7 @@ import (
 type quota struct {
 	on      bool
 	reach   float64   // of the next push
-	best    float64   // the rate that it has had for itself
+	best    float64   // its rate alone
 	until   time.Time // a hold lasts at least that long
 	from    time.Time // when the push began
 	first   time.Time // when something was refused first, in this push or hold
@@ -31,7 +29,7 @@ type quota struct {
 }
 
 const (
-	second = time.Second // what quotas are given for
+	second = time.Second // quotas are by the second
 
 	pushTime    = 0.015 // seconds of the rate in a batch of a push
 	pushRows    = 5.0   // in it at least
@@ -47,7 +45,7 @@ const (
 	mostQuotaHair = 0.03
 	usedUp        = 1 // answers that accept next to nothing: the window is used up
 
-	yieldBelow = 0.95 // of what it has had for itself
+	yieldBelow = 0.95 // of its rate alone
 	yieldTo    = 0.5
 	yieldFor   = 8 * time.Second
 	yieldAgain = time.Minute
@@ -67,7 +65,7 @@ func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 		p.credit.level = max(p.credit.level, 0)
 	}
 	refused = p.forCapacity(units, refused, pushing)
-	if refused > 0 && (pushing || now.Sub(p.probe.since) > second) { // a hold begins with what the push before it used up
+	if refused > 0 && (pushing || now.Sub(p.probe.since) > second) { // a hold begins with what the last push used up
 		if q.first.IsZero() {
 			q.first = answered
 		}
@@ -186,7 +184,7 @@ func (p *Pacer) hold(now time.Time, atLeast time.Duration) {
 func (p *Pacer) refusedInHold(now time.Time) {
 	q, e := &p.others.quota, &p.evidence
 	got := p.acceptedUntil(q.last)
-	if got < (1-agreeing)*p.rate { // what told of another rate was worth it
+	if got < (1-agreeing)*p.rate { // finding another rate was worth it
 		e.owed = 0
 	} else {
 		p.owe(q.cost)
@@ -217,8 +215,7 @@ func (p *Pacer) owe(units float64) {
 	p.evidence.owed = min(p.evidence.owed+units, mostOwed*allowed*p.rate)
 }
 
-// earned is the share of the accepted units that may be refused. A lane that had more may be refused more, to regain
-// it.
+// earned is the share of the accepted units that may be refused. A lane that had more may regain it.
 func (p *Pacer) earned() float64 {
 	if !p.others.quota.on || p.others.quota.best <= p.rate {
 		return allowed

@@ -7,8 +7,7 @@ import (
 )
 
 // Shared is the common rate of lanes: of a table, or of an instance. It limits nothing until a request is refused that
-// the partitions would have taken; then it finds the rate as a Pacer finds a lane's, and gives it to whoever asks
-// first.
+// the partitions would have taken; then it finds the rate like a Pacer, and gives it to whoever asks first.
 //
 // Refusals told to a Shared are not told to the lane's Pacer.
 //
@@ -18,16 +17,16 @@ type Shared struct {
 	rand   *rand.Rand
 	flying int
 	raised time.Time // when the rate was raised last, or something refused
-	step   float64   // by which it is raised next
+	step   float64   // next raise
 	held   time.Time // when it last held a batch back
-	whole  float64   // units of a batch while the rate is found out, where larger ones are refused as a whole; 0 is any
+	whole  float64   // units of a batch while the rate is sought, if larger ones are refused as a whole; 0 is any
 }
 
 // NewShared returns a rate that limits nothing yet. A nil source of randomness is the process's.
 func NewShared(r *rand.Rand) *Shared { return &Shared{rand: r} }
 
 const (
-	limitsFor  = 500 * time.Millisecond // that long after it held a batch back a ceiling is what limits
+	limitsFor  = 500 * time.Millisecond // after holding a batch back a ceiling counts as the limit
 	askAgain   = 10 * time.Millisecond  // when nothing may be sent before an answer comes in
 	mostFlying = 1 << 20
 )
@@ -59,8 +58,7 @@ func (s *Shared) Sent(now time.Time, units float64) {
 // Silent notes that a sent batch is no longer in flight although it has no answer. A later answer is not told.
 func (s *Shared) Silent() { s.flying = max(0, s.flying-1) }
 
-// Answered takes the answer to each batch that is not silent: units sent, units that this rate did not refuse, and
-// when.
+// Answered takes the answer to each batch that is not silent: units sent, and not refused by this rate, and when.
 func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	s.flying = max(0, s.flying-1)
 	if s.p == nil {
@@ -81,7 +79,7 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	if !s.p.others.quota.on {
 		s.p.line.thin = false
 	}
-	s.p.line.clean = 0 // one lane's batch says little of what another's may send
+	s.p.line.clean = 0 // a lane's batch says little of another's
 	s.raise(now, accepted < units*(1-1e-9))
 }
 

@@ -26,7 +26,7 @@ type Table struct {
 // tablePace is the pace of a table that limits.
 type tablePace struct {
 	rate float64 // units a second
-	best float64 // the most that it was
+	best float64 // its maximum
 	gain float64 // above the rate, in a push; less than 0 in a hold
 
 	since    time.Time // when this gain began
@@ -59,30 +59,30 @@ type gate struct {
 
 // doubts are the evidence against a limit of the table.
 type doubts struct {
-	before  float64   // share of what was sent that was refused before lanes were held to a rate
-	high    float64   // the highest rate of which nothing was refused, since it fell
+	before  float64   // share refused before lanes were held to a rate
+	high    float64   // the highest rate without refusals since it fell
 	fell    int       // times
-	useless int       // holds in a row in which much was refused
-	cleared time.Time // what was found of lanes before does not count
+	useless int       // holds in a row with many refusals
+	cleared time.Time // when earlier knowledge of lanes was dropped
 	trial   trial
 }
 
-const (
+const ( // of the maximum: another trial,
 	tableFell    = 0.75                  // of the most that the rate was: another trial,
-	tableFalls   = 2                     // and after so many of these the lanes are left to themselves
+	tableFalls   = 2                     // after so many the lanes are left to themselves
 	tableHold    = time.Second           // at least
-	tableSettles = 50 * time.Millisecond // until what left before a hold has been answered, beside the way
-	tableOwn     = 10 * time.Second      // for which a lane counts as limited by itself
+	tableSettles = 50 * time.Millisecond // for answers to what left before a hold, besides the way
+	tableOwn     = 10 * time.Second      // a lane counts as limited by itself
 	tableStep    = 500 * time.Millisecond
-	tableMost    = 0.5              // of the rate, that a push reaches further
-	tableLeast   = 0.01             // seconds of the rate that tell how much is refused
+	tableMost    = 0.5              // of the rate: reach of a push
+	tableLeast   = 0.01             // seconds of the rate that show the refused share
 	tableBurst   = 0.03             // seconds of the rate that may be sent at once
-	tableBound   = 0.95             // of what may be sent is sent, where the table limits
-	tableUseless = 0.01             // of what is sent in a hold is refused,
-	tableLess    = 4                // and more than a part of what was refused before,
+	tableBound   = 0.95             // of the allowed rate is sent if the table limits
+	tableUseless = 0.01             // of a hold is refused,
+	tableLess    = 4                // and above a part of what was refused before,
 	tableDoubts  = 3                // times in a row: another trial
-	tableUnused  = 5 * time.Second  // that the rate held nothing back: it is dropped
-	tableAgain   = 20 * time.Second // until it is looked for again, at first
+	tableUnused  = 5 * time.Second  // without holding anything back: the rate is dropped
+	tableAgain   = 20 * time.Second // until it is sought again, at first
 	tableLongest = 10 * time.Minute // at most
 )
 
@@ -288,8 +288,7 @@ func (t *Table) turn(now time.Time) {
 	t.pace.since, t.pace.sent, t.pace.refusals = now, 0, tally{}
 }
 
-// earned is the share of the accepted units that may be refused. A load that had more may be refused more, to regain
-// it.
+// earned is the share of the accepted units that may be refused. A load that had more may regain it.
 func (p *tablePace) earned() float64 {
 	return min(allowed*math.Sqrt(p.best/p.rate), 4*allowed)
 }

@@ -27,7 +27,7 @@ func (l *inTrial) met() bool { return l.refused > tableRefutes*l.units }
 const (
 	tableTrial   = 2 * time.Second
 	tableFavour  = 1.3   // times its rate
-	tableRefutes = 0.004 // of what most lanes send is refused: it is not the table
+	tableRefutes = 0.004 // of most lanes' rows are refused: not by the table
 	tableActive  = 3 * time.Second
 	leastShare   = 1.25 // of an even one, that a lane may have,
 	mostShare    = 2.0  // and at most: large batches leave the others nothing

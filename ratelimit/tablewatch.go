@@ -9,14 +9,14 @@ import (
 type tableWatch struct {
 	began   time.Time // the first answer
 	watched tally
-	seen    float64   // by how much more was refused than lanes do alone, in most of them
-	usual   float64   // the most units a second that were accepted lately
+	seen    float64   // excess of refusals over lanes alone, in most of them
+	usual   float64   // maximum units a second accepted lately
 	last    float64   // the same, in the tally before
 	until   time.Time // not again before
 	again   time.Duration
 	round   uint64  // of tallies
-	freed   float64 // units a second that lanes had which have no rows any more
-	relief  int     // times that the others were told of it
+	freed   float64 // units a second of lanes without rows
+	relief  int     // times that others were told of it
 }
 
 // tally counts the units sent, and the lanes that were refused something.
@@ -34,9 +34,9 @@ type tally struct {
 type member struct {
 	watched, refusals inTally
 	trial             inTrial
-	relief            int       // the last that it was told of
+	relief            int       // the last one told
 	active            uint64    // the last round in which it was sent to
-	own               time.Time // when it was found to be refused for a limit of its own
+	own               time.Time // when a limit of its own refused it
 }
 
 // inTally is a lane's units in a tally.
@@ -49,14 +49,14 @@ const (
 	tableStart   = 4 * time.Second // until lanes know their rates
 	tableLooks   = 2 * time.Second
 	tableCounts  = 1000 // rows at least
-	tableRefused = 0.02 // of what is sent: more than lanes are refused that keep to their own rates
+	tableRefused = 0.02 // of the rows: more than of lanes that keep to their own rates
 	tableLanes   = 0.5  // of the lanes are refused
-	tableSeen    = 0.04 // more than that altogether
-	tableUsual   = 0.9  // of what is usual is accepted, or it is not the table that refuses
+	tableSeen    = 0.04 // excess in all
+	tableUsual   = 0.9  // of the usual rate is accepted, or the table does not refuse
 	tableFades   = 0.995
-	tableSteady  = 0.07 // what is accepted changes less, where it is the table that limits
-	tableFar     = 0.08 // seconds: from further away refusals are told too late
-	tableFreed   = 0.1  // of what is usual: so much is free that the others look for it
+	tableSteady  = 0.07 // the accepted rate changes less if the table limits
+	tableFar     = 0.08 // seconds: from further away refusals come too late
+	tableFreed   = 0.1  // of the usual rate is free: others may take it
 )
 
 func (t *tally) add(m *inTally, units, accepted, causeless float64) {
@@ -109,7 +109,7 @@ func (t *Table) watch(p *Pacer, now time.Time, units, accepted float64) {
 		return
 	}
 	if p.others.crowd.on {
-		accepted = units // that is what the lane knows
+		accepted = units // the lane knows
 	}
 	w := &t.watching.watched
 	if w.round == 0 {

@@ -36,7 +36,7 @@ type dumpFormat struct {
 	index  func(text io.Reader) (*sqldump.Dump, error) // finds the tables
 	parser func([]sqldump.Column) dumpRows
 	cutter func(begun bool) recordCutter // of rows that are cut in order; nil is lines
-	tab    bool                          // with --tab the schema is alone, and the rows are in a file beside it
+	tab    bool                          // by --tab: the rows are in a file beside the schema
 }
 
 func (f *dumpFormat) String() string { return f.name }
@@ -46,7 +46,7 @@ func (f *dumpFormat) Is(_ string, head []byte) bool { return f.is(head) }
 
 // dumpRows reads a dump's rows, split by split.
 type dumpRows interface {
-	Reset(data []byte, begun bool) // begun says that the split is not the first
+	Reset(data []byte, begun bool) // begun: the split is not the first
 	Next() (*record.Record, bool)
 	Records() int
 	Lines() int

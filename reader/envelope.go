@@ -76,7 +76,7 @@ func (s *File) noteEnvelope(only map[string]json.RawMessage) {
 		if name == "Items" && !slices.ContainsFunc(slices.Collect(maps.Values(rows[0])), func(v json.RawMessage) bool { return v[0] != '{' }) {
 			as = " --format dynamodb"
 		}
-		if table.PlainColumnName(name) { // it is one for jq too
+		if table.PlainColumnName(name) { // also for jq
 			s.Hint = fmt.Sprintf("%s is one record, whose member %s is an array of objects; if those are the rows: jq -c '.%s[]' %s | tsimport load -%s",
 				s.Name, name, name, s.shellName(), as)
 			s.Notes = append(s.Notes, s.Hint)

@@ -25,10 +25,10 @@ import (
 type File struct {
 	Name    string
 	Size    int64    // of the input in bytes, -1 when unknown
-	Columns []string // names in the source's order, those of partition folders last
-	Renamed []string // what was done to names that were empty or came twice, a sentence each
-	Notes   []string // what was found out about the dialect, a sentence each
-	Hint    string   // what may be wrong where its columns do not fit; empty is nothing
+	Columns []string // in the source's order, partition folders' last
+	Renamed []string // changes of empty or repeated names, a sentence each
+	Notes   []string // about the dialect, a sentence each
+	Hint    string   // advice if its columns do not fit; may be empty
 	Doubt   string   // why the header of CSV must be data; empty is nothing
 
 	Format      Format
@@ -43,15 +43,15 @@ type File struct {
 	at       input.ReaderAtCloser // of seekable items while open
 	file     *RowFile             // of rows that are read anywhere
 	inOrder  *batches             // of rows that are read in order
-	measured []record.Measures    // of both: what columns count, once it was asked
+	measured []record.Measures    // of both: units of columns, once asked for
 	text     text
 	form     form
 	reader   *textReader // nil until the first piece
 	fixed    []input.Column
 	next     int           // split of rows
-	begin    *source.Place // where reading begins; nil is the first record
+	begin    *source.Place // of reading; nil is the first record
 	chain    *chainer      // of a stream
-	decodes  bool          // text beyond ASCII in the head is in the encoding, some of it at least
+	decodes  bool          // some text beyond ASCII in the head is in the encoding
 	looks    string        // advice about the encoding, found by the head
 	sample   error         // of reading, that the last Sample has met
 }
@@ -66,12 +66,12 @@ type text struct {
 	decode     bool                      // fields are made UTF-8 after it was parsed
 	head       []byte
 	live       bool      // head are the first lines of a pipe that may give more
-	headStream io.Reader // of streams: all of the input, what was looked at first
+	headStream io.Reader // of streams: the whole input, including the head
 	closer     io.Closer // of headStream
 
 	named     bool  // the records of the table that is named are found among others
-	part      bool  // the data are a part of the text, up to end, as those of dumps, which are UTF-8
-	end       int64 // where the data end
+	part      bool  // the data are a part of the text, up to end, as in dumps, which are UTF-8
+	end       int64 // of the data
 	truncated error // why the text ends before its end
 }
 
@@ -79,12 +79,12 @@ type text struct {
 type form struct {
 	parser   func(columns []int) source.Parser // reads the input's own columns; the others may be Null
 	cutter   func(begun bool) recordCutter     // of text that is cut in order; nil: records end as the dialect's do
-	raw      func(record []byte) []byte        // makes what is kept of a rejected record; nil keeps it
-	broken   func(what string) []byte          // a broken record that says what stood in its place; nil is none
+	raw      func(record []byte) []byte        // makes the kept form of a rejected record; nil keeps it
+	broken   func(what string) []byte          // makes a broken record for a place; nil is none
 	rejects  source.Rejects                    // how the rejected ones are kept, but for folders and encoding
-	found    []source.Found                    // beside format and encoding
+	found    []source.Found                    // besides format and encoding
 	wide     bool                              // records describe themselves
-	lacks    bool                              // records may lack columns, which were found in the head
+	lacks    bool                              // records may lack columns found in the head
 	declared *source.Declared
 }
 
@@ -94,7 +94,7 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 		o.Stream = func(r io.Reader) io.Reader { return r }
 	}
 	o.SplitBytes = cmp.Or(o.SplitBytes, DefaultSplitBytes)
-	if o.Changes != nil { // another stream would be taken for what was read
+	if o.Changes != nil { // another stream might be taken for it
 		o.ChainBytes = cmp.Or(o.ChainBytes, 4<<10)
 	}
 	o.ChainBytes = cmp.Or(o.ChainBytes, defaultChainBytes)
@@ -229,7 +229,7 @@ func (s *File) readHead(raw []byte, size int) error {
 		}
 		return err
 	}
-	s.text.head = head[:n] // what is wrong further on is found when it is read
+	s.text.head = head[:n] // later errors are found in reading
 	return nil
 }
 
@@ -319,7 +319,7 @@ func (s *File) looksLike(text []byte) string {
 // source's beginning or, if that decodes, of the value.
 func (s *File) EncodingHint(value []byte) string {
 	if s.rowwise() || s.text.part {
-		return "" // it is UTF-8 by definition
+		return "" // UTF-8 by definition
 	}
 	if s.looks != "" {
 		return s.looks

@@ -25,11 +25,11 @@ var (
 
 // Changes are the options for reading changes.
 type Changes struct {
-	Column  string                   // that says what each record does; "" is a format of changes
+	Column  string                   // with the operation of each record; "" for formats of changes
 	Values  map[string]table.Mode    // of that column
-	Typed   func(column string) bool // whose types the user has said
-	Without func(column string) bool // which columns are not loaded
-	Whole   jsonl.TableOnce          // the table whose changes are loaded
+	Typed   func(column string) bool // types given by the user
+	Without func(column string) bool // columns not loaded
+	Whole   jsonl.TableOnce          // the loaded table
 }
 
 type changeFormat struct {

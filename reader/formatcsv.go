@@ -279,8 +279,7 @@ func (s *csvText) hintAtDelimiter(names []string) {
 	}
 }
 
-// hintAtComment notes that the header, which begins with #, seems to be a comment: others have more fields or begin
-// with #.
+// hintAtComment notes that the header, which begins with #, seems to be a comment: others have more fields or a #.
 func (s *csvText) hintAtComment(after []byte, names int) {
 	p := csv.NewParser(s.Dialect)
 	p.Reset(after)

@@ -27,14 +27,14 @@ var (
 type jsonFormat struct {
 	name string
 	tags jsonl.Tags
-	one  string // what a record with tags is called
+	one  string // name of a record with tags
 	want string
 }
 
 type jsonText struct {
 	*File
 	as     *jsonFormat
-	member map[string]string // what columns are called in objects, if that is not a column's name
+	member map[string]string // names of columns in objects, if different
 	keys   []string          // names of key values that lines of the vendor's own export do not name
 	inItem bool              // of DynamoDB: items stand in {"Item":…}
 }
@@ -64,7 +64,7 @@ func (f *jsonFormat) Is(name string, head []byte) bool {
 
 func (f *jsonFormat) open(file *File) error {
 	s := &jsonText{File: file, as: f}
-	s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'} // lines are cut as those of CSV without quotes are
+	s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'} // lines are cut like CSV without quotes
 	s.cutPlan(false)
 	if err := s.discover(s.utf8Head()); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (s *jsonText) discover(head []byte) error {
 	names := found.Names()
 	for _, known := range s.o.Named.Known {
 		if wide {
-			break // all records have what PK has; of their cells the load asks for those that it needs
+			break // all records have PK; of the cells the load asks for those it needs
 		}
 		if !slices.Contains(names, known) {
 			names = append(names, known)
@@ -276,6 +276,6 @@ func wholeRecords(head []byte, l jsonl.Layout) int {
 		return bytes.LastIndexByte(head, '\n') + 1
 	}
 	c := jsonl.Cutter{Array: l == jsonl.Array}
-	n, _ := c.Cut(head) // what is wrong is found when it is read
+	n, _ := c.Cut(head) // errors are found in reading
 	return max(n, 0)
 }

@@ -71,8 +71,7 @@ func (s *File) shorten(sp source.Split, rec *record.Record) *record.Record {
 	return rec
 }
 
-// addScanned puts a scanned piece after the others and returns the splits that are complete now. Records longer than
-// the limit are skipped.
+// addScanned puts a scanned piece after the others and returns complete splits. Records above the limit are skipped.
 func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	s := r.s
 	var splits []source.Split

@@ -9,9 +9,9 @@ import (
 
 // Sizes in bytes.
 const (
-	DefaultSplitBytes = 1 << 20  // text of a split, unless one record is longer
-	headBytes         = 1 << 20  // what is looked at to find out what a source is
-	MaxRecordBytes    = 64 << 20 // a longer record is treated as a quote that never closes, however much memory there is
+	DefaultSplitBytes = 1 << 20  // text of a split, unless a record is longer
+	headBytes         = 1 << 20  // examined to find out the format
+	MaxRecordBytes    = 64 << 20 // a longer record counts as a quote that never closes, with any memory
 )
 
 // Options say how sources are read. With the zero value everything is detected that can be.
@@ -20,15 +20,15 @@ type Options struct {
 	Dialect    csv.Dialect // of CSV; the zero Dialect is csv.Default, in .tsv and .tab with tabs
 	Sniff      bool        // find the dialect by the text
 	NoHeader   bool        // the first record of CSV is data
-	Names      []string    // of columns when there is no header; default c1, c2, …
-	HeaderLine int         // the line of CSV on which the header stands, or the data begin without one; 0 is the first
-	Encoding   string      // of text; empty is UTF-8 unless a byte order mark says otherwise
+	Names      []string    // of columns without a header; default c1, c2, …
+	HeaderLine int         // line of the CSV header, or of the first data without one; 0 is the first
+	Encoding   string      // of text; empty is UTF-8 or the byte order mark's
 	TrimNames  bool        // spaces and tabs around quotes, and around the names in a header, are dropped
 	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
 	Named      Named
 	Changes    *Changes // of a load of changes; nil for others
 	SplitBytes int      // 0 takes DefaultSplitBytes
-	ChainBytes int64    // of a stream between the sums by which it is known again; 0 takes 8 MiB
+	ChainBytes int64    // of a stream between sums that identify it; 0 takes 8 MiB
 	Memory     Memory
 	// Stream wraps the reader of a stream, which may block forever; nil leaves it unchanged.
 	Stream func(io.Reader) io.Reader
@@ -53,7 +53,7 @@ type Named struct {
 type Memory struct {
 	RecordBytes int   // text of a record; 0 takes MaxRecordBytes
 	PageBytes   int64 // pages and dictionaries of Parquet, columns of Arrow, of one parser; 0: a page's only
-	WindowBytes int   // what a decompressor keeps of its output; 0 takes compress.MaxWindow
+	WindowBytes int   // of a decompressor's output; 0 takes compress.MaxWindow
 	BlockBytes  int   // a compressed block inflated alone; 0 takes the largest. Larger ones are streams
 }
 

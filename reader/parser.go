@@ -101,7 +101,7 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 		if own, folder := &p.rec.Fields[b.own], &p.rec.Fields[b.folder]; !p.s.sameValue(own, folder) {
 			p.rec.Bad = &table.Reason{Column: p.s.Columns[b.folder], Code: table.CodeFolder, Value: table.Show([]byte(convert.Text(own))),
 				Message: fmt.Sprintf("the record's own value differs from that of its folder, %q", folder.Bytes)}
-			*folder = *own // so that the record is kept as it is
+			*folder = *own // keeps the record unchanged
 			break
 		}
 	}

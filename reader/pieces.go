@@ -26,7 +26,7 @@ type piece struct {
 	offset int64 // of a range to read
 	length int
 	packed *compress.Piece
-	taken  int64 // bytes of the input up to its end, where the text is not the input as it is
+	taken  int64 // bytes of the input up to its end, if the text is different
 	data   []byte
 	scan   csv.Scan
 	rows   *record.Rows
@@ -39,14 +39,13 @@ func longOf(sp source.Split) *longRecord {
 	return long
 }
 
-// textReader reads a source's text piece by piece and stitches it into splits. Its many fields are a state of three
-// ways to cut.
+// textReader reads a text piece by piece and stitches it into splits. Its many fields are the state of cutting.
 type textReader struct {
 	s       *File
 	stream  io.ReadCloser         // of pieces that are read in order
 	cutter  *compress.BlockCutter // of blocks that are inflated in parallel
 	cutFrom io.Closer
-	packed  *metered // what both come from; nil of a file whose text is as it is
+	packed  *metered // source of both; nil if the text is the file
 	taken   int64    // of the input, up to the end of the pieces that were added
 	counted int64    // likewise, of splits
 	next    int64    // offset of the next range
@@ -68,8 +67,8 @@ type textReader struct {
 
 // recordCutter finds the ends of records in text read in order.
 type recordCutter interface {
-	Cut(data []byte) (end int, err error) // where the last record ends that ends in data, -1 if none does
-	End() (record bool, err error)        // what the text lacks when it ends here, or whether what is left is a record
+	Cut(data []byte) (end int, err error) // of the last record that ends in data, or -1
+	End() (record bool, err error)        // what the text lacks at its end, or whether the rest is a record
 }
 
 // Next implements source.Source.
@@ -163,7 +162,7 @@ func (s *File) openText() (*textReader, error) {
 // unpacked is a decompressed input from its beginning. Closing it closes the input.
 type unpacked struct {
 	io.ReadCloser
-	packed *metered // what it comes from
+	packed *metered // its source
 	under  io.Closer
 }
 
@@ -322,7 +321,7 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	}
 	p.data = room(size)
 	least := size
-	if r.s.o.Changes != nil { // those that are there are not kept waiting by those that come
+	if r.s.o.Changes != nil { // ready records do not wait for others
 		least = size - r.s.o.SplitBytes + 1
 	}
 	n, err := io.ReadAtLeast(r.stream, p.data, least)
@@ -356,8 +355,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // inflaters are kept from piece to piece for their buffers.
 var inflaters = sync.Pool{New: func() any { return new(compress.Inflater) }}
 
-// Prepare reads the piece's bytes, inflates them and scans them for record ends. After an error, Add returns those
-// before it.
+// Prepare reads the piece's bytes, inflates them and scans them for record ends. After an error, Add has those before.
 func (p *piece) Prepare() (err error) {
 	s := p.source
 	switch {

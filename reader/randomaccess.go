@@ -47,8 +47,7 @@ func (s *File) readText(sp source.Split) (source.Split, error) {
 	return sp, nil
 }
 
-// Divisible reports whether LoadStretch loads any records cheaply: of Parquet without large pages, Arrow, CSV and JSON
-// lines.
+// Divisible reports whether LoadStretch loads any records cheaply: Parquet without large pages, Arrow, CSV, JSON lines.
 func (s *File) Divisible() bool {
 	return s.Anywhere() && (s.file == nil && s.inLines() || s.file != nil && !s.file.Large)
 }
@@ -84,8 +83,7 @@ func (s *File) Finished() error {
 	return err
 }
 
-// ReadAgain opens the input again and reads all its records, pages within that much memory. It returns the read error,
-// nil at the end.
+// ReadAgain opens the input again and reads all its records, pages within that memory. It returns the read error.
 func (s *File) ReadAgain(memory int64) error {
 	again, err := Open(s.ctx, s.item, s.o)
 	if err != nil {

@@ -20,7 +20,7 @@ type RowFormat struct {
 	Begins func(head []byte) bool // reports whether a file is of the format for certain
 	Open   func(RowInput) (*RowFile, error)
 
-	inOrder func(RowInput, io.Reader) (*arrow.Stream, error) // of streams, and of files about which Open says arrow.ErrReplaced; nil refuses them
+	inOrder func(RowInput, io.Reader) (*arrow.Stream, error) // of streams, and of files that Open refuses with arrow.ErrReplaced; nil refuses them
 }
 
 // RowInput is a file to open.
@@ -42,17 +42,16 @@ type RowFile struct {
 
 	// The rest is optional.
 
-	Large    bool                     // reading a few hundred rows of a split costs reading all of it
-	Measures func() []record.Measures // what columns count
-	Forget   func()                   // what is kept between splits and can be read again
+	Large    bool                     // reading a few hundred rows of a split costs all of it
+	Measures func() []record.Measures // units of columns
+	Forget   func()                   // drops what can be read again
 	// CheckMemory returns the ErrMemory if it is known that the columns cannot be read in that many bytes. For a file that
 	// is not read to its end only the first rows count.
 	CheckMemory func(columns []int, bytes int64, whole bool, open func() (io.ReaderAt, error)) error
 }
 
-// RowParser reads the rows of a RowFile like a source.Parser. It calls each with every row of a split, in order:
-// exactly as many as the split has, or it returns an error that names the file. It need not set a record's place in the
-// split.
+// RowParser reads the rows of a RowFile like a source.Parser. It calls each with every row of a split, in order: as
+// many as the split has, or an error that names the file. It need not set a record's place in the split.
 type RowParser interface {
 	Parse(rows record.Rows, each func(*record.Record) error) error
 	LimitMemory(int64)

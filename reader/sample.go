@@ -61,8 +61,7 @@ func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (
 	return read, nil
 }
 
-// SampleError is the read error that the last Sample met after its records, or nil. A load that reads from the same
-// place meets it too.
+// SampleError is the read error that the last Sample met after its records, or nil. A load from there meets it too.
 func (s *File) SampleError() error { return s.sample }
 
 // sampleStream examines a stream's first chunk and puts it back.
@@ -75,12 +74,12 @@ func (s *File) sampleStream(p *piece, used []int, each func(*record.Record)) (in
 	}
 	data := p.data[min(int(s.text.offset), len(p.data)):]
 	if head := s.utf8Head(); s.form.lacks && !s.reader.ended && len(head) > len(data) {
-		data = head // which was read on to the end of a long record
+		data = head // was read to the end of a long record
 	}
 	n := len(data)
 	if !s.reader.ended {
 		if n = s.Dialect.LastEnd(data); !s.inLines() { // the last record may be cut
-			n, _ = s.form.cutter(false).Cut(data) // what is wrong is found when it is read
+			n, _ = s.form.cutter(false).Cut(data) // errors are found in reading
 			n = max(n, 0)
 		}
 	}
@@ -98,7 +97,7 @@ func (s *File) parseSample(splits []source.Split, used []int, budget int, each f
 				each(rec)
 			}
 		})
-		read += cmp.Or(len(sp.Data), int(sp.Bytes)) // of text, as it is decoded
+		read += cmp.Or(len(sp.Data), int(sp.Bytes)) // of decoded text
 		if err != nil {
 			return read
 		}

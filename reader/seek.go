@@ -150,7 +150,7 @@ func (s *File) fingerprint() (string, error) {
 }
 
 func printParts(to io.Writer, at io.ReaderAt, size int64) error {
-	if size <= printEnds { // it is read once, not for each part
+	if size <= printEnds { // read once, not for each part
 		whole := make([]byte, size)
 		n, err := at.ReadAt(whole, 0)
 		if err != nil && err != io.EOF {

@@ -20,7 +20,7 @@ import (
 // notRows is a kind of file without readable rows: read as CSV, some of it would load as garbage.
 type notRows struct {
 	magic string                 // that the file begins with
-	is    func(head []byte) bool // beside it, or in its place
+	is    func(head []byte) bool // besides it, or in its place
 	what  string
 	way   string // that works; FILE is the file's name
 }
@@ -68,15 +68,14 @@ func isTar(head []byte) bool {
 
 var htmlPage = regexp.MustCompile(`(?i)^\s*<(!doctype html|html)[\s>]`)
 
-// refuse returns why a text that begins with head has no rows, unless the user has named its format. inner means that
-// head was decompressed.
+// refuse returns why a text that begins with head has no rows, unless its format was named. inner: it was decompressed.
 func (s *File) refuse(head []byte, inner bool) error {
 	if s.o.Format != nil {
 		return nil
 	}
 	wide := s.isWide(head)
 	for _, k := range kindsWithoutRows {
-		if k.magic == "" && wide { // half of its bytes may be NULs, which look like small numbers
+		if k.magic == "" && wide { // half of its bytes may be NULs, like small numbers
 			continue
 		}
 		if !strings.HasPrefix(string(head[:min(len(head), len(k.magic))]), k.magic) || k.is != nil && !k.is(head) {
@@ -135,8 +134,7 @@ func (s *File) refuseBinary(head []byte) error {
 	return nil
 }
 
-// strange is the share of bytes unusual in a text of rows: control characters that neither separate nor move, and bytes
-// that are not UTF-8.
+// strange is the share of bytes unusual in rows: control characters that neither separate nor move, and no UTF-8.
 func strange(text []byte, isUTF8 bool) float64 {
 	n := 0
 	for i := 0; i < len(text); {
@@ -158,15 +156,14 @@ func (s *File) isWide(head []byte) bool {
 	if !marked {
 		var err error
 		if e, err = charset.Find(s.o.Encoding); err != nil {
-			return false // an unknown name is reported where it is used
+			return false // reported where it is used
 		}
 	}
 	return strings.HasPrefix(e.Name(), "utf-16")
 }
 
 // isBinary reports whether control characters that no text has are among the first bytes, for magics made of letters.
-// White space is text, and so are the separators of Hive and of ASCII; bytes that are not UTF-8 may be another
-// encoding.
+// White space and the separators of Hive and ASCII are text; other bytes may be of another encoding.
 func isBinary(head []byte) bool {
 	return bytes.ContainsFunc(head[:min(len(head), 256)], func(r rune) bool {
 		return r == 0 || r > 3 && r < ' ' && r != '\t' && r != '\n' && r != '\r' && r < 0x1b
@@ -200,8 +197,8 @@ func isWorkbook(head []byte) bool {
 }
 
 // isZlib checks the two bytes of the header and the data after them: either it inflates to its end with the right
-// checksum, or much of it inflates. Texts may begin with the header ("x^2", or "x\x01" of Hive's), and a few of their
-// bytes may inflate.
+// checksum, or much of it inflates. Texts may begin with the header ("x^2", or Hive's "x\x01"), and a few bytes may
+// inflate.
 func isZlib(head []byte) bool {
 	if len(head) < 8 || head[1]&0x20 != 0 || binary.BigEndian.Uint16(head)%31 != 0 {
 		return false

@@ -61,7 +61,7 @@ func (l *Queue) describe(n int, every bool, each func(Part)) {
 	}
 	for _, i := range l.items {
 		if !every && seen[l.keys] {
-			return // what comes last has the lane's own keys
+			return // the last has the lane's own keys
 		}
 		if i.block != nil {
 			give(Part{n, i.keys, i.block.Split, i.start(), i.to})

@@ -15,7 +15,7 @@ type frame struct {
 	bytes  int64 // raw
 	handle spill.Frame
 
-	abandoned bool // while it is written: its rows are not to be on disk after all
+	abandoned bool // while written: its rows stay in memory
 	reading   bool
 	shared    bool // its rows may belong to several lanes
 }
@@ -143,7 +143,7 @@ func (s *Lanes) write(l *Queue, from, to int) *Job {
 	for _, i := range j.items {
 		rows := i.indices()
 		i.frame = f
-		i.block.Reusable = false // its rows may become final while they are written
+		i.block.Reusable = false // its rows may become final meanwhile
 		j.bytes += i.bytes
 		j.rows = append(j.rows, rows)
 		f.parts = append(f.parts, part{split: i.block.Split, rows: len(rows), keys: i.keys, from: i.start(), to: i.to})

@@ -25,8 +25,8 @@ type Lanes struct {
 	o       Options
 	lanes   []*Queue
 	rows    int64 // in the queues, on disk included
-	mem     int64 // bytes of blocks that have rows in memory which are not final
-	writing int64 // bytes of them that are being written to disk
+	mem     int64 // bytes of blocks with rows in memory that are not final
+	writing int64 // bytes being written to disk
 	full    bool  // the last write found no room, and none was given back since
 	idle    int   // lanes
 	spilled int64 // rows, so far
@@ -72,8 +72,7 @@ func (s *Lanes) Saturated() bool {
 	return fed
 }
 
-// SetIdle says for every lane whether nothing leaves it for now, so that nothing is read for it. New lanes are not
-// idle.
+// SetIdle says for every lane whether nothing leaves it for now: nothing is read for it. New lanes are not idle.
 func (s *Lanes) SetIdle(idle func(lane int) bool) {
 	s.idle = 0
 	for i, l := range s.lanes {
@@ -205,7 +204,7 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 			lanes[i].keys = keys(i)
 		}
 	}
-	parts := make([][][]*item, n) // of each new lane, what each old one gives it
+	parts := make([][][]*item, n) // of each new lane, by old lane
 	for old, l := range s.lanes {
 		if kept[old] || len(l.items) == 0 {
 			continue
@@ -249,8 +248,7 @@ func (l *Queue) divide(over []int, route func(key []byte) int) map[int][]*item {
 }
 
 // join makes one queue of several. Their keys differ, so any order that keeps each queue's own will do; but a frame
-// that several wait for must come once, after everything before it in each. Shared frames are in the same order in all
-// queues.
+// that several wait for must come once, after everything before it in each. All queues have shared frames in one order.
 func join(queues [][]*item) (joined []*item) {
 	if len(queues) == 1 {
 		return queues[0]

@@ -10,14 +10,14 @@ import (
 type item struct {
 	block *table.Block // nil while the rows are on disk only
 	rows  []int32      // of the block; nil is all
-	next  int          // the first of them that is still here
+	next  int          // first one left
 	bytes int64        // of the block's memory, the rows' share
-	frame *frame       // being written while block is set, else holding the rows
+	frame *frame       // being written if block is set, else with the rows
 
 	// The item has all waiting rows of the split's records from from on, before to, with these keys.
 	keys     *table.KeyRange
 	from, to uint32
-	begun    bool // rows have left, so that from is where the first one left stands
+	begun    bool // rows have left: from is the first that did
 }
 
 // newItem makes an item of all of a block's rows.
@@ -68,12 +68,12 @@ type Queue struct {
 	all   *Lanes
 	items []*item // the front first
 	mem   int     // how many items at the front are in memory
-	ready int     // rows in those
-	bytes int64   // of memory, of those
+	ready int     // rows in them
+	bytes int64   // of memory, in them
 	rest  int64   // bytes of memory of the items after them
 
 	keys     *table.KeyRange                     // of rows that come now; nil is not known
-	narrowed map[*table.KeyRange]*table.KeyRange // other ranges, and what of them is in this lane
+	narrowed map[*table.KeyRange]*table.KeyRange // other ranges, cut to this lane
 	writing  int64                               // bytes of memory of items that are being written to disk
 	turns    int                                 // rows that left the block in front in this turn
 	settled  int64                               // no run of so many bytes or more can be spilled until something changes; 0 is unknown
@@ -117,7 +117,7 @@ func (l *Queue) Advance() {
 		return
 	}
 	if i.frame != nil {
-		i.frame.abandoned = true // all of it went out of memory before it was on disk
+		i.frame.abandoned = true // all of it left memory before it was on disk
 	}
 	l.bytes -= i.bytes
 	l.items[0] = nil
@@ -144,7 +144,7 @@ func (l *Queue) turn() {
 	}
 	l.turns = 0
 	n := rand.IntN(min(l.mem, turnItems))
-	if l.items[n].frame == nil && l.items[0].frame == nil { // what is being written to disk must not change
+	if l.items[n].frame == nil && l.items[0].frame == nil { // what is being written must not change
 		l.items[0], l.items[n] = l.items[n], l.items[0]
 	}
 }

@@ -19,8 +19,7 @@ type Expiry struct {
 	Now   func() time.Time // the latest time that the service's clock can show
 }
 
-// minTimestamp precedes the limit in the service's refusal of a timestamp. It may be newer than the last known service
-// time.
+// minTimestamp precedes the limit in the service's refusal of a timestamp. It may be newer than the known service time.
 const minTimestamp = "MinTimestamp:"
 
 // before returns the time in milliseconds before which cells are dropped after a refusal.

@@ -144,8 +144,7 @@ func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) 
 	return w.readBack(row, o, w.holds, func(*table.Outcome) {})
 }
 
-// readBack reads back a row that an earlier attempt may have written. The outcome is written or otherwise's result for
-// o.
+// readBack reads back a row that an earlier attempt may have written. The outcome is written, or otherwise's for o.
 func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref) (bool, error), otherwise func(*table.Outcome)) (table.Outcome, error) {
 	unread := table.Outcome{Fate: table.Unknown, Code: o.Code, Message: o.Message}
 	if w.noReading {
@@ -166,8 +165,7 @@ func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref
 	return o, nil
 }
 
-// holds reports whether the table's row with this key has exactly row's cells: columns with one version, values,
-// timestamps.
+// holds reports whether the table's row with this key has exactly row's cells: columns, values, timestamps.
 func (w *Writer) holds(row table.Ref) (same bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())

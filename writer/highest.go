@@ -21,8 +21,7 @@ type highestNumber struct {
 	missed  int64
 }
 
-// maxHighestBytes limits the memory for ordering keys: about 100,000. For a forgotten one, a search begins at its first
-// row.
+// maxHighestBytes limits the memory for ordering keys: about 100,000. For others, a search begins at the first row.
 const (
 	maxHighestBytes  = 16 << 20
 	highestNumberMin = 128

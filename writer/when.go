@@ -68,8 +68,7 @@ func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Out
 	return w.readBack(row, o, w.stands, func(o *table.Outcome) { o.Unmet = true })
 }
 
-// stands reports whether the table has the row as its write would leave it: its columns' newest versions, or all of a
-// put.
+// stands reports whether the table has the row as its write would leave it: its newest versions, or all of a put.
 func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())

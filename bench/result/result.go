@@ -47,7 +47,7 @@ type Settings struct {
 type Totals struct {
 	Rows        int64 `json:"rows"` // written
 	Units       int64 `json:"write_cu"`
-	Bytes       int64 `json:"bytes"` // size of those rows as the service counts them
+	Bytes       int64 `json:"bytes"` // of rows, as the service counts them
 	Requests    int64 `json:"requests"`
 	RowsSent    int64 `json:"rows_sent"`
 	Retried     int64 `json:"rows_retried"`

@@ -22,8 +22,7 @@ func self() string {
 	return name
 }
 
-// command returns a process that is killed when ctx ends. Its environment has these variables and no other Tablestore
-// settings.
+// command returns a process that ctx kills. Its environment has these variables and no other Tablestore settings.
 func command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 5 * time.Second
@@ -38,7 +37,7 @@ func command(ctx context.Context, env []string, name string, args ...string) *ex
 
 // server is a process that serves until it is closed.
 type server struct {
-	env     []string // by which clients find it
+	env     []string // for clients
 	says    map[string]string
 	cmd     *exec.Cmd
 	ask     io.Writer
@@ -66,7 +65,7 @@ func serve(ctx context.Context, env []string, args ...string) (s *server, err er
 		name, value, _ := strings.Cut(f, "=")
 		s.says[name] = value
 	}
-	if err != nil { // it is about to end and will say why
+	if err != nil { // it ends and says why
 		_ = s.cmd.Wait()
 	}
 	if err != nil || s.says["url"] == "" {

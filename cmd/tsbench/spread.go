@@ -92,8 +92,7 @@ type scenario struct {
 	Partitions []partition `json:"partitions"`
 }
 
-// partition is the engine's report of one partition. Times are Unix milliseconds, in a scenario since the loader's
-// start.
+// partition is the engine's report of one. Times are Unix milliseconds, in a scenario since the loader's start.
 type partition struct {
 	rowCounts
 	Start    json.RawMessage `json:"start"`    // null is below all keys

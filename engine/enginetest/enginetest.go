@@ -78,8 +78,7 @@ func (e *Engine) Reset(t testing.TB) {
 	}
 }
 
-// Advance advances the engine's clock for timestamps, time to live and deviation. Requests are judged by the real
-// clock, as of SDKs.
+// Advance advances the engine's clock for timestamps, time to live and deviation. Requests are judged by the real one.
 func (e *Engine) Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	if err := e.server.Advance(d); err != nil {

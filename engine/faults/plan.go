@@ -12,7 +12,7 @@ type Action int
 
 const (
 	None             Action = iota
-	Refuse                  // answers the error Code for the whole request, which is not applied
+	Refuse                  // answers Code for the whole request, unapplied
 	DropBefore              // the connection is cut, nothing is applied
 	DropAfter               // the request is applied, then the connection is cut: the answer is lost
 	AnswerErrorAfter        // the request is applied, then the error Code (OTSTimeout when empty) is answered
@@ -23,7 +23,7 @@ const (
 	FlipBit                 // the request is applied; one bit of the answer's body is flipped on its way
 	TruncateBody            // the request is applied, the body of the answer is cut short
 	ResetBody               // the request is applied, the connection is reset in the middle of the answer
-	RefuseRows              // rows for which RowCode gives a code are refused, the others of a batch are applied
+	RefuseRows              // refuses rows with a RowCode, applies the rest of the batch
 	Hang                    // no answer comes until the client gives up; applied at once if Applied says so
 )
 
@@ -31,7 +31,7 @@ const (
 type Fault struct {
 	Action  Action
 	Code    string               // of Refuse, AnswerErrorAfter and, if not empty, ApplyLate; of pages
-	Bit     uint64               // of FlipBit: which, counted around the body
+	Bit     uint64               // of FlipBit, counted around the body
 	Delay   time.Duration        // of ApplyLate
 	Applied bool                 // of Hang
 	RowCode func(row int) string // of RefuseRows: row counts over all tables of the request; "" applies it
@@ -44,8 +44,7 @@ type Request struct {
 	Rows      int // rows of a write or keys of a read; 0 for table operations and GetRange
 }
 
-// Plan decides for each request whether it fails. It is safe for concurrent use; Only and Decide must be too. Change
-// changes it.
+// Plan decides which requests fail. It is safe for concurrent use; Only and Decide must be. Change it by Change.
 type Plan struct {
 	Only   func(operation string) bool // nil is BatchWriteRow only
 	Decide func(Request) Fault         // nil means no fault

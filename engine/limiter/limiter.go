@@ -27,7 +27,7 @@ type model interface {
 	restart(at int64, full bool)
 	advance(at int64)        // to the present; every other call is about this time
 	fits(units float64) bool // a row of the request at hand
-	take(units float64)      // which then counts
+	take(units float64)      // counts them
 	answer() time.Duration   // ends the request at hand: after how long its answer leaves
 }
 

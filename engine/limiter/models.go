@@ -122,7 +122,7 @@ func (w *slidingWindow) take(units float64) {
 type queue struct {
 	*capacity
 	most int64
-	free int64 // when all that it took is served
+	free int64 // when everything taken is served
 	now  int64
 }
 
@@ -137,7 +137,7 @@ type concurrency struct {
 	*capacity
 	requests int // 0 counts units
 	hold     time.Duration
-	serving  []charge // at is when it is served
+	serving  []charge // by time of service
 	units    float64  // of these
 	taken    float64  // of the request at hand
 	now      int64

@@ -14,7 +14,7 @@ const (
 	FixedWindow   = "fixed-window"   // the rate's units in each second of the clock, however close together
 	SlidingWindow = "sliding-window" // the rate's units in any second
 	Queue         = "queue"          // accepts everything and answers when served; refuses what waits longer than MaxDelay
-	Concurrency   = "concurrency"    // limits what is served at a time
+	Concurrency   = "concurrency"    // limits rows being served
 )
 
 var Kinds = []string{TokenBucket, FixedWindow, SlidingWindow, Queue, Concurrency}
@@ -30,17 +30,16 @@ type Options struct {
 	Window    time.Duration // windows: their length; 0 means a second
 	Unaligned bool          // fixed window: begins with the first request after the last one, not with the clock's second
 
-	MaxDelay time.Duration // queue: a row that would wait longer before it is served is refused; 0 is 10 s
+	MaxDelay time.Duration // queue: refuses rows that would wait longer; 0 is 10 s
 
 	// Requests, for Concurrency, is how many requests are served at a time, each long enough to make the rate its limit;
-	// further requests are refused as a whole. 0 limits the units served at a time to the rate's in Hold, and serves every
-	// request for Hold.
+	// others are refused. 0 limits the units served at a time to the rate's in Hold, and serves every request for Hold.
 	Requests int
 	Hold     time.Duration // 0 is 0.1 s
 
 	Whole     bool          // a request that does not fit is refused as a whole
 	Steps     []Step        // of the rate over time, in order
-	Causeless float64       // 0…1: share of rows (of requests, if Whole) refused although there is room
+	Causeless float64       // 0…1: share of rows (or requests, if Whole) refused for no reason
 	Lag       time.Duration // buckets and windows: rows count only after this time, so refusals begin and end late
 	Seed      uint64        // of Causeless
 }

@@ -35,7 +35,7 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (secret string,
 	}
 	if s.o.AnyCredentials {
 		signer, ok := s.signer(path, h)
-		if !ok { // nobody could check an answer signed with an unknown secret
+		if !ok { // no signature that anyone could check
 			signer = ""
 		}
 		return signer, s.checkHeaders(h)
@@ -102,10 +102,9 @@ func (s *Server) checkHeaders(h http.Header) *wire.Error {
 	return nil
 }
 
-// parseDate reads 2006-01-02T15:04:05Z with up to nine fractional digits. Only seconds count: Go's SDK writes a date as
-// fraction.
+// parseDate reads 2006-01-02T15:04:05Z with up to nine digits of fraction, which is a date in Go's SDK and ignored.
 func parseDate(text string) (at time.Time, ok bool) {
-	at, err := time.Parse("2006-01-02T15:04:05Z", text) // which takes a fraction, of any length and after a comma too
+	at, err := time.Parse("2006-01-02T15:04:05Z", text) // allows a fraction of any length, also after a comma
 	const longest = len("2006-01-02T15:04:05.123456789Z")
 	return at.Truncate(time.Second), err == nil && len(text) <= longest && !strings.Contains(text, ",")
 }

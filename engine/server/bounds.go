@@ -48,8 +48,7 @@ func (m *Simulator) splits(d *wire.TableDescription) (rows [][]byte) {
 	return rows
 }
 
-// locations returns in which partition each of the parts cut by points begins. Repeats add up to one more than the
-// points.
+// locations returns in which partition each part cut by points begins. Repeats add up to one more than the points.
 func (m *Simulator) locations(d *wire.TableDescription, points [][]byte) []wire.Location {
 	place := m.places(d)
 	locations := []wire.Location{{Name: place("", 0), Repeat: 1}}

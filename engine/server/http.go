@@ -28,7 +28,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	limits, _ := r.Context().Value(limitsKey{}).(*serving)
 	share := &bodyShare{}
-	if limits != nil { // else the handler runs in a server of somebody else
+	if limits != nil { // else another server runs the handler
 		share.of = limits.bodies
 	}
 	defer share.release()
@@ -67,7 +67,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func resetConnection(control *http.ResponseController) {
 	conn, _, err := control.Hijack()
 	if err != nil {
-		return // there is no connection to reset: the caller cuts it
+		return // no connection to reset: the caller cuts it
 	}
 	under := conn
 	if secure, ok := under.(*tls.Conn); ok {
@@ -99,8 +99,7 @@ func (a *answer) write(w http.ResponseWriter) {
 	w.Write(a.body) // a disconnected client needs no answer
 }
 
-// refuseUnread answers a request without a complete body: too slow, or in invalid chunks. A closed connection gets
-// none.
+// refuseUnread answers a request without a complete body: too slow, or in invalid chunks, not a closed connection.
 func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 	refusal := wire.Invalid("Cannot deserialize the request data.")
 	switch {
@@ -111,7 +110,7 @@ func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		panic(http.ErrAbortHandler)
 	}
-	w.Header().Set("Connection", "close") // where the next request begins is unknown
+	w.Header().Set("Connection", "close") // the next request's beginning is unknown
 	s.finish(r, s.identify(r.header), nil, refusal).write(w)
 }
 
@@ -138,7 +137,7 @@ func head(r *http.Request) *request {
 
 // drain reads and discards an unwanted body up to a limit, so that its client reads the answer.
 func drain(r *http.Request) {
-	if r.Body != nil && r.Header.Get("Expect") == "" { // else the client waits for leave to send
+	if r.Body != nil && r.Header.Get("Expect") == "" { // else the client waits for a 100 Continue
 		io.CopyN(io.Discard, r.Body, drainedBytes) // if something goes wrong here, the answer is the same
 	}
 }

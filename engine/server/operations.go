@@ -107,7 +107,7 @@ type plain struct {
 	n    int // rows, if it names each
 	f    func(context.Context) ([]byte, *wire.Error)
 	unit bool                           // it takes a write capacity unit
-	keys func(*visit)                   // of the rows that it reads; nil means none
+	keys func(*visit)                   // of the rows read; nil means none
 	lost func(key int, err *wire.Error) // nil: the request fails as a whole
 	err  *wire.Error
 	page *store.Page // that owns the answer's memory until an answer takes it; may be nil

@@ -27,8 +27,7 @@ func (s *Server) Advance(d time.Duration) error {
 	}
 }
 
-// Reset deletes all tables and resets simulation, faults, counts and clock to their initial state. Requests may still
-// find tables.
+// Reset deletes all tables and resets simulation, faults, counts and clock. Requests in progress may still find tables.
 func (s *Server) Reset(ctx context.Context) error {
 	s.SetFaults(nil)
 	for _, name := range s.store.Tables() {

@@ -36,11 +36,10 @@ type Options struct {
 	// Hosts are lower-case names, besides addresses and localhost, by which clients may call while the secret is built-in.
 	Hosts []string
 
-	// AnyCredentials accepts every access key, secret and instance, each with its own tables. Answers are signed for the
-	// known secret.
+	// AnyCredentials accepts any access key, secret and instance, with its own tables. Answers are signed for the known
+	// secret.
 	AnyCredentials bool
-	// IgnoreStreams accepts tables with a stream and describes them with it. There is none: requests that read streams are
-	// refused.
+	// IgnoreStreams accepts tables with a stream and describes them with it. Requests that read streams are refused.
 	IgnoreStreams bool
 	// NoAdmin hides the paths under /_engine/ from network clients.
 	NoAdmin bool
@@ -72,7 +71,7 @@ type Server struct {
 
 	instances instances
 
-	lastPlan atomic.Pointer[faults.Plan] // the last there was: its counts are asked for when it is over
+	lastPlan atomic.Pointer[faults.Plan] // kept for its counts after it has ended
 	ids      requestIDs
 	verify   keyCache
 	tableOps opsLimit

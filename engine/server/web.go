@@ -13,7 +13,7 @@ import (
 
 // Limits limit the resources of clients over a port. A zero field means that of DefaultLimits.
 type Limits struct {
-	Connections   int           // open at once; for more, idle ones and those without a known key are closed
+	Connections   int           // at most; beyond, idle ones and those without a known key are closed
 	HeaderBytes   int           // of a request's line and headers together
 	HeaderTimeout time.Duration // from a request's first byte, or the connection's beginning, to the end of its headers
 	ReadTimeout   time.Duration // likewise to the end of its body
@@ -21,7 +21,7 @@ type Limits struct {
 	IdleTimeout   time.Duration // between two requests of a connection
 	Grace         time.Duration // how long requests in flight may still take when the server stops
 	BodyBytes     int64         // of all bodies that are in memory at a time
-	BodyWait      time.Duration // how long a request waits for its part of BodyBytes before it is refused
+	BodyWait      time.Duration // for a part of BodyBytes; then a request is refused
 
 	TLS *tls.Config // nil speaks plain HTTP
 }

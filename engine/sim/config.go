@@ -15,8 +15,7 @@ const MaxPartitions = 4096
 // DefaultMaxPartitions is the default limit of automatic splits.
 const DefaultMaxPartitions = 32
 
-// Config configures the simulation of a table. The zero Config only counts. Its JSON has no times, which lack a unit
-// there.
+// Config configures a table's simulation. The zero Config only counts. Its JSON has no times, for lack of units.
 type Config struct {
 	PartitionUnits float64         `json:"partition_wcu"` // write units a second of one partition; 0 means no limit
 	Burst          time.Duration   `json:"-"`             // the maximum savings of an idle token bucket; 0 means a second
@@ -29,7 +28,7 @@ type Config struct {
 	Jitter  float64       `json:"jitter"` // 0…1: Latency is drawn from Latency·(1 ± Jitter)
 
 	Partitions int   `json:"-"` // to cut one partition into, once enough keys are known; 0 is not
-	Sample     []Key `json:"-"` // sorted: where to cut, instead of at the keys seen
+	Sample     []Key `json:"-"` // sorted: where to cut, in place of seen keys
 
 	AutoSplit AutoSplit `json:"-"`
 	Splits    Splits    `json:"-"`
@@ -62,7 +61,7 @@ const MaxIndexes = 5
 const (
 	PreSplitHeard   = "heard"   // the table begins with them
 	PreSplitIgnored = "ignored" // it begins with one
-	PreSplitRefused = "refused" // it is not made
+	PreSplitRefused = "refused" // not created
 )
 
 // NodePartitions is how many neighbouring partitions a machine serves.
@@ -105,7 +104,7 @@ const (
 const (
 	maxUnits          = 1e12 // a second, of any limit
 	maxMovesPerMinute = 6000
-	longest           = float64(100 * time.Hour) // so that no sum of times overflows
+	longest           = float64(100 * time.Hour) // sums of times do not overflow
 )
 
 // Check returns what is wrong with a Config, in the words of its fields' users.
@@ -187,7 +186,7 @@ func (c Config) filled() Config {
 func (c *Config) limiter(units float64, at int64) *limiter.Limiter {
 	l, err := limiter.New(limiter.Options{Kind: c.Limiter, Rate: units, Burst: c.Burst}, time.Unix(0, at))
 	if err != nil {
-		panic(err) // cannot be: Check has refused what New refuses
+		panic(err) // impossible: Check refuses it
 	}
 	return l
 }

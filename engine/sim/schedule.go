@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// schedule holds the automatic changes of a table. Nothing waits for them: every call first makes the due ones, as of
-// their times.
+// schedule holds the automatic changes of a table. Every call first makes the due ones, as of their times.
 type schedule struct {
 	begun bool
 	due   int64 // the earliest of the following, or never

@@ -75,13 +75,12 @@ func (t *Table) Reset() {
 	}
 }
 
-// sampler keeps a random choice of the keys seen, to find even halves. It draws how many keys to skip: most cost a
-// comparison.
+// sampler keeps a random choice of keys, to find even halves. It draws how many to skip: most cost a comparison.
 type sampler struct {
 	keys [][]byte
 	size int   // keys kept at most
 	seen int64 // keys, estimated after a split
-	next int64 // seen at which the next key is kept
+	next int64 // value of seen at which the next key is kept
 }
 
 func (s *sampler) add(key []byte, rng *rand.Rand) {

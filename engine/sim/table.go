@@ -15,7 +15,7 @@ type Row struct {
 	Key     []byte // partition key in the form of Key, only looked at during the call
 	Units   int32  // write capacity units
 	Bytes   int32
-	Verdict Verdict // the answer; rows for which it is not Undecided are left alone
+	Verdict Verdict // the answer; rows that have one already are left alone
 
 	owner *partition
 }
@@ -35,7 +35,7 @@ const (
 type Table struct {
 	mu       sync.Mutex
 	config   Config
-	parts    []*partition // in key order; the first starts below all keys, each where the one before ends
+	parts    []*partition // in key order; the first starts below all keys, others where the one before ends
 	ended    []*partition
 	rng      *rand.Rand
 	lastID   int
@@ -86,8 +86,7 @@ func (t *Table) Answers() Answers {
 	return t.config.Answers
 }
 
-// Configure replaces the configuration. Partitions stay, with empty buckets; splits and moves restart with the next
-// row.
+// Configure replaces the configuration. Partitions stay, with empty buckets; the next row restarts splits and moves.
 func (t *Table) Configure(c Config, now time.Time) {
 	c = c.filled()
 	t.mu.Lock()

@@ -77,7 +77,7 @@ func (w *writer) applyAtomic(ctx context.Context) *wire.Error {
 
 func (w *writer) applyTable(ctx context.Context, rows []writeRow) *wire.Error {
 	if !slices.ContainsFunc(rows, func(r writeRow) bool { return r.readsFirst() }) {
-		return w.applyRows(ctx, rows) // which cannot fail any more
+		return w.applyRows(ctx, rows) // cannot fail any more
 	}
 	all := w.batch
 	w.batch = w.store.db.NewIndexedBatch()

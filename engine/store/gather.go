@@ -13,20 +13,20 @@ import (
 // begins, so each flush is held back, after it has taken its own, until enough others are full for the next. The log
 // holds their rows meanwhile. Pebble's callback for a new file holds none of its locks.
 //
-// The first flushes are not held back: writing memtables that have left the processor's caches costs more, which pays
+// The first flushes are not held back: writing memtables that have left the processor's caches costs more, and pays
 // once there is much to merge. Reads end it, since they look into each memtable: updates of 1,000,000 rows cost half as
-// much CPU again.
+// much again.
 type gather struct {
-	after int           // so many flushes
+	after int           // number of flushes
 	count int           // memtables; 0 holds nothing back
-	most  time.Duration // limit for holding a flush back, so that nothing waits longer
+	most  time.Duration // limit for holding a flush back
 	read  atomic.Bool   // rows were read since the last flush began
 
 	mu      sync.Mutex
 	flushes int           // that began
 	logs    int           // that were made, one for each memtable
 	until   int           // number of logs at which the current flush continues
-	held    chan struct{} // closed then; nil if there is no flush to hold back
+	held    chan struct{} // closed at that number; nil if no flush is held back
 	on      bool          // the store is open: Pebble waits for flushes while it opens and closes one
 }
 

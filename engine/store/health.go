@@ -19,7 +19,7 @@ type health struct {
 	failed   chan struct{} // closed with err
 
 	flushFailed chan struct{} // one slot: a flush failed
-	corrupt     atomic.Bool   // a file is damaged: it is the cause, and compactions have stopped
+	corrupt     atomic.Bool   // a file is damaged, which stops compactions
 }
 
 func (h *health) fail(err error) {

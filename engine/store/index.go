@@ -133,7 +133,7 @@ func (s *Store) DropIndex(ctx context.Context, r *wire.DropIndex) *wire.Error {
 	if at < 0 {
 		return wire.Failf(wire.CodeObjectNotExist, "Requested index does not exist.")
 	}
-	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // then nothing is left to come for it
+	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // nothing is pending for it then
 		return err
 	}
 	s.transactions.endOf(t)

@@ -30,8 +30,7 @@ func lateKey(table uint32, serial uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32([]byte{spaceLate}, table), serial)
 }
 
-// postpone keeps changes of a table's indexes until due, in Unix milliseconds. The row is locked: its changes are in
-// order.
+// postpone keeps changes of a table's indexes until due, in Unix milliseconds. The lock of the row keeps their order.
 func (s *Store) postpone(b *pebble.Batch, table uint32, due int64, changes *pebble.Batch) error {
 	s.late.any.Store(true)
 	value := append(binary.BigEndian.AppendUint64(nil, uint64(due)), changes.Repr()...)

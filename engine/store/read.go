@@ -216,7 +216,7 @@ type scanner struct {
 	keyPart  bool // only the key columns that are selected are answered
 	keys     keyReader
 	key      []wire.Cell // of the row at hand
-	part     []wire.Cell // of it, that is answered
+	part     []wire.Cell // the part of it that is answered
 	scanned  int         // bytes
 	rows     []byte      // after pageMargin
 	next     []byte

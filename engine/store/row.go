@@ -108,13 +108,13 @@ func readRow(b []byte, dst []wire.Cell) (cells []wire.Cell, ok bool) {
 type rowReader struct {
 	rest    []byte
 	base    int64
-	damaged bool // it is not a row of ours; next is false then
+	damaged bool // not a row of this store; next is false then
 
 	name      []byte
 	kind      wire.ValueType
 	value     []byte
 	timestamp int64
-	older     bool // the cell is another version of the one before
+	older     bool // another version of the cell before
 }
 
 func newRowReader(b []byte) rowReader {

@@ -112,7 +112,7 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	}
 	po := s.pebbleOptions(fs, o)
 	po.Lock = lock
-	po.ErrorIfNotExists = exists // SYNCED is younger than Pebble's manifest, which would be made again, and empty
+	po.ErrorIfNotExists = exists // SYNCED is younger than Pebble's manifest: a new one would be empty
 	if s.db, err = pebble.Open(data, po); err != nil {
 		lock.Close()
 		return refuse(err)
@@ -170,7 +170,7 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 		Logger:                      logger{&s.health},
 		EventListener:               s.health.listener(),
 	}
-	if !o.InMemory { // which has no logs
+	if !o.InMemory { // it has no logs
 		s.gather.after, s.gather.count, s.gather.most = 16, 4, 10*time.Second
 		s.gather.listen(po.EventListener)
 	}
@@ -198,7 +198,7 @@ func (s *Store) Close() (err error) {
 		err = s.flush()
 	}
 	err = cmp.Or(err, s.db.Close())
-	if err == nil { // everything is flushed, even what was not synced before
+	if err == nil { // everything is flushed and synced
 		err = s.synced.advance(s.serial)
 	}
 	err = cmp.Or(err, s.synced.close())

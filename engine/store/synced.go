@@ -24,7 +24,7 @@ import (
 const (
 	syncedName  = "SYNCED"
 	syncedMagic = "tsimsync"
-	syncedSlots = 2 // written in turn, so that a torn write leaves the one before
+	syncedSlots = 2 // written in turn: a torn write leaves the other
 	slotBytes   = 512
 )
 

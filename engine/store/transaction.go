@@ -15,8 +15,7 @@ import (
 )
 
 // A local transaction covers one partition key of one table. Its writes wait in a batch over the store, which a commit
-// applies whole. Until then nobody else sees them, and the partition key takes no other write. A reopened store has
-// none.
+// applies whole. Until then nobody else sees them, and the partition key takes no other write.
 
 const (
 	transactionMillis = 60_000 // how long a transaction lasts
@@ -284,7 +283,7 @@ func (w *writer) applyIn(t *transaction) *wire.Error {
 		return wire.Fail(wire.CodeOutOfTransactionSize)
 	}
 	b := t.batch
-	if b == nil || w.atomic { // a copy, which is not kept if a row fails
+	if b == nil || w.atomic { // a copy, dropped if a row fails
 		b = w.store.db.NewIndexedBatch()
 		if t.batch != nil {
 			if err := b.Apply(t.batch, nil); err != nil {
@@ -294,7 +293,7 @@ func (w *writer) applyIn(t *transaction) *wire.Error {
 	}
 	w.batch = b
 	err := w.applyRows(context.Background(), w.rows)
-	w.batch = nil   // it is not the writer's to close
+	w.batch = nil   // the writer must not close it
 	if err != nil { // some of the rows may be in the batch
 		w.store.transactions.end(func(open *transaction) bool { return open == t })
 		return err

@@ -19,7 +19,7 @@ import (
 type TableWrite struct {
 	Table      *Table
 	Changes    []wire.Change
-	Conditions []*filter.Filter // of the changes' columns, nil where there is none; empty when no change has one
+	Conditions []*filter.Filter // of the changes' columns, nil for none; empty if no change has one
 	Outcomes   []wire.Outcome
 }
 
@@ -39,7 +39,7 @@ func (s *Store) Write(ctx context.Context, tables []TableWrite, atomic bool) *wi
 		err = s.wait(w.batch)
 	}
 	if s.health.cause() != nil {
-		w.batch = nil // Pebble's log may still write to it: it is not to be used again
+		w.batch = nil // Pebble's log may still write to it: never reuse it
 	}
 	return err
 }
@@ -121,7 +121,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 		return err
 	}
 	if reads {
-		w.batch = w.store.db.NewIndexedBatchWithSize(bytes) // so that a row sees the rows before it
+		w.batch = w.store.db.NewIndexedBatchWithSize(bytes) // a row sees the rows before it
 	} else {
 		w.batch = w.store.db.NewBatchWithSize(bytes)
 	}
@@ -137,8 +137,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	w.store.lock(&stripes)
 	defer w.store.unlock(&stripes)
 	// The time of the write must be read now: of two writes to a row the one applied later must not be stamped earlier, or
-	// its cells would be hidden by the other's. (Read before the locks, it lost a quarter of eight goroutines'
-	// increments.)
+	// its cells would be hidden by the other's. (Read before the locks, a quarter of increments were lost.)
 	w.now = w.store.millis()
 	if err := w.assign(ctx); err != nil {
 		return err
@@ -243,7 +242,7 @@ func (w *writer) checkRepeats() *wire.Error {
 	for i := range w.rows {
 		r := &w.rows[i]
 		if r.number > 0 {
-			continue // a row of its own, with any number
+			continue // a new row, with any number
 		}
 		before, repeated := first[string(r.key)]
 		if !repeated {
@@ -280,7 +279,7 @@ func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Erro
 		}
 		if cell.Stamped {
 			if from, to := m.window(now, choices); cell.Timestamp < from || cell.Timestamp >= to {
-				ms := now % 1000 // the bounds are judged by whole seconds, and said as they are
+				ms := now % 1000 // bounds are in whole seconds
 				return wire.Invalid("Invalid timestamp. Cell:%s. Timestamp:%d. MinTimestamp:%d. MaxTimestamp:%d.", cell.Name, cell.Timestamp, from+ms, min(to, math.MaxInt64-ms)+ms)
 			}
 		}

@@ -8,8 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// BulkImport writes rows of a table without conditions. BulkExport reads a range's newest versions, as rows or a
-// matrix.
+// BulkImport writes rows of a table without conditions. BulkExport reads a range's newest versions as rows or matrix.
 
 // DecodeBulkImport reads BulkImport. Any failure here fails the whole request, before anything is applied.
 func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
@@ -103,8 +102,7 @@ const (
 	matrixEntireKey = 10
 )
 
-// maxMatrixCells limits a matrix, with a byte or more for each cell: a page of rows without common columns is
-// gigabytes.
+// maxMatrixCells limits a matrix, with a byte or more per cell: a page of rows without common columns takes gigabytes.
 const maxMatrixCells = 4 * MaxRangeBytes
 
 // matrixFields returns the fields of a matrix, the first keys of them from the key. For a GetRange they are the key and
@@ -157,7 +155,7 @@ func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Erro
 	places := map[string][]int{}
 	le := binary.LittleEndian
 	dst = le.AppendUint32(dst, matrixMagic)
-	dst = append(dst, make([]byte, 8)...) // where the data and the options begin
+	dst = append(dst, make([]byte, 8)...) // offsets of the data and the options
 	dst = le.AppendUint32(le.AppendUint32(dst, uint32(keys)), uint32(len(fields)-keys))
 	for i, name := range fields {
 		places[name] = append(places[name], i)

@@ -206,7 +206,7 @@ const (
 	MaxRequestDataBytes = 4 << 20 // names and values of all rows of one write request
 	MaxKeyColumns       = 4
 	MaxIndexColumns     = 4 // of the key that an index names
-	MaxIndexKeyColumns  = 8 // of an index, with those of its table
+	MaxIndexKeyColumns  = 8 // with the table's key columns
 	MaxKeyValueBytes    = 1024
 	MaxCells            = 1024 // attribute cells of one row in one write
 	MaxValueBytes       = 2 << 20
@@ -215,7 +215,7 @@ const (
 	MaxDefinedColumns   = 32
 	MaxTablePartitions  = 10 // that CreateTable may ask for
 
-	MaxPartitionBoundBytes = 64 // of a STRING or BINARY bound of those
+	MaxPartitionBoundBytes = 64 // of STRING and BINARY bounds
 	MaxRangeRows           = 5000
 	MaxRangeBytes          = 4 << 20
 	MaxReservedUnits       = 100_000

@@ -42,8 +42,7 @@ func (r *IndexMeta) read(b []byte) *Error {
 	return err
 }
 
-// Check checks an index of a table and returns its whole key: the columns that it names and the rest of the table's
-// key.
+// Check checks an index of a table and returns its whole key: the columns it names and the rest of the table's key.
 func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn, *Error) {
 	if !ValidTableName([]byte(r.Name)) {
 		return nil, invalidTableName([]byte(r.Name))

@@ -25,7 +25,7 @@ func (r *CreateTable) checkPartitions() *Error {
 	if n > MaxTablePartitions {
 		return Invalid("The count of partitions cannot be greater than %d", MaxTablePartitions)
 	}
-	var last Cell // where the range before ends
+	var last Cell // end of the range before
 	for i, p := range r.ranges {
 		begin, err := r.bound(p.begin)
 		if err != nil {

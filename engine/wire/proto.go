@@ -101,7 +101,7 @@ func (o Optional[T]) Or(other T) T {
 // message maps the fields of a message, by number, to their places. Fields without a place are skipped.
 type message []struct {
 	id   protowire.Number
-	name string // of a field that must be there; else empty
+	name string // of a required field, else empty
 	to   any    // a variable, a message, or a function; see field.into
 }
 

@@ -57,8 +57,8 @@ type TableChanges struct {
 	Changes []Change
 }
 
-// WriteRequest is a decoded PutRow, UpdateRow, DeleteRow or BatchWriteRow. It is reusable after Reset, and has views
-// into the body.
+// WriteRequest is a PutRow, UpdateRow, DeleteRow or BatchWriteRow. It is reusable after Reset. It has views of the
+// body.
 type WriteRequest struct {
 	Tables      []TableChanges
 	Atomic      bool          // a table's rows are written all or none

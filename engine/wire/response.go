@@ -151,7 +151,7 @@ type TableDescription struct {
 	Bounds       []Cell   // between the partitions the table was created with
 	Splits       [][]byte // PlainBuffer rows of the partition key alone
 	Created      int64    // Unix microseconds
-	Indexes      int      // simulated secondary indexes, which only have a name and the table's key
+	Indexes      int      // simulated secondary indexes, with only a name and the table's key
 	IndexMetas   []IndexMeta
 	Stream       StreamSpec // that the table was said to have
 }

@@ -38,8 +38,7 @@ func Sign(secret, path string, header http.Header) string {
 	return base64.StdEncoding.EncodeToString(sum(sha1.New, []byte(secret), stringToSign(path, header)))
 }
 
-// DeriveKeyV4 is the secret of one day and region. The service uses its base64 text as the key for requests and
-// answers.
+// DeriveKeyV4 is the secret of a day and region. The service uses its base64 text as the key of requests and answers.
 func DeriveKeyV4(secret, signDate, region string) string {
 	key := []byte("aliyun_v4" + secret)
 	for _, part := range []string{signDate, region, "ots", "aliyun_v4_request"} {

@@ -17,7 +17,7 @@ import (
 // Output is a user's path, resolved, and how to write it.
 type Output struct {
 	Path   string // of the file that is made or replaced: links are followed
-	Stream bool   // a pipe, a terminal, a device or an open descriptor: it is written straight through
+	Stream bool   // a pipe, terminal, device or open descriptor: written directly
 	info   fs.FileInfo
 }
 
@@ -132,7 +132,7 @@ func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File,
 func (o Output) WriteTo(ctx context.Context, perm fs.FileMode, write func(io.Writer) error) error {
 	if !o.Stream {
 		if o.info != nil {
-			perm &= o.info.Mode().Perm() // what only its owner could read stays so
+			perm &= o.info.Mode().Perm() // keeps private files private
 		}
 		return Write(o.Path, Options{Perm: perm}, write)
 	}

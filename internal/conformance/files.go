@@ -10,7 +10,7 @@ import (
 // File is a file's entry in the manifest. Pointers are nil if the manifest is silent.
 type File struct {
 	Path, Format, Compression, Encoding string
-	Expected                            string // ok, error or any; empty for what is not an input
+	Expected                            string // ok, error or any; empty for other files
 	Note                                string
 	DerivedFrom                         string `json:"derived_from"` // the file that this one gives decompressed
 	Delimiter                           *string

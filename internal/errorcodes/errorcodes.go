@@ -24,7 +24,7 @@ type Entry struct {
 	Code   string `json:"code"`
 	Kind   Kind   `json:"kind"`
 	Cause  string `json:"cause"`
-	Does   string `json:"does,omitempty"` // what a load does with it, of an answer of the service
+	Does   string `json:"does,omitempty"` // how a load treats it
 	Remedy string `json:"remedy"`
 }
 

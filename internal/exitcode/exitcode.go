@@ -11,12 +11,12 @@ import (
 // Codes, a contract with schedulers.
 const (
 	OK          = 0
-	Failed      = 1   // try again: what was begun can be resumed
-	Usage       = 2   // wrong flags, wrong configuration, or an input that cannot be what was said
+	Failed      = 1   // try again: the run can be resumed
+	Usage       = 2   // wrong flags or configuration, or an unsuitable input
 	Rejects     = 3   // finished, but some rows were rejected, or deletes withheld
 	ErrorLimit  = 4   // more rows were rejected than --max-errors allows
 	Refused     = 5   // the service refuses permanently: keys, permission, a missing table, a quota, a certificate
-	Differences = 6   // a comparison or a check has found what it looked for
+	Differences = 6   // a comparison or check found something
 	NoInput     = 7   // nothing to load
 	Hangup      = 129 // the terminal is gone
 	Interrupted = 130

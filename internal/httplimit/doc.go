@@ -1,3 +1,2 @@
-// Package httplimit limits the answers of object stores and gateways, so that none fills the memory. Transport wraps
-// one.
+// Package httplimit limits answers of object stores and gateways, so that none fills the memory. Transport wraps one.
 package httplimit

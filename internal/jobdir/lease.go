@@ -29,8 +29,7 @@ const (
 
 type LeaseOptions struct {
 	Owner string // for messages
-	// Wait is how long to wait for a lease that another process may hold; below Term, a dead process's lease is never
-	// taken.
+	// Wait is how long to wait for a lease that another process may hold; below Term, a dead one's is never taken.
 	Wait time.Duration
 	// Clock counts from the machine's boot, including sleep; nil is that clock.
 	Clock func() time.Duration
@@ -270,7 +269,7 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 		return nil, refusal(s, err)
 	} else if last < epoch {
 		if _, err := s.Get(ctx, leaseName(epoch)); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // deleted, for it was over
+			return nil, nil // deleted when it had ended
 		} else if err != nil {
 			return nil, refusal(s, err)
 		}

@@ -31,7 +31,7 @@ type Mirror struct {
 	object int64 // of objects
 	files  map[string][]part
 	last   [2]kept // checkpoints that were put
-	swept  bool    // what former holders have put was deleted
+	swept  bool    // objects of former holders are deleted
 }
 
 // MirrorFile is a file to keep.
@@ -39,7 +39,7 @@ type MirrorFile struct {
 	Name  string // in the mirror, with slashes
 	Path  string // on this machine; not used with Body
 	Body  []byte
-	Grows bool // what was kept of it before does not change
+	Grows bool // what was saved before does not change
 }
 
 // part is an object with a part of a file.

@@ -179,7 +179,7 @@ func (o objects) Delete(ctx context.Context, name string) error {
 type view struct {
 	Store
 	prefix  string
-	patient bool // repeats what may pass
+	patient bool // repeats transient errors
 }
 
 // Below is the part of a store whose names begin with folder/.

@@ -12,13 +12,12 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Bounds are GetRange's for the rows with given values: from Start, inclusive, to End, exclusive. Whole keys take
-// GetRow.
+// Bounds are GetRange's for the rows with given values: from Start, to End, exclusive. Whole keys take GetRow.
 type Bounds struct {
 	Given   []string     `json:"given"`            // NAME=value
-	Row     bool         `json:"row,omitempty"`    // Start is the key of one row, there is no End
+	Row     bool         `json:"row,omitempty"`    // Start is the whole key of one row, without End
 	Ranges  int          `json:"ranges"`           // more than one: Start and End stand for as many, see Prefix
-	Prefix  string       `json:"prefix,omitempty"` // what the values of that many ranges begin with, as a format of Go and Python for 0, 1, …
+	Prefix  string       `json:"prefix,omitempty"` // common prefix of the ranges, as a format of Go and Python for 0, 1, …
 	Start   []BoundValue `json:"start"`
 	End     []BoundValue `json:"end,omitempty"`
 	Filters bool         `json:"filters,omitempty"` // rows with other values may be among them
@@ -95,7 +94,7 @@ func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds 
 		return nil
 	}
 	if b.Start == nil || b.End == nil {
-		return nil // of whole keys nothing says which comes next
+		return nil // whole keys have no known successor
 	}
 	b.Row, b.Filters = false, b.Filters || least.order == CoarseAscending || least.order == CoarseDescending
 	for i, text := range least.Given {
@@ -111,13 +110,13 @@ func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds 
 type finder struct {
 	d        Design
 	given    Given
-	ranged   string             // a column of whose value only what the key has in its order is known
+	ranged   string             // a column of which only what the key keeps in order is known
 	order    Order              // that has it there
 	programs map[*node]*Program // of pieces
 	known    map[string]bool    // columns whose value may be used
-	used     map[string]bool    // and those whose value was
-	ended    bool               // what follows is not known
-	after    bool               // and the end bound is after all that begin as it does
+	used     map[string]bool    // columns whose value was used
+	ended    bool               // what follows is unknown
+	after    bool               // the end bound is after all keys with its prefix
 	begun    bool               // a bound has a value
 	failed   bool
 	whole    bool
@@ -280,7 +279,7 @@ func (f *finder) value(p *Program, piece piece, at, ordered int) (v table.Value,
 		}
 		given, has := f.given[name]
 		if !has {
-			f.failed = true // the bounds need a value that nobody has given
+			f.failed = true // the bounds need a value that was not given
 			return v, false
 		}
 		row[made.columns[i]] = given
@@ -336,7 +335,7 @@ func following(text []byte) (next []byte, ok bool) {
 		case r == utf8.RuneError && size == 1, r == utf8.MaxRune:
 			continue
 		case r == 0xD7FF:
-			r = 0xE000 // between them there is no character
+			r = 0xE000 // there is no character between
 		default:
 			r++
 		}

@@ -20,7 +20,7 @@ const workBudget = 16 << 20
 
 // Costs in units.
 const (
-	turnCost    = 16 // of a turn of a loop, beside what is done in it
+	turnCost    = 16 // of one iteration, besides its body
 	elementCost = 16 // of an element of a list
 )
 

@@ -10,7 +10,7 @@ import (
 // Column is a table column in --pk or --set.
 type Column struct {
 	Name string
-	Type table.Type // Null: what the expression gives
+	Type table.Type // Null: the expression's type
 	Expr string     // empty: the input column of the same name
 	Auto bool       // a key column that the service numbers
 }

@@ -31,13 +31,13 @@ type Input struct {
 type Env struct {
 	Name        string   // of the table's column, for reasons
 	Columns     []Input  // in the order of the rows that will be evaluated
-	SaltColumns []string // what salt(n) is computed from: the source columns of the primary key
-	Separator   rune     // what splice(auto, …) joins with; 0 while it is not chosen, see Program.Observer
+	SaltColumns []string // source columns of the primary key, of which salt(n) is computed
+	Separator   rune     // joins splice(auto, …); 0 until chosen, see Program.Observer
 	// ReadFile reads the files of lookup; nil is os.ReadFile.
 	ReadFile func(name string) ([]byte, error)
 
 	probe bool // only the columns that are named matter
-	open  bool // any column may be there: Columns gets those that are named
+	open  bool // any column may exist: Columns gets the named ones
 }
 
 // Sources returns the columns that an expression names, as indexes into columns, in the expression's order, which does
@@ -70,19 +70,19 @@ func Names(source string) (names []string, err error) {
 type LookupFile struct {
 	Name   string
 	SHA256 string // hexadecimal
-	Shared int    // names whose code another name has as well
+	Shared int    // names that share a code with another name
 }
 
 // Program is a checked expression. It is immutable.
 type Program struct {
-	Type  table.Type   // of the value; Any if it is known for each row only
+	Type  table.Type   // of the value; Any if it varies by row
 	Files []LookupFile // that were read
 	Auto  bool         // has a splice(auto, …)
 
 	name     string
 	source   string
 	columns  []int // that are read, in Env.Columns, ascending
-	mentions []int // the same in the order in which they are named
+	mentions []int // the same, in order of mention
 	env      Env
 	root     *node
 	slots    int
@@ -154,7 +154,7 @@ func convertHint(to table.Type) string {
 // compiler turns a syntax tree into nodes.
 type compiler struct {
 	program *Program
-	used    []int           // in the order in which they are first named
+	used    []int           // in order of mention
 	bound   map[string]bool // names that let gives
 	lookups map[string]lookupTable
 }

@@ -15,7 +15,7 @@ const (
 	CodeBreaksOrder = "BreaksOrder"     // a part of a splice with the separator or a character below it
 	CodeEmptyKey    = "EmptyKey"        // a key that begins with nothing
 	CodeUnknownName = "UnknownName"     // a value that the file of a lookup does not have
-	CodeExpression  = "ExpressionError" // what the expression language could not do
+	CodeExpression  = "ExpressionError" // a failure of the expression language
 )
 
 // node is a compiled part of an expression. One of value and text is set, finish derives the other. Both may fail, and
@@ -28,12 +28,12 @@ type node struct {
 	text     func(e *Evaluator, row []table.Value) bool // appends to e.buf
 
 	order  []Segment // of the text for a String, of the number for others
-	pieces []piece   // that a text is joined of; nil if it is one
-	width  int       // bytes of the text if it always has as many, else 0
-	plain  bool      // a column as it is
-	tells  []int     // columns, in Env.Columns, of which another value always gives another one
+	pieces []piece   // of a joined text; nil if it is not joined
+	width  int       // bytes of a text of fixed width, else 0
+	plain  bool      // an unchanged column
+	tells  []int     // columns, in Env.Columns, whose different values always give different results
 	digits bool      // a text that is an integer's
-	signed bool      // a text in which numbers below zero sort rightly, but are not what they say
+	signed bool      // a text in which numbers below zero sort correctly but are not readable
 	recipe string    // how a reader makes it, in words
 	python string    // and in Python
 }
@@ -41,7 +41,7 @@ type node struct {
 // Evaluator computes the values of one Program. It is not safe for concurrent use; each worker has its own.
 type Evaluator struct {
 	program *Program
-	buf     []byte // what the current value and its parts consist of
+	buf     []byte // bytes of the current value and its parts
 	why     *table.Reason
 	sum     [32]byte
 	chooser *SeparatorChooser

@@ -19,10 +19,10 @@ type Design struct {
 type Explanation struct {
 	Key         []KeyColumn  `json:"key"`
 	PythonSetup []string     `json:"python_setup,omitempty"` // lines in front of the formulas in Python
-	Order       string       `json:"order"`                  // in which order a range read gives rows
-	Ranges      []Range      `json:"ranges"`                 // what can be read by the ranges of an input column
+	Order       string       `json:"order"`                  // of rows in a range read
+	Ranges      []Range      `json:"ranges"`                 // readable ranges of input columns
 	Examples    []Example    `json:"examples"`               // of the rows that were given
-	Notes       []string     `json:"notes"`                  // what to be careful about
+	Notes       []string     `json:"notes"`                  // of what to be careful about
 	Files       []LookupFile `json:"files,omitempty"`        // that the keys depend on
 }
 
@@ -33,14 +33,14 @@ type KeyColumn struct {
 	Expression string    `json:"expression"`
 	Separator  string    `json:"separator,omitempty"` // that splice(auto, …) took
 	Recipe     string    `json:"recipe"`              // how a reader computes it, in words
-	Python     string    `json:"python,omitempty"`    // and in Python, where it can be said in one
+	Python     string    `json:"python,omitempty"`    // the same in Python, if that is one expression
 	Order      []Segment `json:"order"`
 }
 
 // Range says whether GetRange over the key still reads a range of an input column.
 type Range struct {
 	Column string  `json:"column"`
-	Use    string  `json:"use"` // "yes", "with a prefix", "many" (one range for each value of what stands before) or "no"
+	Use    string  `json:"use"` // "yes", "with a prefix", "many" (one range for each value of the columns before) or "no"
 	How    string  `json:"how"`
 	Bounds *Bounds `json:"bounds,omitempty"` // for given values
 }

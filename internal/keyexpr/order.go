@@ -19,7 +19,7 @@ const (
 // equals of that in the order of the second, and so on.
 type Segment struct {
 	Text   string `json:"text"`             // as the expression has it
-	Column string `json:"column,omitempty"` // the one column that it is made of
+	Column string `json:"column,omitempty"` // the only column in it
 	Order  Order  `json:"order"`
 	Values int    `json:"values,omitempty"` // how many values it can have at most, 0 if that is not known
 }

@@ -29,7 +29,7 @@ func (c *compiler) splice(k *call) *node {
 		n.signed = n.signed || x.signed
 		inner := slices.Clone(piecesOf(x))
 		if i < len(k.args)-2 {
-			inner[len(inner)-1].sealed = true // by the separator, which none of its characters reaches
+			inner[len(inner)-1].sealed = true // by the separator, below all its characters
 			inner = append(inner, piece{node: constant(table.Value{Type: table.String, Bytes: []byte(joined)}), sealed: true, separator: true})
 		}
 		n.pieces = append(n.pieces, inner...)

@@ -10,7 +10,7 @@ import (
 
 // clock says how a value is read as a time.
 type clock struct {
-	zone *time.Location // in which times are shown, and those without an offset are understood
+	zone *time.Location // of shown times, and of those without an offset
 	unit int64          // units of a second of an integer, 0 if none was given
 }
 

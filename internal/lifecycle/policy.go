@@ -9,7 +9,7 @@ import (
 // Policy defines the settings of tables by age.
 type Policy struct {
 	Unit    Unit           // of ages
-	Zone    *time.Location // whose calendar ages follow
+	Zone    *time.Location // of the calendar for ages
 	Classes []Class        // from young to old, at least one; only the last has no bound, and only it may archive or drop
 }
 
@@ -23,7 +23,7 @@ type Class struct {
 	MaxVersions *int // of a cell
 	// Archive is the folder, or the object store's address, for tables beyond the last age; it excludes other settings.
 	Archive string
-	Drop    bool // what is older than any table is to be is not kept; then the class wants nothing else
+	Drop    bool // older tables are dropped; then the class has no other settings
 }
 
 // Unbounded is the last age of the last class.

@@ -13,7 +13,7 @@ import (
 // Template is the name pattern of tables that hold a period each: consume_{month} matches consume_202403.
 type Template struct {
 	Unit           Unit
-	Zone           string // that a load is told, in whose calendar the periods are; empty without one
+	Zone           string // of the calendar of periods, for loads; may be empty
 	prefix, suffix string
 }
 

@@ -17,8 +17,8 @@ import (
 
 // OSS says how objects of oss:// addresses are reached.
 type OSS struct {
-	Endpoint  string // "" takes OSS_ENDPOINT, or what the region gives; without a scheme https
-	Region    string // "" takes OSS_REGION, or what the endpoint's name says; still unknown, requests are signed with V1
+	Endpoint  string // "" takes OSS_ENDPOINT, or the region's; without a scheme https
+	Region    string // "" takes OSS_REGION, or the endpoint's; if unknown, requests are signed with V1
 	PathStyle bool   // the bucket stands in the path, not in the host; always so with an IP address or localhost
 	// Credentials is called for every request, as keys may rotate; token may be "". Nil reads public objects unsigned.
 	Credentials func(ctx context.Context) (id, secret, token string, err error)
@@ -128,7 +128,7 @@ var plainBodies = oss.RequestCommon{Headers: map[string]string{"Accept-Encoding"
 func (ossService) Scheme() string { return "oss" }
 
 func (s ossService) List(ctx context.Context, bucket, prefix, token string, most int) (Page, error) {
-	most = cmp.Or(most, 1000) // unsaid, it is 100
+	most = cmp.Or(most, 1000) // the service's default is 100
 	result, err := s.client.ListObjectsV2(ctx, &oss.ListObjectsV2Request{
 		Bucket: oss.Ptr(bucket), Prefix: ptrOrNil(prefix), ContinuationToken: ptrOrNil(token), MaxKeys: int32(most),
 	})

@@ -29,8 +29,8 @@ import (
 // S3 says how objects of s3:// addresses are reached. Keys and other settings come from where AWS tools find them: the
 // environment, the files in ~/.aws, the role of the pod or of the machine.
 type S3 struct {
-	Endpoint string // "" takes AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, and else AWS itself; without a scheme https
-	Region   string // "" takes AWS_REGION; with an endpoint us-east-1 where none is known, as compatible stores ignore it
+	Endpoint string // "" takes AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or AWS itself; without a scheme https
+	Region   string // "" takes AWS_REGION; with an endpoint us-east-1 by default, which compatible stores ignore
 }
 
 // s3Bucket is S3's rule for bucket names of 3 to 63 bytes, including those of older ones.
@@ -73,7 +73,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	}
 	s := &s3Service{scheme: "https", region: cmp.Or(o.Region, given.Region), inHost: true, keys: given.Credentials,
 		client: smithyhttp.NewClientHandlerWithOptions(sameServer(client.GetTransport())),
-		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })} // S3 alone signs paths as they are sent
+		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })} // only S3 signs paths unescaped
 	fips, err1 := s3Setting(given.ConfigSources, func(s s3Source) (aws.FIPSEndpointState, bool, error) { return s.GetUseFIPSEndpoint(ctx) })
 	dual, err2 := s3Setting(given.ConfigSources, func(s s3Source) (aws.DualStackEndpointState, bool, error) { return s.GetUseDualStackEndpoint(ctx) })
 	configured, err3 := s3Configured(ctx, given)
@@ -204,11 +204,11 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 	if err := s.signer.SignHTTP(ctx, keys, request.Request, hash, "s3", s.region, time.Now().Add(time.Duration(s.ahead.Load()))); err != nil {
 		return nil, &Invalid{err}
 	}
-	request.Header.Set("Accept-Encoding", "identity") // objects as they are; gateways may change it, so it is not signed
+	request.Header.Set("Accept-Encoding", "identity") // no decompression; unsigned, because gateways may change it
 	result, _, err := s.client.Handle(ctx, request)
 	if err != nil {
 		if plain, ok := errors.AsType[*url.Error](err); ok {
-			err = plain // without what the SDK puts around it
+			err = plain // without the SDK's wrapping
 		}
 		return nil, cmp.Or(ctx.Err(), err)
 	}

@@ -37,7 +37,7 @@ type Object struct {
 	Size     int64
 	ETag     string
 	Modified time.Time
-	Link     bool // Size and ETag are the link's; Head tells those of the object that it leads to
+	Link     bool // Size and ETag are the link's; Head has the target's
 }
 
 // CheckBucket returns what is wrong with a bucket name, "" if nothing is.
@@ -80,7 +80,7 @@ var ErrOther = errors.New("the object has another ETag")
 type Error struct {
 	Status     int // of HTTP
 	Code       string
-	Message    string        // one line, "" if it is long
+	Message    string        // one line, "" for a long one
 	RetryAfter time.Duration // that the service asks for, 0 if it does not
 }
 

@@ -13,7 +13,7 @@ import (
 // Page is the content, from top to bottom.
 type Page struct {
 	Title  string
-	State  string // a word or two beside the title; "" is none
+	State  string // a word or two beside the title; "" means none
 	Tone   Tone   // of State
 	Lead   []string
 	Facts  []Fact
@@ -63,7 +63,7 @@ type Heat struct {
 	Title      string
 	Unit       string
 	Every      float64   // seconds
-	Partitions []string  // where each begins, in key order
+	Partitions []string  // their lower bounds, in key order
 	Counts     [][]int64 // by interval and partition; shown divided by Every
 }
 

@@ -9,7 +9,7 @@ import (
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	Input bool   `json:"input,omitempty"` // of an input, which the user may say has been changed on purpose
+	Input bool   `json:"input,omitempty"` // of an input, whose change the user may accept
 }
 
 // Made is the fact that a table was made, in microseconds since 1970. other is another attempt's. 0 is unknown.

@@ -15,7 +15,7 @@ func Nearest(word string, words []string) (near []string) {
 	length := utf8.RuneCountInString(word)
 	for _, w := range words {
 		if 2*max(length-utf8.RuneCountInString(w), utf8.RuneCountInString(w)-length) > least {
-			continue // so many letters are missing
+			continue // too many letters are missing
 		}
 		switch d := distance(word, w); {
 		case w == word, d >= 2*max(length, utf8.RuneCountInString(w)): // the same, or nothing in common

@@ -5,7 +5,7 @@ type Row struct {
 	Hash   uint64 // of the ordering key
 	key    uint32 // start of the ordering key in Block.Data; the row's PlainBuffer bytes follow it
 	body   uint32
-	raw    uint32 // start of the original record, which follows the PlainBuffer bytes; empty for formats that are not text
+	raw    uint32 // start of the original record, after the PlainBuffer bytes; empty for formats without text
 	end    uint32
 	at     uint32 // start of the record in the split
 	record uint32 // records before this one in the split
@@ -57,12 +57,12 @@ func (r *Row) Bytes() int { return int(r.raw - r.body) }
 // Split is the part of a source that blocks come from. Its blocks share it.
 type Split struct {
 	Source  string
-	Ordinal int // of the source among those of the run
-	Header  int // which of the run's input headers the records belong to
+	Ordinal int // of the source in the run
+	Header  int // index of the records' input header in the run
 	Number  int
 	Offset  int64  // in the (decompressed) input
-	Input   int64  // bytes of the input that it stands for
-	Key     string // at which it begins, as people read it; empty where places are not keys
+	Input   int64  // bytes of the input that it covers
+	Key     string // at its beginning, readable; empty where places are not keys
 
 	FirstRecord int64 // records of the source before this split; known at the hand-over
 	FirstLine   int64 // lines of the source before this split; known at the hand-over

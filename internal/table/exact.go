@@ -50,7 +50,7 @@ func KeepsDouble(text []byte, f float64) bool {
 		return true // a double keeps any 15 digits
 	}
 	if len(digits) > maxDigits {
-		return false // no double has so many
+		return false // no double has as many
 	}
 	var printed, back [40]byte
 	same, at := significant(printed[:0], strconv.AppendFloat(back[:0], f, 'e', len(digits)-1, 64))

@@ -21,7 +21,7 @@ const (
 	CodeColumnName     = "BadColumnName" // of a cell of a record that describes itself
 	CodeSameCell       = "DuplicateCell" // likewise
 	CodeNoValue        = "NoValue"       // in a column that --when compares
-	CodeSeam           = "SeamOfFiles"   // the record belongs to no row: where files were joined
+	CodeSeam           = "SeamOfFiles"   // not a row's record: files were joined here
 	CodeFolder         = "FolderDiffers" // a value from the record's folder is not the record's own
 	CodeNoAnswer       = "NoAnswer"      // the service was sent the row, and has never answered
 )
@@ -30,9 +30,9 @@ const (
 type Location struct {
 	Source string // file name as given
 	Record int64  // 1-based, the header not counted
-	Line   int64  // 1-based line on which the record begins
+	Line   int64  // 1-based line where the record begins
 	Offset int64  // byte offset in the (decompressed) input
-	Key    string // that the record has or follows, as people read it; empty where places are not keys
+	Key    string // of the record or the one before, readable; empty where places are not keys
 }
 
 // Reason says why a row was refused.
@@ -68,5 +68,5 @@ func Show(text []byte) string {
 type Reject struct {
 	Location Location
 	Reason   Reason
-	Raw      []byte // the record as it was in the input, line end included
+	Raw      []byte // the record in the input, with its line end
 }

@@ -50,7 +50,7 @@ func (h *Heat) Add(since time.Duration, slot int, n int64) {
 // Map is a Heat's counts.
 type Map struct {
 	Every      time.Duration
-	Partitions []string  // where each begins, as shown, in key order
+	Partitions []string  // their shown lower bounds, in key order
 	Counts     [][]int64 // by interval and partition
 }
 

@@ -44,7 +44,7 @@ func (l *Line[T]) halve() {
 		}
 		l.points[i] = p
 	}
-	clear(l.points[half:]) // what they point to is merged elsewhere
+	clear(l.points[half:]) // their points are merged elsewhere
 	l.points = l.points[:half]
 	l.every *= 2
 }

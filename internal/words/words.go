@@ -24,8 +24,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Say tells the user a line; nil tells nobody. The caller sets its kind, the maker shows it as text, log event or in a
-// plan.
+// Say tells the user a line; nil tells nobody. The caller sets its kind, the maker shows it as text, log event or plan.
 type Say func(kind Kind, line string)
 
 // Kind is a line's kind, with which its text begins.
@@ -33,7 +32,7 @@ type Kind string
 
 const (
 	Plain   Kind = ""
-	Note    Kind = "note: "    // of what a plan names, too
+	Note    Kind = "note: "    // also of a plan
 	Warning Kind = "warning: " // likewise
 )
 

@@ -253,8 +253,7 @@ func (s *Single) with(hole, value string, by map[int]bool) Single {
 	return out
 }
 
-// valueOf returns the value of a placeholder in the name of an input. The match must be unambiguous, for the right
-// table.
+// valueOf returns the value of a placeholder in an input's name. The match must be unambiguous, for the right table.
 func valueOf(pattern, hole, name string) (string, error) {
 	before, _, _ := strings.Cut(pattern, hole)
 	i := strings.LastIndexAny(before, `*?[]{}\`)

@@ -34,7 +34,7 @@ type Record struct {
 	Identity string    `json:"identity"` // the same for the same file, names and values of variables
 	File     string    `json:"file"`
 	Names    []string  `json:"names,omitempty"`
-	Dir      string    `json:"dir"` // folder in which the command was given
+	Dir      string    `json:"dir"` // folder of the command
 	Command  string    `json:"command"`
 	Parallel int       `json:"parallel"`
 	Common   []Setting `json:"common,omitempty"`
@@ -168,8 +168,7 @@ func (r *Record) Unfinished() bool {
 	return r.State == Running || slices.ContainsFunc(r.Loads, func(s *State) bool { return s.State != Done })
 }
 
-// Continue takes over the results from the earlier record of the same job. A begun load must be unchanged, unless it
-// failed.
+// Continue takes over the results of the job's earlier record. A begun load must be unchanged, unless it failed.
 func (r *Record) Continue(before *Record) error {
 	was := map[string]*State{}
 	for _, s := range before.Loads {
@@ -206,7 +205,7 @@ func (r *Record) Continue(before *Record) error {
 // comesAgain reports whether a load takes new inputs each time.
 func (s *State) comesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
 
-// BeginAgain resets done loads: those that take new inputs and, if a job with such loads failed, all. It returns how
+// BeginAgain resets done loads: those that take new inputs, or all if a job with such loads failed. It returns how
 // many.
 func (r *Record) BeginAgain(failed bool) (n int) {
 	all := failed && slices.ContainsFunc(r.Loads, (*State).comesAgain)

@@ -44,7 +44,7 @@ func (f *File) Check() error {
 	if err := f.checkCycles(fail); err != nil {
 		return err
 	}
-	f.orderWrites() // which adds no cycle
+	f.orderWrites() // adds no cycle
 	return f.joinStdin(fail)
 }
 

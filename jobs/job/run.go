@@ -15,7 +15,7 @@ import (
 // Outcome is how a load ended.
 type Outcome struct {
 	ExitCode int
-	Error    string // "" if there is nothing to say
+	Error    string // may be ""
 	Counts
 }
 
@@ -113,7 +113,7 @@ func (j *running) ready() (next []*State) {
 				}
 			}
 			begins := []*State{s}
-			if s.ReadsStdin() { // which waits for the slowest
+			if s.ReadsStdin() { // it waits for the slowest
 				begins = slices.DeleteFunc(j.record.StdinReaders(), func(s *State) bool { return s.State != Waiting })
 			}
 			if s.State == Waiting && ready && now+len(begins) <= max(1, j.record.Parallel) {

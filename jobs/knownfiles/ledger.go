@@ -25,8 +25,8 @@ type File struct {
 	Hash     string    `json:"hash"`
 	Loaded   time.Time `json:"loaded,omitzero"`
 	Run      string    `json:"run,omitempty"`
-	SameAs   string    `json:"same_as,omitempty"` // the name under which the content was loaded
-	Changes  bool      `json:"changes,omitempty"` // its records were changes of rows, which count in their order
+	SameAs   string    `json:"same_as,omitempty"` // name under which the content was loaded
+	Changes  bool      `json:"changes,omitempty"` // its records were changes, whose order matters
 }
 
 // Bad is an input that was set aside because of its content.
@@ -36,11 +36,11 @@ type Bad struct {
 	Version string    `json:"version"`
 	Hash    string    `json:"hash,omitempty"` // of its content, of Size bytes
 	Reason  string    `json:"reason"`
-	Nights  int       `json:"nights"` // number of nights on which it was found
+	Nights  int       `json:"nights"` // nights on which it was found
 	First   time.Time `json:"first"`
 	Last    time.Time `json:"last"`
 	Held    bool      `json:"held,omitempty"` // retried only when its content has changed
-	Sent    bool      `json:"sent,omitempty"` // rows of it that must not be sent twice may be in the table
+	Sent    bool      `json:"sent,omitempty"` // the table may have rows of it that must not be sent twice
 	// Read and Rejected count records, if more were rejected than the limit allows.
 	Read     int64 `json:"read,omitempty"`
 	Rejected int64 `json:"rejected,omitempty"`
@@ -49,7 +49,7 @@ type Bad struct {
 // event is an object of a ledger. Events are numbered and never changed.
 type event struct {
 	Format  int               `json:"version"`
-	Kind    string            `json:"kind"`              // loaded, begun, forgotten, or all: the sum of all earlier events
+	Kind    string            `json:"kind"`              // loaded, begun, forgotten, or all: the sum of earlier events
 	Table   int64             `json:"created,omitempty"` // creation time of the table
 	Job     string            `json:"job,omitempty"`
 	Command string            `json:"command,omitempty"`
@@ -62,7 +62,7 @@ type event struct {
 	Works   []string          `json:"works,omitempty"` // commands that loaded inputs
 	Heads   []head            `json:"heads,omitempty"` // of Names, in their order
 	Begun   map[string]*begun `json:"begun,omitempty"`
-	Units   map[string]string `json:"units,omitempty"` // what columns count, by name
+	Units   map[string]string `json:"units,omitempty"` // of columns by name
 }
 
 // head distinguishes contents that are not completely known. Equal contents have equal heads.

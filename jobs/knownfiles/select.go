@@ -39,7 +39,7 @@ type Options struct {
 }
 
 const (
-	OrderGiven = ""     // as they were found
+	OrderGiven = ""     // in order of discovery
 	OrderName  = "name" // by their names
 	OrderTime  = "time" // by when they were changed, then by name
 )
@@ -114,7 +114,7 @@ func (s *Selector) Select(ctx context.Context, found []input.Item, created int64
 			}
 			notes = append(notes, more...)
 		}
-		s.items = input.Others(s.items, without) // copies of which stay copies
+		s.items = input.Others(s.items, without) // their copies stay copies
 	}
 	if s.ledger == nil {
 		return s.items, notes, nil
@@ -197,7 +197,7 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 	for i := range found {
 		item := &found[i]
 		if markers[item.Name] {
-			continue // it is a marker itself
+			continue // a marker
 		}
 		if s.o.Changes && len(young)+len(unmarked) > 0 {
 			waiting = append(waiting, item.Name)
@@ -570,8 +570,7 @@ func describe(item *input.Item, hash string) File {
 	return File{Name: NameOf(item), Size: item.Size, Version: item.Version, Modified: item.Modified.UTC(), Hash: hash}
 }
 
-// Same reports whether an input of another version still has the content that an unfinished load began with, as a
-// whole.
+// Same reports whether an input of another version still has the whole content that an unfinished load began with.
 func (s *Selector) Same(ctx context.Context, name string) (bool, error) {
 	b := s.ledger.begun[s.o.Job]
 	i := slices.IndexFunc(s.items, func(item input.Item) bool { return item.Name == name })

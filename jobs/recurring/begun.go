@@ -60,9 +60,8 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 	return &none, nil
 }
 
-// checkState refuses a place that does not know a table with rows, if these may come from the present inputs. A missing
-// folder may be an unmounted share. An empty folder and an unknown table are refused only if rows would be loaded
-// twice.
+// checkState refuses a place that does not know a table with rows, if these may be of present inputs. A missing folder
+// may be an unmounted share. An empty folder and an unknown table are refused only if rows would be loaded twice.
 func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, store jobdir.Store, place string) (missing bool, err error) {
 	if plan.IsTemplate(cfg.Target.Table) {
 		return false, nil

@@ -108,8 +108,7 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 }
 
 // Open opens the resources that the options of a recurring load need, and completes the configuration, whose table and
-// client must be set. It returns nil without these options. Call Close when nothing is sent any more. Waits are
-// reported.
+// client must be set. It returns nil without these options. Call Close when nothing is sent any more.
 func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say words.Say) (*Load, error) {
 	if err := check(r, cfg); err != nil {
 		return nil, err
@@ -233,7 +232,7 @@ func knownIn(r *options.Request, store jobdir.Store, place string) jobdir.Store 
 	if r.State != "" {
 		return jobdir.Below(store, "known/"+place)
 	}
-	return jobdir.Below(store, ".known/"+place) // beside run folders
+	return jobdir.Below(store, ".known/"+place) // beside the run folders
 }
 
 // Change opens a table's known files for a change, and locks out loads until Close.

@@ -18,19 +18,19 @@ import (
 
 // Job identifies the load of a run in its folder. Its many fields are those of a JSON file.
 type Job struct {
-	Identity string          `json:"identity"`      // which run is meant: the same for the same target, table and inputs
+	Identity string          `json:"identity"`      // of the run: the same for the same target, table and inputs
 	Run      string          `json:"run,omitempty"` // its name in the marks of its rows
 	Details  []progress.Fact `json:"details"`
 	Args     []string        `json:"args,omitempty"` // after the program's name
 	// Request is the original command, without secrets.
 	Request json.RawMessage `json:"request,omitempty"`
 	Command string          `json:"command,omitempty"`
-	Dir     string          `json:"dir"` // in which the command was given
+	Dir     string          `json:"dir"` // folder of the command
 	Target  string          `json:"target"`
 	Table   string          `json:"table"`
 	Started time.Time       `json:"started"`
 	Types   []Typed         `json:"types,omitempty"` // of columns: resumed loads and loads of rejects must not infer others
-	Zeros   []string        `json:"zeros,omitempty"` // of those, doubles that may have trailing zeros
+	Zeros   []string        `json:"zeros,omitempty"` // doubles that may have trailing zeros
 	// Separator joins the parts of splice(auto, …).
 	Separator string `json:"separator,omitempty"`
 	// Division is the SHA-256 of DivisionFile, empty if the run has none.
@@ -53,7 +53,7 @@ type Job struct {
 type Typed struct {
 	Column string `json:"column"`
 	Type   string `json:"type"`
-	Own    string `json:"own,omitempty"` // as in table.Column, if it is not Type
+	Own    string `json:"own,omitempty"` // as in table.Column, if different from Type
 	// Asked means that the type counts as given by the user: the column comes from a database.
 	Asked bool `json:"asked,omitempty"`
 }
@@ -139,8 +139,7 @@ func sumOf(division []byte) string {
 }
 
 // OrderFile is the file of a run folder with the order in which sections of the inputs are read. If more is read out of
-// order later, a file of the other name replaces it: the job names the valid one by its sum, and a kill leaves it
-// whole.
+// order, a file of the other name replaces it: the job has the valid one's sum, and a kill leaves it whole.
 const (
 	OrderFile      = "order.bin"
 	otherOrderFile = "order.other.bin"

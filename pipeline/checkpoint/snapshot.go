@@ -52,7 +52,7 @@ type About struct {
 	// Bad are the inputs that were set aside.
 	Bad []BadInput `json:"bad,omitempty"`
 
-	Older bool `json:"-"` // there was a newer one, which is damaged: see Read
+	Older bool `json:"-"` // a newer one is damaged: see Read
 }
 
 // BadInput is an input that was set aside for its content: the same bytes cannot be loaded as requested.
@@ -60,8 +60,8 @@ type BadInput struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 	Read   int64  `json:"read"`             // records
-	Nights int    `json:"nights,omitempty"` // on which it was set aside before, with the same content
-	Held   bool   `json:"held,omitempty"`   // it is tried again only when its content has changed
+	Nights int    `json:"nights,omitempty"` // on which this content was set aside
+	Held   bool   `json:"held,omitempty"`   // until its content changes
 	Sent   bool   `json:"sent,omitempty"`   // its rows that may not be sent twice may be in the table
 	Source int    `json:"source"`           // its ordinal; -1 if it was not opened
 	// Rejected counts the records of an input that is held because it has more rejects than the limit allows.

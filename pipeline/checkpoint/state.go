@@ -24,7 +24,7 @@ type State struct {
 
 // Piece holds what waits in a range of keys.
 type Piece struct {
-	Lower   []byte // the first key's encoding, nil in the first piece; the next piece begins where this one ends
+	Lower   []byte // encoding of its first key, nil in the first piece; it ends where the next one begins
 	Waiting Set    // records with a key of the piece that are queued or were left over by an earlier attempt
 	// Allowance is how many of the piece's first unfinished rows in source order may be sent until the next state.
 	Allowance int64

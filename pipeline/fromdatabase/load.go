@@ -166,7 +166,7 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 
 // Compared makes the load the reference that its table is compared with.
 func (l *Load) Compared(cfg *pipeline.Config) {
-	l.Origin.HangUp() // which a plan has looked at
+	l.Origin.HangUp() // a plan has opened it
 	read := l.read
 	read.Whole, read.Moment = false, nil // a comparison reads its own snapshot
 	cfg.Read.Sources = sqltable.New(read)

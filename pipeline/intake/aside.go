@@ -20,7 +20,7 @@ type Aside struct {
 type asides struct {
 	ask      func(s *plan.Source, err error) bool
 	ordinals sync.Map     // as keys
-	stopped  *plan.Source // where reading in order has stopped, or nil; owned by the reader of the sources
+	stopped  *plan.Source // the source at which reading in order stopped, or nil; owned by the reader
 }
 
 func (a *asides) has(source int) bool {

@@ -16,7 +16,7 @@ type cells struct {
 	names   map[string]*cellName // by the names in the records
 	places  []*cellName          // of the previous record's cells: the next record mostly has the same names
 	renamed map[string]*renamed  // by the names that --rename gives
-	record  int                  // its number, by which columns that become one are seen
+	record  int                  // number of the record, to find columns that become one
 	made    []encode.Cell
 	nulls   bool                    // an update deletes columns without a value
 	left    bool                    // the last record has cells that its row does not
@@ -28,10 +28,10 @@ type cells struct {
 // cellName is how cells of one name are treated.
 type cellName struct {
 	column table.Column
-	name   *encode.Name  // nil: they are left out
+	name   *encode.Name  // nil: left out
 	why    *table.Reason // or their record is refused
 	from   string        // the name in records
-	to     *renamed      // nil unless other names may become the same
+	to     *renamed      // nil unless several names may become one
 }
 
 // renamed is a name that --rename gives to a column; a record may have a column of that name too.

@@ -39,7 +39,7 @@ var errFileOrder = errors.New("the sources are read in their own order")
 
 // pass configures a first pass.
 type pass struct {
-	decided bool  // it is not asked after some sections whether it pays
+	decided bool  // whether it pays is not asked again
 	head    int64 // records of the first source that were handed over
 }
 
@@ -63,7 +63,7 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 		p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()})
 	}, c.collect)
 	for _, s := range sources {
-		err = errors.Join(err, s.Suspend()) // it is read again, from its first record
+		err = errors.Join(err, s.Suspend()) // for a second reading from the first record
 	}
 	return c.head.Sections(), c.rest.Sections(), err
 }

@@ -24,7 +24,7 @@ type Flow struct {
 	plan       *plan.Plan
 	splits     chan Handed
 	resumed    *Resumed
-	partitions atomic.Pointer[partitioner.Map] // under which rows are divided
+	partitions atomic.Pointer[partitioner.Map] // divide the rows
 	alone      chan struct{}                   // one: the parser that reads more pages of a source than may be read ahead
 
 	scheduling Scheduling
@@ -184,8 +184,7 @@ func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter
 	return s
 }
 
-// freeBlocks are blocks to make rows in, as their rows are final. Used memory is in the processor's caches and need not
-// be zeroed.
+// freeBlocks are blocks of final rows to make rows in. Used memory is in the processor's caches and need not be zeroed.
 type freeBlocks struct {
 	mu   sync.Mutex
 	free []*table.Block

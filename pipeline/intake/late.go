@@ -25,7 +25,7 @@ const (
 // watch observes sources that are read in order, in the goroutine that hands over. Nil watches nothing.
 type watch struct {
 	sources []*plan.Source
-	after   int // splits after which reading stops without more ado, of tests; 0 goes by the keys
+	after   int // for tests: splits after which reading stops; 0 decides by the keys
 	splits  int
 	read    int64 // bytes of the present source
 

@@ -41,7 +41,7 @@ type job struct {
 type part struct {
 	handed Handed
 	last   bool
-	later  bool  // no part: the others come when it is their turn
+	later  bool  // not a part: others come in turn
 	bytes  int64 // of the budget, besides the split
 }
 

@@ -27,7 +27,7 @@ type parser struct {
 	anyOrder   bool              // splits of all sources come in any order
 	keyed      map[*plan.Source]*sourceParser
 	changed    bool // self-describing records that rows do not reproduce
-	asTheyCame bool // rows of tables are appended as they came where nothing would change them
+	asTheyCame bool // rows of tables are appended unchanged where possible
 }
 
 // sourceParser is a worker's state for a source.

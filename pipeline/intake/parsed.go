@@ -33,15 +33,15 @@ type Parsed struct {
 	Split      *table.Split
 	Records    int // rejected ones included
 	Blocks     []LaneBlock
-	Partitions *partitioner.Map // under which the rows were divided
+	Partitions *partitioner.Map // divided the rows
 	Apart
-	Key    []byte // place of the first record, where places are keys
+	Key    []byte // of the first record, where places are keys
 	Inside bool   // a part of a split that has a key, not the first: no reading begins here
-	Moment Moment // of the source so far, if it is live
+	Moment Moment // of a live source so far
 	New    bool   // in source order: this split and later ones are unknown to earlier attempts
 
 	lines int
-	lent  *sync.Pool // where blocks are returned; nil means none
+	lent  *sync.Pool // takes blocks back; nil means none
 
 	sections []readorder.Section // of a first pass that makes a schedule; their places are within the split
 }
@@ -73,13 +73,13 @@ type Reject struct {
 	Table  string // among several, "" if unknown
 	Reason table.Reason
 	Raw    []byte // the record, in the form of the source's rejects
-	Key    []byte // its ordering key, where that was asked for and can be read
+	Key    []byte // ordering key, if requested and readable
 }
 
 // Archived is a record that goes only to the archive.
 type Archived struct {
 	Span  table.Span
-	Table string // whose rows are archived instead
+	Table string // whose rows are archived
 	Raw   []byte // the record, in the form of the source's rejects
 }
 

@@ -40,7 +40,7 @@ type partMaker struct {
 	full  []*table.Block   // the part's rows that were set aside
 	aside int              // bytes in them
 
-	start, record, line uint32 // where the part begins in the split
+	start, record, line uint32 // beginning of the part in the split
 	input               int64  // the split's bytes in earlier parts
 }
 

@@ -74,7 +74,7 @@ func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Re
 	first := true
 	for i := range rec.Fields {
 		d := &rec.Fields[i]
-		if d.None() || slices.Contains(columns[i+1:], columns[i]) { // that of the folder comes last
+		if d.None() || slices.Contains(columns[i+1:], columns[i]) { // the folder's comes last
 			continue
 		}
 		if !first {

@@ -36,7 +36,7 @@ type When uint8
 
 const (
 	Never      When = iota
-	WhenItPays      // if the input is large, and its keys are near to each other where they follow each other
+	WhenItPays      // if the input is large and neighbouring records have neighbouring keys
 	Always          // if it can be made
 )
 
@@ -57,7 +57,7 @@ func (f *Flow) Sections() int { return int(f.sections.Load()) }
 // Limits for making a schedule.
 const (
 	minScheduledBytes = 256 << 10
-	maxScheduled      = 128 // sources, which are open at the same time
+	maxScheduled      = 128 // sources open at a time
 )
 
 // schedules returns the schedules to follow, by their first source.
@@ -108,7 +108,7 @@ func (f *Flow) divisible(sources []*plan.Source) (groups [][]*plan.Source) {
 		}
 		from = to - 1
 	}
-	if f.plan.Request.Records > 0 { // the first records are those of the first sources
+	if f.plan.Request.Records > 0 { // the first records are the first sources'
 		if len(groups) == 0 || groups[0][0].Ordinal > 0 {
 			return nil
 		}
@@ -169,8 +169,7 @@ func cutAfter(sections *[]readorder.Section, n int64) (last *readorder.Section) 
 	return nil
 }
 
-// readByTurns reads the sources in order or by their schedules. It reports whether all was passed on, and ends with an
-// error.
+// readByTurns reads the sources in order or by their schedules. It reports whether all was passed on, and an error.
 func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	schedules, err := f.schedules(ctx, sources)
 	if ctx.Err() != nil {

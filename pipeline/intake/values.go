@@ -17,8 +17,8 @@ import (
 // inputs among fields, their values in the result of rowValues.
 type values struct {
 	converter *convert.Converter
-	keys      int // columns of the primary key, which come first
-	ordering  int // of those, columns of the ordering key
+	keys      int // primary-key columns, which come first
+	ordering  int // ordering-key columns
 	keyFields []int
 	last      []table.Value // fields of the last record
 

@@ -120,7 +120,7 @@ func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
 		switch {
 		case !sent:
 		case o.Snapshot == nil:
-			o.Hold = until // a fresh start does not know which rows they are
+			o.Hold = until // a fresh start does not know these rows
 		default:
 			o.SuspectUntil = Later(o.SuspectUntil, until)
 		}

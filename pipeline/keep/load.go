@@ -17,11 +17,11 @@ type Load struct {
 	Target       string // its name
 	Place        string // of an embedded store
 	Table        string
-	RunDir       string          // "" until a run is found or begun, unless the user names it
+	RunDir       string          // "" until a run is found or begun, unless named by the user
 	ReturnedKeys string          // file that the keys made by the service are kept in
 	Nothing      bool            // is kept
 	Ordered      bool            // rows of a key are written in the order of the inputs
-	Rows         []progress.Fact // how they are written
+	Rows         []progress.Fact // how rows are written
 	PolicyNow    time.Time       // that ages are counted from
 	// Settle is how long an attempt of unknown outcome may still be applied; Request is the time-out of a request.
 	Settle, Request time.Duration
@@ -53,7 +53,7 @@ func (c *Checkpoint) MayAct() error {
 type Invocation struct {
 	Command   string
 	Arguments []string // of that command
-	Directory string   // where it was given
+	Directory string   // folder of the command
 }
 
 // Checkpoint configures how checkpoints of a load are kept.

@@ -29,8 +29,8 @@ type ReadProgress struct {
 
 // leftover is the rest of the previous attempt.
 type leftover struct {
-	from   *checkpoint.Snapshot             // what the attempt resumes from; nil in the first
-	base   *checkpoint.Snapshot             // the same; nil if nothing is left of it
+	from   *checkpoint.Snapshot             // the snapshot to resume from; nil in the first attempt
+	base   *checkpoint.Snapshot             // the same; nil if nothing of it is left
 	out    map[checkpoint.Position]struct{} // its rows out that have not left their queue again
 	replay *checkpoint.Replay               // base as seen by the intake
 	queued int64                            // suspect rows that are in the lanes
@@ -286,8 +286,7 @@ func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 	}
 }
 
-// open returns the first unfinished record if sources are read in order. Live sources may have earlier attempts'
-// numbers.
+// open returns the first unfinished record if sources are read in order. Live sources may have earlier numbers.
 func (k *ReadProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 	if !k.live {
 		return s.Open()

@@ -64,9 +64,9 @@ type Point struct {
 	Job      *checkpoint.Job
 	Snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
 	lock     *rundir.Lock         // of the run folder
-	begun    string               // folder used until there is a run folder
+	begun    string               // used until there is a run folder
 	claims   []*rundir.Lock
-	runs     func() ([]foundRun, error) // of the load, as they are when the load is locked
+	runs     func() ([]foundRun, error) // of the load, under its lock
 	IDs      *TableIDs
 	Order    []*readorder.Schedule // that the attempts before have followed
 	// Hold is until when nothing may be sent, SuspectUntil until when requests of the previous attempt may be applied.

@@ -175,7 +175,7 @@ func runsOf(identity string) (runs []foundRun, err error) {
 		switch j, err := checkpoint.ReadJobOf(at, identity); {
 		case err == nil && j != nil:
 			runs = append(runs, foundRun{path: at, job: j})
-		case err != nil && checkpoint.Exists(at): // it is not finished
+		case err != nil && checkpoint.Exists(at): // unfinished
 			if unfit, ok := errors.AsType[*progress.UnfitError](err); ok {
 				runs = append(runs, foundRun{path: at, unfit: unfit})
 			}
@@ -188,7 +188,7 @@ func runsOf(identity string) (runs []foundRun, err error) {
 func (o *Point) TakeIndexes() {
 	runs, err := o.runs()
 	if err != nil {
-		return // there is no index then, and the command says which are missing
+		return // without the index; the command says which are missing
 	}
 	for _, r := range runs {
 		if r.unfit == nil && r.job.Indexes != nil && r.job.ReplacedBy == "" && stateOf(r.path) != "finished" {

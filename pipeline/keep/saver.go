@@ -18,7 +18,7 @@ type saving struct {
 
 // Saved is the result of writing one.
 type Saved struct {
-	described time.Time // the moment that it describes
+	described time.Time // moment described
 	err       error
 }
 

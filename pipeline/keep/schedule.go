@@ -9,7 +9,7 @@ import (
 // The interval of checkpoints, and what depends on it.
 const (
 	keepEvery  = time.Second
-	keepSoon   = 100 * time.Millisecond // when a lane has sent nearly all that it may
+	keepSoon   = 100 * time.Millisecond // if a lane has used up most of its allowance
 	keepAtMost = 5 * time.Second        // however long it takes to describe a load
 	// keepCost is the pause between descriptions of the load, relative to the time that one takes.
 	keepCost = 200
@@ -21,7 +21,7 @@ const (
 type Schedule struct {
 	every   time.Duration // as the user says; 0 means the rule
 	keptFor time.Duration
-	calm    time.Duration // between two at least, unless lanes wait
+	calm    time.Duration // minimum interval, unless lanes wait
 
 	Busy bool // a checkpoint is on its way to the disk
 	soon bool // a lane waits, or soon will

@@ -11,7 +11,7 @@ import (
 type Config struct {
 	Concurrency  int // requests in flight; 0 takes pipeline.DefaultConcurrency
 	BatchRows    int // rows in a request; 0 takes the service's limit
-	BatchBytes   int // bytes of a request's body, unless one row has more; 0 takes the service's limit
+	BatchBytes   int // of a request's body, unless one row is larger; 0 takes the service's limit
 	Rates        Rates
 	Shared       *SharedLimits     // shared with other loads of the process, besides its own; nil means none
 	FlushRequest *FlushRequest     // sends batches that are not full; nil never does

@@ -20,7 +20,7 @@ type flight struct {
 	lane  *lane
 	table string    // among several
 	bytes int64     // of memory, besides the blocks
-	until time.Time // after which it must not be sent; zero is never
+	until time.Time // last moment to send it; zero means any
 	mark  sendwindow.Mark
 
 	onLink  time.Duration // for how long the link is busy with it and all before it, as far as is known
@@ -102,7 +102,7 @@ func (f *flights) free(n *flight) {
 	f.bytes -= n.bytes
 	if n.silent { // another has its place
 		f.unheard.silents--
-		f.out <- nil // never blocks: there is room for one of each silent flight
+		f.out <- nil // never blocks: it holds one for each silent flight
 		return
 	}
 	delete(f.away, n)

@@ -28,7 +28,7 @@ type lane struct {
 	index  int
 	table  string // of a load into several tables
 	gap    bool   // its rows wait for their table: nothing can be sent
-	slot   int    // by which its landings are known
+	slot   int    // number in landings
 	queue  *shuffle.Queue
 	pacer  Pacer
 	away   away
@@ -44,7 +44,7 @@ type lane struct {
 
 type away struct {
 	requests, rows int
-	fresh          int // rows that the last batch took from the queue, where all others had one of their key before them
+	fresh          int // rows that the last batch took from the queue; the others waited for one of their key
 }
 
 // turn is when the lane may next be sent to, as far as is known.
@@ -77,7 +77,7 @@ type health struct {
 	outages   ratelimit.Outages
 	unknown   unknown
 	hung      bool      // silent since an unanswered request left
-	probing   int       // probes of it in flight
+	probing   int       // probes in flight
 	heard     time.Time // when the last request left that was answered
 	took      float64   // seconds that its answers take, the mean
 }
@@ -88,7 +88,7 @@ type unknown struct {
 	known   bool // it has accepted one
 	since   time.Time
 	answers int
-	fresh   func() Pacer // makes one without knowledge; nil if there is none
+	fresh   func() Pacer // makes one without knowledge, or nil
 }
 
 const (

@@ -58,7 +58,7 @@ type Options struct {
 	RowBytes int
 	RowExtra func(table.Ref) int
 	Leaves   func(*partitioner.Flight) error // is told of a batch before it leaves; its error stops the load
-	Free     func(*table.Block)              // takes back a block whose rows are all final; may be nil
+	Free     func(*table.Block)              // takes back a block of final rows; may be nil
 	Tuning   *Tuning
 }
 

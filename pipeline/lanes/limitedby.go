@@ -11,7 +11,7 @@ import (
 
 // Limits are circumstances outside the lanes that may hold them up.
 type Limits struct {
-	Blocked bottleneck.Word // what blocks a batch that could be sent, or None
+	Blocked bottleneck.Word // cause that blocks a sendable batch, or None
 	Reading bool            // more rows come, and are taken
 	Stopped bool            // no more batches are cut
 }
@@ -42,7 +42,7 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 	if word == bottleneck.Partition || word == bottleneck.Index {
 		unsure = s.said.throttled.IsZero() || now.Sub(s.said.throttled) > throttledLately
 		if unsure && s.ceilings.window.Bound(now) {
-			word = bottleneck.Link // which makes answers late, and lanes slow down for that
+			word = bottleneck.Link // makes answers late, and with it lanes slow
 		} else if s.said.throttled.IsZero() {
 			return bottleneck.None, false // partitions that have refused nothing are not known to be full
 		}

@@ -65,8 +65,8 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 }
 
 // heirOf returns the lane whose rate a new one begins with. Of the lanes that share keys with it, that is one with a
-// common bound, because guessed bounds move a little each time, or else the one that sent most. Nil if all are gaps,
-// which sent nothing.
+// common bound, as guessed bounds move a little, or else the one that sent most. Nil if all are gaps, which sent
+// nothing.
 func heirOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (heir *lane) {
 	best := int64(-1)
 	for _, j := range from {

@@ -12,7 +12,7 @@ type State struct {
 	Partition   int     `json:"partition"`
 	Table       string  `json:"table,omitempty"` // among several; empty for rows that wait for theirs
 	From        string  `json:"from"`            // first key value, empty for the first partition
-	Rate        float64 `json:"rate"`            // capacity units a second that it is taken to accept; 0 unknown
+	Rate        float64 `json:"rate"`            // capacity units a second that it is assumed to accept; 0 means unknown
 	Pace        string  `json:"pace"`            // start, measure, cruise or known
 	Queued      int     `json:"rows_queued"`     // in memory, ready to go
 	Spilled     bool    `json:"spilled"`         // more are on disk

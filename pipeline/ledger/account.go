@@ -33,14 +33,14 @@ type Ends interface {
 type Account struct {
 	Counts   *Counted
 	Rejects  rejects
-	OnReject func(*rundir.Reason) // nil if nobody is told
+	OnReject func(*rundir.Reason) // may be nil
 	OnKept   func(source int, r *table.Reject)
-	Ends     Ends           // nil if nobody is told, and rejects are kept
+	Ends     Ends           // nil keeps rejects
 	Options  writer.Options // of the writers
 	Files    *Files
 	Limit    MaxErrors
 	Stop     func(error)          // the load
-	Tables   *Tables              // nil if there is one table
+	Tables   *Tables              // nil with one table
 	Hot      *partitioner.HotKeys // of rows that are final; of a dry run, of all
 	DryRows  int64                // of a dry run
 	Asides   *asides              // nil if bad inputs end the load
@@ -125,7 +125,7 @@ func (a *Account) refused(r table.Ref, o table.Outcome) {
 		a.Counts.MaybeApplied++
 	}
 	if c := a.Options.Increments; c != nil {
-		c.Rejected(r, o.MaybeApplied) // that it was given up, only the cutter knows
+		c.Rejected(r, o.MaybeApplied) // only the cutter knows that it gave up
 	}
 	if len(rejected.Raw) == 0 && a.Ends == nil {
 		rejected.Raw = a.Form(nil, r.Body())

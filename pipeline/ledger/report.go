@@ -24,7 +24,7 @@ type ReportTarget struct {
 	DryRun  bool   `json:"dry_run"` // rows that would have been written count as unfinished
 	RunDir  string `json:"run_dir"`
 	Deletes bool   `json:"-"`                 // the load deletes rows
-	Changes bool   `json:"changes,omitempty"` // each record says what it does to its row
+	Changes bool   `json:"changes,omitempty"` // each record is a change of its row
 	Remade  bool   `json:"-"`                 // the table was dropped and made again: the run cannot be resumed
 }
 
@@ -33,7 +33,7 @@ type ReportRejects struct {
 	RejectsFiles    []string      `json:"rejects_files,omitempty"`    // with rejected records, reasons last
 	RejectReasons   []ReasonCount `json:"reject_reasons,omitempty"`   // the most frequent code first
 	RejectsEncoding string        `json:"rejects_encoding,omitempty"` // of their text, if not UTF-8 or not the input's
-	RejectsFlags    []string      `json:"rejects_flags,omitempty"`    // of a command that reads them, if they are CSV
+	RejectsFlags    []string      `json:"rejects_flags,omitempty"`    // to read them with, if they are CSV
 	RejectsMixed    bool          `json:"rejects_mixed,omitempty"`    // these files are not all read alike
 }
 
@@ -48,7 +48,7 @@ type ReportBad struct {
 type ReportSource struct {
 	Command   string            `json:"command,omitempty"`
 	Arguments []string          `json:"arguments,omitempty"` // of that command
-	Directory string            `json:"directory,omitempty"` // in which it was given
+	Directory string            `json:"directory,omitempty"` // folder of the command
 	Inputs    []string          `json:"inputs"`
 	Schema    []ReportColumn    `json:"schema"`
 	Fields    []ReportField     `json:"-"`               // columns read, including those that only expressions name
@@ -79,7 +79,7 @@ type ReportCounts struct {
 // ReportTables is about several tables and the files of expired ones.
 type ReportTables struct {
 	Created      bool          `json:"created"`                 // the run made the table
-	Tables       []ReportTable `json:"tables,omitempty"`        // where there are several, by name
+	Tables       []ReportTable `json:"tables,omitempty"`        // by name, if there are several
 	PolicyNow    *time.Time    `json:"policy_now,omitempty"`    // that ages are counted from
 	ArchiveFiles []string      `json:"archive_files,omitempty"` // with archived rows
 }
@@ -87,8 +87,8 @@ type ReportTables struct {
 // ReportAttempts counts the attempts of the run.
 type ReportAttempts struct {
 	Attempts int   `json:"attempts"`           // of this run, including this one; the counters cover all
-	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
-	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
+	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt began the run
+	Replayed int64 `json:"replayed,omitempty"` // rows sent again that an earlier attempt may have sent
 	// LateUntil is until when a request may still repeat a row, by the service's clock (Checkpoint.Repeats); zero if none.
 	LateUntil time.Time `json:"-"`
 
@@ -104,7 +104,7 @@ type ReportTraffic struct {
 	UncheckedAnswers int64 `json:"unchecked_answers,omitempty"`
 	// ReplayedAnswers counts answers that came for a second request: either of the two requests may have got the other's.
 	ReplayedAnswers int64 `json:"replayed_answers,omitempty"`
-	Unavailable     int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
+	Unavailable     int64 `json:"unavailable"` // rows refused by unavailable partitions and sent again
 	BytesRead       int64 `json:"bytes_read"`
 	EmptyLines      int64 `json:"empty_lines,omitempty"`   // of CSV, skipped by this attempt
 	OtherChanges    int64 `json:"other_changes,omitempty"` // of other tables, passed over by this attempt
@@ -124,10 +124,10 @@ type ReportIndexes struct {
 
 // ReportMarks is about rows numbered by the service.
 type ReportMarks struct {
-	MarkColumn     string `json:"mark_column,omitempty"`     // that they are recognised by
+	MarkColumn     string `json:"mark_column,omitempty"`     // recognises the rows
 	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
 	Searched       int64  `json:"searched,omitempty"`        // such rows looked for before being sent again
-	Found          int64  `json:"found,omitempty"`           // of those, rows already there
+	Found          int64  `json:"found,omitempty"`           // rows already there
 	SearchRequests int64  `json:"search_requests,omitempty"` // GetRange requests of this attempt that looked for them
 	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of such rows that were deleted at the end
 	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows sent again blindly (--at-least-once)
@@ -145,7 +145,7 @@ type ReportStamps struct {
 // ReportPartitions is about how the rows were spread over the partitions.
 type ReportPartitions struct {
 	Partitions      int            `json:"partitions"`                  // at the end
-	PartitionsUsed  int            `json:"partitions_used"`             // those with rows of this load
+	PartitionsUsed  int            `json:"partitions_used"`             // with rows of this load
 	PartitionReads  int64          `json:"partition_reads"`             // how often the partition map was read
 	Recuts          int64          `json:"recuts"`                      // how often it had changed
 	LastLaneSeconds float64        `json:"last_lane_seconds"`           // until every partition had a row to write
@@ -210,14 +210,14 @@ type ReportHotKey struct {
 	Column string  `json:"column"`
 	Value  string  `json:"value"`
 	Share  float64 `json:"share"`           // of the rows written, estimated
-	Bytes  int64   `json:"bytes,omitempty"` // of these rows, if they are more than one value should have
+	Bytes  int64   `json:"bytes,omitempty"` // of these rows, if above the limit of one value
 }
 
 // ReportField is a column of the input with the type that its values were read as; empty if each has its own.
 type ReportField struct{ Name, Type string }
 
 type ReportColumn struct {
-	Source     string `json:"source"` // empty if it is computed
+	Source     string `json:"source"` // empty if computed
 	Expression string `json:"expression,omitempty"`
 	Name       string `json:"name"`
 	Type       string `json:"type"`
@@ -245,7 +245,7 @@ func (r *ReportCounts) Balance() error {
 type ReportLimit struct {
 	By      string  `json:"by"`
 	Seconds float64 `json:"seconds"`
-	Share   float64 `json:"share"` // of the time in which rows were read and written
+	Share   float64 `json:"share"` // of the time of reading and writing
 }
 
 // ReportSlowest is the partition that held a load up.

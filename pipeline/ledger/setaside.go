@@ -13,7 +13,7 @@ import (
 
 // The share and number of inputs that may be bad. Beyond them flags are wrong, or a folder is half copied.
 const (
-	mostBadShare = 10 // one in so many, but at least one
+	mostBadShare = 10 // one in ten, but at least one
 	MostBad      = 100
 )
 

@@ -37,7 +37,7 @@ type stamps struct {
 
 	number        int64                         // of the file
 	from          int64                         // the first file needed by the checkpoint being made
-	needed, spare int64                         // the same for the last one written, and the one before
+	needed, spare int64                         // the same for the last one written and the one before
 	earlier       []stamp                       // by earlier attempts, by position; such rows may wait until the load ends
 	passed        map[checkpoint.Position]int64 // by ofKey, the timestamp up to which rows may be hidden
 	buf           []byte

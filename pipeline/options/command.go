@@ -44,7 +44,7 @@ type Differing struct {
 	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if the table's is as it was compared
 	MaxDelete   string        `json:"max-delete,omitempty"`   // N or N% of rows; "" is 1%
 	Plan        bool          `json:"plan,omitempty"`         // write nothing
-	Examples    int           `json:"examples,omitempty"`     // of each kind; 0 is 10, unless it was given
+	Examples    int           `json:"examples,omitempty"`     // of each kind; 0 is 10, unless given
 	SettleFor   time.Duration `json:"settle-for,omitempty"`   // how long differing rows are read again
 	Run         string        `json:"run,omitempty"`          // folder of a run to compare with
 	Extra       string        `json:"extra,omitempty"`        // report or fail; "" is report

@@ -18,11 +18,11 @@ type Option struct {
 	Usage       string // backquotes enclose the name of the value
 	Default     string // the meaning of a zero field; "" if Usage or DefaultText gives it
 	DefaultText string
-	Values      []string // of a text, all that it may be; nil is any
+	Values      []string // of a text; nil is any
 	Group       string   // in help; "" stands before all groups
 
 	In     Commands // that have it
-	Unused Commands // of those, commands that hide it: a load's command line has it, and they ignore or refuse it
+	Unused Commands // that hide it: their command line has it, and they ignore or refuse it
 	Hidden bool     // from all help
 	Basic  bool     // a newcomer needs it: a shell that completes -- shows these, and all once a letter is typed
 	// MayChange means that it does not affect the rows: a resumed run, and a load of its rejects, may have another value.
@@ -55,7 +55,7 @@ const (
 	Number                // a number
 	Size                  // bytes, such as 64MiB
 	Duration              // such as 90s
-	Texts                 // a text each time it is given
+	Texts                 // one each time
 	List                  // names between commas
 	Lists                 // the same, may be given again
 	Renamings             // old=new each time

@@ -86,7 +86,7 @@ func parseDialect(r *Request, to *plan.Read) (err error) {
 		d.SetEscape(d.Escape)
 	}
 	checked := d
-	checked.Delimiter = cmp.Or(d.Delimiter, ",") // else known when the input's name is
+	checked.Delimiter = cmp.Or(d.Delimiter, ",") // else known with the input's name
 	if err := checked.Check(); err != nil {
 		return fmt.Errorf("--delimiter, --quote, --escape, --comment and --record-end: %w", err)
 	}
@@ -124,7 +124,7 @@ func parseValues(r *Request, to *plan.Read) error {
 	to.TrimNames = r.Trim
 	c.Ragged = map[string]convert.Ragged{"pad": convert.PadRagged, "truncate": convert.TruncateRagged}[r.Ragged]
 	to.Named.Missing, c.Missing = r.Missing == "null", r.Missing == "null"
-	if r.Empty != "" { // else as the dialect says
+	if r.Empty != "" { // else by the dialect
 		c.EmptyIsText = r.Empty == "string"
 	}
 	return nil

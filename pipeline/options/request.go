@@ -31,7 +31,7 @@ type Text struct {
 	Dialect     string   `json:"dialect,omitempty"`      // of CSV: the program that wrote it, or auto
 	Delimiter   string   `json:"delimiter,omitempty"`
 	Quote       string   `json:"quote,omitempty"`  // a character, or none; "" is "
-	Escape      string   `json:"escape,omitempty"` // a character, or none; "" is what the dialect has
+	Escape      string   `json:"escape,omitempty"` // a character, or none; "" is the dialect's
 	Comment     string   `json:"comment,omitempty"`
 	RecordEnd   string   `json:"record-end,omitempty"`
 	NoHeader    bool     `json:"no-header,omitempty"`
@@ -44,8 +44,8 @@ type Text struct {
 // Values is how fields and nested values of inputs are interpreted.
 type Values struct {
 	Trim        bool     `json:"trim,omitempty"`         // drop spaces around unquoted fields
-	Null        []string `json:"null,omitzero"`          // unquoted fields that mean null, beside the empty one
-	Empty       string   `json:"empty,omitempty"`        // load an unquoted empty field as null or string; "" is as the dialect says, else null
+	Null        []string `json:"null,omitzero"`          // unquoted fields that mean null, besides the empty one
+	Empty       string   `json:"empty,omitempty"`        // load an unquoted empty field as null or string; "" is the dialect's, else null
 	Flatten     bool     `json:"flatten,omitempty"`      // nested values become columns a.b.c
 	PathColumns bool     `json:"path-columns,omitempty"` // a column for each folder named name=value
 }
@@ -115,7 +115,7 @@ type Recurring struct {
 	OnlyNew          bool          `json:"only-new,omitempty"`            // load each input once per table
 	ReloadChanged    bool          `json:"reload-changed,omitempty"`      // with OnlyNew: load a known input whose content has changed, in place of refusing it
 	FailIfNothingNew bool          `json:"fail-if-nothing-new,omitempty"` // an error, in place of a summary without rows
-	FilesBy          string        `json:"files-by,omitempty"`            // name or time: the order of the inputs; "" is as they come, with OnlyNew by name
+	FilesBy          string        `json:"files-by,omitempty"`            // name or time: the order of the inputs; "" keeps it, with OnlyNew by name
 	SettleFiles      time.Duration `json:"settle-files,omitempty"`        // leave out inputs that were changed less than this long ago; 0 leaves out none
 	DoneMarker       string        `json:"done-marker,omitempty"`         // load an input only if this stands beside it, such as {}.done, where {} is its name
 	BadInputs        string        `json:"bad-inputs,omitempty"`          // set-aside (and load the others) or stop; "" sets aside with OnlyNew
@@ -125,13 +125,13 @@ type Recurring struct {
 // Database is how a database is read, besides its address (docs/sql.md).
 type Database struct {
 	Query           string `json:"query,omitempty"`            // load the rows of this SELECT in place of a table
-	RequireSnapshot bool   `json:"require-snapshot,omitempty"` // stop if the snapshot is lost that all rows are to be of
+	RequireSnapshot bool   `json:"require-snapshot,omitempty"` // stop if the snapshot of all rows is lost
 }
 
 // Running is what a load leaves on the machine, and how it is resumed.
 type Running struct {
 	RunDir             string `json:"run-dir,omitempty"` // for the summary, the rejects and what a resumed load needs; "" is ./tsimport-runs/<time>-<table>
-	Fresh              bool   `json:"fresh,omitempty"`   // start over, even if an earlier run of this load is unfinished; otherwise it is resumed
+	Fresh              bool   `json:"fresh,omitempty"`   // start over in place of resuming
 	AcceptChangedInput bool   `json:"accept-changed-input,omitempty"`
 	RetryRejects       string `json:"retry-rejects,omitempty"` // of a run's folder
 	Verify             bool   `json:"verify,omitempty"`        // compare the table with the inputs afterwards

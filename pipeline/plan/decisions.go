@@ -37,7 +37,7 @@ func (d Decision) String() string {
 // tally counts inputs by a property.
 type tally struct {
 	what  string
-	as    []string // in the order in which they first come
+	as    []string // in order of appearance
 	count map[string]int
 	first map[string]string // the first such input
 }

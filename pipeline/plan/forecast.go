@@ -15,13 +15,13 @@ import (
 // Forecast describes the inputs of a plan as far as possible without reading them.
 type Forecast struct {
 	Found  int // inputs that are files
-	Chosen int // of them, those to load
-	Opened int // of them, those opened; the others are assumed to be alike
+	Chosen int // inputs to load
+	Opened int // inputs opened; the others are assumed to be alike
 	Names  []string
 
-	Bytes int64 // of the chosen files, compressed ones as they are; -1 is unknown
+	Bytes int64 // of the chosen files, compressed as they are; -1 is unknown
 	Rows  int64 // records; -1 is unknown
-	Exact bool  // Rows is what the files state, or all of them was looked at
+	Exact bool  // Rows is stated by the files, or all were read
 }
 
 // shownNames limits the inputs named in a Forecast.
@@ -82,7 +82,7 @@ func (p *Plan) Forecast(ctx context.Context) (f Forecast, err error) {
 	} else {
 		f.Opened = len(p.Sources)
 	}
-	var bytes int64 // of the sources whose rows are known
+	var bytes int64 // of sources with known rows
 	stated := true  // all sources state their rows
 	for _, s := range p.Sources {
 		rows, exact, err := p.rowsOf(s)
@@ -144,7 +144,7 @@ func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 			return 0, false, err
 		}
 	}
-	if l.whole { // unless the sample ended where the source cannot be read
+	if l.whole { // unless the source is unreadable after it
 		return int64(l.records), text == int64(l.bytes), nil
 	}
 	if text < 0 || l.records == 0 || l.bytes == 0 {
@@ -153,8 +153,8 @@ func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	return max(int64(l.records), int64(float64(text)*float64(l.records)/float64(l.bytes))), false, nil
 }
 
-// addLeft adds the rows of the unopened inputs: as local files state if all opened ones do, else by the others' ratio
-// of rows to bytes.
+// addLeft adds the unopened inputs' rows: as local files state if all opened ones do, else by the others' rows per
+// byte.
 func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated bool) error {
 	if stated && !slices.ContainsFunc(p.inputs.left, func(i input.Item) bool { return !i.Local() }) {
 		options, known := p.Request.Read.Options, f.Rows

@@ -66,7 +66,7 @@ func (p *planner) infer() error {
 	if err != nil {
 		return err
 	}
-	if known != nil || !p.infers() { // otherwise nothing is left of the values written by runs
+	if known != nil || !p.infers() { // else nothing of the written values is left
 		maps.Copy(p.plan.units, units)
 	}
 	for i := range p.plan.Fields {

@@ -27,13 +27,13 @@ type Inspection struct {
 	Encoding    string            `json:"encoding"`          // of text
 	Dialect     string            `json:"dialect,omitempty"` // of CSV
 	Notes       []string          `json:"notes,omitempty"`   // how the dialect was found out
-	Hint        string            `json:"hint,omitempty"`    // what may be wrong with the columns
+	Hint        string            `json:"hint,omitempty"`    // about possible faults of the columns
 	Header      bool              `json:"header"`            // the first record names the columns
 	Bytes       int64             `json:"bytes"`             // -1 unknown
 	Rows        int64             `json:"rows"`              // records, rejected ones included
 	Exact       bool              `json:"exact"`             // Rows was counted or is stated by the file
 	Looked      int64             `json:"looked"`            // records inspected
-	Rejected    int64             `json:"rejected"`          // of them, unreadable
+	Rejected    int64             `json:"rejected"`          // unreadable records
 	FirstReject string            `json:"first_reject,omitempty"`
 	Splits      int               `json:"splits"`
 	Columns     []InspectedColumn `json:"columns"`
@@ -49,7 +49,7 @@ type InspectedColumn struct {
 	Type    string `json:"type"`
 	Unit    string `json:"unit,omitempty"` // unit of the values, from a schema: "timestamp, µs"
 	Nulls   int64  `json:"nulls"`
-	Min     string `json:"min"` // by number for numbers, else by bytes
+	Min     string `json:"min"` // by value for numbers, else by bytes
 	Max     string `json:"max"`
 	Longest int    `json:"longest"` // bytes of the longest value's text
 	Example string `json:"example"`
@@ -354,7 +354,7 @@ func (c *columnRange) add(d *record.Datum, n float64, isNumber bool) {
 // lessInteger compares the texts of integers with the same nearest double. Other texts are not less.
 func lessInteger(near float64, a, b []byte) bool {
 	if math.Abs(near) < 1<<53 {
-		return false // they are the same
+		return false // equal
 	}
 	x, err := strconv.ParseInt(string(a), 10, 64)
 	y, err2 := strconv.ParseInt(string(b), 10, 64)

@@ -62,7 +62,7 @@ func (p *planner) lacking() bool {
 // settleKeys decides whether sources are read in parallel, and refuses live ones whose rows could get two keys.
 func (p *planner) settleKeys() error {
 	if p.plan.Live {
-		p.plan.Empty = false // by the time that it is read it may have rows
+		p.plan.Empty = false // it may have rows when it is read
 		if err := p.checkLiveKeys(); err != nil {
 			return err
 		}

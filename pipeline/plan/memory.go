@@ -10,7 +10,7 @@ import (
 // data read ahead. Rows in flight and to be retried count with their lanes, in blocks; InFlight is for their requests.
 type Shares struct {
 	Lanes     int64 // blocks: queued, in flight, to be tried again, read back
-	ReadAhead int64 // splits and blocks before they are queued
+	ReadAhead int64 // splits and blocks before the queues
 	InFlight  int64 // bodies of requests
 
 	// Limits of the split whose turn it is. Anything larger is refused, with the --memory it needs.

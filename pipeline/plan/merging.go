@@ -51,7 +51,7 @@ func (p *planner) merging() (found *Merging) {
 		}
 		if !slices.ContainsFunc(keys, func(k []source.KeyColumn) bool { return len(p.lost(k)) == 0 }) {
 			name := s.Name
-			if r.Read.Sources != nil { // of which this is a part
+			if r.Read.Sources != nil { // this is a part of it
 				name = strings.Join(r.ShownInputs(), ", ")
 			}
 			return &Merging{Source: name, Own: namesOf(keys[0]), Lost: namesOf(p.lost(keys[0]))}
@@ -139,7 +139,7 @@ func (p *planner) keepRows(ctx context.Context) error {
 		flags = append(flags, flag)
 	}
 	for _, name := range m.Lost {
-		if flag := "--pk " + suggest.Arg(p.rename(name)); !slices.Contains(flags, flag) { // else without its type
+		if flag := "--pk " + suggest.Arg(p.rename(name)); !slices.Contains(flags, flag) { // without its type
 			flags = append(flags, flag)
 		}
 	}

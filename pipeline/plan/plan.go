@@ -23,39 +23,39 @@ import (
 type Plan struct {
 	Schema    *table.Schema
 	Fields    []table.Column // the result of converting a record; the schema's columns, unless some are computed
-	Makers    []Maker        // how to make the schema's columns from Fields; nil if they are equal
+	Makers    []Maker        // make the schema's columns from Fields; nil if they are equal
 	Create    bool           // the table does not exist yet
-	Bounds    []table.Value  // that it is to begin with, of the first key column; none is one partition
+	Bounds    []table.Value  // of the new table, in the first key column; none is one partition
 	Bytes     int64          // of all inputs, -1 when one is a stream
 	Warnings  []string       // for the user, a sentence each
-	Decisions []Decision     // what was inferred for all inputs
-	Notes     []string       // what was found out about the inputs, for the user
-	Unread    []string       // of Warnings, what was left out of the inputs or may not be whole
+	Decisions []Decision     // inferred for all inputs
+	Notes     []string       // about the inputs, for the user
+	Unread    []string       // Warnings about inputs left out or incomplete
 	Broken    []error        // of reading, that Look has met after the first records of a source
 
 	Chosen   []string // inputs that Request.Selection has chosen; nil without one
 	Sources  []*Source
 	Division []byte          // that the sources were opened from; nil for files
 	Live     bool            // the sources are live
-	Position source.Position // from where the sources are followed; zero where they are not
+	Position source.Position // from which the sources are followed; zero if they are not
 	Distinct bool            // no two records of all sources have the same key, as these say
-	Parallel bool            // several sources are read at a time: they are Distinct, or the order does not matter
-	Headers  []rundir.Header // under which rejected records are kept
+	Parallel bool            // sources are read in parallel: they are Distinct, or order does not matter
+	Headers  []rundir.Header // of rejected records
 	Empty    bool            // no input has a record
 	Merging  *Merging        // why several rows of a source may become one; nil says that none do
-	Wide     bool            // records describe themselves: rows have the cells that Cell loads beside Schema's columns
+	Wide     bool            // records describe themselves: rows have the cells that Cell loads besides Schema's columns
 
 	Tables *Tables // that rows go to, if there are several; nil is one
 
-	Mark    string // attribute that rows are recognised by whose number the service makes; empty means none
-	Restamp bool   // cells without a timestamp get one when they are sent: the table keeps several versions
+	Mark    string // attribute that identifies rows numbered by the service; empty means none
+	Restamp bool   // cells without a timestamp get one on sending: the table keeps several versions
 
 	Request *Request
 
 	units     map[string]string // of columns, and of parts of nested ones, by name in the table: as earlier runs left them
 	inputs    inputs
 	whenNew   []string        // columns of rows that Request.When names
-	described map[string]bool // columns that sources of a Wide plan list of their own
+	described map[string]bool // columns listed by the sources of a Wide plan
 
 	env   keyexpr.Env   // of the expressions
 	table *client.Table // nil when it does not exist yet
@@ -91,20 +91,20 @@ type planner struct {
 		records, bytes int
 		bad            *table.Reason // of the first record that was not read
 		whole, fits    bool          // a record was counted, and one has few enough values for a row
-		cells          int           // bytes that cells of records that describe themselves take beside their values
+		cells          int           // bytes of self-describing cells besides their values
 	}
 	// dialects describe how the records under each of Plan.Headers are read.
 	dialects []string
-	all      []string          // columns of all inputs, in the order in which they first come
+	all      []string          // columns of all inputs, in order of appearance
 	owner    map[string]string // the first input that has each
-	columns  []string          // of them, those that are read
-	named    map[string]bool   // of them, those that expressions name
+	columns  []string          // columns that are read
+	named    map[string]bool   // columns named by expressions
 	// numbered is the key column whose values the service makes; 0 means none.
 	numbered int
-	salt     []string                    // what salt(n) is computed from
-	measures map[string]map[string]tally // of columns, by paths of record.Measures: what inputs count in them
-	hints    []string                    // what may be wrong with inputs whose columns do not fit
-	lacks    []string                    // which inputs lack which columns, with --missing null
+	salt     []string                    // source of salt(n)
+	measures map[string]map[string]tally // by columns and paths of record.Measures: the inputs' units
+	hints    []string                    // about inputs whose columns do not fit
+	lacks    []string                    // inputs and their missing columns, with --missing null
 	items    []input.Item                // that are opened
 }
 
@@ -286,7 +286,7 @@ func (p *planner) addSource(s source.Source) {
 	})
 	p.plan.Warnings = append(p.plan.Warnings, about.Renamed...)
 	for _, note := range about.Notes {
-		if !slices.Contains(p.plan.Notes, note) { // that of a folder's column is that of every file
+		if !slices.Contains(p.plan.Notes, note) { // a folder's column has the same for each file
 			p.plan.Notes = append(p.plan.Notes, note)
 		}
 	}
@@ -437,7 +437,7 @@ func (p *planner) findColumns() error {
 func (p *planner) joinColumns() error {
 	for _, c := range p.all {
 		if p.isNumbered(p.rename(c)) {
-			continue // it is left out, and the service makes one of that name
+			continue // the service makes one of that name
 		}
 		if p.named[c] || !p.isComputed(p.rename(c)) && (p.wanted(c) && !p.plan.Wide || p.isKeyName(p.rename(c))) {
 			p.columns = append(p.columns, c)

@@ -80,7 +80,7 @@ type keySampler struct {
 	plan      *Plan
 	converter *convert.Converter
 	evaluator *keyexpr.Evaluator // nil if the column is not computed
-	field     int                // else: which of the fields it is
+	field     int                // else: the index of the field
 	places    [][]table.Value    // of each its values
 }
 

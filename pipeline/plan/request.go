@@ -29,13 +29,13 @@ type Request struct {
 	Mode       table.Mode
 	Condition  table.Existence
 	When       *condition.When
-	Unchanged  bool // rows say in table.UnchangedColumn what they are written under
+	Unchanged  bool // rows have their condition in table.UnchangedColumn
 	DeleteNull bool // update: a null deletes the column
 	Order      Order
 	Records    int64  // to read, from the start of the first input; 0 means all
 	Memory     int64  // bytes of memory of the process
 	Reading    int64  // memory that the limits of one input follow; 0 is Memory
-	RunDir     string // its files are not inputs; "" if there is none
+	RunDir     string // whose files are not inputs; may be ""
 	// Written means that the rows are already in the table, to be compared with it: their timestamps may have any age.
 	Written bool
 	// Service returns the range in which the service's clock is now, to compare timestamps with; nil: this machine's.
@@ -77,14 +77,14 @@ type Inferred struct {
 	table.Type
 	Zeros bool       // as in table.Column
 	Own   table.Type // as in table.Column
-	Asked bool       // the column takes what it would with --type
+	Asked bool       // the column takes the same as with --type
 }
 
 // Known is how the types of existing table columns affect those of the input.
 type Known uint8
 
 const (
-	KnownDefault Known = iota // they are the default; where values do not fit, another type is inferred and said
+	KnownDefault Known = iota // they are the default; if values do not fit, another type is inferred and said
 	KnownStrict               // another type is refused; of any column, the few values of other types are rejected
 	KnownIgnored              // nothing: types come from the input alone
 )
@@ -93,16 +93,16 @@ const (
 type Keep uint8
 
 const (
-	KeepRecord    Keep = iota // the record as it stands in the input, for rejects
-	KeepNothing               // nobody asks for it
-	KeepKey                   // nothing, and of the row only its ordering key
-	KeepKeyFields             // the values of the fields that the primary key is made of, so that they can be distinguished, and a hash of the row
+	KeepRecord Keep = iota // the unchanged record, for rejects
+	KeepNothing
+	KeepKey       // nothing, and of the row only its ordering key
+	KeepKeyFields // the fields of the primary key, to distinguish them, and a hash of the row
 )
 
 // Read says how inputs are read.
 type Read struct {
 	reader.Options                 // but Stream
-	Convert        convert.Options // but Decode, which each source has of its own
+	Convert        convert.Options // without Decode, which each source has
 	Find           input.Options   // how arguments are understood, but Stdin
 	// Sources is the origin of rows if they do not come from files; nil opens Request.Inputs, which else name the sources.
 	Sources source.Origin
@@ -113,7 +113,7 @@ type Read struct {
 	// Look reads all rows of Sources before the first is written, and fails if several would become one; nil if inexact.
 	Look    func(context.Context) error
 	Parsers int       // workers; 0 takes one a processor
-	Stdin   io.Reader // what - names; nil is os.Stdin. A read of it is left behind when the load stops
+	Stdin   io.Reader // read for -; nil is os.Stdin. A read is left behind when the load stops
 }
 
 // Workers is the number of parsers.
@@ -129,9 +129,9 @@ type AskedOptions struct {
 type Target struct {
 	Client   client.Target
 	Name     string // of the target, for reports
-	Place    string // the same in every working folder, where Name is not; empty if it is
+	Place    string // the same in every working folder, unlike Name; may be empty
 	Table    string
-	Create   bool                  // make the table if it is missing
+	Create   bool                  // make a missing table
 	Key      []table.KeyColumn     // for Create; a Type of Null is inferred. Given for an existing table, it must match
 	Define   table.Definition      // for Create
 	Defined  map[string]table.Type // predefined attribute columns, for Create
@@ -148,7 +148,7 @@ type Target struct {
 
 // Aging says which cells too old for the table are left out and counted, instead of rejecting their record.
 type Aging struct {
-	Expires     bool // rows are those of a table or of an archive: cells that the time to live ends during the load
+	Expires     bool // rows are a table's or archive's: cells that expire during the load
 	DropExpired bool // all
 }
 
@@ -158,9 +158,9 @@ type Columns struct {
 	Exclude []string          // input columns to leave out
 	Rename  map[string]string // input name to table name
 	Types   map[string]Type   // by input or table name
-	Keys    []keyexpr.Column  // of Target.Key, those that are computed
+	Keys    []keyexpr.Column  // computed columns of Target.Key
 	Set     []keyexpr.Column  // attributes that are computed
-	Known   Known             // what the types of the table's columns mean
+	Known   Known             // meaning of the types of the table's columns
 }
 
 // Type is a type requested by the user.
@@ -183,7 +183,7 @@ func (r *Request) ShownInputs() []string {
 type Order uint8
 
 const (
-	LastWins  Order = iota // as they stand in the input: the last one stays
+	LastWins  Order = iota // in input order: the last one stays
 	OrderNone              // in any: keys are unique, or it does not matter
 )
 
@@ -195,7 +195,7 @@ type UsageError struct {
 	NoTable bool // the table does not exist
 	Input   bool // an input is missing, or cannot be read
 	Damaged bool // as reader.Damaged says of why
-	Changed bool // an input is not what the run that is resumed has begun with
+	Changed bool // an input differs from the resumed run's
 	Nothing bool // no input matches
 }
 

@@ -149,7 +149,7 @@ func (p *planner) column(src, name string) (table.Column, error) {
 	}
 	t, ok := p.request.Columns.Types[src]
 	if _, input := p.owner[name]; !ok && !input {
-		t = p.request.Columns.Types[name] // by its new name, unless that is another input column's
+		t = p.request.Columns.Types[name] // by its new name, unless an input column has that
 	}
 	col.Type, col.Hex, col.Time = t.Type, t.Hex, t.Time
 	return col, nil
@@ -168,8 +168,7 @@ func (p *planner) checkSchema() error {
 	return nil
 }
 
-// Indexes are the secondary indexes of the table or tables. Each row costs at least one write and one read unit in
-// each.
+// Indexes are the secondary indexes of the table or tables. Each row costs at least a write and a read unit in each.
 func (p *Plan) Indexes() []string {
 	if p.table != nil {
 		return p.table.Indexes

@@ -125,8 +125,7 @@ func indexOutside(text string, want rune) int {
 	return -1
 }
 
-// nameExpression makes an expression that gives text. A period is written so that names sort like it: month(t) is
-// 202403.
+// nameExpression makes an expression that gives text. Names sort like their periods: month(t) is 202403.
 func nameExpression(inner string, policy *lifecycle.Policy) (string, error) {
 	if inner == "" {
 		return "", errors.New("the braces are empty; want an expression, as in consume_{month(PaidAt)}")
@@ -187,7 +186,7 @@ func (p *planner) settleTables() error {
 		}
 		t.policy, t.now = target.Policy, target.PolicyNow
 		if t.now.IsZero() {
-			t.now = time.Now().UTC() // nobody has asked the service
+			t.now = time.Now().UTC() // the service was not asked
 		}
 	}
 	p.plan.Tables = t

@@ -176,7 +176,7 @@ func (p *planner) settleDefined() error {
 	for i := range p.plan.Schema.Columns {
 		columns[p.plan.Schema.Columns[i].Name] = &p.plan.Schema.Columns[i]
 	}
-	for i := range p.plan.Fields { // whose types are inferred
+	for i := range p.plan.Fields { // with inferred types
 		columns[p.plan.Fields[i].Name] = &p.plan.Fields[i]
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {

@@ -19,7 +19,7 @@ const lastRun = "the last run"
 func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []string) {
 	about := src.About()
 	if p.request.Read.Sources != nil || about.Declared != nil || p.plan.Wide {
-		return // of one table, whose columns have one type each, or cells of a table
+		return // one table's, with one type per column, or cells of a table
 	}
 	at := places(about.Columns)
 	for i, name := range first {
@@ -59,7 +59,7 @@ func (p *planner) settleUnit(i int) error {
 		return use{p.plan.units[col.Name+path], lastRun}
 	}
 	col.Unit = last("").unit
-	_, decided := p.request.Inferred[col.Source] // by a run whose rejects, or rest, these are
+	_, decided := p.request.Inferred[col.Source] // by a run of which these are the rejects or the rest
 	parts := p.measures[col.Source]
 	if col.Time != nil {
 		unit := convert.Measure(record.Datum{Kind: record.Timestamp, Unit: record.Unit(col.Time.Unit)})
@@ -160,7 +160,7 @@ func family(measure string) string {
 	case convert.Texts, convert.Bytes:
 		return "text"
 	}
-	return "" // durations, which no type makes one of
+	return "" // durations have no common type
 }
 
 // Units returns the units of the table's columns by name, including columns not in this load.

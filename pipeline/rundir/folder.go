@@ -54,8 +54,8 @@ type Folder struct {
 	lengths map[string]int64  // bytes of the files of rejects, by their names below Path
 	sums    map[string]uint32 // of those bytes
 	edited  []string          // files of rejects that the user has changed, under the names they have now
-	files   []*rejectsFile    // by header, and last that of the reasons; nil if there is none
-	index   *Journal          // nil if rejects come in the order of the inputs, or nobody cares, or there are none yet
+	files   []*rejectsFile    // by header, and last the reasons'; may be nil
+	index   *Journal          // nil if rejects are in input order, not needed, or none yet
 	// openIndex opens the index; nil if none is kept.
 	openIndex func() (*Journal, error)
 	ordinal   map[string]int // of sources, by their names
@@ -81,7 +81,7 @@ func newFolder(path string, headers []Header) *Folder {
 
 // Header is an input header under which records can be rejected.
 type Header struct {
-	Text []byte // as it stands in the input, line end included; empty without one
+	Text []byte // unchanged, with its line end; may be empty
 	Dir  string // below the run folder, of partition folders; empty means the run folder itself
 	Kind string // how the file's name ends: ".csv" (also when empty) or ".ndjson"
 	// End ends a record. Ended reports whether a record has its end, which an input's last may lack. "" and nil mean LF.
@@ -222,8 +222,7 @@ func RejectsFile(i int, kind string) string {
 	return fmt.Sprintf("%s-%d%s", rejectsPrefix, i+1, kind)
 }
 
-// RejectsFiles returns the paths of this run's reject files, under new names if the user changed them, ReasonsFile
-// last.
+// RejectsFiles returns the paths of this run's reject files, renamed if the user changed them, ReasonsFile last.
 func (f *Folder) RejectsFiles() []string {
 	var made []string
 	for i := range f.files {

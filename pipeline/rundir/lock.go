@@ -24,7 +24,7 @@ const LockFile = "lock"
 // Lock is held by the only process that works on a run or a load.
 type Lock struct {
 	file *flock.Flock
-	free func() error // removes the file that stands for a lock where the file system has none
+	free func() error // removes the file that replaces a lock on file systems without locks
 	// passing are the file and the folders to remove with the lock, the innermost first.
 	passing []string
 }
@@ -119,7 +119,7 @@ func holderOfLock(name string) (h Holder, held bool) {
 		}
 		return h, h.Host != thisProcess().Host || alive(h.PID)
 	}
-	return h, errors.Is(err, errLocked) || h.PID != 0 // of a file that cannot be opened, what it says counts
+	return h, errors.Is(err, errLocked) || h.PID != 0 // if a file cannot be opened, its text counts
 }
 
 // toRead is a shared lock for reading.
@@ -127,8 +127,8 @@ type toRead struct{ *flock.Flock }
 
 func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
 
-// TakePassing is TakeLock for a folder that is made if missing. Release removes lock file and an empty, made folder,
-// unless Keep was called.
+// TakePassing is TakeLock for a folder, made if missing. Release removes lock file and made folder, unless Keep was
+// called.
 func TakePassing(path string) (*Lock, error) {
 	made := missingFolders(path)
 	for {
@@ -354,7 +354,7 @@ func (l *Lock) Release() error {
 	f := l.file
 	l.file = nil
 	if len(l.passing) == 0 {
-		_ = os.Truncate(f.Path(), 0) // what note has written is for a message only
+		_ = os.Truncate(f.Path(), 0) // note's text is only for messages
 	}
 	err := removeAndUnlock(f, l.passing...)
 	if l.free != nil {

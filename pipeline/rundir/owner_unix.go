@@ -30,7 +30,7 @@ const SharedVariable = "TSIMPORT_SHARED_FOLDERS"
 func CheckShared(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || os.Getenv(SharedVariable) == "trust" {
-		return nil // what is missing is made, and what cannot be looked at cannot be read
+		return nil // missing files are made, unreadable ones fail later
 	}
 	return checkShared(path, info, os.Geteuid())
 }

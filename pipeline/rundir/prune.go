@@ -18,7 +18,7 @@ import (
 type Contents struct {
 	Bytes   int64
 	Newest  time.Time // the last change of a file
-	Foreign string    // a file or folder that a run does not make, or that a user has changed; "" if there is none
+	Foreign string    // a file or folder not of the run, or changed by a user; ""
 }
 
 var attemptNames = regexp.MustCompile(`^attempt-[1-9][0-9]*$`)

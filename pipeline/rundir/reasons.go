@@ -21,7 +21,7 @@ type Reason struct {
 	Record  int64  `json:"record"`
 	Line    int64  `json:"line"`
 	Offset  int64  `json:"offset"`
-	Key     string `json:"from_key,omitempty"` // that the record has or follows, of a source whose places are keys
+	Key     string `json:"from_key,omitempty"` // of the record or the one before, in sources whose places are keys
 	Column  string `json:"column,omitempty"`
 	Code    string `json:"code"`
 	Message string `json:"message"`

@@ -43,7 +43,7 @@ type Run struct {
 	Arguments []string `json:"arguments"` // of the command line, the command's name first
 	// Request is the original command, nil if a library made it.
 	Request   json.RawMessage `json:"-"`
-	Directory string          `json:"directory"` // in which it was started
+	Directory string          `json:"directory"` // folder of the command
 	Started   time.Time       `json:"started"`   // the first attempt
 	Rejected  Rejected        `json:"-"`
 	Inputs    []string        `json:"inputs"`

@@ -17,7 +17,7 @@ import (
 // Kept holds the valid parts of a run's reject files, by their names below the folder.
 type Kept struct {
 	Lengths map[string]int64
-	Sums    map[string]uint32 // of that many bytes; nil if nobody knows
+	Sums    map[string]uint32 // of that many bytes; nil if unknown
 }
 
 // Reopen opens the folder of an unfinished run. Reject files are cut to their valid parts. One that the user has
@@ -79,7 +79,7 @@ func (f *Folder) setAsideOne(name string, sums map[string]uint32) error {
 	}
 	got, err := sumOf(name, length)
 	if errors.Is(err, io.EOF) {
-		return nil // it is cut short, which cutBack refuses
+		return nil // cutBack refuses a shortened one
 	}
 	if err != nil || got == want {
 		f.sums[below] = got

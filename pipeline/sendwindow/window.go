@@ -27,8 +27,8 @@ const (
 //
 // All calls come from one goroutine.
 type Window struct {
-	aim     time.Duration // within which requests are to come back
-	usual   time.Duration // aim, unless the service itself takes longer
+	aim     time.Duration // for requests to come back
+	usual   time.Duration // aim, unless the service takes longer
 	cap     time.Duration
 	rate    peak
 	size    float64 // bytes
@@ -122,8 +122,7 @@ func (w *Window) adapt(m Mark, took time.Duration) {
 // Rate is the bytes per second that come back, 0 while unknown.
 func (w *Window) Rate() float64 { return w.rate.most() }
 
-// Bound reports whether the link limits the load: the window was just closed, or requests take a multiple of its
-// latency.
+// Bound reports whether the link limits the load: the window just closed, or requests take much longer.
 func (w *Window) Bound(now time.Time) bool {
 	if w.rate.most() == 0 {
 		return false

@@ -35,7 +35,7 @@ var lakeName = regexp.MustCompile(`^([^/=]+=[^/]*/)*part-\d{5,}-\d{5,}\.(csv|csv
 // Layout is the format and the folders of a lake's files.
 type Layout struct {
 	Format  string `json:"format"`            // csv, csv.gz, csv.zst or parquet
-	Folders string `json:"folders,omitempty"` // as they were given, such as dt={day(at)}
+	Folders string `json:"folders,omitempty"` // as given, such as dt={day(at)}
 }
 
 func (l *Layout) facts() []progress.Fact {
@@ -63,7 +63,7 @@ type LakeManifest struct {
 	Format  string            `json:"format"`
 	Version int               `json:"version"`
 	Table   string            `json:"table"`
-	Target  string            `json:"target"`        // where the table was
+	Target  string            `json:"target"`        // place of the table
 	Created int64             `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
 	Key     []table.KeyColumn `json:"primary_key"`
 	Layout  Layout            `json:"layout"`

@@ -44,7 +44,7 @@ type Manifest struct {
 	Version int    `json:"version"`
 
 	Table   string            `json:"table"`
-	Target  string            `json:"target"`        // where the table was
+	Target  string            `json:"target"`        // place of the table
 	Created int64             `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
 	Key     []table.KeyColumn `json:"primary_key"`
 	Options table.Definition  `json:"options"`
@@ -116,7 +116,7 @@ type Selection struct {
 	Columns  []string `json:"columns,omitzero"` // nil is all; an empty list none
 	Filter   string   `json:"filter,omitempty"`
 	Where    string   `json:"where,omitempty"`
-	Keys     string   `json:"keys,omitempty"`     // checksum of those that were read; "" is all
+	Keys     string   `json:"keys,omitempty"`     // checksum of the keys that were read; "" is all
 	Versions int      `json:"versions,omitempty"` // of each cell; 0 is all
 }
 
@@ -155,7 +155,7 @@ type Part struct {
 	Largest  *int64          `json:"largest_timestamp,omitempty"`
 	First    json.RawMessage `json:"first_key,omitempty"`
 	Last     json.RawMessage `json:"last_key,omitempty"`
-	Columns  []string        `json:"columns,omitempty"` // as of the manifest, whose parts have none
+	Columns  []string        `json:"columns,omitempty"` // as in the manifest, without parts
 	Width    int             `json:"width,omitempty"`   // of a lake: how many of the columns, in their order, the file has
 }
 
@@ -347,8 +347,7 @@ func (m *Manifest) CheckSizes(ctx context.Context) error {
 	return nil
 }
 
-// Check compares every part with the manifest: sizes, then sums. The error is a DamagedError for the first that
-// differs.
+// Check compares every part with the manifest: sizes, then sums. The first that differs is a DamagedError.
 func (m *Manifest) Check(ctx context.Context) error {
 	if err := m.CheckSizes(ctx); err != nil {
 		return err

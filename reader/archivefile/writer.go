@@ -29,7 +29,7 @@ import (
 
 // Files in the folder while an archive is written. The journal is removed last.
 const (
-	journalName = ".tsimport-archive.jsonl" // what is archived, and each part that is complete
+	journalName = ".tsimport-archive.jsonl" // the archived table, and each complete part
 	lockName    = ".tsimport-archive.lock"
 )
 
@@ -116,13 +116,13 @@ type Writer struct {
 	kind  *Kind
 	place place
 	key   []string
-	step  func(name string) error // of tests: what a killed process would not have done any more
+	step  func(name string) error // for tests: what a killed process would have left undone
 
 	mu      sync.Mutex
 	subject Subject
 	ranges  []Progress
 	parts   []Part
-	known   map[string]int      // where a file of a lake is among parts
+	known   map[string]int      // indexes of a lake's files among the parts
 	owed    map[int][]string    // by range: files that an interrupted export may still put
 	columns []FileColumn        // of a lake, as the journal has them
 	grown   func() []FileColumn // of a lake: all columns so far
@@ -293,8 +293,7 @@ func (w *Writer) ended() bool {
 	return !slices.ContainsFunc(w.ranges, func(at Progress) bool { return !at.Ended })
 }
 
-// Begin begins a new archive, or continues an interrupted one with its division, ranges and start. Another start is a
-// ChangedError.
+// Begin begins an archive, or continues one with its division, ranges and start. Another start is a ChangedError.
 func (w *Writer) Begin(s Subject) error {
 	s.Format, s.Version, w.key = w.kind.format, w.kind.version, nil
 	for _, c := range s.Key {
@@ -518,8 +517,7 @@ func (p *PartWriter) Row(rec *record.Record) error {
 // Text is the part's text in bytes.
 func (p *PartWriter) Text() int64 { return p.part.Text }
 
-// Commit adds the part to the archive: on disk and in the journal. next is the place of the row after it; nil ends the
-// range.
+// Commit adds the part to the archive: on disk and in the journal. next is the next row's place; nil ends the range.
 func (p *PartWriter) Commit(next []byte) error {
 	if err := p.packer.Close(); err != nil {
 		return fmt.Errorf("write part of the archive: %w", err)

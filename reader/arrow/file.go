@@ -26,12 +26,12 @@ type File struct {
 	rows      int64
 
 	mu    sync.Mutex
-	dicts map[int64]*dictionary // nil until they are needed
+	dicts map[int64]*dictionary // nil until needed
 }
 
 // block is the place of a message in a file.
 type block struct {
-	at, metadata, body int64 // where it begins; bytes of the prefix with the metadata, and of the body
+	at, metadata, body int64 // its beginning; bytes of the prefix with the metadata, and of the body
 }
 
 // Open finds the record batches of the size bytes in r. Errors mention name.

@@ -22,7 +22,7 @@ type flatTable struct {
 	in     *flat
 	at     int // of the table
 	size   int // of its fields' data
-	fields int // where its list of fields begins
+	fields int // beginning of its list of fields
 	listed int // bytes of that list
 }
 

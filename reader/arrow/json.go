@@ -25,7 +25,7 @@ func (a *jsonText) datum(d *record.Datum, v *vector, i int64) (bad *table.Reason
 		switch x := recover(); x {
 		case nil:
 		case errLong:
-			*d = record.Datum{} // out is not all of it
+			*d = record.Datum{} // out is incomplete
 			bad = &table.Reason{Column: v.f.path, Code: table.CodeValueTooLong, Message: errLong.Error()}
 		default:
 			panic(x)

@@ -28,7 +28,7 @@ type layout struct {
 	name    string
 	schema  *schema
 	names   []string
-	columns [][]*field // of each column its field, with the structs that it is in before it
+	columns [][]*field // for each column its field, after the structs around it
 }
 
 func newLayout(name string, s *schema, flatten bool) layout {

@@ -11,7 +11,7 @@ import (
 // body is the bytes after a batch's metadata, in memory or in a file.
 type body struct {
 	data []byte
-	r    io.ReaderAt // nil if they are in memory
+	r    io.ReaderAt // nil for memory
 	at   int64
 }
 
@@ -23,9 +23,9 @@ type loader struct {
 	next     struct{ node, buffer, view int }
 	at       *field // nil before the first
 	dicts    map[int64]*dictionary
-	wanted   map[*field]bool         // fields of structs whose fields are columns; nil is all
+	wanted   map[*field]bool         // of structs whose fields are columns; nil is all
 	unpacked map[int][]byte          // buffers that were compressed
-	hold     func(bytes int64) error // is told of memory before it is taken
+	hold     func(bytes int64) error // is told before memory is taken
 }
 
 // failure is the panic that catch recovers.

@@ -136,7 +136,7 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 	}
 	p.Held = int64(len(p.load.body.data))
 	if p.file == nil {
-		p.Held = 0 // that of a stream is not the parser's
+		p.Held = 0 // a stream's is not the parser's
 	}
 	for _, b := range p.load.unpacked { // are kept for the next split
 		p.Held += int64(len(b))

@@ -86,7 +86,7 @@ type encoding struct {
 type schema struct {
 	fields  []*field
 	version int64
-	byID    map[int64]*field // what the values of each dictionary are
+	byID    map[int64]*field // types of each dictionary's values
 }
 
 // Metadata versions, by the format's numbers.

@@ -17,7 +17,7 @@ type Stream struct {
 	dicts   map[int64]*dictionary
 	batches int
 	rows    int64
-	ended   error // that Next has returned, and returns again: what follows has no known place
+	ended   error // result of Next from then on: what follows cannot be found
 }
 
 // Batch is a record batch of a stream.

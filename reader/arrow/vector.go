@@ -24,7 +24,7 @@ type vector struct {
 	sizes   integers
 	views   [][]byte // bytes of views
 	fields  []*vector
-	base    []int64 // where data, views and fields begin
+	base    []int64 // beginnings of data, views and fields
 	first   int64   // of runs: the row that value 0 is
 	dict    *dictionary
 }
@@ -32,7 +32,7 @@ type vector struct {
 // bitmap is a bit for each value; without bits all are true.
 type bitmap struct {
 	bits  []byte
-	first int64 // bits before that of value 0
+	first int64 // bits before value 0
 }
 
 func (m bitmap) is(i int64) bool {
@@ -203,7 +203,7 @@ func (v *vector) double(i int64) float64 {
 const (
 	dayMillis  = 86_400_000
 	daySeconds = 86_400
-	maxSeconds = 1 << 53 // since 1970: 285 million years, which milliseconds of 64 bits reach too
+	maxSeconds = 1 << 53 // since 1970: 285 million years, as in 64 bits of milliseconds
 )
 
 // time sets d to a date, a time of day or a timestamp. It refuses a value that cannot be shown unchanged.

@@ -9,8 +9,7 @@ import (
 )
 
 // Decode appends src, one field or record, to dst as UTF-8. bad is the offset of the first undecodable bytes, where it
-// stops, or -1. U+FFFD in the result was U+FFFD in src. "utf-16" decodes nothing without a BOM: NewReader finds its
-// order.
+// stops, or -1. U+FFFD in the result was U+FFFD in src. "utf-16" decodes nothing: NewReader finds its order.
 func (e Encoding) Decode(dst, src []byte) (out []byte, bad int) {
 	if e.form == utf8Form {
 		n := len(src)
@@ -116,8 +115,7 @@ var errNoBOM = errors.New("decode utf-16: no byte order mark; say utf-16le or ut
 
 const readerBytes = 64 << 10
 
-// NewReader transcodes a stream whose raw bytes cannot be split. It drops a BOM; "utf-16" needs one. UTF-8 is
-// unchanged.
+// NewReader transcodes a stream whose bytes cannot be split. It drops a BOM; "utf-16" needs one. UTF-8 stays.
 func (e Encoding) NewReader(r io.Reader) io.Reader {
 	if e.IsUTF8() {
 		return r

@@ -135,8 +135,7 @@ func (e Encoding) IsUTF8() bool { return e.form == utf8Form }
 // MultiByte reports whether it is neither a form of Unicode nor a single-byte encoding.
 func (e Encoding) MultiByte() bool { return e.form == legacy && e.table.pairs != nil }
 
-// CountUTF8 returns the number of non-ASCII characters at the start of a text, 0 if it is not UTF-8. The last may be
-// cut.
+// CountUTF8 returns the number of non-ASCII characters at a text's start, 0 if it is not UTF-8. The last may be cut.
 func CountUTF8(head []byte) (wide int) {
 	for i := 0; i < len(head); {
 		r, n := utf8.DecodeRune(head[i:])

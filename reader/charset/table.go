@@ -12,7 +12,7 @@ import (
 // distinguishes its replacements from characters; asking for each field would cost a second pass.
 type table struct {
 	name   string
-	single [256]rune         // none where there is no character of this byte alone
+	single [256]rune         // none for bytes that are not a character
 	pairs  []rune            // by (first-0x80)<<8 | second, nil for single-byte encodings
 	wide   map[uint16]string // pairs that are two code points (Big5)
 	triple []rune            // after 0x8F (EUC-JP), by (second-0x80)<<8 | third

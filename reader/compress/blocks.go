@@ -30,7 +30,7 @@ type Piece struct {
 	Name   string // of the file
 	Offset int64  // of Data in it
 	Data   []byte
-	Bound  int // what it inflates to at most; exact for BGZF, unless damaged
+	Bound  int // limit of the inflated size; exact for BGZF, unless damaged
 }
 
 // Independent reports whether a file seems to consist of blocks that can be inflated one by one, so that a BlockCutter
@@ -90,13 +90,12 @@ func (bgzf) cut(src *source, data []byte, _ int) (_ []byte, bound int, err error
 	return data, bound, nil
 }
 
-// BlockCutter cuts a file of independent blocks into pieces without inflating it. It is for one goroutine, pieces for
-// any.
+// BlockCutter cuts a file of independent blocks into pieces without inflating it. It is for one goroutine.
 type BlockCutter struct {
 	kind    Kind
 	name    string
 	src     *source
-	out     int // bytes that a piece inflates to at most, unless one block is larger; and that such a block inflates to
+	out     int // limit of a piece's inflated bytes, unless one block is larger; and of such a block
 	frame   int
 	started bool
 	rest    io.Reader // bytes of an unfinished block, then src
@@ -231,7 +230,7 @@ type frameWalk struct {
 	src   *source
 	data  []byte
 	start int // of the frame in data
-	out   int // bytes that it may inflate to
+	out   int // limit of its inflated bytes
 }
 
 func (f *frameWalk) take(n int) ([]byte, error) {
@@ -294,7 +293,7 @@ func (f *frameWalk) block() (bound int, last bool, err error) {
 	size := head >> 3
 	bound = size
 	switch head >> 1 & 3 {
-	case 0: // as it is
+	case 0: // stored
 	case 1: // one byte, repeated
 		size = 1
 	default:

@@ -25,7 +25,7 @@ const (
 	Lz4            // frame format, several frames, skippable and legacy frames
 	Snappy         // framing format
 	S2             // the framing format with S2 blocks
-	SnappyRaw      // a snappy block without framing, which is all of the file
+	SnappyRaw      // a file of one snappy block without framing
 
 	Zip
 	SevenZip
@@ -41,9 +41,9 @@ const (
 // kind describes a container. blocks.go has those whose blocks can be inflated alone.
 type kind struct {
 	name   string
-	magics []string                         // a file begins with one of them
+	magics []string                         // possible beginnings of a file
 	is     func(head []byte) bool           // or by this; nil says nothing
-	open   func(*reader) (io.Reader, error) // makes a decoder; nil: it is not supported
+	open   func(*reader) (io.Reader, error) // makes a decoder; nil: unsupported
 	way    string                           // to read one that is not; FILE is its name
 }
 

@@ -39,7 +39,7 @@ type source struct {
 type counter struct {
 	r   io.Reader
 	n   int64
-	err error // of the input itself, not of what it holds
+	err error // of the input, not of its content
 }
 
 func (c *counter) Read(p []byte) (int, error) {
@@ -74,8 +74,7 @@ func (s *source) atEnd() (bool, error) {
 }
 
 // NewLimitedReader decompresses r, a file of kind k; name is for errors. None passes through. An empty r is an error
-// for others. A file that needs a window above the limit is refused; 0 is MaxWindow. Close frees memory; it does not
-// close r.
+// for others. Windows above the limit are refused; 0 is MaxWindow. Close frees memory; it does not close r.
 func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadCloser, error) {
 	if k == None {
 		return io.NopCloser(r), nil

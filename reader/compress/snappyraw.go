@@ -18,7 +18,7 @@ type snappyRawReader struct {
 	window int
 	left   uint64 // bytes that the block still promises
 	begun  bool
-	out    []byte // what was delivered last, and what was not delivered yet
+	out    []byte // last and next bytes to deliver
 	given  int    // of out
 	text   int    // bytes of a literal that are still to be read
 }
@@ -104,7 +104,7 @@ func (r *snappyRawReader) element() error {
 	case offset > uint64(len(r.out)):
 		return fmt.Errorf("a copy reaches back %d bytes, more than the %d that are kept", offset, r.window)
 	}
-	for range length { // a copy may overlap what it makes
+	for range length { // a copy may overlap its result
 		r.out = append(r.out, r.out[len(r.out)-int(offset)])
 	}
 	return nil

@@ -23,8 +23,7 @@ func (d *delta) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// arm64 undoes the xz filter that makes ARM64 branch targets absolute. It works on four-byte words; a rest is
-// unchanged.
+// arm64 undoes the xz filter that makes ARM64 branch targets absolute. It works on four-byte words.
 type arm64 struct {
 	r    io.Reader
 	pos  uint32

@@ -22,7 +22,7 @@ const (
 
 // Options of a Converter.
 type Options struct {
-	Nulls       []string // texts of unquoted fields that mean no value, beside the empty one
+	Nulls       []string // unquoted texts that mean no value, besides the empty one
 	EmptyIsText bool     // an unquoted empty field is an empty string, not null
 	QuotedNulls []string // texts of quoted fields that mean no value
 	Trim        bool     // spaces and tabs around unquoted fields are dropped
@@ -48,7 +48,7 @@ type Converter struct {
 	asItIs  bool  // fields are neither trimmed nor decoded
 	ascii   bool  // texts of the record are valid UTF-8 without a look
 	nulls   [][]byte
-	usual   []usual // of the texts of each column; unusual where options say something of texts
+	usual   []usual // by column; unusual if options concern texts
 	values  []table.Value
 	stamps  []int64
 	scratch []byte
@@ -329,8 +329,8 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	panic("convert: column of type " + col.Type.String())
 }
 
-// Natural returns a datum's own type: the type of file values without --type. A number that no integer or double holds
-// is a string.
+// Natural is a datum's own type: that of file values without --type. A number that no integer or double holds is a
+// string.
 func Natural(d *record.Datum) table.Type {
 	switch d.Kind {
 	case record.Integer:

@@ -152,7 +152,7 @@ func decimalDigits(digits []byte) (mantissa uint64, point int, ok bool) {
 	}
 	w := word(digits)
 	other := w ^ points
-	found := (other - ones) &^ other & highs // the lowest bit is that of the first point
+	found := (other - ones) &^ other & highs // its lowest bit is the first point's
 	if found == 0 {
 		mantissa, ok = fewDigits(w, n)
 		return mantissa, -1, ok

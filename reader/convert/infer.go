@@ -18,7 +18,7 @@ type Inference struct {
 	converter *Converter
 
 	// Of the last record given to Texts.
-	decoded []record.Datum // its texts as they count, unless that is as they are
+	decoded []record.Datum // its texts as they count, if different
 	counts  bool           // it has a field for each column
 }
 
@@ -32,13 +32,13 @@ type number struct {
 type columnGuess struct {
 	usual                    usual
 	text                     tally // all texts without a type
-	integer, double, boolean tally // of those, the ones that are not that
-	decimal                  tally // of those, the ones that are not numbers that a double keeps, as 10.50 is
+	integer, double, boolean tally // values that are not of that type
+	decimal                  tally // values that are not numbers kept by a double, unlike 10.50
 	fraction                 bool  // a text is a number that is not whole, as 2.5 is and 2.0 is not
 	own                      [table.Any + 1]tally
 	large                    bool  // an integer was seen that a double does not keep
 	long                     tally // numbers that are neither a 64-bit integer nor a double
-	null                     bool  // the file, which gives its values types, has a null
+	null                     bool  // a typed file has a null
 }
 
 // tally counts values and keeps some.
@@ -80,8 +80,7 @@ func (in *Inference) Add(rec *record.Record) {
 }
 
 // AddField takes field i of the record given to Texts into account. It returns the value, nil for none, and its number,
-// if it is one: the nearest double for an integer that a double cannot hold. It may omit that if the column is not
-// numeric.
+// if it is one: the nearest for an integer that no double holds. It may omit that if the column is not numeric.
 func (in *Inference) AddField(i int, rec *record.Record) (d *record.Datum, n float64, isNumber bool) {
 	d = &rec.Fields[i]
 	c := in.converter
@@ -223,7 +222,7 @@ func (t *tally) miss(text []byte, n int) {
 	t.most = t.n >= 64 && 2*t.n > n
 }
 
-// Plain returns a datum as it is counted: a field's text trimmed and decoded, Null for none. It is valid until the next
+// Plain returns a datum as it counts: a field's text trimmed and decoded, Null for none. It is valid until the next
 // call.
 func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	if d.Kind != record.Text {
@@ -279,7 +278,7 @@ func (in *Inference) Type(i int) table.Type {
 	case !g.typed():
 		return g.textType()
 	case g.long.n > 0 && g.allTaken(table.Double):
-		return table.String // all of it, so that the column has one type
+		return table.String // so that the column has one type
 	}
 	for _, t := range []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary} {
 		if g.allTaken(t) && g.texts(t) == g.text.n && !(t == table.Double && g.large) {
@@ -325,7 +324,7 @@ func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
 		}
 	}
 	few.Others = total - few.Most
-	numbers := g.allTaken(table.Double) && g.texts(table.Double) == g.text.n // which a string column takes, as text
+	numbers := g.allTaken(table.Double) && g.texts(table.Double) == g.text.n // as text, for a string column
 	if !g.typed() || few.Most == 0 || few.Others == 0 || t == table.Boolean || numbers && few.Others*minorityShare > total {
 		return table.String, Minority{}, false
 	}
@@ -485,8 +484,7 @@ const (
 	minorityLeast = 10
 )
 
-// Minority returns the type of column i without a few values, if there is one. zeros ignores trailing zeros of
-// decimals.
+// Minority returns the type of column i without a few values, if any. zeros ignores trailing zeros of decimals.
 func (in *Inference) Minority(i int, zeros bool) (m Minority, ok bool) {
 	g := &in.columns[i]
 	double := &g.double
@@ -505,7 +503,7 @@ func (in *Inference) Minority(i int, zeros bool) (m Minority, ok bool) {
 		n *tally
 	}{{table.Integer, &g.integer}, {table.Double, double}, {table.Boolean, &g.boolean}} {
 		if c.n.n == 0 {
-			return m, false // it is of that type
+			return m, false // of that type
 		}
 		if !c.n.most && (others == nil || c.n.n < others.n) {
 			m.Type, others = c.t, c.n

@@ -32,7 +32,7 @@ func ownFits(own table.Type, d *record.Datum) bool {
 		return false
 	}
 	if own == table.Binary && d.Kind == record.JSON {
-		_, ok := record.Tagged(d.Bytes) // says itself that it is one
+		_, ok := record.Tagged(d.Bytes) // a tag says so
 		return ok
 	}
 	natural := Natural(d)

@@ -305,7 +305,7 @@ func (c *Converter) binaryValue(v *table.Value, d *record.Datum, isHex bool) *ta
 	if err != nil && isHex {
 		return wrong("not hexadecimal")
 	}
-	if err != nil || bytes.ContainsAny(text, "\r\n") { // which the decoder would skip
+	if err != nil || bytes.ContainsAny(text, "\r\n") { // the decoder would skip them
 		return wrong("not base64 (for hexadecimal use binary(hex))")
 	}
 	*v = table.Value{Type: table.Binary, Bytes: c.scratch[from:len(c.scratch):len(c.scratch)]}

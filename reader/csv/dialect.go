@@ -23,7 +23,7 @@ type Dialect struct {
 	EOL byte
 	// RecordEnd, if set, ends a record in place of EOL, exactly: a CR before it is data.
 	RecordEnd string  `json:",omitempty"`
-	Escapes   Escapes `json:",omitempty"` // what an escape sequence means
+	Escapes   Escapes `json:",omitempty"` // meaning of escape sequences
 	Null      string  `json:",omitempty"` // the raw text of an unquoted field that has no value
 	// Doubt is an unquoted text that may or may not mean no value: it rejects its record.
 	Doubt   string `json:",omitempty"`
@@ -38,7 +38,7 @@ type Dialect struct {
 type Types uint8
 
 const (
-	NoTypes   Types = iota // it is data
+	NoTypes   Types = iota // data
 	FindTypes              // it may name ClickHouse types
 	WithTypes              // it names types
 )
@@ -184,7 +184,7 @@ func (d *Dialect) Ended(record []byte) bool {
 		return ended
 	}
 	run := len(before) - len(bytes.TrimRight(before, string([]byte{d.Escape})))
-	return run%2 == 0 // else the end is escaped: it is data
+	return run%2 == 0 // else the end is escaped: data
 }
 
 // Parallel reports whether chunks of the text can be scanned before those in front of them. Comments, escapes and

@@ -72,7 +72,7 @@ func (p *Parser) findMarks() {
 type lineKind uint8
 
 const (
-	otherLine  lineKind = iota // a record with a quote or an escape, which is read in another way
+	otherLine  lineKind = iota // a record with a quote or an escape, read differently
 	emptyLine                  // not a record
 	recordLine                 // a record that was read
 )

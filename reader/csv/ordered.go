@@ -68,9 +68,9 @@ type fieldText struct {
 	quoted  bool
 	open    bool   // its quote never closes
 	trailed bool   // text stands after its closing quote
-	after   int    // bytes of it
+	after   int    // bytes after it
 	why     string // an escape sequence in it means nothing for certain
-	stop    int    // where its raw text ends in the data
+	stop    int    // end of its raw text in the data
 }
 
 // field reads a field and its end. If f is nil its text is not kept.
@@ -159,7 +159,7 @@ func (g *general) plain(f *fieldText) fieldEnd {
 	if f != nil {
 		start = len(f.buf)
 	}
-	crs := 0 // that the text so far ends with, none of them escaped
+	crs := 0 // at the text's end, unescaped
 	for g.pos < len(g.data) {
 		c := g.data[g.pos]
 		switch {

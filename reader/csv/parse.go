@@ -35,7 +35,7 @@ type Parser struct {
 type passed struct {
 	records uint32
 	lines   uint32
-	empty   int // lines, which are skipped
+	empty   int // skipped lines
 }
 
 func NewParser(d Dialect) *Parser {

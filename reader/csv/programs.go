@@ -61,8 +61,7 @@ var Programs = func() (names []string) {
 	return names
 }()
 
-// Named returns the dialect of a program's dumps, and whether an unquoted empty field is "" in it. Settle finds the
-// rest.
+// Named returns a program's dialect of dumps, and whether an unquoted empty field is "" in it. Settle finds the rest.
 func Named(name string) (d Dialect, emptyIsText, ok bool) {
 	i := slices.Index(Programs, name)
 	if i < 0 {

@@ -9,8 +9,8 @@ const (
 	AtField   State = iota // at the start of a field or record
 	InField                // in a field, not in quotes
 	InQuotes               // in quotes
-	PastQuote              // after a quote that stood in quotes: a second one makes a quote of text, all else closes
-	Escaped                // after an escape character, which makes the next byte data
+	PastQuote              // after a quote in quotes: a second one is a quote of text, all else closes
+	Escaped                // after an escape character: the next byte is data
 	states
 )
 
@@ -214,8 +214,7 @@ func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	return split
 }
 
-// Pass takes the next chunk while the pending record is dropped. It returns how many bytes are of it, and whether it
-// ends.
+// Pass takes the next chunk while the pending record is dropped. It returns its bytes, and whether it ends.
 func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
 	first := scan.First[s.state]
 	s.state = scan.End[s.state]

@@ -61,12 +61,12 @@ type reading struct {
 	records int            // read, misfits included
 	misfits int            // records that are bad or have another number of fields
 	first   bool           // the first record has several fields
-	texts   map[int]string // of the other records, by where they begin
+	texts   map[int]string // of other records, by offset
 	// Evidence for the quote, in records that fit.
-	enclosed int  // fields that it opens and closes
-	needed   int  // of them, those that hold a delimiter, a line end or a quote
+	enclosed int  // fields opened and closed by it
+	needed   int  // fields in it with a delimiter, a line end or a quote
 	stray    int  // fields without quotes that hold it
-	line     bool // it encloses all fields of the first record, which has several
+	line     bool // all fields of the first of several records are in it
 	column   bool // it encloses nearly all values of a column, the header aside
 	all      bool // it encloses every field that is not empty
 }
@@ -75,10 +75,9 @@ type reading struct {
 const maxFault = 2
 
 // Sniff finds the dialect of a text by its beginning, cut anywhere. It tries the usual delimiters, quotes and escapes
-// and takes the reading in which nearly all records have the same number of fields. A quote that is never at a field's
-// edge is not tried. One faulty record does not decide: if readings differ in other records and a fault may have
-// spoiled the better one, the quotes decide, else it refuses to guess and names the readings. A header must contain the
-// delimiter.
+// and takes the reading in which nearly all records have the same number of fields. A quote never at a field's edge is
+// not tried. One faulty record does not decide: if readings differ in other records and a fault may have spoiled the
+// better one, the quotes decide, else it refuses to guess and names the readings. A header must contain the delimiter.
 func Sniff(sample []byte, header bool) (Dialect, error) {
 	eol := DetectEOL(sample, '"')
 	if n := bytes.LastIndexByte(sample, eol); n >= 0 {
@@ -200,7 +199,7 @@ func (r *reading) beats(o *reading) bool {
 	case r.d.Quote == o.d.Quote:
 		return r.d.Escape != 0 && o.misfits >= r.misfits+maxFault
 	case o.d.Quote != 0 && against > maxFault && against >= 3*o.enclosed:
-		return true // it is text: apostrophes
+		return true // apostrophes in text
 	}
 	return r.d.Quote != 0 && r.convinces() && r.enclosed >= 10*o.enclosed
 }

@@ -53,7 +53,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 	}
 	text, err := e.list(ctx, arg)
 	if err != nil {
-		return false, nil // it is reported as an input
+		return false, nil // reported as an input
 	}
 	want := int64(-1)
 	files := folder + exportFiles

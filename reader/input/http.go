@@ -113,7 +113,7 @@ func (h *httpObject) probe(ctx context.Context) (v version, ranges, unmarked boo
 	defer rep.body.Close()
 	v = rep.version
 	if rep.partial && rep.off == 0 && v.size >= 0 {
-		_, err = io.Copy(io.Discard, io.LimitReader(rep.body, 2)) // to its end, so that the connection can be used again
+		_, err = io.Copy(io.Discard, io.LimitReader(rep.body, 2)) // to its end, to reuse the connection
 		return v, true, false, err
 	}
 	return v, v.size == 0, rep.unmarked, nil

@@ -26,13 +26,13 @@ var ErrChanged = errors.New("changed since it was found")
 type Item struct {
 	Name     string    // for users: the path, the address without its secrets, oss://bucket/key, s3://bucket/key, or "-"
 	Size     int64     // bytes, -1 unknown
-	Version  string    // differs when the content does: ETag, else the time of the last change; "" unknown
+	Version  string    // changes with the content: ETag, else modification time; "" unknown
 	Modified time.Time // zero unknown
 	Columns  []Column  // from partition folders, outermost first; nil without Options.PathColumns
-	Found    bool      // in a folder, below a prefix or by a glob: nobody named it
+	Found    bool      // in a folder, below a prefix or by a glob, not named
 
 	src     source
-	observe func(off int64, p []byte) // nil is nobody
+	observe func(off int64, p []byte) // may be nil
 }
 
 // Others returns the items with other names.
@@ -40,8 +40,7 @@ func Others(items []Item, names map[string]bool) []Item {
 	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return names[i.Name] })
 }
 
-// Observed returns the item with an observer, called concurrently with all bytes read, which it must not keep or
-// change.
+// Observed returns the item with an observer, called concurrently with all bytes read. It must not keep or change them.
 func (i *Item) Observed(by func(off int64, p []byte)) Item {
 	o := *i
 	o.observe = by
@@ -116,8 +115,7 @@ func (i *Item) Check() error {
 }
 
 // Open opens an item for reading from its start. The context bounds every read. io.EOF comes only at the input's end:
-// if its size is known, after exactly Size bytes. Standard input opens once. A named pipe waits for its writer, even
-// after ctx.
+// if its size is known, after exactly Size bytes. Standard input opens once. A named pipe waits for a writer.
 func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 	r, err := i.src.open(ctx)
 	if err != nil || i.observe == nil {
@@ -128,7 +126,7 @@ func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 
 // Options say how arguments are understood. The zero value is usable.
 type Options struct {
-	Stdin       io.Reader    // what Stdin reads; nil is os.Stdin
+	Stdin       io.Reader    // for Stdin; nil is os.Stdin
 	HTTPClient  *http.Client // nil is one that uses the environment's proxy; its Transport serves oss:// too
 	OSS         objectstore.OSS
 	S3          objectstore.S3
@@ -146,9 +144,9 @@ type Options struct {
 type Set struct {
 	Items    []Item   // in the order of the arguments, below one argument by name
 	Warnings []string // for users, a sentence each
-	Unread   []string // of those, what is left out though it may hold data, and what may end before its end unnoticed
+	Unread   []string // omitted although it may hold data, or possibly truncated
 
-	Exported time.Time // of which the earliest export of DynamoDB is; zero where none says it
+	Exported time.Time // of the earliest export of DynamoDB, or zero
 }
 
 // Expand finds the inputs that arguments name, in their order. An input named twice is taken once, with a warning. An
@@ -208,9 +206,9 @@ type expander struct {
 	services map[string]objectstore.Service // by scheme, made when first needed
 	// listedBy is the server whose list is read, or nil.
 	listedBy *remote
-	tables   map[string]*tableAt // by folder: the table that it is part of, nil for none
-	asked    map[string]string   // what NotData said of a path
-	skipped  []string            // what was left out because of it
+	tables   map[string]*tableAt // by folder: the table around it, nil for none
+	asked    map[string]string   // results of NotData by path
+	skipped  []string            // left out because of it
 	passed   passed              // over
 	plain    bool                // a list of an export of DynamoDB is a file like any other
 }
@@ -218,7 +216,7 @@ type expander struct {
 // passed are files left out by their names that no argument names.
 type passed struct {
 	left       []string // leftovers
-	unfinished bool     // one of them belongs to a file that is not whole yet
+	unfinished bool     // one of them belongs to an unfinished file
 	dotted     []string // objects with a folder . or ..
 	met        bool     // there was one of either since it was last set
 }

@@ -11,7 +11,7 @@ import (
 var (
 	transfers = []string{".tmp", ".part", ".partial", ".crdownload", ".filepart", "._copying_", ".inprogress"}
 	leftovers = append(transfers[:len(transfers):len(transfers)], "~", ".bak", ".orig", ".swp")
-	locks     = []string{"~$", ".~lock."} // which names begin with
+	locks     = []string{"~$", ".~lock."} // beginnings of names
 )
 
 // Unpacked is a name without extensions of compression.

@@ -181,7 +181,7 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 	if err != nil {
 		return true, fmt.Errorf("match %s: %w", pattern, err)
 	}
-	slices.SortFunc(names, func(a, b string) int { // as folder does: name by name, so that a folder's files stay together
+	slices.SortFunc(names, func(a, b string) int { // by name, as in folder: a folder's files stay together
 		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 	})
 	base, _ := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
@@ -199,7 +199,7 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 }
 
 type match struct {
-	name, base, below string // below is under base, where the glob's first special byte is
+	name, base, below string // below is under base, up to the glob's first special byte
 	pattern           string
 	deep              bool // the glob has **
 	marks             bool // the glob asks for hidden names
@@ -223,7 +223,7 @@ func (e *expander) matched(ctx context.Context, m match) error {
 		return e.folder(ctx, m.name, m.base, m.below)
 	}
 	saved := e.options.Extensions
-	e.options.Extensions = nil // a glob says itself what is wanted
+	e.options.Extensions = nil // a glob says what is wanted
 	defer func() { e.options.Extensions = saved }()
 	return e.found(m.name, m.base, m.below, m.pattern)
 }
@@ -263,7 +263,7 @@ var metaEscaper = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`
 // missing is an error about an input that does not exist.
 type missing struct {
 	text    string
-	matches bool // what was given matches inputs, and names none
+	matches bool // it matches inputs, without naming one
 }
 
 func (m *missing) Error() string { return m.text }

@@ -62,7 +62,7 @@ func (s *storedObject) fetch(ctx context.Context, off, n int64, _ bool) (*reply,
 		answer.Body.Close()
 		return nil, err
 	}
-	rep.version.modified = "" // listings write it in another form, and there is always an ETag
+	rep.version.modified = "" // listings have another form, and there is always an ETag
 	return rep, nil
 }
 

@@ -39,7 +39,7 @@ func (e *expander) objects(ctx context.Context, scheme, address string) error {
 			return wrapOpen(name, err)
 		}
 		if l.passed.met {
-			break // this is what it means, and there are leftovers only
+			break // this is meant, and there are only leftovers
 		}
 	}
 	return &missing{fmt.Sprintf("open input %s: no object has this key, or one below it that is not hidden%s%s; check it",
@@ -89,14 +89,13 @@ func (l *lister) meanings(key string) []listing {
 	return append(all, listing{prefix: key})
 }
 
-// exact adds the object key if it exists. It lists, to distinguish it from a folder, or uses HEAD where that is
-// forbidden.
+// exact adds the object key if it exists. It lists, as folders may match, or uses HEAD where that is forbidden.
 func (l *lister) exact(ctx context.Context, key string) (done bool, err error) {
 	page, err := l.page(ctx, listing{prefix: key}, "", 1)
 	if errors.Is(err, fs.ErrPermission) {
 		o, headErr := l.head(ctx, key)
 		if headErr != nil {
-			return false, err // what listing says is what a folder needs too
+			return false, err // a folder needs the listing too
 		}
 		return true, l.exactly(ctx, o)
 	}
@@ -123,7 +122,7 @@ func (l *lister) exactly(ctx context.Context, o objectstore.Object) error {
 func (l *lister) below(ctx context.Context, what listing) (found bool, err error) {
 	base := what.prefix[:strings.LastIndex(what.prefix, "/")+1]
 	before, repeats := len(l.set.Items), len(l.repeats)
-	var tables []*tableAt // whose logs are listed
+	var tables []*tableAt // with listed logs
 	list := func(token string) (objectstore.Page, error) { return l.page(ctx, what, token, 0) }
 	err = objectstore.EachPage(list, func(objects []objectstore.Object) error {
 		for _, o := range objects {

@@ -12,8 +12,7 @@ import (
 // withheld replaces a secret in an address.
 const withheld = "xxxxx"
 
-// harmless are the query parameters whose values are shown. All others are withheld: no list of secret names is
-// complete.
+// harmless are the query parameters whose values are shown. Others are withheld: no list of secrets is complete.
 var harmless = strings.Fields(`page pagesize page_size per_page limit offset count part partnumber chunk split shard format type version versionid
 	v sv sr ver alt file filename table dataset sheet gid tab year month day hour date from to start end region lang locale encoding charset
 	compression delimiter header sort order expires x-oss-expires x-amz-expires x-goog-expires x-amz-algorithm x-goog-algorithm
@@ -91,7 +90,7 @@ func RedactError(err error) error {
 // after # is not a fragment but ours, see expander.add.
 func redact(address string) string {
 	if _, err := tableaddress.Parse(address); err == nil {
-		return address // what stands before its @ is a profile
+		return address // a profile stands before its @
 	}
 	address, number := cutOrdinal(address)
 	scheme, rest, found := strings.Cut(address, "://")

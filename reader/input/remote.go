@@ -137,8 +137,7 @@ func (r *remote) openAt(ctx context.Context) (ReaderAtCloser, error) {
 	return &partReader{remote: r, ctx: ctx, cancel: cancel}, nil
 }
 
-// partReader reads a remote object at any offset. It has only a context, since io.ReaderAt takes none: it can be
-// shared.
+// partReader reads a remote object at any offset. It has a context, since io.ReaderAt takes none.
 type partReader struct {
 	*remote
 	ctx    context.Context

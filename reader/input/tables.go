@@ -19,8 +19,8 @@ import (
 type tableKind struct {
 	name   string
 	folder string                 // in the table's folder
-	file   func(name string) bool // in folder, by which it is told; nil needs none
-	export string                 // how to get at what the table holds
+	file   func(name string) bool // recognises it by a file of folder; nil needs none
+	export string                 // how to export its rows
 }
 
 var tableKinds = []*tableKind{

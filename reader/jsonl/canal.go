@@ -50,8 +50,7 @@ func (l *rowList) UnmarshalJSON(text []byte) error {
 }
 
 // UnfoldCanal returns a text of lines with one row per message: canal's messages have all rows of an event of the log.
-// An update of the primary key becomes a deletion and a new row. Other lines, and those above longest bytes, are
-// unchanged.
+// An update of the primary key becomes a deletion and a new row. Other and longer lines are unchanged.
 func UnfoldCanal(r io.Reader, longest int) io.Reader {
 	return &unfolding{lines: bufio.NewReaderSize(r, 64<<10), longest: longest}
 }
@@ -60,7 +59,7 @@ type unfolding struct {
 	lines    *bufio.Reader
 	longest  int
 	line     []byte // so far
-	passes   bool   // the rest of the line, since it is too long
+	passes   bool   // the rest of a line that is too long
 	unfolded bytes.Buffer
 	err      error
 }
@@ -110,7 +109,7 @@ func (u *unfolding) rows() bool {
 		all["type"], _ = json.Marshal(kind)
 		all["data"], _ = json.Marshal([]any{data})
 		all["old"], _ = json.Marshal(old)
-		line, _ := json.Marshal(all) // of what was JSON
+		line, _ := json.Marshal(all) // of JSON
 		u.unfolded.Write(append(line, '\n'))
 	}
 	for i, row := range m.Data {
@@ -148,7 +147,7 @@ type canalMessage struct {
 	ddl       bool
 	canal     bool // Maxwell has no isDdl
 	data, old int  // places of the first row; -1 is none
-	more      bool // rows, which the message was not unfolded to
+	more      bool // more rows, because the message was not unfolded
 	types     int
 	typesEnd  int
 }
@@ -165,7 +164,7 @@ func (p *Parser) canalChange(start int) bool {
 			m.ddl = m.ddl || strings.HasPrefix(m.kind, "table-") || strings.HasPrefix(m.kind, "database-")
 		case "es":
 			p.changed.at.Millis = int64(p.natural(from))
-		case "position": // of Maxwell, where it is asked to write it
+		case "position": // of Maxwell, on request
 			file, position, _ := strings.Cut(p.textAt(from), ":")
 			p.changed.at.File = file
 			p.changed.at.Position, _ = strconv.ParseUint(position, 10, 64)

@@ -14,9 +14,9 @@ import (
 
 // cell is a value's {"C":…,"V":…} in self-describing rows and in the vendor's exports.
 type cell struct {
-	vendors              bool // of the tool: the case of members does not count, they are few, and TS may be null or 0
+	vendors              bool // of the tool: case of members does not matter, few are known, and TS may be null or 0
 	name                 []byte
-	value, kind          record.Datum // as they stand there; Null if they do not
+	value, kind          record.Datum // Null if absent
 	named, valued, isInt bool
 	base64, local        bool
 	quoted               bool

@@ -21,12 +21,12 @@ const (
 	DebeziumChanges            // events of Debezium's connectors, as its JSON converter writes their values: with schema and payload, or the payload alone
 	CanalChanges               // messages of canal, one row each
 	MaxwellChanges             // messages of Maxwell
-	DynamoDBChanges            // incremental exports of DynamoDB, which have the last change of each item
+	DynamoDBChanges            // incremental exports of DynamoDB, with the last change of each item
 )
 
 // Codes of a change that ends a load: later changes may rely on it.
 const (
-	CodeChange = "BadChange"   // the line is not a change of the form, or lacks what it needs
+	CodeChange = "BadChange"   // the line is not a change of the form, or lacks something
 	CodeDDL    = "TableChange" // the table was altered, truncated or dropped
 	CodeTable  = "OtherTable"  // the change is of another table, and none is named
 )
@@ -34,12 +34,12 @@ const (
 // Changes say how changes are read.
 type Changes struct {
 	Form  ChangeForm
-	Table string // whose changes are records: its name, with any of what stands before it ("schema.orders", "shop.schema.orders"); "" is the only one
+	Table string // whose changes are records, with any qualifiers ("schema.orders", "shop.schema.orders"); "" is the only one
 	// Whole is the table's full name, shared by all readers of a load; nil keeps it for the parser alone.
 	Whole *TableOnce
 	// Without reports whether a column is not loaded; nil: all are.
 	Without func(column string) bool
-	Typed   func(column string) bool // of which columns the user has said the types, where events have no schema
+	Typed   func(column string) bool // types given by the user, for events without a schema
 }
 
 // changed is the parser's state between changes.
@@ -77,7 +77,7 @@ func (p *Parser) natural(at int) uint64 {
 func (p *Parser) change() bool {
 	s := &p.scan
 	p.record.Cells, p.record.Mode = p.record.Cells[:0], table.Put
-	if s.token() == 'n' && s.word("null") { // a tombstone, which a broker's clean-up goes by
+	if s.token() == 'n' && s.word("null") { // a tombstone, for a broker's clean-up
 		return p.pass(false)
 	}
 	start := s.pos

@@ -24,7 +24,7 @@ type debeziumEvent struct {
 	op            string
 	before, after int // places of the objects; -1 is null
 	connector     string
-	nulls         bool // stay nulls, also where a default could stand for them
+	nulls         bool // nulls stay, even if there is a default
 	table         []string
 	ddl           string
 }
@@ -155,7 +155,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 			case "connector":
 				e.connector = p.textAt(from)
 			case "snapshot":
-				e.nulls = p.scan.data[from] == 'n' // whose default is false
+				e.nulls = p.scan.data[from] == 'n' // its default is false
 			case "db":
 				in[0] = p.textAt(from)
 			case "schema":
@@ -224,9 +224,9 @@ type changedSchema struct {
 // changedColumn says how a column's values are read.
 type changedColumn struct {
 	read   func(p *Parser, c *changedColumn, d *record.Datum, from, to int) (why string)
-	refuse string // why they are not
+	refuse string // why they are refused
 	unit   int64  // of a time: how many make a second
-	digits int    // of the fraction of a second; -1 is as many as it has
+	digits int    // of the fraction of a second; -1 is all
 	scale  int32
 	length int
 	// instead is the column's default, as JSON, which the converter may have written in place of a null.

@@ -55,8 +55,7 @@ func Guess(head []byte, whole bool) Layout {
 }
 
 // spansLines reports whether a text, cut by its brackets, has an object of several lines, or the beginning of one.
-// Nested objects on lines of their own and broken lines do not matter. A broken object counts if its first line is a
-// bracket.
+// Nested objects and broken lines do not matter. A broken one counts if it begins with a bracket.
 func spansLines(text []byte) bool {
 	p := NewParser(Options{Layout: Objects})
 	p.Reset(text)
@@ -99,17 +98,16 @@ func count(data []byte, o Options) (good, bad int, first bool) {
 }
 
 // Cutter finds the ends of records in a text that is not one object per line. It follows brackets and strings from the
-// text's beginning, or from between any two records, and reads the text between them strictly. The parser judges
-// records.
+// text's beginning, or from between any two records, and is strict between them. The parser judges records.
 type Cutter struct {
-	Array bool // the text is arrays, else objects one after the other
+	Array bool // arrays, else consecutive objects
 	Begun bool // the text is read from between two records
 
-	open    []byte // brackets of the record, as they will be closed
+	open    []byte // open brackets of the record
 	text    bool
 	escaped bool
-	word    bool // in a number, true, false, null, or what is none of them
-	marked  int  // bytes of a byte order mark between two arrays, where files were joined
+	word    bool // in a number, true, false, null, or an invalid word
+	marked  int  // bytes of a byte order mark between joined files' arrays
 	place   place
 }
 
@@ -121,7 +119,7 @@ const (
 	wantRecord              // after a comma
 	mayRecord               // after an opening bracket: a record begins or the array closes
 	wantComma               // after a record of an array, or the array closes
-	anywhere                // where an earlier reading ended: any of these but the beginning
+	anywhere                // the end of an earlier reading: anywhere but the beginning
 )
 
 // SyntaxError says what is wrong between two records.

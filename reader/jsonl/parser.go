@@ -30,21 +30,21 @@ type Options struct {
 	Flatten bool // objects become columns a.b.c; arrays stay JSON
 	Wide    bool // records are rows that describe themselves: they have Cells, and Columns are names under PK or of cells
 
-	Archive int // key columns of the table of which records are the whole rows, as in Wide; 0 for others
+	Archive int // key columns of a table whose whole rows are records, as in Wide; 0 for others
 
 	Changes Changes // records are changes of rows that describe themselves, as Wide
 
 	Layout Layout // of the text
 
 	Tags    Tags // values are objects that say their types
-	Untyped bool // the sample has decided that they are not: a record with a type tag is refused
+	Untyped bool // by the sample: a record with a type tag is refused
 	Wrapped bool // of DynamoDB: items stand in {"Item":…}
 }
 
 // Parser parses splits. It is for one goroutine. Its many fields are reused memory: it does not allocate.
 type Parser struct {
 	unknown []byte // name of a member that is not a column, Strict
-	strange bool   // there is one; its name may be empty
+	strange bool   // its name may be empty
 	options Options
 	index   map[string]int // column by name
 	columns *Columns       // Discover: takes the names
@@ -58,7 +58,7 @@ type Parser struct {
 	record     record.Record
 	timestamps []int64
 	stamped    bool     // a time stamp was set in this record
-	seen       []uint32 // by column: the turn in which it was set
+	seen       []uint32 // by column: turn of the last setting
 	turn       uint32   // of this record, never 0
 	guess      int      // the column expected next
 	bad        table.Reason
@@ -190,7 +190,7 @@ func (p *Parser) nextValue() (*record.Record, bool) {
 
 var (
 	newline = []byte{'\n'}
-	mark    = []byte("\xef\xbb\xbf") // U+FEFF, where files were joined
+	mark    = []byte("\xef\xbb\xbf") // U+FEFF, at joints of files
 )
 
 // parse parses a record's text, in scan.

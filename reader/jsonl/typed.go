@@ -13,9 +13,9 @@ import (
 type Tags uint8
 
 const (
-	NoTags   Tags = iota // JSON as it is
+	NoTags   Tags = iota // plain JSON
 	DynamoDB             // DynamoDB JSON: every value of an item is an object with one type tag
-	MongoDB              // MongoDB Extended JSON v2, canonical and relaxed, and what mongoexport wrote before
+	MongoDB              // MongoDB Extended JSON v2, canonical and relaxed, and older mongoexport's
 )
 
 // CodeTag is the code of a record with a wrong type tag.
@@ -52,7 +52,7 @@ func (p *Parser) unexpected(name, value []byte, at int) bool {
 	t := &p.tags
 	t.scan.data, t.scan.pos = value, 0
 	if _, err := t.value(MongoDB); err != nil || t.found == 0 {
-		return true // an object of its own
+		return true // another object
 	}
 	return p.refuse(string(name), CodeTag, "the value has a type tag of MongoDB, and no record in the sample of all inputs has one; --format mongodb reads all records with their tags, --format jsonl keeps them as objects", at)
 }
@@ -105,7 +105,7 @@ func (p *Parser) untag(name []byte, d *record.Datum, at int) bool {
 		return p.refuse(string(name), CodeTag, fmt.Sprintf(`want a typed value, as {"S":"text"}, at byte %d`, at+1), at)
 	}
 	t := &p.tags
-	t.scan.data, t.scan.pos = d.Bytes, 0 // scratch keeps what the record's other values are
+	t.scan.data, t.scan.pos = d.Bytes, 0 // scratch keeps the record's other values
 	value, err := t.value(p.options.Tags)
 	if err != nil {
 		return p.refuse(string(name), CodeTag, fmt.Sprintf("%v, in the value at byte %d", err, at+1), at)
@@ -127,7 +127,7 @@ func (t *tagged) reset() { t.scan.scratch, t.out, t.found = t.scan.scratch[:0], 
 // leaf is a value that is not a document, an array or a set.
 type leaf struct {
 	record.Datum
-	raw []byte // as JSON; nil says that JSON cannot hold it, or that it is a Timestamp
+	raw []byte // JSON; nil: not possible in JSON, or a Timestamp
 }
 
 // leaf returns a leaf, valid until the next one.
@@ -181,8 +181,7 @@ func (t *tagged) inner(tags Tags) {
 	}
 }
 
-// members appends an object whose values have tags to out. The scan is after its bracket and key, if not nil. It
-// returns nil.
+// members appends an object with tagged values to out. The scan is after its bracket and key, if any. It returns nil.
 func (t *tagged) members(tags Tags, key []byte) *leaf {
 	s := &t.scan
 	t.out = append(t.out, '{')
@@ -268,7 +267,7 @@ func isNumber(text []byte) bool {
 func (t *tagged) bytes(tag string, text, raw []byte) *leaf {
 	from := len(t.out)
 	out, err := strictBase64.AppendDecode(t.out, text)
-	if err != nil || bytes.ContainsAny(text, "\r\n") { // which the decoder would skip
+	if err != nil || bytes.ContainsAny(text, "\r\n") { // the decoder would skip them
 		t.failf("%s holds %.40q, which is not base64", tag, text)
 	}
 	t.out = out

@@ -15,7 +15,7 @@ import (
 
 // Limits of AppendWide's lines: a longer one could not be read.
 const (
-	maxWideLine  = 56 << 20 // what comes after that many bytes is left out
+	maxWideLine  = 56 << 20 // the rest is left out
 	longWideLine = 32 << 20 // after that many, longer values are
 	longValue    = 1 << 10
 )
@@ -39,7 +39,7 @@ func AppendKey(dst []byte, columns []string, fields []record.Datum) []byte {
 
 // wideLine is a line being written.
 type wideLine struct {
-	start   int // of the line in what it is appended to
+	start   int // of the line in the buffer
 	bounded bool
 }
 

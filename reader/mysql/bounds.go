@@ -24,7 +24,7 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 
 // piece is the numbers from from up to to, and the estimated rows with them.
 type piece struct {
-	from, to int64 // to is not one of them
+	from, to int64 // to is exclusive
 	rows     int64
 }
 

@@ -28,8 +28,7 @@ func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 	return &watch{session: s}, nil
 }
 
-// asking are statements for the state of replication: of MariaDB, with several sources, MySQL, and older versions of
-// both.
+// asking are statements for the state of replication: of MariaDB, with several sources, MySQL, and older versions.
 var asking = []string{"SHOW ALL REPLICAS STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"}
 
 // Lag is the server's. No MySQL knows how far its own replicas lag.

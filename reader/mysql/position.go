@@ -100,8 +100,7 @@ func (a *Address) openSince(ctx context.Context, s *session) (since, unknown str
 	}
 }
 
-// isReplica reports whether the server is a replica, nil if unknown, and whether its binary log lacks replicated
-// changes.
+// isReplica reports whether the server is a replica, nil if unknown, and whether its log lacks replicated changes.
 func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf bool, err error) {
 	vars, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_slave_updates', 'log_replica_updates', 'gtid_slave_pos')")
 	if err != nil {

@@ -28,8 +28,8 @@ type session struct {
 		driver.ExecerContext
 		driver.QueryerContext
 	}
-	joins  map[string]bool  // the tables of the snapshot of several that it reads; nil is of one, or of none
-	source string           // what is read, in a statement; empty is the table
+	joins  map[string]bool  // tables of a shared snapshot; nil is one, or none
+	source string           // in a statement; empty is the table
 	stream *sqltable.Stream // of a query; nil asks for each page
 }
 
@@ -83,7 +83,7 @@ func (a *Address) refused(err error) error {
 func timeouts(ctx context.Context, s *session) (sql []string) {
 	rows, err := s.query(ctx, "SHOW VARIABLES WHERE Variable_name IN ('max_statement_time', 'max_execution_time')")
 	if err != nil {
-		return nil // what follows says why
+		return nil // the next call says why
 	}
 	for _, r := range rows {
 		sql = append(sql, "SET SESSION "+r[0]+" = 0")
@@ -92,7 +92,7 @@ func timeouts(ctx context.Context, s *session) (sql []string) {
 }
 
 // Close ends the session.
-func (s *session) Close() { _ = s.conn.Close() } // the server forgets a session that it hears nothing of
+func (s *session) Close() { _ = s.conn.Close() } // the server forgets a silent session
 
 func (s *session) exec(ctx context.Context, sql string) error {
 	_, err := s.conn.ExecContext(ctx, sql, nil)
@@ -159,7 +159,7 @@ func (r *rows) Values() [][]byte {
 			case float64:
 				r.room = binary.BigEndian.AppendUint64(r.room, math.Float64bits(v))
 			}
-			r.texts[i] = r.room[from:len(r.room):len(r.room)] // of another type it is empty, which its reader refuses
+			r.texts[i] = r.room[from:len(r.room):len(r.room)] // empty for other types, which their reader refuses
 			continue
 		}
 		switch v := v.(type) {
@@ -303,7 +303,7 @@ func (a *Address) Lost(err error) bool {
 	case 1040, 1203, 1226, // too many sessions
 		1053, 1077, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 3169,
 		1205, 1213, 1317, 1969, 3024, // a lock that is not to be had, a query that was killed
-		1412: // the table was altered: another snapshot says what it is now
+		1412: // the table was altered: another snapshot describes it
 		return true
 	}
 	return false

@@ -25,7 +25,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 		return nil, nil, a.passing(err)
 	}
 	t, err := a.describe(ctx, s)
-	if err == nil && a.query != "" { // which may call what writes
+	if err == nil && a.query != "" { // it may call something that writes
 		err = s.exec(ctx, "START TRANSACTION READ ONLY")
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 type opening struct {
 	of *Address
 	*snapshot
-	open []*session // that are to read it
+	open []*session // for reading it
 }
 
 func (o *opening) close() {

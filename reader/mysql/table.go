@@ -29,8 +29,8 @@ type column struct {
 	base       string // the name of its type
 	of         string // its type, as SQL writes it
 	charset    string
-	expression string // that it is selected by
-	sort       string // that it is compared by, in the key of a query; empty is the column
+	expression string // in SELECT
+	sort       string // for comparisons in a query's key; empty is the column
 	plain      bool   // its values are numbers as the driver has read them
 }
 

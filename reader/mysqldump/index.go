@@ -86,7 +86,7 @@ func (x *index) statement(line []byte) error {
 	if len(x.Text) > sqldump.MaxStatement {
 		return fmt.Errorf("at byte %d: a statement of more than %d MiB that holds no rows", x.From, sqldump.MaxStatement>>20)
 	}
-	if x.delimiter != ";" { // of triggers and routines, each of which ends a line
+	if x.delimiter != ";" { // of triggers and routines
 		if text := bytes.TrimSpace(x.Text); bytes.HasSuffix(text, []byte(x.delimiter)) {
 			x.Text = x.Text[:0]
 			x.Dump.Statements++
@@ -127,7 +127,7 @@ func (x *index) take(statement []byte) error {
 		}
 		text = inner
 	}
-	const enough = 4 << 10 // of a statement that may be long, to tell which it is
+	const enough = 4 << 10 // of a long statement, to recognise it
 	tokens := sqldump.Tokens(text[:min(len(text), enough)], syntax)
 	if len(tokens) > 0 && (tokens[0].Is("SET") || tokens[0].Is("CREATE")) {
 		tokens = sqldump.Tokens(text, syntax)

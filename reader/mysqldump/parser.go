@@ -53,7 +53,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 		p.bad = table.Reason{Code: table.CodeQuote, Message: "the row has no end", Value: table.Show(p.data[start:end])}
 		p.rec.Bad = &p.bad
 	} else if !p.row(p.data[start+1 : end-1]) {
-		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // what is kept of it is not to be loaded as a row
+		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // its remains are not loaded as a row
 	}
 	return &p.rec, true
 }

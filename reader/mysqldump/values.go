@@ -18,7 +18,7 @@ type form uint8
 
 const (
 	null   form = iota
-	number      // as it is
+	number      // unchanged
 	quoted      // a text, without its escapes
 	packed      // bytes: hexadecimal digits, bits, or a text after _binary
 )

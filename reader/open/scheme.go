@@ -14,7 +14,7 @@ import (
 
 // Scheme is a kind of addresses: of files, unless it is a Database or has a Way because it is not read.
 type Scheme struct {
-	Begins string // what its addresses begin with, such as "mysql:// mariadb://"
+	Begins string // of its addresses, such as "mysql:// mariadb://"
 	Database
 	// Way says how to load what is not read. ADDRESS is the address, BARE the address without jdbc: and parameters, REST
 	// the part after ://, and TARGET the table that a load writes.

@@ -22,14 +22,13 @@ const (
 // calendar is the calendar of a leaf's values.
 type calendar struct {
 	hybrid bool   // Julian up to 1582-10-04
-	zone   string // of the timestamps, "" where the file does not name one
+	zone   string // of the timestamps, may be ""
 	utc    bool
 }
 
 var utcNames = []string{"UTC", "GMT", "Z", "Zulu", "UCT", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0", "+00:00", "UTC+00:00", "GMT+00:00"}
 
-// settleCalendar sets the calendar by Spark's entries in the footer. As in Spark, versions are texts, none before
-// 2.4.1.
+// settleCalendar sets the calendar by Spark's entries in the footer. Versions are texts, as in Spark, from 2.4.1.
 func (l *leaf) settleCalendar(f *footer) {
 	first, key := "3.0.0", "legacyDateTime"
 	switch {
@@ -51,7 +50,7 @@ func (l *leaf) settleCalendar(f *footer) {
 
 const (
 	firstGregorian = -141427 // 1582-10-15, in days since 1970
-	year1900       = -25567  // from which on all zones have the same offsets in both
+	year1900       = -25567  // from here all zones have the same offsets in both
 )
 
 // rebase converts a date or time from the hybrid to the proleptic Gregorian calendar. Before 1900 zones but UTC moved
@@ -76,7 +75,7 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 
 // gregorian returns the proleptic Gregorian day with the same date as a Julian day, or after 28 February for a 29th.
 func gregorian(days int64) int64 {
-	year := floorDiv(4*(days+719470)+3, 1461) // of the Julian calendar, begun on 1 March
+	year := floorDiv(4*(days+719470)+3, 1461) // of the Julian calendar, from 1 March
 	return days + 2 - floorDiv(year, 100) + floorDiv(year, 400)
 }
 

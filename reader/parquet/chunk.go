@@ -24,7 +24,7 @@ type window struct {
 	mem  []byte
 	want int // bytes to read at a time
 
-	owner *Parser // whose memory is counted
+	owner *Parser // counts the memory
 }
 
 // peek returns the next n bytes, fewer at the end. They are valid until the next peek.
@@ -186,7 +186,7 @@ func (h *pageHeader) needs(codec int32) (n int64) {
 		n = int64(h.size)
 	}
 	if h.encoding == encDeltaByteArray {
-		n += 2*int64(h.size) + deltaScratch // the values, and the last of them
+		n += 2*int64(h.size) + deltaScratch // the values, and the last one
 	}
 	return n
 }

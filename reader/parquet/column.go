@@ -21,7 +21,7 @@ type column struct {
 	page  int
 	n     int   // entries of the page that are not in the batch yet
 	fresh bool  // the next entry must begin a row
-	last  int64 // where the chunk's pages end, by the footer
+	last  int64 // end of the chunk's pages, by the footer
 
 	repLevels hybrid
 	defLevels hybrid
@@ -30,11 +30,11 @@ type column struct {
 	at, have  int // the entry the cursor is on, of how many in the batch
 	val       int // of the next value in values
 
-	owner    *Parser // whose memory is counted
+	owner    *Parser // counts the memory
 	values   values
 	mem      []byte // decompressed page
 	held     int64  // bytes that the dictionary may take
-	pageHeld int64  // bytes that a decompressed page, and what is made of it, may take
+	pageHeld int64  // limit of bytes of a decompressed page and its results
 	numbers  [16]byte
 	readable []byte // scratch of text made from a value
 }
@@ -190,8 +190,7 @@ func (c *column) next() int {
 	return c.val - 1
 }
 
-// nextPage opens the next data page and sets n to its entries. It skips pages within the next skip rows and lowers
-// skip.
+// nextPage opens the next data page and sets n to its entries. It skips pages within skip rows and lowers skip.
 func (c *column) nextPage(skip *int64) {
 	c.win.want = c.owner.readAhead()
 	if *skip > 0 {
@@ -210,7 +209,7 @@ func (c *column) nextPage(skip *int64) {
 			}
 			continue
 		case pageData, pageDataV2:
-		default: // the format says: pages of other types are to be ignored
+		default: // the format says: ignore pages of other types
 			c.win.skip(int64(h.stored))
 			continue
 		}
@@ -332,7 +331,7 @@ func (c *column) openPage(h *pageHeader) error {
 		}
 	}
 	c.n = int(h.values)
-	c.fresh = c.fresh || h.kind == pageDataV2 // which holds whole rows
+	c.fresh = c.fresh || h.kind == pageDataV2 // it holds whole rows
 	return c.values.open(h.encoding, b)
 }
 

@@ -27,9 +27,8 @@ const maxThriftDepth = 64
 
 var errThrift = errors.New("metadata is not a Thrift structure")
 
-// compact reads Thrift's compact protocol. It skips everything not asked for, so a damaged statistic or a missing
-// unused field does not make a file unreadable, as for parquet-go. Allocations are bounded by the bytes. The first
-// error sticks.
+// compact reads Thrift's compact protocol. It skips everything unasked: a damaged statistic or missing unused field
+// does not matter, as it does to parquet-go. Allocations are bounded by the bytes. The first error sticks.
 type compact struct {
 	b     []byte
 	i     int
@@ -164,8 +163,7 @@ func (c *compact) nested(t byte, field func(id int16, t byte) bool) {
 	c.structure(field)
 }
 
-// field is the target of a structure's field: an *int32, an *int64 (of any integer), a *bool, a *string, or a
-// func(byte).
+// field is the target of a structure's field: *int32, *int64 (of any integer), *bool, *string, or func(byte).
 type field struct {
 	id   int16
 	into any

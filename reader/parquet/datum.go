@@ -15,8 +15,7 @@ import (
 // julianEpoch is 1970-01-01 as a Julian day.
 const julianEpoch = 2440588
 
-// datum sets d to the i-th value of the batch. Bytes are views, valid until the cursor moves. A refused value is as
-// stored.
+// datum sets d to the i-th value of the batch. Bytes are views until the cursor moves. A refused value is as stored.
 func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	l := c.leaf
 	*d = record.Datum{Kind: l.kind}

@@ -15,10 +15,10 @@ type delta struct {
 	per    uint64 // values of a miniblock
 	minis  int
 	left   uint64 // values not given yet
-	first  bool   // the first value, which stands in the header, is not given yet
+	first  bool   // the header's first value is still to come
 	last   int64
 	floor  int64
-	widths []byte // of the miniblocks of the block not begun yet
+	widths []byte // of the next block's miniblocks
 	width  uint64
 	mini   uint64 // values left of the miniblock
 	bit    uint64 // position of the next in b

@@ -103,9 +103,9 @@ type footer struct {
 	schema []element
 	groups []rowGroup
 	writer writer
-	spark  map[string]string // what Spark says of its calendars
+	spark  map[string]string // Spark's statements on calendars
 	arrow  string            // the schema of Arrow that the file was written from, in base64: it knows durations
-	start  int64             // of the footer in the file: where the pages end at the latest
+	start  int64             // of the footer in the file: end of the pages
 
 	encrypted bool // it, or a column
 }
@@ -276,7 +276,7 @@ func (f *footer) rowGroup(c *compact, t byte) (g rowGroup) {
 }
 
 func (f *footer) chunk(c *compact, t byte) (m chunkMeta) {
-	known := false // where its values are, or that they are encrypted
+	known := false // places of its values, or that they are encrypted
 	encrypts := func(t byte) {
 		known = true
 		f.encrypts(c)(t)

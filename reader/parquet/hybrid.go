@@ -119,8 +119,7 @@ func (h *hybrid) next() error {
 	return nil
 }
 
-// finish checks that no values are left. A last packed run may have padding up to a group of values (8 or more), then
-// zeros.
+// finish checks that no values are left. A last packed run may have padding up to a group (8 or more), then zeros.
 func (h *hybrid) finish(group uint64) error {
 	if h.sole {
 		return nil

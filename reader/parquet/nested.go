@@ -42,7 +42,7 @@ func (a *nested) datum(d *record.Datum) *table.Reason {
 	}
 	a.field(a.root)
 	if *d = (record.Datum{Kind: record.JSON, Bytes: a.Out}); a.texts > 0 {
-		*d = record.Datum{} // Out is not all of it
+		*d = record.Datum{} // Out is incomplete
 	}
 	return a.Bad
 }

@@ -158,7 +158,7 @@ func (p *Parser) Release() {
 	for _, c := range p.columns {
 		c.release()
 	}
-	clear(p.rec.Fields) // which are views into pages
+	clear(p.rec.Fields) // views of pages
 	p.group = -1
 }
 

@@ -26,9 +26,9 @@ type node struct {
 	element element
 	fields  []*node
 	leaf    *leaf // nil for a group
-	first   *leaf // leftmost leaf at or below, nil when there is none
-	def     int   // definition level from which on the node is there
-	rep     int   // repetition level at which the node repeats
+	first   *leaf // leftmost leaf at or below, may be nil
+	def     int   // definition level from which the node exists
+	rep     int   // repetition level of the node
 	shape   shape
 	item    *node
 	twice   string // a name that two of fields have
@@ -42,7 +42,7 @@ type leaf struct {
 	maxDef   int
 	maxRep   int
 	ann      annotation
-	kind     record.Kind // of its values, except INT96, which comes as Timestamp
+	kind     record.Kind // of its values, except INT96, which becomes Timestamp
 	scale    int32
 	unit     record.Unit
 	local    bool
@@ -135,8 +135,7 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 	return nil
 }
 
-// reshape recognises lists and maps, also by the rules for older files. A group that is only annotated as one is a
-// struct.
+// reshape recognises lists and maps, also by the rules for older files. One that is only annotated is a struct.
 func (n *node) reshape() {
 	if len(n.fields) != 1 || n.fields[0].element.repetition != repeated {
 		return
@@ -230,7 +229,7 @@ func (l *leaf) interpret(from *element) error {
 		fits = e.width == 64 && l.physical == physInt64 ||
 			(e.width == 8 || e.width == 16 || e.width == 32) && l.physical == physInt32
 		l.bound(e.width)
-	default: // UNKNOWN among them: a column of nulls, whose type means nothing
+	default: // also UNKNOWN: a column of nulls, whose type means nothing
 		l.plain()
 	}
 	if !fits {

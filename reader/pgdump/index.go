@@ -105,7 +105,7 @@ func (x *index) command(line []byte, at int64) error {
 
 // take takes a complete statement; rest follows it on its last line.
 func (x *index) take(statement, rest []byte) error {
-	const enough = 4 << 10 // of a statement that may be long, to tell which it is
+	const enough = 4 << 10 // of a long statement, to recognise it
 	tokens := sqldump.Tokens(statement[:min(len(statement), enough)], syntax)
 	if len(tokens) > 0 && slices.ContainsFunc([]string{"COPY", "CREATE", "ALTER", "SET"}, tokens[0].Is) {
 		tokens = sqldump.Tokens(statement, syntax)

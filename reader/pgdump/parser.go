@@ -47,7 +47,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	p.records++
 	p.scratch = p.scratch[:0]
 	if !p.row(p.data[start:end]) {
-		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // what is kept of it is not to be loaded as a row
+		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // its remains are not loaded as a row
 	}
 	return &p.rec, true
 }

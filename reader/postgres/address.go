@@ -41,12 +41,10 @@ func (a *Address) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return f
 }
 
-// rowOverhead is a message's bytes beside the values of a row: a length for each of at most 1,600 columns. Other
-// messages fit in it.
+// rowOverhead is a message's bytes beside the values of a row: a length for each of 1,600 columns. Others fit.
 const rowOverhead = 64 << 10
 
-// secrets are the parameters of an address that would be kept with the command: in a shell's history, in run folders
-// and in jobs.
+// secrets are parameters of an address that would be kept: in a shell's history, in run folders and in jobs.
 var secrets = []string{"password", "sslpassword"}
 
 // Parse reads an address: postgres://USER@HOST:PORT/DATABASE?table=SCHEMA.TABLE, with libpq's parameters. The rest

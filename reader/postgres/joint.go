@@ -97,8 +97,8 @@ func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.
 	return t.Table, s.enter(ctx, t)
 }
 
-// mostEntered limits the tables that a session locks: a server remembers max_locks_per_transaction (64) per session, of
-// tables and their indexes.
+// mostEntered limits the tables that a session locks: with indexes, a server has max_locks_per_transaction (64) for
+// each.
 const mostEntered = 16
 
 var errKeeper = sqltable.Passing(errors.New("the session that keeps the snapshot has ended"))

@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// sortedTypes are the possible types of a query's key, and the expressions to sort them so that equal keys have equal
-// texts.
+// sortedTypes are the possible types of a query's key, and expressions that sort them with equal texts for equal keys.
 var sortedTypes = map[string]string{
 	"int2": "", "int4": "", "int8": "", "oid": "", "uuid": "", "bytea": "", "date": "", "timestamp": "", "timestamptz": "", "text": ` COLLATE "C"`, "varchar": ` COLLATE "C"`,
 }
@@ -67,8 +66,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 }
 
 // hold begins a transaction in which the query's tables are locked against changes of their schema. They can be locked
-// only after its snapshot is taken: a table truncated between the two, or created again, would be empty in the
-// snapshot.
+// only after its snapshot is taken: a table truncated or created again in between would be empty.
 func (t *described) hold(ctx context.Context, conn *pgconn.PgConn) error {
 	if err := begin(ctx, conn, beginSnapshot, "SELECT 1"); err != nil {
 		return err

@@ -45,7 +45,7 @@ func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 func begin(ctx context.Context, conn *pgconn.PgConn, how, then string) error {
 	encoding := "UTF8"
 	if conn.ParameterStatus("server_encoding") == "SQL_ASCII" {
-		encoding = "SQL_ASCII" // bytes of no encoding: a row whose texts are not UTF-8 is rejected, and does not end the reading
+		encoding = "SQL_ASCII" // bytes without encoding: a row with other texts than UTF-8 is rejected, and reading continues
 	}
 	return conn.Exec(ctx, how+"; "+settings+"; SET LOCAL client_encoding = '"+encoding+"'; "+then).Close()
 }
@@ -98,7 +98,7 @@ const closing = time.Second
 func hangUp(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
-	_ = conn.Close(ctx) // the server forgets a session that it hears nothing of
+	_ = conn.Close(ctx) // the server forgets a silent session
 }
 
 // Shown is the address.
@@ -157,8 +157,7 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 	return bounds, err
 }
 
-// Lost reports whether an error is about the session, or about a snapshot that cannot be joined because nothing holds
-// it any more.
+// Lost reports whether an error is about the session, or about a snapshot that nothing holds any more.
 func (a *Address) Lost(err error) bool {
 	pg := new(pgconn.PgError)
 	return lost(err) || errors.As(err, &pg) && (pg.Code == "22023" || pg.Code == "42704" || pg.Code == "55000")
@@ -170,17 +169,16 @@ type snapshot struct {
 	t    *described
 	conn *pgconn.PgConn
 	name string
-	next uint64 // the first transaction that it cannot see
+	next uint64 // the first invisible transaction
 
 	// joint are the tables of a joint snapshot, by their names, with ONLY if they have it; nil for one table.
 	joint map[string]bool
 	mu    sync.Mutex // of asking the session that keeps it
 
-	alone *session // reads by the session that keeps it, where there is to be no other; nil without
+	alone *session // the session with the snapshot, if it reads alone; else nil
 }
 
-// Snapshot exports a snapshot, and ensures that the table is unchanged and its rows are not older than those read
-// before.
+// Snapshot exports a snapshot, and ensures that the table is unchanged and its rows are not older than those read.
 func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Snapshot) (sqltable.Snapshot, *sqltable.Table, error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
@@ -246,8 +244,7 @@ func beginIn(snapshot string) string {
 
 // lock begins a transaction that reads the table, in the named snapshot or its own.
 func (t *described) lock(ctx context.Context, conn *pgconn.PgConn, snapshot string) error {
-	// No snapshot covers ALTER: the table is locked against that, not against writers. The holder of a query's snapshot
-	// locks its tables.
+	// No snapshot covers ALTER: the table is locked against that. The holder of a query's snapshot locks its tables.
 	then := "SELECT 1"
 	if t.query == "" {
 		then = lockTables(t.from())
@@ -313,9 +310,9 @@ func (h *snapshot) Close() { hangUp(h.conn) }
 type session struct {
 	conn     *pgconn.PgConn
 	joins    *snapshot        // of several tables; nil is of one, or of none
-	entered  []string         // of them, those that it has locked
-	loose    bool             // each page is of a transaction of its own
-	prepared string           // the statement that it has
+	entered  []string         // tables locked by it
+	loose    bool             // each page has its own transaction
+	prepared string           // prepared statement
 	stream   *sqltable.Stream // of a query; nil asks for each page
 }
 
@@ -421,7 +418,7 @@ func (t *described) pageSQL(lower, past, upper bool) (sql string) {
 		sql += " WHERE " + strings.Join(where, " AND ")
 	}
 	order := t.names()
-	if t.query != "" { // a null is to be seen first: later bounds leave it out
+	if t.query != "" { // nulls come first: later bounds leave them out
 		for i := range order {
 			order[i] += " NULLS FIRST"
 		}

@@ -19,13 +19,13 @@ type column struct {
 	of   string // its type, as SQL writes it
 	base string // the name of its type, below domains
 	oid  uint32 // of base
-	sort string // how texts of a query's key are sorted; empty is as they are
+	sort string // order of texts in a query's key; empty is their own
 }
 
 type described struct {
 	*sqltable.Table
 	pages int64   // of the table
-	forms []int16 // how the server sends values of each column: 0 as texts, 1 as it has them
+	forms []int16 // of each column: 0 for texts, 1 for binary
 	only  string  // before its name: tables that inherit from it are not read
 	query string  // in its place, in brackets; empty is a table
 }

@@ -47,8 +47,7 @@ func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 	return nil
 }
 
-// binaries decode values in the server's binary form, which is less work on both sides. Keys are texts: bounds are made
-// of them.
+// binaries decode values in the server's binary form, which is less work. Keys are texts: bounds are made of them.
 var binaries = map[string]func(d *record.Datum, value []byte, scratch *[]byte) error{
 	"int2": binaryInteger, "int4": binaryInteger, "int8": binaryInteger, "oid": binaryOID, "float4": binaryDouble, "float8": binaryDouble, "bool": binaryBool,
 	"bytea": binaryBytes, "timestamp": binaryTime, "timestamptz": binaryUTC,
@@ -137,7 +136,7 @@ func appendTime(d *record.Datum, value []byte, scratch *[]byte, zone, serverZone
 		year, month, date := civil(days)
 		before := year < 1
 		between, end := byte('T'), zone
-		if before { // of which RFC 3339 knows none
+		if before { // RFC 3339 has none
 			year, between, end = 1-year, ' ', serverZone+" BC"
 		}
 		if year > 9999 {
@@ -166,7 +165,7 @@ func appendTwo(dst []byte, n int64) []byte { return append(dst, byte('0'+n/10), 
 
 // civil is the date of a day, counted from 2000-01-01, in the proleptic Gregorian calendar, as the server's.
 func civil(days int64) (year, month, date int64) {
-	days += 730_425 // since 0000-03-01, so that a leap day is a year's last
+	days += 730_425 // since 0000-03-01: a leap day is a year's last
 	era := days / 146_097
 	if days < 0 {
 		era = (days - 146_096) / 146_097

@@ -15,21 +15,21 @@ type Kind uint8
 
 // The kinds, each with the fields of Datum that it uses.
 const (
-	Null      Kind = iota // null; absent too, where the source does not tell the two apart
+	Null      Kind = iota // null; also absent, if the source does not say
 	Text                  // text without a type, a CSV field: Bytes, Quoted
 	Number                // a JSON number: its literal in Bytes
 	Integer               // Int
 	Unsigned              // uint64(Int)
 	Double                // Double
 	Boolean               // Int, 0 or 1
-	String                // a string, enum or UUID, typed as such by the file: Bytes, which need not be valid UTF-8
+	String                // a string, enum or UUID of a typed file: Bytes, perhaps not valid UTF-8
 	Binary                // Bytes
 	JSON                  // a nested value as JSON text: Bytes
 	Decimal               // Bytes, two's complement and big endian, times 10^-Scale
 	Date                  // Int days since 1970-01-01
 	TimeOfDay             // Int Units since midnight
 	Timestamp             // Int Units since 1970-01-01T00:00:00Z; Local says that the file names no zone
-	Absent                // the record does not have the column, where it could: unlike Null, it asks for nothing to be deleted
+	Absent                // the record lacks the column: unlike Null, nothing is deleted
 )
 
 // Unit is a time's units per second.
@@ -41,7 +41,7 @@ const (
 	Micros  Unit = 1e6
 	Nanos   Unit = 1e9
 
-	Months Unit = -1 // of durations, which no seconds are
+	Months Unit = -1 // of durations without seconds
 )
 
 // Datum is one value of a record as in the file. Bytes are a view that is valid until the next record.
@@ -95,8 +95,7 @@ type Record struct {
 	// are then empty: Unpack fills them and clears Packed. A source.Packs leaves them so on request.
 	Packed []byte
 	Unpack func()
-	// Row, if not nil, is the record's row, made by an earlier step: it is written unchanged, and Fields and Cells are
-	// ignored.
+	// Row, if not nil, is the record's row, made before: it is written unchanged, and Fields and Cells are ignored.
 	Row *Row
 }
 

@@ -17,25 +17,22 @@ type Positioned interface {
 	Position() Position
 }
 
-// Position is the place from which to follow a source so that no change missing in its records is missed. Earlier
-// changes may come again.
+// Position is the place from which to follow a source without missing changes. Earlier ones may come again.
 type Position struct {
-	ResumeFrom *Resume `json:"resume_from,omitempty"` // nil where nothing can be followed
+	ResumeFrom *Resume `json:"resume_from,omitempty"` // nil if nothing can be followed
 	// SafeSince is a time in RFC 3339: no transaction that was open, or began later, began before it. Rows written by it
 	// have later times if the server sets them inside the transaction. Else it is Unknown and why.
 	SafeSince string `json:"safe_since,omitempty"`
 }
 
 // Lead is how much earlier than the reading of a table its Position is. A cell without a timestamp gets the service's
-// time when the service takes its write, and is visible when the request has ended: after at most two tries of 30
-// seconds each.
+// time when the service takes its write, and is visible when the request has ended: after two tries of 30 seconds.
 const Lead = time.Minute
 
 // Unknown begins a SafeSince that is not a time.
 const Unknown = "unknown: "
 
-// Resume is a place among a source's changes, in the source's terms. It has all that is known; Unknown says why nothing
-// is.
+// Resume is a place among a source's changes, in its terms. It has all that is known; Unknown says why nothing is.
 type Resume struct {
 	File     string     `json:"file,omitempty"` // of a MySQL's or MariaDB's binary log
 	Position uint64     `json:"position,omitempty"`
@@ -58,7 +55,7 @@ func (r *Resume) Before(o *Resume) bool {
 	}
 	number := func(of *Resume) uint64 {
 		var high, low uint64
-		_, _ = fmt.Sscanf(of.LSN, "%X/%X", &high, &low) // zeros if it is not one
+		_, _ = fmt.Sscanf(of.LSN, "%X/%X", &high, &low) // zeros otherwise
 		return of.Position | high<<32 | low
 	}
 	return cmp.Or(cmp.Compare(len(r.File), len(o.File)), cmp.Compare(r.File, o.File), cmp.Compare(number(r), number(o))) < 0

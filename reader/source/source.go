@@ -75,8 +75,7 @@ const (
 // names it permanently: it is the same if the source is cut elsewhere, read from another place or by a later process,
 // while Identity is the same. The records of a live one change while they are read and between two readings, so only
 // keys name its places: see Place. It reads nothing for splits before the first Next of any source of its Origin, each
-// record as it is at some moment between then and Finish, and no record twice in one reading. A source that can promise
-// neither is not built.
+// record as it is at some moment between then and Finish, and no record twice in one reading.
 //
 // A load first samples a source and then, after Suspend, reads it. Unless a comment says otherwise one goroutine at a
 // time calls a source; pieces and parsers belong to their holders.
@@ -100,8 +99,7 @@ type Source interface {
 	// once the first piece is there.
 	Begin() Place
 	// Next returns the next piece, or io.EOF after the last. Any other error means that the source cannot be read to its
-	// end: the pieces before it are good. It also fails, in place of io.EOF, if the content is known to have changed
-	// meanwhile.
+	// end: the pieces before it are good. It also fails, in place of io.EOF, if the content has changed.
 	Next() (Piece, error)
 	// Add takes the next piece, prepared, and returns the splits that are complete now. If it also returns
 	// an error, those splits are valid, but nothing after them can be read.
@@ -121,8 +119,7 @@ type Source interface {
 
 // Piece is a part of a source on its way to splits. It belongs to its holder.
 type Piece interface {
-	// Prepare does the work that needs no order: reading, inflating, finding record ends. After an error the piece holds
-	// everything before it.
+	// Prepare does the work that needs no order: reading, inflating, finding record ends. An error leaves all before it.
 	Prepare() error
 	// Bytes is its memory, or its memory once prepared.
 	Bytes() int64
@@ -218,8 +215,8 @@ type Follows interface {
 
 // Followed is what a split's changes say of their log.
 type Followed struct {
-	Others int       // changes of other tables, which were passed over
-	Last   *Resume   // where the last one stands; nil is unknown
+	Others int       // changes of other tables, skipped
+	Last   *Resume   // place of the last one; nil is unknown
 	Made   time.Time // when its source made it; zero is unknown
 }
 
@@ -229,7 +226,7 @@ var ErrMemory = errors.New("more memory is needed")
 // Memory is the memory of a Parser of rows, and its limit.
 type Memory struct {
 	What  string // takes it, such as "pages"
-	Also  string // what may be done beside giving more, after a comma; empty is nothing
+	Also  string // advice besides more memory, after a comma; may be empty
 	Limit int64  // bytes; 0 means no bound
 	Held  int64
 }
@@ -276,29 +273,29 @@ type Random interface {
 // Split is a part of a source that can be parsed alone: whole records.
 type Split struct {
 	Number int    // 0 is the source's first; others need not be in a row
-	Data   []byte // the records' text; the receiver's to keep, or to give back. Nil where records never were text
+	Data   []byte // text of the records, for the receiver to keep or give back; nil if they never were text
 	Offset int64  // of Data in the text
 	Bytes  int64  // of the source that the split stands for, about
-	Rows   int64  // records in it, where the source states it; 0 is unknown
-	First  int64  // records of the source before it, where it states Rows
+	Rows   int64  // of records, if the source states it; 0 is unknown
+	First  int64  // records of the source before it, with Rows
 	Group  int    // splits of one group are best read one after the other; 0 is none
-	Part   any    // what the source knows the split by
-	Key    []byte // as Place.Key of its first record; nil where a place needs none
+	Part   any    // identifies the split for the source
+	Key    []byte // Place.Key of its first record; nil if not needed
 }
 
 // Stretch is consecutive records of a source.
 type Stretch struct {
 	Record  int64 // records of the source before it
 	Records int64
-	Offset  int64 // of its text; 0 where records never were text
+	Offset  int64 // of its text; 0 if records never were text
 	Bytes   int64 // of its text
 }
 
 // Place is the start of a record in a source.
 type Place struct {
 	Record int64 // records before it
-	Line   int64 // lines before it; 0 where there are none
-	Offset int64 // bytes of the decompressed text before it; 0 where there are none
+	Line   int64 // lines before it; 0 if there are none
+	Offset int64 // bytes of the decompressed text before it; 0 if there are none
 	// Key is the place in a source whose places are keys, at most MaxKey bytes that only the source reads. Keys of splits
 	// increase: everything before the split is before its key, and nothing else is, in every later reading too.
 	Key []byte
@@ -323,21 +320,20 @@ type About struct {
 	// AddColumns has added, Absent if a record has no such cell. Records may lack columns then.
 	Wide bool
 	// AddColumns adds columns to About().Columns if records may lack some, as JSON objects may lack members: those of
-	// other sources and, for a Wide source, those that the load names. It is called before parsers are made. Nil: no
-	// record lacks a column.
+	// other sources and, for a Wide source, those that the load names. Call it before making parsers. Nil: none lacks one.
 	AddColumns func(names []string)
 	// GiveBack lets later splits reuse the memory of one that is not parsed again, once nothing points into its text. It
 	// is safe for concurrent use. May be nil.
 	GiveBack func(Split)
 	// Chain returns a stream's sums so far; nil for other sources. It is safe for concurrent use.
 	Chain   func() Chain
-	Lines   bool  // records begin on lines, which messages name
+	Lines   bool  // records begin on lines, for messages
 	Pieces  int64 // bytes of the next piece, about
 	Rejects Rejects
-	Found   []Found  // what was decided about all of its records
-	Notes   []string // what was found out, for the user, a sentence each
-	Renamed []string // what was done to names that were empty or came twice, likewise
-	Hint    string   // what may be wrong where its columns do not fit; empty is nothing
+	Found   []Found  // about all of its records
+	Notes   []string // for the user, a sentence each
+	Renamed []string // changes of empty or repeated names, likewise
+	Hint    string   // advice if its columns do not fit; may be empty
 
 	// Live means that the source is live. Identity then has a Schema and says nothing of the content, Rows of splits are
 	// not stated, and Unique names columns.
@@ -363,8 +359,8 @@ type About struct {
 	EncodingHint func(value []byte) string
 }
 
-// Found is a fact detected about all records of a source, such as their format. What names it in a word, the same for
-// all sources.
+// Found is a fact about all records of a source, such as their format. What names it in a word, the same for all
+// sources.
 type Found struct{ What, As string }
 
 // Declared is a schema of records.
@@ -384,14 +380,14 @@ type Seeking uint8
 
 const (
 	SeeksDirectly  Seeking = iota // next to nothing
-	SeeksByReading                // what comes before the place is read and dropped
+	SeeksByReading                // reads and drops what comes before the place
 )
 
 // Rejects says how a source's refused records are kept.
 type Rejects struct {
 	Kind     string // ending of the file's name: .csv or .ndjson
-	Header   []byte // what stands before them, line end included
-	Folder   string // that gives them columns by its name, when they are loaded again
+	Header   []byte // before them, with its line end
+	Folder   string // whose name gives them columns when they are loaded again
 	End      string // ends a record; empty is LF
 	Ended    func(record []byte) bool
 	Encoding string   // of the records; empty is UTF-8
@@ -404,7 +400,7 @@ type Rejects struct {
 // Identity lets a later process recognise a source.
 type Identity struct {
 	Bytes   int64
-	Version string // differs when the content was changed: a time of change, what a server says; empty is unknown
+	Version string // changes with the content: a modification time, or a server's version; empty is unknown
 	Content string // a hash of the content, or of a part that is cheap to read
-	Schema  string // of a live source: what its records look like, such as names and types of columns
+	Schema  string // of a live source: names and types of columns, for example
 }

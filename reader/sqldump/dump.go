@@ -13,7 +13,7 @@ import (
 // Dump is a dump's content.
 type Dump struct {
 	Tables     []*Table
-	Statements int64 // that are neither tables nor rows: they are skipped
+	Statements int64 // skipped: neither tables nor rows
 	Truncated  error // how the text ends within something; nil if the dump is whole
 
 	byName map[string]*Table
@@ -28,7 +28,7 @@ type Table struct {
 	From, To int64  // of the rows' text in the dump
 	Lines    int64  // before From
 	Refused  string // why its rows cannot be loaded; empty if they can
-	Note     string // what the user should know of it
+	Note     string // for the user
 }
 
 // Column is a column of a table's rows.
@@ -36,7 +36,7 @@ type Column struct {
 	Name string
 	SQL  string      // its type, as the dump writes it; empty is unknown
 	Kind record.Kind // of its values; Text has no type
-	Form int         // how a text becomes a value: for those who have read the dump
+	Form int         // how a text becomes a value, for readers of the dump
 }
 
 // types are the table types of kinds that do not become strings.

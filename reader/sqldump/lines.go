@@ -27,7 +27,7 @@ type Indexing struct {
 	Lexer  Lexer
 	Schema string // that names without one belong to; empty is none
 	Begun  bool   // the line of comment that begins a dump was there
-	Cut    string // what the text ends within
+	Cut    string // inside which the text ends
 }
 
 func NewIndexing(r io.Reader) Indexing {

@@ -46,7 +46,7 @@ func Double(number []byte, single bool) (float64, error) {
 		return f, numberError(err, errNumber)
 	}
 	if len(text) <= 15 && math.Abs(f) >= 0x1p-1022 && !ofGo(text) {
-		return f, nil // a double keeps so many digits, unless it is next to 0
+		return f, nil // a double keeps as many digits, unless it is next to 0
 	}
 	switch {
 	case ofGo(text):

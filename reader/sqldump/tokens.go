@@ -8,7 +8,7 @@ import (
 // Syntax is a database's notation of names and texts in statements.
 type Syntax struct {
 	Quote     byte // around names
-	Backslash bool // escapes in every text; else only in those that E begins
+	Backslash bool // escapes in every text, else only after E
 	Dollars   bool // $tag$ stands around texts
 	Hash      bool // # begins a comment
 }
@@ -27,8 +27,8 @@ type Lexer struct {
 	Syntax Syntax
 	pos    int
 	depth  int    // of parentheses
-	end    string // of what it is in: a quote, a dollar quote, the end of a comment; empty is none
-	escape bool   // in what it is in, a backslash takes the meaning of the next byte
+	end    string // of the current token: a quote, a dollar quote, the end of a comment; empty is none
+	escape bool   // a backslash escapes the next byte in it
 	nested int    // comments
 }
 

@@ -29,7 +29,7 @@ type connection interface {
 type session struct {
 	conn   connection
 	of     *Address
-	frozen os.FileInfo // of a file that nobody is kept from changing: what it was; else nil
+	frozen os.FileInfo // of a file that others may change: its state; else nil
 }
 
 // Error codes of SQLite.
@@ -60,8 +60,7 @@ func (a *Address) explain(err error) error {
 }
 
 // connect opens the file and begins a transaction, which sees one moment of it. A log of changes needs shared memory in
-// a file beside it; if that cannot be made and there is no log, the file is read as immutable, and each page checks
-// that.
+// a file beside it; if that cannot be made and there is no log, the file is read as immutable, as each page checks.
 func (a *Address) connect(ctx context.Context) (*session, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -151,7 +150,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 		if i > 0 {
 			sql.WriteString(", ")
 		}
-		sql.WriteString("+" + quote(t.Columns[i].Name)) // as an expression it has no declared type, by which the library would change it
+		sql.WriteString("+" + quote(t.Columns[i].Name)) // as an expression it has no declared type, by which the library would convert it
 	}
 	fmt.Fprintf(&sql, " FROM %s", t.Name)
 	args, word := []driver.NamedValue{}, " WHERE "
@@ -357,7 +356,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	if err == nil {
 		err = a.checkKey(ctx, s, t)
 	}
-	if err == nil { // it is not to keep a moment of the file
+	if err == nil { // not from one moment of the file
 		_, err = s.conn.ExecContext(ctx, "COMMIT", nil)
 	}
 	if err != nil {

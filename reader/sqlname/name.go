@@ -22,7 +22,7 @@ func Join(parts ...string) string {
 	return strings.Join(all, ".")
 }
 
-// Split splits a name into its parts, none of which is empty. A quote inside a part that does not begin with one is
+// Split splits a name into its parts, none of them empty. A quote inside a part that does not begin with one is
 // literal.
 func Split(text string) (parts []string, err error) {
 	for rest := text; ; {

@@ -17,7 +17,7 @@ type Listed struct {
 	Rows    int64    `json:"rows"`    // about; -1 is unknown
 	Bytes   int64    `json:"bytes"`   // about, without indexes; -1 is unknown
 	Key     []string `json:"key,omitempty"`
-	Refused string   `json:"refused,omitempty"` // why it is not loaded from here
+	Refused string   `json:"refused,omitempty"` // reason not to load it from here
 }
 
 // OfTable adds a table to a server's address. The rest is unchanged.

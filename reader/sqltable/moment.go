@@ -18,8 +18,7 @@ type Moments struct {
 	all []*Moment
 }
 
-// Moment is a snapshot of several tables, which their Origins read by the same few sessions; if it is lost, another
-// one.
+// Moment is a snapshot of several tables, which their Origins read by the same few sessions, or its successor.
 type Moment struct {
 	*sessions
 	database string
@@ -27,22 +26,21 @@ type Moment struct {
 	lag      *lagWatch
 	private  bool // to the shards of one table
 	done     int  // tables that were read before
-	left     int  // loads that have not ended; the lock is that of sessions
+	left     int  // unfinished loads; the lock is the sessions'
 }
 
-// Add adds a table, or with done one that was read before. The tables share as many sessions as the largest request, at
-// most MaxJoint.
+// Add adds a table, with done one read before. The tables share the sessions of the largest request, at most MaxJoint.
 func (m *Moments) Add(c Config, done bool) {
 	joint, ok := c.Server.(Joint)
 	if !ok || joint.Database() == "" {
 		return
 	}
 	servers := c.servers()
-	c.Shards = nil // New is to ask for no moment
+	c.Shards = nil // New must not ask for a moment
 	of := m.find(joint)
 	if of == nil {
 		of = &Moment{database: joint.Database()}
-		of.sessions = newSessions(&New(c).cfg, of.open) // which completes the Config
+		of.sessions = newSessions(&New(c).cfg, of.open) // completes the Config
 		m.all = append(m.all, of)
 	}
 	if done {
@@ -141,8 +139,7 @@ type busyError struct{ error }
 
 func (e *busyError) Unwrap() error { return e.error }
 
-// endOfPage is the time in which a page is read to its end after its load has ended: an interrupted session is lost to
-// the other loads.
+// endOfPage is the time to read a page to its end after its load: an interrupted session is lost to other loads.
 const endOfPage = 5 * time.Second
 
 func gently(ctx context.Context) (context.Context, func()) {
@@ -222,8 +219,7 @@ func (o *Origin) failed(s *sessions, by *session, err error) {
 	}
 }
 
-// looking calls do with a session that looks at the table: one of the moment, again if it is lost, or one outside any
-// snapshot.
+// looking calls do with a session that looks at the table: of the moment, again if lost, or outside any snapshot.
 func (o *Origin) looking(ctx context.Context, do func(context.Context, Session) error) (err error) {
 	if o.cfg.Moment == nil {
 		return do(ctx, o.look)

@@ -90,19 +90,19 @@ type Origin struct {
 	cfg     Config
 	divided bool // in this process
 
-	again []byte // a division whose ranges are read again; nil divides the table
+	again []byte // a division to read again; nil divides the table
 
 	mu    sync.Mutex
 	of    *Table
-	from  [][][]byte // keys at which ranges but the first begin
+	from  [][][]byte // beginnings of ranges but the first
 	place source.Position
 	look  Session // describes and samples, outside any snapshot
 	read  *sessions
 	lag   *lagWatch // nil watches none
-	pace  *pace     // nil is as fast as it may be
+	pace  *pace     // nil is full speed
 	done  reading
 	opens int // parts that are open
-	left  int // of them, those that were not read to their end
+	left  int // unfinished ones
 
 	outage outage
 }
@@ -112,7 +112,7 @@ type reading struct {
 	noted noted
 
 	seeing sync.Mutex
-	seen   *held    // of a moment, what the table was last described in
+	seen   *held    // of a moment, the last description of the table
 	tables []*Table // of a moment: the table, or its shards
 }
 
@@ -181,7 +181,7 @@ func (o *Origin) describe(ctx context.Context) (err error) {
 			err = o.lag.check(ctx)
 		}
 		if err == nil {
-			err = o.looking(ctx, func(context.Context, Session) error { return nil }) // which describes
+			err = o.looking(ctx, func(context.Context, Session) error { return nil }) // describes it
 		}
 		if err != nil && o.cfg.Moment.private {
 			o.cfg.Moment.end()
@@ -215,7 +215,7 @@ func (o *Origin) describe(ctx context.Context) (err error) {
 // division is an Origin's entry in the run folder.
 type division struct {
 	Table  string
-	Bounds [][][]byte // keys at which ranges but the first begin, as the server writes their values
+	Bounds [][][]byte // beginnings of ranges but the first, in the server's notation
 	// Position is older than every snapshot of the ranges: an attempt that resumes keeps the first one's rows.
 	Position source.Position `json:",omitzero"`
 	// Shards are all but the first.
@@ -325,7 +325,7 @@ func (o *Origin) sessions() *sessions {
 		return o.cfg.Moment.sessions
 	}
 	if o.read == nil {
-		if o.look != nil { // it may be the one session that the server has for a user
+		if o.look != nil { // it may be the server's only session for a user
 			o.look.Close()
 			o.look = nil
 		}
@@ -360,8 +360,8 @@ func (o *Origin) HangUp() {
 	}
 }
 
-// reads adds to the number of parts still to be read. After the last one the snapshot ends: the server keeps its data
-// until then.
+// reads adds to the number of parts to be read. After the last one the snapshot ends: the server keeps its data so
+// long.
 func (o *Origin) reads(parts int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

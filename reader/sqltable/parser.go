@@ -18,7 +18,7 @@ type page struct {
 	source.Ready
 	of    *Table
 	text  []byte // nil after Reuse
-	bytes int64  // that it takes
+	bytes int64  // its memory
 	rows  int
 	first [][]byte // key
 }

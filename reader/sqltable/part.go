@@ -26,7 +26,7 @@ type part struct {
 	number   int
 	name     string
 	from, to [][]byte
-	only     [][][]byte // keys that are still to be read, in place of the range; nil reads all of it
+	only     [][][]byte // keys left to read, in place of the range; nil reads all of it
 
 	begin    source.Place
 	bytes    int // of a page; 0 takes pageBytes
@@ -38,7 +38,7 @@ type part struct {
 type progress struct {
 	begun, ended bool
 	next         [][]byte // the key that the next page begins at; nil is the part's first
-	past         bool     // it begins after that key, which was read
+	past         bool     // it begins after that key
 	splits       int      // so far
 	row          int      // bytes of a row, about; 0 is unknown
 }
@@ -58,7 +58,7 @@ func (p *part) About() source.About {
 		ShowKey: p.showPlace, GiveBack: func(sp source.Split) { sp.Part.(*page).reuse() },
 	}
 	if a.Declared = new(source.Declared); p.of.cfg.Shards == nil {
-		a.AlsoUnique = t.Unique // which is known of each by itself
+		a.AlsoUnique = t.Unique // each is known separately
 	}
 	for _, c := range t.Columns {
 		a.Columns, a.Declared.Types = append(a.Columns, c.Name), append(a.Declared.Types, c.Type)

@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// CheckQuery refuses a query that could not be resumed, and returns it for use in parentheses. table and key are the
-// address's parameters.
+// CheckQuery refuses a query that could not be resumed, and returns it for parentheses. table and key are parameters.
 func CheckQuery(query, table string, key []string) (string, error) {
 	query = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(query), ";"))
 	word := query[:len(query)-len(strings.TrimLeftFunc(query, unicode.IsLetter))]

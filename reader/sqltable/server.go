@@ -23,8 +23,7 @@ type Server interface {
 	// Bounds returns keys that cut the table into ranges with about as many rows, in the server's notation: at most
 	// MaxRanges - 1, in ascending order.
 	Bounds(ctx context.Context, look Session, t *Table) ([][][]byte, error)
-	// Snapshot opens a snapshot for that many sessions, and describes the table in it. before is the lost one, nil at
-	// first.
+	// Snapshot opens a snapshot for that many sessions, and describes its table. before is the lost one, nil at first.
 	Snapshot(ctx context.Context, sessions int, before Snapshot) (Snapshot, *Table, error)
 	// Lost reports whether an error is about the session, not about the query: another session may succeed.
 	Lost(error) bool
@@ -33,8 +32,7 @@ type Server interface {
 // Joint is a Server that can read several tables in one snapshot.
 type Joint interface {
 	Server
-	// Database is what tables of one snapshot share, for users: the server, its database and the user; "" if there is
-	// none.
+	// Database is what tables of one snapshot share, for users: the server, its database and the user, or "".
 	Database() string
 	// SnapshotOf opens a snapshot of several tables of the database, which nobody alters until it ends, and says from
 	// where to follow their changes. An unreadable table is left out: Describe says why.
@@ -157,12 +155,12 @@ type Table struct {
 	Name    string // as SQL writes it
 	Columns []Column
 	Key     []int      // places of the primary key's columns
-	Unique  [][]string // some of them, whose values no two rows share either
+	Unique  [][]string // further unique keys
 	Bytes   int64      // of its rows, about
-	Schema  string     // what must be the same for a reading to continue
-	Claimed bool       // the key is what a user says of the rows of a query: it is checked that they go up by it
-	MaxKey  int        // bytes that a claimed key's value may have, so that the server sorts by all of it; 0 means any
-	Of      any        // what the server knows the table by
+	Schema  string     // must stay the same for a reading to continue
+	Claimed bool       // the key is a user's claim about a query's rows: that they ascend is checked
+	MaxKey  int        // limit of a claimed key's bytes, for the server to sort by all of it; 0 means any
+	Of      any        // identifies the table for the server
 	inKey   []int      // of each column, its place in the key; -1 is none
 }
 
@@ -173,7 +171,7 @@ type Column struct {
 	Kind record.Kind
 	// Read makes a datum of a value's text; nil: by the kind. It appends new bytes to scratch.
 	Read func(d *record.Datum, text []byte, scratch *[]byte) error
-	Of   any // what the server knows the column by
+	Of   any // identifies the column for the server
 	// Declared is its type and collation on the server.
 	Declared string
 }

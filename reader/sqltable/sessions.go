@@ -9,8 +9,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// sessions are the sessions of a reading, or of all readings of a moment. They are lent for one page each, so none
-// waits for another.
+// sessions are those of a reading, or of all readings of a moment, lent for one page each: none waits for another.
 type sessions struct {
 	cfg  *Config
 	open func(ctx context.Context, before Snapshot) (Snapshot, source.Position, error)
@@ -18,9 +17,9 @@ type sessions struct {
 	mu   sync.Mutex
 	came sync.Cond // one was given back, or lost
 	lent int
-	most int // that may be lent: fewer than were asked for, where the server has no more
+	most int // sessions to lend: fewer than requested if the server has no more
 	idle []*session
-	held *held // what new sessions join; nil before the first page
+	held *held // snapshot for new sessions; nil before the first page
 	took int   // snapshots so far
 }
 
@@ -29,7 +28,7 @@ type noted struct {
 	sync.Mutex
 	read []source.Snapshot
 	of   []*held     // each of read
-	at   map[int]int // of read, the one that a part was read from last
+	at   map[int]int // index in read by part
 }
 
 // held is a snapshot.
@@ -38,8 +37,8 @@ type held struct {
 	taken  time.Time
 	place  source.Position
 	number int  // among all
-	fixed  int  // sessions that are left of it, where no more can join; else 0
-	lost   bool // nobody can read it any more
+	fixed  int  // sessions left, if no more can join; else 0
+	lost   bool // unreadable for all
 }
 
 // session is a session that reads a snapshot.
@@ -96,8 +95,8 @@ func (s *sessions) lend(ctx context.Context, only int) (*session, error) {
 // joinFor limits the wait for another session while others read: a full pooler does not answer.
 const joinFor = 5 * time.Second
 
-// join opens a session of the snapshot; nil if the snapshot is lost or the server has no more sessions. Then the open
-// ones read.
+// join opens a session of the snapshot; nil if that is lost or the server has no more sessions. Then the open ones
+// read.
 func (s *sessions) join(ctx context.Context) (*session, error) {
 	keeper, may := s.held.Snapshot.(Keeper)
 	within, cancel := context.WithTimeout(ctx, joinFor)
@@ -145,7 +144,7 @@ func (s *sessions) begin(ctx context.Context) error {
 	if few, ok := now.(Lacking); ok && few.Lacks() != nil {
 		s.cfg.fewer(len(now.Sessions()), few.Lacks())
 	}
-	s.hangUp() // those that are left of one that was lost
+	s.hangUp() // the rest of a lost one
 	for _, one := range now.Sessions() {
 		h.fixed++
 		s.idle = append(s.idle, &session{one, h})
@@ -168,8 +167,7 @@ func (s *sessions) giveBack(one *session) {
 	s.came.Broadcast()
 }
 
-// drop ends a failed session. If no other can join its snapshot, the remaining ones do its work; after the last the
-// snapshot is lost.
+// drop ends a failed session. If none can join its snapshot, the others do its work; after the last it is lost.
 func (s *sessions) drop(one *session) {
 	one.Close()
 	s.mu.Lock()

@@ -93,8 +93,7 @@ func (t *Table) shape(i int) string {
 	return fmt.Sprintf("%s %s", t.Columns[i].Name, t.Columns[i].Declared)
 }
 
-// TwiceSQL asks for a key that several tables have, and the numbers of the first and last of those. columns and tables
-// are SQL.
+// TwiceSQL asks for a key of several tables, and the numbers of the first and last. columns and tables are SQL.
 func TwiceSQL(columns, tables []string) string {
 	key := strings.Join(columns, ", ")
 	var all []string

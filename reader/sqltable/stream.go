@@ -15,7 +15,7 @@ type Stream struct {
 	// Ask asks the server for rows from Lower on, without a limit.
 	Ask func(context.Context, Query) (Rows, error)
 
-	rows Rows     // the answer, as far as it is read; nil is none
+	rows Rows     // the unread answer; nil is none
 	at   [][]byte // the key of the row before
 	over bool     // the answer ended after that row
 }
@@ -24,14 +24,14 @@ type Stream struct {
 func (s *Stream) Page(ctx context.Context, t *Table, q Query) (Rows, error) {
 	p := &streamed{of: s, t: t, left: q.Limit}
 	if (s.rows != nil || s.over) && q.Past && slices.EqualFunc(s.at, q.Lower, bytes.Equal) {
-		p.ended = s.over // it is not asked again only to hear that
+		p.ended = s.over // saves a request for the end
 		return p, nil
 	}
 	if s.rows != nil {
-		_ = s.rows.Close() // it is not needed
+		_ = s.rows.Close() // not needed
 		s.rows = nil
 	}
-	if q.Past { // a second row with the key before is to be seen
+	if q.Past { // shows a second row with the key before
 		q.Past, p.skip = false, q.Lower
 	}
 	rows, err := s.Ask(ctx, q)

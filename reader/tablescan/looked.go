@@ -13,8 +13,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Looked is an Origin for commands that examine a table: the attributes in a sample of its rows are columns, with their
-// newest values.
+// Looked is an Origin for commands that examine a table: the attributes of sampled rows are columns of newest values.
 type Looked struct {
 	*Origin
 	Keyed bool // sources say that the table's key is unique, and have the column Written

@@ -27,17 +27,17 @@ type Config struct {
 	Name   string        // of the table for users; "" takes the table's
 
 	From, To   []table.Value           // of the first key columns: from inclusive, to exclusive; nil means no bound
-	Columns    []string                // attributes to read beside those that are asked for by name; nil is all
-	Filter     tablestore.ColumnFilter // that rows must pass, which the service applies; nil is none
+	Columns    []string                // attributes to read besides those named; nil is all
+	Filter     tablestore.ColumnFilter // applied by the service; nil is none
 	FilterText string                  // the same as a user wrote it
-	FilterUses []string                // columns that it names: the service must read them
+	FilterUses []string                // its columns, which the service must read
 	Where      *keyexpr.Where          // that rows must pass here; nil is none
 	Versions   int                     // of each cell, the newest; 0 is all
 	Since      int64                   // cells with lower timestamps, in milliseconds, are left out, and rows without others; 0 means none
 
 	scan.Manner
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
-	Ranges   int           // how many ranges there are at least, if the service says where to cut; 0 takes DefaultRanges
+	Ranges   int           // least number of ranges, if the service says where to cut; 0 takes DefaultRanges
 }
 
 // DefaultRanges is more than are read at a time, so that ranges of different sizes end at about the same time.
@@ -78,7 +78,7 @@ type division struct {
 	Table   string
 	Created int64 // as in client.Table
 	Key     []keyColumn
-	Bounds  [][]byte // places at which ranges but the first begin
+	Bounds  [][]byte // beginnings of ranges but the first
 	// Position is older than everything read.
 	Position source.Position `json:",omitzero"`
 }
@@ -115,8 +115,7 @@ func dividedKey(t *client.Table) (key []keyColumn) {
 	return key
 }
 
-// Divide cuts the table where the service would, into ranges of about as many bytes. It fails if the name now belongs
-// to another table.
+// Divide cuts the table where the service would, into ranges of similar bytes. It fails if another has its name.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	if err := o.same(ctx, true); err != nil {
 		return nil, err

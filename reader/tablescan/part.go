@@ -24,7 +24,7 @@ type part struct {
 	ctx      context.Context // reading ends with it
 	name     string
 	from, to []table.Value
-	one      bool // of several keys the range is that of one
+	one      bool // the range of one of several keys
 
 	begin  source.Place
 	pager  *scan.Pager // nil before the first Next

@@ -9,7 +9,7 @@ type Builder struct {
 	even     bool // all sections are alike
 	rows     atomic.Int64
 	sections []Section
-	since    int64 // records from where the last period should have begun
+	since    int64 // records since the due beginning of the last period
 	alone    bool  // the last one is short, and none is joined to it
 	held     int
 	coarse   bool // larger ones were asked for
@@ -95,7 +95,7 @@ func (b *Builder) push(to []Section, s Section) []Section {
 		begins = 4*b.since >= 3*period && 4*s.Records <= period || b.since >= 2*period
 	}
 	if begins {
-		b.since -= period // so that they are a period apart on average
+		b.since -= period // a period apart on average
 	}
 	b.since += s.Records
 	alone := b.alone

@@ -61,7 +61,7 @@ func Spread(sections []Section, head int) []int32 {
 type ordering struct {
 	waits []int32 // earlier sections that must come first, by section
 	edges []int32 // sections that wait for one, by
-	first []int32 // where the edges of a section begin
+	first []int32 // beginnings of a section's edges
 	turn  []int32 // by section: whichever is least comes first
 	low   []int32 // by section, the place of its lowest key among all ends of intervals; -1 without keys
 	free  freeSections
@@ -108,8 +108,7 @@ func (o *ordering) bind(sections []Section) {
 	}
 }
 
-// ends numbers the ends of all intervals in key order, equal ones alike. It returns each interval's two, and their
-// count.
+// ends numbers the ends of all intervals in key order, equal ones alike. It returns each interval's, and their count.
 func ends(sections []Section) (places []int32, n int) {
 	var keys [][]byte
 	for i := range sections {
@@ -132,8 +131,7 @@ func ends(sections []Section) (places []int32, n int) {
 	return places, n + 1
 }
 
-// golden is the golden ratio's fraction. Its multiples' fractions divide any interval most evenly, however many there
-// are.
+// golden is the golden ratio's fraction. Any number of its multiples' fractions divide an interval most evenly.
 const golden = 0.6180339887498949
 
 // tablesTogether is the number of tables read by turns. More tables have more partitions, up to more than a load can
@@ -202,7 +200,7 @@ func (o *ordering) takeTurns(sections []Section, byKey []int32, turn int32) int3
 	for _, i := range byKey {
 		rows += sections[i].Records
 	}
-	least := rows/int64(4*len(byKey)) + 1 // so that none waits for long to be hit
+	least := rows/int64(4*len(byKey)) + 1 // none waits long for a hit
 	ends := make([]int64, len(byKey))
 	end := int64(0)
 	for k, i := range byKey {

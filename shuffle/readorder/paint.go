@@ -6,7 +6,7 @@ import "math/bits"
 // its first place, so covering many places costs only as many steps as they had runs.
 type paint struct {
 	owner  []int32    // of the run that begins at the place; -1 is none
-	begins [][]uint64 // a bit for each place at which a run begins; above, a bit for each word below that is not zero
+	begins [][]uint64 // a bit for each place where a run begins; above, one for each word that is not zero
 }
 
 func newPaint(n int) *paint {

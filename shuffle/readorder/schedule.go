@@ -8,9 +8,9 @@ import (
 
 // Schedule is the reading order of some consecutive sources.
 type Schedule struct {
-	Source   int       // the first of them
-	Sources  int       // how many they are
-	Sections []Section // in the order in which they are read; without keys
+	Source   int       // first one
+	Sources  int       // number of them
+	Sections []Section // in order of reading; without keys
 }
 
 // Make makes the schedule of sections of the sources from source on, read in the given order.

@@ -7,11 +7,10 @@ type Section struct {
 	Records int64
 	Line    int64 // lines of the source before it
 	Lines   int64
-	Offset  int64 // of its text in the source; 0 where records never were text
-	Bytes   int64 // of the source that it stands for, about; of text exactly
-	Sum     Sum   // of what was read of it
-	// Table is the number of its rows' table in a load into several, by first appearance; for rows of several tables, one
-	// of them.
+	Offset  int64 // of its text in the source; 0 if records never were text
+	Bytes   int64 // about its bytes of the source; exact for text
+	Sum     Sum   // of its bytes
+	// Table is the number of its rows' table in a load into several, by first appearance; of several tables, any.
 	Table int32
 	// Keys are disjoint intervals, in key order, that hold the ordering keys of all its rows. None: it has no rows.
 	Keys []Interval

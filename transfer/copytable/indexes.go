@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// DefineIndexes adds the source's indexes to a new target, which Define completed, by its column names. It returns
-// notes.
+// DefineIndexes adds the source's indexes to a new target, after Define, by its column names. It returns notes.
 func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Table, rename map[string]string) (notes []string, err error) {
 	for name := range rename {
 		if !slices.Contains(from.Indexes, name) {

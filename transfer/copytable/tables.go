@@ -39,8 +39,7 @@ func Distinct(from, to Side) error {
 }
 
 // Define completes the target with the key and the options of the source, unless the user has set them; given reports
-// that by flag. A new table accepts all timestamps: the source's may be older than its own option allows. It returns
-// notes.
+// that by flag. A new table accepts all timestamps: the source's may be older than its option allows.
 func Define(target *plan.Target, columns *plan.Columns, from *client.Table, given func(flag string) bool) (notes []string) {
 	if len(target.Key) == 0 {
 		target.Key = slices.Clone(from.Key)

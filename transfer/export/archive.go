@@ -21,15 +21,15 @@ import (
 
 // ArchiveConfig configures an export to an archive.
 type ArchiveConfig struct {
-	Scan      tablescan.Config  // what is read
+	Scan      tablescan.Config  // of the source
 	Holds     archive.Selection // the same, for messages
-	Target    string            // place of the table, which identifies an interrupted export
+	Target    string            // place of the table, identifies an interrupted export
 	Dir       string            // the archive's folder; unused with Store
 	Store     jobdir.Store      // object store for the archive; may be nil
 	OnWait    func(who string)  // called when the export waits for another process that may write to the store
 	Fresh     bool              // do not continue an interrupted export
 	Readers   int               // ranges read at a time; 0 means DefaultReaders
-	PartBytes int64             // approximate text bytes of a part, held in memory until it is complete; 0 means 32 MiB, 64 MiB for a lake
+	PartBytes int64             // approximate text bytes of a part, in memory until complete; 0 means 32 MiB, 64 MiB for a lake
 	Lake      *Layout           // writes files for other programs instead of an archive; may be nil
 
 	step func(name string) error // for tests
@@ -65,8 +65,8 @@ type ArchiveResult struct {
 	Lake     *archive.LakeManifest
 	Unknown  UnknownFolders
 	Resumed  int64 // rows written by earlier attempts
-	Kept     int64 // after an error: rows from which the same export can continue
-	LeftOut  int64 // rows that --where left out in this process
+	Kept     int64 // after an error: rows that the export keeps
+	LeftOut  int64 // rows omitted by --where in this process
 	Units    int64 // read capacity units charged to this process
 }
 

@@ -226,7 +226,7 @@ type lakeRange struct {
 	fields scan.Fields
 	folder []byte
 	open   map[string]*heldRows // by folder
-	held   int64                // bytes of them
+	held   int64                // bytes in them
 }
 
 // folderBytes is the assumed memory of an open file beside its rows; it limits the number of open folders.

@@ -21,8 +21,7 @@ const ahead = 8
 // errEnough ends a scan early without an error.
 var errEnough = errors.New("enough was read")
 
-// batch calls do with consecutive rows and their ordering keys, valid during the call. Its error comes after earlier
-// rows.
+// batch calls do with consecutive rows and ordering keys, valid during the call. Its error comes after earlier rows.
 type batch func(do func(key, row []byte) error) error
 
 // stretch sends the batches of a part of the rows. An error ends everything at once.
@@ -54,7 +53,7 @@ func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], 
 					}
 				})
 				switch {
-				case errors.As(err, new(*scan.StoppedError)): // says why it is not read yet
+				case errors.As(err, new(*scan.StoppedError)): // says why it cannot be read yet
 					return err
 				case groupCtx.Err() != nil:
 					return nil

@@ -28,8 +28,7 @@ type parquetFile struct {
 	bytes  int // values since the last row group
 }
 
-// newParquet begins a file with the requested attributes, in order, or all of the rows. Columns of mixed types are
-// refused.
+// newParquet begins a file with the requested attributes, in order, or all of the rows. Mixed types are refused.
 func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Column) (*parquetFile, error) {
 	f := &parquetFile{keys: len(key)}
 	var fields []parquet.Field

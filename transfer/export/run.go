@@ -39,9 +39,9 @@ const (
 
 // Config configures an export of rows to a file, in key order.
 type Config struct {
-	Scan    tablescan.Config  // what is read
+	Scan    tablescan.Config  // of the source
 	Holds   archive.Selection // the same, for messages
-	Target  string            // place of the table, which identifies an interrupted export
+	Target  string            // place of the table, identifies an interrupted export
 	Format  string
 	Limit   int64         // rows; 0 means all
 	Keys    Keys          // keys of the rows to read; nil reads ranges
@@ -56,7 +56,7 @@ type Config struct {
 type Result struct {
 	Rows    int64 // in the output
 	Resumed int64 // rows written by earlier attempts
-	Kept    int64 // after an error: rows from which the same export can continue
+	Kept    int64 // after an error: rows that the export keeps
 	LeftOut int64 // rows that Scan.Where left out in this process
 	Missing int64 // keys without a row, in this process
 	Units   int64 // read capacity units charged to this process
@@ -79,7 +79,7 @@ type exporter struct {
 	names  plainbuffer.Names // for rows read by key
 	where  *keyexpr.Test     // nil passes all
 	units  atomic.Int64
-	grown  *scan.Growing                       // nil unless columns are found while writing
+	grown  *scan.Growing                       // nil unless columns are found in writing
 	wrap   func(scan.Formatter) scan.Formatter // for tests
 }
 
@@ -237,7 +237,7 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 	s := &e.Scan
 	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Manner: s.Manner, RetryFor: s.RetryFor, Units: &e.units}
 	if s.Table.MaxVersions > 1 || e.Format == Typed {
-		o.Versions = cmp.Or(s.Versions, tablescan.AllVersions) // for other formats, to count those left out
+		o.Versions = cmp.Or(s.Versions, tablescan.AllVersions) // for other formats, to count omitted ones
 	}
 	if left := e.Limit - e.result.Rows; e.Limit > 0 && s.Filter == nil && s.Where == nil {
 		o.Limit = left + 1

@@ -44,8 +44,7 @@ func Scan(s *options.Command) (to tablescan.Config, err error) {
 	return to, nil
 }
 
-// SetBounds limits a scan to the rows from --from-key to --to-key, or of a prefix. It may be called with its own
-// result.
+// SetBounds limits a scan to the rows from --from-key to --to-key, or of a prefix. It may be repeated.
 func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (err error) {
 	if s.Prefix != "" {
 		if to.From, err = scan.ParseKey(s.Prefix, key); err == nil {

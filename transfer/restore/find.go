@@ -97,7 +97,7 @@ func (files) Begin(context.Context, *pipeline.Config, *client.Target, bool) erro
 func (files) Compared(*pipeline.Config) {}
 
 func (f files) Ended(r *pipeline.Report) {
-	if text := r.Follow(); text != "" { // they are an export
+	if text := r.Follow(); text != "" { // an export
 		f.say.Line("%s", text)
 	}
 }

@@ -21,7 +21,7 @@ type Load struct {
 	Archive *archive.Manifest
 	asked   *options.Request
 	say     words.Say
-	lacking func() // nil unless the load has begun
+	lacking func() // nil until the load has begun
 }
 
 // Of returns the load of the archive that a request names, nil if it names none. Notes for the user are passed to say.

@@ -33,7 +33,7 @@ type changes struct {
 	rejects   func([]rundir.Header) (*rundir.Folder, error)
 	window    window   // timestamps that the table accepts
 	unchanged bool     // rows include the table's former values
-	kept      []string // columns that an update writes even if equal, because --when compares them
+	kept      []string // columns that an update always writes, because --when compares them
 
 	folder *rundir.Folder // open after the first rejected record
 	mu     sync.Mutex

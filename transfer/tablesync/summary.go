@@ -86,7 +86,7 @@ type Summary struct {
 // Costs are in capacity units. Future costs are estimated from row sizes, without secondary indexes.
 type Costs struct {
 	ReadCU     int64 `json:"read_cu"`             // charged for reading the table
-	SourceCU   int64 `json:"source_cu,omitempty"` // charged for reading the source, if it is a table
+	SourceCU   int64 `json:"source_cu,omitempty"` // for reading a source table
 	PutCU      int64 `json:"put_cu"`              // estimated
 	DeleteCU   int64 `json:"delete_cu"`           // estimated
 	FullLoadCU int64 `json:"full_load_cu"`        // estimated cost of loading all rows

@@ -66,11 +66,10 @@ func Look(ctx context.Context, cfg Config) (*Summary, error) {
 	return r.summary, nil
 }
 
-// Run makes the table equal to the inputs. When ctx ends it stops at once; when Drain ends, it finishes requests in
-// flight.
+// Run makes the table equal to the inputs. When ctx ends it stops at once; when Drain ends, after requests in flight.
 //
-// The summary is nil if the run could not begin or compare: then nothing was written. Otherwise it is also in the run
-// folder, and the error means a failed run. Rejected rows, withheld deletes, the error limit and interruptions are not
+// The summary is nil if the run could not begin or compare: then nothing was written. Else it is also in the run
+// folder, and errors mean a failed run. Rejected rows, withheld deletes, the error limit and interruptions are not
 // errors.
 func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	r, err := begin(ctx, &cfg)
@@ -317,8 +316,8 @@ func (r *run) replace(dir string) error {
 	return errors.Join(err, lock.Release())
 }
 
-// resume decides whether the changes of the earlier attempt are usable: its comparison is complete and of this table
-// and inputs.
+// resume decides whether the earlier attempt's changes are usable: its comparison is complete, of this table and
+// inputs.
 func (r *run) resume() error {
 	s := r.state
 	again := func(format string, a ...any) {

@@ -60,7 +60,7 @@ func (r *run) write(ctx context.Context) error {
 		return nil
 	}
 	why, err := r.mayDelete()
-	if r.drain.Err() != nil { // the inputs could not be checked, which says nothing about them
+	if r.drain.Err() != nil { // the inputs could not be checked
 		return r.stopped(nil, nil)
 	}
 	if err != nil {

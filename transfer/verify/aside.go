@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/pipeline/intake"
 )
 
-// aside keeps the rows of the inputs for Changes. Few rows differ: these are read one by one, and only places are
-// sorted.
+// aside keeps the inputs' rows for Changes. Few rows differ: these are read one by one, and only places are sorted.
 type aside struct {
 	store  *spill.Store // the sorter's
 	memory int          // bytes of blocks still in memory: a sync of few rows needs no disk

@@ -45,7 +45,7 @@ type CheckResult struct {
 	Different  int64       `json:"different"`  // repeated rows that differ in other columns
 	Repeats    []Repeat    `json:"repeats"`    // examples, different ones first
 	Collisions int64       `json:"collisions"` // keys made of different values
-	Colliding  int64       `json:"colliding"`  // records with such a key and other values than its first record
+	Colliding  int64       `json:"colliding"`  // records with such a key and other values than its first
 	Examples   []Collision `json:"examples"`
 
 	SpilledRows   int64   `json:"spilled_rows"`
@@ -85,8 +85,7 @@ type HotKey struct {
 	Share  float64 `json:"share"` // of the sampled rows
 }
 
-// Check reads inputs as a load does and reports what it would reject and, with Unique, exactly the keys that records
-// share.
+// Check reads inputs as a load does and reports what it would reject and, with Unique, the keys that records share.
 func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	start := time.Now()
 	cfg.Progress = cmp.Or(cfg.Progress, new(Progress))
@@ -178,7 +177,7 @@ func (c *checker) take(p *intake.Parsed) error {
 		}
 	}
 	if !c.told && c.result.Unique {
-		rows := expect(c.sorter, c.plan, p, keptFields-8) // the row's body is a hash, which is replaced
+		rows := expect(c.sorter, c.plan, p, keptFields-8) // the body is a hash, which is replaced
 		c.told = rows > 0
 		c.distinct.expect(rows + rows/16)
 	}

@@ -30,7 +30,7 @@ type judge struct {
 	names    map[uint64]string // of the schema's attributes
 	versions int               // kept by the table
 	oldest   int64             // oldest timestamp that the table still keeps, in milliseconds; older cells may be gone
-	loaded   int64             // earliest write time of cells without a timestamp of their own; -1 if unknown
+	loaded   int64             // earliest write of cells without a timestamp; -1 if unknown
 
 	hashes map[string]uint64 // of column names
 	got    map[uint64][]got  // by column
@@ -38,8 +38,8 @@ type judge struct {
 
 type difference struct {
 	columns []string // by name; nil if unknown: only the record can tell
-	unnamed []uint64 // and these, reduced, whose names only the records have
-	reduced []uint64 // of an update, all of them
+	unnamed []uint64 // names that only the records have, reduced
+	reduced []uint64 // of an update, all
 }
 
 type got struct {

@@ -23,7 +23,7 @@ type Config struct {
 	Examples    int               // of each kind, at most
 	Workers     int               // requests at a time, at most; 0 takes DefaultWorkers
 	Memory      int64             // bytes of memory of the process
-	TempDir     string            // where rows that do not fit in memory are spilled; "" takes the system's
+	TempDir     string            // folder for spilled rows; "" takes the system's
 	TempMax     int64             // bytes of disk for them; 0: no limit
 	scan.Manner                   // how the table is read. It does not hold for a Sample
 	RetryFor    time.Duration     // how long one request is tried again; 0 takes client.Patience
@@ -31,7 +31,7 @@ type Config struct {
 	Returned    string            // file of the keys that the service made, as the load wrote it; "" is none
 	Rejected    rundir.Rejected   // by the load that is verified
 	Loaded      time.Time         // when that load began; zero is unknown
-	Condition   table.Existence   // under which it has written
+	Condition   table.Existence   // of its writes
 	Clock       *client.Clock     // of the service, as Client's answers tell it; nil takes this machine's time
 	ExtraFails  bool              // a surplus row is a failure too
 	From, To    []table.Value     // of the first key columns: rows from here, inclusive, to there, exclusive, are compared; nil does not bound them
@@ -70,23 +70,23 @@ type Result struct {
 
 	Table  string  `json:"table"`
 	Mode   string  `json:"mode"`
-	OK     bool    `json:"ok"` // nothing is missing, different or, where that counts, surplus
+	OK     bool    `json:"ok"` // nothing is missing, different or, if that counts, surplus
 	Sample float64 `json:"sample,omitempty"`
 
 	Read       int64 `json:"read"`       // records of the inputs
-	Rejected   int64 `json:"rejected"`   // of those, by the reader or by the load
-	Superseded int64 `json:"superseded"` // whose key another one has
+	Rejected   int64 `json:"rejected"`   // by the reader or the load
+	Superseded int64 `json:"superseded"` // by another record of the key
 	NotSampled int64 `json:"not_sampled,omitempty"`
-	Archived   int64 `json:"archived,omitempty"`     // of a period that no table has; they are not looked for
-	WithoutKey int64 `json:"without_key,omitempty"`  // rows whose key the file of returned keys does not have: not written, or never acknowledged
-	OutOfRange int64 `json:"out_of_range,omitempty"` // whose keys are not among those that are compared
+	Archived   int64 `json:"archived,omitempty"`     // of a period without a table; not looked for
+	WithoutKey int64 `json:"without_key,omitempty"`  // rows whose key is not in the file of returned keys: not written, or unacknowledged
+	OutOfRange int64 `json:"out_of_range,omitempty"` // outside the compared keys
 
-	Tables []TableResult `json:"tables,omitempty"` // where rows go to several, by name
+	Tables []TableResult `json:"tables,omitempty"` // by name, if there are several
 
 	Counts
 	OfRejects int64 `json:"of_rejects,omitempty"` // in the table, with the key of a rejected record and of no other: not surplus. Only Changes has them
 
-	Settled *Settled `json:"settled,omitempty"` // where SettleFor was given, and not too much differed
+	Settled *Settled `json:"settled,omitempty"` // with SettleFor, unless too much differed
 
 	Examples []Example `json:"examples"`
 	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
@@ -100,15 +100,15 @@ type Result struct {
 	SpilledRows   int64   `json:"spilled_rows"`    // that did not fit in memory
 	SpilledBytes  int64   `json:"spilled_bytes"`   // on disk
 	ReadCU        int64   `json:"read_cu"`         // as the service charged them
-	Seconds       float64 `json:"seconds"`         // of it all
+	Seconds       float64 `json:"seconds"`         // in all
 	RowsPerSecond float64 `json:"rows_per_second"` // records and rows of the table together
 
 	// Set only for Changes.
-	Facts   []progress.Fact `json:"-"` // of the inputs, and how they are read
+	Facts   []progress.Fact `json:"-"` // about the inputs and their reading
 	Unread  []string        `json:"-"` // inputs that are left out, empty or perhaps not whole, a sentence each
 	Stamped bool            `json:"-"` // a record gives its cells timestamps
 	Of      *client.Table   `json:"-"` // that was compared
-	Live    bool            `json:"-"` // the inputs change while they are read
+	Live    bool            `json:"-"` // the inputs change while read
 	Units   int64           `json:"-"` // write units of all rows that the inputs expect
 	// ColumnUnits are the future units of the table's columns, by name.
 	ColumnUnits map[string]string `json:"-"`
@@ -117,14 +117,14 @@ type Result struct {
 // TableResult is the result for one table of several.
 type TableResult struct {
 	Name   string `json:"name"`
-	Absent bool   `json:"absent,omitempty"` // there is no such table
+	Absent bool   `json:"absent,omitempty"` // no such table
 	Counts
 }
 
 // Counts are rows by verdict.
 type Counts struct {
 	RowsExpected int64 `json:"rows_expected"`
-	RowsInTable  int64 `json:"rows_in_table"` // with Sample, of those looked for
+	RowsInTable  int64 `json:"rows_in_table"` // with Sample, of sampled rows
 	Equal        int64 `json:"equal"`
 	Missing      int64 `json:"missing"`
 	Different    int64 `json:"different"`
@@ -168,7 +168,7 @@ type Example struct {
 	Table   string   `json:"table,omitempty"` // among several
 	Key     Key      `json:"key"`
 	Columns []string `json:"columns,omitempty"` // that differ
-	Values  []Values `json:"values,omitempty"`  // of the first of these columns, where the input could be read again
+	Values  []Values `json:"values,omitempty"`  // of the first of these columns, if the input could be read again
 	Input   *Place   `json:"input,omitempty"`   // of the row that is expected
 
 	position uint64

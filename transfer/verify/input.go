@@ -42,7 +42,7 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 	sums := intake.Sums{By: v.hasher, Keeps: v.keeps}
 	if v.keeps {
 		v.rows = &aside{store: sorter.Store(), memory: int(min(v.cfg.Memory/256, 1<<20))}
-		if v.plan.Wide { // they stay as they came
+		if v.plan.Wide { // unchanged
 			sums = intake.Sums{}
 		}
 	}

@@ -20,7 +20,7 @@ import (
 type Keys struct {
 	*extsort.Sorted
 	Count int64
-	Sum   string // by which the same keys are known
+	Sum   string // identifies the keys
 }
 
 // SortKeys reads inputs as a load does. A record without a key is an error: it would be unclear which row was omitted.

@@ -12,13 +12,13 @@ import (
 
 // SourceRange is the result for a range of a database table.
 type SourceRange struct {
-	Range     string `json:"range"` // and from which row on
+	Range     string `json:"range"` // and its first row
 	Read      int64  `json:"read"`
 	Equal     int64  `json:"equal"`
 	Missing   int64  `json:"missing"`
 	Different int64  `json:"different"`
 	Expired   int64  `json:"expired,omitempty"`
-	Extra     int64  `json:"extra"` // whose keys are in the range
+	Extra     int64  `json:"extra"` // with keys in the range
 	// Loaded lists the snapshots from which the load read the range; nil means unknown.
 	Loaded []LoadedRange `json:"loaded,omitempty"`
 }

@@ -12,10 +12,10 @@ import (
 
 // Kinds of kept row data. Each is stored as a position followed by one of these.
 const (
-	kindWhole  = 'w' // the row is replaced by one whose cells have this sum; the table's own timestamps
-	kindCells  = 'c' // cells one by one: the row is updated, or replaced by cells with timestamps of their own
+	kindWhole  = 'w' // the row is replaced by one with this sum of cells; the table's timestamps
+	kindCells  = 'c' // cells one by one: an update, or cells with timestamps
 	kindDelete = 'd' // the row is deleted
-	kindReject = 'r' // the record was rejected: the table may have the key, and nothing is known of it
+	kindReject = 'r' // a rejected record: the table may have the key, with anything
 )
 
 // cell is the input's value of one column of one row.

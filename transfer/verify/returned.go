@@ -30,7 +30,7 @@ type returned struct {
 	sorted *extsort.Sorted
 	it     *extsort.Iterator
 	more   bool
-	at     []byte        // what is looked for
+	at     []byte        // sought
 	old    *jsonl.Parser // nil without old keys
 	key    []table.Type  // of the old key
 }

@@ -29,7 +29,7 @@ type verifier struct {
 	cfg      *Config
 	admin    *client.Admin
 	tables   []*target       // by name
-	named    map[string]bool // tables that records go to, where there are several
+	named    map[string]bool // of records, if there are several
 	anyOrder bool            // of the records of a key
 	plan     *plan.Plan
 	hasher   *plainbuffer.Hasher
@@ -61,7 +61,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err := v.readReturned(); err != nil {
 		return nil, err
 	}
-	defer v.returned.close() // what is left on disk goes with the process
+	defer v.returned.close() // its files go with the process
 	if err := v.readInput(ctx); err != nil {
 		return nil, &InputError{err}
 	}
@@ -161,10 +161,10 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	// Rows are sorted anyway, so the inputs are read from front to back regardless of the write order.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
 	if cfg.Returned != "" {
-		request.Keep = plan.KeepRecord // which may have an old key
+		request.Keep = plan.KeepRecord // it may have an old key
 	}
 	request.Reading = cfg.Memory              // or a load would have taken records that are refused here
-	request.Target.Create = cfg.Stored != nil // whose key is given
+	request.Target.Create = cfg.Stored != nil // its key is given
 	request.KeysAlone = cfg.Sample > 0
 	if request.RejectedKeys = cfg.Changes != nil; cfg.Changes != nil {
 		request.Keep = plan.KeepNothing
@@ -181,7 +181,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	v.bySource = v.newBySource()
 	v.from, v.to = table.OrderingKey(cfg.From), table.OrderingKey(cfg.To)
 	if v.plan.Live {
-		cfg.Rejected = nil // numbers of records are those of one reading
+		cfg.Rejected = nil // numbers of records are of one reading
 	}
 	var facts []progress.Fact
 	if cfg.Changes != nil {
@@ -221,7 +221,7 @@ type keyRange struct {
 
 // ranges cuts the keys at partition bounds and, as there may be few, into even parts of the inputs' keys.
 func (v *verifier) ranges() []keyRange {
-	if v.cfg.Stored != nil { // which is read from front to back
+	if v.cfg.Stored != nil { // read from front to back
 		return []keyRange{{v.tables[0], 0, v.from, v.to}}
 	}
 	even := v.sorted.Cuts(v.evenRanges())
@@ -289,7 +289,7 @@ func (v *verifier) compareAll(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil { // ranges that were not begun have no tally
+	if ctx.Err() != nil { // ranges not begun have no tally
 		return context.Cause(ctx)
 	}
 	v.result.Ranges = len(ranges)

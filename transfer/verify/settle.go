@@ -19,8 +19,8 @@ import (
 
 // Settled reports on rows that differed at first: each was read again, on both sides, until it agreed or time ran out.
 type Settled struct {
-	Differed int64   `json:"differed"` // at first; surplus rows only where they count as a failure
-	Settled  int64   `json:"settled"`  // of them, those that agreed later
+	Differed int64   `json:"differed"` // at first; surplus rows only if they count as a failure
+	Settled  int64   `json:"settled"`  // later equal
 	Remain   int64   `json:"remain"`   // rows that differ still
 	Rounds   int     `json:"rounds"`   // of reading again
 	Seconds  float64 `json:"seconds"`
@@ -42,7 +42,7 @@ type unsettled struct {
 
 	mu   sync.Mutex
 	keys [][]byte
-	all  int64 // also those that were too many to keep
+	all  int64 // including those not kept
 	most int64
 }
 
@@ -159,7 +159,7 @@ func (v *verifier) enter(a *again) {
 	r.Examples = slices.DeleteFunc(r.Examples, func(e Example) bool { return e.Kind != Extra || v.cfg.ExtraFails })
 	for _, kind := range []string{Missing, Different, Extra} {
 		for _, e := range t.examples[kind] {
-			if e.Input = nil; kind != Extra || v.cfg.ExtraFails { // its number is that of a round
+			if e.Input = nil; kind != Extra || v.cfg.ExtraFails { // its number is of a round
 				r.Examples = append(r.Examples, e)
 			}
 		}
@@ -241,7 +241,7 @@ func (a *again) compare(ctx context.Context, keys [][]byte) error {
 				return err
 			}
 		}
-		if it.Err() != nil { // else what it has not read would count as gone
+		if it.Err() != nil { // else unread rows would count as gone
 			return it.Err()
 		}
 		rows, err := scan.Get(ctx, v.cfg.Client, t.table.Name, t.table.Key, values, v.options(t.table))

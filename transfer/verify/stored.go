@@ -16,7 +16,7 @@ import (
 // Stored is a sequence of rows in key order that inputs are compared with in place of a table: frozen, wide sources,
 // one after another, whose first columns are the key's.
 type Stored struct {
-	Table *client.Table // what the table is or was
+	Table *client.Table // present or former
 	Rows  source.Origin
 }
 
@@ -106,7 +106,7 @@ func delivered(d *record.Datum) any {
 
 // tableRow is a row of the table, raw or as the SDK would deliver it.
 type tableRow struct {
-	packed []byte // nil where made is the row
+	packed []byte // nil if made is the row
 	sum    uint64 // of packed
 	made   *scan.Row
 }

@@ -14,10 +14,10 @@ type tally struct {
 	table *target
 	judge *judge
 	err   error
-	told  RangeChanges // who is told of differences; nil is nobody
+	told  RangeChanges // receives differences; may be nil
 
 	memory client.PageMemory                           // of a row that is looked at by its cells
-	whole  func([]table.Value, []byte) ([]byte, error) // rows of what is kept of them
+	whole  func([]table.Value, []byte) ([]byte, error) // makes rows of kept bytes
 
 	Counts
 	superseded, ofRejects, units int64

@@ -14,7 +14,7 @@ type clock struct {
 	layout string // of texts that do not sort by time, as package time has it
 	told   bool   // the column holds times
 	day    bool   // days, not times of day
-	period string // layout or unit by which an expression can find the month; empty if none can
+	period string // layout or unit from which an expression finds the month; empty for none
 }
 
 // layouts are the recognized layouts of times. Those that sort chronologically come first.

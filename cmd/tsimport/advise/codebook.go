@@ -7,8 +7,8 @@ import (
 )
 
 // codebook maps texts to 64-bit codes that sort as the texts do. The fewer different characters occur at each offset,
-// the longer the prefix that fits. Texts unlike the sample may become equal to neighbours; a greater text never gets a
-// smaller code.
+// the longer the prefix that fits. Texts unlike the sample may equal neighbours; a greater text never gets a smaller
+// code.
 type codebook struct {
 	places []place
 	tail   []uint64 // number of codes of the remaining places
@@ -111,7 +111,7 @@ func newPlace(seen [256]bool, generous bool) place {
 		if seen[c] && p.size < 255 {
 			p.size++
 		} else {
-			p.known[c] = false // has no rank of its own
+			p.known[c] = false // without a rank
 		}
 		p.rank[c] = uint8(p.size - 1)
 	}

@@ -123,8 +123,7 @@ func (s *survey) plainKey(c *column) string {
 	return strings.TrimLeft(name, "0123456789_") + "=" + identifier(c.name)
 }
 
-// best is the candidate for the recommended key. Order: good before fixed ones, identifying columns first, earlier
-// columns first.
+// best is the candidate for the recommended key: good before fixed ones, identifying columns first, earlier ones first.
 func (s *survey) best() *Candidate {
 	score := func(c *Candidate) int {
 		p := c.parts[0]
@@ -281,7 +280,7 @@ func (s *survey) unlike(inKey []*column, takes func(*column) bool) (best *column
 		}
 		return 3
 	}
-	shared := func(c choice) int { return min(s.kept.rows-c.distinct, 1) } // 0 if it is unique
+	shared := func(c choice) int { return min(s.kept.rows-c.distinct, 1) } // 0 if unique
 	b := slices.MinFunc(choices, func(a, b choice) int {
 		return cmp.Or(cmp.Compare(shared(a), shared(b)), cmp.Compare(class(a.c), class(b.c)), -cmp.Compare(a.distinct, b.distinct))
 	})

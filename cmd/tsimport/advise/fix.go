@@ -110,8 +110,7 @@ func (s *survey) spliceWith(c *Candidate) *Fix {
 	return nil
 }
 
-// spliceChain joins columns, coarse ones first, until no value grows too large. Each step is a candidate: the report
-// shows what helps.
+// spliceChain joins columns, coarse ones first, until no value grows too large. The report shows each step.
 func (s *survey) spliceChain(c *Candidate) *Fix {
 	parts := slices.Clone(c.parts)
 	for _, partner := range s.partners(c.parts[0]) {
@@ -199,8 +198,7 @@ func (s *survey) counts(c *column) bool {
 	return c.decimals || c.integer || c.numbers && !c.digits
 }
 
-// partners returns columns that may follow first in a splice: identifying ones first, coarse before fine ones, as rows
-// of a value stay together.
+// partners returns columns that may follow first in a splice: identifying ones, then coarse before fine ones.
 func (s *survey) partners(first *column) []*column {
 	var list []*column
 	for _, c := range s.columns {

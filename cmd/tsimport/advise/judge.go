@@ -13,8 +13,8 @@ import (
 
 // Thresholds of the verdicts.
 const (
-	goodShare = 0.7   // share of the capacity from which a key is good
-	someShare = 0.35  // share from which it is usable with a fix
+	goodShare = 0.7   // share of the capacity of a good key
+	someShare = 0.35  // share of a usable key, with a fix
 	maxKey    = 1024  // bytes of a key column
 	longKey   = 64    // bytes; longer keys cost too much in every row
 	nullShare = 0.001 // share of the rows; more nulls are not an accident
@@ -121,8 +121,7 @@ func (s *survey) keysOf(parts []*column) simulate.Keys {
 	return s.kept.keys(places...)
 }
 
-// spread simulates live traffic and a load. A key's hottest value caps the live share, which small windows may not
-// show.
+// spread simulates live traffic and a load. A key's hottest value caps the live share, which windows may not show.
 func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float64, cut int) {
 	of, cut := simulate.Cut(keys, s.Partitions)
 	live = simulate.Live(of, s.order, simulate.Traffic{Partitions: s.Partitions, Rate: s.Rate})
@@ -193,7 +192,7 @@ func ratio(a, b int64) float64 {
 func (s *survey) monotonic(c *column) string {
 	place := c.code
 	if c.time >= 0 && s.arrival == c {
-		place = c.code // as a key it is text, even if it holds times
+		place = c.code // a key of texts, even if it holds times
 	}
 	switch up, down := s.kept.trend(place, s.order); {
 	case up > 0.6 && down < 0.05: // several rows may have one value

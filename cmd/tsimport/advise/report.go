@@ -42,7 +42,7 @@ type Candidate struct {
 	Reason  string    `json:"reason"`
 	Share   float64   `json:"capacity_share"`      // of live traffic in arrival order
 	Load    float64   `json:"load_capacity_share"` // of a plain load in the input's order
-	Cut     int       `json:"partitions"`          // partitions into which the values could be cut
+	Cut     int       `json:"partitions"`          // into which values can be cut
 	Fix     *Fix      `json:"fix,omitempty"`
 	Key     *Key      `json:"key,omitempty"` // of several spliced columns, as a load takes it
 	Notes   []string  `json:"notes,omitempty"`

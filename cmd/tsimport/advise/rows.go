@@ -17,11 +17,11 @@ import (
 type Input struct {
 	Args    []string
 	Options reader.Options
-	Convert convert.Options // except Decode, which each source has
+	Convert convert.Options // without Decode, which each source has
 	Find    input.Options
 	Sources source.Origin // in place of Args; nil is files
 	Table   string        // name of the inputs' table
-	Copied  bool          // it is a table of the service
+	Copied  bool          // a table of the service
 	Written string        // its last column, not one of the table's: write time of a row, in milliseconds
 	Bounds  []table.Value // partition bounds; nil if unknown
 }

@@ -319,8 +319,7 @@ func (s *survey) checkNames() error {
 	return nil
 }
 
-// findArrival finds the order of live rows: the user's column, else the time column that grows most steadily, else
-// input.
+// findArrival finds the order of live rows: by the user's column, the time column that grows most steadily, or input.
 func (s *survey) findArrival() {
 	a := &s.report.Arrival
 	defer func() {

@@ -12,8 +12,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// flagsFirst moves flags that follow file names to the front, because the flag package stops at the first name.
-// Arguments after -- stay.
+// flagsFirst moves flags before file names, where the flag package stops. Arguments after -- stay.
 func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil

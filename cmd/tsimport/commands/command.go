@@ -21,13 +21,13 @@ type invocation struct {
 	// mayChange starts a run over that cannot be resumed because the command has changed.
 	mayChange bool
 	folder    string          // the run's folder, if not empty
-	settings  *checkpoint.Job // whose types the load takes over
+	settings  *checkpoint.Job // with types for the load
 	rejects   string          // the run whose rejects are loaded
 
 	within
 	interrupts *interrupts
 	show       *display
-	ending     *ending // where the command reports its end; nil if nowhere
+	ending     *ending // where the command reports its end, or nil
 }
 
 // within is the context of a command that is part of another; each field may be nil.

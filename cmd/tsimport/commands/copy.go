@@ -36,7 +36,7 @@ func copyTable(c *call) error {
 type copying struct {
 	*fromtable.Load
 	from, to tableArgument
-	source   *target // which may be the target's
+	source   *target // may be the target's
 	reads    string  // place of the source
 }
 
@@ -74,7 +74,7 @@ func (k *copying) config(c *call, asked *options.Command) (cfg pipeline.Config, 
 
 func (k *copying) open(c *call, a access) (*target, error) {
 	two := k.from.address != nil || k.to.address != nil
-	a.create = a.create && two // else the source must exist
+	a.create = a.create && two // the source must exist
 	t, err := openSide(c, k.to, a)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 
 const (
 	helpColumns = 100 // of a line of help
-	flagColumns = 26  // of them, before what a flag does
+	flagColumns = 26  // of a flag, before its text
 	manyFlags   = 25  // a command with more shows only the basic ones
 	allFlags    = "all"
 )
@@ -64,7 +64,7 @@ func showHelp(app *cli.App, args []string, to io.Writer) (shown bool, err error)
 type help struct {
 	command       *cli.Command
 	name, part    string
-	groups        []string              // in order of importance; only those with flags
+	groups        []string              // with flags, most important first
 	flags         map[string][]cli.Flag // by group
 	shown, hidden int
 	b             strings.Builder

@@ -159,7 +159,7 @@ func workOnSeveral(c *call, place string, store jobdir.Store, l *scaleout.Loads,
 		c.say.Line("working on load %s", load)
 		err := workOn(c, loadPlace(place, load), &workTask{whole: store})
 		*endingOf(c) = ending{runDir: store.String()}
-		return errors.Join(ofLoad(load, err), os.Chdir(here)) // workOn goes to where the load was planned
+		return errors.Join(ofLoad(load, err), os.Chdir(here)) // workOn changes to the planning folder
 	})
 	if err != nil {
 		return err

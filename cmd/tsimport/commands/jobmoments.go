@@ -17,7 +17,7 @@ import (
 
 // tableRead is a load of a job that reads a database table.
 type tableRead struct {
-	moment  *sqltable.Moment // shared snapshot; nil means one of its own
+	moment  *sqltable.Moment // shared snapshot; nil means its own
 	whole   bool             // all rows belong to it
 	earlier bool             // an earlier process began another load of the moment
 }

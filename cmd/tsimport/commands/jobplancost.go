@@ -58,7 +58,7 @@ func (p *jobPlanner) total() {
 			continue
 		}
 		codes = append(codes, l.ExitCode)
-		if l.State == planRefused || l.State == planFailed || l.Command == job.Export { // which writes nothing to a table
+		if l.State == planRefused || l.State == planFailed || l.Command == job.Export { // writes nothing
 			continue
 		}
 		t.Rows, t.WriteUnits = sumKnown(t.Rows, l.Rows), sumKnown(t.WriteUnits, l.WriteUnits)
@@ -86,7 +86,7 @@ func sumKnown(a, b int64) int64 {
 
 // schedule simulates the loads at the job's parallelism and returns when the last ends; -1 if any duration is unknown.
 func (p *jobPlanner) schedule() float64 {
-	free := make([]float64, max(1, p.plan.Parallel)) // time from which each is free
+	free := make([]float64, max(1, p.plan.Parallel)) // when each is free
 	ends := map[string]float64{}
 	last := 0.0
 	for _, s := range inOrder(p.record.Loads) {
@@ -127,7 +127,7 @@ const (
 // measureRuns reads the rates of earlier runs of loads and jobs, the newest of each table.
 func measureRuns(root string) measuredRates {
 	m := measuredRates{}
-	entries, err := os.ReadDir(root) // sorted by name, which begins with the time
+	entries, err := os.ReadDir(root) // sorted by name: by time
 	if err != nil {
 		return m
 	}

@@ -47,7 +47,7 @@ type loadPlan struct {
 	RowsAre   string                  `json:"rows_are"`          // one of the rows… below
 	RowBytes  float64                 `json:"row_bytes"`         // average as the service counts it; 0 unknown
 	Columns   []planColumn            `json:"columns"`
-	Decisions []plan.Decision         `json:"decisions,omitempty"`    // what was inferred for all files
+	Decisions []plan.Decision         `json:"decisions,omitempty"`    // inferred for all files
 	More      bool                    `json:"more_columns,omitempty"` // rows may have more columns
 	Existing  *planTable              `json:"existing_table,omitempty"`
 	New       *planNew                `json:"new_table,omitempty"`
@@ -98,7 +98,7 @@ type planFiles struct {
 	Found  int      `json:"found"`
 	Chosen int      `json:"chosen"` // to be loaded; the others are known or incomplete
 	Opened int      `json:"opened"` // the others are assumed to be similar
-	Names  []string `json:"names"`  // the first of those chosen
+	Names  []string `json:"names"`  // of the first chosen ones
 }
 
 type planColumn struct {

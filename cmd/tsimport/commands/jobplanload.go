@@ -97,7 +97,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 	}
 	l.askState(c.interrupts.drain, asked, &cfg)
 	if copies != nil || c.Command.Name == job.Load && cfg.Read.Sources != nil {
-		of.Compared(&cfg) // which reads the source without the checks that read all of it
+		of.Compared(&cfg) // skips checks that read the whole source
 	}
 	if cfg.Read.Look != nil {
 		cfg.Read.Look = looksLater

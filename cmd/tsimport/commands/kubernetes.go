@@ -94,8 +94,7 @@ func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Opt
 // placesOfWorkers are variables for endpoints and regions that workers inherit from planning. None is a secret.
 var placesOfWorkers = []string{"OSS_ENDPOINT", "OSS_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"}
 
-// workerEnv returns workers' endpoints and regions as environment variables: from plan, environment or a copy's
-// profiles.
+// workerEnv returns workers' endpoints and regions as environment variables, from plan, environment or profiles.
 func workerEnv(p *scaleout.Plan) (env []kubernetes.EnvVar) {
 	places := map[string]string{}
 	for _, text := range os.Environ() {

@@ -234,7 +234,7 @@ type interrupts struct {
 	drain, hard      context.Context
 	stopGently, stop context.CancelCauseFunc
 	signals          chan os.Signal
-	gentle           chan bool // whether there is anything to drain
+	gentle           chan bool // whether something is in flight
 }
 
 func newInterrupts(show *display) *interrupts {
@@ -285,7 +285,7 @@ func (in *interrupts) codeOf(err error) error {
 		return err
 	}
 	if errors.Is(err, context.Canceled) && !errors.As(err, new(*pipeline.Interrupted)) {
-		err = stopped // which says why
+		err = stopped // says why
 	}
 	if exitcode.Of(err) == stopped.ExitCode {
 		return err
@@ -322,7 +322,7 @@ func (in *interrupts) ofLoad() (of *interrupts, stop func()) {
 	drain, stopGently := context.WithCancelCause(in.drain)
 	of = &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: cancel, gentle: make(chan bool, 1)}
 	unhook := context.AfterFunc(in.drain, func() {
-		if len(of.gentle) == 0 { // there is nothing to drain
+		if len(of.gentle) == 0 { // nothing is in flight
 			cancel(context.Cause(in.drain))
 		}
 	})

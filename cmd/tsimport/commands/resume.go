@@ -78,8 +78,7 @@ func runAgain(c *call, r *runInfo) (*call, error) {
 	return c.again(again, of), nil
 }
 
-// goBack changes to the folder where a load or job was started, and returns the relative name of its own folder; "" if
-// it has none yet.
+// goBack changes to the folder where a load or job was started, and returns its own folder's relative name or "".
 func goBack(dir, folder, what string) (string, error) {
 	full, err := filepath.Abs(folder)
 	if err != nil {

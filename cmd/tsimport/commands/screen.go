@@ -40,7 +40,7 @@ type screen struct {
 
 	mu       sync.Mutex
 	rejects  int             // rejected records queued for the log
-	rejected []rundir.Reason // of them, those that are to be logged
+	rejected []rundir.Reason // to be logged
 	saidMore bool            // said that the others are not logged
 }
 

@@ -168,7 +168,7 @@ func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error
 	if err := restore.Fits(m, cfg, "table "+s.Name, s.Table.Key); err != nil || cfg.Write.Marks.ReturnedKeys == "" {
 		return err
 	}
-	return restore.FreeMark(m, cfg, s.Table.Key) // otherwise no row could be compared
+	return restore.FreeMark(m, cfg, s.Table.Key) // else no row is comparable
 }
 
 // seeMark refuses marks in a column that one of the source's first rows has. Most tables that have the column have it

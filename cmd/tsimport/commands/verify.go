@@ -92,7 +92,7 @@ func verifyTable(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	load := c // whose flags say what was loaded
+	load := c // its flags say what was loaded
 	var run *rundir.Run
 	if o.run != "" {
 		if run, load, err = openRun(c, o.run); err != nil {
@@ -219,7 +219,7 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	m, err := restore.At(c.interrupts.drain, c.of.Archive, cfg.Read.Find)
 	if err == nil && m == nil {
-		m, err = archive.Read(c.of.Archive) // which says why it is none
+		m, err = archive.Read(c.of.Archive) // says why it is not an archive
 	}
 	if err != nil {
 		return usagef("--archive: %v", err)
@@ -335,8 +335,7 @@ func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*ver
 	return r, err
 }
 
-// openRun reads the request and the rejects of a run. It changes to the run's starting folder, to which files are
-// relative.
+// openRun reads a run's request and rejects. It changes to its starting folder, to which files are relative.
 func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	run, err := rundir.ReadRun(path)
 	if err != nil {

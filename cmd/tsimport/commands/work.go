@@ -46,7 +46,7 @@ type workTask struct {
 	store       jobdir.Store
 	rejectsExit int          // exit code for rejected records
 	resume      bool         // undoes a stop; has the load's exit code
-	whole       jobdir.Store // the parent job directory, if this is one of its loads; nil otherwise
+	whole       jobdir.Store // the parent job directory of one of its loads, or nil
 }
 
 // program is the version that all processes of a job must share, on any platform.

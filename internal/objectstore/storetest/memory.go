@@ -28,7 +28,7 @@ type Shared struct {
 	mu     sync.Mutex
 	exists error
 	since  map[string]time.Time // when each object was put
-	by     map[string]string    // by which process
+	by     map[string]string    // writers by object
 }
 
 // NewMemory has no objects. exists is the error of PutAbsent for an existing one.

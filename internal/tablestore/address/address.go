@@ -14,7 +14,7 @@ const Scheme = "ots://"
 
 // Address is a table of an instance.
 type Address struct {
-	Profile  string // whose endpoint and access keys are used; "" is those of everything else
+	Profile  string // with its endpoint and access keys; "" is the default
 	Instance string
 	Table    string
 }

@@ -234,7 +234,7 @@ func eachField(message []byte, f func(protowire.Number, protowire.Type, []byte) 
 // ReplacedError says that a table was dropped, or another has its name now: its rows do not belong together.
 type ReplacedError struct {
 	Table string
-	Why   string // what the service says now
+	Why   string // the service's present statement
 }
 
 func (e *ReplacedError) Error() string {

@@ -197,7 +197,7 @@ func compareFolded(a, b string) int {
 // kept by somebody and given for another request. Safe for concurrent use.
 type recent struct {
 	seed maphash.Seed
-	ids  [recentIDs]atomic.Uint64 // hashes, each where its last bits say; a newer one takes the place of an older one
+	ids  [recentIDs]atomic.Uint64 // hashes, placed by their last bits; newer ones replace older ones
 	once sync.Once
 }
 

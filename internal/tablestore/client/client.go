@@ -26,7 +26,7 @@ const DefaultRequestTimeout = 30 * time.Second
 type Target struct {
 	Endpoint    string // http(s)://host[:port], no path
 	Instance    string
-	Credentials common.CredentialsProvider // asked for every request, so that rotating keys work
+	Credentials common.CredentialsProvider // asked for every request: keys may rotate
 	// Transport replaces the network, for a store in the same process; nil: the network.
 	Transport http.RoundTripper
 	// AcceptUnsigned accepts answers without a signature, as a proxy may strip them, except for destructive operations.
@@ -65,7 +65,7 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	traffic = cmp.Or(traffic, new(Traffic))
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
-	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // and less where nothing comes in: transport
+	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // transport ends it earlier if nothing comes in
 	asked := &signedWith{CredentialsProvider: t.Credentials}
 	config.Transport = &transport{base: t.Transport, run: ctx, timeout: t.RequestTimeout, keys: asked, traffic: traffic,
 		access: access{credentials: t.Credentials, patience: t.KeyPatience}, accept: t.AcceptUnsigned, sameMemory: sameMemory(t.Transport)}
@@ -237,7 +237,7 @@ func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, e
 		}
 	case err == nil:
 		if passing := new(keysRefused); errors.As(t.access.seen(r.URL.Path, refusal(res.StatusCode, body, res.Header.Get(headerRequestID))), &passing) {
-			err = passing // what else is refused, the SDK reads itself
+			err = passing // other refusals are read by the SDK
 		}
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ type Connection struct {
 	endpoint    *url.URL
 	instance    string
 	credentials common.CredentialsProvider
-	route       *route            // nil where base is to be used
+	route       *route            // nil if base is used
 	pool        *pool             // of links on the route
 	base        http.RoundTripper // of proxies, and of stores in this process
 	timeout     time.Duration
@@ -100,7 +100,7 @@ type Sender struct {
 	closed bool
 	sent   time.Time
 	buf    []byte // of a request: room for its head, and its body
-	plain  []byte // likewise as it was, of a request that is compressed; memory for the next one otherwise
+	plain  []byte // the uncompressed body; memory for the next one otherwise
 	head   []byte
 	answer []byte
 	keys   common.Credentials  // that the request is signed with
@@ -236,7 +236,7 @@ func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) er
 	defer cancel()
 	stalled := time.AfterFunc(s.c.timeout, cancel)
 	defer stalled.Stop()
-	body.progress = func() { stalled.Reset(s.c.timeout) } // what the transport takes it has sent, but for a buffer
+	body.progress = func() { stalled.Reset(s.c.timeout) } // bytes taken by the transport are sent, but for a buffer
 	res, err := s.c.base.RoundTrip(s.request(operation, header, body).WithContext(ctx))
 	if err == nil {
 		err = s.read(operation, res)
@@ -290,7 +290,7 @@ func isAnswer(err error) bool {
 const (
 	maxRefusal = 64 << 10 // a code and a text
 	maxWritten = 2 << 20  // of 200 rows the keys, of 1 KB, or an error each
-	maxAnswer  = 64 << 20 // rows, and what there is to say of tables
+	maxAnswer  = 64 << 20 // rows, and descriptions of tables
 )
 
 var errLongAnswer = errors.New("the answer is longer than its kind can be")

@@ -76,7 +76,7 @@ var classes = map[string]Class{
 	"OTSMethodNotAllowed":     Fatal,
 	"OTSUnsupportedOperation": Fatal,
 	"OTSMissingHeader":        Fatal,
-	"OTSQuotaExhausted":       Fatal, // but see tooFrequent; a row with it is not at fault
+	"OTSQuotaExhausted":       Fatal, // but see tooFrequent; its row is not at fault
 
 	"OTSConditionCheckFail":            Permanent,
 	"OTSObjectAlreadyExist":            Permanent,
@@ -278,7 +278,7 @@ func WrongScheme(err error) bool {
 	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return isPage(ots) && ots.HttpStatusCode == http.StatusBadRequest && strings.Contains(ots.Message, "HTTPS")
 	}
-	for ; err != nil; err = errors.Unwrap(err) { // Describe has other words for it
+	for ; err != nil; err = errors.Unwrap(err) { // Describe rewords it
 		if slices.ContainsFunc(otherScheme, func(text string) bool { return strings.Contains(err.Error(), text) }) {
 			return true
 		}

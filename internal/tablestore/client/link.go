@@ -60,8 +60,7 @@ func newRoute(endpoint *url.URL) *route {
 // link is a connection, kept from request to request. net/http hands every request from one goroutine to a second that
 // writes and a third that reads, and writes a large body in pieces: for requests of 200 rows that was an eighth of a
 // load's CPU, and still 3 to 5 % with http.ClientConn and bodies written without a copy
-// (docs/internals/performance-tried.md). A link writes head and body in one piece and reads the answer with net/http's
-// parser.
+// (docs/internals/performance-tried.md). A link writes head and body in one piece and reads with net/http's parser.
 type link struct {
 	conn   net.Conn
 	plain  net.Conn // below TLS
@@ -127,7 +126,7 @@ func (l *link) endsWith(run context.Context) bool {
 // would otherwise be sent for as long as a slow link takes, and applied when nobody expects it.
 func (l *link) abort() {
 	if tcp, ok := l.plain.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // fails only when it is closed
+		_ = tcp.SetLinger(0) // fails only when closed
 	}
 }
 

@@ -205,7 +205,7 @@ func (p *page) value(c *plainbuffer.Column) any {
 // store allocates elements many at a time. They stay in place until it begins again.
 type store[T any] struct {
 	all  [][]T // pieces
-	used int   // of them, those whose elements are taken, but for free
+	used int   // elements in use, except free
 	free []T
 	size int // elements of the next piece
 }

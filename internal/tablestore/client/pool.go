@@ -33,9 +33,9 @@ type pool struct {
 	most  int
 
 	mu      sync.Mutex
-	free    []*link // the one used last at the end
-	open    int     // links, those that are being dialed included
-	proven  int     // of those, links that have answered
+	free    []*link // last used at the end
+	open    int     // links, including those being dialed
+	proven  int     // links that have answered
 	waiting int     // senders that wait for one
 	freed   chan struct{}
 	unused  bool // every sender is closed: no link is kept
@@ -117,7 +117,7 @@ func (p *pool) dial(run context.Context) (*link, error) {
 	first, within := p.open == 1, p.closesWithin()
 	p.mu.Unlock()
 	if first {
-		return l, nil // where one is too many, nothing can be done
+		return l, nil // nothing can be done about one too many
 	}
 	select {
 	case <-time.After(time.Since(begun) + within):
@@ -133,7 +133,7 @@ func (p *pool) dial(run context.Context) (*link, error) {
 // When a new link is checked, after a round trip.
 const (
 	closesAtOnce = 20 * time.Millisecond
-	closesLater  = 500 * time.Millisecond // where one was too many before: there are links that work meanwhile
+	closesLater  = 500 * time.Millisecond // after a refused one: other links work meanwhile
 )
 
 // closesWithin is how long the closing of an excess link may take.
@@ -169,7 +169,7 @@ func (p *pool) closed(l *link) {
 		p.proven--
 	}
 	if p.proven == 0 {
-		p.limit, p.wait = p.most, firstRaise // the service is down: what it allows will show
+		p.limit, p.wait = p.most, firstRaise // the service is down: its limit will show
 	}
 	l.close()
 }
@@ -280,7 +280,7 @@ var repeatable = map[string]bool{"/DescribeTable": true, "/ListTable": true, "/C
 
 const (
 	hedgeAfter = 2 * time.Second
-	mostHedges = 16 // requests that nobody has answered; the first one times out before, unless its time-out is long
+	mostHedges = 16 // unanswered requests; the first times out earlier, unless its time-out is long
 )
 
 // hedged sends a request, again after every hedgeAfter without an answer. The first answer, or the first error, counts.

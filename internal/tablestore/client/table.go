@@ -46,8 +46,7 @@ type Table struct {
 	table.Definition
 }
 
-// Admin works on tables. It retries while the service is busy, and while the network to an endpoint that answered
-// fails.
+// Admin works on tables. It retries while the service is busy, or the network to an endpoint that answered fails.
 type Admin struct {
 	Client *tablestore.TableStoreClient
 	// Context ends waiting between tries; requests end with the client's own.

@@ -116,8 +116,8 @@ type unsigned struct {
 	page    tablestore.OtsError
 	says    *tablestore.OtsError // nil for a success
 	proven  bool                 // the endpoint has signed answers before
-	present bool                 // it has a signature, which is not the service's
-	must    bool                 // the answer to what AcceptUnsigned does not hold for
+	present bool                 // it has an invalid signature
+	must    bool                 // AcceptUnsigned does not apply to it
 	keys    bool                 // it refuses the keys
 	ends    bool
 }

@@ -19,7 +19,7 @@ type Name struct {
 	text string
 	name plainbuffer.Name
 
-	row       uint64 // the last one that has such a cell, as Encoder.row counts
+	row       uint64 // number of the last row with such a cell, by Encoder.row
 	low, high int64  // of its timestamps in that row
 	null      bool   // the column has no value in that row
 }

@@ -12,10 +12,10 @@ type Body uint8
 
 const (
 	WholeBody  Body = iota // its PlainBuffer bytes
-	HashedBody             // a hash of them: the same eight bytes for rows that have the same, in one process
+	HashedBody             // eight bytes, equal in one process exactly for rows with the same cells
 	NoBody
 	SummedBody // of a replacing row without timestamps and Cells the sum of its cells, SumBytes; else PlainBuffer
-	KeptBody   // likewise, and after the sum what Unkept makes PlainBuffer bytes of; it costs a fraction of them
+	KeptBody   // likewise, then a compact body for Unkept, a fraction of PlainBuffer's size
 )
 
 // SumBytes is a sum's size. PlainBuffer bytes of a row are longer.
@@ -24,15 +24,14 @@ const SumBytes = 8
 // Encoder makes the rows of one schema in one mode. It is not safe for concurrent use.
 type Encoder struct {
 	mode       table.Mode
-	changes    bool // each row has a mode of its own
+	changes    bool // each row has its own mode
 	deleteNull bool
 	keys       []plainbuffer.Name
 	keyNames   []string
 	numbered   int // the key column that has a placeholder; 0 is none
 	attributes []plainbuffer.Name
 	columns    []table.Column
-	// Reserve is the accounted bytes and cells of a row reserved for additions on sending; StampBytes for an unstamped
-	// cell.
+	// Reserve is the accounted bytes and cells reserved for additions on sending a row; StampBytes for an unstamped cell.
 	Reserve      int
 	ReserveCells int
 	StampBytes   int
@@ -240,7 +239,7 @@ func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	if e.Window == nil {
 		return nil
 	}
-	if !e.asked { // once a row: it asks what time it is
+	if !e.asked { // once a row: it reads the clock
 		e.from, e.to = e.Window()
 		e.asked = true
 	}

@@ -13,8 +13,8 @@ import (
 type packedName struct {
 	opens string
 	size  int         // of the name
-	next  *packedName // which came after it in the last row that had it
-	row   uint64      // the last one that has such a cell, as packedNames.rows counts
+	next  *packedName // its successor in the last row that had it
+	row   uint64      // number of the last row with such a cell, by packedNames.rows
 }
 
 type packedNames struct {

@@ -40,7 +40,7 @@ func crc64LE(crc byte, v uint64) byte {
 }
 
 func crcBytes(crc byte, b []byte) byte {
-	if n := len(b) & 7; n > 0 { // these come first, as the end of a word whose other bytes are zeros, which change nothing
+	if n := len(b) & 7; n > 0 { // first, as the end of a word that begins with zeros, which change nothing
 		var v uint64
 		switch {
 		case len(b) >= 8:

@@ -12,7 +12,7 @@ import (
 // Column is a column of a row in an answer.
 type Column struct {
 	Name      string
-	Value     table.Value // of type Null where it has none, as a deletion, and at the ends of ranges
+	Value     table.Value // Null for deletions and bounds of ranges
 	Op        Op
 	Timestamp int64 // in milliseconds, -1 for none
 }
@@ -42,7 +42,7 @@ type RowReader struct {
 type knownName struct {
 	text   string
 	crc    byte
-	column uint64 // reduced, where there is a Hasher
+	column uint64 // reduced, with a Hasher
 
 	opens       string // the bytes of a plain cell before the length of its value
 	first, last uint64 // eight bytes of opens

@@ -19,9 +19,9 @@ type Column struct {
 	Text  bool  // the name is UTF-8
 	Types Types // of the values that were counted
 
-	number  int     // from 0 in the order in which columns were found, negative for one that is left out
-	opens   string  // the length of the name and the name: what a cell begins with
-	next    *Column // which came after it in the last row that had it
+	number  int     // from 0 in order of discovery, negative for columns left out
+	opens   string  // length and name, the beginning of a cell
+	next    *Column // its successor in the last row that had it
 	row     int64   // the last row that had it,
 	at      int     // its place in Fields.Cells
 	version int64   // and the timestamp of the value there
@@ -37,9 +37,9 @@ type Field struct {
 // order. Its zero value is ready. It is for one goroutine.
 type Fields struct {
 	Wanted      map[string]bool // attributes; nil is all
-	AllVersions bool            // are fields of their own
+	AllVersions bool            // fields of their own
 
-	Row   []byte                // as it came
+	Row   []byte                // unchanged
 	Key   []plainbuffer.Encoded // in the order of the schema
 	Cells []Field
 	Older int64 // versions that are not among Cells
@@ -120,7 +120,7 @@ func (f *Fields) Columns() []*Column {
 // Places are the places of columns in an output, by name.
 type Places struct {
 	of    map[string]int
-	known []int // by the number of the column; 0 is not looked up yet, else the place and 1
+	known []int // by number of the column; 0 is not looked up, else the place plus 1
 }
 
 // Of returns a column's place, negative if it has none.

@@ -37,7 +37,7 @@ func (g *Gate) wait(ctx context.Context) (reserved float64, err error) {
 	g.mu.Lock()
 	now := time.Now()
 	if g.free.Before(now) {
-		g.free = now // what was not used is not saved up
+		g.free = now // nothing is saved up
 	}
 	at := g.free
 	reserved = g.average

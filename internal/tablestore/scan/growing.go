@@ -12,9 +12,8 @@ import (
 )
 
 // Growing writes rows as CSV before all columns are known: a table has no list of its columns, and CSV begins with one.
-// The file begins with the first rows' columns. A later one begins a section of rows with one more field. A file of one
-// section is CSV; of several, Growth.Rewrite makes it. Growing is a Formatter: its output up to a Flush can be
-// continued.
+// The file begins with the first rows' columns. A later one begins a section with one more field. A file of one section
+// is CSV; of several, Growth.Rewrite makes it. Growing is a Formatter: its output up to a Flush can be continued.
 type Growing struct {
 	Growth
 	w    io.Writer
@@ -22,7 +21,7 @@ type Growing struct {
 	csv  *CSV  // nil while rows are held back
 	base int64 // bytes of the file before the first that csv writes
 
-	held  []byte          // rows whose columns the first section will have
+	held  []byte          // rows for the first section
 	names map[string]bool // attributes of these
 }
 
@@ -34,7 +33,7 @@ type Growth struct {
 
 // Section is a part of the file whose rows have the same columns.
 type Section struct {
-	At         int64 `json:"at"`         // where it begins; the first one's header is there
+	At         int64 `json:"at"`         // its beginning; the first one's header is there
 	Attributes int   `json:"attributes"` // its rows have the first of Order
 }
 
@@ -90,7 +89,7 @@ func (f *Growing) begin() (err error) {
 		}
 		rest = rest[n:]
 	}
-	f.csv.places.known = nil // whose numbers are of these columns
+	f.csv.places.known = nil // its numbers are of these columns
 	f.held, f.names = nil, nil
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // Guesses from sizes. Splits are measured in the service's own units of 100 MB.
 const (
 	guessEvery = time.Minute // at most: each guess costs read capacity units
-	guessFirst = 100         // 10 GB, what a partition holds as a rule
+	guessFirst = 100         // 10 GB, a partition's usual limit
 	guessLimit = 1024        // split points in an answer
 	guessMost  = 1000 * guessFirst
 )
@@ -175,7 +175,7 @@ func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ra
 	for size := int64(guessFirst); ; size /= 10 {
 		found, err := p.splitsOf(size)
 		if err != nil || len(found) >= guessLimit {
-			break // what there is has to do
+			break // use the present ones
 		}
 		if splits = found; len(splits) >= ranges || size == 1 {
 			break

@@ -15,8 +15,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Row is a row of a table: its primary key and each attribute's newest version, as int64, float64, bool, string or
-// []byte.
+// Row is a row of a table: its key and each attribute's newest version, as int64, float64, bool, string or []byte.
 type Row = tablestore.Row
 
 // Service is the part of the SDK's client that a scan needs.
@@ -31,11 +30,11 @@ type Options struct {
 	From, To []table.Value // of the first key columns: From inclusive, To exclusive; nil means no bound
 	Versions int           // of each cell, newest first; 0 reads the newest only
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
-	Units    *atomic.Int64 // to which the read capacity units that the service charges are added; may be nil
+	Units    *atomic.Int64 // gets the read capacity units charged by the service; may be nil
 	// Since drops cells with a lower timestamp, in milliseconds; 0 drops none. Rows without others come empty.
 	Since  int64
-	Until  int64                   // leaves out cells whose timestamp is not lower; 0 means none
-	Filter tablestore.ColumnFilter // that rows must pass, which the service applies; nil is none
+	Until  int64                   // drops cells with this or a later timestamp; 0 means none
+	Filter tablestore.ColumnFilter // applied by the service; nil means none
 	Manner
 }
 

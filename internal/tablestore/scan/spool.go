@@ -21,7 +21,7 @@ type Spool struct {
 	packer *zstd.Encoder
 	chunk  []byte // rows that are not written yet
 	packed []byte
-	err    error // of the first write that failed: what it has written may be a part, after which nothing can be read
+	err    error // of the first failed write; a part may be written, after which nothing can be read
 }
 
 // spoolChunk is the bytes of rows compressed together.
@@ -103,5 +103,5 @@ func readRow(in *bufio.Reader, row []byte) ([]byte, error) {
 	if _, err := io.ReadFull(in, row); err != nil {
 		return nil, fmt.Errorf("cut row: %w", io.ErrUnexpectedEOF)
 	}
-	return plainbuffer.WithoutHeader(row), nil // which those of earlier versions have
+	return plainbuffer.WithoutHeader(row), nil // earlier versions have it
 }

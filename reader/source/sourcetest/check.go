@@ -16,8 +16,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Check tests the contract of source.Source. open returns the same source each time, unread; its content has at least
-// two splits.
+// Check tests source.Source's contract. open returns the same source each time, unread, with two splits or more.
 func Check(t *testing.T, open func() source.Source) {
 	t.Helper()
 	var whole reading
@@ -93,7 +92,7 @@ func Check(t *testing.T, open func() source.Source) {
 			conformance.Must(t, err)
 			columns := len(s.About().Columns)
 			if columns == 0 {
-				return // records describe themselves, and nobody has asked for a column
+				return // records describe themselves, and no column was requested
 			}
 			last := columns - 1
 			p := s.NewParser([]int{last})

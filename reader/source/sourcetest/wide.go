@@ -134,7 +134,7 @@ func (w *Wide) rows() *Rows {
 		}
 		rec.Fields, rec.Cells = fields, cells
 		each(rec)
-		for i := range text { // nobody may have kept it
+		for i := range text { // nothing may have kept it
 			text[i] = '!'
 		}
 		clear(cells)

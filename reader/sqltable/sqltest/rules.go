@@ -176,8 +176,7 @@ func Unique(t *testing.T, s sqltable.Server, want ...[]string) {
 	}
 }
 
-// Continued reads a query of 30,000 rows while its session is killed after the second page. All rows come once, from
-// that many snapshots.
+// Continued reads a query of 30,000 rows with a session killed after page two. All come once, from that many snapshots.
 func Continued(t *testing.T, s sqltable.Server, snapshots int, kill func()) {
 	t.Helper()
 	o, parts := Open(t, s, nil)
@@ -234,8 +233,7 @@ func Lost(t *testing.T, s sqltable.Server, lost, not map[string]error) {
 	}
 }
 
-// Addresses checks that each address is refused with the wanted text, or taken if that is empty, and that no refusal
-// repeats the word planted.
+// Addresses checks that each address is refused with the wanted text, or taken if that is "", and planted not repeated.
 func Addresses[A any](t *testing.T, parse func(string) (A, error), wants map[string]string) {
 	t.Helper()
 	for arg, want := range wants {

@@ -16,7 +16,7 @@ type Request struct {
 	Target   string // name of the instance, as in export manifests
 	Policy   *lifecycle.Policy
 	Template *lifecycle.Template
-	Now      time.Time      // time to which the policy applies
+	Now      time.Time      // of the policy
 	Archive  *archive.Place // for the policy's last class; nil if it does not archive
 	// DropExpired drops expired tables; tables of a class that archives, only after their export.
 	DropExpired bool
@@ -26,7 +26,7 @@ type Request struct {
 type State string
 
 const (
-	Unchanged State = "unchanged" // there is nothing to do
+	Unchanged State = "unchanged" // nothing to do
 	Planned   State = "planned"
 	Done      State = "done"
 	Failed    State = "failed"
@@ -39,12 +39,12 @@ type Item struct {
 	Err   error  // reason of Failed
 	Note  string // note for the user, or ""
 
-	Export *archive.Manifest // the complete export of an expired table, nil until there is one
+	Export *archive.Manifest // the complete export of an expired table, or nil
 	Drop   bool              // planned; Dropped says whether it was done
 	// Dropped says that the table was dropped.
 	Dropped bool
 
-	table *client.Table // as it was found
+	table *client.Table // as found
 }
 
 // Exports reports whether an expired table still needs a complete export.

@@ -87,8 +87,7 @@ func AnotherHelps(err error) bool {
 	return errors.As(err, &changed) || errors.As(err, &damaged)
 }
 
-// Lock keeps other processes from writing to the place, made if missing. In an object store it lasts until Close or
-// ctx.
+// Lock keeps other processes from writing to the place, made if missing. In object stores it lasts until Close or ctx.
 func (p *Place) Lock(ctx context.Context) (err error) {
 	if p.dir == "" {
 		below := jobdir.Below(p.store, leaseName)
@@ -131,8 +130,7 @@ func (p *Place) held() error {
 	return p.lease.Check()
 }
 
-// Export makes and verifies a new export of a table, or continues an unfinished one. A table that keeps changing is a
-// ChangedError.
+// Export makes and verifies a new export of a table, or continues one. A table that keeps changing is a ChangedError.
 //
 // A put of a killed process may reach the store much later, so a manifest may be out of date. A complete archive that
 // this call did not make is therefore compared with the table regardless of its state, and left alone if they differ.
@@ -178,8 +176,7 @@ func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 	}
 }
 
-// write makes the archive of an export. The manifest beside it comes first: an archive without one is another
-// program's.
+// write makes an export's archive. The manifest beside it comes first: an archive without one is another program's.
 func (p *Place) write(ctx context.Context, s *Subject, number int, fresh bool) (*Manifest, error) {
 	name := s.Scan.Table.Name
 	m := &Manifest{Table: name, Target: s.Target, File: stem(name, number), Format: "archive", State: Archiving, number: number}

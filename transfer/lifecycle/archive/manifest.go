@@ -21,7 +21,7 @@ import (
 type State string
 
 const (
-	Archiving State = "archiving" // begun; the next run continues it, or compares it if it is whole
+	Archiving State = "archiving" // begun; the next run continues it, or compares a whole one
 	Verified  State = "verified"  // the archive was read back and equals the table
 	Dropped   State = "dropped"   // verified, and the table was about to be dropped
 )
@@ -29,8 +29,8 @@ const (
 // Manifest describes an export; it is the file beside its archive.
 type Manifest struct {
 	Table      string     `json:"table"`
-	Target     string     `json:"target"` // place of the table, so that tables of the same name do not mix
-	File       string     `json:"file"`   // the archive beside the manifest: a folder or an object prefix
+	Target     string     `json:"target"` // place of the table: distinguishes tables of one name
+	File       string     `json:"file"`   // archive beside the manifest: a folder or an object prefix
 	Format     string     `json:"format"`
 	State      State      `json:"state"`
 	Rows       int64      `json:"rows"`

@@ -79,7 +79,7 @@ type bucket struct {
 
 // loader is a worker: a request in flight.
 type loader struct {
-	at      int64 // it is sent
+	at      int64 // of sending
 	begun   int64
 	rows    []int32
 	retries int
