@@ -86,7 +86,7 @@ func TestEarlierLoadNeverOverwritesLaterOne(t *testing.T) {
 	cfg.Pacer = func() lanes.Pacer { return restless{} }
 	r := w.overtaken(cfg)
 	conformance.True(t, r.Written == 2 && r.Rejected == 1 && r.ExitCode == exitcode.Rejects, "%+v", r)
-	conformance.Contains(t, strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"), "was not added", "join")
+	conformance.Contains(t, strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"), "without this record", "the reject")
 	// With another mark column both may.
 	cfg = w.counted(w.file("third.csv", "id,n,m\nx,1000,\n"))
 	cfg.RunDir, cfg.Write.Marks.Column = filepath.Join(w.dir, "third"), "other"

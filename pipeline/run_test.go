@@ -3,7 +3,6 @@ package pipeline
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
 	"example.com/tsimport/engine/faults"
@@ -26,61 +24,6 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/convert"
 )
-
-func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
-	w := newWorld(t)
-	long := strings.Repeat("k", table.MaxKeyBytes+1)
-	text := "id,n,s\r\n" +
-		"a,1,x\r\n" +
-		"b,not a number,\"multi\nline\"\r\n" +
-		"c,3\r\n" +
-		",4,y\r\n" +
-		long + ",5,z\r\n" +
-		"d,6,\xff\r\n" +
-		"e,7,\"open\"ed\r\n" +
-		"f,8,last"
-	cfg := w.config(w.file("in.csv", text))
-	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
-	cfg.Read.SplitBytes = 16 // record and line numbers continue from split to split
-	r := w.load(cfg)
-	conformance.True(t, r.ExitCode == exitcode.Rejects && r.Read == 8 && r.Written == 2 && r.Rejected == 6, "%+v", r)
-	w.wantRows(contents{"a": {"n": "1", "s": "x"}, "f": {"n": "8", "s": "last"}})
-
-	kept := conformance.Try(os.ReadFile(filepath.Join(r.RunDir, "rejects.csv"))).Must(t)
-	from, to := strings.Index(text, "b,"), strings.Index(text, "f,")
-	conformance.Equal(t, cmp.Diff(text[:strings.Index(text, "a,")]+text[from:to], string(kept)), "",
-		"rejects.csv (-want +got)")
-	type reason struct {
-		Record, Line, Offset int64
-		Column, Code         string
-	}
-	var got []reason
-	for _, l := range lines(t, filepath.Join(r.RunDir, "rejects.jsonl")) {
-		var one reason
-		must(t, json.Unmarshal([]byte(l), &one))
-		got = append(got, one)
-	}
-	at := func(s string) int64 { return int64(strings.Index(text, s)) }
-	want := []reason{
-		{2, 3, at("b,"), "n", table.CodeType},
-		{3, 5, at("c,"), "", table.CodeRagged},
-		{4, 6, at(",4,"), "id", table.CodeNullKey},
-		{5, 7, at(long), "id", table.CodeKeyTooLong},
-		{6, 8, at("d,6"), "s", table.CodeUTF8},
-		{7, 9, at("e,7"), "", table.CodeQuote},
-	}
-	conformance.Equal(t, cmp.Diff(want, got), "", "rejects.jsonl (-want +got)")
-
-	corrected := strings.NewReplacer("not a number", "2", "c,3\r", "c,3,\r", ",4,y", "g,4,y", long, "h", "\xff", "ok", "\"open\"ed", "opened").Replace(string(kept))
-	again := w.config(w.file("corrected.csv", corrected))
-	again.Columns.Types["n"] = plan.Type{Type: table.Integer}
-	again.RunDir = filepath.Join(w.dir, "again")
-	if r := w.load(again); r.ExitCode != exitcode.OK || r.Written != 6 {
-		t.Errorf("the corrected rejects: exit %d, %d written", r.ExitCode, r.Written)
-	}
-	rows := w.rows()
-	conformance.True(t, len(rows) == 8 && rows["b"]["s"] == "multi\nline", "%d rows: %v", len(rows), rows)
-}
 
 func TestTheErrorLimitCountsAllAttempts(t *testing.T) {
 	w := newWorld(t)

@@ -57,27 +57,6 @@ func (b *bench) want(state string, rate, within float64) {
 	}
 }
 
-func TestMeasurementBetweenThrottles(t *testing.T) {
-	b := newBench(t, PacerOptions{})
-	_, at, _ := b.p.Next(b.now, 0, 1)
-	wait := at.Sub(b.now)
-	conformance.True(t, wait >= 0 && wait <= spread, "the first request waits %v", wait)
-	for range 5 {
-		b.send(math.Inf(1))
-	}
-	b.want("start", 0, 0)
-	b.send(30)
-	b.want("measure", 0, 0)
-	_, at, _ = b.p.Next(b.now, 0, 1)
-	conformance.True(t, at.Sub(b.now) >= refill, "the bucket may fill for %v only", at.Sub(b.now))
-	conformance.Equal(t, b.send(math.Inf(1)), 50, "a measurement sends batches")
-	first := b.now
-	b.send(10)
-	b.want("cruise", 60.5/0.075, 0.2*60.5/0.075)
-	_, at, _ = b.p.Next(b.now, 0, 1)
-	conformance.True(t, at.After(first), "cruise begins with credit although the bucket is empty")
-}
-
 func TestAMeasurementWithoutRowsWaitsLonger(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	b.send(0)
@@ -121,38 +100,6 @@ func TestAThrottleOfAnEarlierRequestIsIgnored(t *testing.T) {
 	b.p.Answered(sent, b.now, 200, 0)
 	conformance.True(t, b.p.rate == before.rate && b.p.phase == before.phase && b.p.gauge == before.gauge,
 		"%s at %v became %s at %v", before.State(), before.rate, b.p.State(), b.p.rate)
-}
-
-func TestOutageIsProbedNotSampled(t *testing.T) {
-	b := newBench(t, PacerOptions{})
-	b.serve(1000, 100)
-	rate := b.p.Rate()
-	began := b.now
-	for range 60 {
-		b.p.Unavailable(b.now)
-		_, at, ok := b.p.Next(b.now, 0, 1)
-		most := max(150*time.Millisecond, min(b.now.Sub(began)/5, 2*time.Second)) // they grow with the outage
-		d := at.Sub(b.now)
-		conformance.MustTrue(t, ok && d >= 50*time.Millisecond && d <= most, "a probe after %v, %v", d, ok)
-		_, _, ok = b.p.Next(b.now, 1, 1)
-		conformance.MustTrue(t, !ok, "two probes at once")
-		b.now = at
-		b.p.Sent(at, 10)
-	}
-	b.send(math.Inf(1))
-	conformance.Equal(t, b.p.gauge.whole, false, "an outage is part of a measurement")
-	b.want("cruise", rate, 0)
-}
-
-func TestOutageRestartsMeasurement(t *testing.T) {
-	b := newBench(t, PacerOptions{})
-	b.send(0)
-	b.p.Unavailable(b.now)
-	b.send(math.Inf(1)) // the probe
-	b.send(10)
-	b.want("measure", 0, 0)
-	conformance.True(t, b.p.gauge.from.After(b.now.Add(-20*time.Millisecond)) && b.p.gauge.accepted == 0,
-		"the measurement spans the outage")
 }
 
 func TestChildStartsAtFullRateAndForgivesFirstThrottle(t *testing.T) {

@@ -210,8 +210,7 @@ var realTime = map[string]string{
 	"engine/contract/service_test.go":         "a real instance takes ten table operations a second",
 	"internal/tablestore/client/slow_test.go": "a link of this machine whose buffers are full",
 	"pipeline/drawnkills_test.go":             "in the bubble of drawn_test.go",
-	"reader/postgres/lag_test.go":             "a real PostgreSQL replicates",
-	"reader/postgres/pooler_test.go":          "a real PostgreSQL has no session left",
+	"reader/postgres/pooler_test.go":          "a real PostgreSQL replicates, or has no session left",
 }
 
 // bubbles are the names by which a test file runs in virtual time.

@@ -134,44 +134,6 @@ func mixed(name string, records int) (text string, want []place) {
 	return b.String(), want
 }
 
-func TestSplitsComeInSourceOrderWithTheirPlaces(t *testing.T) {
-	a, want := mixed("a.csv", 300)
-	b, more := mixed("b.csv", 200)
-	f := flow(t, ask(file(t, "a.csv", a), file(t, "b.csv", b)), "k0100")
-	var got []place
-	splits := 0
-	if err := runs(t, f, func(p *Parsed) {
-		all := places(p)
-		conformance.Equal(t, len(all), p.Records, "rows and rejects of a split")
-		got = append(got, all...)
-		splits++
-	}); err != nil {
-		t.Error(err)
-	}
-	conformance.Equal(t, cmp.Diff(append(want, more...), got), "", "(-want +got)")
-	conformance.True(t, splits >= 20, "%d splits only", splits)
-}
-
-func TestRowsAreDividedByLatestMap(t *testing.T) {
-	text, _ := mixed("a.csv", 300)
-	f := flow(t, ask(file(t, "a.csv", text)), "k0010")
-	m := mapOf("k0050", "k0100", "k0200")
-	f.Recut(m)
-	rows := make([]int, m.Len())
-	if err := runs(t, f, func(p *Parsed) {
-		conformance.Equal(t, p.Partitions, m, "divided under another map")
-		for _, b := range p.Blocks {
-			rows[b.Lane] += len(b.Block.Rows)
-			for i := range b.Block.Rows {
-				conformance.MustEqual(t, m.Find(table.Ref{Block: b.Block, Index: int32(i)}.Key()), b.Lane, "a row of lane")
-			}
-		}
-	}); err != nil {
-		t.Error(err)
-	}
-	conformance.Same(t, rows, []int{42, 43, 86, 86}, "rows in the lanes")
-}
-
 func TestRecordsBeforeUnreadablePartAreHandedOutFirst(t *testing.T) {
 	text, want := mixed("a.csv", 5000)
 	var zipped bytes.Buffer

@@ -39,23 +39,6 @@ func TestRejectedBinaryRecordIsJSONLine(t *testing.T) {
 	conformance.Equal(t, string(line), want, "%s", line)
 }
 
-func TestRejectedRecordKeepsItsTypes(t *testing.T) {
-	own := func(name string, to, own table.Type) table.Column {
-		return table.Column{Source: name, Type: to, Exact: true, Inferred: true, Own: own}
-	}
-	k := rejectWriterOf([]table.Column{
-		own("i", table.Integer, table.Integer), own("d", table.Double, table.Double), own("a", table.Any, table.Any), own("s", table.String, table.String),
-		own("n", table.String, table.Double), own("day", table.Integer, table.Integer), {Source: "asked", Type: table.String},
-	}, "", false)
-	five := record.Datum{Kind: record.Double, Double: 5}
-	rec := &record.Record{Fields: []record.Datum{
-		five, {Kind: record.Double, Double: math.NaN()}, five, {Kind: record.Binary, Bytes: []byte{0, 255}}, five, {Kind: record.Date, Int: 1}, five,
-	}}
-	got := string(k.appendRecord(nil, []string{"i", "d", "a", "s", "n", "day", "asked"}, rec))
-	const want = `{"i":5.0,"d":"NaN","a":5.0,"s":{"base64":"AP8="},"n":5,"day":"1970-01-02","asked":"5"}` + "\n"
-	conformance.Equal(t, got, want, "got")
-}
-
 // randomDatum is a value of any kind in binary formats.
 func randomDatum(rnd *rand.Rand) record.Datum {
 	units := []record.Unit{record.Seconds, record.Millis, record.Micros, record.Nanos}

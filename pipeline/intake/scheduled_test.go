@@ -220,30 +220,6 @@ func TestShuffledInputGetsNoSchedule(t *testing.T) {
 	}
 }
 
-func TestSequentialSourcesKeepTheirPlace(t *testing.T) {
-	text := func(from int) string {
-		var b strings.Builder
-		b.WriteString("id,n\n")
-		for i := range 200 {
-			fmt.Fprintf(&b, "k%05d,%d\n", i, from+i)
-		}
-		return b.String()
-	}
-	inputs := []string{file(t, "a.csv", text(0)), file(t, "b.csv.gz", packed(t, text(1000))), file(t, "c.csv", text(2000))}
-	var kept []*readorder.Schedule
-	f := follows(t, ask(inputs...), 10, &kept)
-	got, err := look(t, f)
-	conformance.MustTrue(t, err == nil && len(kept) == 2, "%d schedules, error %v", len(kept), err)
-	for key, rows := range got.byKey {
-		conformance.MustTrue(t, len(rows) == 3 && strings.Contains(rows[0], ","), "key %q: rows %q", key, rows)
-		var n [3]int
-		for i, row := range rows {
-			conformance.Must(t, conformance.ErrorOf(fmt.Sscanf(row[strings.Index(row, ",")+1:], "%d", &n[i])))
-		}
-		conformance.True(t, n[1] == n[0]+1000 && n[2] == n[1]+1000, "key %q: rows %q", key, rows)
-	}
-}
-
 // A section that has changed since the schedule was made is not handed over, not even in part.
 func TestChangedSectionStopsReading(t *testing.T) {
 	text := shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 2000)

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -123,4 +125,106 @@ func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table st
 		}
 		conformance.MustTrue(t, !time.Now().After(end), "%v", err)
 	}
+}
+
+func TestTablesShareOneSnapshot(t *testing.T) {
+	s := pgtest.Start(t)
+	server := func(name string) sqltable.Server { return addressOf(t, s.Address(name)) }
+	fill := func() {
+		s.Exec(`DROP TABLE IF EXISTS a, b; CREATE TABLE a (id int PRIMARY KEY, v text); INSERT INTO a SELECT i, repeat('x', 200) FROM generate_series(1, 40000) i;
+			CREATE TABLE b (id text PRIMARY KEY, v text) PARTITION BY LIST (id); CREATE TABLE b_1 PARTITION OF b DEFAULT; INSERT INTO b SELECT 'k' || i, 'x' FROM generate_series(1, 300) i`)
+	}
+	t.Run("rows are those of each table", func(t *testing.T) {
+		fill()
+		sqltest.Alike(t, server("a"), server("b"))
+	})
+	t.Run("loads that end cost the others nothing", func(t *testing.T) {
+		fill()
+		sqltest.Cancelled(t, server("a"), server("b"))
+	})
+	t.Run("a session does not read a table that may have been emptied since the keeper was killed", func(t *testing.T) {
+		fill()
+		a, b := server("a").(*Address), server("b").(*Address)
+		h, _, err := a.SnapshotOf(t.Context(), []sqltable.Server{a, b}, 2, nil)
+		must(t, err)
+		session := conformance.Try(h.Join(t.Context())).Must(t)
+		defer session.Close()
+		must(t, conformance.ErrorOf(a.Describe(t.Context(), session)))
+		s.Exec("SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'tsimport' ORDER BY backend_start LIMIT 1) AS keeper")
+		s.Exec("TRUNCATE b")
+		_, err = b.Describe(t.Context(), session)
+		conformance.Is(t, err, errKeeper, "describe")
+		must(t, conformance.ErrorOf(a.Describe(t.Context(), session)))
+		conformance.Equal(t, h.Alive(t.Context()), false, "the keeper is alive")
+	})
+	t.Run("tables that cannot be read are refused, and the others are read", func(t *testing.T) {
+		fill()
+		s.Exec("CREATE VIEW seen AS SELECT 1; CREATE TABLE keyless (v int)")
+		_, open := sqltest.Joined(t, true, server("seen"), server("a"), server("none"), server("keyless"), server("later"))
+		for n, says := range []string{"is not a table", "", "there is no table", "has no primary key", "there is no table"} {
+			sqltest.Says(t, func() error { _, err := open(n, t.Context()); return err }, says)
+			if n == 1 {
+				s.Exec("CREATE TABLE later (id int PRIMARY KEY)")
+			}
+		}
+	})
+	t.Run("a session takes part in more tables than it keeps locked", func(t *testing.T) {
+		var tables []sqltable.Server
+		for n := range 3 * mostEntered {
+			name := "many_" + string(rune('a'+n%26)) + string(rune('a'+n/26))
+			s.Exec("CREATE TABLE " + name + " (id int PRIMARY KEY); INSERT INTO " + name + " VALUES (1), (2)")
+			tables = append(tables, server(name))
+		}
+		sqltest.Alike(t, tables...)
+	})
+	t.Run("shards", func(t *testing.T) { sqltest.Sharded(t, server, func(sql string) { s.Exec(sql) }) })
+}
+
+func TestReplicationOnRealServer(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text); INSERT INTO big SELECT i, repeat('x', 200) FROM generate_series(1, 30000) i; ANALYZE; CREATE USER plain; GRANT SELECT ON big TO plain")
+	sqltest.NoLag(t, addressOf(t, s.Address("big")), "none streams from it")
+	standby := s.Standby()
+	says := func(what string, of *pgtest.Server, sql, want string) {
+		t.Helper()
+		sqltest.Until(t, what, func() bool { return of.Exec(sql)[0][0] == want })
+	}
+	says("the standby streams", s, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1")
+	s.Exec("CREATE TABLE other (id int)")
+	says("the standby replays", standby, "SELECT to_regclass('other') IS NOT NULL", "t")
+	sqltest.NoLag(t, addressOf(t, strings.Replace(s.Address("big"), "postgres@", "plain@", 1)), "GRANT pg_monitor")
+	for where, of := range map[string]*pgtest.Server{"at a standby": standby, "at a server with a standby": s} {
+		t.Run("reading pauses while replication lags, "+where, func(t *testing.T) {
+			// The lag of a standby that does not replay grows with each transaction.
+			lag := func() {
+				standby.Exec("SELECT pg_wal_replay_pause()")
+				sqltest.Until(t, "it lags", func() bool {
+					s.Exec("INSERT INTO other VALUES (1)")
+					w := conformance.Try(addressOf(t, of.Address("big")).Watch(context.Background())).Must(t)
+					defer w.Close()
+					lag, known, err := w.Lag(context.Background())
+					must(t, err)
+					return known && lag > time.Second
+				})
+			}
+			sqltest.Paused(t, addressOf(t, of.Address("big")), lag, func() { standby.Exec("SELECT pg_wal_replay_resume()") })
+		})
+	}
+	t.Run("a standby that is lost holds reading up", func(t *testing.T) {
+		_, parts := sqltest.Open(t, addressOf(t, s.Address("big")), func(c *sqltable.Config) { c.MaxLag, c.RetryFor = time.Second, 2*time.Second })
+		_, err := parts[0].Next()
+		must(t, err)
+		standby.Stop("immediate")
+		says("nothing streams", s, "SELECT count(*) FROM pg_stat_replication", "0")
+		time.Sleep(1100 * time.Millisecond) // the lag is asked for once a second
+		_, err = parts[0].Next()
+		for _, p := range parts[1:] {
+			if err == nil || errors.Is(err, io.EOF) {
+				_, err = p.Next()
+			}
+		}
+		conformance.MustTrue(t, err != nil, "it was read")
+		conformance.True(t, strings.Contains(err.Error(), "not connected") || strings.Contains(err.Error(), "lags by"),
+			"%v", err)
+	})
 }

@@ -138,29 +138,6 @@ func words(rec *record.Record) string {
 	return s.String()
 }
 
-func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
-	for keys := 1; keys <= 4; keys++ {
-		w, key := wideWorld(t, keys)
-		want := rowsOf(t, tablescan.New(w.archive("").Scan))
-		conformance.MustTrue(t, len(want) == 112, "%d rows", len(want))
-		dir := filepath.Join(t.TempDir(), "a")
-		r := conformance.Try(ToArchive(context.Background(), w.archive(dir))).Must(t)
-		m := conformance.Try(format.Read(dir)).Must(t)
-		if got := rowsOf(t, format.New(m)); !slices.Equal(got, want) {
-			t.Errorf("with %d key columns the archive has %d rows, want %d, or others", keys, len(got), len(want))
-		}
-		if m.Rows != 112 || r.Manifest.Rows != 112 || len(m.Parts) < 3 || !slices.Equal(m.Key, key) || m.Options != w.table.Definition ||
-			m.DefinedTypes()["d"] != table.Double || m.Created != w.table.Created || m.Table != "w" || m.Smallest == nil || m.Versions != 5 || m.Ended.Before(m.Began) || len(m.Ranges) == 0 {
-			t.Errorf("the manifest is %+v", m)
-		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) != len(m.Parts)+1 {
-			t.Errorf("%d files for %d parts: %v", len(left), len(m.Parts), err)
-		}
-		_, err := ToArchive(context.Background(), w.archive(dir))
-		conformance.True(t, errors.As(err, new(*format.OccupiedError)), "over a complete archive: %v", err)
-	}
-}
-
 func TestEmptyTableMakesAnArchive(t *testing.T) {
 	w := newWorld(t, 0)
 	dir := filepath.Join(t.TempDir(), "a")

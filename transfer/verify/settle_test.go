@@ -5,9 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -172,84 +170,6 @@ func TestUnsettledRowsAreReported(t *testing.T) {
 		r = run(t, cfg)
 		if s := r.Settled; s.Differed != 4 || s.Remain != 4 || r.Extra != 1 { // one that came late, and no surplus row
 			t.Errorf("%+v, %s", s, r.counts())
-		}
-	})
-}
-
-// TestOnlyEqualRowsSettle has others change rows all the time; some never agree.
-func TestOnlyEqualRowsSettle(t *testing.T) {
-	eachSource(t, func(t *testing.T, l *live) {
-		for seed := range uint64(2) {
-			random := rand.New(rand.NewPCG(seed, 7))
-			prefix := fmt.Sprint(seed, "-")
-			id := func(n int) string { return fmt.Sprint(prefix, n) }
-			for n := range 30 {
-				l.set(id(n), 1)
-				if n > 5 { // the first never come
-					l.apply(id(n), 1)
-				}
-			}
-			var flying []func()
-			change := func(n int) {
-				if n > 40 {
-					for _, f := range flying {
-						f()
-					}
-					flying = nil
-					return
-				}
-				for range 3 {
-					row, value := id(6+random.IntN(30)), random.IntN(5)
-					if random.IntN(4) == 0 {
-						l.remove(row)
-						flying = append(flying, func() { l.delete(t, l.table, row) })
-					} else {
-						l.set(row, value)
-						flying = append(flying, func() { l.apply(row, value) })
-					}
-				}
-				for len(flying) > 4 {
-					flying[0]()
-					flying = flying[1:]
-				}
-			}
-			l.look("GetRange", func(n int) { change(n) })
-			requests := 10
-			gets := 0
-			ranges := l.faults.Decide
-			l.faults.Decide = func(r faults.Request) faults.Fault {
-				if r.Operation == "BatchGetRow" {
-					if gets++; gets > requests {
-						r.Operation = "GetRange"
-						for range 60 {
-							ranges(r)
-						}
-					} else {
-						r.Operation = "GetRange"
-						ranges(r)
-					}
-					return faults.Fault{}
-				}
-				return ranges(r)
-			}
-			r := run(t, l.config(5*time.Minute))
-			l.faults.Decide = nil
-			var missing []string
-			for _, e := range r.Examples {
-				missing = append(missing, e.Kind+" "+string(e.Key[0].Value.Bytes))
-			}
-			slices.Sort(missing)
-			var want []string
-			for n := range 6 {
-				want = append(want, "missing "+id(n))
-			}
-			conformance.Equal(t, strings.Join(missing, ", "), strings.Join(want, ", "), "seed %d", seed)
-			conformance.True(t, r.Settled.Remain == 6 && r.Missing == 6 && r.Different+r.Extra == 0,
-				"seed %d: %+v, %s", seed, r.Settled, r.counts())
-			for n := range 36 { // the next seed begins with nothing that differs
-				l.remove(id(n))
-				l.delete(t, l.table, id(n))
-			}
 		}
 	})
 }

@@ -476,3 +476,5 @@ func TestWorkersFlagNeedsAJobDirectory(t *testing.T) {
 	code := Run([]string{"tsimport", "load", "in.csv", "-t", "t", "--pk", "id", "-q"}, io.Discard, io.Discard)
 	conformance.True(t, code == 0, "exit code %d", code)
 }
+
+func TestMain(m *testing.M) { conformance.Main(m) }

@@ -268,22 +268,6 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	conformance.Equal(t, OneLine("a\nb\r\tc\x1b[0m  "), "a; b c [0m", "one line")
 }
 
-func TestTrafficIsCounted(t *testing.T) {
-	for way, want := range []int64{0, 3 * 6} {
-		traffic := new(Traffic)
-		send := bothWays(t, t.Context(), embedded(t, nil), traffic)[way]
-		for range 3 {
-			err := send("DescribeTable")
-			conformance.MustTrue(t, err != nil, "no error")
-		}
-		conformance.Equal(t, traffic.BytesSent.Load(), want, "way %d: bytes", way)
-	}
-	traffic := new(Traffic)
-	c := conformance.Try(Connect(t.Context(), embedded(t, nil), traffic)).Must(t)
-	_, err := c.Sender().Post("DescribeTable", text("\n\x04none"))
-	conformance.True(t, err != nil && traffic.BytesSent.Load() == 6, "%d bytes, %v", traffic.BytesSent.Load(), err)
-}
-
 func TestValuesGoThroughTheSDKUnchanged(t *testing.T) {
 	for _, v := range []table.Value{
 		{}, {Type: table.Integer, Int: -5}, {Type: table.Double, Double: 1.5}, {Type: table.Boolean, Int: 1}, {Type: table.Boolean},

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -65,43 +63,6 @@ func TestRequestEndsDespiteProgress(t *testing.T) {
 	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), RequestTimeout: 100 * time.Millisecond})
 	_, err := s.Post("BatchWriteRow", func(dst []byte) []byte { return append(dst, make([]byte, 8<<20)...) })
 	conformance.True(t, err != nil && Classify(err) == Ambiguous, "%v", err)
-}
-
-// A request on a connection that is closed at once has an unknown outcome, even if nobody read it.
-func TestConnectionClosedAtOnceIsNotUsed(t *testing.T) {
-	var many atomic.Int64
-	begun, refused := make(chan bool), make(chan bool)
-	web := listen(t, func(c net.Conn) {
-		defer c.Close()
-		switch many.Add(1) {
-		case 1:
-			r, err := http.ReadRequest(bufio.NewReader(c))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_, _ = io.Copy(io.Discard, r.Body)
-			close(begun)
-			<-refused
-			_, _ = io.WriteString(c, okAnswer)
-			serveAll(c)
-		case 2:
-			close(refused)
-		}
-	})
-	c := connect(t, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: 2})
-	one, other := c.Sender(), c.Sender()
-	defer one.Close()
-	defer other.Close()
-	var work sync.WaitGroup
-	work.Go(func() {
-		conformance.Equal(t, conformance.ErrorOf(one.Post("BatchWriteRow", text("x"))), nil, "on the first connection")
-	})
-	<-begun
-	if _, err := other.Post("BatchWriteRow", text("x")); err != nil { // it waits for the first connection
-		t.Errorf("with the second connection closed: %v", err)
-	}
-	work.Wait()
 }
 
 // A gateway on a busy machine is late in closing an excess connection, and requests sent on it until then are in doubt

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +20,6 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/klauspost/compress/zlib"
 
-	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/wire"
 	"example.com/tsimport/internal/conformance"
@@ -335,23 +333,6 @@ func TestCompressionIsOffByDefault(t *testing.T) {
 	}
 	if _, err := Connect(t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Compress: "zip"}, nil); err == nil {
 		t.Error("an unknown mode is taken")
-	}
-}
-
-func TestTheEngineTakesCompressedRequestsOverBothTransports(t *testing.T) {
-	store := engine(t, server.Options{Faults: new(faults.Plan)})
-	web := httptest.NewServer(store)
-	defer web.Close()
-	target := embedded(t, nil)
-	target.Compress = CompressOn
-	for _, network := range []bool{false, true} {
-		if target.Transport = store.Transport(); network {
-			target.Endpoint, target.Transport = web.URL, nil
-		}
-		// ListTable skips unknown fields: field 99, of many bytes.
-		body := append([]byte{0x9a, 0x06, 0x88, 0x27}, bytes.Repeat([]byte("abcde"), 1000)...)
-		_, err := sender(t, t.Context(), target).Post("ListTable", text(string(body)))
-		conformance.True(t, err == nil, "network %v: %v", network, err)
 	}
 }
 

@@ -1,9 +1,0 @@
-package commands
-
-import (
-	"testing"
-
-	"example.com/tsimport/internal/conformance"
-)
-
-func TestMain(m *testing.M) { conformance.Main(m) }
