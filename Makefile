@@ -237,6 +237,7 @@ crash:
 	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*own_store' -drawn-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*checkpoint' -drawn-seeds 200 -timeout 60m
 	$(GO) test -tags e2e ./e2e -run TestSIGTERM -sigterm-limit 5s -count 1
+	$(GO) test -tags e2e ./e2e -run TestKilledStoppedAndStarved -troubled-rounds 100 -parallel 8 -count 1 -timeout 60m
 	$(GO) test -tags e2e ./e2e -run TestResumeCost -resume-rows 10000 -count 1 -timeout 30m
 
 # Loads through a network that cuts, delays, changes and repeats.

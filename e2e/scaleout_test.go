@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,6 +83,75 @@ func TestProcessesShareOneLoad(t *testing.T) {
 			}
 		})
 	}
+}
+
+var troubledRounds = flag.Int("troubled-rounds", 0, "loads whose processes are killed, stopped and starved")
+
+// TestKilledStoppedAndStarvedProcessesLoseNothing loads through a folder, and through a store that refuses an eighth of
+// the requests and loses the answers to another.
+func TestKilledStoppedAndStarvedProcessesLoseNothing(t *testing.T) {
+	t.Parallel()
+	if *troubledRounds == 0 {
+		t.Skip("takes a minute a round; make crash runs a hundred")
+	}
+	for seed := range *troubledRounds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			const records, keys = 6_000, 5_000
+			rnd := rand.New(rand.NewPCG(uint64(seed), 12))
+			p, job := newPlace(t, startServe(t, "--sync", "none").env()...), "job"
+			if seed%2 == 1 {
+				unreliable(p.bucket(t, "jobs"), 8)
+				job = "s3://jobs/of"
+			}
+			p.write("in.csv", fileOf("id,n", records, func(i int) string { return fmt.Sprintf("k%d,%d", i*199%keys, i) }))
+			p.run(0, "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--job-dir", job, "--workers", "3", "--max-rows-per-second", "1000", "-q")
+			var processes sync.WaitGroup
+			for range 3 {
+				troubles := rand.New(rand.NewPCG(rnd.Uint64(), 12))
+				processes.Go(func() { p.troubled(troubles, "work", "--job-dir", job, "--quiet") })
+			}
+			processes.Wait()
+			p.ends(0, []string{"resume", job, "--quiet"})
+			s := p.status(job)
+			conformance.True(t, s.Read == records && s.Written == keys && s.Superseded == records-keys, "%+v", s)
+			p.ends(0, []string{"verify", "in.csv", "--table", "t", "--extra", "fail"})
+		})
+	}
+}
+
+// troubled runs a command that is killed and started again, stopped for a while, or given a tenth of the time, until it
+// ends by itself.
+func (p *place) troubled(rnd *rand.Rand, args ...string) {
+	r := p.start(args...)
+	for range rnd.IntN(4) {
+		select {
+		case <-r.ended:
+			break
+		case <-time.After(time.Duration(rnd.IntN(6000)) * time.Millisecond):
+		}
+		switch rnd.IntN(3) {
+		case 0:
+			r.kill()
+			r = p.start(args...)
+		case 1:
+			r.stopped(time.Duration(rnd.IntN(60)) * time.Second)
+		default:
+			for range 20 {
+				r.stopped(450 * time.Millisecond)
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+	}
+	if code := r.wait(); code != 0 {
+		p.t.Errorf("exit code %d\n%s", code, &r.said)
+	}
+}
+
+func (r *process) stopped(d time.Duration) {
+	r.Process.Signal(syscall.SIGSTOP) // it may have ended
+	time.Sleep(d)
+	r.Process.Signal(syscall.SIGCONT)
 }
 
 var (
