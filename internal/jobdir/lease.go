@@ -49,8 +49,8 @@ func (e *HeldError) Error() string {
 // ErrLost is in the chain of Check's error if the lease was, or may have been, taken over.
 var ErrLost = errors.New("another process has taken over")
 
-// errLate is Check's error while the lease could not be renewed for too long. It may come back.
-var errLate = errors.New("the lease could not be renewed in time")
+// ErrLate is Check's error while the lease could not be renewed for too long. It may come back.
+var ErrLate = errors.New("the lease could not be renewed in time")
 
 // leaseFile is an object lease.<epoch>. Only its holder replaces it.
 type leaseFile struct {
@@ -325,7 +325,7 @@ func (l *Lease) Check() error {
 	case l.lost:
 		return fmt.Errorf("%s: %w", l.store, ErrLost)
 	case l.clock() >= l.until:
-		return fmt.Errorf("%s: %w", l.store, errLate)
+		return fmt.Errorf("%s: %w", l.store, ErrLate)
 	}
 	return nil
 }

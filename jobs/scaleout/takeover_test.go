@@ -58,7 +58,10 @@ func takeover(t *testing.T, disturb func(*process), replaced bool) {
 			time.Sleep(time.Second)
 			return 0, false
 		}
-		all.Go(func() { p.tries(workAll) })
+		all.Go(func() {
+			err := p.run(workAll)
+			conformance.True(t, err == nil || errors.Is(err, errDied), "%s: %v", p.name, err)
+		})
 		return p
 	}
 	first := start("first")

@@ -241,6 +241,10 @@ func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, e
 			if errors.As(err, new(*jobdir.HeldError)) {
 				err = nil
 			}
+			if errors.Is(err, jobdir.ErrLost) || errors.Is(err, jobdir.ErrLate) { // this process stood still
+				j.o.Say.Warn("%v; this process goes on with other tasks", err)
+				return true, nil
+			}
 		}
 		if errors.Is(err, errNoSlot) { // a lost process has a share and leases: if watched at once, they expire together
 			for _, i := range open {

@@ -41,9 +41,9 @@ func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease)
 		return err
 	}
 	rejected, err := do(lease)
-	if errors.Is(err, jobdir.ErrLost) {
+	if lost := lease.Check(); err != nil && lost != nil { // a process that stood still may notice by other errors first
 		lease.Abandon()
-		return err
+		return fmt.Errorf("%s: %w", folder, lost)
 	}
 	if j.giveBack(lease); err != nil {
 		return err
