@@ -242,7 +242,7 @@ func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, e
 				err = nil
 			}
 			if errors.Is(err, jobdir.ErrLost) || errors.Is(err, jobdir.ErrLate) { // this process stood still
-				j.o.Say.Warn("%v; this process goes on with other tasks", err)
+				j.o.Say.Warn("%v; this process continues with other tasks", err)
 				return true, nil
 			}
 		}
