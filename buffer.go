@@ -87,7 +87,7 @@ func (b *buffer) check(columns []Column) *table.Reason {
 		c := &columns[i]
 		size += len(c.name) + len(c.text) + len(c.bytes)
 		if c.dated && c.at < 0 {
-			return &table.Reason{Column: table.Show([]byte(c.name)), Code: table.CodeRange, Message: "the timestamp is before 1970"}
+			return &table.Reason{Column: table.Show([]byte(c.name)), Code: table.CodeRange, Message: "timestamp before 1970"}
 		}
 		k := b.keyColumn(c.name)
 		if k < 0 {

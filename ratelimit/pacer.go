@@ -21,7 +21,7 @@ type PacerOptions struct {
 // measurement, where shrinking and growing by fixed factors only guesses.
 //
 //  1. start: one request in flight at first, more as answers come back clean. The first throttle begins 2.
-//  2. measure: let the bucket refill for a moment, then empty it with small batches until it throttles. That gives the rate.
+//  2. measure: let the bucket refill for a moment, then empty it with small batches until a throttle: the rate.
 //  3. cruise: pace slightly above that rate. So a throttle comes every few seconds, costs a few rows, and gives a fresh measurement over a
 //     long time. Without one for a while the pacer reaches further up.
 //

@@ -115,7 +115,7 @@ func (s *File) nameColumns(given []string) {
 			unique = fmt.Sprintf("%s_%d", base, n)
 		}
 		if unique != name {
-			s.Renamed = append(s.Renamed, fmt.Sprintf("%s: column %d, %q in the header, is called %q", s.Name, i+1, name, unique))
+			s.Renamed = append(s.Renamed, fmt.Sprintf("%s: column %d, %q in the header, is named %q", s.Name, i+1, name, unique))
 		}
 		taken[unique] = true
 		s.Columns = append(s.Columns, unique)

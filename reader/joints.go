@@ -36,7 +36,7 @@ const mark = "\xef\xbb\xbf" // U+FEFF
 func (s *csvText) seamAt(text []byte, rec *record.Record) *table.Reason {
 	start := text[rec.Span.Start:]
 	if start[0] == mark[0] && bytes.HasPrefix(start, []byte(mark)) && !s.text.decode {
-		return &table.Reason{Code: table.CodeSeam, Message: "the record begins with a byte order mark: files were joined here"}
+		return &table.Reason{Code: table.CodeSeam, Message: "the record begins with a byte order mark: files were joined"}
 	}
 	for _, header := range s.seams {
 		if len(rec.Fields) != len(header) || len(rec.Fields[0].Bytes) != len(header[0]) {

@@ -36,7 +36,7 @@ var kindsWithoutRows = []notRows{
 	{magic: "Obj\x01", what: "an Avro file", way: "convert it: avro-tools tojson FILE | tsimport load - --format jsonl"},
 	{magic: "ORC", is: isBinary, what: "an ORC file", way: toParquet + `import pyarrow.orc as o, pyarrow.parquet as p; p.write_table(o.read_table("FILE"), "FILE.parquet")`},
 	{magic: "FEA1", is: isBinary, what: "a Feather file of version 1", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
-	{magic: "PARE", is: isBinary, what: "encrypted Parquet", way: "write it without encryption: tsimport has no keys for it"},
+	{magic: "PARE", is: isBinary, what: "encrypted Parquet", way: "write it unencrypted: tsimport has no keys for it"},
 	{magic: "PAR1", is: isBinary, what: "Parquet inside a compressed file", way: "unpack it first: Parquet is read at many places"},
 	{is: isDuckDB, what: "a DuckDB database", way: "load a table of it: duckdb FILE -csv -c 'SELECT * FROM name' | tsimport load -"},
 	{is: isBSON, what: "BSON", way: "convert it: bsondump FILE | tsimport load - --format jsonl"},

@@ -78,7 +78,7 @@ func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 		"a.feather":       {"FEA1\x00\x00" + random, "a Feather file of version 1", "pyarrow"},
 		"a.arrows":        {"\xff\xff\xff\xff\x80\x00\x00\x00" + random, "open ", "damaged metadata"},
 		"a.bson":          {bson, "BSON", "bsondump"},
-		"secret.parquet":  {"PARE\x15\x04" + random, "encrypted Parquet", "without encryption"},
+		"secret.parquet":  {"PARE\x15\x04" + random, "encrypted Parquet", "unencrypted"},
 		"damaged.parquet": {"XAR1\x15\x04" + random, "its name says Parquet", "--format csv"},
 		"a.parquet.gz":    {packed("PAR1\x15\x04" + random), "Parquet inside a compressed file", "unpack it"},
 		"a.pdf":           {"%PDF-1.7\n%\xe2\xe3", "a PDF document", "CSV"},

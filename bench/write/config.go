@@ -73,7 +73,7 @@ func (c *Config) check() error {
 	}{
 		{c.Rows < 0, "--rows: want 1 or more"},
 		{c.Rows == 0 && c.Duration <= 0, "say how long to measure: --rows or --duration"},
-		{c.WarmUp < 0 || c.Duration > 0 && c.WarmUp >= c.Duration, "--warmup: want less than --duration, which it is part of"},
+		{c.WarmUp < 0 || c.Duration > 0 && c.WarmUp >= c.Duration, "--warmup: want less than --duration, which contains it"},
 		{c.BatchRows < 1 || c.BatchRows > table.MaxBatchRows, fmt.Sprintf("--batch-rows: want 1 to %d, the service's limit", table.MaxBatchRows)},
 		{c.Concurrency < 1 || c.Concurrency > maxConcurrency, fmt.Sprintf("--concurrency: want 1 to %d", maxConcurrency)},
 		{!(c.Rate >= 0 && c.Rate <= maxRate), fmt.Sprintf("--rate: want rows a second, at most %.0f", maxRate)},

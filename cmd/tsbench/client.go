@@ -44,8 +44,8 @@ func clientCommand() *cli.Command {
 			"  external  --baseline-cmd\n" +
 			"With --what export, verify or copy the server gives the same rows to read; inspect (--count) and check (--unique) read the file.\n" +
 			"The command of --baseline-cmd finds TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE,\n" +
-			"TABLESTORE_ACCESS_KEY_ID, TABLESTORE_ACCESS_KEY_SECRET, BENCH_FILE (CSV with a header), BENCH_TABLE (which exists),\n" +
-			"BENCH_COLUMNS (NAME:TYPE, comma-separated, the primary key first) and BENCH_ROWS in its environment; it must write\n" +
+			"TABLESTORE_ACCESS_KEY_ID, TABLESTORE_ACCESS_KEY_SECRET, BENCH_FILE (CSV with a header), BENCH_TABLE (existing),\n" +
+			"BENCH_COLUMNS (NAME:TYPE, with commas, the primary key first) and BENCH_ROWS in its environment; it must write\n" +
 			"every row once, and may print {\"allocations\": N, \"allocated_bytes\": N, \"peak_rss_bytes\": N}.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "how many", Value: 1_000_000},

@@ -49,7 +49,7 @@ func spreadCommand() *cli.Command {
 			"After a load by tsimport it compares every row of the table with the file; exit code 1 means that they differ.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "number of rows", Value: 1_000_000},
-			&cli.StringFlag{Name: "order", Usage: "of the file: sorted (by CardID), arrival or random", Value: string(bench.Sorted)},
+			&cli.StringFlag{Name: "order", Usage: "of the file: sorted (CardID), arrival or random", Value: string(bench.Sorted)},
 			&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: seed},
 			&cli.StringSliceFlag{Name: "pk", Usage: "primary-key column `NAME:TYPE`, in order (default: " + strings.Join(cardKey, ", ") + ")"},
 			&cli.StringFlag{Name: "only", Usage: "only these `WAYS` to load, comma-separated"},
@@ -308,7 +308,7 @@ func (s *server) stats(ctx context.Context) (*tableStats, error) {
 	}
 	err = json.NewDecoder(response.Body).Decode(&all)
 	if err != nil || all.Tables[tableName] == nil {
-		return nil, fmt.Errorf("request the counts of the engine: %s, no counts of table %s: %v", response.Status, tableName, err)
+		return nil, fmt.Errorf("request the engine's counts: %s, no counts of table %s: %v", response.Status, tableName, err)
 	}
 	t := all.Tables[tableName]
 	t.Requests += all.Instance.RefusedRequests

@@ -20,7 +20,7 @@ var rejects = []Entry{
 	reject("NoValue", "the row has no value in a column that --when compares", "give it a value, or leave it out of the condition"),
 	reject("NotCanonical", "the text is a number that would not be written back the same, such as 007, and may be a code", "give the column a type: --type NAME=string keeps the text, NAME=integer or NAME=double its value"),
 	reject("NullKey", "a primary-key column has no value", "give a value with ?? in the key's expression"),
-	reject("OutOfRange", "the number, time or timestamp does not fit its type", "see the value; another --type may hold it"),
+	reject("OutOfRange", "the number, time or timestamp does not fit its type", "see the value; another --type may fit"),
 	reject("OtherTable", "--mode changes: the change is of another table than those before it", "name the table with --source-table; changes of others are counted then"),
 	reject("RaggedRecord", "the record has more or fewer fields than the header", "correct it: an unquoted delimiter or line end in a field is the usual reason"),
 	reject("RecordTooLong", "the record is longer than the memory of the load allows", "correct the quotes of the file, or raise --memory"),

@@ -247,7 +247,7 @@ func common(src string, l, r *node) table.Type {
 	case l.typ == table.Any || r.typ == table.Any:
 		return table.Any
 	}
-	panic(refusef("%s: %s is %s and %s is %s; make them one type", brief(src), brief(l.src), a(l.typ), brief(r.src), a(r.typ)))
+	panic(refusef("%s: %s is %s, %s is %s; want one type", brief(src), brief(l.src), a(l.typ), brief(r.src), a(r.typ)))
 }
 
 func (c *compiler) conditional(n *ast.ConditionalNode) *node {
@@ -317,7 +317,7 @@ func (c *compiler) comparison(n *node, op string, l, r *node) {
 		return
 	}
 	if l.typ != table.Any && r.typ != table.Any && l.typ != r.typ && !(number(l.typ) && number(r.typ)) {
-		panic(refusef("%s: %s is %s and %s is %s; want one type", brief(n.src), brief(l.src), a(l.typ), brief(r.src), a(r.typ)))
+		panic(refusef("%s: %s is %s, %s is %s; want one type", brief(n.src), brief(l.src), a(l.typ), brief(r.src), a(r.typ)))
 	}
 	n.value = func(e *Evaluator, row []table.Value) table.Value {
 		a := l.value(e, row)

@@ -39,7 +39,7 @@ func ParseTemplate(text string) (*Template, error) {
 	}
 	name, _, called := strings.Cut(strings.TrimSpace(inner), "(")
 	if called && !strings.HasSuffix(strings.TrimSpace(inner), ")") {
-		return nil, fmt.Errorf("table %q: {%s} lacks a closing parenthesis; want a period, as in consume_{month}", text, inner)
+		return nil, fmt.Errorf("table %q: {%s} lacks a closing parenthesis; want a period, as consume_{month}", text, inner)
 	}
 	unit, err := ParseUnit(strings.TrimSpace(name))
 	if err != nil {

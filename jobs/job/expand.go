@@ -43,7 +43,7 @@ func (d *document) checkName(name string, line int) error {
 		return d.errorf(line, "load %s: want one part in braces at most", quoted(name))
 	}
 	if plain := placeholder.ReplaceAllString(name, "x"); !isLoadName(plain) {
-		return d.errorf(line, "load %s: a name has letters, digits, _, -, . and at most one part such as {table}", quoted(name))
+		return d.errorf(line, "load %s: a name has letters, digits, _, -, . and one part such as {table}", quoted(name))
 	}
 	if slices.Contains(reserved, strings.ToLower(name)) {
 		return d.errorf(line, "load %s: the job's folder has a file of this name; choose another", quoted(name))

@@ -117,7 +117,7 @@ func (k *returnedKeys) appendOld(fields []string, r table.Ref) ([]string, error)
 	k.old.Reset(r.Record())
 	rec, ok := k.old.Next()
 	if !ok || rec.Bad != nil || len(rec.Fields) < k.columns {
-		return nil, fmt.Errorf("keep returned keys: record %d of %s has a damaged old key", r.Number()+1, r.Block.Split.Source)
+		return nil, fmt.Errorf("keep returned keys: record %d of %s has a bad old key", r.Number()+1, r.Block.Split.Source)
 	}
 	for i := range rec.Fields[:k.columns] {
 		d := &rec.Fields[i]

@@ -226,7 +226,7 @@ func (p *planner) chooseSeparator() error {
 		return usagef("%v", err)
 	}
 	p.plan.env.Separator = separator
-	p.notef("splice(auto, …) joins with %q; write that in place of auto in later loads, for the same keys", string(separator))
+	p.notef("splice(auto, …) joins with %q; write that for auto in later loads, for the same keys", string(separator))
 	return nil
 }
 

@@ -45,7 +45,7 @@ func (p *planner) checkLive() error {
 	case r.Mode == table.Update && r.Read.Convert.VersionColumn != "":
 		return usagef("--mode update with --version-column: %s changes while it is read, and a row read again with an earlier version would be a mixture of both; give --mode put", name)
 	case r.Divided && r.Records > 0:
-		return usagef("--limit: %s changes while it is read, so which rows were read before is unknown; "+source.StartOver, name)
+		return usagef("--limit: %s changes while it is read: rows read before are unknown; "+source.StartOver, name)
 	case p.plan.Tables.Archives():
 		return usagef("--age-policy: %s changes while it is read, and a row read again after an interruption would be archived twice; load with a policy that archives nothing", name)
 	}

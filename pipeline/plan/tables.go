@@ -182,7 +182,7 @@ func (p *planner) settleTables() error {
 			return usagef("--age-policy: a load archives old rows in a folder, but the policy's archive is in an object store; give the load a copy of the policy with a folder, or without the class with archive")
 		}
 		if last.Archives() && p.request.Mode == table.Delete {
-			return usagef("--age-policy: the policy archives old rows, but --mode delete writes none; use one without an archive")
+			return usagef("--age-policy: the policy archives old rows, but --mode delete writes none; use one without archive")
 		}
 		t.policy, t.now = target.Policy, target.PolicyNow
 		if t.now.IsZero() {

@@ -148,7 +148,7 @@ func (p *Plan) Unwritable(column string) *table.Reason {
 		why.Message = "the record has a cell with the name of a primary-key column; use --rename or --exclude"
 		return why
 	case column == p.Mark:
-		why.Message = "a cell of the record is named like the marks; rename them with --mark-column, or give --rename or --exclude"
+		why.Message = "a cell of the record is named like the marks; rename them with --mark-column, or use --exclude"
 		return why
 	}
 	return nil

@@ -43,7 +43,7 @@ type (
 var (
 	writing = prometheus.NewDesc("tsimport_writing", "1 while the load writes, 0 before and while it ends.", nil, nil)
 	info    = prometheus.NewDesc("tsimport_load_info", "The load; the value is always 1.", []string{"table", "order"}, nil)
-	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "How a lane is paced: start, measure, cruise, known; always 1.",
+	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "A lane's pace: start, measure, cruise or known; always 1.",
 		[]string{"partition", "from", "pace"}, nil)
 	limited = prometheus.NewDesc("tsimport_limited_by", "What keeps the load from being faster: 1 for the word that is true now, 0 for the others (docs/tuning.md).",
 		[]string{"by"}, nil)
@@ -79,7 +79,7 @@ var stateMetrics = []metric[state]{
 	gauge("partitions", "Known partitions of the table.", func(s *state) int { return s.Map.Partitions }),
 	gauge("partition_map_exact", "1 if the service has named the partitions.", func(s *state) int { return number(s.Map.Exact) }),
 	counter("partition_map_reads", "Readings of the partition map.", func(s *state) int64 { return s.Map.Reads }),
-	counter("partition_map_recuts", "Times that the partition map had changed.", func(s *state) int64 { return s.Map.Recuts }),
+	counter("partition_map_recuts", "Changes of the partition map.", func(s *state) int64 { return s.Map.Recuts }),
 	gauge("partition_map_failing", "1 if the last reading of the partition map failed.", func(s *state) int { return number(s.Map.Error != "") }),
 }
 

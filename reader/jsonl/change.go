@@ -34,7 +34,7 @@ const (
 // Changes say how changes are read.
 type Changes struct {
 	Form  ChangeForm
-	Table string // whose changes are records, with any qualifiers ("schema.orders", "shop.schema.orders"); "" is the only one
+	Table string // whose changes are records, also as "schema.orders" or "shop.schema.orders"; "" is the only one
 	// Whole is the table's full name, shared by all readers of a load; nil keeps it for the parser alone.
 	Whole *TableOnce
 	// Without reports whether a column is not loaded; nil: all are.

@@ -177,7 +177,7 @@ func TestRealServer(t *testing.T) {
 		s.Exec("CREATE TABLE nokey (id int)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE floats (f double PRIMARY KEY)", "CREATE TABLE prefix (t text, PRIMARY KEY (t(10)))", "CREATE TABLE enums (e enum('b','a') PRIMARY KEY)",
 			"CREATE TABLE aria (id int PRIMARY KEY) ENGINE = Aria", "CREATE TABLE chinese (c varchar(9) CHARACTER SET gbk PRIMARY KEY)")
 		sqltest.Refused(t, server, map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key",
-			"prefix": "only the first 10 characters", "enums": "enum('b','a')",
+			"prefix": "the first 10 characters", "enums": "enum('b','a')",
 			"aria": "ENGINE = InnoDB", "chinese": "character set gbk", "nothere": "there is no table"})
 	})
 

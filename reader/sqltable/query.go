@@ -39,7 +39,7 @@ func ByQuery(columns, from string, key ...string) string {
 	if len(names) == 0 {
 		return fmt.Sprintf("load it with --query %s, and in the address key=COLUMN,… (columns that identify a row) in place of table=", query)
 	}
-	return fmt.Sprintf("load it with --query %s, and in the address key=%s in place of table=", query, strings.Join(names, ","))
+	return fmt.Sprintf("load it with --query %s, and in the address key=%s, not table=", query, strings.Join(names, ","))
 }
 
 // Claim makes the columns that the user names the key of a query's rows.

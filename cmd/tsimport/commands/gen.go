@@ -39,7 +39,7 @@ func genCommand(in *invocation) *cli.Command {
 				&cli.StringFlag{Name: "order", Usage: "sorted (by CardID), arrival or random", Value: string(bench.Arrival)},
 				&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: 1},
 				&cli.IntFlag{Name: "days", Usage: "number of days over which they were made", Value: bench.DefaultDays},
-				&cli.StringFlag{Name: "until", Usage: "the last day: `DATE`, as 2026-01-31, or now (default: 2024-01-01 plus --days)"},
+				&cli.StringFlag{Name: "until", Usage: "the last day: `DATE`, as 2026-01-31, or now (default: after --days)"},
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write (default: stdout)"},
 			},
 			Action: in.act(func(c *call) error {

@@ -81,7 +81,8 @@ func (o *jobRunner) noteStdin() {
 	}
 }
 
-// stdinAgain says how to give changes again to the loads that read standard input; "" if all are done, or none has begun.
+// stdinAgain says how to give changes again to the loads that read standard input; "" if all are done or none has
+// begun.
 func (o *jobRunner) stdinAgain() string {
 	var names []string
 	done, waiting := 0, 0

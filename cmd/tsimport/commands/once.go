@@ -49,7 +49,7 @@ func filesCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "files",
 		Usage: "list the files that loads with --only-new know",
-		Description: "A line for each input whose content the table has: when, bytes, hash, name. Forget one to reload it.\n" +
+		Description: "A line for each input whose content the table has: when, bytes, hash, name. Forget one to reload.\n" +
 			"With --state bad, a line for each that was set aside: since when, on how many nights, name, why.",
 		Flags: append(slices.Clone(flags), &cli.BoolFlag{Name: "json", Usage: "print JSON"}, &cli.StringSliceFlag{Name: "state",
 			Usage: "bad: inputs that were set aside; or `PLACE` as load --state, in which known files are (default: in ./tsimport-runs); may be given for both"}),

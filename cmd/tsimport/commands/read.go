@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/reader/open"
 )
 
-const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard input, @list.txt with names line by line,\n" +
+const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard input, @list.txt with a name a line,\n" +
 	"http(s)://…, oss://bucket/prefix or s3://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are detected from the content."
 
 // storesOf returns the options of object stores: endpoints from the environment, keys from the command.

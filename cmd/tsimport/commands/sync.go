@@ -201,7 +201,7 @@ func sayFound(say words.Say, s *tablesync.Summary, planned bool) {
 	if planned {
 		verb = "would"
 	}
-	say.Line("%s write %s rows for %s write units, and delete %s rows for %s; a load of all rows would cost %s write units",
+	say.Line("%s write %s rows for %s write units, and delete %s rows for %s; a load of all rows costs %s write units",
 		verb, words.Grouped(s.Puts), words.Grouped(s.Costs.PutCU), words.Grouped(s.Deletes), words.Grouped(s.Costs.DeleteCU), words.Grouped(s.Costs.FullLoadCU))
 	if s.Withheld != "" {
 		say.Line("nothing will be deleted: %s", s.Withheld)

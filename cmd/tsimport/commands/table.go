@@ -34,7 +34,7 @@ func tableCommand(in *invocation) *cli.Command {
 				Flags: append(flagsOf(options.Reaching), quiet, name,
 					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or auto for one that the service numbers (not the first)"),
 					textsFlag("define", "a predefined column, 'column NAME:TYPE', or a secondary index, '[local] index NAME(COLUMN:TYPE,…) [COLUMN:TYPE,…]'; may be repeated"),
-					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
+					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, a day (86400) or more; -1 means never", Value: -1},
 					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell", Value: 1},
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},

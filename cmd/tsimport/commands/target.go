@@ -222,7 +222,7 @@ func (t *target) remote(c *call, endpoint, instance string, provider common.Cred
 		return usagef("%v", err)
 	case !accept:
 	case destroys(c):
-		c.show.say.Warn("%s=accept is ignored for deletes and changes of tables: answers must be signed", client.UnsignedVariable)
+		c.show.say.Warn("%s=accept is ignored if tables are deleted or changed: sign answers", client.UnsignedVariable)
 	default:
 		t.AcceptUnsigned = true
 		c.show.say.Warn("%s=accept: anyone on the way can report unwritten rows as written", client.UnsignedVariable)

@@ -366,7 +366,7 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	}
 	if run.Directory != "" {
 		if err := os.Chdir(run.Directory); err != nil {
-			return nil, nil, usagef("--run %s: started in %s: %v; give files and flags yourself", path, run.Directory, rootCause(err))
+			return nil, nil, usagef("--run %s: started in %s: %v; give files and flags", path, run.Directory, rootCause(err))
 		}
 	}
 	return run, load, nil

@@ -78,7 +78,7 @@ func TestSilentDifferencesAreRefusedByName(t *testing.T) {
 		{`"table":"orders"`, `"table":"orders","mode":"multiVersion"`, "several versions"},
 		{`"type":"int"`, `"type":"binary"`, "binary"},
 		{`{"index":2,"type":"string"}`, `{"index":2,"type":"date","format":"yyyy"}`, "format"},
-		{`{"index":2,"type":"string"}`, `{"index":2,"type":"long"}`, "no equivalent"},
+		{`{"index":2,"type":"string"}`, `{"index":2,"type":"long"}`, "is impossible here"},
 		{`{"index":2,"type":"string"}`, `{"value":"x","type":"string"}`, "value"},
 		{`{"index":2,"type":"string"}`, `{"index":0,"type":"string"}`, "same index"},
 		{"/data/orders.csv", "/data/order?.csv", "no wildcard but *"},

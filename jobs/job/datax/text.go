@@ -250,7 +250,7 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 		written := columns[i].kind
 		written = cmp.Or(written, read)
 		if read == "" || read != written && read != "string" {
-			panic(refusef("column %q is read as %q and written as %q: this conversion has no equivalent here", name, kind, written))
+			panic(refusef("column %q is read as %q and written as %q: that conversion is impossible here", name, kind, written))
 		}
 		types = append(types, written)
 	}
