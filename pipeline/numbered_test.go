@@ -21,7 +21,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/lanes"
 )
@@ -74,24 +73,6 @@ func wantReturned(t *testing.T, want []string, cfg trial) {
 	slices.Sort(want)
 	slices.Sort(got)
 	conformance.Equal(t, cmp.Diff(want, got), "", "returned keys (-want +got)")
-}
-
-// copyRow writes a row of key1 once more.
-func (w *world) copyRow(what string) {
-	for key, cells := range w.rows() {
-		if cells["what"] != what {
-			continue
-		}
-		user, _, _ := strings.Cut(key, "/")
-		put := tabletest.Put("t", tabletest.Key("user", user), nil)
-		put.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement("seq")
-		for name, v := range cells {
-			put.AddColumn(name, v)
-		}
-		conformance.Must(w.t, tabletest.Do(w.sdk(), put))
-		return
-	}
-	w.t.Errorf("no row %s to copy", what)
 }
 
 // A load without marks reports how many rows may be there twice.

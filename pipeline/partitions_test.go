@@ -1,18 +1,13 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,38 +44,6 @@ func (w *world) cutAt(unavailable time.Duration, keys ...string) {
 // numbered is a file of rows with the keys prefix000, prefix001, …, in order.
 func numbered(prefix string, rows int) string {
 	return rowsOf("id,a\n", rows, func(i int) string { return fmt.Sprintf("%s%05d,v%d\n", prefix, i, i) })
-}
-
-// watched looks at the keys of every BatchWriteRow request.
-type watched struct {
-	http.RoundTripper
-	partitionOf     func(key string) int
-	requests, mixed atomic.Int64
-}
-
-var keyPattern = regexp.MustCompile(`k[0-9]{5}`)
-
-func number(key string) int {
-	return conformance.Try(strconv.Atoi(key[1:])).Must(conformance.Sure{})
-}
-
-func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasSuffix(r.URL.Path, "/BatchWriteRow") {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		w.requests.Add(1)
-		seen := map[int]bool{}
-		for _, key := range keyPattern.FindAll(body, -1) {
-			seen[w.partitionOf(string(key))] = true
-		}
-		if len(seen) != 1 {
-			w.mixed.Add(1)
-		}
-	}
-	return w.RoundTripper.RoundTrip(r)
 }
 
 func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {

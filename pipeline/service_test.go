@@ -446,22 +446,6 @@ func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return enginetest.Sign(&http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Request: req}, req.URL.Path, answer), nil
 }
 
-// gateway is a proxy that accepts no body above a size: it answers a page with status 413.
-type gateway struct {
-	base    http.RoundTripper
-	limit   int64
-	refused *atomic.Int64
-}
-
-func (g gateway) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.ContentLength <= g.limit {
-		return g.base.RoundTrip(r)
-	}
-	_ = r.Body.Close()
-	g.refused.Add(1)
-	return &http.Response{StatusCode: http.StatusRequestEntityTooLarge, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html>413</html>")), Request: r}, nil
-}
-
 func TestBatchKeepsConfiguredSizes(t *testing.T) {
 	w := newWorld(t)
 	b := rowsOf("id,n\n", 1000, func(i int) string { return fmt.Sprintf("k%04d,%d\n", i, i) })

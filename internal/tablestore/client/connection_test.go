@@ -51,24 +51,6 @@ func sender(t *testing.T, ctx context.Context, target Target) *Sender {
 
 func text(s string) func([]byte) []byte { return func(dst []byte) []byte { return append(dst, s...) } }
 
-// signedUnlikeTheSDK compares the headers of one of the SDK's requests with ours.
-func signedUnlikeTheSDK(t *testing.T, target Target, request *tablestore.DescribeTableRequest) (diff string) {
-	t.Helper()
-	var want http.Header
-	var body []byte
-	target.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
-		want = r.Header.Clone()
-		body, _ = io.ReadAll(r.Body)
-		return nil, errors.New("recorded")
-	})
-	sdk := sdkOf(t, target)
-	conformance.MustTrue(t, conformance.ErrorOf(sdk.DescribeTable(request)) != nil, "no error")
-	c := connect(t, target)
-	got, err := c.signWith(c.credentials.GetCredentials(), "/DescribeTable", want.Get(headerDate), md5.Sum(body), 0)
-	must(t, err)
-	return cmp.Diff(want, got)
-}
-
 // TestSignaturesOfAnyValuesEqualTheSDKs compares the signatures for headers of random bytes.
 func TestSignaturesOfAnyValuesEqualTheSDKs(t *testing.T) {
 	const alphabet = " \taZ09:/+=\x80é\n-_"
