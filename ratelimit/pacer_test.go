@@ -57,28 +57,6 @@ func (b *bench) want(state string, rate, within float64) {
 	}
 }
 
-func TestAMeasurementWithoutRowsWaitsLonger(t *testing.T) {
-	b := newBench(t, PacerOptions{})
-	b.send(0)
-	began, before := b.now, time.Duration(0)
-	for range 18 {
-		_, at, _ := b.p.Next(b.now, 0, 1)
-		d := at.Sub(b.now)
-		if early := b.now.Sub(began) < pressFor; early && d > 2*refill || !early && d < before {
-			t.Fatalf("%v after the first throttle: waits %v after %v", b.now.Sub(began), d, before)
-		}
-		before = d
-		b.send(0)
-		b.want("measure", 0, 0)
-	}
-	conformance.True(t, before >= 4*refill, "waits %v at last", before)
-	for range 10 {
-		b.send(0)
-	}
-	conformance.True(t, b.p.State() == "cruise" && b.p.Rate() > 0 && b.p.Rate() <= 1,
-		"a partition that takes nothing: %s at %v", b.p.State(), b.p.Rate())
-}
-
 func TestNoMoreThanTheMaximumIsInFlight(t *testing.T) {
 	b := newBench(t, PacerOptions{Rate: 1e6})
 	_, _, ok := b.p.Next(b.now, 7, 1)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -299,22 +298,6 @@ func TestCallersErrorIsReturnedAndParserContinues(t *testing.T) {
 	conformance.True(t, err == nil && n == 330, "%v %v", n, err)
 }
 
-func TestSeveralParsersReadOneFileAtOnce(t *testing.T) {
-	b := random(t, 3, true)
-	f := opened(t, b, Options{SplitRows: 100})
-	counts := make(chan int)
-	for k := range 3 {
-		go func() {
-			p, n := f.NewParser(every(f)), 0
-			for i := k; i < len(f.Splits()); i += 3 {
-				conformance.Equal(t, p.Parse(f.Splits()[i], func(*record.Record) error { n++; return nil }), nil, "Parse")
-			}
-			counts <- n
-		}()
-	}
-	conformance.Equal(t, <-counts+<-counts+<-counts, 900, "rows")
-}
-
 func TestLargeFooterIsRefused(t *testing.T) {
 	var b bytes.Buffer
 	w := pq.NewGenericWriter[struct{ A int64 }](&b)
@@ -342,30 +325,6 @@ func largePage(t *testing.T, columns ...string) []byte {
 	}
 	must(t, w.Close())
 	return b.Bytes()
-}
-
-func TestReleasedParserKeepsNoPage(t *testing.T) {
-	data := largePage(t, "a")
-	f := opened(t, data, Options{})
-	p := f.NewParser([]int{0})
-	var page *byte
-	gone := make(chan struct{})
-	must(t, p.Parse(f.Splits()[0], func(*record.Record) error { page = &p.columns[0].mem[0]; return nil }))
-	runtime.AddCleanup(page, func(int) { close(gone) }, 0)
-	page = nil
-	p.Release()
-	for range 100 { // cleanups run soon after a collection, in a goroutine
-		runtime.GC()
-		select {
-		case <-gone:
-			runtime.KeepAlive(p)
-			return
-		default:
-			runtime.Gosched()
-		}
-	}
-	t.Error("the page of a parser that was released is still held")
-	runtime.KeepAlive(p)
 }
 
 func TestOversizedPagesAreRefusedBeforeReading(t *testing.T) {

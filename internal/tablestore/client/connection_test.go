@@ -24,10 +24,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
-	"example.com/tsimport/engine/faults"
-	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
-	"example.com/tsimport/internal/table"
 )
 
 var must = conformance.Must
@@ -445,46 +442,6 @@ func TestEndpointWithWrongSchemeIsPermanent(t *testing.T) {
 		a := admin(t, Target{Endpoint: endpoint, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b"}})
 		_, err := a.Describe("t")
 		conformance.True(t, WrongScheme(err) && strings.Contains(err.Error(), "https://"), "%s: %v", endpoint, err)
-	}
-}
-
-// shared declares that it returns bodies in the same memory.
-type shared struct{ http.RoundTripper }
-
-func (shared) SameMemory() bool { return true }
-
-func TestSameMemoryNeedsNoMD5(t *testing.T) {
-	flips := false
-	plan := &faults.Plan{Only: func(operation string) bool { return operation == "DescribeTable" }, Decide: func(faults.Request) (f faults.Fault) {
-		if flips {
-			f = faults.Fault{Action: faults.FlipBit, Bit: 9}
-		}
-		return f
-	}}
-	s := engine(t, server.Options{Faults: plan})
-	target := Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret),
-		Transport: shared{roundTrip(func(r *http.Request) (*http.Response, error) {
-			res, err := s.SameMemory().RoundTrip(r)
-			conformance.True(t, err != nil || res.Header.Get(headerMD5) == "", "an answer to %s has an MD5", r.URL.Path)
-			return res, err
-		})},
-	}
-	traffic := new(Traffic)
-	connection := conformance.Try(Connect(context.Background(), target, traffic)).Must(t)
-	must(t, admin(t, target).Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1}))
-	conformance.Must(t, conformance.ErrorOf(connection.Sender().Post("DescribeTable", text("\n\x01t"))))
-	checked, unchecked := traffic.Checked.Load(), traffic.Unchecked.Load()
-	conformance.True(t, checked == 0 && unchecked == 0, "%d answers checked, %d not", checked, unchecked)
-	target.Transport = shared{s.Transport()}
-	for transport, err := range describe(t, target) {
-		if refused := transport == "our connection"; (err != nil) != refused { // the SDK makes an MD5 in any case
-			t.Errorf("%s, to a server that compares: %v", transport, err)
-		}
-	}
-	flips, target.Transport = true, s.SameMemory()
-	for transport, err := range describe(t, target) {
-		conformance.Is(t, err, errChecksum, "%s, with a bit flipped", transport)
 	}
 }
 
