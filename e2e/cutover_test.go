@@ -84,7 +84,7 @@ func TestATableMovesWhileItIsWritten(t *testing.T) {
 }
 
 func (c *cutOver) move(rows int, fill, moment string, more ...string) {
-	t, p := c.T, newPlace(c.T)
+	t, p := c.T, newPlace(c.T, startServe(c.T, "--sync", "none").env()...)
 	first := c.session()
 	c.exec = func(statement string) {
 		if err := first(statement); err != nil {
@@ -104,10 +104,10 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 	for session := range 8 {
 		writers.Go(func() { c.write(uint64(session), stop) })
 	}
-	p.run(0, "load", c.address, "--table", "accounts", "--store", "store", "--create")
+	p.run(0, "load", c.address, "--table", "accounts", "--create")
 	during := c.done.Load()
 
-	apply := exec.Command(binary, "load", "-", "--mode", "changes", "--source-table", "accounts", "--table", "accounts", "--store", "store", "--json", "--quiet")
+	apply := p.command("load", "-", "--mode", "changes", "--source-table", "accounts", "--table", "accounts", "--json", "--quiet")
 	follow := &following{name: stream, end: make(chan struct{})}
 	apply.Dir, apply.Stdin = p.dir, follow
 	var summary, said bytes.Buffer
@@ -118,6 +118,9 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 		info, err := os.Stat(stream)
 		return err == nil && info.Size()-follow.read.Load() < 1<<20
 	})
+
+	compared := time.Now()
+	p.ends(0, []string{"verify", c.address, "--table", "accounts", "--settle-for", "2m"}, "matches")
 
 	stopped := time.Now()
 	close(stop)
@@ -132,13 +135,13 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 		t.Fatalf("%v: %s%s", err, summary.String(), said.String())
 	}
 	pause := time.Since(stopped)
-	p.ends(0, []string{"verify", c.address, "--table", "accounts", "--store", "store"}, "matches")
+	p.ends(0, []string{"verify", c.address, "--table", "accounts"}, "matches")
 	var r struct{ Read, Written int64 }
 	must(t, json.Unmarshal(summary.Bytes(), &r))
 	conformance.True(t, during != 0 && r.Written != 0 && r.Read == r.Written,
 		"%d statements while the table was loaded, %d changes read and %d written", during, r.Read, r.Written)
-	t.Logf("%d rows, %d statements while the table was loaded and %d in all, %d changes applied; the writers stood still for %.1f s until the last change was applied, %.1f s with the comparison",
-		rows, during, c.done.Load(), r.Written, pause.Seconds(), time.Since(stopped).Seconds())
+	t.Logf("%d rows, %d statements while the table was loaded and %d in all, %d changes applied; compared in %.1f s while all wrote; the writers stood still for %.1f s until the last change was applied, %.1f s with another comparison",
+		rows, during, c.done.Load(), r.Written, stopped.Sub(compared).Seconds(), pause.Seconds(), time.Since(stopped).Seconds())
 }
 
 func (c *cutOver) until(what string, is func() bool) {
