@@ -125,10 +125,9 @@ func TestKilledStoppedAndStarvedProcessesLoseNothing(t *testing.T) {
 func (p *place) troubled(rnd *rand.Rand, args ...string) {
 	r := p.start(args...)
 	for range rnd.IntN(4) {
-		select {
-		case <-r.ended:
+		time.Sleep(time.Duration(rnd.IntN(6000)) * time.Millisecond)
+		if r.over() {
 			break
-		case <-time.After(time.Duration(rnd.IntN(6000)) * time.Millisecond):
 		}
 		switch rnd.IntN(3) {
 		case 0:

@@ -162,7 +162,7 @@ func unexpected(err error) error {
 
 func refuseFeather1(head []byte) error {
 	if len(head) > 4 && string(head[:4]) == "FEA1" {
-		return errors.New("Feather of version 1 is not supported; write version 2, which is Arrow")
+		return errors.New("version 1 of Feather is not supported; write version 2, which is Arrow")
 	}
 	return nil
 }
