@@ -35,7 +35,7 @@ func TestUnfaithfulCopiesAreRefused(t *testing.T) {
 		{"t new --create --columns a,,b", "a name is empty"},
 		{"t new --create --max-versions 1", "--versions 1"},
 		{"numbered new --create", "--pk pk1:string --pk pk2:integer"},
-		{"t new --create --where text(pk2)", "true or false"},
+		{"t new --create --where text(pk2)", "not a condition"},
 		{"t new --create --since yesterday", "--since"},
 		{"t new --create --from-key a,b", "is not an integer"},
 		{"t ots://c@x/new --create", "ots://c@x/new: no endpoint: set TABLESTORE_ENDPOINT_C"},
