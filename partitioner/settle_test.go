@@ -52,6 +52,20 @@ func TestUnrepeatableUnknownRowWaitsForSettle(t *testing.T) {
 	}
 }
 
+func TestRowOfAnEarlierProcessIsSentWhenThatOneCanNoLongerArrive(t *testing.T) {
+	now := time.Unix(1000, 0)
+	c, q := pour(Options{Settle: settle, SettleFirst: true, SuspectUntil: now.Add(settle)}, "a")
+	r, _ := q.Front()
+	r.Row().SetSuspect()
+	var f Flight
+	for _, at := range []time.Time{now, now.Add(settle - 1)} {
+		c.Wake(at)
+		conformance.MustTrue(t, !c.Cut(at, 0, q, &f, 100), "it is sent %v before", now.Add(settle).Sub(at))
+	}
+	c.Wake(now.Add(settle))
+	conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && len(f.Rows) == 1, "it is not sent")
+}
+
 // counting makes increasing timestamps. It takes those not below from; kept is the timestamp that an earlier process
 // sent.
 type counting struct{ last, from, kept int64 }
