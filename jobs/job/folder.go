@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/progress"
+	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/source"
 )
@@ -135,8 +136,7 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A load that passed its error limit may be resumed with a higher one.
-		s.Digest = progress.Identify(slices.DeleteFunc(resolved.Arguments(), func(arg string) bool { return strings.HasPrefix(arg, "--max-errors=") })...)
+		s.Digest = progress.Identify(slices.DeleteFunc(resolved.Arguments(), mayChange)...)
 		r.Loads = append(r.Loads, s)
 	}
 	var variables []string
@@ -146,6 +146,14 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 	slices.Sort(variables)
 	r.Identity = progress.Identify(append(append([]string{path}, names...), variables...)...)
 	return r, nil
+}
+
+// mayChange reports whether an argument is an option that does not affect the rows.
+func mayChange(arg string) bool {
+	name, isOption := strings.CutPrefix(arg, "--")
+	name, _, _ = strings.Cut(name, "=")
+	o := options.Find(name)
+	return isOption && o != nil && o.MayChange
 }
 
 // SameVariables refuses to resume a job whose variables have changed.

@@ -295,7 +295,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 				continue
 			}
 			if s.o.SetAside && !s.o.ReloadChanged {
-				s.leaveOut(item, "it changed after the table had taken it; --reload-changed loads what it is now", Bad{})
+				s.leaveOut(item, "it changed after the table had taken it; --reload-changed, in a job reload-changed: true, loads what it is now", Bad{})
 				continue
 			}
 			changed = append(changed, item.Name)

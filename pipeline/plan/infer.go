@@ -154,15 +154,14 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 		p.warnf("column %s: %s it as %s, but this load writes it as %s, the type of its values; --type %s=%s keeps the type and rejects values that do not fit",
 			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
 	}
-	if nearly {
+	if d, ok := numbers(in, at, col.Name, col.Type); ok { // then the type that most have takes all values
+		p.plan.Decisions = append(p.plan.Decisions, d)
+		p.plan.Notes = append(p.plan.Notes, d.String())
+	} else if nearly {
 		p.plan.Decisions = append(p.plan.Decisions, dispute(col.Name, col.Type, few))
 		p.plan.Warnings = append(p.plan.Warnings, minorityText(col, few))
 	}
 	col.Zeros = (col.Zeros || in.Joins(at)) && col.Type == table.Double
-	if d, ok := numbers(in, at, col.Name, col.Type); ok {
-		p.plan.Decisions = append(p.plan.Decisions, d)
-		p.plan.Notes = append(p.plan.Notes, d.String())
-	}
 	return nil
 }
 
