@@ -128,7 +128,7 @@ func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float6
 	_, most := s.kept.groups(identities...)
 	live = min(live, float64(s.kept.rows)/float64(most*s.Partitions))
 	loaded := simulate.Load(of, cut, float64(s.Rate)/float64(s.Partitions))
-	return live, loaded.Share, cut
+	return live, loaded.Share * float64(cut) / float64(s.Partitions), cut // keys of few values use few partitions
 }
 
 // facts collects the statistics of a candidate's values.

@@ -80,6 +80,8 @@ func TestStudentCardVerdictsDoNotDependOnFileOrder(t *testing.T) {
 					t.Errorf("%s: a load in file order is said to use %.3f, measured were %.2f", name, c.Load, want)
 				}
 			}
+			few := candidate(t, r, "Item")
+			conformance.True(t, few.Load > 0 && few.Load <= 16./32, "16 values use %.3f of 32 partitions", few.Load)
 			fixed := candidate(t, r, "OrderNumber")
 			if want := "key=md5(OrderNumber, 4) + text(OrderNumber)"; fixed.Fix.Expression != want || fixed.Share > 0.07 || fixed.Fix.Share < 0.9 {
 				t.Errorf("OrderNumber: live %.3f, after %s %.3f", fixed.Share, fixed.Fix.Expression, fixed.Fix.Share)
