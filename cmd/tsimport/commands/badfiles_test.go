@@ -243,7 +243,7 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 			{"absent mnt", 0, "", 2},
 			{"mv away mnt", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
 		"a first load over a table with rows": {
-			{"load in --create --pk id -q --table t", 0, "", 2}, {put + "mnt/state", 2, "give: mkdir -p mnt/state", 2}, {"given", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
+			{"load in --create --pk id -q --table t", 0, "", 2}, {"files --table t", 0, "no file is known for table t", 2}, {put + "mnt/state", 2, "give: mkdir -p mnt/state", 2}, {"given", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
 		"a pod with an empty disk": {{numbered + "mnt/state", 0, "", 2}, {"rm tsimport-runs", 0, "", 2}, {numbered + "mnt/state", 0, "", 2}},
 		"a mount point that is empty, of numbered rows": {
 			{numbered + "mnt/state", 0, "", 2}, {"mv mnt/state away", 0, "", 2}, {"mkdir mnt/state", 0, "", 2},

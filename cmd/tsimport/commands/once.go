@@ -105,6 +105,9 @@ func listFiles(c *call) error {
 	if c.of.JSON {
 		return printJSON(c, files)
 	}
+	if len(files) == 0 {
+		c.say.Line("no file is known for table %s; give --store, --instance or --state as the load did", c.String("table"))
+	}
 	w := results(c)
 	for _, f := range files {
 		as := ""
