@@ -34,5 +34,5 @@
 //
 // # Compatibility
 //
-// Only this package keeps its API compatible from release to release, not the module's others.
+// This package keeps its API compatible from release to release; the module's other packages do not.
 package tsimport

@@ -154,7 +154,7 @@ func TestAPlanBesideARunningJobSaysThatItRuns(t *testing.T) {
 	conformance.Equal(t, there(p.path("tsimport-runs"))(), false, "a plan made a folder of runs")
 	job := p.start("run", "job.yaml", "-q")
 	job.must(func() bool { return len(p.glob("tsimport-runs/*/a/checkpoint.bin")) > 0 })
-	p.ends(0, plan, fmt.Sprintf("the job is running now, as process %d", job.Process.Pid), "exists, key id:integer", "rows read are final", "by its lease in st, ")
+	p.ends(0, plan, fmt.Sprintf("the job is running now, as process %d", job.Process.Pid), "exists, key id:integer", "rows read are final", "according to its lease in st, ")
 	job.kill()
 	before := tree(t, p.dir)
 	text = p.ends(0, plan, "it would resume tsimport-runs")

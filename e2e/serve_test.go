@@ -72,7 +72,7 @@ func TestServeRefusesInvalidStores(t *testing.T) {
 		{"hush hush", "--access-key-id me", 2, "the access key secret must be printable ASCII"},
 		{"", "--instance ab", 2, `instance "ab": want 3 to 16`},
 		{"", "--access-key-secret-file no-such-file", 2, "--access-key-secret-file: open no-such-file"},
-		{"", "--access-key-secret-file " + empty, 2, "its first line is empty or above 4096 bytes"},
+		{"", "--access-key-secret-file " + empty, 2, "its first line is empty or longer than 4096 bytes"},
 		{"", "--max-connections -1", 2, "--max-connections -1: want at least 1"},
 		{"", "--limiter queue", 2, "limiter queue needs a partition capacity or a limit of the table"},
 		{"", "--listen 0.0.0.0:0", 2, "the built-in access key is public"},

@@ -52,7 +52,7 @@ type Options struct {
 	Backoff func(attempt int) time.Duration
 	// MaxWaiting limits the rows of a lane that wait behind a row of their key; 0 means 10,000. Beyond it the lane stops.
 	MaxWaiting int
-	// Lanes is the number of lanes; Route returns an ordering key's lane. Nil: lane 0.
+	// Lanes is the number of lanes; Route returns an ordering key's lane. Nil means lane 0.
 	Lanes int
 	Route func(key []byte) int
 	// Woken is called when waiting rows of a lane may be sent. May be nil.

@@ -32,7 +32,7 @@ func (t *keyTable) get(hash uint64) *key {
 	}
 }
 
-// near reads the slots of the hashes one after another. The processor fetches these together.
+// near reads the slots of the hashes one after another, so that the processor fetches them together.
 func (t *keyTable) near(keys []*key) (sum uint64) {
 	if t.count == 0 {
 		return 0

@@ -124,7 +124,7 @@ func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 // sentAgain reports whether the key's row was, or may have been, sent after an attempt of unknown outcome.
 func (c *Cutter) sentAgain(k *key) bool {
 	if c.o.Repeated || k.row.Row().Suspect() {
-		return k.attempts > 0 // besides the process before
+		return k.attempts > 0 // the process before may have made the other attempt
 	}
 	return k.attempts > 1
 }

@@ -90,9 +90,9 @@ func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 			// What flows in plus the savings and one request never reach half as much again.
 			const limit = 1.5 * rate / 10
 			most := left.most(100 * time.Millisecond)
-			conformance.True(t, most <= limit, "%.0f rows left within a tenth of a second, of which %v may", most, limit)
+			conformance.True(t, most <= limit, "%.0f rows left within a tenth of a second, want at most %v", most, limit)
 			most = met.most(100 * time.Millisecond)
-			conformance.True(t, most <= limit, "%.0f rows arrived within a tenth of a second, of which %v may", most, limit)
+			conformance.True(t, most <= limit, "%.0f rows arrived within a tenth of a second, want at most %v", most, limit)
 		}))
 	}
 }
@@ -189,10 +189,10 @@ func TestConcurrentLoadsShareACeilingEverySecond(t *testing.T) {
 			began := time.Now()
 			together(t, w, loads, rows, func(cfg *trial) { cfg.Lanes.Shared = shared })
 			most := met.most(time.Second)
-			conformance.True(t, most <= rate, "%.0f rows arrived within a second, of which %v may", most, rate)
+			conformance.True(t, most <= rate, "%.0f rows arrived within a second, want at most %v", most, rate)
 			// Virtual time: the ceiling is used up, too.
 			took, least := time.Since(began).Seconds(), loads*rows/rate
-			conformance.True(t, took <= 1.25*least, "%v rows took %.2f s, of which %.2f are needed", loads*rows, took, least)
+			conformance.True(t, took <= 1.25*least, "%v rows took %.2f s and need only %.2f", loads*rows, took, least)
 		}))
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// dispatcher wires the parts of a load, each in its own file. Only its goroutine touches them, run folder and counts.
+// dispatcher wires a load's parts, each in its own file. Only its goroutine touches them, the run folder and counts.
 type dispatcher struct {
 	cfg    *Config
 	counts *ledger.Counted

@@ -17,7 +17,7 @@ const (
 	largeRows = 1 << 20 // between looks at the bytes of the largest value
 )
 
-// hotKeyWatch watches partition keys as rows are read. Among written rows a hot key shows late: it is slow.
+// hotKeyWatch watches partition keys as rows are read. Written rows would show a hot key late: its partition is slow.
 type hotKeyWatch struct {
 	keys    *partitioner.HotKeys
 	several bool                             // keys begin with a table

@@ -46,7 +46,7 @@ func numbered(prefix string, rows int) string {
 	return rowsOf("id,a\n", rows, func(i int) string { return fmt.Sprintf("%s%05d,v%d\n", prefix, i, i) })
 }
 
-func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
+func TestUnavailablePartitionDoesNotHoldUpOthers(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00500")
 		must(t, w.server.Sim().Move("t", 0, time.Hour))

@@ -63,8 +63,8 @@ type PreviewShare struct {
 	Share float64 `json:"share"` // of the rows
 }
 
-// Look returns what a load would do. Nothing is written, created or locked: neither the table nor a run folder nor a
-// state. At most most files are opened. The errors are those before a load's first row. It may cost a few read units.
+// Look returns what a load would do. It writes, creates and locks nothing: no table, run folder or state. It opens at
+// most most files and returns the errors that a load has before its first row. It may cost a few read units.
 func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	cfg.DryRun = true // no resume point is looked for, and no lock is taken
 	cfg.setDefaults()

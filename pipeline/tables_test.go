@@ -261,7 +261,7 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 	}
 }
 
-// A reading of the partitions detects it before all rows are sent.
+// Reading the partitions detects it before all rows are sent.
 func TestLoadStopsWhenTableWasReplaced(t *testing.T) {
 	ids := keep.NewTableIDs()
 	survey := newPartitionPoller(onePartition{}, 0)
@@ -332,8 +332,8 @@ func (h *heldReading) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(r)
 }
 
-// A reading of the partitions may take longer than the load, but must end with it: it would hold a connection, and
-// could make tables.
+// Reading the partitions may take longer than the load but must end with it: it would keep a connection and could
+// create tables.
 func TestPartitionReadingEndsWithLoad(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		h := &heldReading{RoundTripper: w.transport(), held: make(chan struct{})}

@@ -24,7 +24,7 @@ const (
 const (
 	refill      = 50 * time.Millisecond  // for which the bucket fills, at first, and
 	maxRefill   = time.Second            // at most
-	measureRows = 25.0                   // rows of a request: fewer measure more finely
+	measureRows = 25.0                   // rows of a request: fewer rows measure more finely
 	measureTime = 0.25                   // seconds of a rate that is known about in a request
 	minSample   = 20.0                   // rows accepted that make a measurement, or
 	longSample  = 3 * time.Second        // in which any number does
@@ -35,7 +35,7 @@ const (
 	idleFor   = 100 * time.Millisecond // without anything accepted that counts as idle
 	mostIdle  = 0.3                    // seconds without anything accepted: then less than a second tells no rate
 	idleRows  = 8.0                    // expected in that time: the rate is not even
-	burstOf   = 1.3                    // times the rate, accepted in the last second: it is by the second
+	burstOf   = 1.3                    // times the rate, accepted in the last second: the rate is given by the second
 	deadAfter = 3                      // small requests refused in a row say so too
 )
 

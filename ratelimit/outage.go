@@ -23,7 +23,7 @@ const (
 	probeGrowsFrom = time.Second
 )
 
-// Outages distinguishes outages of a lane's partition from its capacity, and keeps the state before. Zero is ready.
+// Outages tells outages of a partition from a lack of capacity, and keeps the state before. The zero value is ready.
 type Outages struct {
 	kept     *Pacer // as it was before those answers; nil while rows are accepted
 	since    time.Time

@@ -9,7 +9,7 @@ import (
 type tableWatch struct {
 	began   time.Time // the first answer
 	watched tally
-	seen    float64   // excess of refusals over lanes alone, in most of them
+	seen    float64   // refusals beyond what a lane causes alone, in most lanes
 	usual   float64   // maximum units a second accepted lately
 	last    float64   // the same, in the tally before
 	until   time.Time // not again before
@@ -34,7 +34,7 @@ type tally struct {
 type member struct {
 	watched, refusals inTally
 	trial             inTrial
-	relief            int       // the last one told
+	relief            int       // the last that it was told of
 	active            uint64    // the last round in which it was sent to
 	own               time.Time // when a limit of its own refused it
 }

@@ -20,9 +20,9 @@ import (
 
 var (
 	wireBinary = flag.String("wire-binary", "", "the tsbench that TestWireReachesSimulatedRates measures; without it, the test is skipped")
-	wireSeeds  = flag.Uint64("wire-seeds", 200, "seeds of the simulation, of which the mean counts")
+	wireSeeds  = flag.Uint64("wire-seeds", 200, "seeds of the simulation; the mean counts")
 	wireLate   = flag.Duration("wire-late", 0, "mean lateness of timers in the simulation; 0 takes what is found during the measurement")
-	wireRuns   = flag.Int("wire-runs", 2, "measurements, of which the mean counts")
+	wireRuns   = flag.Int("wire-runs", 2, "measurements; the mean counts")
 	wireWord   = flag.String("wire-cell", "", "only limiters with this word")
 )
 

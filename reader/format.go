@@ -28,8 +28,8 @@ func Skips(item input.Item, err error) (warning string, ok bool) {
 // Format is a kind of inputs. All knowledge of it is in its value: nothing else asks for an input's format.
 type Format interface {
 	fmt.Stringer // as --format names it
-	// Is reports whether an input certainly has the format, by its name and its beginning: decompressed, and in UTF-8 if
-	// it is text. A format that only --format selects returns false.
+	// Is reports whether an input's name and beginning prove that it has the format. The beginning is decompressed, and
+	// UTF-8 if it is text. A format that only --format selects returns false.
 	Is(name string, head []byte) bool
 	// open examines an input: it names the columns and says how records are cut, parsed, described and kept.
 	open(s *File) error

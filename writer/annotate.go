@@ -39,7 +39,7 @@ type annotated struct {
 	conds    []byte
 	condEnds []int // of each row in conds, where they have any
 	mark     []byte
-	bare     []byte // a row without what it says of the stored one
+	bare     []byte // a row without its conditions on the stored one
 }
 
 // annotate makes the bytes of the next rows to send.

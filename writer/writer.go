@@ -125,7 +125,7 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	return stats, fatal
 }
 
-// allUnrecognized is an error if all of several rows have an undocumented code: that is not about single rows.
+// allUnrecognized is an error if all of several rows have an undocumented code, which is then not about single rows.
 func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 	for i := range outcomes {
 		o := &outcomes[i]

@@ -11,7 +11,7 @@ import (
 // every enables the measurements that take minutes.
 var every = flag.Bool("every-memory-file", false, "measure what every command allocates")
 
-// Allocations of a load beside its requests, of which a busy machine makes more with fewer rows. One allocation per row
+// Allocations of a load besides its requests: a busy machine makes more, with fewer rows each. One allocation per row
 // is too many. The difference of two sizes cancels the part that does not depend on rows.
 const (
 	requestAllocs     = 105  // most of them headers of request and answer

@@ -12,7 +12,7 @@ type Action int
 
 const (
 	None             Action = iota
-	Refuse                  // answers Code for the whole request, unapplied
+	Refuse                  // answers the error Code for the whole request, which is not applied
 	DropBefore              // the connection is cut, nothing is applied
 	DropAfter               // the request is applied, then the connection is cut: the answer is lost
 	AnswerErrorAfter        // the request is applied, then the error Code (OTSTimeout when empty) is answered
@@ -44,7 +44,7 @@ type Request struct {
 	Rows      int // rows of a write or keys of a read; 0 for table operations and GetRange
 }
 
-// Plan decides which requests fail. It is safe for concurrent use; Only and Decide must be. Change it by Change.
+// Plan decides which requests fail. It is safe for concurrent use, as Only and Decide must be. Only Change changes it.
 type Plan struct {
 	Only   func(operation string) bool // nil is BatchWriteRow only
 	Decide func(Request) Fault         // nil means no fault

@@ -137,7 +137,7 @@ type concurrency struct {
 	*capacity
 	requests int // 0 counts units
 	hold     time.Duration
-	serving  []charge // by time of service
+	serving  []charge // ordered by time of service
 	units    float64  // of these
 	taken    float64  // of the request at hand
 	now      int64

@@ -35,7 +35,7 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (secret string,
 	}
 	if s.o.AnyCredentials {
 		signer, ok := s.signer(path, h)
-		if !ok { // no signature that anyone could check
+		if !ok { // nobody could check an answer signed with an unknown secret
 			signer = ""
 		}
 		return signer, s.checkHeaders(h)

@@ -76,8 +76,8 @@ type AutoSplit struct {
 	MaxPartitions int           `json:"max_partitions"` // 0 is DefaultMaxPartitions
 }
 
-// Splits configures splits by the clock, which starts with the first row written. Each round halves every partition, at
-// the keys of the sample or those written so far.
+// Splits configures splits by the clock, which starts with the first row written. Each round halves every partition by
+// the sampled keys or, without a sample, by the keys written so far.
 type Splits struct {
 	Start         time.Duration `json:"-"`              // of the first round; 0 is Every
 	Every         time.Duration `json:"-"`              // from round to round; 0 is one round only

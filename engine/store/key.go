@@ -87,7 +87,7 @@ func readEscaped(b []byte) (value, rest []byte, ok bool) {
 	}
 }
 
-// keyReader decodes one row key after another without allocations. The cells are views, until the next key.
+// keyReader decodes one row key after another without allocations. The cells are views, valid until the next key.
 type keyReader struct {
 	schema []wire.KeyColumn
 	names  [][]byte

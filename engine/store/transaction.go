@@ -23,7 +23,7 @@ const (
 	maxWaitingBytes = 256 << 20
 )
 
-// transactions are the open transactions. They begin and end while Store.ddl is owned, without half-done writes.
+// transactions are the open transactions. They begin and end while Store.ddl is owned, when no write is half done.
 type transactions struct {
 	open    atomic.Int64 // their number; a write outside checks no further without any
 	waiting atomic.Int64 // bytes of their batches
@@ -83,7 +83,7 @@ func (x *transactions) keep(t *transaction, b *pebble.Batch) {
 	t.batch, t.size = b, int64(b.Len())
 }
 
-// end ends the transactions selected by over. Requests may still read through its batch.
+// end ends the transactions selected by over. Their batches stay open: a request may still read through one.
 func (x *transactions) end(over func(*transaction) bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	tagExtension    = 0x0B
 )
 
-// Decoder reads PlainBuffer rows. Its rows share its arena until Reset, and bytes. It is not safe for concurrent use.
+// Decoder reads PlainBuffer rows. They share the input's bytes and, until Reset, an arena. Not safe for concurrent use.
 type Decoder struct {
 	cells []Cell
 	names []knownName // of the row before, by place

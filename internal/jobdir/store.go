@@ -261,7 +261,7 @@ func (v view) attempt(ctx context.Context, size int, f func(ctx context.Context)
 	}
 }
 
-// PutAbsent recognises its object by content: an unanswered attempt may have put it. Processes put different ones.
+// PutAbsent recognises its object by content: an unanswered attempt may have put it. Processes' contents must differ.
 func (v view) PutAbsent(ctx context.Context, name string, body []byte) error {
 	lost := false
 	return v.attempt(ctx, 2*len(body), func(ctx context.Context) error {

@@ -31,7 +31,7 @@ type Input struct {
 type Env struct {
 	Name        string   // of the table's column, for reasons
 	Columns     []Input  // in the order of the rows that will be evaluated
-	SaltColumns []string // source columns of the primary key, of which salt(n) is computed
+	SaltColumns []string // source columns of the primary key, from which salt(n) is computed
 	Separator   rune     // joins splice(auto, …); 0 until chosen, see Program.Observer
 	// ReadFile reads the files of lookup; nil is os.ReadFile.
 	ReadFile func(name string) ([]byte, error)

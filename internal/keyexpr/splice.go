@@ -130,7 +130,7 @@ func (e *Evaluator) observe(n *node, parts []*node, row []table.Value) bool {
 }
 
 // SeparatorChooser finds a separator for splice(auto, …): one that sorts below every character of the values shown to
-// it. It sees a sample, so a later value may have a lower character; its row is then rejected. The zero value is ready.
+// it. It sees a sample, so a later value may have a lower character; its row is rejected. The zero value can be used.
 type SeparatorChooser struct {
 	seen   bool
 	lowest byte

@@ -71,7 +71,7 @@ func (p *Policy) ClassOf(period Period, now time.Time) *Class {
 // Fits returns why the policy cannot be for the template's tables, or nil.
 func (p *Policy) Fits(t *Template) error {
 	if p.Unit != t.Unit {
-		return fmt.Errorf("the period of the policy is a %s, of table %s a %s; use the same", p.Unit, t, t.Unit)
+		return fmt.Errorf("the policy's period is a %s, that of table %s a %s; use the same", p.Unit, t, t.Unit)
 	}
 	if t.Zone != "" && t.Zone != p.Zone.String() {
 		return fmt.Errorf("the policy uses the time zone %s, but table %s holds a %s in the zone %s: leave the zone of the table out, or give the policy \"zone: %s\"",

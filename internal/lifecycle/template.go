@@ -13,7 +13,7 @@ import (
 // Template is the name pattern of tables that hold a period each: consume_{month} matches consume_202403.
 type Template struct {
 	Unit           Unit
-	Zone           string // of the calendar of periods, for loads; may be empty
+	Zone           string // whose calendar the periods follow, for loads; may be empty
 	prefix, suffix string
 }
 
@@ -39,7 +39,7 @@ func ParseTemplate(text string) (*Template, error) {
 	}
 	name, _, called := strings.Cut(strings.TrimSpace(inner), "(")
 	if called && !strings.HasSuffix(strings.TrimSpace(inner), ")") {
-		return nil, fmt.Errorf("table %q: {%s} lacks a closing parenthesis; want a period, as consume_{month}", text, inner)
+		return nil, fmt.Errorf("table %q: {%s} lacks a closing parenthesis; want a period, such as consume_{month}", text, inner)
 	}
 	unit, err := ParseUnit(strings.TrimSpace(name))
 	if err != nil {

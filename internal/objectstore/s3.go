@@ -83,7 +83,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	endpoint := cmp.Or(o.Endpoint, configured)
 	switch {
 	case endpoint == "" && s.region == "":
-		return nil, errors.New("the bucket's region is unknown; set AWS_REGION, or another store's AWS_ENDPOINT_URL")
+		return nil, errors.New("the bucket's region is unknown; set AWS_REGION, or AWS_ENDPOINT_URL if the store is not AWS")
 	case endpoint == "":
 		if s.region == "aws-global" {
 			s.region = "us-east-1"

@@ -24,8 +24,8 @@ type Service interface {
 	// Get returns n bytes from off, with n < 0 all from off, as the service gives them. Unless match is "", the object
 	// must have this ETag; otherwise the error is ErrOther.
 	Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error)
-	// Put replaces an object whole. With absent it only makes a new one, and returns ErrExists otherwise. After any error
-	// but ErrExists and an *Error below 500 the object may have been put.
+	// Put replaces a whole object. With absent it only creates one, and returns ErrExists if the object exists. After any
+	// error but ErrExists and an *Error below 500 the object may have been put.
 	Put(ctx context.Context, bucket, key string, body io.ReadSeeker, absent bool) error
 	// Delete removes an object; a missing one is not an error.
 	Delete(ctx context.Context, bucket, key string) error

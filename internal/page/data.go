@@ -82,7 +82,7 @@ func heatOf(h *Heat) *heat {
 	return d
 }
 
-// highest is the value of the brightest colour: nearly the highest rate: an outlier would darken others.
+// highest is the value of the brightest colour: nearly the highest rate, as an outlier would darken others.
 func highest(rates []float64) float64 {
 	var some []float64
 	for _, r := range rates {

@@ -86,7 +86,7 @@ type Block struct {
 	Data  []byte
 	Rows  []Row
 
-	// From and To are the split's records that the block covers, all of its lane's rows. A To of 0 is the end.
+	// From and To bound its records of the split: no other block has rows of its lane's keys there. A To of 0 is the end.
 	From, To uint32
 
 	Pending int // rows that keep the block in memory
@@ -163,7 +163,7 @@ func (b *Block) Memory(rows []int32) (n int) {
 	return n
 }
 
-// Truncate drops all rows from the record with n records before it on.
+// Truncate drops the rows of the records from number n on, counted from 0.
 func (b *Block) Truncate(n int) {
 	rows := len(b.Rows)
 	for rows > 0 && int(b.Rows[rows-1].record) >= n {

@@ -83,8 +83,8 @@ func NewSelector(l *Ledger, o Options) *Selector {
 // Once reports whether the Selector leaves out known inputs.
 func (s *Selector) Once() bool { return s.ledger != nil }
 
-// Select returns the inputs for the table created then (0 if not yet created), and notes for the user. It selects
-// exactly the inputs that an earlier attempt of the same load selected. Inputs named in without are left out.
+// Select returns the inputs for a table by its creation time (0 if not yet created), and notes for the user. It
+// selects exactly the inputs that an earlier attempt of the same load selected. Inputs named in without are left out.
 func (s *Selector) Select(ctx context.Context, found []input.Item, created int64, earlier []string, without map[string]bool) (chosen []input.Item, notes []string, err error) {
 	s.sort(found)
 	s.found, s.trees, s.seen, s.bad, s.resume = found, nil, nil, nil, earlier != nil

@@ -66,7 +66,7 @@ func (f *finisher) checkRejects() error {
 		}
 	}
 	if n != f.summary.Rejected {
-		return fmt.Errorf("the ledger does not balance: %d records were rejected, and %d are kept", f.summary.Rejected, n)
+		return fmt.Errorf("the ledger does not balance: %d records were rejected, but %d are kept", f.summary.Rejected, n)
 	}
 	return nil
 }

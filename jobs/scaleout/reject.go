@@ -122,7 +122,7 @@ func (j *Job) eachReject(ctx context.Context, d *done, each func(r *keptReject, 
 		}
 	}
 	if all != d.Rejected {
-		return progress.Unfitf("%s is damaged: attempt %s has %d rejected records, and %d are kept", j.store, d.Attempt, d.Rejected, all)
+		return progress.Unfitf("%s is damaged: attempt %s has %d rejected records, but %d are kept", j.store, d.Attempt, d.Rejected, all)
 	}
 	return nil
 }

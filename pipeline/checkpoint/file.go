@@ -76,7 +76,7 @@ func Exists(dir string) bool {
 // Remove removes the checkpoint of a run that is finished.
 func Remove(dir string) error {
 	var failed error
-	// The previous one first: alone it would be mistaken for the newest.
+	// Remove the previous one first: left alone, it would be mistaken for the newest.
 	for _, name := range []string{PrevFile, File, File + atomicfile.Suffix, DivisionFile, OrderFile, otherOrderFile} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, fmt.Errorf("remove checkpoint: %w", err))

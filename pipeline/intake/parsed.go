@@ -33,7 +33,7 @@ type Parsed struct {
 	Split      *table.Split
 	Records    int // rejected ones included
 	Blocks     []LaneBlock
-	Partitions *partitioner.Map // divided the rows
+	Partitions *partitioner.Map // by which the rows were divided
 	Apart
 	Key    []byte // of the first record, where places are keys
 	Inside bool   // a part of a split that has a key, not the first: no reading begins here

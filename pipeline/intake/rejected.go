@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Rejected records of binary formats are kept as JSON lines, which load again.
+// Rejected records of binary formats are kept as JSON lines, so that they can be loaded again.
 
 // rejectWriter writes rejected records. It writes values so that loading the line again gives the same result.
 type rejectWriter struct {

@@ -18,7 +18,7 @@ type Resumed struct {
 	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 
-// Records returns outcomes by table.Position. One goroutine asks in reading order, or many if sources are parallel.
+// Records returns outcomes by table.Position. One goroutine calls it in reading order, or many if sources are parallel.
 type Records interface {
 	// Row reports whether a record with a key is final and, if not, whether it may have been sent.
 	Row(source int, record int64, key []byte) (final, suspect bool)

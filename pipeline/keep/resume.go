@@ -341,7 +341,7 @@ func (o *Point) ReadAgain(planned *plan.Plan) error {
 	c := s.Counters
 	open := openRecords(c)
 	if err == nil && (open < 0 || records < open) {
-		err = fmt.Errorf("%d records are not final, but %d would be read again", open, records)
+		err = fmt.Errorf("%d records are not final, but only %d would be read again", open, records)
 	}
 	if err != nil {
 		return fmt.Errorf("the run cannot be resumed: %w; "+source.StartOver, err)

@@ -18,7 +18,7 @@ type saving struct {
 
 // Saved is the result of writing one.
 type Saved struct {
-	described time.Time // moment described
+	described time.Time // the moment described
 	err       error
 }
 

@@ -88,7 +88,7 @@ type unknown struct {
 	known   bool // it has accepted one
 	since   time.Time
 	answers int
-	fresh   func() Pacer // makes one without knowledge, or nil
+	fresh   func() Pacer // makes a Pacer that knows nothing yet; may be nil
 }
 
 const (

@@ -87,7 +87,7 @@ func (l *lane) sample(passed time.Duration, rows int64) {
 	l.backlog.rate += (rate - l.backlog.rate) * (1 - math.Exp(-passed.Seconds()/rateMemory.Seconds()))
 }
 
-// slowest finds the partition whose rows waited far longest. Nil if the partitions shared the wait.
+// slowest finds the partition whose rows waited far longest. It is nil if the partitions shared the wait.
 func (s *Set) slowest(elapsed time.Duration) *ledger.ReportSlowest {
 	used := slices.DeleteFunc(slices.Clone(s.all), func(l *lane) bool { return l.gap || l.turn.begun.IsZero() })
 	if len(used) < 2 {

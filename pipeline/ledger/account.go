@@ -35,12 +35,12 @@ type Account struct {
 	Rejects  rejects
 	OnReject func(*rundir.Reason) // may be nil
 	OnKept   func(source int, r *table.Reject)
-	Ends     Ends           // nil keeps rejects
+	Ends     Ends           // may be nil; then rejects are kept
 	Options  writer.Options // of the writers
 	Files    *Files
 	Limit    MaxErrors
 	Stop     func(error)          // the load
-	Tables   *Tables              // nil with one table
+	Tables   *Tables              // nil if there is one table
 	Hot      *partitioner.HotKeys // of rows that are final; of a dry run, of all
 	DryRows  int64                // of a dry run
 	Asides   *asides              // nil if bad inputs end the load

@@ -149,7 +149,7 @@ func (r *ReportLive) CompleteMoments() {
 	}
 }
 
-// Follower tracks how far a load of changes is in the log of their source. The zero value is ready.
+// Follower tracks how far a load of changes is in the log of their source. The zero value is ready to use.
 type Follower struct{ marks []followMark }
 
 // followMark is the place in the log of the changes up to a position.

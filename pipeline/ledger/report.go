@@ -124,7 +124,7 @@ type ReportIndexes struct {
 
 // ReportMarks is about rows numbered by the service.
 type ReportMarks struct {
-	MarkColumn     string `json:"mark_column,omitempty"`     // recognises the rows
+	MarkColumn     string `json:"mark_column,omitempty"`     // identifies the rows
 	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
 	Searched       int64  `json:"searched,omitempty"`        // such rows looked for before being sent again
 	Found          int64  `json:"found,omitempty"`           // rows already there

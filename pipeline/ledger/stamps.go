@@ -150,7 +150,7 @@ func (s *stamps) write(rows []stamp) error {
 	return nil
 }
 
-// Begin begins the file of a checkpoint with the rows in flight. whole: nothing is left of earlier attempts.
+// Begin begins the file of a checkpoint with the rows in flight. whole means that nothing is left of earlier attempts.
 func (s *stamps) Begin(c *partitioner.Cutter, whole bool) error {
 	if s == nil {
 		return nil

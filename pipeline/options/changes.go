@@ -70,7 +70,7 @@ func parseChanges(r *Request, to *plan.Read) error {
 			value, op, _ := strings.Cut(one, "=")
 			mode, known := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete}[op]
 			if !known || column == "" {
-				return fmt.Errorf("--op-column %s: want NAME:VALUE=put|update|delete,…, as Op:I=put,U=put,D=delete", r.OpColumn)
+				return fmt.Errorf("--op-column %s: want NAME:VALUE=put|update|delete,…, such as Op:I=put,U=put,D=delete", r.OpColumn)
 			}
 			c.Values[value] = mode
 		}

@@ -131,7 +131,7 @@ type Database struct {
 // Running is what a load leaves on the machine, and how it is resumed.
 type Running struct {
 	RunDir             string `json:"run-dir,omitempty"` // for the summary, the rejects and what a resumed load needs; "" is ./tsimport-runs/<time>-<table>
-	Fresh              bool   `json:"fresh,omitempty"`   // start over in place of resuming
+	Fresh              bool   `json:"fresh,omitempty"`   // start over instead of resuming
 	AcceptChangedInput bool   `json:"accept-changed-input,omitempty"`
 	RetryRejects       string `json:"retry-rejects,omitempty"` // of a run's folder
 	Verify             bool   `json:"verify,omitempty"`        // compare the table with the inputs afterwards

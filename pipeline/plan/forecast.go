@@ -221,7 +221,7 @@ func (p *planner) settleCounts(at int) error {
 	case r.Condition != table.Ignore:
 		return usagef(mode + "it uses a condition of its own, so that each record counts once; leave --condition out")
 	case r.Order == OrderNone:
-		return usagef(mode + "a row's mark tells what was added only in order; leave --order none out")
+		return usagef(mode + "a row's mark tells what was added only if records are added in order; leave --order none out")
 	case r.Read.Convert.VersionColumn != "":
 		return usagef(mode + "the service sets the timestamp of a sum; leave --version-column out")
 	}

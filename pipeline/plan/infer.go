@@ -312,7 +312,7 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 // mostColumns limits the columns of a header: sampling more takes long.
 const mostColumns = 16 * table.MaxColumns
 
-// checkWidth refuses inputs of which no row could be written. Samples whose rows lack columns are not refused.
+// checkWidth refuses inputs of which no row could be written. Sampled records that lack columns do not count.
 func (p *planner) checkWidth() error {
 	n := len(p.plan.Schema.Attributes())
 	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {

@@ -45,7 +45,7 @@ func (p *planner) checkLive() error {
 	case r.Mode == table.Update && r.Read.Convert.VersionColumn != "":
 		return usagef("--mode update with --version-column: %s changes while it is read, and a row read again with an earlier version would be a mixture of both; give --mode put", name)
 	case r.Divided && r.Records > 0:
-		return usagef("--limit: %s changes while it is read: rows read before are unknown; "+source.StartOver, name)
+		return usagef("--limit: %s changes while it is read: it is unknown which rows were read before; "+source.StartOver, name)
 	case p.plan.Tables.Archives():
 		return usagef("--age-policy: %s changes while it is read, and a row read again after an interruption would be archived twice; load with a policy that archives nothing", name)
 	}
@@ -76,7 +76,7 @@ func (p *planner) settleKeys() error {
 }
 
 // checkLiveKeys refuses a load that makes a row's key or table name of more than the source's unique key: if the rest
-// changed before a second reading, the row would be in the table twice. Timestamps set here leave versions.
+// changed before a second reading, the row would be in the table twice. Timestamps set here would leave two versions.
 func (p *planner) checkLiveKeys() error {
 	if p.numbered > 0 && !p.request.Written && !p.request.Read.Archived {
 		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an interruption it would be unknown which rows were written; load a copy that does not change",

@@ -22,7 +22,7 @@ func (p *planner) key() []table.KeyColumn {
 }
 
 // settleNumbers decides whether the service makes the values of an auto-increment column. If the input has them,
-// existing rows can be changed, but none created: the service accepts no chosen number.
+// existing rows can be changed, but none created: the service does not accept a chosen number.
 func (p *planner) settleNumbers() error {
 	r := p.request
 	if err := table.CheckKey(p.key()); err != nil {

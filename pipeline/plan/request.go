@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Request is what matters of a load before the first row, in many fields, since the user may set each.
+// Request is what the user asks of a load before its first row. It has many fields, because the user may set each.
 type Request struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       Read
@@ -38,7 +38,7 @@ type Request struct {
 	RunDir     string // whose files are not inputs; may be ""
 	// Written means that the rows are already in the table, to be compared with it: their timestamps may have any age.
 	Written bool
-	// Service returns the range in which the service's clock is now, to compare timestamps with; nil: this machine's.
+	// Service returns the range in which the service's clock is now, to compare timestamps with; nil means this machine's.
 	Service func() (earliest, latest time.Time)
 	Keep    Keep
 	// OnLook is called before inputs are opened or sampled, which takes time, and its result afterwards. May be nil.
@@ -139,7 +139,7 @@ type Target struct {
 	Aging    Aging
 	Asked    AskedOptions
 	PreSplit PreSplit // ranges that a new table begins with
-	// Policy describes the tables of each age, if named after periods; nil: none. Ages count from PolicyNow.
+	// Policy describes the tables of each age, if named after periods; nil means none. Ages count from PolicyNow.
 	Policy    *lifecycle.Policy
 	PolicyNow time.Time
 	// Absent means that the store does not exist yet and need not be asked (a dry run creates no store).

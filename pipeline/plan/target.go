@@ -80,8 +80,8 @@ func KeyTexts(key []table.KeyColumn) (texts []string) {
 
 func keyText(key []table.KeyColumn) string { return strings.Join(KeyTexts(key), ", ") }
 
-// MakeTable creates the table of a plan that says Create, and returns its description by the service. A table created
-// by somebody else meanwhile is accepted if it has the same key and keeps as many versions; made is then false. refused
+// MakeTable creates the table of a plan that says Create, and returns the service's description. A table that another
+// process creates meanwhile is accepted if it has the same key and keeps as many versions; made is then false. refused
 // is why the service refused to create it with the plan's Bounds; it then has one partition.
 func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refused, err error) {
 	target := &p.Request.Target
@@ -101,7 +101,7 @@ func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refus
 	case !slices.Equal(t.Key, p.Schema.Key):
 		return nil, made, refused, fmt.Errorf("create table %s: another process has created it meanwhile, with the primary key %s; %s", t.Name, keyText(t.Key), again)
 	case t.MaxVersions != target.Define.MaxVersions:
-		return nil, made, refused, fmt.Errorf("create table %s: another process has created it meanwhile, with %d versions of a cell and not %d; %s", t.Name, t.MaxVersions, target.Define.MaxVersions, again)
+		return nil, made, refused, fmt.Errorf("create table %s: another process has created it meanwhile, with %d versions per cell instead of %d; %s", t.Name, t.MaxVersions, target.Define.MaxVersions, again)
 	}
 	p.table = t
 	return t, made, refused, nil

@@ -138,7 +138,7 @@ func (p *planner) mixed(i int, path string, a, b use) error {
 	case of == "number" && !key:
 		way = fmt.Sprintf("%s; --type %s=double loads all as numbers", keep, col.Name)
 	case of == "time":
-		way = fmt.Sprintf("%s; --type '%s=timestamp(,UTC,ns)' loads nanoseconds, local times in that zone", keep, col.Name)
+		way = fmt.Sprintf("%s; --type '%s=timestamp(,UTC,ns)' loads nanoseconds and reads local times in that zone", keep, col.Name)
 		if key {
 			_, way, _ = strings.Cut(way, "; ")
 		}

@@ -127,8 +127,8 @@ type toRead struct{ *flock.Flock }
 
 func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
 
-// TakePassing is TakeLock for a folder, made if missing. Release removes lock file and made folder, unless Keep was
-// called.
+// TakePassing is TakeLock for a folder that is made if missing. Release removes the lock file and a folder that was
+// made and is empty, unless Keep was called.
 func TakePassing(path string) (*Lock, error) {
 	made := missingFolders(path)
 	for {

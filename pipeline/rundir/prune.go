@@ -18,7 +18,7 @@ import (
 type Contents struct {
 	Bytes   int64
 	Newest  time.Time // the last change of a file
-	Foreign string    // a file or folder not of the run, or changed by a user; ""
+	Foreign string    // a file or folder that is not the run's, or that a user has changed; else ""
 }
 
 var attemptNames = regexp.MustCompile(`^attempt-[1-9][0-9]*$`)

@@ -13,7 +13,7 @@ const lastRuns = 1000
 // table. It takes the first folder of runs that has such a run. Runs that wrote nothing do not count.
 func LastColumns(folders []string, tableName, target string) (types, units map[string]string) {
 	for _, runs := range folders {
-		entries, err := os.ReadDir(runs) // by name: by time
+		entries, err := os.ReadDir(runs) // by name, so by time
 		if err != nil {
 			continue
 		}

@@ -122,7 +122,7 @@ func (w *Window) adapt(m Mark, took time.Duration) {
 // Rate is the bytes per second that come back, 0 while unknown.
 func (w *Window) Rate() float64 { return w.rate.most() }
 
-// Bound reports whether the link limits the load: the window just closed, or requests take much longer.
+// Bound reports whether the link limits the load: the window has just closed, or requests far exceed its latency.
 func (w *Window) Bound(now time.Time) bool {
 	if w.rate.most() == 0 {
 		return false

@@ -43,7 +43,7 @@ type (
 var (
 	writing = prometheus.NewDesc("tsimport_writing", "1 while the load writes, 0 before and while it ends.", nil, nil)
 	info    = prometheus.NewDesc("tsimport_load_info", "The load; the value is always 1.", []string{"table", "order"}, nil)
-	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "A lane's pace: start, measure, cruise or known; always 1.",
+	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "The pace of a lane (start, measure, cruise or known); always 1.",
 		[]string{"partition", "from", "pace"}, nil)
 	limited = prometheus.NewDesc("tsimport_limited_by", "What keeps the load from being faster: 1 for the word that is true now, 0 for the others (docs/tuning.md).",
 		[]string{"by"}, nil)

@@ -347,7 +347,7 @@ func (m *Manifest) CheckSizes(ctx context.Context) error {
 	return nil
 }
 
-// Check compares every part with the manifest: sizes, then sums. The first that differs is a DamagedError.
+// Check compares every part with the manifest: sizes, then sums. It returns a DamagedError for the first that differs.
 func (m *Manifest) Check(ctx context.Context) error {
 	if err := m.CheckSizes(ctx); err != nil {
 		return err

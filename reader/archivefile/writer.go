@@ -254,7 +254,7 @@ func (w *Writer) readJournal() error {
 		p := &w.parts[i]
 		size, there := sizes[p.Name]
 		if rewritten := w.ended() && p.Width < len(w.columns); !there || size >= 0 && size != p.Bytes && !rewritten {
-			return &UnusableError{fmt.Errorf("continue archive: part %s has changed since; "+progress.StartOver, w.place.Path(p.Name))}
+			return &UnusableError{fmt.Errorf("continue archive: part %s was changed after it was written; "+progress.StartOver, w.place.Path(p.Name))}
 		}
 		known[p.Name] = true
 		w.Resumed += p.Rows

@@ -79,7 +79,7 @@ func (f *File) readFooter() error {
 	n := int64(int32(binary.LittleEndian.Uint32(end[:])))
 	switch {
 	case string(end[4:]) != Magic:
-		return errors.New("it does not end as it begins: it is cut short, or its writer did not close it")
+		return errors.New("its end marker is missing: it is cut short, or its writer did not close it")
 	case n <= 0 || n > f.size-int64(len(end)+8):
 		return fmt.Errorf("the footer of %d bytes is not in the file", n)
 	case n > f.o.metadata():

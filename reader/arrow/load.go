@@ -11,7 +11,7 @@ import (
 // body is the bytes after a batch's metadata, in memory or in a file.
 type body struct {
 	data []byte
-	r    io.ReaderAt // nil for memory
+	r    io.ReaderAt // nil if in memory
 	at   int64
 }
 

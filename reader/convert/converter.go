@@ -38,7 +38,7 @@ type Options struct {
 	Missing bool
 }
 
-// Converter makes typed values of a source's records, in schema order. It is not safe for concurrent use.
+// Converter converts a source's records to typed values, in schema order. It is not safe for concurrent use.
 type Converter struct {
 	o       Options
 	columns []table.Column
@@ -145,7 +145,7 @@ func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 }
 
 // Stamps returns the timestamps of the record's cells in milliseconds, in schema order, negative for none: from the
-// version column, else from the file. Nil: no cell has one.
+// version column, else from the file. Nil means that no cell has one.
 func (c *Converter) Stamps(rec *record.Record) ([]int64, *table.Reason) {
 	if c.version < 0 && rec.Timestamps == nil {
 		return nil, nil

@@ -18,7 +18,7 @@ type Inference struct {
 	converter *Converter
 
 	// Of the last record given to Texts.
-	decoded []record.Datum // its texts as they count, if different
+	decoded []record.Datum // its texts after decoding, if that changes them
 	counts  bool           // it has a field for each column
 }
 

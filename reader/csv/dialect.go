@@ -38,7 +38,7 @@ type Dialect struct {
 type Types uint8
 
 const (
-	NoTypes   Types = iota // data
+	NoTypes   Types = iota // it is data
 	FindTypes              // it may name ClickHouse types
 	WithTypes              // it names types
 )

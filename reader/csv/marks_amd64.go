@@ -10,4 +10,4 @@ import "golang.org/x/sys/cpu"
 //go:noescape
 func markBlocks(marks, highs *uint64, text *byte, blocks int, wanted *[4]byte) (any uint64)
 
-var marked = cpu.X86.HasAVX2 // with markBlocks
+var marked = cpu.X86.HasAVX2 // whether markBlocks can be used

@@ -214,7 +214,7 @@ func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	return split
 }
 
-// Pass takes the next chunk while the pending record is dropped. It returns its bytes, and whether it ends.
+// Pass takes the next chunk while the pending record is dropped: how many bytes are the record's, and whether it ends.
 func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
 	first := scan.First[s.state]
 	s.state = scan.End[s.state]

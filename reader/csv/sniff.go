@@ -108,7 +108,7 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 		several, doubtful = doubtful, nil // its misfits will be rejected
 	}
 	if i := slices.IndexFunc(others, func(r reading) bool { return !r.first && r.likely() }); len(several) == 0 && i >= 0 {
-		return Dialect{}, fmt.Errorf("with %v, records but the first have %d fields; give --delimiter, --quote and --escape",
+		return Dialect{}, fmt.Errorf("with %v, all records but the first have %d fields; give --delimiter, --quote and --escape",
 			others[i].d, others[i].fields)
 	}
 	if len(several) == 0 {

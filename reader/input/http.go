@@ -77,7 +77,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	if r.ranges && r.version.size > 0 && r.version.String() == "" {
 		// Ranges of two contents of one length could not be distinguished. A resumed run compares the content.
 		r.ranges = false
-		e.warn("%s: the server sends no ETag or modification time: it is read in one go: a lost connection ends the load; "+
+		e.warn("%s: the server sends no ETag or modification time: it is read in one go, so a lost connection ends the load; "+
 			"download it first if it is large", name)
 	}
 	get.match = r.version.matchable()

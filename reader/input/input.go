@@ -134,7 +134,7 @@ type Options struct {
 	Extensions  []string // of files taken from folders and prefixes, such as ".csv"; nil takes all
 	Retry       Retry
 	// NotData names a folder or file without data, such as "run folder"; "" is data. It is asked about paths that a walk
-	// or a glob reaches, not about arguments. Nil: everything is data.
+	// or a glob reaches, not about arguments. Nil means that everything is data.
 	NotData func(name string, folder bool) string
 	// Unread explains how to read an address that does not name files, such as one in a list, or returns nil. May be nil.
 	Unread func(address string) error

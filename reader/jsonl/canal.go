@@ -50,7 +50,7 @@ func (l *rowList) UnmarshalJSON(text []byte) error {
 }
 
 // UnfoldCanal returns a text of lines with one row per message: canal's messages have all rows of an event of the log.
-// An update of the primary key becomes a deletion and a new row. Other and longer lines are unchanged.
+// An update of the primary key becomes a deletion and a new row. Other lines, and longer ones, are unchanged.
 func UnfoldCanal(r io.Reader, longest int) io.Reader {
 	return &unfolding{lines: bufio.NewReaderSize(r, 64<<10), longest: longest}
 }

@@ -96,7 +96,7 @@ func (p *Parser) cellMember(c *cell, key []byte, d record.Datum) bool {
 		err = errUnknown
 	}
 	if err != nil || name == "C64" && !c.named {
-		return p.refuse(string(c.name), CodeJSON, fmt.Sprintf("member %q of a value is not known or of its type", key), s.pos)
+		return p.refuse(string(c.name), CodeJSON, fmt.Sprintf("member %q of a value is unknown or has the wrong type", key), s.pos)
 	}
 	return true
 }

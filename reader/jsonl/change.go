@@ -37,7 +37,7 @@ type Changes struct {
 	Table string // whose changes are records, also as "schema.orders" or "shop.schema.orders"; "" is the only one
 	// Whole is the table's full name, shared by all readers of a load; nil keeps it for the parser alone.
 	Whole *TableOnce
-	// Without reports whether a column is not loaded; nil: all are.
+	// Without reports whether a column is not loaded; nil means that all are loaded.
 	Without func(column string) bool
 	Typed   func(column string) bool // types given by the user, for events without a schema
 }
@@ -115,7 +115,7 @@ func (p *Parser) pass(other bool) bool {
 	return true
 }
 
-// ofTable passes over changes of other tables, or refuses them. name is the table's after its parents.
+// ofTable passes over changes of other tables, or refuses them. name is the table's, preceded by its parents'.
 func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
 	c := &p.options.Changes
 	if c.Table != "" && !IsTable(c.Table, name) {

@@ -55,7 +55,7 @@ func Guess(head []byte, whole bool) Layout {
 }
 
 // spansLines reports whether a text, cut by its brackets, has an object of several lines, or the beginning of one.
-// Nested objects and broken lines do not matter. A broken one counts if it begins with a bracket.
+// Nested objects and broken lines do not matter. A broken object counts if its first line is only a bracket.
 func spansLines(text []byte) bool {
 	p := NewParser(Options{Layout: Objects})
 	p.Reset(text)

@@ -37,7 +37,7 @@ type Options struct {
 	Layout Layout // of the text
 
 	Tags    Tags // values are objects that say their types
-	Untyped bool // by the sample: a record with a type tag is refused
+	Untyped bool // as the sample shows: a record with a type tag is refused
 	Wrapped bool // of DynamoDB: items stand in {"Item":…}
 }
 

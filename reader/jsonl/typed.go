@@ -102,7 +102,7 @@ func (p *Parser) untag(name []byte, d *record.Datum, at int) bool {
 		return true // relaxed: numbers, texts and booleans stand for themselves
 	}
 	if d.Kind != record.JSON {
-		return p.refuse(string(name), CodeTag, fmt.Sprintf(`want a typed value, as {"S":"text"}, at byte %d`, at+1), at)
+		return p.refuse(string(name), CodeTag, fmt.Sprintf(`want a typed value, such as {"S":"text"}, at byte %d`, at+1), at)
 	}
 	t := &p.tags
 	t.scan.data, t.scan.pos = d.Bytes, 0 // scratch keeps the record's other values
@@ -127,7 +127,7 @@ func (t *tagged) reset() { t.scan.scratch, t.out, t.found = t.scan.scratch[:0], 
 // leaf is a value that is not a document, an array or a set.
 type leaf struct {
 	record.Datum
-	raw []byte // JSON; nil: not possible in JSON, or a Timestamp
+	raw []byte // as JSON; nil for a Timestamp, or if JSON cannot hold it
 }
 
 // leaf returns a leaf, valid until the next one.
@@ -289,7 +289,7 @@ var attributeTypes = map[string]string{"S": "S", "N": "N", "B": "B", "BOOL": "BO
 func (t *tagged) attribute() (l *leaf) {
 	s := &t.scan
 	if s.data[s.pos] != '{' || s.data[s.pos+1] != '"' {
-		t.failf(`want a typed value, as {"S":"text"}`)
+		t.failf(`want a typed value, such as {"S":"text"}`)
 	}
 	s.pos++
 	key, _ := s.text()

@@ -81,7 +81,7 @@ func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 			return p.twice(name)
 		}
 	default:
-		at := len(s.scratch) // path changes; keys keeps it
+		at := len(s.scratch) // path changes, but keys keeps what it is given
 		s.scratch = append(s.scratch, name...)
 		if !p.keys.add(0, s.scratch[at:len(s.scratch):len(s.scratch)]) {
 			return p.twice(name)

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Address is a table of a server.
+// Address identifies a table on a server.
 type Address struct {
 	shown  string // for users; it has no password
 	config *driver.Config

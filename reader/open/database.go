@@ -31,7 +31,7 @@ func database[S sqltable.Server](
 }
 
 func noQueriesOfSQLite(string, string) (*sqlite.Address, error) {
-	return nil, errors.New("--query: queries of SQLite files are not supported: they have no position to resume at; " +
+	return nil, errors.New("--query: queries of SQLite files are not supported, as they have no position to resume at; " +
 		"load a table, or a file of the query: sqlite3 -quote -header FILE 'SELECT …'")
 }
 

@@ -28,7 +28,7 @@ const (
 	codecLZ4Raw = 7
 )
 
-// maxPageBytes is the largest page decompressed. Writers aim at 1 MiB; row groups have a few hundred.
+// maxPageBytes is the largest page decompressed. Writers aim at 1 MiB; a row group has at most a few hundred.
 const maxPageBytes = 1 << 30
 
 var errPageSize = errors.New("page does not decompress to the size its header says")

@@ -41,7 +41,7 @@ const (
 	Micros  Unit = 1e6
 	Nanos   Unit = 1e9
 
-	Months Unit = -1 // of durations without seconds
+	Months Unit = -1 // of durations in months
 )
 
 // Datum is one value of a record as in the file. Bytes are a view that is valid until the next record.

@@ -13,15 +13,15 @@ import (
 // Positioned is an Origin whose source others write to, and which may be followed.
 type Positioned interface {
 	Origin
-	// Position belongs to the last opened division: a moment before any process read any of its records.
+	// Position returns that of the last opened division, from a moment before any process read its records.
 	Position() Position
 }
 
 // Position is the place from which to follow a source without missing changes. Earlier ones may come again.
 type Position struct {
 	ResumeFrom *Resume `json:"resume_from,omitempty"` // nil if nothing can be followed
-	// SafeSince is a time in RFC 3339: no transaction that was open, or began later, began before it. Rows written by it
-	// have later times if the server sets them inside the transaction. Else it is Unknown and why.
+	// SafeSince is a time in RFC 3339. No transaction that was open at the position or began later began before it; their
+	// rows have later times if the server sets them inside the transaction. If it is not known: Unknown and why.
 	SafeSince string `json:"safe_since,omitempty"`
 }
 

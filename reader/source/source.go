@@ -95,8 +95,8 @@ type Source interface {
 	// there: Begin says where. known is a stream's earlier content; reading fails where it differs. A live source begins
 	// exactly at the key, at its first record if there is none, and counts records from to.Record: Begin returns to.
 	Seek(to Place, known Chain)
-	// Begin returns the reading's start: the place of the first Next, not of the following one. After Seek it is known
-	// once the first piece is there.
+	// Begin returns where the reading started: the place of the first piece, not of the next one. After Seek it is known
+	// once the first piece has been read.
 	Begin() Place
 	// Next returns the next piece, or io.EOF after the last. Any other error means that the source cannot be read to its
 	// end: the pieces before it are good. It also fails, in place of io.EOF, if the content has changed.
@@ -348,9 +348,9 @@ type About struct {
 	// ShowKey shows a place's key to users; nil shows none.
 	ShowKey func(key []byte) string
 
-	// Measures are the units of the columns' values, if a schema states them. Nil: no schema.
+	// Measures are the units of the columns' values, if a schema states them. Nil means no schema.
 	Measures []record.Measures
-	// Declared is the source's own schema of its records; nil: none.
+	// Declared is the source's own schema of its records; nil means none.
 	Declared *Declared
 
 	// Decode decodes a value's text to UTF-8; nil if records are UTF-8.

@@ -32,7 +32,7 @@ type Lexer struct {
 	nested int    // comments
 }
 
-// End continues with text, of which the lexer has seen the beginning, and returns the end of its first statement, after
+// End continues with text, whose beginning the lexer has seen, and returns the end of its first statement, after
 // the semicolon; -1 if it does not end. Each statement has its own lexer.
 func (l *Lexer) End(text []byte) int {
 	for l.pos < len(text) {

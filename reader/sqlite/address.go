@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Address is a table of a file.
+// Address identifies a table in a file.
 type Address struct {
 	shown string
 	path  string // absolute

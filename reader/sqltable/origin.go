@@ -23,7 +23,7 @@ type Config struct {
 	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
 	// Whole means that all rows must be of one snapshot: a reading that loses it fails.
 	Whole bool
-	// Shards are tables that are read as one, Server first, with the address Pattern; nil: one table.
+	// Shards are tables that are read as one, Server first, with the address Pattern; nil means one table.
 	Shards  []Server
 	Pattern string
 	// Alone means that others in the Moment may be of another snapshot than all rows of this table.
@@ -34,7 +34,7 @@ type Config struct {
 	MaxRows float64
 	// MaxLag is the largest replication lag: reading pauses beyond it. 0: no limit; else the Server is a Lagging one.
 	MaxLag time.Duration
-	// Moment is shared with the tables that are read together; nil: a snapshot of its own.
+	// Moment is shared with the tables that are read together; nil means a snapshot of its own.
 	Moment *Moment
 	// OnPause is called with the reason each time reading pauses, by any goroutine; may be nil.
 	OnPause func(why string)

@@ -57,7 +57,7 @@ type parser struct {
 	scratch []byte
 }
 
-// NewParser makes a parser of the used columns; nil: all.
+// NewParser makes a parser of the used columns; nil means all.
 func (p *part) NewParser(used []int) source.Parser {
 	r := &parser{of: p.t, fields: make([]record.Datum, len(p.t.Columns))}
 	if used != nil {

@@ -133,7 +133,7 @@ func (p *part) Seek(to source.Place, _ source.Chain) {
 // Begin returns Seek's place.
 func (p *part) Begin() source.Place { return p.begin }
 
-// Next reads the next page, by another session if one is lost.
+// Next reads the next page, in another session if the current one is lost.
 func (p *part) Next() (source.Piece, error) {
 	if !p.progress.begun {
 		p.progress.begun = true

@@ -18,7 +18,7 @@ func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Sourc
 		return nil, fmt.Errorf("%s is several tables read as one", o.cfg.Server.Shown())
 	}
 	cfg := o.cfg
-	cfg.Moment, cfg.Whole = nil, false // rows of now
+	cfg.Moment, cfg.Whole = nil, false // rows as they are now
 	again := New(cfg)
 	o.mu.Lock()
 	again.of = o.of // or it has been altered

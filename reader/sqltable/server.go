@@ -95,7 +95,7 @@ type Lacking interface {
 // Snapshot is a moment of a table that sessions read.
 type Snapshot interface {
 	Name() string // as the server calls it
-	// Sessions returns the sessions that read the snapshot if no more can join it. Nil: any number can.
+	// Sessions returns the sessions that read the snapshot if no more can join it. Nil means that any number can.
 	Sessions() []Session
 	// Join opens a session of the snapshot.
 	Join(context.Context) (Session, error)

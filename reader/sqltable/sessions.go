@@ -144,7 +144,7 @@ func (s *sessions) begin(ctx context.Context) error {
 	if few, ok := now.(Lacking); ok && few.Lacks() != nil {
 		s.cfg.fewer(len(now.Sessions()), few.Lacks())
 	}
-	s.hangUp() // the rest of a lost one
+	s.hangUp() // sessions left of a lost snapshot
 	for _, one := range now.Sessions() {
 		h.fixed++
 		s.idle = append(s.idle, &session{one, h})

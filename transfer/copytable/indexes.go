@@ -22,7 +22,7 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 	}
 	for i, name := range from.Indexes {
 		if i >= len(from.IndexesAre) {
-			leave("index "+name, ", of which the archive has the name alone")
+			leave("index "+name, ", because the archive has only its name")
 			continue
 		}
 		if err := plan.CheckIndexable(&target.Define, name); err != nil {

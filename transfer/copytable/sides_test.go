@@ -92,7 +92,7 @@ func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
 		says    string
 	}{
 		"all":     {want: []table.Index{city, byTime}, says: "gets the local index by_time with the key id, time when all rows are written"},
-		"by name": {want: []table.Index{city, byTime}, says: "does not get the index old, of which the archive has the name alone"},
+		"by name": {want: []table.Index{city, byTime}, says: "does not get the index old, because the archive has only its name"},
 		"renamed": {
 			columns: plan.Columns{Rename: map[string]string{"city": "town", "age": "years"}}, rename: map[string]string{"by_city": "by_town"},
 			want: []table.Index{{Name: "by_town", Key: []string{"town", "id"}, Columns: []string{"name", "years"}}, byTime},

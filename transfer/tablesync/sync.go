@@ -499,7 +499,7 @@ func (r *run) compare(c *changes) error {
 		return err
 	}
 	if name := r.numbered(); name != "" && found.Missing > 0 {
-		return plan.Usagef("%d rows of the inputs are not in table %s, and the service takes no chosen number in the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was written",
+		return plan.Usagef("%d rows of the inputs are not in table %s, and the service does not accept a chosen number in the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was written",
 			found.Missing, r.table.Name, name)
 	}
 	if err := errors.Join(r.checkWindow(c), r.checkConditions(c)); err != nil {

@@ -453,7 +453,7 @@ func TestAutoIncrementValuesAreNotChosen(t *testing.T) {
 	_, err := Run(context.Background(), w.config(w.write("a.csv", "id,v\na,1\n")))
 	conformance.Refused(t, err, "auto-increment column n", "without the column")
 	_, err = Run(context.Background(), w.config(w.write("b.csv", "id,n,v\na,7,1\n")))
-	conformance.Refused(t, err, "takes no chosen number", "with a row that is not there")
+	conformance.Refused(t, err, "does not accept a chosen number", "with a row that is not there")
 }
 
 func TestUnsupportedSyncsAreRefused(t *testing.T) {

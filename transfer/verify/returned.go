@@ -24,7 +24,7 @@ import (
 )
 
 // returned maps the records of a load to the keys that the service generated, from the load's file of returned keys: by
-// input and record or by another table's key. Nil: the inputs have complete keys.
+// input and record or by another table's key. Nil means that the inputs have complete keys.
 type returned struct {
 	name   string
 	sorted *extsort.Sorted

@@ -16,7 +16,7 @@ import (
 // Stored is a sequence of rows in key order that inputs are compared with in place of a table: frozen, wide sources,
 // one after another, whose first columns are the key's.
 type Stored struct {
-	Table *client.Table // present or former
+	Table *client.Table // the table, present or former
 	Rows  source.Origin
 }
 

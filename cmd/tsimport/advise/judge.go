@@ -121,7 +121,7 @@ func (s *survey) keysOf(parts []*column) simulate.Keys {
 	return s.kept.keys(places...)
 }
 
-// spread simulates live traffic and a load. A key's hottest value caps the live share, which windows may not show.
+// spread simulates live traffic and a load. A key's hottest value caps the live share, which small windows may hide.
 func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float64, cut int) {
 	of, cut := simulate.Cut(keys, s.Partitions)
 	live = simulate.Live(of, s.order, simulate.Traffic{Partitions: s.Partitions, Rate: s.Rate})

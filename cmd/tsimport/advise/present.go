@@ -14,7 +14,7 @@ import (
 type Present struct {
 	Key          []string     `json:"primary_key"` // the table's columns
 	PartitionKey string       `json:"partition_key"`
-	Partitions   bool         `json:"by_partitions"`  // ranges are partitions; else cut here, with about equal rows
+	Partitions   bool         `json:"by_partitions"`  // ranges are the table's partitions; else they are cut here, with about equal rows
 	Ranges       []Range      `json:"ranges"`         // in key order
 	Largest      []ValueSize  `json:"largest_values"` // up to ten, by bytes
 	Uneven       []Unevenness `json:"uneven"`

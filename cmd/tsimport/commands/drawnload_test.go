@@ -88,7 +88,7 @@ func (d *draw) add(name string, content []byte, records []Record) {
 	d.load.Files = append(d.load.Files, File{Path: name, Content: content, Records: records})
 }
 
-// records draws records with integer keys, of which few meet those of other files; cells draws the cells of each.
+// records draws records with integer keys, few of which occur in other files; cells draws the cells of each.
 func (d *draw) records(least, most int, cells func() map[string]Cell) []Record {
 	records := make([]Record, least+d.IntN(most-least+1))
 	for i, n := range d.Perm(3 * most)[:len(records)] {
@@ -305,7 +305,7 @@ func pathColumns(d *draw) {
 	}
 }
 
-// pretty is JSON documents over several lines, of which some lines are objects themselves.
+// pretty is JSON documents over several lines, some of which are objects themselves.
 func pretty(d *draw) {
 	d.load.Must = true
 	for i := range 2 {
@@ -332,7 +332,7 @@ func lines(array string) string {
 	return "[\n  " + strings.ReplaceAll(strings.Trim(array, "[]"), "},{", "},\n  {") + "\n ]"
 }
 
-// dialects is CSV by programs with other delimiters and quotes, of which the load finds out which.
+// dialects is CSV by programs with other delimiters and quotes, which the load must detect.
 func dialects(d *draw) {
 	d.flags("--dialect", "auto")
 	for i := range 2 {

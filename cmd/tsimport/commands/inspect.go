@@ -128,7 +128,7 @@ func printInspection(w io.Writer, in *plan.Inspection, alike int, gap bool) erro
 	}
 	fmt.Fprintf(t, "file\t%s\n", printable(in.Path))
 	if alike > 0 {
-		fmt.Fprintf(t, "alike\t%s more; rows and splits are all, values the first's\n", counted(int64(alike), "file"))
+		fmt.Fprintf(t, "alike\t%s more; rows and splits are of all files, the values of the first\n", counted(int64(alike), "file"))
 	}
 	if in.Error != "" {
 		fmt.Fprintf(t, "error\t%s\n", printable(in.Error))

@@ -140,7 +140,7 @@ func (o *jobRunner) sayMoments() {
 		case m.Consistent:
 			o.c.say.Line("one moment of %s: %s, of %d", m.Database, text, len(loads[moments[i]]))
 		case len(parts) == 1:
-			o.c.show.say.Warn("the tables of %s are not of one moment: a load was resumed, of which the process before may have read another snapshot than %s", m.Database, text)
+			o.c.show.say.Warn("the tables of %s are not of one moment: a load was resumed, and its earlier process may have read another snapshot than %s", m.Database, text)
 		default:
 			o.c.show.say.Warn("the tables of %s are of %s moments: %s", m.Database, words.Grouped(int64(len(parts))), text)
 		}

@@ -213,7 +213,7 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			text = call(0, "work", "--job-dir", job)
 			conformance.True(t, strings.Contains(text, "2 written") && strings.Contains(text, service.URL),
 				"the worker says\n%s", text)
-			warning := "warning: requests go to " + service.URL + " by the plan of " + job + "; " + endpointEnv + " of this machine is " + c.worked[endpointEnv]
+			warning := "warning: requests go to " + service.URL + ", as planned in " + job + "; " + endpointEnv + " of this machine is " + c.worked[endpointEnv]
 			if other := c.worked[endpointEnv]; strings.Contains(text, warning+"\n") != (other != "" && other != service.URL) {
 				t.Errorf("the worker, whose environment names %q, says\n%s", other, text)
 			}

@@ -127,7 +127,7 @@ const (
 // measureRuns reads the rates of earlier runs of loads and jobs, the newest of each table.
 func measureRuns(root string) measuredRates {
 	m := measuredRates{}
-	entries, err := os.ReadDir(root) // sorted by name: by time
+	entries, err := os.ReadDir(root) // sorted by name, so by time
 	if err != nil {
 		return m
 	}

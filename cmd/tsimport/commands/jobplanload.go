@@ -164,7 +164,7 @@ func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pi
 		var owner string
 		identity := progress.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
 		if owner, _, err = jobdir.Holder(ctx, jobdir.Below(store, "loads/"+identity)); owner != "" {
-			l.note(fmt.Sprintf("by its lease in %s, %s is loading this, or was killed", input.Redact(asked.State), owner))
+			l.note(fmt.Sprintf("according to its lease in %s, %s is loading this, or was killed", input.Redact(asked.State), owner))
 		}
 	}
 	if err != nil {

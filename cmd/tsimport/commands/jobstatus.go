@@ -38,7 +38,7 @@ func statusCommand(in *invocation) *cli.Command {
 				case err != nil:
 					return err
 				case c.String("listen") != "":
-					return usagef("--listen: %s has many loads; name one's folder, as %s", store, scaleout.FolderOf(l.Loads[0].Name))
+					return usagef("--listen: %s has many loads; name the folder of one, such as %s", store, scaleout.FolderOf(l.Loads[0].Name))
 				}
 				return severalStatus(c, store, l)
 			}

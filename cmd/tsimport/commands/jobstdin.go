@@ -36,7 +36,7 @@ func (o *jobRunner) checkPipes() error {
 		for _, from := range s.From {
 			other := readers[from]
 			if other != "" && o.record.Parallel > 1 && !o.record.ComesAfter(s.Name, other) && !o.record.ComesAfter(other, s.Name) {
-				return usagef("loads %s and %s read the pipe %s, of which each would get a part; write from: \"-\" for changes, and make it standard input", other, s.Name, from)
+				return usagef("loads %s and %s read the pipe %s, and each would get only a part; write from: \"-\" for changes, and make it standard input", other, s.Name, from)
 			}
 			if from != "-" && keep.IsStream(from) {
 				readers[from] = s.Name

@@ -112,7 +112,7 @@ func (s *seed) load(c *call, store *server.Server, o server.Options, run string)
 		return nil
 	}
 	if len(s.pk) == 0 && strings.Contains(err.Error(), " --pk ") {
-		return fmt.Errorf("the table needs a primary key: --seed '%s?table=%s&pk=COLUMN', a pk per column", s.input, s.table)
+		return fmt.Errorf("the table needs a primary key: --seed '%s?table=%s&pk=COLUMN', with one pk per column", s.input, s.table)
 	}
 	var first struct {
 		Record, Line  int64

@@ -227,7 +227,7 @@ func readSecret(name string) (string, error) {
 	line, _, _ := strings.Cut(string(text), "\n")
 	line = strings.TrimSuffix(line, "\r")
 	if line == "" || len(line) > maxSecretBytes {
-		return "", usagef("--access-key-secret-file %s: its first line is empty or above %d bytes", name, maxSecretBytes)
+		return "", usagef("--access-key-secret-file %s: its first line is empty or longer than %d bytes", name, maxSecretBytes)
 	}
 	return line, nil
 }

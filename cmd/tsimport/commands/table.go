@@ -243,7 +243,7 @@ func tableCreate(c *call) error {
 		return usagef("%v", err)
 	}
 	if len(columns.Keys) > 0 {
-		return usagef("--pk %s: a table has no expressions; give NAME:TYPE, the load the expression", columns.Keys[0].Name)
+		return usagef("--pk %s: a table has no expressions; give NAME:TYPE here, and the expression to the load", columns.Keys[0].Name)
 	}
 	key := to.Key
 	if n := len(key); n < 1 || n > table.MaxKeyColumns {

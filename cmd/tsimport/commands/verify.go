@@ -335,7 +335,7 @@ func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*ver
 	return r, err
 }
 
-// openRun reads a run's request and rejects. It changes to its starting folder, to which files are relative.
+// openRun reads a run's request and rejects. It changes to the run's starting folder: file names are relative to it.
 func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	run, err := rundir.ReadRun(path)
 	if err != nil {
@@ -366,7 +366,7 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	}
 	if run.Directory != "" {
 		if err := os.Chdir(run.Directory); err != nil {
-			return nil, nil, usagef("--run %s: started in %s: %v; give files and flags", path, run.Directory, rootCause(err))
+			return nil, nil, usagef("--run %s: it was started in %s: %v; give its files and flags yourself", path, run.Directory, rootCause(err))
 		}
 	}
 	return run, load, nil

@@ -124,7 +124,7 @@ func workOn(c *call, place string, t *workTask) error {
 		return usagef("%s: %v", store, err)
 	}
 	if here := strings.TrimRight(os.Getenv(endpointEnv), "/"); here != "" && p.Endpoint != "" && here != strings.TrimRight(p.Endpoint, "/") {
-		c.show.say.Warn("requests go to %s by the plan of %s; %s of this machine is %s", p.Endpoint, store, endpointEnv, here)
+		c.show.say.Warn("requests go to %s, as planned in %s; %s of this machine is %s", p.Endpoint, store, endpointEnv, here)
 	}
 	if dir := p.Job.Dir; dir != "" && !options.Same(dir, ".") {
 		if _, err := os.Stat(dir); err == nil { // else inputs are relative to this folder, or absolute

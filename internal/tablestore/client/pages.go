@@ -106,7 +106,7 @@ type page struct {
 	row   *tablestore.Row
 }
 
-// PageMemory is the memory of a page of rows. Its zero value is ready.
+// PageMemory is the memory of a page of rows. Its zero value is ready to use.
 type PageMemory struct {
 	Packed // rows as bytes, of GetPacked
 	body   []byte
@@ -205,7 +205,7 @@ func (p *page) value(c *plainbuffer.Column) any {
 // store allocates elements many at a time. They stay in place until it begins again.
 type store[T any] struct {
 	all  [][]T // pieces
-	used int   // elements in use, except free
+	used int   // of these, those in use; free is the rest of the last one
 	free []T
 	size int // elements of the next piece
 }

@@ -133,7 +133,7 @@ func (p *pool) dial(run context.Context) (*link, error) {
 // When a new link is checked, after a round trip.
 const (
 	closesAtOnce = 20 * time.Millisecond
-	closesLater  = 500 * time.Millisecond // after a refused one: other links work meanwhile
+	closesLater  = 500 * time.Millisecond // after a connection was refused: other links work meanwhile
 )
 
 // closesWithin is how long the closing of an excess link may take.

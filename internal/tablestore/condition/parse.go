@@ -168,7 +168,7 @@ func (r *reader) node(n ast.Node, not bool) (*node, error) {
 		if _, ok := comparators[n.Operator]; ok {
 			return r.comparison(n, not)
 		}
-		return nil, fmt.Errorf("the service cannot check %q: it has == != < <= > >= and and, or, not", n.Operator)
+		return nil, fmt.Errorf("the service cannot check %q: it supports == != < <= > >= and the words and, or, not", n.Operator)
 	}
 	return nil, fmt.Errorf("the service cannot check %s: want comparisons, joined with and, or, not", n)
 }

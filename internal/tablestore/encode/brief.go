@@ -107,7 +107,7 @@ const (
 	deletedFlag = 0x80
 )
 
-// appendContent appends a row's attribute columns compactly. Rows of a key are equal as they are in PlainBuffer.
+// appendContent appends a row's cells compactly. For one key the bytes are equal exactly if those of PlainBuffer are.
 func (e *Encoder) appendContent(dst []byte, values []table.Value, stamps []int64) []byte {
 	for i := range values {
 		at := int64(-1)

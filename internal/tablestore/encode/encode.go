@@ -31,7 +31,7 @@ type Encoder struct {
 	numbered   int // the key column that has a placeholder; 0 is none
 	attributes []plainbuffer.Name
 	columns    []table.Column
-	// Reserve is the accounted bytes and cells reserved for additions on sending a row; StampBytes for an unstamped cell.
+	// Reserve and ReserveCells leave space for what sending adds to a row, StampBytes for each cell without a timestamp.
 	Reserve      int
 	ReserveCells int
 	StampBytes   int

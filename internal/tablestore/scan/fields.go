@@ -34,7 +34,7 @@ type Field struct {
 }
 
 // Fields are the values of one row after the other, from its bytes: the newest version of each wanted column, in cell
-// order. Its zero value is ready. It is for one goroutine.
+// order. Its zero value is ready to use. It is for one goroutine.
 type Fields struct {
 	Wanted      map[string]bool // attributes; nil is all
 	AllVersions bool            // fields of their own

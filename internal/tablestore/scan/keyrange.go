@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// ParseKey reads a key, or its first columns, as a user types it: values with commas between them. A text may be a JSON
-// string, and must be if it has a comma or begins with a quote; binary is 0x and hexadecimal digits.
+// ParseKey reads a key, or its first columns, as a user types it: comma-separated values. A string may be
+// JSON, and must be if it contains a comma or begins with a quote; binary is 0x and hexadecimal digits.
 func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	if text == "" {
 		return nil, errors.New(`want a key; an empty text is ""`)

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// PackedPage is a page of rows as bytes, and its memory. Its zero value is ready.
+// PackedPage is a page of rows as bytes, and its memory. Its zero value is ready to use.
 type PackedPage struct{ client.PageMemory }
 
 // errOutside says that a page does not answer its request: a network that repeats the answer to an earlier one gives

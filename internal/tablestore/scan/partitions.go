@@ -175,7 +175,7 @@ func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ra
 	for size := int64(guessFirst); ; size /= 10 {
 		found, err := p.splitsOf(size)
 		if err != nil || len(found) >= guessLimit {
-			break // use the present ones
+			break // use the splits found before
 		}
 		if splits = found; len(splits) >= ranges || size == 1 {
 			break

@@ -50,7 +50,7 @@ var Plain = table.Definition{TimeToLive: -1, MaxVersions: 1}
 // Cells are a row's attributes by name.
 type Cells = map[string]any
 
-// Key is a primary key of names and values in turn.
+// Key makes a primary key of alternating names and values.
 func Key(columns ...any) *tablestore.PrimaryKey {
 	key := new(tablestore.PrimaryKey)
 	for i := 0; i < len(columns); i += 2 {

@@ -76,7 +76,7 @@ func Convert(text []byte) (j *Job, err error) {
 		panic(refusef("job: %w", err))
 	}
 	if len(body.Content) != 1 {
-		panic(refusef("job.content has %d entries, of which DataX runs the first; give one entry", len(body.Content)))
+		panic(refusef("job.content has %d entries, but DataX runs only the first; give one entry", len(body.Content)))
 	}
 	c := body.Content[0]
 	if len(c.Transformer) > 0 && string(c.Transformer) != "null" && string(c.Transformer) != "[]" {

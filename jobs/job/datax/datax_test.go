@@ -88,7 +88,7 @@ func TestSilentDifferencesAreRefusedByName(t *testing.T) {
 		{"/data/orders.csv", "/data/${1day}.csv", "variable"},
 		{`"UTF-8"`, `"Shift-JIS"`, "encoding"},
 		{`{"record":0}`, `{"percentage":2}`, "percentage"},
-		{`"content":[`, `"content":[{},`, "of which DataX runs the first"},
+		{`"content":[`, `"content":[{},`, "but DataX runs only the first"},
 	} {
 		_, err := Convert([]byte(strings.Replace(orders, c.from, c.to, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

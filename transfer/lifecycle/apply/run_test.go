@@ -187,7 +187,7 @@ func TestDroppedTableDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-func TestTableDroppedDuringTheLookIsLeftOut(t *testing.T) {
+func TestTableDroppedAfterTheListingIsLeftOut(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	w.lost = func(operation string) error {
 		if operation == "ListTable" {

@@ -87,7 +87,7 @@ func AnotherHelps(err error) bool {
 	return errors.As(err, &changed) || errors.As(err, &damaged)
 }
 
-// Lock keeps other processes from writing to the place, made if missing. In object stores it lasts until Close or ctx.
+// Lock keeps other processes from writing to the place, made if missing. In object stores it ends with Close or ctx.
 func (p *Place) Lock(ctx context.Context) (err error) {
 	if p.dir == "" {
 		below := jobdir.Below(p.store, leaseName)
