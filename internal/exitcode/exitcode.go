@@ -21,6 +21,7 @@ const (
 	Hangup      = 129 // the terminal is gone
 	Interrupted = 130
 	Crashed     = 134 // the runtime has ended the process: a panic, no memory, SIGQUIT
+	Killed      = 137 // by SIGKILL, so no command ends with it itself
 	Pipe        = 141 // the reader of the output has seen enough
 	Terminated  = 143
 )
@@ -49,7 +50,7 @@ func Of(err error) int {
 	return Failed
 }
 
-// Order has all codes; the first one that occurs is the common code of several commands.
+// Order has all codes that a command ends with itself; the first one that occurs is the common code of several commands.
 var Order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Differences, NoInput, Rejects, OK}
 
 // First returns a job's code from those of its parts; OK if there are none. A code not listed here counts as Failed.

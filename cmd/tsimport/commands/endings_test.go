@@ -128,10 +128,8 @@ var waysToEnd = []wayToEnd{
 		{"verify good.csv --table t --pk id --timeout 50ms", ""}, {"export --table t -o out-N.csv --timeout 50ms", ""}, {"run good.yaml --fresh --timeout 50ms", ""},
 		{planned + "work --job-dir job-N --timeout 50ms", ""}, {aged + " --timeout 50ms", ""},
 	}},
-	{why: "killed (SIGKILL, no memory)", zh: "被杀死（SIGKILL，内存不足）", code: killed}, // e2e: TestAKilledLoadLosesNoAcknowledgedRow
+	{why: "killed (SIGKILL, no memory)", zh: "被杀死（SIGKILL，内存不足）", code: exitcode.Killed}, // e2e: TestAKilledLoadLosesNoAcknowledgedRow
 }
-
-const killed = 137
 
 // TestThePageOfEndings compares the tables of the pages, which make errors writes.
 func TestThePageOfEndings(t *testing.T) {
@@ -176,7 +174,7 @@ func (w *wayToEnd) row(language int) string {
 		line, events, success = all[0], "`summary`", [2]string{"set", "更新"}
 	case exitcode.Differences:
 		line = all[3]
-	case killed:
+	case exitcode.Killed:
 		line, events = all[0], all[0][language]
 	}
 	of := strings.Join(commands, []string{", ", "、"}[language])
