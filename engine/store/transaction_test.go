@@ -283,7 +283,7 @@ func TestFailedRowFailsAtomicBatchInTransaction(t *testing.T) {
 	conformance.Equal(t, rowsOf(t, s, tab), 5, "rows")
 }
 
-func TestATransactionLastsAMinuteAndIsForgottenThen(t *testing.T) {
+func TestATransactionIsForgottenAfterAMinute(t *testing.T) {
 	c := &clock{}
 	c.ms.Store(1_000_000)
 	s := open(t, Options{Now: c.now})

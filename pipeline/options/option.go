@@ -105,7 +105,7 @@ const (
 	NotInJobs
 )
 
-// Find returns the option with a name, that of loads if they have it, or nil.
+// Find returns the option with a name, preferring an option of loads, or nil.
 func Find(name string) *Option { return byName[name] }
 
 // Of returns the options of a set of commands, in the order of help.
