@@ -7,7 +7,7 @@ binary=$(realpath "$1") out=$(realpath "$2")
 browser=${CHROMIUM:-chromium}
 command -v "$browser" >/dev/null || { echo "pictures need a browser: $browser" >&2; exit 2; }
 dir=$(mktemp -d)
-trap 'kill "${serve:-}" 2>/dev/null || true; rm -rf "$dir"' EXIT
+trap 'kill "${serve:-}" 2>/dev/null || true; wait; rm -rf "$dir"' EXIT
 cd "$dir"
 "$binary" gen student-cards --rows 300000 -o cards.csv
 tail -n +2 cards.csv | cut -d, -f1 | sort -un | awk 'NR % 10 == 0' > ids.txt
