@@ -399,7 +399,7 @@ var claims = []claim{
 	{"refused where a header holds a CR outside quotes", "made/text/mixed-header.csv", Options{}, "refused: carriage return"},
 	{"`--record-end TEXT`, exactly", "made/text/bcp.txt", Options{Dialect: csv.Dialect{Delimiter: "+|", RecordEnd: "&|\n"}}, "id,name; 1,a,b; 2,c\nd"},
 
-	{"objects one after the other (pretty-printed ones too)", "made/text/pretty.json", Options{}, "id; 1; 2"},
+	{"objects in sequence (pretty-printed too)", "made/text/pretty.json", Options{}, "id; 1; 2"},
 	{"An element that is not an object, or an object that breaks the rules inside, is a rejected record", "made/text/array.json", Options{}, `id,v; 1,{"b":[1,2]}; 2,; BadJSON`},
 	{"a missing comma, a bracket too many or an array without an end fails the load at the exact byte", "made/text/no-comma.json", Options{}, "refused: at byte 12: want ',' or ']', found '{'"},
 	{"a missing comma, a bracket too many or an array without an end fails the load at the exact byte", "made/text/no-end.json", Options{}, "refused: the array has no end"},
@@ -408,7 +408,7 @@ var claims = []claim{
 
 	{"an empty file has no header and no columns: refused", "csv/csv-jl/test_empty_file.csv", Options{}, "refused: the file is empty"},
 	{"`--format csv` or `jsonl` reads any file as that", "made/refused/people.xml", Options{Format: CSV}, `<?xml version="1.0"?>; <people><p id="1">Ann</p></people>`},
-	{"the checksum of a plain gzip file stands at its end", "made/compressed/baseball.badcrc.csv.gz", Options{}, "refused: invalid checksum"},
+	{"plain gzip has its checksum at the end", "made/compressed/baseball.badcrc.csv.gz", Options{}, "refused: invalid checksum"},
 	{"Compressed data that is damaged fails the load", "made/compressed/baseball.badcheck.csv.zst", Options{}, "refused: CRC"},
 	{"Compressed data that is damaged fails the load", "made/compressed/baseball.truncated.csv.bz2", Options{}, "refused: cut short"},
 	{"Compressed data that is damaged fails the load", "made/compressed/baseball.trailing-garbage.csv.gz", Options{}, "refused: data after the end"},
