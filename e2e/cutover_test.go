@@ -120,7 +120,7 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 	})
 
 	compared := time.Now()
-	p.ends(0, []string{"verify", c.address, "--table", "accounts", "--settle-for", "2m"}, "matches")
+	p.ends(0, []string{"verify", c.address, "--table", "accounts", "--settle-for", "5m"}, "matches")
 
 	stopped := time.Now()
 	close(stop)
