@@ -499,14 +499,14 @@ func TestBegunLoadCannotBeChanged(t *testing.T) {
 		conformance.Refused(t, now.Continue(before), "load "+name+" was changed", "error")
 	}
 	begun := map[string]string{}
-	for _, keys := range []string{"max-errors: 1", "max-errors: 9", "max-wcu: 5", "pk: [id]"} {
+	for _, keys := range []string{"max-errors: 1", "max-errors: 9", "max-wcu: 5", "pk: [id]", "endpoint: x"} {
 		f, err := Parse("job.yaml", []byte("version: 1\nloads: {a: {from: x.csv, table: t, "+keys+"}}"), small)
 		must(t, err)
 		r := conformance.Try(NewRecord(f, nil, os.LookupEnv)).Must(t)
 		begun[keys] = r.Loads[0].Digest
 	}
 	conformance.True(t, begun["max-errors: 1"] == begun["max-errors: 9"] && begun["max-wcu: 5"] == begun["max-errors: 9"] &&
-		begun["pk: [id]"] != begun["max-errors: 1"],
+		begun["pk: [id]"] != begun["max-errors: 1"] && begun["endpoint: x"] != begun["max-errors: 1"],
 		"a begun load may have another limit of errors or speed, but no other key: %v", begun)
 	conformance.Refused(t, recordOf(1).Continue(before), "load b has begun and is no longer in the job", "error")
 }

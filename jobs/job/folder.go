@@ -148,12 +148,13 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 	return r, nil
 }
 
-// mayChange reports whether an argument is an option that does not affect the rows.
+// mayChange reports whether an argument is an option that does not affect the rows. Loads that are done do not run again,
+// so the service that has their rows, and the comparison, stay.
 func mayChange(arg string) bool {
 	name, isOption := strings.CutPrefix(arg, "--")
 	name, _, _ = strings.Cut(name, "=")
 	o := options.Find(name)
-	return isOption && o != nil && o.MayChange
+	return isOption && o != nil && o.MayChange && name != "endpoint" && name != "profile" && name != "verify"
 }
 
 // SameVariables refuses to resume a job whose variables have changed.

@@ -136,7 +136,7 @@ func TestTaskFailureIsShownUntilTheTaskIsDone(t *testing.T) {
 	j := conformance.Try(newJob(store, p, Options{Owner: "a worker"})).Must(t)
 	failed := &plan.UsageError{Message: "read oss://u:secret@b/in.csv: it has changed"}
 	conformance.Equal(t, j.told(ctx, stageRead, 1, failed), error(failed), "the error became")
-	for _, none := range []error{nil, jobdir.ErrLost, fmt.Errorf("write: %w", errNoSlot), &StoppedError{}, &jobdir.HeldError{}} {
+	for _, none := range []error{nil, jobdir.ErrLost, jobdir.ErrLate, fmt.Errorf("write: %w", errNoSlot), &StoppedError{}, &jobdir.HeldError{}} {
 		conformance.Equal(t, j.told(ctx, stageRead, 0, none), none, "became")
 	}
 	ended, end := context.WithCancel(ctx)

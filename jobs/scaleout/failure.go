@@ -39,8 +39,8 @@ type Failure struct {
 // told records why an attempt at a task failed, and returns the error. An attempt that was stopped, or overtaken by
 // another one, has not failed.
 func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
-	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) || errors.Is(err, errNoSlot) ||
-		errors.As(err, new(*StoppedError)) || errors.As(err, new(*jobdir.HeldError)) {
+	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) || errors.Is(err, jobdir.ErrLate) ||
+		errors.Is(err, errNoSlot) || errors.As(err, new(*StoppedError)) || errors.As(err, new(*jobdir.HeldError)) {
 		return err
 	}
 	f := Failure{

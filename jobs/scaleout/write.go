@@ -45,6 +45,10 @@ func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease)
 		lease.Abandon()
 		return fmt.Errorf("%s: %w", folder, lost)
 	}
+	if errors.Is(err, jobdir.ErrLost) { // the share of the ceilings: requests may still be in flight
+		lease.Abandon()
+		return err
+	}
 	if j.giveBack(lease); err != nil {
 		return err
 	}
