@@ -319,7 +319,7 @@ SEED ?= 1
 N ?= 30
 
 mutants:
-	$(GO) test ./internal/mutants -run '^TestMutants$$' -mutants $(N) -seed '$(SEED)' -room '$(ROOM)' -mutant '$(MUTANT)' -count 1 -v -timeout 24h
+	$(GO) test ./internal/mutants -run '^TestMutants$$' -mutants $(N) -seed '$(SEED)' -room '$(ROOM)' -mutant '$(MUTANT)' -budget $(or $(BUDGET),1h) -count 1 -v -timeout 24h
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem

@@ -33,6 +33,7 @@ var (
 	only    = flag.String("mutant", "", "the mutant of -room to run alone")
 	workers = flag.Int("workers", 2, "how many mutants to run at a time")
 	longest = flag.Duration("longest", 90*time.Second, "tests that take longer alone do not judge")
+	budget  = flag.Duration("budget", time.Hour, "how long tests judge one mutant, quick ones first; what survives is listed with the number of tests left")
 )
 
 // drawnFrom are the rooms in which a mistake loses, doubles or changes a row.
@@ -46,89 +47,83 @@ func TestMutants(t *testing.T) {
 	}
 	root := filepath.Join("..", "..")
 	known := readKnown(t, filepath.Join("testdata", "known.txt"))
-	var table, survive strings.Builder
+	var all []*mutant
+	var lines []string                // of the table: room and seed
+	drawnBy := map[string][]*mutant{} // by line
 	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
 		within := load(t, root, "./"+name)
-		var sites []int // the room of each
-		for i, r := range within {
-			sites = append(sites, slices.Repeat([]int{i}, len(r.sites()))...)
-		}
-		bySeed := map[string][]string{} // the mutants that it draws
-		draws := make([][]*mutant, len(within))
-		for _, text := range strings.Fields(*seeds) {
-			seed := conformance.Try(strconv.ParseUint(text, 10, 64)).Must(t)
-			shares, order := make([]int, len(within)), slices.Clone(sites)
-			rand.New(rand.NewPCG(seed, 0)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-			for _, i := range order[:min(*count, len(order))] {
-				shares[i]++
-			}
-			for i, r := range within {
-				for _, m := range r.draw(seed, shares[i]) {
-					bySeed[text] = append(bySeed[text], m.key(r.path))
-					if !slices.ContainsFunc(draws[i], func(o *mutant) bool { return o.id == m.id }) {
-						draws[i] = append(draws[i], m)
-					}
+		for _, seed := range strings.Fields(*seeds) {
+			line := name + ", seed " + seed
+			lines = append(lines, line)
+			for _, m := range drawWithin(within, conformance.Try(strconv.ParseUint(seed, 10, 64)).Must(t), *count) {
+				if i := slices.IndexFunc(all, func(o *mutant) bool { return o.id == m.id }); i >= 0 {
+					m = all[i]
+				} else {
+					all = append(all, m)
 				}
+				drawnBy[line] = append(drawnBy[line], m)
 			}
 		}
-		var all []judged
-		for i, r := range within {
-			drawn := draws[i]
-			if *only != "" {
-				drawn = slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return m.id != *only })
+		if *only != "" {
+			for _, r := range within {
+				all = append(all, slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return m.id != *only })...)
 			}
-			if len(drawn) == 0 {
-				continue
-			}
-			verdicts := r.judge(t, drawn, limits{*longest, *workers}, say)
-			for _, v := range verdicts {
-				all = append(all, judged{r, v})
-			}
+			drawnBy[lines[0]] = all
 		}
-		conformance.MustTrue(t, *only == "" || len(all) != 0, "%s has no mutant %s", name, *only)
-		for _, text := range strings.Fields(*seeds) {
-			own := slices.DeleteFunc(slices.Clone(all), func(v judged) bool { return *only == "" && !slices.Contains(bySeed[text], v.key(v.path)) })
-			table.WriteString(tally(name+", seed "+text, own, known))
-		}
-		survive.WriteString(survivors(all, known))
 	}
-	fmt.Printf("\nsurvivors\n%s\n", &survive)
-	fmt.Printf("room | drawn | killed | equivalent | share killed of the others | 95 %% | not judged | dangerous\n%s", &table)
+	conformance.MustTrue(t, len(all) != 0, "%s has no mutant %s", *rooms, *only)
+	verdicts := judge(t, all, limits{*longest, *budget, *workers}, say)
+	fmt.Printf("\nsurvivors\n%s\n", survivors(verdicts, known))
+	fmt.Printf("room | drawn | killed | equivalent | share killed of the others | 95 %% | not judged | dangerous\n")
+	for _, line := range lines {
+		fmt.Print(tally(line, slices.DeleteFunc(slices.Clone(verdicts), func(v verdict) bool { return !slices.Contains(drawnBy[line], v.mutant) }), known))
+	}
+}
+
+// drawWithin draws n mutants of several rooms, each place as likely as another.
+func drawWithin(within []*room, seed uint64, n int) (drawn []*mutant) {
+	var places []int // the room of each
+	for i, r := range within {
+		places = append(places, slices.Repeat([]int{i}, len(r.sites()))...)
+	}
+	shares := make([]int, len(within))
+	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+	for _, i := range places[:min(n, len(places))] {
+		shares[i]++
+	}
+	for i, r := range within {
+		drawn = append(drawn, r.draw(seed, shares[i])...)
+	}
+	return drawn
 }
 
 func say(format string, args ...any) {
 	fmt.Printf("%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }
 
-// judged is the verdict on one mutant of a room.
-type judged struct {
-	*room
-	verdict
-}
-
-// survivors lists the survivors of a room with their verdicts.
-func survivors(all []judged, known map[string][2]string) string {
+// survivors lists the survivors with what they are.
+func survivors(all []verdict, known map[string][2]string) string {
 	var list strings.Builder
 	for _, v := range all {
-		was, isKnown := known[v.key(v.path)]
+		was, isKnown := known[v.key()]
 		switch {
 		case v.killer != "" && isKnown:
 			say("%s is killed, and known.txt has it as %s: strike it out", v.id, was[0])
 		case v.killer == "":
 			if !isKnown {
-				was = [2]string{"not judged", "make mutants ROOM=" + v.path + " MUTANT=" + v.id}
+				was = [2]string{"not judged", "make mutants ROOM=" + v.room.path + " MUTANT=" + v.id}
 			}
-			fmt.Fprintf(&list, "%s %s %s: %s\n\t%s: %s\n", v.id, v.place(), v.function, v.verdict.change, was[0], was[1])
+			fmt.Fprintf(&list, "%s %s %s: %s%s\n\t%s: %s\n", v.id, v.place(), v.function, v.change, v.unasked(), was[0], was[1])
 		}
 	}
 	return list.String()
 }
 
 // tally is one line of the table.
-func tally(name string, all []judged, known map[string][2]string) string {
+func tally(name string, all []verdict, known map[string][2]string) string {
 	killed, by := 0, map[string]int{}
 	for _, v := range all {
-		switch was, isKnown := known[v.key(v.path)]; {
+		switch was, isKnown := known[v.key()]; {
 		case v.killer != "":
 			killed++
 		case isKnown:
@@ -173,7 +168,7 @@ func TestKnownSurvivorsStillExist(t *testing.T) {
 	rooms := load(t, filepath.Join("..", ".."), slices.Sorted(maps.Keys(names))...)
 	for _, r := range rooms {
 		for _, m := range slices.Concat(r.sites()...) {
-			seen[m.key(r.path)] = true
+			seen[m.key()] = true
 		}
 	}
 	for key := range known {
@@ -188,7 +183,7 @@ func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
 	r := rooms[0]
 	all := slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return !r.compiles(m) })
 	conformance.Equal(t, len(r.draw(1, 5)), 5, "mutants drawn")
-	verdicts := r.judge(t, all, limits{time.Minute, 2}, t.Logf)
+	verdicts := judge(t, all, limits{time.Minute, time.Hour, 2}, t.Logf)
 	var got []string
 	for _, v := range verdicts {
 		got = append(got, fmt.Sprintf("%s: %s: %s", v.function, v.change, v.killer))
@@ -230,8 +225,7 @@ func (r *room) draw(seed uint64, n int) []*mutant {
 
 // judgesOf returns the packages whose tests may kill mutants of a room: the room and its importers, including packages
 // whose tests import it. An importer without tests is replaced by its own importers.
-func judgesOf(t testing.TB, root string, r *room) []*listed {
-	packages := list(t, root, "./...")
+func judgesOf(packages []*listed, r *room) []*listed {
 	own := r.module + "/" + r.path
 	todo, found := []string{own}, map[string]bool{own: true}
 	var with []*listed
@@ -258,8 +252,9 @@ func judgesOf(t testing.TB, root string, r *room) []*listed {
 
 // A suite is the test binary of one package.
 type suite struct {
-	name, dir, binary string
-	tests             []*test // that pass without a mutant
+	*listed
+	name, binary string
+	tests        []*test // that pass without a mutant
 }
 
 type test struct {
@@ -284,7 +279,7 @@ func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn s
 	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -d 4194304; exec "$0" "$@"`, s.binary, "-test.timeout="+limit.String(),
 		"-test.failfast", "-test.run=^("+strings.Join(tests, "|")+")$")
 	cmd.WaitDelay = 5 * time.Second
-	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), selected+"="+strconv.Itoa(number), seen+"="+reachedIn, "TMPDIR="+folder,
+	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), selected+"="+strconv.Itoa(number), seen+"="+reachedIn, "TMPDIR="+folder,
 		"RAPID_NOFAILFILE=true", "RAPID_SEED=1", "RAPID_SHRINKTIME=1ms") // a verdict stays as it is, and why is not asked
 	text, err := cmd.CombinedOutput()
 	return err == nil, string(text)
@@ -294,7 +289,7 @@ func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn s
 // fails or exceeds the limit does not judge; skipped lists its name and the reason.
 func (s *suite) prepare(limits limits, folder string) (skipped []string, err error) {
 	cmd := exec.Command(s.binary, "-test.list=.")
-	cmd.Dir = s.dir
+	cmd.Dir = s.Dir
 	text, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the tests of %s: %w", s.name, err)
@@ -338,53 +333,75 @@ func inParallel[T any](workers int, items []T, do func(T) error) error {
 	return group.Wait()
 }
 
-// A verdict is the tests' answer to a mutant; killer is empty if it survived.
+// A verdict is the tests' answer to a mutant; killer is empty if it survived, and left is the number of tests that were
+// not asked.
 type verdict struct {
 	*mutant
 	killer string
+	left   int
 }
 
-// judge runs the tests for mutants of a room, several at a time.
-func (r *room) judge(t testing.TB, mutants []*mutant, limits limits, say func(format string, args ...any)) []verdict {
+func (v verdict) unasked() string {
+	return strings.Repeat(fmt.Sprintf(" (%d tests not asked)", v.left), min(1, v.left))
+}
+
+// judge runs, for each mutant, the tests of its room and of the importers, several mutants at a time. One build holds
+// all mutants.
+func judge(t testing.TB, mutants []*mutant, limits limits, say func(format string, args ...any)) []verdict {
 	folder := t.TempDir()
-	packages := judgesOf(t, r.root, r)
-	binaries := r.build(t, folder, mutants, packages)
+	packages := list(t, mutants[0].room.root, "./...")
+	judges := map[*room][]*listed{}
+	var suites []*suite
+	for _, m := range mutants {
+		if judges[m.room] != nil {
+			continue
+		}
+		judges[m.room] = judgesOf(packages, m.room)
+		for _, p := range judges[m.room] {
+			if !slices.ContainsFunc(suites, func(s *suite) bool { return s.listed == p }) {
+				suites = append(suites, &suite{listed: p, name: strings.TrimPrefix(p.ImportPath, m.room.module+"/")})
+			}
+		}
+	}
+	build(t, folder, mutants, suites, limits.workers)
+	say("compiled %d mutants and the tests of %d rooms", len(mutants), len(suites))
 	var tests []*test
-	for i, p := range packages {
-		s := &suite{name: strings.TrimPrefix(p.ImportPath, r.module+"/"), dir: p.Dir, binary: binaries[i]}
+	for _, s := range suites {
 		for _, name := range conformance.Try(s.prepare(limits, folder)).Must(t) {
-			say("%s: without a test of %s that does not pass by itself: %s", r.path, s.name, name)
+			say("without a test of %s that does not pass by itself: %s", s.name, name)
 		}
 		tests = append(tests, s.tests...)
 	}
 	slices.SortFunc(tests, func(a, b *test) int {
 		return cmp.Or(cmp.Compare(a.took, b.took), cmp.Compare(a.suite.name+a.name, b.suite.name+b.name))
 	})
-	say("%s: %d mutants, %d tests that reach one", r.path, len(mutants), len(slices.DeleteFunc(slices.Clone(tests), func(t *test) bool {
-		return len(t.reached) == 0
-	})))
+	say("%d tests reach a mutant", len(slices.DeleteFunc(slices.Clone(tests), func(t *test) bool { return len(t.reached) == 0 })))
 	verdicts := make([]verdict, len(mutants))
 	conformance.Must(t, inParallel(limits.workers, mutants, func(m *mutant) error {
 		i := slices.Index(mutants, m)
-		verdicts[i] = verdict{m, killer(tests, i+1)}
-		say("%s %s %s: %s", m.id, m.place(), m.change, cmp.Or(verdicts[i].killer, "SURVIVES"))
+		asked := slices.DeleteFunc(slices.Clone(tests), func(t *test) bool {
+			return !t.reached[i+1] || !slices.Contains(judges[m.room], t.suite.listed)
+		})
+		v := verdict{mutant: m}
+		v.killer, v.left = killer(asked, i+1, limits.budget)
+		verdicts[i] = v
+		say("%s %s %s: %s%s", m.id, m.place(), m.change, cmp.Or(v.killer, "SURVIVES"), v.unasked())
 		return nil
 	}))
 	return verdicts
 }
 
-// limits are the resources of one test without a mutant, and how many tests run at a time.
+// limits are the longest time of one test without a mutant and of all tests of a mutant, and how many run at a time.
 type limits struct {
-	test    time.Duration
-	workers int
+	test, budget time.Duration
+	workers      int
 }
 
-// killer runs the tests that reach a mutant, quick ones first, until one kills it, and returns that test's name. Tests
-// of one package that together take no longer than those before share a process.
-func killer(tests []*test, number int) string {
+// killer runs tests, quick ones first, until one kills the mutant, and returns that test's name, or how many tests are
+// left when the budget is spent. Tests of one package that together take no longer than those before share a process.
+func killer(tests []*test, number int, budget time.Duration) (name string, left int) {
 	var spent time.Duration
-	tests = slices.DeleteFunc(slices.Clone(tests), func(t *test) bool { return !t.reached[number] })
-	for len(tests) > 0 {
+	for len(tests) > 0 && spent+tests[0].took <= budget {
 		s := tests[0].suite
 		var names []string
 		var took time.Duration
@@ -400,14 +417,14 @@ func killer(tests []*test, number int) string {
 		switch name := failed.FindStringSubmatch(out); {
 		case passed:
 		case strings.Contains(out, "panic: test timed out"):
-			return s.name + ": out of time"
+			return s.name + ": out of time", 0
 		case name != nil:
-			return s.name + ": " + name[1]
+			return s.name + ": " + name[1], 0
 		default:
-			return s.name + ": ended without a verdict"
+			return s.name + ": ended without a verdict", 0
 		}
 	}
-	return ""
+	return "", len(tests)
 }
 
 // wilson returns the 95 % interval of a proportion.

@@ -25,6 +25,7 @@ import (
 
 // A mutant is one change in one function: text replaces the bytes from start to end of the file.
 type mutant struct {
+	room       *room
 	file       *sourceFile
 	body       *ast.FuncDecl
 	start, end int
@@ -36,7 +37,7 @@ type mutant struct {
 }
 
 // key names a mutant in testdata/known.txt.
-func (m *mutant) key(room string) string { return room + " " + m.function + ": " + m.change }
+func (m *mutant) key() string { return m.room.path + " " + m.function + ": " + m.change }
 
 func (m *mutant) place() string {
 	return fmt.Sprintf("%s:%d", m.file.name, 1+bytes.Count(m.file.text[:m.start], []byte("\n")))
@@ -79,7 +80,7 @@ func (r *room) sitesOf(file *sourceFile, body *ast.FuncDecl) [][]*mutant {
 	ast.Inspect(body.Body, func(n ast.Node) bool {
 		var site []*mutant
 		add := func(from, to token.Pos, text string) {
-			site = append(site, &mutant{file: file, body: body, start: r.offset(from), end: r.offset(to), text: text, function: name})
+			site = append(site, &mutant{room: r, file: file, body: body, start: r.offset(from), end: r.offset(to), text: text, function: name})
 		}
 		isLast := len(last) > 0 && n == ast.Node(last[len(last)-1])
 		r.change(n, isLast, add)
@@ -96,7 +97,7 @@ func (r *room) sitesOf(file *sourceFile, body *ast.FuncDecl) [][]*mutant {
 		if n := seen[m.change]; n > 1 {
 			m.change += fmt.Sprintf(" #%d", n)
 		}
-		m.id = fmt.Sprintf("%x", sha256.Sum256([]byte(m.key(r.path))))[:8]
+		m.id = fmt.Sprintf("%x", sha256.Sum256([]byte(m.key())))[:8]
 	}
 	return sites
 }
@@ -368,31 +369,34 @@ func (r *room) compose(file *sourceFile, mutants []*mutant) []byte {
 	return text
 }
 
-// build compiles the tests of packages with all mutants in them and returns the binaries.
-func (r *room) build(t testing.TB, folder string, mutants []*mutant, packages []*listed) (binaries []string) {
+// build compiles the tests of suites with all mutants in them.
+func build(t testing.TB, folder string, mutants []*mutant, suites []*suite, workers int) {
 	t.Helper()
-	overlay := map[string]string{}
-	put := func(name string, text []byte) {
-		overlay[filepath.Join(r.dir, name)] = filepath.Join(folder, name)
-		conformance.Must(t, os.WriteFile(filepath.Join(folder, name), text, 0o644))
+	overlay, done, files := map[string]string{}, map[*sourceFile]bool{}, 0
+	put := func(m *mutant, name string, text []byte) {
+		files++
+		into := filepath.Join(folder, fmt.Sprintf("%d.go", files))
+		overlay[filepath.Join(m.room.dir, name)] = into
+		conformance.Must(t, os.WriteFile(into, text, 0o644))
 	}
-	choose := fmt.Appendf(nil, chooser, r.files[0].tree.Name, chosen, selected, seen, len(mutants)+1)
-	put("zz_mutants.go", choose)
-	for _, file := range r.files {
-		if slices.ContainsFunc(mutants, func(m *mutant) bool { return m.file == file }) {
-			put(filepath.Base(file.name), r.compose(file, mutants))
+	for _, m := range mutants {
+		if done[m.file] {
+			continue
 		}
+		done[m.file] = true
+		put(m, "zz_mutants.go", fmt.Appendf(nil, chooser, m.file.tree.Name, chosen, selected, seen, len(mutants)+1))
+		put(m, filepath.Base(m.file.name), m.room.compose(m.file, mutants))
 	}
+	overlayFile := filepath.Join(folder, "overlay.json")
 	text := conformance.Try(json.Marshal(map[string]any{"Replace": overlay})).Must(t)
-	conformance.Must(t, os.WriteFile(filepath.Join(folder, "overlay.json"), text, 0o644))
-	for i, p := range packages {
-		binary := filepath.Join(folder, fmt.Sprintf("%d.test", i))
-		binaries = append(binaries, binary)
-		overlay := filepath.Join(folder, "overlay.json")
-		cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, p.ImportPath)
-		cmd.Dir = r.root
-		out, err := cmd.CombinedOutput()
-		conformance.MustTrue(t, err == nil, "compile the tests of %s with the mutants of %s: %v\n%s", p.ImportPath, r.path, err, out)
-	}
-	return binaries
+	conformance.Must(t, os.WriteFile(overlayFile, text, 0o644))
+	conformance.Must(t, inParallel(workers, suites, func(s *suite) error {
+		s.binary = filepath.Join(folder, s.dirName()+"test")
+		cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlayFile, "-o", s.binary, s.ImportPath)
+		cmd.Dir = mutants[0].room.root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("compile the tests of %s with mutants: %w\n%s", s.name, err, out)
+		}
+		return nil
+	}))
 }
