@@ -314,7 +314,8 @@ memory:
 
 # What the tests would not notice: N small changes of each room of a load, drawn by SEED, and which of them no test fails for. ROOM names
 # rooms as go list does; MUTANT, an identifier that was printed, runs one of a room. About two minutes of a quiet machine for each minute
-# that the tests of the room and of its importers take.
+# that the tests of the room and of its importers take. BUDGET=40s gives each mutant no more of their time, quick tests first; what survives
+# then is listed with the number of tests left.
 SEED ?= 1
 N ?= 30
 

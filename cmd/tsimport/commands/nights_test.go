@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,7 +96,9 @@ func (s *season) note(format string, a ...any) {
 // docs/how-to/nightly-files.md.
 func TestNightsOfAJob(t *testing.T) {
 	conformance.NotForRaces(t)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR2) // which has its goroutine begin outside of the bubbles
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt) // starts its goroutine, which stays, outside of the bubbles
+	signal.Stop(signals)
 	zone := conformance.Try(time.LoadLocation("Europe/Berlin")).Must(t)
 	local, link, uptime := time.Local, toServices, jobdir.Uptime
 	t.Cleanup(func() { time.Local, toServices, jobdir.Uptime = local, link, uptime })

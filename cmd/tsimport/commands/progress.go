@@ -232,7 +232,9 @@ func (s *screen) counts() string {
 	if n := p.Ended.Rejected.Load(); n > 0 {
 		text += fmt.Sprintf(", %s rejected", words.Grouped(n))
 	}
-	if n, since, known := p.Lag(); known {
+	if n, since, known := p.Lag(); known && n == 0 {
+		text += fmt.Sprintf(", every change applied, the last %v old", round(since))
+	} else if known {
 		text += fmt.Sprintf(", behind by %s changes, %v", words.Grouped(n), round(since))
 	}
 	if n := p.Ended.Archived.Load(); n > 0 {

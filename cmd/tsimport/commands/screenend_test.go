@@ -245,6 +245,9 @@ func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
 	conformance.Contains(t, s.progressText(), "800 bytes read of 1000 bytes (80%), about ", "shown")
 	p.Settled.Store(time.Now().Add(-time.Minute).UnixMilli())
 	conformance.Contains(t, s.progressText(), ", behind by 300 changes, 1m0s, ", "of changes")
+	p.Ended.Read.Store(100)
+	conformance.Contains(t, s.progressText(), ", every change applied, the last 1m0s old, ", "while the source is quiet")
+	p.Ended.Read.Store(400)
 	s.dryRun = true
 	conformance.Equal(t, s.bytesDone(), 800, "bytes done of a dry run: what was read")
 }
