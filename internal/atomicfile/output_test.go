@@ -60,9 +60,9 @@ func TestFolderSocketAndDanglingLinkAreRefused(t *testing.T) {
 	must(t, errors.Join(os.Symlink(circle, circle), os.Symlink(victim, dangling)))
 	for path, want := range map[string]string{dir: "is a folder", circle: "circle", dangling: "is a link to " + victim, socket: "neither"} {
 		refused := new(RefusedError)
-		if err := writeTo(t.Context(), path, "rows"); !errors.As(err, &refused) || refused.Exit() != 2 || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", path, err)
-		}
+		err := writeTo(t.Context(), path, "rows")
+		conformance.True(t, errors.As(err, &refused) && refused.Exit() == 2 && strings.Contains(err.Error(), want),
+			"%s: %v", path, err)
 	}
 	conformance.Equal(t, content(t, victim), "none", "a link to nothing was followed")
 	put(t, victim, "precious")
@@ -88,10 +88,9 @@ func TestPipesAndDevicesAreWrittenDirectly(t *testing.T) {
 		info, err := os.Lstat(path)
 		conformance.True(t, err == nil && !info.Mode().IsRegular(), "%s is %v, %v", path, info.Mode(), err)
 	}
-	if err := writeTo(t.Context(), "/dev/full", "rows"); !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, fs.ErrNotExist) &&
-		!errors.Is(err, fs.ErrPermission) {
-		t.Errorf("/dev/full: %v", err)
-	}
+	err := writeTo(t.Context(), "/dev/full", "rows")
+	conformance.True(t, errors.Is(err, syscall.ENOSPC) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, fs.ErrPermission), "/dev/full: %v", err)
 }
 
 func TestWaitForPipeReaderEndsWithContext(t *testing.T) {
@@ -131,9 +130,8 @@ func TestFileOfDescriptorIsNotReplaced(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		return // as on systems without /proc
 	}
-	if err := writeTo(t.Context(), path, ", of another process"); err != nil || content(t, name) != "before rows after, of another process" {
-		t.Errorf("%v: %s", err, content(t, name))
-	}
+	err = writeTo(t.Context(), path, ", another's")
+	conformance.True(t, err == nil && content(t, name) == "before rows after, another's", "%v: %s", err, content(t, name))
 }
 
 func TestLongNameIsShortenedWithHash(t *testing.T) {
@@ -145,9 +143,8 @@ func TestLongNameIsShortenedWithHash(t *testing.T) {
 		conformance.True(t, err == nil && content(t, name) == "rows", "%d bytes: %v", len(base), err)
 		for _, suffix := range []string{Suffix, ".tsimport-export.lock"} {
 			beside := filepath.Base(Beside(name, suffix))
-			if names[beside] || len(beside) > MaxNameBytes || !strings.HasSuffix(beside, suffix) || strings.ToValidUTF8(beside, "") != beside {
-				t.Errorf("%q", beside)
-			}
+			conformance.True(t, !names[beside] && len(beside) <= MaxNameBytes && strings.HasSuffix(beside, suffix) &&
+				strings.ToValidUTF8(beside, "") == beside, "%q", beside)
 			names[beside] = true
 		}
 	}

@@ -125,9 +125,9 @@ func TestUnsyncableFolderIsNotAnError(t *testing.T) {
 		err := WriteBytes(name, Options{Perm: 0o600}, []byte("new"))
 		conformance.True(t, err == nil && content(t, name) == "new", "%v: %v, %s", cannot, err, content(t, name))
 		fake(t, 0, cannot)
-		if err := WriteBytes(name, Options{Perm: 0o600}, []byte("newer")); !errors.Is(err, cannot) || content(t, name) != "new" {
-			t.Errorf("the file itself, %v: %v, %s", cannot, err, content(t, name))
-		}
+		err = WriteBytes(name, Options{Perm: 0o600}, []byte("newer"))
+		conformance.True(t, errors.Is(err, cannot) && content(t, name) == "new",
+			"the file itself, %v: %v, %s", cannot, err, content(t, name))
 	}
 }
 
@@ -171,9 +171,9 @@ func TestLongWrittenFileCommits(t *testing.T) {
 	name := filepath.Join(dir, "rows")
 	broken := errors.New("broken")
 	s := fake(t, 2, broken) // the rename
-	if err := Commit(f, name); !errors.Is(err, broken) || content(t, name+".part") != "rows" || content(t, name) != "none" {
-		t.Errorf("%q: %v", s.calls, err)
-	}
+	err := Commit(f, name)
+	conformance.True(t, errors.Is(err, broken) && content(t, name+".part") == "rows" && content(t, name) == "none",
+		"%q: %v", s.calls, err)
 	s.fail = -1
 	f = conformance.Try(os.OpenFile(name+".part", os.O_RDWR, 0)).Must(t)
 	if err := Commit(f, name); err != nil || content(t, name) != "rows" || content(t, name+".part") != "none" {

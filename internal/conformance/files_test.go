@@ -19,8 +19,7 @@ func TestPartAgreesWithManifest(t *testing.T) {
 	for _, f := range Files(t, dir) {
 		True(t, !listed[f.Path], "%s is listed twice", f.Path)
 		listed[f.Path] = true
-		_, err := os.Stat(filepath.Join(dir, f.Path))
-		True(t, err == nil, "%v", err)
+		Must(t, ErrorOf(os.Stat(filepath.Join(dir, f.Path))))
 		if f.DerivedFrom != "" {
 			Read(t, dir, f.DerivedFrom)
 		}
@@ -29,7 +28,7 @@ func TestPartAgreesWithManifest(t *testing.T) {
 			"%s: README.md does not say where the files of %s come from", f.Path, folder)
 	}
 	size := int64(0)
-	if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	Must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -41,9 +40,7 @@ func TestPartAgreesWithManifest(t *testing.T) {
 		rel, _ := filepath.Rel(dir, path)
 		True(t, listed[filepath.ToSlash(rel)], "%s is not in the manifest", rel)
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	True(t, size <= maxPartBytes, "the files have %d bytes, more than %d", size, maxPartBytes)
 }
 

@@ -98,11 +98,9 @@ func TestEntriesAreCompleteAndUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range All() {
 		conformance.True(t, e.Cause != "" && e.Remedy != "", "%s lacks its cause or its remedy", e.Code)
-		if key := strings.ToLower(e.Code); seen[key] {
-			t.Errorf("%s is listed twice", e.Code)
-		} else {
-			seen[key] = true
-		}
+		key := strings.ToLower(e.Code)
+		conformance.True(t, !seen[key], "%s is listed twice", e.Code)
+		seen[key] = true
 	}
 	e, found := Find("otsserverbusy")
 	conformance.True(t, found && e.Code == "OTSServerBusy", "a code in other letters is not found: %+v", e)
@@ -118,7 +116,7 @@ func TestThePageOfErrors(t *testing.T) {
 		return
 	}
 	got := conformance.Try(os.ReadFile(name)).Must(t)
-	conformance.Equal(t, bytes.Equal(got, want), true, "docs/errors.md is not what the catalogue says; make errors writes it")
+	conformance.Equal(t, bytes.Equal(got, want), true, "docs/errors.md differs from the catalogue; make errors writes it")
 }
 
 func page() []byte {

@@ -32,10 +32,10 @@ func TestFieldsRoundTrip(t *testing.T) {
 		var b bytes.Buffer
 		w := csv.NewWriter(&b)
 		conformance.Must(t, w.WriteAll(want))
-		for name, from := range map[string]io.Reader{"whole": bytes.NewReader(b.Bytes()), "by bytes": iotest.OneByteReader(bytes.NewReader(b.Bytes()))} {
-			if got, err := NewReader(from).ReadAll(); err != nil || !reflect.DeepEqual(got, want) {
-				t.Fatalf("seed %d, %s: %q, want %q: %v", seed, name, got, want, err)
-			}
+		for _, from := range []io.Reader{bytes.NewReader(b.Bytes()), iotest.OneByteReader(bytes.NewReader(b.Bytes()))} {
+			got, err := NewReader(from).ReadAll()
+			conformance.MustTrue(t, err == nil && reflect.DeepEqual(got, want),
+				"seed %d, %T: %q, want %q: %v", seed, from, got, want, err)
 		}
 	}
 }

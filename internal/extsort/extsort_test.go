@@ -50,7 +50,7 @@ func TestSortingOnDiskEqualsMemory(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pair {
-			return pair{string(rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 12).Draw(t, "key")), rapid.StringN(0, 4, 8).Draw(t, "value")}
+			return pair{string(rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 12).Draw(t, "k")), rapid.StringN(0, 4, 8).Draw(t, "v")}
 		}), 0, 60).Draw(rt, "items")
 		var items []pair // enough for many runs and a merge of merges
 		for n := range rapid.SampledFrom([]int{1, 30, 60}).Draw(rt, "times") {

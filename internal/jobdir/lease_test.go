@@ -96,13 +96,9 @@ func (f *faulty) Put(ctx context.Context, name string, body []byte) error {
 	return f.call(ctx, true, func() error { return f.Store.Put(ctx, name, body) })
 }
 func (f *faulty) GetRange(ctx context.Context, name string, from, n int64) (body []byte, err error) {
-	err = f.call(ctx, false, func() error {
-		body, err = f.Store.GetRange(ctx, name, from, n)
-		return err
-	})
+	err = f.call(ctx, false, func() error { body, err = f.Store.GetRange(ctx, name, from, n); return err })
 	return body, err
 }
-
 func (f *faulty) Get(ctx context.Context, name string) (body []byte, err error) {
 	err = f.call(ctx, false, func() error { body, err = f.Store.Get(ctx, name); return err })
 	return body, err
@@ -128,7 +124,7 @@ func (l *ledger) act(epoch int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if epoch < l.newest {
-		l.wrong = append(l.wrong, fmt.Sprintf("%v: epoch %d acts after epoch %d", time.Now().Format("15:04:05"), epoch, l.newest))
+		l.wrong = append(l.wrong, fmt.Sprintf("%v: epoch %d acts after %d", time.Now().Format("15:04:05"), epoch, l.newest))
 	}
 	l.newest = max(l.newest, epoch)
 	l.acts[epoch]++
@@ -219,9 +215,8 @@ func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
 		b.Unsettled, b.UnsettledFor = true, 40*time.Second
 		must(t, b.Release())
 		c, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
-		if err != nil || !c.Former || c.FormerFor != 40*time.Second || !c.Unsettled || c.UnsettledFor != c.FormerFor {
-			t.Errorf("%v, %+v", err, c)
-		}
+		conformance.True(t, err == nil && c.Former && c.FormerFor == 40*time.Second && c.Unsettled &&
+			c.UnsettledFor == c.FormerFor, "%v, %+v", err, c)
 		c.Abandon()
 	})
 }
@@ -233,7 +228,7 @@ func TestDeadProcessesLeaseIsTakenAfterTerm(t *testing.T) {
 		a.Abandon()
 		waited := ""
 		before := time.Now()
-		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: 2 * Term, OnWait: func(owner string) { waited = owner }})
+		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: 2 * Term, OnWait: func(o string) { waited = o }})
 		conformance.MustTrue(t, err == nil && b.Former && b.FormerFor == 0 && b.Check() == nil && waited == "a",
 			"%v %v %v", err, b, waited)
 		took := time.Since(before)
@@ -266,9 +261,9 @@ func TestNewerOrDamagedLeaseIsRefused(t *testing.T) {
 	for body, want := range map[string]string{`{"version":2}`: "newer version", `{`: "damaged"} {
 		s := newMemory()
 		s.Objects[leaseName(1)] = body
-		if _, err := Acquire(t.Context(), s, LeaseOptions{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", body, err)
-		}
+		_, err := Acquire(t.Context(), s, LeaseOptions{})
+		conformance.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
+			"%s: %v", body, err)
 	}
 }
 
@@ -276,13 +271,11 @@ func TestNewerOrDamagedLeaseIsRefused(t *testing.T) {
 func TestLeasesOfDeadProcessExpireTogether(t *testing.T) {
 	for _, alive := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			clock := func() time.Duration { return time.Since(start) }
+			clock := virtual()
 			stores := []Store{newMemory(), newMemory(), newMemory()}
 			var dead []*Lease
 			for _, s := range stores {
-				l := conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: clock})).Must(t)
-				dead = append(dead, l)
+				dead = append(dead, conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: clock})).Must(t))
 			}
 			for i, l := range dead {
 				if alive && i == 2 {
@@ -337,13 +330,12 @@ func TestHolderChangesNothing(t *testing.T) {
 			return owner
 		}
 		conformance.Equal(t, ask(), "", "nobody")
-		l, err := Acquire(t.Context(), s, LeaseOptions{Owner: "pod-1"})
-		must(t, err)
+		l := conformance.Try(Acquire(t.Context(), s, LeaseOptions{Owner: "pod-1"})).Must(t)
 		conformance.Equal(t, ask(), "pod-1", "held")
 		must(t, l.Release())
 		conformance.Equal(t, ask(), "", "given back")
 		s.Objects[leaseName(9)] = "damaged"
-		_, _, err = Holder(t.Context(), s)
-		conformance.True(t, err != nil, "a lease that is damaged is not noticed")
+		_, _, err := Holder(t.Context(), s)
+		conformance.True(t, err != nil, "a damaged lease is not noticed")
 	})
 }

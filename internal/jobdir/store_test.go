@@ -35,7 +35,7 @@ func stores(t *testing.T, check func(t *testing.T, s Store, server *storetest.Se
 			var o Options
 			if server != nil {
 				o.OSS = objectstore.OSS{Endpoint: server.URL(), Region: "cn-test", PathStyle: true,
-					Credentials: func(context.Context) (id, secret, token string, err error) { return "the-id", "the-secret", "", nil }}
+					Credentials: func(context.Context) (string, string, string, error) { return "the-id", "the-secret", "", nil }}
 			}
 			s := conformance.Try(Open(t.Context(), place, o)).Must(t)
 			check(t, s, server)
@@ -53,33 +53,20 @@ func TestStoresKeepContract(t *testing.T) {
 		conformance.Equal(t, Below(s, "a/b").String(), strings.TrimSuffix(s.String(), "/")+"/a/b", "string")
 		must(t, errors.Join(s.PutAbsent(ctx, "a/b", []byte("1")), s.Put(ctx, "a/b", []byte("2")), s.Put(ctx, "a/empty", nil), s.Put(ctx, "c", []byte("3"))))
 		conformance.Is(t, s.PutAbsent(ctx, "a/b", []byte("4")), ErrExists, "put absent")
-		body, err := s.Get(ctx, "a/b")
-		conformance.True(t, err == nil && string(body) == "2", "%q, %v", body, err)
+		conformance.Equal(t, string(conformance.Try(s.Get(ctx, "a/b")).Must(t)), "2", "a/b")
 		must(t, s.Put(ctx, "c", []byte("0123456789")))
-		if body, err := s.GetRange(ctx, "c", 3, 4); err != nil || string(body) != "3456" {
-			t.Errorf("%q, %v", body, err)
-		}
+		conformance.Equal(t, string(conformance.Try(s.GetRange(ctx, "c", 3, 4)).Must(t)), "3456", "a range of c")
 		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // it is asked for again
-		if body, err := s.GetRange(short, "c", 8, 4); err == nil {
-			t.Errorf("past the end: %q", body)
-		}
+		body, err := s.GetRange(short, "c", 8, 4)
+		conformance.True(t, err != nil, "past the end: %q", body)
 		cancel()
-		if _, err := s.GetRange(ctx, "none", 0, 1); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%v", err)
-		}
-		if body, err := s.Get(ctx, "a/empty"); err != nil || len(body) != 0 {
-			t.Errorf("%q, %v", body, err)
-		}
-		if names, err := s.List(ctx, "a/"); err != nil || !slices.Equal(names, []string{"a/b", "a/empty"}) {
-			t.Errorf("%q, %v", names, err)
-		}
-		if names, err := Below(s, "a").List(ctx, "b"); err != nil || !slices.Equal(names, []string{"b"}) {
-			t.Errorf("%q, %v", names, err)
-		}
+		conformance.Is(t, conformance.ErrorOf(s.GetRange(ctx, "none", 0, 1)), fs.ErrNotExist, "a range of none")
+		body, err = s.Get(ctx, "a/empty")
+		conformance.True(t, err == nil && len(body) == 0, "%q, %v", body, err)
+		conformance.Same(t, conformance.Try(s.List(ctx, "a/")).Must(t), []string{"a/b", "a/empty"}, "names in a/")
+		conformance.Same(t, conformance.Try(Below(s, "a").List(ctx, "b")).Must(t), []string{"b"}, "names below a")
 		must(t, errors.Join(s.Delete(ctx, "a/b"), s.Delete(ctx, "a/b")))
-		if names, err := s.List(ctx, ""); err != nil || !slices.Equal(names, []string{"a/empty", "c"}) {
-			t.Errorf("%q, %v", names, err)
-		}
+		conformance.Same(t, conformance.Try(s.List(ctx, "")).Must(t), []string{"a/empty", "c"}, "names")
 	})
 }
 
@@ -111,7 +98,7 @@ func TestTheProbeRefusesByName(t *testing.T) {
 			s.Fault = func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				refuse := r.Header.Get("If-None-Match") != "" || r.Header.Get("X-Oss-Forbid-Overwrite") != ""
 				if refuse {
-					storetest.Refuse(w, r, http.StatusNotImplemented, "NotImplemented", "A header you provided implies functionality that is not implemented.")
+					storetest.Refuse(w, r, http.StatusNotImplemented, "NotImplemented", "This header is not implemented.")
 				}
 				return refuse
 			}
@@ -123,9 +110,8 @@ func TestTheProbeRefusesByName(t *testing.T) {
 			}
 			server.Change(change)
 			err := Probe(t.Context(), s)
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), s.String()) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%q: %v", want, err)
-			}
+			conformance.True(t, err != nil && strings.Contains(err.Error(), want) &&
+				strings.HasPrefix(err.Error(), s.String()) && !strings.Contains(err.Error(), "\n"), "%q: %v", want, err)
 		})
 	}
 }
@@ -134,18 +120,18 @@ func TestAFolderThatCannotBeWrittenToIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
 	s := conformance.Try(Open(t.Context(), filepath.Join(file, "state"), Options{})).Must(t)
-	if err := Probe(t.Context(), s); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%v", err)
-	}
+	err := Probe(t.Context(), s)
+	conformance.True(t, err != nil && strings.Contains(err.Error(), file) && !strings.Contains(err.Error(), "\n"),
+		"%v", err)
 }
 
 func TestInvalidPlacesAreRefused(t *testing.T) {
 	for place, want := range map[string]string{
 		"ftp://x/y": "want a folder", "s3://": "not a bucket name", "oss://id:geheim@b/x": "not a bucket name",
 	} {
-		if _, err := Open(t.Context(), place, Options{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "geheim") {
-			t.Errorf("%s: %v", place, err)
-		}
+		_, err := Open(t.Context(), place, Options{})
+		conformance.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "geheim"),
+			"%s: %v", place, err)
 	}
 }
 
@@ -183,8 +169,7 @@ func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
 			m := NewMirror(s, l)
 			if epoch > 0 {
 				to := t.TempDir()
-				folder, err := m.Restore(t.Context(), into(to))
-				conformance.MustTrue(t, err == nil && folder == "run", "%v %v", folder, err)
+				conformance.MustEqual(t, conformance.Try(m.Restore(t.Context(), into(to))).Must(t), "run", "folder")
 				for name, want := range map[string][]byte{"sub/grows": all, "whole": last(all, 10), "body": last(all, 3)} {
 					if got, err := os.ReadFile(filepath.Join(to, "run", name)); err != nil || !bytes.Equal(got, want) {
 						t.Errorf("epoch %d: %s has %d bytes, want %d, %v", l.Epoch, name, len(got), len(want), err)
@@ -197,9 +182,9 @@ func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
 					all[i] = byte(i * 31)
 				}
 				must(t, errors.Join(os.WriteFile(grows, all, 0o600), os.WriteFile(whole, last(all, 10), 0o600)))
-				err := m.Save(t.Context(), "run", []MirrorFile{{Name: "sub/grows", Path: grows, Grows: true}, {Name: "whole", Path: whole},
-					{Name: "body", Body: last(all, 3)}, {Name: "gone", Path: filepath.Join(dir, "gone"), Grows: true}})
-				must(t, err)
+				must(t, m.Save(t.Context(), "run", []MirrorFile{{Name: "sub/grows", Path: grows, Grows: true},
+					{Name: "whole", Path: whole}, {Name: "body", Body: last(all, 3)},
+					{Name: "gone", Path: filepath.Join(dir, "gone"), Grows: true}}))
 			}
 			names, _ := s.List(t.Context(), "")
 			conformance.True(t, len(names) <= 40, "%d objects are kept: %q", len(names), names)
@@ -273,7 +258,7 @@ func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 		third.mu.Lock()
 		third.lost = true
 		third.mu.Unlock()
-		conformance.Is(t, conformance.ErrorOf(NewMirror(late, third).Restore(t.Context(), into(to))), ErrLost, "restore after a takeover")
+		conformance.Is(t, conformance.ErrorOf(NewMirror(late, third).Restore(t.Context(), into(to))), ErrLost, "taken over")
 	})
 }
 
@@ -295,10 +280,9 @@ func TestDamagedOrNewerMirrorIsRefused(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newMemory()
 			s.Objects["checkpoint.000000001.000000001"], s.Objects["data/1-1"] = body, "x"
-			l, err := Acquire(t.Context(), s, LeaseOptions{Clock: virtual()})
-			must(t, err)
+			l := conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: virtual()})).Must(t)
 			defer l.Abandon()
-			_, err = NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))
+			_, err := NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))
 			conformance.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
 				"%s: %v", body, err)
 		})

@@ -34,6 +34,14 @@ func boundKey(b *Bounds, bound []BoundValue, n int) (key []byte) {
 	return key
 }
 
+// drawRow draws a row of few values.
+func drawRow(rt *rapid.T) []table.Value {
+	few := func(most int64, name string) table.Value { return num(rapid.Int64Range(0, most).Draw(rt, name)) }
+	text := func(name string, of ...string) table.Value { return str(rapid.SampledFrom(of).Draw(rt, name)) }
+	return row(with{"CardID": few(25, "card"), "DeviceID": few(4, "device"), "OrderNumber": few(4, "order"),
+		"SellerID": text("seller", "a", "ab", "abc", "a:", "ax", "b", "国"), "Name": text("name", "", "a", "x", "xx")})
+}
+
 func TestBoundsContainExactlyRowsOfValues(t *testing.T) {
 	env := Env{Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}}
 	for _, tt := range []struct {
@@ -65,11 +73,7 @@ func TestBoundsContainExactlyRowsOfValues(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			var rows [][]table.Value
 			for range rapid.IntRange(1, 30).Draw(rt, "rows") {
-				rows = append(rows, row(map[string]table.Value{
-					"CardID": num(rapid.Int64Range(0, 25).Draw(rt, "card")), "DeviceID": num(rapid.Int64Range(0, 3).Draw(rt, "device")),
-					"OrderNumber": num(rapid.Int64Range(0, 3).Draw(rt, "order")),
-					"SellerID":    str(rapid.SampledFrom([]string{"a", "ab", "a:", "ax", "b", "国"}).Draw(rt, "seller")),
-					"Name":        str(rapid.SampledFrom([]string{"", "a", "x", "xx"}).Draw(rt, "name"))}))
+				rows = append(rows, drawRow(rt))
 			}
 			given := Given{}
 			for i, in := range inputs {
@@ -145,13 +149,7 @@ func TestRangeBoundsContainExactlyItsRows(t *testing.T) {
 		d := design(t, env, tt.key...)
 		at := slices.IndexFunc(inputs, func(in Input) bool { return in.Name == tt.column })
 		rapid.Check(t, func(rt *rapid.T) {
-			draw := func() []table.Value {
-				return row(map[string]table.Value{
-					"CardID": num(rapid.Int64Range(0, 25).Draw(rt, "card")), "DeviceID": num(rapid.Int64Range(0, 5).Draw(rt, "device")),
-					"OrderNumber": num(rapid.Int64Range(0, 5).Draw(rt, "order")), "Name": str(rapid.SampledFrom([]string{"", "a", "x"}).Draw(rt, "name")),
-					"SellerID": str(rapid.SampledFrom([]string{"a", "ab", "abc", "b", "国"}).Draw(rt, "seller"))})
-			}
-			low, high, given := draw(), draw(), Given{}
+			low, high, given := drawRow(rt), drawRow(rt), Given{}
 			compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
 			if compare(low[at], high[at]) >= 0 {
 				return
@@ -166,7 +164,7 @@ func TestRangeBoundsContainExactlyItsRows(t *testing.T) {
 			conformance.MustTrue(rt, b != nil && b.Ranges == tt.ranges && b.Filters == tt.filters,
 				"%q: %s: %+v", tt.key, tt.column, b)
 			for range 20 {
-				r := draw()
+				r := drawRow(rt)
 				want := compare(r[at], low[at]) >= 0 && compare(r[at], high[at]) < 0
 				for i, in := range inputs {
 					want = want && (!slices.Contains(tt.with, in.Name) || shownValue(r[i]) == shownValue(low[i]))
@@ -229,22 +227,22 @@ key.AddPrimaryKeyColumn("SellerID", "\u4e2d\"")`, `primary_key = [("SellerID", "
 			continue
 		}
 		x := Explain(d, [][]table.Value{row(nil)}, given, nil)
-		if text := x.Text(); !strings.Contains(text, strings.Split(tt.python, "\n")[0]) || len(x.Key) != len(tt.key) || len(x.Examples[0].Key) != len(tt.key) {
-			t.Errorf("%q:\n%s", tt.key, text)
-		}
+		text := x.Text()
+		conformance.True(t, strings.Contains(text, strings.Split(tt.python, "\n")[0]) && len(x.Key) == len(tt.key) &&
+			len(x.Examples[0].Key) == len(tt.key), "%q:\n%s", tt.key, text)
 	}
 	b := design(t, env, "CardID", "OrderNumber").Bounds("OrderNumber", Given{"OrderNumber": num(1)})
 	conformance.True(t, b == nil, "without the card: %+v", b)
 	d := design(t, env, "CardID", "OrderNumber")
-	d.Columns, d.Programs = slices.Insert(d.Columns, 1, Column{Name: "seq", Auto: true}), slices.Insert(d.Programs, 1, (*Program)(nil))
+	d.Columns, d.Programs = slices.Insert(d.Columns, 1, Column{Name: "seq", Auto: true}), slices.Insert(d.Programs, 1, nil)
 	conformance.Equal(t, d.Bounds("OrderNumber", given), nil, "after an auto-increment column")
 }
 
 func TestFollowingIsNextText(t *testing.T) {
 	for text, want := range map[string]string{"a": "b", "a,": "a-", "\x7f": "\u0080", "国": "图", "\uD7FF": "\uE000", "a\U0010FFFF": "b", "\U0010FFFF": ""} {
-		if got, ok := following([]byte(text)); string(got) != want && text != "国" || ok != (want != "") || bytes.Compare(got, []byte(text)) <= 0 && ok {
-			t.Errorf("after %q comes %q, want %q", text, got, want)
-		}
+		got, ok := following([]byte(text))
+		conformance.True(t, (string(got) == want || text == "国") && ok == (want != "") &&
+			(bytes.Compare(got, []byte(text)) > 0 || !ok), "after %q comes %q, want %q", text, got, want)
 	}
 }
 
@@ -292,9 +290,9 @@ func compareKeys(x, y table.Value) int {
 
 func TestPadAndDescKeepOrder(t *testing.T) {
 	anyInt := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-1000, 1000))
-	for source, up := range map[string]int{`pad(CardID, 19)`: 1, `pad(CardID, 3)`: 1, `pad(CardID, 19, signed)`: 1, `pad(CardID, 2, signed)`: 1,
-		`desc(CardID)`: -1, `desc(CardID, "text")`: -1, `desc(desc(CardID), "text")`: 1, `pad(CardID - 5, 4)`: 1, `pad(5 - CardID, 4)`: -1,
-		`int(pad(CardID, 7))`: 1} {
+	for source, up := range map[string]int{`pad(CardID, 19)`: 1, `pad(CardID, 3)`: 1, `pad(CardID, 19, signed)`: 1,
+		`pad(CardID, 2, signed)`: 1, `desc(CardID)`: -1, `desc(CardID, "text")`: -1, `desc(desc(CardID), "text")`: 1,
+		`pad(CardID - 5, 4)`: 1, `pad(5 - CardID, 4)`: -1, `int(pad(CardID, 7))`: 1} {
 		p := compile(t, source)
 		want := Ascending
 		if up < 0 {
@@ -304,10 +302,9 @@ func TestPadAndDescKeepOrder(t *testing.T) {
 		conformance.True(t, ok && s.Order == want && s.Column == "CardID", "%s: said to be %+v", source, p.root.order)
 		rapid.Check(t, func(t *rapid.T) {
 			a, b := anyInt.Draw(t, "a"), anyInt.Draw(t, "b")
-			x, y, ok := evalTwo(p, row(map[string]table.Value{"CardID": num(a)}), row(map[string]table.Value{"CardID": num(b)}))
-			if ok && compareKeys(x, y) != up*cmp.Compare(a, b) {
-				t.Fatalf("%s: %d gives %s, %d gives %s", source, a, appendText(nil, x), b, appendText(nil, y))
-			}
+			x, y, ok := evalTwo(p, row(with{"CardID": num(a)}), row(with{"CardID": num(b)}))
+			conformance.MustTrue(t, !ok || compareKeys(x, y) == up*cmp.Compare(a, b),
+				"%s: %d gives %s, %d gives %s", source, a, appendText(nil, x), b, appendText(nil, y))
 		})
 	}
 }
@@ -317,7 +314,7 @@ func TestPadOfDigitsKeepsNumericOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		digits := rapid.StringMatching(`[0-9]{1,9}`)
 		a, b := digits.Draw(t, "a"), digits.Draw(t, "b")
-		x, y, ok := evalTwo(p, row(map[string]table.Value{"Name": str(a)}), row(map[string]table.Value{"Name": str(b)}))
+		x, y, ok := evalTwo(p, row(with{"Name": str(a)}), row(with{"Name": str(b)}))
 		conformance.MustEqual(t, ok, len(a) <= 8 && len(b) <= 8, "%q and %q: accepted", a, b)
 		trim := func(s string) []byte { return bytes.TrimLeft([]byte(s), "0") }
 		want := cmp.Or(cmp.Compare(len(trim(a)), len(trim(b))), bytes.Compare(trim(a), trim(b)))
@@ -326,15 +323,15 @@ func TestPadOfDigitsKeepsNumericOrder(t *testing.T) {
 }
 
 func TestSpliceKeepsOrderOfTexts(t *testing.T) {
-	for source, separator := range map[string]rune{`splice(",", SellerID, Name)`: ',', `splice("中", SellerID, Name)`: '中'} {
+	for source, sep := range map[string]rune{`splice(",", SellerID, Name)`: ',', `splice("中", SellerID, Name)`: '中'} {
 		p := compile(t, source)
-		text := rapid.StringOf(rapid.RuneFrom([]rune{separator, separator - 1, separator + 1, separator + 2, 'a', 'é', '国', '\U0001f600'}))
+		text := rapid.StringOf(rapid.RuneFrom([]rune{sep, sep - 1, sep + 1, sep + 2, 'a', 'é', '国', '\U0001f600'}))
 		rapid.Check(t, func(t *rapid.T) {
 			a, b, c, d := text.Draw(t, "a"), text.Draw(t, "b"), text.Draw(t, "c"), text.Draw(t, "d")
-			x, y, ok := evalTwo(p, row(map[string]table.Value{"SellerID": str(a), "Name": str(b)}), row(map[string]table.Value{"SellerID": str(c), "Name": str(d)}))
+			x, y, ok := evalTwo(p, row(with{"SellerID": str(a), "Name": str(b)}), row(with{"SellerID": str(c), "Name": str(d)}))
 			takes := a != "" && c != ""
 			for _, r := range a + b + c + d {
-				takes = takes && r > separator
+				takes = takes && r > sep
 			}
 			conformance.MustEqual(t, ok, takes, "%q %q %q %q: accepted", a, b, c, d)
 			want := cmp.Or(cmp.Compare(a, c), cmp.Compare(b, d))
@@ -345,11 +342,14 @@ func TestSpliceKeepsOrderOfTexts(t *testing.T) {
 }
 
 func TestBrokenOrderIsNotPromised(t *testing.T) {
-	for _, source := range []string{`md5(CardID, 4)`, `text(CardID)`, `reverse(Name)`, `lower(Name)`, `upper(Name)`, `bucket(CardID, 9)`, `salt(9)`,
-		`substr(Name, 2)`, `substr(CardID, 1, 2)`, `month(CardID, "s")`, `Name + SellerID`, `CardID * 2`, `CardID + OrderNumber`,
-		`format_time(CardID, "2006-1-2", "s")`, `format_time(CardID, "02-01-2006", "s")`, `format_time(CardID, "2006-01-02 15", "s", "America/New_York")`,
-		`int(pad(CardID, 2, signed))`, `int(splice(",", pad(CardID, 2, signed)))`, `int(substr(Name, 1, 2))`, `pad(substr(Name, 1, 2), 4)`,
-		`int(format_time(CardID, "-2006", "s"))`, `format_time(CardID, "%Y01%d", "s")`, `format_time(CardID, "v2-%Y", "s")`, `trim(Name)`, `CardID ?? 1`, `Paid ? Name : SellerID`, `CardID - CardID % OrderNumber`} {
+	for _, source := range []string{`md5(CardID, 4)`, `text(CardID)`, `reverse(Name)`, `lower(Name)`, `upper(Name)`,
+		`bucket(CardID, 9)`, `salt(9)`, `substr(Name, 2)`, `substr(CardID, 1, 2)`, `month(CardID, "s")`, `Name + SellerID`,
+		`CardID * 2`, `CardID + OrderNumber`, `format_time(CardID, "2006-1-2", "s")`,
+		`format_time(CardID, "02-01-2006", "s")`, `format_time(CardID, "2006-01-02 15", "s", "America/New_York")`,
+		`int(pad(CardID, 2, signed))`, `int(splice(",", pad(CardID, 2, signed)))`, `int(substr(Name, 1, 2))`,
+		`pad(substr(Name, 1, 2), 4)`, `int(format_time(CardID, "-2006", "s"))`, `format_time(CardID, "%Y01%d", "s")`,
+		`format_time(CardID, "v2-%Y", "s")`, `trim(Name)`, `CardID ?? 1`, `Paid ? Name : SellerID`,
+		`CardID - CardID % OrderNumber`} {
 		s, ok := single(compile(t, source).root.order)
 		conformance.True(t, !ok, "%s: said to be %+v", source, s)
 	}
@@ -392,8 +392,9 @@ func drawText(rnd *rand.Rand, depth int) string {
 		return []string{"a", "b", "text(n)", "text(x)", `"/"`, `"1"`, `"-"`, "pad(n,2,signed)", "desc(n,\"text\")", "pad(a,3)", "pad(x,3)", "x", `a + "/" + b`, `a + "1" + text(n)`}[rnd.IntN(14)]
 	}
 	l, r := drawText(rnd, depth-1), drawText(rnd, rnd.IntN(depth))
-	return fmt.Sprintf([]string{"(%s + %s)", `splice("-",%s,%s)`, `splice(",",%s,%s)`, "(sha256(%s,32) + %s)", "(md5(%s,2) + %s)", "(reverse(%s) + %s)",
-		"(lower(%s) + %s)", "(pad(int(%s),2) + %s)", "(text(int(%s)+1) + %s)", "(text(n/2) + %s + %s)", "(substr(%s,1,1) + %s)"}[rnd.IntN(11)], l, r)
+	return fmt.Sprintf([]string{"(%s + %s)", `splice("-",%s,%s)`, `splice(",",%s,%s)`, "(sha256(%s,32) + %s)",
+		"(md5(%s,2) + %s)", "(reverse(%s) + %s)", "(lower(%s) + %s)", "(pad(int(%s),2) + %s)", "(text(int(%s)+1) + %s)",
+		"(text(n/2) + %s + %s)", "(substr(%s,1,1) + %s)"}[rnd.IntN(11)], l, r)
 }
 
 var programs = flag.Int("programs", 250, "random expressions that say which columns they tell")
@@ -436,12 +437,11 @@ func TestTellsMeansDifferentValues(t *testing.T) {
 				continue
 			}
 			for i, in := range env.Columns {
-				if slices.Contains(p.Tells(), in.Name) && (same[i].Type != row[i].Type || same[i].Int != row[i].Int || string(same[i].Bytes) != string(row[i].Bytes)) {
-					t.Fatalf("%s is said to tell %v, and rows %v and %v give %q", expr, p.Tells(), same, row, v.Bytes)
-				}
+				conformance.MustTrue(t, !slices.Contains(p.Tells(), in.Name) ||
+					same[i].Type == row[i].Type && same[i].Int == row[i].Int && string(same[i].Bytes) == string(row[i].Bytes),
+					"%s is said to tell %v, and rows %v and %v give %q", expr, p.Tells(), same, row, v.Bytes)
 			}
 		}
 	}
-	conformance.True(t, told[0] >= 8 && told[1] >= 8 && told[2]+told[3] >= 8,
-		"expressions that tell so many columns: %v", told)
+	conformance.True(t, told[0] >= 8 && told[1] >= 8 && told[2]+told[3] >= 8, "expressions by columns told: %v", told)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,19 +65,14 @@ func TestPublishedDesignsAreExplained(t *testing.T) {
 		for _, r := range x.Ranges {
 			ranges[r.Column] = r.Use
 		}
-		for column, use := range tt.ranges {
-			if ranges[column] != use || len(ranges) != len(tt.ranges) {
-				t.Errorf("%q: ranges %v, want %v", tt.key, ranges, tt.ranges)
-				break
-			}
-		}
+		conformance.True(t, maps.Equal(ranges, tt.ranges), "%q: ranges %v, want %v", tt.key, ranges, tt.ranges)
 	}
 }
 
 func TestExplanationForReaders(t *testing.T) {
 	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte, error) { return []byte("Zoë,z\nZoe,z\nx,1\n"), nil }}
 	x := Explain(design(t, env, `k=splice(auto, md5(CardID,2), pad(DeviceID,6), lookup(Name, "codes.csv"))`, "Score"),
-		[][]table.Value{row(nil), row(map[string]table.Value{"DeviceID": num(-1)})}, nil, nil)
+		[][]table.Value{row(nil), row(with{"DeviceID": num(-1)})}, nil, nil)
 	text := x.Text()
 	for _, want := range []string{
 		`k (string) = splice(auto, md5(CardID,2)`,
@@ -110,8 +106,8 @@ func TestMissingPythonFormulaIsOmitted(t *testing.T) {
 }
 
 func TestPythonKeywordsAreNotVariables(t *testing.T) {
-	env := Env{Columns: []Input{{"str", table.Integer}, {"class", table.String}, {"v", table.String}, {"a$", table.String}}}
-	x := Explain(design(t, env, `k=splice(",", pad(str, 3), class, v) + a$`), nil, nil, nil)
+	e := Env{Columns: []Input{{"str", table.Integer}, {"class", table.String}, {"v", table.String}, {"a$", table.String}}}
+	x := Explain(design(t, e, `k=splice(",", pad(str, 3), class, v) + a$`), nil, nil, nil)
 	conformance.Equal(t, x.Key[0].Python, `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`, "python")
 }
 
@@ -142,16 +138,19 @@ func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 	rows := [][]table.Value{row(nil)}
 	for i, text := range []string{"straße", "İiΣ", "中,文\U0001f600", "", "Zoë"} {
 		sign := int64(1 - i%2*2)
-		rows = append(rows, row(map[string]table.Value{"CardID": num(sign * int64(i) * 7919), "Name": str(text), "Paid": yesno(i%2 == 0),
+		rows = append(rows, row(with{"CardID": num(sign * int64(i) * 7919), "Name": str(text), "Paid": yesno(i%2 == 0),
 			"Score": dbl([]float64{0, -2, 1e22, 1.5e-9, 123456789012345680}[i]), "订单号": [...]table.Value{str("a"), {}}[i%2]}))
 	}
 	var cases []map[string]any
-	for _, source := range []string{`pad(CardID, 6, signed)`, `splice(",", pad(DeviceID,6), SellerID, CardID)`, `md5(OrderNumber,4) + text(OrderNumber)`,
-		`sha256(Score, 9)`, `crc32(Paid)`, `bucket(CardID, 100)`, `bucket(Score, 100)`, `bucket(Name, 7)`, `salt(1000)`, `salt(1000, 订单号, Score, Paid, Name)`,
-		`desc(OrderNumber)`, `desc(OrderNumber, "text")`, `lookup(Name, "codes.csv", "keep")`, `text(Score)`, `text(Paid)`, `lower(Name)`, `upper(Name)`,
-		`substr(Name, 2)`, `reverse(Name)`, `reverse(OrderNumber)`, `CardID % 7`, `CardID % -7`, `CardID - CardID % 3600`, `text(Paid && CardID > 5 || not (Score < 2))`,
-		`col("unit price") * -3 + CardID`, `format_time(CardID, "2006010215", "s")`, `format_time(CardID, "v2-%Y%%%j%f", "ms", "Asia/Shanghai")`,
-		`year("2021-11-07T23:30:00-05:00", "Asia/Shanghai") + month("2021-11-07 10:30")`, `Paid ? Name : SellerID`, `订单号 ?? "none"`, `text(订单号 == nil)`} {
+	for _, source := range []string{`pad(CardID, 6, signed)`, `splice(",", pad(DeviceID,6), SellerID, CardID)`,
+		`md5(OrderNumber,4) + text(OrderNumber)`, `sha256(Score, 9)`, `crc32(Paid)`, `bucket(CardID, 100)`,
+		`bucket(Score, 100)`, `bucket(Name, 7)`, `salt(1000)`, `salt(1000, 订单号, Score, Paid, Name)`, `desc(OrderNumber)`,
+		`desc(OrderNumber, "text")`, `lookup(Name, "codes.csv", "keep")`, `text(Score)`, `text(Paid)`, `lower(Name)`,
+		`upper(Name)`, `substr(Name, 2)`, `reverse(Name)`, `reverse(OrderNumber)`, `CardID % 7`, `CardID % -7`,
+		`CardID - CardID % 3600`, `text(Paid && CardID > 5 || not (Score < 2))`, `col("unit price") * -3 + CardID`,
+		`format_time(CardID, "2006010215", "s")`, `format_time(CardID, "v2-%Y%%%j%f", "ms", "Asia/Shanghai")`,
+		`year("2021-11-07T23:30:00-05:00", "Asia/Shanghai") + month("2021-11-07 10:30")`, `Paid ? Name : SellerID`,
+		`订单号 ?? "none"`, `text(订单号 == nil)`} {
 		d := design(t, Env{Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}}, "k="+source)
 		x := Explain(d, nil, nil, nil)
 		conformance.True(t, x.Key[0].Python != "", "%s: no formula", source)
@@ -258,7 +257,7 @@ func TestPromisedOrderHolds(t *testing.T) {
 		var rows [][]table.Value
 		var keys [][]byte
 		for range 12 {
-			r := row(map[string]table.Value{"CardID": num(ints.Draw(t, "CardID")), "Name": str(text.Draw(t, "Name")), "SellerID": str(text.Draw(t, "SellerID"))})
+			r := row(with{"CardID": num(ints.Draw(t, "c")), "Name": str(text.Draw(t, "n")), "SellerID": str(text.Draw(t, "s"))})
 			if v, why := p.NewEvaluator().Eval(r); why == nil && v.Type != table.Null {
 				rows, keys = append(rows, r), append(keys, table.AppendKey(nil, v))
 			}
@@ -315,10 +314,12 @@ func TestPromisedOrderHolds(t *testing.T) {
 // FuzzCompile feeds any text to Compile, and a row to programs that compile: nothing panics, errors are one line, and
 // values have the promised type.
 func FuzzCompile(f *testing.F) {
-	for _, source := range []string{`splice(",", pad(DeviceID,6), SellerID, CardID)`, `md5(text(OrderNumber)+"\n", 4) + text(OrderNumber)`,
-		`let x = CardID; pad(x, 5)`, `map([1,2], # + CardID)[0]`, `col("unit price") ?? 1`, `splice(auto, Name, SellerID)`, `salt(5)`,
-		`Paid ? Name : nil`, `CardID | pad(9) | upper()`, `format_time(Name, "%Y", "Asia/Shanghai")`, `"\xff" + Name`, `-9223372036854775808 + CardID`,
-		`trim(Name)[:2] matches "a"`, `{"a": CardID}.a`, `Name.x`, `pad(pad, 2)`, `1..CardID`, `a?.b`, `Mixed in [1]`, `if Paid { 1 } else { 2 }`} {
+	for _, source := range []string{`splice(",", pad(DeviceID,6), SellerID, CardID)`,
+		`md5(text(OrderNumber)+"\n", 4) + text(OrderNumber)`, `let x = CardID; pad(x, 5)`, `map([1,2], # + CardID)[0]`,
+		`col("unit price") ?? 1`, `splice(auto, Name, SellerID)`, `salt(5)`, `Paid ? Name : nil`, `CardID | pad(9) | upper()`,
+		`format_time(Name, "%Y", "Asia/Shanghai")`, `"\xff" + Name`, `-9223372036854775808 + CardID`,
+		`trim(Name)[:2] matches "a"`, `{"a": CardID}.a`, `Name.x`, `pad(pad, 2)`, `1..CardID`, `a?.b`, `Mixed in [1]`,
+		`if Paid { 1 } else { 2 }`} {
 		f.Add(source, "a,b", int64(7))
 	}
 	f.Fuzz(func(t *testing.T, source, text string, n int64) {
@@ -326,14 +327,13 @@ func FuzzCompile(f *testing.F) {
 			ReadFile: func(string) ([]byte, error) { return nil, errors.New("no files here") }}
 		p, err := Compile(source, env)
 		if err != nil {
-			conformance.MustTrue(t, !utf8.ValidString(source) || !strings.Contains(err.Error(), "\n"),
-				"more than a line: %q", err)
+			conformance.MustTrue(t, !utf8.ValidString(source) || !strings.Contains(err.Error(), "\n"), "over a line: %q", err)
 			return
 		}
 		if strings.Contains(source, "..") || strings.Contains(source, "repeat") {
 			return // long lists are bounded by the language's own budget, which takes its time to reach
 		}
-		values := row(map[string]table.Value{"Name": str(strings.ToValidUTF8(text, "")), "Mixed": {}, "CardID": num(n)})
+		values := row(with{"Name": str(strings.ToValidUTF8(text, "")), "Mixed": {}, "CardID": num(n)})
 		v, why := p.NewEvaluator().Eval(values)
 		conformance.MustTrue(t, why != nil || v.Type == table.Null || p.Type == table.Any || v.Type == p.Type,
 			"%s: %v, promised %v", source, v.Type, p.Type)

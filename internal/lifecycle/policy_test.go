@@ -37,13 +37,11 @@ func parsed(t *testing.T, text string) *Policy {
 	return conformance.Try(Parse("policy.yaml", []byte(text))).Must(t)
 }
 
-func n(v int) *int { return &v }
-
 func TestAPolicyIsRead(t *testing.T) {
 	want := &Policy{Unit: Month, Zone: zoneOf(t, "Asia/Shanghai"), Classes: []Class{
-		{Number: 1, UpTo: 1, Read: n(0), Write: n(5000), TTL: n(-1), MaxVersions: n(1)},
-		{Number: 2, From: 2, UpTo: 12, Read: n(2000), Write: n(100)},
-		{Number: 3, From: 13, UpTo: 24, Read: n(10), Write: n(10)},
+		{Number: 1, UpTo: 1, Read: new(0), Write: new(5000), TTL: new(-1), MaxVersions: new(1)},
+		{Number: 2, From: 2, UpTo: 12, Read: new(2000), Write: new(100)},
+		{Number: 3, From: 13, UpTo: 24, Read: new(10), Write: new(10)},
 		{Number: 4, From: 25, UpTo: Unbounded, Archive: "./archive"},
 	}}
 	same := cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() })
@@ -110,6 +108,7 @@ func TestAPolicyFitsTablesOfItsOwnPeriod(t *testing.T) {
 }
 
 func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
+	const in = "period: month\nclasses:\n  - "
 	for _, tt := range []struct{ text, want string }{
 		{"", "empty"},
 		{"# nothing", "empty"},
@@ -131,39 +130,39 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: month\nclasses: {}", "line 2: want a list of classes"},
 		{"period: month\nclasses: []", "line 2: no classes"},
 		{"period: month\nclasses:\n  -", "want the fields of a class"},
-		{"period: month\nclasses:\n  - {up_too: 1}", `line 3: unknown field "up_too" of a class; there are up_to, reserved, ttl, max_versions, archive, drop`},
-		{"period: month\nclasses:\n  - {up_to: 1}", "line 3: the last class has all that is older"},
-		{"period: month\nclasses:\n  - {}\n  - {}", "line 3: class 1 lacks up_to"},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {up_to: 1}\n  - {}", "line 4: up_to 1 of class 2: want 2 or more"},
-		{"period: month\nclasses:\n  - {up_to: -1}\n  - {}", "line 3: -1: want an age from 0"},
-		{"period: month\nclasses:\n  - {up_to: 1.5}\n  - {}", `line 3: "1.5": want an age as a whole number`},
-		{"period: month\nclasses:\n  - {up_to: '1'}\n  - {}", `line 3: "1": want an age as a whole number`},
-		{"period: month\nclasses:\n  - {up_to: 010}\n  - {}", `line 3: "010"`},
-		{"period: month\nclasses:\n  - {up_to: 0x10}\n  - {}", `line 3: "0x10"`},
-		{"period: month\nclasses:\n  - {up_to: 1_0}\n  - {}", `line 3: "1_0"`},
-		{"period: month\nclasses:\n  - {up_to: +1}\n  - {}", `line 3: "+1"`},
-		{"period: month\nclasses:\n  - {up_to: 99999999999999999999}\n  - {}", "line 3: "},
-		{"period: month\nclasses:\n  - {up_to:}\n  - {}", "line 3:"},
-		{"period: month\nclasses:\n  - {up_to: 1, archive: a}\n  - {}", "line 3: class 1 archives and is not the last"},
-		{"period: month\nclasses:\n  - {archive: a}", "line 3: the first class archives"},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: ''}", "line 4: archive is empty"},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'https://bucket/x'}", `line 4: archive "https://bucket/x" is an address of another kind`},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'oss:/bucket/x'}", "line 4: archive"},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: a, drop: true}", "line 4: class 2 has archive and drop"},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {drop: false}", `line 4: drop "false": want true`},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {drop: 'true'}", `line 4: drop "true": want true`},
-		{"period: month\nclasses:\n  - {up_to: 1, drop: true}\n  - {}", "line 3: class 1 drops and is not the last"},
-		{"period: month\nclasses:\n  - {drop: true}", "line 3: the first class drops"},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {drop: true, ttl: -1}", "line 4: class 2 drops, so it has no tables"},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'file:///x'}", "line 4: archive"},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: a, ttl: -1}", "line 4: class 2 archives, so it has no tables"},
-		{"period: month\nclasses:\n  - {ttl: 86399}", "line 3: ttl 86399: want -1 (never expires) or 86400 seconds"},
-		{"period: month\nclasses:\n  - {ttl: 0}", "line 3: ttl 0"},
-		{"period: month\nclasses:\n  - {ttl: 2147483648}", "line 3: 2147483648"},
-		{"period: month\nclasses:\n  - {max_versions: 0}", "line 3: 0: want a number of versions from 1"},
-		{"period: month\nclasses:\n  - {reserved: 7}", "line 3: want the fields of reserved throughput"},
-		{"period: month\nclasses:\n  - {reserved: {write: 100001}}", "line 3: 100001: want a number of capacity units from 0 to 100000"},
-		{"period: month\nclasses:\n  - {reserved: {reads: 1}}", `line 3: unknown field "reads" of reserved throughput; there are read, write`},
+		{in + "{up_too: 1}", `line 3: unknown field "up_too" of a class; there are up_to, reserved, ttl, max_versions, archive, drop`},
+		{in + "{up_to: 1}", "line 3: the last class has all that is older"},
+		{in + "{}\n  - {}", "line 3: class 1 lacks up_to"},
+		{in + "{up_to: 1}\n  - {up_to: 1}\n  - {}", "line 4: up_to 1 of class 2: want 2 or more"},
+		{in + "{up_to: -1}\n  - {}", "line 3: -1: want an age from 0"},
+		{in + "{up_to: 1.5}\n  - {}", `line 3: "1.5": want an age as a whole number`},
+		{in + "{up_to: '1'}\n  - {}", `line 3: "1": want an age as a whole number`},
+		{in + "{up_to: 010}\n  - {}", `line 3: "010"`},
+		{in + "{up_to: 0x10}\n  - {}", `line 3: "0x10"`},
+		{in + "{up_to: 1_0}\n  - {}", `line 3: "1_0"`},
+		{in + "{up_to: +1}\n  - {}", `line 3: "+1"`},
+		{in + "{up_to: 99999999999999999999}\n  - {}", "line 3: "},
+		{in + "{up_to:}\n  - {}", "line 3:"},
+		{in + "{up_to: 1, archive: a}\n  - {}", "line 3: class 1 archives and is not the last"},
+		{in + "{archive: a}", "line 3: the first class archives"},
+		{in + "{up_to: 1}\n  - {archive: ''}", "line 4: archive is empty"},
+		{in + "{up_to: 1}\n  - {archive: 'https://b/x'}", `line 4: archive "https://b/x" is an address of another kind`},
+		{in + "{up_to: 1}\n  - {archive: 'oss:/bucket/x'}", "line 4: archive"},
+		{in + "{up_to: 1}\n  - {archive: a, drop: true}", "line 4: class 2 has archive and drop"},
+		{in + "{up_to: 1}\n  - {drop: false}", `line 4: drop "false": want true`},
+		{in + "{up_to: 1}\n  - {drop: 'true'}", `line 4: drop "true": want true`},
+		{in + "{up_to: 1, drop: true}\n  - {}", "line 3: class 1 drops and is not the last"},
+		{in + "{drop: true}", "line 3: the first class drops"},
+		{in + "{up_to: 1}\n  - {drop: true, ttl: -1}", "line 4: class 2 drops, so it has no tables"},
+		{in + "{up_to: 1}\n  - {archive: 'file:///x'}", "line 4: archive"},
+		{in + "{up_to: 1}\n  - {archive: a, ttl: -1}", "line 4: class 2 archives, so it has no tables"},
+		{in + "{ttl: 86399}", "line 3: ttl 86399: want -1 (never expires) or 86400 seconds"},
+		{in + "{ttl: 0}", "line 3: ttl 0"},
+		{in + "{ttl: 2147483648}", "line 3: 2147483648"},
+		{in + "{max_versions: 0}", "line 3: 0: want a number of versions from 1"},
+		{in + "{reserved: 7}", "line 3: want the fields of reserved throughput"},
+		{in + "{reserved: {write: 100001}}", "line 3: 100001: want a number of capacity units from 0 to 100000"},
+		{in + "{reserved: {reads: 1}}", `line 3: unknown field "reads" of reserved throughput; there are read, write`},
 		{"period: month\nclasses:\n  - &a {ttl: -1}", "line 3: anchors and aliases"},
 		{"period: &p month\nclasses: [{max_versions: *p}]", "anchors and aliases"},
 		{"period: month\nclasses: [{}]\n---\nperiod: day", "a second document"},
@@ -171,9 +170,9 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{strings.Repeat("#", maxPolicyBytes+1), "over 1048576 bytes"},
 	} {
 		p, err := Parse("policy.yaml", []byte(tt.text))
-		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "policy policy.yaml") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%.100q: %v, %v; want %q", tt.text, p, err, tt.want)
-		}
+		conformance.True(t, err != nil && strings.Contains(err.Error(), tt.want) &&
+			strings.HasPrefix(err.Error(), "policy policy.yaml") && !strings.Contains(err.Error(), "\n"),
+			"%.100q: %v, %v; want %q", tt.text, p, err, tt.want)
 	}
 }
 
@@ -185,8 +184,7 @@ func TestAnArchiveIsRelativeToThePolicysFile(t *testing.T) {
 		p, err := Read(file)
 		conformance.True(t, err == nil && p.Classes[1].Archive == want, "%s: %+v, %v", folder, p, err)
 	}
-	_, err := Read(filepath.Join(dir, "none.yaml"))
-	conformance.Refused(t, err, "none.yaml", "a missing file")
+	conformance.Refused(t, conformance.ErrorOf(Read(filepath.Join(dir, "none.yaml"))), "none.yaml", "a missing file")
 	conformance.Refused(t, conformance.ErrorOf(Read(dir)), "", "a folder is read as a policy")
 }
 
@@ -202,10 +200,9 @@ func FuzzAPolicyIsReadOrRefused(f *testing.F) {
 		}
 		next := 0
 		for i := range p.Classes {
-			if c := &p.Classes[i]; c.From != next || c.UpTo < c.From {
-				t.Errorf("class %d has ages %d to %d, want from %d", i, c.From, c.UpTo, next)
-			}
-			next = p.Classes[i].UpTo + 1
+			c := p.Classes[i]
+			conformance.True(t, c.From == next && c.UpTo >= c.From, "class %d has ages %d to %d, want from %d", i, c.From, c.UpTo, next)
+			next = c.UpTo + 1
 		}
 		conformance.True(t, p.Classes[len(p.Classes)-1].UpTo == Unbounded && p.Zone != nil, "%+v", p)
 	})
@@ -230,11 +227,7 @@ func TestANameIsFormattedFromAPeriodAndParsedBack(t *testing.T) {
 		{"_{day}", "2024-02-29T12:00:00Z", "_20240229"},
 		{"t1{day}", "0000-01-01T00:00:00Z", "t100000101"},
 	} {
-		template, err := ParseTemplate(tt.template)
-		if err != nil {
-			t.Errorf("%s: %v", tt.template, err)
-			continue
-		}
+		template := conformance.Try(ParseTemplate(tt.template)).Must(t)
 		p := template.Unit.at(at(t, tt.now))
 		conformance.Equal(t, template.Name(p), tt.name, "%s at %s", tt.template, tt.now)
 		back, err := parseTableName(tt.template, tt.name)
@@ -272,8 +265,8 @@ func TestForeignNamesHaveNoPeriod(t *testing.T) {
 
 func TestTemplatesAreChecked(t *testing.T) {
 	for _, text := range []string{
-		"", "consume", "consume_{}", "consume_{week}", "consume_{month", "consume_month}", "{month}", "a{month}{day}", "a}{month}", "a{month(x}", "a-{month}",
-		"consume_{month}.old", "a{{month}}", `a{month("}`,
+		"", "consume", "consume_{}", "consume_{week}", "consume_{month", "consume_month}", "{month}", "a{month}{day}",
+		"a}{month}", "a{month(x}", "a-{month}", "consume_{month}.old", "a{{month}}", `a{month("}`,
 	} {
 		got, err := ParseTemplate(text)
 		conformance.True(t, err != nil, "%q is mistaken for %s", text, got)
@@ -317,17 +310,16 @@ classes:
 	} {
 		period := conformance.Try(parseTableName("c{month}", "c"+tt.month)).Must(t)
 		c := p.Change(period, tt.have, at(t, "2024-05-15T00:00:00Z"))
-		got := fmt.Sprint(c.Settings())
-		if got != tt.want || c.Reserves() != tt.reserves || c.Options() != tt.options || c.Shortens() != tt.shortens || c.Expired() != tt.expired {
-			t.Errorf("%s %+v: %s, reserves %v, options %v, shortens %v, expired %v", tt.month, tt.have, got, c.Reserves(), c.Options(), c.Shortens(), c.Expired())
-		}
+		got := fmt.Sprintln(c.Settings(), c.Reserves(), c.Options(), c.Shortens(), c.Expired())
+		want := fmt.Sprintln(tt.want, tt.reserves, tt.options, tt.shortens, tt.expired)
+		conformance.Equal(t, got, want, "%s %+v: settings, reserves, options, shortens, expired", tt.month, tt.have)
 	}
 }
 
 func TestMatchingFindsTemplatesTables(t *testing.T) {
 	template := conformance.Try(ParseTemplate("c_{month}")).Must(t)
 	tables, others := template.Matching([]string{"c_202402", "other", "c_old", "c_202312", "c_202313", "c_000001", "c"})
-	conformance.Equal(t, fmt.Sprint(tables, others), "[c_000001 c_202312 c_202402] [c_202313 c_old]", "%v, %v", tables, others)
+	conformance.Equal(t, fmt.Sprint(tables, others), "[c_000001 c_202312 c_202402] [c_202313 c_old]", "tables and others")
 }
 
 const schemaFile = "../../docs/age-policy.schema.json"
@@ -385,7 +377,7 @@ func (j judge) keyword(keyword string, arg any, s map[string]any, v any) bool {
 	case "minItems":
 		return !isList || len(list) >= int(arg.(float64))
 	case "required":
-		return !isObject || !slices.ContainsFunc(arg.([]any), func(name any) bool { _, there := object[name.(string)]; return !there })
+		return !isObject || !slices.ContainsFunc(arg.([]any), func(n any) bool { _, is := object[n.(string)]; return !is })
 	case "not":
 		return !j.valid(arg, v)
 	case "anyOf":
@@ -481,9 +473,9 @@ func TestSchemaHasAllFields(t *testing.T) {
 			required = append(required, name.(string))
 		}
 		slices.Sort(required)
-		if !slices.Equal(named, v.fields) || !slices.Equal(required, v.required) || v.schema["additionalProperties"] != false {
-			t.Errorf("%s: the schema has %v (%v required), read are %v (%v)", v.what, named, required, v.fields, v.required)
-		}
+		conformance.True(t, slices.Equal(named, v.fields) && slices.Equal(required, v.required) &&
+			v.schema["additionalProperties"] == false,
+			"%s: the schema has %v (%v required), read are %v (%v)", v.what, named, required, v.fields, v.required)
 	}
 }
 
@@ -499,13 +491,17 @@ func namesOf[T any](fields []field[T], required bool) (names []string) {
 
 // TestSchemaAgreesWithParse tries each of many values in each place of a policy.
 func TestSchemaAgreesWithParse(t *testing.T) {
-	values := []string{"month", "day", "year", "week", "''", "UTC", "Asia/Shanghai", "0", "1", "-1", "-2", "1.5", "86399", "86400", "100000", "100001", "1000000",
-		"1000001", "2147483647", "2147483648", "true", "null", "[]", "{}", "[1]", "{a: 1}", "{read: 1}", "{write: 0}", "{read: -1}", "{read: x}", "{read: 1, write: 2, more: 3}", "'1'"}
-	places := []string{"period: %s\nclasses: [{}]", "period: month\nzone: %s\nclasses: [{}]", "period: month\nclasses: %s", "period: month\nclasses: [%s]",
-		"period: month\nclasses: [{up_to: %s}, {}]", "period: month\nclasses: [{reserved: %s}]", "period: month\nclasses: [{ttl: %s}]",
-		"period: month\nclasses: [{max_versions: %s}]", "period: month\nclasses: [{up_to: 1}, {archive: %s}]", "period: month\nclasses: [{more: %s}]",
-		"period: month\nmore: %s\nclasses: [{}]", "%s", "period: month\nclasses: [{up_to: 1}, {archive: a, ttl: %s}]", "period: month\nclasses: [{archive: %s}]",
-		"period: month\nclasses: [{up_to: 1}, {drop: %s}]", "period: month\nclasses: [{up_to: 1}, {drop: true, ttl: %s}]", "period: month\nclasses: [{drop: %s}]", "period: month\nclasses: [{up_to: 1}, {drop: true, archive: %s}]"}
+	values := []string{"month", "day", "year", "week", "''", "UTC", "Asia/Shanghai", "0", "1", "-1", "-2", "1.5", "86399",
+		"86400", "100000", "100001", "1000000", "1000001", "2147483647", "2147483648", "true", "null", "[]", "{}", "[1]",
+		"{a: 1}", "{read: 1}", "{write: 0}", "{read: -1}", "{read: x}", "{read: 1, write: 2, more: 3}", "'1'"}
+	places := []string{"period: %s\nclasses: [{}]", "period: month\nzone: %s\nclasses: [{}]", "period: month\nclasses: %s",
+		"period: month\nclasses: [%s]", "period: month\nclasses: [{up_to: %s}, {}]",
+		"period: month\nclasses: [{reserved: %s}]", "period: month\nclasses: [{ttl: %s}]",
+		"period: month\nclasses: [{max_versions: %s}]", "period: month\nclasses: [{up_to: 1}, {archive: %s}]",
+		"period: month\nclasses: [{more: %s}]", "period: month\nmore: %s\nclasses: [{}]", "%s",
+		"period: month\nclasses: [{up_to: 1}, {archive: a, ttl: %s}]", "period: month\nclasses: [{archive: %s}]",
+		"period: month\nclasses: [{up_to: 1}, {drop: %s}]", "period: month\nclasses: [{up_to: 1}, {drop: true, ttl: %s}]",
+		"period: month\nclasses: [{drop: %s}]", "period: month\nclasses: [{up_to: 1}, {drop: true, archive: %s}]"}
 	verdicts := map[bool]int{}
 	for _, place := range places {
 		for _, value := range values {
@@ -527,9 +523,8 @@ func TestTheExamplesReserveMostForThePresent(t *testing.T) {
 	text := conformance.Try(os.ReadFile("../../examples/age-policy.yaml")).Must(t)
 	classes := parsed(t, string(text)).Classes
 	hot := classes[0]
-	if hot.From != 0 || hot.UpTo != 0 || hot.Read == nil || hot.Write == nil || *hot.Read < 1000 || *hot.Write < 1000 {
-		t.Fatalf("the class of this period: %+v", hot)
-	}
+	conformance.MustTrue(t, hot.From == 0 && hot.UpTo == 0 && hot.Read != nil && hot.Write != nil && *hot.Read >= 1000 &&
+		*hot.Write >= 1000, "the class of this period: %+v", hot)
 	for _, c := range classes[1:] {
 		conformance.True(t, (c.Read == nil || *c.Read <= *hot.Read) && (c.Write == nil || *c.Write < *hot.Write),
 			"class %d has more than the present: %+v", c.Number, c)

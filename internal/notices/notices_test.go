@@ -38,12 +38,12 @@ func TestTheNoticesMatchTheModulesThatAreBuilt(t *testing.T) {
 		return
 	}
 	got := conformance.Try(os.ReadFile(file)).Must(t)
-	conformance.Equal(t, bytes.Equal(got, want), true, "%s is not of the modules that %s is made of; run make notices", file, program)
+	conformance.Equal(t, bytes.Equal(got, want), true, "%s does not fit %s's modules; run make notices", file, program)
 }
 
 func collect(t *testing.T) []byte {
-	list := exec.Command("go", "list", "-mod=readonly", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}{{end}}",
-		"./cmd/"+program)
+	list := exec.Command("go", "list", "-mod=readonly", "-deps", "-f",
+		"{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}{{end}}", "./cmd/"+program)
 	list.Dir = root
 	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=1", "GOPROXY=off", "GOFLAGS=")
 	var stderr bytes.Buffer
@@ -52,8 +52,7 @@ func collect(t *testing.T) []byte {
 	conformance.MustTrue(t, err == nil, "go list: %v, %s", err, stderr.String())
 	texts := map[string]*text{}
 	add := func(of, dir, prefix string) (found int) {
-		entries := conformance.Try(os.ReadDir(dir)).Must(t)
-		for _, e := range entries {
+		for _, e := range conformance.Try(os.ReadDir(dir)).Must(t) {
 			if !legal.MatchString(e.Name()) || e.IsDir() {
 				continue
 			}

@@ -47,9 +47,8 @@ func drawn(t *testing.T, html string) (d struct {
 
 func TestPageIsSelfContained(t *testing.T) {
 	html := render(t, example())
-	if found := regexp.MustCompile(`(?i)<(link|iframe|img|object)|\s(src|href)=|@import|url\(|fetch\(|XMLHttpRequest`).FindString(html); found != "" {
-		t.Errorf("the page asks for something: %s", found)
-	}
+	asks := regexp.MustCompile(`(?i)<(link|iframe|img|object)|\s(src|href)=|@import|url\(|fetch\(|XMLHttpRequest`)
+	conformance.Equal(t, asks.FindString(html), "", "the page asks for something")
 	for _, want := range []string{"default-src 'none'", "prefers-color-scheme: dark", "uPlot", ">1,000<", `class="verdict good"`, `<td class="n">1</td>`, "a note"} {
 		conformance.Contains(t, html, want, "the page")
 	}
@@ -71,20 +70,18 @@ func TestAMissingNumberIsAGap(t *testing.T) {
 
 func TestTheHeatMapShowsRatesByIntervalAndPartition(t *testing.T) {
 	h := drawn(t, render(t, example())).Heat
-	cells, err := base64.StdEncoding.DecodeString(h.Cells)
+	cells := conformance.Try(base64.StdEncoding.DecodeString(h.Cells)).Must(t)
 	// 200 in two seconds are 100 a second; of the rates 0.5, 50 and 100 the second highest is the brightest.
-	conformance.True(t, err == nil && h.Most == 50 && string(cells) == string([]byte{255, 0, 2, 255}),
-		"cells %v (%v), the most is %v", cells, err, h.Most)
+	conformance.True(t, h.Most == 50 && string(cells) == string([]byte{255, 0, 2, 255}), "%v, most %v", cells, h.Most)
 }
 
 func TestManyPartitionsShareLines(t *testing.T) {
 	p := &Page{Heat: &Heat{Every: 1, Partitions: make([]string, 1300), Counts: [][]int64{make([]int64, 1300), {7}}}}
 	p.Heat.Counts[0][1299] = 3
 	h := drawn(t, render(t, p)).Heat
-	cells, err := base64.StdEncoding.DecodeString(h.Cells)
-	if err != nil || h.Each != 3 || len(h.Partitions) != 434 || len(cells) != 868 || cells[433] == 0 || cells[434] == 0 {
-		t.Errorf("%d lines of %d partitions, %d cells, %v", len(h.Partitions), h.Each, len(cells), err)
-	}
+	cells := conformance.Try(base64.StdEncoding.DecodeString(h.Cells)).Must(t)
+	conformance.True(t, h.Each == 3 && len(h.Partitions) == 434 && len(cells) == 868 && cells[433] != 0 && cells[434] != 0,
+		"%d lines of %d partitions, %d cells", len(h.Partitions), h.Each, len(cells))
 }
 
 func TestEmptyPage(t *testing.T) {

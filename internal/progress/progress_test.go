@@ -31,9 +31,9 @@ func TestFileRoundTripsOrIsRefusedWithAdvice(t *testing.T) {
 	refused := func(version int, want string) {
 		t.Helper()
 		_, err := read(version)
-		if unfit := new(UnfitError); !errors.As(err, &unfit) || unfit.Exit() != 2 || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), ", or "+StartOver) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		unfit := new(UnfitError)
+		conformance.True(t, errors.As(err, &unfit) && unfit.Exit() == 2 && strings.Contains(err.Error(), want) &&
+			strings.HasSuffix(err.Error(), ", or "+StartOver), "%v, want %q", err, want)
 	}
 	refused(1, name+" was written by a newer version of tsimport; use that version")
 	refused(3, name+" was written by an earlier version of tsimport; use that version")
@@ -77,7 +77,7 @@ func TestChangesAreNamed(t *testing.T) {
 		{[]Fact{{"mode", "put", false}, {"size of a.csv", "12", true}}, "size of a.csv was 10 and is 12 now", true},
 		{[]Fact{{"mode", "update", false}, {"size of a.csv", "10", true}}, "mode was put and is update now", false},
 		{[]Fact{{"mode", "put", false}}, "size of a.csv was 10 and is missing now", true},
-		{[]Fact{{"mode", "put", false}, {"size of a.csv", "10", true}, {"order", "", false}}, "order was missing and is not given now", false},
+		{[]Fact{before[0], before[1], {"order", "", false}}, "order was missing and is not given now", false},
 	} {
 		changes, inputs := Changes(before, c.now)
 		if got := strings.Join(changes, "; "); got != c.want || inputs != c.inputs {

@@ -52,15 +52,16 @@ func TestFailedRunKeepsLastSuccess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tsimport.prom")
 	other := load(monday, 0)
 	other.Load = "a \"quoted\"\nname"
+	const of, first = `{command="load",load="",table="orders"} `, "1.7954064005e+09"
 	for _, step := range []struct {
 		runs       []Run
 		has, lacks string
 	}{
-		{[]Run{load(monday, 1)}, `exit_code{command="load",load="",table="orders"} 1`, "success_timestamp"},
-		{[]Run{load(monday, 0), other}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09`, `exit_code{command="load",load="",table="orders"} 1`},
-		{[]Run{load(monday.Add(24*time.Hour), 3), other}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09`, `exit_code{command="load",load="",table="orders"} 0`},
-		{[]Run{load(monday.Add(25*time.Hour), 1)}, `success_timestamp_seconds{command="load",load="a \"quoted\"\nname",table="orders"} 1.7954064005e+09`, `exit_code{command="load",load="a`},
-		{[]Run{load(monday.Add(48*time.Hour), 0)}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7955792005e+09`, "1.7954064005e+09"},
+		{[]Run{load(monday, 1)}, "exit_code" + of + "1", "success_timestamp"},
+		{[]Run{load(monday, 0), other}, "success_timestamp_seconds" + of + first, "exit_code" + of + "1"},
+		{[]Run{load(monday.Add(24*time.Hour), 3), other}, "success_timestamp_seconds" + of + first, "exit_code" + of + "0"},
+		{[]Run{load(monday.Add(25*time.Hour), 1)}, `success_timestamp_seconds{command="load",load="a \"quoted\"\nname",table="orders"} ` + first, `exit_code{command="load",load="a`},
+		{[]Run{load(monday.Add(48*time.Hour), 0)}, "success_timestamp_seconds" + of + "1.7955792005e+09", first},
 	} {
 		must(t, WriteFile(t.Context(), path, step.runs))
 		if text := read(t, path); !strings.Contains(text, step.has) || strings.Contains(text, step.lacks) {
@@ -73,7 +74,7 @@ func TestForeignFileIsLeftAlone(t *testing.T) {
 	conformance.Equal(t, WriteFile(t.Context(), os.DevNull, []Run{load(monday, 0)}), nil, "WriteFile")
 	path := filepath.Join(t.TempDir(), "orders.csv")
 	for text, want := range map[string]string{
-		"id,item\n1,tea\n": "not a file of metrics", strings.Repeat("# a file of metrics, by its first MiB\n", 1<<15): "larger than 1 MiB",
+		"id,item\n1,tea\n": "not a file of metrics", strings.Repeat("# HELP of metrics\n", 1<<16): "larger than 1 MiB",
 	} {
 		must(t, os.WriteFile(path, []byte(text), 0o644))
 		err := WriteFile(t.Context(), path, []Run{load(monday, 0)})
@@ -83,6 +84,5 @@ func TestForeignFileIsLeftAlone(t *testing.T) {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text := conformance.Try(os.ReadFile(path)).Must(t)
-	return string(text)
+	return string(conformance.Try(os.ReadFile(path)).Must(t))
 }

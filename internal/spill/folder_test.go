@@ -78,8 +78,7 @@ func TestLiveStoresInOneDirectoryLeaveEachOtherAlone(t *testing.T) {
 	}
 	conformance.Equal(t, len(names(t, dir)), 2, "names")
 	must(t, a.Close())
-	got, err := b.Read(inB, nil)
-	conformance.True(t, err == nil && string(got) == "b", "after the other was closed: %q, %v", got, err)
+	conformance.Equal(t, string(conformance.Try(b.Read(inB, nil)).Must(t)), "b", "after the other was closed")
 }
 
 func TestWithoutAFrameThereIsNoFolder(t *testing.T) {
@@ -129,8 +128,8 @@ func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 	}
 	open(t, Options{Dir: dir})
 	conformance.Same(t, names(t, dir), want, "files that are left")
-	for _, name := range []string{folderPrefix + "1-notes/todo.txt", folderPrefix + "2-notes/" + lockName, "elsewhere/" + framesName,
-		"elsewhere/" + lockName, folderPrefix + "8-dead-with-a-guest/guest"} {
+	for _, name := range []string{folderPrefix + "1-notes/todo.txt", folderPrefix + "2-notes/" + lockName,
+		"elsewhere/" + framesName, "elsewhere/" + lockName, folderPrefix + "8-dead-with-a-guest/guest"} {
 		content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 		conformance.True(t, err == nil && bytes.Contains([]byte("mine"+deadLock), content), "%s: %q, %v", name, content, err)
 	}

@@ -53,9 +53,8 @@ func rows(seed uint64, n int) []byte {
 
 func names(t *testing.T, dir string) []string {
 	t.Helper()
-	entries := conformance.Try(os.ReadDir(dir)).Must(t)
 	var found []string
-	for _, e := range entries {
+	for _, e := range conformance.Try(os.ReadDir(dir)).Must(t) {
 		found = append(found, e.Name())
 	}
 	return found
@@ -155,8 +154,7 @@ func TestFileLengthEqualsUsage(t *testing.T) {
 	}
 	length := func() int64 {
 		t.Helper()
-		info := conformance.Try(os.Stat(s.folder.framesPath())).Must(t)
-		return info.Size()
+		return conformance.Try(os.Stat(s.folder.framesPath())).Must(t).Size()
 	}
 	for i := range frames {
 		// The last block is written only as far as it is used.
@@ -170,18 +168,14 @@ func TestFileLengthEqualsUsage(t *testing.T) {
 
 func TestLongLivedFrameDoesNotWasteSpace(t *testing.T) {
 	s := open(t, Options{})
-	var stay []Frame
+	var live int64
 	for i := range 200 { // every tenth stays, the others leave holes of one block more or less than is needed next
 		f := write(t, s, noise(uint64(i), (i%7+1)*blockBytes-50))
 		if i%10 == 0 {
-			stay = append(stay, f)
+			live += int64(f.kept.disk)
 		} else {
 			s.Free(f)
 		}
-	}
-	var live int64
-	for _, f := range stay {
-		live += int64(f.kept.disk)
 	}
 	u := s.Usage()
 	conformance.True(t, u.DiskBytes <= 2*live, "%d bytes on disk for %d", u.DiskBytes, live)
@@ -252,17 +246,12 @@ func TestOthersCannotReadSpilledRows(t *testing.T) {
 	}
 	s := open(t, Options{})
 	write(t, s, []byte("secret"))
-	err := filepath.WalkDir(s.folder.path, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s has mode %v", path, info.Mode())
-		}
-		return err
-	})
-	conformance.Equal(t, err, nil, "error")
+	must(t, filepath.WalkDir(s.folder.path, func(path string, e fs.DirEntry, err error) error {
+		must(t, err)
+		mode := conformance.Try(e.Info()).Must(t).Mode()
+		conformance.Equal(t, mode.Perm()&0o077, 0, "%s has mode %v", path, mode)
+		return nil
+	}))
 }
 
 // TestSpaceIsNeverGivenTwiceAndNeverLost keeps a list of each block's owner.
@@ -325,8 +314,7 @@ func TestKeptFrameIsReadInParts(t *testing.T) {
 	s := conformance.Try(Open(Options{Dir: t.TempDir(), MaxBytes: 12 * blockBytes})).Must(t)
 	var holes []Frame
 	for range 8 { // of which every other one leaves a hole
-		f := conformance.Try(s.Keep(make([]byte, blockBytes))).Must(t)
-		holes = append(holes, f)
+		holes = append(holes, conformance.Try(s.Keep(make([]byte, blockBytes))).Must(t))
 	}
 	for i := 0; i < len(holes); i += 2 {
 		s.Free(holes[i])

@@ -20,7 +20,5 @@ func TestNearest(t *testing.T) {
 	conformance.Same(t, Nearest("h", []string{"a", "ho", "H"}), []string{"H"}, "h")
 	got := Nearest("h", []string{"a", "b"})
 	conformance.True(t, got == nil, "h has nothing in common with %q", got)
-	if got := Hint("ta", []string{"to", "tb"}); got != "; did you mean to or tb?" {
-		t.Error(got)
-	}
+	conformance.Equal(t, Hint("ta", []string{"to", "tb"}), "; did you mean to or tb?", "hint")
 }

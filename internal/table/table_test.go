@@ -60,7 +60,7 @@ func TestDoublesKeepTheirTextAndTheirValue(t *testing.T) {
 // TestShortDecimalsAgreeWithStrconv tries decimals with few digits, and the doubles next to them.
 func TestShortDecimalsAgreeWithStrconv(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.Int64Range(-2e15, 2e15).Draw(t, "digits") / rapid.SampledFrom([]int64{1, 1000, 1e6, 1e9, 1e12}).Draw(t, "fewer")
+		n := rapid.Int64Range(-2e15, 2e15).Draw(t, "digits") / rapid.SampledFrom([]int64{1, 1000, 1e6, 1e9, 1e12}).Draw(t, "/")
 		v := float64(n) / rapid.SampledFrom([]float64{1, 10, 100, 1000, 10_000, 1e9}).Draw(t, "power")
 		for _, v := range []float64{v, math.Nextafter(v, 0), math.Nextafter(v, math.Inf(1)), v / 3} {
 			if a := math.Abs(v); a != 0 && a < 1e-7 {
@@ -107,7 +107,7 @@ func TestABatchEndsAtTheServicesLimits(t *testing.T) {
 		conformance.Equal(t, batch.Add(rowOf(block, tt.size, tt.body)), tt.want, "%s: fits", tt.name)
 	}
 	var batch Batch
-	conformance.Equal(t, batch.Add(rowOf(new(Block), 2*MaxBatchBytes, 10)), true, "a row alone does not fit into an empty batch")
+	conformance.Equal(t, batch.Add(rowOf(new(Block), 2*MaxBatchBytes, 10)), true, "a row alone does not fit")
 }
 
 func TestNamesFollowTheServicesRules(t *testing.T) {
@@ -136,10 +136,10 @@ func packedBlock(t *rapid.T) *Block {
 
 func sameRow(t *rapid.T, got, want Ref) {
 	a, b := got.Reject(Reason{}), want.Reject(Reason{})
-	if !bytes.Equal(got.Key(), want.Key()) || !bytes.Equal(got.Body(), want.Body()) || !bytes.Equal(a.Raw, b.Raw) || a.Location != b.Location ||
-		got.Row().Hash != want.Row().Hash || got.Row().Size() != want.Row().Size() || got.Row().Bytes() != want.Row().Bytes() {
-		t.Fatalf("row %d came out as another: %+v, want %+v", want.Index, *got.Row(), *want.Row())
-	}
+	conformance.MustTrue(t, bytes.Equal(got.Key(), want.Key()) && bytes.Equal(got.Body(), want.Body()) &&
+		bytes.Equal(a.Raw, b.Raw) && a.Location == b.Location && got.Row().Hash == want.Row().Hash &&
+		got.Row().Size() == want.Row().Size() && got.Row().Bytes() == want.Row().Bytes(),
+		"row %d came out as another: %+v, want %+v", want.Index, *got.Row(), *want.Row())
 }
 
 func TestRowsSurviveCopiesAndTheDisk(t *testing.T) {
@@ -334,11 +334,12 @@ func TestPrintsDouble(t *testing.T) {
 	for text, want := range map[string]bool{
 		"8.76712776820554e-05": true, "1e+16": true, "1e-05": true, "5e-324": true, "1.7976931348623157e+308": true, // Python
 		"8.76712776820554E-5": true, "1.0E10": true, "4.9E-324": true, "23.0": true, "-0.0": true, "100.0": true, // Java
-		"0.10000000000000001": true, "9.9999999999999995e-08": true, "1e+20": true, // C
-		"1e+06": true, "1.23456789e+08": true, "1e-7": true, "0.0000001": true, "100000000000000000000": true, "0": true, "-0": true, // Go
-		"10.50": false, "007": false, "+5": false, "1e3": false, "1.5e2": false, "2E10": false, "1E5": false, "1.0e-05": false, "1e16": false,
-		"12e-5": false, "0.5e-05": false, "1e-005": false, ".5": false, "5.": false, "23.00": false, "1.0E+10": false, "1.0E-05": false,
-		"0.1000000000000000055": false, "9007199254740993.0": false, "1e+5": false, "1.10e-05": false, "12345678901234567890": false,
+		"0.10000000000000001": true, "9.9999999999999995e-08": true, "1e+20": true, "0": true, "-0": true, // C
+		"1e+06": true, "1.23456789e+08": true, "1e-7": true, "0.0000001": true, "100000000000000000000": true, // Go
+		"10.50": false, "007": false, "+5": false, "1e3": false, "1.5e2": false, "2E10": false, "1E5": false, "1.0e-05": false,
+		"1e16": false, "12e-5": false, "0.5e-05": false, "1e-005": false, ".5": false, "5.": false, "23.00": false,
+		"1.0E+10": false, "1.0E-05": false, "0.1000000000000000055": false, "9007199254740993.0": false, "1e+5": false,
+		"1.10e-05": false, "12345678901234567890": false,
 	} {
 		f, err := strconv.ParseFloat(text, 64)
 		got := PrintsDouble([]byte(text), f)

@@ -22,9 +22,9 @@ func TestNothingIsLostWhenTheIntervalDoubles(t *testing.T) {
 		}
 		conformance.True(t, len(l.Points()) <= 8 && sum == int64(n),
 			"%d seconds: %d points that count %d", n, len(l.Points()), sum)
-		if last := time.Duration(len(l.Points())) * l.Every(); n > 0 && (last < time.Duration(n)*time.Second || last-l.Every() >= time.Duration(n)*time.Second) {
-			t.Errorf("%d seconds: the points end at %v, the interval is %v", n, last, l.Every())
-		}
+		last := time.Duration(len(l.Points())) * l.Every()
+		conformance.True(t, n <= 0 || last >= time.Duration(n)*time.Second && last-l.Every() < time.Duration(n)*time.Second,
+			"%d seconds: the points end at %v, the interval is %v", n, last, l.Every())
 	}
 }
 
@@ -50,7 +50,6 @@ func TestHeatMapFollowsKeyOrderAndSplits(t *testing.T) {
 	m := h.Map()
 	conformance.MustTrue(t, slices.Equal(m.Partitions, []string{"first", "early", "late"}) && m.Every == 2*time.Second,
 		"%q every %v", m.Partitions, m.Every)
-	if len(m.Counts) != 2 || !slices.Equal(m.Counts[0], []int64{5, 2, 3}) || !slices.Equal(m.Counts[1], []int64{1, 0, 0}) {
-		t.Errorf("counts %v", m.Counts)
-	}
+	conformance.True(t, len(m.Counts) == 2 && slices.Equal(m.Counts[0], []int64{5, 2, 3}) &&
+		slices.Equal(m.Counts[1], []int64{1, 0, 0}), "counts %v", m.Counts)
 }

@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"example.com/tsimport/engine/faults"
-	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
@@ -54,7 +53,7 @@ func describe(t *testing.T, target Target) map[string]error {
 func tableT(t *testing.T) Target {
 	t.Helper()
 	target := embedded(t, nil)
-	must(t, admin(t, target).Create("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
+	must(t, admin(t, target).Create("t", []table.KeyColumn{{Name: "k", Type: table.String}}, defaults))
 	return target
 }
 
@@ -123,16 +122,13 @@ func TestIntermittentChecksumIsDamage(t *testing.T) {
 		return body
 	})
 	traffic := new(Traffic)
-	sdk, err := New(t.Context(), target, traffic)
-	must(t, err)
+	sdk := conformance.Try(New(t.Context(), target, traffic)).Must(t)
 	ask := func() error {
-		_, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
-		return err
+		return conformance.ErrorOf(sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"}))
 	}
 	strip = true
-	if err := ask(); err != nil || traffic.Unchecked.Load() != 1 {
-		t.Errorf("a proxy that strips checksums: %v, %d answers counted", err, traffic.Unchecked.Load())
-	}
+	err := ask()
+	conformance.True(t, err == nil && traffic.Unchecked.Load() == 1, "stripped: %v, %d counted", err, traffic.Unchecked.Load())
 	strip = false
 	err = ask()
 	conformance.True(t, err == nil && traffic.Checked.Load() == 1, "%v, %d answers checked", err, traffic.Checked.Load())
@@ -143,8 +139,7 @@ func TestIntermittentChecksumIsDamage(t *testing.T) {
 
 func TestAnswersToRequestsSignedWithV4AreChecked(t *testing.T) {
 	target := tableT(t)
-	plain := common.DefaultCredentials{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}
-	target.Credentials = common.CreateByCredentials(&plain, "cn-hangzhou")
+	target.Credentials = common.CreateByCredentials(target.Credentials.GetCredentials(), "cn-hangzhou")
 	for transport, err := range describe(t, target) {
 		conformance.Equal(t, err, nil, "%s", transport)
 	}
@@ -199,21 +194,21 @@ func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
 	})
 	sdk = sdkOf(t, target)
 	get := func() error {
-		_, err := sdk.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: change.PrimaryKey, MaxVersion: 1}})
-		return err
+		c := &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: change.PrimaryKey, MaxVersion: 1}
+		return conformance.ErrorOf(sdk.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: c}))
 	}
 	scan := func() error {
-		c := &tablestore.RangeRowQueryCriteria{TableName: "t", StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey), Direction: tablestore.FORWARD, MaxVersion: 1}
+		c := criteria()
+		c.StartPrimaryKey, c.EndPrimaryKey = new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)
 		c.StartPrimaryKey.AddPrimaryKeyColumnWithMinValue("k")
 		c.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue("k")
-		_, err := sdk.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: c})
-		return err
+		return conformance.ErrorOf(sdk.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: c}))
 	}
 	batch := func() error {
 		c := &tablestore.MultiRowQueryCriteria{TableName: "t", MaxVersion: 1}
 		c.AddRow(change.PrimaryKey)
-		_, err := sdk.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{c}})
-		return err
+		all := []*tablestore.MultiRowQueryCriteria{c}
+		return conformance.ErrorOf(sdk.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: all}))
 	}
 	for name, read := range map[string]func() error{"GetRow": get, "GetRange": scan, "BatchGetRow": batch} {
 		damage = false
@@ -262,9 +257,9 @@ func TestNoTransportFollowsARedirect(t *testing.T) {
 		_, errs["ListTable"] = sdk.ListTable()
 		for what, err := range errs {
 			text := Describe(err)
-			if Classify(err) != Ambiguous || !strings.Contains(text, fmt.Sprintf("HTTP %d: moved to %s", status, other.URL)) || strings.Contains(text, "secret") {
-				t.Errorf("HTTP %d, %s: %v", status, what, text)
-			}
+			conformance.True(t, Classify(err) == Ambiguous &&
+				strings.Contains(text, fmt.Sprintf("HTTP %d: moved to %s", status, other.URL)) && !strings.Contains(text, "secret"),
+				"HTTP %d, %s: %v", status, what, text)
 		}
 		conformance.True(t, reached <= 0, "HTTP %d: %d requests went to another host", status, reached)
 		other.Close()
@@ -287,10 +282,7 @@ func (s *said) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func rangeClient(t testing.TB, s *said) *tablestore.TableStoreClient {
 	t.Helper()
-	c, err := New(t.Context(), Target{Endpoint: "http://example.com", Instance: "i", AcceptUnsigned: true, Transport: s,
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
-	must(t, err)
-	return c
+	return sdkOf(t, via(s))
 }
 
 // rangeAnswer is an answer with these rows and the key of the next one.
@@ -385,9 +377,9 @@ func TestPagesEqualTheSDKs(t *testing.T) {
 			got := conformance.Try(rowsIn(c, criteria(), m)).Must(t)
 			conformance.MustTrue(t, len(got.Rows) == n && (n == 0 || reflect.DeepEqual(want.Rows, got.Rows)),
 				"%d rows differ from the SDK's:\n%v\n%v", n, want.Rows, got.Rows)
-			if !reflect.DeepEqual(want.NextStartPrimaryKey, got.NextStartPrimaryKey) || *want.ConsumedCapacityUnit != *got.ConsumedCapacityUnit {
-				t.Fatalf("next key or units differ: %+v, %+v", want, got)
-			}
+			conformance.MustTrue(t, reflect.DeepEqual(want.NextStartPrimaryKey, got.NextStartPrimaryKey) &&
+				*want.ConsumedCapacityUnit == *got.ConsumedCapacityUnit,
+				"next key or units differ: %+v, %+v", want, got)
 		}
 	}
 }
@@ -413,8 +405,7 @@ func TestDamagedPagesAreRefused(t *testing.T) {
 		damaged := bytes.Clone(rows)
 		damaged[i] ^= 0x10
 		s.body = rangeAnswer(damaged, nil)
-		_, err := rowsIn(c, criteria(), nil)
-		conformance.MustTrue(t, err != nil, "byte %d of %d changed: no error", i, len(rows))
+		conformance.Refused(t, conformance.ErrorOf(rowsIn(c, criteria(), nil)), "", "byte %d of %d changed", i, len(rows))
 		s.body = rangeAnswer(rows[:i], nil)
 		res, err := rowsIn(c, criteria(), nil)
 		conformance.MustTrue(t, err != nil || len(res.Rows) != 3, "cut at byte %d of %d: no error", i, len(rows))
@@ -454,9 +445,9 @@ func TestPackedRowsEqualPages(t *testing.T) {
 		want := conformance.Try(rowsIn(c, criteria(), nil)).Must(t)
 		for _, ranger := range []Ranger{c, foreign{c}} {
 			got, err := GetPacked(ranger, criteria(), memory)
-			if err != nil || len(got.Rows) > 0 || memory.Packed.Len() != n || *got.ConsumedCapacityUnit != *want.ConsumedCapacityUnit {
-				t.Fatalf("%d packed rows of %d, %d others: %v", memory.Packed.Len(), n, len(got.Rows), err)
-			}
+			conformance.MustTrue(t, err == nil && len(got.Rows) <= 0 && memory.Packed.Len() == n &&
+				*got.ConsumedCapacityUnit == *want.ConsumedCapacityUnit,
+				"%d packed rows of %d, %d others: %v", memory.Packed.Len(), n, len(got.Rows), err)
 			for i := range n {
 				row, err := one.Unpack(memory.Packed.Row(i))
 				conformance.MustTrue(t, err == nil && reflect.DeepEqual(row, want.Rows[i]),
@@ -465,9 +456,9 @@ func TestPackedRowsEqualPages(t *testing.T) {
 				for _, k := range row.PrimaryKey.PrimaryKeys {
 					key = table.AppendKey(key, ValueOf(k.Value))
 				}
-				if sum, _ := hasher.Row(plainbuffer.CellsOf(memory.Packed.Row(i))); memory.Packed.Sum(i) != sum || string(memory.Packed.Key(i)) != string(key) {
-					t.Fatalf("row %d has the sum %x and the key %x, want %x and %x", i, memory.Packed.Sum(i), memory.Packed.Key(i), sum, key)
-				}
+				sum, _ := hasher.Row(plainbuffer.CellsOf(memory.Packed.Row(i)))
+				conformance.MustTrue(t, memory.Packed.Sum(i) == sum && string(memory.Packed.Key(i)) == string(key),
+					"row %d has the sum %x and the key %x, want %x and %x", i, memory.Packed.Sum(i), memory.Packed.Key(i), sum, key)
 			}
 		}
 	}
@@ -488,13 +479,13 @@ func TestOddRowsAreNotPacked(t *testing.T) {
 	row.Cell(&f, table.Value{Type: table.Boolean, Int: 2})
 	s.body = rangeAnswer(row.End(), nil)
 	must(t, conformance.ErrorOf(GetPacked(c, criteria(), memory)))
-	if cells := plainbuffer.CellsOf(memory.Packed.Row(0)); !cells.Next() || string(cells.Name()) != "f" || cells.Value().Type != table.Boolean || cells.Value().Int != 1 {
-		t.Errorf("a boolean of 2 is %x", cells.Content)
-	}
+	cells := plainbuffer.CellsOf(memory.Packed.Row(0))
+	conformance.True(t, cells.Next() && string(cells.Name()) == "f" && cells.Value().Type == table.Boolean &&
+		cells.Value().Int == 1, "a boolean of 2 is %x", cells.Content)
 	row = begin()
 	row.Increment(&f, 5)
 	s.body = rangeAnswer(row.End(), nil)
 	must(t, conformance.ErrorOf(GetPacked(c, criteria(), memory)))
-	cells := plainbuffer.CellsOf(memory.Packed.Row(0))
+	cells = plainbuffer.CellsOf(memory.Packed.Row(0))
 	conformance.True(t, cells.Next() && cells.Op == plainbuffer.Set, "a cell that adds came as %d", cells.Op)
 }

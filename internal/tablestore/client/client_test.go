@@ -48,16 +48,14 @@ func embedded(t *testing.T, plan *faults.Plan) Target {
 	return of(engine(t, server.Options{Faults: plan}))
 }
 
-func sdkOf(t *testing.T, target Target) *tablestore.TableStoreClient {
+func sdkOf(t testing.TB, target Target) *tablestore.TableStoreClient {
 	t.Helper()
 	return conformance.Try(New(t.Context(), target, nil)).Must(t)
 }
 
 func admin(t *testing.T, target Target) *Admin {
 	t.Helper()
-	sdk := sdkOf(t, target)
-	connection := connect(t, target)
-	return &Admin{Client: sdk, Context: context.Background(), Connection: connection}
+	return &Admin{Client: sdkOf(t, target), Context: context.Background(), Connection: connect(t, target)}
 }
 
 func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
@@ -94,9 +92,7 @@ func TestTableOperationsSurviveTemporaryFaults(t *testing.T) {
 				return f
 			}}
 			a := admin(t, embedded(t, plan))
-			key := []table.KeyColumn{{Name: "s", Type: table.String}}
-			err := a.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1})
-			conformance.True(t, err == nil, "create after %s: %v", f.Code, err)
+			conformance.Equal(t, a.Create("t", stringKey, defaults), nil, "create after %s", f.Code)
 			conformance.Equal(t, conformance.ErrorOf(a.Describe("t")), nil, "describe after %s", f.Code)
 			delete(failed, "DescribeTable")
 			conformance.Equal(t, conformance.ErrorOf(a.Splits("t")), nil, "bounds of partitions after %s", f.Code)
@@ -195,6 +191,13 @@ func TestTheRunsContextEndsARequest(t *testing.T) {
 	}
 }
 
+// via is a service behind a transport that signs nothing.
+func via(transport http.RoundTripper) Target {
+	target := unsignedAt("http://made-up")
+	target.Transport = transport
+	return target
+}
+
 // unsignedAt is a service at an endpoint that signs nothing.
 func unsignedAt(endpoint string) Target {
 	return Target{Endpoint: endpoint, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}
@@ -206,22 +209,19 @@ func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic
 	c := conformance.Try(Connect(ctx, target, traffic)).Must(t)
 	sdk := conformance.Try(New(ctx, target, traffic)).Must(t)
 	return [2]func(string) error{func(operation string) error {
-		_, err := c.Sender().Post(operation, text(""))
-		return err
-	}, func(operation string) (err error) {
+		return conformance.ErrorOf(c.Sender().Post(operation, text("")))
+	}, func(operation string) error {
 		if operation == "ListTable" {
-			_, err = sdk.ListTable()
-		} else {
-			_, err = sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "none"})
+			return conformance.ErrorOf(sdk.ListTable())
 		}
-		return err
+		return conformance.ErrorOf(sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "none"}))
 	}}
 }
 
 // counting serves requests and counts the connections made and open.
-func counting(t *testing.T, start func(*httptest.Server), h http.Handler) (web *httptest.Server, made, open *atomic.Int64) {
+func counting(t *testing.T, run func(*httptest.Server), h http.Handler) (_ *httptest.Server, made, open *atomic.Int64) {
 	made, open = new(atomic.Int64), new(atomic.Int64)
-	web = httptest.NewUnstartedServer(h)
+	web := httptest.NewUnstartedServer(h)
 	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
@@ -231,32 +231,28 @@ func counting(t *testing.T, start func(*httptest.Server), h http.Handler) (web *
 			open.Add(-1)
 		}
 	}
-	start(web)
+	run(web)
 	t.Cleanup(web.Close)
 	return web, made, open
 }
 
 func TestEndpointsAreChecked(t *testing.T) {
 	for _, endpoint := range []string{"", "host", "ftp://host", "http://", "http://host/path", "://", "http://user:secret@host", "http://host?key=secret"} {
-		if _, err := New(context.Background(), Target{Endpoint: endpoint, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil); err == nil {
-			t.Errorf("endpoint %q was accepted", endpoint)
-		} else if strings.Contains(err.Error(), "secret") {
-			t.Errorf("the secret is in the error: %v", err)
-		}
+		_, err := New(context.Background(), unsignedAt(endpoint), nil)
+		conformance.True(t, err != nil && !strings.Contains(err.Error(), "secret"), "endpoint %q: %v", endpoint, err)
 	}
-	if _, err := New(context.Background(), Target{Endpoint: "http://host", Credentials: keys("s")}, nil); err == nil {
-		t.Error("no instance was accepted")
-	}
+	_, err := New(context.Background(), Target{Endpoint: "http://host", Credentials: keys("s")}, nil)
+	conformance.True(t, err != nil, "no instance was accepted")
 }
 
 func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	wrong := embedded(t, nil)
 	wrong.Credentials = keys("wrong-secret-value")
 	_, err := admin(t, wrong).Describe("t")
-	if err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") || !strings.Contains(err.Error(), "check the access key") {
-		t.Errorf("wrong secret: %v", err)
-	}
-	conformance.Equal(t, strings.Contains(fmt.Sprint(err), "wrong-secret-value"), false, "the secret is in the error: %v", err)
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "OTSAuthFailed") &&
+		strings.Contains(err.Error(), "check the access key"),
+		"wrong secret: %v", err)
+	conformance.Equal(t, strings.Contains(fmt.Sprint(err), "wrong-secret-value"), false, "the secret is shown: %v", err)
 	requests := 0
 	down := Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		requests++
@@ -270,8 +266,9 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 
 func TestValuesGoThroughTheSDKUnchanged(t *testing.T) {
 	for _, v := range []table.Value{
-		{}, {Type: table.Integer, Int: -5}, {Type: table.Double, Double: 1.5}, {Type: table.Boolean, Int: 1}, {Type: table.Boolean},
-		{Type: table.String, Bytes: []byte("é")}, {Type: table.String, Bytes: []byte{}}, {Type: table.Binary, Bytes: []byte{0, 255}},
+		{}, {Type: table.Integer, Int: -5}, {Type: table.Double, Double: 1.5}, {Type: table.Boolean, Int: 1},
+		{Type: table.Boolean}, {Type: table.String, Bytes: []byte("é")}, {Type: table.String, Bytes: []byte{}},
+		{Type: table.Binary, Bytes: []byte{0, 255}},
 	} {
 		got := ValueOf(SDKValue(v))
 		conformance.True(t, cmp.Equal(got, v), "%+v became %+v", v, got)
@@ -317,9 +314,9 @@ func TestClockLearnsFromAnswers(t *testing.T) {
 				c.Answered(dated(tt.layout, at), sent, now)
 			}
 			earliest, latest, known := c.Range(now)
-			if want := now.Add(ahead); !known || want.Before(earliest) || want.After(latest) || latest.Sub(earliest) > tt.width {
-				t.Errorf("%s, %v ahead: known %v, between %v and %v of the right time", name, ahead, known, earliest.Sub(want), latest.Sub(want))
-			}
+			want := now.Add(ahead)
+			conformance.True(t, known && !want.Before(earliest) && !want.After(latest) && latest.Sub(earliest) <= tt.width,
+				"%s, %v ahead: known %v, %v to %v of the time", name, ahead, known, earliest.Sub(want), latest.Sub(want))
 		}
 	}
 }
@@ -348,17 +345,16 @@ func TestWithoutDatesThisMachinesTimeIsUsed(t *testing.T) {
 	for _, h := range []http.Header{{}, {"X-Ots-Date": {"yesterday"}}, dated(time.RFC3339, now.Add(time.Hour)), dated(time.RFC3339, now.Add(time.Hour))} {
 		c.Answered(h, now, now)
 	}
-	if from, to, known := c.Range(now); known || !from.Equal(now) || !to.Equal(now) || c.Measured() || c.SkewWarning() != "" {
-		t.Errorf("%v to %v, %v", from, to, known)
-	}
+	from, to, known := c.Range(now)
+	conformance.True(t, !known && from.Equal(now) && to.Equal(now) && !c.Measured() && c.SkewWarning() == "",
+		"%v to %v, %v", from, to, known)
 	var none *Clock
-	_, _, known := none.Range(now)
+	_, _, known = none.Range(now)
 	conformance.True(t, !known && !none.Measured(), "no clock knows the time")
 }
 
 func TestRefusedClockIsNamed(t *testing.T) {
-	s := engine(t, server.Options{Now: func() time.Time { return time.Now().Add(time.Hour) }})
-	target := of(s)
+	target := of(engine(t, server.Options{Now: func() time.Time { return time.Now().Add(time.Hour) }}))
 	_, err := admin(t, target).List()
 	conformance.Refused(t, err, "this machine's clock is too far from the service's: set it", "error")
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
 	"example.com/tsimport/engine/faults"
-	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
@@ -232,9 +231,7 @@ func TestRefusalOfAcceptedKeysIsTemporaryForAWhile(t *testing.T) {
 				{[]string{"no"}, 0, []Class{Fatal}},
 				{[]string{"", "no"}, 0, []Class{Unavailable}},
 			} {
-				if got := classes(tt.answers...); fmt.Sprint(got) != fmt.Sprint(tt.want) {
-					t.Errorf("%s, %q: classes %v, want %v", name, tt.answers, got, tt.want)
-				}
+				conformance.Same(t, classes(tt.answers...), tt.want, "%s, %q: classes", name, tt.answers)
 				time.Sleep(tt.wait)
 			}
 		}
@@ -300,15 +297,16 @@ var (
 // unreachable is a service that cannot be reached at first.
 func unreachable(t *testing.T, fail error, times int, after bool) (*Admin, *broken) {
 	t.Helper()
-	s := engine(t, server.Options{Faults: new(faults.Plan)})
-	b := &broken{RoundTripper: s.Transport(), fail: fail, times: times, after: after}
-	target := embedded(t, nil)
+	target := embedded(t, new(faults.Plan))
+	b := &broken{RoundTripper: target.Transport, fail: fail, times: times, after: after}
 	target.Transport = b
-	sdk := sdkOf(t, target)
-	return &Admin{Client: sdk, Context: t.Context(), ReachFor: time.Minute}, b
+	return &Admin{Client: sdkOf(t, target), Context: t.Context(), ReachFor: time.Minute}, b
 }
 
-var stringKey = []table.KeyColumn{{Name: "s", Type: table.String}}
+var (
+	stringKey = []table.KeyColumn{{Name: "s", Type: table.String}}
+	defaults  = table.Definition{TimeToLive: -1, MaxVersions: 1}
+)
 
 func TestDownEndpointIsWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -318,9 +316,10 @@ func TestDownEndpointIsWaitedFor(t *testing.T) {
 		page  int
 	}{
 		"nothing comes in": {fail: fmt.Errorf("no data arrived for 30s: %w", context.DeadlineExceeded)},
-		"a page of 503":    {page: 503}, "a page of 502": {page: 502}, "a page of 504 after it was applied": {page: 504, after: true},
+		"a page of 503":    {page: 503}, "a page of 502": {page: 502}, "a page of 504, applied": {page: 504, after: true},
 		"refused": {fail: refusedDial}, "the resolver is down": {fail: noResolver}, "cut off": {fail: io.ErrUnexpectedEOF},
-		"timed out": {fail: timedOut{}}, "timed out after it was applied": {fail: timedOut{}, after: true}, "reset after it was applied": {fail: syscall.ECONNRESET, after: true},
+		"timed out": {fail: timedOut{}}, "timed out, applied": {fail: timedOut{}, after: true},
+		"reset, applied": {fail: syscall.ECONNRESET, after: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -328,11 +327,10 @@ func TestDownEndpointIsWaitedFor(t *testing.T) {
 			b.page = tt.page
 			told := 0
 			a.OnWait = func(why string, most time.Duration) {
-				if told++; why == "" || most != time.Minute {
-					t.Errorf("%q for %v", why, most)
-				}
+				told++
+				conformance.True(t, why != "" && most == time.Minute, "%q for %v", why, most)
 			}
-			err := a.Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1})
+			err := a.Create("t", stringKey, defaults)
 			conformance.True(t, err == nil && b.sent >= 3 && told == 1, "%v after %d requests, told %d times", err, b.sent, told)
 		})
 	}
@@ -354,9 +352,9 @@ func TestWrongEndpointIsNotWaitedFor(t *testing.T) {
 	}
 	a, b := unreachable(t, refusedDial, 1000, false)
 	a.ReachFor = 0 // what a user waits for at a terminal
-	if _, err := a.Describe("t"); err == nil || !strings.Contains(err.Error(), "cannot connect to 10.0.0.1:80") || b.sent != 1 {
-		t.Errorf("%v after %d requests", err, b.sent)
-	}
+	_, err := a.Describe("t")
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "cannot connect to 10.0.0.1:80") && b.sent == 1,
+		"%v after %d requests", err, b.sent)
 }
 
 func TestWaitingForAnEndpointEnds(t *testing.T) {
@@ -364,13 +362,10 @@ func TestWaitingForAnEndpointEnds(t *testing.T) {
 		requests := 0
 		a := &Admin{Context: context.Background(), ReachFor: time.Minute}
 		begun := time.Now()
-		err := a.try(func() error {
-			requests++
-			return refusedDial
-		})
-		if took := time.Since(begun); !errors.Is(err, syscall.ECONNREFUSED) || took < time.Minute || took > 2*time.Minute || requests > 100 {
-			t.Errorf("%v after %d requests in %v", err, requests, took)
-		}
+		err := a.try(func() error { requests++; return refusedDial })
+		took := time.Since(begun)
+		conformance.True(t, errors.Is(err, syscall.ECONNREFUSED) && took >= time.Minute && took <= 2*time.Minute &&
+			requests <= 100, "%v after %d requests in %v", err, requests, took)
 		ctx, stop := context.WithCancelCause(context.Background())
 		a.Context = ctx
 		time.AfterFunc(time.Second, func() { stop(errors.New("the user stopped")) })
@@ -386,8 +381,8 @@ func TestATableCreatedByAnotherProcessIsNotOurs(t *testing.T) {
 		d    table.Definition
 		ours bool
 	}{
-		"as asked for":    {stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1}, true},
-		"another key":     {[]table.KeyColumn{{Name: "n", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: 1}, false},
+		"as asked for":    {stringKey, defaults, true},
+		"another key":     {[]table.KeyColumn{{Name: "n", Type: table.Integer}}, defaults, false},
 		"another ttl":     {stringKey, table.Definition{TimeToLive: 86400, MaxVersions: 1}, false},
 		"more versions":   {stringKey, table.Definition{TimeToLive: -1, MaxVersions: 3}, false},
 		"other deviation": {stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1000}, false},
@@ -395,7 +390,7 @@ func TestATableCreatedByAnotherProcessIsNotOurs(t *testing.T) {
 		a, b := unreachable(t, nil, 0, false)
 		must(t, a.Create("t", tt.key, tt.d))
 		b.fail, b.times, b.sent = timedOut{}, 1, 0 // the first request is lost before it arrives
-		err := a.Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1})
+		err := a.Create("t", stringKey, defaults)
 		conformance.True(t, tt.ours == (err == nil) && (err == nil || errors.Is(err, ErrTableExists)), "%s: %v", name, err)
 	}
 }
@@ -487,15 +482,14 @@ func TestSlowAnswerIsReadToItsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				to := &transport{base: slowly(c.pause), run: t.Context(), timeout: time.Second, keys: &signedWith{CredentialsProvider: keys("s")}, accept: true, traffic: new(Traffic)}
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://service/ListTable", http.NoBody)
-				must(t, err)
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://service/ListTable", nil)
 				began := time.Now()
 				res, err := to.RoundTrip(r)
 				took := time.Since(began)
 				if c.stalls {
-					if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no data arrived for 1s") || took != time.Second {
-						t.Errorf("%v after %v", err, took)
-					}
+					conformance.True(t, errors.Is(err, context.DeadlineExceeded) &&
+						strings.Contains(err.Error(), "no data arrived for 1s") && took == time.Second,
+						"%v after %v", err, took)
 					return
 				}
 				conformance.MustTrue(t, err == nil && took == 6*c.pause, "%v after %v", err, took)
@@ -524,9 +518,8 @@ func TestBodyIsHandedOverWithoutACopy(t *testing.T) {
 	for range 2 {
 		must(t, conformance.ErrorOf(b.WriteTo(&to)))
 	}
-	if len(to.pieces) != 1 || &to.pieces[0][0] != &sent[4] || len(to.pieces[0]) != len(sent)-4 || told != 2 {
-		t.Errorf("%q, progress %d times", to.pieces, told)
-	}
+	conformance.True(t, len(to.pieces) == 1 && &to.pieces[0][0] == &sent[4] && len(to.pieces[0]) == len(sent)-4 &&
+		told == 2, "%q, progress %d times", to.pieces, told)
 	n, err = b.Read(make([]byte, 4))
 	conformance.True(t, n == 0 && err == io.EOF, "%d bytes more, %v", n, err)
 }

@@ -25,8 +25,8 @@ import (
 )
 
 // described is an answer to DescribeTable: table t1 with string key uid, and one partition bound, uid = "m".
-const described = "0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520012a020800" +
-	"321d7500000001030403000000756964050600000003010000006d0abd09a6"
+const described = "0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520" +
+	"012a020800321d7500000001030403000000756964050600000003010000006d0abd09a6"
 
 // answers is a service that gives every request the same answer, or several answers in turn.
 type answers struct {
@@ -39,18 +39,18 @@ type answers struct {
 func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	body := a.bodies[a.requests%len(a.bodies)]
+	body := io.NopCloser(bytes.NewReader(a.bodies[a.requests%len(a.bodies)]))
 	a.requests++
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
 		return nil, err
 	}
-	return &http.Response{StatusCode: a.status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: a.status, Header: http.Header{}, Body: body, Request: r}, nil
 }
 
 func answering(t *testing.T, status int, bodies ...[]byte) (*Admin, *answers) {
 	t.Helper()
 	service := &answers{status: status, bodies: bodies}
-	return admin(t, Target{Endpoint: "http://fake", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: service}), service
+	return admin(t, via(service)), service
 }
 
 func unhex(t *testing.T, digits string) []byte {
@@ -73,9 +73,8 @@ func withBounds(t *testing.T, values ...table.Value) []byte {
 }
 
 func TestTheBoundsOfPartitionsAreRead(t *testing.T) {
-	more := []table.Value{
-		{Type: table.String, Bytes: []byte("m\x00")}, {Type: table.Integer, Int: -5}, {Type: table.Binary, Bytes: []byte{0xff}},
-	}
+	more := []table.Value{{Type: table.String, Bytes: []byte("m\x00")}, {Type: table.Integer, Int: -5},
+		{Type: table.Binary, Bytes: []byte{0xff}}}
 	a, service := answering(t, 200, withBounds(t, more...))
 	got := conformance.Try(a.Splits("t1")).Must(t)
 	conformance.Equal(t, cmp.Diff(append([]table.Value{{Type: table.String, Bytes: []byte("m")}}, more...), got), "",
@@ -184,14 +183,12 @@ func TestTableIsCreatedWithPartitions(t *testing.T) {
 func TestTableIsCreatedWithoutRefusedPartitions(t *testing.T) {
 	bounds := splitBounds[table.String]
 	key := []table.KeyColumn{{Name: "k", Type: table.String}}
-	define := table.Definition{TimeToLive: -1, MaxVersions: 1}
 	for answer, want := range map[string]string{sim.PreSplitRefused: "cannot be specified", sim.PreSplitIgnored: ""} {
 		a, s := splitter(t, nil)
 		must(t, s.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{PreSplit: answer}}}))
-		refused, err := a.CreateSplit("t", key, define, nil, bounds)
-		if err != nil || (refused == nil) != (want == "") || refused != nil && !strings.Contains(refused.Error(), want) {
-			t.Fatalf("%s: refused %v, %v", answer, refused, err)
-		}
+		refused, err := a.CreateSplit("t", key, defaults, nil, bounds)
+		conformance.MustTrue(t, err == nil && (refused == nil) == (want == "") &&
+			(refused == nil || strings.Contains(refused.Error(), want)), "%s: refused %v, %v", answer, refused, err)
 		got, err := a.Splits("t")
 		conformance.True(t, err == nil && len(got) == 0, "%s: bounds %v, %v", answer, got, err)
 	}
@@ -217,7 +214,7 @@ func TestPresplitTableWithLostAnswerIsCreatedOnce(t *testing.T) {
 	a, _ := splitter(t, func(base http.RoundTripper) http.RoundTripper { return &cutting{base: base} })
 	a.Proven = true
 	bounds := splitBounds[table.String]
-	refused, err := a.CreateSplit("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}, nil, bounds)
+	refused, err := a.CreateSplit("t", []table.KeyColumn{{Name: "k", Type: table.String}}, defaults, nil, bounds)
 	conformance.MustTrue(t, refused == nil && err == nil, "refused %v, %v", refused, err)
 	got, err := a.Splits("t")
 	conformance.True(t, err == nil && len(got) == len(bounds), "bounds %v, %v", got, err)
@@ -225,13 +222,13 @@ func TestPresplitTableWithLostAnswerIsCreatedOnce(t *testing.T) {
 
 func TestTableNameMayExceedSDKsLimit(t *testing.T) {
 	a, _ := splitter(t, nil)
-	key, define := []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}
+	key := []table.KeyColumn{{Name: "k", Type: table.String}}
 	for _, n := range []int{maxSDKName, maxSDKName + 1, table.MaxNameBytes} {
 		name := strings.Repeat("a", n)
-		conformance.MustEqual(t, a.Create(name, key, define), nil, "%d characters", n)
+		conformance.MustEqual(t, a.Create(name, key, defaults), nil, "%d characters", n)
 		got, err := a.Describe(name)
 		conformance.True(t, err == nil && cmp.Diff(key, got.Key) == "", "%d characters: %v, %v", n, got, err)
-		conformance.Is(t, a.Create(name, key, define), ErrTableExists, "%d characters: made twice", n)
+		conformance.Is(t, a.Create(name, key, defaults), ErrTableExists, "%d characters: made twice", n)
 	}
 }
 
@@ -240,7 +237,7 @@ func clocked(t *testing.T, now *time.Time, plan *faults.Plan) *Admin {
 	t.Helper()
 	s := engine(t, server.Options{Faults: plan, Now: func() time.Time { return *now }})
 	a := admin(t, of(s))
-	must(t, a.Create("t", []table.KeyColumn{{Name: "s", Type: table.String}}, table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000}))
+	must(t, a.Create("t", stringKey, table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000}))
 	return a
 }
 
@@ -265,9 +262,8 @@ func TestReservedThroughputIsChangedOnceInAnInterval(t *testing.T) {
 	conformance.Equal(t, a.Reserve("t", 5, 6), nil, "two minutes later")
 	adjusted(now) // a decrease
 	got, err := a.Describe("t")
-	if err != nil || got.ReservedRead != 5 || got.ReservedWrite != 6 || got.TimeToLive != 86400 || got.MaxVersions != 3 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	conformance.True(t, err == nil && got.ReservedRead == 5 && got.ReservedWrite == 6 && got.TimeToLive == 86400 &&
+		got.MaxVersions == 3, "%+v, %v", got, err)
 }
 
 func TestTableChangesSurviveTemporaryFaults(t *testing.T) {
@@ -283,7 +279,7 @@ func TestTableChangesSurviveTemporaryFaults(t *testing.T) {
 			now := time.Now()
 			a := clocked(t, &now, plan)
 			for what, change := range map[string]func() error{
-				"options": func() error { return a.SetOptions("t", -1, 1) }, "throughput": func() error { return a.Reserve("t", 1, 2) },
+				"options": func() error { return a.SetOptions("t", -1, 1) }, "units": func() error { return a.Reserve("t", 1, 2) },
 				"an update": func() error { return a.Update("t", Change{MaxDeviation: new(int64(7))}) },
 				"adjusted":  func() error { _, err := a.Adjusted("t"); return err },
 			} {
@@ -295,7 +291,7 @@ func TestTableChangesSurviveTemporaryFaults(t *testing.T) {
 			conformance.True(t, err == nil && got.Definition == want, "%+v, %v", got, err)
 			now = now.Add(ThroughputInterval)
 			failed["UpdateTable"] = 0
-			if err := a.Update("t", Change{ReservedWrite: number(5)}); err != nil || failed["UpdateTable"] != 2 {
+			if err := a.Update("t", Change{ReservedWrite: new(5)}); err != nil || failed["UpdateTable"] != 2 {
 				t.Errorf("an update of the throughput after %s: %v, %v", f.Code, err, failed)
 			}
 			got, err = a.Describe("t")
@@ -315,18 +311,18 @@ func TestAMissingTableCannotBeChanged(t *testing.T) {
 
 func TestAdjustedIsReadFromAnswer(t *testing.T) {
 	described := unhex(t, described)
-	details := func(fields ...uint64) []byte { // number, value …, after the required units
+	details := func(f ...uint64) []byte { // number, value …, after the required units
 		body := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0x08, 0, 0x10, 0})
-		for i := 0; i < len(fields); i += 2 {
-			body = protowire.AppendVarint(protowire.AppendTag(body, protowire.Number(fields[i]), protowire.VarintType), fields[i+1])
+		for i := 0; i < len(f); i += 2 {
+			body = protowire.AppendVarint(protowire.AppendTag(body, protowire.Number(f[i]), protowire.VarintType), f[i+1])
 		}
-		return protowire.AppendBytes(protowire.AppendTag(described[:len(described):len(described)], 2, protowire.BytesType), body)
+		return protowire.AppendBytes(protowire.AppendTag(bytes.Clone(described), 2, protowire.BytesType), body)
 	}
 	for _, tt := range []struct {
 		answer []byte
 		want   int64
 	}{
-		{described, 1700000000}, {details(2, 1700000005, 3, 1700000009), 1700000009}, {details(2, 1700000009, 3, 1700000005), 1700000009},
+		{described, 1700000000}, {details(2, 5, 3, 9), 9}, {details(2, 9, 3, 5), 9},
 	} {
 		a, _ := answering(t, 200, tt.answer)
 		got, err := a.Adjusted("t1")
@@ -348,7 +344,7 @@ func TestMadeOfComparesEveryField(t *testing.T) {
 		return of
 	}
 	for name, differs := range map[string]func(*Table){
-		"reserved reads": func(of *Table) { of.ReservedRead = 8 }, "reserved writes": func(of *Table) { of.ReservedWrite = 8 },
+		"reads": func(of *Table) { of.ReservedRead = 8 }, "writes": func(of *Table) { of.ReservedWrite = 8 },
 		"time to live": func(of *Table) { of.TimeToLive = 8 }, "versions": func(of *Table) { of.MaxVersions = 8 },
 		"deviation": func(of *Table) { of.MaxDeviation = 8 }, "updates": func(of *Table) { of.NoUpdates = true },
 	} {
@@ -359,22 +355,19 @@ func TestMadeOfComparesEveryField(t *testing.T) {
 	conformance.Equal(t, whole.madeOf(made(func(*Table) {})), true, "a table with all parts is not as the change makes it")
 }
 
-func number(n int) *int { return &n }
-
 func TestUpdateNamesOnlyChanges(t *testing.T) {
 	now := time.Now()
 	a := clocked(t, &now, nil)
-	deviation, off := int64(7), false
 	want := table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000}
 	for _, step := range []struct {
 		change Change
 		apply  func()
 	}{
-		{Change{ReservedWrite: number(7)}, func() { want.ReservedWrite = 7 }},
-		{Change{MaxVersions: number(4)}, func() { want.MaxVersions = 4 }},
-		{Change{TimeToLive: number(-1)}, func() { want.TimeToLive = -1 }},
-		{Change{MaxDeviation: &deviation}, func() { want.MaxDeviation = 7 }},
-		{Change{ReservedRead: number(2), TimeToLive: number(100000)}, func() { want.ReservedRead, want.TimeToLive = 2, 100000 }},
+		{Change{ReservedWrite: new(7)}, func() { want.ReservedWrite = 7 }},
+		{Change{MaxVersions: new(4)}, func() { want.MaxVersions = 4 }},
+		{Change{TimeToLive: new(-1)}, func() { want.TimeToLive = -1 }},
+		{Change{MaxDeviation: new(int64(7))}, func() { want.MaxDeviation = 7 }},
+		{Change{ReservedRead: new(2), TimeToLive: new(100000)}, func() { want.ReservedRead, want.TimeToLive = 2, 100000 }},
 	} {
 		now = now.Add(ThroughputInterval)
 		must(t, a.Update("t", step.change))
@@ -382,7 +375,7 @@ func TestUpdateNamesOnlyChanges(t *testing.T) {
 		got, err := a.Describe("t")
 		conformance.True(t, err == nil && got.Definition == want, "%+v, %v, want %+v", got, err, want)
 	}
-	must(t, a.Update("t", Change{AllowUpdate: &off}))
+	must(t, a.Update("t", Change{AllowUpdate: new(false)}))
 	want.NoUpdates = true
 	got, err := a.Describe("t")
 	conformance.True(t, err == nil && got.Definition == want, "%+v, %v", got, err)
@@ -391,13 +384,13 @@ func TestUpdateNamesOnlyChanges(t *testing.T) {
 func TestTooFrequentChangeIsPostponed(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	a := clocked(t, &now, nil)
-	must(t, a.Update("t", Change{ReservedWrite: number(5)}))
+	must(t, a.Update("t", Change{ReservedWrite: new(5)}))
 	now = now.Add(30 * time.Second)
-	conformance.Is(t, a.Update("t", Change{ReservedWrite: number(6), MaxVersions: number(9)}), ErrTooFrequent, "update")
+	conformance.Is(t, a.Update("t", Change{ReservedWrite: new(6), MaxVersions: new(9)}), ErrTooFrequent, "update")
 	got, err := a.Describe("t")
 	conformance.True(t, err == nil && got.ReservedWrite == 5 && got.MaxVersions == 3, "%+v, %v", got, err)
 	due, err := a.Changeable("t", ThroughputInterval, now)
 	conformance.True(t, err == nil && due.Sub(now) == 91*time.Second, "in %v, %v", due.Sub(now), err)
 	now = due
-	must(t, a.Update("t", Change{ReservedWrite: number(6)}))
+	must(t, a.Update("t", Change{ReservedWrite: new(6)}))
 }

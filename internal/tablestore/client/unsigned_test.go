@@ -99,13 +99,13 @@ func (a *claiming) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestAnswersAreBoundedByTheirKind(t *testing.T) {
-	for operation, rows := range map[string]int{"BatchWriteRow": maxWritten, "BulkImport": maxWritten, "GetRange": maxAnswer} {
+	for op, rows := range map[string]int{"BatchWriteRow": maxWritten, "BulkImport": maxWritten, "GetRange": maxAnswer} {
 		for status, most := range map[int]int{200: rows, 403: maxRefusal, 500: maxRefusal} {
 			a := &claiming{status: status, sign: signatures["right"], endless: true}
 			for way, send := range ways(t, a, false) {
 				a.read = 0
-				if err := send(operation); err == nil || a.read <= most || a.read > 2*most {
-					t.Errorf("%s, HTTP %d, %s: %d bytes were read, %v", operation, status, way, a.read, err)
+				if err := send(op); err == nil || a.read <= most || a.read > 2*most {
+					t.Errorf("%s, HTTP %d, %s: %d bytes were read, %v", op, status, way, a.read, err)
 				}
 			}
 		}
@@ -147,9 +147,11 @@ var statuses = []struct {
 	code   string
 	class  Class // signed
 }{
-	{200, "", 0}, {403, authFailed, Fatal}, {403, "OTSNotEnoughCapacityUnit", Throttled}, {403, "OTSNoPermissionAccess", Fatal},
-	{403, "OTSConditionCheckFail", Permanent}, {404, "OTSObjectNotExist", Fatal}, {409, "OTSObjectAlreadyExist", Permanent}, {400, "OTSParameterInvalid", Content},
-	{400, authFailed, Fatal}, {413, "OTSRequestBodyTooLarge", Content}, {500, "OTSInternalServerError", Ambiguous}, {503, "OTSPartitionUnavailable", Unavailable},
+	{200, "", 0}, {403, authFailed, Fatal}, {403, "OTSNotEnoughCapacityUnit", Throttled},
+	{403, "OTSNoPermissionAccess", Fatal}, {403, "OTSConditionCheckFail", Permanent}, {404, "OTSObjectNotExist", Fatal},
+	{409, "OTSObjectAlreadyExist", Permanent}, {400, "OTSParameterInvalid", Content}, {400, authFailed, Fatal},
+	{413, "OTSRequestBodyTooLarge", Content}, {500, "OTSInternalServerError", Ambiguous},
+	{503, "OTSPartitionUnavailable", Unavailable},
 }
 
 // Rows are never lost, doubled or given up because of an answer that an intermediary could forge: it settles nothing.
@@ -167,9 +169,8 @@ func TestOnlySignedAnswersSettleAnything(t *testing.T) {
 						err := send(operation)
 						at := fmt.Sprintf("%s, HTTP %d %s, signature %s, %s, %s", operation, st.status, st.code, name, when, way)
 						if name == "right" {
-							if (err == nil) != (st.code == "") || err != nil && Classify(err) != st.class || Unsettled(err) {
-								t.Errorf("%s: %v", at, err)
-							}
+							conformance.True(t, (err == nil) == (st.code == "") && (err == nil || Classify(err) == st.class) &&
+								!Unsettled(err), "%s: %v", at, err)
 							continue
 						}
 						refusesKeys := st.status == 403 && st.code == authFailed
@@ -177,15 +178,14 @@ func TestOnlySignedAnswersSettleAnything(t *testing.T) {
 						if refusesKeys && later == 0 {
 							want = Fatal
 						}
-						if !Unsettled(err) || Classify(err) != want && Classify(err) != Unrecognized {
-							t.Errorf("%s: class %d, %v", at, Classify(err), err)
-						}
-						if Refused(err) != refusesKeys || IsNoTable(err) || codeOf(err) == "OTSObjectAlreadyExist" || codeOf(err) == "OTSConditionCheckFail" {
-							t.Errorf("%s is believed: %v", at, err)
-						}
-						if st.code == "" && !strings.Contains(Describe(err), UnsignedVariable) && !strings.Contains(Describe(err), "does not match") {
-							t.Errorf("%s: %s", at, Describe(err))
-						}
+						conformance.True(t, Unsettled(err) && (Classify(err) == want || Classify(err) == Unrecognized),
+							"%s: class %d, %v", at, Classify(err), err)
+						conformance.True(t, Refused(err) == refusesKeys && !IsNoTable(err) && codeOf(err) != "OTSObjectAlreadyExist" &&
+							codeOf(err) != "OTSConditionCheckFail",
+							"%s is believed: %v", at, err)
+						conformance.True(t, st.code != "" || strings.Contains(Describe(err), UnsignedVariable) ||
+							strings.Contains(Describe(err), "does not match"),
+							"%s: %s", at, Describe(err))
 					}
 				}
 			}
@@ -200,9 +200,9 @@ func TestUnsignedRefusalsOfTheKeysEndACommandAfterTwoMinutes(t *testing.T) {
 			refuse := func(want Class) {
 				t.Helper()
 				a.status, a.code, a.sign, a.renewed = 403, authFailed, signatures["missing"], 0
-				if err := send("BatchWriteRow"); Classify(err) != want || !Unsettled(err) || !Refused(err) || !NotServing(err) || a.renewed == 0 {
-					t.Errorf("%s: class %d, %v", way, Classify(err), err)
-				}
+				err := send("BatchWriteRow")
+				conformance.True(t, Classify(err) == want && Unsettled(err) && Refused(err) && NotServing(err) && a.renewed != 0,
+					"%s: class %d, %v", way, Classify(err), err)
 			}
 			allow := func() {
 				a.status, a.code, a.sign = 200, "", signatures["right"]
@@ -227,11 +227,11 @@ func TestDestructiveOperationsNeedSignedAnswers(t *testing.T) {
 		a, destroys := &claiming{}, slices.Contains(destroy, operation)
 		for way, send := range ways(t, a, true) {
 			a.status, a.code, a.sign = 200, "", signatures["missing"]
-			if err := send(operation); (err != nil) != destroys || err != nil && !strings.Contains(Describe(err), "does not hold") {
-				t.Errorf("%s, %s: %v", operation, way, err)
-			}
-			a.sign = signatures["wrong"]
 			err := send(operation)
+			conformance.True(t, (err != nil) == destroys && (err == nil || strings.Contains(Describe(err), "does not hold")),
+				"%s, %s: %v", operation, way, err)
+			a.sign = signatures["wrong"]
+			err = send(operation)
 			conformance.True(t, Unsettled(err), "%s with a wrong signature, %s: %v", operation, way, err)
 			a.status, a.code = 403, authFailed // by another secret
 			err = send(operation)
@@ -331,16 +331,15 @@ func TestCompressionIsOffByDefault(t *testing.T) {
 		_, err := s.Post("BatchWriteRow", text(compressible(0, 10_000)))
 		conformance.True(t, err == nil && seen[0].kind == "", "%q: %q, %v", mode, seen[0].kind, err)
 	}
-	if _, err := Connect(t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Compress: "zip"}, nil); err == nil {
-		t.Error("an unknown mode is taken")
-	}
+	_, err := Connect(t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Compress: "zip"}, nil)
+	conformance.True(t, err != nil, "an unknown mode is taken")
 }
 
 // A service that does not know compression must not cause rejects. The sender does not repeat requests that may have
 // been applied, but the next request is uncompressed.
 func TestFirstCompressedRefusalIsNotOfRows(t *testing.T) {
 	page := func() *http.Response {
-		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(bytes.NewBufferString("<html>bad request</html>"))}
+		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html>400"))}
 	}
 	refused := func(code string) func() *http.Response { return func() *http.Response { return refusing(400, code) } }
 	for name, tt := range map[string]struct {

@@ -46,24 +46,21 @@ func TestWhenComparesStoredWithNewValues(t *testing.T) {
 		`not (stored.at < new.at or stored.v == new.v)`:    "(at>=new at and v!=new v)",
 		`stored["a b"] <= new["c d"] && stored.x == "lit"`: "(a b<=new c d and x==lit)",
 	} {
-		w, err := ParseWhen(text)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
+		w := conformance.Try(ParseWhen(text)).Must(t)
 		conformance.Equal(t, shown(w.Filter(value)), want, "%s", text)
 		conformance.True(t, len(w.Filter(value).Serialize()) != 0 && w.String() == text, "%s has no bytes", text)
 	}
 	w, err := ParseWhen(`stored.a < new.b and (stored.a > new.c or stored.d == new.b)`)
-	if err != nil || !reflect.DeepEqual(w.Stored(), []string{"a", "d"}) || !reflect.DeepEqual(w.New(), []string{"b", "c"}) {
-		t.Errorf("%v, %v: %v", w.Stored(), w.New(), err)
-	}
+	conformance.True(t, err == nil && reflect.DeepEqual(w.Stored(), []string{"a", "d"}) &&
+		reflect.DeepEqual(w.New(), []string{"b", "c"}),
+		"%v, %v: %v", w.Stored(), w.New(), err)
 }
 
 func TestRisingConditionOnlyRaisesColumns(t *testing.T) {
 	for text, want := range map[string]bool{
-		`stored.at < new.at`: true, `stored.at >= new.at`: true, `stored.a <= new.a and new.b > stored.b`: true, `not (stored.a < new.a or stored.b < new.b)`: true,
-		`stored.a == new.a`: false, `stored.a != new.a`: false, `stored.a < new.b`: false, `stored.a < new.a or stored.b < new.b`: false,
+		`stored.at < new.at`: true, `stored.at >= new.at`: true, `stored.a <= new.a and new.b > stored.b`: true,
+		`not (stored.a < new.a or stored.b < new.b)`: true, `stored.a == new.a`: false, `stored.a != new.a`: false,
+		`stored.a < new.b`: false, `stored.a < new.a or stored.b < new.b`: false,
 		`stored.a < new.a and stored.s == "x"`: false,
 	} {
 		w, err := ParseWhen(text)
@@ -78,10 +75,7 @@ func TestFilterComparesColumnsWithValues(t *testing.T) {
 		`-5 < age`: "age!>n",
 	} {
 		f, columns, err := ParseFilter(text)
-		if err != nil || len(columns) == 0 {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
+		conformance.MustTrue(t, err == nil && len(columns) > 0, "%s: %v", text, err)
 		conformance.Equal(t, shown(f), want, "%s", text)
 	}
 }
@@ -102,9 +96,9 @@ func TestUncheckableConditionsAreRefused(t *testing.T) {
 		`stored.a == nil`:        "cannot check",
 		strings.Repeat("stored.a < new.a or ", 17) + "stored.a < new.a": "the service takes 32",
 	} {
-		if _, err := ParseWhen(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
+		_, err := ParseWhen(text)
+		conformance.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
+			"%s: %v, want %q", text, err, want)
 	}
 	_, _, err := ParseFilter(`stored.a < 5`)
 	conformance.True(t, err != nil, "a filter has no stored row")

@@ -76,7 +76,7 @@ func TestAddedCellEqualsEncodedOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells, auto := drawCells(t, 2), rapid.Bool().Draw(t, "auto")
 		n := NewName("_mark")
-		got, err := AppendWithCell([]byte("x"), encoded(cells, auto, -1, ""), &n, table.Value{Type: table.String, Bytes: []byte("m")})
+		got, err := AppendWithCell([]byte("x"), encoded(cells, auto, -1, ""), &n, str("m"))
 		want := append([]byte("x"), encoded(cells, auto, -1, "m")...)
 		conformance.MustTrue(t, err == nil && bytes.Equal(got, want), "got %x, %v; want %x", got, err, want)
 	})
@@ -87,12 +87,12 @@ func TestRemovingAddedCellRestoresRow(t *testing.T) {
 		cells, auto := drawCells(t, 5), rapid.Bool().Draw(t, "auto")
 		plain := encoded(cells, auto, -1, "")
 		n := NewName("#it")
-		with, err := AppendWithCell(nil, plain, &n, table.Value{Type: table.Binary, Bytes: rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "added")})
+		with, err := AppendWithCell(nil, plain, &n, bin(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "added")...))
 		conformance.Must(t, err)
 		for _, row := range [][]byte{with, plain} {
-			if got, err := AppendWithout([]byte("x"), row, "#it"); err != nil || !bytes.Equal(got, append([]byte("x"), plain...)) {
-				t.Fatalf("got %x, %v; want %x", got, err, plain)
-			}
+			got, err := AppendWithout([]byte("x"), row, "#it")
+			conformance.MustTrue(t, err == nil && bytes.Equal(got, append([]byte("x"), plain...)),
+				"got %x, %v; want %x", got, err, plain)
 		}
 	})
 }
@@ -115,8 +115,7 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 		got, err := AppendStamped([]byte("x"), row[:cut], 1)
 		conformance.True(t, err != nil && string(got[:1]) == "x", "the first %d bytes are stamped", cut)
 		conformance.Refused(t, conformance.ErrorOf(AppendWithout(nil, row[:cut], "m")), "", "a row cut at %d is taken", cut)
-		conformance.Refused(t, conformance.ErrorOf(AppendWithCell(nil, row[:cut], &n, table.Value{Type: table.Integer})), "",
-			"the first %d bytes get a cell", cut)
+		conformance.Refused(t, conformance.ErrorOf(AppendWithCell(nil, row[:cut], &n, num(0))), "", "cut at %d: a cell is added", cut)
 	}
 	var r Row
 	r.Begin(nil)

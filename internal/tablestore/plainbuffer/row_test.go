@@ -19,19 +19,6 @@ func str(s string) table.Value  { return table.Value{Type: table.String, Bytes: 
 func num(v int64) table.Value   { return table.Value{Type: table.Integer, Int: v} }
 func bin(b ...byte) table.Value { return table.Value{Type: table.Binary, Bytes: b} }
 
-func flag(b bool) table.Value {
-	v := table.Value{Type: table.Boolean}
-	if b {
-		v.Int = 1
-	}
-	return v
-}
-
-func name(s string) *Name {
-	n := NewName(s)
-	return &n
-}
-
 // DeleteVersion removes the version of a column with this timestamp in milliseconds (updates only).
 func (r *Row) DeleteVersion(n *Name, timestamp int64) {
 	r.openCell(n)
@@ -61,8 +48,8 @@ func FuzzRowEqualsSDK(f *testing.F) {
 	f.Add([]byte{1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "pk1", "héllo", int64(-5), 3.25)
 	f.Add([]byte{2, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, "", "", int64(math.MinInt64), math.Inf(1))
 	f.Add([]byte{3, 3, 3, 4, 4, 7, 7, 1, 9}, "键", "\x00\xff", int64(math.MaxInt64), math.NaN())
-	f.Add([]byte{1 | 4 | 8 | 16, 0x80, 0x81, 0x82, 0x83, 0x84, 0, 1, 2}, "uid", "user-001", int64(1700000000001), -1.5) // versions, all keys
-	f.Add([]byte{2 | 16, 0x60, 0x81, 0xc2, 0xe3, 0x64, 0xa0, 0xff}, "n", "", int64(1700000000000), 0.0)                 // all operations
+	f.Add([]byte{1 | 4 | 8 | 16, 0x80, 0x81, 0x82, 0x83, 0x84, 0, 1, 2}, "uid", "user-001", int64(1700000000001), -1.5)
+	f.Add([]byte{2 | 16, 0x60, 0x81, 0xc2, 0xe3, 0x64, 0xa0, 0xff}, "n", "", int64(1700000000000), 0.0) // all operations
 	f.Add([]byte{0 | 4 | 8}, "seq", "a", int64(-1), 0.0)
 	f.Fuzz(func(t *testing.T, program []byte, column, text string, number int64, double float64) {
 		if len(program) == 0 || len(program) > 64 {
@@ -78,7 +65,8 @@ func buildBoth(program []byte, column, text string, number int64, double float64
 	key := new(tablestore.PrimaryKey)
 	var r Row
 	r.Begin(nil)
-	n := name(column)
+	own := NewName(column)
+	n := &own
 	key.AddPrimaryKeyColumn(column, text)
 	r.Key(n, str(text))
 	if program[0]&4 != 0 {
@@ -141,7 +129,7 @@ func cellValue(op byte, text string, number int64, double float64) (table.Value,
 	case 1:
 		return table.Value{Type: table.Double, Double: double}, double
 	case 2:
-		return flag(number&1 == 1), number&1 == 1
+		return table.Value{Type: table.Boolean, Int: number & 1}, number&1 == 1
 	case 3:
 		return str(text), text
 	}
@@ -242,9 +230,9 @@ func splitIsRead(t *testing.T, b []byte) (plain bool) {
 		c, sum := CellsOf(row), uint64(0)
 		for n := range w.cells {
 			w := &w.cells[n]
-			if !c.Next() || string(c.Name()) != w.Name || c.Timestamp != w.Timestamp || c.Op != Set || !sameValue(c.Value(), w.Value) {
-				t.Fatalf("%x: cell %d of row %d is %q at %d, want %+v", b, n, i, c.Content, c.Timestamp, w)
-			}
+			conformance.MustTrue(t, c.Next() && string(c.Name()) == w.Name && c.Timestamp == w.Timestamp && c.Op == Set &&
+				sameValue(c.Value(), w.Value),
+				"%x: cell %d of row %d is %q at %d, want %+v", b, n, i, c.Content, c.Timestamp, w)
 			sum += hasher.Cell(hasher.Column(w.Name), &w.Value)
 		}
 		conformance.MustEqual(t, c.Next(), false, "%x: row %d has a cell more", b, i)
@@ -274,7 +262,7 @@ func drawnRows(r *rand.Rand) (b []byte) {
 		return t
 	}
 	keyValue := func() table.Value {
-		return []table.Value{{Type: table.Integer, Int: int64(r.Uint64())}, {Type: table.String, Bytes: text()}, {Type: table.Binary, Bytes: text()}}[r.IntN(3)]
+		return []table.Value{num(int64(r.Uint64())), str(string(text())), bin(text()...)}[r.IntN(3)]
 	}
 	for range r.IntN(4) {
 		var row Row

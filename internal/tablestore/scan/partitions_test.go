@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -51,11 +52,7 @@ func (p *partitioned) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer(503, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), code))
 	}
 	if operation == "DescribeTable" {
-		const described = "0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520012a020800"
-		body, err := hex.DecodeString(described)
-		if err != nil {
-			return nil, err
-		}
+		body := conformance.Try(hex.DecodeString("0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520012a020800")).Must(conformance.Sure{})
 		for _, v := range p.bounds {
 			body = message(body, 6, pointRow(v))
 		}
@@ -125,8 +122,7 @@ func TestNamedPartitionsAreExact(t *testing.T) {
 		{Type: table.Integer, Int: 7}, {Type: table.Integer, Int: -7}, {Type: table.Integer, Int: 7},
 	}}
 	bounds, exact, err := partitionsOf(t, service).Read(time.Unix(0, 0))
-	conformance.True(t, err == nil && exact && fmt.Sprint(integers(bounds)) == "[-7 7]",
-		"%v, exact %v, %v", bounds, exact, err)
+	conformance.True(t, err == nil && exact && fmt.Sprint(integers(bounds)) == "[-7 7]", "%v, %v, %v", bounds, exact, err)
 	conformance.Equal(t, fmt.Sprint(service.seen), "[DescribeTable]", "requests %v", service.seen)
 }
 
@@ -142,7 +138,7 @@ func TestWithoutNamesPartitionsAreGuessedFromSizes(t *testing.T) {
 		{"a table of partitions as large as the rule has it", many(3), 3, "[100]"},
 		{"a smaller one", func(size int64) []byte { return splitAnswer(int(20 / size)) }, 2, "[100 10]"},
 		{"the smallest that is cut", func(size int64) []byte { return splitAnswer(int(2 / size)) }, 2, "[100 10 1]"},
-		{"a table too large for one answer", func(size int64) []byte { return splitAnswer(int(min(1024, 500_000/size))) }, 500, "[100 1000]"},
+		{"too large for an answer", func(size int64) []byte { return splitAnswer(int(min(1024, 500_000/size))) }, 500, "[100 1000]"},
 		{"one too large for any answer", many(1024), 1024, "[100 1000 10000 100000]"},
 		{"one that is large only at first sight", func(size int64) []byte {
 			if size == 100 {
@@ -180,8 +176,8 @@ func TestNeighboursInOnePlaceAreOnePartition(t *testing.T) {
 }
 
 func TestSplitAnswerIsParsed(t *testing.T) {
-	const answer = "0a060a040803100012070a03756964100212070a0373657110011a1d7500000001030403000000756964050600000003010000006d0abd09a6" +
-		"1a1d750000000103040300000075696405060000000301000000740af2093e22050a0141100422050a01421002"
+	const answer = "0a060a040803100012070a03756964100212070a0373657110011a1d750000000103040300000075696405060000000301" +
+		"0000006d0abd09a61a1d750000000103040300000075696405060000000301000000740af2093e22050a0141100422050a01421002"
 	body := conformance.Try(hex.DecodeString(answer)).Must(t)
 	bounds, exact, err := partitionsOf(t, &partitioned{splits: func(int64) []byte { return body }}).Read(time.Unix(0, 0))
 	conformance.True(t, err == nil && !exact && len(bounds) == 1 && string(bounds[0].Bytes) == "t",
@@ -203,9 +199,8 @@ func TestGuessesAreMadeOnceAMinute(t *testing.T) {
 			if created {
 				wantBounds, asked = []int{0, 0, 5, 5}[i], asked-1
 			}
-			if err != nil || exact || len(bounds) != wantBounds || len(service.sizes) != asked {
-				t.Errorf("new %v, after %v: %d bounds, exact %v, %d requests, %v", created, after, len(bounds), exact, len(service.sizes), err)
-			}
+			conformance.True(t, err == nil && !exact && len(bounds) == wantBounds && len(service.sizes) == asked,
+				"new %v after %v: %d bounds, exact %v, %d asked, %v", created, after, len(bounds), exact, len(service.sizes), err)
 			points = 5
 		}
 		service.bounds = []table.Value{{Type: table.Integer, Int: 1}} // named partitions do not wait for the minute
@@ -225,9 +220,9 @@ func TestUnreadablePartitionsAreAnError(t *testing.T) {
 	} {
 		p := partitionsOf(t, service)
 		bounds, exact, err := p.Read(time.Unix(1, 0))
-		if err == nil || exact || bounds != nil || !strings.Contains(err.Error(), "table t1") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, exact %v, %v", name, bounds, exact, err)
-		}
+		conformance.True(t, err != nil && !exact && bounds == nil && strings.Contains(err.Error(), "table t1") &&
+			!strings.Contains(err.Error(), "\n"),
+			"%s: %v, exact %v, %v", name, bounds, exact, err)
 		requests := len(service.seen)
 		if _, _, again := p.Read(time.Unix(2, 0)); again == nil || len(service.seen) != requests+1 {
 			t.Errorf("%s: a second later %v after %d more requests", name, again, len(service.seen)-requests)
@@ -250,15 +245,14 @@ func TestTheSizeOfATableIsAtMostThatOfItsSplits(t *testing.T) {
 			t.Errorf("%d points: %d bytes after %v, %v", points, got, service.sizes, err)
 		}
 	}
-	if _, err := partitionsOf(t, &partitioned{refuse: "ComputeSplitPointsBySize OTSServerBusy"}).Size(); err == nil {
-		t.Error("a service that refuses")
-	}
+	_, err := partitionsOf(t, &partitioned{refuse: "ComputeSplitPointsBySize OTSServerBusy"}).Size()
+	conformance.True(t, err != nil, "a service that refuses")
 }
 
 func TestPackedRowsEqualScan(t *testing.T) {
 	sdk := tableOf(t, 11_000, nil) // three pages
 	var rows []*Row
-	o := Options{From: []table.Value{{Type: table.Integer, Int: 17}}, To: []table.Value{{Type: table.Integer, Int: 10_900}}}
+	o := Options{From: []table.Value{{Type: table.Integer, Int: 17}}, To: []table.Value{{Type: table.Integer, Int: 10900}}}
 	must(t, Table(t.Context(), sdk, "t", key, o, func(r *Row) error { rows = append(rows, r); return nil }))
 	first := rows[0].PrimaryKey.PrimaryKeys[0].Value
 	conformance.True(t, first == int64(17) && len(rows) == 10_883, "%d rows from %v", len(rows), first)
@@ -320,16 +314,14 @@ func TestPagesAreChecked(t *testing.T) {
 		for _, k := range c.keys {
 			a.rows = append(a.rows, &Row{PrimaryKey: k})
 		}
-		enough := errors.New("enough")
 		count := 0
-		each := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := Packed(ctx, a, "t", two, o, new(PackedPage), func(int) error {
 			if count++; count > 10 {
-				return enough
+				return errors.New("enough")
 			}
 			return nil
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		err := Packed(ctx, a, "t", two, o, new(PackedPage), func(int) error { return each() })
+		})
 		cancel()
 		conformance.Equal(t, err == nil, c.ok, "%s: %v", name, err)
 	}
@@ -357,11 +349,7 @@ func TestGrowingCSVEqualsCSV(t *testing.T) {
 			}
 			rows = append(rows, r)
 		}
-		var attributes []string
-		for c := range seen {
-			attributes = append(attributes, c)
-		}
-		slices.Sort(attributes)
+		attributes := slices.Sorted(maps.Keys(seen))
 		var want, file, got bytes.Buffer
 		known := conformance.Try(NewCSV(&want, keys, attributes)).Must(t)
 		grown, fields := NewGrowing(&file, keys, Growth{}, 0), new(Fields)
@@ -386,16 +374,14 @@ func TestGrowingCSVEqualsCSV(t *testing.T) {
 		} else {
 			rewritten++
 			for _, wrong := range []int64{-1, 1} {
-				if grown.Rewrite(new(bytes.Buffer), bytes.NewReader(file.Bytes()), keys, slices.Sorted(slices.Values(grown.Order)), int64(len(rows))+wrong) == nil {
-					t.Fatalf("%d rows are %d", len(rows), int64(len(rows))+wrong)
-				}
+				conformance.MustTrue(t, grown.Rewrite(new(bytes.Buffer), bytes.NewReader(file.Bytes()), keys, slices.Sorted(slices.Values(grown.Order)), int64(len(rows))+wrong) != nil,
+					"%d rows are %d", len(rows), int64(len(rows))+wrong)
 			}
 			must(t, grown.Rewrite(&got, &file, keys, slices.Sorted(slices.Values(grown.Order)), int64(len(rows))))
 		}
 		conformance.MustEqual(t, got.String(), want.String(), "got")
 	})
-	conformance.True(t, whole != 0 && rewritten != 0,
-		"%d files were CSV, %d were rewritten: one of both was not tested", whole, rewritten)
+	conformance.True(t, whole != 0 && rewritten != 0, "%d files were CSV, %d were rewritten", whole, rewritten)
 }
 
 var must = conformance.Must
