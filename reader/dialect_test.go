@@ -2,6 +2,7 @@ package reader
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -50,7 +51,7 @@ func writeRandom(r *rand.Rand) *written {
 				cell = fmt.Sprintf("%s_%d", pick("name", "id", "v", "a b", "größe"), i)
 			}
 			isText := kind == "word" || kind == "text" || kind == "rare" || n == 0
-			needs := strings.Contains(cell, delimiter) || strings.ContainsAny(cell, "\r\n") || quote != "" && strings.Contains(cell, quote)
+			needs := strings.ContainsAny(cell, delimiter+quote+"\r\n")
 			if quote == "" && escape == "" || quote == "" && strings.ContainsAny(cell, "\r\n") { // nothing could write it
 				cell = strings.NewReplacer(delimiter, " ", "\n", " ", "\r", " ").Replace(cell)
 			}
@@ -60,7 +61,7 @@ func writeRandom(r *rand.Rand) *written {
 			}
 			switch {
 			case quote != "" && (needs || policy == "all" || policy == "texts" && isText || policy == "any" && r.IntN(2) == 0):
-				text = quote + strings.ReplaceAll(text, quote, pickOf(escape, quote)+quote) + quote
+				text = quote + strings.ReplaceAll(text, quote, cmp.Or(escape, quote)+quote) + quote
 			case escape != "":
 				text = strings.ReplaceAll(text, delimiter, escape+delimiter)
 			}
@@ -75,13 +76,6 @@ func writeRandom(r *rand.Rand) *written {
 		w.cells, w.records = append(w.cells, cells), append(w.records, line+end)
 	}
 	return w
-}
-
-func pickOf(first, otherwise string) string {
-	if first != "" {
-		return first
-	}
-	return otherwise
 }
 
 func randomCell(r *rand.Rand, kind string) string {
@@ -204,9 +198,7 @@ func TestFaultyRecordDoesNotChangeDialect(t *testing.T) {
 				refused++
 			case rejected > 0:
 				rejects++
-				if !faults {
-					t.Errorf("rejects of a valid file of %s read with %s:\n%s", w.says, found, w.text())
-				}
+				conformance.True(t, faults, "rejects of a valid file of %s read with %s:\n%s", w.says, found, w.text())
 			case sameButFor(rows, w.cells, from, to):
 				exact++
 			default:
@@ -214,9 +206,7 @@ func TestFaultyRecordDoesNotChangeDialect(t *testing.T) {
 			}
 		}
 		t.Logf("faults %v: %d exact, %d with rejects, %d refused, of %d", faults, exact, rejects, refused, *dialectFiles)
-		if !faults && refused > *dialectFiles/3 {
-			t.Errorf("%d of %d valid files were refused", refused, *dialectFiles)
-		}
+		conformance.True(t, faults || refused <= *dialectFiles/3, "%d of %d valid files were refused", refused, *dialectFiles)
 	}
 }
 
@@ -236,26 +226,26 @@ func TestTypedJSONIsFoundByItsContent(t *testing.T) {
 		format  Format
 		records string
 	}{
-		"a full export":                       {dynamo, Options{}, DynamoDB, "1|x"},
-		"items without Item, named":           {`{"id":{"N":"1"},"v":{"S":"x"}}`, Options{Format: DynamoDB}, DynamoDB, "1|x"},
-		"items without Item":                  {`{"id":{"N":"1"}}`, Options{}, JSONLines, `{"N":"1"}`},
-		"mongoexport":                         {mongo, Options{}, MongoDB, "5d505646cf6d4fe581014ab2|7"},
-		"mongoexport --jsonArray":             {"[" + strings.TrimSpace(mongo) + "]\n", Options{}, MongoDB, "5d505646cf6d4fe581014ab2|7"},
-		"plain JSON said to be of MongoDB":    {`{"a":1}`, Options{Format: MongoDB}, MongoDB, "1"},
-		"with --format jsonl objects stay":    {mongo, Options{Format: JSONLines}, JSONLines, `{"$oid":"5d505646cf6d4fe581014ab2"}|{"$numberInt":"7"}`},
-		"its objects as columns":              {mongo, Options{Format: JSONLines, Flatten: true}, JSONLines, "5d505646cf6d4fe581014ab2|7"},
-		"a wrong value beside a right record": {dynamo + `{"Item":{"id":{"N":"x"},"v":{"S":"y"}}}` + "\n", Options{}, DynamoDB, "1|x\n"},
+		"a full export":          {dynamo, Options{}, DynamoDB, "1|x"},
+		"items, named":           {`{"id":{"N":"1"},"v":{"S":"x"}}`, Options{Format: DynamoDB}, DynamoDB, "1|x"},
+		"items without Item":     {`{"id":{"N":"1"}}`, Options{}, JSONLines, `{"N":"1"}`},
+		"mongoexport":            {mongo, Options{}, MongoDB, "5d505646cf6d4fe581014ab2|7"},
+		"--jsonArray":            {"[" + strings.TrimSpace(mongo) + "]\n", Options{}, MongoDB, "5d505646cf6d4fe581014ab2|7"},
+		"plain JSON, named":      {`{"a":1}`, Options{Format: MongoDB}, MongoDB, "1"},
+		"--format jsonl":         {mongo, Options{Format: JSONLines}, JSONLines, `{"$oid":"5d505646cf6d4fe581014ab2"}|{"$numberInt":"7"}`},
+		"flattened":              {mongo, Options{Format: JSONLines, Flatten: true}, JSONLines, "5d505646cf6d4fe581014ab2|7"},
+		"a wrong value after it": {dynamo + `{"Item":{"id":{"N":"x"},"v":{"S":"y"}}}` + "\n", Options{}, DynamoDB, "1|x\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			item := itemOf(t, "in.json", []byte(tt.text))
 			r, err := readFrom(item, tt.o, nil, source.Chain{})
-			if err != nil || strings.Join(r.records, "\n") != strings.TrimSuffix(tt.records, "\n") && !strings.HasSuffix(tt.records, "\n") || r.records[0] != strings.TrimSpace(tt.records) {
-				t.Errorf("%q, %v, want %q", r.records, err, tt.records)
-			}
+			conformance.True(t, err == nil &&
+				(strings.Join(r.records, "\n") == strings.TrimSuffix(tt.records, "\n") || strings.HasSuffix(tt.records, "\n")) &&
+				r.records[0] == strings.TrimSpace(tt.records), "%q, %v, want %q", r.records, err, tt.records)
 			s := opened(t, item, tt.o)
-			if s.Format != tt.format || (tt.format == DynamoDB || tt.format == MongoDB) && (tt.o.Format == nil) != (len(s.Notes) == 1) {
-				t.Errorf("%v, %q", s.Format, s.Notes)
-			}
+			conformance.True(t, s.Format == tt.format &&
+				(tt.format != DynamoDB && tt.format != MongoDB || (tt.o.Format == nil) == (len(s.Notes) == 1)),
+				"%v, %q", s.Format, s.Notes)
 		})
 	}
 	for text, want := range map[string]string{
@@ -263,7 +253,7 @@ func TestTypedJSONIsFoundByItsContent(t *testing.T) {
 		`{"Keys":{"id":{"N":"1"}},"NewImage":{}}`: "its records are an incremental export of DynamoDB",
 		"$ion_1_0 {Item:{id:1.}}":                 "Amazon Ion",
 		`{"Item":{"id":{"N":"1"}}}`:               "--flatten has no meaning for --format dynamodb",
-		`{"_id":"x"}` + "\n" + mongo:              "--flatten has no meaning for --format mongodb: nested values are JSON text; leave it out, or give --format jsonl",
+		`{"_id":"x"}` + "\n" + mongo:              "--flatten has no meaning for --format mongodb: nested values",
 	} {
 		o := Options{Format: DynamoDB, Flatten: strings.HasPrefix(want, "--flatten")}
 		if want == "Amazon Ion" || strings.Contains(want, "mongodb") {
@@ -366,8 +356,8 @@ func TestWrappedRowsAreRefusedWithAdvice(t *testing.T) {
 			}
 			s.Close()
 		}
-		if c.want == "" && !strings.HasPrefix(got, "format ") || !strings.Contains(got, c.want) || strings.Contains(got, "\n") != strings.Contains(c.want, ":") && !strings.Contains(got, "read ") {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		conformance.True(t, (c.want != "" || strings.HasPrefix(got, "format ")) && strings.Contains(got, c.want) &&
+			(strings.Contains(got, "\n") == strings.Contains(c.want, ":") || strings.Contains(got, "read ")),
+			"%s: %s, want %s", name, got, c.want)
 	}
 }

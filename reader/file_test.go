@@ -43,8 +43,7 @@ func fileOf(t *testing.T, name string, content []byte) func() input.Item {
 
 func found(t *testing.T, path string) input.Item {
 	t.Helper()
-	set := conformance.Try(input.Expand(context.Background(), []string{path}, input.Options{})).Must(t)
-	return set.Items[0]
+	return conformance.Try(input.Expand(context.Background(), []string{path}, input.Options{})).Must(t).Items[0]
 }
 
 // opened opens an item until the test ends.
@@ -57,9 +56,8 @@ func opened(t *testing.T, item input.Item, o Options) *File {
 
 func streamOf(t *testing.T, content []byte) input.Item {
 	t.Helper()
-	set, err := input.Expand(context.Background(), []string{input.Stdin}, input.Options{Stdin: bytes.NewReader(content)})
-	must(t, err)
-	return set.Items[0]
+	in := input.Options{Stdin: bytes.NewReader(content)}
+	return conformance.Try(input.Expand(context.Background(), []string{input.Stdin}, in)).Must(t).Items[0]
 }
 
 // valuesOf reads all records, each as its values in the order of the source's columns; an unreadable one is its code.
@@ -136,6 +134,9 @@ func zstdFrames(t *testing.T, text []byte, frame int) []byte {
 	return out
 }
 
+// inOrder has a comment, so a file is cut in order.
+var inOrder = tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}
+
 func TestRecordsDoNotDependOnWrapping(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
@@ -144,8 +145,7 @@ func TestRecordsDoNotDependOnWrapping(t *testing.T) {
 	}
 	text := b.Bytes()
 	wantColumns, want := valuesOf(t, itemOf(t, "in.csv", text), Options{SplitBytes: 64 << 20})
-	conformance.MustTrue(t, len(want) == 8_000 && wantColumns[1] == "na\nme",
-		"%d records, columns %q", len(want), wantColumns)
+	conformance.MustTrue(t, len(want) == 8_000 && wantColumns[1] == "na\nme", "%d records, %q", len(want), wantColumns)
 	for name, tt := range map[string]struct {
 		item input.Item
 		o    Options
@@ -157,7 +157,7 @@ func TestRecordsDoNotDependOnWrapping(t *testing.T) {
 		"BGZF":               {itemOf(t, "in.gz", bgzf(text, 40_000)), Options{}},
 		"zstd":               {itemOf(t, "in.zst", zstdFrames(t, text, len(text))), Options{}},
 		"zstd frames":        {itemOf(t, "in.zst", zstdFrames(t, text, 50_000)), Options{}},
-		"cut in order":       {itemOf(t, "in.csv", text), Options{SplitBytes: 999, Dialect: tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}}},
+		"cut in order":       {itemOf(t, "in.csv", text), Options{SplitBytes: 999, Dialect: inOrder}},
 		"found dialect":      {itemOf(t, "in.csv", text), Options{Sniff: true}},
 		"a name that tricks": {itemOf(t, "in.jsonl", text), Options{Format: CSV}},
 	} {
@@ -273,21 +273,20 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 	conformance.Refused(t, err, "", "a damaged block: %d rows and no error", len(rows))
 	s := opened(t, itemOf(t, "in.gz", damaged), Options{NoHeader: true})
 	n := 0
-	if _, err := s.Sample(64<<20, s.Columns, func(rec *record.Record) {
+	_, err = s.Sample(64<<20, s.Columns, func(rec *record.Record) {
 		got := convert.Text(&rec.Fields[0])
 		conformance.MustTrue(t, rec.Bad == nil && got == fmt.Sprint(n), "record %d: %q", n, got)
 		n++
-	}); err != nil || n < 1000 {
-		t.Errorf("%d records before the damaged block, %v", n, err)
-	}
+	})
+	conformance.True(t, err == nil && n >= 1000, "%d records before the damaged block, %v", n, err)
 }
 
 func TestEndlessEmptyLinesAreRefused(t *testing.T) {
 	empty := gzipped([]byte(strings.Repeat("\r\n", maxBlank/4))) // a member of its own: packed once
 	text := slices.Concat(gzipped([]byte("a,b\n1,2\n")), empty, empty, empty)
-	if got := readAll(itemOf(t, "in.csv.gz", text), Options{Format: CSV}); got.rows != 1 || got.err == nil || !strings.Contains(got.err.Error(), "of empty lines") {
-		t.Errorf("%d rows, %v", got.rows, got.err)
-	}
+	got := readAll(itemOf(t, "in.csv.gz", text), Options{Format: CSV})
+	conformance.True(t, got.rows == 1 && got.err != nil && strings.Contains(got.err.Error(), "of empty lines"),
+		"%d rows, %v", got.rows, got.err)
 	for name, tt := range map[string]struct {
 		data    string
 		o       tcsv.Dialect
@@ -391,12 +390,11 @@ func TestRejectedJSONIsOneLineWithPlace(t *testing.T) {
 	p := s.NewParser([]int{0})
 	sp := source.Split{Data: text}
 	var got []string
-	if _, lines, err := p.Parse(sp, func(rec *record.Record) {
-		got = append(got, fmt.Sprintf("line %d, byte %d, bad %v: %s", rec.Span.Line, rec.Span.Start, rec.Bad != nil, s.Raw(sp, rec.Span)))
-	}); err != nil || lines != 6 {
-		t.Error(lines, err)
-	}
-	want := []string{`line 1, byte 2, bad false: { "id": 1}`, `line 3, byte 16, bad true: {"id": 2, "id":  3}`}
+	_, lines, err := p.Parse(sp, func(rec *record.Record) {
+		got = append(got, fmt.Sprintf("%d:%d bad %v: %s", rec.Span.Line, rec.Span.Start, rec.Bad != nil, s.Raw(sp, rec.Span)))
+	})
+	conformance.True(t, err == nil && lines == 6, "%d lines, %v", lines, err)
+	want := []string{`1:2 bad false: { "id": 1}`, `3:16 bad true: {"id": 2, "id":  3}`}
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 }
 
@@ -472,19 +470,17 @@ func TestLongFirstJSONRecordIsReadWhole(t *testing.T) {
 			"a file":          func() input.Item { return itemOf(t, "in.jsonl", []byte(tt.text)) },
 			"a packed stream": func() input.Item { return streamOf(t, gzipped([]byte(tt.text))) },
 		} {
-			f, err := Open(context.Background(), item(), Options{})
-			must(t, err)
+			f := conformance.Try(Open(context.Background(), item(), Options{})).Must(t)
 			sampled := 0
-			_, err = f.Sample(200, f.Columns, func(*record.Record) { sampled++ })
+			_, err := f.Sample(200, f.Columns, func(*record.Record) { sampled++ })
 			conformance.True(t, err == nil && sampled != 0, "%s, %s: %d records sampled, %v", name, form, sampled, err)
 			f.Close()
 			_, rows := valuesOf(t, item(), Options{})
-			if len(rows) != tt.rows || !slices.ContainsFunc(rows, func(row []string) bool { return row[0] == value }) {
-				t.Errorf("%s, %s: %d rows, or none has the long value", name, form, len(rows))
-			}
+			conformance.True(t, len(rows) == tt.rows && slices.ContainsFunc(rows, func(r []string) bool { return r[0] == value }),
+				"%s, %s: %d rows, or none has the long value", name, form, len(rows))
 		}
 	}
-	_, err := Open(context.Background(), itemOf(t, "in.jsonl", []byte(long)), Options{Memory: Memory{RecordBytes: headBytes}})
+	_, err := Open(t.Context(), itemOf(t, "in.jsonl", []byte(long)), Options{Memory: Memory{RecordBytes: headBytes}})
 	conformance.Refused(t, err, "the first record is longer than 1 MiB", "result")
 }
 
@@ -496,11 +492,10 @@ func TestSmallFileTakesLittleMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range files {
-		s, err := Open(t.Context(), item, Options{})
-		must(t, err)
+		s := conformance.Try(Open(t.Context(), item, Options{})).Must(t)
 		must(t, conformance.ErrorOf(s.Identity()))
 		rows := 0
-		err = readEach(s, func(*record.Record) { rows++ })
+		err := readEach(s, func(*record.Record) { rows++ })
 		conformance.MustTrue(t, err == nil && rows == 2, "%d rows, %v", rows, err)
 		must(t, s.Close())
 	}

@@ -67,8 +67,7 @@ func TestChangesOfALivePipeAreThoseOfTheFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{Changes: &Changes{Typed: func(string) bool { return true }}}
-			file := opened(t, itemOf(t, "in.json", []byte(tt.text)), o)
-			want, _ := changesIn(t, file)
+			want, _ := changesIn(t, opened(t, itemOf(t, "in.json", []byte(tt.text)), o))
 			first, print := 0, ""
 			for line := range strings.Lines(tt.text) {
 				if first += len(line); strings.HasPrefix(line, "{") {
@@ -83,7 +82,7 @@ func TestChangesOfALivePipeAreThoseOfTheFile(t *testing.T) {
 					s := conformance.Try(livePipe(t, o, nil, tt.text[:at], tt.text[at:])).Must(t)
 					defer s.Close()
 					waited := time.Since(begun)
-					conformance.MustTrue(t, (waited < time.Second) == (tt.live && at >= first), "cut at %d: opened after %v", at, waited)
+					conformance.MustTrue(t, (waited < time.Second) == (tt.live && at >= first), "cut at %d: after %v", at, waited)
 					is := conformance.Try(s.fingerprint()).Must(t)
 					if print == "" {
 						print = is

@@ -19,8 +19,9 @@ import (
 // pgDump is a dump of a table with this many rows, and of other tables around it.
 func pgDump(rows int) []byte {
 	var b bytes.Buffer
-	b.WriteString("--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE public.a (x int);\nCREATE TABLE public.t (\n    id integer NOT NULL,\n    v text,\n    raw bytea\n);\n\n")
-	b.WriteString("COPY public.a (x) FROM stdin;\n" + strings.Repeat("1\n", rows) + "\\.\n\nCOPY public.t (id, v, raw) FROM stdin;\n")
+	b.WriteString("--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE public.a (x int);\nCREATE TABLE public.t (\n" +
+		"    id integer NOT NULL,\n    v text,\n    raw bytea\n);\n\nCOPY public.a (x) FROM stdin;\n" +
+		strings.Repeat("1\n", rows) + "\\.\n\nCOPY public.t (id, v, raw) FROM stdin;\n")
 	for i := range rows {
 		fmt.Fprintf(&b, "%d\ta\\tb\\\\%d\\n\t\\\\x%02x\n", i, i, i%256)
 	}
@@ -31,8 +32,9 @@ func pgDump(rows int) []byte {
 // mysqlDump is such a dump with this many rows in each statement.
 func mysqlDump(rows, each int) []byte {
 	var b bytes.Buffer
-	b.WriteString("-- MySQL dump 10.13  Distrib 8.0.36\n\nCREATE TABLE `a` (`x` int);\n" + strings.Repeat("INSERT INTO `a` VALUES (1);\n", rows))
-	b.WriteString("CREATE TABLE `t` (\n  `id` int NOT NULL,\n  `v` text,\n  `raw` blob,\n  PRIMARY KEY (`id`)\n);\nLOCK TABLES `t` WRITE;\n")
+	b.WriteString("-- MySQL dump 10.13  Distrib 8.0.36\n\nCREATE TABLE `a` (`x` int);\n" +
+		strings.Repeat("INSERT INTO `a` VALUES (1);\n", rows) + "CREATE TABLE `t` (\n  `id` int NOT NULL,\n  `v` text,\n" +
+		"  `raw` blob,\n  PRIMARY KEY (`id`)\n);\nLOCK TABLES `t` WRITE;\n")
 	for i := range rows {
 		if i%each == 0 {
 			b.WriteString("INSERT INTO `t` VALUES ")
@@ -72,7 +74,7 @@ func TestDumpsKeepSourceContract(t *testing.T) {
 
 // dumpsOf are dumps of the same rows.
 func dumpsOf(rows int) map[string][]byte {
-	return map[string][]byte{"pg_dump": pgDump(rows), "mysqldump": mysqlDump(rows, 7), "mysqldump of one statement": mysqlDump(rows, rows)}
+	return map[string][]byte{"pg_dump": pgDump(rows), "mysqldump": mysqlDump(rows, 7), "in one": mysqlDump(rows, rows)}
 }
 
 func TestDumpGivesRowsOfTable(t *testing.T) {
@@ -80,16 +82,15 @@ func TestDumpGivesRowsOfTable(t *testing.T) {
 		for _, size := range []int{20, 333, 100_000} {
 			for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text), "gzip": itemOf(t, "in.sql.gz", gzipped(text))} {
 				r, err := readFrom(item, Options{Named: Named{Table: "t"}, SplitBytes: size}, nil, source.Chain{})
-				if err != nil || len(r.records) != 500 || r.records[499] != "499|a\tb\\499\n|\xf3" || r.records[0] != "0|a\tb\\0\n|\x00" {
-					t.Errorf("%s, %s, %d: %d records, %v", name, form, size, len(r.records), err)
-				}
+				conformance.True(t, err == nil && len(r.records) == 500 && r.records[499] == "499|a\tb\\499\n|\xf3" &&
+					r.records[0] == "0|a\tb\\0\n|\x00",
+					"%s, %s, %d: %d records, %v", name, form, size, len(r.records), err)
 			}
 		}
 		s := opened(t, itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
 		about := s.About()
-		if d := about.Declared; strings.Join(d.Key, ",") != "id" || fmt.Sprint(d.Types) != "[integer string binary]" {
-			t.Errorf("%s: declared %+v", name, d)
-		}
+		conformance.Equal(t, fmt.Sprint(about.Declared.Key, about.Declared.Types), "[id] [integer string binary]",
+			"%s: declared", name)
 		if len(about.Notes) != 1 || !strings.Contains(about.Notes[0], "t, 500 rows; skipped: 2 other tables with 1000 rows") {
 			t.Errorf("%s: notes %q", name, about.Notes)
 		}
@@ -102,13 +103,9 @@ func TestTruncatedDumpFailsAfterItsRows(t *testing.T) {
 		for _, n := range []int{at, bytes.LastIndex(text, []byte("1")) - 200, len(text) - 60} {
 			for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text[:n]), "gzip": itemOf(t, "in.sql.gz", gzipped(text[:n]))} {
 				r, err := readFrom(item, Options{Named: Named{Table: "t"}, SplitBytes: 700}, nil, source.Chain{})
-				want := 500
-				if n == at {
-					want = 499
-				}
-				if err == nil || !strings.Contains(err.Error(), "not whole") || len(r.records) < want-30 || len(r.records) > want {
-					t.Errorf("%s, %s, %d bytes: %d records, %v", name, form, n, len(r.records), err)
-				}
+				want := map[bool]int{true: 499, false: 500}[n == at]
+				conformance.True(t, err != nil && strings.Contains(err.Error(), "not whole") && len(r.records) >= want-30 &&
+					len(r.records) <= want, "%s, %s, %d bytes: %d records, %v", name, form, n, len(r.records), err)
 			}
 		}
 	}
@@ -116,25 +113,21 @@ func TestTruncatedDumpFailsAfterItsRows(t *testing.T) {
 
 func TestDumpEndingBeforeKeySaysWhy(t *testing.T) {
 	for name, text := range dumpsOf(500) {
-		s, err := Open(t.Context(), itemOf(t, "in.sql", text[:bytes.Index(text, []byte("499"))-10]), Options{Named: Named{Table: "t"}})
-		must(t, err)
+		cut := itemOf(t, "in.sql", text[:bytes.Index(text, []byte("499"))-10])
+		s := opened(t, cut, Options{Named: Named{Table: "t"}})
 		about := s.About()
-		if has := len(about.Declared.Key) > 0; has == (about.Hint != "") || about.Hint != "" && !strings.Contains(about.Hint, "not whole") {
-			t.Errorf("%s: key %q, hint %q", name, about.Declared.Key, about.Hint)
-		}
-		if hint := s.EncodingHint([]byte("caf\xe9")); hint != "" { // it takes no --encoding
-			t.Errorf("%s: %q", name, hint)
-		}
-		must(t, s.Close())
+		has := len(about.Declared.Key) > 0
+		conformance.True(t, has != (about.Hint != "") && (about.Hint == "" || strings.Contains(about.Hint, "not whole")),
+			"%s: key %q, hint %q", name, about.Declared.Key, about.Hint)
+		conformance.Equal(t, s.EncodingHint([]byte("caf\xe9")), "", "%s takes no --encoding", name)
 	}
 }
 
 func TestMysqldumpTabSchemaNamesRowFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "t.sql")
-	for file, text := range map[string]string{name: "-- MySQL dump\nCREATE TABLE `t` (\n  `id` int,\n  `v` text\n);\n-- Dump completed\n", filepath.Join(dir, "t.txt"): "1\ta\n"} {
-		must(t, os.WriteFile(file, []byte(text), 0o644))
-	}
+	must(t, os.WriteFile(name, []byte("-- MySQL dump\nCREATE TABLE `t` (\n  `id` int,\n  `v` text\n);\n-- Dump completed\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "t.txt"), []byte("1\ta\n"), 0o644))
 	_, err := Open(t.Context(), found(t, name), Options{})
 	conformance.Refused(t, err, "t.txt; load that with --dialect mysql-tab --no-header --names 'id,v'", "error")
 }
@@ -142,14 +135,13 @@ func TestMysqldumpTabSchemaNamesRowFile(t *testing.T) {
 func TestDamagedDumpFailsAfterGoodRows(t *testing.T) {
 	for name, text := range dumpsOf(5_000) {
 		packed := gzipped(text)
-		cut := packed[:2*len(packed)/3]
-		r, err := readFrom(itemOf(t, "in.sql.gz", cut), Options{Named: Named{Table: "t"}, SplitBytes: 700}, nil, source.Chain{})
-		if err == nil || !strings.Contains(err.Error(), "unexpected EOF") || len(r.records) == 0 || len(r.records) >= 5_000 {
-			t.Errorf("%s: %d records, %v", name, len(r.records), err)
-		}
-		if _, err := Open(context.Background(), itemOf(t, "in.sql.gz", cut), Options{Named: Named{Table: "b"}}); err == nil || !strings.Contains(err.Error(), "unexpected EOF") || !strings.Contains(err.Error(), "no such table") {
-			t.Errorf("%s: %v", name, err)
-		}
+		item := itemOf(t, "in.sql.gz", packed[:2*len(packed)/3])
+		r, err := readFrom(item, Options{Named: Named{Table: "t"}, SplitBytes: 700}, nil, source.Chain{})
+		conformance.True(t, err != nil && strings.Contains(err.Error(), "unexpected EOF") && len(r.records) != 0 &&
+			len(r.records) < 5_000, "%s: %d records, %v", name, len(r.records), err)
+		_, err = Open(t.Context(), item, Options{Named: Named{Table: "b"}})
+		conformance.True(t, err != nil && strings.Contains(err.Error(), "unexpected EOF") &&
+			strings.Contains(err.Error(), "no such table"), "%s: %v", name, err)
 	}
 }
 
@@ -164,10 +156,10 @@ func TestOverlongDumpRowIsRefused(t *testing.T) {
 		"mysqldump": {"-- MySQL dump\nCREATE TABLE `t` (`v` text);\nINSERT INTO `t` VALUES ('a'),('" + long + "'),('b');\n-- Dump completed\n", 1, "is longer than 1 MiB"},
 		"pg_dump":   {"--\n-- PostgreSQL database dump\n--\nCREATE TABLE t (v text);\nCOPY t (v) FROM stdin;\na\n" + long + "\nb\n\\.\n--\n-- PostgreSQL database dump complete\n--\n", 3, ""}, // one of them is rejected
 	} {
-		r, err := readFrom(itemOf(t, "in.sql", []byte(tt.text)), Options{Memory: limit, SplitBytes: 100_000}, nil, source.Chain{})
-		if len(r.records) != tt.rows || tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%s: %d records, %v", name, len(r.records), err)
-		}
+		r, err := readFrom(itemOf(t, "in.sql", []byte(tt.text)), Options{Memory: limit, SplitBytes: 1e5}, nil, source.Chain{})
+		conformance.True(t, len(r.records) == tt.rows && (tt.want != "" || err == nil) &&
+			(tt.want == "" || err != nil && strings.Contains(err.Error(), tt.want)),
+			"%s: %d records, %v", name, len(r.records), err)
 	}
 }
 
@@ -186,8 +178,7 @@ func TestUnreadableDumpsAreRefused(t *testing.T) {
 		"a table of Arrow":     {itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{Named: Named{Table: "x"}}, "--source-table x: it is not a database dump, but arrow"},
 		"something else in it": {itemOf(t, "in.sql", append(bytes.Clone(text), "\n\\! ls\n"...)), Options{}, "not a command that dumps have"},
 	} {
-		_, err := Open(context.Background(), tt.item, tt.o)
-		conformance.Refused(t, err, tt.want, "%s", name)
+		conformance.Refused(t, conformance.ErrorOf(Open(context.Background(), tt.item, tt.o)), tt.want, "%s", name)
 	}
 }
 

@@ -53,11 +53,8 @@ func writePart(t *testing.T, w *Writer, rng int, next []byte, rows ...*record.Re
 // begun opens a folder and begins an archive in it.
 func begun(t *testing.T, dir string) *Writer {
 	t.Helper()
-	w, err := Exact.Open(dir, false)
-	if err == nil {
-		err = w.Begin(subject())
-	}
-	must(t, err)
+	w := conformance.Try(Exact.Open(dir, false)).Must(t)
+	must(t, w.Begin(subject()))
 	return w
 }
 
@@ -71,15 +68,13 @@ func finished(t *testing.T) *Manifest {
 	writePart(t, w, 0, nil, row(3, 40))
 	must(t, conformance.ErrorOf(w.Finish(Manifest{Options: table.Definition{TimeToLive: -1, MaxVersions: 3}})))
 	must(t, w.Close())
-	m := conformance.Try(Read(dir)).Must(t)
-	return m
+	return conformance.Try(Read(dir)).Must(t)
 }
 
 func TestManifestDescribesParts(t *testing.T) {
 	m := finished(t)
-	if m.Rows != 4 || m.Cells != 5 || m.Versions != 3 || *m.Smallest != 10 || *m.Largest != 70 {
-		t.Errorf("%d rows, %d cells, %d versions, %d to %d", m.Rows, m.Cells, m.Versions, *m.Smallest, *m.Largest)
-	}
+	conformance.True(t, m.Rows == 4 && m.Cells == 5 && m.Versions == 3 && *m.Smallest == 10 && *m.Largest == 70,
+		"%d rows, %d cells, %d versions, %d to %d", m.Rows, m.Cells, m.Versions, *m.Smallest, *m.Largest)
 	var text string
 	var bytesOfParts int64
 	for _, p := range m.Parts {
@@ -89,17 +84,13 @@ func TestManifestDescribesParts(t *testing.T) {
 	conformance.True(t, text == "0: 2 rows; 0: 1 rows; 1: 1 rows; " && m.Bytes == bytesOfParts,
 		"%s%d bytes, of parts %d", text, m.Bytes, bytesOfParts)
 	conformance.True(t, m.Ranges[0].Rows == 3 && m.Ranges[0].Name == "low" && m.Ranges[1].Rows == 1, "%+v", m.Ranges)
-	got := m.Key
-	conformance.True(t, len(got) == 1 && got[0] == key[0], "key %+v", got)
+	conformance.Same(t, m.Key, key, "key")
 	must(t, m.Check(context.Background()))
-	if manifest := filepath.Join(m.Dir(), ManifestName); !Is(m.Dir()) || !Is(manifest) || Is(m.Path(&m.Parts[0])) || Is(t.TempDir()) {
-		t.Error("an archive is its folder or its manifest, and nothing else")
-	}
-	entries := conformance.Try(os.ReadDir(m.Dir())).Must(t)
-	for _, e := range entries {
-		if e.Name() == journalName || strings.HasSuffix(e.Name(), ".tmp") {
-			t.Errorf("%s is left", e.Name())
-		}
+	manifest := filepath.Join(m.Dir(), ManifestName)
+	conformance.True(t, Is(m.Dir()) && Is(manifest) && !Is(m.Path(&m.Parts[0])) && !Is(t.TempDir()),
+		"an archive is its folder or its manifest, and nothing else")
+	for _, e := range conformance.Try(os.ReadDir(m.Dir())).Must(t) {
+		conformance.True(t, e.Name() != journalName && !strings.HasSuffix(e.Name(), ".tmp"), "%s is left", e.Name())
 	}
 }
 
@@ -133,9 +124,9 @@ func TestDamageIsReportedBeforeFirstRow(t *testing.T) {
 			if err == nil {
 				_, err = New(again).Open(context.Background(), nil)
 			}
-			if !errors.As(err, new(*DamagedError)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%v, want %s", err, c.want)
-			}
+			conformance.True(t, errors.As(err, new(*DamagedError)) && strings.Contains(err.Error(), c.want) &&
+				!strings.Contains(err.Error(), "\n"),
+				"%v, want %s", err, c.want)
 		})
 	}
 }
@@ -164,13 +155,10 @@ func TestOnlySameExportContinuesArchive(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	w := begun(t, dir)
 	writePart(t, w, 0, []byte("3"), row(1), row(2))
-	conformance.Refused(t, conformance.ErrorOf(w.Finish(Manifest{})), "",
-		"an archive was finished whose ranges are not whole")
-	_, err := Exact.Open(dir, false)
-	conformance.Refused(t, err, "another process", "a second writer")
+	conformance.Refused(t, conformance.ErrorOf(w.Finish(Manifest{})), "", "an archive with open ranges was finished")
+	conformance.Refused(t, conformance.ErrorOf(Exact.Open(dir, false)), "another process", "a second writer")
 	must(t, w.Close())
-	_, err = Read(dir)
-	conformance.Refused(t, err, "not finished", "contents read")
+	conformance.Refused(t, conformance.ErrorOf(Read(dir)), "not finished", "contents read")
 
 	w = conformance.Try(Exact.Open(dir, false)).Must(t)
 	other := subject()
@@ -189,9 +177,8 @@ func TestOnlySameExportContinuesArchive(t *testing.T) {
 	m, err = Read(dir)
 	conformance.True(t, err == nil && m.Rows == 3 && m.Check(context.Background()) == nil, "%+v, %v", m, err)
 	must(t, w.Close())
-	if _, err := Exact.Open(dir, true); !errors.As(err, new(*OccupiedError)) {
-		t.Errorf("a complete archive was opened again: %v", err)
-	}
+	_, err = Exact.Open(dir, true)
+	conformance.True(t, errors.As(err, new(*OccupiedError)), "a complete archive was opened again: %v", err)
 }
 
 // fullPlace fails one operation for lack of space; a journal write fails after a part of a line.
@@ -332,27 +319,21 @@ func wideRow(i int) *record.Record {
 func written(t *testing.T, rows int) *Manifest {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a")
-	w, err := Exact.Open(dir, false)
-	if err == nil {
-		err = w.Begin(Subject{Table: "t", Key: wideKey, Ranges: []string{"t"}})
-	}
-	must(t, err)
+	w := conformance.Try(Exact.Open(dir, false)).Must(t)
+	must(t, w.Begin(Subject{Table: "t", Key: wideKey, Ranges: []string{"t"}}))
 	var all []*record.Record
 	for i := range rows {
 		all = append(all, wideRow(i))
 	}
 	writePart(t, w, 0, nil, all...)
-	_, err = w.Finish(Manifest{})
-	must(t, errors.Join(err, w.Close()))
-	m := conformance.Try(Read(dir)).Must(t)
-	return m
+	must(t, errors.Join(conformance.ErrorOf(w.Finish(Manifest{})), w.Close()))
+	return conformance.Try(Read(dir)).Must(t)
 }
 
 func TestArchiveHasPosition(t *testing.T) {
 	m := written(t, 1)
-	if p := New(m).Position(); p.ResumeFrom != nil {
-		t.Errorf("an archive that does not say when it was begun: %s", p.Follow())
-	}
+	p := New(m).Position()
+	conformance.True(t, p.ResumeFrom == nil, "an archive that does not say when it was begun: %s", p.Follow())
 	m.Began = time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
 	conformance.Equal(t, New(m).Position().Follow(), "to follow the source from here: resume_from 2026-01-02T03:03:05.006Z", "")
 }
@@ -365,13 +346,13 @@ func TestPartKeepsSourceContract(t *testing.T) {
 		return parts[0]
 	}
 	sourcetest.Check(t, open)
+	shown := func(r *record.Record) string { return fmt.Sprint(r.Bad, r.Fields, r.Cells) }
 	s, i := open(), 0
 	defer s.Close()
 	for sp, err := range source.Splits(s) {
 		must(t, err)
 		_, _, err = s.NewParser(nil).Parse(sp, func(rec *record.Record) {
-			want := wideRow(i)
-			conformance.Equal(t, fmt.Sprint(rec.Bad, rec.Fields, rec.Cells), fmt.Sprint(want.Bad, want.Fields, want.Cells), "row %d", i)
+			conformance.Equal(t, shown(rec), shown(wideRow(i)), "row %d", i)
 			i++
 		})
 		must(t, err)
@@ -389,6 +370,5 @@ func TestPartChangedDuringReadFailsAtEnd(t *testing.T) {
 	for err == nil {
 		_, err = parts[0].Next()
 	}
-	damaged := new(DamagedError)
-	conformance.True(t, errors.As(err, &damaged), "%v, want that it was changed", err)
+	conformance.True(t, errors.As(err, new(*DamagedError)), "%v, want that it was changed", err)
 }

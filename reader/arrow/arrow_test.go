@@ -167,8 +167,7 @@ func testFiles(t testing.TB) []string {
 
 func read(t testing.TB, file string) []byte {
 	t.Helper()
-	b := conformance.Try(os.ReadFile(file)).Must(t)
-	return b
+	return conformance.Try(os.ReadFile(file)).Must(t)
 }
 
 func same(t *testing.T, have, want contents) {
@@ -194,7 +193,7 @@ func TestValuesAgreeWithWriters(t *testing.T) {
 					same(t, have, want)
 				}
 				have, err = readInOrder(b, Options{SplitRows: rows})
-				if strings.Contains(file, "polars_") || strings.HasSuffix(file, "legacy.arrow") { // nothing says where their batches end
+				if strings.Contains(file, "polars_") || strings.HasSuffix(file, "legacy.arrow") { // no batch says its end
 					conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "save it to a file first"), "%v", err)
 					continue
 				}
@@ -213,8 +212,7 @@ func TestFooterWithoutVersionUsesSchemas(t *testing.T) {
 		root := newFlat(b[start:end]).root()
 		binary.LittleEndian.PutUint16(b[start+root.fields+4:], 0) // the field is not there
 		conformance.MustEqual(t, newFlat(b[start:end]).root().number(0, 2, 0), 0, "%s: version of the footer", name)
-		have := conformance.Try(readSplits(b, Options{})).Must(t)
-		same(t, have, wanted(t, name))
+		same(t, conformance.Try(readSplits(b, Options{})).Must(t), wanted(t, name))
 	}
 }
 
@@ -228,20 +226,17 @@ func TestColumnsOfStructs(t *testing.T) {
 		p := f.NewParser(used)
 		i := 0
 		for _, s := range f.Splits() {
-			err := p.Parse(s, func(rec *record.Record) error {
+			must(t, p.Parse(s, func(rec *record.Record) error {
 				for _, k := range used {
 					d := &rec.Fields[k]
-					if k >= 6 && (d.Kind == record.Null) != (i%6 == 0) {
-						t.Fatalf("row %d, column %d: %v", i, k, shown(d))
-					}
-					if k == 6 && i%6 != 0 && d.Int != int64(i) || k == 7 && i%6 != 0 && string(d.Bytes) != fmt.Sprintf("view of row number %d", i) {
-						t.Fatalf("row %d, column %d: %v", i, k, shown(d))
-					}
+					conformance.MustTrue(t, k < 6 || (d.Kind == record.Null) == (i%6 == 0), "row %d, column %d: %v", i, k, shown(d))
+					conformance.MustTrue(t, (k != 6 || i%6 == 0 || d.Int == int64(i)) &&
+						(k != 7 || i%6 == 0 || string(d.Bytes) == fmt.Sprintf("view of row number %d", i)),
+						"row %d, column %d: %v", i, k, shown(d))
 				}
 				i++
 				return nil
-			})
-			must(t, err)
+			}))
 		}
 		conformance.MustEqual(t, i, 400, "rows")
 	}
@@ -249,31 +244,26 @@ func TestColumnsOfStructs(t *testing.T) {
 
 func TestRemoteBatchTakesTwoRequests(t *testing.T) {
 	b := read(t, "testdata/many.arrow")
-	far := &counter{r: bytes.NewReader(b)}
+	far := &counter{ReaderAt: bytes.NewReader(b)}
 	f := conformance.Try(Open(far, int64(len(b)), "x", Options{})).Must(t)
-	conformance.True(t, far.reads <= 3+len(f.batches)+len(f.described),
-		"%d reads to open a file of %d batches", far.reads, len(f.batches))
+	conformance.True(t, far.reads <= 3+len(f.batches)+len(f.described), "%d reads, %d batches", far.reads, len(f.batches))
 	p := f.NewParser(every(f.Columns()))
 	must(t, conformance.ErrorOf(f.dictionaries()))
 	far.reads = 0
 	for _, s := range f.Splits() {
 		must(t, p.Parse(s, func(*record.Record) error { return nil }))
 	}
-	conformance.True(t, far.reads <= 2*len(f.batches),
-		"%d reads of %d batches: their metadata and their bodies", far.reads, len(f.batches))
+	conformance.True(t, far.reads <= 2*len(f.batches), "%d reads of %d batches", far.reads, len(f.batches))
 }
 
 type counter struct {
-	r     io.ReaderAt
-	n     int64
+	io.ReaderAt
 	reads int
 }
 
 func (c *counter) ReadAt(b []byte, at int64) (int, error) {
 	c.reads++
-	n, err := c.r.ReadAt(b, at)
-	c.n += int64(n)
-	return n, err
+	return c.ReaderAt.ReadAt(b, at)
 }
 
 func TestOversizedBatchesAreRefused(t *testing.T) {
@@ -282,19 +272,16 @@ func TestOversizedBatchesAreRefused(t *testing.T) {
 	p := f.NewParser(every(f.Columns()))
 	p.LimitMemory(1000)
 	parse := func() error { return p.Parse(f.Splits()[0], func(*record.Record) error { return nil }) }
-	if err := parse(); !errors.Is(err, source.ErrMemory) || !strings.Contains(err.Error(), "--memory") {
-		t.Errorf("with 1,000 bytes: %v", err)
-	}
+	err := parse()
+	conformance.True(t, errors.Is(err, source.ErrMemory) && strings.Contains(err.Error(), "--memory"), "1,000: %v", err)
 	p.LimitMemory(1 << 20)
 	must(t, parse())
-	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxDictionary: 10})), "dictionaries take",
-		"dictionaries")
+	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxDictionary: 10})), "dictionaries take", "10 bytes")
 	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxMetadata: 100})), "the limit is 100", "metadata")
 	stream := read(t, "testdata/many_zstd.arrows")
 	s := conformance.Try(NewStream(bytes.NewReader(stream), "x", Options{MaxBody: 1000})).Must(t)
 	for range 3 { // a load meets again what its sample has met
-		_, err := s.Next()
-		conformance.Refused(t, err, "memory allows", "the body of a stream")
+		conformance.Refused(t, conformance.ErrorOf(s.Next()), "memory allows", "the body of a stream")
 	}
 }
 
@@ -304,9 +291,8 @@ func TestTruncatedFilesAreRefused(t *testing.T) {
 		for n := range b {
 			_, err := readSplits(b[:n], Options{})
 			conformance.MustTrue(t, err != nil, "%s: the first %d of %d bytes were read without an error", name, n, len(b))
-			if _, err := readInOrder(b[:n], Options{}); err == nil {
-				t.Fatalf("%s: the first %d of %d bytes were read in order without an error", name, n, len(b))
-			}
+			_, err = readInOrder(b[:n], Options{})
+			conformance.MustTrue(t, err != nil, "%s: the first %d of %d bytes were read in order", name, n, len(b))
 		}
 		for _, more := range []string{"x", string(b)} {
 			_, err1 := readSplits([]byte(string(b)+more), Options{})

@@ -153,10 +153,8 @@ func TestCyclicSchemaIsRefused(t *testing.T) {
 	if to := os.Getenv("TSIMPORT_KEEP_HOSTILE"); to != "" { // to show it to other readers
 		must(t, os.WriteFile(to, b, 0o644))
 	}
-	_, err := NewStream(bytes.NewReader(b), "x", Options{})
-	conformance.True(t, errors.Is(err, errMetadata), "%v", err)
-	_, err = Open(bytes.NewReader(b), int64(len(b)), "x", Options{})
-	conformance.True(t, errors.Is(err, errMetadata), "%v", err)
+	conformance.Is(t, conformance.ErrorOf(NewStream(bytes.NewReader(b), "x", Options{})), errMetadata, "a stream")
+	conformance.Is(t, conformance.ErrorOf(Open(bytes.NewReader(b), int64(len(b)), "x", Options{})), errMetadata, "a file")
 }
 
 func TestSharedMetadataTablesCostOnlyTheirBytes(t *testing.T) {

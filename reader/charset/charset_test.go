@@ -24,34 +24,33 @@ import (
 
 func find(t testing.TB, name string) Encoding {
 	t.Helper()
-	e := conformance.Try(Find(name)).Must(t)
-	return e
+	return conformance.Try(Find(name)).Must(t)
 }
 
 var names = []string{"gb18030", "gbk", "big5", "shift-jis", "euc-jp", "euc-kr", "iso-8859-1", "iso-8859-2", "iso-8859-15", "windows-1252", "windows-1251", "koi8-r", "ibm866", "macintosh", "ibm037"}
 
 func TestNamesAreFound(t *testing.T) {
 	for name, want := range map[string]string{
-		"UTF-8": "utf-8", "utf8": "utf-8", "GB18030": "gb18030", "gbk": "gbk", "GB2312": "gbk", "cp936": "gbk", "UTF-16": "utf-16",
-		"utf-16LE": "utf-16le", "UTF_16BE": "utf-16be", "big5": "big5", "Shift_JIS": "shift-jis", "sjis": "shift-jis", "euc-jp": "euc-jp",
-		"EUC-KR": "euc-kr", "latin1": "iso-8859-1", "ISO-8859-1": "iso-8859-1", "iso_8859-15": "iso-8859-15", "windows-1252": "windows-1252",
-		"cp1252": "windows-1252", "us-ascii": "us-ascii", "koi8-r": "koi8-r",
+		"UTF-8": "utf-8", "utf8": "utf-8", "GB18030": "gb18030", "gbk": "gbk", "GB2312": "gbk", "cp936": "gbk",
+		"UTF-16": "utf-16", "utf-16LE": "utf-16le", "UTF_16BE": "utf-16be", "big5": "big5", "Shift_JIS": "shift-jis",
+		"sjis": "shift-jis", "euc-jp": "euc-jp", "EUC-KR": "euc-kr", "latin1": "iso-8859-1", "ISO-8859-1": "iso-8859-1",
+		"iso_8859-15": "iso-8859-15", "windows-1252": "windows-1252", "cp1252": "windows-1252", "us-ascii": "us-ascii",
+		"koi8-r": "koi8-r",
 	} {
-		if e, err := Find(name); err != nil || e.Name() != want {
-			t.Errorf("%s: %q, %v", name, e.Name(), err)
-		}
+		e, err := Find(name)
+		conformance.True(t, err == nil && e.Name() == want, "%s: %q, %v", name, e.Name(), err)
 	}
 	for _, name := range []string{"", "utf-32", "utf-7", "iso-2022-jp", "hz-gb-2312", "x-user-defined", "klingon"} {
-		if e, err := Find(name); err == nil || !strings.Contains(err.Error(), "gb18030") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %q, %v", name, e.Name(), err)
-		}
+		e, err := Find(name)
+		conformance.True(t, err != nil && strings.Contains(err.Error(), "gb18030") && !strings.Contains(err.Error(), "\n"),
+			"%s: %q, %v", name, e.Name(), err)
 	}
 }
 
 func TestBOMsAreDetected(t *testing.T) {
 	for head, want := range map[string]string{
-		"\xEF\xBB\xBFa": "utf-8 3", "\xFF\xFEa\x00": "utf-16le 2", "\xFE\xFF\x00a": "utf-16be 2", "\x84\x31\x95\x33a": "gb18030 4",
-		"\xFF\xFE\x00\x00": "", "\x00\x00\xFE\xFF": "", "abc": "", "": "",
+		"\xEF\xBB\xBFa": "utf-8 3", "\xFF\xFEa\x00": "utf-16le 2", "\xFE\xFF\x00a": "utf-16be 2",
+		"\x84\x31\x95\x33a": "gb18030 4", "\xFF\xFE\x00\x00": "", "\x00\x00\xFE\xFF": "", "abc": "", "": "",
 	} {
 		e, n, ok := DetectBOM([]byte(head))
 		got := e.Name() + " " + string(rune('0'+n))
@@ -82,9 +81,8 @@ func TestCodePointsRoundTrip(t *testing.T) {
 				continue // x/text encodes these as other characters; decoding is checked below
 			}
 			out, bad := e.Decode(nil, buf[:n])
-			if bad >= 0 || string(out) != string(r) {
-				t.Fatalf("%s: %U is % x, which gives %q, bad at %d", name, r, buf[:n], out, bad)
-			}
+			conformance.MustTrue(t, bad < 0 && string(out) == string(r),
+				"%s: %U is % x, which gives %q, bad at %d", name, r, buf[:n], out, bad)
 		}
 		t.Logf("%s has %d code points", name, count)
 		conformance.True(t, name != "gb18030" || count >= 1112064-2000, "gb18030 has only %d code points", count)
@@ -179,9 +177,10 @@ func TestUndecodableBytesAreReportedWithTheirOffset(t *testing.T) {
 
 func TestSafeBytesAreNeverPartOfACharacter(t *testing.T) {
 	for name, want := range map[string][3]bool{ // ASCII-compatible; line ends, comma, quotes, tab; '|' and '\\'
-		"utf-8": {true, true, true}, "iso-8859-1": {true, true, true}, "windows-1252": {true, true, true}, "euc-jp": {true, true, true},
-		"euc-kr": {false, true, true}, "gb18030": {false, true, false}, "gbk": {false, true, false}, "big5": {false, true, false},
-		"shift-jis": {false, true, false}, "utf-16le": {}, "utf-16": {}, "ibm037": {},
+		"utf-8": {true, true, true}, "iso-8859-1": {true, true, true}, "windows-1252": {true, true, true},
+		"euc-jp": {true, true, true}, "euc-kr": {false, true, true}, "gb18030": {false, true, false},
+		"gbk": {false, true, false}, "big5": {false, true, false}, "shift-jis": {false, true, false}, "utf-16le": {},
+		"utf-16": {}, "ibm037": {},
 	} {
 		e := find(t, name)
 		got := [3]bool{e.SafeBytes(ascii), e.SafeBytes([]byte("\n\r,;\"'\t \x01")), e.SafeBytes([]byte(`|\`))}
@@ -244,9 +243,9 @@ func filesDecodeToTheEndAndBack(t *testing.T, dir string) {
 			continue
 		}
 		counts[f.Encoding]++
-		if back, err := lookup(e.Name()).NewEncoder().Bytes(out); e.form == legacy && (err != nil || !bytes.Equal(back, data)) {
-			t.Errorf("%s: not the same when encoded again: %v", f.Path, err)
-		}
+		back, err := lookup(e.Name()).NewEncoder().Bytes(out)
+		conformance.True(t, e.form != legacy || err == nil && bytes.Equal(back, data),
+			"%s: not the same when encoded again: %v", f.Path, err)
 	}
 	for _, name := range []string{"gb18030", "gb18030-bom", "utf-16le-bom", "utf-16be-bom", "latin1"} {
 		conformance.True(t, counts[name] != 0, "no file is in %s: %v", name, counts)
@@ -261,13 +260,10 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, src []byte) {
 		e := find(t, all[int(which)%len(all)])
 		out, bad := e.Decode(nil, src)
-		if !utf8.Valid(out) || bad >= len(src) {
-			t.Fatalf("%s: %q, bad at %d of %d", e.Name(), out, bad, len(src))
-		}
+		conformance.MustTrue(t, utf8.Valid(out) && bad < len(src), "%s: %q, bad at %d of %d", e.Name(), out, bad, len(src))
 		if bad >= 0 {
-			if again, end := e.Decode(nil, src[:bad]); end >= 0 || !bytes.Equal(again, out) {
-				t.Fatalf("%s: what is before the bad bytes does not decode", e.Name())
-			}
+			again, end := e.Decode(nil, src[:bad])
+			conformance.MustTrue(t, end < 0 && bytes.Equal(again, out), "%s: good bytes do not decode alone", e.Name())
 		}
 		if e.IsUTF8() {
 			return
@@ -276,9 +272,8 @@ func FuzzDecode(f *testing.F) {
 		if _, n, ok := DetectBOM(src); err != nil || ok && n > 0 {
 			return
 		}
-		if !bytes.HasPrefix(streamed, out) || (bad >= 0) != bytes.Contains(streamed, []byte{Undecodable}) {
-			t.Fatalf("%s: % x streamed gives %q, else %q, bad at %d", e.Name(), src, streamed, out, bad)
-		}
+		conformance.MustTrue(t, bytes.HasPrefix(streamed, out) && (bad >= 0) == bytes.Contains(streamed, []byte{Undecodable}),
+			"%s: % x streamed gives %q, else %q, bad at %d", e.Name(), src, streamed, out, bad)
 		if !e.SafeBytes(ascii) || e.IsUTF8() {
 			return
 		}
@@ -290,15 +285,11 @@ func FuzzDecode(f *testing.F) {
 			}
 			var end int
 			if joined, end = e.Decode(joined, part); end >= 0 {
-				if bad < 0 {
-					t.Fatalf("%s: a part of % x does not decode", e.Name(), src)
-				}
+				conformance.MustTrue(t, bad >= 0, "%s: a part of % x does not decode", e.Name(), src)
 				return
 			}
 		}
-		if bad >= 0 || !slices.Equal(joined, out) {
-			t.Fatalf("%s: parts of % x give %q", e.Name(), src, joined)
-		}
+		conformance.MustTrue(t, bad < 0 && slices.Equal(joined, out), "%s: parts of % x give %q", e.Name(), src, joined)
 	})
 }
 
@@ -311,8 +302,9 @@ func TestEveryPairOfGB18030IsACharacter(t *testing.T) {
 		}
 	}
 	for pair, want := range map[string]rune{
-		"\xA6\xD9": 0xFE10, "\xA6\xDA": 0xFE12, "\xA6\xF3": 0xFE19, "\xFE\x59": 0x9FB4, "\xFE\x61": 0x9FB5, "\xFE\xA0": 0x9FBB, // of 2022
-		"\xA2\xAB": 0xE766, "\xA2\xE3": 0x20AC, "\xA2\xE4": 0xE76D, "\xA6\xB9": 0xE785, "\xD7\xFE": 0xE814, "\xFE\x91": 0xE855,
+		"\xA6\xD9": 0xFE10, "\xA6\xDA": 0xFE12, "\xA6\xF3": 0xFE19, "\xFE\x59": 0x9FB4, "\xFE\x61": 0x9FB5,
+		"\xFE\xA0": 0x9FBB, "\xA2\xAB": 0xE766, "\xA2\xE3": 0x20AC, "\xA2\xE4": 0xE76D, "\xA6\xB9": 0xE785,
+		"\xD7\xFE": 0xE814, "\xFE\x91": 0xE855, // the first six are of 2022
 	} {
 		got, _ := e.Decode(nil, []byte(pair))
 		conformance.Equal(t, string(got), string(want), "%X is %U, want %U", pair, []rune(string(got)), want)

@@ -47,9 +47,11 @@ func sampled(sample []record.Datum) (table.Column, *Inference) {
 func TestTypeFitsIfAllSampledValuesSurvive(t *testing.T) {
 	all := []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary}
 	for values, want := range map[string]string{
-		"1 2 3": "integer double", "9007199254740993": "integer", "1 9007199254740993 2": "integer", "1.5 2 3": "double", "1 2.5 3": "double", "1 2 3.5": "double",
-		"1.5 9007199254740993": "", "9007199254740993 1.5": "", "true false": "boolean", "true 1": "", `"a" "b"`: "string", `"a" 1`: "", `1 "a"`: "",
-		"100000000000000000000": "string", "1 100000000000000000000": "", "null": "integer double boolean string binary", "null 1 null": "integer double",
+		"1 2 3": "integer double", "9007199254740993": "integer", "1 9007199254740993 2": "integer", "1.5 2 3": "double",
+		"1 2.5 3": "double", "1 2 3.5": "double", "1.5 9007199254740993": "", "9007199254740993 1.5": "",
+		"true false": "boolean", "true 1": "", `"a" "b"`: "string", `"a" 1`: "", `1 "a"`: "",
+		"100000000000000000000": "string", "1 100000000000000000000": "", "null": "integer double boolean string binary",
+		"null 1 null": "integer double",
 	} {
 		var sample []record.Datum
 		for text := range strings.FieldsSeq(values) {
@@ -68,7 +70,7 @@ func TestTypeFitsIfAllSampledValuesSurvive(t *testing.T) {
 
 // same reports whether a cell equals the JSON value in type and value. Numbers that no cell holds, and nested values,
 // are compared as text; a column of such numbers has the text of all its numbers.
-func same(v table.Value, text string, numbersAsText bool) bool {
+func same(v table.Value, text string, asText bool) bool {
 	switch text[0] {
 	case 'n':
 		return v.Type == table.Null
@@ -87,14 +89,12 @@ func same(v table.Value, text string, numbersAsText bool) bool {
 		shown, _ := new(big.Rat).SetString(string(table.AppendDouble(nil, v.Double)))
 		return want.Cmp(shown) == 0 || want.Cmp(new(big.Rat).SetFloat64(v.Double)) == 0
 	}
-	return v.Type == table.String && string(v.Bytes) == text && (numbersAsText || naturalNumber([]byte(text)) == table.String)
+	return v.Type == table.String && string(v.Bytes) == text && (asText || naturalNumber([]byte(text)) == table.String)
 }
 
 func TestValuesAfterSampleAreExactOrRejected(t *testing.T) {
-	values := []string{
-		"null", "true", "false", "0", "5", "-7", "9007199254740993", "5.0", "1.5", "1e3", "-0", "12345678901234567891", "1e400",
-		`"5"`, `"5.0"`, `"1.5"`, `"true"`, `"x"`, `""`, `"12345678901234567891"`, `{"a":1}`, `[1]`, `"[1]"`, `{}`,
-	}
+	values := strings.Fields(`null true false 0 5 -7 9007199254740993 5.0 1.5 1e3 -0 12345678901234567891 1e400
+		"5" "5.0" "1.5" "true" "x" "" "12345678901234567891" {"a":1} [1] "[1]" {}`)
 	rnd := rand.New(rand.NewPCG(7, 7))
 	rejected, loaded := 0, 0
 	for range 40_000 {
@@ -117,23 +117,22 @@ func TestValuesAfterSampleAreExactOrRejected(t *testing.T) {
 			v, why := convertOne(col, d)
 			switch {
 			case why != nil && i < k:
-				t.Fatalf("%q: %s, which is in the sample of %d, is rejected by the column of %s (%s): %v", list, list[i], k, col.Type, col.Own, why)
+				t.Fatalf("%q: %s, in the sample of %d, is rejected by %s (%s): %v", list, list[i], k, col.Type, col.Own, why)
 			case why != nil:
 				rejected++
 				conformance.MustTrue(t, strings.Contains(why.Error(), "c") && why.Code != "", "%q: %v", list, why)
 			case !same(v, list[i], in.columns[0].long.n > 0):
-				t.Fatalf("%q, a sample of %d, a column of %s (%s): %s became %+v (%s)", list, k, col.Type, col.Own, list[i], v, v.Bytes)
+				t.Fatalf("%q, a sample of %d, %s (%s): %s became %+v (%s)", list, k, col.Type, col.Own, list[i], v, v.Bytes)
 			default:
 				loaded++
 			}
 		}
 	}
-	conformance.True(t, rejected >= 10_000 && loaded >= 10_000,
-		"%d rejected, %d loaded: the values do not try both", rejected, loaded)
+	conformance.True(t, rejected >= 10_000 && loaded >= 10_000, "%d rejected, %d loaded", rejected, loaded)
 }
 
 func TestNoTwoValuesOfAKeyColumnBecomeOne(t *testing.T) {
-	values := []string{"true", "7", "7.0", "1.5", "12345678901234567891", `"7"`, `"7.0"`, `"1.5"`, `"true"`, `"12345678901234567891"`, `{"a":1}`}
+	values := strings.Fields(`true 7 7.0 1.5 12345678901234567891 "7" "7.0" "1.5" "true" "12345678901234567891" {"a":1}`)
 	for _, to := range []table.Type{table.Integer, table.String} {
 		for _, first := range values {
 			_, in := sampled([]record.Datum{jsonDatum(first)})
@@ -150,54 +149,52 @@ func TestNoTwoValuesOfAKeyColumnBecomeOne(t *testing.T) {
 				}
 				from[key] = text
 			}
-			if natural := Natural(ptr(jsonDatum(first))); (to == table.String || natural == table.Integer) && len(from) == 0 {
+			if natural := Natural(new(jsonDatum(first))); (to == table.String || natural == table.Integer) && len(from) == 0 {
 				t.Errorf("a column of %s by a sample of %s takes nothing", to, first)
 			}
 		}
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestTypesOfAFileDoNotMixInAColumn(t *testing.T) {
 	own := func(to, own table.Type) table.Column {
 		return table.Column{Name: "c", Type: to, Exact: true, Inferred: true, Own: own}
 	}
-	stamp := record.Datum{Kind: record.Timestamp, Int: 5, Unit: record.Millis}
+	kept := func(of table.Type) table.Column { return own(of, of) }
+	stamp := stamp(5, record.Millis, false)
 	for _, tt := range []struct {
 		col  table.Column
 		d    record.Datum
 		want table.Value
 		code string
 	}{
-		{own(table.Integer, table.Integer), record.Datum{Kind: record.Double, Double: 5}, table.Value{}, table.CodeType},
-		{own(table.Integer, table.Integer), record.Datum{Kind: record.Date, Int: 5}, table.Value{}, table.CodeType},
-		{own(table.Integer, table.Integer), stamp, table.Value{}, table.CodeType},
-		{own(table.Integer, table.Integer), record.Datum{Kind: record.String, Bytes: []byte("5")}, table.Value{}, table.CodeType},
-		{own(table.Integer, table.Integer), text("5"), num(5), ""}, // CSV has no types
-		{own(table.Double, table.Double), record.Datum{Kind: record.Integer, Int: 5}, dbl(5), ""},
-		{own(table.Double, table.Double), record.Datum{Kind: record.Unsigned, Int: 5}, dbl(5), ""},
-		{own(table.Double, table.Double), record.Datum{Kind: record.Unsigned, Int: -5}, table.Value{}, table.CodeRange},
-		{own(table.Double, table.Double), record.Datum{Kind: record.Decimal, Bytes: []byte{5}}, table.Value{}, table.CodeType},
-		{own(table.String, table.String), record.Datum{Kind: record.Integer, Int: 5}, table.Value{}, table.CodeType},
-		{own(table.String, table.String), record.Datum{Kind: record.Binary, Bytes: []byte("5")}, table.Value{}, table.CodeType},
-		{own(table.String, table.String), stamp, str("1970-01-01T00:00:00.005Z"), ""},
-		{own(table.String, table.String), jsonDatum(`{"a":1}`), str(`{"a":1}`), ""},
+		{kept(table.Integer), record.Datum{Kind: record.Double, Double: 5}, table.Value{}, table.CodeType},
+		{kept(table.Integer), record.Datum{Kind: record.Date, Int: 5}, table.Value{}, table.CodeType},
+		{kept(table.Integer), stamp, table.Value{}, table.CodeType},
+		{kept(table.Integer), record.Datum{Kind: record.String, Bytes: []byte("5")}, table.Value{}, table.CodeType},
+		{kept(table.Integer), text("5"), num(5), ""}, // CSV has no types
+		{kept(table.Double), record.Datum{Kind: record.Integer, Int: 5}, dbl(5), ""},
+		{kept(table.Double), record.Datum{Kind: record.Unsigned, Int: 5}, dbl(5), ""},
+		{kept(table.Double), record.Datum{Kind: record.Unsigned, Int: -5}, table.Value{}, table.CodeRange},
+		{kept(table.Double), record.Datum{Kind: record.Decimal, Bytes: []byte{5}}, table.Value{}, table.CodeType},
+		{kept(table.String), record.Datum{Kind: record.Integer, Int: 5}, table.Value{}, table.CodeType},
+		{kept(table.String), record.Datum{Kind: record.Binary, Bytes: []byte("5")}, table.Value{}, table.CodeType},
+		{kept(table.String), stamp, str("1970-01-01T00:00:00.005Z"), ""},
+		{kept(table.String), jsonDatum(`{"a":1}`), str(`{"a":1}`), ""},
 		{own(table.String, table.Double), record.Datum{Kind: record.Integer, Int: 5}, str("5"), ""},
 		{own(table.String, table.Double), jsonDatum(`"5"`), table.Value{}, table.CodeType},
-		{own(table.Binary, table.Binary), jsonDatum(`"AP8="`), table.Value{}, table.CodeType},
-		{own(table.Binary, table.Binary), jsonDatum(`{"base64":"AP8="}`), bin(0, 255), ""},
-		{own(table.Boolean, table.Boolean), jsonDatum(`"true"`), table.Value{}, table.CodeType},
-		{own(table.Any, table.Any), jsonDatum(`"true"`), str("true"), ""},
+		{kept(table.Binary), jsonDatum(`"AP8="`), table.Value{}, table.CodeType},
+		{kept(table.Binary), jsonDatum(`{"base64":"AP8="}`), bin(0, 255), ""},
+		{kept(table.Boolean), jsonDatum(`"true"`), table.Value{}, table.CodeType},
+		{kept(table.Any), jsonDatum(`"true"`), str("true"), ""},
 		{table.Column{Type: table.String}, jsonDatum("5"), str("5"), ""}, // asked for
 	} {
 		check(t, tt.col, tt.d, tt.want, tt.code)
 	}
-	_, why := convertOne(own(table.String, table.String), jsonDatum("5"))
+	_, why := convertOne(kept(table.String), jsonDatum("5"))
 	const want = "an integer in a column of strings; --type c=string makes text of all its values, and --type c=any, which a primary key cannot have, leaves each its type"
-	if why == nil || why.Message != want || why.Column != "c" || !bytes.Equal([]byte(why.Value), []byte("5")) {
-		t.Errorf("%+v", why)
-	}
+	conformance.True(t, why != nil && why.Message == want && why.Column == "c" &&
+		bytes.Equal([]byte(why.Value), []byte("5")), "%+v", why)
 }
 
 func TestColumnOfNullsKeepsLaterTypes(t *testing.T) {
@@ -259,20 +256,18 @@ func TestDecimalsAgreeWithStrconv(t *testing.T) {
 	check := func(text string) {
 		f, canonical, ok := plainDecimal([]byte(text))
 		n, whole := usualWhole([]byte(text))
-		if i, err := strconv.ParseInt(text, 10, 64); whole != (err == nil && strconv.FormatInt(i, 10) == text && -1e15 < i && i < 1e15) || whole && n != i {
-			t.Fatalf("%q: %d, whole %v", text, n, whole)
-		}
+		i, err := strconv.ParseInt(text, 10, 64)
+		wantWhole := err == nil && strconv.FormatInt(i, 10) == text && -1e15 < i && i < 1e15
+		conformance.MustTrue(t, whole == wantWhole && (!whole || n == i), "%q: %d, whole %v", text, n, whole)
 		if !ok {
 			return
 		}
 		taken++
 		want, err := strconv.ParseFloat(text, 64)
-		if err != nil || f != want || strings.Trim(text, "-.0123456789") != "" || !table.KeepsDouble([]byte(text), f) {
-			t.Fatalf("%q: %v, want %v, %v", text, f, want, err)
-		}
-		if printed := string(table.AppendDouble(nil, want)); canonical != (printed == text) {
-			t.Fatalf("%q: canonical %v, and it prints %s", text, canonical, printed)
-		}
+		conformance.MustTrue(t, err == nil && f == want && strings.Trim(text, "-.0123456789") == "" &&
+			table.KeepsDouble([]byte(text), f), "%q: %v, want %v, %v", text, f, want, err)
+		printed := string(table.AppendDouble(nil, want))
+		conformance.MustTrue(t, canonical == (printed == text), "%q: canonical %v, prints %s", text, canonical, printed)
 	}
 	for _, text := range []string{"-", "1.", "-1.", ".1", "-1.50", "0.5", "00", "1..2", "999999999999999", "9999999999999999", "9.99999999999999", "123456789012345.6", "9007199254740993"} {
 		check(text)
@@ -384,9 +379,8 @@ func TestUsualValuesEqualExactOnes(t *testing.T) {
 					rec.Fields[at].Bytes, rec.Fields[at].Quoted = []byte(text), quoted
 					got, why := short.Convert(rec)
 					want, wantWhy := exact.Convert(rec)
-					if fmt.Sprint(why) != fmt.Sprint(wantWhy) || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-						t.Fatalf("%+v, %s %q: %+v %v, want %+v %v", o, names[at], text, got, why, want, wantWhy)
-					}
+					conformance.MustEqual(t, fmt.Sprintf("%+v %v", got, why), fmt.Sprintf("%+v %v", want, wantWhy),
+						"%+v, %s %q", o, names[at], text)
 				}
 			}
 		}
@@ -413,30 +407,25 @@ func csvTexts(texts ...string) (all []record.Datum) {
 func TestTextsJoinTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 	integer, double := record.Datum{Kind: record.Integer, Int: 6}, record.Datum{Kind: record.Double, Double: 2.5}
 	boolean, str := record.Datum{Kind: record.Boolean, Int: 1}, record.Datum{Kind: record.String, Bytes: []byte("1000")}
-	many := func(n int, d record.Datum) (all []record.Datum) {
-		for range n {
-			all = append(all, d)
-		}
-		return all
-	}
+	many := func(n int, d record.Datum) []record.Datum { return slices.Repeat([]record.Datum{d}, n) }
 	for name, tt := range map[string]struct {
 		typed     []record.Datum
 		texts     []string
 		want, key table.Type
 		rejected  int // of a key
 	}{
-		"integers":              {many(1, integer), []string{"5", "-7"}, table.Integer, table.Integer, 0},
-		"integers and doubles":  {many(1, integer), []string{"5", "1.50"}, table.Double, table.String, 0},
-		"doubles and zeros":     {many(1, double), []string{"10.50", "7"}, table.Double, table.String, 0},
-		"booleans":              {many(1, boolean), []string{"true"}, table.Boolean, table.String, 0},
-		"strings":               {many(1, str), []string{"5", "x"}, table.String, table.String, 0},
-		"few odd texts":         {many(9, integer), []string{"5", "x"}, table.Any, table.Integer, 1},
-		"few typed":             {many(2, integer), []string{"x", "y", "5", "z", "007"}, table.Any, table.String, 2},
-		"one string":            {append(many(1000, integer), str), nil, table.Any, table.Integer, 1},
-		"one integer":           {append(many(1000, str), integer), nil, table.Any, table.String, 1},
-		"large and fractions":   {[]record.Datum{{Kind: record.Integer, Int: 1<<60 + 1}, double}, nil, table.Any, table.String, 0},
-		"a rare fraction":       {many(20, integer), []string{"2.5"}, table.Double, table.Integer, 1},
-		"words beside booleans": {many(1, boolean), []string{"5"}, table.Any, table.Integer, 1},
+		"integers":         {many(1, integer), []string{"5", "-7"}, table.Integer, table.Integer, 0},
+		"both numbers":     {many(1, integer), []string{"5", "1.50"}, table.Double, table.String, 0},
+		"doubles, zeros":   {many(1, double), []string{"10.50", "7"}, table.Double, table.String, 0},
+		"booleans":         {many(1, boolean), []string{"true"}, table.Boolean, table.String, 0},
+		"strings":          {many(1, str), []string{"5", "x"}, table.String, table.String, 0},
+		"few odd texts":    {many(9, integer), []string{"5", "x"}, table.Any, table.Integer, 1},
+		"few typed":        {many(2, integer), []string{"x", "y", "5", "z", "007"}, table.Any, table.String, 2},
+		"one string":       {append(many(1000, integer), str), nil, table.Any, table.Integer, 1},
+		"one integer":      {append(many(1000, str), integer), nil, table.Any, table.String, 1},
+		"large, fractions": {[]record.Datum{{Kind: record.Integer, Int: 1<<60 + 1}, double}, nil, table.Any, table.String, 0},
+		"a rare fraction":  {many(20, integer), []string{"2.5"}, table.Double, table.Integer, 1},
+		"words, booleans":  {many(1, boolean), []string{"5"}, table.Any, table.Integer, 1},
 	} {
 		// The order of the sources and the division of the values do not matter.
 		texts := csvTexts(tt.texts...)
@@ -470,9 +459,8 @@ func TestMergedInferencesAddTheirMisses(t *testing.T) {
 		in.Merge(seen(csvTexts(order[0]...)...))
 		in.Merge(seen(csvTexts(order[1]...)...))
 		few, nearly := in.Minority(0, false)
-		if in.Type(0) != table.String || !nearly || few.Type != table.Integer || few.Most != 100_000 || few.Others != 100 {
-			t.Errorf("%s, %+v %v", in.Type(0), few, nearly)
-		}
+		conformance.True(t, in.Type(0) == table.String && nearly && few.Type == table.Integer && few.Most == 100_000 &&
+			few.Others == 100, "%s, %+v %v", in.Type(0), few, nearly)
 	}
 }
 
@@ -481,8 +469,9 @@ func TestNumbersKeptAsTextAreReported(t *testing.T) {
 		texts   []string
 		example string
 	}{
-		"zeros": {[]string{"23.0", "68.60", "7"}, "68.60"}, "whole with a point": {[]string{"1.0", "2.0", ""}, "1.0"}, "doubles": {[]string{"1.0", "2.5"}, ""},
-		"integers": {[]string{"1", "2"}, ""}, "leading zeros": {[]string{"007", "1.50"}, ""}, "words": {[]string{"1.50", "x"}, ""},
+		"zeros": {[]string{"23.0", "68.60", "7"}, "68.60"}, "whole with a point": {[]string{"1.0", "2.0", ""}, "1.0"},
+		"doubles": {[]string{"1.0", "2.5"}, ""}, "integers": {[]string{"1", "2"}, ""},
+		"leading zeros": {[]string{"007", "1.50"}, ""}, "words": {[]string{"1.50", "x"}, ""},
 		"exponents": {[]string{"8.76712776820554e-05", "1.5"}, ""},
 	} {
 		texts, merged := csvTexts(tt.texts...), seen()

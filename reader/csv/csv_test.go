@@ -17,6 +17,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
+// rows are records, each as its fields.
+type rows = [][]string
+
 // shown is a record as tests compare it.
 type shown struct {
 	Fields       []string
@@ -59,11 +62,7 @@ func recordsOf(d Dialect, text []byte, size int) []shown {
 	offset, lines := 0, 0
 	for _, split := range splitsOf(d, text, size) {
 		p.Reset(split)
-		for {
-			rec, ok := p.Next()
-			if !ok {
-				break
-			}
+		for rec, ok := p.Next(); ok; rec, ok = p.Next() {
 			all = append(all, show(rec, split, offset, lines))
 		}
 		offset += len(split)
@@ -73,9 +72,8 @@ func recordsOf(d Dialect, text []byte, size int) []shown {
 }
 
 func show(rec *record.Record, split []byte, offset, lines int) shown {
-	s := shown{
-		Raw: string(split[rec.Span.Start:rec.Span.End]), Offset: offset + int(rec.Span.Start), Line: lines + int(rec.Span.Line) + 1,
-	}
+	s := shown{Raw: string(split[rec.Span.Start:rec.Span.End]), Offset: offset + int(rec.Span.Start),
+		Line: lines + int(rec.Span.Line) + 1}
 	if rec.Bad != nil {
 		s.Bad = rec.Bad.Code
 		return s
@@ -109,6 +107,7 @@ func fields(all []shown) (got [][]string) {
 }
 
 func TestDialectRecords(t *testing.T) {
+	const bad = table.CodeEscape
 	mac := Dialect{Delimiter: ",", Quote: '"', EOL: '\r'}
 	escaping := Dialect{Delimiter: ",", Quote: '"', Escape: '\\'}
 	long := Dialect{Delimiter: "+|", Quote: '\''}
@@ -118,51 +117,50 @@ func TestDialectRecords(t *testing.T) {
 		text string
 		want [][]string
 	}{
-		"plain":                           {Default, "1,2\n3,4\n", [][]string{{"1", "2"}, {"3", "4"}}},
-		"no line end at the end":          {Default, "1,2\n3,4", [][]string{{"1", "2"}, {"3", "4"}}},
-		"CR LF":                           {Default, "1,2\r\n3,\"4\"\r\n", [][]string{{"1", "2"}, {"3", "“4”"}}},
-		"a lone CR is text":               {Default, "a\rb,c\n", [][]string{{"a\rb", "c"}}},
-		"CR ends records":                 {mac, "1,\"a\rb\"\r2,c\r\r3,\n", [][]string{{"1", "“a\rb”"}, {"2", "c"}, {"3", "\n"}}},
-		"empty fields":                    {Default, ",\n\"\",\n", [][]string{{"", ""}, {"“”", ""}}},
-		"empty lines are no records":      {Default, "\n1,2\n\r\n\n3,4\n\n", [][]string{{"1", "2"}, {"3", "4"}}},
-		"line ends inside quotes":         {Default, "\"a\nb\",\"c\r\nd\"\n1,2\n", [][]string{{"“a\nb”", "“c\r\nd”"}, {"1", "2"}}},
-		"doubled quotes":                  {Default, "\"a\"\"b\",\"\"\"\"\n", [][]string{{"“a\"b”", "“\"”"}}},
-		"delimiter inside quotes":         {Default, "\"a,b\",c\n", [][]string{{"“a,b”", "c"}}},
-		"a quote inside a field is text":  {Default, "5\" disk,a\"b\"\n1,2\n", [][]string{{"5\" disk", "a\"b\""}, {"1", "2"}}},
-		"text behind the closing quote":   {Default, "\"a\"b,c\n1,2\n", [][]string{{table.CodeQuote}, {"1", "2"}}},
-		"a quote that never closes":       {Default, "1,2\n\"a,b\n3,4\n", [][]string{{"1", "2"}, {table.CodeQuote}}},
-		"quotes off":                      {Dialect{Delimiter: ";"}, "\"a;b\"\n", [][]string{{"\"a", "b\""}}},
-		"control character":               {Dialect{Delimiter: "\x01", Quote: '"'}, "a\x01b\n", [][]string{{"a", "b"}}},
-		"NUL and bad UTF-8 are kept":      {Default, "a\x00b,\xff\n", [][]string{{"a\x00b", "\xff"}}},
-		"ragged records":                  {Default, "1\n1,2,3\n", [][]string{{"1"}, {"1", "2", "3"}}},
-		"space before a quote":            {Default, "a, \"b\"\n", [][]string{{"a", " \"b\""}}},
-		"a quoted field at the very end":  {Default, "a,\"b\"", [][]string{{"a", "“b”"}}},
-		"a quoted field before CR at end": {Default, "a,\"b\"\r", [][]string{{"a", "“b”"}}},
+		"plain":                           {Default, "1,2\n3,4\n", rows{{"1", "2"}, {"3", "4"}}},
+		"no line end at the end":          {Default, "1,2\n3,4", rows{{"1", "2"}, {"3", "4"}}},
+		"CR LF":                           {Default, "1,2\r\n3,\"4\"\r\n", rows{{"1", "2"}, {"3", "“4”"}}},
+		"a lone CR is text":               {Default, "a\rb,c\n", rows{{"a\rb", "c"}}},
+		"CR ends records":                 {mac, "1,\"a\rb\"\r2,c\r\r3,\n", rows{{"1", "“a\rb”"}, {"2", "c"}, {"3", "\n"}}},
+		"empty fields":                    {Default, ",\n\"\",\n", rows{{"", ""}, {"“”", ""}}},
+		"empty lines are no records":      {Default, "\n1,2\n\r\n\n3,4\n\n", rows{{"1", "2"}, {"3", "4"}}},
+		"line ends inside quotes":         {Default, "\"a\nb\",\"c\r\nd\"\n1,2\n", rows{{"“a\nb”", "“c\r\nd”"}, {"1", "2"}}},
+		"doubled quotes":                  {Default, "\"a\"\"b\",\"\"\"\"\n", rows{{"“a\"b”", "“\"”"}}},
+		"delimiter inside quotes":         {Default, "\"a,b\",c\n", rows{{"“a,b”", "c"}}},
+		"a quote inside a field is text":  {Default, "5\" disk,a\"b\"\n1,2\n", rows{{"5\" disk", "a\"b\""}, {"1", "2"}}},
+		"text behind the closing quote":   {Default, "\"a\"b,c\n1,2\n", rows{{table.CodeQuote}, {"1", "2"}}},
+		"a quote that never closes":       {Default, "1,2\n\"a,b\n3,4\n", rows{{"1", "2"}, {table.CodeQuote}}},
+		"quotes off":                      {Dialect{Delimiter: ";"}, "\"a;b\"\n", rows{{"\"a", "b\""}}},
+		"control character":               {Dialect{Delimiter: "\x01", Quote: '"'}, "a\x01b\n", rows{{"a", "b"}}},
+		"NUL and bad UTF-8 are kept":      {Default, "a\x00b,\xff\n", rows{{"a\x00b", "\xff"}}},
+		"ragged records":                  {Default, "1\n1,2,3\n", rows{{"1"}, {"1", "2", "3"}}},
+		"space before a quote":            {Default, "a, \"b\"\n", rows{{"a", " \"b\""}}},
+		"a quoted field at the very end":  {Default, "a,\"b\"", rows{{"a", "“b”"}}},
+		"a quoted field before CR at end": {Default, "a,\"b\"\r", rows{{"a", "“b”"}}},
 
-		"escapes":                      {escaping, "a\\,b,\"c\\\"d\"\"e\",\\\\\nx\\\ny,z\n", [][]string{{"a,b", "“c\"d\"e”", "\\"}, {"x\ny", "z"}}},
-		"an escaped N is null":         {escaping, "\\N,N,\"N\"\n", [][]string{{"∅", "N", "“N”"}}},
-		"escaped letters are refused":  {escaping, "a\\n\n\"\\N\"\n\\NN\nC:\\temp\n\\0\nb\n", [][]string{{table.CodeEscape}, {table.CodeEscape}, {table.CodeEscape}, {table.CodeEscape}, {table.CodeEscape}, {"b"}}},
-		"another escape character":     {Dialect{Delimiter: ",", Escape: '^'}, "a^nb,^N,^^\n", [][]string{{"anb", "N", "^"}}},
-		"CR CR LF":                     {Default, "a,b\r\r\n1,\"2\"\r\r\r\n\r\r\n3,\"4\r\r\n\"\r\r\n5,6\r\r", [][]string{{"a", "b"}, {"1", "“2”"}, {"3", "“4\r\r\n”"}, {"5", "6"}}},
-		"CR CR LF in a careful one":    {escaping, "a,b\r\r\n1,\"2\"\r\r\r\n3,4\\\r\r\n", [][]string{{"a", "b"}, {"1", "“2”"}, {"3", "4\r"}}},
-		"a record end":                 {Dialect{Delimiter: "+|", RecordEnd: "&|\n"}, "1+|a\nb\r&|\n2+|&||&|\n3+|c", [][]string{{"1", "a\nb\r"}, {"2", "&||"}, {"3", "c"}}},
-		"a record end of one byte":     {Dialect{Delimiter: "\x01", Quote: '"', RecordEnd: "\x02"}, "1\x01a\r\n\x02\x022\x01\"b\x02\"\x02", [][]string{{"1", "a\r\n"}, {"2", "“b\x02”"}}},
-		"a line end that editors put":  {Dialect{Delimiter: "\t", RecordEnd: ";", Blank: true}, "1\t2;;3\t4;\r\n", [][]string{{"1", "2"}, {""}, {"3", "4"}}},
-		"an exact record end":          {Dialect{Delimiter: ",", RecordEnd: "\n"}, "a,b\r\n\r\n", [][]string{{"a", "b\r"}, {"\r"}}},
-		"an exact CR LF":               {Dialect{Delimiter: ",", RecordEnd: "\r\n"}, "a,b\nc\r\r\nd,e\r\n", [][]string{{"a", "b\nc\r"}, {"d", "e"}}},
-		"a delimiter before the end":   {Dialect{Delimiter: "|", RecordEnd: "|\n"}, "1|a|\n2||\n", [][]string{{"1", "a"}, {"2", ""}}},
-		"an escape at the very end":    {escaping, "a,b\\", [][]string{{table.CodeEscape}}},
-		"a delimiter of two":           {long, "a+|'b+|c'+|d+e|\n+|+|x\n", [][]string{{"a", "“b+|c”", "d+e|"}, {"", "", "x"}}},
-		"comments":                     {comments, "#c,\"\n1,\"#2\n3\"\n#x\n4,#5\n#end", [][]string{{"1", "“#2\n3”"}, {"4", "#5"}}},
-		"errors in a careful dialect":  {escaping, "\"a\"b,c\n1,\"2\n", [][]string{{table.CodeQuote}, {table.CodeQuote}}},
-		"CR LF in a careful dialect":   {escaping, "a,b\r\nc,\"d\r\n\"\r\n", [][]string{{"a", "b"}, {"c", "“d\r\n”"}}},
-		"empty lines in a careful one": {comments, "\n\r\n1,2\n\n#\n", [][]string{{"1", "2"}}},
+		"escapes":             {escaping, "a\\,b,\"c\\\"d\"\"e\",\\\\\nx\\\ny,z\n", rows{{"a,b", "“c\"d\"e”", "\\"}, {"x\ny", "z"}}},
+		"an escaped N":        {escaping, "\\N,N,\"N\"\n", rows{{"∅", "N", "“N”"}}},
+		"escaped letters":     {escaping, "a\\n\n\"\\N\"\n\\NN\nC:\\temp\n\\0\nb\n", rows{{bad}, {bad}, {bad}, {bad}, {bad}, {"b"}}},
+		"another escape":      {Dialect{Delimiter: ",", Escape: '^'}, "a^nb,^N,^^\n", rows{{"anb", "N", "^"}}},
+		"CR CR LF":            {Default, "a,b\r\r\n1,\"2\"\r\r\r\n\r\r\n3,\"4\r\r\n\"\r\r\n5,6\r\r", rows{{"a", "b"}, {"1", "“2”"}, {"3", "“4\r\r\n”"}, {"5", "6"}}},
+		"CR CR LF, careful":   {escaping, "a,b\r\r\n1,\"2\"\r\r\r\n3,4\\\r\r\n", rows{{"a", "b"}, {"1", "“2”"}, {"3", "4\r"}}},
+		"a record end":        {Dialect{Delimiter: "+|", RecordEnd: "&|\n"}, "1+|a\nb\r&|\n2+|&||&|\n3+|c", rows{{"1", "a\nb\r"}, {"2", "&||"}, {"3", "c"}}},
+		"one byte ends":       {Dialect{Delimiter: "\x01", Quote: '"', RecordEnd: "\x02"}, "1\x01a\r\n\x02\x022\x01\"b\x02\"\x02", rows{{"1", "a\r\n"}, {"2", "“b\x02”"}}},
+		"an editor's end":     {Dialect{Delimiter: "\t", RecordEnd: ";", Blank: true}, "1\t2;;3\t4;\r\n", rows{{"1", "2"}, {""}, {"3", "4"}}},
+		"an exact record end": {Dialect{Delimiter: ",", RecordEnd: "\n"}, "a,b\r\n\r\n", rows{{"a", "b\r"}, {"\r"}}},
+		"an exact CR LF":      {Dialect{Delimiter: ",", RecordEnd: "\r\n"}, "a,b\nc\r\r\nd,e\r\n", rows{{"a", "b\nc\r"}, {"d", "e"}}},
+		"a last delimiter":    {Dialect{Delimiter: "|", RecordEnd: "|\n"}, "1|a|\n2||\n", rows{{"1", "a"}, {"2", ""}}},
+		"a last escape":       {escaping, "a,b\\", rows{{bad}}},
+		"a delimiter of two":  {long, "a+|'b+|c'+|d+e|\n+|+|x\n", rows{{"a", "“b+|c”", "d+e|"}, {"", "", "x"}}},
+		"comments":            {comments, "#c,\"\n1,\"#2\n3\"\n#x\n4,#5\n#end", rows{{"1", "“#2\n3”"}, {"4", "#5"}}},
+		"errors, careful":     {escaping, "\"a\"b,c\n1,\"2\n", rows{{table.CodeQuote}, {table.CodeQuote}}},
+		"CR LF, careful":      {escaping, "a,b\r\nc,\"d\r\n\"\r\n", rows{{"a", "b"}, {"c", "“d\r\n”"}}},
+		"empty, careful":      {comments, "\n\r\n1,2\n\n#\n", rows{{"1", "2"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Must(t, tt.d.Check())
 			for _, size := range []int{1, 2, 3, 5, 8, 1000} {
-				conformance.Equal(t, cmp.Diff(tt.want, fields(recordsOf(tt.d, []byte(tt.text), size))), "",
-					"chunks of %d (-want +got)", size)
+				conformance.Equal(t, cmp.Diff(tt.want, fields(recordsOf(tt.d, []byte(tt.text), size))), "", "chunks of %d", size)
 			}
 		})
 	}
@@ -171,8 +169,9 @@ func TestDialectRecords(t *testing.T) {
 func TestUnreadableDialectsAreRefused(t *testing.T) {
 	for _, d := range []Dialect{
 		{}, {Delimiter: ",", Quote: ','}, {Delimiter: "\n"}, {Delimiter: ",", Quote: '\r'}, {Delimiter: ",", Escape: ','},
-		{Delimiter: ",", Quote: '"', Escape: '"'}, {Delimiter: ",", Comment: "#\n"}, {Delimiter: ",", RecordEnd: ",\n", Quote: ','},
-		{Delimiter: ",", RecordEnd: ","}, {Delimiter: ",", Quote: '"', RecordEnd: "\"\n"}, {Delimiter: "x", Escape: '\\', Escapes: EscapesPostgres},
+		{Delimiter: ",", Quote: '"', Escape: '"'}, {Delimiter: ",", Comment: "#\n"},
+		{Delimiter: ",", RecordEnd: ",\n", Quote: ','}, {Delimiter: ",", RecordEnd: ","},
+		{Delimiter: ",", Quote: '"', RecordEnd: "\"\n"}, {Delimiter: "x", Escape: '\\', Escapes: EscapesPostgres},
 	} {
 		conformance.True(t, d.Check() != nil, "%+v was accepted", d)
 	}
@@ -182,8 +181,9 @@ func TestUnreadableDialectsAreRefused(t *testing.T) {
 // that valid CSV is read as the standard library reads it.
 func FuzzDialects(f *testing.F) {
 	for _, seed := range []string{
-		"a,b\n1,\"x\ny\"\n", "\"\"\"\"\n", "\"a\"b\n\"", "\r\n\n,\r\n\"\r\"", "a\"b,\"c\n\"d\"", "\"a,\n\"\"b\"\n,\"\"\n", "#\"\n\\\n,#", "a+|b\n'+|'\n",
-		"\\N\ta\\\\\n\\\n\\.\n", "1\tNULL\r\n\r\r\n\\", "a\x01\\x41\\0\\101\x01\n\\\r\n", "sep=;\n'a''b',X'0g',NULL\n", "a&&|b&|c&", "\\\\\\\n\\\\\n",
+		"a,b\n1,\"x\ny\"\n", "\"\"\"\"\n", "\"a\"b\n\"", "\r\n\n,\r\n\"\r\"", "a\"b,\"c\n\"d\"", "\"a,\n\"\"b\"\n,\"\"\n",
+		"#\"\n\\\n,#", "a+|b\n'+|'\n", "\\N\ta\\\\\n\\\n\\.\n", "1\tNULL\r\n\r\r\n\\", "a\x01\\x41\\0\\101\x01\n\\\r\n",
+		"sep=;\n'a''b',X'0g',NULL\n", "a&&|b&|c&", "\\\\\\\n\\\\\n",
 	} {
 		f.Add([]byte(seed), uint8(1), ",", byte('"'), byte(0), "", "")
 		f.Add([]byte(seed), uint8(3), "+|", byte('\''), byte('\\'), "#", "")
@@ -298,8 +298,7 @@ func TestUnquotedLineIsCutAtDelimiters(t *testing.T) {
 		for i := range rec.Fields {
 			got = append(got, rec.Fields[i].Bytes)
 		}
-		conformance.True(t, slices.EqualFunc(got, bytes.Split(line, []byte(delimiter)), bytes.Equal),
-			"%q is cut into %q", line, got)
+		conformance.True(t, slices.EqualFunc(got, bytes.Split(line, []byte(delimiter)), bytes.Equal), "%q as %q", line, got)
 		ascii := bytes.IndexFunc(line, func(r rune) bool { return r > 127 }) < 0
 		conformance.True(t, rec.ASCII == ascii, "%q is ASCII: %v", line, rec.ASCII)
 	})
@@ -310,10 +309,9 @@ func TestMarkedLinesEqualOthers(t *testing.T) {
 	if !marked {
 		t.Skip("this processor marks nothing")
 	}
-	dialects := []Dialect{
-		Default, {Delimiter: "\x00", Quote: '"'}, {Delimiter: "\x81"}, {Delimiter: "|", Quote: '\'', Blank: true}, {Delimiter: ",", Quote: '"', EOL: '\r'},
-		{Delimiter: "\t", Escape: '\\', Escapes: EscapesHive, Null: `\N`}, {Delimiter: ",", Quote: '"', RecordEnd: "\n"},
-	}
+	dialects := []Dialect{Default, {Delimiter: "\x00", Quote: '"'}, {Delimiter: "\x81"},
+		{Delimiter: "|", Quote: '\'', Blank: true}, {Delimiter: ",", Quote: '"', EOL: '\r'},
+		{Delimiter: "\t", Escape: '\\', Escapes: EscapesHive, Null: `\N`}, {Delimiter: ",", Quote: '"', RecordEnd: "\n"}}
 	pieces := []string{"a", "b7", "é", "\x80", "\xff", ",", "|", "\t", "\x00", "\x81", ",,", "\r", "\r\n", "\n", "\n\n", "\r\n\r\n", `"`, `""`, "'", `\`, `\N`, "a word that is longer than others"}
 	rnd := rand.New(rand.NewPCG(3, 5))
 	all := func(p *Parser, text []byte) string {
@@ -373,49 +371,49 @@ func settled(t *testing.T, name, text string, header bool) Dialect {
 }
 
 func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
+	const bad = table.CodeEscape
 	for name, tt := range map[string]struct {
 		program string
 		header  bool
 		text    string
 		want    [][]string
 	}{
-		"MySQL's client":                    {mysql, true, "a\tb\n1\tx\\ty\\nz\\0\\\\\r\n2\tNULL\n\\\\N\t\n", [][]string{{"a", "b"}, {"1", "x\ty\nz\x00\\\r"}, {"2", "∅"}, {"\\N", ""}}},
-		"MySQL's server":                    {mysql, false, "1\tx\\\ty\\\nz\\0\\\\\r\n2\tNULL\n3\t\\N\n", [][]string{{"1", "x\ty\nz\x00\\\r"}, {"2", "NULL"}, {"3", "∅"}}},
-		"MySQL's client without a header":   {mysql, false, "1\tNULL\n2\t\\\\N\n3\tx\\ny\n", [][]string{{"1", "∅"}, {"2", "\\N"}, {"3", "x\ny"}}},
-		"MySQL's server with a header":      {mysql, true, "a\tb\n1\tNULL\n2\t\\N\n", [][]string{{"a", "b"}, {"1", "NULL"}, {"2", "∅"}}},
-		"MySQL with signs of both":          {mysql, true, "1\tNULL\n2\tx\\ny\n3\tx\\\ty\n", [][]string{{table.CodeEscape}, {"2", "x\ny"}, {"3", "x\ty"}}},
-		"MySQL without a sign of either":    {mysql, false, "1\tNULL\n2\t\\\\N\n", [][]string{{table.CodeEscape}, {"2", "\\N"}}},
-		"\\N in what MySQL's client writes": {mysqlBatch, false, "\\N\n", [][]string{{table.CodeEscape}}},
-		"MySQL's other escapes":             {mysqlTab, false, "\\b\\r\\Z\\q\\N\n", [][]string{{"\b\r\x1aqN"}}},
-		"MySQL with Windows line ends":      {mysql, true, "a\tb\r\n1\tx\r\r\n", [][]string{{"a", "b"}, {"1", "x\r"}}},
-		"empty lines of MySQL":              {mysql, true, "a\n\nb\n", [][]string{{"a"}, {""}, {"b"}}},
+		"MySQL's client":     {mysql, true, "a\tb\n1\tx\\ty\\nz\\0\\\\\r\n2\tNULL\n\\\\N\t\n", rows{{"a", "b"}, {"1", "x\ty\nz\x00\\\r"}, {"2", "∅"}, {"\\N", ""}}},
+		"MySQL's server":     {mysql, false, "1\tx\\\ty\\\nz\\0\\\\\r\n2\tNULL\n3\t\\N\n", rows{{"1", "x\ty\nz\x00\\\r"}, {"2", "NULL"}, {"3", "∅"}}},
+		"client, no header":  {mysql, false, "1\tNULL\n2\t\\\\N\n3\tx\\ny\n", rows{{"1", "∅"}, {"2", "\\N"}, {"3", "x\ny"}}},
+		"server with header": {mysql, true, "a\tb\n1\tNULL\n2\t\\N\n", rows{{"a", "b"}, {"1", "NULL"}, {"2", "∅"}}},
+		"signs of both":      {mysql, true, "1\tNULL\n2\tx\\ny\n3\tx\\\ty\n", rows{{bad}, {"2", "x\ny"}, {"3", "x\ty"}}},
+		"MySQL, no sign":     {mysql, false, "1\tNULL\n2\t\\\\N\n", rows{{bad}, {"2", "\\N"}}},
+		"\\N of the client":  {mysqlBatch, false, "\\N\n", rows{{bad}}},
+		"other escapes":      {mysqlTab, false, "\\b\\r\\Z\\q\\N\n", rows{{"\b\r\x1aqN"}}},
+		"MySQL on Windows":   {mysql, true, "a\tb\r\n1\tx\r\r\n", rows{{"a", "b"}, {"1", "x\r"}}},
+		"empty lines":        {mysql, true, "a\n\nb\n", rows{{"a"}, {""}, {"b"}}},
 
-		"PostgreSQL":               {postgres, false, "1\ta\\tb\\nc\\r\\\\\\b\\f\\v\n2\t\\N\n3\tNULL\n\\.\n", [][]string{{"1", "a\tb\nc\r\\\b\f\v"}, {"2", "∅"}, {"3", "NULL"}}},
-		"PostgreSQL's digits":      {postgres, false, "\\101\\1018\\x41\\x4G\\xg\\q\\\tb\n", [][]string{{"AA8A\x04Gxgq\tb"}}},
-		"PostgreSQL with CR LF":    {postgres, false, "1\ta\\r\r\n\\.\r\n", [][]string{{"1", "a\r"}}},
-		"an escaped end mark":      {postgres, false, "\\\\.\n\\.\n", [][]string{{"\\."}}},
-		"a line end as data":       {postgres, false, "a\\\nb\tc\n", [][]string{{"a\nb", "c"}}},
-		"CSV of PostgreSQL":        {postgresCSV, false, "1,,\"\",\"\\.\",\\N,\"a\nb\"\n\"\\.\"\n\n\\.\n", [][]string{{"1", "", "“”", "“\\.”", "\\N", "“a\nb”"}, {"“\\.”"}, {""}}},
-		"ClickHouse":               {clickHouse, true, "1\ta\\tb\\nc\\'d\\\\e\\0\\b\\f\\r\n\\N\t\n", [][]string{{"1", "a\tb\nc'd\\e\x00\b\f\r"}, {"∅", ""}}},
-		"ClickHouse's other pairs": {clickHouse, true, "100\\%\\d\\x41\\a\\e\\v\\/\\\"\n\\xZZ\na\\Nb\n", [][]string{{"100\\%\\dA\a\x1b\v/\""}, {table.CodeEscape}, {table.CodeEscape}}},
-		"CSV of ClickHouse":        {clickHouseCSV, true, "1,\"a\"\"b\\n\",\\N,\"\\N\"\n", [][]string{{"1", "“a\"b\\n”", "∅", "“\\N”"}}},
+		"PostgreSQL":          {postgres, false, "1\ta\\tb\\nc\\r\\\\\\b\\f\\v\n2\t\\N\n3\tNULL\n\\.\n", rows{{"1", "a\tb\nc\r\\\b\f\v"}, {"2", "∅"}, {"3", "NULL"}}},
+		"PostgreSQL's digits": {postgres, false, "\\101\\1018\\x41\\x4G\\xg\\q\\\tb\n", rows{{"AA8A\x04Gxgq\tb"}}},
+		"PostgreSQL, CR LF":   {postgres, false, "1\ta\\r\r\n\\.\r\n", rows{{"1", "a\r"}}},
+		"an escaped end mark": {postgres, false, "\\\\.\n\\.\n", rows{{"\\."}}},
+		"a line end as data":  {postgres, false, "a\\\nb\tc\n", rows{{"a\nb", "c"}}},
+		"CSV of PostgreSQL":   {postgresCSV, false, "1,,\"\",\"\\.\",\\N,\"a\nb\"\n\"\\.\"\n\n\\.\n", rows{{"1", "", "“”", "“\\.”", "\\N", "“a\nb”"}, {"“\\.”"}, {""}}},
+		"ClickHouse":          {clickHouse, true, "1\ta\\tb\\nc\\'d\\\\e\\0\\b\\f\\r\n\\N\t\n", rows{{"1", "a\tb\nc'd\\e\x00\b\f\r"}, {"∅", ""}}},
+		"ClickHouse, more":    {clickHouse, true, "100\\%\\d\\x41\\a\\e\\v\\/\\\"\n\\xZZ\na\\Nb\n", rows{{"100\\%\\dA\a\x1b\v/\""}, {bad}, {bad}}},
+		"CSV of ClickHouse":   {clickHouseCSV, true, "1,\"a\"\"b\\n\",\\N,\"\\N\"\n", rows{{"1", "“a\"b\\n”", "∅", "“\\N”"}}},
 
-		"Hive":                          {hive, false, "1\x01a\\\\b\\nc\\rd\\\x01\x01\\N\n\\\\N\x01\n", [][]string{{"1", "a\\b\nc\rd\x01", "∅"}, {"\\N", ""}}},
-		"Hive without ESCAPED BY":       {hive, false, "1\x01C:\\new\\temp\x01\\N\n2\x01x\\\x01y\\\n", [][]string{{"1", "C:\\new\\temp", "∅"}, {"2", "x\\", "y\\"}}},
-		"Hive without a sign of either": {hive, false, "1\x01C:\\new\n2\x01\\N\n", [][]string{{table.CodeEscape}, {"2", "∅"}}},
-		"what Hive does not write":      {hiveEscaped, false, "a\\tb\nc\\\n", [][]string{{table.CodeEscape}, {"c\\"}}},
+		"Hive":            {hive, false, "1\x01a\\\\b\\nc\\rd\\\x01\x01\\N\n\\\\N\x01\n", rows{{"1", "a\\b\nc\rd\x01", "∅"}, {"\\N", ""}}},
+		"Hive, unescaped": {hive, false, "1\x01C:\\new\\temp\x01\\N\n2\x01x\\\x01y\\\n", rows{{"1", "C:\\new\\temp", "∅"}, {"2", "x\\", "y\\"}}},
+		"Hive, no sign":   {hive, false, "1\x01C:\\new\n2\x01\\N\n", rows{{bad}, {"2", "∅"}}},
+		"not Hive's":      {hiveEscaped, false, "a\\tb\nc\\\n", rows{{bad}, {"c\\"}}},
 
-		"Excel":                  {excel, true, "sep=;\r\na;b\r\n1,5;\"x\ny\"\r\n", [][]string{{"sep=", ""}, {"a", "b"}, {"1,5", "“x\ny”"}}},
-		"Excel without sep=":     {excel, true, "a;b\r\n1,5;2\r\n3,5;4\r\n", [][]string{{"a", "b"}, {"1,5", "2"}, {"3,5", "4"}}},
-		"SQLite's CSV":           {sqlite, true, "a,b\r\n,\"\"\r\n\"x\r\ny\",'\r\n\r\n", [][]string{{"a", "b"}, {"", "“”"}, {"“x\r\ny”", "'"}, {""}}},
-		"SQLite's list of SQL":   {sqliteQuote, true, "'a','b'\n1,NULL\n-2.5,'NULL'\nX'00ff','it''s\n\\n'\nX'',''\n", [][]string{{"“a”", "“b”"}, {"#1", "∅"}, {"#-2.5", "“NULL”"}, {"<00ff>", "“it's\n\\n”"}, {"<>", "“”"}}},
-		"a blob of half a digit": {sqliteQuote, true, "X'0'\nX'zz'\n1\n", [][]string{{table.CodeEscape}, {table.CodeEscape}, {"#1"}}},
+		"Excel":         {excel, true, "sep=;\r\na;b\r\n1,5;\"x\ny\"\r\n", rows{{"sep=", ""}, {"a", "b"}, {"1,5", "“x\ny”"}}},
+		"Excel, bare":   {excel, true, "a;b\r\n1,5;2\r\n3,5;4\r\n", rows{{"a", "b"}, {"1,5", "2"}, {"3,5", "4"}}},
+		"SQLite's CSV":  {sqlite, true, "a,b\r\n,\"\"\r\n\"x\r\ny\",'\r\n\r\n", rows{{"a", "b"}, {"", "“”"}, {"“x\r\ny”", "'"}, {""}}},
+		"SQLite quotes": {sqliteQuote, true, "'a','b'\n1,NULL\n-2.5,'NULL'\nX'00ff','it''s\n\\n'\nX'',''\n", rows{{"“a”", "“b”"}, {"#1", "∅"}, {"#-2.5", "“NULL”"}, {"<00ff>", "“it's\n\\n”"}, {"<>", "“”"}}},
+		"half a digit":  {sqliteQuote, true, "X'0'\nX'zz'\n1\n", rows{{bad}, {bad}, {"#1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := settled(t, tt.program, tt.text, tt.header)
 			for _, size := range []int{1, 2, 3, 5, 8, 1000} {
-				conformance.Equal(t, cmp.Diff(tt.want, fields(recordsOf(d, []byte(tt.text), size))), "",
-					"chunks of %d (-want +got)", size)
+				conformance.Equal(t, cmp.Diff(tt.want, fields(recordsOf(d, []byte(tt.text), size))), "", "chunks of %d", size)
 			}
 		})
 	}
@@ -434,18 +432,16 @@ func TestFlagsNameADialectExactly(t *testing.T) {
 			d.Delimiter = ";"
 		}
 		flags := strings.Join(d.Flags(), " ")
-		if !strings.HasPrefix(flags, "--dialect "+name+" --delimiter ") || strings.ContainsAny(flags, "\t\n\x01") {
-			t.Errorf("%s: %q", name, flags)
-		}
+		conformance.True(t, strings.HasPrefix(flags, "--dialect "+name+" --delimiter ") &&
+			!strings.ContainsAny(flags, "\t\n\x01"), "%s: %q", name, flags)
 	}
 	d := Dialect{Delimiter: "\x01", Quote: '\'', Comment: "#", RecordEnd: "~\n"}
 	got := strings.Join(d.Flags(), " ")
 	conformance.True(t, got == `--delimiter \x01 --quote ' --escape none --comment # --record-end ~\n`, "%s", got)
 	for a := range 256 {
 		for _, text := range []string{string([]byte{byte(a)}), string([]byte{byte(a), 'x'}), string([]byte{'x', byte(a)}), string([]byte{byte(a), byte(a)})} {
-			if again, err := Unescape(escaped(text)); err != nil || again != text {
-				t.Errorf("%q is written as %s, which is %q, %v", text, escaped(text), again, err)
-			}
+			again, err := Unescape(escaped(text))
+			conformance.True(t, err == nil && again == text, "%q: %s, which is %q, %v", text, escaped(text), again, err)
 		}
 	}
 }
@@ -485,9 +481,8 @@ func TestADialectIsFoundOrRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := Sniff([]byte(tt.text), true)
-			if (err != nil) != (tt.refused != "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
-				t.Fatalf("%v, %v", d, err)
-			}
+			conformance.MustTrue(t, (err != nil) == (tt.refused != "") &&
+				(err == nil || strings.Contains(err.Error(), tt.refused)), "%v, %v", d, err)
 			conformance.True(t, err != nil || d.Delimiter == tt.delimiter && d.Quote == tt.quote && d.Escape == tt.escape,
 				"%v", d)
 		})
@@ -495,9 +490,8 @@ func TestADialectIsFoundOrRefused(t *testing.T) {
 }
 
 func TestLineEndsAreDetected(t *testing.T) {
-	for text, want := range map[string]byte{
-		"": '\n', "a": '\n', "a\nb": '\n', "a\r\nb\r\n": '\n', "a\rb\rc": '\r', "\"a\nb\"\rc\rd": '\r', "a\rb\nc": '\n', "a\r": '\n',
-	} {
+	for text, want := range map[string]byte{"": '\n', "a": '\n', "a\nb": '\n', "a\r\nb\r\n": '\n', "a\rb\rc": '\r',
+		"\"a\nb\"\rc\rd": '\r', "a\rb\nc": '\n', "a\r": '\n'} {
 		conformance.Equal(t, DetectEOL([]byte(text), '"'), want, "%q", text)
 	}
 	conformance.Equal(t, DetectEOL([]byte("a\r'b\nc'\r"), '\''), '\r', "a line feed in single quotes")

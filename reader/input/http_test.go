@@ -71,8 +71,7 @@ const text = "0123456789abcdefghijklmnopqrstuvwxyz"
 func TestAddressWithRangesIsReadAtAnyOffset(t *testing.T) {
 	s := newSite(t, text)
 	i := s.item(t)
-	conformance.True(t, i.Seekable() && i.Size == int64(len(text)) && i.Version == `"v1"` && i.Name == s.address,
-		"item %+v", i)
+	conformance.True(t, i.Seekable() && i.Size == int64(len(text)) && i.Version == `"v1"` && i.Name == s.address, "%+v", i)
 	checkReaderAt(t, &i, text)
 	wantText(t, &i, text)
 }
@@ -127,8 +126,7 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	closed := httptest.NewServer(s)
 	closed.Close()
 	target = closed.URL
-	_, err := i.Open(t.Context())
-	wantError(t, err, nil, i.Name)
+	wantError(t, conformance.ErrorOf(i.Open(t.Context())), nil, i.Name)
 	for _, bad := range []string{"http://user:ge/heim@h:x/?Signature=heim", "http:///heim", "https://user:heim@\x7f/"} {
 		_, err := Expand(t.Context(), []string{bad}, Options{Retry: soon})
 		wantError(t, err, nil, "invalid address")
@@ -144,17 +142,19 @@ func TestManifestMayBeAnAddress(t *testing.T) {
 
 func TestServersListCannotNameLocalFiles(t *testing.T) {
 	dir := tree(t, "a.csv")
-	for _, line := range []string{"a.csv", dir + "/a.csv", "-", "/dev/stdin", "file:///etc/passwd", "*.csv", ".", "ftp://h/a"} {
+	for _, line := range []string{"a.csv", dir + "/a.csv", "-", "/dev/stdin", "file:///etc", "*.csv", ".", "ftp://h/a"} {
 		s := newSite(t, line+"\n")
 		_, err := Expand(t.Context(), []string{"@" + s.address}, Options{Retry: soon})
 		wantError(t, err, nil, "a list from a server names addresses only")
 	}
 	public := &remote{fetcher: &httpObject{address: &url.URL{Scheme: "https", Host: "data.example"}}}
 	for arg, allowed := range map[string]bool{
-		"https://other.example/a": true, "oss://bucket/a": true, "http://8.8.8.8/a": true,
-		"http://127.0.0.1/a": false, "http://[::1]:80/a": false, "http://localhost/a": false, "HTTP://10.1.2.3/a": false, "http://169.254.169.254/meta": false,
-		"http://100.100.100.200/meta": false, "http://[::ffff:192.168.0.1]/a": false, "http://0.0.0.0/a": false, "http://user:geheim@192.168.1.1/?pin=geheim": false,
-		"http://2130706433/a": false, "http://0x7f.1/a": false, "http://127.1:80/a": false, "http://[fe80::1%25eth0]/a": false, "http://localhost./a": false, "http://h2/a": true,
+		"https://other.example/a": true, "oss://bucket/a": true, "http://8.8.8.8/a": true, "http://127.0.0.1/a": false,
+		"http://[::1]:80/a": false, "http://localhost/a": false, "HTTP://10.1.2.3/a": false,
+		"http://169.254.169.254/meta": false, "http://100.100.100.200/meta": false, "http://[::ffff:192.168.0.1]/a": false,
+		"http://0.0.0.0/a": false, "http://user:geheim@192.168.1.1/?pin=geheim": false, "http://2130706433/a": false,
+		"http://0x7f.1/a": false, "http://127.1:80/a": false, "http://[fe80::1%25eth0]/a": false,
+		"http://localhost./a": false, "http://h2/a": true,
 	} {
 		if err := public.mayName(arg); (err == nil) != allowed || err != nil && strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", arg, err)
@@ -215,9 +215,9 @@ func TestRedirectsTakeNoCredentialsAlongAndStayOutsideThisNetwork(t *testing.T) 
 	}
 	conformance.Equal(t, len(arrived), 2, "requests arrived")
 	for _, h := range arrived {
-		if all := fmt.Sprint(h); h.Get("Authorization") != "" || strings.Contains(all, "geheim") || strings.Contains(all, "Referer") {
-			t.Errorf("headers %v", h)
-		}
+		all := fmt.Sprint(h)
+		conformance.True(t, h.Get("Authorization") == "" && !strings.Contains(all, "geheim") &&
+			!strings.Contains(all, "Referer"), "headers %v", h)
 	}
 	for _, target = range []string{"http://127.0.0.1/a", "http://169.254.169.254/latest", "http://localhost/a"} {
 		_, err := Expand(t.Context(), []string{"http://data.example/a"}, o)
@@ -273,6 +273,5 @@ func TestRangesOfAnObjectOfUnknownSizeAreNotUsed(t *testing.T) {
 		w.WriteHeader(http.StatusPartialContent)
 		return true
 	}
-	_, err := Expand(t.Context(), []string{s.address}, Options{Retry: soon})
-	wantError(t, err, nil, "lines 1-2")
+	wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{s.address}, Options{Retry: soon})), nil, "lines 1-2")
 }

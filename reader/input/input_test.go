@@ -76,8 +76,7 @@ func readAll(t *testing.T, i *Item) string {
 	t.Helper()
 	r := conformance.Try(i.Open(t.Context())).Must(t)
 	defer r.Close()
-	b := conformance.Try(io.ReadAll(r)).Must(t)
-	return string(b)
+	return string(conformance.Try(io.ReadAll(r)).Must(t))
 }
 
 func wantText(t *testing.T, i *Item, want string) {
@@ -109,9 +108,8 @@ func TestDoubleStarAndFolders(t *testing.T) {
 		"./o*/../d/[0-9].csv": {"d/1.csv"},
 	} {
 		set := expand(t, Options{}, pattern)
-		if got := names(set); !slices.Equal(got, want) || len(set.Warnings) != 0 {
-			t.Errorf("%s: inputs %q, want %q; warnings %q", pattern, got, want, set.Warnings)
-		}
+		conformance.Same(t, names(set), want, "%s: inputs", pattern)
+		conformance.Equal(t, len(set.Warnings), 0, "%s: warnings %q", pattern, set.Warnings)
 	}
 }
 
@@ -125,32 +123,29 @@ func TestMissingInputErrorNamesIt(t *testing.T) {
 	dir := tree(t, "empty/", "f")
 	must(t, os.Symlink("gone", filepath.Join(dir, "link")))
 	for arg, part := range map[string]string{
-		"no.csv": "no.csv", "no/*.csv": "matches none", "x[.csv": "brackets", "empty": "no files", "link": "link to gone", "@no.txt": "no.txt",
-		"empty/**": "matches none", "": "no such file",
+		"no.csv": "no.csv", "no/*.csv": "matches none", "x[.csv": "brackets", "empty": "no files", "link": "link to gone",
+		"@no.txt": "no.txt", "empty/**": "matches none", "": "no such file",
 	} {
-		_, err := Expand(t.Context(), []string{"f", arg}, Options{})
-		wantError(t, err, fs.ErrNotExist, part)
+		wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{"f", arg}, Options{})), fs.ErrNotExist, part)
 	}
-	_, err := Expand(t.Context(), []string{"f/g"}, Options{})
-	wantError(t, err, nil, "f/g")
-	_, err = Expand(t.Context(), nil, Options{})
-	wantError(t, err, nil, "none given")
-	_, err = Expand(t.Context(), []string{"s3://b/k?X-Amz-Signature=abc"}, Options{})
+	wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{"f/g"}, Options{})), nil, "f/g")
+	wantError(t, conformance.ErrorOf(Expand(t.Context(), nil, Options{})), nil, "none given")
+	_, err := Expand(t.Context(), []string{"s3://b/k?X-Amz-Signature=abc"}, Options{})
 	wantError(t, err, nil, "s3", "xxxxx")
 }
 
 func TestRepeatedInputIsReadOnceWithWarning(t *testing.T) {
 	dir := tree(t, "d/a.csv", "d/b.csv")
-	set := expand(t, Options{Stdin: strings.NewReader("")}, "d/a.csv", "-", "d//a.csv", filepath.Join(dir, "d"), "d/*", "-")
+	set := expand(t, Options{Stdin: strings.NewReader("")}, "d/a.csv", "-", "d//a.csv", dir+"/d", "d/*", "-")
 	wantNames(t, set, "d/a.csv", "-", filepath.Join(dir, "d", "b.csv"))
-	if len(set.Warnings) != 4 || !strings.Contains(set.Warnings[0], "d//a.csv is named twice") || !strings.Contains(set.Warnings[2], "d/*: 2 of its inputs") {
-		t.Errorf("warnings %q", set.Warnings)
-	}
+	conformance.True(t, len(set.Warnings) == 4 && strings.Contains(set.Warnings[0], "d//a.csv is named twice") &&
+		strings.Contains(set.Warnings[2], "d/*: 2 of its inputs"),
+		"warnings %q", set.Warnings)
 }
 
 func TestFileLinksAreFollowedNestedFolderLinksAreNot(t *testing.T) {
 	tree(t, "real/a.csv", "d/b.csv")
-	for name, to := range map[string]string{"d/l.csv": "../real/a.csv", "d/folder": "../real", "d/loop": "..", "top": "d"} {
+	for name, to := range map[string]string{"d/l.csv": "../real/a.csv", "d/folder": "../real", "d/up": "..", "top": "d"} {
 		must(t, os.Symlink(to, name))
 	}
 	for _, arg := range []string{"d", "d/**"} {
@@ -167,8 +162,7 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 	i := expand(t, Options{Stdin: strings.NewReader("abc")}, "-").Items[0]
 	conformance.True(t, !i.Seekable() && i.Size == -1 && readAll(t, &i) == "abc", "standard input is %+v", i)
 	again := i
-	_, err := again.Open(t.Context())
-	wantError(t, err, nil, "twice")
+	wantError(t, conformance.ErrorOf(again.Open(t.Context())), nil, "twice")
 }
 
 func TestManifestNamesAllKindsOfInputs(t *testing.T) {
@@ -191,13 +185,11 @@ func TestUnusableManifestErrorsNameLine(t *testing.T) {
 		"a.csv\nhttp://[x/y": "line 2",
 	} {
 		must(t, os.WriteFile("l.txt", []byte(text), 0o644))
-		_, err := Expand(t.Context(), []string{"@l.txt"}, Options{})
-		wantError(t, err, nil, "l.txt", part)
+		wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{"@l.txt"}, Options{})), nil, "l.txt", part)
 	}
 	must(t, os.WriteFile("l.txt", make([]byte, maxLineBytes+1), 0o644))
-	for arg, part := range map[string]string{"@l.txt": "exceeds", "@-": "name a file", "@": "name a file", "@d": "2 inputs"} {
-		_, err := Expand(t.Context(), []string{arg}, Options{})
-		wantError(t, err, nil, part)
+	for arg, part := range map[string]string{"@l.txt": "exceeds", "@-": "a file", "@": "a file", "@d": "2 inputs"} {
+		wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{arg}, Options{})), nil, part)
 	}
 }
 
@@ -213,17 +205,14 @@ func TestChangedFileIsAnError(t *testing.T) {
 	n, err := part.ReadAt(b, 1)
 	wantError(t, err, ErrChanged, "a.csv", "ends at byte 3")
 	conformance.Equal(t, n, 2, "bytes")
-	_, err = io.ReadAll(whole)
-	wantError(t, err, ErrChanged, "a.csv", "ends at byte 3")
-	_, err = i.Open(t.Context())
-	wantError(t, err, ErrChanged, "a.csv")
+	wantError(t, conformance.ErrorOf(io.ReadAll(whole)), ErrChanged, "a.csv", "ends at byte 3")
+	wantError(t, conformance.ErrorOf(i.Open(t.Context())), ErrChanged, "a.csv")
 
 	i = expand(t, Options{}, "a.csv").Items[0]
 	whole = conformance.Try(i.Open(t.Context())).Must(t)
 	defer whole.Close()
 	must(t, os.WriteFile("a.csv", []byte("longer"), 0o644))
-	_, err = io.ReadAll(whole)
-	wantError(t, err, ErrChanged, "a.csv", "now has more")
+	wantError(t, conformance.ErrorOf(io.ReadAll(whole)), ErrChanged, "a.csv", "now has more")
 }
 
 func TestReadAtKeepsTheContractOfReaderAt(t *testing.T) {
@@ -235,8 +224,7 @@ func TestReadAtKeepsTheContractOfReaderAt(t *testing.T) {
 // checkReaderAt compares every range, and some beyond the end, with the content, and reads after Close.
 func checkReaderAt(t *testing.T, i *Item, content string) {
 	t.Helper()
-	r, err := i.OpenAt(t.Context())
-	must(t, err)
+	r := conformance.Try(i.OpenAt(t.Context())).Must(t)
 	for off := range len(content) + 2 {
 		for n := range len(content) + 2 - off {
 			b := make([]byte, n)
@@ -248,7 +236,7 @@ func checkReaderAt(t *testing.T, i *Item, content string) {
 	}
 	conformance.Refused(t, conformance.ErrorOf(r.ReadAt(make([]byte, 1), -1)), "", "read before the start")
 	must(t, r.Close())
-	_, err = r.ReadAt(make([]byte, 1), 0)
+	_, err := r.ReadAt(make([]byte, 1), 0)
 	conformance.True(t, content == "" || errors.Is(err, fs.ErrClosed), "read after close: %v", err)
 }
 
@@ -261,12 +249,9 @@ func TestCancelledContextEndsReads(t *testing.T) {
 	part := conformance.Try(i.OpenAt(ctx)).Must(t)
 	defer part.Close()
 	cancel()
-	_, err := whole.Read(make([]byte, 1))
-	conformance.True(t, errors.Is(err, context.Canceled), "%v", err)
-	_, err = part.ReadAt(make([]byte, 1), 0)
-	conformance.True(t, errors.Is(err, context.Canceled), "%v", err)
-	_, err = Expand(ctx, []string{"d"}, Options{})
-	conformance.True(t, errors.Is(err, context.Canceled), "%v", err)
+	conformance.Is(t, conformance.ErrorOf(whole.Read(make([]byte, 1))), context.Canceled, "a read in order")
+	conformance.Is(t, conformance.ErrorOf(part.ReadAt(make([]byte, 1), 0)), context.Canceled, "a read at an offset")
+	conformance.Is(t, conformance.ErrorOf(Expand(ctx, []string{"d"}, Options{})), context.Canceled, "a listing")
 }
 
 func TestStoppableReaderReturnsAvailableBytes(t *testing.T) {
@@ -275,9 +260,8 @@ func TestStoppableReaderReturnsAvailableBytes(t *testing.T) {
 	conformance.True(t, err == nil && string(got) == text, "%d of %d bytes, %v", len(got), len(text), err)
 	broken := errors.New("broken")
 	r := Stoppable(t.Context(), iotest.DataErrReader(io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(broken))))
-	if got, err := io.ReadAll(r); !errors.Is(err, broken) || string(got) != "abc" {
-		t.Errorf("%q, %v; want what comes before the error, then the error", got, err)
-	}
+	got, err = io.ReadAll(r)
+	conformance.True(t, errors.Is(err, broken) && string(got) == "abc", "%q, then %v", got, err)
 }
 
 func TestBlockedReadEndsWithContext(t *testing.T) {
@@ -288,10 +272,7 @@ func TestBlockedReadEndsWithContext(t *testing.T) {
 		defer to.Close() // lets the read go that is left behind
 		r := Stoppable(ctx, from)
 		ended := make(chan error)
-		go func() {
-			_, err := r.Read(make([]byte, 1))
-			ended <- err
-		}()
+		go func() { ended <- conformance.ErrorOf(r.Read(make([]byte, 1))) }()
 		synctest.Wait()
 		select {
 		case err := <-ended:
@@ -348,9 +329,9 @@ func TestNonDataFilesAreReadOnlyByName(t *testing.T) {
 // an argument matches.
 func TestLeftoversAreReadOnlyIfNamed(t *testing.T) {
 	files := []string{
-		"d/a.csv", "d/a.csv~", "d/b.CSV.BAK", "d/c.csv.orig", "d/d.swp", "d/e.csv.tmp", "d/f.part", "d/g.partial", "d/h.crdownload", "d/i.filepart",
-		"d/j.csv._COPYING_", "d/k.inprogress", "d/~$l.csv", "d/m.csv.tmp.gz", "d/n.tmpx", "d/o.bak/p.csv", "d/bakery", "d/part-0",
-		"only/x.csv.tmp", "only-new/y.csv", "back/z.csv", "back/z.csv~",
+		"d/a.csv", "d/a.csv~", "d/b.CSV.BAK", "d/c.csv.orig", "d/d.swp", "d/e.csv.tmp", "d/f.part", "d/g.partial",
+		"d/h.crdownload", "d/i.filepart", "d/j.csv._COPYING_", "d/k.inprogress", "d/~$l.csv", "d/m.csv.tmp.gz", "d/n.tmpx",
+		"d/o.bak/p.csv", "d/bakery", "d/part-0", "only/x.csv.tmp", "only-new/y.csv", "back/z.csv", "back/z.csv~",
 	}
 	tree(t, files...)
 	lake := newS3(t, files...).at
@@ -382,17 +363,16 @@ func TestLeftoversAreReadOnlyIfNamed(t *testing.T) {
 			got := strings.ReplaceAll(strings.Join(slices.Sorted(slices.Values(names(set))), " "), lake, "")
 			conformance.True(t, got == strings.Join(slices.Sorted(strings.FieldsSeq(tt.want)), " "),
 				"%s: %s, want %s", at+tt.arg, got, tt.want)
-			if got := strings.Join(set.Warnings, "\n"); !strings.HasPrefix(got, tt.warning) || (got == "") != (tt.warning == "") || strings.Contains(got, "\n") {
-				t.Errorf("%s: warns %q, want %q", at+tt.arg, got, tt.warning)
-			}
+			got = strings.Join(set.Warnings, "\n")
+			conformance.True(t, strings.HasPrefix(got, tt.warning) && (got == "") == (tt.warning == "") &&
+				!strings.Contains(got, "\n"), "%s: warns %q, want %q", at+tt.arg, got, tt.warning)
 		}
 	}
 	wantNames(t, expand(t, Options{Extensions: []string{".bak", ".csv"}}, "d"), "d/a.csv", "d/b.CSV.BAK", "d/o.bak/p.csv")
 	// A possibly incomplete file counts as unread, so nothing is deleted because of it; an earlier version does not.
 	for arg, unread := range map[string]int{"d": 1, "back": 0} {
-		if set := expand(t, Options{}, arg); len(set.Unread) != unread || len(set.Warnings) != 1 {
-			t.Errorf("%s: %q of %q", arg, set.Unread, set.Warnings)
-		}
+		set := expand(t, Options{}, arg)
+		conformance.True(t, len(set.Unread) == unread && len(set.Warnings) == 1, "%s: %q of %q", arg, set.Unread, set.Warnings)
 	}
 }
 
@@ -405,9 +385,8 @@ func TestCompressedTwinIsAWarning(t *testing.T) {
 		"*/a*": "d/a.csv and d/a.csv.gz seem",
 	} {
 		set := expand(t, Options{}, arg)
-		if got := strings.Join(set.Warnings, "\n"); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
-			t.Errorf("%s: warns %q, want %q", arg, got, want)
-		}
+		got := strings.Join(set.Warnings, "\n")
+		conformance.True(t, strings.HasPrefix(got, want) && (got == "") == (want == ""), "%s: %q, want %q", arg, got, want)
 	}
 }
 

@@ -42,14 +42,12 @@ func TestAddressIsObjectFolderGlobOrPrefix(t *testing.T) {
 			"data/{1,2}*": {"data/1.csv", "data/2 +ü%\x01.csv"},
 		} {
 			set := expand(t, s.o, s.at+arg)
-			if got := names(set); !slices.Equal(got, s.names(want...)) || len(set.Warnings) != 0 {
-				t.Errorf("%s: inputs %q, want %q; warnings %q", arg, got, want, set.Warnings)
-			}
+			conformance.Same(t, names(set), s.names(want...), "%s: inputs", arg)
+			conformance.Equal(t, len(set.Warnings), 0, "%s: warnings %q", arg, set.Warnings)
 			for _, i := range set.Items {
-				if want := "in " + strings.TrimPrefix(i.Name, s.at); readAll(t, &i) != want || i.Size != int64(len(want)) ||
-					i.Version != storetest.ETag(want) || !i.Modified.Equal(time.Unix(1e9, 0)) {
-					t.Errorf("%s: item %+v", arg, i)
-				}
+				want := "in " + strings.TrimPrefix(i.Name, s.at)
+				conformance.True(t, readAll(t, &i) == want && i.Size == int64(len(want)) && i.Version == storetest.ETag(want) &&
+					i.Modified.Equal(time.Unix(1e9, 0)), "%s: item %+v", arg, i)
 			}
 		}
 		o := s.o
@@ -59,8 +57,8 @@ func TestAddressIsObjectFolderGlobOrPrefix(t *testing.T) {
 		set := expand(t, s.o, s.at+"data/1.csv", s.at+"data")
 		conformance.Equal(t, len(set.Items), 3, "items")
 		conformance.Equal(t, len(set.Warnings), 1, "warnings")
-	}, "data/", "data/1.csv", "data/2 +ü%\x01.csv", "data/_SUCCESS", "data/sub/", "data/sub/3.json", "data-old/4.csv", "one.csv", "one.csv.bak",
-		"dt=1/5.csv", "dt=2/6.csv", "dt=2/.hidden", "g[1].csv")
+	}, "data/", "data/1.csv", "data/2 +ü%\x01.csv", "data/_SUCCESS", "data/sub/", "data/sub/3.json", "data-old/4.csv",
+		"one.csv", "one.csv.bak", "dt=1/5.csv", "dt=2/6.csv", "dt=2/.hidden", "g[1].csv")
 }
 
 func TestPartitionFoldersInKeysBecomeColumns(t *testing.T) {
@@ -93,22 +91,16 @@ func TestObjectsInBothStylesWithBothSignatures(t *testing.T) {
 		},
 		"region of the endpoint": func(s *ossSite, o *Options) {
 			s.region = "cn-hangzhou"
-			o.OSS = objectstore.OSS{Endpoint: "http://oss-cn-hangzhou-internal.aliyuncs.com", PathStyle: true, Credentials: o.OSS.Credentials}
-			o.HTTPClient = s.virtual()
+			o.OSS.Endpoint, o.OSS.Region = "http://oss-cn-hangzhou-internal.aliyuncs.com", ""
+			o.OSS.PathStyle, o.HTTPClient = true, s.virtual()
 		},
 		"wrong clock": func(s *ossSite, _ *Options) { s.skew = time.Hour },
 	} {
 		s := newOSS(t, "d/a b.csv", "d/b.csv", "d/c.csv")
 		o := s.o
 		change(s, &o)
-		set, err := Expand(t.Context(), []string{s.at + "d"}, o)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if len(set.Items) != 3 || readAll(t, &set.Items[0]) != "in d/a b.csv" {
-			t.Errorf("%s: %q", name, names(set))
-		}
+		set := expand(t, o, s.at+"d")
+		conformance.True(t, len(set.Items) == 3 && readAll(t, &set.Items[0]) == "in d/a b.csv", "%s: %q", name, names(set))
 	}
 }
 
@@ -120,16 +112,12 @@ func TestRangesOfObjectsMatchETag(t *testing.T) {
 		checkReaderAt(t, &set.Items[1], "")
 		conformance.Equal(t, slices.Contains(s.Requests(), "GET a.csv bytes=3-4"), true, "requests %q", s.Requests())
 		s.Set("a.csv", "IN A.CSV", time.Unix(1e9, 0))
-		r, err := set.Items[0].OpenAt(t.Context())
-		must(t, err)
+		r := conformance.Try(set.Items[0].OpenAt(t.Context())).Must(t)
 		defer r.Close()
-		_, err = r.ReadAt(make([]byte, 3), 0)
-		wantError(t, err, ErrChanged, s.at+"a.csv")
-		_, err = set.Items[0].Open(t.Context())
-		wantError(t, err, ErrChanged, s.at+"a.csv")
+		wantError(t, conformance.ErrorOf(r.ReadAt(make([]byte, 3), 0)), ErrChanged, s.at+"a.csv")
+		wantError(t, conformance.ErrorOf(set.Items[0].Open(t.Context())), ErrChanged, s.at+"a.csv")
 		s.Remove("a.csv")
-		_, err = set.Items[0].Open(t.Context())
-		wantError(t, err, fs.ErrNotExist, s.at+"a.csv", "NoSuchKey")
+		wantError(t, conformance.ErrorOf(set.Items[0].Open(t.Context())), fs.ErrNotExist, s.at+"a.csv", "NoSuchKey")
 	}, "a.csv")
 }
 
@@ -141,17 +129,14 @@ func TestKeysWithDotFoldersAreReportedUnlessNamed(t *testing.T) {
 				wantError(t, err, nil, s.at+"d/../x.csv, "+s.at+"d/./y.csv")
 				continue
 			}
-			if err != nil || !slices.Equal(names(set), s.names("d/1.csv")) || len(set.Unread) != 1 ||
-				!strings.Contains(set.Unread[0], "(2), which other programs take for other objects: "+s.at+"d/../x.csv, "+s.at+"d/./y.csv") {
-				t.Errorf("%s: %+v, %v", arg, set, err)
-			}
+			conformance.True(t, err == nil && slices.Equal(names(set), s.names("d/1.csv")) && len(set.Unread) == 1 &&
+				strings.Contains(set.Unread[0], "(2), which other programs take for other objects: "+s.at+"d/../x.csv, "+s.at+"d/./y.csv"),
+				"%s: %+v, %v", arg, set, err)
 		}
-		_, err := Expand(t.Context(), s.names("only"), s.o)
-		wantError(t, err, nil, s.at+"only/../z.csv")
+		wantError(t, conformance.ErrorOf(Expand(t.Context(), s.names("only"), s.o)), nil, s.at+"only/../z.csv")
 		set := expand(t, s.o, s.names("d/../x.csv", "only/../")...)
-		if !slices.Equal(names(set), s.names("d/../x.csv", "only/../z.csv")) || len(set.Unread) != 0 {
-			t.Errorf("inputs %q, unread %q", names(set), set.Unread)
-		}
+		conformance.True(t, slices.Equal(names(set), s.names("d/../x.csv", "only/../z.csv")) && len(set.Unread) == 0,
+			"inputs %q, unread %q", names(set), set.Unread)
 	}, "d/../x.csv", "d/./y.csv", "d/1.csv", "only/../z.csv")
 }
 
@@ -185,9 +170,7 @@ func TestFaultyStoreRequestsAreRepeated(t *testing.T) {
 					}
 				})
 				set := expand(t, s.o, s.at+"d")
-				if got := names(set); !slices.Equal(got, s.names("d/1.csv", "d/2.csv", "d/3.csv")) {
-					t.Fatalf("%s of request %d: inputs %q", name, failing, got)
-				}
+				conformance.Same(t, names(set), s.names("d/1.csv", "d/2.csv", "d/3.csv"), "%s of request %d: inputs", name, failing)
 				conformance.Equal(t, readAll(t, &set.Items[1]), "in d/2.csv", "%s of request %d", name, failing)
 			}
 		}
@@ -243,8 +226,7 @@ func TestStoreErrorsAreOneLineWithoutSecrets(t *testing.T) {
 			if name, value, ok := strings.Cut(c.set, "="); ok {
 				t.Setenv(name, value)
 			}
-			_, err := Expand(t.Context(), []string{c.arg}, options)
-			wantError(t, err, c.is, c.part)
+			wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{c.arg}, options)), c.is, c.part)
 		})
 	}
 	// A flag overrides the environment.
@@ -267,8 +249,7 @@ func TestObjectIsReadWithoutListPermission(t *testing.T) {
 		i := expand(t, s.o, s.at+"a.csv").Items[0]
 		got := readAll(t, &i)
 		conformance.True(t, got == "in a.csv" && i.Size == 8, "read %q of %+v", got, i)
-		_, err := Expand(t.Context(), s.names("folder"), s.o)
-		wantError(t, err, fs.ErrPermission, "AccessDenied")
+		wantError(t, conformance.ErrorOf(Expand(t.Context(), s.names("folder"), s.o)), fs.ErrPermission, "AccessDenied")
 	}, "a.csv")
 }
 
@@ -288,8 +269,7 @@ func (s *store) listedAs(text string) {
 func TestTruncatedListWithoutMarkerIsAnError(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		s.listedAs("<IsTruncated>true</IsTruncated>")
-		_, err := Expand(t.Context(), []string{s.at}, s.o)
-		wantError(t, err, nil, "not from where")
+		wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{s.at}, s.o)), nil, "not from where")
 	})
 }
 
@@ -359,8 +339,8 @@ func newOSS(t *testing.T, keys ...string) *ossSite {
 
 // virtual is a client that reaches the server under every host name.
 func (s *ossSite) virtual() *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, s.server.Listener.Addr().String())
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, n, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, n, s.server.Listener.Addr().String())
 	}}}
 }
 
@@ -373,7 +353,7 @@ func (s *ossSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", ahead.UTC().Format(http.TimeFormat))
 	switch {
 	case !s.signed(r, date):
-		storetest.Refuse(w, r, http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated\ndoes not match.")
+		storetest.Refuse(w, r, http.StatusForbidden, "SignatureDoesNotMatch", "The signature we calculated\ndoes not match.")
 	case s.id != "" && ahead.Sub(date).Abs() > 15*time.Minute:
 		storetest.Refuse(w, r, http.StatusForbidden, "RequestTimeTooSkewed", "The clock is wrong.")
 	case r.Header.Get("Range") != "" && r.Header.Get("x-oss-range-behavior") != "standard":

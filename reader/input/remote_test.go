@@ -36,12 +36,12 @@ func (c cutter) Write(b []byte) (int, error) {
 
 // faults are possible faults of one request, which the next one need not have.
 var faults = map[string]func(s *site, w http.ResponseWriter, r *http.Request){
-	"503":                  func(_ *site, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
-	"429":                  func(_ *site, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
-	"cut early":            func(_ *site, _ http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) },
-	"cut":                  func(s *site, w http.ResponseWriter, r *http.Request) { s.serve(cutter{w, nil}, r) },
-	"stall":                func(_ *site, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-	"stall amid an answer": func(s *site, w http.ResponseWriter, r *http.Request) { s.serve(cutter{w, r.Context().Done()}, r) },
+	"503":         func(_ *site, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+	"429":         func(_ *site, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+	"cut early":   func(_ *site, _ http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) },
+	"cut":         func(s *site, w http.ResponseWriter, r *http.Request) { s.serve(cutter{w, nil}, r) },
+	"stall":       func(_ *site, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+	"stall later": func(s *site, w http.ResponseWriter, r *http.Request) { s.serve(cutter{w, r.Context().Done()}, r) },
 }
 
 func TestFaultyRequestsAreRepeatedWithRanges(t *testing.T) {
@@ -109,15 +109,13 @@ func TestObjectChangedBetweenRequestsIsAnError(t *testing.T) {
 		r := conformance.Try(i.OpenAt(t.Context())).Must(t)
 		defer r.Close()
 		b := make([]byte, 10)
-		if n, err := r.ReadAt(b, 0); n != 10 || err != nil {
-			t.Fatal(n, err)
-		}
+		n, err := r.ReadAt(b, 0)
+		conformance.MustTrue(t, n == 10 && err == nil, "%d bytes, %v", n, err)
 		s.etag.Store(tags[1])
-		n, err := r.ReadAt(b, 10)
+		n, err = r.ReadAt(b, 10)
 		wantError(t, err, ErrChanged, s.address, "ETag")
 		conformance.Equal(t, n, 0, "bytes of two versions")
-		_, err = i.Open(t.Context())
-		wantError(t, err, ErrChanged, s.address)
+		wantError(t, conformance.ErrorOf(i.Open(t.Context())), ErrChanged, s.address)
 	}
 }
 
@@ -153,8 +151,7 @@ func TestTimeAndSizeDetectChangesWithoutETags(t *testing.T) {
 			return true
 		}
 		i := s.item(t)
-		_, err := i.Open(t.Context())
-		wantError(t, err, ErrChanged, header)
+		wantError(t, conformance.ErrorOf(i.Open(t.Context())), ErrChanged, header)
 	}
 }
 
@@ -197,15 +194,12 @@ func TestServerThatStopsGivingRangesIsAnError(t *testing.T) {
 	s := newSite(t, text)
 	i := s.item(t)
 	s.noRanges = true
-	r, err := i.OpenAt(t.Context())
-	must(t, err)
+	r := conformance.Try(i.OpenAt(t.Context())).Must(t)
 	defer r.Close()
 	b := make([]byte, len(text))
-	if n, err := r.ReadAt(b, 0); err != nil || string(b[:n]) != text {
-		t.Errorf("the whole object in place of its range: %q, %v", b[:n], err)
-	}
-	_, err = r.ReadAt(b[:3], 3)
-	wantError(t, err, nil, "at byte 3", "stopped giving ranges")
+	n, err := r.ReadAt(b, 0)
+	conformance.True(t, err == nil && string(b[:n]) == text, "the whole object in place of its range: %q, %v", b[:n], err)
+	wantError(t, conformance.ErrorOf(r.ReadAt(b[:3], 3)), nil, "at byte 3", "stopped giving ranges")
 
 	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 		r.Header.Set("Range", "bytes=1-2")
@@ -213,8 +207,7 @@ func TestServerThatStopsGivingRangesIsAnError(t *testing.T) {
 		s.serve(w, r)
 		return true
 	}
-	_, err = r.ReadAt(b[:3], 3)
-	wantError(t, err, nil, "sent byte 1 instead of byte 3")
+	wantError(t, conformance.ErrorOf(r.ReadAt(b[:3], 3)), nil, "sent byte 1 instead of byte 3")
 }
 
 // trickle gives a few bytes after each pause.
@@ -263,9 +256,8 @@ func TestSlowServerIsGivenUp(t *testing.T) {
 			} {
 				began := time.Now()
 				err := read()
-				if errors.Is(err, errSlow) != c.slow || !c.slow && err != nil || c.slow && time.Since(began) > 61*time.Second {
-					t.Errorf("%s, %s: %v after %v", name, way, err, time.Since(began))
-				}
+				conformance.True(t, errors.Is(err, errSlow) == c.slow && (c.slow || err == nil) &&
+					(!c.slow || time.Since(began) <= 61*time.Second), "%s, %s: %v after %v", name, way, err, time.Since(began))
 				conformance.True(t, way != "stream" || Passing(err) == c.slow, "%s: whether it passes is not told by %v", name, err)
 			}
 		})
@@ -303,14 +295,12 @@ func TestCloseAndCancelEndReadsThatHang(t *testing.T) {
 		end  func(r ReaderAtCloser)
 		want error
 	}{{func(r ReaderAtCloser) { r.Close() }, fs.ErrClosed}, {func(ReaderAtCloser) { cancel() }, context.Canceled}} {
-		r, err := i.OpenAt(ctx)
-		must(t, err)
+		r := conformance.Try(i.OpenAt(ctx)).Must(t)
 		go func() {
 			<-arrived
 			c.end(r)
 		}()
-		_, err = r.ReadAt(make([]byte, 1), 0)
-		conformance.True(t, errors.Is(err, c.want), "%v, want %v", err, c.want)
+		conformance.Is(t, conformance.ErrorOf(r.ReadAt(make([]byte, 1), 0)), c.want, "a read that hangs")
 	}
 }
 
@@ -361,9 +351,7 @@ func TestBareErrorsAreNotTemporary(t *testing.T) {
 	}
 	nowhere := &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
 	for err, passing := range map[error]bool{nowhere: true, &net.OpError{Op: "dial", Err: nowhere}: true, ErrChanged: false, &statusError{code: 404}: false} {
-		if got := Passing(fmt.Errorf("read a.csv: %w", err)); got != passing { // of a command: exit code 1, not 2
-			t.Errorf("%v may pass: %v", err, got)
-		}
+		conformance.Equal(t, Passing(fmt.Errorf("read a.csv: %w", err)), passing, "%v may pass", err) // exit code 1, not 2
 	}
 	for _, err := range []error{io.EOF, errStalled, &url.Error{Err: io.ErrUnexpectedEOF}, &statusError{code: 500}, &statusError{code: 408}} {
 		conformance.Equal(t, again(err), true, "%v is not repeated", err)

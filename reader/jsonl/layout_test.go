@@ -274,13 +274,11 @@ func TestWideRowsRoundTrip(t *testing.T) {
 		}
 		line := AppendWide(nil, names, rec)
 		back := readWide(t, line, names...)
-		if back.Bad != nil || wideText(back) != wideText(rec) {
-			t.Fatalf("%s\ngave %s, want %s: %v", line, wideText(back), wideText(rec), back.Bad)
-		}
+		conformance.MustTrue(t, back.Bad == nil && wideText(back) == wideText(rec),
+			"%s\ngave %s, want %s: %v", line, wideText(back), wideText(rec), back.Bad)
 		back = readArchived(AppendWhole(nil, names, rec), names...)
-		if back.Bad != nil || wideText(back) != wideText(rec) {
-			t.Fatalf("%s\nof an archive gave %s, want %s: %v", line, wideText(back), wideText(rec), back.Bad)
-		}
+		conformance.MustTrue(t, back.Bad == nil && wideText(back) == wideText(rec),
+			"%s\nof an archive gave %s, want %s: %v", line, wideText(back), wideText(rec), back.Bad)
 	}
 }
 
@@ -307,9 +305,8 @@ func TestArchiveLinesAreRead(t *testing.T) {
 	}
 	for _, line := range []string{`{"PK":{"Values":["a","b"]},"Attr":{"Values":[]}}`, `{"Wide":true,"PK":{"Values":["a"]},"Attr":{"Values":[]}}`, `{"a":1}`,
 		`{"Wide":true,"PK":{"Values":[{"C":"a","V":"x"}]}}`, `{"Wide":true,"PK":{"Values":["a","b"]}}`} {
-		if rec := readArchived([]byte(line), "a", "b"); rec.Bad == nil {
-			t.Errorf("%s is read: %s", line, wideText(rec))
-		}
+		rec := readArchived([]byte(line), "a", "b")
+		conformance.True(t, rec.Bad != nil, "%s is read: %s", line, wideText(rec))
 	}
 }
 
@@ -339,8 +336,7 @@ func FuzzWide(f *testing.F) {
 			names = append(names, name)
 		}
 		again, ok := read(AppendWide(nil, names, rec))
-		if !ok || wideText(again) != want {
-			t.Errorf("%s\ngave %s, want %s", AppendWide(nil, names, rec), wideText(again), want)
-		}
+		conformance.True(t, ok && wideText(again) == want,
+			"%s\ngave %s, want %s", AppendWide(nil, names, rec), wideText(again), want)
 	})
 }

@@ -21,12 +21,11 @@ func TestQueryNeedsKey(t *testing.T) {
 		{"mysql://u@h/d?key=a", "drop table t", "want a SELECT, not drop"}, {"mysql://u@h/d?key=a,b", "SELECT 1;", ""}, {"mysql://u:planted@h/d?key=a", "SELECT 1", "holds a password"},
 	} {
 		a, err := ParseQuery(c.arg, c.query)
-		if c.want == "" && (err != nil || a.query != "SELECT 1") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "planted")) {
-			t.Errorf("%s: %v, want %q", c.arg, err, c.want)
-		}
+		conformance.True(t, (c.want != "" || err == nil && a.query == "SELECT 1") &&
+			(c.want == "" || err != nil && strings.Contains(err.Error(), c.want) && !strings.Contains(err.Error(), "planted")),
+			"%s: %v, want %q", c.arg, err, c.want)
 	}
-	_, err := Parse("mysql://u@h/d?table=t&key=a")
-	conformance.Refused(t, err, "--query", "error")
+	conformance.Refused(t, conformance.ErrorOf(Parse("mysql://u@h/d?table=t&key=a")), "--query", "error")
 }
 
 func TestNamesAreFoundAsWords(t *testing.T) {
@@ -73,9 +72,9 @@ func TestQueriesOnRealServer(t *testing.T) {
 				first = asked()
 			}
 		})
-		if got := o.Snapshots(); len(rows) != 30000 || len(got) != 1 || strings.Contains(strings.Join(rows, ""), `"-1.00"`) || asked() != first {
-			t.Errorf("%d rows, snapshots %+v, %s and %s statements", len(rows), got, first, asked())
-		}
+		got := o.Snapshots()
+		conformance.True(t, len(rows) == 30000 && len(got) == 1 && !strings.Contains(strings.Join(rows, ""), `"-1.00"`) &&
+			asked() == first, "%d rows, snapshots %+v, %s and %s statements", len(rows), got, first, asked())
 		s.Exec("DELETE FROM customers", "INSERT INTO customers SELECT seq, CONCAT('customer ', seq)"+sequence+"100")
 	})
 	t.Run("it continues after its session was killed", func(t *testing.T) {
@@ -96,8 +95,9 @@ func TestQueriesOnRealServer(t *testing.T) {
 	})
 	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
 		sqltest.Refused(t, server, map[string]string{
-			"SELECT 1.5 AS id": "cast it", "SELECT 1 AS id, 2 AS id": "Duplicate column", "SELECT 1 AS other": "no column id", "SELECT 1 AS id) q; SELECT (1": "columns of the query",
-			"SELECT id FROM old O": "old, whose engine MyISAM", "SELECT id FROM seen": "old, whose engine MyISAM", "SELECT id FROM nothing": "doesn't exist",
+			"SELECT 1.5 AS id": "cast it", "SELECT 1 AS id, 2 AS id": "Duplicate column", "SELECT 1 AS other": "no column id",
+			"SELECT 1 AS id) q; SELECT (1": "columns of the query", "SELECT id FROM old O": "old, whose engine MyISAM",
+			"SELECT id FROM seen": "old, whose engine MyISAM", "SELECT id FROM nothing": "doesn't exist",
 		})
 	})
 	t.Run("a table that is altered between snapshot and query is read from another snapshot", func(t *testing.T) {

@@ -156,9 +156,9 @@ func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
 	conformance.True(t, !ok, "a row without a comma was read")
 	p.Reset([]byte(",(8,'x',0x7900)"), true)
 	rec, _ := p.Next()
-	if f := rec.Fields; f[0].Kind != record.Text || f[1].Kind != record.String || f[2].Kind != record.Binary || string(f[2].Bytes) != "y\x00" {
-		t.Errorf("%+v", f)
-	}
+	f := rec.Fields
+	conformance.True(t, f[0].Kind == record.Text && f[1].Kind == record.String && f[2].Kind == record.Binary &&
+		string(f[2].Bytes) == "y\x00", "%+v", f)
 }
 
 func TestValuesHaveColumnTypes(t *testing.T) {
@@ -210,9 +210,8 @@ func FuzzIndex(f *testing.F) {
 			conformance.MustTrue(t, table.From <= table.To && table.To <= int64(len(text)),
 				"rows from %d to %d of %d", table.From, table.To, len(text))
 			all := rowsOf(t, text, table, len(text))
-			if len(all) != int(table.Rows) {
-				t.Fatalf("%d rows, and %d are read of %q", table.Rows, len(all), text[table.From:table.To])
-			}
+			conformance.MustTrue(t, len(all) == int(table.Rows),
+				"%d rows, and %d are read of %q", table.Rows, len(all), text[table.From:table.To])
 			for _, size := range []int{1, 3, 17} {
 				if again := rowsOf(t, text, table, size); !slices.Equal(again, all) {
 					t.Fatalf("%q by %d: %q, want %q", text[table.From:table.To], size, again, all)

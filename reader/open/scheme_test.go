@@ -11,8 +11,9 @@ import (
 
 func TestAddressIsReadOrRefusedWithAdvice(t *testing.T) {
 	for arg, want := range map[string]string{
-		"orders.csv": "", "-": "", "@list": "", "a:b.csv": "", `C:\a.csv`: "", "dir/x://y": "", "file:///a.csv": "", "file://localhost/a.csv": "",
-		"https://h/a": "", "S3://b/k": "", "oss://b": "", "Postgres://h/d?table=t": "", "mariadb://h/d": "", "sqlite:a.db": "",
+		"orders.csv": "", "-": "", "@list": "", "a:b.csv": "", `C:\a.csv`: "", "dir/x://y": "", "file:///a.csv": "",
+		"file://localhost/a.csv": "", "https://h/a": "", "S3://b/k": "", "oss://b": "", "Postgres://h/d?table=t": "",
+		"mariadb://h/d": "", "sqlite:a.db": "",
 		"OTS://old@shop/orders":                   "ots:// cannot be read: tsimport copy OTS://old@shop/orders TARGET --create copies the table",
 		"jdbc:mysql://u:hunter2@h:3306/d?x=y":     "write mysql://xxxxx@h:3306/d?table=TABLE",
 		"jdbc:sqlite:/a.db":                       "write sqlite:/a.db?table=TABLE",
@@ -29,9 +30,9 @@ func TestAddressIsReadOrRefusedWithAdvice(t *testing.T) {
 		"mongodb+srv://u:hunter2@h/?authSource=a": "mongoexport",
 	} {
 		err := Check(arg, "")
-		if (want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2")) {
-			t.Errorf("%s: %v, want %q", arg, err, want)
-		}
+		conformance.True(t, (want == "") == (err == nil) &&
+			(err == nil || strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "hunter2")),
+			"%s: %v, want %q", arg, err, want)
 	}
 	err := Check("ots://shop/orders", "kept --instance i")
 	conformance.Contains(t, err.Error(), "copy ots://shop/orders kept --instance i --create ", "%v", err)

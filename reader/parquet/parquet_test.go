@@ -132,9 +132,9 @@ type shapes struct {
 func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 	s := `q"\` + "\n\x01é"
 	rows := []shapes{
-		{ID: math.MaxInt64, List: []int64{1, math.MaxInt64}, Bare: []string{"x", ""}, Struct: &inner{A: 9007199254740993, B: &s},
-			Map: map[string]float64{"k": 1e300}, Pairs: map[int32]bool{-1: true}, Deep: [][]inner{{{A: 1}, {A: 2}}, {{A: 3}}},
-			When: []stamp{{time.Unix(1, 5000).UTC()}}, Raw: [][]byte{{0xff}}},
+		{ID: math.MaxInt64, List: []int64{1, math.MaxInt64}, Bare: []string{"x", ""},
+			Struct: &inner{A: 9007199254740993, B: &s}, Map: map[string]float64{"k": 1e300}, Pairs: map[int32]bool{-1: true},
+			Deep: [][]inner{{{A: 1}, {A: 2}}, {{A: 3}}}, When: []stamp{{time.Unix(1, 5000).UTC()}}, Raw: [][]byte{{0xff}}},
 		{ID: 2, List: []int64{}, Struct: &inner{}},
 		{ID: 3},
 	}

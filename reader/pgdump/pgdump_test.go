@@ -58,9 +58,9 @@ func TestDumpIsReadWithSchema(t *testing.T) {
 		t.Error(got)
 	}
 	for name, want := range map[string]string{"": "4 tables with rows", "orders": "other.orders, public.orders", "parted": "it is partitioned", "x": "no such table", "nokey": "", "customers": ""} {
-		if _, err := d.Choose(name); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%q: %v, want %q", name, err, want)
-		}
+		_, err := d.Choose(name)
+		conformance.True(t, (want != "" || err == nil) && (want == "" || err != nil && strings.Contains(err.Error(), want)),
+			"%q: %v, want %q", name, err, want)
 	}
 }
 
@@ -97,9 +97,9 @@ func TestNamesWithoutSchemaUseSearchPath(t *testing.T) {
 	d := conformance.Try(Index(strings.NewReader(text))).Must(t)
 	for _, name := range []string{"public.t", "other.t"} {
 		of := conformance.Try(d.Choose(name)).Must(t)
-		if rows := rowsOf([]byte(text), of); !slices.Equal(rows, []string{"1|a"}) || !slices.Equal(of.Key, []string{"id"}) || of.Columns[0].Kind != record.Integer {
-			t.Errorf("%s: %q, %+v", name, rows, of)
-		}
+		rows := rowsOf([]byte(text), of)
+		conformance.True(t, slices.Equal(rows, []string{"1|a"}) && slices.Equal(of.Key, []string{"id"}) &&
+			of.Columns[0].Kind == record.Integer, "%s: %q, %+v", name, rows, of)
 	}
 }
 
@@ -114,11 +114,14 @@ func TestBadValueRejectsRow(t *testing.T) {
 
 func TestTimesAndIntervalsEqualLiveServers(t *testing.T) {
 	for from, to := range map[string]string{
-		"2024-02-29 12:34:56.789+00": "2024-02-29T12:34:56.789Z", "2024-02-29 00:30:00+05:30": "2024-02-28T19:00:00Z", "2024-12-31 23:00:00-02": "2025-01-01T01:00:00Z",
-		"1800-01-01 00:00:00-00:01:15": "1800-01-01T00:01:15Z", "294276-12-31 23:59:59.999999+00": "294276-12-31T23:59:59.999999Z", "infinity": "infinity", "-infinity": "-infinity",
-		"0044-03-15 00:00:00+00 BC": "0044-03-15 00:00:00+00 BC", "0001-01-01 00:00:00+01": "0001-12-31 23:00:00+00 BC", "0001-12-31 23:30:00-01 BC": "0001-01-01T00:30:00Z",
-		"": "!", "2024-02-29": "!", "2024-02-29 12:34:56": "!", "2024-13-01 00:00:00+00": "!", "2024-01-01 00:00:00+1": "!", "2024-01-01 00:00:00.x+01": "!", "2024-01-01 00:00:60+00": "!", "2024-01-01 00:00:0+00": "!", "2024-01-01T00:00:00+00": "!", "x-01-01 00:00:00+00": "!",
-		"2024-01-01 00:00:00+01:00:00:00": "!",
+		"2024-02-29 12:34:56.789+00": "2024-02-29T12:34:56.789Z", "2024-02-29 00:30:00+05:30": "2024-02-28T19:00:00Z",
+		"2024-12-31 23:00:00-02": "2025-01-01T01:00:00Z", "1800-01-01 00:00:00-00:01:15": "1800-01-01T00:01:15Z",
+		"294276-12-31 23:59:59.999999+00": "294276-12-31T23:59:59.999999Z", "infinity": "infinity", "-infinity": "-infinity",
+		"0044-03-15 00:00:00+00 BC": "0044-03-15 00:00:00+00 BC", "0001-01-01 00:00:00+01": "0001-12-31 23:00:00+00 BC",
+		"0001-12-31 23:30:00-01 BC": "0001-01-01T00:30:00Z", "": "!", "2024-02-29": "!", "2024-02-29 12:34:56": "!",
+		"2024-13-01 00:00:00+00": "!", "2024-01-01 00:00:00+1": "!", "2024-01-01 00:00:00.x+01": "!",
+		"2024-01-01 00:00:60+00": "!", "2024-01-01 00:00:0+00": "!", "2024-01-01T00:00:00+00": "!",
+		"x-01-01 00:00:00+00": "!", "2024-01-01 00:00:00+01:00:00:00": "!",
 	} {
 		out, err := appendZoned(nil, []byte(from))
 		if got := string(out); err == nil && got != to || (err != nil) != (to == "!") {
@@ -126,8 +129,9 @@ func TestTimesAndIntervalsEqualLiveServers(t *testing.T) {
 		}
 	}
 	for from, to := range map[string]string{
-		"1 year 2 mons 3 days 04:05:06": "P1Y2M3DT4H5M6S", "-1 years -2 mons": "P-1Y-2M", "1 day -00:00:01.5": "P1DT-1.5S", "00:00:00": "PT0S", "100:00:00": "PT100H", "-00:01:00": "PT-1M",
-		"1 mon": "P1M", "+00:00:00.000001": "!", "": "!", "1 fortnight": "!", "x days": "!", "1 day 1:2": "!", "1 day 00:61:00": "!", "00:00:0.1.2": "!",
+		"1 year 2 mons 3 days 04:05:06": "P1Y2M3DT4H5M6S", "-1 years -2 mons": "P-1Y-2M", "1 day -00:00:01.5": "P1DT-1.5S",
+		"00:00:00": "PT0S", "100:00:00": "PT100H", "-00:01:00": "PT-1M", "1 mon": "P1M", "+00:00:00.000001": "!", "": "!",
+		"1 fortnight": "!", "x days": "!", "1 day 1:2": "!", "1 day 00:61:00": "!", "00:00:0.1.2": "!",
 	} {
 		out, err := appendInterval(nil, []byte(from))
 		if from == "+00:00:00.000001" {
@@ -159,9 +163,9 @@ func FuzzIndex(f *testing.F) {
 			conformance.MustTrue(t, table.From <= table.To && table.To <= int64(len(text)),
 				"rows from %d to %d of %d", table.From, table.To, len(text))
 			rows := text[table.From:table.To]
-			if n := int64(bytes.Count(rows, []byte("\n"))); n != table.Rows || n > 0 && rows[len(rows)-1] != '\n' || bytes.Contains(append([]byte("\n"), rows...), []byte("\n\\.\n")) {
-				t.Fatalf("%d rows of %q", table.Rows, rows)
-			}
+			n := int64(bytes.Count(rows, []byte("\n")))
+			conformance.MustTrue(t, n == table.Rows && (n <= 0 || rows[len(rows)-1] == '\n') &&
+				!bytes.Contains(append([]byte("\n"), rows...), []byte("\n\\.\n")), "%d rows of %q", table.Rows, rows)
 			all := rowsOf(text, table)
 			for cut := bytes.IndexByte(rows, '\n') + 1; cut > 0 && cut < len(rows); cut += len(rows) {
 				a, b := *table, *table
@@ -204,8 +208,7 @@ func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 			sqltest.Compare(t, live, out, of, NewParser(of.Columns))
 		}
 		one, err := d.Choose("one")
-		if err != nil || fmt.Sprintf("%q", rowsOf(out, one)) != `["" "null" "\n" "\\."]` {
-			t.Errorf("%q, %v", rowsOf(out, one), err)
-		}
+		conformance.True(t, err == nil && fmt.Sprintf("%q", rowsOf(out, one)) == `["" "null" "\n" "\\."]`,
+			"%q, %v", rowsOf(out, one), err)
 	}
 }

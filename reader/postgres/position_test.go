@@ -41,9 +41,9 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 	}
 	unknown := func(what string, p source.Position, resume, since string) {
 		t.Helper()
-		if !strings.Contains(p.ResumeFrom.Unknown, resume) || !strings.HasPrefix(p.SafeSince, source.Unknown) || !strings.Contains(p.SafeSince, since) {
-			t.Errorf("%s: %s", what, p)
-		}
+		conformance.True(t, strings.Contains(p.ResumeFrom.Unknown, resume) &&
+			strings.HasPrefix(p.SafeSince, source.Unknown) && strings.Contains(p.SafeSince, since),
+			"%s: %s", what, p)
 	}
 
 	t.Run("a quiet server", func(t *testing.T) {

@@ -48,8 +48,9 @@ func TestAddressHoldsNoSecret(t *testing.T) {
 func TestTimesBecomeRFC3339IfPossible(t *testing.T) {
 	var scratch []byte
 	for from, to := range map[string]string{
-		"2024-02-29 12:34:56.789+00": "2024-02-29T12:34:56.789Z", "2024-02-29 12:34:56": "2024-02-29T12:34:56", "infinity": "infinity", "-infinity": "-infinity",
-		"0044-03-15 00:00:00+00 BC": "0044-03-15 00:00:00+00 BC", "294276-12-31 23:59:59.999999": "294276-12-31T23:59:59.999999",
+		"2024-02-29 12:34:56.789+00": "2024-02-29T12:34:56.789Z", "2024-02-29 12:34:56": "2024-02-29T12:34:56",
+		"infinity": "infinity", "-infinity": "-infinity", "0044-03-15 00:00:00+00 BC": "0044-03-15 00:00:00+00 BC",
+		"294276-12-31 23:59:59.999999": "294276-12-31T23:59:59.999999",
 	} {
 		var d record.Datum
 		err := readTime(&d, []byte(from), &scratch)
@@ -161,9 +162,9 @@ func TestRealServer(t *testing.T) {
 			for i := range 2 {
 				var want record.Datum
 				scratch = scratch[:0]
-				if err := readTime(&want, r.Fields[3+i].Bytes, &scratch); err != nil || string(want.Bytes) != string(r.Fields[1+i].Bytes) {
-					t.Errorf("%s is read as %s: %v", r.Fields[3+i].Bytes, r.Fields[1+i].Bytes, err)
-				}
+				err := readTime(&want, r.Fields[3+i].Bytes, &scratch)
+				conformance.True(t, err == nil && string(want.Bytes) == string(r.Fields[1+i].Bytes),
+					"%s is read as %s: %v", r.Fields[3+i].Bytes, r.Fields[1+i].Bytes, err)
 			}
 		})
 		conformance.True(t, n >= 60_000, "%d rows", n)
@@ -176,8 +177,8 @@ func TestRealServer(t *testing.T) {
 
 	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
 		s.Exec(`CREATE TABLE nokey (id int); CREATE VIEW v AS SELECT 1; CREATE TABLE floats (f float8 PRIMARY KEY); CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child () INHERITS (parent)`)
-		sqltest.Refused(t, server, map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key",
-			"parent": "inherit", "nothere": "there is no table"})
+		sqltest.Refused(t, server, map[string]string{"nokey": "no primary key", "v": "is not a table",
+			"floats": "column f of the primary key", "parent": "inherit", "nothere": "there is no table"})
 	})
 
 	t.Run("what is refused as a table is loaded by the query that the refusal names", func(t *testing.T) {
@@ -277,12 +278,11 @@ func TestQueryNeedsKey(t *testing.T) {
 		{"postgres://u@h/d?key=a,b", "SELECT 1;", ""},
 	} {
 		a, err := ParseQuery(c.arg, c.query)
-		if c.want == "" && (err != nil || a.query != "SELECT 1") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: %v, want %q", c.arg, err, c.want)
-		}
+		conformance.True(t, (c.want != "" || err == nil && a.query == "SELECT 1") &&
+			(c.want == "" || err != nil && strings.Contains(err.Error(), c.want)),
+			"%s: %v, want %q", c.arg, err, c.want)
 	}
-	_, err := Parse("postgres://u@h/d?table=t&key=a")
-	conformance.Refused(t, err, "--query", "error")
+	conformance.Refused(t, conformance.ErrorOf(Parse("postgres://u@h/d?table=t&key=a")), "--query", "error")
 }
 
 func TestQueriesOnRealServer(t *testing.T) {
@@ -372,9 +372,9 @@ func TestTablesAreListed(t *testing.T) {
 		all := conformance.Try(List(context.Background(), s.Address(pattern))).Must(t)
 		got := ""
 		for _, one := range all {
-			if !strings.HasPrefix(one.Address, "postgres://postgres@127.0.0.1:") || !strings.Contains(one.Address, "table=") || one.Rows > 0 && one.Bytes == 0 {
-				t.Errorf("%+v", one)
-			}
+			conformance.True(t, strings.HasPrefix(one.Address, "postgres://postgres@127.0.0.1:") &&
+				strings.Contains(one.Address, "table=") && (one.Rows <= 0 || one.Bytes != 0),
+				"%+v", one)
 			why := fmt.Sprint(one.Key)
 			for _, part := range []string{"no primary key", "is not a table"} {
 				if strings.Contains(one.Refused, part) {

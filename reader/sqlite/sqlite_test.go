@@ -104,14 +104,13 @@ func TestValuesKeepTheirOwnTypes(t *testing.T) {
 		`3 4 0 ""|5 0 2.5 ""|5 0 -9.223372036854776e+18 ""|7 0 0 "5"|3 5 0 ""|3 5 0 ""|5 0 5.5 ""|5 0 5.5 ""|3 9007199254740993 0 ""|7 0 0 "2.5!"|5 0 -9.223372036854776e+18 ""|`,
 	}
 	for i, w := range want {
-		if i >= len(rows) || rows[i] != w {
-			t.Errorf("row %d:\nhave %s\nwant %s", i+1, append(rows, "")[min(i, len(rows))], w)
-		}
+		conformance.True(t, i < len(rows) && rows[i] == w,
+			"row %d:\nhave %s\nwant %s", i+1, append(rows, "")[min(i, len(rows))], w)
 	}
 	_, parts = d.open("strict", nil)
-	if rows := sqltest.All(t, parts, nil); len(rows) != 1 || rows[0] != `7 0 0 "k"|3 5 0 ""|5 0 5 ""|7 0 0 "5"|8 0 0 "\x05"|7 0 0 "5"|` {
-		t.Errorf("strict: %q", rows)
-	}
+	rows = sqltest.All(t, parts, nil)
+	conformance.True(t, len(rows) == 1 && rows[0] == `7 0 0 "k"|3 5 0 ""|5 0 5 ""|7 0 0 "5"|8 0 0 "\x05"|7 0 0 "5"|`,
+		"strict: %q", rows)
 }
 
 func TestRangesShareOneSnapshotDuringWrites(t *testing.T) {
@@ -197,9 +196,8 @@ func TestPagesUseKeyIndex(t *testing.T) {
 		key := [][]byte{[]byte("1"), []byte("1")}[:len(described.Key)]
 		_, err = explained.Page(t.Context(), described, sqltable.Query{Lower: key, Past: true, Upper: key, Limit: 10})
 		must(t, err)
-		if !strings.Contains(plan, "SEARCH") || strings.Contains(plan, "TEMP B-TREE") && name != "composed" {
-			t.Errorf("%s: %s", name, plan)
-		}
+		conformance.True(t, strings.Contains(plan, "SEARCH") &&
+			(!strings.Contains(plan, "TEMP B-TREE") || name == "composed"), "%s: %s", name, plan)
 		s.Close()
 	}
 }
@@ -209,9 +207,9 @@ func TestInexactTablesAreRefusedByName(t *testing.T) {
 		"CREATE TABLE reals (k REAL PRIMARY KEY)", "INSERT INTO reals VALUES (1.5)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE own (rowid TEXT)", "CREATE VIRTUAL TABLE words USING fts5(t)")
 	for table, want := range map[string]string{"mixed": "types integer and text", "nulls": "types text and null", "reals": "type real", "v": "is a view", "own": "a column of its own called rowid",
 		"words": "table of an extension", "nothere": "there is no table", "sqlite_schema": "there is no table"} {
-		if _, err := sqltable.New(sqltable.Config{Server: d.address(table)}).Divide(t.Context()); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want %q", table, err, want)
-		}
+		_, err := sqltable.New(sqltable.Config{Server: d.address(table)}).Divide(t.Context())
+		conformance.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
+			"%s: %v, want %q", table, err, want)
 	}
 	wide := newDatabase(t, "PRAGMA encoding = 'UTF-16le'", "CREATE TABLE t (id TEXT PRIMARY KEY)")
 	_, _, err := wide.address("t").Look(t.Context())
@@ -225,8 +223,7 @@ func TestInexactTablesAreRefusedByName(t *testing.T) {
 		conformance.Refused(t, err, want, "%s", arg)
 	}
 	for arg, want := range map[string]string{"sqlite:a.db": "names no table", "sqlite:?table=t": "names no file", "sqlite::memory:?table=t": "names no file", "sqlite:a.db?table=t&mode=rw": "no parameter mode"} {
-		_, err := Parse(arg)
-		conformance.Refused(t, err, want, "%s", arg)
+		conformance.Refused(t, conformance.ErrorOf(Parse(arg)), want, "%s", arg)
 	}
 }
 
@@ -343,9 +340,9 @@ func TestDamagedFileErrorGivesAdvice(t *testing.T) {
 			must(t, p.Close())
 		}
 		conformance.True(t, strings.Contains(err.Error(), want) && strings.Count(err.Error(), "\n") <= 0, "%s: %v", what, err)
-		if all, err := List(t.Context(), "sqlite:"+path); what == "a page" && (err != nil || !strings.Contains(all[0].Refused, want) || all[1].Refused != "") {
-			t.Errorf("%+v, %v", all, err)
-		}
+		all, err := List(t.Context(), "sqlite:"+path)
+		conformance.True(t, what != "a page" || err == nil && strings.Contains(all[0].Refused, want) && all[1].Refused == "",
+			"%+v, %v", all, err)
 	}
 }
 

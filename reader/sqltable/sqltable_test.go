@@ -21,9 +21,9 @@ import (
 func TestPlacesKeepKeys(t *testing.T) {
 	key := [][]byte{{}, []byte("é\x00"), []byte("12")}
 	got, err := placeValues(appendPlace(nil, key))
-	if err != nil || len(got) != 3 || string(got[0]) != "" || got[0] == nil || string(got[1]) != "é\x00" || string(got[2]) != "12" {
-		t.Errorf("%q, %v", got, err)
-	}
+	conformance.True(t, err == nil && len(got) == 3 && string(got[0]) == "" && got[0] != nil &&
+		string(got[1]) == "é\x00" && string(got[2]) == "12",
+		"%q, %v", got, err)
 	conformance.Refused(t, conformance.ErrorOf(placeValues([]byte{5, 'a'})), "", "a truncated place was read")
 }
 
@@ -64,9 +64,9 @@ func TestTLSErrorsGiveAdvice(t *testing.T) {
 		{&net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}, ""},
 	} {
 		got := w.Explain(fmt.Errorf("tls error: %w", tt.err))
-		if tt.wants == "" && !strings.HasPrefix(got.Error(), "tls error: ") || !strings.Contains(got.Error(), tt.wants) || strings.Contains(got.Error(), "\n") {
-			t.Errorf("%v is said as %v, want %q", tt.err, got, tt.wants)
-		}
+		conformance.True(t, (tt.wants != "" || strings.HasPrefix(got.Error(), "tls error: ")) &&
+			strings.Contains(got.Error(), tt.wants) && !strings.Contains(got.Error(), "\n"),
+			"%v is said as %v, want %q", tt.err, got, tt.wants)
 	}
 	said := w.NoTLS(io.EOF)
 	conformance.True(t, errors.Is(said, io.EOF) && strings.Contains(said.Error(), "give tls=off"), "%v", said)
@@ -175,9 +175,8 @@ func TestReadingPausesWhileReplicationLags(t *testing.T) {
 		if err := l.wait(t.Context()); err != nil || time.Duration(l.paused.Load()) != 4*lagEvery {
 			t.Errorf("%v, %v", err, time.Duration(l.paused.Load()))
 		}
-		if len(notes) != 2 || notes[0] != "reading is held up, for replication lags by 6s, and max-lag allows 5s" {
-			t.Errorf("%q", notes)
-		}
+		conformance.True(t, len(notes) == 2 &&
+			notes[0] == "reading is held up, for replication lags by 6s, and max-lag allows 5s", "%q", notes)
 		l.close()
 		conformance.True(t, !s.watched, "its session is open")
 	})
@@ -192,9 +191,9 @@ func TestReadingEndsWhenPausedTooLong(t *testing.T) {
 			}
 			l := &lagWatch{server: s, max: time.Second, limit: time.Minute}
 			err := l.wait(t.Context())
-			if err == nil || !final(err) || !strings.Contains(err.Error(), want) || time.Duration(l.paused.Load()) < time.Minute || time.Duration(l.paused.Load()) > time.Minute+2*lagEvery {
-				t.Errorf("%v, paused for %v", err, time.Duration(l.paused.Load()))
-			}
+			conformance.True(t, err != nil && final(err) && strings.Contains(err.Error(), want) &&
+				time.Duration(l.paused.Load()) >= time.Minute && time.Duration(l.paused.Load()) <= time.Minute+2*lagEvery,
+				"%v, paused for %v", err, time.Duration(l.paused.Load()))
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			conformance.Is(t, l.wait(ctx), context.DeadlineExceeded, "wait")
@@ -224,9 +223,9 @@ func TestAddressNamesShards(t *testing.T) {
 		"mysql://h/d?other={0..1}&table={table}":     "",
 	} {
 		all, err := Shards(address)
-		if strings.HasPrefix(want, "want") && (err == nil || !strings.Contains(err.Error(), want)) || !strings.HasPrefix(want, "want") && (err != nil || !slices.Equal(all, strings.Fields(want))) {
-			t.Errorf("%s: %q, %v; want %q", address, all, err, want)
-		}
+		conformance.True(t, (!strings.HasPrefix(want, "want") || err != nil && strings.Contains(err.Error(), want)) &&
+			(strings.HasPrefix(want, "want") || err == nil && slices.Equal(all, strings.Fields(want))),
+			"%s: %q, %v; want %q", address, all, err, want)
 	}
 }
 
