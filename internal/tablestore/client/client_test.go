@@ -191,7 +191,7 @@ func TestTheRunsContextEndsARequest(t *testing.T) {
 	}
 }
 
-// via is a service behind a transport that signs nothing.
+// via is a service, reached by a transport, that signs nothing.
 func via(transport http.RoundTripper) Target {
 	target := unsignedAt("http://made-up")
 	target.Transport = transport
