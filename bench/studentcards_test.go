@@ -55,14 +55,12 @@ func TestTheThreeOrdersHoldTheSameRows(t *testing.T) {
 			if sorted == nil {
 				sorted = got
 			}
-			conformance.Equal(t, slices.EqualFunc(got, sorted, slices.Equal[[]string]), true, "%d rows: %s holds other rows", rows, order)
+			conformance.Equal(t, slices.EqualFunc(got, sorted, slices.Equal[[]string]), true, "%d rows in order %s", rows, order)
 		}
 	}
 }
 
-func number(s string) int {
-	return conformance.Try(strconv.Atoi(s)).Must(conformance.Sure{})
-}
+func number(s string) int { return conformance.Try(strconv.Atoi(s)).Must(conformance.Sure{}) }
 
 func TestDatasetMatchesTheVendorsPage(t *testing.T) {
 	rows := generate(t, StudentCards{Rows: 50_000, Seed: 1})
@@ -78,9 +76,8 @@ func TestDatasetMatchesTheVendorsPage(t *testing.T) {
 		sellerOf[device] = seller
 		conformance.MustTrue(t, seller[0] >= 'A' && seller[0] <= 'Z' && strings.Trim(seller[1:], "0123456789") == "",
 			"seller %s is not a letter and digits", seller)
-		if last, ok := lastOrder[device]; ok && number(r[3]) <= last {
-			t.Fatalf("device %s: order %s after %d", device, r[3], last)
-		}
+		last, ok := lastOrder[device]
+		conformance.MustTrue(t, !ok || number(r[3]) > last, "device %s: order %s after %d", device, r[3], last)
 		lastOrder[device] = number(r[3])
 		byCardAndOrder[card+" "+r[3]]++
 		perDevice[device]++
@@ -104,9 +101,8 @@ func TestDatasetMatchesTheVendorsPage(t *testing.T) {
 		t.Errorf("%d of %d purchases repeat a card and an order number; want a few", repeats, len(rows))
 	}
 	for card, n := range perCard {
-		if n != purchasesByCard || firstHalf[card] != purchasesByCard/2 {
-			t.Fatalf("card %s: %d purchases, %d in the first half of the time; want %d and %d", card, n, firstHalf[card], purchasesByCard, purchasesByCard/2)
-		}
+		conformance.MustTrue(t, n == purchasesByCard && firstHalf[card] == purchasesByCard/2,
+			"card %s: %d purchases, %d in the first half; want %d, half of them", card, n, firstHalf[card], purchasesByCard)
 	}
 }
 
@@ -124,9 +120,9 @@ func TestASeedGivesTheSameBytes(t *testing.T) {
 func TestPurchasesFallInTheRequestedDays(t *testing.T) {
 	from := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 	rows := generate(t, StudentCards{Rows: 1000, Days: 31, From: from})
-	if first, last := rows[0][5], rows[999][5]; first != "2026-10-01T00:00:00Z" || last < "2026-10-31T23" || last >= "2026-11" {
-		t.Errorf("from %s to %s", first, last)
-	}
+	first, last := rows[0][5], rows[999][5]
+	conformance.True(t, first == "2026-10-01T00:00:00Z" && last >= "2026-10-31T23" && last < "2026-11",
+		"from %s to %s", first, last)
 }
 
 func TestGeneratingStops(t *testing.T) {
@@ -201,9 +197,8 @@ func TestShapesMatchTheirNames(t *testing.T) {
 		var text bytes.Buffer
 		must(t, s.WriteCSV(context.Background(), &text, 1000, 7))
 		_, rows, _ := strings.Cut(text.String(), "\n")
-		if want.bytes > 0 && len(rows) != 1000*want.bytes {
-			t.Errorf("shape %s: %d bytes for 1,000 rows, want %d each", name, len(rows), want.bytes)
-		}
+		conformance.True(t, want.bytes <= 0 || len(rows) == 1000*want.bytes,
+			"shape %s: %d bytes for 1,000 rows, want %d each", name, len(rows), want.bytes)
 		records, err := csv.NewReader(&text).ReadAll()
 		conformance.MustTrue(t, err == nil && len(records) == 1001 && len(records[0]) == want.columns,
 			"shape %s: %d records, %v", name, len(records), err)

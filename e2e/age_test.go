@@ -99,10 +99,9 @@ func TestAWaitingAgeCanBeStoppedAndContinued(t *testing.T) {
 		Tables   []struct{ Table, State string }
 	}
 	must(t, json.Unmarshal([]byte(out.String()), &stopped))
-	if code != 130 || stopped.ExitCode != 130 || !strings.Contains(stopped.Error, "interrupt") ||
-		fmt.Sprint(stopped.Tables) != "[{c_202401 done} {c_202402 done} {c_202403 done} {c_202406 planned}]" {
-		t.Errorf("exit code %d, %+v", code, stopped)
-	}
+	conformance.True(t, code == 130 && stopped.ExitCode == 130 && strings.Contains(stopped.Error, "interrupt") &&
+		fmt.Sprint(stopped.Tables) == "[{c_202401 done} {c_202402 done} {c_202403 done} {c_202406 planned}]",
+		"exit code %d, %+v", code, stopped)
 	a.run(0, a.args...)
 	a.check()
 }
@@ -120,7 +119,6 @@ func (a *aging) check() {
 	tables := conformance.Try(a.server.client().ListTable()).Must(t)
 	conformance.Equal(t, fmt.Sprint(tables.TableNames), "[c_202406]", "tables %v", tables.TableNames)
 	d := conformance.Try(a.server.client().DescribeTable(&tablestore.DescribeTableRequest{TableName: "c_202406"})).Must(t)
-	if d.ReservedThroughput.Readcap != 5 || d.ReservedThroughput.Writecap != 9 || d.TableOption.TimeToAlive != 864000 {
-		t.Errorf("%+v, %+v", d.ReservedThroughput, d.TableOption)
-	}
+	conformance.True(t, d.ReservedThroughput.Readcap == 5 && d.ReservedThroughput.Writecap == 9 &&
+		d.TableOption.TimeToAlive == 864000, "%+v, %+v", d.ReservedThroughput, d.TableOption)
 }

@@ -59,8 +59,8 @@ func TestABigTable(t *testing.T) {
 		must(t, out.Flush())
 		must(t, piece.Close())
 		before := s.cpu(t)
-		stdout := p.output("load", "part.csv", "--table", "cards", "--create", "--pk", "CardID:integer", "--pk", "DeviceID:integer", "--pk", "OrderNumber:integer",
-			"--json", "--quiet")
+		stdout := p.output("load", "part.csv", "--table", "cards", "--create", "--pk", "CardID:integer", "--pk",
+			"DeviceID:integer", "--pk", "OrderNumber:integer", "--json", "--quiet")
 		var summary struct {
 			Written       int     `json:"written"`
 			RowsPerSecond float64 `json:"rows_per_second"`
@@ -97,7 +97,8 @@ func TestABigTable(t *testing.T) {
 		return nil
 	}))
 	t.Logf("disk: %.0f bytes a row", float64(size)/float64(rows))
-	t.Logf("the last tenth against the first: %.2f of the rows a second, %.2f times the engine's CPU", rates[parts-1]/rates[0], costs[parts-1]/costs[0])
+	rate, cost := rates[parts-1]/rates[0], costs[parts-1]/costs[0]
+	t.Logf("the last tenth against the first: %.2f of the rows a second, %.2f times the engine's CPU", rate, cost)
 }
 
 // cardKey is the key of a line.

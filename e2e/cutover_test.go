@@ -87,9 +87,8 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 	t, p := c.T, newPlace(c.T, startServe(c.T, "--sync", "none").env()...)
 	first := c.session()
 	c.exec = func(statement string) {
-		if err := first(statement); err != nil {
-			c.Fatalf("%s: %v", statement, err)
-		}
+		err := first(statement)
+		conformance.MustTrue(c, err == nil, "%s: %v", statement, err)
 	}
 	c.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, owner varchar(40), amount decimal(14,2), at " + moment + ", note text, active boolean DEFAULT true)")
 	c.exec(fmt.Sprintf(fill, rows))
@@ -131,9 +130,8 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 		return err == nil && bytes.Contains(text, []byte(`"id":-1,`))
 	})
 	close(follow.end)
-	if err := apply.Wait(); err != nil {
-		t.Fatalf("%v: %s%s", err, summary.String(), said.String())
-	}
+	err := apply.Wait()
+	conformance.MustTrue(t, err == nil, "%v: %s%s", err, summary.String(), said.String())
 	pause := time.Since(stopped)
 	p.ends(0, []string{"verify", c.address, "--table", "accounts"}, "matches")
 	var r struct{ Read, Written int64 }
@@ -147,9 +145,7 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 func (c *cutOver) until(what string, is func() bool) {
 	c.Helper()
 	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			c.Fatalf("%s does not come", what)
-		}
+		conformance.MustTrue(c, !time.Now().After(end), "%s does not come", what)
 	}
 }
 

@@ -337,8 +337,8 @@ func TestDatabasesHowToRuns(t *testing.T) {
 	pg.Exec("CREATE TABLE orders (id int PRIMARY KEY, item text); INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')")
 	text := conformance.Try(os.ReadFile("../docs/how-to/databases.md")).Must(t)
 	here := strings.NewReplacer(
-		"mysql://reader@db.example/shop?table=", my.Address(""), "mysql://reader@db.example/shop", strings.TrimSuffix(my.Address(""), "?table="),
-		"postgres://reader@db.example/shop?table=", pg.Address(""))
+		"mysql://reader@db.example/shop?table=", my.Address(""), "mysql://reader@db.example/shop",
+		strings.TrimSuffix(my.Address(""), "?table="), "postgres://reader@db.example/shop?table=", pg.Address(""))
 	p := newPlace(t)
 	_, job, found := strings.Cut(string(text), "```yaml\n")
 	conformance.MustEqual(t, found, true, "the page has no job")
@@ -385,18 +385,17 @@ func TestManyMachinesHowToRuns(t *testing.T) {
 		ran++
 		r := p.bash(strings.ReplaceAll(line, "/etc/tsimport/environment", environment))
 		conformance.MustEqual(t, r.wait(), 0, "%s\nexit code\n%s", line, &r.said)
-		if strings.HasPrefix(line, "tsimport resume ") && !strings.Contains(r.said.String(), "finished: 6,000 read, 6,000 written, 0 rejected, 0 superseded") {
-			t.Errorf("%s prints\n%s", line, &r.said)
-		}
+		conformance.True(t, !strings.HasPrefix(line, "tsimport resume ") ||
+			strings.Contains(r.said.String(), "finished: 6,000 read, 6,000 written, 0 rejected, 0 superseded"),
+			"%s prints\n%s", line, &r.said)
 		if strings.Contains(line, "ssh") {
 			workersEnd(p, 4)
 		}
 	}
 	conformance.True(t, ran >= 4, "only %d commands were run", ran)
 	for _, name := range []string{"summary.json", "report.html"} {
-		if content, found := lake.Content("jobs/orders-1/" + name); !found || content == "" {
-			t.Errorf("the job directory holds no %s: %q", name, lake.Keys())
-		}
+		content, found := lake.Content("jobs/orders-1/" + name)
+		conformance.True(t, found && content != "", "the job directory holds no %s: %q", name, lake.Keys())
 	}
 }
 

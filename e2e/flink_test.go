@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	flinkFolder = flag.String("flink", "", "folder with the lib of a Flink; without it the test of a real Flink is skipped")
+	flinkFolder = flag.String("flink", "", "folder with the lib of a Flink; \"\" skips the test of a real one")
 	flinkRows   = flag.Int("flink-rows", 100_000, "rows of each load on Flink")
 )
 
@@ -166,8 +166,8 @@ func (f *flink) submit(job, tsimport string) *flinkJob {
 		Start int64 `json:"start-time"`
 	}
 	must(f.t, f.ask("/jobs/"+j.id, &o))
-	f.t.Logf("FIGURES %s: the first worker began %.1f s after the command, and %.1f s after Flink had the job", job, worked.Sub(j.began).Seconds(),
-		worked.Sub(time.UnixMilli(o.Start)).Seconds())
+	f.t.Logf("FIGURES %s: the first worker began %.1f s after the command, and %.1f s after Flink had the job", job,
+		worked.Sub(j.began).Seconds(), worked.Sub(time.UnixMilli(o.Start)).Seconds())
 	return j
 }
 

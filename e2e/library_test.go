@@ -71,16 +71,14 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 		conformance.MustTrue(t, err == nil, "go %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	goes("install", "-ldflags=-s -w", module+"/cmd/tsimport@"+version)
-	if said, err := exec.Command(filepath.Join(dir, "tsimport"), "--version").Output(); err != nil || !strings.Contains(string(said), version) {
-		t.Errorf("--version: %v, %s", err, said)
-	}
+	said, err := exec.Command(filepath.Join(dir, "tsimport"), "--version").Output()
+	conformance.True(t, err == nil && strings.Contains(string(said), version), "--version: %v, %s", err, said)
 	tree := clonedTree(t)
 	commit := conformance.Try(exec.Command("git", "-C", tree, "rev-parse", "HEAD").Output()).Must(t)
 	built := exec.Command("bash", "packaging/dist.sh")
 	built.Dir, built.Env = tree, append(os.Environ(), "BARE=1", "GOFLAGS=", "DIST="+filepath.Join(dir, "dist"), "PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH)
-	if out, err := built.CombinedOutput(); err != nil {
-		t.Fatalf("dist: %v\n%s", err, out)
-	}
+	out, err := built.CombinedOutput()
+	conformance.MustTrue(t, err == nil, "dist: %v\n%s", err, out)
 	for name, c := range map[string]*exec.Cmd{ // go run alone stamps nothing
 		"go run": exec.Command("go", "run", "-buildvcs=true", "./cmd/tsimport", "--version"),
 		"dist":   exec.Command(filepath.Join(dir, "dist", "tsimport-"+runtime.GOOS+"-"+runtime.GOARCH), "--version"),
@@ -99,17 +97,17 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	s := startServe(t)
 	p := s.pod(t)
 	file := func(name string, rows int) string {
-		return p.write(name+".csv", fileOf("meter,n", rows, func(i int) string { return fmt.Sprintf("%s-%d,%d", name, i, i) }))
+		return p.write(name+".csv", fileOf("meter,n", rows, func(i int) string { return fmt.Sprintf("%s-%d,%[2]d", name, i) }))
 	}
-	command := p.start("load", file("command", 20_000), "--table", "readings", "--create", "--pk", "meter:string", "--run-dir", "command-run")
+	const flags = " --table readings --create --pk meter:string --run-dir command-run"
+	command := p.start(strings.Fields("load " + file("command", 20_000) + flags)...)
 	program := exec.Command(filepath.Join(dir, "importer"), file("program", 10_000))
 	program.Dir, program.Env = p.dir, append(os.Environ(), p.env...)
-	out, err := program.CombinedOutput()
+	out, err = program.CombinedOutput()
 	conformance.Equal(t, command.wait(), 0, "the command: exit code\n%s", &command.said)
 	conformance.True(t, err == nil && string(out) == "9900 put, 10000 loaded\n", "the program: %v\n%s", err, out)
-	if n := strings.Count(p.output("export", "--table", "readings"), "\n") - 1; n != 9900+10_000+20_000 {
-		t.Errorf("the table has %d rows", n)
-	}
+	n := strings.Count(p.output("export", "--table", "readings"), "\n") - 1
+	conformance.True(t, n == 9900+10_000+20_000, "the table has %d rows", n)
 }
 
 func TestModulePathCanBeChanged(t *testing.T) {
@@ -166,9 +164,8 @@ func TestOptionsAndCommandsAreDefinedOnce(t *testing.T) {
 	overlay := conformance.Try(json.Marshal(map[string]any{"Replace": replace})).Must(t)
 	must(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
 	bin := filepath.Join(dir, "tsimport")
-	if out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", bin, "../cmd/tsimport").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", bin, "../cmd/tsimport").CombinedOutput()
+	conformance.MustTrue(t, err == nil, "%v\n%s", err, out)
 	p.write("in.csv", "id\na\n")
 	p.write("job.yaml", "version: 1\nloads:\n  t: {from: in.csv, pk: id, create: true, results-in: elsewhere}\n")
 	for command, want := range map[string]string{

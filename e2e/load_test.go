@@ -46,7 +46,7 @@ func (p *place) summary(run ...string) (s summary) {
 }
 
 // ofCards are the flags of a load of student cards.
-var ofCards = []string{"--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--store", "store", "--run-dir", "run"}
+var ofCards = strings.Fields("--table t --pk CardID --pk DeviceID --pk OrderNumber --store store --run-dir run")
 
 // piped starts a command that reads from a pipe.
 func (p *place) piped(cmd *exec.Cmd) (*process, io.WriteCloser) {
@@ -153,8 +153,8 @@ func watch(t *testing.T, args ...string) *watched {
 		args = append(args, "--store", "store")
 	}
 	w := &watched{place: p}
-	w.process, w.in = p.piped(p.command(append([]string{"load", "-", "--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber",
-		"--run-dir", "run", "--status", "127.0.0.1:0"}, args...)...))
+	w.process, w.in = p.piped(p.command(append([]string{"load", "-", "--table", "t", "--pk", "CardID", "--pk", "DeviceID",
+		"--pk", "OrderNumber", "--run-dir", "run", "--status", "127.0.0.1:0"}, args...)...))
 	w.status = w.says(`^tsimport: status: (http://127\.0\.0\.1:\d+/)$`, 1)[1]
 	return w
 }

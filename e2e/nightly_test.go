@@ -53,8 +53,7 @@ func newHost(t *testing.T) *host {
 func (h *host) here(recipe string) string {
 	h.t.Helper()
 	for from, to := range map[string]string{
-		"&& tsimport ":  "&& " + binary + " ",
-		"/etc/tsimport": h.etc.dir, "/var/lib/tsimport": h.data.dir,
+		"&& tsimport ": "&& " + binary + " ", "/etc/tsimport": h.etc.dir, "/var/lib/tsimport": h.data.dir,
 	} {
 		recipe = strings.ReplaceAll(recipe, from, to)
 	}

@@ -148,7 +148,7 @@ func troubles(at float64) map[string]trouble {
 		},
 		"garbage":  after(answer{200, http.Header{}, []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 SSH-2.0-OpenSSH_9.2\r\n\r\n")}),
 		"unsigned": unsigned,
-		"replayed": func(forward func() answer) answer { a := forward(); forward(); return a }, // as a proxy that tries again does
+		"replayed": func(forward func() answer) answer { a := forward(); forward(); return a }, // as by a retrying proxy
 	}
 	for _, status := range []int{301, 302, 303, 307, 308, 400, 403, 404, 408, 413, 421, 429, 431, 500, 502, 503, 504} {
 		all[fmt.Sprint(status, " before")], all[fmt.Sprint(status, " after")] = before(page(status)), after(page(status))

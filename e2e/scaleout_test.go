@@ -55,8 +55,8 @@ func TestProcessesShareOneLoad(t *testing.T) {
 			}
 			p.write("in.csv", text)
 			for range 2 { // the second plan changes nothing
-				p.run(0, "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--max-errors", "-1", "--job-dir", job, "--workers", "2",
-					"--max-rows-per-second", "500", "-q")
+				p.run(0, "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--max-errors", "-1", "--job-dir", job,
+					"--workers", "2", "--max-rows-per-second", "500", "-q")
 			}
 			work := []string{"work", "--job-dir", job, "--quiet"}
 			if kind == "folder" {
@@ -74,9 +74,9 @@ func TestProcessesShareOneLoad(t *testing.T) {
 			p.ends(0, work) // another has ended the load
 			p.ends(3, []string{"resume", job, "--quiet"})
 			bad := strings.Count(rejects, "bad")
-			if s := p.status(job); s.ExitCode == nil || *s.ExitCode != 3 || s.Read != records || s.Rejected != bad || s.Written != keys || s.Superseded != records-bad-keys {
-				t.Errorf("%+v", s)
-			}
+			s := p.status(job)
+			conformance.True(t, s.ExitCode != nil && *s.ExitCode == 3 && s.Read == records && s.Rejected == bad &&
+				s.Written == keys && s.Superseded == records-bad-keys, "%+v", s)
 			p.ends(0, []string{"verify", "in.csv", "--table", "t", "--extra", "fail"})
 			if kind == "folder" && p.read("job/rejects.csv") != rejects {
 				t.Errorf("rejects:\n%s\nwant\n%s", p.read("job/rejects.csv"), rejects)
@@ -105,7 +105,8 @@ func TestKilledStoppedAndStarvedProcessesLoseNothing(t *testing.T) {
 				job = "s3://jobs/of"
 			}
 			p.write("in.csv", fileOf("id,n", records, func(i int) string { return fmt.Sprintf("k%d,%d", i*199%keys, i) }))
-			p.run(0, "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--job-dir", job, "--workers", "3", "--max-rows-per-second", "1000", "-q")
+			const flags = " --table t --create --pk id --workers 3 --max-rows-per-second 1000 -q --job-dir "
+			p.run(0, strings.Fields("load in.csv"+flags+job)...)
 			var processes sync.WaitGroup
 			for range 3 {
 				troubles := rand.New(rand.NewPCG(rnd.Uint64(), 12))
@@ -216,8 +217,8 @@ func TestAPlannedLoadRunsAsAnIndexedJob(t *testing.T) {
 			}
 			bad := p.write("bad.csv", "CardID,DeviceID,OrderNumber,Item\nno number,1,1,x\n")
 			key := []string{"--table", "cards", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber"}
-			p.run(0, slices.Concat([]string{"load", "--create", "--settle", "1s", "--job-dir", p.path("jobs"), "--workers", "3", "--verify", "--max-errors", "1", "--quiet",
-				"--type", "CardID=integer"}, key, inputs, []string{bad})...)
+			p.run(0, slices.Concat([]string{"load", "--create", "--settle", "1s", "--job-dir", p.path("jobs"), "--workers", "3",
+				"--verify", "--max-errors", "1", "--quiet", "--type", "CardID=integer"}, key, inputs, []string{bad})...)
 			var j indexedJob
 			must(t, yaml.Unmarshal([]byte(p.output("manifests", p.path("jobs"), "--image", "tsimport", "--volume", "shared:"+p.dir, "--memory", "256MiB")), &j))
 			conformance.Equal(t, j.Spec.Completions, 3, "pods")

@@ -38,10 +38,14 @@ func runScripts(t *testing.T, folder string) {
 	})
 }
 
-func exitCode(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exitcode N command…")
+func expect(ts *testscript.TestScript, holds bool, format string, args ...any) {
+	if !holds {
+		ts.Fatalf(format, args...)
 	}
+}
+
+func exitCode(ts *testscript.TestScript, neg bool, args []string) {
+	expect(ts, !neg && len(args) >= 2, "usage: exitcode N command…")
 	err := ts.Exec(args[1], args[2:]...)
 	code, exit := 0, new(exec.ExitError)
 	if errors.As(err, &exit) {
@@ -49,36 +53,25 @@ func exitCode(ts *testscript.TestScript, neg bool, args []string) {
 	} else {
 		ts.Check(err)
 	}
-	if fmt.Sprint(code) != args[0] {
-		ts.Fatalf("exit code %d, want %s", code, args[0])
-	}
+	expect(ts, fmt.Sprint(code) == args[0], "exit code %d, want %s", code, args[0])
 }
 
 func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: json FILE name=value…")
-	}
+	expect(ts, !neg && len(args) >= 2, "usage: json FILE name=value…")
 	var object map[string]any
-	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &object); err != nil {
-		ts.Fatalf("%s: %v", args[0], err)
-	}
+	err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &object)
+	expect(ts, err == nil, "%s: %v", args[0], err)
 	for _, a := range args[1:] {
 		name, want, _ := strings.Cut(a, "=")
 		got, ok := object[name]
-		if !ok {
-			ts.Fatalf("%s has no %s", args[0], name)
-		}
-		if want != "" && fmt.Sprint(got) != want {
-			ts.Fatalf("%s: %s is %v, want %s", args[0], name, got, want)
-		}
+		expect(ts, ok, "%s has no %s", args[0], name)
+		expect(ts, want == "" || fmt.Sprint(got) == want, "%s: %s is %v, want %s", args[0], name, got, want)
 	}
 }
 
 // repeatText writes FILE as PREFIX, then N times TEXT, then SUFFIX; \n is a line end.
 func repeatText(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 5 {
-		ts.Fatalf("usage: repeat FILE PREFIX N TEXT SUFFIX")
-	}
+	expect(ts, !neg && len(args) == 5, "usage: repeat FILE PREFIX N TEXT SUFFIX")
 	var n int
 	_, err := fmt.Sscan(args[2], &n)
 	ts.Check(err)
@@ -89,9 +82,7 @@ func repeatText(ts *testscript.TestScript, neg bool, args []string) {
 
 // serveStore runs `tsimport serve` on a store until the script ends and sets TABLESTORE_* for later commands.
 func serveStore(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 1 {
-		ts.Fatalf("usage: serve STORE [flag…]")
-	}
+	expect(ts, !neg && len(args) >= 1, "usage: serve STORE [flag…]")
 	s := startServe(t, append([]string{"--store", ts.MkAbs(args[0])}, args[1:]...)...)
 	ts.Defer(func() { s.stop(t) })
 	ts.Setenv("TABLESTORE_ENDPOINT", s.URL)
@@ -100,8 +91,8 @@ func serveStore(t *testing.T, ts *testscript.TestScript, neg bool, args []string
 	ts.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
 }
 
-// TestExitCodes ends a command with every code but those of signals, which TestSignalsStopALoad has. What else ends with them is shown in
-// cmd/tsimport/commands: TestEveryEndingIsReportedAndCounted.
+// TestExitCodes ends a command with every code but those of signals, which TestSignalsStopALoad has. What else ends
+// with them is shown in cmd/tsimport/commands: TestEveryEndingIsReportedAndCounted.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	s := startServe(t)

@@ -86,7 +86,7 @@ func TestSIGTERMLeavesACheckpoint(t *testing.T) {
 			s := startServe(t)
 			p := newPlace(t, s.env()...)
 			p.write("in.csv", fileOf("id,v", 5000, func(i int) string { return fmt.Sprintf("%d,x%d", i, i) }))
-			args := []string{"load", "in.csv", "--table", "t", "--pk", "id", "--create", "--request-timeout", "5s", "--settle", "1s"}
+			args := strings.Fields("load in.csv --table t --pk id --create --request-timeout 5s --settle 1s")
 			r := p.start(append(args, "--max-rows-per-second", "1000")...)
 			r.must(func() bool { return finalRows(p.dir) > 0 })
 			runs := p.glob("tsimport-runs/2*")
@@ -121,9 +121,9 @@ func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
 	w.says(`^tsimport: the load has not started writing yet$`, 1)
 	w.feed()
 	w.running()
-	if code, body := w.get("metrics"); code != http.StatusOK || !regexp.MustCompile(`(?m)^tsimport_rows_written_total [1-9]`).MatchString(body) {
-		t.Errorf("metrics: answer %d %s", code, body)
-	}
+	code, body := w.get("metrics")
+	conformance.True(t, code == http.StatusOK &&
+		regexp.MustCompile(`(?m)^tsimport_rows_written_total [1-9]`).MatchString(body), "metrics: answer %d %s", code, body)
 	const header = `^tsimport: table t after \S+: [\d,]+ rows read, [1-9][\d,]* written, [1-9][\d,]* queued, .*; 1 partition`
 	const lane = `^  partition 0 from the first key: \w+.*, [1-9][\d,]* queued`
 	for n := range 3 {

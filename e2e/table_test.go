@@ -246,8 +246,8 @@ func (p *pairOf) fill(name string, from, to int) {
 	for i := from; i < to; i++ {
 		var cells []cell
 		if i%13 != 12 {
-			cells = append(cells, c("text", strings.Repeat(fmt.Sprint("row ", i, " "), 1+i%30)), c("n", i), c("b", []byte{0, byte(i)}),
-				c(fmt.Sprint("c", i%90), i%2 == 0), c("d", float64(i)/3))
+			cells = append(cells, c("text", strings.Repeat(fmt.Sprint("row ", i, " "), 1+i%30)), c("n", i),
+				c("b", []byte{0, byte(i)}), c(fmt.Sprint("c", i%90), i%2 == 0), c("d", float64(i)/3))
 			for back := range i % 5 {
 				cells = append(cells, v("versions", int64(i*back), now-int64(1000*back)))
 			}

@@ -113,8 +113,9 @@ func TestAHostileNetworkChangesNoRow(t *testing.T) {
 				if name == "numbered" {
 					without = []string{"replayed"} // which no load can see
 				}
-				m := p.move(t, fmt.Sprint(name, seed), seed, func() func(string) trouble { return drawTroubles(seed, 12, without...) })
-				m.more = []string{"--request-timeout", troubledTimeout.String(), "--settle", troubledSettle.String(), "--batch-bytes", "2KiB"}
+				draw := func() func(string) trouble { return drawTroubles(seed, 12, without...) }
+				m := p.move(t, fmt.Sprint(name, seed), seed, draw)
+				m.more = strings.Fields(fmt.Sprint("--request-timeout ", troubledTimeout, " --settle ", troubledSettle, " --batch-bytes 2KiB"))
 				ways[name](m)
 			})
 		}

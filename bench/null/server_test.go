@@ -80,9 +80,8 @@ func TestEveryRowIsAnsweredAtAnyRequestSize(t *testing.T) {
 			want += rows
 		}
 	}
-	if int(s.Rows.Load()) != want || s.Requests.Load() != 18 || s.Connections.Load() != 1 {
-		t.Errorf("%d rows in %d requests over %d connections, want %d in 18 over 1", s.Rows.Load(), s.Requests.Load(), s.Connections.Load(), want)
-	}
+	conformance.True(t, int(s.Rows.Load()) == want && s.Requests.Load() == 18 && s.Connections.Load() == 1,
+		"%d rows in %d requests, %d connections; want %d in 18, 1", s.Rows.Load(), s.Requests.Load(), s.Connections.Load(), want)
 }
 
 func TestEveryTableExists(t *testing.T) {
@@ -93,13 +92,11 @@ func TestEveryTableExists(t *testing.T) {
 		t.Errorf("options %+v", o)
 	}
 	k := res.TableMeta.SchemaEntry
-	if res.TableMeta.TableName != "t" || len(k) != 1 || *k[0].Name != "id" || *k[0].Type != tablestore.PrimaryKeyType_INTEGER {
-		t.Errorf("%+v", res.TableMeta)
-	}
-	if _, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
-		TableName: "t", PrimaryKey: new(tablestore.PrimaryKey), MaxVersion: 1}}); err == nil {
-		t.Error("a row was read")
-	}
+	conformance.True(t, res.TableMeta.TableName == "t" && len(k) == 1 && *k[0].Name == "id" &&
+		*k[0].Type == tablestore.PrimaryKeyType_INTEGER, "%+v", res.TableMeta)
+	_, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
+		TableName: "t", PrimaryKey: new(tablestore.PrimaryKey), MaxVersion: 1}})
+	conformance.True(t, err != nil, "a row was read")
 }
 
 func TestAnswersAreSigned(t *testing.T) {
@@ -170,9 +167,8 @@ func TestBulkImportIsAnswered(t *testing.T) {
 		res := conformance.Try(http.Post("http://"+address+path, "", bytes.NewReader(body))).Must(t)
 		defer res.Body.Close()
 		answer, err := io.ReadAll(res.Body)
-		conformance.MustTrue(t, err == nil && res.StatusCode == http.StatusOK,
-			"%s: status %d, %v", path, res.StatusCode, err)
-		conformance.Equal(t, strings.HasPrefix(res.Header.Get("Authorization"), "OTS a:"), true, "%s: the answer is not signed", path)
+		conformance.MustTrue(t, err == nil && res.StatusCode == http.StatusOK, "%s: status %d, %v", path, res.StatusCode, err)
+		conformance.Equal(t, strings.HasPrefix(res.Header.Get("Authorization"), "OTS a:"), true, "%s: signed", path)
 		conformance.True(t, res.Header.Get("x-ots-requestid") != "",
 			"%s: the answer names no request, so the SDK for Java refuses it", path)
 		return answer
@@ -245,9 +241,9 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 		pages       int
 	}{{nil, nil, 0, 0, rows - 1, 3}, {at(10), at(5000), 0, 10, 4999, 1}, {at(3), at(10), 2, 3, 9, 4}} {
 		ids, pages := read(c.from, c.to, c.limit)
-		if len(ids) != int(c.last-c.first)+1 || ids[0] != at(c.first) || ids[len(ids)-1] != at(c.last) || pages != c.pages {
-			t.Errorf("from %v to %v: %d rows in %d pages, want %d to %d in %d", c.from, c.to, len(ids), pages, c.first, c.last, c.pages)
-		}
+		conformance.True(t, len(ids) == int(c.last-c.first)+1 && ids[0] == at(c.first) && ids[len(ids)-1] == at(c.last) &&
+			pages == c.pages,
+			"from %v to %v: %d rows in %d pages, want %d to %d in %d", c.from, c.to, len(ids), pages, c.first, c.last, c.pages)
 	}
 }
 

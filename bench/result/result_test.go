@@ -40,9 +40,9 @@ func recorded(warmUp time.Duration, each func(*Sample)) *Result {
 
 func TestTheResultAddsUp(t *testing.T) {
 	r := recorded(0, nil)
-	if r.Totals.Rows != 199_000 || r.Totals.Throttled != 1000 || r.Totals.Requests != 1000 || math.Abs(r.PerSecond.Rows-19900) > 1 || r.Codes["OTSNotEnoughCapacityUnit"] != 1000 {
-		t.Errorf("totals %+v, %v rows/s, codes %v", r.Totals, r.PerSecond.Rows, r.Codes)
-	}
+	conformance.True(t, r.Totals.Rows == 199_000 && r.Totals.Throttled == 1000 && r.Totals.Requests == 1000 &&
+		math.Abs(r.PerSecond.Rows-19900) <= 1 && r.Codes["OTSNotEnoughCapacityUnit"] == 1000,
+		"totals %+v, %v rows/s, codes %v", r.Totals, r.PerSecond.Rows, r.Codes)
 	var points, parts int64
 	for _, p := range r.Points {
 		points += p.Rows
@@ -57,9 +57,9 @@ func TestTheResultAddsUp(t *testing.T) {
 	if got := r.Service.P(.9999); math.Abs(got-100) > .2 || r.Latency.Count != 980 {
 		t.Errorf("p99.99 %v ms, %d batches; want 100 and 980", got, r.Latency.Count)
 	}
-	if half := recorded(5*time.Second, nil); half.Totals.Rows > 102_000 || half.Totals.Rows < 99_000 || half.Seconds != 5 || len(half.Points) != len(r.Points) {
-		t.Errorf("with a warm-up of half the time: %+v in %v s", half.Totals, half.Seconds)
-	}
+	half := recorded(5*time.Second, nil)
+	conformance.True(t, half.Totals.Rows <= 102_000 && half.Totals.Rows >= 99_000 && half.Seconds == 5 &&
+		len(half.Points) == len(r.Points), "with a warm-up of half the time: %+v in %v s", half.Totals, half.Seconds)
 }
 
 func TestJSONSurvivesTheRoundTrip(t *testing.T) {
@@ -78,9 +78,8 @@ func TestSamplesFollowTheSettingsOfTheirRun(t *testing.T) {
 	must(t, w.Flush())
 	var head Header
 	lines := json.NewDecoder(&file)
-	if err := lines.Decode(&head); err != nil || head.Format != samplesFormat || head.Settings != want.Settings {
-		t.Errorf("%+v, %v", head, err)
-	}
+	err := lines.Decode(&head)
+	conformance.True(t, err == nil && head.Format == samplesFormat && head.Settings == want.Settings, "%+v, %v", head, err)
 	again, slots := NewRecorder(time.Second), map[string]int{}
 	var end time.Duration
 	for lines.More() {
@@ -93,9 +92,9 @@ func TestSamplesFollowTheSettingsOfTheirRun(t *testing.T) {
 		again.Add(&s)
 	}
 	got := again.Result(end)
-	if diff := cmp.Diff(want.Latency, got.Latency); diff != "" || got.Totals.Rows != want.Totals.Rows || got.Totals.Throttled != want.Totals.Throttled {
-		t.Errorf("totals %+v, want %+v\n%s", got.Totals, want.Totals, diff)
-	}
+	diff := cmp.Diff(want.Latency, got.Latency)
+	conformance.True(t, diff == "" && got.Totals.Rows == want.Totals.Rows && got.Totals.Throttled == want.Totals.Throttled,
+		"totals %+v, want %+v\n%s", got.Totals, want.Totals, diff)
 }
 
 func TestLatenciesAreAccurateToOnePercent(t *testing.T) {
@@ -138,7 +137,6 @@ func TestBenchmarkLineHasNumberUnitPairs(t *testing.T) {
 	must(t, recorded(0, nil).WriteBenchmark(&text))
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 	fields := strings.Fields(lines[len(lines)-1])
-	if !strings.HasPrefix(fields[0], "BenchmarkWrite/keys=random/") || fields[1] != "199000" || len(fields)%2 != 0 || !strings.Contains(text.String(), " ns/op\t") {
-		t.Errorf("%q", text.String())
-	}
+	conformance.True(t, strings.HasPrefix(fields[0], "BenchmarkWrite/keys=random/") && fields[1] == "199000" &&
+		len(fields)%2 == 0 && strings.Contains(text.String(), " ns/op\t"), "%q", text.String())
 }

@@ -42,8 +42,9 @@ func accept(rows []table.Ref, outcomes []table.Outcome) error {
 
 func around(concurrency int, answer func([]table.Ref, []table.Outcome) error) *surroundings {
 	s := &surroundings{
-		newWriter: func() (rowWriter, func()) { return scripted{answer}, func() {} }, shape: Shape{RowSize: 100, Columns: 2, Keys: bench.RandomKeys, Seed: 1},
-		table: "t", batchRows: 200, concurrency: concurrency, retryFor: time.Minute, settings: result.Settings{BatchRows: 200},
+		newWriter: func() (rowWriter, func()) { return scripted{answer}, func() {} },
+		shape:     Shape{RowSize: 100, Columns: 2, Keys: bench.RandomKeys, Seed: 1}, table: "t", batchRows: 200,
+		concurrency: concurrency, retryFor: time.Minute, settings: result.Settings{BatchRows: 200},
 	}
 	s.partitions.Store(partitioner.NewMap(nil))
 	return s
@@ -98,9 +99,8 @@ func TestUnsentBatchesCountAsLate(t *testing.T) {
 			return accept(rows, outcomes)
 		}), duration: 10 * time.Second, rate: 2000} // ten are due each second, one is done
 		res := conformance.Try(p.run(t.Context())).Must(t)
-		if res.Totals.Rows != 2000 || res.Latency.Count != 100 || res.Latency.P(.5) < 4000 {
-			t.Errorf("%d rows, %d latencies, p50 %v ms; want 2000, 100 and about 5 s", res.Totals.Rows, res.Latency.Count, res.Latency.P(.5))
-		}
+		conformance.True(t, res.Totals.Rows == 2000 && res.Latency.Count == 100 && res.Latency.P(.5) >= 4000,
+			"%d rows, %d latencies, p50 %v ms; want 2000, 100, 5 s", res.Totals.Rows, res.Latency.Count, res.Latency.P(.5))
 	})
 }
 
@@ -126,12 +126,11 @@ func TestThrottledRowsAreRetriedWithinTheirBatch(t *testing.T) {
 		p.samples = result.NewSampleWriter(&samples)
 		res := conformance.Try(p.run(t.Context())).Must(t)
 		got := res.Totals
-		if got.Rows != 99 || got.Throttled != 50 || got.Failed != 1 || got.Retried != 50 || got.Requests != 2 || got.Units != 198 || res.Unfinished != 0 {
-			t.Errorf("totals %+v, %d unfinished", got, res.Unfinished)
-		}
-		if res.Codes["OTSNotEnoughCapacityUnit"] != 50 || res.Codes["OTSInvalidPK"] != 1 || res.Latency.Count != 1 || res.Service.Count != 2 || res.Latency.Max < 10 {
-			t.Errorf("codes %v, latency %+v, of requests %+v", res.Codes, res.Latency, res.Service)
-		}
+		conformance.True(t, got.Rows == 99 && got.Throttled == 50 && got.Failed == 1 && got.Retried == 50 &&
+			got.Requests == 2 && got.Units == 198 && res.Unfinished == 0, "totals %+v, %d unfinished", got, res.Unfinished)
+		conformance.True(t, res.Codes["OTSNotEnoughCapacityUnit"] == 50 && res.Codes["OTSInvalidPK"] == 1 &&
+			res.Latency.Count == 1 && res.Service.Count == 2 && res.Latency.Max >= 10,
+			"codes %v, latency %+v, of requests %+v", res.Codes, res.Latency, res.Service)
 		if err := p.samples.Flush(); err != nil || samples.lines() != 3 {
 			t.Errorf("%d lines of samples, %v; want a header and two", samples.lines(), err)
 		}
@@ -200,9 +199,9 @@ func TestWarmUpIsInPointsButNotInTotals(t *testing.T) {
 		for _, point := range res.Points {
 			all += point.Rows
 		}
-		if all < 99*200 || res.Totals.Rows < 60*200 || res.Totals.Rows > 62*200 || res.PerSecond.Rows < 1990 || res.PerSecond.Rows > 2040 {
-			t.Errorf("%d rows in the points, %d in the totals, %v a second", all, res.Totals.Rows, res.PerSecond.Rows)
-		}
+		conformance.True(t, all >= 99*200 && res.Totals.Rows >= 60*200 && res.Totals.Rows <= 62*200 &&
+			res.PerSecond.Rows >= 1990 && res.PerSecond.Rows <= 2040,
+			"%d rows in the points, %d in the totals, %v a second", all, res.Totals.Rows, res.PerSecond.Rows)
 	})
 }
 
@@ -241,11 +240,11 @@ func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
 				return (&phase{surroundings: s, duration: duration, warmUp: duration / 5, rate: rate}).run(ctx)
 			}
 		}
-		search := &searcher{limits: Search{MaxP99: 50 * time.Millisecond, MaxThrottled: .01, Start: 500}, try: phaseOf(3 * time.Second), hold: phaseOf(20 * time.Second), say: func(_ words.Kind, line string) { t.Log(line) }}
+		search := &searcher{limits: Search{MaxP99: 50 * time.Millisecond, MaxThrottled: .01, Start: 500}, try: phaseOf(3 * time.Second), hold: phaseOf(20 * time.Second), say: logs(t)}
 		res := conformance.Try(search.run(t.Context())).Must(t)
-		if res.PerSecond.Rows < .93*capacity || res.PerSecond.Rows > 1.01*capacity || res.Totals.ThrottledShare() > .01 || res.Latency.P(.99) > 50 {
-			t.Errorf("found %v rows/s of %d, %v throttled, p99 %v ms", res.PerSecond.Rows, capacity, res.Totals.ThrottledShare(), res.Latency.P(.99))
-		}
+		conformance.True(t, res.PerSecond.Rows >= .93*capacity && res.PerSecond.Rows <= 1.01*capacity &&
+			res.Totals.ThrottledShare() <= .01 && res.Latency.P(.99) <= 50, "found %v rows/s of %d, %v throttled, p99 %v ms",
+			res.PerSecond.Rows, capacity, res.Totals.ThrottledShare(), res.Latency.P(.99))
 		last := res.Steps[len(res.Steps)-1]
 		conformance.True(t, last.Passed, "the last step did not pass: %+v", last)
 	})
@@ -263,10 +262,14 @@ func TestSearchFollowsATableThatGrows(t *testing.T) {
 		r.Totals.Throttled = int64(5 * (rate - rows))
 		return r, nil
 	}
-	s := &searcher{limits: Search{Start: 1000}, try: at, hold: at, say: func(_ words.Kind, line string) { t.Log(line) }}
+	s := &searcher{limits: Search{Start: 1000}, try: at, hold: at, say: logs(t)}
 	res, err := s.run(t.Context())
 	conformance.True(t, err == nil && res.PerSecond.Rows >= 4000*.96 && res.PerSecond.Rows <= 4000 && tries <= 20,
 		"%v, %v rows/s after %d tries; want a little below 4000", err, res.PerSecond.Rows, tries)
+}
+
+func logs(t *testing.T) func(words.Kind, string) {
+	return func(_ words.Kind, line string) { t.Log(line) }
 }
 
 func TestSearchFindsTheLatencyLimit(t *testing.T) {
@@ -282,17 +285,16 @@ func TestSearchFindsTheLatencyLimit(t *testing.T) {
 		r.Latency = result.Latency{Count: 100, At: []float64{1, 1, 1, 1, p99, p99, p99}}
 		return r, nil
 	}
-	s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 100}, try: at, hold: at, say: func(_ words.Kind, line string) { t.Log(line) }}
+	s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 100}, try: at, hold: at, say: logs(t)}
 	res, err := s.run(t.Context())
-	if err != nil || res.PerSecond.Rows < 3000/(1+precision) || res.PerSecond.Rows > 3000 || tried > 20 {
-		t.Errorf("%v, %v rows/s after %d tries; want a little below 3000", err, res.PerSecond.Rows, tried)
-	}
-	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, try: at, hold: at, say: func(_ words.Kind, line string) { t.Log(line) }}
+	conformance.True(t, err == nil && res.PerSecond.Rows >= 3000/(1+precision) && res.PerSecond.Rows <= 3000 &&
+		tried <= 20, "%v, %v rows/s after %d tries; want a little below 3000", err, res.PerSecond.Rows, tried)
+	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, try: at, hold: at, say: logs(t)}
 	var none *errNoRate
 	if _, err := s.run(t.Context()); !errors.As(err, &none) || !strings.Contains(err.Error(), "not even 1 rows/s keeps to the limits: p99 10 ms, more than --max-p99 1ms") {
 		t.Errorf("a limit that no rate keeps: %v", err)
 	}
-	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, least: 40, try: at, hold: at, say: func(_ words.Kind, line string) { t.Log(line) }}
+	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, least: 40, try: at, hold: at, say: logs(t)}
 	_, err = s.run(t.Context())
 	conformance.True(t, errors.As(err, &none) && none.rate == 40, "a batch takes a step at 40 rows/s: %v", err)
 }
@@ -305,7 +307,7 @@ func TestUnsustainedRateNamesTheBrokenLimit(t *testing.T) {
 				Totals: result.Totals{Requests: 100, Rows: rows, RowsSent: rows, Throttled: rows * throttled / 100}}, nil
 		}
 	}
-	s := &searcher{limits: Search{MaxThrottled: .01, Start: maxRate}, try: at(0), hold: at(5), say: func(_ words.Kind, line string) { t.Log(line) }}
+	s := &searcher{limits: Search{MaxThrottled: .01, Start: maxRate}, try: at(0), hold: at(5), say: logs(t)}
 	_, err := s.run(t.Context())
 	conformance.Refused(t, err, "5.00 % throttled, more than --max-throttled 1%", "error")
 }
@@ -330,7 +332,7 @@ func TestSustainedRateMayBeFarBelowShortSteps(t *testing.T) {
 				return r, nil
 			}
 		}
-		s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 1000}, try: at(10_000), hold: at(4000), say: func(_ words.Kind, line string) { t.Log(line) }}
+		s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 1000}, try: at(10_000), hold: at(4000), say: logs(t)}
 		res, err := s.run(t.Context())
 		conformance.True(t, err == nil && res.PerSecond.Rows <= 4000 && res.PerSecond.Rows >= 2000 && holds <= mostHolds,
 			"what %s: %v, %+v after %d holds", name, err, res, holds)
@@ -403,8 +405,9 @@ func TestInvalidMeasurementsAreRefused(t *testing.T) {
 		err := c.check()
 		conformance.True(t, errors.As(err, new(*plan.UsageError)), "%s: %v", name, err)
 	}
-	for i, s := range []Shape{{RowSize: 10, Columns: 1, Keys: "random"}, {RowSize: 100, Columns: 0, Keys: "random"}, {RowSize: 9000, Columns: 1025, Keys: "random"},
-		{RowSize: 3 << 20, Columns: 1, Keys: "random"}, {RowSize: 5 << 20, Columns: 8, Keys: "random"}, {RowSize: 100, Columns: 1, Keys: "sorted"}} {
+	for i, s := range []Shape{{RowSize: 10, Columns: 1, Keys: "random"}, {RowSize: 100, Columns: 0, Keys: "random"},
+		{RowSize: 9000, Columns: 1025, Keys: "random"}, {RowSize: 3 << 20, Columns: 1, Keys: "random"},
+		{RowSize: 5 << 20, Columns: 8, Keys: "random"}, {RowSize: 100, Columns: 1, Keys: "sorted"}} {
 		_, err := newRows(s, 1, "t")
 		conformance.True(t, errors.As(err, new(*plan.UsageError)), "shape %s: %v", strconv.Itoa(i), err)
 	}

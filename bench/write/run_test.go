@@ -36,15 +36,15 @@ func TestRunDropsOnlyItsOwnTable(t *testing.T) {
 	must(t, store.Admin.Create("bench_mine", []table.KeyColumn{{Name: "id", Type: table.Integer}}, tabletest.Plain))
 	res, err := Run(t.Context(), t.Context(), configOf(store.Target))
 	must(t, err)
-	if res.Totals.Rows != 5000 || res.Totals.Units != 5000 || res.Totals.Bytes != 500000 || res.Latency.Count != 25 || len(res.Partitions) != 1 {
-		t.Errorf("totals %+v, %d batches, %d partitions", res.Totals, res.Latency.Count, len(res.Partitions))
-	}
+	conformance.True(t, res.Totals.Rows == 5000 && res.Totals.Units == 5000 && res.Totals.Bytes == 500000 &&
+		res.Latency.Count == 25 && len(res.Partitions) == 1,
+		"totals %+v, %d batches, %d partitions", res.Totals, res.Latency.Count, len(res.Partitions))
 	conformance.Same(t, tables(t, store.Admin), []string{"bench_mine"}, "tables")
 	keep := configOf(store.Target)
 	keep.Keep = true
-	if res, err = Run(t.Context(), t.Context(), keep); err != nil || !slices.Contains(tables(t, store.Admin), res.Settings.Table) {
-		t.Errorf("%v; the table that was to be kept is not in %v", err, tables(t, store.Admin))
-	}
+	res, err = Run(t.Context(), t.Context(), keep)
+	conformance.True(t, err == nil && slices.Contains(tables(t, store.Admin), res.Settings.Table),
+		"%v; the table that was to be kept is not in %v", err, tables(t, store.Admin))
 }
 
 func TestStoppedRunDropsItsTableAndReports(t *testing.T) {
@@ -106,7 +106,5 @@ func TestPartitionsAreTakenFromTheTable(t *testing.T) {
 	for _, p := range res.Partitions {
 		sum += p.Rows
 	}
-	if len(res.Partitions) < 3 || sum != 6000 {
-		t.Errorf("partitions %+v", res.Partitions)
-	}
+	conformance.True(t, len(res.Partitions) >= 3 && sum == 6000, "partitions %+v", res.Partitions)
 }

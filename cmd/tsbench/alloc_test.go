@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // every enables the measurements that take minutes.
@@ -41,23 +43,20 @@ func TestLoadAllocatesAlmostNothingForARow(t *testing.T) {
 				break
 			}
 		}
-		if allocs > mostAllocs || bytes > mostAllocBytes {
-			t.Errorf("%v: %.3f allocations and %.0f bytes a row, want at most %v and %v", flags, allocs, bytes, mostAllocs, mostAllocBytes)
-		}
+		conformance.True(t, allocs <= mostAllocs && bytes <= mostAllocBytes,
+			"%v: %.3f allocations, %.0f bytes a row; want at most %v and %v", flags, allocs, bytes, mostAllocs, mostAllocBytes)
 	}
 }
 
 // TestReadingAllocatesNothingForARow counts allocations per row; those of a page, a split or a request are shared.
 func TestReadingAllocatesNothingForARow(t *testing.T) {
 	for what, most := range map[string]float64{"export": 0.2, "verify": 0.3, "inspect": 0.1, "check": 0.1, "copy": 1.3} {
-		if what != "verify" && what != "check" && what != "export" && !*every { // a table and a file are read, and written; the others by make memory
+		if what != "verify" && what != "check" && what != "export" && !*every { // the others: make memory
 			continue
 		}
 		allocations := func(rows int) float64 {
 			l := measured[costs](t, "client", "--json", "--rounds", "1", "--what", what, "--rows", fmt.Sprint(rows)).Loads["tsimport"]
-			if l.CPUPerRow <= 0 || l.AllocsPerRow <= 0 {
-				t.Errorf("%s: %+v", what, l)
-			}
+			conformance.True(t, l.CPUPerRow > 0 && l.AllocsPerRow > 0, "%s: %+v", what, l)
 			return l.AllocsPerRow*float64(rows) - requestAllocs*float64(l.Requests)
 		}
 		few, many := 4_000, 20_000
@@ -66,8 +65,6 @@ func TestReadingAllocatesNothingForARow(t *testing.T) {
 		}
 		allocs := (allocations(many) - allocations(few)) / float64(many-few)
 		t.Logf("%s: %.3f allocations a row", what, allocs)
-		if allocs > most {
-			t.Errorf("%s: %.3f allocations a row, want at most %v", what, allocs, most)
-		}
+		conformance.True(t, allocs <= most, "%s: %.3f allocations a row, want at most %v", what, allocs, most)
 	}
 }

@@ -54,7 +54,7 @@ func BenchmarkFloor(b *testing.B) {
 		for _, row := range refs {
 			page = append(page, row.Body()[4:]...)
 		}
-		b.Logf("shape %s: %.0f bytes of CSV, %.0f on the wire", shape.Name, float64(text.Len())/rows, float64(len(request))/rows)
+		b.Logf("shape %s: %d bytes of CSV, %d on the wire", shape.Name, text.Len()/rows, len(request)/rows)
 		for name, stage := range map[string]func() func(){
 			"csv": func() func() {
 				return func() {

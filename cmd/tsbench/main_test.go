@@ -31,19 +31,21 @@ func ends(t *testing.T, code int, says string, args ...string) string {
 	if got := run(t.Context(), append([]string{"tsbench"}, args...), &stdout, &stderr); got != code || !strings.Contains(stderr.String()[strings.LastIndex(strings.TrimSpace(stderr.String()), "\n")+1:], says) {
 		t.Errorf("%q: exit code %d, want %d and %q:\n%s", args, got, code, says, &stderr)
 	}
-	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
-		t.Errorf("%q: left behind: %v, %v", args, left, err)
-	}
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	conformance.True(t, err == nil && len(left) == 0, "%q: left behind: %v, %v", args, left, err)
 	return stdout.String()
 }
 
 func TestInvalidMeasurementsAreRefused(t *testing.T) {
 	for args, says := range map[string]string{
-		"spread --only fast": "--only", "spread a.csv": "a.csv", "spread --slow x --rows 9": "slow", "spread --limiter leaky --rows 9": "limiter", "spread --rows 0": "--rows",
-		"spread --limit-table -1": "--limit-table", "spread --splits never --rows 9": "splits", "spread --order up": "--order", "spread --pk a --rows 9": "--pk a",
+		"spread --only fast": "--only", "spread a.csv": "a.csv", "spread --slow x --rows 9": "slow",
+		"spread --limiter leaky --rows 9": "limiter", "spread --rows 0": "--rows", "spread --limit-table -1": "--limit-table",
+		"spread --splits never --rows 9": "splits", "spread --order up": "--order", "spread --pk a --rows 9": "--pk a",
 		"spread --load-flag=--memory=1MiB --rows 100 --only tsimport": "--memory 1MiB: a load needs at least 16MiB",
-		"client --shape 13": "--shape", "client --rows 0": "--rows", "client --rounds 0": "--rounds", "client --only spark": "--only", "client --only external": "--only", "client file.csv": "no arguments",
-		"client --what export --only baseline": "--only", "client --what delete": "--what", "client --odd": "-odd", "baseline": "BENCH_COLUMNS",
+		"client --shape 13": "--shape", "client --rows 0": "--rows", "client --rounds 0": "--rounds",
+		"client --only spark": "--only", "client --only external": "--only", "client file.csv": "no arguments",
+		"client --what export --only baseline": "--only", "client --what delete": "--what", "client --odd": "-odd",
+		"baseline": "BENCH_COLUMNS",
 	} {
 		ends(t, 2, says, strings.Fields(args)...)
 	}
@@ -71,9 +73,7 @@ func TestInterruptedMeasurementStopsItsProcesses(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	stores, err := filepath.Glob(filepath.Join(temp, "tsbench-*", "store-tsimport"))
-	if err != nil || len(stores) != 1 {
-		t.Fatalf("stores: %q, %v", stores, err)
-	}
+	conformance.MustTrue(t, err == nil && len(stores) == 1, "stores: %q, %v", stores, err)
 	kept := filepath.Join(t.TempDir(), "store") // the engine knows it by the files that it has open
 	conformance.Must(t, os.Rename(stores[0], kept))
 	conformance.Must(t, cmd.Process.Signal(os.Interrupt))
@@ -84,11 +84,9 @@ func TestInterruptedMeasurementStopsItsProcesses(t *testing.T) {
 	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || last != "tsbench: interrupted" {
 		t.Errorf("exit code %d, said last %q", cmd.ProcessState.ExitCode(), last)
 	}
-	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	left, err := os.ReadDir(temp)
+	conformance.True(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
 	// A running engine would hold its store.
-	if out, err := exec.Command(os.Args[0], "tsimport", "table", "list", "--store", kept).CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
+	out, err := exec.Command(os.Args[0], "tsimport", "table", "list", "--store", kept).CombinedOutput()
+	conformance.True(t, err == nil, "%v: %s", err, out)
 }

@@ -52,9 +52,8 @@ func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 						used++
 					}
 				}
-				if used != tt.partitions || sum != s.Rows || s.Rows+s.Lost != tt.rows || s.Error != "" || s.Stopped {
-					t.Errorf("%s: %d partitions with %d rows: %+v", s.Name, used, sum, s)
-				}
+				conformance.True(t, used == tt.partitions && sum == s.Rows && s.Rows+s.Lost == tt.rows && s.Error == "" &&
+					!s.Stopped, "%s: %d partitions with %d rows: %+v", s.Name, used, sum, s)
 				if s.CapacityShare <= 0 || s.CapacityShare > 1.1 || s.BatchFill <= 0 || s.BatchFill > 1 || s.ThrottledShare < 0 || s.ThrottledShare >= 1 || s.PeakRSSBytes < 1<<20 ||
 					s.Makespan > s.Seconds+0.1 || s.Makespan < s.Ideal || s.Ideal < tt.ideal && s.Name != baseline {
 					t.Errorf("%+v", s)
@@ -66,9 +65,8 @@ func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 	stopped := measured[struct {
 		Scenarios []*scenario `json:"scenarios"`
 	}](t, "spread", "--json", "--rows", "5000", "--partitions", "2", "--partition-wcu", "100", "--only", "baseline", "--baseline-seconds", "1").Scenarios[0]
-	if !stopped.Stopped || stopped.Rows >= 5000 || stopped.CapacityShare <= 0 || stopped.Ideal != 0 || math.Abs(stopped.Makespan-stopped.Seconds) > 0.001 {
-		t.Errorf("stopped: %+v", stopped)
-	}
+	conformance.True(t, stopped.Stopped && stopped.Rows < 5000 && stopped.CapacityShare > 0 && stopped.Ideal == 0 &&
+		math.Abs(stopped.Makespan-stopped.Seconds) <= 0.001, "stopped: %+v", stopped)
 }
 
 func TestSharesCountServingPartitionsOnly(t *testing.T) {
@@ -89,9 +87,9 @@ func TestSharesCountServingPartitionsOnly(t *testing.T) {
 		for _, p := range tt.parts {
 			stats.Units += p.Units
 		}
-		if share, ideal := shareOf(stats, tt.ceiling, tt.end), idealOf(stats, tt.ceiling); math.Abs(share-tt.share) > 1e-9 || ideal != tt.want {
-			t.Errorf("%s: share %v and %v s, want %v and %v s", name, share, ideal, tt.share, tt.want)
-		}
+		share, ideal := shareOf(stats, tt.ceiling, tt.end), idealOf(stats, tt.ceiling)
+		conformance.True(t, math.Abs(share-tt.share) <= 1e-9 && ideal == tt.want,
+			"%s: share %v and %v s, want %v and %v s", name, share, ideal, tt.share, tt.want)
 	}
 }
 
@@ -100,9 +98,8 @@ func TestClientCostIsMeasuredAgainstBaselines(t *testing.T) {
 	r := measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "3000", "--shape", "3", "--baseline-cmd", external)
 	for _, name := range []string{tool, baseline, "external"} {
 		l := r.Loads[name]
-		if l.CPUPerRow <= 0 || l.RowsPerSecond <= 0 || l.PeakRSSBytes < 1<<20 || l.Requests < 15 || (l.AllocsPerRow > 0) != (name != "external") {
-			t.Errorf("%s: %+v", name, l)
-		}
+		conformance.True(t, l.CPUPerRow > 0 && l.RowsPerSecond > 0 && l.PeakRSSBytes >= 1<<20 && l.Requests >= 15 &&
+			(l.AllocsPerRow > 0) == (name != "external"), "%s: %+v", name, l)
 	}
 	again := fmt.Sprintf("%q baseline && %q baseline", os.Args[0], os.Args[0])
 	conformance.Equal(t, measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "1000", "--shape", "3", "--only", "external", "--baseline-cmd", again).Loads["external"].RowsAgain, 1000, "rows that are sent again")

@@ -32,9 +32,8 @@ var corpus = []left{
 		p.killed(twice, "load", "orders.csv", "--table", "orders", "--pk", "id", "--type", "id=integer")
 	}, func(p *place) {
 		runs := list(p)
-		if len(runs) != 1 || !runs[0].Unfinished || runs[0].Table != "orders" {
-			p.Errorf("runs lists %+v, want one of orders that is not finished", runs)
-		}
+		conformance.True(p, len(runs) == 1 && runs[0].Unfinished && runs[0].Table == "orders",
+			"runs lists %+v, want one of orders that is not finished", runs)
 		_, said := p.run(3, "resume")
 		holds(p, said, "resuming run "+runs[0].Folder, "(attempt 2,", "311 read", "1 rejected")
 		p.same("orders", orders(1, 300))
@@ -108,7 +107,7 @@ var corpus = []left{
 		p.serve()
 		out, _ := p.run(0, "files", "--table", "orders", "--state", "bad")
 		holds(p, out, "1 night", "other.csv: its columns are not those of drop/monday.csv")
-		p.run(3, "load", "drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new") // alone it would be loaded
+		p.run(3, "load", "drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new") // alone it loads
 		p.write("drop/other.csv", header+orders(31, 40))
 		p.run(0, "load", "drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new")
 		p.same("orders", orders(1, 40))
@@ -123,7 +122,7 @@ var corpus = []left{
 
 	{"a state of a load that was stopped", func(p *place) {
 		p.write("orders.csv", header+orders(1, 300))
-		p.made(1, "load", "orders.csv", "--table", "orders", "--pk", "id", "--state", "state", "--timeout", "1s", "--max-rows-per-second", "100")
+		p.made(1, strings.Fields("load orders.csv --table orders --pk id --state state --timeout 1s --max-rows-per-second 100")...)
 		p.remove("tsimport-runs")
 	}, func(p *place) {
 		_, said := p.run(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--state", "state")
@@ -163,7 +162,8 @@ loads:
 		p.serve()
 		p.write("orders.csv", header+orders(1, 200))
 		p.write("more.csv", header+orders(150, 400)+"oops,none,1\n")
-		p.made(0, "load", "orders.csv", "more.csv", "--table", "orders", "--pk", "id", "--type", "id=integer", "--create", "--job-dir", "jobs", "--workers", "1")
+		const load = "load orders.csv more.csv --table orders --pk id --type id=integer --create --job-dir jobs --workers 1"
+		p.made(0, strings.Fields(load)...)
 	}, func(p *place) {
 		p.serve()
 		p.run(0, "status", "jobs")
@@ -212,11 +212,11 @@ loads:
 
 	{"a load with returned keys that was killed", func(p *place) {
 		p.write("orders.csv", header+orders(1, 300))
-		p.killed(twice, "load", "orders.csv", "--table", "orders", "--pk", "item", "--pk", "n:auto", "--returned-keys", "keys.csv")
+		p.killed(twice, strings.Fields("load orders.csv --table orders --pk item --pk n:auto --returned-keys keys.csv")...)
 	}, func(p *place) {
 		_, said := p.run(0, "resume")
 		holds(p, said, "(attempt 2,", "300 read, 300 written")
-		p.run(0, "verify", "orders.csv", "--table", "orders", "--pk", "item", "--pk", "n:auto", "--returned-keys", "keys.csv", "--extra", "fail")
+		p.run(0, strings.Fields("verify orders.csv --table orders --pk item --pk n:auto --returned-keys keys.csv --extra fail")...)
 	}},
 
 	{"a sync that was killed", func(p *place) {
@@ -225,7 +225,8 @@ loads:
 		p.made(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--create")
 		p.remove("tsimport-runs")
 		p.write("orders.csv", header+orders(1, 40))
-		p.killedAt("BatchWriteRow", 0, "sync", "orders.csv", "--table", "orders", "--pk", "id", "--delete", "--max-delete", "10%", "--settle", "1ms")
+		const sync = "sync orders.csv --table orders --pk id --delete --max-delete 10% --settle 1ms"
+		p.killedAt("BatchWriteRow", 0, strings.Fields(sync)...)
 		p.one("tsimport-runs/*-sync/sync.json")
 	}, func(p *place) {
 		p.serve()
@@ -240,9 +241,8 @@ loads:
 	}, func(p *place) {
 		p.run(0, "age", "--policy", "policy.yaml", "--table", "orders_{month}", "--apply", "--drop-expired")
 		out, _ := p.run(0, "table", "list")
-		if strings.Contains(out, "orders_202001") {
-			p.Errorf("the table that is in the archive is still there: %s", out)
-		}
+		conformance.True(p, !strings.Contains(out, "orders_202001"),
+			"the table that is in the archive is still there: %s", out)
 		p.one("old/*.manifest.json") // it was found equal to its archive, and not archived again
 	}},
 
@@ -271,7 +271,7 @@ func resumed(says, want string) func(p *place) {
 // everyType loads a row of each type, and a second version of some of its cells.
 func (p *place) everyType() {
 	p.write("types.jsonl", types)
-	p.made(0, "load", "types.jsonl", "--table", "types", "--pk", "s", "--pk", "i", "--type", "b=binary", "--max-versions", "3")
+	p.made(0, strings.Fields("load types.jsonl --table types --pk s --pk i --type b=binary --max-versions 3")...)
 }
 
 const types = `{"s":"a","i":1,"b":"AAEC/w==","n":-7,"text":"tea, 茶","x":1.5,"yes":true}
@@ -282,9 +282,7 @@ func (p *place) sameTypes(table string) {
 	p.Helper()
 	out, _ := p.run(0, "export", "--table", table, "--format", "jsonl")
 	out = strings.NewReplacer(`{"base64":`, "", `"},"n"`, `","n"`).Replace(out)
-	if out != types {
-		p.Errorf("table %s holds\n%s, want\n%s", table, out, types)
-	}
+	conformance.True(p, out == types, "table %s holds\n%s, want\n%s", table, out, types)
 }
 
 // tuesday adds a file to a folder whose Monday file is known, and runs the same command again.
@@ -314,9 +312,7 @@ func orders(from, to int) string {
 func (p *place) same(table, want string) {
 	p.Helper()
 	got, _ := p.run(0, "export", "--table", table)
-	if got != header+want {
-		p.Errorf("table %s holds\n%s\nwant\n%s", table, got, header+want)
-	}
+	conformance.True(p, got == header+want, "table %s holds\n%s\nwant\n%s", table, got, header+want)
 }
 
 func holds(t testing.TB, text string, parts ...string) {

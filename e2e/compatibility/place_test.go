@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(commands.Run(append([]string{"tsimport"}, os.Args[1:]...), os.Stdout, os.Stderr))
 	}
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*service.Load()).ServeHTTP(w, r) }))
+	serve := func(w http.ResponseWriter, r *http.Request) { (*service.Load()).ServeHTTP(w, r) }
+	proxy := httptest.NewServer(http.HandlerFunc(serve))
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TABLESTORE_") || strings.HasPrefix(name, "TSIMPORT_") ||
 			strings.HasSuffix(strings.ToLower(name), "_proxy") {
@@ -158,9 +159,8 @@ func (p *place) killedAt(operation string, n int64, args ...string) {
 	p.halt.Store(h)
 	text, _ := c.CombinedOutput()
 	p.halt.Store(nil)
-	if c.ProcessState.Exited() {
-		p.Fatalf("tsimport %s ended before request %d of %s: %s", strings.Join(args, " "), n, operation, text)
-	}
+	conformance.MustTrue(p, !c.ProcessState.Exited(),
+		"tsimport %s ended before request %d of %s: %s", strings.Join(args, " "), n, operation, text)
 }
 
 func (p *place) process(args ...string) *exec.Cmd {
@@ -190,9 +190,7 @@ func (p *place) remove(pattern string) {
 func (p *place) one(pattern string) string {
 	p.Helper()
 	found, err := filepath.Glob(pattern)
-	if err != nil || len(found) != 1 {
-		p.Fatalf("%s matches %q, want one; %v", pattern, found, err)
-	}
+	conformance.MustTrue(p, err == nil && len(found) == 1, "%s matches %q, want one; %v", pattern, found, err)
 	return found[0]
 }
 

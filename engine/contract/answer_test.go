@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/md5"
 	"crypto/sha1"
@@ -22,12 +23,12 @@ import (
 
 // tableOfRows is a table with the rows ("a", 1), which has two columns, one with two versions, and ("b", 2), which has
 // none.
-func tableOfRows(t *testing.T, s *service) (tb *table, rows [2][]byte) {
+func tableOfRows(t *testing.T, s *service) (tb *table, rows [][]byte) {
 	t.Helper()
 	tb = s.newTable(t, tableOptions{versions: 2})
 	at := time.Now().Add(-time.Minute).UnixMilli()
 	tb.load(t, tb.put(tb.key("a", 1), v("v", 1, at), v("v", 2, at+1), v("s", "text", at)), tb.put(tb.key("b", 2)))
-	return tb, [2][]byte{wireRow{key: wireKey("a", 1), cells: []wireCell{
+	return tb, [][]byte{wireRow{key: wireKey("a", 1), cells: []wireCell{
 		{name: "s", value: vText("text"), ts: at, stamped: true},
 		{name: "v", value: vInt(2), ts: at + 1, stamped: true}, {name: "v", value: vInt(1), ts: at, stamped: true},
 	}}.body(), wireRow{key: wireKey("b", 2)}.body()}
@@ -49,7 +50,7 @@ func skipFields(t *testing.T, s *service) {
 // checkAnswer compares the body of an answer and checks its signature.
 func (s *service) checkAnswer(t *testing.T, operation string, body, want message) {
 	t.Helper()
-	a := s.send(t, rawRequest{operation: operation, body: body})
+	a := s.ask(t, operation, body)
 	a.check(t, accepted)
 	a.checkSigned(t, s, operation)
 	diff(t, a.body, []byte(want))
@@ -61,7 +62,8 @@ func TestAnswersOfReadsAreExact(t *testing.T) {
 	skipFields(t, s)
 	tb, rows := tableOfRows(t, s)
 	name := message{}.text(1, tb.name)
-	a, b, none := wireRow{key: wireKey("a", 1)}.encode(), wireRow{key: wireKey("b", 2)}.encode(), wireRow{key: wireKey("z", 1)}.encode()
+	plain := func(pk1 string, pk2 int64) []byte { return wireRow{key: wireKey(pk1, pk2)}.encode() }
+	a, b, none := plain("a", 1), plain("b", 2), plain("z", 1)
 	least := wireRow{key: []wireCell{{name: "pk1", value: vInfMin}, {name: "pk2", value: vInfMin}}}.encode()
 	most := wireRow{key: []wireCell{{name: "pk1", value: vInfMax}, {name: "pk2", value: vInfMax}}}.encode()
 	scan := name.int(2, 0).bytes(7, least).bytes(8, most)
@@ -70,25 +72,27 @@ func TestAnswersOfReadsAreExact(t *testing.T) {
 	lost := func(code, message_ string) message {
 		return append(message{}.int(1, 0).bytes(2, message{}.text(1, code).text(2, message_)), consumed(3, 1, 0)...)
 	}
-	other := newTableName()
+	other, unit := newTableName(), consumed(1, 1, 0)
+	one, both := unit.bytes(2, behindHeader(rows[0])), unit.bytes(2, behindHeader(rows...))
 	for what, v := range map[string]struct {
 		operation  string
 		body, want message
 	}{
-		"a row":                         {"GetRow", name.bytes(2, a).int(5, 2), consumed(1, 1, 0).bytes(2, behindHeader(rows[0]))},
-		"a row without columns":         {"GetRow", name.bytes(2, b).int(5, 2), consumed(1, 1, 0).bytes(2, behindHeader(rows[1]))},
-		"a row that is not there":       {"GetRow", name.bytes(2, none).int(5, 2), consumed(1, 1, 0).bytes(2, nil)},
-		"a row of no selected column":   {"GetRow", name.bytes(2, a).text(3, "x").int(5, 2), consumed(1, 1, 0).bytes(2, nil)},
-		"a key column of it":            {"GetRow", name.bytes(2, a).text(3, "pk2").int(5, 2), consumed(1, 1, 0).bytes(2, a)},
-		"a version of the time 0":       {"GetRow", name.bytes(2, a).bytes(4, message{}.int(3, 0)), consumed(1, 1, 0).bytes(2, a)},
-		"a range":                       {"GetRange", scan.int(5, 2), consumed(1, 1, 0).bytes(2, behindHeader(rows[0], rows[1]))},
-		"a range up to its limit":       {"GetRange", scan.int(5, 2).int(6, 1), consumed(1, 1, 0).bytes(2, behindHeader(rows[0])).bytes(3, b)},
-		"a range just as long as that":  {"GetRange", scan.int(5, 2).int(6, 2), consumed(1, 1, 0).bytes(2, behindHeader(rows[0], rows[1]))},
-		"a range backward":              {"GetRange", name.int(2, 1).bytes(7, most).bytes(8, least).int(5, 2).int(6, 1), consumed(1, 1, 0).bytes(2, behindHeader(rows[1])).bytes(3, a)},
-		"an empty range":                {"GetRange", name.int(2, 0).bytes(7, none).bytes(8, most).int(5, 2), consumed(1, 1, 0).bytes(2, nil)},
-		"a range that selects nothing":  {"GetRange", scan.text(3, "x").int(5, 2), consumed(1, 1, 0).bytes(2, nil)},
-		"a range with a hint to encode": {"GetRange", scan.int(5, 2).int(15, 1), consumed(1, 1, 0).bytes(2, behindHeader(rows[0], rows[1]))},
-		"a batch": {"BatchGetRow", message{}.bytes(1, name.bytes(2, b).bytes(2, none).bytes(2, short).bytes(2, a).int(6, 2)).bytes(1, message{}.text(1, other).bytes(2, a).int(6, 1)),
+		"a row":                   {"GetRow", name.bytes(2, a).int(5, 2), one},
+		"a row without columns":   {"GetRow", name.bytes(2, b).int(5, 2), unit.bytes(2, behindHeader(rows[1]))},
+		"a row that is not there": {"GetRow", name.bytes(2, none).int(5, 2), unit.bytes(2, nil)},
+		"a row of no column":      {"GetRow", name.bytes(2, a).text(3, "x").int(5, 2), unit.bytes(2, nil)},
+		"a key column of it":      {"GetRow", name.bytes(2, a).text(3, "pk2").int(5, 2), unit.bytes(2, a)},
+		"a version of the time 0": {"GetRow", name.bytes(2, a).bytes(4, message{}.int(3, 0)), unit.bytes(2, a)},
+		"a range":                 {"GetRange", scan.int(5, 2), both},
+		"a range up to its limit": {"GetRange", scan.int(5, 2).int(6, 1), one.bytes(3, b)},
+		"a range just as long":    {"GetRange", scan.int(5, 2).int(6, 2), both},
+		"a range backward":        {"GetRange", name.int(2, 1).bytes(7, most).bytes(8, least).int(5, 2).int(6, 1), unit.bytes(2, behindHeader(rows[1])).bytes(3, a)},
+		"an empty range":          {"GetRange", name.int(2, 0).bytes(7, none).bytes(8, most).int(5, 2), unit.bytes(2, nil)},
+		"a range of no column":    {"GetRange", scan.text(3, "x").int(5, 2), unit.bytes(2, nil)},
+		"a range with a hint":     {"GetRange", scan.int(5, 2).int(15, 1), both},
+		"a batch": {"BatchGetRow", message{}.bytes(1, name.bytes(2, b).bytes(2, none).bytes(2, short).bytes(2, a).int(6, 2)).
+			bytes(1, message{}.text(1, other).bytes(2, a).int(6, 1)),
 			message{}.bytes(1, name.bytes(2, ok(behindHeader(rows[1]))).bytes(2, ok(nil)).
 				bytes(2, lost("OTSInvalidPK", "Validate PK size fail. Input: 1, Meta: 2.")).bytes(2, ok(behindHeader(rows[0])))).
 				bytes(1, message{}.text(1, other).bytes(2, lost("OTSObjectNotExist", "Requested table does not exist.")))},
@@ -109,6 +113,7 @@ func TestAnswersOfWritesAreExact(t *testing.T) {
 	gone := wireRow{key: wireKey("a", 1), marker: true}.encode()
 	short := wireRow{key: wireKey("a", 1)[:1]}.encode()
 	add := wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1), op: 4}}}.encode()
+	added, nothing, keyOnly := name.bytes(2, add).bytes(3, ignoring), message{}.int(1, 0), message{}.int(1, 1)
 	key := wireRow{key: wireKey("a", 1)}.encode()
 	row := func(op int64, row []byte, condition message) message {
 		return message{}.int(1, op).bytes(2, row).bytes(3, condition)
@@ -122,19 +127,20 @@ func TestAnswersOfWritesAreExact(t *testing.T) {
 		body, want      message
 	}{
 		{"a put", "PutRow", name.bytes(2, put).bytes(3, ignoring), consumed(1, 0, 1)},
-		{"a put that answers its key", "PutRow", name.bytes(2, put).bytes(3, there).bytes(4, message{}.int(1, 1)), consumed(1, 1, 1).bytes(2, key)},
-		{"a put that is to answer nothing", "PutRow", name.bytes(2, put).bytes(3, ignoring).bytes(4, message{}.int(1, 0)), consumed(1, 0, 1)},
-		{"an update", "UpdateRow", name.bytes(2, add).bytes(3, ignoring), consumed(1, 0, 1)},
-		{"an update that answers its key", "UpdateRow", name.bytes(2, add).bytes(3, ignoring).bytes(4, message{}.int(1, 1)), consumed(1, 0, 1).bytes(2, key)},
-		{"an update after which no column is asked for", "UpdateRow", name.bytes(2, add).bytes(3, ignoring).bytes(4, message{}.int(1, 2)), consumed(1, 0, 1).bytes(2, key)},
-		{"a deletion that answers its key", "DeleteRow", name.bytes(2, gone).bytes(3, there).bytes(4, message{}.int(1, 1)), consumed(1, 1, 1).bytes(2, key)},
+		{"a put that answers its key", "PutRow", name.bytes(2, put).bytes(3, there).bytes(4, keyOnly), consumed(1, 1, 1).bytes(2, key)},
+		{"a put that answers nothing", "PutRow", name.bytes(2, put).bytes(3, ignoring).bytes(4, nothing), consumed(1, 0, 1)},
+		{"an update", "UpdateRow", added, consumed(1, 0, 1)},
+		{"an update that answers its key", "UpdateRow", added.bytes(4, keyOnly), consumed(1, 0, 1).bytes(2, key)},
+		{"an update after which no column is asked for", "UpdateRow", added.bytes(4, message{}.int(1, 2)), consumed(1, 0, 1).bytes(2, key)},
+		{"a deletion that answers its key", "DeleteRow", name.bytes(2, gone).bytes(3, there).bytes(4, keyOnly), consumed(1, 1, 1).bytes(2, key)},
 		{"a deletion of nothing", "DeleteRow", name.bytes(2, gone).bytes(3, ignoring), consumed(1, 0, 1)},
 		{"a batch", "BatchWriteRow",
-			message{}.bytes(1, name.bytes(2, row(1, put, there)).bytes(2, row(1, short, ignoring))).bytes(1, message{}.text(1, missing).bytes(2, row(3, gone, ignoring))),
+			message{}.bytes(1, name.bytes(2, row(1, put, there)).bytes(2, row(1, short, ignoring))).
+				bytes(1, message{}.text(1, missing).bytes(2, row(3, gone, ignoring))),
 			message{}.bytes(1, name.bytes(2, lost("OTSConditionCheckFail", "Condition check failed.", 1, 1)).
 				bytes(2, lost("OTSInvalidPK", "Validate PK size fail. Input: 1, Meta: 2.", 0, 1))).
 				bytes(1, message{}.text(1, missing).bytes(2, lost("OTSObjectNotExist", "Requested table does not exist.", 0, 1)))},
-		{"a batch of a good row", "BatchWriteRow", message{}.bytes(1, name.bytes(2, row(1, put, ignoring))), message{}.bytes(1, name.bytes(2, ok(0, 1)))},
+		{"a good row", "BatchWriteRow", message{}.bytes(1, name.bytes(2, row(1, put, ignoring))), message{}.bytes(1, name.bytes(2, ok(0, 1)))},
 	} {
 		t.Run(v.what, func(t *testing.T) { s.checkAnswer(t, v.operation, v.body, v.want) })
 	}
@@ -148,12 +154,12 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	r := newCreate(name)
 	r.meta = r.meta.bytes(3, message{}.text(1, "d").int(2, 4))
 	r.throughput = message{}.int(1, 0).int(2, 0)
-	a := s.send(t, rawRequest{operation: "CreateTable", body: r.body()})
+	a := s.ask(t, "CreateTable", r.body())
 	a.check(t, accepted)
 	s.dropLater(t, name)
 	diff(t, len(a.body), 0)
 
-	d := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, name)})
+	d := s.ask(t, "DescribeTable", message{}.text(1, name))
 	d.check(t, accepted)
 	created := parseOf(t, d.body).number(9)
 	at := time.UnixMicro(created)
@@ -163,17 +169,17 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	options := message{}.int(1, -1).int(2, 1).int(5, 86400).int(6, 1).int(7, 0)
 	stream := message{}.int(1, 0)
 	want := func(increased int64) []byte {
-		return message{}.bytes(1, r.meta).bytes(2, reserved.int(2, increased)).bytes(3, options).int(4, 1).bytes(5, stream).int(9, created)
+		described := message{}.bytes(1, r.meta).bytes(2, reserved.int(2, increased))
+		return described.bytes(3, options).int(4, 1).bytes(5, stream).int(9, created)
 	}
-	if at := created / 1_000_000; !bytes.Equal(d.body, want(at)) {
-		t.Errorf("got  %x\nwant %x", d.body, want(at))
-	}
-	u := s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, name).bytes(3, message{}.int(2, 7))})
+	increased := want(created / 1_000_000)
+	conformance.True(t, bytes.Equal(d.body, increased), "got  %x\nwant %x", d.body, increased)
+	u := s.ask(t, "UpdateTable", message{}.text(1, name).bytes(3, message{}.int(2, 7)))
 	u.check(t, accepted)
 	diff(t, u.body, []byte(message{}.bytes(1, reserved.int(2, created/1_000_000)).bytes(2, message{}.int(1, -1).int(2, 7).int(5, 86400).int(6, 1).int(7, 0)).bytes(3, stream)))
-	l := s.send(t, rawRequest{operation: "ListTable"})
+	l := s.ask(t, "ListTable", nil)
 	conformance.True(t, bytes.Contains(l.body, message{}.text(1, name)), "%q does not list %s", l.body, name)
-	x := s.send(t, rawRequest{operation: "DeleteTable", body: message{}.text(1, name)})
+	x := s.ask(t, "DeleteTable", message{}.text(1, name))
 	x.check(t, accepted)
 	diff(t, len(x.body), 0)
 }
@@ -218,7 +224,7 @@ func TestSplitPointsCutATableBySize(t *testing.T) {
 		"The split_size should be greater than 0.":                          ask(0, 1<<20, 0),
 		"The split_size_unit_in_byte should be greater equal than: 1048576": ask(1, 1<<20-1, 0),
 	} {
-		s.send(t, rawRequest{operation: "ComputeSplitPointsBySize", body: body}).check(t, invalid(want))
+		s.ask(t, "ComputeSplitPointsBySize", body).check(t, invalid(want))
 	}
 	t.Run("as the SDK reads it", func(t *testing.T) {
 		r, err := s.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: tb.name, SplitSize: 1, SplitSizeUnitInByte: ptr[int64](1 << 20)})
@@ -303,24 +309,28 @@ type answer struct {
 	body   []byte
 }
 
+// ask sends a request in order.
+func (s *service) ask(t testing.TB, operation string, body []byte) *answer {
+	t.Helper()
+	return s.send(t, rawRequest{operation: operation, body: body})
+}
+
 // send signs the request by hand and sends it.
 func (s *service) send(t testing.TB, r rawRequest) *answer {
 	t.Helper()
-	if r.method == "" {
-		r.method = http.MethodPost
-	}
-	req, err := http.NewRequestWithContext(t.Context(), r.method, s.endpoint+"/"+r.operation, bytes.NewReader(r.body))
+	url := s.endpoint + "/" + r.operation
+	req, err := http.NewRequestWithContext(t.Context(), cmp.Or(r.method, http.MethodPost), url, bytes.NewReader(r.body))
 	must(t, err)
 	sum := md5.Sum(r.body)
 	req.Header.Set("x-ots-date", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
 	req.Header.Set("x-ots-apiversion", "2015-12-31")
-	req.Header.Set("x-ots-accesskeyid", or(r.keyID, s.keyID))
-	req.Header.Set("x-ots-instancename", or(r.instance, s.instance))
+	req.Header.Set("x-ots-accesskeyid", cmp.Or(r.keyID, s.keyID))
+	req.Header.Set("x-ots-instancename", cmp.Or(r.instance, s.instance))
 	req.Header.Set("x-ots-contentmd5", base64.StdEncoding.EncodeToString(sum[:]))
 	if r.change != nil {
 		r.change(req.Header)
 	}
-	req.Header.Set("x-ots-signature", sign(or(r.secret, s.secret), "/"+r.operation+"\nPOST\n\n"+canonical(req.Header)))
+	req.Header.Set("x-ots-signature", sign(cmp.Or(r.secret, s.secret), "/"+r.operation+"\nPOST\n\n"+canonical(req.Header)))
 	if r.after != nil {
 		r.after(req.Header)
 	}
@@ -335,13 +345,6 @@ func (s *service) send(t testing.TB, r rawRequest) *answer {
 		a.refusal = refusal{resp.StatusCode, string(p.bytes(1)), string(p.bytes(2))}
 	}
 	return a
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // canonical returns the x-ots headers except the signature, in lower case, sorted, one per line.

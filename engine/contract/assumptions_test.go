@@ -98,8 +98,8 @@ func TestEveryAssumptionIsDocumented(t *testing.T) {
 }
 
 func askSignedAnswers(t *testing.T, s *service) (string, bool) {
-	good := s.send(t, rawRequest{operation: "ListTable"})
-	bad := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, "no_such_table_of_tsimport")})
+	good := s.ask(t, "ListTable", nil)
+	bad := s.ask(t, "DescribeTable", message{}.text(1, "no_such_table_of_tsimport"))
 	checked := func(a *answer, operation string) string {
 		sum := md5.Sum(a.body)
 		switch a.header.Get("x-ots-contentmd5") {
@@ -143,18 +143,18 @@ func askSignedAnswersV4(t *testing.T, s *service) (string, bool) {
 }
 
 func askDate(t *testing.T, s *service) (string, bool) {
-	a := s.send(t, rawRequest{operation: "ListTable"})
+	a := s.ask(t, "ListTable", nil)
 	date := a.header.Get("x-ots-date")
 	at, err := time.Parse("2006-01-02T15:04:05.999999Z", date)
 	if err != nil {
 		return fmt.Sprintf("x-ots-date is %q, Date %q", date, a.header.Get("Date")), false
 	}
-	return fmt.Sprintf("x-ots-date is %q; this machine's clock differs by %v", date, time.Until(at).Round(time.Millisecond)), true
+	return fmt.Sprintf("x-ots-date is %q; this clock differs by %v", date, time.Until(at).Round(time.Millisecond)), true
 }
 
 // serviceTime is the service's clock in milliseconds.
 func serviceTime(t *testing.T, s *service) int64 {
-	a := s.send(t, rawRequest{operation: "ListTable"})
+	a := s.ask(t, "ListTable", nil)
 	at, err := time.Parse("2006-01-02T15:04:05.999999Z", a.header.Get("x-ots-date"))
 	if err != nil {
 		at = time.Now()
@@ -203,8 +203,9 @@ func askLowerEdge(t *testing.T, s *service) (string, bool) {
 	inside := tb.do(tb.update(tb.key("edge", 1), setAt("c", "x", now-deviation*1000+30_000)))
 	outside := tb.do(tb.update(tb.key("edge", 2), setAt("c", "x", now-deviation*1000-30_000)))
 	later := tb.do(tb.update(tb.key("edge", 3), setAt("c", "x", now+deviation*1000+30_000)))
-	answer := fmt.Sprintf("30 s inside: %v; 30 s too early: %v; 30 s too late: %v", refusalOf(inside), refusalOf(outside), refusalOf(later))
-	return answer, inside == nil && refusalOf(outside).code == "OTSParameterInvalid" && refusalOf(later).code == "OTSParameterInvalid"
+	early, late := refusalOf(outside), refusalOf(later)
+	answer := fmt.Sprintf("30 s inside: %v; 30 s too early: %v; 30 s too late: %v", refusalOf(inside), early, late)
+	return answer, inside == nil && early.code == "OTSParameterInvalid" && late.code == "OTSParameterInvalid"
 }
 
 func askUpdateKeeps(t *testing.T, s *service) (string, bool) {
@@ -246,7 +247,7 @@ func askNewTable(t *testing.T, s *service) (string, bool) {
 // described returns the raw answer to DescribeTable.
 func (s *service) described(t testing.TB, table string) parsed {
 	t.Helper()
-	a := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, table)})
+	a := s.ask(t, "DescribeTable", message{}.text(1, table))
 	a.check(t, accepted)
 	return parseOf(t, a.body)
 }
@@ -285,13 +286,13 @@ func askPreSplit(t *testing.T, s *service) (string, bool) {
 		bounds = append(bounds, textBound(string(rune('a'+i))))
 	}
 	create.more = partitions(append(bounds, infMax)...)
-	a := s.send(t, rawRequest{operation: "CreateTable", body: create.body()})
+	a := s.ask(t, "CreateTable", create.body())
 	if a.refusal != accepted {
 		return fmt.Sprintf("CreateTable with ten ranges: %v", a.refusal), false
 	}
 	s.dropLater(t, name)
 	for range 60 { // a new table may be said to be missing for a while
-		if a = s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, name)}); a.refusal == accepted || !s.real {
+		if a = s.ask(t, "DescribeTable", message{}.text(1, name)); a.refusal == accepted || !s.real {
 			break
 		}
 		time.Sleep(time.Second)
@@ -389,8 +390,8 @@ func askIdleConnections(t *testing.T, s *service) (string, bool) {
 		return "not asked of the embedded store: it takes half a minute", true
 	}
 	wait := 25 * time.Second
-	s.send(t, rawRequest{operation: "ListTable"}).check(t, accepted)
+	s.ask(t, "ListTable", nil).check(t, accepted)
 	time.Sleep(wait) // being idle is what is tried
-	s.send(t, rawRequest{operation: "ListTable"}).check(t, accepted)
+	s.ask(t, "ListTable", nil).check(t, accepted)
 	return fmt.Sprintf("a connection is still taken after %v", wait), true
 }

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -30,49 +31,62 @@ func header(name, value string) func(http.Header) {
 	}
 }
 
+// changed is a request with a header of its own.
+func changed(name, value string) rawRequest { return rawRequest{change: header(name, value)} }
+
+// added is a request whose header is set after signing.
+func added(name, value string) rawRequest { return rawRequest{after: header(name, value)} }
+
+func missing(name string) refusal { return invalid("Missing header: x-ots-" + name + ".") }
+
+var mismatch = authFailed("Signature mismatch.")
+
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func TestOnlyAuthenticatedRequestsAreServed(t *testing.T) {
-	s := proving(t, "1.1.1", "1.1.3", "1.1.5", "1.2.3", "1.3.1", "1.3.2", "1.3.3", "1.4.1", "1.4.2", "1.4.3", "1.5.2", "1.5.3", "1.5.4", "1.1.4", "1.7.1", "1.7.2", "1.9.1", "1.10.1")
+	s := proving(t, "1.1.1", "1.1.3", "1.1.5", "1.2.3", "1.3.1", "1.3.2", "1.3.3", "1.4.1", "1.4.2", "1.4.3",
+		"1.5.2", "1.5.3", "1.5.4", "1.1.4", "1.7.1", "1.7.2", "1.9.1", "1.10.1")
 	now, ids := time.Now(), map[string]bool{}
 	early, late := stamp(now.Add(-20*time.Minute)), stamp(now.Add(20*time.Minute))
+	onlyPost := refusal{405, "OTSMethodNotAllowed", "Only POST method for requests is supported."}
+	shifted := "Mismatch between system time and x-ots-date: "
 	const wrongMD5 = "1B2M2Y8AsgTpgAmY7PhCfA=="
 	for name, v := range map[string]struct {
 		request  rawRequest
 		want     refusal
 		unsigned bool // the answer cannot carry a signature that the client could check
 	}{
-		"a request in order":                        {rawRequest{}, accepted, false},
-		"an access key id nobody has":               {rawRequest{keyID: "nobody"}, authFailed("The AccessKeyID does not exist."), true},
-		"a wrong secret":                            {rawRequest{secret: "wrong"}, authFailed("Signature mismatch."), true},
-		"a header added after signing":              {rawRequest{after: header("x-ots-sdk-traceid", "1")}, authFailed("Signature mismatch."), true},
-		"any x-ots header that is signed":           {rawRequest{change: header("x-ots-sdk-traceid", "1")}, accepted, false},
-		"an instance nobody has":                    {rawRequest{instance: "no-such-instance"}, authFailed("The instance is not found."), true},
-		"an MD5 of another body":                    {rawRequest{change: header("x-ots-contentmd5", wrongMD5)}, authFailed("Mismatch between MD5 value of request body and x-ots-contentmd5 in header."), false},
-		"a clock 20 minutes behind":                 {rawRequest{change: header("x-ots-date", early)}, authFailed("Mismatch between system time and x-ots-date: " + early + "."), false},
-		"a clock 20 minutes ahead":                  {rawRequest{change: header("x-ots-date", late)}, authFailed("Mismatch between system time and x-ots-date: " + late + "."), false},
-		"a clock 10 minutes behind":                 {rawRequest{change: header("x-ots-date", stamp(now.Add(-10*time.Minute)))}, accepted, false},
-		"a date without a fraction":                 {rawRequest{change: header("x-ots-date", now.UTC().Format("2006-01-02T15:04:05Z"))}, accepted, false},
-		"a date with the Go SDK's six digits":       {rawRequest{change: header("x-ots-date", now.UTC().Format("2006-01-02T15:04:05.")+"123111Z")}, accepted, false},
-		"a date that is none":                       {rawRequest{change: header("x-ots-date", "yesterday")}, invalid("Invalid date format: yesterday."), false},
-		"no date":                                   {rawRequest{change: header("x-ots-date", "")}, invalid("Missing header: x-ots-date."), true},
-		"no API version":                            {rawRequest{change: header("x-ots-apiversion", "")}, invalid("Missing header: x-ots-apiversion."), true},
-		"no access key id":                          {rawRequest{change: header("x-ots-accesskeyid", "")}, invalid("Missing header: x-ots-accesskeyid."), true},
-		"no instance":                               {rawRequest{change: header("x-ots-instancename", "")}, invalid("Missing header: x-ots-instancename."), true},
-		"no MD5":                                    {rawRequest{change: header("x-ots-contentmd5", "")}, invalid("Missing header: x-ots-contentmd5."), true},
-		"no signature":                              {rawRequest{after: header("x-ots-signature", "")}, invalid("Missing header: x-ots-signature."), true},
-		"GET instead of POST":                       {rawRequest{method: http.MethodGet}, refusal{405, "OTSMethodNotAllowed", "Only POST method for requests is supported."}, true},
-		"PUT instead of POST":                       {rawRequest{method: http.MethodPut}, refusal{405, "OTSMethodNotAllowed", "Only POST method for requests is supported."}, true},
-		"DELETE instead of POST":                    {rawRequest{method: http.MethodDelete}, refusal{405, "OTSMethodNotAllowed", ""}, true},
-		"a body beyond the limit":                   {rawRequest{body: make([]byte, 5<<20+1)}, refusal{413, "OTSRequestBodyTooLarge", ""}, true},
-		"an operation that does not exist":          {rawRequest{operation: "DropEverything"}, invalid("Unsupported operation: DropEverything."), false},
-		"an operation in the wrong case":            {rawRequest{operation: "listtable"}, invalid("Unsupported operation: listtable."), false},
-		"a missing table, whose answer is signed":   {rawRequest{operation: "DescribeTable", body: message{}.text(1, "no_such_table")}, noSuchTable, false},
-		"a body that is no protobuf message":        {rawRequest{operation: "DescribeTable", body: []byte{0xff, 0xff}}, invalid(""), false},
-		"a body that misses the message's required": {rawRequest{operation: "DescribeTable"}, invalid(""), false},
+		"a request in order":  {rawRequest{}, accepted, false},
+		"no such key id":      {rawRequest{keyID: "nobody"}, authFailed("The AccessKeyID does not exist."), true},
+		"a wrong secret":      {rawRequest{secret: "wrong"}, mismatch, true},
+		"a header not signed": {added("x-ots-sdk-traceid", "1"), mismatch, true},
+		"any signed header":   {changed("x-ots-sdk-traceid", "1"), accepted, false},
+		"no such instance":    {rawRequest{instance: "no-such-instance"}, authFailed("The instance is not found."), true},
+		"another body's MD5":  {changed("x-ots-contentmd5", wrongMD5), authFailed("Mismatch between MD5 value of request body and x-ots-contentmd5 in header."), false},
+		"a clock 20 min slow": {changed("x-ots-date", early), authFailed(shifted + early + "."), false},
+		"a clock 20 min fast": {changed("x-ots-date", late), authFailed(shifted + late + "."), false},
+		"a clock 10 min slow": {changed("x-ots-date", stamp(now.Add(-10*time.Minute))), accepted, false},
+		"a date of seconds":   {changed("x-ots-date", now.UTC().Format("2006-01-02T15:04:05Z")), accepted, false},
+		"a six-digit date":    {changed("x-ots-date", now.UTC().Format("2006-01-02T15:04:05.")+"123111Z"), accepted, false},
+		"a date of letters":   {changed("x-ots-date", "yesterday"), invalid("Invalid date format: yesterday."), false},
+		"no date":             {changed("x-ots-date", ""), missing("date"), true},
+		"no API version":      {changed("x-ots-apiversion", ""), missing("apiversion"), true},
+		"no access key id":    {changed("x-ots-accesskeyid", ""), missing("accesskeyid"), true},
+		"no instance":         {changed("x-ots-instancename", ""), missing("instancename"), true},
+		"no MD5":              {changed("x-ots-contentmd5", ""), missing("contentmd5"), true},
+		"no signature":        {added("x-ots-signature", ""), missing("signature"), true},
+		"GET for POST":        {rawRequest{method: http.MethodGet}, onlyPost, true},
+		"PUT for POST":        {rawRequest{method: http.MethodPut}, onlyPost, true},
+		"DELETE for POST":     {rawRequest{method: http.MethodDelete}, refusal{405, "OTSMethodNotAllowed", ""}, true},
+		"a body too long":     {rawRequest{body: make([]byte, 5<<20+1)}, refusal{413, "OTSRequestBodyTooLarge", ""}, true},
+		"no such operation":   {rawRequest{operation: "DropEverything"}, invalid("Unsupported operation: DropEverything."), false},
+		"a lower-case name":   {rawRequest{operation: "listtable"}, invalid("Unsupported operation: listtable."), false},
+		"a missing table":     {rawRequest{operation: "DescribeTable", body: message{}.text(1, "no_such_table")}, noSuchTable, false},
+		"an unparsable body":  {rawRequest{operation: "DescribeTable", body: []byte{0xff, 0xff}}, invalid(""), false},
+		"an empty body":       {rawRequest{operation: "DescribeTable"}, invalid(""), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v.request.operation = or(v.request.operation, "ListTable")
+			v.request.operation = cmp.Or(v.request.operation, "ListTable")
 			a := s.send(t, v.request)
 			a.check(t, v.want)
 			if unknown := v.request.keyID != "" || name == "no access key id"; unknown && a.header.Get("Authorization") != "" {
@@ -81,9 +95,8 @@ func TestOnlyAuthenticatedRequestsAreServed(t *testing.T) {
 				a.checkSigned(t, s, v.request.operation)
 			}
 			id := a.header.Get("x-ots-requestid")
-			if id == "" || ids[id] || a.header.Get("x-ots-contenttype") == "" {
-				t.Errorf("id %q, content type %q", id, a.header.Get("x-ots-contenttype"))
-			}
+			conformance.True(t, id != "" && !ids[id] && a.header.Get("x-ots-contenttype") != "",
+				"id %q, content type %q", id, a.header.Get("x-ots-contenttype"))
 			ids[id] = true
 		})
 	}
@@ -109,8 +122,9 @@ func TestBodiesMayBeCompressed(t *testing.T) {
 	s.send(t, compressed(t, body, len(body))).check(t, accepted)
 	s.send(t, compressed(t, body, len(body)+1)).check(t, invalid(""))
 	t.Run("a compressed answer is given when it is asked for", func(t *testing.T) {
-		plain := s.send(t, rawRequest{operation: "DescribeTable", body: body})
-		a := s.send(t, rawRequest{operation: "DescribeTable", body: body, change: header("x-ots-response-compress-type", "deflate")})
+		plain := s.ask(t, "DescribeTable", body)
+		deflated := header("x-ots-response-compress-type", "deflate")
+		a := s.send(t, rawRequest{operation: "DescribeTable", body: body, change: deflated})
 		a.check(t, accepted)
 		a.checkSigned(t, s, "DescribeTable")
 		got := a.header.Get("x-ots-response-compress-size")
@@ -161,15 +175,15 @@ func TestSignatureV4IsVerifiedAndAnswered(t *testing.T) {
 		want  refusal
 		own   bool // the answer is signed with the key of the day
 	}{
-		"rightly signed":           {v4(op, key, today, region), noSuchTable, true},
-		"another region":           {v4(op, key, today, "cn-beijing"), authFailed("Signature mismatch."), false},
-		"another day":              {v4(op, key, "20240102", region), authFailed("Signature mismatch."), false},
-		"another secret":           {v4(op, keyV4("wrong", today, region), today, region), authFailed("Signature mismatch."), true},
-		"a day that is none":       {v4(op, key, "yesterday", region), invalid("Invalid date format: yesterday."), false},
-		"no day":                   {v4(op, key, "", region), invalid("Missing header: x-ots-signdate."), false},
-		"no region":                {v4(op, key, today, ""), invalid("Missing header: x-ots-signregion."), false},
-		"a header added afterward": {func(h http.Header) { v4(op, key, today, region)(h); h.Set("x-ots-tag", "x") }, authFailed("Signature mismatch."), true},
-		"signed with the secret":   {v4(op, s.secret, today, region), authFailed("Signature mismatch."), true},
+		"rightly signed":         {v4(op, key, today, region), noSuchTable, true},
+		"another region":         {v4(op, key, today, "cn-beijing"), mismatch, false},
+		"another day":            {v4(op, key, "20240102", region), mismatch, false},
+		"another secret":         {v4(op, keyV4("wrong", today, region), today, region), mismatch, true},
+		"a day that is none":     {v4(op, key, "yesterday", region), invalid("Invalid date format: yesterday."), false},
+		"no day":                 {v4(op, key, "", region), missing("signdate"), false},
+		"no region":              {v4(op, key, today, ""), missing("signregion"), false},
+		"unsigned header":        {func(h http.Header) { v4(op, key, today, region)(h); h.Set("x-ots-tag", "x") }, mismatch, true},
+		"signed with the secret": {v4(op, s.secret, today, region), mismatch, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := s.send(t, rawRequest{operation: op, body: body, after: v.after})
@@ -182,10 +196,11 @@ func TestSignatureV4IsVerifiedAndAnswered(t *testing.T) {
 			conformance.True(t, a.header.Get("Authorization") != "", "the answer is not signed")
 		})
 	}
-	for secret, want := range map[string]refusal{s.secret: accepted, "wrong": authFailed("Signature mismatch.")} { // as the SDK signs
+	for secret, want := range map[string]refusal{s.secret: accepted, "wrong": mismatch} { // as the SDK signs
 		config := tablestore.NewDefaultTableStoreConfig()
 		config.RetryTimes = 0
-		credentials := common.CreateByCredentials(&common.DefaultCredentials{AccessKeyID: s.keyID, AccessKeySecret: secret}, region)
+		keys := &common.DefaultCredentials{AccessKeyID: s.keyID, AccessKeySecret: secret}
+		credentials := common.CreateByCredentials(keys, region)
 		_, err := tablestore.NewClientWithCredentialsProvider(s.endpoint, s.instance, credentials, config).ListTable()
 		check(t, err, want)
 	}
@@ -196,30 +211,29 @@ func TestEveryHeaderOfTheProtocolIsSigned(t *testing.T) {
 	if s.real {
 		t.Skip("a made-up token is refused")
 	}
-	mismatch := authFailed("Signature mismatch.")
 	for name, v := range map[string]struct {
 		request rawRequest
 		want    refusal
 	}{
-		"a token":                  {rawRequest{change: header("x-ots-ststoken", "TOKEN+/=")}, accepted},
-		"a token not signed":       {rawRequest{after: header("x-ots-ststoken", "TOKEN")}, mismatch},
-		"a token taken away":       {rawRequest{change: header("x-ots-ststoken", "TOKEN"), after: header("x-ots-ststoken", "")}, mismatch},
-		"spaces around a value":    {rawRequest{change: header("x-ots-tag", "  a b  ")}, accepted},
-		"names in upper case":      {rawRequest{change: func(h http.Header) { h["X-OTS-TAG"] = []string{"x"} }}, accepted},
-		"what is not x-ots":        {rawRequest{after: header("x-acs-date", "x")}, accepted},
-		"a content type":           {rawRequest{after: header("Content-Type", "application/x-protobuf")}, accepted},
-		"another path than signed": {rawRequest{operation: "ListTable", change: header("x-ots-tag", "x"), after: header("x-ots-tag", "y")}, mismatch},
+		"a token":               {changed("x-ots-ststoken", "TOKEN+/="), accepted},
+		"a token not signed":    {added("x-ots-ststoken", "TOKEN"), mismatch},
+		"a token taken away":    {rawRequest{change: header("x-ots-ststoken", "TOKEN"), after: header("x-ots-ststoken", "")}, mismatch},
+		"spaces around a value": {changed("x-ots-tag", "  a b  "), accepted},
+		"names in upper case":   {rawRequest{change: func(h http.Header) { h["X-OTS-TAG"] = []string{"x"} }}, accepted},
+		"what is not x-ots":     {added("x-acs-date", "x"), accepted},
+		"a content type":        {added("Content-Type", "application/x-protobuf"), accepted},
+		"one header changed":    {rawRequest{operation: "ListTable", change: header("x-ots-tag", "x"), after: header("x-ots-tag", "y")}, mismatch},
 		"a priority, a trace, an ip": {rawRequest{change: func(h http.Header) {
 			h.Set("x-ots-request-priority", "2")
 			h.Set("x-ots-trace-threshold", "500")
 			h.Set("x-ots-sourceip", "::1")
 		}}, accepted},
-		"a priority that is none":     {rawRequest{change: header("x-ots-request-priority", "high")}, invalid("Invalid request priority: high.")},
-		"a priority that is too high": {rawRequest{change: header("x-ots-request-priority", "3")}, invalid("Invalid request priority: 3.")},
-		"an API version nobody has":   {rawRequest{change: header("x-ots-apiversion", "2014-08-08")}, invalid("Unsupported API version: 2014-08-08.")},
-		"a compression nobody has":    {rawRequest{change: header("x-ots-request-compress-type", "gzip")}, invalid("Unsupported compress type: gzip.")},
-		"an answer's, that is none":   {rawRequest{change: header("x-ots-response-compress-type", "gzip")}, accepted},
-		"a signature that is no text": {rawRequest{after: header("x-ots-signature", "%%%")}, mismatch},
+		"a named priority":    {changed("x-ots-request-priority", "high"), invalid("Invalid request priority: high.")},
+		"a priority of 3":     {changed("x-ots-request-priority", "3"), invalid("Invalid request priority: 3.")},
+		"another API version": {changed("x-ots-apiversion", "2014-08-08"), invalid("Unsupported API version: 2014-08-08.")},
+		"gzip":                {changed("x-ots-request-compress-type", "gzip"), invalid("Unsupported compress type: gzip.")},
+		"gzip of an answer":   {changed("x-ots-response-compress-type", "gzip"), accepted},
+		"a wrong signature":   {added("x-ots-signature", "%%%"), mismatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v.request.operation = "ListTable"

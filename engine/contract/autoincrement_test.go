@@ -32,9 +32,7 @@ func numberOf(t testing.TB, k *tablestore.PrimaryKey) int64 {
 	t.Helper()
 	conformance.MustTrue(t, k != nil && len(k.PrimaryKeys) == 2, "the answer has no key: %+v", k)
 	n, ok := k.PrimaryKeys[1].Value.(int64)
-	if !ok || n <= 0 {
-		t.Fatalf("pk2 is %v, which is no positive integer", k.PrimaryKeys[1].Value)
-	}
+	conformance.MustTrue(t, ok && n > 0, "pk2 is %v, which is no positive integer", k.PrimaryKeys[1].Value)
 	return n
 }
 
@@ -71,9 +69,8 @@ func TestAutoIncrementNumbersRows(t *testing.T) {
 	})
 	t.Run("the table is described as it was created", func(t *testing.T) {
 		k := describe(t, s, tb.name).TableMeta.SchemaEntry
-		if k[0].Option != nil || k[1].Option == nil || *k[1].Option != tablestore.AUTO_INCREMENT {
-			t.Errorf("%+v %+v", k[0], k[1])
-		}
+		conformance.True(t, k[0].Option == nil && k[1].Option != nil && *k[1].Option == tablestore.AUTO_INCREMENT,
+			"%+v %+v", k[0], k[1])
 	})
 }
 
@@ -122,6 +119,9 @@ func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
 	first.AddPrimaryKeyColumn("pk2", n)
 	conditional := tb.put(tb.placeholder("a"))
 	conditional.SetColumnCondition(tablestore.NewSingleColumnCondition("v", tablestore.CT_EQUAL, int64(1)))
+	one := tb.placeholder("a")
+	unfit := func(what string) refusal { return invalid(what + " when modify row with pk auto increment") }
+	mustExist := unfit("Invalid expect:EXPECT_EXIST")
 	invalidRow := func(e string) refusal {
 		return invalid("Invalid expect: " + e + " when modify a specific row for table with pk auto increment")
 	}
@@ -130,18 +130,18 @@ func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
 		want   refusal
 		row    bool // of the row alone
 	}{
-		"a placeholder that must exist":      {expecting(expectExist, tb.put(tb.placeholder("a"))), invalid("Invalid expect:EXPECT_EXIST when modify row with pk auto increment"), false},
-		"a placeholder that must not exist":  {expecting(expectNotExist, tb.put(tb.placeholder("a"))), invalid("Invalid expect:EXPECT_NOT_EXIST when modify row with pk auto increment"), false},
-		"an update of one that must exist":   {expecting(expectExist, tb.update(tb.placeholder("a"), set("v", 1))), invalid("Invalid expect:EXPECT_EXIST when modify row with pk auto increment"), false},
-		"a placeholder on a condition":       {conditional, invalid("Can't set condition when modify row with pk auto increment"), false},
-		"a delete of a placeholder":          {tb.delete(tb.placeholder("a")), invalid("Invalid row to delete which with pk auto increment."), false},
-		"two placeholders":                   {tb.put(two), invalid("2 pk auto increment exist in row."), false},
-		"a placeholder in the partition key": {tb.put(first), invalid("Primary key column 'pk1' is not auto increment."), true},
-		"a placeholder of another table":     {plain.put(plain.placeholder("a")), invalid("Primary key column 'pk2' is not auto increment."), true},
-		"a put of a value":                   {tb.put(tb.key("a", 7)), invalidRow("IGNORE"), true},
-		"a put of a value that is new":       {expecting(expectNotExist, tb.put(tb.key("a", 7))), invalidRow("EXPECT_NOT_EXIST"), true},
-		"an update of a value":               {tb.update(tb.key("a", n), set("v", 2)), invalidRow("IGNORE"), true},
-		"a put of a value that is not there": {expecting(expectExist, tb.put(tb.key("a", 7))), conditionFailed, true},
+		"one that must exist": {expecting(expectExist, tb.put(one)), mustExist, false},
+		"one that must not":   {expecting(expectNotExist, tb.put(one)), unfit("Invalid expect:EXPECT_NOT_EXIST"), false},
+		"an update that must": {expecting(expectExist, tb.update(one, set("v", 1))), mustExist, false},
+		"one on a condition":  {conditional, unfit("Can't set condition"), false},
+		"a delete of one":     {tb.delete(one), invalid("Invalid row to delete which with pk auto increment."), false},
+		"two placeholders":    {tb.put(two), invalid("2 pk auto increment exist in row."), false},
+		"a partition key":     {tb.put(first), invalid("Primary key column 'pk1' is not auto increment."), true},
+		"another table's":     {plain.put(plain.placeholder("a")), invalid("Primary key column 'pk2' is not auto increment."), true},
+		"a put of a value":    {tb.put(tb.key("a", 7)), invalidRow("IGNORE"), true},
+		"a put of a new one":  {expecting(expectNotExist, tb.put(tb.key("a", 7))), invalidRow("EXPECT_NOT_EXIST"), true},
+		"a value's update":    {tb.update(tb.key("a", n), set("v", 2)), invalidRow("IGNORE"), true},
+		"a put of none":       {expecting(expectExist, tb.put(tb.key("a", 7))), conditionFailed, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, s.do(v.change), v.want)
@@ -176,7 +176,7 @@ func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
 }
 
 func (tb *table) readBatch(k *tablestore.PrimaryKey) error {
-	_, err := tb.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{tb.keysToGet(k)}})
+	_, err := tb.BatchGetRow(batchRead(tb.keysToGet(k)))
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
 	s := proving(t, "3.10.1", "3.10.3")
 	tb := s.newTable(t, tableOptions{})
-	tb.load(t, tb.put(tb.key("there", 1), c("a", 1)), tb.put(tb.key("there", 2), c("a", 1)), tb.put(tb.key("there", 3), c("a", 1)))
+	tb.load(t, several(3, func(i int) change { return tb.put(tb.key("there", i+1), c("a", 1)) })...)
 	changes := []tablestore.RowChange{
 		tb.put(tb.key("new", 9), c("a", 1)),
 		expecting(expectNotExist, tb.put(tb.key("there", 1), c("a", 2))),
@@ -23,10 +23,10 @@ func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
 		tb.update(tb.key("new", 8), add("n", 3)),
 		expecting(expectExist, tb.delete(tb.key("missing", 2))),
 	}
+	short := invalidPK("Validate PK size fail. Input: 1, Meta: 2.")
 	for i, row := range tb.rows(t, changes...) {
 		diff(t, row.Index, int32(i))
-		want := map[int]refusal{1: conditionFailed, 3: conditionFailed, 5: invalidPK("Validate PK size fail. Input: 1, Meta: 2."), 7: conditionFailed}[i]
-		checkRow(t, row, want)
+		checkRow(t, row, map[int]refusal{1: conditionFailed, 3: conditionFailed, 5: short, 7: conditionFailed}[i])
 	}
 	diff(t, tb.all(t), []*row{
 		{[]any{"new", int64(8)}, []cell{c("n", int64(3))}},
@@ -66,7 +66,7 @@ func TestABatchMayNameSeveralTables(t *testing.T) {
 	t.Run("each table is read by its own selection", func(t *testing.T) {
 		a, b := one.keysToGet(one.key("k", 1)), two.keysToGet(two.key("k", 2))
 		a.ColumnsToGet = []string{"x"}
-		g, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{a, b}})
+		g, err := s.BatchGetRow(batchRead(a, b))
 		must(t, err)
 		diff(t, len(g.TableToRowsResult[one.name][0].PrimaryKey.PrimaryKeys), 0)
 		diff(t, len(g.TableToRowsResult[two.name][0].Columns), 1)
@@ -91,19 +91,19 @@ func TestRepeatedRowsOfABatch(t *testing.T) {
 		want    refusal
 		cells   int // columns afterwards, -1 for no row
 	}{
-		"of ten puts the last one stays":         {puts, accepted, 1},
-		"ten updates add up":                     {updates, accepted, 10},
-		"put, then update":                       {[]change{put, update}, accepted, 2},
-		"update, then put":                       {[]change{update, put}, accepted, 1},
-		"put, then delete":                       {[]change{put, tb.delete(k)}, accepted, -1},
-		"delete, then update":                    {[]change{put, tb.delete(k), tb.update(k, set("b", 2), set("c", 3))}, accepted, 2},
-		"increments add up":                      {[]change{tb.put(k), tb.update(k, add("n", 1)), tb.update(k, add("n", 1))}, accepted, 1},
-		"an expectation of the first is refused": {[]change{expecting(expectNotExist, tb.put(k)), tb.put(k)}, expectation, -1},
-		"an expectation of the last is refused":  {[]change{tb.put(k), tb.put(k), expecting(expectExist, tb.delete(k))}, expectation, -1},
-		"a condition of the first is refused":    {[]change{when(passes, tb.put(k)), tb.put(k)}, condition, -1},
-		"a condition of the last is refused":     {[]change{tb.put(k), update, when(passes, tb.delete(k))}, condition, -1},
-		"an expectation is named first":          {[]change{when(passes, expecting(expectExist, tb.put(k))), tb.put(k)}, expectation, -1},
-		"conditions of rows that are not":        {[]change{when(passes, tb.put(k)), when(passes, tb.put(tb.key("l", 2)))}, accepted, 0},
+		"the last of ten puts":     {puts, accepted, 1},
+		"ten updates add up":       {updates, accepted, 10},
+		"put, then update":         {[]change{put, update}, accepted, 2},
+		"update, then put":         {[]change{update, put}, accepted, 1},
+		"put, then delete":         {[]change{put, tb.delete(k)}, accepted, -1},
+		"delete, then update":      {[]change{put, tb.delete(k), tb.update(k, set("b", 2), set("c", 3))}, accepted, 2},
+		"increments add up":        {[]change{tb.put(k), tb.update(k, add("n", 1)), tb.update(k, add("n", 1))}, accepted, 1},
+		"the first expects no row": {[]change{expecting(expectNotExist, tb.put(k)), tb.put(k)}, expectation, -1},
+		"the last expects a row":   {[]change{tb.put(k), tb.put(k), expecting(expectExist, tb.delete(k))}, expectation, -1},
+		"the first's condition":    {[]change{when(passes, tb.put(k)), tb.put(k)}, condition, -1},
+		"the last's condition":     {[]change{tb.put(k), update, when(passes, tb.delete(k))}, condition, -1},
+		"both: expectation first":  {[]change{when(passes, expecting(expectExist, tb.put(k))), tb.put(k)}, expectation, -1},
+		"conditions of no rows":    {[]change{when(passes, tb.put(k)), when(passes, tb.put(tb.key("l", 2)))}, accepted, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must(t, s.do(tb.delete(k)))
@@ -135,29 +135,33 @@ func TestABatchThatIsMalformedIsRefusedAsAWhole(t *testing.T) {
 		body message
 		want refusal
 	}{
-		"no table":                     {nil, invalid("No row is specified in BatchWriteRow.")},
-		"a table without rows":         {message{}.bytes(1, part).bytes(1, message{}.text(1, "other")), invalid("No operation is specified for table: 'other'.")},
-		"a table twice":                {message{}.bytes(1, part).bytes(1, part), invalid("Duplicated table name: " + tb.name + ".")},
-		"a table name of none":         {message{}.bytes(1, part).bytes(1, message{}.text(1, "1t").bytes(2, good)), invalid("Invalid table name: '1t'.")},
-		"a row operation nobody knows": {message{}.bytes(1, part.bytes(2, message{}.int(1, 4).bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("The modify type is invalid.")},
-		"a row without an operation":   {message{}.bytes(1, part.bytes(2, message{}.bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("")},
-		"a row without a condition":    {message{}.bytes(1, part.bytes(2, message{}.int(1, 1).bytes(2, flipped))), invalid("")},
+		"no table":          {nil, invalid("No row is specified in BatchWriteRow.")},
+		"no rows":           {message{}.bytes(1, part).bytes(1, message{}.text(1, "other")), invalid("No operation is specified for table: 'other'.")},
+		"a table twice":     {message{}.bytes(1, part).bytes(1, part), invalid("Duplicated table name: " + tb.name + ".")},
+		"no table's name":   {message{}.bytes(1, part).bytes(1, message{}.text(1, "1t").bytes(2, good)), invalid("Invalid table name: '1t'.")},
+		"an operation of 4": {message{}.bytes(1, part.bytes(2, message{}.int(1, 4).bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("The modify type is invalid.")},
+		"no operation":      {message{}.bytes(1, part.bytes(2, message{}.bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("")},
+		"no condition":      {message{}.bytes(1, part.bytes(2, message{}.int(1, 1).bytes(2, flipped))), invalid("")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.send(t, rawRequest{operation: "BatchWriteRow", body: v.body}).check(t, v.want)
+			s.ask(t, "BatchWriteRow", v.body).check(t, v.want)
 			diff(t, len(tb.all(t)), 0)
 		})
 	}
 }
 
 // keysToGet is a part of BatchGetRow: the newest version of all columns.
+func batchRead(read ...*tablestore.MultiRowQueryCriteria) *tablestore.BatchGetRowRequest {
+	return &tablestore.BatchGetRowRequest{MultiRowQueryCriteria: read}
+}
+
 func (tb *table) keysToGet(keys ...*tablestore.PrimaryKey) *tablestore.MultiRowQueryCriteria {
 	return &tablestore.MultiRowQueryCriteria{TableName: tb.name, MaxVersion: 1, PrimaryKey: keys}
 }
 
 func (tb *table) batchGet(t *testing.T, q *tablestore.MultiRowQueryCriteria) (rows []*row) {
 	t.Helper()
-	r, err := tb.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
+	r, err := tb.BatchGetRow(batchRead(q))
 	must(t, err)
 	for _, x := range r.TableToRowsResult[tb.name] {
 		checkRow(t, x, accepted)
@@ -197,9 +201,7 @@ func TestBatchGetRowAnswersKeyByKey(t *testing.T) {
 		"a bad table name":    {message{}.bytes(1, message{}.text(1, "1t").int(6, 1)), invalid("Invalid table name: '1t'.")},
 		"a bad column to get": {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).text(4, "").int(6, 1)), invalid("")},
 	} {
-		t.Run(name+" is refused", func(t *testing.T) {
-			s.send(t, rawRequest{operation: "BatchGetRow", body: v.body}).check(t, v.want)
-		})
+		t.Run(name+" is refused", func(t *testing.T) { s.ask(t, "BatchGetRow", v.body).check(t, v.want) })
 	}
 }
 
@@ -268,12 +270,12 @@ func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 		bad  tablestore.RowChange
 		want refusal
 	}{
-		"a condition that fails":     {expecting(expectExist, tb.put(tb.key("a", 5))), conditionFailed},
-		"a column's condition":       {conditional, conditionFailed},
-		"a key that does not fit":    {tb.put(tb.key("a")), invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
-		"an increment of text":       {tb.update(tb.key("a", 9), add("t", 1)), invalid("")},
-		"a timestamp out of bounds":  {tb.put(tb.key("a", 5), v("c", 1, 1)), invalid("Invalid timestamp. Cell:c. Timestamp:1. MinTimestamp:…")},
-		"a row of another partition": {tb.put(tb.key("b", 5)), refusal{0, "OTSDataOutOfRange", ""}},
+		"a condition":          {expecting(expectExist, tb.put(tb.key("a", 5))), conditionFailed},
+		"a column's condition": {conditional, conditionFailed},
+		"an unfit key":         {tb.put(tb.key("a")), invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
+		"an increment of text": {tb.update(tb.key("a", 9), add("t", 1)), invalid("")},
+		"a timestamp of 1":     {tb.put(tb.key("a", 5), v("c", 1, 1)), invalid("Invalid timestamp. Cell:c. Timestamp:1. MinTimestamp:…")},
+		"another partition":    {tb.put(tb.key("b", 5)), refusal{0, "OTSDataOutOfRange", ""}},
 	} {
 		for _, last := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, at the end %t", name, last), func(t *testing.T) {
@@ -293,8 +295,8 @@ func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 		}
 	}
 	t.Run("every row fits", func(t *testing.T) {
-		r := s.atomicBatch(t, tb.put(tb.key("a", 1), c("t", 1)), tb.update(tb.key("a", 2), add("n", 1)), tb.delete(tb.key("a", 9)),
-			expecting(expectNotExist, tb.put(tb.key("a", 3))))
+		r := s.atomicBatch(t, tb.put(tb.key("a", 1), c("t", 1)), tb.update(tb.key("a", 2), add("n", 1)),
+			tb.delete(tb.key("a", 9)), expecting(expectNotExist, tb.put(tb.key("a", 3))))
 		checkRows(t, r[tb.name], accepted)
 		diff(t, tb.all(t), []*row{
 			{[]any{"a", int64(1)}, []cell{c("t", int64(1))}}, {[]any{"a", int64(2)}, []cell{c("n", int64(1))}}, {[]any{"a", int64(3)}, nil}})
@@ -313,8 +315,7 @@ func TestDataSurvivesARestart(t *testing.T) {
 			must(t, r.do(gone.put(gone.key("a", 1))))
 			must(t, r.deleteTable(gone.name))
 			must(t, r.alter(tb.name, newOptions(864000, 3)))
-			tb.load(t,
-				tb.put(tb.key("put", 1), c("b", []byte{0, 255}), c("d", 0.5), c("i", -7), c("s", "表\x00"), c("t", true)),
+			tb.load(t, tb.put(tb.key("put", 1), c("b", []byte{0, 255}), c("d", 0.5), c("i", -7), c("s", "表\x00"), c("t", true)),
 				tb.put(tb.key("deleted", 1)), tb.put(tb.key("empty", 1)), tb.update(tb.key("updated", 1), set("a", 1)))
 			must(t, r.do(tb.delete(tb.key("deleted", 1))))
 			must(t, r.do(tb.update(tb.key("updated", 1), set("a", 2), add("n", 5))))

@@ -2,8 +2,10 @@ package contract
 
 import (
 	"bytes"
+	"cmp"
 	endian "encoding/binary"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -33,23 +35,25 @@ func TestBulkImportWritesRowsOfOneTable(t *testing.T) {
 	tb := s.newTable(t, tableOptions{})
 	wrong := &tablestore.PrimaryKey{}
 	wrong.AddPrimaryKeyColumn("pk1", "b")
-	a := s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name, bulkRow(tb, tb.key("a", 1), c("n", int64(5))), bulkRow(tb, wrong))})
+	a := s.ask(t, "BulkImport", bulkBody(tb.name, bulkRow(tb, tb.key("a", 1), c("n", int64(5))), bulkRow(tb, wrong)))
 	a.check(t, accepted)
 	// 3+1 and 3+8 bytes of key, 1+8 of the cell.
-	want := message{}.text(1, tb.name).bytes(2, message{}.int(1, 1).bytes(3, message{}.bytes(1, message{}.int(1, 0).int(2, 0)).bytes(2, message{}.int(1, 0).int(2, 24)))).
-		bytes(2, message{}.int(1, 0).bytes(2, message{}.text(1, "OTSInvalidPK").text(2, "Validate PK size fail. Input: 1, Meta: 2.")).bytes(3, message{}.bytes(1, message{}.int(1, 0).int(2, 1))))
+	read := message{}.bytes(1, message{}.int(1, 0).int(2, 0))
+	invalidRow := message{}.text(1, "OTSInvalidPK").text(2, "Validate PK size fail. Input: 1, Meta: 2.")
+	want := message{}.text(1, tb.name).bytes(2, message{}.int(1, 1).bytes(3, read.bytes(2, message{}.int(1, 0).int(2, 24)))).
+		bytes(2, message{}.int(1, 0).bytes(2, invalidRow).bytes(3, message{}.bytes(1, message{}.int(1, 0).int(2, 1))))
 	conformance.True(t, bytes.Equal(a.body, want), "got  %x\nwant %x", a.body, want)
 	diff(t, tb.values(t, tb.key("a", 1)).Cells, []cell{c("n", int64(5))})
 	many := make([]*tablestore.PutRowRequest, 201)
 	for i := range many {
 		many[i] = bulkRow(tb, tb.key("m", i))
 	}
-	s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name, many...)}).check(t, invalid("Rows count exceeds the upper limit: 200."))
-	s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name, many[:200]...)}).check(t, accepted)
-	s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name)}).check(t, invalid("No operation is specified for table: '"+tb.name+"'."))
+	s.ask(t, "BulkImport", bulkBody(tb.name, many...)).check(t, invalid("Rows count exceeds the upper limit: 200."))
+	s.ask(t, "BulkImport", bulkBody(tb.name, many[:200]...)).check(t, accepted)
+	s.ask(t, "BulkImport", bulkBody(tb.name)).check(t, invalid("No operation is specified for table: '"+tb.name+"'."))
 	diff(t, len(tb.all(t)), 201)
 	missing := newTableName()
-	m := s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(missing, bulkRow(tb, tb.key("a", 1)))})
+	m := s.ask(t, "BulkImport", bulkBody(missing, bulkRow(tb, tb.key("a", 1))))
 	m.check(t, accepted)
 	conformance.Equal(t, bytes.Contains(m.body, []byte("OTSObjectNotExist")), true, "%q", m.body)
 }
@@ -60,9 +64,9 @@ func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
 	must(t, s.do(tb.put(tb.key("a", 1), c("b", true), c("s", "é"))))
 	must(t, s.do(tb.put(tb.key("a", 2), c("a", int64(-1)), c("s", "old"))))
 	must(t, s.do(tb.update(tb.key("a", 2), set("s", "new"))))
+	all := message{}.text(1, tb.name).bytes(3, tb.key(minKey, minKey).Build(false)).bytes(4, tb.key(maxKey, maxKey).Build(false))
 	export := func(more message) *answer {
-		body := append(message{}.text(1, tb.name).bytes(3, tb.key(minKey, minKey).Build(false)).bytes(4, tb.key(maxKey, maxKey).Build(false)), more...)
-		a := s.send(t, rawRequest{operation: "BulkExport", body: body})
+		a := s.ask(t, "BulkExport", append(slices.Clip(all), more...))
 		a.check(t, accepted)
 		return a
 	}
@@ -96,26 +100,24 @@ func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
 	a := export(columns("pk1", "pk2", "a", "b", "s"))
 	conformance.True(t, bytes.Contains(a.body, want), "got  %x\nwant %x", a.body, want)
 	// No units, and the bytes of keys and columns scanned: 2×(3+1+3+8), 1+1+1+2, 1+8+1+3.
-	if consumed := (message{}.bytes(1, message{}.bytes(1, message{}.int(1, 0).int(2, 0)).bytes(2, message{}.int(1, 48).int(2, 0)))); !bytes.HasPrefix(a.body, consumed) {
-		t.Errorf("consumed %x, want %x", a.body[:20], consumed)
-	}
-	none := append(message{}.text(1, tb.name).bytes(3, tb.key(minKey, minKey).Build(false)), message{}.bytes(4, tb.key(maxKey, maxKey).Build(false))...)
-	s.send(t, rawRequest{operation: "BulkExport", body: none}).check(t, invalid("DBT_SIMPLE_ROW_MATRIX need at least one column to get."))
+	units := message{}.bytes(1, message{}.int(1, 0).int(2, 0)).bytes(2, message{}.int(1, 48).int(2, 0))
+	consumed := message{}.bytes(1, units)
+	conformance.True(t, bytes.HasPrefix(a.body, consumed), "consumed %x, want %x", a.body[:20], consumed)
+	s.ask(t, "BulkExport", all).check(t, invalid("DBT_SIMPLE_ROW_MATRIX need at least one column to get."))
 	// Fields are the requested ones in order, with those of the key first.
 	matrix := func(keys, others uint32, fields []byte, row ...byte) []byte {
 		return append(append(le.AppendUint32(le.AppendUint32(nil, keys), others), fields...), row...)
 	}
 	got := export(columns("s", "none", "b"))
 	first := text([]byte{2}, "é")
-	if !bytes.Contains(got.body, matrix(0, 3, name(nil, "s", "none", "b"))) || !bytes.Contains(got.body, append(first, 6, 2, 1, 2)) {
-		t.Errorf("%x", got.body)
-	}
-	if got := export(columns("pk2", "s", "pk1")); !bytes.Contains(got.body, matrix(1, 2, name(nil, "pk2", "s", "pk1"))) || !bytes.Contains(got.body, text(text(whole([]byte{2}, 1), "é"), "a")) {
-		t.Errorf("%x", got.body)
-	}
-	if got := export(message{}.int(6, 0)); bytes.Contains(got.body, []byte("SRM0")) || !bytes.Contains(got.body, []byte{0x75, 0, 0, 0, 1}) {
-		t.Errorf("rows were asked for: %x", got.body)
-	}
+	conformance.True(t, bytes.Contains(got.body, matrix(0, 3, name(nil, "s", "none", "b"))) &&
+		bytes.Contains(got.body, append(first, 6, 2, 1, 2)), "%x", got.body)
+	got = export(columns("pk2", "s", "pk1"))
+	conformance.True(t, bytes.Contains(got.body, matrix(1, 2, name(nil, "pk2", "s", "pk1"))) &&
+		bytes.Contains(got.body, text(text(whole([]byte{2}, 1), "é"), "a")), "%x", got.body)
+	got = export(message{}.int(6, 0))
+	conformance.True(t, !bytes.Contains(got.body, []byte("SRM0")) && bytes.Contains(got.body, []byte{0x75, 0, 0, 0, 1}),
+		"rows were asked for: %x", got.body)
 	got = export(message{}.text(2, "pk1").text(2, "b"))
 	conformance.True(t, bytes.Contains(got.body, name(nil, "pk1", "b")), "%x", got.body)
 	must(t, s.do(tb.delete(tb.key("a", 1))))
@@ -275,92 +277,104 @@ type wireCase struct {
 	want refusal
 }
 
+var brokenCell = invalid("Cell data broken, checksum is mismatch.")
+
 func brokenCells() map[string]wireCase {
+	key := wireKey("a", 1)
 	with := func(op int64, c ...wireCell) func(refusal) wireCase {
-		return func(want refusal) wireCase { return wireCase{op, wireRow{key: wireKey("a", 1), cells: c}, want} }
+		for i := range c {
+			if !c[i].nameless {
+				c[i].name = "c"
+			}
+		}
+		return func(want refusal) wireCase { return wireCase{op, wireRow{key: key, cells: c}, want} }
 	}
 	const ms = 1700000000000
-	broken := invalid("")
+	broken, sum := invalid(""), wireCell{value: vInt(1), op: 4}
+	outOfRange := invalid("Timestamp must be in range [0, INT64_MAX/1000).")
+	noInfinity := invalid("Infinity can't be set to double value.")
 	deletedValue := invalid("Column value cannot be given when type is DELETE_ONE_VERSION,DELETE_ALL_VERSION.")
 	return map[string]wireCase{
-		"a cell without a name tag":            with(1, wireCell{nameless: true, value: vInt(1)})(broken),
-		"an empty name":                        with(1, wireCell{value: vInt(1)})(invalid("Invalid column name: ''.")),
-		"an empty name of an update":           with(2, wireCell{op: 1})(invalid("Invalid column name: ''.")),
-		"no value":                             with(1, wireCell{name: "c"})(invalid("No value is given for column name.")),
-		"no value of an update":                with(2, wireCell{name: "c"})(invalid("No value is given for column name.")),
-		"a value tag without a value":          with(1, wireCell{name: "c", emptyTag: true})(broken),
-		"an empty variant":                     with(1, wireCell{name: "c", value: []byte{}})(broken),
-		"NULL":                                 with(1, wireCell{name: "c", value: vNull})(broken),
-		"INF_MIN":                              with(1, wireCell{name: "c", value: vInfMin})(broken),
-		"INF_MAX":                              with(1, wireCell{name: "c", value: vInfMax})(broken),
-		"AUTO_INCREMENT":                       with(1, wireCell{name: "c", value: vAuto})(broken),
-		"a type nobody knows":                  with(1, wireCell{name: "c", value: []byte{4, 0}})(broken),
-		"an integer of 7 bytes":                with(1, wireCell{name: "c", value: vInt(1)[:8]})(broken),
-		"an integer of 9 bytes":                with(1, wireCell{name: "c", value: append(vInt(1), 0)})(broken),
-		"a boolean of 1":                       with(1, wireCell{name: "c", value: vBool(1)})(accepted),
-		"a boolean of 2":                       with(1, wireCell{name: "c", value: vBool(2)})(broken),
-		"a text that is longer than it says":   with(1, wireCell{name: "c", value: append(vText("ab"), 'c')})(broken),
-		"a text that is shorter than it says":  with(1, wireCell{name: "c", value: vText("ab")[:6]})(broken),
-		"a size that ends too early":           with(1, wireCell{name: "c", value: vInt(1), wrongLen: -1})(broken),
-		"a size beyond the row":                with(1, wireCell{name: "c", value: vInt(1), wrongLen: 1 << 20})(broken),
-		"a cell without a checksum":            with(1, wireCell{name: "c", value: vInt(1), noCRC: true})(invalid("Invalid Column(c): missing checksum.")),
-		"a cell of a wrong checksum":           with(1, wireCell{name: "c", value: vInt(1), wrongCRC: true})(invalid("Cell data broken, checksum is mismatch.")),
-		"an operation in a put":                with(1, wireCell{name: "c", value: vInt(1), op: 4})(invalid("OpType cannot be given for column name:c in PutRow.")),
-		"an operation nobody knows":            with(2, wireCell{name: "c", op: 2})(broken),
-		"an operation above all":               with(2, wireCell{name: "c", op: 5})(broken),
-		"a deletion with a value":              with(2, wireCell{name: "c", value: vInt(1), op: 1})(deletedValue),
-		"a deletion with a timestamp":          with(2, wireCell{name: "c", op: 1, ts: ms, stamped: true})(invalid("Timestamp cannot be given when type is DELETE_ALL_VERSION.")),
-		"a deletion of a version":              with(2, wireCell{name: "c", op: 3, ts: ms, stamped: true})(accepted),
-		"a deletion of a version at 0":         with(2, wireCell{name: "c", op: 3, ts: 0, stamped: true})(accepted),
-		"a deletion of a version without one":  with(2, wireCell{name: "c", op: 3})(invalid("Timestamp must be given when type is DELETE_ONE_VERSION.")),
-		"a deletion of a version with a value": with(2, wireCell{name: "c", value: vInt(1), op: 3, ts: ms, stamped: true})(deletedValue),
-		"a deletion of a version out of range": with(2, wireCell{name: "c", op: 3, ts: math.MaxInt64 / 1000, stamped: true})(invalid("Timestamp must be in range [0, INT64_MAX/1000).")),
-		"an increment with a timestamp":        with(2, wireCell{name: "c", value: vInt(1), op: 4, ts: ms, stamped: true})(broken),
-		"an increment by text":                 with(2, wireCell{name: "c", value: vText("1"), op: 4})(broken),
-		"an increment by a double":             with(2, wireCell{name: "c", value: vDouble(1), op: 4})(broken),
-		"an increment by nothing":              with(2, wireCell{name: "c", op: 4})(broken),
-		"an increment twice":                   with(2, wireCell{name: "c", value: vInt(1), op: 4}, wireCell{name: "c", value: vInt(1), op: 4})(broken),
-		"an increment and a deletion":          with(2, wireCell{name: "c", op: 1}, wireCell{name: "c", value: vInt(1), op: 4})(broken),
-		"a deletion and a put":                 with(2, wireCell{name: "c", op: 1}, wireCell{name: "c", value: vInt(1)})(accepted),
-		"an attribute of a deleted row":        {3, wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1)}}, marker: true}, invalid("Invalid delete row request: unexpected cells in request.")},
-		"a deleted row without its marker":     {3, wireRow{key: wireKey("a", 1)}, invalid("Invalid request of delete row: missing RowDeleteMarker in request.")},
-		"a deleted row":                        {3, wireRow{key: wireKey("a", 1), marker: true}, accepted},
-		"a put with a delete marker":           {1, wireRow{key: wireKey("a", 1), marker: true}, invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
-		"a row without a checksum":             {1, wireRow{key: wireKey("a", 1), noCRC: true}, invalid("Invalid row: missing checksum.")},
-		"a row of a wrong checksum":            {1, wireRow{key: wireKey("a", 1), wrongCRC: true}, broken},
-		"a row with an extension":              {1, wireRow{key: wireKey("a", 1), extension: make([]byte, 24)}, accepted},
-		"a row without a key":                  {1, wireRow{cells: []wireCell{{name: "c", value: vInt(1)}}}, broken},
-		"a row with a key and no more":         {1, wireRow{key: wireKey("a", 1)}, accepted},
-		"six key columns":                      {1, wireRow{key: append(append(wireKey("a", 1), wireKey("a", 1)...), wireKey("a", 1)...)}, invalid("The number of primary key columns must be in range: [1, 4].")},
-		"an empty extension":                   {1, wireRow{key: wireKey("a", 1), extension: []byte{}}, accepted},
-		"a name of an attribute twice":         with(1, wireCell{name: "c", value: vInt(1)}, wireCell{name: "c", value: vText("x")})(accepted),
-		"not a number":                         with(1, wireCell{name: "c", value: vDouble(math.NaN())})(invalid("NaN can't be set to double value.")),
-		"an infinite double":                   with(1, wireCell{name: "c", value: vDouble(math.Inf(1))})(invalid("Infinity can't be set to double value.")),
-		"a negative infinite double":           with(2, wireCell{name: "c", value: vDouble(math.Inf(-1))})(invalid("Infinity can't be set to double value.")),
-		"a text that is not UTF-8":             with(1, wireCell{name: "c", value: vText("a\xffb")})(invalid("Value of column c must be UTF8 encoding.")),
-		"a timestamp at the end of its range":  with(1, wireCell{name: "c", value: vInt(1), ts: math.MaxInt64 / 1000, stamped: true})(invalid("Timestamp must be in range [0, INT64_MAX/1000).")),
-		"a timestamp below 0":                  with(1, wireCell{name: "c", value: vInt(1), ts: -1, stamped: true})(invalid("Timestamp must be in range [0, INT64_MAX/1000).")),
+		"no name tag":            with(1, wireCell{nameless: true, value: vInt(1)})(broken),
+		"an empty name":          {1, wireRow{key: key, cells: []wireCell{{value: vInt(1)}}}, invalid("Invalid column name: ''.")},
+		"an update's empty name": {2, wireRow{key: key, cells: []wireCell{{op: 1}}}, invalid("Invalid column name: ''.")},
+		"no value":               with(1, wireCell{})(invalid("No value is given for column name.")),
+		"no value of an update":  with(2, wireCell{})(invalid("No value is given for column name.")),
+		"an empty value tag":     with(1, wireCell{emptyTag: true})(broken),
+		"an empty variant":       with(1, wireCell{value: []byte{}})(broken),
+		"NULL":                   with(1, wireCell{value: vNull})(broken),
+		"INF_MIN":                with(1, wireCell{value: vInfMin})(broken),
+		"INF_MAX":                with(1, wireCell{value: vInfMax})(broken),
+		"AUTO_INCREMENT":         with(1, wireCell{value: vAuto})(broken),
+		"a type nobody knows":    with(1, wireCell{value: []byte{4, 0}})(broken),
+		"an integer of 7 bytes":  with(1, wireCell{value: vInt(1)[:8]})(broken),
+		"an integer of 9 bytes":  with(1, wireCell{value: append(vInt(1), 0)})(broken),
+		"a boolean of 1":         with(1, wireCell{value: vBool(1)})(accepted),
+		"a boolean of 2":         with(1, wireCell{value: vBool(2)})(broken),
+		"too long a text":        with(1, wireCell{value: append(vText("ab"), 'c')})(broken),
+		"too short a text":       with(1, wireCell{value: vText("ab")[:6]})(broken),
+		"too small a size":       with(1, wireCell{value: vInt(1), wrongLen: -1})(broken),
+		"a size beyond the row":  with(1, wireCell{value: vInt(1), wrongLen: 1 << 20})(broken),
+		"no checksum":            with(1, wireCell{value: vInt(1), noCRC: true})(invalid("Invalid Column(c): missing checksum.")),
+		"a wrong cell checksum":  with(1, wireCell{value: vInt(1), wrongCRC: true})(brokenCell),
+		"an operation in a put":  with(1, sum)(invalid("OpType cannot be given for column name:c in PutRow.")),
+		"an unknown operation":   with(2, wireCell{op: 2})(broken),
+		"an operation above all": with(2, wireCell{op: 5})(broken),
+		"a deletion and a value": with(2, wireCell{value: vInt(1), op: 1})(deletedValue),
+		"a deletion at a time":   with(2, wireCell{op: 1, ts: ms, stamped: true})(invalid("Timestamp cannot be given when type is DELETE_ALL_VERSION.")),
+		"a version's deletion":   with(2, wireCell{op: 3, ts: ms, stamped: true})(accepted),
+		"a version at 0":         with(2, wireCell{op: 3, ts: 0, stamped: true})(accepted),
+		"no version to delete":   with(2, wireCell{op: 3})(invalid("Timestamp must be given when type is DELETE_ONE_VERSION.")),
+		"a version and a value":  with(2, wireCell{value: vInt(1), op: 3, ts: ms, stamped: true})(deletedValue),
+		"a version out of range": with(2, wireCell{op: 3, ts: math.MaxInt64 / 1000, stamped: true})(outOfRange),
+		"an increment at a time": with(2, wireCell{value: vInt(1), op: 4, ts: ms, stamped: true})(broken),
+		"an increment by text":   with(2, wireCell{value: vText("1"), op: 4})(broken),
+		"a double's increment":   with(2, wireCell{value: vDouble(1), op: 4})(broken),
+		"an empty increment":     with(2, wireCell{op: 4})(broken),
+		"an increment twice":     with(2, sum, sum)(broken),
+		"delete and increment":   with(2, wireCell{op: 1}, sum)(broken),
+		"a deletion and a put":   with(2, wireCell{op: 1}, wireCell{value: vInt(1)})(accepted),
+		"a deletion with cells":  {3, wireRow{key: key, cells: []wireCell{{name: "c", value: vInt(1)}}, marker: true}, invalid("Invalid delete row request: unexpected cells in request.")},
+		"a deletion unmarked":    {3, wireRow{key: key}, invalid("Invalid request of delete row: missing RowDeleteMarker in request.")},
+		"a deleted row":          {3, wireRow{key: key, marker: true}, accepted},
+		"a put marked deleted":   {1, wireRow{key: key, marker: true}, invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
+		"no row checksum":        {1, wireRow{key: key, noCRC: true}, invalid("Invalid row: missing checksum.")},
+		"a wrong row checksum":   {1, wireRow{key: key, wrongCRC: true}, broken},
+		"an extension":           {1, wireRow{key: key, extension: make([]byte, 24)}, accepted},
+		"a row without a key":    {1, wireRow{cells: []wireCell{{name: "c", value: vInt(1)}}}, broken},
+		"a key alone":            {1, wireRow{key: key}, accepted},
+		"six key columns":        {1, wireRow{key: slices.Repeat(key, 3)}, invalid("The number of primary key columns must be in range: [1, 4].")},
+		"an empty extension":     {1, wireRow{key: key, extension: []byte{}}, accepted},
+		"an attribute twice":     with(1, wireCell{value: vInt(1)}, wireCell{value: vText("x")})(accepted),
+		"not a number":           with(1, wireCell{value: vDouble(math.NaN())})(invalid("NaN can't be set to double value.")),
+		"an infinite double":     with(1, wireCell{value: vDouble(math.Inf(1))})(noInfinity),
+		"negative infinity":      with(2, wireCell{value: vDouble(math.Inf(-1))})(noInfinity),
+		"not UTF-8":              with(1, wireCell{value: vText("a\xffb")})(invalid("Value of column c must be UTF8 encoding.")),
+		"the first late time":    with(1, wireCell{value: vInt(1), ts: math.MaxInt64 / 1000, stamped: true})(outOfRange),
+		"a timestamp below 0":    with(1, wireCell{value: vInt(1), ts: -1, stamped: true})(outOfRange),
 	}
 }
 
 func brokenKeys() map[string]wireCase {
+	second := wireKey("a", 1)[1]
 	key := func(cell wireCell, want refusal) wireCase {
-		return wireCase{1, wireRow{key: []wireCell{cell, wireKey("a", 1)[1]}}, want}
+		cell.name = cmp.Or(cell.name, "pk1")
+		return wireCase{1, wireRow{key: []wireCell{cell, second}}, want}
 	}
 	return map[string]wireCase{
-		"a key with a timestamp":      key(wireCell{name: "pk1", value: vText("a"), ts: 1, stamped: true}, invalid("Timestamp cannot be given for primary key name:pk1.")),
-		"a key with an operation":     key(wireCell{name: "pk1", value: vText("a"), op: 1}, invalid("OpType cannot be given for primary key name:pk1.")),
-		"a key without a value":       key(wireCell{name: "pk1"}, invalid("No value is given for primary key name:pk1.")),
-		"a key without a name":        key(wireCell{value: vText("a")}, invalid("")),
-		"a key of NULL":               key(wireCell{name: "pk1", value: vNull}, invalid("VT_NULL is an invalid type for the primary key.")),
-		"a key of INF_MIN":            key(wireCell{name: "pk1", value: vInfMin}, invalid("VT_INF_MIN is an invalid type for the primary key.")),
-		"a key of INF_MAX":            key(wireCell{name: "pk1", value: vInfMax}, invalid("VT_INF_MAX is an invalid type for the primary key.")),
-		"a key that is not UTF-8":     key(wireCell{name: "pk1", value: vText("\xc0")}, invalid("")),
-		"a key with a broken size":    key(wireCell{name: "pk1", value: vText("a"), wrongLen: 4}, invalid("")),
-		"a key of a wrong checksum":   key(wireCell{name: "pk1", value: vText("a"), wrongCRC: true}, invalid("Cell data broken, checksum is mismatch.")),
-		"a key without a checksum":    key(wireCell{name: "pk1", value: vText("a"), noCRC: true}, invalid("Invalid Column(pk1): missing checksum.")),
-		"a key whose name is longest": key(wireCell{name: text(255), value: vText("a")}, invalidPK("Validate PK name fail. Input: "+text(255)+", Meta: pk1.")),
-		"a key whose name is longer":  key(wireCell{name: text(256), value: vText("a")}, invalid("Invalid column name: '"+text(256)+"'.")),
+		"a key's timestamp":      key(wireCell{value: vText("a"), ts: 1, stamped: true}, invalid("Timestamp cannot be given for primary key name:pk1.")),
+		"a key's operation":      key(wireCell{value: vText("a"), op: 1}, invalid("OpType cannot be given for primary key name:pk1.")),
+		"a key of no value":      key(wireCell{}, invalid("No value is given for primary key name:pk1.")),
+		"a key of no name":       {1, wireRow{key: []wireCell{{value: vText("a")}, second}}, invalid("")},
+		"a key of NULL":          key(wireCell{value: vNull}, invalid("VT_NULL is an invalid type for the primary key.")),
+		"a key of INF_MIN":       key(wireCell{value: vInfMin}, invalid("VT_INF_MIN is an invalid type for the primary key.")),
+		"a key of INF_MAX":       key(wireCell{value: vInfMax}, invalid("VT_INF_MAX is an invalid type for the primary key.")),
+		"a key's bad text":       key(wireCell{value: vText("\xc0")}, invalid("")),
+		"a key's bad size":       key(wireCell{value: vText("a"), wrongLen: 4}, invalid("")),
+		"a key's bad checksum":   key(wireCell{value: vText("a"), wrongCRC: true}, brokenCell),
+		"a key without checksum": key(wireCell{value: vText("a"), noCRC: true}, invalid("Invalid Column(pk1): missing checksum.")),
+		"a key's longest name":   key(wireCell{name: text(255), value: vText("a")}, invalidPK("Validate PK name fail. Input: "+text(255)+", Meta: pk1.")),
+		"a key's too long name":  key(wireCell{name: text(256), value: vText("a")}, invalid("Invalid column name: '"+text(256)+"'.")),
 	}
 }
 
@@ -373,13 +387,13 @@ func TestRowsAreParsedStrictly(t *testing.T) {
 		for name, v := range cases {
 			t.Run(name, func(t *testing.T) {
 				must(t, s.do(tb.delete(tb.key("a", 1))))
-				a := s.send(t, rawRequest{operation: paths[v.op], body: rawPut(tb.name, v.row.encode(), 0)})
+				a := s.ask(t, paths[v.op], rawPut(tb.name, v.row.encode(), 0))
 				a.check(t, v.want)
 				a.checkSigned(t, s, paths[v.op])
 				good := wireRow{key: wireKey(name, 1)}.encode()
-				a = s.send(t, rawRequest{operation: "BatchWriteRow", body: message{}.bytes(1, message{}.text(1, tb.name).
+				a = s.ask(t, "BatchWriteRow", message{}.bytes(1, message{}.text(1, tb.name).
 					bytes(2, message{}.int(1, 1).bytes(2, good).bytes(3, message{}.int(1, 0))).
-					bytes(2, message{}.int(1, v.op).bytes(2, v.row.encode()).bytes(3, message{}.int(1, 0))))})
+					bytes(2, message{}.int(1, v.op).bytes(2, v.row.encode()).bytes(3, message{}.int(1, 0)))))
 				whole := v.want
 				if whole.code == "OTSInvalidPK" { // of its row alone
 					whole = accepted
@@ -397,27 +411,29 @@ func TestRowsAreParsedStrictly(t *testing.T) {
 func TestReadKeysContainOnlyKeyColumns(t *testing.T) {
 	s := proving(t, "2.3.1", "2.3.5", "3.1.6")
 	tb := s.newTable(t, tableOptions{})
-	inf := []wireCell{{name: "pk1", value: vInfMin}, {name: "pk2", value: vInfMin}}
+	inf, one := []wireCell{{name: "pk1", value: vInfMin}, {name: "pk2", value: vInfMin}}, wireCell{name: "pk2", value: vInt(1)}
+	unread, deleted := invalid("Attribute column cannot be given while reading data."), invalid("Delete marker cannot be given.")
+	null := invalid("VT_NULL is an invalid type for the primary key.")
 	for name, v := range map[string]struct {
 		row   wireRow
 		key   refusal // of GetRow and BatchGetRow
 		bound refusal // of GetRange
 	}{
-		"a key":              {wireRow{key: wireKey("a", 1)}, accepted, accepted},
-		"an attribute":       {wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1)}}}, invalid("Attribute column cannot be given while reading data."), invalid("Attribute column cannot be given while reading data.")},
-		"a delete marker":    {wireRow{key: wireKey("a", 1), marker: true}, invalid("Delete marker cannot be given."), invalid("Delete marker cannot be given.")},
-		"infinities":         {wireRow{key: inf}, invalid("VT_INF_MIN is an invalid type for the primary key."), accepted},
-		"a wrong checksum":   {wireRow{key: wireKey("a", 1), wrongCRC: true}, invalid(""), invalid("")},
-		"NULL":               {wireRow{key: []wireCell{{name: "pk1", value: vNull}, {name: "pk2", value: vInt(1)}}}, invalid("VT_NULL is an invalid type for the primary key."), invalid("VT_NULL is an invalid type for the primary key.")},
-		"a stamped key cell": {wireRow{key: []wireCell{{name: "pk1", value: vText("a"), ts: 1, stamped: true}, {name: "pk2", value: vInt(1)}}}, invalid(""), invalid("")},
-		"no key at all":      {wireRow{}, invalid(""), invalid("")},
+		"a key":            {wireRow{key: wireKey("a", 1)}, accepted, accepted},
+		"an attribute":     {wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1)}}}, unread, unread},
+		"a marker":         {wireRow{key: wireKey("a", 1), marker: true}, deleted, deleted},
+		"infinities":       {wireRow{key: inf}, invalid("VT_INF_MIN is an invalid type for the primary key."), accepted},
+		"a wrong checksum": {wireRow{key: wireKey("a", 1), wrongCRC: true}, invalid(""), invalid("")},
+		"NULL":             {wireRow{key: []wireCell{{name: "pk1", value: vNull}, one}}, null, null},
+		"a stamped key":    {wireRow{key: []wireCell{{name: "pk1", value: vText("a"), ts: 1, stamped: true}, one}}, invalid(""), invalid("")},
+		"no key at all":    {wireRow{}, invalid(""), invalid("")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := v.row.encode()
 			end := tb.key(maxKey, maxKey).Build(false)
-			s.send(t, rawRequest{operation: "GetRow", body: message{}.text(1, tb.name).bytes(2, key).int(5, 1)}).check(t, v.key)
-			s.send(t, rawRequest{operation: "BatchGetRow", body: message{}.bytes(1, message{}.text(1, tb.name).bytes(2, key).int(6, 1))}).check(t, v.key)
-			s.send(t, rawRequest{operation: "GetRange", body: message{}.text(1, tb.name).int(2, 0).int(5, 1).bytes(7, key).bytes(8, end)}).check(t, v.bound)
+			s.ask(t, "GetRow", message{}.text(1, tb.name).bytes(2, key).int(5, 1)).check(t, v.key)
+			s.ask(t, "BatchGetRow", message{}.bytes(1, message{}.text(1, tb.name).bytes(2, key).int(6, 1))).check(t, v.key)
+			s.ask(t, "GetRange", message{}.text(1, tb.name).int(2, 0).int(5, 1).bytes(7, key).bytes(8, end)).check(t, v.bound)
 		})
 	}
 }

@@ -30,33 +30,33 @@ func TestWriteUnitIsFourKilobytes(t *testing.T) {
 		change tablestore.RowChange
 		want   units
 	}{
-		"put of a key alone":                                   {tb.put(k), units{0, 1}},
-		"put of 4096 bytes":                                    {tb.put(k, c("c", text(full))), units{0, 1}},
-		"put of 4097 bytes":                                    {tb.put(k, c("c", text(full+1))), units{0, 2}},
-		"put of two columns of 4097 bytes":                     {tb.put(k, c("a", text(4097)), c("b", text(4097))), units{0, 3}},
-		"a timestamp does not count":                           {tb.put(k, v("c", text(full), now)), units{0, 1}},
-		"every version counts, name and value":                 {tb.put(k, v("c", text(2040), now), v("c", text(2039), now-1)), units{0, 1}},
-		"every version counts, and one byte more":              {tb.put(k, v("c", text(2040), now), v("c", text(2040), now-1)), units{0, 2}},
-		"an integer is 8 bytes":                                {tb.put(k, c("c", text(full-9)), c("i", 1)), units{0, 1}},
-		"an integer is no less than 8 bytes":                   {tb.put(k, c("c", text(full-8)), c("i", 1)), units{0, 2}},
-		"a double is 8 bytes":                                  {tb.put(k, c("c", text(full-9)), c("d", 0.5)), units{0, 1}},
-		"a double is no less than 8 bytes":                     {tb.put(k, c("c", text(full-8)), c("d", 0.5)), units{0, 2}},
-		"a boolean is 1 byte":                                  {tb.put(k, c("c", text(full-2)), c("b", true)), units{0, 1}},
-		"a boolean is no less than 1 byte":                     {tb.put(k, c("c", text(full-1)), c("b", true)), units{0, 2}},
-		"update of 4096 bytes":                                 {tb.update(k, set("c", text(full))), units{0, 1}},
-		"update of 4097 bytes":                                 {tb.update(k, set("c", text(full+1))), units{0, 2}},
-		"an increment is 8 bytes":                              {tb.update(k, set("c", text(full-9)), add("n", 1)), units{0, 1}},
-		"an increment is no less than 8 bytes":                 {tb.update(k, set("c", text(full-8)), add("n", 1)), units{0, 2}},
-		"a deleted column counts its name":                     {tb.update(k, set("c", text(full-1)), drop("a")), units{0, 1}},
-		"a deleted column counts no less than its name":        {tb.update(k, set("c", text(full)), drop("a")), units{0, 2}},
-		"a deleted version counts its name":                    {tb.update(k, set("c", text(full-1)), dropAt("a", 1)), units{0, 1}},
-		"delete counts the key":                                {tb.delete(k), units{0, 1}},
-		"put that expects a row reads the key":                 {expecting(expectExist, tb.put(k, big, c("b", text(4097)))), units{1, 3}},
-		"update that expects a row reads the key":              {expecting(expectExist, tb.update(k, set("a", text(4097)))), units{1, 2}},
-		"delete that expects a row reads the key":              {expecting(expectExist, tb.delete(k)), units{1, 1}},
-		"put that expects no row reads the key":                {expecting(expectNotExist, tb.put(tb.key("n", 1))), units{1, 1}},
-		"delete that expects no row reads the key":             {expecting(expectNotExist, tb.delete(tb.key("n", 2))), units{1, 1}},
-		"update that deletes from a row that is not there too": {tb.update(tb.key("n", 3), drop("a")), units{0, 1}},
+		"put of a key alone":                  {tb.put(k), units{0, 1}},
+		"put of 4096 bytes":                   {tb.put(k, c("c", text(full))), units{0, 1}},
+		"put of 4097 bytes":                   {tb.put(k, c("c", text(full+1))), units{0, 2}},
+		"put of two columns of 4097":          {tb.put(k, c("a", text(4097)), c("b", text(4097))), units{0, 3}},
+		"a timestamp does not count":          {tb.put(k, v("c", text(full), now)), units{0, 1}},
+		"every version, name and value":       {tb.put(k, v("c", text(2040), now), v("c", text(2039), now-1)), units{0, 1}},
+		"every version, and one byte more":    {tb.put(k, v("c", text(2040), now), v("c", text(2040), now-1)), units{0, 2}},
+		"an integer is 8 bytes":               {tb.put(k, c("c", text(full-9)), c("i", 1)), units{0, 1}},
+		"an integer is no less":               {tb.put(k, c("c", text(full-8)), c("i", 1)), units{0, 2}},
+		"a double is 8 bytes":                 {tb.put(k, c("c", text(full-9)), c("d", 0.5)), units{0, 1}},
+		"a double is no less":                 {tb.put(k, c("c", text(full-8)), c("d", 0.5)), units{0, 2}},
+		"a boolean is 1 byte":                 {tb.put(k, c("c", text(full-2)), c("b", true)), units{0, 1}},
+		"a boolean is no less":                {tb.put(k, c("c", text(full-1)), c("b", true)), units{0, 2}},
+		"update of 4096 bytes":                {tb.update(k, set("c", text(full))), units{0, 1}},
+		"update of 4097 bytes":                {tb.update(k, set("c", text(full+1))), units{0, 2}},
+		"an increment is 8 bytes":             {tb.update(k, set("c", text(full-9)), add("n", 1)), units{0, 1}},
+		"an increment is no less":             {tb.update(k, set("c", text(full-8)), add("n", 1)), units{0, 2}},
+		"a deleted column's name counts":      {tb.update(k, set("c", text(full-1)), drop("a")), units{0, 1}},
+		"a deleted column counts no less":     {tb.update(k, set("c", text(full)), drop("a")), units{0, 2}},
+		"a deleted version's name counts":     {tb.update(k, set("c", text(full-1)), dropAt("a", 1)), units{0, 1}},
+		"delete counts the key":               {tb.delete(k), units{0, 1}},
+		"put that expects a row reads it":     {expecting(expectExist, tb.put(k, big, c("b", text(4097)))), units{1, 3}},
+		"update that expects a row reads it":  {expecting(expectExist, tb.update(k, set("a", text(4097)))), units{1, 2}},
+		"delete that expects a row reads it":  {expecting(expectExist, tb.delete(k)), units{1, 1}},
+		"put that expects no row reads it":    {expecting(expectNotExist, tb.put(tb.key("n", 1))), units{1, 1}},
+		"delete that expects no row reads it": {expecting(expectNotExist, tb.delete(tb.key("n", 2))), units{1, 1}},
+		"update that deletes from no row":     {tb.update(tb.key("n", 3), drop("a")), units{0, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must(t, s.do(tb.put(k, c("old", text(10_000)))))
@@ -123,22 +123,22 @@ func TestReadsAreChargedForTheirAnswers(t *testing.T) {
 		read  []selection
 		want  int32
 	}{
-		"no row":                               {nil, nil, 1},
-		"a row without columns":                {[]cell{}, nil, 1},
-		"4096 bytes":                           {[]cell{c("c", text(full))}, nil, 1},
-		"4097 bytes":                           {[]cell{c("c", text(full+1))}, nil, 2},
-		"a column of 9 KB":                     {[]cell{c("c", text(9<<10))}, nil, 3},
-		"one of two columns":                   {[]cell{c("c", text(full)), c("d", text(9<<10))}, []selection{columns("c")}, 1},
-		"the newest of two versions":           {[]cell{v("c", text(full), now), v("c", text(9<<10), now-1)}, []selection{versions(1)}, 1},
-		"both versions":                        {[]cell{v("c", text(4096), now), v("c", text(4096), now-1)}, []selection{versions(2)}, 3},
-		"a column that is not there":           {[]cell{c("c", text(9<<10))}, []selection{columns("x")}, 1},
-		"the key alone":                        {[]cell{c("c", text(9<<10))}, []selection{columns("pk1")}, 1},
-		"nothing inside the range of columns":  {[]cell{c("c", text(9<<10))}, []selection{columnRange("d", "")}, 1},
-		"a row that passes a filter":           {wide, []selection{filtered(compare("n", eq, 1))}, 4},
-		"a row that does not":                  {wide, []selection{filtered(compare("n", eq, 2))}, 1},
-		"a page of the row":                    {wide, []selection{filtered(pageOf(1, 1))}, 3},
-		"a page without any column":            {wide, []selection{filtered(pageOf(3, 1))}, 1},
-		"nothing inside the range of the time": {[]cell{c("c", text(9<<10))}, []selection{between(1, 2)}, 1},
+		"no row":                 {nil, nil, 1},
+		"a row without columns":  {[]cell{}, nil, 1},
+		"4096 bytes":             {[]cell{c("c", text(full))}, nil, 1},
+		"4097 bytes":             {[]cell{c("c", text(full+1))}, nil, 2},
+		"a column of 9 KB":       {[]cell{c("c", text(9<<10))}, nil, 3},
+		"one of two columns":     {[]cell{c("c", text(full)), c("d", text(9<<10))}, []selection{columns("c")}, 1},
+		"the newer version":      {[]cell{v("c", text(full), now), v("c", text(9<<10), now-1)}, []selection{versions(1)}, 1},
+		"both versions":          {[]cell{v("c", text(4096), now), v("c", text(4096), now-1)}, []selection{versions(2)}, 3},
+		"a missing column":       {[]cell{c("c", text(9<<10))}, []selection{columns("x")}, 1},
+		"the key alone":          {[]cell{c("c", text(9<<10))}, []selection{columns("pk1")}, 1},
+		"no column of the range": {[]cell{c("c", text(9<<10))}, []selection{columnRange("d", "")}, 1},
+		"a row that passes":      {wide, []selection{filtered(compare("n", eq, 1))}, 4},
+		"a row that does not":    {wide, []selection{filtered(compare("n", eq, 2))}, 1},
+		"a page of the row":      {wide, []selection{filtered(pageOf(1, 1))}, 3},
+		"a page of no column":    {wide, []selection{filtered(pageOf(3, 1))}, 1},
+		"nothing of that time":   {[]cell{c("c", text(9<<10))}, []selection{between(1, 2)}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must(t, s.do(tb.delete(k)))
@@ -197,7 +197,7 @@ func (s *service) reserve(t testing.TB, table string, read, write int64) *answer
 	if write >= 0 {
 		units = units.int(2, write)
 	}
-	return s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, table).bytes(2, message{}.bytes(1, units))})
+	return s.ask(t, "UpdateTable", message{}.text(1, table).bytes(2, message{}.bytes(1, units)))
 }
 
 // reservation is the reserved throughput in DescribeTable.
@@ -217,7 +217,7 @@ func TestReservedThroughputIsStored(t *testing.T) {
 	name := newTableName()
 	create := newCreate(name)
 	create.throughput = message{}.int(1, 100_000).int(2, 3)
-	r.send(t, rawRequest{operation: "CreateTable", body: create.body()}).check(t, accepted)
+	r.ask(t, "CreateTable", create.body()).check(t, accepted)
 	units := func() [2]int {
 		d := describe(t, r.service, name).ReservedThroughput
 		return [2]int{d.Readcap, d.Writecap}
@@ -341,7 +341,7 @@ func TestPredefinedColumnsComeAndGo(t *testing.T) {
 		"one twice":              {add("c", "c"), invalid("Duplicated column name: 'c'.")},
 		"one of the primary key": {add("pk2"), invalid("Duplicated column name: 'pk2'.")},
 		"one without a name":     {add(""), invalid("Invalid column name: ''.")},
-		"31 more than two":       {add(append(many, "x")...), invalid("The number of defined columns must be in range: [0, 32].")},
+		"31 to two":              {add(append(many, "x")...), invalid("The number of defined columns must be in range: [0, 32].")},
 		"a delete of none":       {remove(), invalid("No defined column is specified.")},
 		"a delete of a stranger": {remove("a", "z"), invalid("Defined column 'z' does not exist.")},
 		"a delete of one twice":  {remove("a", "a"), invalid("Duplicated column name: 'a'.")},

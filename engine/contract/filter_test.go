@@ -41,10 +41,13 @@ func anyVersion(x *tablestore.SingleColumnCondition) *tablestore.SingleColumnCon
 	return x
 }
 
+const stringType = tablestore.Variant_STRING
+
 // matching compares the match of a regular expression.
-func matching(x *tablestore.SingleColumnCondition, regex string, cast tablestore.VariantType) *tablestore.SingleColumnCondition {
-	x.TransferRule = tablestore.NewValueTransferRule(regex, cast)
-	return x
+func matching(x *tablestore.SingleColumnCondition, regex string, cast tablestore.VariantType) tablestore.ColumnFilter {
+	matched := *x
+	matched.TransferRule = tablestore.NewValueTransferRule(regex, cast)
+	return &matched
 }
 
 func combined(op tablestore.LogicalOperator, filters ...tablestore.ColumnFilter) tablestore.ColumnFilter {
@@ -190,38 +193,38 @@ func TestFiltersOfAllReadsAgree(t *testing.T) {
 		read   []selection
 		want   *row
 	}{
-		"a condition that holds":                             {yes, nil, some(a2, b1, c2)},
-		"a condition that does not":                          {no, nil, nil},
-		"a missing column fails":                             {compare("x", ne, 1), nil, nil},
-		"a missing column passes when it may":                {lenient(compare("x", eq, 1)), nil, some(a2, b1, c2)},
-		"not of a missing column that fails":                 {not(compare("x", eq, 1)), nil, some(a2, b1, c2)},
-		"not of a missing column that passes":                {not(lenient(compare("x", eq, 1))), nil, nil},
-		"a column that is not selected is missing":           {yes, []selection{versions(1), columns("b")}, nil},
-		"a column that is not selected, and may be missing":  {lenient(no), []selection{versions(1), columns("b")}, some(b1)},
-		"a column before the start is missing":               {yes, []selection{versions(1), columnRange("b", "")}, nil},
-		"a column at the end is missing":                     {compare("c", eq, 32), []selection{versions(1), columnRange("", "c")}, nil},
-		"a column that is selected":                          {compare("b", gt, 19), []selection{versions(1), columns("b", "c")}, some(b1, c2)},
-		"no column is left: no row, whatever may be missing": {lenient(compare("x", eq, 1)), []selection{versions(1), columns("x")}, nil},
-		"only a key column, and a column may be missing":     {lenient(compare("x", eq, 1)), []selection{versions(1), columns("pk1")}, some()},
-		"the newest version decides":                         {compare("a", eq, 11), []selection{versions(5)}, nil},
-		"any version suffices":                               {anyVersion(compare("a", eq, 11)), []selection{versions(5)}, some(a2, a1, a0, b1, c2, c0)},
-		"a version that is not read does not count":          {anyVersion(compare("a", eq, 11)), []selection{versions(1)}, nil},
-		"the newest of a time range decides":                 {compare("a", eq, 11), []selection{between(at, at+2)}, some(a1, a0, b1, c0)},
-		"the version at a time decides":                      {compare("a", eq, 10), []selection{exactly(at)}, some(a0, c0)},
-		"a column outside the time range is missing":         {compare("b", eq, 20), []selection{between(at, at+1)}, nil},
-		"all of an AND":                                      {allOf(yes, compare("b", lt, 21), compare("c", ne, 30)), nil, some(a2, b1, c2)},
-		"not all of an AND":                                  {allOf(yes, compare("b", lt, 21), no), nil, nil},
-		"one of an OR":                                       {anyOf(no, no, yes), nil, some(a2, b1, c2)},
-		"none of an OR":                                      {anyOf(no, no), nil, nil},
-		"NOT":                                                {not(no), nil, some(a2, b1, c2)},
-		"nested":                                             {allOf(not(anyOf(no, allOf(yes, no))), anyOf(yes, no)), nil, some(a2, b1, c2)},
-		"the first page of columns":                          {pageOf(0, 2), nil, some(a2, b1)},
-		"the next page":                                      {pageOf(2, 2), nil, some(c2)},
-		"a page counts columns, not versions":                {pageOf(1, 2), []selection{versions(5)}, some(b1, c2, c0)},
-		"a page of a start column":                           {pageOf(1, 1), []selection{versions(1), columnRange("b", "")}, some(c2)},
-		"a page of the columns that are selected":            {pageOf(1, 5), []selection{versions(1), columns("a", "c")}, some(c2)},
-		"a page of the columns of a time":                    {pageOf(1, 5), []selection{exactly(at + 1)}, some(b1)},
-		"a page beyond the columns still answers the row":    {pageOf(3, 1), nil, some()},
+		"a condition that holds":           {yes, nil, some(a2, b1, c2)},
+		"a condition that does not":        {no, nil, nil},
+		"a missing column fails":           {compare("x", ne, 1), nil, nil},
+		"a missing one passes if it may":   {lenient(compare("x", eq, 1)), nil, some(a2, b1, c2)},
+		"not of a missing one that fails":  {not(compare("x", eq, 1)), nil, some(a2, b1, c2)},
+		"not of a missing one that passes": {not(lenient(compare("x", eq, 1))), nil, nil},
+		"unselected: missing":              {yes, []selection{versions(1), columns("b")}, nil},
+		"unselected, and may be missing":   {lenient(no), []selection{versions(1), columns("b")}, some(b1)},
+		"before the start: missing":        {yes, []selection{versions(1), columnRange("b", "")}, nil},
+		"at the end: missing":              {compare("c", eq, 32), []selection{versions(1), columnRange("", "c")}, nil},
+		"a column that is selected":        {compare("b", gt, 19), []selection{versions(1), columns("b", "c")}, some(b1, c2)},
+		"no column is left: no row":        {lenient(compare("x", eq, 1)), []selection{versions(1), columns("x")}, nil},
+		"a key, a column may be missing":   {lenient(compare("x", eq, 1)), []selection{versions(1), columns("pk1")}, some()},
+		"the newest version decides":       {compare("a", eq, 11), []selection{versions(5)}, nil},
+		"any version suffices":             {anyVersion(compare("a", eq, 11)), []selection{versions(5)}, some(a2, a1, a0, b1, c2, c0)},
+		"an unread version does not count": {anyVersion(compare("a", eq, 11)), []selection{versions(1)}, nil},
+		"the newest in time decides":       {compare("a", eq, 11), []selection{between(at, at+2)}, some(a1, a0, b1, c0)},
+		"the one at a time decides":        {compare("a", eq, 10), []selection{exactly(at)}, some(a0, c0)},
+		"outside the time range: missing":  {compare("b", eq, 20), []selection{between(at, at+1)}, nil},
+		"all of an AND":                    {allOf(yes, compare("b", lt, 21), compare("c", ne, 30)), nil, some(a2, b1, c2)},
+		"not all of an AND":                {allOf(yes, compare("b", lt, 21), no), nil, nil},
+		"one of an OR":                     {anyOf(no, no, yes), nil, some(a2, b1, c2)},
+		"none of an OR":                    {anyOf(no, no), nil, nil},
+		"NOT":                              {not(no), nil, some(a2, b1, c2)},
+		"nested":                           {allOf(not(anyOf(no, allOf(yes, no))), anyOf(yes, no)), nil, some(a2, b1, c2)},
+		"the first page of columns":        {pageOf(0, 2), nil, some(a2, b1)},
+		"the next page":                    {pageOf(2, 2), nil, some(c2)},
+		"a page counts columns":            {pageOf(1, 2), []selection{versions(5)}, some(b1, c2, c0)},
+		"a page of a start column":         {pageOf(1, 1), []selection{versions(1), columnRange("b", "")}, some(c2)},
+		"a page of selected columns":       {pageOf(1, 5), []selection{versions(1), columns("a", "c")}, some(c2)},
+		"a page of a time's columns":       {pageOf(1, 5), []selection{exactly(at + 1)}, some(b1)},
+		"a page beyond the columns":        {pageOf(3, 1), nil, some()},
 	} {
 		t.Run(name, func(t *testing.T) { tb.checkRead(t, k, x.want, append(x.read, filtered(x.filter))...) })
 	}
@@ -243,7 +246,7 @@ func TestFilterComparesRegexMatch(t *testing.T) {
 	tb := s.newTable(t, tableOptions{})
 	k := tb.key("k", 1)
 	must(t, s.do(tb.put(k, c("i", 5), c("j", `{cluster_name:name1,lastupdatetime:12345,load:2.5}`))))
-	const integerType, doubleType, stringType = tablestore.Variant_INTEGER, tablestore.Variant_DOUBLE, tablestore.Variant_STRING
+	const integerType, doubleType = tablestore.Variant_INTEGER, tablestore.Variant_DOUBLE
 	for name, x := range map[string]struct {
 		filter tablestore.ColumnFilter
 		want   bool
@@ -284,7 +287,11 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 	single := func(comparator, typ int64, value []byte) rawFilter {
 		return rawFilter(message{}.int(1, typ).bytes(2, message{}.int(1, comparator).text(2, "c").bytes(3, value).int(4, 0).int(5, 0)))
 	}
-	one := []byte{0, 1, 0, 0, 0, 0, 0, 0, 0}
+	composite := func(operator int64, last []byte) rawFilter {
+		parts := message{}.int(1, operator).bytes(2, leaf.Serialize()).bytes(2, last)
+		return rawFilter(message{}.int(1, 2).bytes(2, parts))
+	}
+	one, blank := []byte{0, 1, 0, 0, 0, 0, 0, 0, 0}, lenient(compare("c", eq, ""))
 	var (
 		tooMany  = invalid("The count of filter exceeds the max: 32.")
 		tooFew   = invalid("Invalid AND/OR operator: the number of sub-filters must be more than 1.")
@@ -294,58 +301,58 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 		filter tablestore.ColumnFilter
 		want   refusal
 	}{
-		"OR of 31":                        {anyOf(many(31)...), accepted},
-		"OR of 32":                        {anyOf(many(32)...), tooMany},
-		"AND of 31":                       {allOf(many(31)...), accepted},
-		"AND of 32":                       {allOf(many(32)...), tooMany},
-		"NOT 31 deep":                     {nested(31), accepted},
-		"NOT 32 deep":                     {nested(32), tooMany},
-		"two of 15":                       {anyOf(allOf(many(15)...), allOf(many(14)...)), accepted},
-		"two of 15 and one":               {anyOf(allOf(many(15)...), allOf(many(15)...)), tooMany},
-		"AND of one":                      {allOf(leaf), tooFew},
-		"OR of one":                       {anyOf(leaf), tooFew},
-		"AND of none":                     {allOf(), tooFew},
-		"NOT of two":                      {not(leaf, leaf), invalid("")},
-		"NOT of none":                     {not(), invalid("")},
-		"a page from column -1":           {pageOf(-1, 1), invalid("Offset in ColumnPaginationFilter must be greater than or equal to 0.")},
-		"a page of 0 columns":             {pageOf(0, 0), invalid("Limit in ColumnPaginationFilter must be greater than 0.")},
-		"a page of -1 columns":            {pageOf(0, -1), invalid("Limit in ColumnPaginationFilter must be greater than 0.")},
-		"a page without an offset":        {rawFilter(message{}.int(1, 3).bytes(2, message{}.int(2, 1))), noFilter},
-		"a page without a limit":          {rawFilter(message{}.int(1, 3).bytes(2, message{}.int(1, 1))), noFilter},
-		"a body that is no message":       {rawFilter(message{}.int(1, 1).int(2, 1)), noFilter},
-		"no body":                         {rawFilter(message{}.int(1, 1)), noFilter},
-		"a combinator nobody knows":       {rawFilter(message{}.int(1, 2).bytes(2, message{}.int(1, 4).bytes(2, leaf.Serialize()).bytes(2, leaf.Serialize()))), noFilter},
-		"a combinator of 0":               {rawFilter(message{}.int(1, 2).bytes(2, message{}.int(1, 0).bytes(2, leaf.Serialize()).bytes(2, leaf.Serialize()))), noFilter},
-		"a part that is no filter":        {rawFilter(message{}.int(1, 2).bytes(2, message{}.int(1, 2).bytes(2, leaf.Serialize()).bytes(2, []byte{0xff}))), noFilter},
-		"no bytes are no filter":          {rawFilter{}, accepted},
-		"an expression of 256 bytes":      {matching(lenient(compare("c", eq, "")), text(256), tablestore.Variant_STRING), accepted},
-		"an expression of 257 bytes":      {matching(lenient(compare("c", eq, "")), text(257), tablestore.Variant_STRING), invalid("")},
-		"an expression that is none":      {matching(lenient(compare("c", eq, "")), "[", tablestore.Variant_STRING), invalid("")},
-		"NOT 1,000 deep":                  {nested(1_000), tooMany},
-		"OR of 1,000":                     {anyOf(many(1_000)...), tooMany},
-		"NOT of 33 is too many":           {not(many(33)...), tooMany},
-		"no column name":                  {compare("", eq, 1), invalid("Invalid column name: ''.")},
-		"a column name of 255":            {lenient(compare(text(255), eq, 1)), accepted},
-		"a column name of 256":            {compare(text(256), eq, 1), invalid("Invalid column name: '" + text(256) + "'.")},
-		"text that is none":               {compare("c", eq, "\xff"), invalid("Value of column c must be UTF8 encoding.")},
-		"not a number":                    {compare("c", eq, math.NaN()), invalid("NaN can't be set to double value.")},
-		"an infinity":                     {compare("c", eq, math.Inf(1)), invalid("Infinity can't be set to double value.")},
-		"bytes that are no message":       {rawFilter{0xff, 0xff}, noFilter},
-		"a message that is cut":           {rawFilter(message{}.int(1, 1).bytes(2, one))[:4], noFilter},
-		"no type":                         {rawFilter(message{}.bytes(2, one)), noFilter},
-		"an unknown type":                 {single(1, 4, one), noFilter},
-		"a type of 0":                     {single(1, 0, one), noFilter},
-		"a comparator of 0":               {single(0, 1, one), noFilter},
-		"one more than there are":         {single(9, 1, one), noFilter},
-		"no value":                        {single(1, 1, nil), noFilter},
-		"a value and more":                {single(1, 1, append(one, 0)), noFilter},
-		"null":                            {single(1, 1, []byte{6}), invalid("VT_NULL is an invalid type…")},
-		"a placeholder":                   {single(1, 1, []byte{11}), invalid("VT_AUTO_INCREMENT is an invalid type…")},
-		"an unknown comparator":           {single(99, 1, one), noFilter},
-		"a value that is cut":             {single(1, 1, one[:3]), noFilter},
-		"a value of an unknown type":      {single(1, 1, []byte{5}), noFilter},
-		"a value that only a key can be":  {single(1, 1, []byte{9}), invalid("")},
-		"what it is, when it is complete": {single(1, 1, one), accepted},
+		"OR of 31":                 {anyOf(many(31)...), accepted},
+		"OR of 32":                 {anyOf(many(32)...), tooMany},
+		"AND of 31":                {allOf(many(31)...), accepted},
+		"AND of 32":                {allOf(many(32)...), tooMany},
+		"NOT 31 deep":              {nested(31), accepted},
+		"NOT 32 deep":              {nested(32), tooMany},
+		"two of 15":                {anyOf(allOf(many(15)...), allOf(many(14)...)), accepted},
+		"two of 15 and one":        {anyOf(allOf(many(15)...), allOf(many(15)...)), tooMany},
+		"AND of one":               {allOf(leaf), tooFew},
+		"OR of one":                {anyOf(leaf), tooFew},
+		"AND of none":              {allOf(), tooFew},
+		"NOT of two":               {not(leaf, leaf), invalid("")},
+		"NOT of none":              {not(), invalid("")},
+		"a page from column -1":    {pageOf(-1, 1), invalid("Offset in ColumnPaginationFilter must be greater than or equal to 0.")},
+		"a page of 0 columns":      {pageOf(0, 0), invalid("Limit in ColumnPaginationFilter must be greater than 0.")},
+		"a page of -1 columns":     {pageOf(0, -1), invalid("Limit in ColumnPaginationFilter must be greater than 0.")},
+		"a page of no offset":      {rawFilter(message{}.int(1, 3).bytes(2, message{}.int(2, 1))), noFilter},
+		"a page of no limit":       {rawFilter(message{}.int(1, 3).bytes(2, message{}.int(1, 1))), noFilter},
+		"an unparsable body":       {rawFilter(message{}.int(1, 1).int(2, 1)), noFilter},
+		"no body":                  {rawFilter(message{}.int(1, 1)), noFilter},
+		"an unknown operator":      {composite(4, leaf.Serialize()), noFilter},
+		"a combinator of 0":        {composite(0, leaf.Serialize()), noFilter},
+		"an unparsable part":       {composite(2, []byte{0xff}), noFilter},
+		"no bytes are no filter":   {rawFilter{}, accepted},
+		"an expression of 256":     {matching(blank, text(256), stringType), accepted},
+		"an expression of 257":     {matching(blank, text(257), stringType), invalid("")},
+		"no expression":            {matching(blank, "[", stringType), invalid("")},
+		"NOT 1,000 deep":           {nested(1_000), tooMany},
+		"OR of 1,000":              {anyOf(many(1_000)...), tooMany},
+		"NOT of 33":                {not(many(33)...), tooMany},
+		"no column name":           {compare("", eq, 1), invalid("Invalid column name: ''.")},
+		"a column name of 255":     {lenient(compare(text(255), eq, 1)), accepted},
+		"a column name of 256":     {compare(text(256), eq, 1), invalid("Invalid column name: '" + text(256) + "'.")},
+		"text that is none":        {compare("c", eq, "\xff"), invalid("Value of column c must be UTF8 encoding.")},
+		"not a number":             {compare("c", eq, math.NaN()), invalid("NaN can't be set to double value.")},
+		"an infinity":              {compare("c", eq, math.Inf(1)), invalid("Infinity can't be set to double value.")},
+		"unparsable bytes":         {rawFilter{0xff, 0xff}, noFilter},
+		"a message that is cut":    {rawFilter(message{}.int(1, 1).bytes(2, one))[:4], noFilter},
+		"no type":                  {rawFilter(message{}.bytes(2, one)), noFilter},
+		"an unknown type":          {single(1, 4, one), noFilter},
+		"a type of 0":              {single(1, 0, one), noFilter},
+		"a comparator of 0":        {single(0, 1, one), noFilter},
+		"a comparator of 9":        {single(9, 1, one), noFilter},
+		"no value":                 {single(1, 1, nil), noFilter},
+		"a value and more":         {single(1, 1, append(one, 0)), noFilter},
+		"null":                     {single(1, 1, []byte{6}), invalid("VT_NULL is an invalid type…")},
+		"a placeholder":            {single(1, 1, []byte{11}), invalid("VT_AUTO_INCREMENT is an invalid type…")},
+		"an unknown comparator":    {single(99, 1, one), noFilter},
+		"a value that is cut":      {single(1, 1, one[:3]), noFilter},
+		"an unknown type of value": {single(1, 1, []byte{5}), noFilter},
+		"a value for keys":         {single(1, 1, []byte{9}), invalid("")},
+		"a complete one":           {single(1, 1, one), accepted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb.checkReadsRefused(t, x.filter, x.want)
@@ -396,37 +403,38 @@ func TestConditionsDecideWhetherAWriteApplies(t *testing.T) {
 	}
 	holds, fails := compare("ver", eq, 3), compare("ver", gt, 3)
 	missing, missingPasses := compare("x", ne, 0), lenient(compare("x", eq, 0))
+	old := compare("old", eq, "ex")
 	rules := map[string]struct {
 		condition tablestore.ColumnFilter
 		expect    tablestore.RowExistenceExpectation
 		exists    bool
 		want      refusal
 	}{
-		"ignoring a row that is there":                           {nil, ignore, true, accepted},
-		"ignoring a row that is not there":                       {nil, ignore, false, accepted},
-		"expecting a row that is there":                          {nil, expectExist, true, accepted},
-		"expecting a row that is not there":                      {nil, expectExist, false, conditionFailed},
-		"expecting no row where there is one":                    {nil, expectNotExist, true, conditionFailed},
-		"expecting no row where there is none":                   {nil, expectNotExist, false, accepted},
-		"a condition that holds":                                 {holds, ignore, true, accepted},
-		"a condition that does not":                              {fails, ignore, true, conditionFailed},
-		"a missing column that fails":                            {missing, ignore, true, conditionFailed},
-		"a missing column that passes":                           {missingPasses, ignore, true, accepted},
-		"a condition on a row that is not there":                 {holds, ignore, false, conditionFailed},
-		"one that may be missing on a row that is not there":     {lenient(compare("ver", eq, 9)), ignore, false, accepted},
-		"the contrary of one that fails on no row":               {not(holds), ignore, false, accepted},
-		"holding, and a row expected that is there":              {holds, expectExist, true, accepted},
-		"failing, and a row expected that is there":              {fails, expectExist, true, conditionFailed},
-		"passing, and a row expected that is not there":          {missingPasses, expectExist, false, conditionFailed},
-		"passing, and no row expected where there is none":       {missingPasses, expectNotExist, false, accepted},
-		"passing, and no row expected where there is one":        {missingPasses, expectNotExist, true, conditionFailed},
-		"all of several":                                         {allOf(holds, compare("old", eq, "text"), not(fails)), ignore, true, accepted},
-		"not all of several":                                     {allOf(holds, compare("old", eq, "other")), ignore, true, conditionFailed},
-		"one of several":                                         {anyOf(fails, holds), ignore, true, accepted},
-		"an expression that finds something":                     {matching(compare("old", eq, "ex"), "e.", tablestore.Variant_STRING), ignore, true, accepted},
-		"an expression that finds nothing":                       {matching(compare("old", eq, "ex"), "q.", tablestore.Variant_STRING), ignore, true, conditionFailed},
-		"a column that the write changes, by its value before":   {missingPasses, ignore, true, accepted},
-		"a column that the write creates is missing before that": {compare("new", eq, 1), ignore, true, conditionFailed},
+		"ignoring a row that is there":                {nil, ignore, true, accepted},
+		"ignoring a row that is not there":            {nil, ignore, false, accepted},
+		"expecting a row that is there":               {nil, expectExist, true, accepted},
+		"expecting a row that is not there":           {nil, expectExist, false, conditionFailed},
+		"expecting no row where there is one":         {nil, expectNotExist, true, conditionFailed},
+		"expecting no row where there is none":        {nil, expectNotExist, false, accepted},
+		"a condition that holds":                      {holds, ignore, true, accepted},
+		"a condition that does not":                   {fails, ignore, true, conditionFailed},
+		"a missing column that fails":                 {missing, ignore, true, conditionFailed},
+		"a missing column that passes":                {missingPasses, ignore, true, accepted},
+		"a condition on no row":                       {holds, ignore, false, conditionFailed},
+		"one that may be missing, on no row":          {lenient(compare("ver", eq, 9)), ignore, false, accepted},
+		"the contrary of one on no row":               {not(holds), ignore, false, accepted},
+		"holding, one expected and there":             {holds, expectExist, true, accepted},
+		"failing, one expected and there":             {fails, expectExist, true, conditionFailed},
+		"passing, one expected and none there":        {missingPasses, expectExist, false, conditionFailed},
+		"passing, none expected and none there":       {missingPasses, expectNotExist, false, accepted},
+		"passing, none expected and one there":        {missingPasses, expectNotExist, true, conditionFailed},
+		"all of several":                              {allOf(holds, compare("old", eq, "text"), not(fails)), ignore, true, accepted},
+		"not all of several":                          {allOf(holds, compare("old", eq, "other")), ignore, true, conditionFailed},
+		"one of several":                              {anyOf(fails, holds), ignore, true, accepted},
+		"an expression that finds something":          {matching(old, "e.", stringType), ignore, true, accepted},
+		"an expression that finds nothing":            {matching(old, "q.", stringType), ignore, true, conditionFailed},
+		"what the write changes, by its value before": {missingPasses, ignore, true, accepted},
+		"what the write creates is missing before":    {compare("new", eq, 1), ignore, true, conditionFailed},
 	}
 	for write, change := range writes {
 		for name, rule := range rules {

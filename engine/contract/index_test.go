@@ -135,7 +135,7 @@ func TestIndexedTableRefusesRepeatedRows(t *testing.T) {
 		})
 	}
 	twice := bulkRow(tb, tb.key("x", 1), c("a", int64(1)))
-	s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name, twice, twice)}).check(t, want)
+	s.ask(t, "BulkImport", bulkBody(tb.name, twice, twice)).check(t, want)
 	diff(t, len(tb.all(t)), 0)
 	checkRows(t, tb.rows(t, tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 2), c("a", 1))), accepted)
 	must(t, s.dropIndex(tb.name, name))
@@ -153,40 +153,46 @@ func TestInvalidIndexesAreRefused(t *testing.T) {
 	for i := range 33 {
 		manyColumns = append(manyColumns, fmt.Sprint("d", i))
 	}
+	unknown := func(column string) refusal {
+		const why = "neither a primary key column of the table nor a defined column of a key type."
+		return invalid("Column '" + column + "' of index 'i' is " + why)
+	}
+	oneVersion := invalid("The maximum versions of a table with secondary indexes must be 1.")
+	tooLong := invalid("The length of primary key column: 'b' exceeds the MaxLength:1024 with CurrentLength:1025.")
 	for name, v := range map[string]struct {
 		index *tablestore.IndexMeta
 		want  refusal
 	}{
-		"a column of no table": {indexOn("i", []string{"x"}), invalid("Column 'x' of index 'i' is neither a primary key column of the table nor a defined column of a key type.")},
-		"a double in the key":  {indexOn("i", []string{"c"}), invalid("Column 'c' of index 'i' is neither a primary key column of the table nor a defined column of a key type.")},
-		"a column twice":       {indexOn("i", []string{"a", "a"}), invalid("Duplicated primary key name: 'a'.")},
-		"a column in both":     {indexOn("i", []string{"a"}, "a"), invalid("Duplicated column name: 'a'.")},
-		"a column beside":      {indexOn("i", []string{"a"}, "pk1"), invalid("Column 'pk1' of index 'i' is not a defined column of the table.")},
-		"five columns":         {indexOn("i", []string{"a", "b", "pk1", "pk2", "x"}), badKey},
-		"no key":               {indexOn("i", nil), badKey},
-		"33 columns":           {indexOn("i", []string{"a"}, manyColumns...), invalid("The number of attribute columns must be in range: [0, 32] in index.")},
-		"a name of an index":   {indexOn(taken, []string{"b"}), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
-		"a name of the table":  {indexOn(tb.name, []string{"b"}), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
-		"a name that is none":  {indexOn("1", []string{"b"}), invalid("Invalid table name: '1'.")},
+		"no table's column": {indexOn("i", []string{"x"}), unknown("x")},
+		"a double as key":   {indexOn("i", []string{"c"}), unknown("c")},
+		"a column twice":    {indexOn("i", []string{"a", "a"}), invalid("Duplicated primary key name: 'a'.")},
+		"a column in both":  {indexOn("i", []string{"a"}, "a"), invalid("Duplicated column name: 'a'.")},
+		"a column beside":   {indexOn("i", []string{"a"}, "pk1"), invalid("Column 'pk1' of index 'i' is not a defined column of the table.")},
+		"five columns":      {indexOn("i", []string{"a", "b", "pk1", "pk2", "x"}), badKey},
+		"no key":            {indexOn("i", nil), badKey},
+		"33 columns":        {indexOn("i", []string{"a"}, manyColumns...), invalid("The number of attribute columns must be in range: [0, 32] in index.")},
+		"an index's name":   {indexOn(taken, []string{"b"}), alreadyExists},
+		"the table's name":  {indexOn(tb.name, []string{"b"}), alreadyExists},
+		"a wrong name":      {indexOn("1", []string{"b"}), invalid("Invalid table name: '1'.")},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, s.addIndex(tb.name, v.index, false), v.want) })
 	}
 	check(t, s.addIndex("not_there", indexOn("i", nil), false), badKey)
 	withTaken := &tablestore.TableMeta{TableName: newTableName()}
 	withTaken.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
-	check(t, s.create(withTaken, newOptions(-1, 1), indexOn(taken, []string{"pk1"})), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."})
-	check(t, s.alter(tb.name, newOptions(-1, 2)), invalid("The maximum versions of a table with secondary indexes must be 1."))
+	check(t, s.create(withTaken, newOptions(-1, 1), indexOn(taken, []string{"pk1"})), alreadyExists)
+	check(t, s.alter(tb.name, newOptions(-1, 2)), oneVersion)
 	old := s.newTable(t, tableOptions{versions: 2})
-	check(t, s.addIndex(old.name, indexOn(newTableName(), []string{"pk2"}), false), invalid("The maximum versions of a table with secondary indexes must be 1."))
+	check(t, s.addIndex(old.name, indexOn(newTableName(), []string{"pk2"}), false), oneVersion)
 	check(t, s.dropIndex(tb.name, "not_there"), refusal{404, "OTSObjectNotExist", "Requested index does not exist."})
 	_, err := s.DeleteDefinedColumn(&tablestore.DeleteDefinedColumnRequest{TableName: tb.name, DefinedColumns: []string{"a"}})
 	check(t, err, invalid("Defined column 'a' is used by index '"+taken+"'."))
 	long := tb.put(tb.key("x", 1), c("b", text(1025)))
 	must(t, s.do(long))
 	more := newTableName()
-	check(t, s.addIndex(tb.name, indexOn(more, []string{"b"}), true), invalid("The length of primary key column: 'b' exceeds the MaxLength:1024 with CurrentLength:1025."))
+	check(t, s.addIndex(tb.name, indexOn(more, []string{"b"}), true), tooLong)
 	must(t, s.addIndex(tb.name, indexOn(more, []string{"b"}), false))
-	check(t, s.do(long), invalid("The length of primary key column: 'b' exceeds the MaxLength:1024 with CurrentLength:1025."))
+	check(t, s.do(long), tooLong)
 	for range 3 {
 		must(t, s.addIndex(tb.name, indexOn(newTableName(), []string{"a"}), false))
 	}
@@ -233,10 +239,14 @@ func TestIndexColumnLimits(t *testing.T) {
 	for i, name := range append(columns, "pk1", "pk2", "pk3", "pk4") {
 		whole.AddPrimaryKeyColumn(name, keys[0][i])
 	}
-	got, err := s.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: index, PrimaryKey: whole, MaxVersion: 1}})
+	read := func(table string) (*tablestore.GetRowResponse, error) {
+		q := &tablestore.SingleRowQueryCriteria{TableName: table, PrimaryKey: whole, MaxVersion: 1}
+		return s.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: q})
+	}
+	got, err := read(index)
 	must(t, err)
 	diff(t, len(got.PrimaryKey.PrimaryKeys), 8)
-	_, err = s.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: tb.name, PrimaryKey: whole, MaxVersion: 1}})
+	_, err = read(tb.name)
 	tooMany := invalid("The number of primary key columns must be in range: [1, 4].")
 	check(t, err, tooMany)
 	check(t, s.do(tb.put(whole)), tooMany)

@@ -63,7 +63,7 @@ func TestABatchReadsAtMost100Rows(t *testing.T) {
 		a, b int
 		want refusal
 	}{{100, 0, accepted}, {50, 50, accepted}, {101, 0, want}, {100, 1, want}} {
-		t.Run(fmt.Sprintf("%d keys and %d of another table", v.a, v.b), func(t *testing.T) { check(t, read(v.a, v.b), v.want) })
+		t.Run(fmt.Sprintf("%d keys and %d others", v.a, v.b), func(t *testing.T) { check(t, read(v.a, v.b), v.want) })
 	}
 }
 
@@ -76,26 +76,27 @@ func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
 	now := time.Now().UnixMilli()
 	rest := limit - half - keyBytes - 2   // of one row with the columns a, of half, and b
 	last := limit - half - 2*keyBytes - 2 // of two rows
+	first := tb.put(k, c("a", text(half)))
 	message := func(op string) string {
 		return "The total data size of " + op + " request exceeds the limit, limit size: 4194304, data size: 4194305."
 	}
 	for name, x := range map[string]struct {
-		changes []tablestore.RowChange
+		changes []change
 		over    string // the operation whose limit is exceeded by one
 	}{
-		"a put of 4 MB":                            {[]tablestore.RowChange{tb.put(k, c("a", text(half)), c("b", text(rest)))}, ""},
-		"a put of 4 MB and 1":                      {[]tablestore.RowChange{tb.put(k, c("a", text(half)), c("b", text(rest+1)))}, "PutRow"},
-		"an update of 4 MB":                        {[]tablestore.RowChange{tb.update(k, set("a", text(half)), set("b", text(rest)))}, ""},
-		"an update of 4 MB and 1":                  {[]tablestore.RowChange{tb.update(k, set("a", text(half)), set("b", text(rest+1)))}, "UpdateRow"},
-		"a batch of 4 MB":                          {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.update(k2, set("b", text(last)))}, ""},
-		"a batch of 4 MB and 1":                    {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.update(k2, set("b", text(last+1)))}, "BatchWriteRow"},
-		"a batch of 4 MB with a timestamp":         {[]tablestore.RowChange{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-8)))}, ""},
-		"a batch of 4 MB and 1 with a timestamp":   {[]tablestore.RowChange{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-7)))}, "BatchWriteRow"},
-		"a batch of 4 MB with a deleted column":    {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.update(k2, set("b", text(last-1)), drop("x"))}, ""},
-		"a batch of 4 MB and 1 and deleted column": {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.update(k2, set("b", text(last)), drop("x"))}, "BatchWriteRow"},
-		"a batch of 4 MB with an integer":          {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.put(k2, c("b", text(last-9)), c("i", 1))}, ""},
-		"a batch of 4 MB and 1 with a boolean":     {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.put(k2, c("b", text(last-1)), c("i", true))}, "BatchWriteRow"},
-		"a batch of 4 MB with a deletion":          {[]tablestore.RowChange{tb.put(k, c("a", text(half)), c("b", text(last))), tb.delete(k2)}, ""},
+		"a put of 4 MB":                   {[]change{tb.put(k, c("a", text(half)), c("b", text(rest)))}, ""},
+		"a put of 4 MB and 1":             {[]change{tb.put(k, c("a", text(half)), c("b", text(rest+1)))}, "PutRow"},
+		"an update of 4 MB":               {[]change{tb.update(k, set("a", text(half)), set("b", text(rest)))}, ""},
+		"an update of 4 MB and 1":         {[]change{tb.update(k, set("a", text(half)), set("b", text(rest+1)))}, "UpdateRow"},
+		"a batch of 4 MB":                 {[]change{first, tb.update(k2, set("b", text(last)))}, ""},
+		"a batch of 4 MB and 1":           {[]change{first, tb.update(k2, set("b", text(last+1)))}, "BatchWriteRow"},
+		"4 MB with a timestamp":           {[]change{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-8)))}, ""},
+		"4 MB and 1 with a timestamp":     {[]change{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-7)))}, "BatchWriteRow"},
+		"4 MB with a deleted column":      {[]change{first, tb.update(k2, set("b", text(last-1)), drop("x"))}, ""},
+		"4 MB and 1 and a deleted column": {[]change{first, tb.update(k2, set("b", text(last)), drop("x"))}, "BatchWriteRow"},
+		"4 MB with an integer":            {[]change{first, tb.put(k2, c("b", text(last-9)), c("i", 1))}, ""},
+		"4 MB and 1 with a boolean":       {[]change{first, tb.put(k2, c("b", text(last-1)), c("i", true))}, "BatchWriteRow"},
+		"4 MB with a deletion":            {[]change{tb.put(k, c("a", text(half)), c("b", text(last))), tb.delete(k2)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb.load(t, tb.delete(k), tb.delete(k2))
@@ -136,15 +137,17 @@ func TestARowHoldsAtMost1024CellsInOneWrite(t *testing.T) {
 		return cells
 	}
 	cells, steps, drops := named(1025)
+	put := func(cells []cell) func(key) change { return func(k key) change { return tb.put(k, cells...) } }
+	update := func(steps []step) func(key) change { return func(k key) change { return tb.update(k, steps...) } }
 	want := invalid("The number of attribute columns exceeds the limit, limit count: 1024, column count: 1025.")
 	for name, x := range map[string]struct {
-		fits, over func(*tablestore.PrimaryKey) tablestore.RowChange
+		fits, over func(key) change
 		kept       int
 	}{
-		"columns of a put":            {func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, cells[:1024]...) }, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, cells...) }, 1024},
-		"versions of one column":      {func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, timed(1024)...) }, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, timed(1025)...) }, 1024},
-		"columns of an update":        {func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, steps[:1024]...) }, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, steps...) }, 1024},
-		"columns an update takes out": {func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drops[:1024]...) }, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drops...) }, 0},
+		"columns of a put":            {put(cells[:1024]), put(cells), 1024},
+		"versions of one column":      {put(timed(1024)), put(timed(1025)), 1024},
+		"columns of an update":        {update(steps[:1024]), update(steps), 1024},
+		"columns an update takes out": {update(drops[:1024]), update(drops), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := tb.key(name, 1)
@@ -184,20 +187,20 @@ func TestValueLimits(t *testing.T) {
 		change tablestore.RowChange
 		want   refusal
 	}{
-		"a key text of 1024 bytes":               {tb, tb.put(tb.key(text(1024), 1)), accepted},
-		"a key text of 1025 bytes":               {tb, tb.put(tb.key(text(1025), 1)), keyOver("pk1")},
-		"a key text of 1025 bytes in characters": {tb, tb.put(tb.key(strings.Repeat("表", 341)+"xx", 1)), keyOver("pk1")},
-		"a deleted key of 1025 bytes":            {tb, tb.delete(tb.key(text(1025), 1)), keyOver("pk1")},
-		"a key binary of 1024 bytes":             {bytes, bytes.put(bytes.key([]byte(text(1024)))), accepted},
-		"a key binary of 1025 bytes":             {bytes, bytes.put(bytes.key([]byte(text(1025)))), keyOver("pk1")},
-		"a text of 2 MB":                         {tb, tb.put(tb.key("a", 1), c("a", text(valueLimit))), accepted},
-		"a text of 2 MB and 1":                   {tb, tb.put(tb.key("a", 1), c("a", text(valueLimit+1))), valueOver},
-		"a binary of 2 MB":                       {tb, tb.put(tb.key("a", 1), c("a", []byte(text(valueLimit)))), accepted},
-		"a binary of 2 MB and 1":                 {tb, tb.put(tb.key("a", 1), c("a", []byte(text(valueLimit+1)))), valueOver},
-		"an updated text of 2 MB":                {tb, tb.update(tb.key("a", 1), set("a", text(valueLimit))), accepted},
-		"an updated text of 2 MB and 1":          {tb, tb.update(tb.key("a", 1), set("a", text(valueLimit+1))), valueOver},
-		"a column name of 255 bytes":             {tb, tb.update(tb.key("a", 1), set(text(255), 1)), accepted},
-		"a column name of 256 bytes":             {tb, tb.update(tb.key("a", 1), set(text(256), 1)), invalid("Invalid column name: '" + text(256) + "'.")},
+		"a key text of 1024 bytes":         {tb, tb.put(tb.key(text(1024), 1)), accepted},
+		"a key text of 1025 bytes":         {tb, tb.put(tb.key(text(1025), 1)), keyOver("pk1")},
+		"a key text of 1025 in characters": {tb, tb.put(tb.key(strings.Repeat("表", 341)+"xx", 1)), keyOver("pk1")},
+		"a deleted key of 1025 bytes":      {tb, tb.delete(tb.key(text(1025), 1)), keyOver("pk1")},
+		"a key binary of 1024 bytes":       {bytes, bytes.put(bytes.key([]byte(text(1024)))), accepted},
+		"a key binary of 1025 bytes":       {bytes, bytes.put(bytes.key([]byte(text(1025)))), keyOver("pk1")},
+		"a text of 2 MB":                   {tb, tb.put(tb.key("a", 1), c("a", text(valueLimit))), accepted},
+		"a text of 2 MB and 1":             {tb, tb.put(tb.key("a", 1), c("a", text(valueLimit+1))), valueOver},
+		"a binary of 2 MB":                 {tb, tb.put(tb.key("a", 1), c("a", []byte(text(valueLimit)))), accepted},
+		"a binary of 2 MB and 1":           {tb, tb.put(tb.key("a", 1), c("a", []byte(text(valueLimit+1)))), valueOver},
+		"an updated text of 2 MB":          {tb, tb.update(tb.key("a", 1), set("a", text(valueLimit))), accepted},
+		"an updated text of 2 MB and 1":    {tb, tb.update(tb.key("a", 1), set("a", text(valueLimit+1))), valueOver},
+		"a column name of 255 bytes":       {tb, tb.update(tb.key("a", 1), set(text(255), 1)), accepted},
+		"a column name of 256 bytes":       {tb, tb.update(tb.key("a", 1), set(text(256), 1)), invalid("Invalid column name: '" + text(256) + "'.")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, s.do(x.change), x.want)
@@ -239,9 +242,7 @@ func TestABodyHoldsAtMost5MB(t *testing.T) {
 		"a body of 5 MB and 1 is refused":                {5<<20 + 1, tooLarge},
 		"a body of 8 MB is refused and not just cut off": {8 << 20, tooLarge},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s.send(t, rawRequest{operation: "BatchWriteRow", body: []byte(text(v.size))}).check(t, v.want)
-		})
+		t.Run(name, func(t *testing.T) { s.ask(t, "BatchWriteRow", []byte(text(v.size))).check(t, v.want) })
 	}
 }
 
@@ -260,18 +261,18 @@ func TestKeysMustFitTheSchema(t *testing.T) {
 		key  *tablestore.PrimaryKey
 		want refusal
 	}{
-		"too few columns":      {tb.key("a"), invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
-		"too many columns":     {tb.key("a", 1, 2), invalidPK("Validate PK size fail. Input: 3, Meta: 2.")},
-		"a wrong name":         {named("PK1", "pk2"), invalidPK("Validate PK name fail. Input: PK1, Meta: pk1.")},
-		"a wrong order":        {swapped, invalidPK("Validate PK name fail. Input: pk2, Meta: pk1.")},
-		"text for an integer":  {tb.key("a", "1"), invalidPK("Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER.")},
-		"an integer for text":  {tb.key(1, 1), invalidPK("Validate PK type fail. Input: VT_INTEGER, Meta: VT_STRING.")},
-		"a binary for text":    {tb.key([]byte("a"), 1), invalidPK("Validate PK type fail. Input: VT_BLOB, Meta: VT_STRING.")},
-		"five columns":         {tb.key("a", 1, 2, 3, 4), invalid("The number of primary key columns must be in range: [1, 4].")},
-		"text that is no text": {tb.key("\xff", 1), invalid("")},
+		"too few columns":   {tb.key("a"), invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
+		"too many columns":  {tb.key("a", 1, 2), invalidPK("Validate PK size fail. Input: 3, Meta: 2.")},
+		"a wrong name":      {named("PK1", "pk2"), invalidPK("Validate PK name fail. Input: PK1, Meta: pk1.")},
+		"a wrong order":     {swapped, invalidPK("Validate PK name fail. Input: pk2, Meta: pk1.")},
+		"an integer's text": {tb.key("a", "1"), invalidPK("Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER.")},
+		"a text's integer":  {tb.key(1, 1), invalidPK("Validate PK type fail. Input: VT_INTEGER, Meta: VT_STRING.")},
+		"a text's binary":   {tb.key([]byte("a"), 1), invalidPK("Validate PK type fail. Input: VT_BLOB, Meta: VT_STRING.")},
+		"five columns":      {tb.key("a", 1, 2, 3, 4), invalid("The number of primary key columns must be in range: [1, 4].")},
+		"a broken text":     {tb.key("\xff", 1), invalid("")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, change := range []tablestore.RowChange{tb.put(v.key), tb.update(v.key, set("c", 1)), tb.delete(v.key)} {
+			for _, change := range []change{tb.put(v.key), tb.update(v.key, set("c", 1)), tb.delete(v.key)} {
 				check(t, s.do(change), v.want)
 			}
 			_, _, err := tb.tryGet(v.key)
@@ -288,8 +289,7 @@ func (tb *table) checkInBatches(t *testing.T, bad *tablestore.PrimaryKey, want r
 	t.Helper()
 	good := tb.key("good", 1)
 	w, err := tb.batch(tb.put(good), tb.put(bad), tb.put(tb.key("good", 2)))
-	q := &tablestore.MultiRowQueryCriteria{TableName: tb.name, MaxVersion: 1, PrimaryKey: []*tablestore.PrimaryKey{good, bad, good}}
-	r, e := tb.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
+	r, e := tb.BatchGetRow(batchRead(tb.keysToGet(good, bad, good)))
 	if want.code != "OTSInvalidPK" {
 		check(t, err, want)
 		check(t, e, want)
@@ -313,11 +313,11 @@ func TestATimestampIsWithinTheDeviation(t *testing.T) {
 		change tablestore.RowChange
 		want   refusal
 	}{
-		"older than the deviation":  {tb.put(k, c("a", 1), v("old", 1, ms-day-60_000)), invalid("Invalid timestamp. Cell:old. Timestamp:…")},
-		"beyond the deviation":      {tb.update(k, setAt("new", 1, ms+day+60_000)), invalid("Invalid timestamp. Cell:new. Timestamp:…")},
-		"in the deviation":          {tb.put(k, v("c", 1, ms-day+60_000)), accepted},
-		"ahead in the deviation":    {tb.put(k, v("c", 1, ms+day-60_000)), accepted},
-		"old, of a deleted version": {tb.update(k, dropAt("c", 1)), accepted},
+		"too old":           {tb.put(k, c("a", 1), v("old", 1, ms-day-60_000)), invalid("Invalid timestamp. Cell:old. Timestamp:…")},
+		"too far ahead":     {tb.update(k, setAt("new", 1, ms+day+60_000)), invalid("Invalid timestamp. Cell:new. Timestamp:…")},
+		"within it":         {tb.put(k, v("c", 1, ms-day+60_000)), accepted},
+		"ahead within it":   {tb.put(k, v("c", 1, ms+day-60_000)), accepted},
+		"a deleted old one": {tb.update(k, dropAt("c", 1)), accepted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, s.do(v.change), v.want)
@@ -345,22 +345,22 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		body      message
 		want      refusal
 	}{
-		"a good row":                     {"PutRow", rawPut(tb.name, good, 0), accepted},
-		"a wrong byte of a value":        {"PutRow", rawPut(tb.name, broken, 0), invalid("")},
-		"no header":                      {"PutRow", rawPut(tb.name, good[4:], 0), invalid("")},
-		"bytes behind the row":           {"PutRow", rawPut(tb.name, append(slices.Clone(good), 1), 0), invalid("")},
-		"an empty row":                   {"PutRow", rawPut(tb.name, nil, 0), invalid("")},
-		"an unknown existence condition": {"PutRow", rawPut(tb.name, good, 3), invalid("")},
-		"no condition":                   {"PutRow", message{}.text(1, tb.name).bytes(2, good), invalid("")},
-		"a return type nobody knows":     {"PutRow", rawPut(tb.name, good, 0).bytes(4, message{}.int(1, 9)), invalid("")},
-		"RT_AFTER_MODIFY of a put":       {"PutRow", rawPut(tb.name, good, 0).bytes(4, message{}.int(1, 2).text(2, "c")), invalid("")},
-		"RT_PK with columns":             {"PutRow", rawPut(tb.name, good, 0).bytes(4, message{}.int(1, 1).text(2, "c")), invalid("")},
-		"a delete marker in an update":   {"UpdateRow", rawPut(tb.name, deletion, 0), invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
-		"a table name of none":           {"PutRow", rawPut("1t", good, 0), invalid("Invalid table name: '1t'.")},
-		"a body that is no message":      {"PutRow", message{0xff}, invalid("")},
+		"a good row":           {"PutRow", rawPut(tb.name, good, 0), accepted},
+		"a wrong byte":         {"PutRow", rawPut(tb.name, broken, 0), invalid("")},
+		"no header":            {"PutRow", rawPut(tb.name, good[4:], 0), invalid("")},
+		"bytes after it":       {"PutRow", rawPut(tb.name, append(slices.Clone(good), 1), 0), invalid("")},
+		"an empty row":         {"PutRow", rawPut(tb.name, nil, 0), invalid("")},
+		"an unknown condition": {"PutRow", rawPut(tb.name, good, 3), invalid("")},
+		"no condition":         {"PutRow", message{}.text(1, tb.name).bytes(2, good), invalid("")},
+		"a return type of 9":   {"PutRow", rawPut(tb.name, good, 0).bytes(4, message{}.int(1, 9)), invalid("")},
+		"RT_AFTER_MODIFY":      {"PutRow", rawPut(tb.name, good, 0).bytes(4, message{}.int(1, 2).text(2, "c")), invalid("")},
+		"RT_PK with columns":   {"PutRow", rawPut(tb.name, good, 0).bytes(4, message{}.int(1, 1).text(2, "c")), invalid("")},
+		"a marked update":      {"UpdateRow", rawPut(tb.name, deletion, 0), invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
+		"a table name of none": {"PutRow", rawPut("1t", good, 0), invalid("Invalid table name: '1t'.")},
+		"an unparsable body":   {"PutRow", message{0xff}, invalid("")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := s.send(t, rawRequest{operation: v.operation, body: v.body})
+			a := s.ask(t, v.operation, v.body)
 			a.check(t, v.want)
 			a.checkSigned(t, s, v.operation)
 		})

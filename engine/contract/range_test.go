@@ -15,10 +15,11 @@ func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 	s := proving(t, "3.1.3", "3.11.7", "3.11.8")
 	tb := s.newTable(t, tableOptions{})
 	// In key order: strings compare bytewise; a prefix precedes longer strings; integers compare as signed numbers.
+	n := func(text string, n int64) []any { return []any{text, n} }
 	keys := [][]any{
-		{"", int64(math.MinInt64)}, {"", int64(0)}, {"\x00", int64(0)}, {"\x00\x00", int64(0)}, {"\x00a", int64(0)}, {"\x01", int64(0)},
-		{"B", int64(5)}, {"a", int64(math.MinInt64)}, {"a", int64(-2)}, {"a", int64(-1)}, {"a", int64(0)}, {"a", int64(1)}, {"a", int64(256)}, {"a", int64(math.MaxInt64)},
-		{"a\x00", int64(0)}, {"a\x00b", int64(0)}, {"aa", int64(0)}, {"b", int64(0)}, {"é", int64(0)}, {"表", int64(0)}, {"\uffff", int64(0)}, {"😀", int64(0)},
+		n("", math.MinInt64), n("", 0), n("\x00", 0), n("\x00\x00", 0), n("\x00a", 0), n("\x01", 0), n("B", 5),
+		n("a", math.MinInt64), n("a", -2), n("a", -1), n("a", 0), n("a", 1), n("a", 256), n("a", math.MaxInt64),
+		n("a\x00", 0), n("a\x00b", 0), n("aa", 0), n("b", 0), n("é", 0), n("表", 0), n("\uffff", 0), n("😀", 0),
 	}
 	tb.load(t, several(len(keys), func(i int) change { return tb.put(tb.key(keys[len(keys)-1-i]...)) })...)
 	reversed := slices.Clone(keys)
@@ -28,16 +29,16 @@ func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 		start, end *tablestore.PrimaryKey
 		want       [][]any
 	}{
-		"everything forward":                            {tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), keys},
-		"everything backward":                           {tablestore.BACKWARD, tb.key(maxKey, maxKey), tb.key(minKey, minKey), reversed},
-		"forward holds its start and not its end":       {tablestore.FORWARD, tb.key("a", -1), tb.key("a", 1), keys[9:11]},
-		"backward holds its start and not its end":      {tablestore.BACKWARD, tb.key("a", 1), tb.key("a", -1), reversed[10:12]},
-		"one partition key forward":                     {tablestore.FORWARD, tb.key("a", minKey), tb.key("a", maxKey), keys[7:14]},
-		"one partition key backward":                    {tablestore.BACKWARD, tb.key("a", maxKey), tb.key("a", minKey), reversed[8:15]},
-		"bounds that are no rows":                       {tablestore.FORWARD, tb.key("a", 2), tb.key("ab", 0), keys[12:17]},
-		"from the least key to the first row: nothing":  {tablestore.FORWARD, tb.key(minKey, minKey), tb.key("", math.MinInt64), nil},
-		"from the last row backward to itself excluded": {tablestore.BACKWARD, tb.key("😀", 0), tb.key("\uffff", 0), reversed[:1]},
-		"an infinity decides whatever follows it":       {tablestore.FORWARD, tb.key("a", maxKey), tb.key("a\x00", minKey), nil},
+		"everything forward":                  {tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), keys},
+		"all of it backward":                  {tablestore.BACKWARD, tb.key(maxKey, maxKey), tb.key(minKey, minKey), reversed},
+		"forward without its end":             {tablestore.FORWARD, tb.key("a", -1), tb.key("a", 1), keys[9:11]},
+		"backward without its end":            {tablestore.BACKWARD, tb.key("a", 1), tb.key("a", -1), reversed[10:12]},
+		"one partition key forward":           {tablestore.FORWARD, tb.key("a", minKey), tb.key("a", maxKey), keys[7:14]},
+		"one partition key backward":          {tablestore.BACKWARD, tb.key("a", maxKey), tb.key("a", minKey), reversed[8:15]},
+		"bounds that are no rows":             {tablestore.FORWARD, tb.key("a", 2), tb.key("ab", 0), keys[12:17]},
+		"from the least key to the first row": {tablestore.FORWARD, tb.key(minKey, minKey), tb.key("", math.MinInt64), nil},
+		"from the last row to itself":         {tablestore.BACKWARD, tb.key("😀", 0), tb.key("\uffff", 0), reversed[:1]},
+		"an infinity decides":                 {tablestore.FORWARD, tb.key("a", maxKey), tb.key("a\x00", minKey), nil},
 	} {
 		for _, limit := range []int32{0, 1, 3, 1000} {
 			t.Run(fmt.Sprintf("%s, limit %d", name, limit), func(t *testing.T) {
@@ -113,15 +114,15 @@ func TestInvalidRangesAreRefused(t *testing.T) {
 		limit      int32
 		want       refusal
 	}{
-		"forward from after the end":    {tablestore.FORWARD, tb.key("b", 1), tb.key("a", 1), 0, forward},
-		"forward from the end":          {tablestore.FORWARD, tb.key("a", 1), tb.key("a", 1), 0, forward},
-		"forward over nothing at all":   {tablestore.FORWARD, tb.key(minKey, minKey), tb.key(minKey, minKey), 0, forward},
-		"backward from before the end":  {tablestore.BACKWARD, tb.key("a", 1), tb.key("b", 1), 0, backward},
-		"backward from the end":         {tablestore.BACKWARD, tb.key("a", 1), tb.key("a", 1), 0, backward},
-		"a limit below 0":               {tablestore.FORWARD, tb.key("a", 1), tb.key("b", 1), -1, invalid("")},
-		"an end that misses a column":   {tablestore.FORWARD, tb.key("a", 1), tb.key("b"), 0, invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
-		"an end of a wrong type":        {tablestore.FORWARD, tb.key("a", 1), tb.key("b", "1"), 0, invalidPK("Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER.")},
-		"a start of a wrong type first": {tablestore.FORWARD, tb.key(1, 1), tb.key("b", 1), 0, invalidPK("Validate PK type fail. Input: VT_INTEGER, Meta: VT_STRING.")},
+		"forward after the end":   {tablestore.FORWARD, tb.key("b", 1), tb.key("a", 1), 0, forward},
+		"forward from the end":    {tablestore.FORWARD, tb.key("a", 1), tb.key("a", 1), 0, forward},
+		"forward over nothing":    {tablestore.FORWARD, tb.key(minKey, minKey), tb.key(minKey, minKey), 0, forward},
+		"backward before the end": {tablestore.BACKWARD, tb.key("a", 1), tb.key("b", 1), 0, backward},
+		"backward from the end":   {tablestore.BACKWARD, tb.key("a", 1), tb.key("a", 1), 0, backward},
+		"a limit below 0":         {tablestore.FORWARD, tb.key("a", 1), tb.key("b", 1), -1, invalid("")},
+		"an end of one column":    {tablestore.FORWARD, tb.key("a", 1), tb.key("b"), 0, invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
+		"an end of a wrong type":  {tablestore.FORWARD, tb.key("a", 1), tb.key("b", "1"), 0, invalidPK("Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER.")},
+		"a start of a wrong type": {tablestore.FORWARD, tb.key(1, 1), tb.key("b", 1), 0, invalidPK("Validate PK type fail. Input: VT_INTEGER, Meta: VT_STRING.")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.GetRange(ranged(tb.criteria(x.start), x.direction, x.end, x.limit))
@@ -130,11 +131,9 @@ func TestInvalidRangesAreRefused(t *testing.T) {
 	}
 	body := message{}.text(1, tb.name).bytes(7, tb.key("a", 1).Build(false)).bytes(8, tb.key("b", 1).Build(false)).int(5, 1)
 	t.Run("a limit of 0", func(t *testing.T) {
-		s.send(t, rawRequest{operation: "GetRange", body: body.int(2, 0).int(6, 0)}).check(t, invalid(""))
+		s.ask(t, "GetRange", body.int(2, 0).int(6, 0)).check(t, invalid(""))
 	})
-	t.Run("no direction", func(t *testing.T) {
-		s.send(t, rawRequest{operation: "GetRange", body: body}).check(t, invalid(""))
-	})
+	t.Run("no direction", func(t *testing.T) { s.ask(t, "GetRange", body).check(t, invalid("")) })
 }
 
 func TestARangeContinuesPastFilteredRows(t *testing.T) {

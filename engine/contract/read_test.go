@@ -122,8 +122,8 @@ func (tb *table) values(t testing.TB, k *tablestore.PrimaryKey) *row {
 func ranged(q *tablestore.SingleRowQueryCriteria, d tablestore.Direction, end *tablestore.PrimaryKey, limit int32) *tablestore.GetRangeRequest {
 	return &tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
 		TableName: q.TableName, StartPrimaryKey: q.PrimaryKey, EndPrimaryKey: end, Direction: d, Limit: limit,
-		ColumnsToGet: q.ColumnsToGet, MaxVersion: q.MaxVersion, TimeRange: q.TimeRange, StartColumn: q.StartColumn, EndColumn: q.EndColumn,
-		Filter: q.Filter,
+		ColumnsToGet: q.ColumnsToGet, MaxVersion: q.MaxVersion, TimeRange: q.TimeRange, StartColumn: q.StartColumn,
+		EndColumn: q.EndColumn, Filter: q.Filter,
 	}}
 }
 
@@ -174,8 +174,8 @@ func TestTheFirstRefusalIsTheAnswer(t *testing.T) {
 	old := stamp(time.Now().Add(-time.Hour))
 	broken := wireRow{key: wireKey("there", 1), wrongCRC: true}
 	short := wireRow{key: wireKey("there", 1)[:1]}
-	r := rawRequest{operation: "NoSuchThing", method: http.MethodGet, body: make([]byte, 5<<20+1), keyID: "nobody", secret: "wrong", instance: "nowhere",
-		change: header("x-ots-apiversion", "")}
+	r := rawRequest{operation: "NoSuchThing", method: http.MethodGet, body: make([]byte, 5<<20+1), keyID: "nobody",
+		secret: "wrong", instance: "nowhere", change: header("x-ots-apiversion", "")}
 	for _, step := range []struct {
 		want refusal
 		mend func()
@@ -238,29 +238,29 @@ func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
 		read []selection
 		want *row
 	}{
-		"the newest version of every column, by name":  {[]selection{versions(1)}, some(a2, b1, c2)},
-		"two versions, newest first":                   {[]selection{versions(2)}, some(a2, a1, b1, c2, c0)},
-		"more versions than there are":                 {[]selection{versions(math.MaxInt32)}, some(a2, a1, a0, b1, c2, c0)},
-		"a time range holds its start and not its end": {[]selection{between(at, at+2)}, some(a1, a0, b1, c0)},
-		"a time range and versions: the newest inside": {[]selection{between(at, at+2), versions(1)}, some(a1, b1, c0)},
-		"one timestamp": {[]selection{exactly(at + 1)}, some(a1, b1)},
-		"a time range without any cell still answers the row": {[]selection{between(1, 2)}, some()},
-		"a timestamp without any cell still answers the row":  {[]selection{exactly(1)}, some()},
-		"one column":             {[]selection{versions(1), columns("b")}, some(b1)},
-		"a column twice is once": {[]selection{versions(1), columns("b", "b", "a")}, some(a2, b1)},
-		"a column that is not there, and one that is":           {[]selection{versions(1), columns("b", "x")}, some(b1)},
-		"only a column that is not there: no row":               {[]selection{versions(1), columns("x")}, nil},
-		"a column outside the time range: no row":               {[]selection{between(at, at+1), columns("b")}, nil},
-		"a key column alone answers the row":                    {[]selection{versions(1), columns("pk2")}, some()},
-		"a key column and a missing one answer the row":         {[]selection{versions(1), columns("pk1", "x")}, some()},
-		"a key column and another answer whole key and column":  {[]selection{versions(1), columns("pk2", "c")}, some(c2)},
-		"a start column is inside":                              {[]selection{versions(1), columnRange("b", "")}, some(b1, c2)},
-		"an end column is outside":                              {[]selection{versions(1), columnRange("", "b")}, some(a2)},
-		"start and end":                                         {[]selection{versions(2), columnRange("a", "c")}, some(a2, a1, b1)},
-		"start and end between the columns' names":              {[]selection{versions(1), columnRange("aa", "bb")}, some(b1)},
-		"a column range and columns to get are both to be met":  {[]selection{versions(1), columnRange("b", ""), columns("a", "c")}, some(c2)},
-		"a column range without any cell still answers the row": {[]selection{versions(1), columnRange("x", "")}, some()},
-		"all of it at once":                                     {[]selection{versions(1), between(at, at+2), columns("a", "b", "pk1"), columnRange("a", "b")}, some(a1)},
+		"the newest versions, by name":         {[]selection{versions(1)}, some(a2, b1, c2)},
+		"two versions, newest first":           {[]selection{versions(2)}, some(a2, a1, b1, c2, c0)},
+		"more versions than there are":         {[]selection{versions(math.MaxInt32)}, some(a2, a1, a0, b1, c2, c0)},
+		"a time range holds only its start":    {[]selection{between(at, at+2)}, some(a1, a0, b1, c0)},
+		"a time range and versions":            {[]selection{between(at, at+2), versions(1)}, some(a1, b1, c0)},
+		"one timestamp":                        {[]selection{exactly(at + 1)}, some(a1, b1)},
+		"a time range without any cell":        {[]selection{between(1, 2)}, some()},
+		"a timestamp without any cell":         {[]selection{exactly(1)}, some()},
+		"one column":                           {[]selection{versions(1), columns("b")}, some(b1)},
+		"a column twice is once":               {[]selection{versions(1), columns("b", "b", "a")}, some(a2, b1)},
+		"a missing column and another":         {[]selection{versions(1), columns("b", "x")}, some(b1)},
+		"only a missing column: no row":        {[]selection{versions(1), columns("x")}, nil},
+		"outside the time range: no row":       {[]selection{between(at, at+1), columns("b")}, nil},
+		"a key column alone answers the row":   {[]selection{versions(1), columns("pk2")}, some()},
+		"a key column and a missing one":       {[]selection{versions(1), columns("pk1", "x")}, some()},
+		"a key column and another answer both": {[]selection{versions(1), columns("pk2", "c")}, some(c2)},
+		"a start column is inside":             {[]selection{versions(1), columnRange("b", "")}, some(b1, c2)},
+		"an end column is outside":             {[]selection{versions(1), columnRange("", "b")}, some(a2)},
+		"start and end":                        {[]selection{versions(2), columnRange("a", "c")}, some(a2, a1, b1)},
+		"start and end between columns":        {[]selection{versions(1), columnRange("aa", "bb")}, some(b1)},
+		"a column range and columns to get":    {[]selection{versions(1), columnRange("b", ""), columns("a", "c")}, some(c2)},
+		"a column range without any cell":      {[]selection{versions(1), columnRange("x", "")}, some()},
+		"all of it at once":                    {[]selection{versions(1), between(at, at+2), columns("a", "b", "pk1"), columnRange("a", "b")}, some(a1)},
 	} {
 		t.Run(name, func(t *testing.T) { tb.checkRead(t, k, x.want, x.read...) })
 	}

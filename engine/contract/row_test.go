@@ -16,13 +16,13 @@ func TestValuesSurviveTheRoundTrip(t *testing.T) {
 	s := proving(t, "3.3.1")
 	tb := s.newTable(t, tableOptions{})
 	for name, value := range map[string]any{
-		"the least integer": int64(math.MinInt64), "the greatest integer": int64(math.MaxInt64), "zero": int64(0), "minus one": int64(-1),
-		"an integer that no double holds": int64(1<<53 + 1), "true": true, "false": false,
-		"a fraction": 0.1, "the greatest double": math.MaxFloat64, "the least double above zero": math.SmallestNonzeroFloat64,
-		"minus zero": math.Copysign(0, -1), "a negative double": -1.5,
-		"an empty string": "", "Chinese text": "表格存储，你好", "text outside the basic plane": "𝄞😀", "text with NUL": "a\x00b\x00",
-		"text of control characters": "\t\r\n\x01\x7f", "text with combining marks": "e\u0301", "a byte order mark": "\ufeff",
-		"an empty binary": []byte{}, "NUL bytes": []byte{0, 0, 0}, "bytes that are no text": []byte{0xff, 0xfe, 0x80, 0xc0},
+		"the least integer": int64(math.MinInt64), "the greatest integer": int64(math.MaxInt64), "zero": int64(0),
+		"minus one": int64(-1), "beyond a double": int64(1<<53 + 1), "true": true, "false": false, "a fraction": 0.1,
+		"the greatest double": math.MaxFloat64, "the least double above zero": math.SmallestNonzeroFloat64,
+		"minus zero": math.Copysign(0, -1), "a negative double": -1.5, "an empty string": "", "Chinese text": "表格存储，你好",
+		"text outside the basic plane": "𝄞😀", "text with NUL": "a\x00b\x00", "control characters": "\t\r\n\x01\x7f",
+		"text with combining marks": "e\u0301", "a byte order mark": "\ufeff", "an empty binary": []byte{},
+		"NUL bytes": []byte{0, 0, 0}, "bytes that are no text": []byte{0xff, 0xfe, 0x80, 0xc0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := tb.key(name, 1)
@@ -92,7 +92,9 @@ type (
 func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 	s := proving(t, "3.8.1", "3.8.2", "3.8.3", "3.8.4", "3.8.5", "3.8.6", "3.8.7", "3.9.1")
 	tb := s.newTable(t, tableOptions{})
-	seed := []cell{c("a", 1), c("b", "two")}
+	putting := func(cells ...cell) func(key) change { return func(k key) change { return tb.put(k, cells...) } }
+	updating := func(steps ...step) func(key) change { return func(k key) change { return tb.update(k, steps...) } }
+	seed, kept := []cell{c("a", 1), c("b", "two")}, []cell{c("a", int64(1)), c("b", "two")}
 	for name, v := range map[string]struct {
 		seeded bool
 		change func(key) change
@@ -100,27 +102,27 @@ func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 		cells  []cell // afterwards; the row is there unless gone
 		gone   bool
 	}{
-		"put creates a row":                           {false, func(k key) change { return tb.put(k, c("z", 1), c("a", 2)) }, accepted, []cell{c("a", int64(2)), c("z", int64(1))}, false},
-		"put replaces every column":                   {true, func(k key) change { return tb.put(k, c("b", 3)) }, accepted, []cell{c("b", int64(3))}, false},
-		"put without columns creates a row":           {false, func(k key) change { return tb.put(k) }, accepted, nil, false},
-		"put without columns empties a row":           {true, func(k key) change { return tb.put(k) }, accepted, nil, false},
-		"update creates a row":                        {false, func(k key) change { return tb.update(k, set("c", 3)) }, accepted, []cell{c("c", int64(3))}, false},
-		"update touches only what it names":           {true, func(k key) change { return tb.update(k, set("a", 9), set("c", true)) }, accepted, []cell{c("a", int64(9)), c("b", "two"), c("c", true)}, false},
-		"update changes the type of a column":         {true, func(k key) change { return tb.update(k, set("a", "text")) }, accepted, []cell{c("a", "text"), c("b", "two")}, false},
-		"update deletes a column":                     {true, func(k key) change { return tb.update(k, drop("a")) }, accepted, []cell{c("b", "two")}, false},
-		"update deletes a column that is not there":   {true, func(k key) change { return tb.update(k, drop("x")) }, accepted, []cell{c("a", int64(1)), c("b", "two")}, false},
-		"update deletes a column twice":               {true, func(k key) change { return tb.update(k, drop("a"), drop("a")) }, accepted, []cell{c("b", "two")}, false},
-		"a row whose columns are all deleted stays":   {true, func(k key) change { return tb.update(k, drop("a"), drop("b")) }, accepted, nil, false},
-		"update that only deletes creates no row":     {false, func(k key) change { return tb.update(k, drop("a")) }, accepted, nil, true},
-		"update without operations is refused":        {true, func(k key) change { return tb.update(k) }, invalid("Attribute column is missing."), []cell{c("a", int64(1)), c("b", "two")}, false},
-		"an increment creates row and column":         {false, func(k key) change { return tb.update(k, add("n", -7)) }, accepted, []cell{c("n", int64(-7))}, false},
-		"an increment adds to the column":             {true, func(k key) change { return tb.update(k, add("a", 41), set("c", "c")) }, accepted, []cell{c("a", int64(42)), c("b", "two"), c("c", "c")}, false},
-		"an increment of text is refused":             {true, func(k key) change { return tb.update(k, set("a", 5), add("b", 1)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
-		"an increment that overflows is refused":      {true, func(k key) change { return tb.update(k, add("a", math.MaxInt64)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
-		"an increment and a put of one column clash":  {true, func(k key) change { return tb.update(k, set("a", 5), add("a", 1)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
-		"delete removes the row":                      {true, func(k key) change { return tb.delete(k) }, accepted, nil, true},
-		"delete of a row that is not there succeeds":  {false, func(k key) change { return tb.delete(k) }, accepted, nil, true},
-		"a column that is put twice has its last one": {false, func(k key) change { return tb.put(k, c("a", 1), c("a", 2)) }, accepted, []cell{c("a", int64(2))}, false},
+		"put creates a row":               {false, putting(c("z", 1), c("a", 2)), accepted, []cell{c("a", int64(2)), c("z", int64(1))}, false},
+		"put replaces every column":       {true, putting(c("b", 3)), accepted, []cell{c("b", int64(3))}, false},
+		"an empty put creates a row":      {false, putting(), accepted, nil, false},
+		"an empty put empties a row":      {true, putting(), accepted, nil, false},
+		"update creates a row":            {false, updating(set("c", 3)), accepted, []cell{c("c", int64(3))}, false},
+		"update keeps the others":         {true, updating(set("a", 9), set("c", true)), accepted, []cell{c("a", int64(9)), c("b", "two"), c("c", true)}, false},
+		"update changes a type":           {true, updating(set("a", "text")), accepted, []cell{c("a", "text"), c("b", "two")}, false},
+		"update deletes a column":         {true, updating(drop("a")), accepted, []cell{c("b", "two")}, false},
+		"update deletes a missing column": {true, updating(drop("x")), accepted, kept, false},
+		"update deletes a column twice":   {true, updating(drop("a"), drop("a")), accepted, []cell{c("b", "two")}, false},
+		"a row without columns stays":     {true, updating(drop("a"), drop("b")), accepted, nil, false},
+		"a deleted column creates no row": {false, updating(drop("a")), accepted, nil, true},
+		"an empty update is refused":      {true, updating(), invalid("Attribute column is missing."), kept, false},
+		"an increment creates a row":      {false, updating(add("n", -7)), accepted, []cell{c("n", int64(-7))}, false},
+		"an increment adds":               {true, updating(add("a", 41), set("c", "c")), accepted, []cell{c("a", int64(42)), c("b", "two"), c("c", "c")}, false},
+		"one of text is refused":          {true, updating(set("a", 5), add("b", 1)), invalid(""), kept, false},
+		"an overflow is refused":          {true, updating(add("a", math.MaxInt64)), invalid(""), kept, false},
+		"an increment and a put clash":    {true, updating(set("a", 5), add("a", 1)), invalid(""), kept, false},
+		"delete removes the row":          {true, func(k key) change { return tb.delete(k) }, accepted, nil, true},
+		"delete of no row succeeds":       {false, func(k key) change { return tb.delete(k) }, accepted, nil, true},
+		"a column put twice":              {false, putting(c("a", 1), c("a", 2)), accepted, []cell{c("a", int64(2))}, false},
 	} {
 		for _, how := range []string{"alone", "in a batch"} {
 			t.Run(name+" "+how, func(t *testing.T) {
@@ -164,17 +166,18 @@ func TestUpdateDeletesVersions(t *testing.T) {
 	s := proving(t, "3.8.5", "3.3.5", "3.7.3")
 	tb := s.newTable(t, tableOptions{versions: 3})
 	at := time.Now().Add(-time.Hour).UnixMilli()
+	was := func(name string, value, ts int64) cell { return v(name, value, ts) }
 	seed := []cell{v("a", 1, at), v("a", 2, at+1), v("a", 3, at+2), v("b", 4, at)}
 	for name, x := range map[string]struct {
 		steps []step
 		want  []cell
 	}{
-		"one version":                         {[]step{dropAt("a", at+1)}, []cell{v("a", int64(3), at+2), v("a", int64(1), at), v("b", int64(4), at)}},
-		"a version that is not there":         {[]step{dropAt("a", at+9)}, []cell{v("a", int64(3), at+2), v("a", int64(2), at+1), v("a", int64(1), at), v("b", int64(4), at)}},
-		"all versions":                        {[]step{drop("a")}, []cell{v("b", int64(4), at)}},
-		"one version, and another is put":     {[]step{dropAt("a", at+2), setAt("a", 9, at+5)}, []cell{v("a", int64(9), at+5), v("a", int64(2), at+1), v("a", int64(1), at), v("b", int64(4), at)}},
-		"none, one is put over":               {[]step{setAt("a", 9, at+1)}, []cell{v("a", int64(3), at+2), v("a", int64(9), at+1), v("a", int64(1), at), v("b", int64(4), at)}},
-		"none, a fourth drives the first out": {[]step{setAt("a", 9, at+5)}, []cell{v("a", int64(9), at+5), v("a", int64(3), at+2), v("a", int64(2), at+1), v("b", int64(4), at)}},
+		"one version":             {[]step{dropAt("a", at+1)}, []cell{was("a", 3, at+2), was("a", 1, at), was("b", 4, at)}},
+		"no version":              {[]step{dropAt("a", at+9)}, []cell{was("a", 3, at+2), was("a", 2, at+1), was("a", 1, at), was("b", 4, at)}},
+		"all versions":            {[]step{drop("a")}, []cell{was("b", 4, at)}},
+		"one, and another is put": {[]step{dropAt("a", at+2), setAt("a", 9, at+5)}, []cell{was("a", 9, at+5), was("a", 2, at+1), was("a", 1, at), was("b", 4, at)}},
+		"none, one is put over":   {[]step{setAt("a", 9, at+1)}, []cell{was("a", 3, at+2), was("a", 9, at+1), was("a", 1, at), was("b", 4, at)}},
+		"none, a fourth is put":   {[]step{setAt("a", 9, at+5)}, []cell{was("a", 9, at+5), was("a", 3, at+2), was("a", 2, at+1), was("b", 4, at)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := tb.key(name, 1)

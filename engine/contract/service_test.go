@@ -251,9 +251,9 @@ func (s *service) dropLater(t testing.TB, name string) {
 		return
 	}
 	t.Cleanup(func() {
-		if _, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: name}); err != nil && refusalOf(err).code != "OTSObjectNotExist" {
-			t.Errorf("table %s is left behind: %v", name, err)
-		}
+		_, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: name})
+		conformance.True(t, err == nil || refusalOf(err).code == "OTSObjectNotExist",
+			"table %s is left behind: %v", name, err)
 	})
 }
 
@@ -307,6 +307,7 @@ func invalidPK(message string) refusal { return refusal{400, "OTSInvalidPK", mes
 var (
 	conditionFailed = refusal{403, "OTSConditionCheckFail", "Condition check failed."}
 	noSuchTable     = refusal{404, "OTSObjectNotExist", "Requested table does not exist."}
+	alreadyExists   = refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}
 )
 
 // refusalOf is the service's error; another error has its text as code.
@@ -432,9 +433,8 @@ func TestEveryRuleHasACase(t *testing.T) {
 	}
 	for r, where := range elsewhere {
 		text := conformance.Try(os.ReadFile(where[0])).Must(t)
-		if !strings.Contains(string(text), "func "+where[1]+"(") || !numbers[r] {
-			t.Errorf("rule %s: %s has no %s", r, where[0], where[1])
-		}
+		conformance.True(t, strings.Contains(string(text), "func "+where[1]+"(") && numbers[r],
+			"rule %s: %s has no %s", r, where[0], where[1])
 	}
 }
 

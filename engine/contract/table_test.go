@@ -50,7 +50,7 @@ func TestATableLivesFromCreateToDelete(t *testing.T) {
 		diff(t, options(describe(t, s, other.name).TableOption), [3]int64{-1, 1, 86400})
 	})
 	t.Run("a second table of its name is refused", func(t *testing.T) {
-		check(t, s.create(newMeta(tb.name, "pk1"), newOptions(-1, 1)), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."})
+		check(t, s.create(newMeta(tb.name, "pk1"), newOptions(-1, 1)), alreadyExists)
 	})
 	t.Run("a deleted table is gone", func(t *testing.T) {
 		must(t, s.deleteTable(tb.name))
@@ -142,10 +142,10 @@ func TestTableNameRules(t *testing.T) {
 			} else {
 				s.dropLater(t, name)
 			}
-			s.send(t, rawRequest{operation: "CreateTable", body: newCreate(name).body()}).check(t, want)
+			s.ask(t, "CreateTable", newCreate(name).body()).check(t, want)
 			if !ok {
 				for _, operation := range []string{"DescribeTable", "DeleteTable"} {
-					s.send(t, rawRequest{operation: operation, body: message{}.text(1, name)}).check(t, want)
+					s.ask(t, operation, message{}.text(1, name)).check(t, want)
 				}
 			}
 		})
@@ -176,7 +176,7 @@ func (s *service) checkCreate(t *testing.T, change func(*create), want refusal) 
 	t.Helper()
 	r := newCreate(newTableName())
 	change(r)
-	s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, want)
+	s.ask(t, "CreateTable", r.body()).check(t, want)
 	if want == accepted {
 		s.dropLater(t, r.name)
 	} else {
@@ -187,23 +187,28 @@ func (s *service) checkCreate(t *testing.T, change func(*create), want refusal) 
 func TestCreateTableRefusesInvalidDefinitions(t *testing.T) {
 	s := proving(t, "3.1.5", "3.4.2", "3.6.1", "3.6.4", "3.6.9")
 	pk := func(name string, typ int64) message { return message{}.text(1, name).int(2, typ) }
+	key := func(name string, typ int64) func(*create) {
+		return func(r *create) { r.meta = r.meta.bytes(2, pk(name, typ)) }
+	}
+	both := invalid("Both read and write capacity unit are required to create table.")
+	keys := invalid("The number of primary key columns must be in range: [1, 4].")
 	for name, v := range map[string]struct {
 		change func(*create)
 		want   refusal
 	}{
-		"a key column twice": {func(r *create) { r.meta = r.meta.bytes(2, pk("pk1", 1)) }, invalid("Duplicated primary key name: 'pk1'.")},
+		"a key column twice": {key("pk1", 1), invalid("Duplicated primary key name: 'pk1'.")},
 		"five key columns": {func(r *create) {
 			r.meta = r.meta.bytes(2, pk("b", 2)).bytes(2, pk("c", 2)).bytes(2, pk("d", 2)).bytes(2, pk("e", 2))
-		}, invalid("The number of primary key columns must be in range: [1, 4].")},
-		"no key column":                    {func(r *create) { r.meta = r.meta[:2+r.meta[1]] }, invalid("The number of primary key columns must be in range: [1, 4].")},
-		"a key column without a name":      {func(r *create) { r.meta = r.meta.bytes(2, pk("", 2)) }, invalid("Invalid column name: ''.")},
-		"a key column of 256 bytes":        {func(r *create) { r.meta = r.meta.bytes(2, pk(text(256), 2)) }, invalid("Invalid column name: '" + text(256) + "'.")},
-		"a key column of type DOUBLE":      {func(r *create) { r.meta = r.meta.bytes(2, pk("d", 9)) }, invalid("")},
-		"no time to live":                  {func(r *create) { r.options = message{}.int(2, 1) }, invalid("Time-to-live is missing while creating table.")},
-		"no versions":                      {func(r *create) { r.options = message{}.int(1, -1) }, invalid("MaxVersions is missing while creating table.")},
-		"no read capacity":                 {func(r *create) { r.throughput = message{}.int(2, 0) }, invalid("Both read and write capacity unit are required to create table.")},
-		"no write capacity":                {func(r *create) { r.throughput = message{}.int(1, 0) }, invalid("Both read and write capacity unit are required to create table.")},
-		"more than 100,000 capacity units": {func(r *create) { r.throughput = message{}.int(1, 0).int(2, 100_001) }, invalid("")},
+		}, keys},
+		"no key column":          {func(r *create) { r.meta = r.meta[:2+r.meta[1]] }, keys},
+		"a key without a name":   {key("", 2), invalid("Invalid column name: ''.")},
+		"a key of 256 bytes":     {key(text(256), 2), invalid("Invalid column name: '" + text(256) + "'.")},
+		"a key of type DOUBLE":   {key("d", 9), invalid("")},
+		"no time to live":        {func(r *create) { r.options = message{}.int(2, 1) }, invalid("Time-to-live is missing while creating table.")},
+		"no versions":            {func(r *create) { r.options = message{}.int(1, -1) }, invalid("MaxVersions is missing while creating table.")},
+		"no read capacity":       {func(r *create) { r.throughput = message{}.int(2, 0) }, both},
+		"no write capacity":      {func(r *create) { r.throughput = message{}.int(1, 0) }, both},
+		"100,001 capacity units": {func(r *create) { r.throughput = message{}.int(1, 0).int(2, 100_001) }, invalid("")},
 		"33 predefined columns": {func(r *create) {
 			for i := range 33 {
 				r.meta = r.meta.bytes(3, pk(strings.Repeat("d", i+1), 4))
@@ -222,16 +227,14 @@ func TestUpdateTableRefusesLikeCreateTable(t *testing.T) {
 		body message
 		want refusal
 	}{
-		"nothing":               {name, invalid("")},
-		"options without any":   {name.bytes(3, nil), invalid("No parameter is specified in table options.")},
-		"a stream switched off": {name.bytes(4, message{}.int(1, 0)), accepted},
-		"only the versions":     {name.bytes(3, message{}.int(2, 4)), accepted},
-		"only the time to live": {name.bytes(3, message{}.int(1, 86400)), accepted},
-		"a table name of none":  {message{}.text(1, "t-").bytes(3, message{}.int(2, 4)), invalid("Invalid table name: 't-'.")},
+		"nothing":              {name, invalid("")},
+		"options without any":  {name.bytes(3, nil), invalid("No parameter is specified in table options.")},
+		"a stream set off":     {name.bytes(4, message{}.int(1, 0)), accepted},
+		"only the versions":    {name.bytes(3, message{}.int(2, 4)), accepted},
+		"the time to live":     {name.bytes(3, message{}.int(1, 86400)), accepted},
+		"a table name of none": {message{}.text(1, "t-").bytes(3, message{}.int(2, 4)), invalid("Invalid table name: 't-'.")},
 	} {
-		t.Run(what, func(t *testing.T) {
-			s.send(t, rawRequest{operation: "UpdateTable", body: v.body}).check(t, v.want)
-		})
+		t.Run(what, func(t *testing.T) { s.ask(t, "UpdateTable", v.body).check(t, v.want) })
 	}
 	diff(t, options(describe(t, s, tb.name).TableOption), [3]int64{86400, 4, 86400})
 }
@@ -250,8 +253,7 @@ func TestPredefinedColumnsKeepTheirType(t *testing.T) {
 	diff(t, len(got), 5)
 	rows := tb.rows(t,
 		tb.put(tb.key("a", 1), c("i", 1), c("d", 1.5), c("b", true), c("s", "s"), c("x", []byte{1}), c("free", 1)),
-		tb.put(tb.key("a", 2), c("i", []byte{1})),
-		tb.update(tb.key("a", 3), set("s", 1)),
+		tb.put(tb.key("a", 2), c("i", []byte{1})), tb.update(tb.key("a", 3), set("s", 1)),
 		tb.update(tb.key("a", 4), set("free", "any type")))
 	checkRow(t, rows[0], accepted)
 	checkRow(t, rows[1], invalid("Invalid column type for column i expect VT_INTEGER actual VT_BLOB"))
@@ -282,7 +284,7 @@ func partitions(bounds ...[]byte) (m message) {
 // shardSplits returns DescribeTable's bounds: each the value of a row with only the partition key.
 func (s *service) shardSplits(t testing.TB, table string) (bounds [][]byte) {
 	t.Helper()
-	a := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, table)})
+	a := s.ask(t, "DescribeTable", message{}.text(1, table))
 	a.check(t, accepted)
 	for _, row := range parseOf(t, a.body)[6] {
 		_, value, ok := bytes.Cut(row, []byte("pk1\x05"))
@@ -318,7 +320,7 @@ func TestTableIsCreatedWithPartitions(t *testing.T) {
 		create := newCreate(name)
 		create.meta = message{}.text(1, name).bytes(2, message{}.text(1, "pk1").int(2, v.typ))
 		create.more = partitions(append(v.bounds, nil)[:len(v.bounds)]...)
-		r.send(t, rawRequest{operation: "CreateTable", body: create.body()}).check(t, accepted)
+		r.ask(t, "CreateTable", create.body()).check(t, accepted)
 		tables[name] = nil
 		if len(v.bounds) > 2 {
 			tables[name] = v.bounds[1 : len(v.bounds)-1]
@@ -350,31 +352,35 @@ func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
 		typ  int64 // of pk1; 0 is a text's
 	}
 	extreme := invalid("The value of partition range can not be INT64_MIN or INT64_MAX.")
+	apart := invalid("Partition 1 must begin where partition 0 ends.")
+	descends := invalid("The begin of partition 1 must be less than its end.")
+	otherType := invalid("The value type of partition does not match with primary key.")
+	noValue := invalid("Invalid partition range: the bound is not a value.")
 	for name, v := range map[string]typed{
-		"eleven":                    {partitions(eleven...), invalid("The count of partitions cannot be greater than 10"), 0},
-		"no beginning":              {partitions(a, infMax), invalid("The first partition must begin at VT_INF_MIN."), 0},
-		"no end":                    {partitions(infMin, a, b), invalid("The last partition must end at VT_INF_MAX."), 0},
-		"a gap":                     {append(partitions(infMin, a), partitions(b, infMax)...), invalid("Partition 1 must begin where partition 0 ends."), 0},
-		"an overlap":                {append(partitions(infMin, b), partitions(a, infMax)...), invalid("Partition 1 must begin where partition 0 ends."), 0},
-		"the wrong order":           {append(partitions(a, infMax), partitions(infMin, a)...), invalid("The first partition must begin at VT_INF_MIN."), 0},
-		"descending bounds":         {partitions(infMin, b, a, infMax), invalid("The begin of partition 1 must be less than its end."), 0},
-		"an empty range":            {partitions(infMin, a, a, infMax), invalid("The begin of partition 1 must be less than its end."), 0},
-		"an end in the middle":      {partitions(infMin, infMax, infMax), invalid("The begin of partition 1 must be less than its end."), 0},
-		"an integer for a text":     {partitions(infMin, integerBound(1), infMax), invalid("The value type of partition does not match with primary key."), 0},
-		"a binary for a text":       {partitions(infMin, []byte{7, 1, 0, 0, 0, 'a'}, infMax), invalid("The value type of partition does not match with primary key."), 0},
-		"an empty text":             {partitions(infMin, textBound(""), infMax), invalid("The value of partition range can not be empty string."), 0},
-		"a text that is none":       {partitions(infMin, textBound("\xff"), infMax), invalid("Value of column pk1 must be UTF8 encoding."), 0},
-		"a text of 65 bytes":        {partitions(infMin, textBound(text(65)), infMax), invalid("The value of partition range exceeds the MaxLength:64 with CurrentLength:65."), 0},
-		"a value that ends early":   {partitions(infMin, []byte{3, 9, 0, 0, 0, 'a'}, infMax), invalid("Invalid partition range: the bound is not a value."), 0},
-		"a value with more behind":  {partitions(infMin, append(textBound("a"), 1), infMax), invalid("Invalid partition range: the bound is not a value."), 0},
-		"no value":                  {partitions(infMin, nil, infMax), invalid("Invalid partition range: the bound is not a value."), 0},
-		"a range without its end":   {message{}.bytes(4, message{}.bytes(1, infMin)), invalid(""), 0},
-		"a range without its begin": {message{}.bytes(4, message{}.bytes(2, infMax)), invalid(""), 0},
-		"the least integer":         {partitions(infMin, integerBound(math.MinInt64), infMax), extreme, 1},
-		"the greatest integer":      {partitions(infMin, integerBound(math.MaxInt64), infMax), extreme, 1},
-		"an empty binary":           {partitions(infMin, []byte{7, 0, 0, 0, 0}, infMax), invalid("The value of partition range can not be empty binary."), 3},
-		"a text for a binary":       {partitions(infMin, a, infMax), invalid("The value type of partition does not match with primary key."), 3},
-		"a text of 64 bytes":        {partitions(infMin, textBound(text(64)), infMax), accepted, 0},
+		"eleven":           {partitions(eleven...), invalid("The count of partitions cannot be greater than 10"), 0},
+		"no beginning":     {partitions(a, infMax), invalid("The first partition must begin at VT_INF_MIN."), 0},
+		"no end":           {partitions(infMin, a, b), invalid("The last partition must end at VT_INF_MAX."), 0},
+		"a gap":            {append(partitions(infMin, a), partitions(b, infMax)...), apart, 0},
+		"an overlap":       {append(partitions(infMin, b), partitions(a, infMax)...), apart, 0},
+		"a wrong order":    {append(partitions(a, infMax), partitions(infMin, a)...), invalid("The first partition must begin at VT_INF_MIN."), 0},
+		"descending":       {partitions(infMin, b, a, infMax), descends, 0},
+		"an empty range":   {partitions(infMin, a, a, infMax), descends, 0},
+		"a middle end":     {partitions(infMin, infMax, infMax), descends, 0},
+		"a text's integer": {partitions(infMin, integerBound(1), infMax), otherType, 0},
+		"a text's binary":  {partitions(infMin, []byte{7, 1, 0, 0, 0, 'a'}, infMax), otherType, 0},
+		"an empty text":    {partitions(infMin, textBound(""), infMax), invalid("The value of partition range can not be empty string."), 0},
+		"a broken text":    {partitions(infMin, textBound("\xff"), infMax), invalid("Value of column pk1 must be UTF8 encoding."), 0},
+		"65 bytes":         {partitions(infMin, textBound(text(65)), infMax), invalid("The value of partition range exceeds the MaxLength:64 with CurrentLength:65."), 0},
+		"a cut value":      {partitions(infMin, []byte{3, 9, 0, 0, 0, 'a'}, infMax), noValue, 0},
+		"bytes after it":   {partitions(infMin, append(textBound("a"), 1), infMax), noValue, 0},
+		"no value":         {partitions(infMin, nil, infMax), noValue, 0},
+		"an open end":      {message{}.bytes(4, message{}.bytes(1, infMin)), invalid(""), 0},
+		"an open begin":    {message{}.bytes(4, message{}.bytes(2, infMax)), invalid(""), 0},
+		"the least":        {partitions(infMin, integerBound(math.MinInt64), infMax), extreme, 1},
+		"the greatest":     {partitions(infMin, integerBound(math.MaxInt64), infMax), extreme, 1},
+		"an empty binary":  {partitions(infMin, []byte{7, 0, 0, 0, 0}, infMax), invalid("The value of partition range can not be empty binary."), 3},
+		"a binary's text":  {partitions(infMin, a, infMax), otherType, 3},
+		"64 bytes":         {partitions(infMin, textBound(text(64)), infMax), accepted, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.checkCreate(t, func(r *create) {
@@ -395,7 +401,7 @@ func TestASimulationBeginsWithTheTablesPartitions(t *testing.T) {
 	name := newTableName()
 	create := newCreate(name)
 	create.more = partitions(infMin, textBound("g"), textBound("p"), infMax)
-	r.send(t, rawRequest{operation: "CreateTable", body: create.body()}).check(t, accepted)
+	r.ask(t, "CreateTable", create.body()).check(t, accepted)
 	r.tell(t, "tables/"+name+"/split", `{"keys": ["k"]}`, http.StatusOK)
 	want := [][]byte{textBound("g"), textBound("k"), textBound("p")}
 	diff(t, r.shardSplits(t, name), want)

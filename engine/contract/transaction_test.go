@@ -78,7 +78,7 @@ func (tb *table) batchIn(t *testing.T, id string, puts ...*tablestore.PutRowChan
 	for _, p := range puts {
 		rows = rows.bytes(2, message{}.int(1, 1).bytes(2, p.Serialize()).bytes(3, message{}.int(1, 0)))
 	}
-	return tb.send(t, rawRequest{operation: "BatchWriteRow", body: message{}.bytes(1, rows).text(2, id)})
+	return tb.ask(t, "BatchWriteRow", message{}.bytes(1, rows).text(2, id))
 }
 
 // rowCodes returns the codes of the rows of a batch of one table, "" for successes.
@@ -192,7 +192,7 @@ func TestTransactionLocksItsPartitionKey(t *testing.T) {
 	atomic.AddRowChange(tb.put(tb.key("a", 7)))
 	r := conformance.Try(s.BatchWriteRow(atomic)).Must(t)
 	checkRows(t, r.TableToRowsResult[tb.name], locked)
-	bulk := s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name, bulkRow(tb, tb.key("a", 8)), bulkRow(tb, tb.key("c", 8)))})
+	bulk := s.ask(t, "BulkImport", bulkBody(tb.name, bulkRow(tb, tb.key("a", 8)), bulkRow(tb, tb.key("c", 8))))
 	for i, row := range parseOf(t, bulk.body)[2] {
 		diff(t, parseOf(t, row).number(1), int64(i)) // is_ok
 	}

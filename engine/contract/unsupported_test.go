@@ -30,7 +30,7 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 	_, err := s.SQLQuery(&tablestore.SQLQueryRequest{Query: "select 1"})
 	check(t, err, unsupported)
 	step := message{}.text(1, tb.name).bytes(2, message{}.text(1, "step").text(2, "pk2").int(4, 1).int(5, 0))
-	s.send(t, rawRequest{operation: "CreateIndex", body: step}).check(t, refusal{400, "OTSUnsupportedOperation", "The engine does not support global secondary indexes in the mode IUM_SYNC_INDEX; make them with IUM_ASYNC_INDEX."})
+	s.ask(t, "CreateIndex", step).check(t, refusal{400, "OTSUnsupportedOperation", "The engine does not support global secondary indexes in the mode IUM_SYNC_INDEX; make them with IUM_ASYNC_INDEX."})
 	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, StreamSpec: &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 24}})
 	check(t, err, noStreams)
 	diff(t, tb.all(t), []*row{{[]any{"a", int64(1)}, []cell{c("c", int64(1))}}})
@@ -79,28 +79,27 @@ func TestListsOfMissingFeaturesAreEmpty(t *testing.T) {
 		check(t, err, want)
 		diff(t, err != nil || len(streams.Streams) == 0, true)
 	}
-	s.send(t, rawRequest{operation: "ListTimeseriesTable"}).check(t, accepted)
+	s.ask(t, "ListTimeseriesTable", nil).check(t, accepted)
 }
 
 func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
 	s := proving(t, "1.2.2")
 	skipReal(t, s)
 	for _, operation := range []string{
-		"DescribeStream", "GetShardIterator", "GetStreamRecord",
-		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",
-		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",
+		"DescribeStream", "GetShardIterator", "GetStreamRecord", "CreateSearchIndex", "UpdateSearchIndex",
+		"DeleteSearchIndex", "DescribeSearchIndex", "Search", "ParallelScan", "ComputeSplits", "SQLQuery",
 		"CreateDeliveryTask", "DeleteDeliveryTask", "UpdateDeliveryTask", "DescribeDeliveryTask", "ListDeliveryTask",
 		"CreateGlobalTable", "BindGlobalTable", "DescribeGlobalTable", "UnbindGlobalTable", "UpdateGlobalTable",
 		"tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/connect", "tunnel/heartbeat",
-		"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint",
-		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "ScanTimeseriesData", "SplitTimeseriesScanTask",
-		"CreateTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "DeleteTimeseriesTable",
-		"UpdateTimeseriesMeta", "DeleteTimeseriesMeta",
-		"CreateTimeseriesAnalyticalStore", "UpdateTimeseriesAnalyticalStore", "DescribeTimeseriesAnalyticalStore",
-		"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
+		"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint", "PutTimeseriesData",
+		"GetTimeseriesData", "QueryTimeseriesMeta", "ScanTimeseriesData", "SplitTimeseriesScanTask", "CreateTimeseriesTable",
+		"DescribeTimeseriesTable", "UpdateTimeseriesTable", "DeleteTimeseriesTable", "UpdateTimeseriesMeta",
+		"DeleteTimeseriesMeta", "CreateTimeseriesAnalyticalStore", "UpdateTimeseriesAnalyticalStore",
+		"DescribeTimeseriesAnalyticalStore", "DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex",
+		"DeleteTimeseriesLastpointIndex",
 	} {
 		t.Run(operation, func(t *testing.T) {
-			a := s.send(t, rawRequest{operation: operation})
+			a := s.ask(t, operation, nil)
 			a.check(t, refusal{400, "OTSUnsupportedOperation", "The engine does not support operation " + operation + ".…"})
 			a.checkSigned(t, s, operation)
 		})

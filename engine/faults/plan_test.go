@@ -109,12 +109,11 @@ func TestTheSameSeedGivesTheSameFaults(t *testing.T) {
 func TestFaultKindMayNameCode(t *testing.T) {
 	p, err := Random{Rate: 1, Kinds: []string{"refuse:OTSTimeout"}}.Plan()
 	mustPlan(t, p, err)
-	if f := p.Next("DeleteRow", 1); f.Action != Refuse || f.Code != "OTSTimeout" {
-		t.Errorf("%+v", f)
-	}
+	f := p.Next("DeleteRow", 1)
+	conformance.True(t, f.Action == Refuse && f.Code == "OTSTimeout", "%+v", f)
 	conformance.Equal(t, p.Next("GetRow", 1).Action, None, "fault of a read")
 	p, err = Random{Rate: 1, Kinds: []string{"refuse-rows"}}.Plan()
-	f := mustPlan(t, p, err).Next("BatchWriteRow", 100)
+	f = mustPlan(t, p, err).Next("BatchWriteRow", 100)
 	refused := 0
 	for row := range 100 {
 		if f.RowCode(row) != "" {

@@ -93,8 +93,8 @@ func TestInvalidRulesAreRefused(t *testing.T) {
 // The estimate that admits an expression also holds for its program.
 func TestRegexSizeEstimateIsClose(t *testing.T) {
 	for _, text := range []string{
-		"", "abc", "a|bc|[d-f]", "(a)(?:b)*c+d?", "a{7}", "a{0,1000}", "(ab|c){3,9}", "(?:x{3,}){5}", `^\d+$`, "(?i)straße", `(a{2,5}|b{3,}){10}`,
-		strings.Repeat("(", 128) + strings.Repeat(")", 128),
+		"", "abc", "a|bc|[d-f]", "(a)(?:b)*c+d?", "a{7}", "a{0,1000}", "(ab|c){3,9}", "(?:x{3,}){5}", `^\d+$`, "(?i)straße",
+		`(a{2,5}|b{3,}){10}`, strings.Repeat("(", 128) + strings.Repeat(")", 128),
 	} {
 		re, err := syntax.Parse(text, syntax.Perl)
 		conformance.MustEqual(t, err, nil, "error")
@@ -232,16 +232,15 @@ func unhex(t testing.TB, s string) []byte {
 func FuzzFilter(f *testing.F) {
 	single := leaf{op: greaterEqual, column: "age", value: 18, filterIfMissing: true, latest: true}
 	for _, b := range [][]byte{
-		single.bytes(),
-		leaf{op: less, column: "name", value: "bob"}.bytes(),
+		single.bytes(), leaf{op: less, column: "name", value: "bob"}.bytes(),
 		leaf{op: notEqual, column: "name", value: 1.5, latest: true}.bytes(),
 		leaf{op: equal, column: "name", value: true}.bytes(),
 		leaf{op: lessEqual, column: "id", value: []byte{0, 255}}.bytes(),
 		leaf{op: greater, column: "name", value: 7, rule: transfer(`n=(\d+)`, wire.Integer)}.bytes(),
 		leaf{op: existsNot, column: "name", value: 7.5, rule: transfer(`(?i)[a-z]{2,9}|x*`, wire.Double)}.bytes(),
 		composite(combineNot, single.bytes()),
-		composite(combineAnd, single.bytes(), composite(combineOr, single.bytes(), single.bytes())),
-		pagination(1, 2), pagination(-1, 0),
+		composite(combineAnd, single.bytes(), composite(combineOr, single.bytes(), single.bytes())), pagination(1, 2),
+		pagination(-1, 0),
 		unhex(f, "0802123a0802121a08011216080412036167651a0900120000000000000020012801121a08011216080112046e616d651a080303000000626f6220002800"),
 	} {
 		f.Add(b, "name", "n=12", int64(18), 1.5)

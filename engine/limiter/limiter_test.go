@@ -10,9 +10,7 @@ import (
 
 var start = time.Unix(1_000_000_000, 250_000_000)
 
-func at(seconds float64) time.Time {
-	return start.Add(time.Duration(math.Round(seconds * 1e9)))
-}
+func at(seconds float64) time.Time { return start.Add(time.Duration(math.Round(seconds * 1e9))) }
 
 func limit(t *testing.T, o Options) *Limiter {
 	t.Helper()
@@ -93,15 +91,16 @@ func TestLimitsAcceptExpectedRows(t *testing.T) {
 			{at: 0, rows: 20, units: 1, taken: 10, delay: 0.1}, {at: 0.09, rows: 1, units: 1}, {at: 0.1, rows: 4, units: 1, taken: 4, delay: 0.1},
 			{at: 0.15, rows: 8, units: 1, taken: 6, delay: 0.1}, {at: 0.25, rows: 1, units: 50, taken: 1, delay: 0.5}}},
 		"whole requests": {Options{Rate: 100, Whole: true}, []step{
-			{at: 0.5, rows: 51, units: 1}, {at: 0.5, rows: 50, units: 1, taken: 50}, {at: 1.4, rows: 200, units: 1}, {at: 1.5, rows: 200, units: 1, taken: 200},
-			{at: 2.49, rows: 1, units: 1}}},
+			{at: 0.5, rows: 51, units: 1}, {at: 0.5, rows: 50, units: 1, taken: 50}, {at: 1.4, rows: 200, units: 1},
+			{at: 1.5, rows: 200, units: 1, taken: 200}, {at: 2.49, rows: 1, units: 1}}},
 		"a rate that changes": {Options{Rate: 100, Burst: 10 * time.Second, Steps: []Step{{time.Second, 2}, {2 * time.Second, 0.5}}}, []step{
 			{at: 1, rows: 500, units: 1, taken: 100}, {at: 1.5, rows: 500, units: 1, taken: 100}, {at: 3, rows: 500, units: 1, taken: 150}}},
 		"a queue whose rate changes": {Options{Kind: Queue, Rate: 100, Steps: []Step{{time.Second, 2}}}, []step{
 			{at: 0.5, rows: 150, units: 1, taken: 150, delay: 1}}},
 		"what is taken counts late": {Options{Rate: 100, Lag: 2 * time.Second}, []step{
-			{at: 1, rows: 200, units: 1, taken: 200}, {at: 1, rows: 100, units: 1, taken: 100}, {at: 2.9, rows: 50, units: 1, taken: 50},
-			{at: 3, rows: 1, units: 1}, {at: 4.99, rows: 1, units: 1}, {at: 5.49, rows: 1, units: 1}, {at: 5.51, rows: 2, units: 1, taken: 2}}},
+			{at: 1, rows: 200, units: 1, taken: 200}, {at: 1, rows: 100, units: 1, taken: 100},
+			{at: 2.9, rows: 50, units: 1, taken: 50}, {at: 3, rows: 1, units: 1}, {at: 4.99, rows: 1, units: 1},
+			{at: 5.49, rows: 1, units: 1}, {at: 5.51, rows: 2, units: 1, taken: 2}}},
 		"no limit": {Options{Kind: Queue}, []step{{at: 0, rows: 100_000, units: 1, taken: 100_000}}},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, []*Limiter{limit(t, x.options)}, x.steps) })

@@ -384,10 +384,12 @@ func (zero) Uint64() uint64 { return math.MaxUint64 / 2 }
 func TestUnorderableTransactionHistoryIsDetected(t *testing.T) {
 	id, other := strings.Repeat("1", 32), strings.Repeat("2", 32)
 	clock := int64(0)
-	next := func(ev event) event { // one after the other
-		clock += 2
-		ev.from, ev.to = clock, clock+1
-		return ev
+	seq := func(events ...event) []event { // one after the other
+		for i := range events {
+			clock += 2
+			events[i].from, events[i].to = clock, cmp.Or(events[i].to, clock+1)
+		}
+		return events
 	}
 	refused := func(ev event, code string) event {
 		ev.got = answer{code: code}
@@ -406,7 +408,6 @@ func TestUnorderableTransactionHistoryIsDetected(t *testing.T) {
 		return ev
 	}
 	lost := func(ev event) event {
-		ev = next(ev)
 		ev.to, ev.got = math.MaxInt64, answer{}
 		return ev
 	}
@@ -415,26 +416,26 @@ func TestUnorderableTransactionHistoryIsDetected(t *testing.T) {
 		before, after []event
 		want          bool
 	}{
-		"a commit":                             {[]event{next(begin(id)), next(put(id, 0, 1)), next(sees("", 0, 0)), next(sees(id, 0, 1)), next(ends(id, true)), next(sees("", 0, 1))}, nil, true},
-		"a dirty read":                         {[]event{next(begin(id)), next(put(id, 0, 1)), next(sees("", 0, 1)), next(ends(id, true))}, nil, false},
-		"a write that does not see itself":     {[]event{next(begin(id)), next(put(id, 0, 1)), next(sees(id, 0, 0))}, nil, false},
-		"half a commit":                        {[]event{next(begin(id)), next(put(id, 0, 1)), next(put(id, 1, 1)), next(ends(id, true)), next(sees("", 0, 1)), next(sees("", 1, 0))}, nil, false},
-		"an abort that is seen":                {[]event{next(begin(id)), next(put(id, 0, 1)), next(ends(id, false)), next(sees("", 0, 1))}, nil, false},
-		"a write into the lock":                {[]event{next(begin(id)), next(put("", 0, 1))}, nil, false},
-		"a write that is kept out":             {[]event{next(begin(id)), next(refused(put("", 0, 1), conflicts)), next(ends(id, true)), next(put("", 0, 1))}, nil, true},
-		"a conflict without a transaction":     {[]event{next(begin(id)), next(ends(id, true)), next(refused(put("", 0, 1), conflicts))}, nil, false},
-		"two transactions":                     {[]event{next(begin(id)), next(begin(other))}, nil, false},
-		"two transactions, a minute apart":     {[]event{next(begin(id)), next(minutes), next(begin(other)), next(refused(ends(id, true), gone))}, nil, true},
-		"a commit after a minute":              {[]event{next(begin(id)), next(minutes), next(ends(id, true))}, nil, false},
-		"busy alone":                           {[]event{next(begin(id)), next(refused(ends(id, true), "OTSSessionBusy"))}, nil, false},
-		"a commit survives":                    {[]event{next(begin(id)), next(put(id, 0, 1)), next(ends(id, true))}, []event{next(sees("", 0, 1)), next(refused(ends(id, true), gone))}, true},
-		"a commit that does not survive":       {[]event{next(begin(id)), next(put(id, 0, 1)), next(ends(id, true))}, []event{next(sees("", 0, 0))}, false},
-		"a transaction that survives":          {[]event{next(begin(id)), next(put(id, 0, 1))}, []event{next(ends(id, true))}, false},
-		"a lost commit that survives":          {[]event{next(begin(id)), next(put(id, 0, 1)), lost(ends(id, true))}, []event{next(sees("", 0, 1))}, true},
-		"a lost commit that does not":          {[]event{next(begin(id)), next(put(id, 0, 1)), lost(ends(id, true))}, []event{next(sees("", 0, 0))}, true},
-		"half a lost commit":                   {[]event{next(begin(id)), next(put(id, 0, 1)), next(put(id, 1, 1)), lost(ends(id, true))}, []event{next(sees("", 0, 1)), next(sees("", 1, 0))}, false},
-		"a lost commit that was seen once":     {[]event{next(begin(id)), next(put(id, 0, 1)), lost(ends(id, true)), next(sees("", 0, 1))}, []event{next(sees("", 0, 0))}, true},
-		"what followed a commit that was lost": {[]event{next(begin(id)), next(put(id, 0, 1)), lost(ends(id, true)), next(sees("", 0, 1)), next(put("", 1, 1))}, []event{next(sees("", 0, 0)), next(sees("", 1, 1))}, false},
+		"a commit":                    {seq(begin(id), put(id, 0, 1), sees("", 0, 0), sees(id, 0, 1), ends(id, true), sees("", 0, 1)), nil, true},
+		"a dirty read":                {seq(begin(id), put(id, 0, 1), sees("", 0, 1), ends(id, true)), nil, false},
+		"a write unseen by itself":    {seq(begin(id), put(id, 0, 1), sees(id, 0, 0)), nil, false},
+		"half a commit":               {seq(begin(id), put(id, 0, 1), put(id, 1, 1), ends(id, true), sees("", 0, 1), sees("", 1, 0)), nil, false},
+		"an abort that is seen":       {seq(begin(id), put(id, 0, 1), ends(id, false), sees("", 0, 1)), nil, false},
+		"a write into the lock":       {seq(begin(id), put("", 0, 1)), nil, false},
+		"a write is kept out":         {seq(begin(id), refused(put("", 0, 1), conflicts), ends(id, true), put("", 0, 1)), nil, true},
+		"a conflict with none":        {seq(begin(id), ends(id, true), refused(put("", 0, 1), conflicts)), nil, false},
+		"two transactions":            {seq(begin(id), begin(other)), nil, false},
+		"two, a minute apart":         {seq(begin(id), minutes, begin(other), refused(ends(id, true), gone)), nil, true},
+		"a commit after a minute":     {seq(begin(id), minutes, ends(id, true)), nil, false},
+		"busy alone":                  {seq(begin(id), refused(ends(id, true), "OTSSessionBusy")), nil, false},
+		"a commit survives":           {seq(begin(id), put(id, 0, 1), ends(id, true)), seq(sees("", 0, 1), refused(ends(id, true), gone)), true},
+		"a commit does not":           {seq(begin(id), put(id, 0, 1), ends(id, true)), seq(sees("", 0, 0)), false},
+		"a transaction survives":      {seq(begin(id), put(id, 0, 1)), seq(ends(id, true)), false},
+		"a lost commit survives":      {seq(begin(id), put(id, 0, 1), lost(ends(id, true))), seq(sees("", 0, 1)), true},
+		"a lost commit does not":      {seq(begin(id), put(id, 0, 1), lost(ends(id, true))), seq(sees("", 0, 0)), true},
+		"half a lost commit":          {seq(begin(id), put(id, 0, 1), put(id, 1, 1), lost(ends(id, true))), seq(sees("", 0, 1), sees("", 1, 0)), false},
+		"a lost commit seen once":     {seq(begin(id), put(id, 0, 1), lost(ends(id, true)), sees("", 0, 1)), seq(sees("", 0, 0)), true},
+		"what followed a lost commit": {seq(begin(id), put(id, 0, 1), lost(ends(id, true)), sees("", 0, 1), put("", 1, 1)), seq(sees("", 0, 0), sees("", 1, 1)), false},
 	} {
 		conformance.Equal(t, explained(h.before, h.after, 5), h.want, "%s", name)
 	}

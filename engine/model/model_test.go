@@ -267,8 +267,8 @@ func (e *engine) createTable(t *testing.T) {
 	meta.AddPrimaryKeyColumn("p", tablestore.PrimaryKeyType_INTEGER)
 	meta.AddPrimaryKeyColumn("n", tablestore.PrimaryKeyType_INTEGER)
 	must(t, conformance.ErrorOf(e.CreateTable(&tablestore.CreateTableRequest{
-		TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1}, ReservedThroughput: &tablestore.ReservedThroughput{},
-		EnableLocalTxn: &on,
+		TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1},
+		ReservedThroughput: &tablestore.ReservedThroughput{}, EnableLocalTxn: &on,
 	})))
 }
 

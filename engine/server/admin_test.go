@@ -67,10 +67,10 @@ func TestAdminAPIErrors(t *testing.T) {
 		{"POST", split, strings.Repeat(" ", maxAdminBytes+1), 413, "longer than"},
 	} {
 		var got struct{ Error string }
-		a := s.serve(testContext, &request{method: v.method, path: v.path, header: http.Header{}, body: []byte(v.body), tooLong: len(v.body) > maxAdminBytes})
-		if status := admin(t, s, v.method, v.path, v.body, &got); status != v.status || !strings.Contains(string(a.body), v.message) || got.Error == "" {
-			t.Errorf("%s %s %.60s: %d %s, want %d %s", v.method, v.path, v.body, status, a.body, v.status, v.message)
-		}
+		a := askAdmin(s, v.method, v.path, v.body)
+		status := admin(t, s, v.method, v.path, v.body, &got)
+		conformance.True(t, status == v.status && strings.Contains(string(a.body), v.message) && got.Error != "",
+			"%s %s %.60s: %d %s, want %d %s", v.method, v.path, v.body, status, a.body, v.status, v.message)
 	}
 	st := s.Sim().Stats()["t"]
 	conformance.True(t, len(st.Partitions) <= 1, "a refused request has cut the table")
@@ -79,18 +79,18 @@ func TestAdminAPIErrors(t *testing.T) {
 func TestAdminAPIListsEndpoints(t *testing.T) {
 	s := open(t, Options{})
 	want := map[string][]string{
-		"/_engine/clock": {"GET", "POST"}, "/_engine/reset": {"POST"},
-		"/_engine/faults": {"GET", "POST", "DELETE"}, "/_engine/simulate": {"POST"}, "/_engine/stats": {"GET", "DELETE"},
-		"/_engine/tables/TABLE/move": {"POST"}, "/_engine/tables/TABLE/simulate": {"POST"}, "/_engine/tables/TABLE/split": {"POST"},
+		"/_engine/clock": {"GET", "POST"}, "/_engine/reset": {"POST"}, "/_engine/faults": {"GET", "POST", "DELETE"},
+		"/_engine/simulate": {"POST"}, "/_engine/stats": {"GET", "DELETE"}, "/_engine/tables/TABLE/move": {"POST"},
+		"/_engine/tables/TABLE/simulate": {"POST"}, "/_engine/tables/TABLE/split": {"POST"},
 	}
 	for _, path := range []string{"/_engine", "/_engine/"} {
 		var got struct{ Endpoints map[string][]string }
 		tell(t, s, "GET", path, "", &got)
 		conformance.Equal(t, cmp.Diff(want, got.Endpoints), "", "%s (-want +got)", path)
 	}
-	if a := s.serve(testContext, &request{method: "GET", path: "/_engines", header: http.Header{}}); strings.Contains(string(a.body), "endpoints") {
-		t.Errorf("/_engines is mistaken for the admin API: %s", a.body)
-	}
+	a := s.serve(testContext, &request{method: "GET", path: "/_engines", header: http.Header{}})
+	conformance.True(t, !strings.Contains(string(a.body), "endpoints"),
+		"/_engines is mistaken for the admin API: %s", a.body)
 }
 
 func TestAWebPageCannotDriveTheEngine(t *testing.T) {
@@ -192,11 +192,11 @@ func TestDefaultSampleCutsLaterTables(t *testing.T) {
 	conformance.True(t, len(b) == 1 && b[0] == sim.IntegerKey(20), "%q", b)
 	b = s.sim.present("texts").Bounds(time.Now())
 	conformance.True(t, len(b) == 1 && b[0] == "20", "%q", b)
-	if err := s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}}); err == nil || !strings.Contains(err.Error(), `sample line 1: "x" is not a value of the INTEGER`) {
-		t.Errorf("%v", err)
-	}
+	err := s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}})
+	conformance.True(t, err != nil && strings.Contains(err.Error(), `sample line 1: "x" is not a value of the INTEGER`),
+		"%v", err)
 	other := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}}})
-	err := createKeyTable(t, inProcess(other), "numbers", tablestore.PrimaryKeyType_INTEGER)
+	err = createKeyTable(t, inProcess(other), "numbers", tablestore.PrimaryKeyType_INTEGER)
 	conformance.Equal(t, code(err), wire.CodeParameterInvalid, "a table that the sample does not fit: %v", err)
 }
 
@@ -225,16 +225,13 @@ func TestStatsCountBySecond(t *testing.T) {
 		tell(t, s, "GET", "/_engine/stats", "", &got)
 		table := got.Tables["t"]
 		p := table.Partitions
-		if table.Rows != 1 || table.Throttled != 1 || table.Unavailable != 1 || table.Requests != 2 || len(p) != 3 {
-			t.Fatalf("%+v", table)
-		}
-		if p[0].Ended == nil || p[0].Partition != nil || *p[1].Partition != 0 || p[2].Start != "m" || p[1].Capacity != 10 || p[1].Unavailable != 1 {
-			t.Errorf("%+v", p)
-		}
+		conformance.MustTrue(t, table.Rows == 1 && table.Throttled == 1 && table.Unavailable == 1 && table.Requests == 2 &&
+			len(p) == 3, "%+v", table)
+		conformance.True(t, p[0].Ended != nil && p[0].Partition == nil && *p[1].Partition == 0 && p[2].Start == "m" &&
+			p[1].Capacity == 10 && p[1].Unavailable == 1, "%+v", p)
 		seconds := p[1].Seconds
-		if len(seconds) != 2 || seconds[0].Unavailable != 1 || seconds[1].Rows != 1 || seconds[1].Throttled != 1 || p[1].First != float64(time.Now().UnixMilli()) {
-			t.Errorf("%+v", p[1])
-		}
+		conformance.True(t, len(seconds) == 2 && seconds[0].Unavailable == 1 && seconds[1].Rows == 1 &&
+			seconds[1].Throttled == 1 && p[1].First == float64(time.Now().UnixMilli()), "%+v", p[1])
 		tell(t, s, "DELETE", "/_engine/stats", "", nil)
 		st := s.Sim().Stats()["t"]
 		conformance.True(t, st.Rows == 0 && len(st.Partitions) == 2, "%+v", st)
@@ -301,9 +298,8 @@ func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 		hasRows(t, c, 2) // after the late one
 		var got faultsShown
 		tell(t, s, "GET", "/_engine/faults", "", &got)
-		if !got.On || got.Requests != 3 || got.Done["apply-late"] != 1 || got.Done["refuse"] != 1 || got.Set["plan"] == nil {
-			t.Errorf("%+v", got)
-		}
+		conformance.True(t, got.On && got.Requests == 3 && got.Done["apply-late"] == 1 && got.Done["refuse"] == 1 &&
+			got.Set["plan"] != nil, "%+v", got)
 		tell(t, s, "POST", "/_engine/faults", `{"rate":1,"kinds":["drop-after"],"operations":["PutRow"]}`, nil)
 		writeRows(t, c, rowsOf("d"))
 		conformance.True(t, putRow(c, put("t", key("e", 1))) != nil, "no fault")

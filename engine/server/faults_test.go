@@ -77,16 +77,14 @@ func TestWholeRequestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, v.fault, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {
 				_, err := c.BatchWriteRow(batchOf(3))
-				if err == nil || !strings.Contains(code(err), v.err) || p.Done()[v.fault.Action] != 1 {
-					t.Errorf("got %v, %v, want %s", err, p.Done(), v.err)
-				}
+				conformance.True(t, err != nil && strings.Contains(code(err), v.err) && p.Done()[v.fault.Action] == 1,
+					"got %v, %v, want %s", err, p.Done(), v.err)
 				p.WaitLate()
 				n := rowsIn(t, c)
 				conformance.True(t, n == v.applied && p.Late() == 0, "%d rows applied, want %d", n, v.applied)
 				writeRows(t, c, batchOf(5))
-				if n := rowsIn(t, c); n != 5 || p.Requests() != 2 {
-					t.Errorf("%d rows after %d requests", n, p.Requests())
-				}
+				n = rowsIn(t, c)
+				conformance.True(t, n == 5 && p.Requests() == 2, "%d rows after %d requests", n, p.Requests())
 			})
 		})
 	}

@@ -102,9 +102,8 @@ func TestClientThatReadsNoAnswersIsDisconnected(t *testing.T) {
 	request := strings.Repeat("GET /_engine/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000)
 	for {
 		_, err := io.WriteString(c, request)
-		if err, ok := err.(net.Error); ok && err.Timeout() {
-			t.Fatal("the server keeps the connection")
-		}
+		slow, ok := err.(net.Error)
+		conformance.MustTrue(t, !ok || !slow.Timeout(), "the server keeps the connection")
 		if err != nil {
 			return
 		}
@@ -182,10 +181,11 @@ func TestDateMustBeWithinFifteenMinutes(t *testing.T) {
 	s := open(t, Options{Now: at.now})
 	const outside, invalid = "Mismatch between system time and x-ots-date: ", "Invalid date format: "
 	for date, want := range map[string]string{
-		"2025-01-01T00:14:59.000Z": "", "2025-01-01T00:15:00.000Z": outside, "2024-12-31T23:44:59.000Z": "", "2024-12-31T23:44:58.999Z": outside,
-		"2024-12-31T23:59:59Z": "", "2024-12-31T23:59:59.123456789Z": "", "2024-12-31T23:59:59.1234567890Z": invalid, "2024-12-31T23:59:59.Z": invalid,
-		"2024-12-31T23:59:59,123Z": invalid, "2024-12-31T23:59:59.+12Z": invalid, "2024-12-31T23:59:59+00:00": invalid,
-		"2024-12-32T23:59:59.000Z": invalid, "Z": invalid,
+		"2025-01-01T00:14:59.000Z": "", "2025-01-01T00:15:00.000Z": outside, "2024-12-31T23:44:59.000Z": "",
+		"2024-12-31T23:44:58.999Z": outside, "2024-12-31T23:59:59Z": "", "2024-12-31T23:59:59.123456789Z": "",
+		"2024-12-31T23:59:59.1234567890Z": invalid, "2024-12-31T23:59:59.Z": invalid, "2024-12-31T23:59:59,123Z": invalid,
+		"2024-12-31T23:59:59.+12Z": invalid, "2024-12-31T23:59:59+00:00": invalid, "2024-12-32T23:59:59.000Z": invalid,
+		"Z": invalid,
 	} {
 		a := raw(s, "ListTable", nil, func(h http.Header) { h.Set(wire.HeaderDate, date) })
 		if want != "" {

@@ -56,9 +56,9 @@ func TestResetRestoresInitialState(t *testing.T) {
 		tell(t, s, "POST", "/_engine/faults", `{"rate": 1, "kinds": ["refuse"]}`, nil)
 		tell(t, s, "POST", "/_engine/reset", "", &got)
 		conformance.True(t, got["tables"] == float64(1), "%v", got)
-		if got := s.store.Tables(); len(got) > 0 || s.Faults() != nil || s.ahead.Load() != 0 || len(s.sim.all()) > 0 || !s.sim.on.Load() {
-			t.Errorf("tables %q, faults %v, simulated %d", got, s.Faults(), len(s.sim.all()))
-		}
+		got := s.store.Tables()
+		conformance.True(t, len(got) == 0 && s.Faults() == nil && s.ahead.Load() == 0 && len(s.sim.all()) == 0 &&
+			s.sim.on.Load(), "tables %q, faults %v, simulated %d", got, s.Faults(), len(s.sim.all()))
 	}
 	conformance.Equal(t, admin(t, s, "POST", "/_engine/reset", `{"tables": 1}`, &got), http.StatusBadRequest, "%v", got)
 }
@@ -122,13 +122,12 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 		}
 		_, err := c.BatchWriteRow(rowsOf("a", "b"))
 		var ots *tablestore.OtsError
-		if !errors.As(err, &ots) || ots.HttpStatusCode != 429 || ots.Code != "OTSFlowControl" || ots.Message != "The requests have been throttled." {
-			t.Fatalf("simulated %v: %v", simulated, err)
-		}
+		conformance.MustTrue(t, errors.As(err, &ots) && ots.HttpStatusCode == 429 && ots.Code == "OTSFlowControl" &&
+			ots.Message == "The requests have been throttled.", "simulated %v: %v", simulated, err)
 		at.at = at.at.Add(time.Second) // a tenth of which is saved up
-		if got := writeRows(t, c, rowsOf("a", "b", "c", "d")); slices.ContainsFunc(got, func(c string) bool { return c != "" }) {
-			t.Errorf("simulated %v: %v", simulated, got)
-		}
+		got := writeRows(t, c, rowsOf("a", "b", "c", "d"))
+		conformance.True(t, !slices.ContainsFunc(got, func(c string) bool { return c != "" }),
+			"simulated %v: %v", simulated, got)
 		var stats struct{ Instance sim.InstanceCount }
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
 		conformance.Equal(t, stats.Instance, sim.InstanceCount{Units: 4, Refused: 1, Rows: 2}, "simulated %v: %+v", simulated, stats)
@@ -143,9 +142,8 @@ func TestIndexesAreDescribedAndCharged(t *testing.T) {
 	s, c := withTable(t, Options{Now: at.now})
 	tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 10, "indexes": 2}`, nil)
 	d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
-	if err != nil || len(d.IndexMetas) != 2 || d.IndexMetas[1].IndexName != "t_index2" || !slices.Equal(d.IndexMetas[0].Primarykey, []string{"pk1", "pk2"}) {
-		t.Fatalf("%v, %+v", err, d)
-	}
+	conformance.MustTrue(t, err == nil && len(d.IndexMetas) == 2 && d.IndexMetas[1].IndexName == "t_index2" &&
+		slices.Equal(d.IndexMetas[0].Primarykey, []string{"pk1", "pk2"}), "%v, %+v", err, d)
 	at.at = at.at.Add(time.Second)
 	conformance.Same(t, writeRows(t, c, rowsOf("a", "b", "c", "d")), []string{"", "", "", "OTSNotEnoughCapacityUnit"},
 		"ten units are three rows of three")
@@ -197,9 +195,8 @@ func TestAPanicIsAnsweredAndLoggedAndTheServerContinues(t *testing.T) {
 	s := open(t, Options{Log: log.New(&out, "", 0)})
 	op := panics(t)
 	a := raw(s, op, nil, nil)
-	if a.status != 500 || !strings.Contains(string(a.body), wire.CodeInternalServerError) || a.header.Get("Authorization") == "" {
-		t.Errorf("%d %q %v", a.status, a.body, a.header)
-	}
+	conformance.True(t, a.status == 500 && strings.Contains(string(a.body), wire.CodeInternalServerError) &&
+		a.header.Get("Authorization") != "", "%d %q %v", a.status, a.body, a.header)
 	conformance.True(t, strings.Contains(out.String(), "on purpose") && strings.Contains(out.String(), "server.panics"),
 		"log: %q", out.String())
 	a = raw(s, "ListTable", nil, nil)

@@ -17,10 +17,15 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
+func askAdmin(s *Server, method, path, body string) *answer {
+	long := len(body) > maxAdminBytes
+	return s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body), tooLong: long})
+}
+
 // admin calls the admin API and decodes the answer into out, which may be nil.
 func admin(t testing.TB, s *Server, method, path, body string, out any) int {
 	t.Helper()
-	a := s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body), tooLong: len(body) > maxAdminBytes})
+	a := askAdmin(s, method, path, body)
 	if out != nil {
 		conformance.MustEqual(t, json.Unmarshal(a.body, out), nil, "%s %s: %s", method, path, a.body)
 	}
@@ -31,7 +36,7 @@ func admin(t testing.TB, s *Server, method, path, body string, out any) int {
 func tell(t testing.TB, s *Server, method, path, body string, out any) {
 	t.Helper()
 	if status := admin(t, s, method, path, body, out); status != http.StatusOK {
-		a := s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body), tooLong: len(body) > maxAdminBytes})
+		a := askAdmin(s, method, path, body)
 		t.Fatalf("%s %s: %d %s", method, path, status, a.body)
 	}
 }
@@ -80,9 +85,9 @@ func TestThrottledRowsAreNotAppliedAndTheOthersAre(t *testing.T) {
 		conformance.Same(t, writeRows(t, c, rowsOf("a", "b", "z", "c", "d")), want, "write rows")
 		hasRows(t, c, 3)
 		err := putRow(c, put("t", key("e", 1)))
-		if e, ok := err.(*tablestore.OtsError); !ok || e.Code != wire.CodeNotEnoughCapacityUnit || e.HttpStatusCode != http.StatusForbidden {
-			t.Errorf("a single row: %v", err)
-		}
+		e, ok := err.(*tablestore.OtsError)
+		conformance.True(t, ok && e.Code == wire.CodeNotEnoughCapacityUnit && e.HttpStatusCode == http.StatusForbidden,
+			"a single row: %v", err)
 		must(t, putRow(c, put("t", key("y", 1)))) // of the other partition
 		st := s.Sim().Stats()["t"]
 		conformance.True(t, st.Rows == 4 && st.Throttled == 3 && st.Units == 4 && st.Requests == 3, "%+v", st.Count)
@@ -93,15 +98,14 @@ func TestChildrenServeAfterSplitPause(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		var list struct{ Partitions []map[string]any }
 		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["h", "p"], "unavailable_ms": 500}`, &list)
-		if len(list.Partitions) != 3 || list.Partitions[0]["end"] != "h" || list.Partitions[1]["start"] != "h" || list.Partitions[2]["end"] != nil {
-			t.Fatalf("%v", list.Partitions)
-		}
+		conformance.MustTrue(t, len(list.Partitions) == 3 && list.Partitions[0]["end"] == "h" &&
+			list.Partitions[1]["start"] == "h" && list.Partitions[2]["end"] == nil, "%v", list.Partitions)
 		got := writeRows(t, c, rowsOf("a", "h"))
 		conformance.True(t, got[0] == wire.CodePartitionUnavailable && got[1] == wire.CodePartitionUnavailable, "%q", got)
 		err := putRow(c, put("t", key("e", 1)))
-		if e, ok := err.(*tablestore.OtsError); !ok || e.Code != wire.CodePartitionUnavailable || e.HttpStatusCode != http.StatusServiceUnavailable {
-			t.Errorf("a single row: %v", err)
-		}
+		e, ok := err.(*tablestore.OtsError)
+		conformance.True(t, ok && e.Code == wire.CodePartitionUnavailable &&
+			e.HttpStatusCode == http.StatusServiceUnavailable, "a single row: %v", err)
 		time.Sleep(500 * time.Millisecond)
 		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["w"], "unavailable_ms": 500}`, nil)
 		got = writeRows(t, c, rowsOf("a", "h", "x"))
@@ -126,9 +130,9 @@ func TestALimitOfTheTableRefusesRowsAsAPartitionDoes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		tell(t, s, "POST", "/_engine/simulate", `{"table_wcu": 3, "limiter": "fixed-window"}`, nil)
 		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["g", "p"]}`, nil)
-		if list := writeRows(t, c, rowsOf("a", "h", "q", "b", "i")); !slices.Equal(list, []string{"", "", sim.NotEnoughCapacityUnit, "", sim.NotEnoughCapacityUnit}) {
-			t.Errorf("%q", list)
-		}
+		list := writeRows(t, c, rowsOf("a", "h", "q", "b", "i"))
+		conformance.True(t, slices.Equal(list, []string{"", "", sim.NotEnoughCapacityUnit, "", sim.NotEnoughCapacityUnit}),
+			"%q", list)
 	})
 }
 
@@ -216,9 +220,8 @@ func TestSimulationUsesTablePartitionsAndNumbersServedRows(t *testing.T) {
 			conformance.True(t, n > last[p], "row %d: %d is not above %d", i, n, last[p])
 			last[p] = n
 		}
-		if parts := s.Sim().Stats()["t"].Partitions; rowsIn(t, c) != 6 || len(liveOf(parts)) != 2 {
-			t.Errorf("%d rows, partitions %+v", rowsIn(t, c), parts)
-		}
+		parts := s.Sim().Stats()["t"].Partitions
+		conformance.True(t, rowsIn(t, c) == 6 && len(liveOf(parts)) == 2, "%d rows, partitions %+v", rowsIn(t, c), parts)
 		time.Sleep(time.Second)
 		for i, code := range writeRows(t, c, batch(true, changes[0], changes[2], changes[4], changes[6])) { // three units for four rows: none is applied
 			conformance.Equal(t, code, sim.NotEnoughCapacityUnit, "row %d of an atomic batch", i)
@@ -285,9 +288,9 @@ func TestIgnoreStreams(t *testing.T) {
 		}
 		d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 		must(t, err)
-		if x := d.StreamDetails; !x.EnableStream || x.ExpirationTime != 168 || !slices.Equal(x.OriginColumnsToGet, spec.OriginColumnsToGet) {
-			t.Errorf("described as %+v", x)
-		}
+		x := d.StreamDetails
+		conformance.True(t, x.EnableStream && x.ExpirationTime == 168 &&
+			slices.Equal(x.OriginColumnsToGet, spec.OriginColumnsToGet), "described as %+v", x)
 		_, err = c.DescribeStream(&tablestore.DescribeStreamRequest{StreamId: d.StreamDetails.StreamId})
 		conformance.Equal(t, code(err), wire.CodeUnsupported, "a stream is read: %v", err)
 		if reopened {

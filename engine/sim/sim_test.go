@@ -150,9 +150,8 @@ func TestSecondsAreCountedAndForgottenInTime(t *testing.T) {
 	write(table, at(2500*time.Millisecond), "a")
 	p := table.Stats(at(3 * time.Second)).Partitions[0]
 	want := []Second{{start.Unix() + 1, Count{Rows: 1, Units: 1, Throttled: 1}}, {start.Unix() + 2, Count{Rows: 1, Units: 1}}}
-	if !slices.Equal(p.Seconds, want) || !p.FirstRow.Equal(at(1500*time.Millisecond)) || !p.LastRow.Equal(at(2500*time.Millisecond)) {
-		t.Errorf("%+v", p)
-	}
+	conformance.True(t, slices.Equal(p.Seconds, want) && p.FirstRow.Equal(at(1500*time.Millisecond)) &&
+		p.LastRow.Equal(at(2500*time.Millisecond)), "%+v", p)
 	for i := range 2 * maxSeconds {
 		write(table, at(time.Duration(i)*time.Second), "a")
 	}
@@ -371,9 +370,8 @@ func TestAnInstanceTakesWholeRequestsUpToItsRate(t *testing.T) {
 		"%+v", c)
 	// A request larger than the savings passes when they are full, and is paid for afterwards.
 	later := at(20 * time.Second)
-	if !i.Take(later, 200, 200) || i.Take(later.Add(99*time.Millisecond), 1, 1) || !i.Take(later.Add(102*time.Millisecond), 1, 1) {
-		t.Error("a large request")
-	}
+	conformance.True(t, i.Take(later, 200, 200) && !i.Take(later.Add(99*time.Millisecond), 1, 1) &&
+		i.Take(later.Add(102*time.Millisecond), 1, 1), "a large request")
 	i.Reset(later)
 	conformance.True(t, i.Count() == (InstanceCount{}) && !i.Take(later, 1, 1), "after Reset")
 }

@@ -43,9 +43,9 @@ func TestADirectoryThatHoldsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 			dir := t.TempDir()
 			must(t, v.prepare(dir))
 			before, _ := os.ReadDir(dir)
-			if _, err := Open(filepath.Join(dir, v.below), v.options); err == nil || !strings.Contains(err.Error(), v.want) || !strings.Contains(err.Error(), dir) {
-				t.Error(err)
-			}
+			_, err := Open(filepath.Join(dir, v.below), v.options)
+			conformance.True(t, err != nil && strings.Contains(err.Error(), v.want) && strings.Contains(err.Error(), dir),
+				"%v", err)
 			files, _ := os.ReadDir(dir)
 			conformance.Equal(t, len(files), len(before), "the directory was changed: %v", files)
 		})
@@ -56,11 +56,11 @@ func TestASecondOpenNamesTheDirectoryAndOnlyItsOwnerReadsIt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "store")
 	for range 2 {
 		s := reopen(t, dir, Options{})
-		if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "in use") || strings.Contains(err.Error(), "\n") {
-			t.Error(err)
-		}
+		_, err := Open(dir, Options{})
+		conformance.True(t, err != nil && strings.Contains(err.Error(), dir) && strings.Contains(err.Error(), "in use") &&
+			!strings.Contains(err.Error(), "\n"), "%v", err)
 		files := 0
-		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
@@ -221,9 +221,9 @@ func TestCopiedRowsEqualRowsReadByCell(t *testing.T) {
 				must(t, err)
 				want, err := s.Range(ctx, tab, &cell, nil)
 				must(t, err)
-				if !bytes.Equal(copied.Rows, want.Rows) || !bytes.Equal(copied.Next, want.Next) || copied.Consumed != want.Consumed {
-					t.Fatalf("seed %d, %d versions, page %d: %d bytes of rows, %v, want %d, %v", seed, versions, pages, len(copied.Rows), copied.Consumed, len(want.Rows), want.Consumed)
-				}
+				conformance.MustTrue(t, bytes.Equal(copied.Rows, want.Rows) && bytes.Equal(copied.Next, want.Next) &&
+					copied.Consumed == want.Consumed, "seed %d, %d versions, page %d: %d bytes of rows, %v, want %d, %v", seed,
+					versions, pages, len(copied.Rows), copied.Consumed, len(want.Rows), want.Consumed)
 				next := bytes.Clone(copied.Next)
 				copied.Release()
 				want.Release()

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"example.com/tsimport/engine/wire"
@@ -95,7 +94,7 @@ func drawChanges(rng *rand.Rand, n int) (changes []wire.Change) {
 // space is the stored content of a table: its rows by key.
 func space(t *testing.T, s *Store, id uint32) map[string]string {
 	t.Helper()
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, id), UpperBound: appendRowPrefix(nil, id+1)})
+	it, err := rowsIter(s, id)
 	must(t, err)
 	defer it.Close()
 	rows := map[string]string{}
@@ -114,7 +113,7 @@ func space(t *testing.T, s *Store, id uint32) map[string]string {
 // computed is the content of each index, by name, computed from the rows of its table.
 func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 	t.Helper()
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, m.ID), UpperBound: appendRowPrefix(nil, m.ID+1)})
+	it, err := rowsIter(s, m.ID)
 	must(t, err)
 	defer it.Close()
 	want := map[string]map[string]string{}
@@ -241,9 +240,8 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 					continue
 				}
 				changes := drawChanges(rng, 3)
-				if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: make([]wire.Outcome, len(changes))}}, false); err != nil {
-					t.Error(err)
-				}
+				err := s.Write(ctx, writes(tab, changes...), false)
+				conformance.True(t, err == nil, "%v", err)
 			}
 		})
 	}

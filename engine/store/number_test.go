@@ -179,7 +179,7 @@ func TestNothingIsWrittenWithoutAnAutoIncrementValue(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	s.commits <- struct{}{} // somebody is committing, and the client does not wait
-	err := s.Write(gone, []TableWrite{{Table: tab, Changes: []wire.Change{numbered("p", "")}, Outcomes: make([]wire.Outcome, 1)}}, false)
+	err := s.Write(gone, writes(tab, numbered("p", "")), false)
 	<-s.commits
 	conformance.True(t, err != nil && err.Code == wire.CodePartitionUnavailable, "%v", err)
 	if got, err := stored(s, tab, "p"); err != nil || len(got) != 0 {

@@ -54,13 +54,13 @@ func TestSplitPointsOfLargeTableFollowFileSizes(t *testing.T) {
 		largest int64 // of a partition key, bytes
 		least   int64 // of a part
 	}{
-		"texts that begin alike":    {wire.KeyString, func(n int) []byte { return fmt.Appendf(nil, "customers-of-the-north-%08d", n) }, 300, 1 << 19},
-		"integers of both signs":    {wire.KeyInteger, number, 300, 1 << 19},
-		"integers, most in a few":   {wire.KeyInteger, func(n int) []byte { return number(n * n / rows) }, 120_000, 1 << 19},
-		"binaries with zero bytes":  {wire.KeyBinary, func(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)<<24) }, 300, 1 << 19},
-		"keys that hold each other": {wire.KeyString, func(n int) []byte { return bytes.Repeat([]byte{'a'}, 1+n%900) }, 30_000, 1 << 17}, // which take little in a file where they are long
-		"one key has half":          {wire.KeyString, func(n int) []byte { return fmt.Appendf(nil, "%05d", max(n, rows/2)) }, 9 << 20, 1 << 19},
-		"one key":                   {wire.KeyString, func(n int) []byte { return []byte("one") }, 18 << 20, 1 << 19},
+		"texts that begin alike":   {wire.KeyString, func(n int) []byte { return fmt.Appendf(nil, "customers-of-the-north-%08d", n) }, 300, 1 << 19},
+		"integers of both signs":   {wire.KeyInteger, number, 300, 1 << 19},
+		"integers, most in a few":  {wire.KeyInteger, func(n int) []byte { return number(n * n / rows) }, 120_000, 1 << 19},
+		"binaries with zero bytes": {wire.KeyBinary, func(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)<<24) }, 300, 1 << 19},
+		"nested keys":              {wire.KeyString, func(n int) []byte { return bytes.Repeat([]byte{'a'}, 1+n%900) }, 30_000, 1 << 17}, // which take little in a file where they are long
+		"one key has half":         {wire.KeyString, func(n int) []byte { return fmt.Appendf(nil, "%05d", max(n, rows/2)) }, 9 << 20, 1 << 19},
+		"one key":                  {wire.KeyString, func(n int) []byte { return []byte("one") }, 18 << 20, 1 << 19},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +176,7 @@ func TestDelayedIndexShowsFormerTable(t *testing.T) {
 		checkIndexes(t, s, fmt.Sprintf("seed %d, without a delay", seed))
 		must(t, s.Choose(Choices{IndexDelay: time.Hour}))
 		c := drawChange(rng)
-		must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: make([]wire.Outcome, 1)}}, false))
+		must(t, s.Write(ctx, writes(tab, c), false))
 		must(t, s.DeleteTable(ctx, []byte("t")))
 		it := conformance.Try(s.db.NewIter(nil)).Must(t)
 		for it.First(); it.Valid(); it.Next() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
@@ -36,6 +37,16 @@ func must[E comparable](t interface {
 	if err != none {
 		t.Fatal(err)
 	}
+}
+
+// writes is a request that writes rows of one table.
+func writes(tab *Table, changes ...wire.Change) []TableWrite {
+	return []TableWrite{{Table: tab, Changes: changes, Outcomes: make([]wire.Outcome, len(changes))}}
+}
+
+// rowsIter reads the rows of the table with this number.
+func rowsIter(s *Store, id uint32) (*pebble.Iterator, error) {
+	return s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, id), UpperBound: appendRowPrefix(nil, id+1)})
 }
 
 // reopen opens a store that the test closes.
@@ -175,16 +186,15 @@ func TestAFullDiskGivesCleanErrors(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 5 {
-				err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 2)}, Outcomes: make([]wire.Outcome, 1)}}, false)
+				err := s.Write(ctx, writes(tab, change(wire.PutRow, 2)), false)
 				conformance.Refused(t, err, "", "a write to a full disk was acknowledged")
 			}
 		})
 	}
 	wg.Wait()
-	refused := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 2)}, Outcomes: make([]wire.Outcome, 1)}}, false)
-	if refused == nil || refused.Code != wire.CodeNoPermission || !strings.Contains(refused.Message, "nothing was applied") {
-		t.Error(refused)
-	}
+	refused := s.Write(ctx, writes(tab, change(wire.PutRow, 2)), false)
+	conformance.True(t, refused != nil && refused.Code == wire.CodeNoPermission &&
+		strings.Contains(refused.Message, "nothing was applied"), "%v", refused)
 	got := read(t, s, tab, 1)
 	conformance.True(t, strings.HasPrefix(got, "a=x@"), "what was there cannot be read: %v", got)
 	conformance.Is(t, s.Close(), syscall.ENOSPC, "close")

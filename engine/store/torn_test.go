@@ -13,7 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -50,9 +49,8 @@ func TestTornStoreIsRefusedAfterClose(t *testing.T) { tear(t, true) }
 // report the damage when it is opened or read.
 func tear(t *testing.T, closed bool) {
 	fs, rows := storeAfter(t, closed)
-	if err := wholeOrError(fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}), rows, true); err != nil {
-		t.Fatalf("the store as it was: %v", err)
-	}
+	err := wholeOrError(fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}), rows, true)
+	conformance.MustTrue(t, err == nil, "the store as it was: %v", err)
 	rng := rand.New(rand.NewPCG(2, 2))
 	whole, refused := 0, 0
 	for _, name := range files(t, fs) {
@@ -208,9 +206,8 @@ func TestStoreWithoutSyncedFileOpens(t *testing.T) {
 	ends := recordEnds(t, fs, log)
 	rewrite(t, fs, log, cutAt(ends[len(ends)/2]).apply)
 	_, err := Open("d", Options{FS: fs})
-	if err == nil || !strings.Contains(err.Error(), "were acknowledged") || !strings.Contains(err.Error(), "delete SYNCED") {
-		t.Fatalf("a cut log: %v", err)
-	}
+	conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "were acknowledged") &&
+		strings.Contains(err.Error(), "delete SYNCED"), "a cut log: %v", err)
 	must(t, fs.Remove("d/"+syncedName))
 	for range 2 { // the first opening writes the file again
 		s := reopen(t, "d", Options{FS: fs})
@@ -252,7 +249,7 @@ func TestStoreWithDamagedTableRefusesWritesAndCloses(t *testing.T) {
 	}
 	s := reopen(t, "d", Options{FS: fs})
 	conformance.Refused(t, conformance.ErrorOf(holds(s)), "", "a damaged block was read")
-	e := s.Write(ctx, []TableWrite{{Table: s.Table([]byte("t")), Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: make([]wire.Outcome, 1)}}, false)
+	e := s.Write(ctx, writes(s.Table([]byte("t")), change(wire.PutRow, 1)), false)
 	conformance.True(t, e != nil && strings.Contains(e.Message, ".sst is damaged") && !strings.Contains(e.Message, "\n"),
 		"%v", e)
 	conformance.Refused(t, s.Close(), "damaged", "close")
@@ -288,7 +285,7 @@ func holds(s *Store) (map[int64]bool, error) {
 	if tab == nil {
 		return keys, nil
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, tab.id), UpperBound: appendRowPrefix(nil, tab.id+1)})
+	it, err := rowsIter(s, tab.id)
 	if err != nil {
 		return nil, err
 	}

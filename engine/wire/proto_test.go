@@ -114,9 +114,8 @@ func FuzzCreateTable(f *testing.F) {
 		}
 		for i := range r.Bounds {
 			typ, value, rest, ok := ReadVariant(AppendVariant(nil, &r.Bounds[i]))
-			if !ok || len(rest) > 0 || typ != r.Bounds[i].Type || string(value) != string(r.Bounds[i].Value) {
-				t.Fatalf("bound %+v does not come back", r.Bounds[i])
-			}
+			conformance.MustTrue(t, ok && len(rest) == 0 && typ == r.Bounds[i].Type &&
+				string(value) == string(r.Bounds[i].Value), "bound %+v does not come back", r.Bounds[i])
 		}
 	})
 }
@@ -193,9 +192,8 @@ func TestARowWriterWritesTheBytesOfAppendRow(t *testing.T) {
 		for i := range cells {
 			w.Cell(cells[i].Name, cells[i].Type, cells[i].Value, cells[i].Timestamp)
 		}
-		if got = w.End(); !bytes.Equal(got, want) {
-			t.Fatalf("%x, want %x", got[max(0, len(got)-80):], want[max(0, len(want)-80):])
-		}
+		got = w.End()
+		conformance.MustTrue(t, bytes.Equal(got, want), "%x, want %x", got[max(0, len(got)-80):], want[max(0, len(want)-80):])
 	}
 }
 

@@ -109,7 +109,7 @@ func TestEveryPageHasChineseVersion(t *testing.T) {
 		conformance.True(t, got == nil, "%s has the figures, which %s does: %v", chinese, english, got)
 		for i := range max(len(a.blocks), len(b.blocks)) {
 			if i >= len(a.blocks) || i >= len(b.blocks) || a.blocks[i] != b.blocks[i] {
-				t.Errorf("%s: block %d of code is not that of %s (%d and %d blocks)", chinese, i+1, english, len(b.blocks), len(a.blocks))
+				t.Errorf("%s: code block %d of %d differs from %s, of %d", chinese, i+1, len(b.blocks), english, len(a.blocks))
 				break
 			}
 		}
@@ -152,9 +152,8 @@ func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 		for _, other := range strings.Split(strings.TrimPrefix(strings.TrimSpace(cells[3]), "不写"), "、") {
 			other = strings.TrimSpace(other)
 			for page, text := range pages {
-				if other != "" && strings.Contains(text, other) {
-					t.Errorf("%s: %s: the term is %s", page, other, strings.TrimSpace(cells[2]))
-				}
+				conformance.True(t, other == "" || !strings.Contains(text, other),
+					"%s: %s: the term is %s", page, other, strings.TrimSpace(cells[2]))
 			}
 		}
 	}

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// decode reads a manifest as the API server does that is asked for strict validation: unknown and repeated fields are errors.
+// decode reads a manifest with the API server's strict validation: unknown and repeated fields are errors.
 func decode(text []byte) (runtime.Object, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme} {
@@ -94,7 +94,7 @@ func checkPod(t *testing.T, pod *corev1.PodSpec) {
 		paths := map[string]bool{}
 		for _, m := range c.VolumeMounts {
 			if !volumes[m.Name] || paths[m.MountPath] || !filepath.IsAbs(m.MountPath) {
-				t.Errorf("container %s mounts %q at %q: there is no such volume, or the path is not one of its own", c.Name, m.Name, m.MountPath)
+				t.Errorf("container %s: no volume %q, or the path %q is mounted twice", c.Name, m.Name, m.MountPath)
 			}
 			paths[m.MountPath] = true
 		}
@@ -109,7 +109,7 @@ func checkPod(t *testing.T, pod *corev1.PodSpec) {
 	}
 }
 
-// restricted asks the evaluator of Kubernetes whether a pod passes the level "restricted" of the Pod Security Standards.
+// restricted asks Kubernetes' evaluator whether a pod passes the level "restricted" of the Pod Security Standards.
 func restricted(pod *corev1.PodSpec) error {
 	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {

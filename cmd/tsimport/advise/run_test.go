@@ -83,12 +83,11 @@ func TestStudentCardVerdictsDoNotDependOnFileOrder(t *testing.T) {
 			few := candidate(t, r, "Item")
 			conformance.True(t, few.Load > 0 && few.Load <= 16./32, "16 values use %.3f of 32 partitions", few.Load)
 			fixed := candidate(t, r, "OrderNumber")
-			if want := "key=md5(OrderNumber, 4) + text(OrderNumber)"; fixed.Fix.Expression != want || fixed.Share > 0.07 || fixed.Fix.Share < 0.9 {
-				t.Errorf("OrderNumber: live %.3f, after %s %.3f", fixed.Share, fixed.Fix.Expression, fixed.Fix.Share)
-			}
-			if !slices.Equal(r.Design.Keys, []string{"CardID", "OrderNumber", "DeviceID"}) || r.Design.Unique != "unique in this file; it may not stay so" {
-				t.Errorf("design %v: %s", r.Design.Keys, r.Design.Unique)
-			}
+			want := "key=md5(OrderNumber, 4) + text(OrderNumber)"
+			conformance.True(t, fixed.Fix.Expression == want && fixed.Share <= 0.07 && fixed.Fix.Share >= 0.9,
+				"OrderNumber: live %.3f, after %s %.3f", fixed.Share, fixed.Fix.Expression, fixed.Fix.Share)
+			conformance.True(t, slices.Equal(r.Design.Keys, []string{"CardID", "OrderNumber", "DeviceID"}) &&
+				r.Design.Unique == "unique in this file; it may not stay so", "design %v: %s", r.Design.Keys, r.Design.Unique)
 		})
 	}
 }
@@ -109,15 +108,15 @@ func TestASpliceWithADependentColumnDoesNotHelp(t *testing.T) {
 	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
 	checkVerdicts(t, r, `DeviceID: usable, fix splice; DeviceID+SellerID: not recommended;
 		DeviceID+SellerID+CardID: recommended`)
-	device, seller, card := candidate(t, r, "DeviceID"), candidate(t, r, "DeviceID+SellerID"), candidate(t, r, "DeviceID+SellerID+CardID")
-	if !device.Over10GB || seller.GrownBytes != device.GrownBytes || card.Over10GB {
-		t.Errorf("largest values: %d bytes, with the seller %d, with the card %d", device.GrownBytes, seller.GrownBytes, card.GrownBytes)
-	}
+	device, seller := candidate(t, r, "DeviceID"), candidate(t, r, "DeviceID+SellerID")
+	card := candidate(t, r, "DeviceID+SellerID+CardID")
+	conformance.True(t, device.Over10GB && seller.GrownBytes == device.GrownBytes && !card.Over10GB,
+		"largest values: %d bytes, with seller %d, with card %d", device.GrownBytes, seller.GrownBytes, card.GrownBytes)
 	conformance.Contains(t, seller.Reason, "each DeviceID has one SellerID", "the seller's reason")
 	conformance.Equal(t, device.Fix.Expression, `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))`, "fix")
-	if r := run(t, Config{}, write(t, "p.csv", purchases(20000))); candidate(t, r, "DeviceID").Verdict != Recommended || len(r.Candidates) != 4 {
-		t.Errorf("without growth: %d candidates, DeviceID %s", len(r.Candidates), candidate(t, r, "DeviceID").Verdict)
-	}
+	r = run(t, Config{}, write(t, "p.csv", purchases(20000)))
+	conformance.True(t, candidate(t, r, "DeviceID").Verdict == Recommended && len(r.Candidates) == 4,
+		"without growth: %d candidates, DeviceID %s", len(r.Candidates), candidate(t, r, "DeviceID").Verdict)
 }
 
 func TestNearlyUniqueColumnCountsAsDependent(t *testing.T) {
@@ -170,13 +169,14 @@ func TestUnsortableTimesStillGiveArrivalOrder(t *testing.T) {
 	var rows []string
 	start := time.Date(2023, 11, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 6000 {
-		rows = append(rows, fmt.Sprintf("%d,%s\n", 10000+i, start.Add(time.Duration(i)*20*time.Minute).Format("1/2/2006 15:04")))
+		at := start.Add(time.Duration(i) * 20 * time.Minute)
+		rows = append(rows, fmt.Sprintf("%d,%s\n", 10000+i, at.Format("1/2/2006 15:04")))
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	r := run(t, Config{}, write(t, "t.csv", "id,created\n"+strings.Join(rows, "")))
-	if c := candidate(t, r, "id"); r.Arrival.Column != "created" || c.Monotonic != "increasing" || c.Verdict != NotRecommended || c.Load < 0.3 {
-		t.Errorf("arrival by %q, id is %s, %s, load %v", r.Arrival.Column, c.Monotonic, c.Verdict, c.Load)
-	}
+	c := candidate(t, r, "id")
+	conformance.True(t, r.Arrival.Column == "created" && c.Monotonic == "increasing" && c.Verdict == NotRecommended &&
+		c.Load >= 0.3, "arrival by %q, id is %s, %s, load %v", r.Arrival.Column, c.Monotonic, c.Verdict, c.Load)
 }
 
 func TestInputOrderIsArrivalOrderWithoutTimes(t *testing.T) {
@@ -187,9 +187,8 @@ func TestInputOrderIsArrivalOrderWithoutTimes(t *testing.T) {
 	}
 	path := write(t, "o.csv", b.String())
 	r := run(t, Config{}, path)
-	if r.Arrival.Column != "" || !strings.Contains(r.Arrival.How, "input order") || candidate(t, r, "id").Monotonic != "increasing" {
-		t.Errorf("arrival %+v, id %s", r.Arrival, candidate(t, r, "id").Monotonic)
-	}
+	conformance.True(t, r.Arrival.Column == "" && strings.Contains(r.Arrival.How, "input order") &&
+		candidate(t, r, "id").Monotonic == "increasing", "arrival %+v, id %s", r.Arrival, candidate(t, r, "id").Monotonic)
 	conformance.True(t, len(r.Notes) != 0 && strings.Contains(r.Notes[0], "in the order of id"), "notes %q", r.Notes)
 	r = run(t, Config{ArrivalBy: "shop"}, path)
 	if c := candidate(t, r, "id"); c.Monotonic != "no" || c.Verdict != Recommended || r.Arrival.Column != "shop" {
@@ -201,9 +200,8 @@ func TestLongInputIsSampledInBlocks(t *testing.T) {
 	var text strings.Builder
 	must(t, (bench.StudentCards{Rows: 80000, Seed: 3}).WriteCSV(t.Context(), &text))
 	r := run(t, Config{Memory: 16 << 20}, write(t, "cards.csv", text.String()))
-	if r.Rows != 80000 || r.RowsKept > 16<<20/4/(9*8) || r.RowsKept < 16384 || !strings.Contains(strings.Join(r.Notes, ";"), "of 80000 rows") {
-		t.Errorf("%d of %d rows kept; %q", r.RowsKept, r.Rows, r.Notes)
-	}
+	conformance.True(t, r.Rows == 80000 && r.RowsKept <= 16<<20/4/(9*8) && r.RowsKept >= 16384 &&
+		strings.Contains(strings.Join(r.Notes, ";"), "of 80000 rows"), "%d of %d rows kept; %q", r.RowsKept, r.Rows, r.Notes)
 	checkVerdicts(t, r, `CardID: recommended; DeviceID: recommended; SellerID: not recommended;
 		OrderNumber: not recommended`)
 	c := candidate(t, r, "CardID")
@@ -223,9 +221,8 @@ func TestDuplicateKeysAreReported(t *testing.T) {
 
 func TestRejectedRecordsAreNotCountedAndTheFirstIsShown(t *testing.T) {
 	r := run(t, Config{}, write(t, "r.csv", "id,n\na,1\nb\nc,2\n"))
-	if r.Rows != 2 || r.Rejected != 1 || !strings.Contains(r.FirstReject, "1 fields, the header has 2") {
-		t.Errorf("%d rows, %d rejected: %s", r.Rows, r.Rejected, r.FirstReject)
-	}
+	conformance.True(t, r.Rows == 2 && r.Rejected == 1 && strings.Contains(r.FirstReject, "1 fields, the header has 2"),
+		"%d rows, %d rejected: %s", r.Rows, r.Rejected, r.FirstReject)
 }
 
 func TestStandardInputIsReadOnce(t *testing.T) {
@@ -278,9 +275,8 @@ func TestOversizedValueIsSplicedEvenIfItSpreadsSlightlyLess(t *testing.T) {
 			name = candidates[0]
 		}
 		c := candidate(t, r, name)
-		if !c.Over10GB || c.Fix == nil || c.Fix.Name != "splice" || !strings.Contains(c.Fix.Expression, "pad(CardID, 6)") {
-			t.Errorf("%s: %+v", name, c.Fix)
-		}
+		conformance.True(t, c.Over10GB && c.Fix != nil && c.Fix.Name == "splice" &&
+			strings.Contains(c.Fix.Expression, "pad(CardID, 6)"), "%s: %+v", name, c.Fix)
 		for _, c := range r.Candidates {
 			parts := strings.Split(c.Column, "+")
 			slices.Sort(parts)
@@ -299,9 +295,8 @@ func TestOversizedValueIsSplicedEvenIfItSpreadsSlightlyLess(t *testing.T) {
 func TestEveryFixAndSpliceHasACompleteCommand(t *testing.T) {
 	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
 	triple := candidate(t, r, "DeviceID+SellerID+CardID")
-	if triple.Verdict != Recommended || triple.Key == nil || triple.Key.Keys[0] != `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))` {
-		t.Errorf("%+v", triple.Key)
-	}
+	conformance.True(t, triple.Verdict == Recommended && triple.Key != nil &&
+		triple.Key.Keys[0] == `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))`, "%+v", triple.Key)
 	for _, c := range r.Candidates {
 		if f := c.Fix; f != nil && (f.Keys[0] != f.Expression || !slices.Contains(f.Command, f.Expression) || len(f.Keys) > maxKeyColumns) {
 			t.Errorf("%s: %q", c.Column, f.Command)
@@ -376,7 +371,8 @@ func TestAmbiguousNamesForPkAreRenamed(t *testing.T) {
 func TestCodesPreserveTextOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 12), 0, 20)
-		sample, a, b := texts.Draw(t, "sample"), rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "a"), rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "b")
+		text := rapid.SliceOfN(rapid.Byte(), 0, 12)
+		sample, a, b := texts.Draw(t, "sample"), text.Draw(t, "a"), text.Draw(t, "b")
 		for _, generous := range []bool{true, false} {
 			book := buildCodebook(sample, generous)
 			if got, want := cmp.Compare(book.code(a), book.code(b)), bytes.Compare(a, b); got != 0 && got != want {
@@ -454,7 +450,8 @@ func TestRealDataVerdictsMatchAnExperts(t *testing.T) {
 		}
 		judged++
 		t.Run(name, func(t *testing.T) {
-			r := run(t, Config{Input: Input{Options: reader.Options{NoHeader: want.noHeader}}}, filepath.Join(dir, "real", want.file))
+			input := Input{Options: reader.Options{NoHeader: want.noHeader}}
+			r := run(t, Config{Input: input}, filepath.Join(dir, "real", want.file))
 			checkVerdicts(t, r, want.verdicts)
 			conformance.Equal(t, r.Arrival.Column, want.arrival, "arrival")
 			conformance.True(t, r.Design != nil && r.Design.Keys[0] == want.key,

@@ -46,11 +46,14 @@ func TestEveryAdvisedCommandCanBePlanned(t *testing.T) {
 		inputs = append(inputs, string(order)+".csv")
 	}
 	const many = " WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) SELECT "
-	databaseIn(t,
-		"CREATE TABLE geo (region TEXT, city TEXT, area_code INT, PRIMARY KEY (region, city))", "INSERT INTO geo"+many+"'r' || i % 7, 'c' || i, i % 90 FROM n",
-		"CREATE TABLE orders (shop INT, at TEXT, order_no INT, v, PRIMARY KEY (shop, at, order_no))", "INSERT INTO orders"+many+"i % 3, datetime(1700000000 + i / 4, 'unixepoch'), i % 4, i FROM n",
-		"CREATE TABLE digits (code TEXT, shop_id TEXT, PRIMARY KEY (code, shop_id))", "INSERT INTO digits"+many+"i, 's' || i % 5 FROM n",
-		"CREATE TABLE five (a INT, b TEXT, c INT, d INT, e_id INT, PRIMARY KEY (a, b, c, d, e_id))", "INSERT INTO five"+many+"i % 2, 'b' || i % 3, i % 5, i % 7, i FROM n",
+	databaseIn(t, "CREATE TABLE geo (region TEXT, city TEXT, area_code INT, PRIMARY KEY (region, city))",
+		"INSERT INTO geo"+many+"'r' || i % 7, 'c' || i, i % 90 FROM n",
+		"CREATE TABLE orders (shop INT, at TEXT, order_no INT, v, PRIMARY KEY (shop, at, order_no))",
+		"INSERT INTO orders"+many+"i % 3, datetime(1700000000 + i / 4, 'unixepoch'), i % 4, i FROM n",
+		"CREATE TABLE digits (code TEXT, shop_id TEXT, PRIMARY KEY (code, shop_id))",
+		"INSERT INTO digits"+many+"i, 's' || i % 5 FROM n",
+		"CREATE TABLE five (a INT, b TEXT, c INT, d INT, e_id INT, PRIMARY KEY (a, b, c, d, e_id))",
+		"INSERT INTO five"+many+"i % 2, 'b' || i % 3, i % 5, i % 7, i FROM n",
 		"CREATE TABLE seq (id INTEGER PRIMARY KEY, user_id INT)", "INSERT INTO seq"+many+"i, i % 50 FROM n")
 	for table, args := range map[string]string{"geo": "", "orders": "", "digits": "", "five": "", "seq": "--candidates id,user_id,user_id+id"} {
 		inputs = append(inputs, "sqlite:shop.db?table="+table+" "+args)
@@ -112,9 +115,9 @@ func advice() *advise.Report {
 func TestAdviceWithoutATerminalIsPlainAndUncut(t *testing.T) {
 	var b strings.Builder
 	must(t, newAdvicePrinter(&b).print(advice()))
-	if strings.Contains(b.String(), "\x1b") || !strings.Contains(b.String(), "██████░░░░░░  50.0%   25.0%") || !strings.Contains(b.String(), strings.TrimSpace(strings.Repeat("many words ", 20))) {
-		t.Errorf("printed:\n%s", b.String())
-	}
+	conformance.True(t, !strings.Contains(b.String(), "\x1b") &&
+		strings.Contains(b.String(), "██████░░░░░░  50.0%   25.0%") &&
+		strings.Contains(b.String(), strings.TrimSpace(strings.Repeat("many words ", 20))), "printed:\n%s", b.String())
 }
 
 func TestAdviceFoldsItsSentencesToTheTerminal(t *testing.T) {
@@ -124,15 +127,13 @@ func TestAdviceFoldsItsSentencesToTheTerminal(t *testing.T) {
 	conformance.True(t, strings.Contains(b.String(), "\x1b[32m recommended") && !strings.Contains(b.String(), "\x1b[2J"),
 		"printed %q", b.String())
 	for line := range strings.Lines(b.String()) {
-		if strings.Contains(line, "many words") && utf8.RuneCountInString(line) > 61 {
-			t.Errorf("%d characters in a line: %s", utf8.RuneCountInString(line), line)
-		}
+		conformance.True(t, !strings.Contains(line, "many words") || utf8.RuneCountInString(line) <= 61,
+			"%d characters in a line: %s", utf8.RuneCountInString(line), line)
 	}
 }
 
 func TestLineWithoutSpacesIsCutAtTheWidth(t *testing.T) {
 	lines := fold(strings.Repeat("x", 50)+" end", 20)
-	if len(lines) != 3 || lines[0] != strings.Repeat("x", 20) || lines[2] != strings.Repeat("x", 10)+" end" {
-		t.Errorf("folded into %q", lines)
-	}
+	conformance.True(t, len(lines) == 3 && lines[0] == strings.Repeat("x", 20) &&
+		lines[2] == strings.Repeat("x", 10)+" end", "folded into %q", lines)
 }

@@ -119,7 +119,7 @@ func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 		archivedAt = now - tt.age.Milliseconds()
 		writeArchive(t, dir, "x", archive.Selection{}, 1, 2, 3)
 		tsimport(0, append([]string{"table", "create", table, "--pk", "id:integer"}, tt.with...)...)
-		tsimport(0, append([]string{"table", "create", table + "_source", "--pk", "id:integer"}, "--max-deviation", "8640000")...)
+		tsimport(0, "table", "create", table+"_source", "--pk", "id:integer", "--max-deviation", "8640000")
 		tsimport(0, "load", dir, "--table", table+"_source")
 		for _, source := range []string{dir, "ots://tsimport/" + table + "_source"} {
 			if tt.want == "" {
@@ -129,9 +129,9 @@ func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 			}
 			for _, more := range [][]string{nil, {"--plan"}, {"--delete"}} {
 				text := tsimport(2, append([]string{"sync", source, "-t", table, "-q"}, more...)...)
-				if !strings.Contains(text, tt.want) || !strings.Contains(text, "3 of the rows that are missing or different") || strings.Count(text, "\n") != 1 {
-					t.Errorf("cells that are %v old, %v: %s", tt.age, more, text)
-				}
+				conformance.True(t, strings.Contains(text, tt.want) &&
+					strings.Contains(text, "3 of the rows that are missing or different") && strings.Count(text, "\n") == 1,
+					"cells that are %v old, %v: %s", tt.age, more, text)
 			}
 			text := tsimport(0, "export", "-t", table, "-q")
 			conformance.True(t, !strings.Contains(text, "1"), "cells that are %v old: rows were written: %s", tt.age, text)
@@ -153,9 +153,9 @@ func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 		{"load", "kept", "-t", "new", "--create", "--pk", "a"}, {"load", "kept", "-t", "new", "--create", "--pk", "h:string=text(a)"}, {"load", "kept", "-t", "one"}, {"load", "kept", "-t", "one", "--dry-run"},
 		{"sync", "kept", "-t", "one"}, {"verify", "kept", "-t", "one"}, {"verify", "ots://tsimport/two", "-t", "one", "--pk", "a"},
 	} {
-		if text := tsimport(2, append(args, "-q")...); !strings.Contains(text, "1 of the 3 rows of ") || !strings.Contains(text, "several rows would get one key") || strings.Count(text, "\n") != 1 {
-			t.Errorf("%v: %s", args, text)
-		}
+		text := tsimport(2, append(args, "-q")...)
+		conformance.True(t, strings.Contains(text, "1 of the 3 rows of ") &&
+			strings.Contains(text, "several rows would get one key") && strings.Count(text, "\n") == 1, "%v: %s", args, text)
 	}
 	for _, command := range []string{"load", "sync", "verify"} {
 		holds(t, tsimport(2, command, "kept", "-t", "other", "-q"),
@@ -206,25 +206,27 @@ func databaseIn(t *testing.T, statements ...string) {
 // texts that are equal by a collation are two keys here.
 func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	tsimport := commandsIn(t)
-	databaseIn(t,
-		"CREATE TABLE geo (region TEXT, city TEXT, n, PRIMARY KEY (region, city))", "INSERT INTO geo VALUES ('a', 'x', 1), ('b', 'x', 2), ('b', 'X', 3)",
-		"CREATE TABLE also (region TEXT, city TEXT COLLATE NOCASE, UNIQUE (city), PRIMARY KEY (region, city))", "INSERT INTO also VALUES ('a', 'x'), ('b', 'y')",
-		"CREATE TABLE partly (region TEXT, city TEXT, PRIMARY KEY (region, city))", "CREATE UNIQUE INDEX some ON partly (city) WHERE region > 'a'",
+	databaseIn(t, "CREATE TABLE geo (region TEXT, city TEXT, n, PRIMARY KEY (region, city))",
+		"INSERT INTO geo VALUES ('a', 'x', 1), ('b', 'x', 2), ('b', 'X', 3)",
+		"CREATE TABLE also (region TEXT, city TEXT COLLATE NOCASE, UNIQUE (city), PRIMARY KEY (region, city))",
+		"INSERT INTO also VALUES ('a', 'x'), ('b', 'y')",
+		"CREATE TABLE partly (region TEXT, city TEXT, PRIMARY KEY (region, city))",
+		"CREATE UNIQUE INDEX some ON partly (city) WHERE region > 'a'",
 		"CREATE UNIQUE INDEX computed ON partly (lower(city))", "INSERT INTO partly VALUES ('a', 'x'), ('b', 'y')",
 		"CREATE TABLE typeless (a, b, PRIMARY KEY (a, b))", "INSERT INTO typeless VALUES (1, 1), ('1', 1)")
 	const geo = "sqlite:shop.db?table=geo"
 	put(t, "job.yaml", "version: 1\nloads:\n  geo:\n    from: \""+geo+"\"\n    table: job\n    pk: [city]\n")
 	tsimport(0, "table", "create", "cities", "--pk", "city:string")
 	for _, args := range [][]string{
-		{"load", geo, "-t", "t", "--pk", "city"}, {"load", geo, "-t", "t", "--pk", "city", "--dry-run"}, {"load", geo, "-t", "t", "--pk", "city", "--verify"},
-		{"load", geo, "-t", "cities"}, {"load", geo, "-t", "t", "--pk", "k=region+city"},
-		{"run", "job.yaml"}, {"run", "job.yaml", "--plan"}, {"load", "sqlite:shop.db?table=partly", "-t", "t", "--pk", "city"},
+		{"load", geo, "-t", "t", "--pk", "city"}, {"load", geo, "-t", "t", "--pk", "city", "--dry-run"},
+		{"load", geo, "-t", "t", "--pk", "city", "--verify"}, {"load", geo, "-t", "cities"},
+		{"load", geo, "-t", "t", "--pk", "k=region+city"}, {"run", "job.yaml"}, {"run", "job.yaml", "--plan"},
+		{"load", "sqlite:shop.db?table=partly", "-t", "t", "--pk", "city"},
 	} {
 		text := tsimport(2, append(args, "-q")...)
-		if !strings.Contains(text, "may become one row: their own key is region, city") || !strings.Contains(text, "--pk region") ||
-			strings.Contains(text, "into another table") != slices.Contains(args, "cities") {
-			t.Errorf("%v: %s", args, text)
-		}
+		conformance.True(t, strings.Contains(text, "may become one row: their own key is region, city") &&
+			strings.Contains(text, "--pk region") &&
+			strings.Contains(text, "into another table") == slices.Contains(args, "cities"), "%v: %s", args, text)
 	}
 	holds(t, tsimport(2, "load", "sqlite:shop.db?table=typeless", "-t", "t", "--pk", "a", "--pk", "b", "-q"),
 		"holds values of the types")
@@ -298,9 +300,8 @@ func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	one := tsimport(0, "export", "-t", "one", "--format", "jsonl", "--typed", "-q")
 	for source, want := range map[string]string{"all": "the archive all has up to 3", "ots://tsimport/t": "ots://tsimport/t has up to 3"} {
 		said := tsimport(2, "sync", source, "-t", "one", "-q")
-		if !strings.Contains(said, "table one keeps 1 version of a cell, and "+want) || strings.Count(said, "\n") != 1 {
-			t.Error(said)
-		}
+		conformance.True(t, strings.Contains(said, "table one keeps 1 version of a cell, and "+want) &&
+			strings.Count(said, "\n") == 1, "%v", said)
 	}
 	conformance.Equal(t, tsimport(0, "export", "-t", "one", "--format", "jsonl", "--typed", "-q"), one, "was")
 	now := tsimport(0, "export", "-t", "t", "--format", "jsonl", "--typed", "-q")
@@ -361,8 +362,8 @@ func TestSyncRunIsNotComparedAsALoad(t *testing.T) {
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id", "-q")
 	tsimport(0, "sync", "a.csv", "-t", "t", "--run-dir", "kept", "-q")
 	for command, flag := range map[string]string{"verify": "--run", "load": "--retry-rejects"} {
-		if said := tsimport(2, command, flag, "kept"); !strings.Contains(said, "that is a run of tsimport sync") || strings.Count(said, "\n") != 1 {
-			t.Error(said)
-		}
+		said := tsimport(2, command, flag, "kept")
+		conformance.True(t, strings.Contains(said, "that is a run of tsimport sync") && strings.Count(said, "\n") == 1,
+			"%v", said)
 	}
 }

@@ -109,7 +109,8 @@ func TestExplicitZeroIsNotOverridden(t *testing.T) {
 	for given, want := range map[string]string{"dry-run=false": "false there http://h i p", "store=here": "true here   ", "endpoint=http://x": "true  http://x i p", "profile=q": "true   i q"} {
 		c := of("load", given)
 		must(t, takeEnvironment(c))
-		conformance.Equal(t, fmt.Sprint(c.DryRun, " ", c.Store, " ", c.Endpoint, " ", c.Instance, " ", c.Profile), want, "%s", given)
+		got := fmt.Sprint(c.DryRun, " ", c.Store, " ", c.Endpoint, " ", c.Instance, " ", c.Profile)
+		conformance.Equal(t, got, want, "%s", given)
 	}
 }
 
@@ -130,11 +131,12 @@ func TestVersionNamesTheBuild(t *testing.T) {
 
 func TestFilesOfTheSameFormatAndColumnsAreInspectedInOneBlock(t *testing.T) {
 	file := func(path, kind, why string) plan.Inspection {
-		return plan.Inspection{Path: path, Format: "csv", Rows: 10, Exact: true, Error: why, Columns: []plan.InspectedColumn{{Name: "id", Type: kind}}}
+		columns := []plan.InspectedColumn{{Name: "id", Type: kind}}
+		return plan.Inspection{Path: path, Format: "csv", Rows: 10, Exact: true, Error: why, Columns: columns}
 	}
 	found := []plan.Inspection{
-		file("a.csv", "integer", ""), file("b.csv", "string", ""), file("c.csv", "integer", ""), file("d.csv", "integer", "cut off"),
-		file("e.csv", "integer", "cut off"), file("f.csv", "integer", ""),
+		file("a.csv", "integer", ""), file("b.csv", "string", ""), file("c.csv", "integer", ""),
+		file("d.csv", "integer", "cut off"), file("e.csv", "integer", "cut off"), file("f.csv", "integer", ""),
 	}
 	found[5].Together = []plan.Decision{{What: "column id", As: "integer in 5 files"}}
 	for whole, blocks := range map[bool]int{false: 4, true: 6} {
@@ -154,8 +156,8 @@ func TestFilesOfTheSameFormatAndColumnsAreInspectedInOneBlock(t *testing.T) {
 func TestEveryLoadOptionIsAFieldOrCommandOnly(t *testing.T) {
 	alone := map[string]bool{}
 	for _, name := range []string{
-		"profile", "store", "sync", "json", "quiet", "status", "cpu-profile", "allocations-profile", "metrics-file", "timeout",
-		"job-dir", "plan", "workers",
+		"profile", "store", "sync", "json", "quiet", "status", "cpu-profile", "allocations-profile", "metrics-file",
+		"timeout", "job-dir", "plan", "workers",
 	} {
 		alone[name] = true
 	}
@@ -175,6 +177,7 @@ func TestLibraryCopyEqualsCommandCopy(t *testing.T) {
 	row := func(id string, cells ...string) string {
 		return `{"Wide":true,"PK":{"Values":[{"C":"id","V":` + id + `,"IsInt":true}]},"Attr":{"Values":[` + strings.Join(cells, ",") + "]}}\n"
 	}
+	scanned := func(s tsimport.Scan) tsimport.CopyRequest { return tsimport.CopyRequest{Scan: s} }
 	const first, second, third = "1700000000000", "1700000001000", "1700000002000"
 	put(t, "a.jsonl", row("1", cell("c", third), cell("b", second), cell("a", first))+row("2", cell("x", first))+row("3", cell("y", third), cell("z", second)))
 	command(0, "table", "create", "t", "--pk", "id:integer", "--max-versions", "3", "--max-deviation", "999999999")
@@ -185,11 +188,11 @@ func TestLibraryCopyEqualsCommandCopy(t *testing.T) {
 		cells   int // by timestamp
 	}{
 		"all":      {cells: 6},
-		"newest":   {flags: []string{"--versions", "1"}, request: tsimport.CopyRequest{Scan: tsimport.Scan{Versions: "1"}}, cells: 3},
-		"new":      {flags: []string{"--since", second}, request: tsimport.CopyRequest{Scan: tsimport.Scan{Since: second}}, cells: 4},
-		"range":    {flags: []string{"--from-key", "2", "--to-key", "3"}, request: tsimport.CopyRequest{Scan: tsimport.Scan{FromKey: "2", ToKey: "3"}}, cells: 1},
-		"where":    {flags: []string{"--where", "id > 1"}, request: tsimport.CopyRequest{Scan: tsimport.Scan{Where: "id > 1"}}, cells: 3},
-		"filtered": {flags: []string{"--filter", `s == "x"`}, request: tsimport.CopyRequest{Scan: tsimport.Scan{Filter: `s == "x"`}}, cells: 1},
+		"newest":   {flags: []string{"--versions", "1"}, request: scanned(tsimport.Scan{Versions: "1"}), cells: 3},
+		"new":      {flags: []string{"--since", second}, request: scanned(tsimport.Scan{Since: second}), cells: 4},
+		"range":    {flags: []string{"--from-key", "2", "--to-key", "3"}, request: scanned(tsimport.Scan{FromKey: "2", ToKey: "3"}), cells: 1},
+		"where":    {flags: []string{"--where", "id > 1"}, request: scanned(tsimport.Scan{Where: "id > 1"}), cells: 3},
+		"filtered": {flags: []string{"--filter", `s == "x"`}, request: scanned(tsimport.Scan{Filter: `s == "x"`}), cells: 1},
 		"another": {
 			flags:   []string{"--pk", "hash:string=md5(id)", "--pk", "id", "--rename", "s=text"},
 			request: tsimport.CopyRequest{Mapping: tsimport.Mapping{PK: []string{"hash:string=md5(id)", "id"}, Rename: map[string]string{"s": "text"}}}, cells: 6,
@@ -200,16 +203,17 @@ func TestLibraryCopyEqualsCommandCopy(t *testing.T) {
 		r.From, r.Table, r.Create, r.RunDir = "t", "library_"+name, true, "run of "+name
 		s := conformance.Try(tsimport.Copy(t.Context(), r)).Must(t)
 		rows := func(of string) string {
-			return command(0, "export", "-t", of+"_"+name, "--format", "jsonl", "--typed", "-q") + command(0, "table", "describe", of+"_"+name)
+			table := of + "_" + name
+			return command(0, "export", "-t", table, "--format", "jsonl", "--typed", "-q") + command(0, "table", "describe", table)
 		}
 		want := strings.ReplaceAll(rows("command"), "command_", "library_")
 		next, err := time.Parse(time.RFC3339Nano, s.NextSince)
 		if ago := time.Since(next); err != nil || ago < time.Minute || ago > 2*time.Minute {
 			t.Errorf("%s: the next copy is to be of what is new since %q", name, s.NextSince)
 		}
-		if got := rows("library"); got != want || strings.Count(got, `"TS"`) != tt.cells || s.Written == 0 || s.Written != s.Read {
-			t.Errorf("%s: %+v\n%s\nwant\n%s", name, s, got, want)
-		}
+		got := rows("library")
+		conformance.True(t, got == want && strings.Count(got, `"TS"`) == tt.cells && s.Written != 0 && s.Written == s.Read,
+			"%s: %+v\n%s\nwant\n%s", name, s, got, want)
 	}
 }
 
@@ -227,7 +231,8 @@ func given(t *testing.T, of options.Commands, flags []cli.Flag, args []string, d
 		}
 		return do(c)
 	}
-	app := &cli.App{Flags: flags, Action: read, Writer: io.Discard, ErrWriter: io.Discard, ExitErrHandler: func(*cli.Context, error) {}}
+	ignore := func(*cli.Context, error) {}
+	app := &cli.App{Flags: flags, Action: read, Writer: io.Discard, ErrWriter: io.Discard, ExitErrHandler: ignore}
 	return app.Run(append([]string{"tsimport"}, args...))
 }
 
@@ -260,8 +265,8 @@ func TestSharesAndPercentagesAreParsedExactly(t *testing.T) {
 
 func TestSimulationFlagsAreParsedOrRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "0s 0s 0", "10s": "10s 1s 0", "10s:2s": "10s 2s 0", "10s:2s:32": "10s 2s 32",
-		"x": "--splits", "0s": "--splits", "10s:x": "--splits", "10s:1s:x": "--splits", "10s:1s:2:3": "--splits", "-1s": "--splits",
+		"": "0s 0s 0", "10s": "10s 1s 0", "10s:2s": "10s 2s 0", "10s:2s:32": "10s 2s 32", "x": "--splits", "0s": "--splits",
+		"10s:x": "--splits", "10s:1s:x": "--splits", "10s:1s:2:3": "--splits", "-1s": "--splits",
 	} {
 		s, err := parseSplits(text)
 		if strings.HasPrefix(want, "--") != (err != nil) || err == nil && fmt.Sprint(s.Every, s.Unavailable, s.MaxPartitions) != want || err != nil && !says(err, want) {
@@ -286,7 +291,8 @@ func TestTableKeysAreParsedOrRefused(t *testing.T) {
 	for text, want := range map[string]string{"id:double": "string, integer or binary", "id:text": "want string, integer", ":string": "without a name", "": "without a name", "id": "give the type too",
 		"id:auto": "cannot be auto", "id:string=upper(a)": "a table has no expressions"} {
 		var said bytes.Buffer
-		code := Run([]string{"tsimport", "table", "create", "t", "--store", filepath.Join(t.TempDir(), "store"), "--pk", text}, io.Discard, &said)
+		store := filepath.Join(t.TempDir(), "store")
+		code := Run([]string{"tsimport", "table", "create", "t", "--store", store, "--pk", text}, io.Discard, &said)
 		conformance.True(t, code == exitcode.Usage && strings.Contains(said.String(), want),
 			"--pk %q: exit code %d, %s; want %q", text, code, &said, want)
 	}
@@ -294,8 +300,8 @@ func TestTableKeysAreParsedOrRefused(t *testing.T) {
 
 func TestColumnFlagsAreParsedOrRefused(t *testing.T) {
 	for args, want := range map[string]string{
-		"--type a=integer": "", "--type a=timestamp": "", "--type a=binary(hex)": "",
-		"--type a": "want name=type", "--type =integer": "want name=type", "--type a=text": "--type a=text", "--type a=timestamp(": "--type a=timestamp(",
+		"--type a=integer": "", "--type a=timestamp": "", "--type a=binary(hex)": "", "--type a": "want name=type",
+		"--type =integer": "want name=type", "--type a=text": "--type a=text", "--type a=timestamp(": "--type a=timestamp(",
 		"--rename a=b --rename a=c": "given twice", "--rename a=": "want old=new", "--rename =b": "want old=new",
 		"--types x": "want table, strict or infer",
 	} {
@@ -418,12 +424,14 @@ func TestHalfAnAccessKeyIsRefused(t *testing.T) {
 
 func TestPlainHTTPToAnotherMachineWarns(t *testing.T) {
 	for endpoint, want := range map[string]string{
-		"https://x.example": "", "http://localhost:80": "", "http://127.0.0.2": "", "http://[::1]:80": "", "http://[::ffff:127.0.0.1]": "",
-		"http://x.example": "rows are not encrypted", "http://t.cn-hangzhou.ots.aliyuncs.com": "rows are not encrypted", "http://192.0.2.1": "rows are not encrypted",
+		"https://x.example": "", "http://localhost:80": "", "http://127.0.0.2": "", "http://[::1]:80": "",
+		"http://[::ffff:127.0.0.1]": "", "http://x.example": "rows are not encrypted",
+		"http://t.cn-hangzhou.ots.aliyuncs.com": "rows are not encrypted", "http://192.0.2.1": "rows are not encrypted",
 	} {
 		for token, more := range map[string]string{"": want, "t": strings.Replace(want, "rows are not", "neither rows nor the security token are", 1)} {
 			var b bytes.Buffer
-			warnOfPlainHTTP(newDisplay(&b), endpoint, &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b", SecurityToken: token})
+			key := &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b", SecurityToken: token}
+			warnOfPlainHTTP(newDisplay(&b), endpoint, key)
 			if more != "" {
 				more = "warning: the endpoint " + endpoint + " is http: " + more
 			}
@@ -468,9 +476,8 @@ func TestWorkersFlagNeedsAJobDirectory(t *testing.T) {
 	put(t, "in.csv", "id\n1\n")
 	for flags, want := range map[string]string{"--workers 3": "or give --job-dir too", "--plan": "or give --job-dir too", "--workers 0": "--workers 0: want 1 to 4096", "--workers 0 --job-dir d": "--workers 0: want 1 to 4096"} {
 		var said bytes.Buffer
-		if code := Run(append([]string{"tsimport", "load", "in.csv", "-t", "t", "--pk", "id", "-q"}, strings.Fields(flags)...), io.Discard, &said); code != 2 || !strings.Contains(said.String(), want) {
-			t.Errorf("%s: exit code %d, %s", flags, code, &said)
-		}
+		code := Run(strings.Fields("tsimport load in.csv -t t --pk id -q "+flags), io.Discard, &said)
+		conformance.True(t, code == 2 && strings.Contains(said.String(), want), "%s: exit code %d, %s", flags, code, &said)
 	}
 	t.Setenv("TSIMPORT_WORKERS", "3") // of all loads of a shell
 	code := Run([]string{"tsimport", "load", "in.csv", "-t", "t", "--pk", "id", "-q"}, io.Discard, io.Discard)

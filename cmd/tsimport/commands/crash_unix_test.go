@@ -42,8 +42,8 @@ func TestCrashExitCodeIsNotBadUsage(t *testing.T) {
 		err := c.Run()
 		ended := new(exec.ExitError)
 		conformance.MustTrue(t, errors.As(err, &ended), "%s: %v", name, err)
-		if status := ended.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGABRT || status.CoreDump() {
-			t.Errorf("%s: %v", name, ended)
-		}
+		status := ended.Sys().(syscall.WaitStatus)
+		conformance.True(t, status.Signaled() && status.Signal() == syscall.SIGABRT && !status.CoreDump(),
+			"%s: %v", name, ended)
 	}
 }

@@ -258,9 +258,8 @@ func TestTwoInputsLeaveTheExpectedTable(t *testing.T) {
 				for _, v := range verdicts {
 					count[v]++
 				}
-				if wrong != "" {
-					t.Errorf("%s\nagain: go test ./cmd/tsimport/commands -run 'TestTwoInputs/^%s$' -composition-seed %d -composition-seeds 1", wrong, strings.ReplaceAll(theme.name, " ", "_"), seed)
-				}
+				conformance.True(t, wrong == "",
+					"%s\nagain: go test ./cmd/tsimport/commands -run 'TestTwoInputs/^%s$' -composition-seed %d -composition-seeds 1", wrong, strings.ReplaceAll(theme.name, " ", "_"), seed)
 			}
 			t.Logf("%d pairs: %d loads refused, %d with rejected records, %d equal, %d different", n, count["refused"], count["rejected"], count["equal"], count["different"])
 		})
@@ -314,12 +313,11 @@ var forms = []form{
 	{"text, times in UTC", func(c Cell, v any) bool { return c.Kind != Local && text(c, v) }},
 	{"text, local times", func(c Cell, v any) bool { return c.Kind != Instant && text(c, v) }},
 	{"tagged text", func(c Cell, v any) bool { return c.Tag != "" && v == c.Tag || c.Tag == "" && own(c, v) }},
-	{"each value in its own type", own},
-	unscaled(2), unscaled(3),
-	units("s", time.Second), units("ms", time.Millisecond), units("µs", time.Microsecond), units("ns", 1),
+	{"each value in its own type", own}, unscaled(2), unscaled(3), units("s", time.Second), units("ms", time.Millisecond),
+	units("µs", time.Microsecond), units("ns", 1),
 }
 
-// units is the form of times as integers. Text of a file without types joins them, a number that a file calls an integer does not.
+// units is the form of times as integers. Text of an untyped file joins them; a number that a file calls an integer does not.
 func units(name string, unit time.Duration) form {
 	return form{"integer (" + name + ")", func(c Cell, v any) bool {
 		if c.Kind == Instant || c.Kind == Local || c.Kind == Duration {
@@ -475,7 +473,7 @@ func column(name string, rows []Row, wanted []map[string]Cell) string {
 		contradiction := ""
 		for i, row := range rows {
 			if c, ok := wanted[i][name]; ok && !f.holds(c, row.Cells[name]) {
-				contradiction = fmt.Sprintf("row %v has %T %v for %+v, not %s", row.Key, row.Cells[name], row.Cells[name], c, f.name)
+				contradiction = fmt.Sprintf("row %v: %T %v for %+v, not %s", row.Key, row.Cells[name], row.Cells[name], c, f.name)
 				break
 			}
 		}

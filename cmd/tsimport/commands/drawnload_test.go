@@ -53,9 +53,9 @@ type theme struct {
 }
 
 var themes = []theme{
-	{"plain", plain}, {"rare kind of key", rareKey}, {"units", timesAndUnits}, {"scales", scales}, {"tags", tags}, {"encodings", encodings},
-	{"leftovers", leftovers}, {"seams", seams}, {"missing columns", missing}, {"path columns", pathColumns}, {"pretty-printed", pretty},
-	{"dialects", dialects}, {"after the sample", afterSample},
+	{"plain", plain}, {"rare kind of key", rareKey}, {"units", timesAndUnits}, {"scales", scales}, {"tags", tags},
+	{"encodings", encodings}, {"leftovers", leftovers}, {"seams", seams}, {"missing columns", missing},
+	{"path columns", pathColumns}, {"pretty-printed", pretty}, {"dialects", dialects}, {"after the sample", afterSample},
 }
 
 // Draw draws the load of a theme and a seed, always the same one.
@@ -211,12 +211,12 @@ func tags(d *draw) {
 	}
 }
 
-// encodings is CSV in several encodings and a flag that suits some of them. Bytes that are as good a text in the encoding of the flag as
-// in their own are not drawn: the flag is what says which they are.
+// encodings is CSV in several encodings and a flag that suits some of them. Bytes that are as good a text in the
+// encoding of the flag as in their own are not drawn: the flag is what says which they are.
 func encodings(d *draw) {
 	may := map[string][]string{
-		"": {"", "mark", "utf-16", "gb18030", "latin1"}, "gb18030": {"", "mark", "utf-16", "gb18030"}, "gbk": {"", "mark", "utf-16", "gb18030"},
-		"latin1": {"latin1", "mark", "utf-16"}, "utf-16": {"", "mark", "utf-16"},
+		"": {"", "mark", "utf-16", "gb18030", "latin1"}, "gb18030": {"", "mark", "utf-16", "gb18030"},
+		"gbk": {"", "mark", "utf-16", "gb18030"}, "latin1": {"latin1", "mark", "utf-16"}, "utf-16": {"", "mark", "utf-16"},
 	}
 	flag := d.one("", "", "gb18030", "gbk", "latin1", "utf-16")
 	if flag != "" {
@@ -309,7 +309,8 @@ func pathColumns(d *draw) {
 func pretty(d *draw) {
 	d.load.Must = true
 	for i := range 2 {
-		records := d.records(1, 4, func() map[string]Cell { return map[string]Cell{"items": d.nested(), "extra": d.nested()} })
+		nested := func() map[string]Cell { return map[string]Cell{"items": d.nested(), "extra": d.nested()} }
+		records := d.records(1, 4, nested)
 		var b strings.Builder
 		for _, r := range records {
 			fmt.Fprintf(&b, "{\n \"id\": %d,\n \"items\": %s,\n \"extra\": %s\n}\n", r.Key.N, lines(r.Cells["items"].Text), lines(r.Cells["extra"].Text))

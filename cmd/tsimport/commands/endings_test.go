@@ -29,8 +29,8 @@ import (
 )
 
 var (
-	updateEndings = flag.Bool("update-endings", false, "write the table of endings into docs/fields.md and docs/zh/fields.md")
-	everyForm     = flag.Bool("every-form", false, "end each command with --quiet, without, and with a log of JSON (make e2e)")
+	updateEndings = flag.Bool("update-endings", false, "write the table of endings into both pages fields.md")
+	everyForm     = flag.Bool("every-form", false, "end each command quietly, aloud and with a log of JSON (make e2e)")
 )
 
 // wayToEnd is a row of the table of endings in docs/fields.md, produced by TestEveryEndingIsReportedAndCounted.
@@ -69,8 +69,9 @@ var moving = []endingCase{
 
 var waysToEnd = []wayToEnd{
 	{why: "done", zh: "完成", cases: []endingCase{
-		{"load good.csv --table t --pk id --fresh", ""}, {"copy t c --create --fresh", ""}, {"sync good.csv --table t", ""}, {"verify good.csv --table t --pk id", ""},
-		{"export --table t -o out-N.csv", ""}, {"run good.yaml --fresh", ""}, {begun + "resume run-N", ""}, {planned + "work --job-dir job-N", ""}, {aged, ""},
+		{"load good.csv --table t --pk id --fresh", ""}, {"copy t c --create --fresh", ""}, {"sync good.csv --table t", ""},
+		{"verify good.csv --table t --pk id", ""}, {"export --table t -o out-N.csv", ""}, {"run good.yaml --fresh", ""},
+		{begun + "resume run-N", ""}, {planned + "work --job-dir job-N", ""}, {aged, ""},
 	}},
 	{why: "nothing is new", zh: "没有新内容", cases: []endingCase{
 		{"load good.csv --table new --create --pk id --only-new; load good.csv --table new --pk id --only-new", ""}, {"run new.yaml; run new.yaml", ""},
@@ -90,14 +91,18 @@ var waysToEnd = []wayToEnd{
 		{"sync bad.csv --table i --max-errors 0", "see tsimport-runs"},
 	}},
 	{why: "bad usage", zh: "用法错误", code: 2, cases: []endingCase{
-		{"load good.csv --table t --pk nothing", "nothing"}, {"copy nowhere c", "nowhere"}, {"sync good.csv --table nowhere", "nowhere"},
-		{"verify good.csv --table nowhere --pk id", "nowhere"}, {"export --table nowhere -o out.csv", "nowhere"}, {"run broken.yaml", "broken.yaml"},
-		{"resume nowhere", "nowhere"}, {"work --job-dir nowhere", "nowhere"}, {"age --policy nowhere.yaml --table a_{month}", "nowhere.yaml"}, {"load good.csv --table t --pk id --timeout -1s", "--timeout"},
-		{"load good.csv --table t --pk id --run-dir good.csv/x", "--run-dir"}, {"run good.yaml --run-dir good.csv/x", "--run-dir"},
+		{"load good.csv --table t --pk nothing", "nothing"}, {"copy nowhere c", "nowhere"},
+		{"sync good.csv --table nowhere", "nowhere"}, {"verify good.csv --table nowhere --pk id", "nowhere"},
+		{"export --table nowhere -o out.csv", "nowhere"}, {"run broken.yaml", "broken.yaml"}, {"resume nowhere", "nowhere"},
+		{"work --job-dir nowhere", "nowhere"}, {"age --policy nowhere.yaml --table a_{month}", "nowhere.yaml"},
+		{"load good.csv --table t --pk id --timeout -1s", "--timeout"},
+		{"load good.csv --table t --pk id --run-dir good.csv/x", "--run-dir"},
+		{"run good.yaml --run-dir good.csv/x", "--run-dir"},
 	}},
 	{why: "an input that is not what it should be", zh: "输入不符合所述", code: 2, says: "cut.csv.gz|cut short", cases: []endingCase{
-		{"load cut.csv.gz --table cut --create --pk id --fresh", "read|see tsimport-runs"}, {"sync cut.csv.gz --table t", ""}, {"verify cut.csv.gz --table t --pk id", ""},
-		{"run cut.yaml --fresh", "load two: "}, {"load cut.csv.gz --table cut --create --pk id --job-dir job-N; work --job-dir job-N", "job-N"},
+		{"load cut.csv.gz --table cut --create --pk id --fresh", "read|see tsimport-runs"}, {"sync cut.csv.gz --table t", ""},
+		{"verify cut.csv.gz --table t --pk id", ""}, {"run cut.yaml --fresh", "load two: "},
+		{"load cut.csv.gz --table cut --create --pk id --job-dir job-N; work --job-dir job-N", "job-N"},
 	}},
 	{why: "refused by the service", zh: "被服务拒绝", code: 5, service: "refuses", says: "OTSNoPermissionAccess", cases: moving},
 	{why: "the service is down", zh: "服务不可用", code: 1, service: "is down", says: "cannot connect", cases: []endingCase{
@@ -112,8 +117,8 @@ var waysToEnd = []wayToEnd{
 	}},
 	{why: "differences", zh: "有差异", code: 6, cases: []endingCase{{"verify other.csv --table t --pk id", "1 equal, 0 missing, 1 different|the first: different|other.csv, record 2"}}},
 	{why: "no input", zh: "没有输入", code: 7, says: "none-*.csv", cases: []endingCase{
-		{"load none-*.csv --table t --pk id", ""}, {"sync none-*.csv --table t", ""}, {"verify none-*.csv --table t --pk id", ""},
-		{"run none.yaml --fresh", "job failed: 1 of 2 loads done|load two: "},
+		{"load none-*.csv --table t --pk id", ""}, {"sync none-*.csv --table t", ""},
+		{"verify none-*.csv --table t --pk id", ""}, {"run none.yaml --fresh", "job failed: 1 of 2 loads done|load two: "},
 	}},
 	{why: "nothing is new, with `--fail-if-nothing-new`", zh: "没有新内容，使用 `--fail-if-nothing-new`", code: 7, says: "new", cases: []endingCase{
 		{"load good.csv --table new --pk id --only-new --fail-if-nothing-new", ""},
@@ -252,10 +257,9 @@ func (s *serviceOfEndings) end(t *testing.T, w *wayToEnd, c endingCase, form str
 		t.Errorf("%s, %s: %s\n%s", form, line, wrong, text)
 	}
 	metrics := conformance.Try(os.ReadFile("m.prom")).Must(t)
-	if strings.Contains(string(metrics), success+labels+" 7\n") == (code == 0) || !strings.Contains(string(metrics), fmt.Sprintf("exit_code%s %d\n", labels, code)) ||
-		!strings.Contains(string(metrics), "duration_seconds"+labels) {
-		t.Errorf("%s: want%s\n%s", line, labels, metrics)
-	}
+	conformance.True(t, strings.Contains(string(metrics), success+labels+" 7\n") != (code == 0) &&
+		strings.Contains(string(metrics), fmt.Sprintf("exit_code%s %d\n", labels, code)) &&
+		strings.Contains(string(metrics), "duration_seconds"+labels), "%s: want%s\n%s", line, labels, metrics)
 }
 
 // wrongLastLine is what is wrong with what a command has said.
@@ -333,8 +337,8 @@ func startServiceOfEndings(t *testing.T) *serviceOfEndings {
 		must(t, engine.Close())
 	})
 	s.url = "http://" + l.Addr().String()
-	for name, value := range map[string]string{"INSTANCE": server.DefaultInstance, "ACCESS_KEY_ID": server.DefaultAccessKeyID,
-		"ACCESS_KEY_SECRET": server.DefaultAccessKeySecret} {
+	for name, value := range map[string]string{"INSTANCE": server.DefaultInstance,
+		"ACCESS_KEY_ID": server.DefaultAccessKeyID, "ACCESS_KEY_SECRET": server.DefaultAccessKeySecret} {
 		t.Setenv("TABLESTORE_"+name, value)
 	}
 	return s
@@ -342,8 +346,8 @@ func startServiceOfEndings(t *testing.T) *serviceOfEndings {
 
 // does says what befalls requests of a command that write rows or, if it writes none, read them.
 func (s *serviceOfEndings) does(what, command string) {
-	fault := map[string]faults.Fault{"refuses": {Action: faults.Refuse, Code: "OTSNoPermissionAccess"}, "is busy": {Action: faults.Refuse, Code: "OTSServerBusy"},
-		"hangs": {Action: faults.Hang}}[what]
+	fault := map[string]faults.Fault{"refuses": {Action: faults.Refuse, Code: "OTSNoPermissionAccess"},
+		"is busy": {Action: faults.Refuse, Code: "OTSServerBusy"}, "hangs": {Action: faults.Hang}}[what]
 	rows := func(operation string) bool {
 		if command == "verify" || command == "export" || command == "age" {
 			return operation == "GetRange" || operation == "BulkExport"
@@ -430,14 +434,13 @@ func TestExportWarnsOfUnmatchedColumnsAndConditions(t *testing.T) {
 	conformance.MustEqual(t, Run(strings.Fields("tsimport load a.csv --table t --pk id"), io.Discard, &said), 0,
 		"%v", said.String())
 	for flags, want := range map[string]string{
-		"--columns v,typo": "no exported row has the column typo", "--filter typo==1": "no row passes --filter", "--where v==\"b\"": "no row passes --where",
-		"--columns v --filter v==\"a\"": "",
+		"--columns v,typo": "no exported row has the column typo", "--filter typo==1": "no row passes --filter",
+		"--where v==\"b\"": "no row passes --where", "--columns v --filter v==\"a\"": "",
 	} {
 		said.Reset()
 		code := Run(append(strings.Fields("tsimport export --table t"), strings.Fields(flags)...), io.Discard, &said)
-		if code != 0 || strings.Contains(said.String(), "warning: no ") != (want != "") || !strings.Contains(said.String(), want) {
-			t.Errorf("%s: exit code %d, want %q\n%s", flags, code, want, said.String())
-		}
+		conformance.True(t, code == 0 && strings.Contains(said.String(), "warning: no ") == (want != "") &&
+			strings.Contains(said.String(), want), "%s: exit code %d, want %q\n%s", flags, code, want, said.String())
 	}
 }
 
@@ -471,7 +474,7 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 			"%s: exit code %d, want %d\n%s", step.args, code, step.code, said.String())
 	}
 	for file, all := range map[string][]string{
-		"m.prom": {`rows{command="load",load="",outcome="rejected",table="t"} 2`, `outcome="read",table="t"} 2`, `outcome="written",table="t"} 0`},
+		"m.prom": {`rows{command="load",load="",outcome="rejected",table="t"} 2`, `"read",table="t"} 2`, `"written",table="t"} 0`},
 		"j.prom": {`exit_code{command="run",load="job",table=""} 2`, `exit_code{command="load",load="one",table="one"} 0`,
 			`rows{command="load",load="one",outcome="written",table="one"} 2`, `exit_code{command="load",load="two",table="other"} 2`},
 	} {
@@ -488,15 +491,16 @@ func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 	put(t, "a.csv", "id,n\n1,2\n")
 	for _, says := range []string{"; load two: ", "; load one: "} {
 		var said bytes.Buffer
-		if code := Run(strings.Fields("tsimport run job.yaml --quiet --metrics-file m.prom"), io.Discard, &said); code != 2 || !strings.Contains(said.String(), says) {
-			t.Fatalf("exit code %d, want %q\n%s", code, says, said.String())
-		}
+		code := Run(strings.Fields("tsimport run job.yaml --quiet --metrics-file m.prom"), io.Discard, &said)
+		conformance.MustTrue(t, code == 2 && strings.Contains(said.String(), says),
+			"exit code %d, want %q\n%s", code, says, said.String())
 		err := os.Remove("a.csv")
 		conformance.MustTrue(t, says != "; load two: " || err == nil, "%v", err)
 	}
 	text := conformance.Try(os.ReadFile("m.prom")).Must(t)
 	for _, metric := range []string{"success_timestamp_seconds", "exit_code"} {
-		conformance.Equal(t, strings.Contains(string(text), metric+`{command="load",load="two",table="two"}`), false, "it was not reached\n%s", text)
+		reached := strings.Contains(string(text), metric+`{command="load",load="two",table="two"}`)
+		conformance.Equal(t, reached, false, "load two was reached\n%s", text)
 	}
 }
 
@@ -511,9 +515,9 @@ func TestEarlierNightsRowsAreNotCounted(t *testing.T) {
 	run := func(code int, says string) {
 		t.Helper()
 		var said bytes.Buffer
-		if got := Run(strings.Fields("tsimport run job.yaml"), io.Discard, &said); got != code || !strings.Contains(said.String(), says) {
-			t.Fatalf("exit code %d, want %d and %q\n%s", got, code, says, said.String())
-		}
+		got := Run(strings.Fields("tsimport run job.yaml"), io.Discard, &said)
+		conformance.MustTrue(t, got == code && strings.Contains(said.String(), says),
+			"exit code %d, want %d and %q\n%s", got, code, says, said.String())
 	}
 	run(1, "2 read, 2 written") // so many are bad that something else may be wrong
 	ahead := regexp.MustCompile(`("(?:first_)?started": )"\d+`)

@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// expiring is an engine whose clock moves on when the first rows of a load arrive, so that cells expire that were read before.
+// expiring is an engine whose clock moves on when a load's first rows arrive, so that cells expire that were read before.
 type expiring struct {
 	*enginetest.Engine
 	mu   sync.Mutex
@@ -46,7 +46,7 @@ func newExpiring(t *testing.T) *expiring {
 	return e
 }
 
-// fill puts rows whose cells have a minute to live or nearly a day: both, the first alone, the second alone, and rows of a key alone.
+// fill puts rows whose cells live for a minute or nearly a day: with both, with either, and rows of a key alone.
 func (e *expiring) fill(t *testing.T, name string, rows int) {
 	t.Helper()
 	now := e.Now().UnixMilli()
@@ -77,11 +77,11 @@ func TestCellsExpiringDuringALoadAreCounted(t *testing.T) {
 	tsimport := commandsIn(t)
 	const rows = 40
 	for name, move := range map[string]func(e *expiring){
-		"copy":                  func(*expiring) { tsimport(0, "copy", "t", "to", "--verify", "-q") },
-		"copy --drop-expired":   func(*expiring) { tsimport(0, "copy", "t", "to", "--drop-expired", "--verify", "-q") },
-		"copy in small batches": func(*expiring) { tsimport(0, "copy", "t", "to", "--batch-bytes", "200", "--concurrency", "1", "-q") },
-		"sync":                  func(*expiring) { tsimport(0, "sync", "ots://"+os.Getenv("TABLESTORE_INSTANCE")+"/t", "-t", "to", "-q") },
-		"load of an archive":    func(*expiring) { tsimport(0, "load", "kept", "-t", "to", "-q") },
+		"copy":                func(*expiring) { tsimport(0, "copy", "t", "to", "--verify", "-q") },
+		"copy --drop-expired": func(*expiring) { tsimport(0, "copy", "t", "to", "--drop-expired", "--verify", "-q") },
+		"small batches":       func(*expiring) { tsimport(0, "copy", "t", "to", "--batch-bytes", "200", "--concurrency", "1", "-q") },
+		"sync":                func(*expiring) { tsimport(0, "sync", "ots://"+os.Getenv("TABLESTORE_INSTANCE")+"/t", "-t", "to", "-q") },
+		"load of an archive":  func(*expiring) { tsimport(0, "load", "kept", "-t", "to", "-q") },
 		"load by a job dir": func(*expiring) {
 			tsimport(0, "load", "kept", "-t", "to", "--job-dir", "jobs", "-q")
 			tsimport(0, "work", "--job-dir", "jobs", "-q")
@@ -94,7 +94,7 @@ func TestCellsExpiringDuringALoadAreCounted(t *testing.T) {
 				tsimport(0, "table", "create", table, "--pk", "id:integer", "--ttl", "86400", "--max-versions", "3")
 			}
 			e.fill(t, "t", rows)
-			e.put(t, "to", 1, func(c *tablestore.PutRowChange) { c.AddColumn("v", int64(9)) }) // of which the row's put leaves nothing
+			e.put(t, "to", 1, func(c *tablestore.PutRowChange) { c.AddColumn("v", int64(9)) }) // put over the row
 			tsimport(0, "export", "-t", "t", "-o", "kept/", "-q")
 			e.next = 2 * time.Minute
 			move(e)
@@ -118,9 +118,9 @@ func TestCellsExpiringDuringALoadAreCounted(t *testing.T) {
 			if err == nil {
 				err = json.Unmarshal(text, &sum)
 			}
-			if want := int64(rows); err != nil || sum.Rejected != 0 || sum.Expired+sum.Put.Expired != want || sum.Read != rows || sum.Written != rows {
-				t.Errorf("%v: %s", err, fmt.Sprintf("%+v", sum))
-			}
+			want := int64(rows)
+			conformance.True(t, err == nil && sum.Rejected == 0 && sum.Expired+sum.Put.Expired == want && sum.Read == rows &&
+				sum.Written == rows, "%v: %s", err, fmt.Sprintf("%+v", sum))
 		})
 	}
 }

@@ -18,8 +18,8 @@ import (
 	archive "example.com/tsimport/reader/archivefile"
 )
 
-// typedRows are rows as lines that describe themselves: every type at its limits, columns of several types, several versions, and a row
-// without attributes.
+// typedRows are rows as lines that describe themselves: every type at its limits, columns of several types, several
+// versions, and a row without attributes.
 func typedRows(formats string) string {
 	planes := ""
 	for plane := range rune(17) {
@@ -27,12 +27,14 @@ func typedRows(formats string) string {
 	}
 	text := func(s string) string { b, _ := json.Marshal(s); return string(b) }
 	cells := []string{
-		`{"C":"i","V":-9223372036854775808,"IsInt":true,"TS":%d}`, `{"C":"i","V":9223372036854775807,"IsInt":true,"TS":%d}`, `{"C":"i","V":0,"IsInt":true,"TS":%d}`,
-		`{"C":"d","V":0.0,"TS":%d}`, `{"C":"d","V":-0.0,"TS":%d}`, `{"C":"d","V":1.7976931348623157e308,"TS":%d}`, `{"C":"d","V":5e-324,"TS":%d}`, `{"C":"d","V":3.0,"TS":%d}`, `{"C":"d","V":1e21,"TS":%d}`,
-		`{"C":"f","V":true,"TS":%d}`, `{"C":"f","V":false,"TS":%d}`,
-		`{"C":"s","V":"","TS":%d}`, `{"C":"s","V":"007","TS":%d}`, `{"C":"s","V":"true","TS":%d}`, `{"C":"s","V":"NULL","TS":%d}`, `{"C":"s","V":"a,\"b\"\r\nc","TS":%d}`, `{"C":"s","V":" x ","TS":%d}`,
-		`{"C":"s","V":` + text(planes) + `,"TS":%d}`, `{"C":"s","V":"\u0000\u001f\\","TS":%d}`, `{"C":"列, \"1\"","V":"x","TS":%d}`,
-		`{"C":"b","V":"","T":"binary","TS":%d}`, `{"C":"b","V":"AP8=","T":"binary","TS":%d}`, `{"C":"b","V":"dGV4dA==","T":"binary","TS":%d}`,
+		`{"C":"i","V":-9223372036854775808,"IsInt":true,"TS":%d}`, `{"C":"i","V":9223372036854775807,"IsInt":true,"TS":%d}`,
+		`{"C":"i","V":0,"IsInt":true,"TS":%d}`, `{"C":"d","V":0.0,"TS":%d}`, `{"C":"d","V":-0.0,"TS":%d}`,
+		`{"C":"d","V":1.7976931348623157e308,"TS":%d}`, `{"C":"d","V":5e-324,"TS":%d}`, `{"C":"d","V":3.0,"TS":%d}`,
+		`{"C":"d","V":1e21,"TS":%d}`, `{"C":"f","V":true,"TS":%d}`, `{"C":"f","V":false,"TS":%d}`, `{"C":"s","V":"","TS":%d}`,
+		`{"C":"s","V":"007","TS":%d}`, `{"C":"s","V":"true","TS":%d}`, `{"C":"s","V":"NULL","TS":%d}`,
+		`{"C":"s","V":"a,\"b\"\r\nc","TS":%d}`, `{"C":"s","V":" x ","TS":%d}`, `{"C":"s","V":` + text(planes) + `,"TS":%d}`,
+		`{"C":"s","V":"\u0000\u001f\\","TS":%d}`, `{"C":"列, \"1\"","V":"x","TS":%d}`, `{"C":"b","V":"","T":"binary","TS":%d}`,
+		`{"C":"b","V":"AP8=","T":"binary","TS":%d}`, `{"C":"b","V":"dGV4dA==","T":"binary","TS":%d}`,
 	}
 	if formats != "parquet" {
 		cells = append(cells, `{"C":"mixed","V":7,"IsInt":true,"TS":%d}`, `{"C":"mixed","V":"seven","TS":%d}`, `{"C":"mixed","V":7.5,"TS":%d}`, `{"C":"mixed","V":true,"TS":%d}`, `{"C":"mixed","V":"","TS":%d}`)
@@ -64,7 +66,12 @@ type typedCell struct {
 }
 
 // typedTable reads the cells of a table, by key and column, the newest version first.
-func typedTable(t *testing.T, tsimport func(want int, args ...string) string, table string) map[string]map[string][]typedCell {
+func createTyped(tsimport func(int, ...string) string, table string) {
+	const flags = " --pk id:integer --pk k:string --max-versions 5 --max-deviation 999999999 -q"
+	tsimport(0, strings.Fields("table create "+table+flags)...)
+}
+
+func typedTable(t *testing.T, tsimport func(int, ...string) string, table string) map[string]map[string][]typedCell {
 	t.Helper()
 	rows := map[string]map[string][]typedCell{}
 	decode := json.NewDecoder(strings.NewReader(tsimport(0, "export", "--table", table, "--format", "jsonl", "--typed")))
@@ -96,7 +103,7 @@ func TestExportReportsItsLosses(t *testing.T) {
 		name := "t_" + format
 		put(t, name+".in.jsonl", typedRows(format))
 		for _, made := range []string{name, "again_" + format} {
-			tsimport(0, "table", "create", made, "--pk", "id:integer", "--pk", "k:string", "--max-versions", "5", "--max-deviation", "999999999", "-q")
+			createTyped(tsimport, made)
 		}
 		tsimport(0, "load", name+".in.jsonl", "--table", name, "--pk", "id:integer", "--pk", "k", "-q")
 		args := []string{"export", "--table", name, "--json", "-q", "--format"}
@@ -144,7 +151,7 @@ func TestExportReportsItsLosses(t *testing.T) {
 					w.TS, a.TS = 0, 0
 					if w.T != a.T || w.IsInt != a.IsInt || fmt.Sprintf("%T", w.V) != fmt.Sprintf("%T", a.V) {
 						got.Lost.Types++
-						conformance.Equal(t, fmt.Sprint(w.V), fmt.Sprint(a.V), "%s: %s of %s: the text of %v became %v", format, column, key, w, a)
+						conformance.Equal(t, fmt.Sprint(w.V), fmt.Sprint(a.V), "%s: %s of %s: text of %v is %v", format, column, key, w, a)
 					} else if !cmp.Equal(w, a) {
 						t.Errorf("%s: %s of %s: %v became %v", format, column, key, w, a)
 					}
@@ -177,7 +184,7 @@ func TestSelectionIsTheSameInEveryFormat(t *testing.T) {
 	}
 	put(t, "a.csv", in.String())
 	tsimport("load", "a.csv", "--table", "t", "--pk", "id:integer", "-q")
-	selection := []string{"--from-key", "100", "--to-key", "300", "--filter", `city == "a"`, "--where", "n >= 4", "--columns", "n", "-q"}
+	selection := []string{"--from-key", "100", "--to-key", "300", "--filter", `city == "a"`, "--where", "n>=4", "--columns", "n", "-q"}
 	var want []string
 	for i := 100; i < 300; i++ {
 		if i%2 == 0 && i%10 >= 4 {
@@ -271,7 +278,7 @@ func TestLakeFolderLoadsTheSameRows(t *testing.T) {
 		put(t, name+".in.jsonl", typedRows(format))
 		made := []string{name, name + "_folder", name + "_store"}
 		for _, table := range made {
-			tsimport(0, "table", "create", table, "--pk", "id:integer", "--pk", "k:string", "--max-versions", "5", "--max-deviation", "999999999", "-q")
+			createTyped(tsimport, table)
 		}
 		tsimport(0, "load", name+".in.jsonl", "--table", name, "--pk", "id:integer", "--pk", "k", "-q")
 		whole := strings.Split(strings.TrimSpace(tsimport(0, "export", "--table", name, "--format", "jsonl", "-q")), "\n")
@@ -284,7 +291,7 @@ func TestLakeFolderLoadsTheSameRows(t *testing.T) {
 			flags, _, _ = strings.Cut(flags, "\n")
 			load := append([]string{"load", base, "--table", made[1+i], "-q"}, shellWords(flags)...)
 			tsimport(0, load...)
-			again := strings.Split(strings.TrimSpace(tsimport(0, "export", "--table", made[1+i], "--format", "jsonl", "-q")), "\n")
+			again := strings.Split(strings.TrimSpace(tsimport(0, "export", "-t", made[1+i], "--format", "jsonl", "-q")), "\n")
 			if format != "parquet" { // whose mixed column is one of strings there
 				whole, again = withoutMember(whole, "mixed"), withoutMember(again, "mixed")
 			}

@@ -78,9 +78,9 @@ func TestAddressErrorsAreTheSameInEveryCommand(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		code := Run(append([]string{"tsimport"}, strings.Fields(args)...), &stdout, &stderr)
-		if got := stdout.String() + stderr.String(); code != 2 || !strings.Contains(got, want) || strings.Count(stderr.String(), "\n") > 1 {
-			t.Errorf("%s: exit code %d, %q, want %q", args, code, got, want)
-		}
+		got := stdout.String() + stderr.String()
+		conformance.True(t, code == 2 && strings.Contains(got, want) && strings.Count(stderr.String(), "\n") <= 1,
+			"%s: exit code %d, %q, want %q", args, code, got, want)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestFlagsForPathsAreKnownByTheirHelp(t *testing.T) {
 			return
 		}
 		for _, part := range []string{"-dir", "-file", "-profile", "output", "store", "policy", "keep", "samples", "tls-"} {
-			conformance.Equal(t, strings.Contains("-"+name, part), false, "%s --%s: its help names no `FILE`, `DIR` or `FOLDER`", command, name)
+			conformance.Equal(t, strings.Contains("-"+name, part), false, "%s --%s: help without FILE, DIR, FOLDER", command, name)
 		}
 	})
 }
@@ -254,11 +254,12 @@ func TestEveryVisibleLoadFlagIsAKeyOrHasAHint(t *testing.T) {
 		for _, k := range v.Commands[command] {
 			known[k.Name] = true
 		}
-		for _, f := range findCommand(newApp(new(bytes.Buffer), &invocation{show: newDisplay(new(bytes.Buffer))}).Commands, command).Flags {
+		app := newApp(new(bytes.Buffer), &invocation{show: newDisplay(new(bytes.Buffer))})
+		for _, f := range findCommand(app.Commands, command).Flags {
 			name := f.Names()[0]
-			if visible, ok := f.(interface{ IsVisible() bool }); ok && visible.IsVisible() && !known[name] && options.For(command, name).Instead == "" {
-				t.Errorf("%s --%s is neither a key nor says what to do instead", command, name)
-			}
+			visible, ok := f.(interface{ IsVisible() bool })
+			conformance.True(t, !ok || !visible.IsVisible() || known[name] || options.For(command, name).Instead != "",
+				"%s --%s is neither a key nor says what to do instead", command, name)
 		}
 	}
 }
@@ -316,7 +317,7 @@ func meant(words []string) map[string][]string {
 	return all
 }
 
-var everyTypo = flag.Bool("every-typo", false, "try all typos, which takes minutes, not one in two hundred, and one in ten of those of several words")
+var everyTypo = flag.Bool("every-typo", false, "try all typos, for minutes, not one in 200, and one in 10 of several words")
 
 // TestEveryTypoOfCommandsAndFlagsIsUnderstood tries every typo of one edit: all words that may have been meant are
 // named.
@@ -361,7 +362,7 @@ func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {
 				continue
 			}
 			seen[set] = true
-			flags = slices.DeleteFunc(flags, func(name string) bool { return len(name) == 1 }) // any other letter is a typo of it
+			flags = slices.DeleteFunc(flags, func(name string) bool { return len(name) == 1 }) // all letters are its typos
 			for typo, want := range meant(flags) {
 				if len(typo) == 1 || strings.HasPrefix(typo, "-") || slices.Contains(want, "help") {
 					continue
@@ -385,16 +386,17 @@ func TestShellCompletion(t *testing.T) {
 		return out.String()
 	}
 	for args, want := range map[string]string{
-		generateCompletion: "load\n", "load --max-e " + generateCompletion: "--max-errors\n", "table " + generateCompletion: "describe\n",
-		"load --mode " + generateCompletion: "put\nupdate\n", "export --format " + generateCompletion: "archive\n",
-		"completion bash": "complete ", "completion zsh": "compdef", "completion fish": "complete -c tsimport", "completion powershell": "Register-ArgumentCompleter",
+		generateCompletion: "load\n", "load --max-e " + generateCompletion: "--max-errors\n",
+		"table " + generateCompletion: "describe\n", "load --mode " + generateCompletion: "put\nupdate\n",
+		"export --format " + generateCompletion: "archive\n", "completion bash": "complete ", "completion zsh": "compdef",
+		"completion fish": "complete -c tsimport", "completion powershell": "Register-ArgumentCompleter",
 		"man": ".TH tsimport 1",
 	} {
 		conformance.Contains(t, ask(strings.Fields(args)...), want, "%s", args)
 	}
-	if basic := strings.Fields(ask("load", "--", generateCompletion)); len(basic) > 25 || !slices.Contains(basic, "--pk") || slices.Contains(basic, "--mark-column") {
-		t.Errorf("where only dashes are typed, %d options follow: %q", len(basic), basic)
-	}
-	conformance.Contains(t, ask("load", "--mark", generateCompletion), "--mark-column\n", "options of which letters are typed")
-	conformance.Contains(t, ask("serve", "--", generateCompletion), "--listen\n", "the options of a command without such ones")
+	basic := strings.Fields(ask("load", "--", generateCompletion))
+	conformance.True(t, len(basic) <= 25 && slices.Contains(basic, "--pk") && !slices.Contains(basic, "--mark-column"),
+		"where only dashes are typed, %d options follow: %q", len(basic), basic)
+	conformance.Contains(t, ask("load", "--mark", generateCompletion), "--mark-column\n", "options by their first letters")
+	conformance.Contains(t, ask("serve", "--", generateCompletion), "--listen\n", "options without basic ones")
 }

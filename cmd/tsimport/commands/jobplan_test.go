@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,9 +43,9 @@ func TestPlannedTimeFollowsTheOrderOfLoads(t *testing.T) {
 	p := plannerOf(3, "a", 10.0, none, "b", 20.0, none, "out", -1.0, none, "wrong", -1.0, none, "done", 100.0, none)
 	p.plan.Loads[2].Command, p.plan.Loads[3].State, p.plan.Loads[3].ExitCode, p.plan.Loads[4].State = job.Export, planRefused, 2, planDone
 	p.total()
-	if got := p.plan.Totals; got != (planTotals{Rows: 20, WriteUnits: 40, Seconds: 20, Bytes: -1}) || p.plan.ExitCode != 2 {
-		t.Errorf("%+v, exit code %d", got, p.plan.ExitCode)
-	}
+	got := p.plan.Totals
+	conformance.True(t, got == (planTotals{Rows: 20, WriteUnits: 40, Seconds: 20, Bytes: -1}) && p.plan.ExitCode == 2,
+		"%+v, exit code %d", got, p.plan.ExitCode)
 	conformance.Contains(t, strings.Join(p.plan.lines(), "\n"), "  files     not known: no load reads files",
 		"of loads that read databases")
 	p.plan.Loads[0].Files, p.plan.Loads[0].Bytes = new(planFiles), 7
@@ -90,17 +89,17 @@ func TestPlanCostsUseTheLowestCeiling(t *testing.T) {
 		seconds        float64
 		rate           string
 	}{
-		"no ceiling":  {func(*loadPlan, *pipeline.Config) {}, 1800, 0, -1, ""},
-		"two indexes": {func(l *loadPlan, _ *pipeline.Config) { l.Existing.Indexes = []string{"i", "j"} }, 3600, 1800, -1, ""},
-		"units":       {func(_ *loadPlan, c *pipeline.Config) { c.Lanes.Rates.MaxWCU = 10 }, 1800, 0, 180, "--max-wcu"},
-		"the slowest counts": {func(l *loadPlan, c *pipeline.Config) {
+		"no ceiling": {func(*loadPlan, *pipeline.Config) {}, 1800, 0, -1, ""},
+		"2 indexes":  {func(l *loadPlan, _ *pipeline.Config) { l.Existing.Indexes = []string{"i", "j"} }, 3600, 1800, -1, ""},
+		"units":      {func(_ *loadPlan, c *pipeline.Config) { c.Lanes.Rates.MaxWCU = 10 }, 1800, 0, 180, "--max-wcu"},
+		"the slowest": {func(l *loadPlan, c *pipeline.Config) {
 			c.Lanes.Rates.MaxWCU, c.Lanes.Rates.MaxRows, c.Lanes.Rates.MaxBytes = 1000, 100, 1e6
 			l.plans.session.rates.MaxRows = 9
 		}, 1800, 0, 100, "--max-rows-per-second of the job"},
-		"unknown rows":         {func(l *loadPlan, _ *pipeline.Config) { l.Rows = -1 }, -1, 0, -1, ""},
-		"no rows":              {func(l *loadPlan, _ *pipeline.Config) { l.Rows, l.units, l.Sampled, l.Rejected = 0, 0, 0, 0 }, 0, 0, -1, ""},
-		"no row was sampled":   {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Sampled, l.Rejected = 0, 0, 0 }, -1, 0, -1, ""},
-		"all would be refused": {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Rejected = 0, 100 }, 0, 0, -1, ""},
+		"unknown rows": {func(l *loadPlan, _ *pipeline.Config) { l.Rows = -1 }, -1, 0, -1, ""},
+		"no rows":      {func(l *loadPlan, _ *pipeline.Config) { l.Rows, l.units, l.Sampled, l.Rejected = 0, 0, 0, 0 }, 0, 0, -1, ""},
+		"no sample":    {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Sampled, l.Rejected = 0, 0, 0 }, -1, 0, -1, ""},
+		"all refused":  {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Rejected = 0, 100 }, 0, 0, -1, ""},
 	} {
 		if l := cost(tt.change); l.WriteUnits != tt.units || l.IndexReadUnits != tt.indexes || l.Seconds != tt.seconds || l.Rate != tt.rate {
 			t.Errorf("%s: %d units, %d of indexes, %v s by %q", name, l.WriteUnits, l.IndexReadUnits, l.Seconds, l.Rate)
@@ -139,8 +138,8 @@ func TestAJobFileKeepsItsTarget(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\na,1\n")
 	for name, value := range map[string]string{
-		endpointEnv: "http://127.0.0.1:1", instanceEnv: "other", "TSIMPORT_ENDPOINT": "http://127.0.0.1:1", "TSIMPORT_INSTANCE": "other",
-		"TABLESTORE_ACCESS_KEY_ID": "a", "TABLESTORE_ACCESS_KEY_SECRET": "b",
+		endpointEnv: "http://127.0.0.1:1", instanceEnv: "other", "TSIMPORT_ENDPOINT": "http://127.0.0.1:1",
+		"TSIMPORT_INSTANCE": "other", "TABLESTORE_ACCESS_KEY_ID": "a", "TABLESTORE_ACCESS_KEY_SECRET": "b",
 	} {
 		t.Setenv(name, value)
 	}
@@ -169,11 +168,11 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 		planned, worked map[string]string
 		flags           []string
 	}{
-		"an environment, and none":         {planned: places},
-		"flags, and none":                  {flags: []string{"--endpoint", service.URL, "--instance", service.Instance}},
-		"an environment, and another one":  {planned: places, worked: map[string]string{endpointEnv: "http://127.0.0.1:1", instanceEnv: "other"}},
-		"variables of flags, and none":     {planned: map[string]string{"TSIMPORT_ENDPOINT": service.URL, "TSIMPORT_INSTANCE": service.Instance}},
-		"an environment, and half of one ": {planned: places, worked: map[string]string{endpointEnv: service.URL}},
+		"one environment":           {planned: places},
+		"flags, and none":           {flags: []string{"--endpoint", service.URL, "--instance", service.Instance}},
+		"two environments":          {planned: places, worked: map[string]string{endpointEnv: "http://127.0.0.1:1", instanceEnv: "other"}},
+		"variables of flags":        {planned: map[string]string{"TSIMPORT_ENDPOINT": service.URL, "TSIMPORT_INSTANCE": service.Instance}},
+		"an environment and a half": {planned: places, worked: map[string]string{endpointEnv: service.URL}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -184,7 +183,7 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			t.Setenv("AWS_REGION", "eu-central-1")
 			t.Setenv("AWS_SECRET_ACCESS_KEY", "not-for-manifests")
 			environment := func(of map[string]string) {
-				for name := range maps.Keys(map[string]int{endpointEnv: 0, instanceEnv: 0, "TSIMPORT_ENDPOINT": 0, "TSIMPORT_INSTANCE": 0}) {
+				for _, name := range []string{endpointEnv, instanceEnv, "TSIMPORT_ENDPOINT", "TSIMPORT_INSTANCE"} {
 					t.Setenv(name, of[name])
 				}
 			}
@@ -227,9 +226,8 @@ func TestAWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,a\n1,x\n")
 	var out, said bytes.Buffer
-	if code := Run([]string{"tsimport", "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--job-dir", "job"}, &out, &said); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, said.String())
-	}
+	code := Run(strings.Fields("tsimport load in.csv --table t --create --pk id --job-dir job"), &out, &said)
+	conformance.MustTrue(t, code == 0, "exit code %d\n%s", code, said.String())
 	body := conformance.Try(os.ReadFile("job/plan.json")).Must(t)
 	without := strings.Replace(string(body), `"endpoint": `, `"was": `, 1) // as another process has made it
 	put(t, "job/plan.json", without)
@@ -267,7 +265,7 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 		put(t, name+".yaml", c.job)
 		conformance.Contains(t, tsimport(2, "run", name+".yaml", "--job-dir", name), c.want, "%s", name)
 	}
-	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--workers", "2"), "--job-dir", "workers without a job directory")
+	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--workers", "2"), "--job-dir", "no job directory")
 	for flags, want := range map[string]string{
 		"--fresh": "--fresh is for jobs that this process runs", "--parallel=2": "--parallel is for jobs", "--run-dir=r": "--run-dir is for jobs", "--workers=0": "--workers 0: want 1 to 4096",
 	} {
@@ -278,10 +276,10 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	said := tsimport(0, "run", "job.yaml", "--job-dir", "job", "--workers", "2")
 	conformance.Contains(t, said, "job: 3 loads; start on each machine", "what the plan says")
 	tsimport(0, "run", "job.yaml", "--job-dir", "job", "--workers", "2")
-	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir", "job"), "the directory of another job", "another job")
+	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir", "job"), "the directory of another job", "two jobs")
 	conformance.Contains(t, tsimport(0, "status", "job"), "b: open; 0 read", "the status before")
 	conformance.Contains(t, tsimport(2, "status", "job", "--listen", "127.0.0.1:0"), "loads/a", "what can be watched")
-	conformance.Contains(t, tsimport(0, "manifests", "job", "--image", "i", "--volume", "shared:/"), "completions: 2", "the manifest")
+	conformance.Contains(t, tsimport(0, "manifests", "job", "--image", "i", "--volume", "shared:/"), "completions: 2", "manifest")
 
 	put(t, "job/stop", "")
 	conformance.Contains(t, tsimport(1, "work", "--job-dir", "job"), "the job was stopped", "a worker of a stopped job")
@@ -289,7 +287,7 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	conformance.Contains(t, said, "job done: 3 loads, 7 read, 6 written, 1 rejected", "how it ends")
 	a, b := strings.Index(said, "working on load a"), strings.Index(said, "working on load b")
 	conformance.True(t, a >= 0 && b >= a, "b was to be loaded after a:\n%s", said)
-	conformance.Contains(t, tsimport(0, "work", "--job-dir", "job"), "the job's exit code is 3", "a worker that comes later")
+	conformance.Contains(t, tsimport(0, "work", "--job-dir", "job"), "the job's exit code is 3", "a late worker")
 	conformance.Contains(t, tsimport(0, "status", "job"), "b: finished (exit code 3); 3 read, 2 written, 1 rejected", "the status at the end")
 	for table, rows := range map[string]string{"a": "2", "b": "2", "c": "2"} {
 		conformance.Contains(t, tsimport(0, "table", "count", table), rows+"\n", "%s", table)
@@ -300,9 +298,9 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	said = tsimport(1, "work", "--job-dir", "limits")
 	conformance.True(t, strings.HasSuffix(strings.TrimSpace(said), "/limits") && strings.Count(said[strings.LastIndex(said, "tsimport:"):], "; see") == 1, "%s", said)
 	tsimport(4, "resume", "limits")
-	conformance.Contains(t, tsimport(0, "status", "limits"), "e: finished", "what was continued beside a load with too many rejects")
+	conformance.Contains(t, tsimport(0, "status", "limits"), "e: finished", "the load beside a failed one")
 	put(t, "limits.yaml", head+"  d: {from: [b.csv], max-errors: 1}\n  e: {from: [a.csv]}\n  f: {from: [a.csv]}\n")
-	conformance.Contains(t, tsimport(2, "run", "limits.yaml", "--job-dir", "limits"), "with other loads", "a job that has a load more")
+	conformance.Contains(t, tsimport(2, "run", "limits.yaml", "--job-dir", "limits"), "with other loads", "one load more")
 	put(t, "limits.yaml", head+"  d: {from: [b.csv], max-errors: 1}\n  e: {from: [a.csv]}\n")
 	conformance.Contains(t, tsimport(0, "status", "limits"), "d: stopped", "before the limit is raised")
 	tsimport(0, "run", "limits.yaml", "--job-dir", "limits")

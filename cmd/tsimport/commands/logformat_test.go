@@ -71,9 +71,9 @@ func TestLogsAsJSON(t *testing.T) {
 			for line := range bytes.Lines(log.Bytes()) {
 				var fields struct{ Time, Level, Msg, Event, Command string }
 				conformance.MustEqual(t, json.Unmarshal(line, &fields), nil, "%s", line)
-				if _, err := time.Parse(time.RFC3339, fields.Time); err != nil || fields.Level == "" || fields.Msg == "" || fields.Event == "" || fields.Command == "" {
-					t.Errorf("a field is missing: %s", line)
-				}
+				_, err := time.Parse(time.RFC3339, fields.Time)
+				conformance.True(t, err == nil && fields.Level != "" && fields.Msg != "" && fields.Event != "" &&
+					fields.Command != "", "a field is missing: %s", line)
 			}
 			got := log.String()
 			for _, v := range volatile {
@@ -140,12 +140,11 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 	}
 	rate, _ := progress["rows_per_second"].(float64)
 	conformance.True(t, rate >= 1 && rate <= 5, "rows_per_second %v", rate)
-	if reject["event"] != "reject" || reject["code"] != "WrongType" || reject["record"] != 1.0 || reject["line"] != nil {
-		t.Errorf("reject: %v", reject)
-	}
-	if text := log.String(); strings.Contains(text, "secret") || strings.ContainsAny(text, "\x1b\u202e") || strings.Contains(text, `\u001b`) {
-		t.Error("the log shows a secret, or what acts on a terminal")
-	}
+	conformance.True(t, reject["event"] == "reject" && reject["code"] == "WrongType" && reject["record"] == 1.0 &&
+		reject["line"] == nil, "reject: %v", reject)
+	text := log.String()
+	conformance.True(t, !strings.Contains(text, "secret") && !strings.ContainsAny(text, "\x1b\u202e") &&
+		!strings.Contains(text, `\u001b`), "the log shows a secret, or what acts on a terminal")
 	conformance.True(t, last["event"] == "warning" && last["level"] == slog.LevelWarn.String(),
 		"that rejects are left out is not said: %v", last)
 }
@@ -163,8 +162,8 @@ func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
 	}
 }
 
-// screenOf is what a terminal of so many columns shows after it was sent a text: a small one that knows only what display
-// sends.
+// screenOf is what a terminal of so many columns shows after it was sent a text: a small one that knows only what
+// display sends.
 func screenOf(t *testing.T, text string, columns int) []string {
 	t.Helper()
 	lines := [][]rune{nil}

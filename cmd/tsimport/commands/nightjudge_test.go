@@ -93,7 +93,8 @@ type listing struct {
 
 // listed are the files that tsimport files prints, by name.
 func (s *season) listed(t *nightTable, more ...string) map[string]*listing {
-	args := append([]string{"files", "--table", t.name, "--json", "--endpoint", nightEndpoint, "--instance", server.DefaultInstance}, more...)
+	args := strings.Fields("files --json --endpoint " + nightEndpoint + " --instance " + server.DefaultInstance + " --table " + t.name)
+	args = append(args, more...)
 	if s.state != "" {
 		args = append(args, "--state", s.state)
 	}
@@ -117,7 +118,7 @@ type outcome struct {
 	places         []string // of which the first cause is one
 }
 
-// judge compares a table with what it has to be after the night. Sure says that nothing went wrong this night, nor was left of the one before.
+// judge compares a table after the night with the expected one. Sure: nothing went wrong in this night or was left before.
 func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 	taken, aside := s.listed(t), s.listed(t, "--state", "bad")
 	fresh, inputs := 0, 0
@@ -143,7 +144,7 @@ func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 		if is != want && !lag {
 			s.fail("%s is %s and should be %s (%q): %s", filepath.Base(name), is, want, d.flaw, d.body[:min(len(d.body), 60)])
 		}
-		if is != want && clean && want == isDone && !t.has(d) { // a copy is noted by a load that begins, not by one that is resumed
+		if is != want && clean && want == isDone && !t.has(d) { // a load that begins notes a copy
 			if t.missed[name]++; t.missed[name] > 1 {
 				s.fail("%s starves", name)
 			}
@@ -316,7 +317,8 @@ func (s *season) judgeEnd(of map[string]outcome, p *pod) {
 	for _, t := range s.tables {
 		o := of[t.name]
 		if got["exit_code "+t.name] != float64(o.code) || got["bad_inputs "+t.name] != float64(o.bad) {
-			s.fail("metrics of %s: exit code %v, %v bad inputs; should be %d, %d", t.name, got["exit_code "+t.name], got["bad_inputs "+t.name], o.code, o.bad)
+			code, bad := got["exit_code "+t.name], got["bad_inputs "+t.name]
+			s.fail("metrics of %s: exit code %v, %v bad inputs; should be %d, %d", t.name, code, bad, o.code, o.bad)
 		}
 		read, rejected := got["rowsread "+t.name], got["rowsrejected "+t.name]
 		if read < float64(o.rows) || read > float64(o.rows+o.more) || rejected < float64(o.rejected) || rejected > float64(o.rejected+o.more) {
@@ -365,7 +367,7 @@ func (s *season) judgeSuccess(load string, code int, last *float64, got map[stri
 	}
 }
 
-// lineOfNight is the last line of a job that has begun: why it was stopped, how its loads ended, their rows, the first cause, and the folder.
+// lineOfNight is the last line of a begun job: why it stopped, how its loads ended, their rows, the first cause, the folder.
 var lineOfNight = regexp.MustCompile(`^(?:(stopped by \w+); )?job (done|failed|stopped): (\d) of 6 loads done, ([\d,]+) read, ([\d,]+) written, ([\d,]+) rejected, ([\d,]+) superseded` +
 	`(?:, ([\d,]+) unfinished)?(?:, ([\d,]+) inputs? set aside)?(?:; load (\w+): (.+))?; see (tsimport-runs/\S+)$`)
 

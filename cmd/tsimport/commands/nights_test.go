@@ -35,7 +35,7 @@ var (
 
 const nightEndpoint = "http://embedded"
 
-// season is some nights on which a job of six tables loads what is new. Senders, pods and services go wrong as the seed says.
+// season is some nights on which a job of six tables loads what is new. The seed draws errors of senders, pods, services.
 type season struct {
 	t                         *testing.T
 	seed                      uint64
@@ -240,7 +240,7 @@ func (s *season) takeMetrics() {
 	}
 }
 
-// maxOff is how far the clock of a pod is off with which it can work: the service refuses those that are off by more than 15 minutes.
+// maxOff is how far off the clock of a working pod is: the service refuses clocks that are off by more than 15 minutes.
 const maxOff = 14 * time.Minute
 
 // onePod runs a pod to its end, and reports whether nothing has failed.
@@ -309,7 +309,7 @@ func (s *season) runPod(f fate, what string) (p *pod, clean bool) {
 	return p, !met && (what != "another machine" || p.code != 1)
 }
 
-// runBeside runs a pod that begins while another works: it is refused, comes when all is done or, on another machine, does some of the loads.
+// runBeside runs a pod while another works: it is refused, comes late or, on another machine, does some of the loads.
 func (s *season) runBeside(p *pod, after time.Duration, machine bool) {
 	time.Sleep(after)
 	s.pods++

@@ -209,7 +209,7 @@ func (s *season) mishap(t *nightTable, now time.Time) {
 		return
 	}
 	old := t.files[names[s.intn(len(names))]]
-	settled := !t.once || !s.unclean // what an unfinished load has begun with may not change if its rows cannot be sent again
+	settled := !t.once || !s.unclean // or an unfinished load's input may not change
 	switch s.intn(9) {
 	case 8: // what was bad is corrected in a file of another name
 		if old.flaw != errorsy || t.once || t.bad[old.name].body != string(old.body) || t.bad[old.name].changed != old.changed {

@@ -23,7 +23,7 @@ type fate struct {
 	within  time.Duration // after which it dies; 0 is never
 	stopped time.Duration // after which it gets SIGTERM; 0 is never
 	fails   int           // from which request on the service cannot be reached; 0 is none
-	stalls  int           // with which request, which is then applied late, the pod stands still for longer than its lease; 0 is none
+	stalls  int           // the request, applied late, at which the pod outsleeps its lease; 0 is none
 }
 
 var errNoPower = errors.New("the pod is dead")

@@ -127,9 +127,8 @@ func TestPruneKeepsTheNewestRunsOfEachTable(t *testing.T) {
 	conformance.MustEqual(t, exists(filepath.Join(rundir.Root, "a1")), true, "a plan removed a run")
 	before, _ := command(t, 0, "runs", "prune", "--older-than", "35d", "--plan")
 	after, _ := command(t, 0, "runs", "prune", "--older-than", "35d")
-	if strings.ReplaceAll(before, "would remove", "removed") != after || !strings.Contains(after, "removed 3 of 8 runs") {
-		t.Errorf("planned:\n%sdone:\n%s", before, after)
-	}
+	conformance.True(t, strings.ReplaceAll(before, "would remove", "removed") == after &&
+		strings.Contains(after, "removed 3 of 8 runs"), "planned:\n%sdone:\n%s", before, after)
 	for name, there := range map[string]bool{"a1": false, "a2": false, "a3": true, "a4": true, "b1": true, "dry": true, "j1": false, "j2": true} {
 		conformance.Equal(t, exists(filepath.Join(rundir.Root, name)), there, "%s is there: %v", name, !there)
 	}
@@ -153,7 +152,7 @@ func TestNeededRunsAreKept(t *testing.T) {
 		newRun(t, name, 0, 90*day, "in.csv", "-t", "t")
 	}
 	newRun(t, "nothing", 4, 70*day, "bad.csv", "-t", "t", "--max-errors", "0")
-	command(t, 0, "load", "-q", "--sync", "none", "in.csv", "-t", "t", "--pk", "id:integer", "--run-dir", filepath.Join(root, "newest"))
+	command(t, 0, strings.Fields("load -q --sync none in.csv -t t --pk id:integer --run-dir "+filepath.Join(root, "newest"))...)
 
 	must(t, os.Rename(newRun(t, "outside", 0, 90*day, "in.csv", "-t", "t"), "outside"))
 	lock := conformance.Try(rundir.TakeLock(filepath.Join(root, "held"))).Must(t)
@@ -210,9 +209,9 @@ func TestRunIsKeptWhileAnotherReadsItsRejects(t *testing.T) {
 	put(t, "job.yaml", "version: 1\nloads:\n  j: {from: [./tsimport-runs/by-job/rejects.csv], pk: [\"id:integer\"], max-errors: 0}\n")
 	command(t, 4, "run", "job.yaml", "-q", "--run-dir", filepath.Join(rundir.Root, "job"))
 	removed, kept := pruneJSON(t, "--older-than", "30d")
-	if strings.Join(removed, " ") != "free" || !strings.Contains(kept["by-flag"], "flag, which can be resumed, reads") || kept["by-name"] == "" || kept["by-job"] == "" {
-		t.Errorf("removed %v, kept %v", removed, kept)
-	}
+	conformance.True(t, strings.Join(removed, " ") == "free" &&
+		strings.Contains(kept["by-flag"], "flag, which can be resumed, reads") && kept["by-name"] != "" &&
+		kept["by-job"] != "", "removed %v, kept %v", removed, kept)
 }
 
 func TestARunOfTheFutureIsNotOld(t *testing.T) {
@@ -243,9 +242,8 @@ func TestTheLastRunThatWroteToATableIsKept(t *testing.T) {
 	newRun(t, "wrote", 0, 80*day, "in.csv", "-t", "t")
 	newRun(t, "nothing", 0, 70*day, "empty.csv", "-t", "t")
 	removed, kept := pruneJSON(t, "--older-than", "30d")
-	if strings.Join(removed, " ") != "wrote-first" || !strings.Contains(kept["wrote"], "the last run that wrote") {
-		t.Errorf("removed %v, kept %v", removed, kept)
-	}
+	conformance.True(t, strings.Join(removed, " ") == "wrote-first" &&
+		strings.Contains(kept["wrote"], "the last run that wrote"), "removed %v, kept %v", removed, kept)
 }
 
 // aRun makes a run folder below rundir.Root that says it is running.
@@ -317,10 +315,10 @@ func TestJobReportsVerifiedAndRejectedRows(t *testing.T) {
 	put(t, "in.csv", "id,n\n1,1\nx,2\n")
 	put(t, "job.yaml", "version: 1\nloads:\n  a: {from: in.csv, pk: 'id:integer', create: true, verify: true}\n  b: {from: in.csv, pk: 'id:integer', create: true}\n")
 	var said, out bytes.Buffer
-	if code := Run([]string{"tsimport", "run", "job.yaml"}, io.Discard, &said); code != 3 || !strings.Contains(said.String(), "\ntsimport: 1 load verified, 0 rows differ\n") {
-		t.Errorf("exit code %d:\n%s", code, &said)
-	}
-	if code := Run([]string{"tsimport", "runs"}, &out, io.Discard); code != 0 || !strings.Contains(out.String(), "2 of 2 loads done, 4 of 4 rows final, 2 rejected") {
-		t.Errorf("exit code %d:\n%s", code, &out)
-	}
+	code := Run([]string{"tsimport", "run", "job.yaml"}, io.Discard, &said)
+	conformance.True(t, code == 3 && strings.Contains(said.String(), "\ntsimport: 1 load verified, 0 rows differ\n"),
+		"exit code %d:\n%s", code, &said)
+	code = Run([]string{"tsimport", "runs"}, &out, io.Discard)
+	conformance.True(t, code == 0 && strings.Contains(out.String(), "2 of 2 loads done, 4 of 4 rows final, 2 rejected"),
+		"exit code %d:\n%s", code, &out)
 }

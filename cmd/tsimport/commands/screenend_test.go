@@ -46,9 +46,9 @@ func TestTheEndOfALoadSaysWhatTheReportHas(t *testing.T) {
 			r.RunDir += "/gone"
 			r.Unfinished, r.Rejected, r.RejectsFiles = 5, 2, []string{r.RunDir + "/rejects.csv", r.RunDir + "/rejects.jsonl"}
 		}, []string{"/gone/summary.json is missing"}, []string{"rejected rows: ", "--retry-rejects", "to resume: ", "summary: "}},
-		"unfinished":                       {func(r *report) { r.Unfinished = 5 }, []string{"to resume: "}, nil},
-		"unfinished, of a recreated table": {func(r *report) { r.Unfinished, r.Remade = 5, true }, nil, []string{"to resume: "}},
-		"maybe written":                    {func(r *report) { r.MaybeApplied = 3 }, []string{"3 rejected rows may be in the table: "}, nil},
+		"unfinished":            {func(r *report) { r.Unfinished = 5 }, []string{"to resume: "}, nil},
+		"unfinished, recreated": {func(r *report) { r.Unfinished, r.Remade = 5, true }, nil, []string{"to resume: "}},
+		"maybe written":         {func(r *report) { r.MaybeApplied = 3 }, []string{"3 rejected rows may be in the table: "}, nil},
 		"maybe deleted": {func(r *report) { r.MaybeApplied, r.Deletes = 3, true },
 			[]string{"3 rejected rows may have been deleted: "}, nil},
 		"half a second": {func(r *report) { r.Seconds, r.LimitedBy = 0.5, []ledger.ReportLimit{{By: "link", Share: 1}} }, nil, []string{"limited by"}},
@@ -221,7 +221,7 @@ func TestEmptyPartitionsAreNotReportedAsWritten(t *testing.T) {
 		r := new(pipeline.Report)
 		r.Written, r.RowsSent, r.Throttled, r.LastLaneSeconds = c.written, max(c.written, 9), c.written/50, 1
 		r.Partitions, r.PartitionsUsed = c.partitions, c.used
-		conformance.Equal(t, cmp.Diff(c.want, spreadSaid(r)), "", "%d rows, %d of %d used (-want +got)", c.written, c.used, c.partitions)
+		conformance.Equal(t, cmp.Diff(c.want, spreadSaid(r)), "", "%d rows, %d of %d used", c.written, c.used, c.partitions)
 	}
 }
 
@@ -285,9 +285,9 @@ func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
 	p.BytesRead.Store(620_000)
 	p.Ended.Read.Store(620_000)
 	p.Ended.Written.Store(620_000)
-	if text := s.counts(); !strings.Contains(text, "620,000 rows, 9,9") && !strings.Contains(text, "620,000 rows, 10,000 rows/s") {
-		t.Errorf("20,000 rows in two seconds: %s", text)
-	}
+	text := s.counts()
+	conformance.True(t, strings.Contains(text, "620,000 rows, 9,9") ||
+		strings.Contains(text, "620,000 rows, 10,000 rows/s"), "20,000 rows in two seconds: %s", text)
 	got := s.left(s.start.Add(2 * time.Second))
 	conformance.True(t, got == ", about 38s left", "%q, want 19 times what 20,000 of 400,000 took", got)
 }
@@ -359,13 +359,13 @@ func TestAJobShowsALineForEachLoadThatRuns(t *testing.T) {
 		s.begin()
 		all = append(all, s)
 	}
-	if lines := b.lines(); len(lines) != boardLines+1 || !strings.HasPrefix(lines[1], "t1: 1,001 rows") || lines[boardLines] != "… and 2 more" {
-		t.Errorf("%q", lines)
-	}
+	lines := b.lines()
+	conformance.True(t, len(lines) == boardLines+1 && strings.HasPrefix(lines[1], "t1: 1,001 rows") &&
+		lines[boardLines] == "… and 2 more", "%q", lines)
 	for _, s := range all[1:] {
 		s.stop()
 	}
-	lines := b.lines()
+	lines = b.lines()
 	conformance.True(t, len(lines) == 1 && strings.HasPrefix(lines[0], "t0: "), "of one load that still runs: %q", lines)
 }
 
@@ -411,7 +411,7 @@ func TestProgressReportsLookupsAndCopyChecks(t *testing.T) {
 	}
 	cfg.Lanes.BatchRows = 1
 	conformance.Must(t, conformance.ErrorOf(pipeline.Run(t.Context(), cfg)))
-	if text := shown.counts(); !strings.Contains(text, ", 2 rows looked up (1 found, ") || !strings.Contains(text, " requests), 1 checked for copies") {
-		t.Errorf("shown: %s", text)
-	}
+	text := shown.counts()
+	conformance.True(t, strings.Contains(text, ", 2 rows looked up (1 found, ") &&
+		strings.Contains(text, " requests), 1 checked for copies"), "shown: %s", text)
 }

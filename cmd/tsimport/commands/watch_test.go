@@ -32,9 +32,8 @@ func TestStateIsShownForEveryRequest(t *testing.T) {
 		showState(t.Context(), load, show, begun)
 		const before, after = "tsimport: the load has not started writing yet\n", "tsimport: the load is ending\n"
 		text := out.String()
-		if !strings.HasPrefix(text, before) || strings.Count(text, "1,000,000 rows read") != 2 || !strings.HasSuffix(text, after) {
-			t.Errorf("shown:\n%s", text)
-		}
+		conformance.True(t, strings.HasPrefix(text, before) && strings.Count(text, "1,000,000 rows read") == 2 &&
+			strings.HasSuffix(text, after), "shown:\n%s", text)
 	})
 }
 
@@ -64,7 +63,7 @@ func TestSignalShowsTheStateOnlyWhileRunning(t *testing.T) {
 	}
 }
 
-// asking is a display whose reader asks for the state as soon as it is told an address, and waits until the signal has come.
+// asking is a display whose reader asks for the state when told an address, and waits until the signal has come.
 type asking chan string
 
 func (a asking) Write(b []byte) (int, error) {
@@ -103,7 +102,7 @@ func TestStopDoesNotWaitForAnUnresponsiveLoad(t *testing.T) {
 	conformance.Equal(t, out.String(), "tsimport: the load has not started writing yet\n", "shown")
 }
 
-// hanging is a load that tells once that it is asked, and never answers; without its context it would wait indefinitely.
+// hanging is a load that tells once that it is asked, and never answers; only its context ends its wait.
 type hanging struct {
 	once  sync.Once
 	asked chan bool
