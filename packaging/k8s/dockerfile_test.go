@@ -26,11 +26,7 @@ func stages(text []byte) (all []instructions.Stage, warnings []string, err error
 
 func dockerfile(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must(os.ReadFile("../../Dockerfile"))
 }
 
 func TestImageRunsTheBinaryUnprivileged(t *testing.T) {
@@ -39,40 +35,31 @@ func TestImageRunsTheBinaryUnprivileged(t *testing.T) {
 		t.Fatalf("%d stages, %v, %q", len(all), err, warnings)
 	}
 	image := all[1]
-	if image.BaseName != "scratch" {
-		t.Errorf("the image is made from %s", image.BaseName)
-	}
+	check(t, image.BaseName == "scratch", "the image is made from %s", image.BaseName)
 	var copied []string
 	found := map[string]bool{}
 	for _, command := range image.Commands {
 		found[strings.ToLower(command.Name())] = true
 		switch c := command.(type) {
 		case *instructions.CopyCommand:
-			if c.From != all[0].Name {
-				t.Errorf("COPY takes from %q, and the stage is %q", c.From, all[0].Name)
-			}
+			check(t, c.From == all[0].Name, "COPY takes from %q, and the stage is %q", c.From, all[0].Name)
 			copied = append(copied, c.SourcePaths...)
 		case *instructions.UserCommand:
 			if user, _, _ := strings.Cut(c.User, ":"); user == "0" || user == "root" || strings.Trim(user, "0123456789") != "" {
 				t.Errorf("it runs as %s: want a number that is not root's, for Kubernetes' runAsNonRoot", c.User)
 			}
 		case *instructions.EntrypointCommand:
-			if c.PrependShell || !slices.Equal([]string(c.CmdLine), []string{"/usr/bin/tsimport"}) {
-				t.Errorf("ENTRYPOINT %q, by a shell %v; there is none in the image", c.CmdLine, c.PrependShell)
-			}
+			check(t, !c.PrependShell && slices.Equal([]string(c.CmdLine), []string{"/usr/bin/tsimport"}),
+				"ENTRYPOINT %q, by a shell %v; there is none in the image", c.CmdLine, c.PrependShell)
 		case *instructions.RunCommand:
 			t.Error("RUN: there is nothing in the image to run it")
 		}
 	}
 	for _, want := range []string{"copy", "user", "volume", "workdir", "entrypoint", "env"} {
-		if !found[want] {
-			t.Errorf("the image has no %s", strings.ToUpper(want))
-		}
+		check(t, found[want], "the image has no %s", strings.ToUpper(want))
 	}
 	for _, want := range []string{"/etc/ssl/certs/ca-certificates.crt", "/out/tsimport"} {
-		if !slices.Contains(copied, want) {
-			t.Errorf("%s is not copied into the image: %q", want, copied)
-		}
+		check(t, slices.Contains(copied, want), "%s is not copied into the image: %q", want, copied)
 	}
 }
 
@@ -82,8 +69,7 @@ func TestMistakesInTheDockerfileAreFound(t *testing.T) {
 		if bytes.Equal(wrong, dockerfile(t)) {
 			t.Fatalf("%q is not in the Dockerfile", from)
 		}
-		if _, _, err := stages(wrong); err == nil {
-			t.Errorf("%s in place of %s is taken", to, from)
-		}
+		_, _, err := stages(wrong)
+		check(t, err != nil, "%s in place of %s is taken", to, from)
 	}
 }

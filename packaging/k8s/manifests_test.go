@@ -27,6 +27,21 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
+func must[T any](of T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return of
+}
+
+// check reports a false condition.
+func check(t *testing.T, holds bool, format string, args ...any) {
+	t.Helper()
+	if !holds {
+		t.Errorf(format, args...)
+	}
+}
+
 // decode reads a manifest with the API server's strict validation: unknown and repeated fields are errors.
 func decode(text []byte) (runtime.Object, error) {
 	scheme := runtime.NewScheme()
@@ -41,19 +56,12 @@ func decode(text []byte) (runtime.Object, error) {
 
 func nightly(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "nightly", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must(os.ReadFile(filepath.Join("..", "..", "examples", "nightly", name)))
 }
 
 func cronJob(t *testing.T) *batchv1.CronJob {
 	t.Helper()
-	object, err := decode(nightly(t, "cronjob.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	object := must(decode(nightly(t, "cronjob.yaml")))
 	c, ok := object.(*batchv1.CronJob)
 	if !ok {
 		t.Fatalf("cronjob.yaml is a %T", object)
@@ -63,16 +71,13 @@ func cronJob(t *testing.T) *batchv1.CronJob {
 
 func TestCronJobIsValid(t *testing.T) {
 	c := cronJob(t)
-	if _, err := cron.ParseStandard(c.Spec.Schedule); err != nil {
-		t.Errorf("schedule: %v", err)
-	}
-	if !slices.Contains([]batchv1.ConcurrencyPolicy{batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent}, c.Spec.ConcurrencyPolicy) {
-		t.Errorf("concurrencyPolicy %q is none of the API's", c.Spec.ConcurrencyPolicy)
-	}
+	_, err := cron.ParseStandard(c.Spec.Schedule)
+	check(t, err == nil, "schedule: %v", err)
+	check(t, slices.Contains([]batchv1.ConcurrencyPolicy{batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent}, c.Spec.ConcurrencyPolicy),
+		"concurrencyPolicy %q is none of the API's", c.Spec.ConcurrencyPolicy)
 	// The name of a job is that of the CronJob plus 11 characters.
-	if why := validation.IsDNS1123Subdomain(c.Name); len(why) > 0 || len(c.Name) > validation.DNS1123LabelMaxLength-11 {
-		t.Errorf("the name %q: %v", c.Name, why)
-	}
+	why := validation.IsDNS1123Subdomain(c.Name)
+	check(t, len(why) == 0 && len(c.Name) <= validation.DNS1123LabelMaxLength-11, "the name %q: %v", c.Name, why)
 	checkPod(t, &c.Spec.JobTemplate.Spec.Template.Spec)
 	checkFailures(t, &c.Spec.JobTemplate.Spec)
 }
@@ -82,31 +87,26 @@ func checkPod(t *testing.T, pod *corev1.PodSpec) {
 	t.Helper()
 	volumes := map[string]bool{}
 	for _, v := range pod.Volumes {
-		if why := validation.IsDNS1123Label(v.Name); len(why) > 0 || volumes[v.Name] {
-			t.Errorf("volume %q: %v, or there are two", v.Name, why)
-		}
+		why := validation.IsDNS1123Label(v.Name)
+		check(t, len(why) == 0 && !volumes[v.Name], "volume %q: %v, or there are two", v.Name, why)
 		volumes[v.Name] = true
 	}
 	for _, c := range pod.Containers {
-		if why := validation.IsDNS1123Label(c.Name); len(why) > 0 || c.Image == "" {
-			t.Errorf("container %q with image %q: %v", c.Name, c.Image, why)
-		}
+		why := validation.IsDNS1123Label(c.Name)
+		check(t, len(why) == 0 && c.Image != "", "container %q with image %q: %v", c.Name, c.Image, why)
 		paths := map[string]bool{}
 		for _, m := range c.VolumeMounts {
-			if !volumes[m.Name] || paths[m.MountPath] || !filepath.IsAbs(m.MountPath) {
-				t.Errorf("container %s: no volume %q, or the path %q is mounted twice", c.Name, m.Name, m.MountPath)
-			}
+			check(t, volumes[m.Name] && !paths[m.MountPath] && filepath.IsAbs(m.MountPath),
+				"container %s: no volume %q, or the path %q is mounted twice", c.Name, m.Name, m.MountPath)
 			paths[m.MountPath] = true
 		}
 		for _, e := range c.EnvFrom {
-			if (e.SecretRef == nil) == (e.ConfigMapRef == nil) {
-				t.Errorf("container %s: envFrom wants one of secretRef and configMapRef", c.Name)
-			}
+			check(t, (e.SecretRef == nil) != (e.ConfigMapRef == nil),
+				"container %s: envFrom wants one of secretRef and configMapRef", c.Name)
 		}
 	}
-	if err := restricted(pod); err != nil {
-		t.Error(err)
-	}
+	err := restricted(pod)
+	check(t, err == nil, "%v", err)
 }
 
 // restricted asks Kubernetes' evaluator whether a pod passes the level "restricted" of the Pod Security Standards.
@@ -127,17 +127,15 @@ func restricted(pod *corev1.PodSpec) error {
 // checkFailures checks the rules of a job for pods that fail, by what the API server asks of them.
 func checkFailures(t *testing.T, job *batchv1.JobSpec) {
 	t.Helper()
-	if job.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
-		t.Errorf("restartPolicy %q: a podFailurePolicy wants Never", job.Template.Spec.RestartPolicy)
-	}
+	check(t, job.Template.Spec.RestartPolicy == corev1.RestartPolicyNever,
+		"restartPolicy %q: a podFailurePolicy wants Never", job.Template.Spec.RestartPolicy)
 	if job.PodFailurePolicy == nil {
 		t.Fatal("there is no podFailurePolicy")
 	}
 	actions := []batchv1.PodFailurePolicyAction{batchv1.PodFailurePolicyActionIgnore, batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionFailIndex, batchv1.PodFailurePolicyActionCount}
 	for i, r := range job.PodFailurePolicy.Rules {
-		if !slices.Contains(actions, r.Action) || (r.OnExitCodes == nil) == (len(r.OnPodConditions) == 0) {
-			t.Errorf("rule %d: action %q, and wants one of onExitCodes and onPodConditions", i, r.Action)
-		}
+		check(t, slices.Contains(actions, r.Action) && (r.OnExitCodes == nil) != (len(r.OnPodConditions) == 0),
+			"rule %d: action %q, and wants one of onExitCodes and onPodConditions", i, r.Action)
 		for _, p := range r.OnPodConditions {
 			if p.Type == "" || !slices.Contains([]corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}, p.Status) {
 				t.Errorf("rule %d: condition %q is %q", i, p.Type, p.Status)
@@ -147,9 +145,8 @@ func checkFailures(t *testing.T, job *batchv1.JobSpec) {
 		if e == nil {
 			continue
 		}
-		if e.Operator != batchv1.PodFailurePolicyOnExitCodesOpIn && e.Operator != batchv1.PodFailurePolicyOnExitCodesOpNotIn {
-			t.Errorf("rule %d: operator %q", i, e.Operator)
-		}
+		check(t, e.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn ||
+			e.Operator == batchv1.PodFailurePolicyOnExitCodesOpNotIn, "rule %d: operator %q", i, e.Operator)
 		if !slices.IsSorted(e.Values) || len(slices.Compact(slices.Clone(e.Values))) != len(e.Values) || e.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn && slices.Contains(e.Values, 0) {
 			t.Errorf("rule %d: exit codes %v: want them in order, each once, and not 0", i, e.Values)
 		}
@@ -175,9 +172,8 @@ func TestMistakesInTheCronJobAreFound(t *testing.T) {
 		if bytes.Equal(wrong, text) {
 			t.Fatalf("%q is not in the manifest", from)
 		}
-		if _, err := decode(wrong); err == nil {
-			t.Errorf("%s in place of %s is taken", to, from)
-		}
+		_, err := decode(wrong)
+		check(t, err != nil, "%s in place of %s is taken", to, from)
 	}
 }
 
@@ -197,10 +193,7 @@ func action(policy *batchv1.PodFailurePolicy, container string, code int32) batc
 
 // The tests of e2e run these nights; a process must end with their exit codes.
 func TestNightIsRetriedOnlyWhereItHelps(t *testing.T) {
-	text, err := os.ReadFile("../../e2e/testdata/nights.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../e2e/testdata/nights.yaml"))
 	var nights []struct {
 		Night string
 		Code  int32
@@ -216,17 +209,14 @@ func TestNightIsRetriedOnlyWhereItHelps(t *testing.T) {
 		}
 	}
 	for _, n := range nights {
-		if again := !slices.Contains(ends, n.Code); again != (n.Code <= 1) {
-			t.Errorf("a night that %s, exit code %d: tried again: %v", n.Night, n.Code, again)
-		}
+		again := !slices.Contains(ends, n.Code)
+		check(t, again == (n.Code <= 1), "a night that %s, exit code %d: tried again: %v", n.Night, n.Code, again)
 	}
-	if *job.BackoffLimit < 1 || job.TTLSecondsAfterFinished == nil {
-		t.Error("the job is not tried again, or never removed: its alert would stand after good nights")
-	}
+	check(t, *job.BackoffLimit >= 1 && job.TTLSecondsAfterFinished != nil,
+		"the job is not tried again, or never removed: its alert would stand after good nights")
 	codes := strings.Trim(fmt.Sprint(ends), "[]")
-	if !strings.Contains(string(nightly(t, "tsimport.service")), "\nRestartPreventExitStatus="+codes+"\n") {
-		t.Errorf("tsimport.service does not end with the codes of the CronJob, %s", codes)
-	}
+	check(t, strings.Contains(string(nightly(t, "tsimport.service")), "\nRestartPreventExitStatus="+codes+"\n"),
+		"tsimport.service does not end with the codes of the CronJob, %s", codes)
 }
 
 func TestTheCrontabHasTheScheduleOfTheCronJob(t *testing.T) {
@@ -236,21 +226,15 @@ func TestTheCrontabHasTheScheduleOfTheCronJob(t *testing.T) {
 		t.Fatalf("the crontab has %d lines with a schedule, a user and a command; want 1", len(lines))
 	}
 	schedule := strings.TrimSpace(lines[0][1])
-	if _, err := cron.ParseStandard(schedule); err != nil {
-		t.Error(err)
-	}
-	if of := cronJob(t).Spec.Schedule; of != schedule {
-		t.Errorf("the crontab runs at %q, the CronJob at %q", schedule, of)
-	}
+	_, err := cron.ParseStandard(schedule)
+	check(t, err == nil, "%v", err)
+	of := cronJob(t).Spec.Schedule
+	check(t, of == schedule, "the crontab runs at %q, the CronJob at %q", schedule, of)
 }
 
 func read(t *testing.T, path ...string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must(os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...)))
 }
 
 // indexedJob decodes a Job and checks what the API server asks of one with a limit of attempts for each index.
@@ -270,16 +254,14 @@ func indexedJob(t *testing.T, text []byte) *batchv1.Job {
 	if s.CompletionMode == nil || *s.CompletionMode != batchv1.IndexedCompletion || s.Completions == nil || s.Parallelism == nil || s.BackoffLimitPerIndex == nil {
 		t.Fatalf("%s is not an Indexed Job with a limit for each index", j.Name)
 	}
-	if *s.Completions < 1 || *s.Completions > 10_000 || *s.Parallelism != *s.Completions || s.BackoffLimit != nil || s.Suspend != nil {
-		t.Errorf("%s: %d completions, %d at a time", j.Name, *s.Completions, *s.Parallelism)
-	}
-	if s.PodReplacementPolicy == nil || *s.PodReplacementPolicy != batchv1.Failed {
-		t.Errorf("%s: a pod may be replaced while it still writes", j.Name)
-	}
+	check(t, *s.Completions >= 1 && *s.Completions <= 10_000 && *s.Parallelism == *s.Completions &&
+		s.BackoffLimit == nil && s.Suspend == nil,
+		"%s: %d completions, %d at a time", j.Name, *s.Completions, *s.Parallelism)
+	check(t, s.PodReplacementPolicy != nil && *s.PodReplacementPolicy == batchv1.Failed,
+		"%s: a pod may be replaced while it still writes", j.Name)
 	// The name of a pod is that of the Job, the index and six more characters.
-	if why := validation.IsDNS1123Label(j.Name + "-99999-abcde"); len(why) > 0 {
-		t.Errorf("the name %q: %v", j.Name, why)
-	}
+	why := validation.IsDNS1123Label(j.Name + "-99999-abcde")
+	check(t, len(why) == 0, "the name %q: %v", j.Name, why)
 	return j
 }
 
@@ -301,15 +283,12 @@ func TestManyMachinesJobIsValid(t *testing.T) {
 	for file, text := range manifests(t) {
 		j := indexedJob(t, text)
 		r := j.Spec.Template.Spec.Containers[0].Resources.Requests
-		if r.Cpu().IsZero() || r.Memory().IsZero() || r.StorageEphemeral().IsZero() {
-			t.Errorf("%s requests %v", file, r)
-		}
+		check(t, !r.Cpu().IsZero() && !r.Memory().IsZero() && !r.StorageEphemeral().IsZero(), "%s requests %v", file, r)
 		one, all := batchv1.PodFailurePolicyActionFailIndex, batchv1.PodFailurePolicyActionFailJob
 		want := map[int32]batchv1.PodFailurePolicyAction{2: one, 3: one, 4: all, 5: all, 6: one, 7: one}
 		for code := range int32(256) {
-			if is := action(j.Spec.PodFailurePolicy, "tsimport", code); is != cmp.Or(want[code], batchv1.PodFailurePolicyActionCount) {
-				t.Errorf("%s: after exit code %d: %s", file, code, is)
-			}
+			is := action(j.Spec.PodFailurePolicy, "tsimport", code)
+			check(t, is == cmp.Or(want[code], batchv1.PodFailurePolicyActionCount), "%s: after exit code %d: %s", file, code, is)
 		}
 	}
 }
@@ -319,34 +298,25 @@ func checkPatched(t *testing.T, text []byte, was *batchv1.Job) {
 	t.Helper()
 	j := indexedJob(t, text)
 	pod, container := &j.Spec.Template.Spec, &j.Spec.Template.Spec.Containers[0]
-	if j.Labels["kueue.x-k8s.io/queue-name"] != "loads" || len(j.Labels) != len(was.Labels)+1 || j.Spec.TTLSecondsAfterFinished == nil || pod.ServiceAccountName != "loader" ||
-		len(pod.ImagePullSecrets) != 1 || len(pod.Tolerations) != 1 || pod.NodeSelector["node.kubernetes.io/instance-type"] == "" {
-		t.Errorf("the patch is not applied:\n%s", text)
-	}
+	check(t, j.Labels["kueue.x-k8s.io/queue-name"] == "loads" && len(j.Labels) == len(was.Labels)+1 &&
+		j.Spec.TTLSecondsAfterFinished != nil && pod.ServiceAccountName == "loader" && len(pod.ImagePullSecrets) == 1 &&
+		len(pod.Tolerations) == 1 && pod.NodeSelector["node.kubernetes.io/instance-type"] != "",
+		"the patch is not applied:\n%s", text)
 	old := &was.Spec.Template.Spec.Containers[0]
-	if len(pod.Containers) != 1 || container.Resources.Requests.Cpu().Value() != 3 || !container.Resources.Requests.Memory().Equal(*old.Resources.Requests.Memory()) ||
-		!slices.Equal(container.Args, old.Args) || len(container.VolumeMounts) != len(old.VolumeMounts) || len(container.Env) != len(old.Env) || j.Name != was.Name {
-		t.Errorf("the patch has changed more than it says:\n%s", text)
-	}
+	check(t, len(pod.Containers) == 1 && container.Resources.Requests.Cpu().Value() == 3 &&
+		container.Resources.Requests.Memory().Equal(*old.Resources.Requests.Memory()) &&
+		slices.Equal(container.Args, old.Args) && len(container.VolumeMounts) == len(old.VolumeMounts) &&
+		len(container.Env) == len(old.Env) && j.Name == was.Name, "the patch has changed more than it says:\n%s", text)
 }
 
 // kubectl patch --local uses this package. It would also rename the Job.
 func TestExampleIsAKubectlPatch(t *testing.T) {
 	name := regexp.MustCompile(`(?m)^  name: .*\n`)
-	patch, err := yaml.ToJSON(name.ReplaceAll(read(t, "examples", "kubernetes", "patch.yaml"), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	patch := must(yaml.ToJSON(name.ReplaceAll(read(t, "examples", "kubernetes", "patch.yaml"), nil)))
 	for _, text := range manifests(t) {
 		was := indexedJob(t, text)
-		job, err := yaml.ToJSON(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		merged, err := strategicpatch.StrategicMergePatch(job, patch, batchv1.Job{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		job := must(yaml.ToJSON(text))
+		merged := must(strategicpatch.StrategicMergePatch(job, patch, batchv1.Job{}))
 		checkPatched(t, merged, was)
 	}
 }
@@ -361,18 +331,11 @@ func TestExampleIsAKustomizePatch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, ".")
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := made.AsYaml()
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := must(krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "."))
+		out := must(made.AsYaml())
 		checkPatched(t, out, indexedJob(t, text))
-		if j := indexedJob(t, out); j.Namespace != "loads" {
-			t.Errorf("namespace %q", j.Namespace)
-		}
+		j := indexedJob(t, out)
+		check(t, j.Namespace == "loads", "namespace %q", j.Namespace)
 	}
 }
 

@@ -27,6 +27,14 @@ func must[T any](of T, err error) T {
 	return of
 }
 
+// check reports a false condition.
+func check(t *testing.T, holds bool, format string, args ...any) {
+	t.Helper()
+	if !holds {
+		t.Errorf(format, args...)
+	}
+}
+
 // written returns a layout of the repository's Dockerfile with files in place of the binaries.
 func written(t *testing.T) string {
 	t.Helper()
@@ -48,9 +56,8 @@ func written(t *testing.T) string {
 
 func TestImageMatchesTheDockerfile(t *testing.T) {
 	top := must(layout.Path(written(t)).ImageIndex())
-	if err := validate.Index(top); err != nil {
-		t.Error(err)
-	}
+	err := validate.Index(top)
+	check(t, err == nil, "%v", err)
 	entries := must(top.IndexManifest()).Manifests
 	if len(entries) != 1 || entries[0].Annotations["org.opencontainers.image.ref.name"] != "v1.2.3" {
 		t.Fatalf("the layout names %+v", entries)
@@ -61,9 +68,8 @@ func TestImageMatchesTheDockerfile(t *testing.T) {
 		platforms = append(platforms, entry.Platform.String()+entry.ArtifactType)
 		checkImage(t, must(images.Image(entry.Digest)), entry.Platform.Architecture)
 	}
-	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
-		t.Errorf("images for %q, want %q", platforms, want)
-	}
+	want := []string{"linux/amd64", "linux/arm64"}
+	check(t, slices.Equal(platforms, want), "images for %q, want %q", platforms, want)
 }
 
 func checkImage(t *testing.T, image v1.Image, arch string) {
@@ -73,33 +79,26 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 		Entrypoint: []string{"/usr/bin/tsimport"}, Env: []string{"HOME=/data", "TMPDIR=/data/tmp"}, User: "65532:65532",
 		WorkingDir: "/data", Volumes: map[string]struct{}{"/data": {}},
 	}
-	if !reflect.DeepEqual(config.Config, want) || config.Architecture != arch || config.Created.Unix() != 1700000000 {
-		t.Errorf("%s: %+v", arch, config)
-	}
+	check(t, reflect.DeepEqual(config.Config, want) && config.Architecture == arch && config.Created.Unix() == 1700000000,
+		"%s: %+v", arch, config)
 	for _, layer := range must(image.Layers()) {
 		// Go's reader accepts an archive without its end marker, GNU tar does not.
-		if data := must(io.ReadAll(must(layer.Uncompressed()))); !bytes.HasSuffix(data, make([]byte, 1024)) {
-			t.Errorf("a layer for %s has no end", arch)
-		}
+		data := must(io.ReadAll(must(layer.Uncompressed())))
+		check(t, bytes.HasSuffix(data, make([]byte, 1024)), "a layer for %s has no end", arch)
 	}
 	files, contents := unpacked(t, image)
-	if want := []string{
+	names := []string{
 		"data 0755 65532", "data/tmp 0755 65532", "etc 0755 0", "etc/ssl 0755 0", "etc/ssl/certs 0755 0",
 		"etc/ssl/certs/ca-certificates.crt 0644 0", "LICENSE 0644 0", "THIRD_PARTY_NOTICES 0644 0",
 		"usr 0755 0", "usr/bin 0755 0", "usr/bin/tsimport 0755 0",
-	}; !slices.Equal(sorted(files), sorted(want)) {
-		t.Errorf("the image for %s holds %q, want %q", arch, files, want)
 	}
-	if got := contents["usr/bin/tsimport"]; got != "for "+arch {
-		t.Errorf("the binary for %s is %q", arch, got)
-	}
-	if got := contents["LICENSE"]; got != string(must(os.ReadFile("../../LICENSE"))) {
-		t.Errorf("LICENSE is %q", got)
-	}
+	check(t, slices.Equal(sorted(files), sorted(names)), "the image for %s holds %q, want %q", arch, files, names)
+	got, license := contents["usr/bin/tsimport"], contents["LICENSE"]
+	check(t, got == "for "+arch, "the binary for %s is %q", arch, got)
+	check(t, license == string(must(os.ReadFile("../../LICENSE"))), "LICENSE is %q", license)
 	roots := contents["etc/ssl/certs/ca-certificates.crt"]
-	if n := strings.Count(roots, "BEGIN CERTIFICATE"); n < 100 || !x509.NewCertPool().AppendCertsFromPEM([]byte(roots)) {
-		t.Errorf("%d certificates", n)
-	}
+	n := strings.Count(roots, "BEGIN CERTIFICATE")
+	check(t, n >= 100 && x509.NewCertPool().AppendCertsFromPEM([]byte(roots)), "%d certificates", n)
 }
 
 func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }
@@ -116,9 +115,8 @@ func unpacked(t *testing.T, image v1.Image) (files []string, contents map[string
 		}
 		must(header, err)
 		name := strings.TrimSuffix(header.Name, "/")
-		if header.Uid != header.Gid || header.ModTime.Unix() != 1700000000 {
-			t.Errorf("%s is of %d:%d and %s", name, header.Uid, header.Gid, header.ModTime)
-		}
+		check(t, header.Uid == header.Gid && header.ModTime.Unix() == 1700000000,
+			"%s is of %d:%d and %s", name, header.Uid, header.Gid, header.ModTime)
 		files = append(files, fmt.Sprintf("%s %04o %d", name, header.Mode, header.Uid))
 		contents[name] = string(must(io.ReadAll(r)))
 	}
@@ -128,9 +126,8 @@ func TestTheSameInputGivesTheSameBytes(t *testing.T) {
 	first, second := written(t), written(t)
 	// The index has the digest of the image index, and so of everything.
 	index := must(os.ReadFile(filepath.Join(first, "index.json")))
-	if again := must(os.ReadFile(filepath.Join(second, "index.json"))); string(again) != string(index) {
-		t.Errorf("after %s: %s", index, again)
-	}
+	again := must(os.ReadFile(filepath.Join(second, "index.json")))
+	check(t, string(again) == string(index), "after %s: %s", index, again)
 }
 
 func TestUnknownInstructionsAreRefused(t *testing.T) {
@@ -152,20 +149,17 @@ func TestUnknownInstructionsAreRefused(t *testing.T) {
 		if wrong == dockerfile {
 			t.Fatalf("%q is not in the Dockerfile", from)
 		}
-		if s, err := finalStage(wrong); err == nil {
-			t.Errorf("%s in place of %s is taken: %+v", to, from, s)
-		}
+		s, err := finalStage(wrong)
+		check(t, err != nil, "%s in place of %s is taken: %+v", to, from, s)
 	}
 	m := maker{source: "../.."}
 	for _, from := range []string{"/out/other", "/src/absent", "/out/tsimport"} {
-		if _, err := m.files(copying{from: []string{from}, to: "/"}, "absent"); err == nil {
-			t.Errorf("%s is copied", from)
-		}
+		_, err := m.files(copying{from: []string{from}, to: "/"}, "absent")
+		check(t, err != nil, "%s is copied", from)
 	}
 	t.Setenv("SOURCE_DATE_EPOCH", "")
 	for _, args := range [][]string{{"../..", t.TempDir(), "v1"}, {"../..", t.TempDir(), "v1", "amd64=absent"}} {
-		if err := run(args); err == nil {
-			t.Errorf("it runs with %q", args)
-		}
+		err := run(args)
+		check(t, err != nil, "it runs with %q", args)
 	}
 }
