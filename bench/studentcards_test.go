@@ -134,7 +134,6 @@ func TestGeneratingStops(t *testing.T) {
 		"an unknown order was accepted")
 }
 
-// taken returns n keys as text.
 func taken(t *testing.T, kind KeyKind, rows, seed uint64, n int) (keys []string, first map[int64]int) {
 	t.Helper()
 	k := conformance.Try(NewKeys(kind, rows, seed)).Must(t)

@@ -101,7 +101,6 @@ func TestABigTable(t *testing.T) {
 	t.Logf("the last tenth against the first: %.2f of the rows a second, %.2f times the engine's CPU", rate, cost)
 }
 
-// cardKey is the key of a line.
 func cardKey(t *testing.T, line string) *tablestore.PrimaryKey {
 	fields, key := strings.Split(line, ","), new(tablestore.PrimaryKey)
 	for i, name := range []string{"CardID", "DeviceID", "OrderNumber"} {
@@ -111,7 +110,6 @@ func cardKey(t *testing.T, line string) *tablestore.PrimaryKey {
 	return key
 }
 
-// cpu is the CPU time of the server's process in seconds.
 func (s *served) cpu(t *testing.T) float64 {
 	t.Helper()
 	text := conformance.Try(os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Process.Pid))).Must(t)

@@ -220,7 +220,6 @@ func (c *cutOver) statement(rnd *rand.Rand) string {
 	return fmt.Sprintf("UPDATE accounts SET id = %d WHERE id = %d", c.next.Add(1), id)
 }
 
-// following reads a file that grows, until it has ended.
 type following struct {
 	name string
 	end  chan struct{}

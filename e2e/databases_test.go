@@ -56,7 +56,6 @@ func TestDatabasesAreLoadedByProcesses(t *testing.T) {
 	})
 }
 
-// guard makes the server ask a user for a password.
 func guard(s *pgtest.Server, user string) {
 	s.Helper()
 	file := filepath.Join(s.Data(), "pg_hba.conf")

@@ -47,7 +47,6 @@ type bank struct {
 	tables  int
 }
 
-// banks runs a test on both servers.
 func banks(t *testing.T, tables int, test func(b *bank)) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		s := pgtest.Start(t)
@@ -137,12 +136,10 @@ func (b *bank) transfers() (stop func() int64) {
 	return func() int64 { over.Store(true); group.Wait(); return moved.Load() }
 }
 
-// job is a job that loads all tables.
 func (b *bank) job(more string) string {
 	return fmt.Sprintf("version: 1\nparallel: 4\ndefaults: {create: true%s}\nloads: {\"{table}\": {from: %q, table: \"{table}\"}}\n", more, b.address("{table}"))
 }
 
-// sum is the total of all loaded tables.
 func (b *bank) sum(s *served) (sum, rows int64) {
 	b.Helper()
 	for n := range b.tables {
@@ -156,7 +153,6 @@ func (b *bank) sum(s *served) (sum, rows int64) {
 	return sum, rows
 }
 
-// momentRecord is the part of job.json about moments.
 type momentRecord struct {
 	Loads   []struct{ Name string }
 	Moments []struct {
@@ -165,7 +161,6 @@ type momentRecord struct {
 	}
 }
 
-// record is the record of the only job in a place.
 func (p *place) record() (r momentRecord) {
 	p.t.Helper()
 	all := p.glob("tsimport-runs/*/job.json")

@@ -60,7 +60,6 @@ var (
 	continuation = regexp.MustCompile(`(\\|\|)\n +`)
 )
 
-// linesOf returns the lines of a page's shell blocks.
 func linesOf(t *testing.T, page string) (lines []string) {
 	t.Helper()
 	text := conformance.Try(os.ReadFile(filepath.Join("..", page))).Must(t)
@@ -134,7 +133,6 @@ func (p *place) bash(script string) *process {
 	return begin(p.t, cmd)
 }
 
-// needs skips a test on a machine that lacks a tool.
 func needs(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {

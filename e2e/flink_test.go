@@ -90,7 +90,6 @@ func (f *flink) startTasks() *process {
 	return f.bash(line)
 }
 
-// ask reads the state of the cluster.
 func (f *flink) ask(path string, to any) error {
 	answer, err := http.Get(fmt.Sprintf("http://localhost:%d%s", f.rest, path))
 	if err != nil {
@@ -133,7 +132,6 @@ func (f *flink) of(begin, job, tsimport string) string {
 		"/usr/bin/tsimport", tsimport, "packaging/flink", filepath.Join(root, "packaging/flink")).Replace(f.page[i])
 }
 
-// plan plans a load by the page's command and more flags.
 func (f *flink) plan(job string, more ...string) {
 	f.t.Helper()
 	r := f.bash(f.of("tsimport load", job, "") + " --request-timeout 2s --settle 1s " + strings.Join(more, " "))
@@ -147,7 +145,6 @@ type flinkJob struct {
 	began time.Time
 }
 
-// submit makes the cluster do a load by the page's command.
 func (f *flink) submit(job, tsimport string) *flinkJob {
 	f.t.Helper()
 	j := &flinkJob{f: f, dir: f.path(job), began: time.Now()}
@@ -173,7 +170,6 @@ func (f *flink) submit(job, tsimport string) *flinkJob {
 
 func (j *flinkJob) done() bool { return there(filepath.Join(j.dir, "summary.json"))() }
 
-// workers returns the processes that work on the job directory.
 func (j *flinkJob) workers() (pids []int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
@@ -186,7 +182,6 @@ func (j *flinkJob) workers() (pids []int) {
 	return pids
 }
 
-// writes waits until a shard is written.
 func (j *flinkJob) writes() {
 	j.f.t.Helper()
 	j.f.await("a checkpoint of a shard", func() bool {
@@ -249,7 +244,6 @@ func (j *flinkJob) cancel() time.Duration {
 	return took
 }
 
-// heard reports whether a text is in the logs of the TaskManagers.
 func (f *flink) heard(text string) bool {
 	return slices.ContainsFunc(f.managers[1:], func(m *process) bool { return strings.Contains(m.said.String(), text) })
 }

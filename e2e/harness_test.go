@@ -25,7 +25,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// binary is the path of the tsimport built by TestMain.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -55,7 +54,6 @@ func noteSources() error {
 	})
 }
 
-// prepare builds the binary in a folder, and sets what all tests share.
 func prepare(dir string) (err error) {
 	flag.Parse()
 	flag.Visit(func(f *flag.Flag) {
@@ -118,7 +116,6 @@ type surroundings struct {
 
 func (s *surroundings) Setenv(name, value string) { s.env = append(s.env, name+"="+value) }
 
-// served is a running `tsimport serve` and its stderr.
 type served struct {
 	*process
 	URL, Instance, AccessKeyID, AccessKeySecret string
@@ -149,7 +146,6 @@ func startServe(t testing.TB, args ...string) *served {
 	return s
 }
 
-// parse reads the ready line.
 func (s *served) parse(line string) error {
 	fields := map[string]*string{
 		"url": &s.URL, "instance": &s.Instance, "access_key_id": &s.AccessKeyID, "access_key_secret": &s.AccessKeySecret,
@@ -168,7 +164,6 @@ func (s *served) parse(line string) error {
 	return nil
 }
 
-// stop ends the server by SIGTERM and checks its exit code.
 func (s *served) stop(t testing.TB) {
 	t.Helper()
 	s.stopped = true
@@ -180,7 +175,6 @@ func (s *served) stop(t testing.TB) {
 	}
 }
 
-// kill ends the server by SIGKILL, like a crash.
 func (s *served) kill() {
 	s.stopped = true
 	s.process.kill()
@@ -226,7 +220,6 @@ func (p *place) read(name string) string {
 	return string(text)
 }
 
-// glob returns the paths that match, in order.
 func (p *place) glob(pattern string) []string {
 	p.t.Helper()
 	found := conformance.Try(filepath.Glob(p.path(pattern))).Must(p.t)
@@ -260,7 +253,6 @@ func (p *place) run(code int, args ...string) string {
 	return r.said.String()
 }
 
-// output runs a command that must succeed, and returns its stdout.
 func (p *place) output(args ...string) string {
 	p.t.Helper()
 	cmd := p.command(args...)
@@ -276,7 +268,6 @@ func (p *place) start(args ...string) *process {
 	return begin(p.t, p.command(args...))
 }
 
-// process is a running command.
 type process struct {
 	*exec.Cmd
 	t      testing.TB
@@ -285,7 +276,6 @@ type process struct {
 	killer *time.Timer
 }
 
-// transcript is the output of a process so far.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -353,7 +343,6 @@ func (r *process) must(come func() bool) {
 	}
 }
 
-// there reports whether a file or folder exists.
 func there(path string) func() bool {
 	return func() bool {
 		_, err := os.Stat(path)
@@ -389,7 +378,6 @@ func (r *process) kill() {
 	<-r.ended
 }
 
-// env is the environment in which commands find the server.
 func (s *served) env() []string {
 	return append(s.credentials(), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance)
 }
@@ -405,7 +393,6 @@ func (s *served) client() *tablestore.TableStoreClient {
 	return newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)
 }
 
-// fileOf is a header and that many lines.
 func fileOf(header string, n int, line func(i int) string) string {
 	var b strings.Builder
 	b.WriteString(header + "\n")

@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// jobRecord is the part of a job.json that a test checks.
 type jobRecord struct {
 	State                   string
 	Read, Written, Rejected int64

@@ -17,7 +17,6 @@ import (
 
 var updatePlan = flag.Bool("update-plan", false, "rewrite testdata/jobplan.golden")
 
-// tree returns every file and folder below a folder, with mode and content.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -36,7 +35,6 @@ func tree(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// unchanged fails if a tree has changed.
 func unchanged(t *testing.T, dir string, before map[string]string) {
 	t.Helper()
 	conformance.Equal(t, differs(before, tree(t, dir)), "", "what is there was changed (-before +after)")

@@ -21,7 +21,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// summary is the part of a run's summary that tests check.
 type summary struct {
 	State                                                                                   string
 	ExitCode                                                                                int `json:"exit_code"`
@@ -45,10 +44,8 @@ func (p *place) summary(run ...string) (s summary) {
 	return s
 }
 
-// ofCards are the flags of a load of student cards.
 var ofCards = strings.Fields("--table t --pk CardID --pk DeviceID --pk OrderNumber --store store --run-dir run")
 
-// piped starts a command that reads from a pipe.
 func (p *place) piped(cmd *exec.Cmd) (*process, io.WriteCloser) {
 	p.t.Helper()
 	in := conformance.Try(cmd.StdinPipe()).Must(p.t)
@@ -129,7 +126,6 @@ type watched struct {
 	status string // address, with a slash at its end
 }
 
-// get asks the load over HTTP.
 func (w *watched) get(path string) (code int, body string) {
 	w.t.Helper()
 	client := http.Client{Timeout: processTimeout}
@@ -139,7 +135,6 @@ func (w *watched) get(path string) (code int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-// end waits for the load, which must end with the exit code.
 func (w *watched) end(code int) {
 	w.t.Helper()
 	got := w.wait()
@@ -159,7 +154,6 @@ func watch(t *testing.T, args ...string) *watched {
 	return w
 }
 
-// fedRows is more rows than a load samples.
 const fedRows = 60_000
 
 // feed gives the load rows, so that it begins to write while the pipe stays open. The returned channel is closed when
@@ -174,7 +168,6 @@ func (w *watched) feed() (fed chan struct{}) {
 	return fed
 }
 
-// running waits until the load has written rows.
 func (w *watched) running() {
 	w.t.Helper()
 	for deadline := time.Now().Add(processTimeout); ; {

@@ -240,7 +240,6 @@ const (
 	xzWindow = "/Td6WFoAAAFpIt42AgAhASIAAACCQKzcAQAIaWQsdgoxLHgKAAAAACUSTaMAAR0Jk2E2ppBCmQ0BAAAAAAFZWg=="
 )
 
-// members writes a head and that many members.
 func members(head, member string, n int) func(io.Writer) {
 	return func(w io.Writer) {
 		for _, text := range append([]string{head}, slices.Repeat([]string{member}, n)...) {
@@ -253,7 +252,6 @@ func members(head, member string, n int) func(io.Writer) {
 	}
 }
 
-// writePacked writes an endless line in a compression format.
 func writePacked(z io.WriteCloser) {
 	writeEndless(z, "id,v\n1,x\n2,")
 	z.Close()
@@ -296,7 +294,6 @@ func writeValues(w io.Writer, rows, n int, differ bool) {
 	p.Close()
 }
 
-// writeList writes one row with a list of equal values.
 func writeList(w io.Writer) {
 	schema := parquet.NewSchema("list", parquet.Group{
 		"id": parquet.Leaf(parquet.Int64Type), "v": parquet.Repeated(parquet.Encoded(parquet.String(), &parquet.RLEDictionary)),
@@ -311,7 +308,6 @@ func writeList(w io.Writer) {
 	p.Close()
 }
 
-// writeWide writes rows that are each far larger than the service accepts.
 func writeWide(w io.Writer) {
 	group := parquet.Group{"id": parquet.Leaf(parquet.Int64Type)}
 	options := []parquet.WriterOption{parquet.Compression(&pzstd.Codec{}), parquet.DataPageStatistics(false)}

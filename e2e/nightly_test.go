@@ -27,7 +27,6 @@ func nightlyRecipe(t testing.TB, name string) string {
 	return string(text)
 }
 
-// night is one entry of testdata/nights.yaml.
 type night struct {
 	Night       string
 	Files       map[string]string
@@ -82,7 +81,6 @@ func nights(t *testing.T, run, check func(h *host, n *night)) {
 	}
 }
 
-// comes delivers the files of a night, and runs it.
 func (h *host) comes(run func(h *host, n *night), n *night) {
 	h.t.Helper()
 	for name, text := range n.Files {

@@ -96,7 +96,6 @@ func startProxy(t testing.TB, s *served, decide func(operation string) trouble) 
 	return p
 }
 
-// page is the answer of a proxy that knows nothing of the protocol.
 func page(status int) answer {
 	header := http.Header{"Content-Type": {"text/html"}}
 	if status/100 == 3 {
@@ -105,7 +104,6 @@ func page(status int) answer {
 	return answer{status, header, fmt.Appendf(nil, "<html><body>%s</body></html>\n", http.StatusText(status))}
 }
 
-// unsigned removes the signature of an answer.
 func unsigned(forward func() answer) answer {
 	a := forward()
 	a.header.Del("Authorization")

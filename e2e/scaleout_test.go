@@ -20,7 +20,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// jobStatus is the output of tsimport status.
 type jobStatus struct {
 	ExitCode                            *int `json:"exit_code"`
 	Read, Written, Rejected, Superseded int
@@ -169,7 +168,6 @@ type indexedJob struct {
 	}
 }
 
-// podTemplate is how the pods of a Job begin.
 type podTemplate struct {
 	Spec struct {
 		Containers []struct {

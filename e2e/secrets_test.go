@@ -58,14 +58,12 @@ func secretSite(t *testing.T) (server *httptest.Server) {
 	return server
 }
 
-// noSecretIn fails the test if a text contains a planted secret.
 func noSecretIn(t *testing.T, where, text string) {
 	t.Helper()
 	i := strings.Index(text, planted)
 	conformance.True(t, i < 0, "%s shows a secret: …%q…", where, text[max(0, i-120):min(len(text), i+20)])
 }
 
-// noSecretBelow checks every file of a folder.
 func noSecretBelow(t *testing.T, dir string) {
 	t.Helper()
 	files := 0

@@ -108,7 +108,6 @@ func TestAStoreHasOneServer(t *testing.T) {
 	s.newTable(t, "t", 1) // by the first, which still serves
 }
 
-// certificate writes a certificate for 127.0.0.1 and its key.
 func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)

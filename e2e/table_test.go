@@ -17,14 +17,12 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// newClient returns the SDK's client of a server, without retries.
 func newClient(endpoint, instance, keyID, secret string) *tablestore.TableStoreClient {
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
 	return tablestore.NewClientWithConfig(endpoint, instance, keyID, secret, "", config)
 }
 
-// table is a table of one test.
 type table struct {
 	*tablestore.TableStoreClient
 	name string
@@ -118,7 +116,6 @@ func (tb *table) batch(changes ...tablestore.RowChange) (*tablestore.BatchWriteR
 	return tb.BatchWriteRow(r)
 }
 
-// load writes rows that must all be accepted.
 func (tb *table) load(t testing.TB, changes ...tablestore.RowChange) {
 	t.Helper()
 	for len(changes) > 0 {
@@ -221,10 +218,8 @@ func unreliable(objects *storetest.Server, every int) {
 	})
 }
 
-// inB is a table of the second service as an argument.
 func (p *pairOf) inB(table string) string { return "ots://b@" + p.b.Instance + "/" + table }
 
-// dump is a whole table: every row with every version, by key.
 func dump(t testing.TB, s *served, name string) map[string][]cell {
 	t.Helper()
 	rows := map[string][]cell{}

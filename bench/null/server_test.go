@@ -26,7 +26,6 @@ import (
 
 var must = conformance.Must
 
-// start serves until the test ends and returns the endpoint.
 func start(t *testing.T, o Options) (*Server, string) {
 	t.Helper()
 	s := conformance.Try(Start("127.0.0.1:0", o)).Must(t)

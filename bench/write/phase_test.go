@@ -32,7 +32,6 @@ func (s scripted) Write(rows []table.Ref, _ []bool, outcomes []table.Outcome) (w
 	return writer.Stats{Requests: 1}, s.answer(rows, outcomes)
 }
 
-// accept says that all rows are written.
 func accept(rows []table.Ref, outcomes []table.Outcome) error {
 	for i := range rows {
 		outcomes[i] = table.Outcome{Fate: table.Written, WriteCU: 1}
@@ -137,7 +136,6 @@ func TestThrottledRowsAreRetriedWithinTheirBatch(t *testing.T) {
 	})
 }
 
-// samplesOf counts lines.
 type samplesOf struct{ text []byte }
 
 func (s *samplesOf) Write(b []byte) (int, error) {

@@ -13,7 +13,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// measured decodes all of a command's result.
 func measured[T any](t *testing.T, args ...string) *T {
 	t.Helper()
 	report := new(T)

@@ -20,7 +20,6 @@ type left struct {
 	make, judge func(p *place)
 }
 
-// runFolder is the only run in the working folder.
 const runFolder = "tsimport-runs/*Z-*"
 
 // twice are the two checkpoints that a run keeps: once the older one exists, a second has passed, and a hundred rows.
@@ -299,7 +298,6 @@ func tuesday(load ...string) func(p *place) {
 
 const header = "id,item,price\n"
 
-// orders are the records of a CSV file, by number.
 func orders(from, to int) string {
 	var text strings.Builder
 	for n := from; n <= to; n++ {
@@ -322,7 +320,6 @@ func holds(t testing.TB, text string, parts ...string) {
 	}
 }
 
-// listed is a run in the output of runs.
 type listed struct {
 	Folder, Table, State string
 	Unfinished           bool

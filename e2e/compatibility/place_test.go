@@ -186,7 +186,6 @@ func (p *place) remove(pattern string) {
 	}
 }
 
-// one is the only path that a pattern matches.
 func (p *place) one(pattern string) string {
 	p.Helper()
 	found, err := filepath.Glob(pattern)
@@ -200,7 +199,6 @@ const (
 	machineThere = "machine.example"
 )
 
-// keep copies the place to testdata.
 func (p *place) keep(to string) {
 	p.Helper()
 	host := conformance.Try(os.Hostname()).Must(p)

@@ -34,7 +34,6 @@ func tableOfRows(t *testing.T, s *service) (tb *table, rows [][]byte) {
 	}}.body(), wireRow{key: wireKey("b", 2)}.body()}
 }
 
-// behindHeader is a stream of rows.
 func behindHeader(rows ...[]byte) []byte {
 	return append([]byte(plainHeader), bytes.Join(rows, nil)...)
 }
@@ -302,14 +301,12 @@ type rawRequest struct {
 	after            func(http.Header) // after signing
 }
 
-// answer is the response.
 type answer struct {
 	refusal
 	header http.Header
 	body   []byte
 }
 
-// ask sends a request in order.
 func (s *service) ask(t testing.TB, operation string, body []byte) *answer {
 	t.Helper()
 	return s.send(t, rawRequest{operation: operation, body: body})

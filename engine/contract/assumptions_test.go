@@ -244,7 +244,6 @@ func askNewTable(t *testing.T, s *service) (string, bool) {
 	}
 }
 
-// described returns the raw answer to DescribeTable.
 func (s *service) described(t testing.TB, table string) parsed {
 	t.Helper()
 	a := s.ask(t, "DescribeTable", message{}.text(1, table))

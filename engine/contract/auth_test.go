@@ -31,10 +31,8 @@ func header(name, value string) func(http.Header) {
 	}
 }
 
-// changed is a request with a header of its own.
 func changed(name, value string) rawRequest { return rawRequest{change: header(name, value)} }
 
-// added is a request whose header is set after signing.
 func added(name, value string) rawRequest { return rawRequest{after: header(name, value)} }
 
 func missing(name string) refusal { return invalid("Missing header: x-ots-" + name + ".") }

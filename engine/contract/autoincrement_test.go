@@ -36,7 +36,6 @@ func numberOf(t testing.TB, k *tablestore.PrimaryKey) int64 {
 	return n
 }
 
-// number appends a row and returns its number.
 func (tb *table) number(t testing.TB, pk1 string, cells ...cell) int64 {
 	t.Helper()
 	r := conformance.Try(tb.PutRow(&tablestore.PutRowRequest{PutRowChange: tb.append(pk1, cells...)})).Must(t)
@@ -105,7 +104,6 @@ func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
 	})
 }
 
-// The valid uses of a placeholder and of a value for an auto-increment column.
 func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
 	s := proving(t, "3.2.3", "3.2.4", "3.2.5")
 	tb := s.newNumberedTable(t)

@@ -150,11 +150,11 @@ func TestABatchThatIsMalformedIsRefusedAsAWhole(t *testing.T) {
 	}
 }
 
-// keysToGet is a part of BatchGetRow: the newest version of all columns.
 func batchRead(read ...*tablestore.MultiRowQueryCriteria) *tablestore.BatchGetRowRequest {
 	return &tablestore.BatchGetRowRequest{MultiRowQueryCriteria: read}
 }
 
+// keysToGet is a part of BatchGetRow: the newest version of all columns.
 func (tb *table) keysToGet(keys ...*tablestore.PrimaryKey) *tablestore.MultiRowQueryCriteria {
 	return &tablestore.MultiRowQueryCriteria{TableName: tb.name, MaxVersion: 1, PrimaryKey: keys}
 }
@@ -205,7 +205,6 @@ func TestBatchGetRowAnswersKeyByKey(t *testing.T) {
 	}
 }
 
-// atomicBatch returns the answers by table.
 func (s *service) atomicBatch(t *testing.T, changes ...change) map[string][]tablestore.RowResult {
 	t.Helper()
 	q := &tablestore.BatchWriteRowRequest{IsAtomic: true}

@@ -13,7 +13,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// bulkBody is a BulkImport of puts.
 func bulkBody(table string, rows ...*tablestore.PutRowRequest) message {
 	body := message{}.text(1, table)
 	for _, r := range rows {
@@ -250,7 +249,6 @@ func wireKey(a string, b int64) []wireCell {
 	return []wireCell{{name: "pk1", value: vText(a)}, {name: "pk2", value: vInt(b)}}
 }
 
-// consumed is ConsumedCapacity as an answer's field.
 func consumed(field int, read, write int64) message {
 	return message{}.bytes(field, message{}.bytes(1, message{}.int(1, read).int(2, write)))
 }
@@ -270,7 +268,6 @@ func TestPlainBufferEqualsSDKs(t *testing.T) {
 	diff(t, wireRow{key: k, marker: true}.encode(), tb.delete(tb.key("a", 1)).Serialize())
 }
 
-// wireCase is a row, the operation of its batch, and the expected answer.
 type wireCase struct {
 	op   int64 // 1 put, 2 update, 3 delete
 	row  wireRow

@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// units are the capacity units used: read, write.
 type units [2]int32
 
 func unitsOf(u *tablestore.ConsumedCapacityUnit) units { return units{u.Read, u.Write} }
@@ -300,7 +299,6 @@ func TestTableQuotaIsExact(t *testing.T) {
 	})
 }
 
-// Predefined columns can be added and deleted, up to 32.
 func TestPredefinedColumnsComeAndGo(t *testing.T) {
 	spec(t, "3.3.8", "3.3.9")
 	t.Parallel()

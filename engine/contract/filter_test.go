@@ -35,7 +35,6 @@ func lenient(x *tablestore.SingleColumnCondition) *tablestore.SingleColumnCondit
 	return x
 }
 
-// anyVersion is satisfied by any version of the column.
 func anyVersion(x *tablestore.SingleColumnCondition) *tablestore.SingleColumnCondition {
 	x.LatestVersionOnly = false
 	return x
@@ -43,7 +42,6 @@ func anyVersion(x *tablestore.SingleColumnCondition) *tablestore.SingleColumnCon
 
 const stringType = tablestore.Variant_STRING
 
-// matching compares the match of a regular expression.
 func matching(x *tablestore.SingleColumnCondition, regex string, cast tablestore.VariantType) tablestore.ColumnFilter {
 	matched := *x
 	matched.TransferRule = tablestore.NewValueTransferRule(regex, cast)
@@ -72,12 +70,10 @@ func pageOf(offset, limit int32) tablestore.ColumnFilter {
 	return &tablestore.PaginationFilter{Offset: offset, Limit: limit}
 }
 
-// filtered is a read with a filter.
 func filtered(f tablestore.ColumnFilter) selection {
 	return func(q *tablestore.SingleRowQueryCriteria) { q.Filter = f }
 }
 
-// tryBatchGet reads a row by BatchGetRow.
 func (tb *table) tryBatchGet(k *tablestore.PrimaryKey, read ...selection) (tablestore.RowResult, error) {
 	q := tb.criteria(k, read...)
 	r, err := tb.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{{
@@ -138,7 +134,6 @@ func (tb *table) checkConditionsRefused(t *testing.T, name string, f tablestore.
 	}
 }
 
-// rawFilter is a filter of any bytes.
 type rawFilter []byte
 
 func (f rawFilter) Serialize() []byte { return f }

@@ -279,7 +279,6 @@ func TestAnIndexExpiresWithItsTable(t *testing.T) {
 	}
 }
 
-// tell sends a request to an engine's admin API.
 func (s *service) tell(t testing.TB, what, body string, status int) {
 	t.Helper()
 	res := conformance.Try(http.Post(s.endpoint+"/_engine/"+what, "", strings.NewReader(body))).Must(t)

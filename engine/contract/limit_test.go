@@ -328,7 +328,6 @@ func TestATimestampIsWithinTheDeviation(t *testing.T) {
 	}
 }
 
-// rawPut is the body of a PutRow.
 func rawPut(table string, row []byte, expect int64) message {
 	return message{}.text(1, table).bytes(2, row).bytes(3, message{}.int(1, expect))
 }

@@ -40,7 +40,6 @@ func cellsOf(columns []*tablestore.AttributeColumn) (cells []cell) {
 	return cells
 }
 
-// untimed is the row without timestamps.
 func (r *row) untimed() *row {
 	if r == nil {
 		return nil
@@ -52,7 +51,6 @@ func (r *row) untimed() *row {
 	return out
 }
 
-// selection is an option of a read.
 type selection func(*tablestore.SingleRowQueryCriteria)
 
 func versions(n int) selection {
@@ -104,7 +102,6 @@ func (tb *table) tryGet(k *tablestore.PrimaryKey, options ...selection) (*row, *
 	return newRow(&r.PrimaryKey, r.Columns), r, nil
 }
 
-// get reads a row with its timestamps.
 func (tb *table) get(t testing.TB, k *tablestore.PrimaryKey, options ...selection) *row {
 	t.Helper()
 	r, _, err := tb.tryGet(k, options...)
@@ -118,7 +115,6 @@ func (tb *table) values(t testing.TB, k *tablestore.PrimaryKey) *row {
 	return tb.get(t, k).untimed()
 }
 
-// ranged turns a read of one row into a read of a range.
 func ranged(q *tablestore.SingleRowQueryCriteria, d tablestore.Direction, end *tablestore.PrimaryKey, limit int32) *tablestore.GetRangeRequest {
 	return &tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
 		TableName: q.TableName, StartPrimaryKey: q.PrimaryKey, EndPrimaryKey: end, Direction: d, Limit: limit,
@@ -225,7 +221,6 @@ func seedVersions(t *testing.T, tb *table, k *tablestore.PrimaryKey) (at int64, 
 	return at, a0, a1, a2, b1, c0, c2
 }
 
-// rowOfVersions is that row as it is read.
 func rowOfVersions(cells ...cell) *row { return &row{[]any{"k", int64(1)}, cells} }
 
 func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {

@@ -83,7 +83,6 @@ func TestColumnNamesMayBeAnyText(t *testing.T) {
 	diff(t, tb.get(t, tb.key("bad", 1)), (*row)(nil))
 }
 
-// The parts of a table of cases.
 type (
 	key    = *tablestore.PrimaryKey
 	change = tablestore.RowChange
@@ -292,7 +291,6 @@ func integer(v any) any {
 	return v
 }
 
-// step is one operation of an UpdateRow.
 type step func(*tablestore.UpdateRowChange)
 
 func set(name string, value any) step {
@@ -315,7 +313,6 @@ func add(name string, delta int64) step {
 	return func(u *tablestore.UpdateRowChange) { u.IncrementColumn(name, delta) }
 }
 
-// answering asks for the incremented columns.
 func answering(names ...string) step {
 	return func(u *tablestore.UpdateRowChange) {
 		u.SetReturnIncrementValue()
@@ -340,7 +337,6 @@ func (tb *table) delete(k *tablestore.PrimaryKey) *tablestore.DeleteRowChange {
 	return d
 }
 
-// expecting gives a change an existence condition.
 func expecting(e tablestore.RowExistenceExpectation, change tablestore.RowChange) tablestore.RowChange {
 	switch x := change.(type) {
 	case *tablestore.PutRowChange:
@@ -353,13 +349,11 @@ func expecting(e tablestore.RowExistenceExpectation, change tablestore.RowChange
 	return change
 }
 
-// do sends one change as a single request.
 func (s *service) do(change tablestore.RowChange) error {
 	_, err := s.units(change)
 	return err
 }
 
-// units is do that also returns the units used.
 func (s *service) units(change tablestore.RowChange) (*tablestore.ConsumedCapacityUnit, error) {
 	switch x := change.(type) {
 	case *tablestore.PutRowChange:
@@ -408,7 +402,6 @@ func (tb *table) rows(t testing.TB, changes ...tablestore.RowChange) []tablestor
 	return rows
 }
 
-// load writes rows that must all be accepted.
 func (tb *table) load(t testing.TB, changes ...tablestore.RowChange) {
 	t.Helper()
 	for len(changes) > 0 {

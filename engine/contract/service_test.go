@@ -172,7 +172,6 @@ func newClient(endpoint, instance, keyID, secret string) *tablestore.TableStoreC
 	return tablestore.NewClientWithConfig(endpoint, instance, keyID, secret, "", config)
 }
 
-// table is a table of one test.
 type table struct {
 	*service
 	name string
@@ -332,7 +331,6 @@ func (want refusal) matches(got refusal) bool {
 	return got == want
 }
 
-// check fails the test unless err is the wanted refusal.
 func check(t testing.TB, err error, want refusal) {
 	t.Helper()
 	got := refusalOf(err)

@@ -88,7 +88,6 @@ func (s *service) deleteTable(table string) error {
 	return err
 }
 
-// options are the time to live, the versions and the deviation.
 func options(o *tablestore.TableOption) [3]int64 {
 	return [3]int64{int64(o.TimeToAlive), int64(o.MaxVersion), o.DeviationCellVersionInSec}
 }
@@ -152,7 +151,6 @@ func TestTableNameRules(t *testing.T) {
 	}
 }
 
-// create is a CreateTable request in parts.
 type create struct {
 	name                            string
 	meta, throughput, options, more message
@@ -171,7 +169,6 @@ func (r *create) body() message {
 	return append(message{}.bytes(1, r.meta).bytes(2, message{}.bytes(1, r.throughput)).bytes(3, r.options), r.more...)
 }
 
-// checkCreate sends a CreateTable and checks whether the table exists.
 func (s *service) checkCreate(t *testing.T, change func(*create), want refusal) {
 	t.Helper()
 	r := newCreate(newTableName())
@@ -337,7 +334,6 @@ func TestTableIsCreatedWithPartitions(t *testing.T) {
 	}
 }
 
-// Ranges that do not cover the keys, or are too many, are refused.
 func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
 	s := proving(t, "5.1.2", "2.5.1")
 	eleven := [][]byte{infMin}

@@ -16,7 +16,6 @@ var (
 	noSession = refusal{404, "OTSSessionNotExist", "Session not exist or may be timeout."}
 )
 
-// lockable makes a table with local transactions.
 func (s *service) lockable(t *testing.T) *table {
 	t.Helper()
 	return s.newTable(t, tableOptions{localTxn: ptr(true), versions: 2})
@@ -54,7 +53,6 @@ func (s *service) abort(id string) error {
 	return err
 }
 
-// in puts a change or a read into a transaction.
 func in(id string, changed tablestore.RowChange) tablestore.RowChange {
 	switch x := changed.(type) {
 	case *tablestore.PutRowChange:

@@ -13,7 +13,6 @@ var (
 	noStreams   = refusal{400, "OTSUnsupportedOperation", "The engine does not support streams; read the table with GetRange or BulkExport."}
 )
 
-// skipReal skips what only the engine refuses.
 func skipReal(t *testing.T, s *service) {
 	t.Helper()
 	if s.real {

@@ -143,7 +143,6 @@ func flag(on bool) int64 {
 
 func envelope(typ int64, body []byte) []byte { return slices.Concat(number(1, typ), raw(2, body)) }
 
-// leaf builds a SingleColumnValueFilter.
 type leaf struct {
 	op                      comparator
 	column                  string
@@ -179,7 +178,6 @@ func pagination(offset, limit int64) []byte {
 	return envelope(typePagination, slices.Concat(number(1, offset), number(2, limit)))
 }
 
-// payload is a value in the form of a cell.
 func payload(v any) (wire.ValueType, []byte) {
 	switch v := v.(type) {
 	case int:

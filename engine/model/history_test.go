@@ -27,7 +27,6 @@ import (
 
 var transactionHistories = flag.Int("transaction-histories", 40, "concurrent histories of transactions that are checked for an order that explains them")
 
-// asked is a request of a history.
 type asked struct {
 	kind   kind
 	n      int64  // of a row
@@ -147,7 +146,6 @@ func (ev *event) answered(m *model, now int64) bool {
 	return want == ev.got && (want.code != "" || !survives || m.kept == nil)
 }
 
-// play is a history in the making.
 type play struct {
 	engine    *engine
 	partition int64
@@ -194,7 +192,6 @@ func (p *play) run(seed uint64, clients, each int) []event {
 	return history
 }
 
-// draw draws a request of a client with or without a transaction.
 func (p *play) draw(rng *rand.Rand, own string) event {
 	id := own
 	p.mu.Lock()

@@ -87,7 +87,6 @@ const (
 	remove
 )
 
-// existence is what a change expects of the old row.
 type existence int
 
 const (
@@ -96,7 +95,6 @@ const (
 	absent
 )
 
-// change is one row of a write.
 type change struct {
 	kind   kindOfWrite
 	n      int64

@@ -308,7 +308,6 @@ func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 	})
 }
 
-// faultsShown is the admin API's answer about faults.
 type faultsShown struct {
 	Set      map[string]any
 	On       bool

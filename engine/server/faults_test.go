@@ -24,7 +24,6 @@ func faulty(t *testing.T, f faults.Fault) (*Server, *faults.Plan) {
 	return open(t, Options{Faults: plan}), plan
 }
 
-// eachWay runs f over both ways into a server with the fault.
 func eachWay(t *testing.T, fault faults.Fault, f func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan)) {
 	for way, client := range map[string]func(testing.TB, *Server) *tablestore.TableStoreClient{
 		"in process": func(_ testing.TB, s *Server) *tablestore.TableStoreClient { return inProcess(s) }, "over HTTP": overHTTP,
@@ -50,7 +49,6 @@ func rowsIn(t *testing.T, c *tablestore.TableStoreClient) int {
 	return len(scan(t, c, "t", tablestore.FORWARD, 0))
 }
 
-// hasRows fails the test unless the table t has that many rows.
 func hasRows(t *testing.T, c *tablestore.TableStoreClient, want int) {
 	t.Helper()
 	conformance.Equal(t, rowsIn(t, c), want, "rows")

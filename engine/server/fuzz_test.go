@@ -99,7 +99,6 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 	return tap.bodies
 }
 
-// aboutTables sends the requests that are not about rows.
 func aboutTables(c *tablestore.TableStoreClient) {
 	c.ListTable()
 	id, _ := startIn(c, "t", "a")
@@ -142,7 +141,6 @@ func createWithEverything() []byte {
 	return nested(body, 4, nested(nested(nil, 1, m), 2, []byte{10}))
 }
 
-// bulkRequests are bodies that the SDK cannot make.
 func bulkRequests() (imports, exports [][]byte) {
 	low, high := bounds()
 	export := nested(nested(nested(nil, 1, []byte("t")), 3, low.Build(false)), 4, high.Build(false))
@@ -180,7 +178,6 @@ func (z *fuzzed) renew(t testing.TB) {
 	conformance.Must(t, conformance.ErrorOf(c.BatchWriteRow(b)))
 }
 
-// allocated is how many heap bytes the process has ever allocated.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
@@ -260,7 +257,6 @@ func checkAnswer(t *testing.T, op string, a *answer) {
 	}
 }
 
-// FuzzConnection sends any bytes over a connection.
 func FuzzConnection(f *testing.F) {
 	var out syncBuffer
 	at := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC) // or the corpus would be out of date in a quarter of an hour
@@ -294,7 +290,6 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// FuzzHeaders puts any text into the headers of a correctly signed request.
 func FuzzHeaders(f *testing.F) {
 	s := open(f, Options{})
 	f.Add("x-ots-date", "2024-01-02T03:04:05.123111Z", []byte("x"))

@@ -141,7 +141,6 @@ func TestForeignHostNamesAreRefusedWithPublicKey(t *testing.T) {
 
 var testContext = context.Background()
 
-// scan reads a whole table page by page, as texts.
 func scan(t testing.TB, c *tablestore.TableStoreClient, table string, dir tablestore.Direction, limit int32) (rows []string) {
 	t.Helper()
 	from, to := bounds()

@@ -27,7 +27,6 @@ func reopen(t testing.TB, dir string, o Options) *Server {
 	return s
 }
 
-// open opens an in-memory server that the test closes.
 func open(t testing.TB, o Options) *Server {
 	t.Helper()
 	o.InMemory = true
@@ -36,7 +35,6 @@ func open(t testing.TB, o Options) *Server {
 	return s
 }
 
-// sdk is the real SDK's client over rt, without its retries.
 func sdk(endpoint string, rt http.RoundTripper) *tablestore.TableStoreClient {
 	c := tablestore.NewDefaultTableStoreConfig()
 	c.RetryTimes = 0
@@ -46,7 +44,6 @@ func sdk(endpoint string, rt http.RoundTripper) *tablestore.TableStoreClient {
 
 func inProcess(s *Server) *tablestore.TableStoreClient { return sdk("http://localhost", s.Transport()) }
 
-// overHTTP serves s on a local port.
 func overHTTP(t testing.TB, s *Server) *tablestore.TableStoreClient {
 	t.Helper()
 	h := httptest.NewServer(s)
@@ -69,7 +66,6 @@ func createTable(t testing.TB, c *tablestore.TableStoreClient, name string, vers
 	})))
 }
 
-// withTable opens an in-memory server with the table t.
 func withTable(t testing.TB, o Options) (*Server, *tablestore.TableStoreClient) {
 	t.Helper()
 	s := open(t, o)
@@ -78,7 +74,6 @@ func withTable(t testing.TB, o Options) (*Server, *tablestore.TableStoreClient) 
 	return s, c
 }
 
-// bounds are the keys before and after all others.
 func bounds() (low, high *tablestore.PrimaryKey) {
 	low, high = &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
 	for _, name := range []string{"pk1", "pk2"} {
@@ -116,7 +111,6 @@ func code(err error) string {
 	return err.Error()
 }
 
-// headers are the headers of a request without its signature.
 func headers(s *Server, body []byte) http.Header {
 	h := http.Header{}
 	h.Set(wire.HeaderDate, s.o.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
@@ -139,12 +133,10 @@ func raw(s *Server, op string, body []byte, change func(http.Header)) *answer {
 	return s.serve(testContext, &request{method: http.MethodPost, path: "/" + op, header: h, body: body, tooLong: len(body) > wire.MaxBodyBytes})
 }
 
-// clock is a clock that moves only on request.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-// signed is a request like an SDK's.
 func signed(s *Server, op string, body []byte) *http.Request {
 	r, err := http.NewRequest(http.MethodPost, "http://localhost/"+op, bytes.NewReader(body))
 	if err != nil {
@@ -164,7 +156,6 @@ func varint(dst []byte, id protowire.Number, n uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(dst, id, protowire.VarintType), n)
 }
 
-// bulkImport is the body of puts to the table t.
 func bulkImport(rows ...*tablestore.PutRowChange) []byte {
 	body := nested(nil, 1, []byte("t"))
 	for _, p := range rows {

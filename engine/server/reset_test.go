@@ -165,7 +165,6 @@ func TestIndexesAreDescribedAndCharged(t *testing.T) {
 	conformance.True(t, err == nil && len(d.IndexMetas) == 0, "%v, %+v", err, d)
 }
 
-// panics registers an operation that panics during the test.
 func panics(t *testing.T) (op string) {
 	operations["Panic"] = func(*Server, []byte) (call, *wire.Error) { panic("on purpose") }
 	t.Cleanup(func() { delete(operations, "Panic") })
@@ -227,7 +226,6 @@ func TestAPanicOfARequestAppliedLateIsLogged(t *testing.T) {
 	conformance.True(t, decoded == 2 && strings.Contains(got, "panic in a late Late: on purpose"), "log: %q", got)
 }
 
-// gate is an operation that waits until the test lets it continue.
 type gate struct{ entered, open chan struct{} }
 
 func newGate(t *testing.T) *gate {

@@ -65,7 +65,6 @@ func putRow(c *tablestore.TableStoreClient, p *tablestore.PutRowChange) error {
 	return err
 }
 
-// inBubble runs f with a server in a bubble of synctest.
 func inBubble(t *testing.T, f func(t *testing.T, s *Server, c *tablestore.TableStoreClient)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := reopen(t, "", Options{InMemory: true})
@@ -231,7 +230,6 @@ func TestSimulationUsesTablePartitionsAndNumbersServedRows(t *testing.T) {
 	})
 }
 
-// liveOf returns the current partitions.
 func liveOf(all []sim.PartitionStats) (live []sim.PartitionStats) {
 	for _, p := range all {
 		if p.Ended.IsZero() {
@@ -304,7 +302,6 @@ func TestIgnoreStreams(t *testing.T) {
 	conformance.Equal(t, code(err), wire.CodeUnsupported, "a stream that nobody ignores: %v", err)
 }
 
-// lockable makes a table with transactions.
 func lockable(t testing.TB, c *tablestore.TableStoreClient, name string) {
 	t.Helper()
 	meta := &tablestore.TableMeta{TableName: name}

@@ -17,7 +17,6 @@ func at(d time.Duration) time.Time { return start.Add(d) }
 
 var must = conformance.Must
 
-// write asks about one-unit rows with the keys and returns the verdicts.
 func write(t *Table, now time.Time, keys ...Key) []Verdict {
 	rows := make([]Row, len(keys))
 	for i, k := range keys {

@@ -45,7 +45,6 @@ var (
 	byNP = wire.IndexMeta{Name: "by_np", Key: []string{"n", "p"}, Columns: []string{"c"}}
 )
 
-// drawChange draws a change of one of few rows.
 func drawChange(rng *rand.Rand) wire.Change {
 	c := wire.Change{Op: wire.RowOp(1 + rng.IntN(3))}
 	c.Row.Key = []wire.Cell{column("p", words(fmt.Sprint("p", rng.IntN(3)))), column("n", whole(int64(rng.IntN(5))))}
@@ -162,7 +161,6 @@ func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 	return want
 }
 
-// checkIndexes computes the indexes again from the rows of their table.
 func checkIndexes(t *testing.T, s *Store, when string) {
 	t.Helper()
 	tab := s.Table([]byte("t"))

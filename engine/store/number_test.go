@@ -43,7 +43,6 @@ func numbered(p, s string, cells ...wire.Cell) wire.Change {
 	return wire.Change{Op: wire.PutRow, Return: wire.ReturnKey, Row: wire.Row{Key: numberedKey(p, 0, s), Cells: cells}}
 }
 
-// write writes changes and returns the numbers of rows that were numbered.
 func write(s *Store, tab *Table, changes ...wire.Change) (numbers []int64, err error) {
 	out := make([]wire.Outcome, len(changes))
 	if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}, false); err != nil {

@@ -39,17 +39,14 @@ func must[E comparable](t interface {
 	}
 }
 
-// writes is a request that writes rows of one table.
 func writes(tab *Table, changes ...wire.Change) []TableWrite {
 	return []TableWrite{{Table: tab, Changes: changes, Outcomes: make([]wire.Outcome, len(changes))}}
 }
 
-// rowsIter reads the rows of the table with this number.
 func rowsIter(s *Store, id uint32) (*pebble.Iterator, error) {
 	return s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, id), UpperBound: appendRowPrefix(nil, id+1)})
 }
 
-// reopen opens a store that the test closes.
 func reopen(t testing.TB, dir string, o Options) *Store {
 	t.Helper()
 	s := conformance.Try(Open(dir, o)).Must(t)
@@ -83,7 +80,6 @@ func change(op wire.RowOp, k int64, cells ...wire.Cell) wire.Change {
 	return wire.Change{Op: op, Row: wire.Row{Key: rowKey(k), Cells: cells, Delete: op == wire.DeleteRow}}
 }
 
-// apply writes changes and returns the rows' error codes.
 func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []string) {
 	t.Helper()
 	out := make([]wire.Outcome, len(changes))

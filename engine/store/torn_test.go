@@ -118,7 +118,6 @@ func wholeOrError(fs vfs.FS, rows int64, must bool) error {
 	return nil
 }
 
-// files returns the paths of all files of the store.
 func files(t *testing.T, fs vfs.FS) (paths []string) {
 	t.Helper()
 	for _, dir := range []string{"d", "d/data"} {
@@ -183,7 +182,6 @@ func lastLog(t *testing.T, fs vfs.FS) (last string) {
 	return last
 }
 
-// recordEnds returns the offsets at which the log's records end.
 func recordEnds(t *testing.T, fs vfs.FS, name string) (ends []int) {
 	t.Helper()
 	number := conformance.Try(strconv.ParseUint(strings.TrimSuffix(path.Base(name), ".log"), 10, 32)).Must(t)
@@ -260,7 +258,6 @@ var powerRounds = flag.Int("power-rounds", 5, "losses of power of numbered rows,
 // rowText is a value unique to a row, long enough to cross blocks of the log.
 func rowText(k int64) string { return strings.Repeat(fmt.Sprint(k, " "), 1+int(k%97)*7) }
 
-// tryPut writes rows and reports whether all were acknowledged.
 func tryPut(s *Store, tab *Table, keys ...int64) bool {
 	changes := make([]wire.Change, len(keys))
 	for i, k := range keys {

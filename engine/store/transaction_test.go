@@ -64,7 +64,6 @@ func codeOf(err *wire.Error) string {
 	return err.Code
 }
 
-// rowsOf is how many rows a range of a table or index returns.
 func rowsOf(t testing.TB, s *Store, tab *Table) int {
 	t.Helper()
 	m := tab.meta.Load()

@@ -239,7 +239,6 @@ partitioner: shuffle
 ratelimit: engine/limiter
 `)
 
-// standardOnly lists the rooms that import nothing but the standard library.
 var standardOnly = []string{"internal/table", "engine/limiter"}
 
 // goroutineRooms are the only rooms that may start goroutines outside tests.
@@ -465,7 +464,6 @@ func TestLoadPathStructsAreSmall(t *testing.T) {
 	}
 }
 
-// fields counts the fields of a struct, including those of embedded values.
 func fields(structs map[string]*ast.StructType, of string) (n int) {
 	for _, f := range structs[of].Fields.List {
 		n += max(1, len(f.Names))
@@ -476,7 +474,6 @@ func fields(structs map[string]*ast.StructType, of string) (n int) {
 	return n
 }
 
-// isDocument reports whether a struct is written as JSON.
 func isDocument(s *ast.StructType) bool {
 	return slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool { return f.Tag != nil && strings.Contains(f.Tag.Value, "json:") })
 }

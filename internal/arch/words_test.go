@@ -125,20 +125,17 @@ func isPlaceOfWords(folder string) bool {
 	return !strings.HasSuffix(folder, "/node_modules") && !strings.HasSuffix(folder, "/venv")
 }
 
-// text is a page, a comment, a text of the command or a name.
 type text struct {
 	line  int
 	name  bool
 	words string
 }
 
-// files are the files parsed so far.
 var (
 	files  = map[string]*ast.File{}
 	places = token.NewFileSet()
 )
 
-// parsed parses a Go file with its comments, once.
 func parsed(t *testing.T, name string) (*ast.File, *token.FileSet) {
 	t.Helper()
 	if files[name] == nil {

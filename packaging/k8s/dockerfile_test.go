@@ -11,7 +11,6 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 )
 
-// stages reads a Dockerfile as BuildKit does.
 func stages(text []byte) (all []instructions.Stage, warnings []string, err error) {
 	parsed, err := parser.Parse(bytes.NewReader(text))
 	if err != nil {

@@ -34,7 +34,6 @@ func must[T any](of T, err error) T {
 	return of
 }
 
-// check reports a false condition.
 func check(t *testing.T, holds bool, format string, args ...any) {
 	t.Helper()
 	if !holds {

@@ -192,7 +192,6 @@ func TestVerifyMentionsArchiveRejectsLoadedLater(t *testing.T) {
 		"1 equal, 0 missing, 0 different, 1 surplus", "rejects of the run were loaded by run")
 }
 
-// databaseIn makes a file of SQLite in the working folder.
 func databaseIn(t *testing.T, statements ...string) {
 	t.Helper()
 	db := conformance.Try(sql.Open("sqlite", "shop.db")).Must(t)
@@ -257,7 +256,6 @@ func TestKeyThatMayMergeDumpRowsIsWarnedOf(t *testing.T) {
 	conformance.True(t, !strings.Contains(text, "may become one row"), "%v", text)
 }
 
-// commandsIn runs commands in an empty folder.
 func commandsIn(t *testing.T) (tsimport func(want int, args ...string) string) {
 	t.Helper()
 	t.Chdir(t.TempDir())

@@ -75,7 +75,6 @@ func (n *night) run(t *testing.T, tsimport func(int, ...string) string, load str
 	holds(t, bad, want...)
 }
 
-// cutGzip is a compressed file of which the end is missing.
 func cutGzip(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -28,7 +28,6 @@ var (
 	firstSeed = flag.Uint64("composition-seed", 1, "the seed of the first pair of each theme")
 )
 
-// outcome is how a load ended.
 type outcome struct {
 	exit     int
 	said     string
@@ -299,14 +298,12 @@ type form struct {
 	holds func(c Cell, v any) bool
 }
 
-// keyForms are the forms of key columns, whose cells are integers, texts and IDs.
 var keyForms = []form{
 	{"integer", func(c Cell, v any) bool { n, ok := integer(c); return ok && v == n }},
 	{"text", func(c Cell, v any) bool { return c.Kind != Instant && v == spelled(c) }},
 	{"tagged text", func(c Cell, v any) bool { return v == tagged(c) }},
 }
 
-// forms are those of attribute columns.
 var forms = []form{
 	{"integer", func(c Cell, v any) bool { n, ok := integer(c); return ok && v == n }},
 	{"double", func(c Cell, v any) bool { f, ok := double(c); return ok && v == f }},
@@ -328,7 +325,6 @@ func units(name string, unit time.Duration) form {
 	}}
 }
 
-// unscaled is the form of decimals as integers of one scale.
 func unscaled(scale int64) form {
 	return form{"unscaled integer (" + strconv.FormatInt(scale, 10) + ")", func(c Cell, v any) bool {
 		return c.Kind == Decimal && c.Typed && c.Unit == scale && v == c.N
@@ -361,7 +357,6 @@ func double(c Cell) (float64, bool) {
 	return f, err == nil
 }
 
-// spelled is the text of a cell that is not a time.
 func spelled(c Cell) string {
 	if c.Kind == Integer {
 		return strconv.FormatInt(c.N, 10)
@@ -392,7 +387,6 @@ func text(c Cell, v any) bool {
 	return err == nil && t.Equal(time.Unix(0, c.N))
 }
 
-// Record is the meaning of an input record.
 type Record struct {
 	File   string // the base name of its input, which names it in rejects with Number
 	Number int
@@ -402,7 +396,6 @@ type Record struct {
 	Reject bool
 }
 
-// Row is a row of the table as the SDK returns it.
 type Row struct {
 	Key   any
 	Cells map[string]any

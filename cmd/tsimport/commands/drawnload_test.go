@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// Load is a drawn load of two or more files.
 type Load struct {
 	Seed   uint64
 	Theme  string
@@ -34,7 +33,6 @@ type File struct {
 	Leftover bool
 }
 
-// Arguments returns the input arguments of the load.
 func (l *Load) Arguments() []string {
 	if l.Folder != "" {
 		return []string{l.Folder}
@@ -46,7 +44,6 @@ func (l *Load) Arguments() []string {
 	return paths
 }
 
-// theme draws what meets in a load.
 type theme struct {
 	name string
 	draw func(d *draw)
@@ -115,7 +112,6 @@ func (d *draw) fraction() Cell {
 	return Cell{Kind: Decimal, Text: fmt.Sprintf("%d.%d", d.IntN(1000), 1+d.IntN(9))}
 }
 
-// plain is the same kind of records in any two formats.
 func plain(d *draw) {
 	d.load.Must = true
 	for i := range 2 {
@@ -171,7 +167,6 @@ func timesAndUnits(d *draw) {
 	}
 }
 
-// scales is a column of decimals by files of two scales.
 func scales(d *draw) {
 	if d.IntN(3) > 0 {
 		d.flags("--type", "v=integer")
@@ -328,7 +323,6 @@ func (d *draw) nested() Cell {
 	return words("[" + strings.Join(objects, ",") + "]")
 }
 
-// lines is the same array with a line for each object.
 func lines(array string) string {
 	return "[\n  " + strings.ReplaceAll(strings.Trim(array, "[]"), "},{", "},\n  {") + "\n ]"
 }

@@ -27,7 +27,6 @@ import (
 // tableFormats are the formats that hold records of any cells.
 var tableFormats = []string{"csv", "jsonl", "array", "objects", "parquet"}
 
-// layout is how a file of CSV is written.
 type layout struct {
 	delimiter, quote string // "" is a comma and double quotes
 	encoding         string // "" is UTF-8; "mark" is UTF-8 with a mark
@@ -240,7 +239,6 @@ const (
 	templateValue = 8_000_000_000_000_000_001
 )
 
-// arrow writes templateRows records.
 func (d *draw) arrow(records []Record) []byte {
 	c := records[0].Cells["v"]
 	name := map[Kind]string{Duration: "duration_", Instant: "utc_"}[c.Kind] +

@@ -262,7 +262,6 @@ func (s *serviceOfEndings) end(t *testing.T, w *wayToEnd, c endingCase, form str
 		strings.Contains(string(metrics), "duration_seconds"+labels), "%s: want%s\n%s", line, labels, metrics)
 }
 
-// wrongLastLine is what is wrong with what a command has said.
 func wrongLastLine(text, form string, w *wayToEnd, c endingCase) (wrong []string) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	last := lines[len(lines)-1]
@@ -293,7 +292,6 @@ func wrongLastLine(text, form string, w *wayToEnd, c endingCase) (wrong []string
 	return wrong
 }
 
-// labelsOfEnding are those of the metrics of a command.
 func labelsOfEnding(args, steps []string) string {
 	command, table, load := args[0], "", ""
 	of := args
@@ -396,7 +394,6 @@ func (s *sent) String() string {
 	return s.text.String()
 }
 
-// files writes the files that the command lines name, and loads the first.
 func (s *serviceOfEndings) files(t *testing.T) {
 	put(t, "good.csv", "id,v\n1,a\n2,b\n")
 	put(t, "other.csv", "id,v\n1,a\n2,c\n")

@@ -56,7 +56,6 @@ func typedRows(formats string) string {
 	return b.String()
 }
 
-// typedCell is a cell of a typed export.
 type typedCell struct {
 	C, T   string
 	V      any
@@ -65,12 +64,12 @@ type typedCell struct {
 	Base64 bool
 }
 
-// typedTable reads the cells of a table, by key and column, the newest version first.
 func createTyped(tsimport func(int, ...string) string, table string) {
 	const flags = " --pk id:integer --pk k:string --max-versions 5 --max-deviation 999999999 -q"
 	tsimport(0, strings.Fields("table create "+table+flags)...)
 }
 
+// typedTable reads the cells of a table, by key and column, the newest version first.
 func typedTable(t *testing.T, tsimport func(int, ...string) string, table string) map[string]map[string][]typedCell {
 	t.Helper()
 	rows := map[string]map[string][]typedCell{}
@@ -319,7 +318,6 @@ func TestUnfinishedExportIsNotLoaded(t *testing.T) {
 	tsimport(0, append(load, "--fresh")...)
 }
 
-// withoutMember leaves a member out of lines of JSON.
 func withoutMember(lines []string, member string) (rest []string) {
 	for _, line := range lines {
 		rest = append(rest, regexp.MustCompile(`,"`+member+`":("[^"]*"|[^,}]*)`).ReplaceAllString(line, ""))
@@ -327,7 +325,6 @@ func withoutMember(lines []string, member string) (rest []string) {
 	return rest
 }
 
-// shellWords divides a line as a shell does.
 func shellWords(line string) (words []string) {
 	word, quoted, begun := "", false, false
 	for _, c := range line {

@@ -116,7 +116,6 @@ func TestFlagsForPathsAreKnownByTheirHelp(t *testing.T) {
 	})
 }
 
-// TestNoFlagHasTwoDefaults checks the line of each flag in --help.
 func TestNoFlagHasTwoDefaults(t *testing.T) {
 	flags := 0
 	eachFlag(func(command string, f cli.Flag) {
@@ -128,7 +127,6 @@ func TestNoFlagHasTwoDefaults(t *testing.T) {
 	conformance.True(t, flags >= 300, "only %d flags were looked at", flags)
 }
 
-// eachFlag calls do for every flag of every command.
 func eachFlag(do func(command string, f cli.Flag)) {
 	var walk func(parent string, commands []*cli.Command)
 	walk = func(parent string, commands []*cli.Command) {

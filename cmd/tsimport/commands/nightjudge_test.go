@@ -31,14 +31,12 @@ type judged struct {
 	last   float64                    // when the load has last succeeded
 }
 
-// known is a file that was listed as bad.
 type known struct {
 	body    string
 	changed time.Time
 	sent    bool
 }
 
-// state is where a file may stand.
 type state string
 
 const (
@@ -47,7 +45,6 @@ const (
 	isOpen state = "open"
 )
 
-// has reports whether the table has taken the content, by any name.
 func (t *nightTable) has(d *delivery) bool {
 	return slices.Contains(slices.Collect(maps.Values(t.taken)), string(d.body))
 }
@@ -232,7 +229,6 @@ func (t *nightTable) take(d *delivery) bool {
 	return true
 }
 
-// compare compares the rows of a table.
 func (s *season) compare(t *nightTable) {
 	got := map[string][]string{}
 	for key, value := range s.rows(t) {
@@ -254,7 +250,6 @@ func (s *season) compare(t *nightTable) {
 	}
 }
 
-// rows reads a table.
 func (s *season) rows(t *nightTable) func(yield func(key, value string) bool) {
 	sdk, err := client.New(s.t.Context(), client.Target{Endpoint: nightEndpoint, Instance: server.DefaultInstance, Transport: s.engine.SameMemory(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}}, nil)
@@ -291,7 +286,6 @@ func (s *season) rows(t *nightTable) func(yield func(key, value string) bool) {
 
 var metricLine = regexp.MustCompile(`^tsimport_last_run_(\w+)\{command="\w+",load="(\w+)",(?:outcome="(\w+)",)?table="\w*"\} (\S+)$`)
 
-// metrics are the values of the metrics file, by name and load.
 func (s *season) metrics() map[string]float64 {
 	values := map[string]float64{}
 	for line := range strings.Lines(s.read(s.metricsFile)) {
@@ -371,7 +365,6 @@ func (s *season) judgeSuccess(load string, code int, last *float64, got map[stri
 var lineOfNight = regexp.MustCompile(`^(?:(stopped by \w+); )?job (done|failed|stopped): (\d) of 6 loads done, ([\d,]+) read, ([\d,]+) written, ([\d,]+) rejected, ([\d,]+) superseded` +
 	`(?:, ([\d,]+) unfinished)?(?:, ([\d,]+) inputs? set aside)?(?:; load (\w+): (.+))?; see (tsimport-runs/\S+)$`)
 
-// lastLine is what the last line of a pod says.
 type lastLine struct {
 	stopped, state, load, cause, folder                        string
 	done, read, written, rejected, superseded, unfinished, bad int
@@ -406,7 +399,6 @@ func (s *season) judgeSaid(what string, p *pod) {
 	}
 }
 
-// lastLine reads the last line that a pod has said.
 func (s *season) lastLine(p *pod) (l lastLine) {
 	lines := strings.Split(strings.TrimSuffix(p.said, "\n"), "\n")
 	text, is := strings.CutPrefix(lines[len(lines)-1], "tsimport: ")

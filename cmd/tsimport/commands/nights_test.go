@@ -176,7 +176,6 @@ func (s *season) newMachine() {
 	must(s.t, os.Chdir(s.machine))
 }
 
-// oneNight delivers, runs pods and judges.
 func (s *season) oneNight() {
 	s.history, s.beside = nil, false
 	s.world = time.Date(2000, 1, 2+s.night, 2, s.intn(60), s.intn(60), 0, time.Local)
@@ -217,7 +216,6 @@ func (s *season) judgeNight(p *pod, clean, sure bool) {
 	s.takeMetrics()
 }
 
-// prune removes the folders of runs.
 func (s *season) prune() {
 	if p := s.newPod(fate{}).run("runs", "prune", "--keep", "3"); p.code != 0 {
 		s.fail("runs prune: exit code %d: %s", p.code, p.said)
@@ -258,7 +256,6 @@ func (s *season) onePod() (p *pod, clean bool) {
 	return p, clean
 }
 
-// runPod runs a pod to which something happens.
 func (s *season) runPod(f fate, what string) (p *pod, clean bool) {
 	secret := server.DefaultAccessKeySecret
 	switch what {
@@ -345,7 +342,6 @@ func (s *season) judgeFault(what string, p *pod) {
 	}
 }
 
-// drawFate draws what happens to a pod.
 func (s *season) drawFate() (f fate, what string) {
 	if s.night == 0 {
 		return f, ""

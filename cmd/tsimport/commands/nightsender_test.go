@@ -48,7 +48,6 @@ func nightTables() []*nightTable {
 	return all
 }
 
-// flaw is what is wrong with a file.
 type flaw string
 
 const (
@@ -59,7 +58,6 @@ const (
 	blank   flaw = "blank"  // it has not a byte
 )
 
-// delivery is a file as it is there now.
 type delivery struct {
 	name    string
 	body    []byte
@@ -86,7 +84,6 @@ func (d *delivery) rejects() (n int) {
 	return n
 }
 
-// content makes a file of new rows.
 func (s *season) content(t *nightTable, serial, version int) *delivery {
 	d := &delivery{}
 	bad := 0
@@ -131,7 +128,6 @@ func (s *season) content(t *nightTable, serial, version int) *delivery {
 	return d
 }
 
-// wide is UTF-16 with a byte order mark.
 func wide(text string) []byte {
 	b := []byte{0xff, 0xfe}
 	for _, u := range utf16.Encode([]rune(text)) {
@@ -148,7 +144,6 @@ func packed(body []byte) []byte {
 	return b.Bytes()
 }
 
-// put delivers a file.
 func (s *season) put(t *nightTable, d *delivery, at time.Time) {
 	d.changed, d.arrived = at, s.night
 	s.delivered++
@@ -202,7 +197,6 @@ func (s *season) deliver(t *nightTable) {
 	}
 }
 
-// mishap does one thing that should not happen to a delivery.
 func (s *season) mishap(t *nightTable, now time.Time) {
 	names := slices.Sorted(maps.Keys(t.files))
 	if len(names) == 0 {

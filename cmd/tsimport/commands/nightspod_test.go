@@ -109,7 +109,6 @@ func (p *pod) die() {
 	p.interrupts.stop(errNoPower)
 }
 
-// SameMemory says that the engine is in this process.
 func (p *pod) SameMemory() bool { return true }
 
 // RoundTrip passes a request to the service, unless the pod or the service is gone.
@@ -157,7 +156,6 @@ func (p *pod) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a, err
 }
 
-// snapshot keeps the disk, and restore puts it back.
 func (s *season) snapshot() {
 	must(s.t, os.RemoveAll(s.disk+".then"))
 	must(s.t, copyTree(s.disk+".then", s.disk))

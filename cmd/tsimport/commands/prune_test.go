@@ -18,7 +18,6 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// command runs tsimport in the working folder.
 func command(t *testing.T, want int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer

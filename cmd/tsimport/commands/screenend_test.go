@@ -172,7 +172,6 @@ func TestManyLanesAreCountedNotListed(t *testing.T) {
 	}
 }
 
-// spreadSaid are the lines of saySpread.
 func spreadSaid(r *pipeline.Report) (said []string) {
 	saySpread(func(kind words.Kind, line string) { said = append(said, string(kind)+line) }, r)
 	return said

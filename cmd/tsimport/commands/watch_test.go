@@ -37,7 +37,6 @@ func TestStateIsShownForEveryRequest(t *testing.T) {
 	})
 }
 
-// lines is a writer that hands on what is written.
 type lines chan string
 
 func (l lines) Write(b []byte) (int, error) { l <- string(b); return len(b), nil }

@@ -15,7 +15,6 @@ func keysOf(rows int, key func(int) uint64) Keys {
 	return Keys{column}
 }
 
-// scattered is a number without any order.
 func scattered(i int) uint64 {
 	v := uint64(i+1) * 0x9e3779b97f4a7c15
 	v ^= v >> 29
