@@ -157,8 +157,7 @@ func TestKeysAreUniqueAndDependOnTheSeed(t *testing.T) {
 		again, _ := taken(t, kind, 5000, 1, 20000)
 		conformance.Same(t, keys, again, "%s: the same seed gives other keys", kind)
 		other, _ := taken(t, kind, 5000, 2, 20000)
-		conformance.True(t, kind == SequentialKeys || !slices.Equal(keys, other),
-			"%s: another seed gives the same keys", kind)
+		conformance.True(t, kind == SequentialKeys || !slices.Equal(keys, other), "%s: two seeds give the same keys", kind)
 		slices.Sort(keys)
 		conformance.Equal(t, len(slices.Compact(keys)), 20000, "%s: different keys of 20000", kind)
 	}

@@ -103,8 +103,7 @@ func TestAStoreHasOneServer(t *testing.T) {
 	s := startServe(t, "--store", store)
 	want := "tsimport: open store " + store + ": it is in use by another process"
 	said := newPlace(t).ends(1, []string{"serve", "--store", store, "--listen", "127.0.0.1:0"})
-	conformance.True(t, strings.HasPrefix(said, want) && strings.Count(said, "\n") == 1,
-		"%s, want one line that begins\n%s", said, want)
+	conformance.True(t, strings.HasPrefix(said, want) && strings.Count(said, "\n") == 1, "%s; want a line\n%s", said, want)
 	s.newTable(t, "t", 1) // by the first, which still serves
 }
 

@@ -42,8 +42,7 @@ func TestUnfaithfulCopiesAreRefused(t *testing.T) {
 		{"t ots://id:secret@x/new", "want ots://INSTANCE/TABLE or ots://PROFILE@INSTANCE/TABLE"},
 	} {
 		said := p.ends(2, append([]string{"copy", "-q"}, strings.Fields(tt.args)...), tt.says)
-		conformance.True(t, strings.Count(said, "\n") == 1 && !strings.Contains(said, "secret@"),
-			"copy %s: %s", tt.args, said)
+		conformance.True(t, strings.Count(said, "\n") == 1 && !strings.Contains(said, "secret@"), "%s: %s", tt.args, said)
 	}
 	conformance.Equal(t, differs(before, dump(t, p.a, "t")), "", "differs")
 	p.env = append(p.env, "TABLESTORE_ACCESS_KEY_SECRET_B=wrong")

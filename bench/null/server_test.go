@@ -168,8 +168,7 @@ func TestBulkImportIsAnswered(t *testing.T) {
 		answer, err := io.ReadAll(res.Body)
 		conformance.MustTrue(t, err == nil && res.StatusCode == http.StatusOK, "%s: status %d, %v", path, res.StatusCode, err)
 		conformance.Equal(t, strings.HasPrefix(res.Header.Get("Authorization"), "OTS a:"), true, "%s: signed", path)
-		conformance.True(t, res.Header.Get("x-ots-requestid") != "",
-			"%s: the answer names no request, so the SDK for Java refuses it", path)
+		conformance.True(t, res.Header.Get("x-ots-requestid") != "", "%s: no request ID, which Java's SDK wants", path)
 		return answer
 	}
 	bulk := post("/BulkImport", body)

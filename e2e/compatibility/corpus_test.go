@@ -240,8 +240,7 @@ loads:
 	}, func(p *place) {
 		p.run(0, "age", "--policy", "policy.yaml", "--table", "orders_{month}", "--apply", "--drop-expired")
 		out, _ := p.run(0, "table", "list")
-		conformance.True(p, !strings.Contains(out, "orders_202001"),
-			"the table that is in the archive is still there: %s", out)
+		conformance.True(p, !strings.Contains(out, "orders_202001"), "the archived table is still there: %s", out)
 		p.one("old/*.manifest.json") // it was found equal to its archive, and not archived again
 	}},
 

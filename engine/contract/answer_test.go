@@ -337,8 +337,7 @@ func (s *service) send(t testing.TB, r rawRequest) *answer {
 	a.body = conformance.Try(io.ReadAll(resp.Body)).Must(t)
 	if resp.StatusCode != http.StatusOK {
 		p, err := parse(a.body)
-		conformance.True(t, err == nil && len(p) <= len(p[1])+len(p[2]),
-			"body of status %d is no error: %q, %v", resp.StatusCode, a.body, err)
+		conformance.True(t, err == nil && len(p) <= len(p[1])+len(p[2]), "status %d: %q, %v", resp.StatusCode, a.body, err)
 		a.refusal = refusal{resp.StatusCode, string(p.bytes(1)), string(p.bytes(2))}
 	}
 	return a
@@ -381,6 +380,5 @@ func (a *answer) checkSigned(t testing.TB, s *service, operation string) {
 	conformance.Equal(t, got, want, "signature of the answer: got")
 	at, err := time.Parse("2006-01-02T15:04:05.999999Z", a.header.Get("x-ots-date"))
 	conformance.True(t, err == nil && time.Since(at).Abs() <= 15*time.Minute, "date of the answer: %v, %v", at, err)
-	conformance.True(t, a.header.Get("x-ots-requestid") != "" && a.header.Get("x-ots-contenttype") != "",
-		"headers of the answer: %v", a.header)
+	conformance.True(t, a.header.Get("x-ots-requestid") != "" && a.header.Get("x-ots-contenttype") != "", "%v", a.header)
 }

@@ -251,8 +251,7 @@ func (s *service) dropLater(t testing.TB, name string) {
 	}
 	t.Cleanup(func() {
 		_, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: name})
-		conformance.True(t, err == nil || refusalOf(err).code == "OTSObjectNotExist",
-			"table %s is left behind: %v", name, err)
+		conformance.True(t, err == nil || refusalOf(err).code == "OTSObjectNotExist", "table %s is left: %v", name, err)
 	})
 }
 
@@ -467,8 +466,7 @@ func rulesNamed(t *testing.T) map[string]bool {
 				return true
 			})
 			conformance.True(t, !strings.HasPrefix(f.Name.Name, "Test") || some,
-				"%s: %s names no paragraph: call spec or proving", name, f.Name.Name)
-		}
+				"%s: %s: no spec or proving", name, f.Name.Name) }
 	}
 	return named
 }

@@ -38,12 +38,10 @@ func TestOutageAffectsEveryRequest(t *testing.T) {
 			conformance.MustTrue(t, err == nil && o.String() == "1.5:"+kind+":2", "%v %v", o, err)
 			p := &Plan{Outage: o}
 			at := func(op string) Fault { return p.Next(op, 1) }
-			conformance.True(t, at("DescribeTable").Action == None && at("BatchWriteRow").Action == None,
-				"%s: begins too early", kind)
+			conformance.True(t, at("DescribeTable").Action == None && at("BatchWriteRow").Action == None, "%s too early", kind)
 			time.Sleep(2 * time.Second)
 			first, second := at("DescribeTable"), at("BatchWriteRow")
-			conformance.True(t, first.Action == want[0] && second.Action == want[1],
-				"%s: %v and %v", kind, first.Action, second.Action)
+			conformance.True(t, first.Action == want[0] && second.Action == want[1], "%s: %v, %v", kind, first, second)
 			conformance.True(t, kind != Timeout || first.Applied != second.Applied,
 				"one of two requests without an answer is not applied, or both are not")
 			conformance.True(t, kind != Throttle || second.RowCode(0) != "", "a row is taken")

@@ -249,8 +249,7 @@ func checkAnswer(t *testing.T, op string, a *answer) {
 	}
 	for b := a.body; len(b) > 0; {
 		id, typ, n := protowire.ConsumeTag(b)
-		conformance.MustTrue(t, n >= 0 && typ == protowire.BytesType && id <= 2,
-			"%s: the error is no message: %q", op, a.body)
+		conformance.MustTrue(t, n >= 0 && typ == protowire.BytesType && id <= 2, "%s: not a message: %q", op, a.body)
 		text, m := protowire.ConsumeBytes(b[n:])
 		conformance.MustTrue(t, m > 0 && utf8.Valid(text), "%s: the error is not text: %q", op, a.body)
 		b = b[n+m:]

@@ -126,8 +126,7 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 			ots.Message == "The requests have been throttled.", "simulated %v: %v", simulated, err)
 		at.at = at.at.Add(time.Second) // a tenth of which is saved up
 		got := writeRows(t, c, rowsOf("a", "b", "c", "d"))
-		conformance.True(t, !slices.ContainsFunc(got, func(c string) bool { return c != "" }),
-			"simulated %v: %v", simulated, got)
+		conformance.True(t, !slices.ContainsFunc(got, func(c string) bool { return c != "" }), "%v: %v", simulated, got)
 		var stats struct{ Instance sim.InstanceCount }
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
 		conformance.Equal(t, stats.Instance, sim.InstanceCount{Units: 4, Refused: 1, Rows: 2}, "simulated %v: %+v", simulated, stats)

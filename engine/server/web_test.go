@@ -125,8 +125,7 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			back := answers[name]()
 			conformance.Equal(t, strings.HasPrefix(back, v.want), true, "answer %.200q, want %q", back, v.want)
-			conformance.True(t, name != "two in one packet" || strings.Count(back, "HTTP/1.1 200 ") == 2,
-				"not two answers: %q", back)
+			conformance.True(t, name != "two in one packet" || strings.Count(back, "HTTP/1.1 200 ") == 2, "answers: %q", back)
 		})
 	}
 	back := exchange(t, addr, list)()

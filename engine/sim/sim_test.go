@@ -230,8 +230,7 @@ func TestPlannedSplitsHalveEveryPartitionUntilThereAreEnough(t *testing.T) {
 	table.Reset()
 	load(table, 30*time.Second, 40*time.Second, digits)
 	for _, p := range table.Stats(at(time.Minute)).Partitions {
-		conformance.True(t, p.Rows >= 10000/8*6/10 && p.Rows <= 10000/8*16/10,
-			"partition %q…%q has %d of 10000 rows", p.Start, p.End, p.Rows)
+		conformance.True(t, p.Rows >= 10000/8*6/10 && p.Rows <= 10000/8*16/10, "%q…%q: %d rows", p.Start, p.End, p.Rows)
 	}
 }
 

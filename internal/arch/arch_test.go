@@ -278,8 +278,7 @@ func TestEveryImportIsAListedArrow(t *testing.T) {
 		conformance.True(t, seen[room] || room == "e2e", "room %s is listed and has no code", room)
 	}
 	for room := range seen {
-		conformance.True(t, conformance.ErrorOf(os.Stat(filepath.Join(root, room, "doc.go"))) == nil,
-			"room %s has no doc.go", room)
+		conformance.True(t, conformance.ErrorOf(os.Stat(filepath.Join(root, room, "doc.go"))) == nil, "no doc.go: %s", room)
 	}
 }
 

@@ -99,8 +99,7 @@ func TestPageTablesAndPicturesAreWellFormed(t *testing.T) {
 			}
 		}
 	}
-	conformance.True(t, tables >= 40 && pictures != 0,
-		"the pages have only %d tables and %d pictures: is their form another?", tables, pictures)
+	conformance.True(t, tables >= 40 && pictures != 0, "only %d tables, %d pictures: another form?", tables, pictures)
 }
 
 // hasAnchor reports whether a heading of the page has the anchor: its words in lower case joined by hyphens, as code

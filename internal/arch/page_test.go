@@ -44,15 +44,13 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 		}
 	}
 	named["."] = strings.Contains(page, "| `.` |") // the module's root
-	conformance.True(t, len(named) >= 80,
-		"%s names only %d files and rooms: is its form another?", architecturePage, len(named))
+	conformance.True(t, len(named) >= 80, "%s names only %d files and rooms: another form?", architecturePage, len(named))
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		conformance.True(t, conformance.ErrorOf(os.Stat(filepath.Join(root, name))) == nil,
 			"%s names %s, which does not exist", architecturePage, name)
 	}
 	for room := range arrows {
-		conformance.True(t, named[room],
-			"%s does not name room %s: add a line to its tables of rooms", architecturePage, room)
+		conformance.True(t, named[room], "%s does not name room %s: add it to a table of rooms", architecturePage, room)
 	}
 	identifiers := 0
 	for _, m := range namedCode.FindAllStringSubmatch(page, -1) {
@@ -120,8 +118,7 @@ func TestTheWayOfAnOptionIsShort(t *testing.T) {
 		}
 		field := strings.ToLower(strings.ReplaceAll(name, "-", ""))
 		for _, f := range functions[2:] { // the first two read any option
-			conformance.Contains(t, strings.ToLower(string(read(t, filepath.Join(root, f[1])))), field,
-				"--%s: %s says nothing of it", name, f[1])
+			conformance.Contains(t, strings.ToLower(string(read(t, filepath.Join(root, f[1])))), field, "--%s: %s", name, f[1])
 		}
 	}
 	conformance.True(t, rows >= 3, "%s has the ways of only %d options", architecturePage, rows)

@@ -100,8 +100,7 @@ func checkPod(t *testing.T, pod *corev1.PodSpec) {
 			paths[m.MountPath] = true
 		}
 		for _, e := range c.EnvFrom {
-			check(t, (e.SecretRef == nil) != (e.ConfigMapRef == nil),
-				"container %s: envFrom wants one of secretRef and configMapRef", c.Name)
+			check(t, (e.SecretRef == nil) != (e.ConfigMapRef == nil), "%s: envFrom wants secretRef or configMapRef", c.Name)
 		}
 	}
 	err := restricted(pod)

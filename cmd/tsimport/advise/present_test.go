@@ -51,8 +51,7 @@ func TestRowsAreCountedByRange(t *testing.T) {
 			delete(most, n)
 		}
 		for n, size := range most {
-			conformance.True(t, size <= l.top[len(l.top)-1].Bytes,
-				"seed %d: %d with %d bytes is not among the largest", seed, n, size)
+			conformance.True(t, size <= l.top[len(l.top)-1].Bytes, "seed %d: %d with %d bytes is not on top", seed, n, size)
 		}
 	}
 }

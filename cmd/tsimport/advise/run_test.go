@@ -229,8 +229,7 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 	c := Config{Input: Input{Args: []string{"-"}}}
 	c.Input.Find.Stdin = strings.NewReader(purchases(20000))
 	r, err := Run(t.Context(), c)
-	conformance.True(t, err == nil && r.Rows == 20000 && candidate(t, r, "CardID").Verdict == Recommended,
-		"%v, %+v", err, r)
+	conformance.True(t, err == nil && r.Rows == 2e4 && candidate(t, r, "CardID").Verdict == Recommended, "%v, %+v", err, r)
 }
 
 func TestWrongRequestsAreNamed(t *testing.T) {
@@ -454,8 +453,7 @@ func TestRealDataVerdictsMatchAnExperts(t *testing.T) {
 			r := run(t, Config{Input: input}, filepath.Join(dir, "real", want.file))
 			checkVerdicts(t, r, want.verdicts)
 			conformance.Equal(t, r.Arrival.Column, want.arrival, "arrival")
-			conformance.True(t, r.Design != nil && r.Design.Keys[0] == want.key,
-				"design %+v, want the partition key %s", r.Design, want.key)
+			conformance.True(t, r.Design != nil && r.Design.Keys[0] == want.key, "%+v, want the key %s", r.Design, want.key)
 		})
 	}
 	conformance.True(t, judged >= 2, "only %d files were judged", judged)

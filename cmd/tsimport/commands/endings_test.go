@@ -428,8 +428,7 @@ func TestExportWarnsOfUnmatchedColumnsAndConditions(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id,v\n1,a\n")
 	var said bytes.Buffer
-	conformance.MustEqual(t, Run(strings.Fields("tsimport load a.csv --table t --pk id"), io.Discard, &said), 0,
-		"%v", said.String())
+	conformance.MustEqual(t, Run(strings.Fields("tsimport load a.csv -t t --pk id"), io.Discard, &said), 0, "%v", &said)
 	for flags, want := range map[string]string{
 		"--columns v,typo": "no exported row has the column typo", "--filter typo==1": "no row passes --filter",
 		"--where v==\"b\"": "no row passes --where", "--columns v --filter v==\"a\"": "",
@@ -489,8 +488,7 @@ func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 	for _, says := range []string{"; load two: ", "; load one: "} {
 		var said bytes.Buffer
 		code := Run(strings.Fields("tsimport run job.yaml --quiet --metrics-file m.prom"), io.Discard, &said)
-		conformance.MustTrue(t, code == 2 && strings.Contains(said.String(), says),
-			"exit code %d, want %q\n%s", code, says, said.String())
+		conformance.MustTrue(t, code == 2 && strings.Contains(said.String(), says), "code %d, want %q\n%s", code, says, &said)
 		err := os.Remove("a.csv")
 		conformance.MustTrue(t, says != "; load two: " || err == nil, "%v", err)
 	}

@@ -133,8 +133,7 @@ func TestExportReportsItsLosses(t *testing.T) {
 		got := said
 		got.Lost.Timestamps, got.Lost.Types, got.Lost.Older = 0, 0, 0
 		for key, columns := range was {
-			conformance.Equal(t, len(is[key]), len(columns),
-				"%s: %s has other columns: %v, want %v", format, key, is[key], columns)
+			conformance.Equal(t, len(is[key]), len(columns), "%s: columns of %s: %v, want %v", format, key, is[key], columns)
 			for column, versions := range columns {
 				again := is[key][column]
 				if len(again) == 0 {

@@ -241,8 +241,7 @@ func TestTheSchemaOfJobFilesMatchesTheFlags(t *testing.T) {
 		must(t, os.WriteFile(name, want, 0o644))
 	}
 	got, err := os.ReadFile(name)
-	conformance.True(t, err == nil && bytes.Equal(got, want),
-		"%s is not that of the flags (%v); write it with make schema", name, err)
+	conformance.True(t, err == nil && bytes.Equal(got, want), "%s differs (%v); see make schema", name, err)
 }
 
 func TestEveryVisibleLoadFlagIsAKeyOrHasAHint(t *testing.T) {

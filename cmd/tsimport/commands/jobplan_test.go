@@ -46,8 +46,7 @@ func TestPlannedTimeFollowsTheOrderOfLoads(t *testing.T) {
 	got := p.plan.Totals
 	conformance.True(t, got == (planTotals{Rows: 20, WriteUnits: 40, Seconds: 20, Bytes: -1}) && p.plan.ExitCode == 2,
 		"%+v, exit code %d", got, p.plan.ExitCode)
-	conformance.Contains(t, strings.Join(p.plan.lines(), "\n"), "  files     not known: no load reads files",
-		"of loads that read databases")
+	conformance.Contains(t, strings.Join(p.plan.lines(), "\n"), "  files     not known: no load reads files", "databases")
 	p.plan.Loads[0].Files, p.plan.Loads[0].Bytes = new(planFiles), 7
 	p.plan.Totals = planTotals{}
 	p.total()
@@ -210,8 +209,7 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 				"the manifests hold a secret:\n%s", text)
 			environment(c.worked)
 			text = call(0, "work", "--job-dir", job)
-			conformance.True(t, strings.Contains(text, "2 written") && strings.Contains(text, service.URL),
-				"the worker says\n%s", text)
+			conformance.True(t, strings.Contains(text, "2 written") && strings.Contains(text, service.URL), "said:\n%s", text)
 			warning := "warning: requests go to " + service.URL + ", as planned in " + job + "; " + endpointEnv + " of this machine is " + c.worked[endpointEnv]
 			if other := c.worked[endpointEnv]; strings.Contains(text, warning+"\n") != (other != "" && other != service.URL) {
 				t.Errorf("the worker, whose environment names %q, says\n%s", other, text)

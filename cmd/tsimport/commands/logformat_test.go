@@ -156,8 +156,7 @@ func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
 		for _, line := range []string{"inspect none.csv", "table describe --table nowhere --store none", "load none.csv --table t --pk id"} {
 			var said bytes.Buffer
 			code := Run(append([]string{"tsimport"}, strings.Fields(line)...), io.Discard, &said)
-			conformance.True(t, code == 2 && strings.Contains(said.String(), want),
-				"%s, %s: exit code %d, %s", value, line, code, said.String())
+			conformance.True(t, code == 2 && strings.Contains(said.String(), want), "%s, %s: code %d, %s", value, line, code, &said)
 		}
 	}
 }
@@ -351,8 +350,7 @@ func TestControlCharactersAreNotPrinted(t *testing.T) {
 			conformance.True(t, i < 0, "%q: %s has %q", args, name, out[max(0, i-60):min(len(out), i+20)])
 			for line := range strings.Lines(out) {
 				conformance.True(t, strings.TrimSpace(line) != "tsimport: finished",
-					"%q: %s has a line that a name has made: %q", args, name, line)
-			}
+					"%q: a name's line in %s: %q", args, name, line) }
 		}
 		if code == 0 || code == 3 {
 			ran++
