@@ -466,7 +466,8 @@ func rulesNamed(t *testing.T) map[string]bool {
 				return true
 			})
 			conformance.True(t, !strings.HasPrefix(f.Name.Name, "Test") || some,
-				"%s: %s: no spec or proving", name, f.Name.Name) }
+				"%s: %s: no spec or proving", name, f.Name.Name)
+		}
 	}
 	return named
 }

@@ -350,7 +350,8 @@ func TestControlCharactersAreNotPrinted(t *testing.T) {
 			conformance.True(t, i < 0, "%q: %s has %q", args, name, out[max(0, i-60):min(len(out), i+20)])
 			for line := range strings.Lines(out) {
 				conformance.True(t, strings.TrimSpace(line) != "tsimport: finished",
-					"%q: a name's line in %s: %q", args, name, line) }
+					"%q: a name's line in %s: %q", args, name, line)
+			}
 		}
 		if code == 0 || code == 3 {
 			ran++
