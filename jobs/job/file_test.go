@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -23,7 +24,6 @@ import (
 
 var must = conformance.Must
 
-// small is a vocabulary for tests.
 var small = &Vocabulary{
 	Commands: map[string][]*options.Option{
 		Load: {{Name: "table"}, {Name: "pk", Kind: options.Texts}, {Name: "create", Kind: options.Switch}, {Name: "max-errors"}, {Name: "ttl", Kind: options.Whole}, {Name: "retry-for", Kind: options.Duration}, {Name: "columns", Kind: options.List},
@@ -35,6 +35,8 @@ var small = &Vocabulary{
 	Target:  []string{"store", "endpoint"},
 	Refused: map[string]string{"fresh": "give tsimport run --fresh"},
 }
+
+const head = "version: 1\nloads:\n"
 
 func noVariables(string) (string, bool) { return "", false }
 
@@ -55,7 +57,6 @@ func inputsOf(names ...string) Finder {
 	}
 }
 
-// prepare reads a job as tsimport run does.
 func prepare(text string, names ...string) (*File, error) {
 	f, err := Parse("job.yaml", []byte(text), small)
 	if err != nil {
@@ -105,78 +106,76 @@ loads:
 		`out: export --store=./s --table=orders --output=o.csv <- last`,
 	}
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
-	if f.Parallel != 3 || len(f.Common) != 2 || f.Common[0].Key != "memory" || f.Common[1].Key != "max-wcu" {
-		t.Errorf("%d at a time, common %v", f.Parallel, f.Common)
-	}
+	conformance.True(t, f.Parallel == 3 && len(f.Common) == 2 && f.Common[0].Key == "memory" &&
+		f.Common[1].Key == "max-wcu", "%d at a time, common %v", f.Parallel, f.Common)
 }
 
 func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
-	const head = "version: 1\nloads:\n"
-	for text, want := range map[string]string{
-		"":                           "job.yaml: it is empty",
-		"version: 1\n":               "job.yaml:1: loads are missing",
-		"version: 2\nloads: {a: {}}": `job.yaml:1: version "2"; this tsimport reads version 1`,
-		"loads: {a: {}}":             "job.yaml:1: version is missing",
-		"version: 1\nload: {}":       `job.yaml:2: unknown key "load"; a job has version, target, defaults, loads, parallel; did you mean loads?`,
-		"version: 1\nparallel: 0\nloads: {a: {from: x}}": "job.yaml:2: parallel: want the number of loads",
-		"version: 1\nloads: [a]":                         "job.yaml:2: loads: want keys with values, not a list",
-		"version: 1\nloads: {}":                          "job.yaml:2: loads is empty",
-		"a: [":                                           "not YAML",
-		"- a":                                            "job.yaml:1: a job: want keys with values, not a list",
-		"version: 1\n---\nversion: 1":                    "a second document",
-		head + "  a: {from: x, pk: &p [id]}\n  b: {from: y, pk: *p}":                  "job.yaml:3: &p: a job file has no anchors; put what loads have in common into defaults",
-		head + "  a: &a [x, x]\n  b: &b [*a, *a, *a]\n  c: [*b, *b, *b]\n":            "job.yaml:3: &a: a job file has no anchors",
-		head + "  a: {from: x, max-eror: 5}":                                          `job.yaml:3: unknown key "max-eror" in load a; keys are the names of flags; did you mean max-errors?`,
-		head + "  a: {from: x, ttx: 5}":                                               `did you mean ttl?`,
-		head + "  a: {from: x, fresh: true}":                                          "job.yaml:3: fresh: give tsimport run --fresh",
-		head + "  a: {from: x, access-key-secret: abc}":                               "a job file holds no access keys",
-		head + "  a: {from: x, since: abc}":                                           "job.yaml:3: since: tsimport load has no flag --since",
-		head + "  a: {from: x, memory: 1GiB}":                                         "job.yaml:3: memory: all loads of the job have it together; put it into defaults",
-		head + "  a: {from: x, create: yes}":                                          `job.yaml:3: create: want true or false, not "yes"`,
-		head + "  a: {from: x, create: \"true\"}":                                     "create: want true or false",
-		head + "  a: {from: x, ttl: soon}":                                            `ttl: want a whole number in digits only, such as 1000, not "soon"`,
-		head + "  a: {from: x, ttl: 1.5}":                                             "ttl: want a whole number in digits",
-		head + "  a: {from: x, retry-for: 90}":                                        "retry-for: want a duration with a unit, such as 500ms, 30s or 15m, not \"90\"",
-		head + "  a: {from: x, max-errors: [1]}":                                      "max-errors: want a text, not a list",
-		head + "  a: {from: x, max-errors: true}":                                     "max-errors: want a text",
-		head + "  a: {from: x, pk: {id: integer}}":                                    "pk: want a list of texts, not keys with values",
-		head + "  a: {from: x, pk: [[id]]}":                                           "pk: want a text, not a list",
-		head + "  a: {from: x, from: y}":                                              `"from" is there twice, first on line 3`,
-		head + "  a: {from: x}\n  a: {from: y}":                                       `job.yaml:4: "a" is there twice, first on line 3`,
-		head + "  a: {from: x}\n  A: {from: y}":                                       "load a differs only in case",
-		head + "  job.json: {from: x}":                                                "the job's folder has a file of this name",
-		head + "  a/b: {from: x}":                                                     `load "a/b": a name has letters`,
-		head + "  a: {}":                                                              "load a: from is missing",
-		head + "  a: 5":                                                               "load a: want keys with values",
-		head + "  a: {from: \"-\"}":                                                   "standard input cannot be read again",
-		head + "  a: {from: [\"-\", x], mode: changes}":                               "read only changes from it",
-		head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\"}":                "job.yaml:4: load b: from: standard input cannot be read again",
-		head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\", mode: changes}": "load a: 2 loads read standard input, all at a time; give parallel: 2, or more",
-		head + "  a: {from: \"-\", mode: changes}\n  b: {from: x, after: [a]}\n  c: {from: \"-\", mode: changes, after: [b]}": "load c: it reads standard input together with load a, so it cannot come after it",
-		head + "  a: {from: \"-\", mode: changes, table: t}\n  b: {from: \"-\", mode: changes, table: t}":                     "as both write one table",
-		head + "  a: {command: lod, from: x}":       `command "lod": want load, copy, sync, export; did you mean load?`,
-		head + "  a: {command: export}":             "output is missing",
-		head + "  a: {command: copy, from: [x, y]}": "a copy reads one table",
-		head + "  a: {from: x, after: [b]}":         `load a: after: there is no load "b"`,
-		head + "  a: {from: x, after: [b]}\n  b: {from: x, after: [c]}\n  c: {from: x, after: [a]}": "after: the loads wait for each other: a after b after c after a",
-		head + "  a: {from: x, pk: [id], table: t}\n  b: {from: y, pk: [no], table: t}":             "job.yaml:4: load b: table t has the key no here, and id in load a",
-		head + "  a: {command: export, output: o}\n  b: {command: export, output: o}":               "load a also writes the output o",
-		head + "  \"{t}\": {from: \"none/{t}.csv\"}":                                                "load {t}: no input has a name such as none/{t}.csv",
-		head + "  \"{t}\": {from: x.csv}":                                                           "from does not contain {t}",
-		head + "  \"{t}\": {from: \"d/{t}.csv\"}":                                                   "the part for {t} has more than letters",
-		head + "  \"{t}\": {from: \"e/{t}_*.csv\"}":                                                 "e/a_b_c.csv may mean a or a_b for {t}",
-		head + "  \"{t}\": {from: \"f/{t}.csv\"}\n  b: {from: z}":                                   "two loads have this name",
-		head + "  \"{t}{u}\": {from: \"f/{t}.csv\"}":                                                "want one part in braces at most",
-		head + "  a: {from: \"${x y}\"}":                                                            "is not a variable; want ${NAME} or ${NAME:-default}",
-		head + "  a: {from: \"https://u:pw@host/x.csv\"}":                                           "from: it holds a secret in clear; put that into an environment variable",
-		head + "  a: {from: \"https://h/x.csv?Signature=abcdefabcdef1234\"}":                        "holds a secret in clear",
-		head + "  a: {from: \"https://u:${PW:-pw}@host/x.csv\"}":                                    "holds a secret in clear",
-		"version: 1\ntarget: {stor: x}\nloads: {a: {from: x}}":                                      "job.yaml:2: unknown key \"stor\" in target; keys are the names of flags; did you mean store?",
-		"version: 1\ndefaults: {table: x}\nloads: {a: {from: x}}":                                   "table: it says what one load is",
+	for _, c := range []struct{ text, want string }{
+		{"", "job.yaml: it is empty"},
+		{"version: 1\n", "job.yaml:1: loads are missing"},
+		{"version: 2\nloads: {a: {}}", `job.yaml:1: version "2"; this tsimport reads version 1`},
+		{"loads: {a: {}}", "job.yaml:1: version is missing"},
+		{"version: 1\nload: {}", `job.yaml:2: unknown key "load"; a job has version, target, defaults, loads, parallel; did you mean loads?`},
+		{"version: 1\nparallel: 0\nloads: {a: {from: x}}", "job.yaml:2: parallel: want the number of loads"},
+		{"version: 1\nloads: [a]", "job.yaml:2: loads: want keys with values, not a list"},
+		{"version: 1\nloads: {}", "job.yaml:2: loads is empty"},
+		{"a: [", "not YAML"},
+		{"- a", "job.yaml:1: a job: want keys with values, not a list"},
+		{"version: 1\n---\nversion: 1", "a second document"},
+		{head + "  a: {from: x, pk: &p [id]}\n  b: {from: y, pk: *p}", "job.yaml:3: &p: a job file has no anchors; put what loads have in common into defaults"},
+		{head + "  a: &a [x, x]\n  b: &b [*a, *a, *a]\n  c: [*b, *b, *b]\n", "job.yaml:3: &a: a job file has no anchors"},
+		{head + "  a: {from: x, max-eror: 5}", `job.yaml:3: unknown key "max-eror" in load a; keys are the names of flags; did you mean max-errors?`},
+		{head + "  a: {from: x, ttx: 5}", `did you mean ttl?`},
+		{head + "  a: {from: x, fresh: true}", "job.yaml:3: fresh: give tsimport run --fresh"},
+		{head + "  a: {from: x, access-key-secret: abc}", "a job file holds no access keys"},
+		{head + "  a: {from: x, since: abc}", "job.yaml:3: since: tsimport load has no flag --since"},
+		{head + "  a: {from: x, memory: 1GiB}", "job.yaml:3: memory: all loads of the job have it together; put it into defaults"},
+		{head + "  a: {from: x, create: yes}", `job.yaml:3: create: want true or false, not "yes"`},
+		{head + "  a: {from: x, create: \"true\"}", "create: want true or false"},
+		{head + "  a: {from: x, ttl: soon}", `ttl: want a whole number in digits only, such as 1000, not "soon"`},
+		{head + "  a: {from: x, ttl: 1.5}", "ttl: want a whole number in digits"},
+		{head + "  a: {from: x, retry-for: 90}", "retry-for: want a duration with a unit, such as 500ms, 30s or 15m, not \"90\""},
+		{head + "  a: {from: x, max-errors: [1]}", "max-errors: want a text, not a list"},
+		{head + "  a: {from: x, max-errors: true}", "max-errors: want a text"},
+		{head + "  a: {from: x, pk: {id: integer}}", "pk: want a list of texts, not keys with values"},
+		{head + "  a: {from: x, pk: [[id]]}", "pk: want a text, not a list"},
+		{head + "  a: {from: x, from: y}", `"from" is there twice, first on line 3`},
+		{head + "  a: {from: x}\n  a: {from: y}", `job.yaml:4: "a" is there twice, first on line 3`},
+		{head + "  a: {from: x}\n  A: {from: y}", "load a differs only in case"},
+		{head + "  job.json: {from: x}", "the job's folder has a file of this name"},
+		{head + "  a/b: {from: x}", `load "a/b": a name has letters`},
+		{head + "  a: {}", "load a: from is missing"},
+		{head + "  a: 5", "load a: want keys with values"},
+		{head + "  a: {from: \"-\"}", "standard input cannot be read again"},
+		{head + "  a: {from: [\"-\", x], mode: changes}", "read only changes from it"},
+		{head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\"}", "job.yaml:4: load b: from: standard input cannot be read again"},
+		{head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\", mode: changes}", "load a: 2 loads read standard input, all at a time; give parallel: 2, or more"},
+		{head + "  a: {from: \"-\", mode: changes}\n  b: {from: x, after: [a]}\n  c: {from: \"-\", mode: changes, after: [b]}", "load c: it reads standard input together with load a, so it cannot come after it"},
+		{head + "  a: {from: \"-\", mode: changes, table: t}\n  b: {from: \"-\", mode: changes, table: t}", "as both write one table"},
+		{head + "  a: {command: lod, from: x}", `command "lod": want load, copy, sync, export; did you mean load?`},
+		{head + "  a: {command: export}", "output is missing"},
+		{head + "  a: {command: copy, from: [x, y]}", "a copy reads one table"},
+		{head + "  a: {from: x, after: [b]}", `load a: after: there is no load "b"`},
+		{head + "  a: {from: x, after: [b]}\n  b: {from: x, after: [c]}\n  c: {from: x, after: [a]}", "after: the loads wait for each other: a after b after c after a"},
+		{head + "  a: {from: x, pk: [id], table: t}\n  b: {from: y, pk: [no], table: t}", "job.yaml:4: load b: table t has the key no here, and id in load a"},
+		{head + "  a: {command: export, output: o}\n  b: {command: export, output: o}", "load a also writes the output o"},
+		{head + "  \"{t}\": {from: \"none/{t}.csv\"}", "load {t}: no input has a name such as none/{t}.csv"},
+		{head + "  \"{t}\": {from: x.csv}", "from does not contain {t}"},
+		{head + "  \"{t}\": {from: \"d/{t}.csv\"}", "the part for {t} has more than letters"},
+		{head + "  \"{t}\": {from: \"e/{t}_*.csv\"}", "e/a_b_c.csv may mean a or a_b for {t}"},
+		{head + "  \"{t}\": {from: \"f/{t}.csv\"}\n  b: {from: z}", "two loads have this name"},
+		{head + "  \"{t}{u}\": {from: \"f/{t}.csv\"}", "want one part in braces at most"},
+		{head + "  a: {from: \"${x y}\"}", "is not a variable; want ${NAME} or ${NAME:-default}"},
+		{head + "  a: {from: \"https://u:pw@host/x.csv\"}", "from: it holds a secret in clear; put that into an environment variable"},
+		{head + "  a: {from: \"https://h/x.csv?Signature=abcdefabcdef1234\"}", "holds a secret in clear"},
+		{head + "  a: {from: \"https://u:${PW:-pw}@host/x.csv\"}", "holds a secret in clear"},
+		{"version: 1\ntarget: {stor: x}\nloads: {a: {from: x}}", "job.yaml:2: unknown key \"stor\" in target; keys are the names of flags; did you mean store?"},
+		{"version: 1\ndefaults: {table: x}\nloads: {a: {from: x}}", "table: it says what one load is"},
 	} {
-		_, err := prepare(text, "d/a.b.csv", "e/a_b_c.csv", "f/b.csv")
-		conformance.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
-			"%s\n%v, want %s", text, err, want)
+		_, err := prepare(c.text, "d/a.b.csv", "e/a_b_c.csv", "f/b.csv")
+		conformance.True(t, err != nil && strings.Contains(err.Error(), c.want) && !strings.Contains(err.Error(), "\n"),
+			"%s\n%v, want %s", c.text, err, c.want)
 	}
 }
 
@@ -191,9 +190,8 @@ func TestVariablesAreReplaced(t *testing.T) {
 	values := map[string]string{"DIR": "/data", "PW": "secret", "N": ""}
 	lookup := func(name string) (string, bool) { v, ok := values[name]; return v, ok }
 	l := conformance.Try(f.Loads[0].Resolve("job.yaml", lookup)).Must(t)
-	if got, want := strings.Join(l.Arguments(), " "), "load --endpoint=http://d --table=t0$1 --max-errors=https://u:secret@h/ -- /data/x.csv"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	conformance.Equal(t, strings.Join(l.Arguments(), " "),
+		"load --endpoint=http://d --table=t0$1 --max-errors=https://u:secret@h/ -- /data/x.csv", "arguments")
 	r := conformance.Try(NewRecord(f, nil, lookup)).Must(t)
 	dir := t.TempDir()
 	must(t, r.Write(dir))
@@ -201,14 +199,12 @@ func TestVariablesAreReplaced(t *testing.T) {
 	must(t, r.SameVariables(lookup))
 	delete(values, "DIR")
 	conformance.Refused(t, r.SameVariables(lookup), "DIR of the environment, which is not set now", "error")
-	if _, err := f.Loads[0].Resolve("job.yaml", lookup); err == nil || !strings.Contains(err.Error(), "job.yaml:3: load a: from: environment variable DIR is not set") {
-		t.Errorf("%v", err)
-	}
+	conformance.Refused(t, conformance.ErrorOf(f.Loads[0].Resolve("job.yaml", lookup)),
+		"job.yaml:3: load a: from: environment variable DIR is not set", "without DIR")
 }
 
 func TestLoadsIntoOneTableRunInSequence(t *testing.T) {
-	f, err := prepare("version: 1\nloads:\n  a: {from: x, table: t, after: [c]}\n  b: {from: x, table: t}\n  c: {from: x, table: t}\n  d: {from: x, table: u}\n  e: {from: x, table: t, store: other}")
-	must(t, err)
+	f := conformance.Try(prepare("version: 1\nloads:\n  a: {from: x, table: t, after: [c]}\n  b: {from: x, table: t}\n  c: {from: x, table: t}\n  d: {from: x, table: u}\n  e: {from: x, table: t, store: other}")).Must(t)
 	var got []string
 	for _, l := range f.Loads {
 		got = append(got, l.Name+" "+strings.Join(l.After, ","))
@@ -251,12 +247,13 @@ func FuzzParse(f *testing.F) {
 }
 
 // odd are tables of a database of which some have names that no load can have.
-var odd = []string{"mysql://h/shop?table=a", "mysql://h/shop?table=we%60ird.na+me", "mysql://h/shop?table=1st", "mysql://h/shop?table=Items", "mysql://h/shop?table=items",
-	"mysql://h/shop?table=lock", "mysql://h/shop?table=%C3%BCn%C3%AF", "mysql://h/shop?table=-x", "mysql://h/shop?table=we_ird.na_me"}
+const ofShop = "mysql://h/shop?table="
+
+var odd = []string{ofShop + "a", ofShop + "we%60ird.na+me", ofShop + "1st", ofShop + "Items", ofShop + "items",
+	ofShop + "lock", ofShop + "%C3%BCn%C3%AF", ofShop + "-x", ofShop + "we_ird.na_me"}
 
 func TestUnloadableTableDoesNotBlockOthers(t *testing.T) {
-	f, err := prepare("version: 1\nloads:\n  \"{table}\": {from: \"mysql://h/shop?table={table}\", table: \"{table}\"}", odd...)
-	must(t, err)
+	f := conformance.Try(prepare(head+`  "{table}": {from: "`+ofShop+`{table}", table: "{table}"}`, odd...)).Must(t)
 	want := map[string]string{
 		"a": "", "Items": "", "items-2": `items: another load's name differs only in case`, "1st": "want letters, digits and underscores, not starting with a digit", "_x": "-x: that is not a load name",
 		"lock-2": "lock: that is not a load name", "we_ird.na_me": "not for table we`ird.na me; leave it out with except: [\"we`ird.na me\"]; or give it a load of its own with another name and table:",
@@ -280,9 +277,8 @@ func TestExceptedTablesAreLeftOut(t *testing.T) {
 		conformance.Equal(t, l.Refused, "", "%s is refused", l.Name)
 		names = append(names, l.Name+" from "+strings.Join(l.From, ","))
 	}
-	if got, want := strings.Join(names, "; "), "a from mysql://h/shop?table=a; items from mysql://h/shop?table=items; weird from mysql://h/shop?table=we%60ird.na+me"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	conformance.Equal(t, strings.Join(names, "; "), "a from mysql://h/shop?table=a; "+
+		"items from mysql://h/shop?table=items; weird from mysql://h/shop?table=we%60ird.na+me", "loads")
 	for _, tt := range []struct{ job, wants string }{
 		{"version: 1\nloads:\n  \"{t}\": {from: \"d/{t}.csv\", except: \"*\"}", "except leaves out every input of from"},
 		{"version: 1\nloads:\n  plain: {from: d/a.csv, except: [b]}", "the name has no variable part such as {table}"},
@@ -290,23 +286,24 @@ func TestExceptedTablesAreLeftOut(t *testing.T) {
 	} {
 		conformance.Refused(t, conformance.ErrorOf(prepare(tt.job, "d/a.csv")), tt.wants, "%s", tt.job)
 	}
-	if f, err = prepare("version: 1\nloads:\n  \"{t}\": {from: \"d/{t}.csv\", except: [b, tmp_*]}", "d/a.csv", "d/b.csv", "d/tmp_1.csv"); err != nil || len(f.Loads) != 1 || f.Loads[0].Name != "a" {
-		t.Errorf("%v, %v", f, err)
-	}
+	f, err = prepare("version: 1\nloads:\n  \"{t}\": {from: \"d/{t}.csv\", except: [b, tmp_*]}", "d/a.csv", "d/b.csv", "d/tmp_1.csv")
+	conformance.True(t, err == nil && len(f.Loads) == 1 && f.Loads[0].Name == "a", "%v, %v", f, err)
 }
 
 func TestLoadNamesHaveAtMost255Bytes(t *testing.T) {
-	for name, right := range map[string]bool{"": false, "a": true, "-a": false, "a.b-c_1": true, "a/b": false, "a\n": false, strings.Repeat("a", 255): true, strings.Repeat("a", 256): false} {
-		conformance.Equal(t, IsName(name), right, "a name of %d bytes, %.10q", len(name), name)
+	for name, is := range map[string]bool{"": false, "a": true, "-a": false, "a.b-c_1": true, "a/b": false, "a\n": false,
+		strings.Repeat("a", 255): true, strings.Repeat("a", 256): false} {
+		conformance.Equal(t, IsName(name), is, "a name of %d bytes, %.10q", len(name), name)
 	}
 }
 
-// recordOf makes a job of loads: a name, and after a colon those it comes after.
+// recordOf makes a job of loads: NAME, or NAME:PREDECESSORS.
 func recordOf(parallel int, loads ...string) *Record {
 	r := &Record{Parallel: parallel}
 	for _, text := range loads {
 		name, after, _ := strings.Cut(text, ":")
-		r.Loads = append(r.Loads, &State{Single: Single{Name: name, Command: Load, After: strings.Fields(after)}, State: Waiting})
+		one := Single{Name: name, Command: Load, After: strings.Fields(after)}
+		r.Loads = append(r.Loads, &State{Single: one, State: Waiting})
 	}
 	return r
 }
@@ -338,19 +335,17 @@ func TestLoadsRunInOrderWithinTheParallelLimit(t *testing.T) {
 			mu.Unlock()
 			return Outcome{Counts: Counts{Read: 2, Written: 1, Rejected: 1}, ExitCode: 3}
 		}, nil)
-		if err != nil || most != 2 || r.ExitCode != 3 || r.State != Done || r.Unfinished() || r.Read != 10 || r.Written != 5 {
-			t.Errorf("%v, %d at a time, code %d, %s, %+v", err, most, r.ExitCode, r.State, r.Counts)
-		}
+		conformance.True(t, err == nil && most == 2 && r.ExitCode == 3 && r.State == Done && !r.Unfinished() &&
+			r.Read == 10 && r.Written == 5, "%v, %d at a time, code %d, %s, %+v", err, most, r.ExitCode, r.State, r.Counts)
 		at := func(name string) int { return slices.Index(order, name) }
 		conformance.True(t, len(order) == 5 && at("a") >= at("d") && at("e") == 4, "order %v", order)
 	})
 }
 
-// TestLoadsOfStandardInputBeginTogether: each would wait for the others, and those hold the places of others.
+// TestLoadsOfStandardInputBeginTogether: each waits for the others, and they hold the places of others.
 func TestLoadsOfStandardInputBeginTogether(t *testing.T) {
-	for failing, want := range map[string][]string{
-		"none": {"a done", "b done", "c done", "d done", "e done"}, "d": {"a done", "b not run", "c done", "d failed", "e not run"}, "b": {"a done", "b failed", "c done", "d done", "e done"},
-	} {
+	for failing, want := range map[string]string{"none": "a done, b done, c done, d done, e done",
+		"d": "a done, b not run, c done, d failed, e not run", "b": "a done, b failed, c done, d done, e done"} {
 		f := conformance.Try(prepare("version: 1\nparallel: 2\nloads:\n  a: {from: x}\n  b: {from: \"-\", mode: changes}\n  c: {from: y}\n  d: {from: z}\n  e: {from: \"-\", mode: changes, after: [d]}")).Must(t)
 		r, dir := conformance.Try(NewRecord(f, nil, noVariables)).Must(t), t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
@@ -365,17 +360,17 @@ func TestLoadsOfStandardInputBeginTogether(t *testing.T) {
 				return Outcome{ExitCode: map[bool]int{true: 1}[s.Name == failing]}
 			}, nil))
 		})
-		conformance.True(t, slices.Equal(states(r), want), "%s fails: %q, want %q", failing, states(r), want)
+		conformance.Equal(t, strings.Join(states(r), ", "), want, "%s fails", failing)
 	}
 }
 
 // TestRecordSurvivesAKill: each starting load sees how earlier ones ended, though the record is not rewritten.
 func TestRecordSurvivesAKill(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, ChangesFile), []byte(`{"of":"an earlier process","load":1,"state":{"state":"done"}}`+"\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, ChangesFile), []byte(`{"of":"before","load":1,"state":{"state":"done"}}`+"\n"), 0o600))
 	r := recordOf(1, "a", "b", "c")
 	r.Loads[1].From = []string{"b.csv"}
-	want := map[string][]string{"a": {"a running", "b waiting", "c waiting"}, "b": {"a done", "b running", "c waiting"}, "c": {"a done", "b failed", "c running"}}
+	want := map[string]string{"a": "[a running b waiting c waiting]", "b": "[a done b running c waiting]", "c": "[a done b failed c running]"}
 	whole := ""
 	err := r.Run(t.Context(), dir, func(_ context.Context, s *State) Outcome {
 		text := conformance.Try(os.ReadFile(filepath.Join(dir, FolderFile))).Must(t)
@@ -383,17 +378,16 @@ func TestRecordSurvivesAKill(t *testing.T) {
 			whole = string(text)
 		}
 		is := conformance.Try(ReadRecord(dir)).Must(t)
-		if got := states(is); !slices.Equal(got, want[s.Name]) || is.Loads[1].From[0] != "b.csv" || !is.Unfinished() || string(text) != whole {
-			t.Errorf("while %s runs: %q, %+v", s.Name, got, is.Loads[1])
-		}
+		got := fmt.Sprint(states(is))
+		conformance.True(t, got == want[s.Name] && is.Loads[1].From[0] == "b.csv" && is.Unfinished() &&
+			string(text) == whole, "while %s runs: %q, %+v", s.Name, got, is.Loads[1])
 		if s.Name == "c" {
-			f, err := os.OpenFile(filepath.Join(dir, ChangesFile), os.O_APPEND|os.O_WRONLY, 0)
-			must(t, err)
-			_, err = f.WriteString(`{"of":"` + is.Changes + `","load":2,"state":{"state":"done"}}`) // of which the end is missing
+			f := conformance.Try(os.OpenFile(filepath.Join(dir, ChangesFile), os.O_APPEND|os.O_WRONLY, 0)).Must(t)
+			_, err := f.WriteString(`{"of":"` + is.Changes + `","load":2,"state":{"state":"done"}}`) // without its end
 			must(t, errors.Join(err, f.Close()))
-			if is, err = ReadRecord(dir); err != nil || is.Loads[2].State != Running || is.Loads[1].Read != 7 || is.Loads[1].Error != "no" {
-				t.Errorf("a line that was cut counts: %v, %+v", err, is.Loads[1])
-			}
+			is, err = ReadRecord(dir)
+			conformance.True(t, err == nil && is.Loads[2].State == Running && is.Loads[1].Read == 7 && is.Loads[1].Error == "no",
+				"a line that was cut counts: %v, %+v", err, is.Loads[1])
 		}
 		if s.Name == "b" {
 			return Outcome{ExitCode: 1, Error: "no", Counts: Counts{Read: 7}}
@@ -401,9 +395,9 @@ func TestRecordSurvivesAKill(t *testing.T) {
 		return Outcome{}
 	}, nil)
 	is, readErr := ReadRecord(dir)
-	if _, statErr := os.Stat(filepath.Join(dir, ChangesFile)); err != nil || readErr != nil || !slices.Equal(states(is), []string{"a done", "b failed", "c done"}) || is.State != Failed || !errors.Is(statErr, fs.ErrNotExist) {
-		t.Errorf("%v, %v, %v, %q", err, readErr, statErr, states(is))
-	}
+	_, statErr := os.Stat(filepath.Join(dir, ChangesFile))
+	conformance.True(t, err == nil && readErr == nil && errors.Is(statErr, fs.ErrNotExist) && is.State == Failed &&
+		slices.Equal(states(is), []string{"a done", "b failed", "c done"}), "%v, %v, %v, %q", err, readErr, statErr, is)
 }
 
 func TestLoadsAfterAFailedOneDoNotRun(t *testing.T) {
@@ -412,21 +406,19 @@ func TestLoadsAfterAFailedOneDoNotRun(t *testing.T) {
 	codes := map[string]int{"a": 1, "d": 3}
 	run := func(_ context.Context, s *State) Outcome { return Outcome{ExitCode: codes[s.Name]} }
 	must(t, r.Run(t.Context(), dir, run, nil))
-	if got, want := states(r), []string{"c not run", "b not run", "a failed", "d done", "e done"}; !slices.Equal(got, want) || r.ExitCode != 1 || !r.Unfinished() {
-		t.Errorf("%q, code %d, want %q", got, r.ExitCode, want)
-	}
+	got, want := states(r), []string{"c not run", "b not run", "a failed", "d done", "e done"}
+	conformance.True(t, slices.Equal(got, want) && r.ExitCode == 1 && r.Unfinished(),
+		"%q, code %d, want %q", got, r.ExitCode, want)
 	// Once more: only unfinished loads run.
-	kept, err := ReadRecord(dir)
-	must(t, err)
+	kept := conformance.Try(ReadRecord(dir)).Must(t)
 	codes["a"] = 0
 	var again []string
-	err = kept.Run(t.Context(), dir, func(ctx context.Context, s *State) Outcome {
+	err := kept.Run(t.Context(), dir, func(ctx context.Context, s *State) Outcome {
 		again = append(again, s.Name)
 		return run(ctx, s)
 	}, nil)
-	if err != nil || !slices.Equal(again, []string{"a", "b", "c"}) || kept.ExitCode != 3 || kept.Unfinished() {
-		t.Errorf("%v, %v, code %d", err, again, kept.ExitCode)
-	}
+	conformance.True(t, err == nil && slices.Equal(again, []string{"a", "b", "c"}) && kept.ExitCode == 3 &&
+		!kept.Unfinished(), "%v, %v, code %d", err, again, kept.ExitCode)
 }
 
 func TestStoppedJobStartsNoMoreLoads(t *testing.T) {
@@ -440,9 +432,9 @@ func TestStoppedJobStartsNoMoreLoads(t *testing.T) {
 			stop()
 			return Outcome{ExitCode: code}
 		}, nil)
-		if got := states(r); err != nil || !slices.Equal(got, []string{"a " + want.state, "b waiting"}) || r.State != Stopped || r.ExitCode != want.code {
-			t.Errorf("%v, %q, %s, code %d, want %d", err, got, r.State, r.ExitCode, want.code)
-		}
+		got := states(r)
+		conformance.True(t, err == nil && slices.Equal(got, []string{"a " + want.state, "b waiting"}) && r.State == Stopped &&
+			r.ExitCode == want.code, "%v, %q, %s, code %d, want %d", err, got, r.State, r.ExitCode, want.code)
 	}
 }
 
@@ -460,9 +452,9 @@ func TestRecurringLoadsRestartBesideFailedOnes(t *testing.T) {
 		if failed {
 			want[1] = "whole waiting"
 		}
-		if got := states(r); !slices.Equal(got, want) || n != strings.Count(strings.Join(got, ","), "waiting") || r.Loads[0].Written != 0 {
-			t.Errorf("failed %v: %q, %d begun again", failed, got, n)
-		}
+		got := states(r)
+		conformance.True(t, slices.Equal(got, want) && n == strings.Count(strings.Join(got, ","), "waiting") &&
+			r.Loads[0].Written == 0, "failed %v: %q, %d begun again", failed, got, n)
 	}
 	r := recordOf(1, "a", "b")
 	n := r.BeginAgain(true)
@@ -487,9 +479,9 @@ func TestBegunLoadCannotBeChanged(t *testing.T) {
 		s.Digest = "1"
 	}
 	now.Loads[2].Digest, now.Loads[3].Digest = "2", "2" // one has not begun, one has failed
-	if err := now.Continue(before); err != nil || now.Loads[0].State != Done || now.Loads[2].Changed || !now.Loads[3].Changed {
-		t.Errorf("%v, %q, %v", err, states(now), now.Loads[3])
-	}
+	err := now.Continue(before)
+	conformance.True(t, err == nil && now.Loads[0].State == Done && !now.Loads[2].Changed && now.Loads[3].Changed,
+		"%v, %q, %v", err, states(now), now.Loads[3])
 	for i, name := range []string{"a", "b"} {
 		now := recordOf(1, "a", "b", "c", "d")
 		for _, s := range now.Loads {
@@ -502,11 +494,10 @@ func TestBegunLoadCannotBeChanged(t *testing.T) {
 	for _, keys := range []string{"max-errors: 1", "max-errors: 9", "max-wcu: 5", "pk: [id]", "endpoint: x"} {
 		f, err := Parse("job.yaml", []byte("version: 1\nloads: {a: {from: x.csv, table: t, "+keys+"}}"), small)
 		must(t, err)
-		r := conformance.Try(NewRecord(f, nil, os.LookupEnv)).Must(t)
-		begun[keys] = r.Loads[0].Digest
+		begun[keys] = conformance.Try(NewRecord(f, nil, os.LookupEnv)).Must(t).Loads[0].Digest
 	}
-	conformance.True(t, begun["max-errors: 1"] == begun["max-errors: 9"] && begun["max-wcu: 5"] == begun["max-errors: 9"] &&
-		begun["pk: [id]"] != begun["max-errors: 1"] && begun["endpoint: x"] != begun["max-errors: 1"],
+	one := begun["max-errors: 1"]
+	conformance.True(t, one == begun["max-errors: 9"] && one == begun["max-wcu: 5"] && one != begun["pk: [id]"] && one != begun["endpoint: x"],
 		"a begun load may have another limit of errors or speed, but no other key: %v", begun)
 	conformance.Refused(t, recordOf(1).Continue(before), "load b has begun and is no longer in the job", "error")
 }
@@ -529,10 +520,10 @@ func TestJobOfAnotherVersionIsNotRestarted(t *testing.T) {
 	must(t, os.Mkdir(folder, 0o700))
 	for state, refused := range map[string]bool{Running: true, Failed: true, Done: false, Replaced: false} {
 		must(t, progress.Write(filepath.Join(folder, FolderFile), 0o600, Version+1, Record{Identity: "one", State: state}))
-		if _, _, err := Find(root, "one"); (err != nil) != refused || refused && !strings.Contains(err.Error(), "by a newer version of tsimport") {
-			t.Errorf("%s: %v", state, err)
-		}
-		_, _, err := Find(root, "other")
+		_, _, err := Find(root, "one")
+		conformance.True(t, (err != nil) == refused && (!refused || strings.Contains(err.Error(), "by a newer version of tsimport")),
+			"%s: %v", state, err)
+		_, _, err = Find(root, "other")
 		conformance.True(t, err == nil, "%s: another job is refused: %v", state, err)
 	}
 }

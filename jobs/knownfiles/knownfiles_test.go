@@ -25,7 +25,7 @@ import (
 
 var errStore = errors.New("the store does not answer")
 
-// faulty is a store in memory that fails one operation, the at-th from 0; the answer of a put may be lost after it was done.
+// faulty is a store in memory whose at-th operation, from 0, fails; a put may be done and only its answer lost.
 type faulty struct {
 	jobdir.Store // nothing else is called
 	objects      map[string][]byte
@@ -76,8 +76,7 @@ func (f *faulty) Delete(_ context.Context, name string) error {
 	return err
 }
 
-// TestNightAfterAStoreFaultIsRight fails every operation of a night that loads two files, leaves out one, and merges
-// the ledger: only deletions after a merge may fail silently.
+// TestNightAfterAStoreFaultIsRight fails each operation of a night: only deletions after a merge may fail silently.
 func TestNightAfterAStoreFaultIsRight(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		seen := map[string]int{}
@@ -117,8 +116,7 @@ func TestNightAfterAStoreFaultIsRight(t *testing.T) {
 	}
 }
 
-// TestAFileThatVanishesEndsTheNight removes a file after it was found: each read reports it, and it is not known
-// afterwards.
+// TestAFileThatVanishesEndsTheNight removes a found file: each read reports it, and it is not known afterwards.
 func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 	const selects, begins, ends = "select", "begin", "end"
 	remove := func(name string) error { return os.Remove(name) }
@@ -129,15 +127,15 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 		act    string // which reads it
 		goes   func(name string) error
 	}{
-		"known, with a new time":        {"long", false, "long", selects, remove},
-		"as long as a known one":        {"z", false, "b", selects, remove},
-		"as long as a chosen one":       {"", false, "b", selects, remove},
-		"as long as one after it":       {"", false, "a", selects, remove},
-		"as long as one that has begun": {"z", true, "long", selects, remove},
-		"chosen":                        {"", false, "long", begins, remove},
-		"chosen, and cut":               {"", false, "long", begins, func(name string) error { return os.Truncate(name, 2) }},
-		"begun":                         {"", false, "long", ends, remove},
-		"begun, and changed":            {"", false, "long", ends, func(name string) error { return os.WriteFile(name, []byte("others"), 0o600) }},
+		"known, with a new time":  {"long", false, "long", selects, remove},
+		"as long as a known one":  {"z", false, "b", selects, remove},
+		"as long as a chosen one": {"", false, "b", selects, remove},
+		"as long as one after it": {"", false, "a", selects, remove},
+		"as long as a begun one":  {"z", true, "long", selects, remove},
+		"chosen":                  {"", false, "long", begins, remove},
+		"chosen, and cut":         {"", false, "long", begins, func(name string) error { return os.Truncate(name, 2) }},
+		"begun":                   {"", false, "long", ends, remove},
+		"begun, and changed":      {"", false, "long", ends, func(name string) error { return os.WriteFile(name, []byte("x"), 0o600) }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := newDrop(t)
@@ -155,11 +153,9 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 			for _, act := range []struct {
 				name string
 				do   func() error
-			}{
-				{selects, func() error { _, _, err := s.Select(t.Context(), found, d.table, nil, nil); return err }},
+			}{{selects, func() error { _, _, err := s.Select(t.Context(), found, d.table, nil, nil); return err }},
 				{begins, func() error { return s.Begin(t.Context(), d.table, "run") }},
-				{ends, func() error { return s.Loaded(t.Context(), nil) }},
-			} {
+				{ends, func() error { return s.Loaded(t.Context(), nil) }}} {
 				if act.name != c.act {
 					must(t, act.do())
 					continue
@@ -227,10 +223,9 @@ func TestOneOddFileDoesNotAffectOthers(t *testing.T) {
 				}
 				got, notes, err := d.night(k.o, true)
 				lines := strings.Split(notes, "\n")
-				if err != nil || !slices.Equal(got, rest) || !strings.Contains(lines[0], k.note) || most != strings.Contains(lines[0], " and 1 more: ") ||
-					len(lines) > 1 && k.name != "changed" {
-					t.Errorf("%s: %v: loads %v, want %v; %q, %v", k.name, odd, got, rest, notes, err)
-				}
+				conformance.True(t, err == nil && slices.Equal(got, rest) && strings.Contains(lines[0], k.note) &&
+					most == strings.Contains(lines[0], " and 1 more: ") && (len(lines) <= 1 || k.name == "changed"),
+					"%s: %v: loads %v, want %v; %q, %v", k.name, odd, got, rest, notes, err)
 			}
 		}
 	}
@@ -267,9 +262,9 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 					t.Errorf("%s: knows %s: %v", name, other, !forgotten)
 				}
 			}
-			if _, bySize := ledger.otherJobs("job"); len(ledger.contents) != 2 || len(bySize) != 1 || len(bySize[14]) != 1 || bySize[14][0].Sum == "" {
-				t.Errorf("contents %v, begun %v", ledger.contents, bySize)
-			}
+			_, bySize := ledger.otherJobs("job")
+			conformance.True(t, len(ledger.contents) == 2 && len(bySize) == 1 && len(bySize[14]) == 1 && bySize[14][0].Sum != "",
+				"contents %v, begun %v", ledger.contents, bySize)
 			ledger = d.ledger()
 		}
 		d.refused(Options{}, "begun2", "an unfinished load")
@@ -336,11 +331,10 @@ func TestSelectorWithoutALedger(t *testing.T) {
 	d.deliver("a", "one")
 	d.deliver("b", "two")
 	d.deliver("b.done", "")
-	s := NewSelector(nil, Options{DoneMarker: "{}.done", Exists: func(context.Context, string) (bool, error) { return false, nil }})
+	s := NewSelector(nil, Options{DoneMarker: "{}.done", Exists: func(context.Context, string) (is bool, err error) { return }})
 	chosen, notes, err := s.Select(t.Context(), find(t, d.dir), d.table, nil, nil)
-	if err != nil || len(chosen) != 1 || len(notes) != 1 || s.Once() || s.Units() != nil || len(s.Blocks()) != 0 {
-		t.Errorf("%v, %q, %v", chosen, notes, err)
-	}
+	conformance.True(t, err == nil && len(chosen) == 1 && len(notes) == 1 && !s.Once() && s.Units() == nil &&
+		len(s.Blocks()) == 0, "%v, %q, %v", chosen, notes, err)
 	must(t, errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context(), nil), s.NothingNew(t.Context(), nil)))
 	// It may be unknown whether there is a marker.
 	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool, error) { return false, errStore }})
@@ -349,10 +343,8 @@ func TestSelectorWithoutALedger(t *testing.T) {
 	// The time of the last change may be unknown too.
 	found := find(t, d.dir)
 	found[1].Modified = time.Time{}
-	if _, _, err := NewSelector(nil, Options{Settle: time.Minute}).Select(t.Context(), found, d.table, nil, nil); err == nil ||
-		!strings.Contains(err.Error(), "b was changed") {
-		t.Errorf("got %v", err)
-	}
+	_, _, err = NewSelector(nil, Options{Settle: time.Minute}).Select(t.Context(), found, d.table, nil, nil)
+	conformance.Refused(t, err, "b was changed", "without a time")
 }
 
 func TestHashesOfAnEarlierAttemptAreReused(t *testing.T) {
@@ -415,9 +407,8 @@ func TestTreeHashDoesNotDependOnReadOrder(t *testing.T) {
 			}
 			all.Wait()
 			at.Close()
-			if round > 0 && len(first.missing()) > 0 {
-				t.Errorf("%d bytes: blocks %v were read in order and are not hashed", size, first.missing())
-			}
+			conformance.True(t, round == 0 || len(first.missing()) == 0,
+				"%d bytes: blocks %v were read in order and are not hashed", size, first.missing())
 			// The saved hashes serve another attempt.
 			blocks, sums := first.drain()
 			again := small(size)
@@ -437,7 +428,6 @@ func TestHashesOfOtherInputsAreRefused(t *testing.T) {
 	}
 }
 
-// find expands arguments.
 func find(t *testing.T, args ...string) []input.Item {
 	t.Helper()
 	set := conformance.Try(input.Expand(t.Context(), args, input.Options{})).Must(t)
@@ -458,7 +448,6 @@ func newDrop(t *testing.T) *drop {
 	return &drop{t: t, dir: t.TempDir(), store: &faulty{objects: map[string][]byte{}, at: -1}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), table: 1}
 }
 
-// ledger reads what is known.
 func (d *drop) ledger() *Ledger {
 	d.t.Helper()
 	return conformance.Try(Open(d.t.Context(), d.store)).Must(d.t)
@@ -473,7 +462,6 @@ func (d *drop) selector(table int64) *Selector {
 	return s
 }
 
-// deliver writes a file as of now.
 func (d *drop) deliver(name, content string) {
 	d.t.Helper()
 	full := filepath.Join(d.dir, name)
@@ -516,7 +504,6 @@ func (d *drop) night(o Options, finish bool) (loaded []string, notes string, err
 	return loaded, strings.Join(said, "\n"), err
 }
 
-// want compares what a night loads.
 func (d *drop) want(o Options, note string, names ...string) {
 	d.t.Helper()
 	got, notes, err := d.night(o, true)
@@ -595,9 +582,8 @@ func TestResumedLoadSelectsTheSameInputs(t *testing.T) {
 		want    string
 	}{{[]string{found[0].Name}, ""}, {[]string{found[0].Name, "gone"}, "gone is missing"}} {
 		got, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, d.dir), 1, c.earlier, nil)
-		if c.want == "" && (err != nil || len(got) != 1 || got[0].Name != found[0].Name) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%v: %v, %v", c.earlier, got, err)
-		}
+		conformance.True(t, (err == nil) == (c.want == "") && strings.Contains(fmt.Sprint(err), c.want) &&
+			(err != nil || len(got) == 1 && got[0].Name == found[0].Name), "%v: %v, %v", c.earlier, got, err)
 	}
 }
 
@@ -712,9 +698,9 @@ func TestNewerOrDamagedLedgerIsRefused(t *testing.T) {
 		d := newDrop(t)
 		d.deliver("a", "one")
 		must(t, d.store.PutAbsent(t.Context(), eventPrefix+"000000000", []byte(body)))
-		if _, _, err := d.night(Options{}, true); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v", body, err)
-		}
+		_, _, err := d.night(Options{}, true)
+		conformance.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
+			"%q: %v", body, err)
 	}
 }
 

@@ -37,8 +37,7 @@ var must = conformance.Must
 
 var everyDeath = flag.Bool("scaleout-deaths", false, "let a process die at every act, not at some")
 
-// TestProcessKilledAtAnyStepIsReplaced kills a process that does a whole job at each step in turn: before the store or
-// the service executes a request, or before the answer arrives. Another process finishes the job.
+// TestProcessKilledAtAnyStepIsReplaced kills a process before or after each request; another one finishes its job.
 func TestProcessKilledAtAnyStepIsReplaced(t *testing.T) {
 	t.Parallel()
 	acts := 0
@@ -68,7 +67,6 @@ func workAll(ctx context.Context, j *Job) error {
 	return err
 }
 
-// TestPlannerKilledAtAnyStepIsReplaced does the same with the process that plans.
 func TestPlannerKilledAtAnyStepIsReplaced(t *testing.T) {
 	t.Parallel()
 	step := 9
@@ -95,8 +93,7 @@ func TestPlannerKilledAtAnyStepIsReplaced(t *testing.T) {
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// TestStoreFaultsLoseNothing restarts a process until its job is done: each kind of operation fails once for each kind
-// of object.
+// TestStoreFaultsLoseNothing fails each kind of operation once for each kind of object.
 func TestStoreFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -128,10 +125,9 @@ func TestStoreFaultsLoseNothing(t *testing.T) {
 
 func TestTaskFailureIsShownUntilTheTaskIsDone(t *testing.T) {
 	ctx := t.Context()
-	store, err := jobdir.Open(ctx, t.TempDir(), jobdir.Options{})
-	must(t, err)
+	store := conformance.Try(jobdir.Open(ctx, t.TempDir(), jobdir.Options{})).Must(t)
 	p := &Plan{Version: planVersion, ID: "one", Job: &checkpoint.Job{}, Splits: []Split{{}, {}}, Shards: []Shard{{Ranges: []int{0}}}}
-	p, err = keepPlan(ctx, store, p)
+	p, err := keepPlan(ctx, store, p)
 	conformance.MustTrue(t, err == nil, "%v", err)
 	j := conformance.Try(newJob(store, p, Options{Owner: "a worker"})).Must(t)
 	failed := &plan.UsageError{Message: "read oss://u:secret@b/in.csv: it has changed"}
@@ -145,13 +141,11 @@ func TestTaskFailureIsShownUntilTheTaskIsDone(t *testing.T) {
 
 	look := func() []*Failure {
 		w := conformance.Try(NewWatcher(ctx, store)).Must(t)
-		s := conformance.Try(w.Status(ctx)).Must(t)
-		return s.Failures
+		return conformance.Try(w.Status(ctx)).Must(t).Failures
 	}
 	all := look()
-	if len(all) != 1 || all[0].Stage != stageRead || all[0].Index != 1 || all[0].By != "a worker" || all[0].ExitCode != exitcode.Usage || all[0].Message == failed.Message {
-		t.Errorf("the failures are %+v", all)
-	}
+	conformance.True(t, len(all) == 1 && all[0].Stage == stageRead && all[0].Index == 1 && all[0].By == "a worker" &&
+		all[0].ExitCode == exitcode.Usage && all[0].Message != failed.Message, "the failures are %+v", all)
 	must(t, j.commit(ctx, store, splitName(1), &splitResult{done: j.newDone("x"), Split: 1}))
 	conformance.Equal(t, len(look()), 0, "a task that is done has the failures")
 }
@@ -181,8 +175,7 @@ func TestStatusShowsTheSilenceOfAWorker(t *testing.T) {
 	})(t)
 }
 
-// TestTheFirstResultOfATaskCounts commits a result after that of another attempt, with rejected records in several
-// lists.
+// TestTheFirstResultOfATaskCounts commits a later attempt's result, with rejects in several lists.
 func TestTheFirstResultOfATaskCounts(t *testing.T) {
 	ctx := t.Context()
 	store := conformance.Try(jobdir.Open(ctx, t.TempDir(), jobdir.Options{})).Must(t)
@@ -202,9 +195,8 @@ func TestTheFirstResultOfATaskCounts(t *testing.T) {
 	for _, r := range []*splitResult{first, second} {
 		must(t, j.commit(ctx, store, splitName(3), r))
 	}
-	if diff := cmp.Diff(first, second, cmp.AllowUnexported(splitResult{})); diff != "" {
-		t.Errorf("the second attempt has what the first has not committed (-first +second):\n%s", diff)
-	}
+	diff := cmp.Diff(first, second, cmp.AllowUnexported(splitResult{}))
+	conformance.True(t, diff == "", "the second attempt has what the first has not committed (-first +second):\n%s", diff)
 	var lines []int64
 	if err := j.eachReject(ctx, &second.done, func(r *keptReject, _ []byte) error {
 		lines = append(lines, r.Record)
@@ -214,10 +206,10 @@ func TestTheFirstResultOfATaskCounts(t *testing.T) {
 	}
 }
 
-// byDefault is a load with the time-outs that a user has who gives none.
+// byDefault uses the default time-out.
 func byDefault(cfg *pipeline.Config) { cfg.Target.Client.RequestTimeout = 0 }
 
-// diesSending makes a process die with a request with rows on its way, which comes late. Chance is of each such request.
+// diesSending makes a process die with a request of rows in flight, which is applied late; chance is per request.
 func (p *process) diesSending(rnd *rand.Rand, chance float64, late time.Duration) *process {
 	var mu sync.Mutex
 	p.wire = func(r *http.Request) (time.Duration, bool) {
@@ -237,8 +229,7 @@ func (w *world) nextLoad() {
 	}
 }
 
-// TestLateRequestsOfLostWorkersUndoNothing kills workers with rows in flight. These arrive at any permitted moment:
-// possibly after another worker committed the shard, but neither during the comparison nor after the job.
+// TestLateRequestsOfLostWorkersUndoNothing: they are applied at any permitted moment, but not after the job.
 func TestLateRequestsOfLostWorkersUndoNothing(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
@@ -271,7 +262,6 @@ func TestLateRequestsOfLostWorkersUndoNothing(t *testing.T) {
 	})
 }
 
-// lost is a job of which a worker has died with rows on their way.
 func lost(t *testing.T) *world {
 	w := newWorld(t)
 	w.tune, w.verify = byDefault, true
@@ -282,7 +272,6 @@ func lost(t *testing.T) *world {
 	return w
 }
 
-// sayings keep what a process says.
 func sayings() (heard func() string, say words.Say) {
 	var mu sync.Mutex
 	var text strings.Builder
@@ -331,7 +320,7 @@ func TestTakenOverShardsCommitAtOnceAndTheJobWaitsOnce(t *testing.T) {
 }
 
 func TestWaitingWorkerStopsWithinTwoSeconds(t *testing.T) {
-	for name, after := range map[string]time.Duration{"for a lease": 10 * time.Second, "for late requests": 3 * time.Minute} {
+	for name, after := range map[string]time.Duration{"for a lease": 10 * time.Second, "for requests": 3 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := lost(t)
@@ -340,9 +329,8 @@ func TestWaitingWorkerStopsWithinTwoSeconds(t *testing.T) {
 				var at time.Time
 				time.AfterFunc(after, func() { at = time.Now(); end(errSignal) })
 				p := w.start("worker", 2, -1, 0)
-				j, err := Open(p.ctx, p, Options{Load: w.config(p), Program: "test", Drain: drain, Clock: func() time.Duration { return time.Since(w.startsAt) }})
-				must(t, err)
-				_, err = j.Work(p.ctx)
+				j := conformance.Try(Open(p.ctx, p, Options{Load: w.config(p), Program: "test", Drain: drain, Clock: func() time.Duration { return time.Since(w.startsAt) }})).Must(t)
+				_, err := j.Work(p.ctx)
 				if took := time.Since(at); !errors.Is(err, errSignal) || at.IsZero() || took > 2*time.Second {
 					t.Errorf("%v after the signal: %v", took, err)
 				}
@@ -398,7 +386,6 @@ func TestJobDirectoryFaultsPauseAWorkerForALimitedTime(t *testing.T) {
 	}
 }
 
-// stored reports whether there is an object.
 func (w *world) stored(name string) bool {
 	_, err := w.store.Get(context.Background(), name)
 	return err == nil

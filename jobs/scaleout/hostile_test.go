@@ -75,13 +75,13 @@ func TestFailingWorkerIsNamedAndOthersContinue(t *testing.T) {
 		fails   func(verb, name string, done bool) error
 	}{
 		"must have the same version": {code: exitcode.Usage, program: "other"},
-		"permission denied": {code: exitcode.Usage, fails: func(verb, _ string, done bool) error { // the directory of another user
+		"permission denied": {code: exitcode.Usage, fails: func(verb, _ string, done bool) error { // another user's directory
 			if verb == "put" && !done {
 				return fs.ErrPermission
 			}
 			return nil
 		}},
-		errFull.Error(): {code: exitcode.Failed, fails: func(verb, name string, done bool) error { // its disk, with a folder that only it has full
+		errFull.Error(): {code: exitcode.Failed, fails: func(verb, name string, done bool) error { // only its own disk
 			if verb == "put" && strings.HasPrefix(name, "runs/") && !done {
 				return errFull
 			}
@@ -108,7 +108,7 @@ func TestFailingWorkerIsNamedAndOthersContinue(t *testing.T) {
 }
 
 func TestIdleProcessLooksLessOftenWhenLookingIsSlow(t *testing.T) {
-	for took, most := range map[time.Duration]time.Duration{0: lookEvery, time.Second: 4 * time.Second, time.Minute: mostPause} {
+	for took, most := range map[time.Duration]time.Duration{0: lookEvery, 1e9: 4 * time.Second, time.Minute: mostPause} {
 		inJob(func(t *testing.T, w *world) {
 			must(t, w.start("idle", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
 				looks, last := 0, time.Now()
@@ -295,7 +295,6 @@ func TestPartialCopyOfADirectoryIsFinishedOrRefused(t *testing.T) {
 	}
 }
 
-// readAll reads all splits.
 func (w *world) readAll() {
 	w.t.Helper()
 	must(w.t, w.start("reader", 3, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
@@ -326,8 +325,7 @@ func TestFailedPartEndsItsProcess(t *testing.T) {
 		conformance.Is(t, stop(), errStore, "the parts have failed")
 		conformance.Equal(t, j.o.Drain, before, "the process cannot work any more")
 		p.goesWrong(nil)
-		s := conformance.Try(j.Work(p.ctx)).Must(t)
-		w.check(s)
+		w.check(conformance.Try(j.Work(p.ctx)).Must(t))
 		conformance.Equal(t, j.Close(), nil, "Close")
 	})(t)
 }
@@ -344,12 +342,8 @@ func answerOf(r *http.Request, status int, code, message string) *http.Response 
 	return enginetest.Sign(&http.Response{StatusCode: status, Header: http.Header{}, Request: r}, r.URL.Path, answer)
 }
 
-// TestAnyOrderOfTasksLoadsALiveSource is TestAnyOrderOfTasks with a table as the source. Some rows change, appear and
-// disappear while it is read, and the service refuses some. Unchanged rows must arrive as they are, others as they were
-// at some moment, and each record must be counted once.
-func TestAnyOrderOfTasksLoadsALiveSource(t *testing.T) {
-	eachSeed(t, liveJob)
-}
+// TestAnyOrderOfTasksLoadsALiveSource changes rows of the source while they are read. The service refuses some rows.
+func TestAnyOrderOfTasksLoadsALiveSource(t *testing.T) { eachSeed(t, liveJob) }
 
 func liveJob(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 5))
@@ -421,12 +415,13 @@ func (w *world) checkLive(s *Summary, past map[int64][]string, bad map[int64]boo
 	if from := s.Follow(); from != "to follow the source from here: resume_from LSN 0/1; safe_since unknown: it is a test" {
 		w.t.Error(from)
 	}
-	if !s.Live || s.Read != s.Written+s.Rejected || s.Written != int64(len(got)) || s.Rejected != int64(len(bad)) || s.Superseded != 0 {
-		w.t.Errorf("live %v: %d read, %d written, %d rejected, %d superseded; the table has %d rows, and %d are bad", s.Live, s.Read, s.Written, s.Rejected, s.Superseded, len(got), len(bad))
-	}
-	if c := s.Compared; w.verify != (c != nil) || c != nil && (c.Compared != s.Written || c.Missing+c.Different+c.Surplus > 0) {
-		w.t.Errorf("compared: %+v", c)
-	}
+	conformance.True(w.t, s.Live && s.Read == s.Written+s.Rejected && s.Written == int64(len(got)) &&
+		s.Rejected == int64(len(bad)) && s.Superseded == 0,
+		"live %v: %d read, %d written, %d rejected, %d superseded; the table has %d rows, and %d are bad", s.Live, s.Read,
+		s.Written, s.Rejected, s.Superseded, len(got), len(bad))
+	c := s.Compared
+	conformance.True(w.t, w.verify == (c != nil) &&
+		(c == nil || c.Compared == s.Written && c.Missing+c.Different+c.Surplus == 0), "compared: %+v", c)
 	for id, texts := range past {
 		text, there := got[fmt.Sprint(id)]
 		delete(got, fmt.Sprint(id))
@@ -445,7 +440,7 @@ func (w *world) checkLive(s *Summary, past map[int64][]string, bad map[int64]boo
 	w.checkLiveRejects(bad)
 }
 
-// checkLiveRejects checks that the rejected rows are kept as lines of JSON, each once, so that they can be loaded again.
+// checkLiveRejects checks that each rejected row is kept once, as a line of JSON.
 func (w *world) checkLiveRejects(bad map[int64]bool) {
 	w.t.Helper()
 	text, err := w.store.Get(context.Background(), "rejects.ndjson")

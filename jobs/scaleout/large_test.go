@@ -21,8 +21,7 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// large is the directory of a job of which all splits are read, 30 ms away. It makes objects as they are asked for. All rows of a shard are in one row of
-// an index that was made once.
+// large is the directory of a job whose splits are all read, 30 ms away. All rows of a shard share an index row.
 type large struct {
 	jobdir.Store     // whose other methods are not asked for
 	splits       int // that are read
@@ -63,7 +62,6 @@ func (l *large) GetRange(_ context.Context, name string, from, n int64) ([]byte,
 	return bytes.Clone(l.run[from : from+n]), nil
 }
 
-// PutAbsent accepts the objects that the test makes.
 func (l *large) PutAbsent(_ context.Context, name string, body []byte) error {
 	if strings.HasSuffix(name, ".index") {
 		l.index = body
@@ -73,7 +71,6 @@ func (l *large) PutAbsent(_ context.Context, name string, body []byte) error {
 	return nil
 }
 
-// List returns the names of the existing results.
 func (l *large) List(context.Context, string) (names []string, err error) {
 	defer l.far()()
 	for i := range l.splits {
@@ -121,9 +118,9 @@ func TestShardOfALargeJobReadsOnlyItsOwnExtents(t *testing.T) {
 		runtime.KeepAlive(j)
 		took, kept := time.Since(began), int64(after.HeapAlloc-before.HeapAlloc)>>20
 		t.Logf("%d requests, %d at a time, in %v; %d MiB kept", store.asked.Load(), store.most.Load(), took, kept)
-		if r.From != splits*rows || store.asked.Load() != 3*splits || store.most.Load() > readsAtATime || kept > 64 || took > 3*time.Minute {
-			t.Errorf("%d rows, %d requests, %d at a time, in %v; %d MiB kept", r.From, store.asked.Load(), store.most.Load(), took, kept)
-		}
+		conformance.True(t, r.From == splits*rows && store.asked.Load() == 3*splits && store.most.Load() <= readsAtATime &&
+			kept <= 64 && took <= 3*time.Minute,
+			"%d rows, %d requests, %d at a time, in %v; %d MiB kept", r.From, store.asked.Load(), store.most.Load(), took, kept)
 	})
 }
 

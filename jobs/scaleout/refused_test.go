@@ -32,13 +32,11 @@ func inJob(test func(t *testing.T, w *world)) func(*testing.T) {
 	}
 }
 
-// planned plans the load by a process that does nothing else.
 func (w *world) planned(change func(*Request)) {
 	w.t.Helper()
 	must(w.t, w.plan(w.start("driver", 1, -1, 0), change))
 }
 
-// plan plans the load as a process sees it.
 func (w *world) plan(p *process, change func(*Request)) error {
 	r := Request{Options: Options{Load: w.config(p), Program: "test", Owner: p.name}, Workers: 2, SplitSize: 4000}
 	change(&r)
@@ -46,7 +44,6 @@ func (w *world) plan(p *process, change func(*Request)) error {
 	return err
 }
 
-// work does the whole job.
 func (w *world) work() (s *Summary, err error) {
 	err = w.start("worker", 2, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
 		s, err = j.Work(ctx)
@@ -55,7 +52,6 @@ func (w *world) work() (s *Summary, err error) {
 	return s, err
 }
 
-// finish does the whole job, or what is left of it, and checks what it has done.
 func (w *world) finish() *Summary {
 	w.t.Helper()
 	s := conformance.Try(w.work()).Must(w.t)
@@ -63,7 +59,6 @@ func (w *world) finish() *Summary {
 	return s
 }
 
-// refused checks that an error names what is wrong, with the exit code.
 func refused(t *testing.T, err error, code int, says string) {
 	t.Helper()
 	conformance.True(t, err != nil && strings.Contains(err.Error(), says) && exitcode.Of(err) == code,
@@ -103,10 +98,10 @@ func TestUnusableDirectoryIsRefusedByName(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"no plan":         {func(w *world) { delete(w.store.Objects, PlanName) }, exitcode.Usage, "is not a job directory"},
-		"damaged plan":    {func(w *world) { w.store.Objects[PlanName] = "{" }, exitcode.Usage, "plan.json of memory is damaged"},
-		"newer plan":      {func(w *world) { w.replace(PlanName, `"version": 1`, `"version": 2`) }, exitcode.Usage, "newer version"},
-		"another program": {func(w *world) { w.replace(PlanName, `"program": "test"`, `"program": "other"`) }, exitcode.Usage, "must have the same version"},
+		"no plan": {func(w *world) { delete(w.store.Objects, PlanName) }, exitcode.Usage, "is not a job directory"},
+		"damaged": {func(w *world) { w.store.Objects[PlanName] = "{" }, exitcode.Usage, "plan.json of memory is damaged"},
+		"newer":   {func(w *world) { w.replace(PlanName, `"version": 1`, `"version": 2`) }, exitcode.Usage, "newer version"},
+		"another": {func(w *world) { w.replace(PlanName, `"program": "test"`, `"program": "other"`) }, exitcode.Usage, "must have the same version"},
 		"shards that lack a range": {func(w *world) {
 			was := w.store.Objects[PlanName]
 			w.store.Objects[PlanName] = regexp.MustCompile(`"ranges": \[\s*0\s*\]`).ReplaceAllString(was, `"ranges": []`)
@@ -129,7 +124,6 @@ func TestUnusableDirectoryIsRefusedByName(t *testing.T) {
 	}
 }
 
-// replace changes the text of an object.
 func (w *world) replace(name, from, to string) {
 	w.t.Helper()
 	text := w.store.Objects[name]
@@ -190,7 +184,7 @@ func TestJobOverItsErrorLimitNeedsAHigherOne(t *testing.T) {
 		}
 		refused(t, resume(), exitcode.ErrorLimit, "more than --max-errors allows")
 		for limit := int64(2); ; limit++ {
-			err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) { r.Load.Limits.MaxErrors = ledger.MaxErrors{Rows: limit} })
+			err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) { r.Load.Limits.MaxErrors.Rows = limit })
 			if err == nil {
 				var s *Summary
 				if s, err = w.work(); err == nil {

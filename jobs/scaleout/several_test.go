@@ -51,7 +51,6 @@ func newManyLoads(t *testing.T, seconds map[string]int, change func(*OneLoad)) *
 	return m
 }
 
-// work has a process work until the job has ended.
 func (m *manyLoads) work(p *process) (*LoadsSummary, error) {
 	s, err := OpenSeveral(p, m.loads, Options{Program: "test", Owner: p.name, Clock: func() time.Duration { return p.ahead + time.Since(m.startsAt) }})
 	if err != nil {
@@ -109,8 +108,7 @@ func (m *manyLoads) do(ctx context.Context, p *process, load string) error {
 	return nil
 }
 
-// TestWorkersShareTheLoadsOfAJob has 200 tables and 8 workers, one of which is killed: no worker waits long for the
-// last loads.
+// TestWorkersShareTheLoadsOfAJob has 200 tables and 8 workers, one of them killed.
 func TestWorkersShareTheLoadsOfAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 200))
@@ -176,9 +174,8 @@ func TestStoppedLoadEndsTheJobAfterTheOthers(t *testing.T) {
 		m.codes["a"], m.codes["c"] = exitcode.Refused, exitcode.Rejects
 		_, err := m.work(m.start("first", 1, -1, 0))
 		var stopped *StoppedError
-		if !errors.As(err, &stopped) || stopped.Exit() != exitcode.Refused || m.left["c"] > 0 || slices.Contains(m.begun, "b") {
-			t.Errorf("%v; begun: %q", err, m.begun)
-		}
+		conformance.True(t, errors.As(err, &stopped) && stopped.Exit() == exitcode.Refused && m.left["c"] <= 0 &&
+			!slices.Contains(m.begun, "b"), "%v; begun: %q", err, m.begun)
 		m.codes["a"], m.left["a"] = exitcode.OK, 1
 		p := m.start("second", 2, -1, 0)
 		s := conformance.Try(OpenSeveral(p, m.loads, Options{Program: "test", Load: m.config(nil)})).Must(t)
@@ -187,7 +184,7 @@ func TestStoppedLoadEndsTheJobAfterTheOthers(t *testing.T) {
 		conformance.True(t, done.ExitCode == exitcode.Rejects && done.Here && len(m.begun) == 3,
 			"%+v; begun: %q", done, m.begun)
 		again := conformance.Try(m.work(m.start("third", 3, -1, 0))).Must(t)
-		conformance.Equal(t, again.Here || again.ExitCode != exitcode.Rejects, false, "a process that comes later has ended the job")
+		conformance.Equal(t, again.Here || again.ExitCode != exitcode.Rejects, false, "a later process has ended the job")
 	})
 }
 
@@ -213,13 +210,11 @@ func TestFailedLoadDoesNotBlockOthers(t *testing.T) {
 func TestJobStopStopsTheCurrentLoad(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		whole := newWorld(t).store
-		p := w.start("worker", 2, -1, 0)
-		j, err := p.open()
-		must(t, err)
+		j := conformance.Try(w.start("worker", 2, -1, 0).open()).Must(t)
 		j.o.Whole = whole
 		time.AfterFunc(time.Second, func() { must(t, whole.Put(t.Context(), stopName, nil)) })
 		at := time.Now()
-		err = j.watched(t.Context(), nil, func(context.Context) error {
+		err := j.watched(t.Context(), nil, func(context.Context) error {
 			select {
 			case <-j.draining().Done():
 				return context.Cause(j.draining())
@@ -247,9 +242,8 @@ func TestLoadAfterAnUnsuccessfulOneIsNotRun(t *testing.T) {
 		for _, d := range done.Loads {
 			states[d.Name] = d.State
 		}
-		if fmt.Sprint(states) != "map[a:finished b:not run c:not run]" || done.ExitCode != exitcode.Differences {
-			t.Errorf("%v, exit code %d", states, done.ExitCode)
-		}
+		conformance.True(t, fmt.Sprint(states) == "map[a:finished b:not run c:not run]" &&
+			done.ExitCode == exitcode.Differences, "%v, exit code %d", states, done.ExitCode)
 	})
 }
 

@@ -22,8 +22,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// TestShardsHaveEqualRowsInAnyOrderOfTheInput makes shards from samples of sorted and shuffled inputs, with more
-// partitions than sampled places: the shards have equal numbers of rows, as far as can be known.
+// TestShardsHaveEqualRowsInAnyOrderOfTheInput has more partitions than sampled places.
 func TestShardsHaveEqualRowsInAnyOrderOfTheInput(t *testing.T) {
 	key := func(i int) table.Value { return table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "%08d", i)} }
 	const rows, places, each = 1_000_000, 64, 40
@@ -87,7 +86,6 @@ func TestHeavyPartitionGetsItsOwnShard(t *testing.T) {
 	conformance.True(t, len(shards) == 6 && len(shards[0].Ranges) >= 16, "without a sample: %+v", shards)
 }
 
-// counting counts the pieces that are read of a source.
 type counting struct {
 	source.Source
 	pieces, bytes int64
@@ -102,8 +100,7 @@ func (c *counting) Next() (source.Piece, error) {
 	return p, err
 }
 
-// TestASplitReadsLittleMoreThanItsBytes reads splits that end anywhere in pieces, with the last piece cut at any
-// record.
+// TestASplitReadsLittleMoreThanItsBytes ends splits anywhere in pieces, and cuts the last piece at any record.
 func TestASplitReadsLittleMoreThanItsBytes(t *testing.T) {
 	for _, size := range []int{41, 97, 500, 3000, 1 << 20} {
 		t.Run(fmt.Sprint(size), inJob(func(t *testing.T, w *world) {
@@ -135,7 +132,7 @@ func TestASplitReadsLittleMoreThanItsBytes(t *testing.T) {
 	}
 }
 
-var machines = flag.Bool("scaleout-machines", false, "measure 64 to 512 partitions with 1 to 32 processes in virtual time")
+var machines = flag.Bool("scaleout-machines", false, "measure 64 to 512 partitions with 1 to 32 processes, simulated")
 
 // The loads of TestMoreMachinesLoadFaster.
 const (
@@ -145,9 +142,7 @@ const (
 	slowestAct       = 30 * time.Millisecond // of an object or a request, there and back; half of that on average
 )
 
-// TestMoreMachinesLoadFaster loads a table of many partitions with a growing number of processes, each on its own
-// machine. In virtual time processors cost nothing: only requests, the store's objects and the partitions' capacity
-// take time.
+// TestMoreMachinesLoadFaster has a machine per process. Only requests, objects and partitions' capacity take time.
 func TestMoreMachinesLoadFaster(t *testing.T) {
 	each, partitions, processes := 500, []int{64}, []int{1, 4}
 	if *machines {
@@ -191,8 +186,7 @@ func loadByMachines(t *testing.T, each, partitions, processes int) *Summary {
 		all.Go(func() { conformance.Equal(t, p.run(workAll), nil, "%s", p.name) })
 	}
 	all.Wait()
-	made := conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
-	s, err := ReadSummary(t.Context(), w.store, made)
+	s, err := ReadSummary(t.Context(), w.store, conformance.Try(ReadPlan(t.Context(), w.store)).Must(t))
 	if err != nil || s == nil || s.Written != int64(rows) || s.Read != int64(rows) {
 		t.Errorf("%d partitions, %d processes: %+v, %v", partitions, processes, s, err)
 		return nil
@@ -200,7 +194,6 @@ func loadByMachines(t *testing.T, each, partitions, processes int) *Summary {
 	return s
 }
 
-// partition makes the table with so many partitions of equal numbers of rows.
 func (w *world) partition(n, rows int) {
 	admin := &client.Admin{Client: w.sdk(), Context: w.t.Context()}
 	target := w.config(nil).Target

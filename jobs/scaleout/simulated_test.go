@@ -51,7 +51,6 @@ func few(n int) int {
 	return n
 }
 
-// eachSeed runs a random job in virtual time with each seed.
 func eachSeed(t *testing.T, job func(t *testing.T, seed uint64)) {
 	t.Parallel()
 	for i := range few(*seeds) {
@@ -63,8 +62,7 @@ func eachSeed(t *testing.T, job func(t *testing.T, seed uint64)) {
 	}
 }
 
-// process is one process as the world sees it: what it does to the store and to the service can be slow, can stop for long and continue, and
-// ends when the process dies.
+// process is one process as the world sees it: its acts may be slow, pause for long and continue, or never happen.
 type process struct {
 	w    *world
 	name string
@@ -99,7 +97,6 @@ func (p *process) fails() error {
 	return nil
 }
 
-// goesWrong lets acts of the store fail as a test says, from now on.
 func (p *process) goesWrong(wrong func(verb, name string, done bool) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +113,6 @@ func (p *process) wrongWith(verb, name string, done bool) error {
 	return p.wrong(verb, name, done)
 }
 
-// do lets the store do what the process asks it for.
 func (p *process) do(verb, name string, do func() error) error {
 	if err := errors.Join(p.act(), p.fails(), p.wrongWith(verb, name, false)); err != nil {
 		return err
@@ -183,8 +179,7 @@ func (p *process) Delete(ctx context.Context, name string) error {
 	return p.do("delete", name, func() error { return p.w.store.Delete(ctx, name) })
 }
 
-// RoundTrip sends a request, perhaps long after the check that permitted it: then it is applied, and the answer is
-// lost.
+// RoundTrip may send a request long after the check that permitted it: it is applied, and its answer lost.
 func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -223,7 +218,6 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// world is a store, a service and inputs.
 type world struct {
 	t      *testing.T
 	dir    string
@@ -249,7 +243,6 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, dir: t.TempDir(), store: storetest.NewMemory(jobdir.ErrExists), server: s, want: map[string]string{}, startsAt: time.Now()}
 }
 
-// file writes a file.
 func (w *world) file(name, text string) string {
 	path := filepath.Join(w.dir, name)
 	must(w.t, os.WriteFile(path, []byte(text), 0o600))
@@ -288,15 +281,13 @@ func (w *world) makeInputs(rnd *rand.Rand) {
 	}
 }
 
-// config is the load.
 func (w *world) config(transport http.RoundTripper) pipeline.Config {
 	cfg := pipeline.Config{
 		Inputs: w.inputs,
 		Target: plan.Target{
-			Client: client.Target{
-				Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: transport, RequestTimeout: 10 * time.Second,
-				Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-			},
+			Client: client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: transport,
+				RequestTimeout: 10 * time.Second,
+				Credentials:    &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}},
 			Name: "test", Table: "t", Create: true, Key: []table.KeyColumn{{Name: "id", Type: table.String}},
 			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
 		},
@@ -324,7 +315,6 @@ func (w *world) start(name string, seed uint64, acts int, pauses float64) *proce
 	return p
 }
 
-// open opens the job as the process sees it.
 func (p *process) open() (*Job, error) {
 	return Open(p.ctx, p, Options{Load: p.w.config(p), Program: "test", Owner: p.name, Clock: func() time.Duration { return p.ahead + time.Since(p.w.startsAt) }})
 }
@@ -338,7 +328,6 @@ func (p *process) run(do func(ctx context.Context, j *Job) error) error {
 	return errors.Join(do(p.ctx, j), j.Close())
 }
 
-// sdk is a client of the service.
 func (w *world) sdk() *tablestore.TableStoreClient {
 	return conformance.Try(client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)).Must(w.t)
 }
@@ -349,7 +338,6 @@ func (p *process) tries(do func(ctx context.Context, j *Job) error) {
 	conformance.True(p.w.t, passing(err), "%s: %v", p.name, err)
 }
 
-// rows reads the table.
 func (w *world) rows() map[string]string {
 	rows, key := map[string]string{}, w.config(nil).Target.Key
 	must(w.t, scan.Table(w.t.Context(), w.sdk(), "t", key, scan.Options{}, func(r *scan.Row) error {
@@ -362,10 +350,10 @@ func (w *world) rows() map[string]string {
 // check compares the ledger and the table with what the inputs say.
 func (w *world) check(s *Summary) {
 	w.t.Helper()
-	if s.Read != int64(w.good+len(w.rejects)) || s.Written != int64(len(w.want)) || s.Superseded != int64(w.good-len(w.want)) || s.Rejected != int64(len(w.rejects)) {
-		w.t.Errorf("%d read, %d written, %d superseded, %d rejected; want %d, %d, %d, %d", s.Read, s.Written, s.Superseded, s.Rejected,
-			w.good+len(w.rejects), len(w.want), w.good-len(w.want), len(w.rejects))
-	}
+	conformance.True(w.t, s.Read == int64(w.good+len(w.rejects)) && s.Written == int64(len(w.want)) &&
+		s.Superseded == int64(w.good-len(w.want)) && s.Rejected == int64(len(w.rejects)),
+		"%d read, %d written, %d superseded, %d rejected; want %d, %d, %d, %d", s.Read, s.Written, s.Superseded, s.Rejected,
+		w.good+len(w.rejects), len(w.want), w.good-len(w.want), len(w.rejects))
 	if c := s.Compared; w.verify != (c != nil) || c != nil && (c.Compared != s.Written || c.Missing+c.Different+c.Surplus > 0 || s.ExitCode == exitcode.Differences) {
 		w.t.Errorf("compared: %+v", c)
 	}
@@ -380,14 +368,11 @@ func (w *world) check(s *Summary) {
 	conformance.True(w.t, (err == nil || want == "") && string(got) == want, "rejects:\n%s\nwant\n%s", got, want)
 }
 
-// passing reports whether another attempt may succeed after an error: it is of a process that dies, is too late, or comes too early.
+// passing reports whether another attempt may succeed: the process died, or came too late or too early.
 func passing(err error) bool { return !errors.As(err, new(*progress.UnfitError)) }
 
-// TestAnyOrderOfTasksLeavesTheSameTable runs jobs with processes that do tasks in any order, twice and concurrently,
-// die between any two steps, and pause for longer than a lease and then continue to send.
-func TestAnyOrderOfTasksLeavesTheSameTable(t *testing.T) {
-	eachSeed(t, randomJob)
-}
+// TestAnyOrderOfTasksLeavesTheSameTable has processes that repeat tasks, die anywhere, and pause longer than a lease.
+func TestAnyOrderOfTasksLeavesTheSameTable(t *testing.T) { eachSeed(t, randomJob) }
 
 func randomJob(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -436,7 +421,6 @@ func randomJob(t *testing.T, seed uint64) {
 	w.check(s)
 }
 
-// extra is a file with one record.
 func (w *world) extra() string {
 	w.want["k1"], w.good = "one", 1
 	return w.file("extra.csv", "id,what\nk1,one\n")

@@ -15,8 +15,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 )
 
-// TestTakeoverTime has three workers with default timeouts, one of which is disturbed while writing. A replacement is
-// started, as engines do, or not.
+// TestTakeoverTime disturbs one of three workers with default timeouts, and starts a replacement or not.
 func TestTakeoverTime(t *testing.T) {
 	for name, disturb := range map[string]func(*process){
 		"killed": func(p *process) { p.kill(errDied) },
@@ -103,14 +102,14 @@ func TestDatabaseSessionsAreLimited(t *testing.T) {
 		w.inputs = []string{w.extra()}
 		w.planned(func(r *Request) { r.Readers = 1 })
 		must(t, w.start("waits", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
-			other, err := jobdir.Acquire(ctx, jobdir.Below(w.store, "readers/0000"), jobdir.LeaseOptions{Owner: "other", Clock: j.o.Clock})
-			must(t, err)
+			readers, o := jobdir.Below(w.store, "readers/0000"), jobdir.LeaseOptions{Owner: "other", Clock: j.o.Clock}
+			other := conformance.Try(jobdir.Acquire(ctx, readers, o)).Must(t)
 			worked := conformance.Try(j.takeOne(ctx, j.stages()[0], []int{0})).Must(t)
 			conformance.Equal(t, worked, false, "it reads beside the other")
 			must(t, other.Release())
-			worked, err = j.takeOne(ctx, j.stages()[0], []int{0})
+			worked, err := j.takeOne(ctx, j.stages()[0], []int{0})
 			conformance.Equal(t, worked, true, "it reads when the other does not")
-			_, err2 := jobdir.Acquire(ctx, jobdir.Below(w.store, "readers/0000"), jobdir.LeaseOptions{Owner: "other", Clock: j.o.Clock})
+			_, err2 := jobdir.Acquire(ctx, readers, o)
 			conformance.Equal(t, errors.As(err2, new(*jobdir.HeldError)), true, "another reads while it has the sources open")
 			return err
 		}))
@@ -118,8 +117,7 @@ func TestDatabaseSessionsAreLimited(t *testing.T) {
 	})
 }
 
-// A lost process holds a share of the ceilings and the leases of its shards: whoever waits for the first must not wait
-// for the second afterwards.
+// A lost process holds a share of the ceilings and leases of shards: they must not be waited for one after the other.
 func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

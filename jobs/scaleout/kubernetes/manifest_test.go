@@ -13,10 +13,10 @@ import (
 var update = flag.Bool("update", false, "write the golden manifests")
 
 func orders() Options {
-	return Options{
-		Name: "tsimport-orders", Plan: "1a2b3c4d", Image: "registry.example/tsimport:v1", JobDir: "oss://jobs/orders-1", Workers: 20, Secret: "tablestore",
-		Env: []EnvVar{{"TABLESTORE_ENDPOINT", "https://shop.cn-hangzhou.ots.aliyuncs.com"}}, MemoryBytes: 2 << 30, DiskBytes: 7 << 30,
-	}
+	return Options{Name: "tsimport-orders", Plan: "1a2b3c4d", Image: "registry.example/tsimport:v1",
+		JobDir: "oss://jobs/orders-1", Workers: 20, Secret: "tablestore",
+		Env: []EnvVar{{"TABLESTORE_ENDPOINT", "https://shop.cn-hangzhou.ots.aliyuncs.com"}}, MemoryBytes: 2 << 30,
+		DiskBytes: 7 << 30}
 }
 
 // The module packaging/k8s decodes these files into the API's types.
