@@ -20,18 +20,13 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// made is a table that was created at a time; 0 is unknown.
-func made(at int64) *client.Table {
-	t := &client.Table{}
-	t.Created = at
-	return t
-}
+func made(at int64) *client.Table { return &client.Table{Created: at} }
 
 func TestATableIsNotCopiedIntoItself(t *testing.T) {
 	from := Side{Endpoint: "a", Instance: "i", Name: "t", Table: made(1)}
 	for _, c := range []struct {
-		to      Side
-		refused string
+		to   Side
+		want string
 	}{
 		{Side{Endpoint: "a", Instance: "i", Name: "u", Table: made(1)}, ""},
 		{Side{Endpoint: "a", Instance: "j", Name: "t", Table: made(1)}, ""},
@@ -41,9 +36,8 @@ func TestATableIsNotCopiedIntoItself(t *testing.T) {
 		{Side{Endpoint: "b", Instance: "i", Name: "t", Table: made(2)}, ""},
 		{Side{Endpoint: "b", Instance: "i", Name: "t"}, ""},
 	} {
-		if err := Distinct(from, c.to); c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
-			t.Errorf("%+v: %v", c.to, err)
-		}
+		err := Distinct(from, c.to)
+		conformance.True(t, (err == nil) == (c.want == "") && strings.Contains(fmt.Sprint(err), c.want), "%+v: %v", c.to, err)
 	}
 }
 
@@ -71,11 +65,10 @@ func TestNewTableIsDefinedLikeItsSource(t *testing.T) {
 }
 
 func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
-	from := &client.Table{
-		Name: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Indexes: []string{"by_city", "by_time", "old"},
+	from := &client.Table{Name: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},
+		Indexes:    []string{"by_city", "by_time", "old"},
 		IndexesAre: []table.Index{{Name: "by_city", Key: []string{"city", "id"}, Columns: []string{"name", "age"}}, {Name: "by_time", Local: true, Key: []string{"id", "time"}}},
-		Defined:    map[string]table.Type{"city": table.String, "time": table.Integer, "name": table.String, "age": table.Integer},
-	}
+		Defined:    map[string]table.Type{"city": table.String, "time": table.Integer, "name": table.String, "age": table.Integer}}
 	from.TimeToLive, from.MaxVersions = -1, 1
 	define := func(columns plan.Columns, key []table.KeyColumn, rename map[string]string) ([]table.Index, string, error) {
 		to := plan.Target{Key: key}
@@ -93,16 +86,14 @@ func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
 	}{
 		"all":     {want: []table.Index{city, byTime}, says: "gets the local index by_time with the key id, time when all rows are written"},
 		"by name": {want: []table.Index{city, byTime}, says: "does not get the index old, because the archive has only its name"},
-		"renamed": {
-			columns: plan.Columns{Rename: map[string]string{"city": "town", "age": "years"}}, rename: map[string]string{"by_city": "by_town"},
-			want: []table.Index{{Name: "by_town", Key: []string{"town", "id"}, Columns: []string{"name", "years"}}, byTime},
-		},
+		"renamed": {columns: plan.Columns{Rename: map[string]string{"city": "town", "age": "years"}},
+			rename: map[string]string{"by_city": "by_town"},
+			want:   []table.Index{{Name: "by_town", Key: []string{"town", "id"}, Columns: []string{"name", "years"}}, byTime}},
 		"without a column":    {columns: plan.Columns{Exclude: []string{"name"}}, want: []table.Index{byTime}, says: "of whose columns it does not have name"},
 		"without its own key": {columns: plan.Columns{Exclude: []string{"city"}}, want: []table.Index{byTime}, says: "whose column city it does not have"},
-		"another key": {
-			key:  []table.KeyColumn{{Name: "hash", Type: table.String}},
-			want: []table.Index{{Name: "by_city", Key: []string{"city"}, Columns: []string{"name", "age"}}}, says: "does not get the local index by_time",
-		},
+		"another key": {key: []table.KeyColumn{{Name: "hash", Type: table.String}},
+			want: []table.Index{{Name: "by_city", Key: []string{"city"}, Columns: []string{"name", "age"}}},
+			says: "does not get the local index by_time"},
 	} {
 		got, notes, err := define(c.columns, c.key, c.rename)
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" || !strings.Contains(notes, c.says) {
@@ -140,18 +131,14 @@ func TestOldestAcceptedTimestamp(t *testing.T) {
 func TestATargetThatWouldDropVersionsIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		source, target, versions int
-		refused                  string // a part of the message; "" is none
-	}{
-		{1, 1, 0, ""}, {0, 0, 0, ""}, {3, 3, 0, ""}, {3, 5, 0, ""}, {1, 0, 0, ""},
-		{3, 1, 0, "--versions 1"}, {3, 0, 0, "keeps 1 versions of a cell, and ots://a/s up to 3"}, {5, 3, 0, "--max-versions 5"},
-		{5, 3, 4, "up to 4"}, {5, 3, 3, ""}, {5, 1, 1, ""}, {3, 3, 9, ""},
-	} {
+		want                     string // a part of the message; "" is none
+	}{{1, 1, 0, ""}, {0, 0, 0, ""}, {3, 3, 0, ""}, {3, 5, 0, ""}, {1, 0, 0, ""}, {3, 1, 0, "--versions 1"},
+		{3, 0, 0, "keeps 1 versions of a cell, and ots://a/s up to 3"}, {5, 3, 0, "--max-versions 5"}, {5, 3, 4, "up to 4"},
+		{5, 3, 3, ""}, {5, 1, 1, ""}, {3, 3, 9, ""}} {
 		from := &client.Table{}
 		from.MaxVersions = c.source
 		err := KeepsVersions("t", &table.Definition{MaxVersions: c.target}, "ots://a/s", from, c.versions)
-		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
-			t.Errorf("%+v: %v", c, err)
-		}
+		conformance.True(t, (err == nil) == (c.want == "") && strings.Contains(fmt.Sprint(err), c.want), "%+v: %v", c, err)
 	}
 }
 
@@ -162,9 +149,8 @@ func TestOnlyCutsInsideARangeCount(t *testing.T) {
 		}
 		return k
 	}
-	for _, c := range []struct{ from, to, want []table.Value }{
-		{nil, nil, key(1, 5, 9)}, {key(1), nil, key(5, 9)}, {nil, key(9), key(1, 5)}, {key(2), key(3), nil}, {key(0), key(6), key(1, 5)}, {key(10), nil, nil},
-	} {
+	for _, c := range []struct{ from, to, want []table.Value }{{nil, nil, key(1, 5, 9)}, {key(1), nil, key(5, 9)},
+		{nil, key(9), key(1, 5)}, {key(2), key(3), nil}, {key(0), key(6), key(1, 5)}, {key(10), nil, nil}} {
 		var got []table.Value
 		for _, cut := range between([][]table.Value{key(1), key(5), key(9)}, c.from, c.to) {
 			got = append(got, cut...)
@@ -175,8 +161,7 @@ func TestOnlyCutsInsideARangeCount(t *testing.T) {
 
 var must = conformance.Must
 
-// TestUnacceptableCellIsFoundAnywhere puts one cell that is too old, or too far ahead, into the first, a middle and the
-// last row of a table, beside rows without such cells.
+// TestUnacceptableCellIsFoundAnywhere puts a cell too old, or too far ahead, into the first, a middle and the last row.
 func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 	const rows = 40
 	s := tabletest.Open(t, server.Options{})
@@ -192,18 +177,14 @@ func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 		scan func(*tablescan.Config)
 		o    func(*Options)
 		want string // of the refusal; "" is none
-	}{
-		{bad: 0, at: old, want: "column odd of row id 0 is"},
-		{bad: 20, at: old, want: "column odd of row id 20 is"},
+	}{{bad: 0, at: old, want: "column odd of row id 0 is"}, {bad: 20, at: old, want: "column odd of row id 20 is"},
 		{bad: rows - 1, at: old, want: "column odd of row id 39 is"},
-		{bad: 20, at: ahead, want: "column odd of row id 20 is"},
-		{bad: -1},
+		{bad: 20, at: ahead, want: "column odd of row id 20 is"}, {bad: -1},
 		{bad: 20, at: old, to: &table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e6}},
 		{bad: 20, at: old, o: func(o *Options) { o.DropExpired = true }},
 		{bad: 20, at: old, o: func(o *Options) { o.Takes = func(column string) bool { return column != "odd" } }},
 		{bad: 20, at: old, scan: func(c *tablescan.Config) { c.Where = others }},
-		{bad: 21, at: old, scan: func(c *tablescan.Config) { c.Where = others }, want: "column odd of row id 21 is"},
-	} {
+		{bad: 21, at: old, scan: func(c *tablescan.Config) { c.Where = others }, want: "column odd of row id 21 is"}} {
 		name := fmt.Sprint("t", i)
 		must(t, s.Admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e9}))
 		tabletest.Fill(t, s.SDK, rows, func(id int) tablestore.RowChange {
@@ -213,8 +194,7 @@ func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 			}
 			return change
 		})
-		from, err := s.Admin.Describe(name)
-		must(t, err)
+		from := conformance.Try(s.Admin.Describe(name)).Must(t)
 		c, o := tablescan.Config{Client: s.SDK, Table: from, Ranges: 4}, Options{To: day}
 		if tt.to != nil {
 			o.To = tt.to
@@ -225,9 +205,7 @@ func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 		if tt.o != nil {
 			tt.o(&o)
 		}
-		err = New(c, o).Refuse(t.Context())
-		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%d: %v, want %q", i, err, tt.want)
-		}
+		err := New(c, o).Refuse(t.Context())
+		conformance.True(t, (err == nil) == (tt.want == "") && strings.Contains(fmt.Sprint(err), tt.want), "%d: %v, want %q", i, err, tt.want)
 	}
 }

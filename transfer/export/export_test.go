@@ -35,7 +35,7 @@ var must = conformance.Must
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// world is an embedded store in memory with a table t of rows that have the keys (0, "k00000"), (0, "k00001") … and different columns.
+// world is an embedded store with a table t whose rows have the keys (0, "k00000"), (0, "k00001"), …
 type world struct {
 	*tabletest.Store
 	table  *client.Table
@@ -61,7 +61,6 @@ func (w *world) config(format string, columns ...string) Config {
 	return Config{Scan: tablescan.Config{Client: w.SDK, Table: w.table, Columns: columns}, Holds: archive.Selection{Columns: columns}, Target: "test", Format: format}
 }
 
-// text is an export in one go.
 func (w *world) text(t *testing.T, c Config) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -159,12 +158,11 @@ func TestAnInterruptedExportContinues(t *testing.T) {
 		}
 		w.faults.Decide = nil
 		got, err := os.ReadFile(c.Path)
-		if err != nil || string(got) != want {
-			t.Errorf("%s %v: after %d attempts the file has %d bytes, want %d, %v", c.Format, c.Scan.Columns, attempts, len(got), len(want), err)
-		}
-		if attempts < 2 || resumed == 0 {
-			t.Errorf("%s %v: %d attempts, at most %d rows were there: nothing was interrupted", c.Format, c.Scan.Columns, attempts, resumed)
-		}
+		conformance.True(t, err == nil && string(got) == want, "%s %v: after %d attempts the file has %d bytes, want %d, %v",
+			c.Format, c.Scan.Columns, attempts, len(got), len(want), err)
+		conformance.True(t, attempts >= 2 && resumed != 0,
+			"%s %v: %d attempts, at most %d rows were there: nothing was interrupted", c.Format, c.Scan.Columns, attempts,
+			resumed)
 		left, _ := filepath.Glob(filepath.Join(dir, "*"))
 		conformance.Equal(t, len(left), 1, "left behind: %q", left)
 	}
@@ -183,8 +181,7 @@ func (k keysOf) From(first []byte) iter.Seq2[[]byte, error] {
 	}
 }
 
-// TestStoppedKeyExportContinuesAtTheFirstUnreadKey stops an export while one request is refused and later ones are
-// answered.
+// TestStoppedKeyExportContinuesAtTheFirstUnreadKey refuses one request and answers later ones.
 func TestStoppedKeyExportContinuesAtTheFirstUnreadKey(t *testing.T) {
 	const rows = 30 * scan.MaxGetRows
 	w := newWorld(t, rows)
@@ -243,9 +240,9 @@ func TestExportContinuesOnlyTheSameExport(t *testing.T) {
 		changed := c
 		change(&changed)
 		var refused *archive.ChangedError
-		if _, err := ToFile(context.Background(), changed); !errors.As(err, &refused) || len(refused.Changes) != 1 || !strings.HasPrefix(refused.Changes[0], what+" was ") {
-			t.Errorf("with another %s: %v", what, err)
-		}
+		_, err := ToFile(context.Background(), changed)
+		conformance.True(t, errors.As(err, &refused) && len(refused.Changes) == 1 &&
+			strings.HasPrefix(refused.Changes[0], what+" was "), "with another %s: %v", what, err)
 	}
 	// The sidecar of another version lacks data about the rows.
 	text := conformance.Try(os.ReadFile(c.Path + sidecarSuffix)).Must(t)
@@ -419,8 +416,7 @@ func TestExportStoppedWhileThrottledReportsIt(t *testing.T) {
 	}
 }
 
-// TestOneExportAtATimeWritesAFile: a second export would truncate and replace the first one's output, and a resumed
-// export could mix the rows of both.
+// TestOneExportAtATimeWritesAFile: others would replace its output, or mix the rows of both.
 func TestOneExportAtATimeWritesAFile(t *testing.T) {
 	w := newWorld(t, 500)
 	for _, format := range []string{CSV, JSONL, Parquet} {
@@ -452,8 +448,7 @@ func TestLockFileIsNamed(t *testing.T) {
 
 // TestLockOfAKilledExportIsTaken: the lock file exists, but no process holds it.
 func TestLockOfAKilledExportIsTaken(t *testing.T) {
-	w := newWorld(t, 10)
-	c := w.config(JSONL)
+	c := newWorld(t, 10).config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out")
 	must(t, os.WriteFile(c.Path+lockSuffix, nil, 0o600))
 	r, err := ToFile(context.Background(), c)

@@ -46,10 +46,9 @@ func (w *world) lake(t *testing.T, place, of string) ArchiveConfig {
 	return c
 }
 
-// split divides the table, so that it has several ranges.
-func (w *world) split(t *testing.T, partitions int) {
+func (w *world) split(t *testing.T, n int) {
 	t.Helper()
-	must(t, w.Sim().Simulate(w.table.Name, server.Simulation{Config: sim.Config{Partitions: partitions, PartitionUnits: 1e9}}))
+	must(t, w.Sim().Simulate(w.table.Name, server.Simulation{Config: sim.Config{Partitions: n, PartitionUnits: 1e9}}))
 }
 
 // lookShort has exports look at fewer rows before they begin, so that others have columns that these do not have.
@@ -59,16 +58,14 @@ func lookShort(t *testing.T) {
 	t.Cleanup(func() { lookedRangeBytes = before })
 }
 
-// lakeIn are the rows that programs find in the files of a place, as "name=value" each, after the values of their folders. It checks that
-// all files have the same columns and are what the manifest says.
+// lakeIn reads a place's files as "name=value", after the values of folders, and checks them by the manifest.
 func lakeIn(t *testing.T, c *ArchiveConfig) (rows []string, m *format.LakeManifest) {
 	t.Helper()
 	store := c.Store
 	if store == nil {
 		store = conformance.Try(jobdir.Open(t.Context(), c.Dir, jobdir.Options{})).Must(t)
 	}
-	text := conformance.Try(store.Get(t.Context(), format.LakeManifestName)).Must(t)
-	must(t, json.Unmarshal(text, &m))
+	must(t, json.Unmarshal(conformance.Try(store.Get(t.Context(), format.LakeManifestName)).Must(t), &m))
 	found := conformance.Try(store.List(t.Context(), "")).Must(t)
 	found = slices.DeleteFunc(found, func(name string) bool {
 		return name == format.LakeManifestName || strings.Contains(name, "/lease.") || strings.Contains(name, "/probe/")
@@ -141,7 +138,6 @@ func fileRows(t *testing.T, name string, body []byte) (rows []string, header str
 	return rows, strings.Join(lines[0], ",")
 }
 
-// tableRows are the rows of newWorld as lakeIn has them.
 func tableRows(n int, folder func(i int) string) (rows []string) {
 	for i := range n {
 		rows = append(rows, strings.TrimSpace(fmt.Sprintf("%s p=%d k=k%05d", folder(i), i/perKey, i)+fmt.Sprintf(" n=%d", i)))
@@ -171,8 +167,7 @@ func inOrder(rows []string, columns []format.FileColumn) []string {
 
 func noFolder(int) string { return "" }
 
-// A process killed after any step leaves a state that the same command completes: every row once, in files of one
-// schema, and no other files.
+// A process killed after any step leaves a state that the same command completes, every row once.
 func TestLakeContinuesAfterAnyStep(t *testing.T) {
 	conformance.NotForRaces(t)
 	lookShort(t)
@@ -223,9 +218,9 @@ func TestLakeContinuesAfterAnyStep(t *testing.T) {
 					}
 					must(t, err)
 					got, m := lakeIn(t, &c)
-					if want := inOrder(tableRows(rows, of.folder), m.Columns); !slices.Equal(got, want) {
-						t.Fatalf("killed after %q it has %d rows, want %d, or others: %.200q, want %.200q", name, len(got), len(want), got, want)
-					}
+					want := inOrder(tableRows(rows, of.folder), m.Columns)
+					conformance.MustTrue(t, slices.Equal(got, want),
+						"killed after %q it has %d rows, want %d, or others: %.200q, want %.200q", name, len(got), len(want), got, want)
 					if n < kill {
 						break
 					}
@@ -264,9 +259,9 @@ func TestLateFileOfAKilledExportReplacesNothing(t *testing.T) {
 		_, m := lakeIn(t, &c)
 		for _, late := range []string{"g=0/part-00001-00002." + of, "g=1/part-00001-00002." + of} {
 			at := slices.IndexFunc(m.Files, func(f format.LakeFile) bool { return f.Name == late })
-			if err := c.Store.PutAbsent(t.Context(), late, []byte("rows that are gone")); !errors.Is(err, jobdir.ErrExists) || at < 0 || m.Files[at].Rows != 0 {
-				t.Errorf("%s: %v, %+v", late, err, m.Files)
-			}
+			err := c.Store.PutAbsent(t.Context(), late, []byte("rows that are gone"))
+			conformance.True(t, errors.Is(err, jobdir.ErrExists) && at >= 0 && m.Files[at].Rows == 0,
+				"%s: %v, %+v", late, err, m.Files)
 		}
 	}
 }
@@ -296,9 +291,8 @@ func TestLakeIsCompleteDespiteStoreFaults(t *testing.T) {
 		if got, m := lakeIn(t, &c); !slices.Equal(got, inOrder(tableRows(rows, noFolder), m.Columns)) {
 			t.Errorf("after %d errors it has %d rows, or others", ended, len(got))
 		}
-		if f.asked["put part-N-N.parquet"] < 2 || f.asked["replace part-N-N.parquet"] == 0 || ended < 4-f.nth {
-			t.Errorf("%v failed, %d of them ended the export", f.asked, ended)
-		}
+		conformance.True(t, f.asked["put part-N-N.parquet"] >= 2 && f.asked["replace part-N-N.parquet"] != 0 &&
+			ended >= 4-f.nth, "%v failed, %d of them ended the export", f.asked, ended)
 	}
 }
 
@@ -365,9 +359,9 @@ func TestModifiedFileIsNotRewritten(t *testing.T) {
 		c.step, c.Fresh = nil, false
 		other := conformance.Try(c.Store.Get(t.Context(), "part-00001-00003."+of)).Must(t)
 		must(t, c.Store.Put(t.Context(), "part-00001-00002."+of, other))
-		if _, err := ToArchive(t.Context(), c); err == nil || !strings.Contains(err.Error(), "part-00001-00002."+of+", which has fewer columns than others: ") {
-			t.Errorf("%s: %v", of, err)
-		}
+		_, err := ToArchive(t.Context(), c)
+		conformance.True(t, err != nil &&
+			strings.Contains(err.Error(), "part-00001-00002."+of+", which has fewer columns than others: "), "%s: %v", of, err)
 	}
 }
 
@@ -404,9 +398,9 @@ func TestDataThatALakeCannotHoldIsRefusedByName(t *testing.T) {
 		t.Helper()
 		dir := t.TempDir()
 		cannot := new(CannotHold)
-		if r, err := ToArchive(t.Context(), w.lake(t, dir+"/"+place, of)); !errors.As(err, &cannot) || !strings.Contains(err.Error(), want) || r.Kept != 0 {
-			t.Errorf("%v, want %q", err, want)
-		}
+		r, err := ToArchive(t.Context(), w.lake(t, dir+"/"+place, of))
+		conformance.True(t, errors.As(err, &cannot) && strings.Contains(err.Error(), want) && r.Kept == 0,
+			"%v, want %q", err, want)
 		empty(dir)
 	}
 	refused(`have the name of the column "p"`, "P={n}/", "csv")
@@ -444,16 +438,16 @@ func TestEmptyLakeHasTheTablesColumns(t *testing.T) {
 	w.table = conformance.Try(w.Admin.Describe("d")).Must(t)
 	c := w.lake(t, t.TempDir(), "parquet")
 	must(t, conformance.ErrorOf(ToArchive(t.Context(), c)))
-	if rows, m := lakeIn(t, &c); len(rows) != 0 || len(m.Files) != 1 || len(m.Columns) != 1 || m.Columns[0].Name != "amount" {
-		t.Errorf("%+v", m)
-	}
+	rows, m := lakeIn(t, &c)
+	conformance.True(t, len(rows) == 0 && len(m.Files) == 1 && len(m.Columns) == 1 && m.Columns[0].Name == "amount",
+		"%+v", m)
 }
 
 func TestPlacesWithPartitionFolders(t *testing.T) {
-	for place, want := range map[string]string{
-		"oss://b/orders/dt={day(OrderTime)}/": "oss://b/orders/: dt", "dt={x}": ".: dt", "a/b/": "a/b/:", "a/y={x}/m={x > 1 ? \"/\" : y}/": "a/: y m",
-		"a/x{y}/": "error", "a/={y}/": "error", "a/d={y}x/": "error", "a/d={(}/": "error", "a/d={y}/e/": "error", "a/_d={y}/": "error", "a/d={y}/D={y}/": "error", "a/d:={y}/": "error", "a/d={y": "error",
-	} {
+	for place, want := range map[string]string{"oss://b/orders/dt={day(OrderTime)}/": "oss://b/orders/: dt",
+		"dt={x}": ".: dt", "a/b/": "a/b/:", "a/y={x}/m={x > 1 ? \"/\" : y}/": "a/: y m", "a/x{y}/": "error",
+		"a/={y}/": "error", "a/d={y}x/": "error", "a/d={(}/": "error", "a/d={y}/e/": "error", "a/_d={y}/": "error",
+		"a/d={y}/D={y}/": "error", "a/d:={y}/": "error", "a/d={y": "error"} {
 		base, l, err := ParsePlace(place, CSV)
 		got := "error"
 		if err == nil {

@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// drawnRows are rows as answers have them: with columns that are missing and out of order, versions that follow each other and that do not, and texts of all kinds.
+// drawnRows are rows as answered: columns absent or out of order, versions in sequence or not, texts of all kinds.
 func drawnRows(t *rapid.T) (rows [][]byte) {
 	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "\r", "seven..", "eight...", "eight..,", "nine....\"", "é", "12345678é", "\x00",
 		"two\nlines, and a \"quote\""}), rapid.SampledFrom([]string{"\xff", "12345678\xed\xa0\x80", "é\xc3"}))
@@ -70,7 +70,7 @@ func drawnRows(t *rapid.T) (rows [][]byte) {
 	return rows
 }
 
-// madeCSV is the export of rows, each made and in plain words: its text, its error and what it says of the rows.
+// madeCSV is what an export of the rows must give: its text, its result and its error.
 func madeCSV(t *rapid.T, c *Config, rows [][]byte) (text string, r Result, failed string) {
 	var lines []map[string]string
 	types, quoted := map[string]map[string]int64{}, func(v any) string {

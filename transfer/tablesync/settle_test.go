@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// settling is a sync of a table with another one, which rows of an id and an n are put into. It calls do before it reads rows of the table again.
+// settling is a sync of a table with another one. It calls do before it reads rows of the table again.
 func settling(t *testing.T, w *world, do func()) (cfg Config, put func(table, id string, n int)) {
 	t.Helper()
 	at := time.Now().UnixMilli()
@@ -59,12 +59,12 @@ func TestSettledRowsAreNotWritten(t *testing.T) {
 			put("t", "surplus", 1)
 			if plan {
 				s := conformance.Try(Look(context.Background(), cfg)).Must(t)
-				wantCounts(t, s, "equal 2, missing 1, different 1, surplus 1: written 0, deleted 0, kept 0, rejected 0, exit 0")
+				wantCounts(t, s, "equal 2, missing 1, different 1, surplus 1")
 				conformance.True(t, s.Puts == 2 && s.Deletes == 1 && s.Costs.PutCU == 2 && s.Costs.DeleteCU == 1, "%+v", s)
 				return
 			}
 			s := w.sync(cfg)
-			wantCounts(t, s, "equal 2, missing 1, different 1, surplus 1: written 2, deleted 1, kept 0, rejected 0, exit 0")
+			wantCounts(t, s, "equal 2, missing 1, different 1, surplus 1, written 2, deleted 1")
 			if of := s.Settled; of == nil || of.Differed != 5 || of.Settled != 2 || of.Remain != 3 || of.Rounds != 1 {
 				t.Errorf("%+v", s.Settled)
 			}
@@ -78,8 +78,7 @@ func TestFullySettledSyncWritesNothing(t *testing.T) {
 	var put func(table, id string, n int)
 	cfg, put := settling(t, w, func() { put("t", "late", 1) })
 	put("s", "late", 1)
-	s := w.sync(cfg)
-	wantCounts(t, s, "equal 1, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
+	wantCounts(t, w.sync(cfg), "equal 1")
 	w.wantRows("late n=1")
 }
 
@@ -111,7 +110,7 @@ func TestSyncInterruptedWhileSettlingComparesAgain(t *testing.T) {
 	w.wantRows("surplus n=1")
 	put("t", "a", 1)
 	s = w.sync(cfg)
-	wantCounts(t, s, "equal 1, missing 0, different 0, surplus 1: written 0, deleted 1, kept 0, rejected 0, exit 0")
+	wantCounts(t, s, "equal 1, surplus 1, deleted 1")
 	conformance.True(t, !s.Resumed && strings.Contains(strings.Join(w.said, "\n"), "its comparison did not end"),
 		"%+v, said %q", s, w.said)
 	w.wantRows("a n=1")

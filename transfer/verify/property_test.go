@@ -44,7 +44,6 @@ func (d *draft) draw(t *rapid.T) {
 	d.text = b.String()
 }
 
-// apply is what one record does.
 func (d *draft) apply(id string, fields []string) {
 	if id == "" {
 		return // rejected
@@ -118,12 +117,11 @@ func TestVerifyFindsExactDifferences(t *testing.T) {
 				"%s: %+v where nothing that was written is touched, after\n%s", r.counts(), found, d.text)
 			return
 		}
-		if len(found) != 1 || found[0].Kind != kind || columns != nil && !slices.Equal(found[0].Columns, columns) || r.OK != (kind == Extra) {
-			rt.Fatalf("%s: %+v, want %s %q %v, after\n%s", r.counts(), found, kind, id, columns, d.text)
-		}
-		if kind != Extra && string(found[0].Key[0].Value.Bytes) != id {
-			rt.Fatalf("found %v, want %q", found[0].Key, id)
-		}
+		conformance.MustTrue(rt, len(found) == 1 && found[0].Kind == kind &&
+			(columns == nil || slices.Equal(found[0].Columns, columns)) && r.OK == (kind == Extra),
+			"%s: %+v, want %s %q %v, after\n%s", r.counts(), found, kind, id, columns, d.text)
+		conformance.MustTrue(rt, kind == Extra || string(found[0].Key[0].Value.Bytes) == id,
+			"found %v, want %q", found[0].Key, id)
 	})
 }
 
@@ -228,8 +226,8 @@ func (w *world) makeWide(t *testing.T, rows *sourcetest.Wide, versions int) (nam
 	err := w.Admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: versions})
 	must(t, err)
 	cfg = Config{Client: w.SDK, Examples: 10, Memory: 1 << 30, TempDir: w.dir, Request: &plan.Request{
-		Inputs: []string{rows.Name}, Target: plan.Target{Table: name}, Columns: plan.Columns{Types: map[string]plan.Type{}}, Read: plan.Read{Sources: rows},
-	}}
+		Inputs: []string{rows.Name}, Target: plan.Target{Table: name}, Columns: plan.Columns{Types: map[string]plan.Type{}},
+		Read: plan.Read{Sources: rows}}}
 	return name, cfg
 }
 
@@ -239,7 +237,6 @@ func idKey(id int64) *tablestore.PrimaryKey {
 	return key
 }
 
-// write puts a row, or updates it with its cells.
 func (w *world) write(t *testing.T, name string, id int64, update bool, cells []record.Cell) {
 	t.Helper()
 	put := &tablestore.PutRowChange{TableName: name, PrimaryKey: idKey(id)}
@@ -314,9 +311,9 @@ func TestSelfDescribingPutsAreComparedByCell(t *testing.T) {
 			w.write(t, name, damage.row, true, damage.cells)
 			for _, cfg.Sample = range []float64{0, 0.9999999} {
 				r := run(t, cfg)
-				if r.OK || r.Different != 1 || r.Equal != 39 || len(r.Examples) != 1 || !slices.Equal(r.Examples[0].Columns, damage.columns) {
-					t.Errorf("%d versions, %s: %s, %+v, want %q", versions+1, what, r.counts(), r.Examples, damage.columns)
-				}
+				conformance.True(t, !r.OK && r.Different == 1 && r.Equal == 39 && len(r.Examples) == 1 &&
+					slices.Equal(r.Examples[0].Columns, damage.columns),
+					"%d versions, %s: %s, %+v, want %q", versions+1, what, r.counts(), r.Examples, damage.columns)
 			}
 			cfg.Sample = 0
 			w.write(t, name, damage.row, false, rows.Cells[damage.row])
@@ -354,9 +351,8 @@ func TestSelfDescribingUpdatesAreCompared(t *testing.T) {
 	} {
 		w.write(t, name, 3, true, []record.Cell{damage})
 		r := run(t, cfg)
-		if r.OK || r.Different != 1 || len(r.Examples) != 1 || !slices.Equal(r.Examples[0].Columns, []string{column}) {
-			t.Errorf("%s: %s, %+v", column, r.counts(), r.Examples)
-		}
+		conformance.True(t, !r.OK && r.Different == 1 && len(r.Examples) == 1 &&
+			slices.Equal(r.Examples[0].Columns, []string{column}), "%s: %s, %+v", column, r.counts(), r.Examples)
 		w.write(t, name, 3, true, []record.Cell{cellOf("gone", nil, -1), cellOf("v", nil, -1)})
 		for _, i := range []int{6, 7} {
 			w.write(t, name, 3, true, rows.Cells[i])

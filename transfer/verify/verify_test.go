@@ -43,11 +43,11 @@ func TestEveryTypeIsComparedBitForBit(t *testing.T) {
 	}
 	r := run(t, cfg)
 	conformance.True(t, r.OK && r.Equal == 1, "the row as it was put is different: %+v", r.Examples)
-	for column, other := range (cells{"d": 0.0, "e": []byte{}, "x": "\x00", "y": "", "n": float64(-7), "f": int64(0), "s": "中"}) {
+	for column, other := range (cells{"d": 0.0, "e": []byte{}, "x": "\x00", "y": "", "n": -7.0, "f": int64(0), "s": "中"}) {
 		w.update(t, name, "k", cells{column: other})
-		if r := run(t, cfg); r.OK || r.Different != 1 || len(r.Examples[0].Columns) != 1 || r.Examples[0].Columns[0] != column {
-			t.Errorf("column %s as %T %v: %s %+v", column, other, other, r.counts(), r.Examples)
-		}
+		r := run(t, cfg)
+		conformance.True(t, !r.OK && r.Different == 1 && len(r.Examples[0].Columns) == 1 &&
+			r.Examples[0].Columns[0] == column, "column %s as %T %v: %s %+v", column, other, other, r.counts(), r.Examples)
 		w.update(t, name, "k", cells{column: row[column]})
 	}
 }
@@ -61,17 +61,17 @@ func TestRejectsAndRepeatsAreNotExpected(t *testing.T) {
 	cfg := w.config(t, name, "id,n\na,1\nb,2\na,3\nb,4\nc,5\nd,x\n")
 	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	file := cfg.Request.Inputs[0]
-	wantCounts(t, run(t, cfg), "expected 3, equal 1, missing 1, different 1, expired 0, extra 1, in table 3, rejected 1, superseded 2")
+	wantCounts(t, run(t, cfg), "expected 3, equal 1, missing 1, different 1, extra 1, stored 3, rejected 1, superseded 2")
 
 	cfg.Rejected = rundir.Rejected{file: {4, 5, 6}}
 	r := run(t, cfg)
-	wantCounts(t, r, "expected 2, equal 2, missing 0, different 0, expired 0, extra 1, in table 3, rejected 3, superseded 1")
+	wantCounts(t, r, "expected 2, equal 2, extra 1, stored 3, rejected 3, superseded 1")
 	conformance.True(t, r.OK && len(r.Examples) == 1 && r.Examples[0].Kind == Extra && r.Examples[0].Input == nil,
 		"ok %v, %+v", r.OK, r.Examples)
 	cfg.ExtraFails = true
 	conformance.Equal(t, run(t, cfg).OK, false, "a surplus row is no failure, though it was to be")
 	cfg.Request.Records = 2
-	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 1, expired 0, extra 1, in table 3, rejected 0, superseded 0")
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, different 1, extra 1, stored 3")
 }
 
 func TestExamplesNameTheirRecords(t *testing.T) {
@@ -92,7 +92,7 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 	cfg := w.config(t, name, text.String())
 	cfg.Examples, cfg.Memory, cfg.Request.Read.SplitBytes = 3, 1, 512
 	r := run(t, cfg)
-	wantCounts(t, r, "expected 1000, equal 980, missing 10, different 10, expired 0, extra 0, in table 990, rejected 0, superseded 0")
+	wantCounts(t, r, "expected 1000, equal 980, missing 10, different 10, stored 990")
 	var got []string
 	for _, e := range r.Examples {
 		got = append(got, fmt.Sprintf("%s %s %v %d", e.Kind, e.Key, e.Columns, e.Input.Record))
@@ -102,10 +102,9 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 	conformance.Equal(t, strings.Join(got, ", "), want, "result")
 	conformance.True(t, r.SpilledRows != 0 && r.Ranges >= 2, "%+v", r)
 	text2, err := json.Marshal(r.Examples[3])
-	if want := fmt.Sprintf(`{"kind":"different","key":{"id":"k0009"},"columns":["m"],"values":[{"column":"m","input":["9"],"table":["10 at N"]}],"input":{"file":%q,"record":10}}`, cfg.Request.Inputs[0]); err != nil ||
-		regexp.MustCompile(`at \d+`).ReplaceAllString(string(text2), "at N") != want {
-		t.Errorf("as JSON %s, %v", text2, err)
-	}
+	want = fmt.Sprintf(`{"kind":"different","key":{"id":"k0009"},"columns":["m"],"values":[{"column":"m","input":["9"],"table":["10 at N"]}],"input":{"file":%q,"record":10}}`, cfg.Request.Inputs[0])
+	conformance.True(t, err == nil && regexp.MustCompile(`at \d+`).ReplaceAllString(string(text2), "at N") == want,
+		"as JSON %s, %v", text2, err)
 }
 
 func TestAnExampleOfAnUpdateHasTheValuesOfItsColumns(t *testing.T) {
@@ -115,9 +114,9 @@ func TestAnExampleOfAnUpdateHasTheValuesOfItsColumns(t *testing.T) {
 	cfg := w.config(t, name, "id,n,m\na,3,1\n")
 	cfg.Request.Mode = table.Update
 	r := run(t, cfg)
-	if len(r.Examples) != 1 || len(r.Examples[0].Values) != 1 || !slices.Equal(r.Examples[0].Values[0].Input, []string{"3"}) || !strings.HasPrefix(r.Examples[0].Values[0].Table[0], "2 at ") {
-		t.Errorf("%+v", r.Examples)
-	}
+	conformance.True(t, len(r.Examples) == 1 && len(r.Examples[0].Values) == 1 &&
+		slices.Equal(r.Examples[0].Values[0].Input, []string{"3"}) &&
+		strings.HasPrefix(r.Examples[0].Values[0].Table[0], "2 at "), "%+v", r.Examples)
 }
 
 func TestSampleReadsOnlyItsKeys(t *testing.T) {
@@ -150,9 +149,8 @@ func TestSampleReadsOnlyItsKeys(t *testing.T) {
 		r := run(t, cfg)
 		conformance.True(t, r.RowsExpected >= 300 && r.RowsExpected <= 600 && r.RowsExpected+r.NotSampled == 1500,
 			"of 1500 keys %d are looked at, %d are not", r.RowsExpected, r.NotSampled)
-		if r.Equal+r.Missing != r.RowsExpected || r.Missing < 100 || r.Equal < 100 || r.Extra != 0 || r.RowsInTable != r.Equal {
-			t.Error(r.counts())
-		}
+		conformance.True(t, r.Equal+r.Missing == r.RowsExpected && r.Missing >= 100 && r.Equal >= 100 && r.Extra == 0 &&
+			r.RowsInTable == r.Equal, "%s", r.counts())
 		conformance.Equal(t, len(w.faults.Done()), 2, "faults that happened, %v", w.faults.Done())
 		w.faults.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
 		conformance.Refused(t, conformance.ErrorOf(Run(context.Background(), cfg)), "OTSAuthFailed", "result")
@@ -171,16 +169,16 @@ func TestRowsPastTheirTTLAreExpired(t *testing.T) {
 	for _, mode := range []table.Mode{table.Put, table.Update} {
 		cfg.Request.Mode = mode
 		r := run(t, cfg)
-		wantCounts(t, r, "expected 3, equal 1, missing 1, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
+		wantCounts(t, r, "expected 3, equal 1, missing 1, expired 1, stored 1")
 		conformance.True(t, !r.OK && len(r.Examples) == 1 && r.Examples[0].Key.String() == `id="lost"`, "%+v", r.Examples)
 	}
 	// Without timestamps in the input, the time of the load counts, if known.
 	cfg = w.config(t, name, "id,n\nfresh,1\ngone,2\n")
-	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 1, different 0, expired 0, extra 0, in table 1, rejected 0, superseded 0")
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 1, stored 1")
 	cfg.Loaded = now.Add(-2 * day)
-	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, expired 1, stored 1")
 	cfg.Request.Mode = table.Update
-	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, expired 1, stored 1")
 }
 
 func TestTimestampsOfReplacedRowsAreCompared(t *testing.T) {
@@ -192,14 +190,12 @@ func TestTimestampsOfReplacedRowsAreCompared(t *testing.T) {
 	cfg := w.config(t, name, fmt.Sprintf("id,n,at\na,1,%d\nb,1,%d\n", now-5000, now-4000))
 	cfg.Request.Read.Convert.VersionColumn, cfg.Request.Columns.Exclude = "at", []string{"at"}
 	r := run(t, cfg)
-	if r.Equal != 1 || r.Different != 1 || r.Examples[0].Key.String() != `id="b"` || r.Examples[0].Columns[0] != "n" {
-		t.Errorf("%s %+v", r.counts(), r.Examples)
-	}
+	conformance.True(t, r.Equal == 1 && r.Different == 1 && r.Examples[0].Key.String() == `id="b"` &&
+		r.Examples[0].Columns[0] == "n", "%s %+v", r.counts(), r.Examples)
 	w.update(t, name, "a", cells{"other": int64(1)})
 	r = run(t, cfg)
-	if r.Equal != 0 || r.Different != 2 || len(r.Examples[0].Columns) != 1 || r.Examples[0].Columns[0] != "other" {
-		t.Errorf("with a column that nobody has written: %s %+v", r.counts(), r.Examples)
-	}
+	conformance.True(t, r.Equal == 0 && r.Different == 2 && len(r.Examples[0].Columns) == 1 &&
+		r.Examples[0].Columns[0] == "other", "with a column that nobody has written: %s %+v", r.counts(), r.Examples)
 }
 
 func TestStreamComparisonDoesNotNameColumns(t *testing.T) {
@@ -220,9 +216,8 @@ func TestImpossibleComparisonsAreErrors(t *testing.T) {
 	conformance.True(t, errors.Is(err, client.ErrNoTable), "a table that is not there: %v", err)
 	cfg := w.config(t, name, "id,n\na,1\n")
 	cfg.Request.Inputs = append(cfg.Request.Inputs, "no such file.csv")
-	if _, err := Run(context.Background(), cfg); !errors.As(err, new(*plan.UsageError)) {
-		t.Errorf("an input that is not there: %v", err)
-	}
+	_, err = Run(context.Background(), cfg)
+	conformance.True(t, errors.As(err, new(*plan.UsageError)), "an input that is not there: %v", err)
 	cfg = w.config(t, name, "id,n\na,1\n")
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -319,9 +314,8 @@ func TestComparisonFailsOnAnyError(t *testing.T) {
 				if kind == "a sample" {
 					extra = 0 // it asks for its own keys
 				}
-				if err != nil || r.OK || r.Equal != 2 || r.Missing != 2 || r.Different != 1 || r.Extra != extra || r.Rejected != 1 {
-					t.Errorf("%s: %+v, %v", kind, r, err)
-				}
+				conformance.True(t, err == nil && !r.OK && r.Equal == 2 && r.Missing == 2 && r.Different == 1 && r.Extra == extra &&
+					r.Rejected == 1, "%s: %+v, %v", kind, r, err)
 			case err == nil || !strings.Contains(err.Error(), "OTSAuthFailed"):
 				t.Errorf("%s, request %d (%s) is refused: %+v, %v", kind, at, failed, r, err)
 			}
@@ -337,9 +331,8 @@ func TestComparisonFailsOnAnyError(t *testing.T) {
 		cfg.Changes = all
 		if _, err := Run(t.Context(), cfg); len(all.calls) <= at {
 			calls := strings.Join(all.calls, " ")
-			if err != nil || strings.Count(calls, "expected") != 3 || strings.Count(calls, "surplus") != 1 || strings.Count(calls, "reject") != 1 {
-				t.Errorf("%s, %v", calls, err)
-			}
+			conformance.True(t, err == nil && strings.Count(calls, "expected") == 3 && strings.Count(calls, "surplus") == 1 &&
+				strings.Count(calls, "reject") == 1, "%s, %v", calls, err)
 			break
 		} else if !errors.Is(err, errTold) {
 			t.Errorf("call %d, a %s, fails: %v", at, all.calls[at], err)
@@ -386,9 +379,8 @@ func TestBothSidesOfADifferenceAreShown(t *testing.T) {
 	}
 	e := &Example{Columns: []string{"gone", "n", "other", "v"}, stored: shown{"n": {"6 at 7"}, "other": {"1 at 7"}, "gone": {"2 at 7"}}}
 	e.values(given, true)
-	want := []Values{
-		{"gone", []string{}, []string{"2 at 7"}}, {"n", []string{"5"}, []string{"6 at 7"}}, {"other", []string{}, []string{"1 at 7"}}, {"v", []string{`"new" at 20`, "true at 10"}, []string{}},
-	}
+	want := []Values{{"gone", []string{}, []string{"2 at 7"}}, {"n", []string{"5"}, []string{"6 at 7"}},
+		{"other", []string{}, []string{"1 at 7"}}, {"v", []string{`"new" at 20`, "true at 10"}, []string{}}}
 	conformance.Equal(t, cmp.Diff(want, e.Values), "", "(-want +got)")
 	e.Values = nil
 	e.values(given, false) // of an update, another record may have written the other column
@@ -424,40 +416,40 @@ func TestRecordsAreComparedByTheirReturnedKeys(t *testing.T) {
 	}
 	const header = "file,record,id,seq\n"
 	all := lines[0] + lines[1] + lines[2]
-	for what, c := range map[string]struct {
-		file string
-		want string // the counts, or a part of the error
-		ok   bool
-		note string
+	for _, c := range []struct {
+		what, file string
+		want       string // the counts, or a part of the error
+		ok         bool
+		note       string
 	}{
-		"all":                     {header + all, "equal 3, missing 0, different 0, extra 0, without 0", true, ""},
-		"in another order":        {header + lines[2] + lines[0] + lines[1], "equal 3, missing 0, different 0, extra 0, without 0", true, ""},
-		"two records change keys": {header + line(1, "a", seqs[1]) + line(2, "a", seqs[0]) + lines[2], "equal 1, missing 0, different 2, extra 0, without 0", false, ""},
-		"the first is not there":  {header + lines[1] + lines[2], "equal 2, missing 0, different 0, extra 1, without 1", false, ""},
-		"the last is not there":   {header + lines[0] + lines[1], "equal 2, missing 0, different 0, extra 1, without 1", false, ""},
-		"none":                    {header, "equal 0, missing 0, different 0, extra 3, without 3", false, ""},
-		"one was never answered":  {header + lines[0] + line(2, "a", "") + lines[2], "equal 2, missing 0, different 0, extra 1, without 1", false, ""},
-		"a row that is gone":      {header + lines[0] + lines[1] + line(3, "b", 1<<60), "equal 2, missing 1, different 0, extra 1, without 0", false, ""},
-		"others of other inputs":  {header + "x.csv,1,a,5\n" + all + "x.csv,2,a,6\n", "equal 3, missing 0, different 0, extra 0, without 0", true, "2 keys in"},
-		"another header":          {"file,record,id,n\n" + all, "its header is", false, ""},
-		"half a header":           {"\"file", "--returned-keys", false, ""},
-		"nothing":                 {"", "its header is", false, ""},
-		"a record that is none":   {header + lines[0] + strings.Replace(lines[1], ",2,", ",two,", 1) + lines[2], "line 3", false, ""},
-		"a number that is none":   {header + all + line(4, "c", "x"), "line 5: column seq", false, ""},
-		"a line that is cut":      {header + lines[0] + input + ",2,a\n", "--returned-keys", false, ""},
-		"a key of another record": {header + lines[0] + lines[1] + line(3, "c", seqs[2]), "the input has changed since it was loaded", false, ""},
+		{"all", header + all, "equal 3", true, ""},
+		{"in another order", header + lines[2] + lines[0] + lines[1], "equal 3", true, ""},
+		{"two records change keys", header + line(1, "a", seqs[1]) + line(2, "a", seqs[0]) + lines[2], "equal 1, different 2", false, ""},
+		{"the first is not there", header + lines[1] + lines[2], "equal 2, extra 1, without 1", false, ""},
+		{"the last is not there", header + lines[0] + lines[1], "equal 2, extra 1, without 1", false, ""},
+		{"none", header, "extra 3, without 3", false, ""},
+		{"one was never answered", header + lines[0] + line(2, "a", "") + lines[2], "equal 2, extra 1, without 1", false, ""},
+		{"a row that is gone", header + lines[0] + lines[1] + line(3, "b", 1<<60), "equal 2, missing 1, extra 1", false, ""},
+		{"others of other inputs", header + "x.csv,1,a,5\n" + all + "x.csv,2,a,6\n", "equal 3", true, "2 keys in"},
+		{"another header", "file,record,id,n\n" + all, "its header is", false, ""},
+		{"half a header", "\"file", "--returned-keys", false, ""},
+		{"nothing", "", "its header is", false, ""},
+		{"not a record", header + lines[0] + strings.Replace(lines[1], ",2,", ",two,", 1) + lines[2], "line 3", false, ""},
+		{"a number that is none", header + all + line(4, "c", "x"), "line 5: column seq", false, ""},
+		{"a line that is cut", header + lines[0] + input + ",2,a\n", "--returned-keys", false, ""},
+		{"a key of another record", header + lines[0] + lines[1] + line(3, "c", seqs[2]), "the input has changed since it was loaded", false, ""},
 	} {
 		cfg.Returned = filepath.Join(w.dir, "returned.csv")
 		must(t, os.WriteFile(cfg.Returned, []byte(c.file), 0o600))
 		r, err := Run(t.Context(), cfg)
 		if err != nil {
-			conformance.Contains(t, err.Error(), c.want, "%s: %v", what, err)
+			conformance.Contains(t, err.Error(), c.want, "%s: %v", c.what, err)
 			continue
 		}
-		got := fmt.Sprintf("equal %d, missing %d, different %d, extra %d, without %d", r.Equal, r.Missing, r.Different, r.Extra, r.WithoutKey)
-		if got != c.want || r.OK != c.ok || r.Rejected != 1 || !strings.Contains(strings.Join(r.Notes, "; "), c.note) || c.note == "" && len(r.Notes) > 0 {
-			t.Errorf("%s: %s, ok %v, %d rejected, notes %q; want %s", what, got, r.OK, r.Rejected, r.Notes, c.want)
-		}
+		got := nonzero("equal %d, missing %d, different %d, extra %d, without %d", r.Equal, r.Missing, r.Different, r.Extra, r.WithoutKey)
+		conformance.True(t, got == c.want && r.OK == c.ok && r.Rejected == 1 &&
+			strings.Contains(strings.Join(r.Notes, "; "), c.note) && (c.note != "" || len(r.Notes) == 0),
+			"%s: %s, ok %v, %d rejected, notes %q; want %s", c.what, got, r.OK, r.Rejected, r.Notes, c.want)
 	}
 	cfg.Returned += ".missing"
 	conformance.Refused(t, conformance.ErrorOf(Run(t.Context(), cfg)), "", "without the file: no error")
@@ -479,7 +471,6 @@ func TestUnstorableRejectKeyIsAnError(t *testing.T) {
 	}
 	conformance.Refused(t, v.takeRejects(parsed, sorter), "", "no error")
 	v.cfg.Changes = &told{at: 1}
-	if err := v.takeRejects(&intake.Parsed{Split: parsed.Split, Apart: intake.Apart{Rejects: make([]intake.Reject, 2)}}, sorter); !errors.Is(err, errTold) {
-		t.Errorf("the second reject cannot be kept: %v", err)
-	}
+	err := v.takeRejects(&intake.Parsed{Split: parsed.Split, Apart: intake.Apart{Rejects: make([]intake.Reject, 2)}}, sorter)
+	conformance.True(t, errors.Is(err, errTold), "the second reject cannot be kept: %v", err)
 }

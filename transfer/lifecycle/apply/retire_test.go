@@ -36,17 +36,15 @@ func (w *world) contents() string {
 		if !manifest {
 			continue
 		}
-		files := exact.FilesIn(w.t.Context(), jobdir.Below(store, file))
-		m, err := exact.ReadFrom(w.t.Context(), files)
+		m, err := exact.ReadFrom(w.t.Context(), exact.FilesIn(w.t.Context(), jobdir.Below(store, file)))
 		if err == nil {
 			err = m.Check(w.t.Context())
 		}
 		conformance.MustTrue(w.t, err == nil && len(m.Parts) == 1, "%v %v", err, m)
 		lines := w.linesOf(m.Open(w.t.Context(), &m.Parts[0]))
 		for i, l := range lines {
-			if want := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":%d,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"%s %d","TS":`, i, m.Table, i); !strings.HasPrefix(l, want) {
-				w.t.Errorf("%s, line %d: %s", name, i+1, l)
-			}
+			want := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":%d,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"%s %d","TS":`, i, m.Table, i)
+			conformance.True(w.t, strings.HasPrefix(l, want), "%s, line %d: %s", name, i+1, l)
 		}
 		all = append(all, fmt.Sprintf("%s %d", file, len(lines)))
 	}
@@ -54,7 +52,6 @@ func (w *world) contents() string {
 	return strings.Join(all, ", ")
 }
 
-// lines are those of a part of an archive.
 func (w *world) lines(part string) []string {
 	w.t.Helper()
 	f, err := os.Open(part)
@@ -67,8 +64,7 @@ func (w *world) linesOf(f io.ReadCloser, err error) []string {
 	defer f.Close()
 	d := conformance.Try(zstd.NewReader(f)).Must(w.t)
 	defer d.Close()
-	text := conformance.Try(io.ReadAll(d)).Must(w.t)
-	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(string(conformance.Try(io.ReadAll(d)).Must(w.t)), "\n"), "\n")
 }
 
 func (w *world) manifest(month string) *archive.Manifest {
@@ -99,9 +95,8 @@ func TestExpiredTablesAreOnlyExportedWithoutTheFlag(t *testing.T) {
 	conformance.True(t, w.tables() == before && w.count("DeleteTable") == 0, "tables %s", w.tables())
 	for _, i := range p.Items[:2] {
 		m := i.Export
-		if i.State != Done || i.Dropped || m == nil || m.State != archive.Verified || p.File(i) != filepath.Join(w.dir, m.File) {
-			t.Errorf("%+v", i)
-		}
+		conformance.True(t, i.State == Done && !i.Dropped && m != nil && m.State == archive.Verified &&
+			p.File(i) == filepath.Join(w.dir, m.File), "%+v", i)
 	}
 	conformance.True(t, p.Items[2].State == Unchanged && p.File(p.Items[2]) == "", "%+v", p.Items[2])
 	w.requests = nil
@@ -228,8 +223,7 @@ func TestARecreatedTableIsAnotherTable(t *testing.T) {
 	conformance.Equal(t, w.contents(), strings.Replace(exported, ", ", ", c_202401-2 6, ", 1), "archive")
 }
 
-// TestTableReplacedDuringRetirementIsKept replaces the table by one with the same rows, before each of the requests
-// that export, compare and drop it.
+// TestTableReplacedDuringRetirementIsKept replaces the table by an equal one before each request in turn.
 func TestTableReplacedDuringRetirementIsKept(t *testing.T) {
 	for _, at := range []struct {
 		operation string
@@ -252,9 +246,8 @@ func TestTableReplacedDuringRetirementIsKept(t *testing.T) {
 		}
 		p, err := w.run()
 		why := new(client.ReplacedError)
-		if err != nil || p.Items[0].State != Failed || p.Items[0].Dropped || !errors.As(p.Items[0].Err, &why) || w.count("DeleteTable") != 0 {
-			t.Errorf("%v: %v, %+v", at, err, p.Items[0])
-		}
+		conformance.True(t, err == nil && p.Items[0].State == Failed && !p.Items[0].Dropped &&
+			errors.As(p.Items[0].Err, &why) && w.count("DeleteTable") == 0, "%v: %v, %+v", at, err, p.Items[0])
 	}
 }
 
@@ -279,8 +272,7 @@ func TestLongExportReportsProgress(t *testing.T) {
 	conformance.True(t, w.heard("table c_202401: 4100 rows read so far"), "said %q", w.said)
 }
 
-// TestInterruptedRunIsFinishedByTheNext stops a run at its first request, its second and so on, before or after the
-// service has seen it, until one completes; each is followed by a whole run.
+// TestInterruptedRunIsFinishedByTheNext stops a run at each request, before or after the service has seen it.
 func TestInterruptedRunIsFinishedByTheNext(t *testing.T) {
 	storetest.New(t, "bucket")
 	for _, applied := range []bool{false, true} {
@@ -328,8 +320,7 @@ func cutShort(t *testing.T, applied, remote bool, at int) bool {
 	return true
 }
 
-// TestTableIsKeptUntilItsArchiveIsStored has a store that refuses writes from the first one on, from the first archive
-// on, from its manifest on, and so on.
+// TestTableIsKeptUntilItsArchiveIsStored has a store that refuses writes from each one on.
 func TestTableIsKeptUntilItsArchiveIsStored(t *testing.T) {
 	for kept := 0; ; kept++ {
 		s := storetest.New(t, "bucket")
@@ -350,9 +341,8 @@ func TestTableIsKeptUntilItsArchiveIsStored(t *testing.T) {
 		whole := true
 		for _, i := range p.Items[:2] {
 			whole = whole && i.Dropped
-			if i.Dropped == (i.State == Failed) || i.Dropped && w.manifest(i.Period.String()).State != archive.Dropped {
-				t.Errorf("after %d puts: %+v", kept, i)
-			}
+			conformance.True(t, i.Dropped != (i.State == Failed) &&
+				(!i.Dropped || w.manifest(i.Period.String()).State == archive.Dropped), "after %d puts: %+v", kept, i)
 		}
 		s.Change(func(s *storetest.Server) { s.Fault = nil })
 		w.mustRun()
@@ -388,9 +378,8 @@ func TestDropClassTablesAreKeptWithoutTheFlag(t *testing.T) {
 	w := dropping(t)
 	before := w.tables()
 	for _, i := range w.mustRun().Items[:2] {
-		if i.State != Unchanged || i.Drop || i.Exports() || !strings.Contains(i.Note, "dropped without an archive once") {
-			t.Errorf("%+v", i)
-		}
+		conformance.True(t, i.State == Unchanged && !i.Drop && !i.Exports() &&
+			strings.Contains(i.Note, "dropped without an archive once"), "%+v", i)
 	}
 	conformance.Equal(t, w.tables(), before, "tables")
 }
@@ -405,9 +394,9 @@ func TestDropClassTablesAreDroppedUnread(t *testing.T) {
 		conformance.True(t, i.State == Done && i.Dropped && i.Export == nil, "%+v", i)
 	}
 	conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "tables")
-	if _, err := os.Stat(w.dir); err == nil || w.count("GetRange") != 0 || !w.heard("c_202401: dropped without an archive") {
-		t.Errorf("said %q", w.said)
-	}
+	_, err := os.Stat(w.dir)
+	conformance.True(t, err != nil && w.count("GetRange") == 0 && w.heard("c_202401: dropped without an archive"),
+		"said %q", w.said)
 }
 
 func TestTableReplacedBeforeAnUnreadDropIsKept(t *testing.T) {
@@ -417,7 +406,7 @@ func TestTableReplacedBeforeAnUnreadDropIsKept(t *testing.T) {
 	must(t, w.own.Drop("c_202401"))
 	w.create("202401", 3, asMade)
 	must(t, p.Run(t.Context(), w.pace))
-	if i := p.Items[0]; i.State != Failed || i.Dropped || !errors.As(i.Err, new(*client.ReplacedError)) || !p.Items[1].Dropped {
-		t.Errorf("%+v", i)
-	}
+	i := p.Items[0]
+	conformance.True(t, i.State == Failed && !i.Dropped && errors.As(i.Err, new(*client.ReplacedError)) &&
+		p.Items[1].Dropped, "%+v", i)
 }

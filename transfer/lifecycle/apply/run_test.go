@@ -84,10 +84,9 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 		conformance.Equal(t, i.State, Done, "%s: %v", i.Have.Name, i.Err)
 	}
 	conformance.Equal(t, w.clock.Sub(changed), DefaultInterval+time.Second, "the change came")
-	last := w.said[len(w.said)-1]
-	if !strings.HasPrefix(last, "table c_202403: reserved") || !w.heard("waiting 1m31s until the throughput of table c_202403 may be changed (once in 2m0s); 1 tables to go") {
-		t.Errorf("said %q", w.said)
-	}
+	conformance.True(t, strings.HasPrefix(w.said[len(w.said)-1], "table c_202403: reserved") &&
+		w.heard("waiting 1m31s until the throughput of table c_202403 may be changed (once in 2m0s); 1 tables to go"),
+		"said %q", w.said)
 	waiting := -1
 	for i, line := range w.said { // the others, and the export, do not wait
 		if strings.HasPrefix(line, "waiting") && waiting < 0 {
@@ -103,8 +102,7 @@ func TestRefusedThroughputChangeIsRetried(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 5 * time.Minute})
 	must(t, w.own.Reserve("c_202405", 7, 7))
 	w.pace.Interval = 40 * time.Second // shorter than the service's own
-	p := w.mustRun()
-	got := outline(p)
+	got := outline(w.mustRun())
 	conformance.True(t, !strings.Contains(got, "failed") && !strings.Contains(got, "planned"), "%s, %q", got, w.said)
 	n := w.count("UpdateTable") - 6
 	conformance.True(t, n >= 3 && n < client.MaxPostponed, "%d changes were refused", n)
@@ -129,9 +127,9 @@ func TestATableThatIsAlwaysRefusedFailsAlone(t *testing.T) {
 			t.Errorf("%s: %s, %v", i.Have.Name, i.State, i.Err)
 		}
 	}
-	if err := p.Items[2].Err; !errors.Is(err, client.ErrTooFrequent) || !strings.Contains(err.Error(), "refused 10 times in a row") {
-		t.Errorf("%v", err)
-	}
+	err := p.Items[2].Err
+	conformance.True(t, errors.Is(err, client.ErrTooFrequent) &&
+		strings.Contains(err.Error(), "refused 10 times in a row"), "%v", err)
 	if !strings.Contains(w.tables(), "c_202404 7/7 864000") { // options are not refused with it
 		t.Errorf("tables %s", w.tables())
 	}
@@ -205,9 +203,9 @@ func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
 	w.before = func(string) error { return &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")} }
 	w.requests = nil
 	// One table is tried, for the shortest retry time.
-	if err := p.Run(context.Background(), w.pace); err == nil || !strings.Contains(err.Error(), "c_202403") || len(w.requests) > 6 {
-		t.Errorf("%v after %v", err, w.requests)
-	}
+	err := p.Run(context.Background(), w.pace)
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "c_202403") && len(w.requests) <= 6,
+		"%v after %v", err, w.requests)
 	w.before = nil
 	p.Admin = w.adminWith(context.Background(), "wrong")
 	conformance.Refused(t, p.Run(context.Background(), w.pace), "OTSAuthFailed", "error")

@@ -47,8 +47,7 @@ type world struct {
 	request  Request  // but for its Admin
 	pace     Pace
 
-	// before is called with each request before it is sent, lost with each that was answered; an error is what the client
-	// gets instead.
+	// before is called before each request is sent, lost after each answer; the client gets their error instead.
 	before, lost func(operation string) error
 	stop         context.CancelCauseFunc // of the current run
 }
@@ -68,7 +67,7 @@ func newWorldIn(t *testing.T, dir, now string, o server.Options) *world {
 	w.request = Request{Target: "here", Now: w.month(now)}
 	w.request.Policy = conformance.Try(lifecycle.Parse("policy", fmt.Appendf(nil, policyText, w.dir))).Must(t)
 	w.request.Template = conformance.Try(lifecycle.ParseTemplate("c_{month}")).Must(t)
-	w.pace = Pace{Say: func(_ words.Kind, line string) { w.said = append(w.said, line) }, RetryFor: time.Nanosecond, Clock: Clock{
+	w.pace = Pace{Say: func(_ words.Kind, line string) { w.said = append(w.said, line) }, RetryFor: 1, Clock: Clock{
 		Now: func() time.Time { return w.clock },
 		Wait: func(_ context.Context, d time.Duration) error {
 			w.waits = append(w.waits, d)
@@ -81,8 +80,7 @@ func newWorldIn(t *testing.T, dir, now string, o server.Options) *world {
 
 func (w *world) month(text string) time.Time {
 	w.t.Helper()
-	at := conformance.Try(time.Parse("200601", text)).Must(w.t)
-	return at.AddDate(0, 0, 14)
+	return conformance.Try(time.Parse("200601", text)).Must(w.t).AddDate(0, 0, 14)
 }
 
 // RoundTrip is the network of the world's clients.
@@ -104,23 +102,21 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// admin is a new connection whose requests end with ctx.
 func (w *world) admin(ctx context.Context) *client.Admin {
 	w.t.Helper()
 	return w.adminWith(ctx, server.DefaultAccessKeySecret)
 }
 
-func (w *world) adminWith(ctx context.Context, secret string) *client.Admin {
+func (w *world) adminWith(ctx context.Context, key string) *client.Admin {
 	w.t.Helper()
 	sdk, err := client.New(ctx, client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w,
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: secret}}, nil)
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: key}}, nil)
 	must(w.t, err)
 	return &client.Admin{Client: sdk, Context: ctx, RetryFor: time.Nanosecond}
 }
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// create makes a table of a month with so many rows.
 func (w *world) create(month string, rows int, d table.Definition) {
 	w.t.Helper()
 	a := w.own
@@ -138,7 +134,6 @@ func (w *world) put(name string, id int64) {
 	must(w.t, tabletest.Do(w.own.Client, tabletest.Put(name, tabletest.Key("id", id), tabletest.Cells{"v": fmt.Sprint(name, " ", id)})))
 }
 
-// updateValue gives a row a newer version of its cell.
 func (w *world) updateValue(name string, id int64, v any) {
 	w.t.Helper()
 	must(w.t, tabletest.Do(w.own.Client, tabletest.Update(name, tabletest.Key("id", id), tabletest.Cells{"v": v})))
@@ -181,7 +176,6 @@ func (w *world) mustRun() *Plan {
 	return conformance.Try(w.run()).Must(w.t)
 }
 
-// tables are all tables as they are: name, reserved units, ttl and versions.
 func (w *world) tables() string {
 	w.t.Helper()
 	a := w.own

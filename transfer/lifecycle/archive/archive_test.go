@@ -52,8 +52,8 @@ func of(t *testing.T, rows int) *kept {
 func (k *kept) add(from, rows int) {
 	k.t.Helper()
 	for id := from; id < from+rows; id++ {
-		must(k.t, tabletest.Do(k.Store.SDK, tabletest.Put("t", tabletest.Key("id", int64(id)), tabletest.Cells{"a": 1.0}, stamp-1)))
-		must(k.t, tabletest.Do(k.Store.SDK, tabletest.Update("t", tabletest.Key("id", int64(id)), tabletest.Cells{"b": "line\nend", "a": int64(id), "c": []byte{0, 255}}, stamp)))
+		must(k.t, tabletest.Do(k.SDK, tabletest.Put("t", tabletest.Key("id", int64(id)), tabletest.Cells{"a": 1.0}, stamp-1)))
+		must(k.t, tabletest.Do(k.SDK, tabletest.Update("t", tabletest.Key("id", int64(id)), tabletest.Cells{"b": "line\nend", "a": int64(id), "c": []byte{0, 255}}, stamp)))
 	}
 }
 
@@ -78,7 +78,6 @@ func (k *kept) subject() *Subject {
 	return &Subject{Target: "here", Scan: tablescan.Config{Client: tabletest.Admin(k.t, target).Client, Table: described, RetryFor: time.Nanosecond}}
 }
 
-// at opens the place of that name.
 func at(t *testing.T, name string) *Place {
 	t.Helper()
 	p := conformance.Try(At(t.Context(), name, jobdir.Options{})).Must(t)
@@ -100,8 +99,7 @@ func everywhere(t *testing.T, test func(t *testing.T, p *Place)) {
 
 func (p *Place) text(t *testing.T, name string) string {
 	t.Helper()
-	text := conformance.Try(p.store.Get(t.Context(), name)).Must(t)
-	return string(text)
+	return string(conformance.Try(p.store.Get(t.Context(), name)).Must(t))
 }
 
 func (p *Place) place(t *testing.T, name, text string) {
@@ -124,7 +122,6 @@ func (p *Place) lines(t *testing.T, file string) (text string, a *exact.Manifest
 	return text, a
 }
 
-// files are those that are there, but for locks.
 func (p *Place) files(t *testing.T) string {
 	t.Helper()
 	names := conformance.Try(p.store.List(t.Context(), "")).Must(t)
@@ -158,9 +155,8 @@ func TestExportHasRowsCountAndChecksum(t *testing.T) {
 		if first, _, _ := strings.Cut(text, "\n"); first != want || strings.Count(text, "\n") != 100 {
 			t.Errorf("%d lines, the first is %s", strings.Count(text, "\n"), first)
 		}
-		if is.Table != "t" || is.Rows != 100 || is.Cells != 400 || is.Created != k.subject().Scan.Table.Created || is.Versions != 2 || is.Options.MaxVersions != 2 {
-			t.Errorf("%+v", is)
-		}
+		conformance.True(t, is.Table == "t" && is.Rows == 100 && is.Cells == 400 &&
+			is.Created == k.subject().Scan.Table.Created && is.Versions == 2 && is.Options.MaxVersions == 2, "%+v", is)
 		var beside map[string]any
 		must(t, json.Unmarshal([]byte(p.text(t, "t.manifest.json")), &beside))
 		for name, want := range map[string]any{"table": "t", "target": "here", "file": "t", "format": "archive", "state": "verified", "rows": 100.0, "sha256": m.SHA256, "bytes": float64(m.Bytes)} {
@@ -236,7 +232,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// interrupt begins an export of parts of few rows whose reading ends in the middle, and returns how many pages the whole one would have read.
+// interrupt ends an export in the middle of its reading, and returns how many pages the whole one would read.
 func (p *Place) interrupt(t *testing.T, k *kept) (pages int) {
 	t.Helper()
 	p.PartBytes = 2000
@@ -272,7 +268,6 @@ func TestInterruptedExportOfAChangedTableIsRedone(t *testing.T) {
 	})
 }
 
-// makeAgain drops the table and makes another of its name.
 func (k *kept) makeAgain(rows int) {
 	k.t.Helper()
 	must(k.t, k.Admin.Drop("t"))
@@ -412,9 +407,7 @@ func TestUnusableFolderIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	unlocked := func(dir string) *Place {
-		return conformance.Try(At(t.Context(), dir, jobdir.Options{})).Must(t)
-	}
+	unlocked := func(dir string) *Place { return conformance.Try(At(t.Context(), dir, jobdir.Options{})).Must(t) }
 	conformance.True(t, unlocked(file).Lock(t.Context()) != nil, "a file was opened as a folder")
 	conformance.True(t, unlocked(filepath.Join(file, "below")).Lock(t.Context()) != nil,
 		"a folder below a file was opened")
@@ -497,8 +490,7 @@ func (f *failing) Delete(ctx context.Context, name string) error {
 	return f.act(name, func() error { return f.Store.Delete(ctx, name) })
 }
 
-// TestExportIsFinishedAfterAnyStoreFault fails each operation of an export in turn, with a table that changes once
-// while it is read. An export only appears after its comparison, and then has all rows.
+// TestExportIsFinishedAfterAnyStoreFault: an export only appears after its comparison, and then has all rows.
 func TestExportIsFinishedAfterAnyStoreFault(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {
