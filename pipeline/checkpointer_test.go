@@ -25,7 +25,6 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// plainCSV is n records with distinct keys.
 func plainCSV(n int) (text string, want contents) {
 	text = rowsOf("id,a\n", n, func(i int) string { return fmt.Sprintf("key%d,a%d\n", i, i) })
 	want = contents{}
@@ -84,9 +83,8 @@ func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
 			cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
 			spoil(&cfg)
 			r, err := cfg.run(context.Background())
-			if err == nil || !strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") || !strings.Contains(err.Error(), "the disk is full") {
-				t.Fatalf("error %v", err)
-			}
+			conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") &&
+				strings.Contains(err.Error(), "the disk is full"), "error %v", err)
 			conformance.True(t, r.State == StateFailed && r.CheckpointError != "", "%+v", r)
 		}))
 	}
@@ -106,8 +104,7 @@ func stopped(w *world, cfg trial) trial {
 
 const badCSV = "id,a\nkey1,1\nkey2,2\nkey3\nkey4,4\n"
 
-// killedAfter loads at 2,000 rows a second and kills the load at its first checkpoint beyond that many rows. It returns
-// the previous checkpoint, which is the valid one.
+// killedAfter kills a load at its first checkpoint beyond that many rows, and returns the one before, which is valid.
 func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	w.t.Helper()
 	ctx, stop := context.WithCancelCause(context.Background())
@@ -138,8 +135,7 @@ func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 	return again
 }
 
-// grid is the power of an embedded store on a disk in memory. A failure loses unsynced data, the store's memory and all
-// requests in flight.
+// grid powers an embedded store. A failure loses unsynced data, the store's memory and all requests in flight.
 type grid struct {
 	t       *testing.T
 	plan    *faults.Plan
@@ -160,8 +156,7 @@ var errPower = errors.New("the power has failed")
 // newPoweredWorld is a world whose store syncs acknowledged rows.
 func newPoweredWorld(t *testing.T) *world { return powered(t, false) }
 
-// newLazyWorld is a world whose store acknowledges unsynced rows, like a store in the process of a load, which does not
-// outlive it.
+// newLazyWorld is a world whose store acknowledges unsynced rows, like one in the process of a load.
 func newLazyWorld(t *testing.T) *world { return powered(t, true) }
 
 func powered(t *testing.T, noSync bool) *world {
@@ -178,7 +173,6 @@ func powered(t *testing.T, noSync bool) *world {
 	return w
 }
 
-// open starts a store on the rest of the disk.
 func (g *grid) open(fs *vfs.MemFS) {
 	g.options.FS = fs
 	s, err := server.Open("store", g.options)
@@ -198,8 +192,7 @@ func (g *grid) now() (*server.Server, int) {
 	return g.server, g.losses
 }
 
-// RoundTrip passes a request to the running store. A store without power gives no answer: once an acknowledgement is
-// out, its rows are on the remaining disk.
+// RoundTrip passes a request to the running store. Once an answer is out, its rows are on the remaining disk.
 func (g *grid) RoundTrip(r *http.Request) (*http.Response, error) {
 	if g.refuses() {
 		return nil, fmt.Errorf("connect: %w", errPower)
@@ -281,7 +274,6 @@ func (g *grid) serve() {
 	g.away = 0
 }
 
-// end waits for the former stores to end.
 func (g *grid) end() {
 	if g != nil {
 		g.serve()

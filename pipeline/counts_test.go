@@ -76,8 +76,7 @@ func (w *world) overtaken(cfg trial) *Report {
 	return w.load(cfg)
 }
 
-// Of two concurrent loads that add to the same rows only the later one may; the earlier one reports what it cannot
-// know.
+// Of two loads that add to the same rows only the later one may; the other one reports what it cannot know.
 func TestEarlierLoadNeverOverwritesLaterOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,8 +107,7 @@ func TestIncrementOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 	w.wantSums(sums{"x": {101, 0}})
 }
 
-// A record that the service neither accepts nor refuses is given up, and stays so on resuming; the next record of its key
-// is added.
+// A record that is neither accepted nor refused is given up, also on resuming; the next one of its key is added.
 func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,10 +181,8 @@ func (k *keptRejects) Flush() error { return k.failed }
 
 func newAccount(limit int64) (*ledger.Account, *keptRejects, *stopper) {
 	kept, stop := new(keptRejects), newStopper(func() {})
-	return &ledger.Account{
-		Counts: new(ledger.Counted), Rejects: kept, Files: new(ledger.Files), Limit: ledger.MaxErrors{Rows: limit},
-		Stop: stop.stop, Hot: partitioner.NewHotKeys(table.String),
-	}, kept, stop
+	return &ledger.Account{Counts: new(ledger.Counted), Rejects: kept, Files: new(ledger.Files),
+		Limit: ledger.MaxErrors{Rows: limit}, Stop: stop.stop, Hot: partitioner.NewHotKeys(table.String)}, kept, stop
 }
 
 func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
@@ -264,9 +260,9 @@ func TestJSONOfReportsAndStatesIsStable(t *testing.T) {
 			conformance.Equal(t, bytes.Equal(got, want), true, "%s: got\n%s", file, got)
 			again := reflect.New(reflect.TypeOf(v).Elem())
 			must(t, json.Unmarshal(want, again.Interface()))
-			if text, err := json.MarshalIndent(again.Interface(), "", "  "); err != nil || !bytes.Equal(append(text, '\n'), want) {
-				t.Errorf("%s: read and written again it is\n%s", file, text)
-			}
+			text, err := json.MarshalIndent(again.Interface(), "", "  ")
+			conformance.True(t, err == nil && bytes.Equal(append(text, '\n'), want),
+				"%s: read and written again it is\n%s", file, text)
 		}
 	}
 }
@@ -290,9 +286,8 @@ func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
 		r := w.load(cfg)
 		s := r.Slowest
 		conformance.MustTrue(t, s != nil, "no partition is named")
-		if s.Partition != 2 || s.From != "k00600" || s.Rows != 300 || s.Waiting < 1 || s.OthersWaiting > s.Waiting/2 {
-			t.Errorf("%+v", s)
-		}
+		conformance.True(t, s.Partition == 2 && s.From == "k00600" && s.Rows == 300 && s.Waiting >= 1 &&
+			s.OthersWaiting <= s.Waiting/2, "%+v", s)
 		if r.Throttled == 0 || r.Rejected != 0 || r.Retried != r.Throttled || r.RowsSent != r.Written+r.Throttled {
 			t.Errorf("rows that were throttled were not sent again, once for each time: %+v", r.ReportAttempts)
 		}
@@ -317,13 +312,11 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	r.landed(&lanes.Landing{At: start.Add(2 * time.Second), Slot: parts[1], Answer: lanes.Answer{Final: 250, Accepted: 500, Rows: 250}, Requests: 1})
 	tl := r.timeline()
 	want := []ledger.Point{{Read: 1000, Rejected: 3, Queued: 997}, {Final: 200, Requests: 1, Units: 200, Queued: 797}, {Final: 400, Throttled: 50, Retried: 10, Requests: 3, Units: 650, Queued: 397}}
-	if len(tl.Points) != 3 || tl.Points[0] != want[0] || tl.Points[1] != want[1] || tl.Points[2] != want[2] {
-		t.Errorf("points %+v, want %+v", tl.Points, want)
-	}
+	conformance.True(t, len(tl.Points) == 3 && tl.Points[0] == want[0] && tl.Points[1] == want[1] &&
+		tl.Points[2] == want[2], "points %+v, want %+v", tl.Points, want)
 	h := tl.Heat
-	if len(h.Partitions) != 2 || h.Partitions[0] != "" || h.Partitions[1] != "5" || h.Counts[1][0] != 200 || h.Counts[2][0] != 150 || h.Counts[2][1] != 250 {
-		t.Errorf("heat %+v", h)
-	}
+	conformance.True(t, len(h.Partitions) == 2 && h.Partitions[0] == "" && h.Partitions[1] == "5" &&
+		h.Counts[1][0] == 200 && h.Counts[2][0] == 150 && h.Counts[2][1] == 250, "heat %+v", h)
 }
 
 func TestTheTimelineOfADayIsBounded(t *testing.T) {
@@ -345,7 +338,6 @@ func TestTheTimelineOfADayIsBounded(t *testing.T) {
 	}
 }
 
-// told records the reported ends of records.
 type told struct {
 	t       *testing.T
 	ends    map[int64]string
@@ -372,8 +364,7 @@ func (s *told) Rejected(source int, record int64, why *table.Reason) {
 }
 func (s *told) Flush() { s.pending = false }
 
-// Every record ends once, in the ledger and for the observer, and a load that keeps nothing leaves only its summary and
-// lock.
+// A load that keeps nothing leaves only its summary and lock.
 func TestEveryEndIsReportedOnce(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {

@@ -107,13 +107,9 @@ type drawnLoad struct {
 	killed    kills
 }
 
-// TestAnyLoadLeavesTheTableThatItsRecordsMean draws, from a seed, an input by the arrangement of its keys (sorted,
-// descending, sorted by a prefix, consecutive sorted files, shuffled; with repeats, late duplicates, one key for longer
-// than a piece, strays everywhere), its files and formats, how its key is made, the mode of writing, conditions,
-// records rejected by the reader or the service, memory, faults, splits of partitions and kills, in virtual time. In
-// every case the table must equal a plain sequential application of the records, each record must be counted once and
-// exactly the expected ones rejected, every checkpoint must know which rows are final, and no final row may be sent
-// again. A table with one error must not pass.
+// TestAnyLoadLeavesTheTableThatItsRecordsMean draws input, key, mode, conditions, memory, faults, splits and kills.
+// The table must equal a plain sequential application, each record is counted once, exactly the expected ones are
+// rejected, every checkpoint knows which rows are final, and no final row is sent again.
 func TestAnyLoadLeavesTheTableThatItsRecordsMean(t *testing.T) {
 	t.Run("loads", func(t *testing.T) {
 		for name, mode := range drawnModes {
@@ -154,7 +150,6 @@ func drawLoad(t *testing.T, name string, mode drawnMode, seed uint64) {
 	run(m, m.draw())
 }
 
-// draw draws the input, writes it, fills the table as far as the load relies on it, and returns its content.
 func (m *drawnLoad) draw() (before contents) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(m.name)) // other loads for each mode
@@ -167,10 +162,9 @@ func (m *drawnLoad) draw() (before contents) {
 	}
 	m.w = newOne(m.t)
 	flip := func() bool { return rnd.IntN(2) == 0 }
-	m.input = drawnInput{
-		arrangement: arrangements[rnd.IntN(len(arrangements))], records: 100 + rnd.IntN(600), unique: rnd.IntN(4) == 0,
-		repeats: flip(), hot: rnd.IntN(3) == 0, late: flip(), strays: rnd.IntN(3) == 0, spoiled: flip(), refused: rnd.IntN(3) == 0,
-	}
+	m.input = drawnInput{arrangement: arrangements[rnd.IntN(len(arrangements))], records: 100 + rnd.IntN(600),
+		unique: rnd.IntN(4) == 0, repeats: flip(), hot: rnd.IntN(3) == 0, late: flip(), strays: rnd.IntN(3) == 0,
+		spoiled: flip(), refused: rnd.IntN(3) == 0}
 	m.oracle = sequence{leaves: m.mode.leaves, mode: table.Mode(rnd.IntN(5) % 3), condition: table.Existence(rnd.IntN(5) % 3)}
 	m.versions = 1
 	m.settle(flip)
@@ -255,7 +249,6 @@ func (m *drawnLoad) formats() []string {
 	return drawnFormats
 }
 
-// adds makes a load add the columns n, a and b.
 func (m *drawnLoad) adds(cfg *trial) {
 	cfg.Write.Mode, cfg.Columns.Exclude = table.Increment, []string{"c"}
 	for _, name := range []string{"n", "a", "b"} {
@@ -318,8 +311,7 @@ func (m *drawnLoad) configure(files []string) {
 	w.simulate(m.t, m.simulate)
 }
 
-// trouble begins the faults and splits of a load, and returns a function that ends them: a reading of the partition map
-// may outlive the load.
+// trouble begins faults and splits. The returned function ends them: a reading of partitions may outlive the load.
 func (m *drawnLoad) trouble() (end func()) {
 	every, share := 3+m.rnd.IntN(20), m.rnd.Float64()*m.mode.failing
 	source := rand.New(rand.NewPCG(m.rnd.Uint64(), 2))
@@ -386,8 +378,8 @@ func (m *drawnLoad) String() string {
 		_, kind, _ := strings.Cut(filepath.Base(name), ".")
 		kinds = append(kinds, kind)
 	}
-	return fmt.Sprintf("%s, seed %d: %s, key %s, %v %v %v: %d records in %q", m.name, m.seed, m.input.arrangement, m.key.name,
-		m.cfg.Write.Order, m.oracle.mode, m.oracle.condition, len(m.records), kinds)
+	return fmt.Sprintf("%s, seed %d: %s, key %s, %v %v %v: %d records in %q", m.name, m.seed, m.input.arrangement,
+		m.key.name, m.cfg.Write.Order, m.oracle.mode, m.oracle.condition, len(m.records), kinds)
 }
 
 // had counts what drawn loads have drawn and met: a random test says nothing about what it never draws.

@@ -25,8 +25,7 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// drawnRecord is a record of a drawn input: the columns id and n identify its row, a, b and c are attributes. An empty
-// text is an empty field, or a null in formats that have nulls.
+// drawnRecord is a record: id and n identify its row. An empty text is an empty field, or null in formats with nulls.
 type drawnRecord struct {
 	id      string
 	n       int64
@@ -39,7 +38,6 @@ type drawnRecord struct {
 // name names a record among the rejects.
 func (r *drawnRecord) name() string { return fmt.Sprint(r.file, "/", r.number) }
 
-// drawnKey is a way to make the key of a record.
 type drawnKey struct {
 	name     string
 	pk       []string                    // as --pk takes it
@@ -160,7 +158,6 @@ func (in *drawnInput) values(rnd *rand.Rand) []int {
 	return in.disturb(rnd, values)
 }
 
-// disturb breaks the arrangement.
 func (in *drawnInput) disturb(rnd *rand.Rand, values []int) []int {
 	if in.strays { // one in every stretch of a few records, so that every piece has one
 		for at := rnd.IntN(10); at < len(values); at += 5 + rnd.IntN(20) {
@@ -313,8 +310,7 @@ func drawnLines(t *testing.T, records []drawnRecord) string {
 				fields[name] = v
 			}
 		}
-		line := conformance.Try(json.Marshal(fields)).Must(t)
-		b.Write(append(line, '\n'))
+		b.Write(append(conformance.Try(json.Marshal(fields)).Must(t), '\n'))
 	}
 	return b.String()
 }
@@ -371,8 +367,7 @@ func lie(t *testing.T, rnd *rand.Rand, file []byte) []byte {
 	return append(out, "PAR1"...)
 }
 
-// damageParquet overwrites pages in the middle of a file, and keeps its size and time: a disk does not report its
-// losses.
+// damageParquet overwrites pages, and keeps size and time: a disk does not report its losses.
 func damageParquet(t *testing.T, name string) {
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -393,14 +388,13 @@ func damageParquet(t *testing.T, name string) {
 	footer, _ := parquetFooter(t, text)
 	group := footer.RowGroups[len(footer.RowGroups)/2]
 	for _, c := range group.Columns {
-		if _, err := file.WriteAt(bytes.Repeat([]byte{0xff}, 16), c.MetaData.DataPageOffset); err != nil { // no head of a page
+		if _, err := file.WriteAt(bytes.Repeat([]byte{0xff}, 16), c.MetaData.DataPageOffset); err != nil {
 			t.Error(err)
 		}
 	}
 	conformance.Equal(t, os.Chtimes(name, was.ModTime(), was.ModTime()), nil, "Chtimes")
 }
 
-// cutShort cuts off the second half of a file.
 func cutShort(t *testing.T, name string) {
 	was, err := os.Stat(name)
 	if err == nil {

@@ -33,13 +33,11 @@ type sequence struct {
 	refuses    bool                  // the service refuses records with refusedWord
 }
 
-// leftBySequence is that result: the table, and the rejected records.
 type leftBySequence struct {
 	rows     contents
 	rejected []string
 	left     int64 // records that the condition on columns leaves out
-	// unsent are rejected records that the service refuses and that a later record of their key may supersede before they
-	// are sent; open is which of them each key has.
+	// unsent are refused records that a later one may supersede before they are sent; open is which of them a key has.
 	unsent map[string]bool
 	open   map[string][]string
 	// past holds all rows that each key has ever had, "" for no row: a stopped load leaves one of them.
@@ -91,7 +89,6 @@ func (s *sequence) modeOf(r *drawnRecord) table.Mode {
 	return s.mode
 }
 
-// one applies a record, or reports that it is rejected.
 func (s *sequence) one(left *leftBySequence, r *drawnRecord) bool {
 	if !s.makesRow(r) || s.refused(r) {
 		return false
@@ -158,7 +155,6 @@ func (s *sequence) given(r *drawnRecord) map[string]string {
 	return given
 }
 
-// passes reports whether a row passes the condition on its columns.
 func (s *sequence) passes(stored string, now int64) bool {
 	was, _ := strconv.ParseInt(stored, 10, 64)
 	switch s.when {
@@ -188,8 +184,7 @@ func drawnRow(cells map[string]string, exists bool) string {
 	return string(text)
 }
 
-// left is a table's content in the form of the oracle: without marks, and with numbers as the places of rows among
-// those of their id.
+// left is a table's content as the oracle has it: without marks, numbers as places among the rows of an id.
 func (m *drawnLoad) left(table contents) contents {
 	all := contents{}
 	numbers := map[string][]int64{}
@@ -214,14 +209,12 @@ func (m *drawnLoad) left(table contents) contents {
 	return all
 }
 
-// numberOf is the number that the service gave a row.
 func numberOf(key string) (id string, number int64) {
 	id, text, _ := strings.Cut(key, "/")
 	number, _ = strconv.ParseInt(text, 10, 64)
 	return id, number
 }
 
-// differs describes an error in a table.
 func (m *drawnLoad) differs(want leftBySequence, table contents) string {
 	return cmp.Diff(want.rows, m.left(table))
 }
@@ -240,13 +233,13 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	}
 	rejected := int64(m.checkRejected(want))
 	read := int64(len(m.records))
-	if r.State != StateFinished || r.Read != read || r.Rejected != rejected || r.Written+r.Superseded+r.ConditionFailed != read-rejected {
-		t.Errorf("%s: %d read, %d written, %d superseded, %d left, %d rejected; want %d read, %d rejected",
-			r.State, r.Read, r.Written, r.Superseded, r.ConditionFailed, r.Rejected, read, rejected)
-	}
+	conformance.True(t, r.State == StateFinished && r.Read == read && r.Rejected == rejected &&
+		r.Written+r.Superseded+r.ConditionFailed == read-rejected,
+		"%s: %d read, %d written, %d superseded, %d left, %d rejected; want %d read, %d rejected", r.State, r.Read, r.Written,
+		r.Superseded, r.ConditionFailed, r.Rejected, read, rejected)
 	if never := m.mode.leaves != lastRows; never && r.Superseded > 0 || r.ExtraVersions > 0 ||
-		m.killed.attempts == 1 && r.ConditionFailed != want.left { // a row that was written before the kill, and replaced, is left when it is sent again
-		t.Errorf("%d superseded, %d extra versions, %d left; want %d left", r.Superseded, r.ExtraVersions, r.ConditionFailed, want.left)
+		m.killed.attempts == 1 && r.ConditionFailed != want.left { // a row written before the kill and replaced is left
+		t.Errorf("%d superseded, %d versions, %d left, want %d", r.Superseded, r.ExtraVersions, r.ConditionFailed, want.left)
 	}
 	conformance.Equal(t, checkpoint.Exists(m.cfg.RunDir), false, "a finished run has a checkpoint")
 	_, err := os.Stat(filepath.Join(m.cfg.RunDir, rundir.StampsDir))
@@ -254,9 +247,8 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	// Headers of files that are searched for key ranges are not counted when the files are read.
 	least := m.bytes() - int64(len(drawnHeader)*len(m.cfg.Inputs))
 	whole := m.killed.attempts == 1 && m.cfg.Limits.Records == 0 && m.bytes() > 0
-	if whole && (r.BytesRead > m.bytes() || r.BytesRead < least) {
-		t.Errorf("%d bytes read of %d", r.BytesRead, m.bytes())
-	}
+	conformance.True(t, !whole || r.BytesRead <= m.bytes() && r.BytesRead >= least,
+		"%d bytes read of %d", r.BytesRead, m.bytes())
 	if m.mode.leaves == numberedRows {
 		m.checkReturned(rows)
 	}
@@ -280,7 +272,6 @@ func (m *drawnLoad) bytes() (sum int64) {
 	return sum
 }
 
-// spoiled are tables with one error each.
 func (m *drawnLoad) spoiled(rows contents) map[string]contents {
 	if len(rows) == 0 {
 		return map[string]contents{"a row too many": {"key00001/1": {"a": "1"}}}
@@ -345,7 +336,7 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 	kept := 0
 	files := conformance.Try(filepath.Glob(filepath.Join(m.cfg.RunDir, "rejects*"))).Must(m.t)
 	for _, name := range files {
-		if !strings.HasSuffix(name, ".jsonl") && !strings.Contains(name, ".later-") { // not reasons, and not what counts for nothing
+		if !strings.HasSuffix(name, ".jsonl") && !strings.Contains(name, ".later-") { // neither reasons nor later ones
 			kept += len(lines(m.t, name))
 			if strings.HasSuffix(name, ".csv") {
 				kept-- // its header
@@ -375,8 +366,7 @@ func (m *drawnLoad) checkReturned(rows contents) {
 // hasBadFile reports whether one file of the load is to be bad.
 func (m *drawnLoad) hasBadFile() bool { return m.name == "bad file" || m.name == "numbered bad file" }
 
-// runWithBadFile damages one of the files, or gives it more rejected rows than allowed. Through kills and faults, the
-// load has to finish with exactly the rows of the others and name the file.
+// runWithBadFile damages a file, or gives it too many rejects. The rows of the others must be loaded, and it be named.
 func (m *drawnLoad) runWithBadFile(before contents) {
 	t, bad := m.t, m.rnd.IntN(len(m.cfg.Inputs))
 	name := m.cfg.Inputs[bad]
@@ -405,9 +395,9 @@ func (m *drawnLoad) runWithBadFile(before contents) {
 	end := m.trouble()
 	r := m.untilDone()
 	end()
-	if r.State != StateFinished || r.ExitCode != exitcode.Rejects || len(r.BadInputs) != 1 || r.BadInputs[0].Name != name || r.BadInputs[0].Reason == "" {
-		t.Fatalf("%s, exit code %d, set aside: %v; want only %s", r.State, r.ExitCode, r.BadInputs, name)
-	}
+	conformance.MustTrue(t, r.State == StateFinished && r.ExitCode == exitcode.Rejects && len(r.BadInputs) == 1 &&
+		r.BadInputs[0].Name == name && r.BadInputs[0].Reason != "",
+		"%s, exit code %d, set aside: %v; want only %s", r.State, r.ExitCode, r.BadInputs, name)
 	if b := r.BadInputs[0]; b.Sent && m.mode.leaves != numberedRows {
 		t.Errorf("%v: rows that may be sent twice are not remembered as sent", b)
 	}

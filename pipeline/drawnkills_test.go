@@ -21,7 +21,6 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// errKilled is the error of a checkpoint about to be written by a killed process.
 var errKilled = errors.New("killed")
 
 // kills is what is known about a load that is killed repeatedly until it is done.
@@ -111,8 +110,7 @@ func (m *drawnLoad) untilDone() *Report {
 	}
 }
 
-// restart is the time between the end of one process and the beginning of the next: no two exist in one millisecond,
-// the unit of timestamps and marks.
+// restart is the time between two processes: no two exist in one millisecond, the unit of timestamps and marks.
 const restart = 20 * time.Millisecond
 
 // attempt runs until it is killed before a checkpoint or a request, stopped in order, or done.
@@ -147,9 +145,8 @@ func (m *drawnLoad) sent(base *checkpoint.Snapshot, rows []table.Ref) {
 	k := &m.killed
 	for _, r := range rows {
 		p := keep.PositionOf(r)
-		if base != nil && base.Final(p, r.Key()) {
-			m.t.Errorf("attempt %d: record %d of source %d is final and was sent again", k.attempts, p.Record(), p.Source())
-		}
+		conformance.True(m.t, base == nil || !base.Final(p, r.Key()),
+			"attempt %d: record %d of source %d is final and was sent again", k.attempts, p.Record(), p.Source())
 		switch first := k.bySent[p]; {
 		case first == 0:
 			k.bySent[p] = k.attempts
@@ -182,7 +179,7 @@ func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 	}
 	r := d.counts
 	if counted := r.Written + r.Rejected + r.Superseded + r.ConditionFailed; read != r.Read || final != counted {
-		m.t.Errorf("attempt %d: the checkpoint has %d records read and %d final, the ledger %d and %d", r.Attempts, read, final, r.Read, counted)
+		m.t.Errorf("attempt %d: checkpoint %d read, %d final; ledger %d, %d", r.Attempts, read, final, r.Read, counted)
 	}
 }
 
@@ -201,8 +198,7 @@ func (m *drawnLoad) places() func(checkpoint.Position) (checkpoint.Position, boo
 	}
 }
 
-// runAtEveryCheckpoint kills the load at its checkpoint 1, then in another table at checkpoint 2, …, as long as it has
-// such a checkpoint.
+// runAtEveryCheckpoint kills the load at checkpoint 1, then in another table at checkpoint 2, …
 func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
 	for at := 1; ; at += 1 + at/6 { // of many, some
 		want := m.oracle.apply(before, m.records)
@@ -225,9 +221,7 @@ func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
 	}
 }
 
-// runDamaged loads files, one of them damaged in the middle. The load must fail, and for each key the table must hold
-// its content after a prefix of its records: no later record without the earlier ones, as rows are updated, and nothing
-// that the key never had.
+// runDamaged damages a file in the middle. The load must fail, and each key hold what a prefix of its records leaves.
 func (m *drawnLoad) runDamaged(before contents) {
 	t := m.t
 	early := m.damage()
@@ -249,14 +243,13 @@ func (m *drawnLoad) runDamaged(before contents) {
 	}
 	conformance.Equal(t, neverHad(before, want, rows), "", "never had")
 	for name, broken := range m.spoiled(rows) {
-		if why := neverHad(before, want, broken); why == "" && name != "a row less" && !strings.HasPrefix(name, "no ") { // which may be an earlier row
+		if why := neverHad(before, want, broken); why == "" && name != "a row less" && !strings.HasPrefix(name, "no ") {
 			t.Errorf("a table with %s passes", name)
 		}
 	}
 	t.Logf("%v: %d read, %d written: %v", m, r.Read, r.Written, err)
 }
 
-// neverHad names a row that its key never had.
 func neverHad(before contents, want leftBySequence, rows contents) string {
 	for key, past := range want.past {
 		cells, exists := rows[key]
@@ -266,14 +259,13 @@ func neverHad(before contents, want leftBySequence, rows contents) string {
 	}
 	for key, cells := range rows {
 		if old, exists := before[key]; len(want.past[key]) == 0 && drawnRow(cells, true) != drawnRow(old, exists) {
-			return "key " + key + " holds " + drawnRow(cells, true) + ", had " + drawnRow(old, exists) + ", and no record is of it"
+			return "key " + key + " holds " + drawnRow(cells, true) + ", had " + drawnRow(old, exists) + ", and no record has it"
 		}
 	}
 	return ""
 }
 
-// damage adds a drawn file that is damaged in its middle after the load has looked at its inputs: before its first row
-// (early), or while it runs.
+// damage damages a file after the load has looked at its inputs: before its first row (early), or while it runs.
 func (m *drawnLoad) damage() (early bool) {
 	m.t.Helper()
 	more := m.input

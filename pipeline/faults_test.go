@@ -26,7 +26,6 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// randomFaults lets a share of the requests fail in every transient way.
 func randomFaults(rnd *rand.Rand) func(faults.Request) faults.Fault {
 	share := rnd.Float64() * 0.6
 	source := rand.New(rand.NewPCG(rnd.Uint64(), 1))
@@ -41,32 +40,21 @@ func randomFaults(rnd *rand.Rand) func(faults.Request) faults.Fault {
 	}
 }
 
-// passingFaults are all faults of a request that a later attempt need not meet.
-var passingFaults = []faults.Fault{
-	{Action: faults.Refuse, Code: "OTSServerBusy"},
-	{Action: faults.Refuse, Code: "OTSNotEnoughCapacityUnit"},
-	{Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
-	{Action: faults.Refuse, Code: "OTSTimeout"},
-	{Action: faults.DropBefore},
-	{Action: faults.DropAfter},
+// passingFaults are faults that a later attempt need not meet.
+var passingFaults = []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"},
+	{Action: faults.Refuse, Code: "OTSNotEnoughCapacityUnit"}, {Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
+	{Action: faults.Refuse, Code: "OTSTimeout"}, {Action: faults.DropBefore}, {Action: faults.DropAfter},
 	{Action: faults.AnswerErrorAfter, Code: "OTSInternalServerError"},
-	{Action: faults.AnswerErrorAfter, Code: "OTSServerUnavailable"},
-	{Action: faults.ApplyLate, Delay: lateness},
-	{Action: faults.ApplyLate, Delay: lateness / 4, Code: "OTSTimeout"},
-	{Action: faults.BadBody},
-	{Action: faults.BadBody, Code: "404"},
-	{Action: faults.PageAfter, Code: "429"},
-	{Action: faults.PageAfter, Code: "403"},
-	{Action: faults.Redirect},
-	{Action: faults.FlipBit, Bit: 77},
-	{Action: faults.FlipBit, Bit: 1001},
-	{Action: faults.AnswerErrorAfter, Code: "Throttling.User"},
+	{Action: faults.AnswerErrorAfter, Code: "OTSServerUnavailable"}, {Action: faults.ApplyLate, Delay: lateness},
+	{Action: faults.ApplyLate, Delay: lateness / 4, Code: "OTSTimeout"}, {Action: faults.BadBody},
+	{Action: faults.BadBody, Code: "404"}, {Action: faults.PageAfter, Code: "429"},
+	{Action: faults.PageAfter, Code: "403"}, {Action: faults.Redirect}, {Action: faults.FlipBit, Bit: 77},
+	{Action: faults.FlipBit, Bit: 1001}, {Action: faults.AnswerErrorAfter, Code: "Throttling.User"},
 	{Action: faults.TruncateBody},
 	{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSNotEnoughCapacityUnit") }},
 	{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i+1, "OTSRowOperationConflict") }},
 	{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i+2, "OTSTimeout") }},
-	{Action: faults.RefuseRows, RowCode: func(int) string { return "OTSCapacityUnitExhausted" }},
-}
+	{Action: faults.RefuseRows, RowCode: func(int) string { return "OTSCapacityUnitExhausted" }}}
 
 func everyThird(i int, code string) string {
 	if i%3 == 0 {
@@ -75,8 +63,7 @@ func everyThird(i int, code string) string {
 	return ""
 }
 
-// TestEveryRequestMayFailInEveryWay fails request 0, then request 1, … each in every transient way, as long as a load
-// has such a request.
+// TestEveryRequestMayFailInEveryWay fails request 0, then 1, … in every transient way.
 func TestEveryRequestMayFailInEveryWay(t *testing.T) {
 	text := repeated(60, 12)
 	want := lastOf(t, text)
@@ -151,15 +138,14 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 				cfg.onSend = func(rows []table.Ref) { sent = slices.Clone(rows) }
 				w.plan.Decide = func(faults.Request) faults.Fault { return fault(sent) }
 				r := w.load(cfg)
-				if r.Written != 498 || r.Rejected != 2 || r.MaybeApplied != 2 || r.ExitCode != exitcode.Rejects {
-					t.Errorf("%d written, %d rejected, %d of them maybe applied, exit code %d: %s", r.Written, r.Rejected, r.MaybeApplied, r.ExitCode, r.Error)
-				}
+				conformance.True(t, r.Written == 498 && r.Rejected == 2 && r.MaybeApplied == 2 && r.ExitCode == exitcode.Rejects,
+					"%d written, %d rejected, %d of them maybe applied, exit code %d: %s", r.Written, r.Rejected, r.MaybeApplied,
+					r.ExitCode, r.Error)
 				for _, line := range lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile)) {
 					var reason rundir.Reason
-					if err := json.Unmarshal([]byte(line), &reason); err != nil || !reason.MaybeApplied || reason.Code != "OTSInternalServerError" ||
-						!strings.Contains(reason.Message, "of them alone, while other rows were written") {
-						t.Errorf("%s, %v", line, err)
-					}
+					err := json.Unmarshal([]byte(line), &reason)
+					conformance.True(t, err == nil && reason.MaybeApplied && reason.Code == "OTSInternalServerError" &&
+						strings.Contains(reason.Message, "of them alone, while other rows were written"), "%s, %v", line, err)
 				}
 			}))
 		}
@@ -207,7 +193,6 @@ func TestAnOutageRejectsNothing(t *testing.T) {
 	}
 }
 
-// refused runs a load that must not begin, and returns why.
 func (w *world) refused(cfg trial) string {
 	w.t.Helper()
 	cfg.onSend = func([]table.Ref) { w.t.Error("rows were sent") }
@@ -340,9 +325,8 @@ func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 		again.Checkpoint.Keep = false
 		again.onSend = func([]table.Ref) { t.Error("rows were sent again") }
 		r = w.load(again)
-		if r.State != StateFinished || !r.Resumed || r.Read != 4 || r.Written != 3 || r.Rejected != 1 || checkpoint.Exists(cfg.RunDir) {
-			t.Errorf("%v: run again: %+v", order, r)
-		}
+		conformance.True(t, r.State == StateFinished && r.Resumed && r.Read == 4 && r.Written == 3 && r.Rejected == 1 &&
+			!checkpoint.Exists(cfg.RunDir), "%v: run again: %+v", order, r)
 		conformance.Equal(t, len(lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile))), 1, "rejects")
 	}
 }
@@ -359,14 +343,11 @@ func TestUnreadableRunsFolderIsAnError(t *testing.T) {
 	conformance.True(t, !errors.Is(err, os.ErrNotExist), "the file is gone")
 }
 
-// TestUnusableRunFileLosesNoRow replaces each file of a run with a folder, which can be neither read, written nor
-// replaced, before the first attempt or after one was killed. The attempt may fail; if it ends well, and after the next
-// one has, nothing is lost.
+// TestUnusableRunFileLosesNoRow replaces each file of a run with a folder, before the first attempt or after a kill.
 func TestUnusableRunFileLosesNoRow(t *testing.T) {
-	for _, name := range []string{
-		rundir.SummaryFile, rundir.ReasonsFile, rundir.PageFile, rundir.DoubtsFile, rundir.BlocksFile, rundir.RejectIndexFile, rundir.LockFile,
-		rundir.RejectsFile(0, ""), checkpoint.File, checkpoint.PrevFile, checkpoint.JobFile, checkpoint.OrderFile,
-	} {
+	for _, name := range []string{rundir.SummaryFile, rundir.ReasonsFile, rundir.PageFile, rundir.DoubtsFile,
+		rundir.BlocksFile, rundir.RejectIndexFile, rundir.LockFile, rundir.RejectsFile(0, ""), checkpoint.File,
+		checkpoint.PrevFile, checkpoint.JobFile, checkpoint.OrderFile} {
 		for _, begun := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, begun %v", name, begun), virtual(func(t *testing.T, w *world) {
 				want, rejected := contents{}, 0
@@ -404,9 +385,9 @@ func TestUnusableRunFileLosesNoRow(t *testing.T) {
 					r = w.load(cfg)
 				}
 				w.wantRows(want)
-				if r.State != StateFinished || r.Read != 400 || r.Rejected != int64(rejected) || r.Written+r.Superseded != int64(len(want)) {
-					t.Errorf("%s: %d read, %d rejected, %d written", r.State, r.Read, r.Rejected, r.Written)
-				}
+				conformance.True(t, r.State == StateFinished && r.Read == 400 && r.Rejected == int64(rejected) &&
+					r.Written+r.Superseded == int64(len(want)),
+					"%s: %d read, %d rejected, %d written", r.State, r.Read, r.Rejected, r.Written)
 				for file, want := range map[string]int{rundir.ReasonsFile: rejected, rundir.RejectsFile(0, ""): 1 + rejected} {
 					conformance.Equal(t, len(lines(t, filepath.Join(cfg.RunDir, file))), want, "%s: lines", file)
 				}

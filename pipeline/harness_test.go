@@ -36,7 +36,6 @@ import (
 
 var must = conformance.Must
 
-// rowsOf is a header and that many rows.
 func rowsOf(header string, rows int, row func(i int) string) string {
 	var b strings.Builder
 	b.WriteString(header)
@@ -46,8 +45,7 @@ func rowsOf(header string, rows int, row func(i int) string) string {
 	return b.String()
 }
 
-// Times of the tests: an attempt is applied after lateness, and the loads wait settle for it. A machine that stops
-// everything for that long must not apply it at all: that would break the assumption under test.
+// An attempt is applied after lateness, and loads wait settle for it. A stopped machine must not apply it at all.
 const (
 	lateness = 10 * time.Millisecond
 	settle   = 200 * time.Millisecond
@@ -74,7 +72,6 @@ type world struct {
 
 func newWorld(t *testing.T) *world { return newWorldOf(t, server.Options{}) }
 
-// newWorldOf is a world with its own kind of store.
 func newWorldOf(t *testing.T, o server.Options) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{Within: settle / 2}}
@@ -92,7 +89,6 @@ func virtually(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newWorld(t)) })
 }
 
-// virtual is such a test for t.Run.
 func virtual(test func(t *testing.T, w *world)) func(*testing.T) {
 	return func(t *testing.T) { virtually(t, test) }
 }
@@ -110,10 +106,8 @@ func (w *world) sdk() *tablestore.TableStoreClient {
 }
 
 func (w *world) target() client.Target {
-	return client.Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w.transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-	}
+	return client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w.transport(),
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}}
 }
 
 // fail makes the requests selected by which fail.
@@ -131,7 +125,6 @@ func (w *world) failNext(f faults.Fault) {
 	w.fail(f, func(faults.Request) bool { return !met.Swap(true) })
 }
 
-// simulate makes all tables behave in a way.
 func (w *world) simulate(t *testing.T, how server.Simulation) {
 	t.Helper()
 	if w.grid != nil {
@@ -140,7 +133,6 @@ func (w *world) simulate(t *testing.T, how server.Simulation) {
 	must(t, w.engine().Sim().Simulate("", how))
 }
 
-// engine is the currently running store.
 func (w *world) engine() *server.Server {
 	if w.grid != nil {
 		now, _ := w.grid.now()
@@ -156,8 +148,7 @@ func (w *world) transport() http.RoundTripper {
 	return w.server.Transport()
 }
 
-// restless is a pacer that never waits. Random faults of tests say nothing about a partition's capacity, but the rate
-// controller would take them for it.
+// restless never waits. The rate controller would mistake tests' random faults for a partition's capacity.
 type restless struct{}
 
 func (restless) Next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
@@ -189,11 +180,9 @@ func (w *world) config(inputs ...string) trial {
 	// Measuring the processors takes a tenth of such short loads.
 	return trial{hooks: hooks{processors: idle, onFree: spoil}, Config: Config{
 		Inputs: inputs,
-		Target: plan.Target{
-			Client: w.target(), Name: "test", Table: name, Create: true,
+		Target: plan.Target{Client: w.target(), Name: "test", Table: name, Create: true,
 			Key:    []table.KeyColumn{{Name: "id", Type: table.String}},
-			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
-		},
+			Define: table.Definition{TimeToLive: -1, MaxVersions: 1}},
 		Columns: plan.Columns{Types: map[string]plan.Type{}},
 		Write:   Write{Settle: settle},
 		Lanes:   lanes.Config{RetryFor: time.Minute, Backoff: ratelimit.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}},
@@ -287,14 +276,11 @@ func (w *world) verifies(cfg trial, r *Report) {
 	conformance.True(w.t, found.OK && found.Read == r.Read && found.Rejected == r.Rejected, "verify: %+v", found)
 }
 
-// compare compares the table with the load's inputs.
 func (w *world) compare(cfg trial, r *Report) *verify.Result {
 	w.t.Helper()
 	rejected := conformance.Try(rundir.ReadRejected(r.RunDir)).Must(w.t)
-	found, err := verify.Run(context.Background(), verify.Config{
-		Request: cfg.Request(), Client: w.sdk(), Examples: 3, Memory: cfg.Limits.Memory, TempDir: w.dir,
-		Rejected: rejected, Loaded: r.Started, Condition: cfg.Write.Condition,
-	})
+	found, err := verify.Run(context.Background(), verify.Config{Request: cfg.Request(), Client: w.sdk(), Examples: 3,
+		Memory: cfg.Limits.Memory, TempDir: w.dir, Rejected: rejected, Loaded: r.Started, Condition: cfg.Write.Condition})
 	conformance.MustTrue(w.t, err == nil, "verify: %v", err)
 	return found
 }

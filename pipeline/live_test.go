@@ -29,7 +29,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-var liveSeeds = flag.Int("live-seeds", 2, "how many seeds the tests of killed loads of live sources and of parts run with")
+var liveSeeds = flag.Int("live-seeds", 2, "seeds of the tests of killed loads of live sources and of parts")
 
 // fromKeyed makes a load take its rows from a keyed origin.
 func (w *world) fromKeyed(k *sourcetest.Keyed) trial {
@@ -64,7 +64,6 @@ type changing struct {
 	begun   int // attempts that found no checkpoint
 }
 
-// change changes some random rows.
 func (c *changing) change(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,10 +91,8 @@ func (c *changing) change(n int) {
 	}
 }
 
-// TestLiveSourceRowsAreEachFromOneMoment loads live sources whose rows change, appear and vanish during reading and
-// between attempts. The load is killed at its checkpoints, and requests of a killed attempt are applied late. In all
-// cases the table holds the last version sent of each row, and nothing that was never in the source; no lasting row is
-// missing; and the ledger balances at every checkpoint.
+// TestLiveSourceRowsAreEachFromOneMoment kills loads of live sources at checkpoints and applies late requests.
+// The table has each row's last version sent, nothing that never was, and no lasting row is missing.
 func TestLiveSourceRowsAreEachFromOneMoment(t *testing.T) {
 	for seed := range uint64(few(*liveSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
@@ -174,9 +171,8 @@ func loadChanging(t *testing.T, seed uint64) {
 		"%d read, %d of them again; want %d others", r.Read, r.ReadAgain, rows)
 	conformance.True(t, r.Written == r.Read && r.Replayed == 0 && k.Divided() == c.begun,
 		"%d read, %d written, %d sent again, %d times divided", r.Read, r.Written, r.Replayed, k.Divided())
-	if r.ReadFrom == nil || r.ReadTo == nil || r.ReadFrom.Before(r.FirstStarted.Add(-time.Second)) || len(r.Moments) == 0 {
-		t.Errorf("read from %v to %v, %v", r.ReadFrom, r.ReadTo, r.Moments)
-	}
+	conformance.True(t, r.ReadFrom != nil && r.ReadTo != nil && !r.ReadFrom.Before(r.FirstStarted.Add(-time.Second)) &&
+		len(r.Moments) != 0, "read from %v to %v, %v", r.ReadFrom, r.ReadTo, r.Moments)
 	t.Logf("%d parts, %v, one key a part %t, %d attempts, %d read again of %d, %d changes", k.Parts, cfg.Write.Order, !inOrder, c.attempt, r.ReadAgain, r.Read, c.version)
 	if t.Failed() {
 		t.Logf("repeat with -run %s", t.Name())
@@ -189,7 +185,6 @@ func rnd64(mu *sync.Mutex, rnd *rand.Rand) uint64 {
 	return rnd.Uint64()
 }
 
-// run runs an attempt until it is killed at a drawn checkpoint, or done.
 func (c *changing) run(cfg trial, kill bool) *Report {
 	at := moment{}
 	if kill {
@@ -314,10 +309,9 @@ func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 				}
 				r := w.load(cfg)
 				w.wantRows(holding(k.Rows()))
-				if *again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed || k.Divided() != 1 || !skipped {
-					t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t, divided %d times, begun at keys %t",
-						*again, r.Read, r.Written, r.Resumed, k.Divided(), skipped)
-				}
+				conformance.True(t, *again == 0 && r.Read == 3000 && r.Written == 3000 && r.Resumed && k.Divided() == 1 && skipped,
+					"%d final rows were sent again; %d read, %d written, resumed %t, divided %d times, begun at keys %t", *again,
+					r.Read, r.Written, r.Resumed, k.Divided(), skipped)
 			})
 		})
 	}

@@ -41,8 +41,7 @@ func users(rnd *rand.Rand, records, users int) string {
 	return rowsOf("user,what\n", records, func(i int) string { return fmt.Sprintf("key%d,w%d\n", rnd.IntN(users), i) })
 }
 
-// wantNumbered checks that every record of the text is one row, that numbers rise in the order of the text, and that
-// the returned keys are those of the rows.
+// wantNumbered checks that each record is one row, that numbers rise in their order, and the returned keys.
 func (w *world) wantNumbered(text string, cfg trial) {
 	w.t.Helper()
 	records := conformance.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).Must(w.t)
@@ -78,8 +77,7 @@ func wantReturned(t *testing.T, want []string, cfg trial) {
 // A load without marks reports how many rows may be there twice.
 func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
-		text := users(rand.New(rand.NewPCG(3, 3)), 40, 20)
-		cfg := w.numbered(w.file("in.csv", text))
+		cfg := w.numbered(w.file("in.csv", users(rand.New(rand.NewPCG(3, 3)), 40, 20)))
 		cfg.Write.Marks.AtLeastOnce, cfg.Lanes.Concurrency = true, 1
 		w.failNext(faults.Fault{Action: faults.DropAfter})
 		r := w.load(cfg)
@@ -107,8 +105,7 @@ func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
 func TestRowsAreChangedByTheNumbersThatWereReturned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	text := "user,what\na,w0\na,w1\nb,w2\n"
-	cfg := w.numbered(w.file("in.csv", text))
+	cfg := w.numbered(w.file("in.csv", "user,what\na,w0\na,w1\nb,w2\n"))
 	w.load(cfg)
 	keys := lines(t, cfg.Write.Marks.ReturnedKeys)
 	changes := "user,seq,what\n"
@@ -175,12 +172,10 @@ func TestAutoIncrementColumnMayBeInTheMiddle(t *testing.T) {
 	})
 }
 
-// A file of the same name is written every ten minutes and loaded each time, perhaps with equal records. Each load
-// writes its own rows, regardless of what happens to its requests.
+// A file of the same name is loaded every ten minutes, perhaps with equal records: each load writes its own rows.
 func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
-	for name, fault := range map[string]faults.Fault{
-		"not applied": {Action: faults.DropBefore}, "applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness},
-	} {
+	for name, fault := range map[string]faults.Fault{"not applied": {Action: faults.DropBefore},
+		"applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness}} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			in := w.file("in.csv", "user,what\nd1,ok\nd2,ok\nd3,ok\n")
 			for i := range 3 {
@@ -215,7 +210,6 @@ func TestLookFirstWaitsForLateRequests(t *testing.T) {
 	})
 }
 
-// oldRows loads that many rows, to that many ordering keys in turn.
 func (w *world) oldRows(keys, rows int) trial {
 	text := rowsOf("user,what\n", rows, func(i int) string { return fmt.Sprintf("key%d,w%d\n", i%keys, i) })
 	cfg := w.numbered(w.file("old.csv", text))
@@ -223,7 +217,6 @@ func (w *world) oldRows(keys, rows int) trial {
 	return cfg
 }
 
-// newRows loads one more row to each of the keys, by one worker.
 func (w *world) newRows(keys int) trial {
 	text := rowsOf("user,what\n", keys, func(i int) string { return fmt.Sprintf("key%d,new\n", i) })
 	cfg := w.numbered(w.file("new.csv", text))
@@ -231,8 +224,7 @@ func (w *world) newRows(keys int) trial {
 	return cfg
 }
 
-// A killed load cannot know which of thousands of rows were sent. Looking for them takes no more requests than sending
-// them.
+// A killed load cannot know which of thousands of rows were sent; looking takes no more requests than sending.
 func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 	for name, keys := range map[string]int{"each its own key": 6000, "few keys": 50} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
@@ -275,8 +267,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 	}
 }
 
-// The last search for surplus copies costs only what it must: a row that was found when the answer was lost has one
-// copy and is left out, and a table of many keys is read once.
+// The last search for surplus copies: rows found by a look-up have one copy, and a table of many keys is read once.
 func TestSweepReadsOnlyWhatItNeeds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		keys  int
@@ -314,8 +305,7 @@ func TestSweepReadsOnlyWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestRowsOfAFewKeysTravelTogether has a file sorted by the columns before the number: few of its keys are known at a
-// time, each with one row in flight.
+// TestRowsOfAFewKeysTravelTogether has a file sorted by key: few keys are known at a time, each with one row in flight.
 func TestRowsOfAFewKeysTravelTogether(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		// An answer that took no time would send the next row of its key alone, if one processor does everything.

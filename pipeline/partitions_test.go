@@ -41,7 +41,6 @@ func (w *world) cutAt(unavailable time.Duration, keys ...string) {
 	must(w.t, w.server.Sim().Split(context.Background(), "t", server.Cut{Keys: at, Unavailable: unavailable}))
 }
 
-// numbered is a file of rows with the keys prefix000, prefix001, …, in order.
 func numbered(prefix string, rows int) string {
 	return rowsOf("id,a\n", rows, func(i int) string { return fmt.Sprintf("%s%05d,v%d\n", prefix, i, i) })
 }
@@ -54,12 +53,12 @@ func TestUnavailablePartitionDoesNotHoldUpOthers(t *testing.T) {
 		cfg.Lanes.RetryFor = 2 * time.Second
 		cfg.Lanes.Concurrency = 1 // not even the only worker
 		r, err := cfg.run(context.Background())
-		if err == nil || !strings.Contains(err.Error(), "of the partition from the first key to k00500") || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
-			t.Errorf("the error does not name the partition and its answer: %v", err)
-		}
-		if r.Written != 500 || r.Unfinished != 500 || r.Rejected != 0 || r.ExitCode != exitcode.Failed {
-			t.Errorf("%d written, %d unfinished, %d rejected, exit %d; want 500, 500, 0, %d", r.Written, r.Unfinished, r.Rejected, r.ExitCode, exitcode.Failed)
-		}
+		conformance.True(t, err != nil && strings.Contains(err.Error(), "of the partition from the first key to k00500") &&
+			strings.Contains(err.Error(), "OTSPartitionUnavailable"),
+			"the error does not name the partition and its answer: %v", err)
+		conformance.True(t, r.Written == 500 && r.Unfinished == 500 && r.Rejected == 0 && r.ExitCode == exitcode.Failed,
+			"%d written, %d unfinished, %d rejected, exit %d; want 500, 500, 0, %d", r.Written, r.Unfinished, r.Rejected,
+			r.ExitCode, exitcode.Failed)
 	})
 }
 
@@ -97,16 +96,13 @@ func TestSinglePartitionKeyIsReportedDuringLoad(t *testing.T) {
 			if tt.said != (len(said) == 1) || tt.said && (said[0] != ledger.ReportHotKey{Column: "id", Value: "one", Share: 1} || !tt.dryRun && written == r.Written) {
 				t.Errorf("said %+v, when %d rows were written", said, written)
 			}
-			if tt.share == 0 != (len(r.HotKeys) == 0) || tt.share > 0 && math.Abs(r.HotKeys[0].Share-tt.share) > .05 {
-				t.Errorf("reported %+v", r.HotKeys)
-			}
+			conformance.True(t, tt.share == 0 == (len(r.HotKeys) == 0) &&
+				(tt.share == 0 || math.Abs(r.HotKeys[0].Share-tt.share) <= .05), "reported %+v", r.HotKeys)
 		})
 	}
 }
 
-// TestFullMemorySlowsButNeverEndsLoad drives every class of memory to its limit: splits larger than what may be read
-// ahead, full queues, a full disk, requests larger than what may be in flight, rows to be retried on top, and rows
-// larger than some of these.
+// TestFullMemorySlowsButNeverEndsLoad drives every class of memory, and the disk, to its limit.
 func TestFullMemorySlowsButNeverEndsLoad(t *testing.T) {
 	huge := strings.Repeat("x", 10<<10)
 	text := rowsOf("id,a\n", 12_000, func(i int) string {
@@ -120,11 +116,9 @@ func TestFullMemorySlowsButNeverEndsLoad(t *testing.T) {
 		name                string
 		memory, tempMax     int64
 		waits, full, spills bool
-	}{
-		{name: "nothing at all", memory: 1, tempMax: 1, waits: true},
+	}{{name: "nothing at all", memory: 1, tempMax: 1, waits: true},
 		{name: "a little, and a full disk", memory: 4 << 20, tempMax: 1, waits: true, full: true},
-		{name: "a little, and disk enough", memory: 4 << 20, spills: true},
-	} {
+		{name: "a little, and disk enough", memory: 4 << 20, spills: true}} {
 		t.Run(tt.name, virtual(func(t *testing.T, w *world) {
 			w.partitioned(server.Simulation{}, "k01000", "k02000", "k03000", "k04000")
 			cfg := w.config(w.file("in.csv", text))
@@ -159,7 +153,6 @@ func TestFullMemorySlowsButNeverEndsLoad(t *testing.T) {
 	}
 }
 
-// wait waits for a state of the load.
 func wait(t *testing.T, m *Monitor, enough func(*State) bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a load that hangs
 	defer cancel()
@@ -200,10 +193,9 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				continue
 			}
-			if s.Read != 1000 || len(s.Lanes) != 2 || s.Lanes[1].From != "k00500" || s.Lanes[0].Final != 500 ||
-				s.Queued+int64(s.Retrying+s.RowsOut) != 500 || !s.Map.Exact || s.Map.Partitions != 2 || s.Marks.Final != 500 {
-				t.Errorf("%+v", s)
-			}
+			conformance.True(t, s.Read == 1000 && len(s.Lanes) == 2 && s.Lanes[1].From == "k00500" && s.Lanes[0].Final == 500 &&
+				s.Queued+int64(s.Retrying+s.RowsOut) == 500 && s.Map.Exact && s.Map.Partitions == 2 && s.Marks.Final == 500,
+				"%+v", s)
 			break
 		}
 		stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
@@ -228,9 +220,9 @@ func TestPartitionWithoutRowsNeverExhaustsPatience(t *testing.T) {
 			once.Do(func() { w.cutAt(200*time.Millisecond, "z") })
 			return faults.Fault{}
 		}
-		if r := w.load(cfg); r.Written != 1000 || r.Partitions != 2 || r.PartitionsUsed != 1 || r.Unavailable == 0 {
-			t.Errorf("%d written, %d of %d partitions used, %d unavailable", r.Written, r.PartitionsUsed, r.Partitions, r.Unavailable)
-		}
+		r := w.load(cfg)
+		conformance.True(t, r.Written == 1000 && r.Partitions == 2 && r.PartitionsUsed == 1 && r.Unavailable != 0,
+			"%d written, %d of %d partitions used, %d unavailable", r.Written, r.PartitionsUsed, r.Partitions, r.Unavailable)
 	})
 }
 
@@ -245,7 +237,6 @@ func hot(rows, bytes int) string {
 	})
 }
 
-// running runs a load until done returns true, then drains it.
 func (w *world) running(cfg trial, done func(*State) bool) {
 	w.t.Helper()
 	drain, stop := context.WithCancelCause(context.Background())

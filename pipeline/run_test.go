@@ -48,9 +48,9 @@ func TestSeamsOfJoinedFilesDoNotCountAsErrors(t *testing.T) {
 	cfg := w.config(w.file("in.csv", "id,n\n"+strings.Repeat("1,1\nid,n\n", 150)+"2,x\n"))
 	cfg.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
 	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: 1}
-	if r := w.load(cfg); r.State != StateFinished || r.ExitCode != exitcode.Rejects || r.Rejected != 151 || r.Seams != 150 {
-		t.Errorf("%s, exit code %d, %d rejected, %d seams", r.State, r.ExitCode, r.Rejected, r.Seams)
-	}
+	r := w.load(cfg)
+	conformance.True(t, r.State == StateFinished && r.ExitCode == exitcode.Rejects && r.Rejected == 151 && r.Seams == 150,
+		"%s, exit code %d, %d rejected, %d seams", r.State, r.ExitCode, r.Rejected, r.Seams)
 }
 
 func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
@@ -66,16 +66,10 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 		exit           int
 		rejected, read int64
 		atLeast        bool
-	}{
-		{"0", exitcode.ErrorLimit, 1, 10, false},
-		{"1", exitcode.ErrorLimit, 2, 20, false},
-		{"100", exitcode.ErrorLimit, 101, 1010, false},
-		{"499", exitcode.ErrorLimit, 500, 5000, false},
-		{"500", exitcode.Rejects, 500, 5000, false},
-		{"-1", exitcode.Rejects, 500, 5000, false},
-		{"10%", exitcode.Rejects, 500, 5000, false},
-		{"9.9%", exitcode.ErrorLimit, 100, 1000, false},
-	} {
+	}{{"0", exitcode.ErrorLimit, 1, 10, false}, {"1", exitcode.ErrorLimit, 2, 20, false},
+		{"100", exitcode.ErrorLimit, 101, 1010, false}, {"499", exitcode.ErrorLimit, 500, 5000, false},
+		{"500", exitcode.Rejects, 500, 5000, false}, {"-1", exitcode.Rejects, 500, 5000, false},
+		{"10%", exitcode.Rejects, 500, 5000, false}, {"9.9%", exitcode.ErrorLimit, 100, 1000, false}} {
 		t.Run(tt.limit, func(t *testing.T) {
 			w := newWorld(t)
 			cfg := w.config(w.file("in.csv", text))
@@ -103,9 +97,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n,3\n"))
 	cfg.DryRun = true
 	r := w.load(cfg)
-	if r.Written != 0 || r.Unfinished != 2 || r.Rejected != 1 || r.ExitCode != exitcode.Rejects || r.Requests != 0 {
-		t.Errorf("%+v", r)
-	}
+	conformance.True(t, r.Written == 0 && r.Unfinished == 2 && r.Rejected == 1 && r.ExitCode == exitcode.Rejects &&
+		r.Requests == 0, "%+v", r)
 	conformance.Equal(t, w.plan.Requests(), 0, "rows were sent")
 	cfg.Target.Create = false
 	_, err := cfg.run(context.Background())
@@ -149,12 +142,9 @@ func TestASecondInterruptStopsAtOnce(t *testing.T) {
 }
 
 func TestFatalAnswersStopTheLoad(t *testing.T) {
-	for _, f := range []faults.Fault{
-		{Action: faults.Refuse, Code: "OTSAuthFailed"},
-		{Action: faults.Refuse, Code: "OTSNoPermissionAccess"},
-		{Action: faults.Refuse, Code: "OTSObjectNotExist"},
-		{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSObjectNotExist") }},
-	} {
+	for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSAuthFailed"},
+		{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}, {Action: faults.Refuse, Code: "OTSObjectNotExist"},
+		{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSObjectNotExist") }}} {
 		w := newWorld(t)
 		w.load(w.config(w.file("before.csv", "id,n\nz,1\n"))) // a table that was only just made may be said not to exist
 		w.plan.Decide = func(faults.Request) faults.Fault { return f }
@@ -191,8 +181,7 @@ func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
 	w := newWorld(t)
 	a := w.file("a.csv", "id,x,y\n1,a,b\nbad\n")
 	b := w.file("b.csv", "y,id,x\nd,2,c\nworse\n")
-	c := w.file("c.csv", "id,x\n3,e\n")
-	_, err := w.config(a, b, c).run(context.Background())
+	_, err := w.config(a, b, w.file("c.csv", "id,x\n3,e\n")).run(context.Background())
 	conformance.True(t, isUsage(err) && strings.Contains(err.Error(), "c.csv"), "error %v does not name the file", err)
 	r := w.load(w.config(a, b))
 	w.wantRows(contents{"1": {"x": "a", "y": "b"}, "2": {"x": "c", "y": "d"}})
@@ -201,8 +190,7 @@ func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
 	}
 }
 
-// TestColumnsMissingFromAFileMakeNoCells loads files of a schema that has grown over rows that must keep the cells
-// missing in the files.
+// TestColumnsMissingFromAFileMakeNoCells: the present rows keep their cells.
 func TestColumnsMissingFromAFileMakeNoCells(t *testing.T) {
 	type inner struct {
 		A string `parquet:"a"`
@@ -245,11 +233,9 @@ func TestColumnsMissingFromAFileMakeNoCells(t *testing.T) {
 	cfg.Write.Mode, cfg.Write.DeleteNull = table.Update, true
 	r := w.load(cfg)
 	conformance.Equal(t, r.Rejected, 1, "rejected")
-	w.wantRows(contents{
-		"1": {"x": "a", "y": "-", "s.a": "-", "s.b": "-"}, "2": {"y": "-", "s.a": "-", "s.b": "-"},
+	w.wantRows(contents{"1": {"x": "a", "y": "-", "s.a": "-", "s.b": "-"}, "2": {"y": "-", "s.a": "-", "s.b": "-"},
 		"3": {"y": "e", "s.a": "-", "s.b": "-"}, "4": {"x": "-", "s.a": "f", "s.b": "-"},
-		"5": {"x": "-", "y": "-", "s.a": "", "s.b": "-"}, "6": {"x": "-", "y": "-", "s.a": "g", "s.b": "h"},
-	})
+		"5": {"x": "-", "y": "-", "s.a": "", "s.b": "-"}, "6": {"x": "-", "y": "-", "s.a": "g", "s.b": "h"}})
 	w.verifies(cfg, r)
 	keyless := w.file("keyless.csv", "x,y\n1,2\n")
 	for want, cfg := range map[string]trial{
@@ -263,8 +249,7 @@ func TestColumnsMissingFromAFileMakeNoCells(t *testing.T) {
 	}
 }
 
-// TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder is about records that a surplus field would give the
-// right width.
+// TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder, even if a surplus field makes the right width.
 func TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder(t *testing.T) {
 	for ragged, want := range map[convert.Ragged]contents{
 		convert.RejectRagged:   {"1": {"x": "a", "dt": "9"}},
@@ -301,9 +286,8 @@ func TestRejectsOfPartitionFoldersLoadAgain(t *testing.T) {
 	again := cfg
 	again.Inputs, again.RunDir = r.RejectsFiles[:2], filepath.Join(w.dir, "again")
 	w.load(again)
-	w.wantRows(contents{
-		"k/2024-01-01": {"n": "2"}, "ok/2024-01-01": {"n": "1"}, "k/a/b": {"n": "2"}, "ok/a/b": {"n": "1"},
-	})
+	w.wantRows(contents{"k/2024-01-01": {"n": "2"}, "ok/2024-01-01": {"n": "1"}, "k/a/b": {"n": "2"},
+		"ok/a/b": {"n": "1"}})
 }
 
 func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
@@ -311,18 +295,16 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 		written int64
 		exit    int
 	}{{4, exitcode.OK}, {5, exitcode.Failed}, {3, exitcode.Failed}} {
-		folder, err := rundir.Create(t.TempDir(), nil)
-		must(t, err)
+		folder := conformance.Try(rundir.Create(t.TempDir(), nil)).Must(t)
 		r := &Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}}}
 		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}}} // which may leave rows unfinished
-		if r, err = finish(t.Context(), &cfg, r, folder, time.Now(), nil); r.ExitCode != tt.exit || (err != nil) != (tt.exit != exitcode.OK) {
-			t.Errorf("%d written: exit %d, %v", tt.written, r.ExitCode, err)
-		}
+		r, err := finish(t.Context(), &cfg, r, folder, time.Now(), nil)
+		conformance.True(t, r.ExitCode == tt.exit && (err != nil) == (tt.exit != exitcode.OK),
+			"%d written: exit %d, %v", tt.written, r.ExitCode, err)
 	}
 }
 
-// TestADrainWaitsForAttemptsThatMayStillBeApplied stops a load while an attempt of unknown outcome is out: had the load
-// ended at once, that attempt would undo later writes.
+// TestADrainWaitsForAttemptsThatMayStillBeApplied: they would undo later writes.
 func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		drain, stop := context.WithCancelCause(context.Background())
@@ -416,9 +398,8 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 			}
 			r, err := cfg.run(context.Background())
 			conformance.MustEqual(t, changed, nil, "reason")
-			if err == nil || !strings.Contains(err.Error(), "changed since it was found") || r.ExitCode != exitcode.Failed {
-				t.Errorf("%v, %+v", err, r)
-			}
+			conformance.True(t, err != nil && strings.Contains(err.Error(), "changed since it was found") &&
+				r.ExitCode == exitcode.Failed, "%v, %+v", err, r)
 		})
 	}
 }
@@ -431,7 +412,6 @@ func TestATableCreatedMeanwhileByAnotherProcessIsUsed(t *testing.T) {
 		other.RunDir = filepath.Join(w.dir, "other")
 		w.load(other)
 	}
-	r := w.load(cfg)
-	conformance.True(t, !r.Created, "the report says that this run made the table")
+	conformance.True(t, !w.load(cfg).Created, "the report says that this run made the table")
 	w.wantRows(contents{"a": {"n": "1"}, "b": {"n": "2"}})
 }

@@ -169,8 +169,7 @@ func TestOnlyRequestsOfPredecessorAreWaitedFor(t *testing.T) {
 			booted, in := time.Now(), w.file("in.csv", "id,a\nx,1\ny,2\n")
 			ends := c.sent && c.end == 0
 			hold := func() (*jobdir.Lease, Config) {
-				l, err := jobdir.Acquire(t.Context(), store, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Clock: func() time.Duration { return time.Since(booted) }})
-				must(t, err)
+				l := conformance.Try(jobdir.Acquire(t.Context(), store, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Clock: func() time.Duration { return time.Since(booted) }})).Must(t)
 				cfg := w.config(in)
 				cfg.Write.Settle, cfg.Resume.Look = 0, true
 				cfg.Checkpoint.State, cfg.Watch.Progress, cfg.Watch.Monitor = jobdir.NewMirror(store, l), new(ledger.Progress), NewMonitor()
@@ -211,12 +210,12 @@ func TestOnlyRequestsOfPredecessorAreWaitedFor(t *testing.T) {
 			})
 			conformance.Must(t, conformance.ErrorOf(run(t.Context(), cfg, &h)))
 			end := time.Since(began)
-			if near := func(got, want time.Duration) bool { return got >= want && got < want+10*time.Second }; !near(first, c.first) || !near(end, c.end) {
-				t.Errorf("the first row was sent after %v, and the load has ended after %v; want %v and %v", first, end, c.first, c.end)
-			}
-			if s := <-said; (s != nil) != (c.end > 100*time.Second) || s != nil && (s.Why == "" || s.Until.Sub(began).Round(time.Second) != c.end) {
-				t.Errorf("the state says that it waits: %+v", s)
-			}
+			near := func(got, want time.Duration) bool { return got >= want && got < want+10*time.Second }
+			conformance.True(t, near(first, c.first) && near(end, c.end),
+				"the first row was sent after %v, and the load has ended after %v; want %v and %v", first, end, c.first, c.end)
+			s := <-said
+			conformance.True(t, (s != nil) == (c.end > 100*time.Second) &&
+				(s == nil || s.Why != "" && s.Until.Sub(began).Round(time.Second) == c.end), "the state says that it waits: %+v", s)
 			conformance.Equal(t, l.Unsettled, false, "who holds the lease next is told to wait")
 			conformance.Equal(t, l.Release(), nil, "error")
 			w.wantRows(contents{"x": {"a": "1"}, "y": {"a": "2"}})
@@ -224,21 +223,18 @@ func TestOnlyRequestsOfPredecessorAreWaitedFor(t *testing.T) {
 	}
 }
 
-// attemptAt is an attempt with a plan.
 func attemptAt(cfg Config, before *checkpoint.Snapshot) *attempt {
 	cfg.setDefaults()
 	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}
-	return &attempt{
-		cfg: &cfg, hooks: new(hooks), started: time.Unix(2e9, 0), service: service{traffic: new(client.Traffic)}, counts: new(ledger.Counted),
+	return &attempt{cfg: &cfg, hooks: new(hooks), started: time.Unix(2e9, 0),
+		service: service{traffic: new(client.Traffic)}, counts: new(ledger.Counted),
 		from:    &keep.Point{Load: cfg.kept(), Job: &checkpoint.Job{Run: "run"}, Snapshot: before},
-		planned: &plan.Plan{Schema: &table.Schema{Table: "t", Key: key}, Bytes: 77, Mark: "m", Request: cfg.Request()},
-	}
+		planned: &plan.Plan{Schema: &table.Schema{Table: "t", Key: key}, Bytes: 77, Mark: "m", Request: cfg.Request()}}
 }
 
 func TestResumeIsReportedBeforePlan(t *testing.T) {
-	before := &checkpoint.Snapshot{About: checkpoint.About{
-		Attempt: 2, Begun: time.Unix(1e9, 0), Counters: map[string]int64{"read": 10, "written": 4, "rejected": 1, "superseded": 2, "archived": 1},
-	}}
+	before := &checkpoint.Snapshot{About: checkpoint.About{Attempt: 2, Begun: time.Unix(1e9, 0),
+		Counters: map[string]int64{"read": 10, "written": 4, "rejected": 1, "superseded": 2, "archived": 1}}}
 	for name, snapshot := range map[string]*checkpoint.Snapshot{"first": nil, "resumed": before} {
 		t.Run(name, func(t *testing.T) {
 			var told []string
@@ -254,9 +250,9 @@ func TestResumeIsReportedBeforePlan(t *testing.T) {
 				want = keep.Resumed{RunDir: "run", Attempt: 3, Final: 8, Read: 10, Written: 4, Since: before.Begun}
 				steps, attempts = []string{"resume", "plan"}, 3
 			}
-			if !slices.Equal(told, steps) || !reflect.DeepEqual(resumed, want) || a.counts.Attempts != attempts || a.cfg.Watch.Progress.BytesTotal.Load() != 77 {
-				t.Errorf("told %q, %+v; %d attempts of %d bytes", told, resumed, a.counts.Attempts, a.cfg.Watch.Progress.BytesTotal.Load())
-			}
+			conformance.True(t, slices.Equal(told, steps) && reflect.DeepEqual(resumed, want) && a.counts.Attempts == attempts &&
+				a.cfg.Watch.Progress.BytesTotal.Load() == 77,
+				"told %q, %+v; %d attempts of %d bytes", told, resumed, a.counts.Attempts, a.cfg.Watch.Progress.BytesTotal.Load())
 		})
 	}
 }
@@ -273,7 +269,7 @@ func TestOnlyRowsThatMayNotBeSentTwiceAreAnnotated(t *testing.T) {
 		"a dry run":                   {set: func(c *Config, p *plan.Plan) { c.DryRun, p.Restamp, p.Schema.Numbered = true, true, 1 }},
 		"updates":                     {set: func(_ *Config, p *plan.Plan) { p.Restamp = true }, stamps: true},
 		"numbered rows":               {set: func(_ *Config, p *plan.Plan) { p.Schema.Numbered = 1 }, numbered: true, rowBytes: mark, column: "m"},
-		"numbered rows without marks": {set: func(_ *Config, p *plan.Plan) { p.Schema.Numbered, p.Mark = 1, "" }, numbered: true},
+		"numbered, without marks":     {set: func(_ *Config, p *plan.Plan) { p.Schema.Numbered, p.Mark = 1, "" }, numbered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := attemptAt(Config{}, nil)
@@ -281,18 +277,17 @@ func TestOnlyRowsThatMayNotBeSentTwiceAreAnnotated(t *testing.T) {
 				tt.set(a.cfg, a.planned)
 			}
 			x := a.newAnnotations()
-			if x.Size == nil || (x.Stamps != nil) != tt.stamps || (x.rowExtra != nil) != tt.stamps || x.Increments != nil || (x.AutoIncrement != nil) != tt.numbered {
-				t.Errorf("%+v", x)
-			}
+			conformance.True(t, x.Size != nil && (x.Stamps != nil) == tt.stamps && (x.rowExtra != nil) == tt.stamps &&
+				x.Increments == nil && (x.AutoIncrement != nil) == tt.numbered, "%+v", x)
 			conformance.Equal(t, x.rowBytes, tt.rowBytes, "row bytes")
 			conformance.Equal(t, a.counts.MarkColumn, tt.column, "mark column")
 		})
 	}
 	a := attemptAt(Config{Write: Write{Mode: table.Increment}}, nil)
 	x := a.newAnnotations()
-	if x.Increments == nil || x.AutoIncrement != nil || x.rowBytes != mark+x.Increments.ConditionBytes() || a.counts.MarkColumn != "m" {
-		t.Errorf("increments: %+v, mark column %q", x, a.counts.MarkColumn)
-	}
+	conformance.True(t, x.Increments != nil && x.AutoIncrement == nil &&
+		x.rowBytes == mark+x.Increments.ConditionBytes() && a.counts.MarkColumn == "m",
+		"increments: %+v, mark column %q", x, a.counts.MarkColumn)
 }
 
 // A search for rows ends at the first one older than the load: too late a time would lose rows.
@@ -308,9 +303,9 @@ func TestNoMarkOfALoadIsOlderThanItsBeginning(t *testing.T) {
 		"the first attempt was of an earlier version":       {&checkpoint.Snapshot{About: checkpoint.About{Begun: begun}}, begun.Add(-clockUnknown)},
 	} {
 		a := attemptAt(Config{}, tt.before)
-		if ms := marksBegun(a.service.clock(), a.from); ms < tt.want.UnixMilli() || ms > tt.want.Add(time.Minute).UnixMilli() {
-			t.Errorf("%s: %v, want %v", name, time.UnixMilli(ms), tt.want)
-		}
+		ms := marksBegun(a.service.clock(), a.from)
+		conformance.True(t, ms >= tt.want.UnixMilli() && ms <= tt.want.Add(time.Minute).UnixMilli(),
+			"%s: %v, want %v", name, time.UnixMilli(ms), tt.want)
 	}
 }
 
@@ -367,9 +362,8 @@ func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
 	job := conformance.Try(checkpoint.ReadJob(cfg.RunDir)).Must(t)
 	var r plan.Request
 	(&keep.Point{Job: new(checkpoint.Job)}).Settings(&r, job)
-	want := map[string]plan.Inferred{
-		"id": {Type: table.String, Own: table.String, Asked: true}, "mix": {Type: table.Any, Own: table.Integer}, "f": {Type: table.Double, Own: table.Double, Zeros: true},
-	}
+	want := map[string]plan.Inferred{"id": {Type: table.String, Own: table.String, Asked: true},
+		"mix": {Type: table.Any, Own: table.Integer}, "f": {Type: table.Double, Own: table.Double, Zeros: true}}
 	conformance.Equal(t, gocmp.Diff(want, r.Inferred), "", "(-want +got)")
 }
 

@@ -52,22 +52,20 @@ func TestLoadIsCorrectForAnyTableDescription(t *testing.T) {
 					r := w.load(cfg)
 					conformance.True(t, r.Written == 1000 && r.State == StateFinished, "%+v", r)
 				}
-				want := lastOf(t, text)
-				w.wantRows(want)
+				w.wantRows(lastOf(t, text))
 			}))
 		}
 	}
 }
 
-// The service decides whether the lower edge of the timestamp window is accepted: such a row is written, or rejected
-// with the service's message.
+// The service decides about the window's lower edge: a row there is written, or rejected with its message.
 func TestServiceDecidesTimestampAtLowerEdge(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {
 		now := time.Now().Truncate(time.Second).Add(500 * time.Millisecond)
 		w := newWorldOf(t, server.Options{Now: func() time.Time { return now }})
 		w.simulate(t, server.Simulation{Choices: server.Choices{ExclusiveLowerEdge: exclusive}})
 		edge := now.Truncate(time.Second).Add(-1000 * time.Second).UnixMilli()
-		cfg := w.config(w.file("in.csv", fmt.Sprintf("id,at,a\nin,%d,1\nedge,%d,2\nout,%d,3\n", edge+1000, edge, edge-60_000)))
+		cfg := w.config(w.file("a.csv", fmt.Sprintf("id,at,a\nin,%d,1\nedge,%d,2\nout,%d,3\n", edge+1000, edge, edge-60_000)))
 		cfg.Target.Define.MaxDeviation = 1000
 		cfg.Read.Convert.VersionColumn, cfg.Columns.Exclude = "at", []string{"at"}
 		r := w.load(cfg)
@@ -76,13 +74,12 @@ func TestServiceDecidesTimestampAtLowerEdge(t *testing.T) {
 			delete(want, "edge")
 		}
 		got := w.rowsOf("t")
-		if len(got) != len(want) || got["edge"]["a"] != want["edge"]["a"] || r.Written != int64(len(want)) || r.Rejected != int64(3-len(want)) {
-			t.Errorf("exclusive %v: %v, %d written, %d rejected: %q", exclusive, got, r.Written, r.Rejected, lines(t, cfg.RunDir+"/rejects.jsonl"))
-		}
+		conformance.True(t, len(got) == len(want) && got["edge"]["a"] == want["edge"]["a"] && r.Written == int64(len(want)) &&
+			r.Rejected == int64(3-len(want)), "exclusive %v: %v, %d written, %d rejected: %q", exclusive, got, r.Written,
+			r.Rejected, lines(t, cfg.RunDir+"/rejects.jsonl"))
 	}
 }
 
-// TestNetworkFailureDuringTableLookUpDoesNotFailLoad lets each look-up of a table fail twice.
 func TestNetworkFailureDuringTableLookUpDoesNotFailLoad(t *testing.T) {
 	for _, template := range []string{"", "t_{what}"} {
 		for _, fault := range []faults.Fault{{Action: faults.DropBefore}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.BadBody}} {
@@ -115,7 +112,6 @@ func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool 
 	return failed.Load()
 }
 
-// TestMissingPermissionShowsBeforeFirstRow denies each operation that a mode needs besides writing.
 func TestMissingPermissionShowsBeforeFirstRow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,13 +122,9 @@ func TestMissingPermissionShowsBeforeFirstRow(t *testing.T) {
 			operation string
 			set       func(*trial)
 			template  string
-		}{
-			{"GetRow", func(cfg *trial) { cfg.Write.Condition = table.ExpectNotExist }, ""},
-			{"GetRow", func(cfg *trial) { cfg.Write.Condition = table.ExpectNotExist }, "t_{n}"},
-			{"GetRange", numbered, ""},
-			{"DeleteRow", numbered, ""},
-			{"BatchGetRow", func(cfg *trial) { cfg.Write.Mode = table.Increment }, ""},
-		} {
+		}{{"GetRow", func(cfg *trial) { cfg.Write.Condition = table.ExpectNotExist }, ""},
+			{"GetRow", func(cfg *trial) { cfg.Write.Condition = table.ExpectNotExist }, "t_{n}"}, {"GetRange", numbered, ""},
+			{"DeleteRow", numbered, ""}, {"BatchGetRow", func(cfg *trial) { cfg.Write.Mode = table.Increment }, ""}} {
 			for _, denied := range []bool{true, false} {
 				w := newWorld(t)
 				w.template = tt.template
@@ -185,9 +177,8 @@ func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
 			r := w.load(cfg)
 			w.wantRows(want)
 			w.verifies(cfg, r)
-			if r.PreSplit == nil || r.PreSplit.Ranges != 6 || r.PreSplit.Heard != heard || (r.PreSplit.Refused != "") != (answer == sim.PreSplitRefused) {
-				t.Errorf("%+v", r.PreSplit)
-			}
+			conformance.True(t, r.PreSplit != nil && r.PreSplit.Ranges == 6 && r.PreSplit.Heard == heard &&
+				(r.PreSplit.Refused != "") == (answer == sim.PreSplitRefused), "%+v", r.PreSplit)
 			conformance.True(t, r.Partitions == heard && r.Created, "%d partitions, created %v", r.Partitions, r.Created)
 			for _, p := range w.server.Sim().Stats()["t"].Partitions {
 				if each := int64(3000 / heard); p.Position >= 0 && (p.Rows < each*2/3 || p.Rows > each*3/2) {
@@ -205,7 +196,6 @@ type merged struct {
 	field  []byte
 }
 
-// fullRows gives tables the option update_full_row.
 func fullRows(to http.RoundTripper) http.RoundTripper {
 	return merged{to, 3, protowire.AppendVarint(protowire.AppendTag(nil, 7, protowire.VarintType), 1)}
 }
@@ -281,9 +271,8 @@ func (w *world) fromRows(rows *sourcetest.Rows) (trial, contents) {
 		if rows.Bad[int64(i)] != nil || rows.Fail > 0 && i >= rows.Fail {
 			continue
 		}
-		cells := map[string]string{
-			"double": fmt.Sprint(d[2].Double), "flag": fmt.Sprint(d[3].Int != 0), "bytes": fmt.Sprint(d[4].Bytes),
-		}
+		cells := map[string]string{"double": fmt.Sprint(d[2].Double), "flag": fmt.Sprint(d[3].Int != 0),
+			"bytes": fmt.Sprint(d[4].Bytes)}
 		if d[1].Kind != record.Null {
 			cells["text"] = string(d[1].Bytes)
 		}
@@ -399,9 +388,7 @@ func TestLoadWorksWithFewerConnectionsThanWorkers(t *testing.T) {
 	t.Logf("%d connections closed at once, %d requests, %d sent again", few.many.Load(), r.Requests, r.Retried)
 }
 
-// Rows of a lost answer are looked up over the connections of the writing workers: if few are allowed, a pool for
-// look-ups would get none, and the load would never continue. The time is real, as virtual time stands still while
-// network connections are read.
+// Lost rows are looked up over the writing workers' connections: a pool of its own might get none. The time is real.
 func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 	for most := range int64(3) {
 		t.Run(fmt.Sprint(most+1, " connections"), func(t *testing.T) {
@@ -420,7 +407,6 @@ func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// refusing is a service that refuses, as a whole, every request whose body contains a word.
 type refusing struct {
 	base  http.RoundTripper
 	word  []byte
@@ -465,7 +451,6 @@ func TestBatchKeepsConfiguredSizes(t *testing.T) {
 		"a body of %d bytes, a request of %d rows", largest.Load(), most.Load())
 }
 
-// sizes notes the largest body.
 type sizes struct {
 	base    http.RoundTripper
 	largest *atomic.Int64

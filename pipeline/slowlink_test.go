@@ -90,8 +90,7 @@ func (l *virtualLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// linkShare loads rows of about that many bytes into the link's lanes, for that many seconds if the link were filled.
-// It returns the share reached of the bytes that the link carries, or of 200 rows a round trip and worker.
+// linkShare loads rows for that many seconds, and returns the share of what the link, or the round trips, allow.
 func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout time.Duration, law func() lanes.Pacer) (share float64, r *Report) {
 	l.up, l.down, l.longest = time.Time{}, time.Time{}, 0
 	possible := l.bandwidth
@@ -139,8 +138,7 @@ func TestALoadFillsASlowLink(t *testing.T) {
 			share: 0.9, longest: client.DefaultRequestTimeout / 3},
 		"short time-outs": {link: &virtualLink{bandwidth: 2e6 / 8}, seconds: 10, timeout: 3 * time.Second, free: true,
 			share: 0.9, longest: 2 * time.Second},
-		// With one connection each lane gets few answers. Lanes that learn their rates from these answers alone fill .56 of a
-		// long link, with requests of five rows.
+		// Lanes that learn their rates from each connection's few answers alone fill .56 of a long link.
 		"one connection of a long way": {link: &virtualLink{bandwidth: 10e6 / 8, trip: long, workers: 1}, seconds: 10,
 			share: 0.7, rows: 31},
 		"one connection, short rows": {link: &virtualLink{bandwidth: 50e6 / 8, trip: long, workers: 1}, row: 100,
@@ -148,11 +146,9 @@ func TestALoadFillsASlowLink(t *testing.T) {
 		// A request that occupies the link for longer than earlier ones together is not silent.
 		"a large request": {link: &virtualLink{bandwidth: slow, workers: 1, lanes: 2}, seconds: 10, share: 0.9,
 			longest: client.DefaultRequestTimeout / 6},
-		// Requests of few short rows would be mostly headers and answers: lanes that mistake the link for a queue of their
-		// partitions send 15 at a time.
+		// Lanes that mistake the link for their partitions' queue send 15 short rows at a time, mostly headers.
 		"short rows": {link: &virtualLink{bandwidth: 1.6e6 / 8}, row: 100, seconds: 30, rows: 50},
-		// On a long link, lanes that once made that mistake must not underestimate its latency more and more, and find its
-		// answers ever later.
+		// Lanes that made that mistake must not underestimate a long link's latency more and more.
 		"short rows, a long way that stalls": {row: 100, seconds: 8, share: 0.35,
 			link: &virtualLink{bandwidth: 10e6 / 8, trip: long, stalls: 0.01, stall: 2 * long}},
 	} {
@@ -179,10 +175,9 @@ func TestCompressedRequestsCarryMoreOverASlowLink(t *testing.T) {
 	conformance.True(t, seconds[client.CompressOn] <= off/4 && off >= 40, "seconds: %v", seconds)
 }
 
-// Partitions that refuse rows above their capacity are not mistaken for the link: a lane sends at once exactly what it
-// did not send while it waited for a connection.
+// A lane sends at once what it did not send while it waited for a connection, and no more.
 func TestOneSlowConnectionRespectsPartitionCapacity(t *testing.T) {
-	l := &virtualLink{bandwidth: 50e6 / 8, trip: 200 * time.Millisecond, workers: 1, service: sim.Config{PartitionUnits: 100}}
+	l := &virtualLink{bandwidth: 50e6 / 8, trip: time.Second / 5, workers: 1, service: sim.Config{PartitionUnits: 100}}
 	const seconds = 30 // of 1,000 rows
 	share, r := linkShare(t, l, 100, seconds, client.DefaultRequestTimeout, nil)
 	conformance.True(t, r.Seconds <= 2*seconds*1000/800 && r.Throttled <= r.Written/10,
@@ -191,7 +186,6 @@ func TestOneSlowConnectionRespectsPartitionCapacity(t *testing.T) {
 
 var linkTable = flag.Bool("link-table", false, "print what share of slow links in virtual time loads fill (make links)")
 
-// TestLinksInVirtualTime shows the rate that a load reaches, on any machine.
 func TestLinksInVirtualTime(t *testing.T) {
 	if !*linkTable {
 		t.Skip("set -link-table (make links)")
@@ -239,8 +233,7 @@ func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 	text := rowsOf(column+",what\n", rows, func(i int) string { return fmt.Sprintf("k%08d-%d,w%d\n", rnd.IntN(1e8), i, i) })
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		admin := w.admin()
-		must(t, admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
+		must(t, w.admin().Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
 		must(t, w.server.Sim().Simulate("t", server.Simulation{Config: sim.Config{PartitionUnits: c.units, Latency: 5 * time.Millisecond}}))
 		var bounds []string
 		for i := 1; i < c.partitions; i++ {
@@ -311,7 +304,6 @@ func TestALoadContinuesSoonAfterAnOutage(t *testing.T) {
 
 var outageTable = flag.Bool("outage-table", false, "print what outages cost loads, in virtual time (make outages)")
 
-// TestOutagesInVirtualTime shows the cost of outages on any machine.
 func TestOutagesInVirtualTime(t *testing.T) {
 	if !*outageTable {
 		t.Skip("set -outage-table (make outages)")
@@ -343,8 +335,7 @@ func TestOutagesInVirtualTime(t *testing.T) {
 	}
 }
 
-// A batch that is not sent while the last checkpoint is valid is not sent at all: the resuming attempt would consider
-// it settled.
+// A batch not sent while the last checkpoint is valid is not sent at all: a resuming attempt would call it settled.
 func TestRequestDelayedByPauseIsNotSent(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
@@ -366,9 +357,8 @@ func TestRequestDelayedByPauseIsNotSent(t *testing.T) {
 // A process suspended for hours during the writing of a checkpoint has not tried to write one meanwhile.
 func TestPauseDuringCheckpointDoesNotEndLoad(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	d := &dispatcher{stopper: newStopper(func() {}), checkpointer: &keep.Checkpointer{
-		Schedule: &keep.Schedule{Busy: true}, Patience: ratelimit.Patience{For: time.Minute}, Failed: errors.New("the disk is full"),
-	}}
+	d := &dispatcher{stopper: newStopper(func() {}), checkpointer: &keep.Checkpointer{Schedule: &keep.Schedule{Busy: true},
+		Patience: ratelimit.Patience{For: time.Minute}, Failed: errors.New("the disk is full")}}
 	d.keep(now)
 	for range 3 {
 		now = now.Add(5 * time.Hour)
@@ -379,9 +369,9 @@ func TestPauseDuringCheckpointDoesNotEndLoad(t *testing.T) {
 		now = now.Add(d.checkpointer.Patience.LookEvery())
 		d.keep(now)
 	}
-	if !d.stopper.stopped() || !strings.Contains(d.stopper.cause.Error(), "no checkpoint could be written for 1m0s: the disk is full") {
-		t.Errorf("a load without checkpoints: %v", d.stopper.cause)
-	}
+	conformance.True(t, d.stopper.stopped() &&
+		strings.Contains(d.stopper.cause.Error(), "no checkpoint could be written for 1m0s: the disk is full"),
+		"a load without checkpoints: %v", d.stopper.cause)
 }
 
 // A delete on condition that the row exists is refused if its own first attempt, whose answer was lost, has deleted it.
@@ -407,9 +397,8 @@ func TestDeleteOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 }
 
 func TestClockOffsetOfASecondIsWarnedOf(t *testing.T) {
-	for ahead, want := range map[time.Duration]string{
-		500 * time.Millisecond: "", -500 * time.Millisecond: "", 1600 * time.Millisecond: "behind the service's", -1600 * time.Millisecond: "ahead of the service's",
-	} {
+	for ahead, want := range map[time.Duration]string{500 * time.Millisecond: "", -500 * time.Millisecond: "",
+		1600 * time.Millisecond: "behind the service's", -1600 * time.Millisecond: "ahead of the service's"} {
 		t.Run(ahead.String(), func(t *testing.T) {
 			t.Parallel()
 			w := skewed(t, func() time.Duration { return ahead })

@@ -30,7 +30,6 @@ func purchases(rows, months int) string {
 	})
 }
 
-// byMonth loads into a table for each month.
 func (w *world) byMonth(inputs ...string) trial {
 	cfg := w.config(inputs...)
 	cfg.Target.Table = "t_{month(at)}"
@@ -140,15 +139,14 @@ func TestOldRowsGoToTheArchiveAndNewTablesGetTheOptionsOfTheirAge(t *testing.T) 
 		}
 		conformance.True(t, of.Class == class && of.Archived == archived && of.Archived+of.Written == 100, "%+v", of)
 		if archived > 0 {
-			month := of.Name[2:6] + "-" + of.Name[6:]
-			got, want := lines(t, filepath.Join(w.dir, "old", of.Name+".csv")), archiveOf(text, month)
+			got, want := lines(t, filepath.Join(w.dir, "old", of.Name+".csv")), archiveOf(text, of.Name[2:6]+"-"+of.Name[6:])
 			conformance.Same(t, got, want, "%s: %d lines, want %d", of.Name, len(got), len(want))
 			continue
 		}
 		d := w.described(of.Name)
-		if got := []int{d.ReservedRead, d.ReservedWrite, d.MaxVersions}; class == 1 && !slices.Equal(got, []int{0, 500, 1}) || class == 2 && !slices.Equal(got, []int{200, 10, 2}) {
-			t.Errorf("%s of class %d has %v", of.Name, class, got)
-		}
+		got := []int{d.ReservedRead, d.ReservedWrite, d.MaxVersions}
+		conformance.True(t, (class != 1 || slices.Equal(got, []int{0, 500, 1})) &&
+			(class != 2 || slices.Equal(got, []int{200, 10, 2})), "%s of class %d has %v", of.Name, class, got)
 	}
 }
 
@@ -176,9 +174,9 @@ func TestDryRunCreatesNeitherTablesNorArchiveFiles(t *testing.T) {
 	cfg := w.aging(w.file("a.csv", purchases(240, 24)))
 	cfg.DryRun = true
 	r := w.load(cfg)
-	if r.Unfinished != 120 || r.Archived != 120 || len(r.Tables) != 24 || r.Tables[23].Unfinished != 10 || r.Tables[0].Archived != 10 || r.Created {
-		t.Errorf("%d would be written, %d archived, tables %+v", r.Unfinished, r.Archived, r.Tables)
-	}
+	conformance.True(t, r.Unfinished == 120 && r.Archived == 120 && len(r.Tables) == 24 && r.Tables[23].Unfinished == 10 &&
+		r.Tables[0].Archived == 10 && !r.Created,
+		"%d would be written, %d archived, tables %+v", r.Unfinished, r.Archived, r.Tables)
 	_, err := os.Stat(filepath.Join(w.dir, "old"))
 	conformance.True(t, os.IsNotExist(err), "the archive is there: %v", err)
 	conformance.Equal(t, len(w.tableNames()), 0, "tables %v", w.tableNames())
@@ -189,7 +187,6 @@ func (w *world) admin() *client.Admin {
 	return &client.Admin{Client: w.sdk(), Context: context.Background()}
 }
 
-// remake drops a table and creates it again.
 func (w *world) remake(name string) {
 	w.t.Helper()
 	admin := w.admin()
@@ -252,9 +249,9 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 				}
 			}
 			r, err := cfg.run(context.Background())
-			if err == nil || r.ExitCode != exitcode.Refused || !strings.Contains(err.Error(), "table "+name+" was dropped and created again") {
-				t.Fatalf("exit code %d, error %v", r.ExitCode, err)
-			}
+			conformance.MustTrue(t, err != nil && r.ExitCode == exitcode.Refused &&
+				strings.Contains(err.Error(), "table "+name+" was dropped and created again"),
+				"exit code %d, error %v", r.ExitCode, err)
 			conformance.Equal(t, r.Remade, true, "the report does not say that the table was made again")
 			conformance.Contains(t, w.refused(cfg), "was dropped and created again", "the same command again")
 		})
@@ -303,14 +300,11 @@ func TestFirstMapReadingsAreFrequent(t *testing.T) {
 		defer stop()
 		must(t, s.run(ctx))
 		// A quarter of a second passes after each reading before the next may come.
-		if want := []time.Duration{1 * time.Second, 3 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, 62 * time.Second, 93 * time.Second}; !slices.Equal(c.at, want) {
-			t.Errorf("read after %v, want %v", c.at, want)
-		}
+		conformance.Equal(t, fmt.Sprint(c.at), "[1s 3s 8s 16s 32s 1m2s 1m33s]", "read after")
 	})
 }
 
-// heldReading holds back the first DescribeTable that asks for the partitions while rows are sent, and the rows until
-// it comes.
+// heldReading holds back the first reading of partitions while rows are sent, and the rows until it comes.
 type heldReading struct {
 	http.RoundTripper
 	writing, waiting, over atomic.Bool
@@ -332,8 +326,7 @@ func (h *heldReading) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(r)
 }
 
-// Reading the partitions may take longer than the load but must end with it: it would keep a connection and could
-// create tables.
+// Reading the partitions may take longer than the load but must end with it: it could create tables.
 func TestPartitionReadingEndsWithLoad(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		h := &heldReading{RoundTripper: w.transport(), held: make(chan struct{})}

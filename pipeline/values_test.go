@@ -71,13 +71,13 @@ func TestLimitsAreCheckedBeforeSending(t *testing.T) {
 	for name, tt := range map[string]struct{ text, code string }{
 		"1,024 columns": {wide(table.MaxColumns), ""},
 		// The second row is valid: a file with no valid row is refused before any row is rejected.
-		"1,025 columns":        {wide(table.MaxColumns+1) + "short,1" + strings.Repeat(",", table.MaxColumns) + "\n", table.CodeTooManyColumns},
-		"a value of 2 MiB":     {big(table.MaxValueBytes), ""},
-		"a byte more":          {big(table.MaxValueBytes + 1), table.CodeValueTooLong},
-		"a key of 1 KiB":       {key(table.MaxKeyBytes), ""},
-		"a key byte more":      {key(table.MaxKeyBytes + 1), table.CodeKeyTooLong},
-		"4 MB in a row":        {"id,a,b,c\nk," + strings.Repeat("a", 2<<20-6) + "," + strings.Repeat("b", 2<<20) + ",\n", ""},
-		"a byte more in a row": {"id,a,b,c\nk," + strings.Repeat("a", 2<<20-6) + "," + strings.Repeat("b", 2<<20) + ",c\n", table.CodeRowTooLarge},
+		"1,025 columns":    {wide(table.MaxColumns+1) + "short,1" + strings.Repeat(",", table.MaxColumns) + "\n", table.CodeTooManyColumns},
+		"a value of 2 MiB": {big(table.MaxValueBytes), ""},
+		"a byte more":      {big(table.MaxValueBytes + 1), table.CodeValueTooLong},
+		"a key of 1 KiB":   {key(table.MaxKeyBytes), ""},
+		"a key byte more":  {key(table.MaxKeyBytes + 1), table.CodeKeyTooLong},
+		"4 MB in a row":    {"id,a,b,c\nk," + strings.Repeat("a", 2<<20-6) + "," + strings.Repeat("b", 2<<20) + ",\n", ""},
+		"a byte more, row": {"id,a,b,c\nk," + strings.Repeat("a", 2<<20-6) + "," + strings.Repeat("b", 2<<20) + ",c\n", table.CodeRowTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
@@ -107,7 +107,7 @@ func TestInvalidCombinationsWithWhenAreRefused(t *testing.T) {
 		"with --condition":     {func(c *trial) { c.Write.Condition = table.ExpectExist }, "--when with --condition"},
 		"delete":               {func(c *trial) { c.Write.Mode = table.Delete }, "--mode delete"},
 		"increment":            {func(c *trial) { c.Write.Mode = table.Increment }, "--mode increment"},
-		"a key column":         {func(c *trial) { c.Write.When = mustWhen(t, "stored.id < new.id") }, "stored.id is a primary-key column"},
+		"a key":                {func(c *trial) { c.Write.When = mustWhen(t, "stored.id < new.id") }, "stored.id is a primary-key column"},
 		"a column that is not": {func(c *trial) { c.Write.When = mustWhen(t, "stored.x < new.x") }, "new.x"},
 		"equality":             {func(c *trial) { c.Write.When = mustWhen(t, "stored.at == new.at") }, "--order none"},
 		"a constant":           {func(c *trial) { c.Write.When = mustWhen(t, "stored.at < 5") }, "it compares nothing with the new row"},
@@ -137,8 +137,7 @@ func TestARowWithoutAValueToCompareIsRejected(t *testing.T) {
 	}
 }
 
-// TestConstantConditionDoesNotRefuseOwnWrites: the first attempt of a row makes the condition false, and its answer is
-// lost.
+// TestConstantConditionDoesNotRefuseOwnWrites: the first attempt, whose answer is lost, makes the condition false.
 func TestConstantConditionDoesNotRefuseOwnWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,14 +183,12 @@ func (w *world) versions(id string) map[string][]int64 {
 	return got
 }
 
-// cells returns the versions of all cells of a row, newest first.
 func (w *world) cells(id string) []*tablestore.AttributeColumn {
 	w.t.Helper()
 	w.plan.WaitLate()
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", id)
-	res, err := w.sdk().GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: key, MaxVersion: 10_000}})
-	must(w.t, err)
+	res := conformance.Try(w.sdk().GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: key, MaxVersion: 10_000}})).Must(w.t)
 	return res.Columns
 }
 
@@ -237,8 +234,7 @@ func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
 	}
 }
 
-// Another writer writes a cell after the load began and before its row is sent: the load comes later, so readers see
-// it.
+// Another writer writes a cell before its row is sent: the load comes later, so readers see it.
 func TestUpdateAfterAnotherWriterIsVisible(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -261,8 +257,7 @@ func (w *world) update(id, column, value string) {
 	conformance.True(w.t, err == nil, "%v", err)
 }
 
-// The timestamp leaves the window between a row's attempt of unknown outcome and its repeat: the row may have two
-// versions, and is counted.
+// The timestamp leaves the window between an attempt and its repeat: the row may have two versions, and is counted.
 func TestARepeatWithAnotherTimestampIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -285,9 +280,9 @@ func TestARepeatWithAnotherTimestampIsCounted(t *testing.T) {
 	r := w.load(cfg)
 	conformance.Equal(t, r.ExtraVersions, 2, "extra versions")
 	conformance.Equal(t, r.Written, 2, "written")
-	if got := w.versions("x")["a"]; len(got) != 2 || got[0] != begun.Add(3900*time.Second).UnixMilli() || r.Stamp != got[0] {
-		t.Errorf("versions %d, stamp %d", got, r.Stamp)
-	}
+	got := w.versions("x")["a"]
+	conformance.True(t, len(got) == 2 && got[0] == begun.Add(3900*time.Second).UnixMilli() && r.Stamp == got[0],
+		"versions %d, stamp %d", got, r.Stamp)
 }
 
 func TestAVersionColumnKeepsVersionsInUpdates(t *testing.T) {

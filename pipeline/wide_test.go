@@ -64,7 +64,6 @@ func (w *world) wideRows(began time.Time) map[string]versionsOf {
 	return got
 }
 
-// wantOf is the expected table after rows were put into an empty one.
 func wantOf(rows *sourcetest.Wide) map[string]versionsOf {
 	want := map[string]versionsOf{}
 	for i, cells := range rows.Cells {
@@ -84,7 +83,6 @@ func wantOf(rows *sourcetest.Wide) map[string]versionsOf {
 	return want
 }
 
-// shownDatum is a value as wideRows shows it.
 func shownDatum(d record.Datum) string {
 	var v any = d.Int
 	switch d.Kind {
@@ -114,7 +112,6 @@ func TestSelfDescribingRowsArePutWithEveryCell(t *testing.T) {
 	})
 }
 
-// integerCell and textCell are cells without timestamps.
 func integerCell(name string, n int64) record.Cell {
 	return sourcetest.WideCell(name, record.Datum{Kind: record.Integer, Int: n}, -1)
 }
@@ -125,7 +122,6 @@ func textCell(name, s string) record.Cell {
 
 func nullCell(name string) record.Cell { return sourcetest.WideCell(name, record.Datum{}, -1) }
 
-// wideOf makes a source of rows with the keys 0, 1, 2 …
 func wideOf(rows ...[]record.Cell) *sourcetest.Wide {
 	w := &sourcetest.Wide{Rows: sourcetest.Rows{Name: "wide", Columns: []string{"id"}, Page: 3}}
 	for i, cells := range rows {
@@ -142,18 +138,13 @@ func TestUpdateDistinguishesAbsentNullAndEmpty(t *testing.T) {
 			cfg := w.fromWide(wideOf(old, old, old, old))
 			cfg.Target.Define.MaxVersions = 1
 			w.load(cfg)
-			cfg = w.fromWide(wideOf(
-				[]record.Cell{textCell("a", ""), nullCell("b")},
-				[]record.Cell{nullCell("c"), nullCell("never there")},
-				[]record.Cell{textCell("new", "x")},
-				nil,
-			))
+			cfg = w.fromWide(wideOf([]record.Cell{textCell("a", ""), nullCell("b")},
+				[]record.Cell{nullCell("c"), nullCell("never there")}, []record.Cell{textCell("new", "x")}, nil))
 			cfg.Write.Mode, cfg.Write.DeleteNull, cfg.RunDir = table.Update, deletes, cfg.RunDir+"2"
 			r := w.load(cfg)
 			w.verifies(cfg, r)
-			want := contents{
-				"0": {"a": "", "b": "2", "c": "3"}, "1": {"a": "1", "b": "2", "c": "3"}, "2": {"a": "1", "b": "2", "c": "3", "new": "x"}, "3": {"a": "1", "b": "2", "c": "3"},
-			}
+			want := contents{"0": {"a": "", "b": "2", "c": "3"}, "1": {"a": "1", "b": "2", "c": "3"},
+				"2": {"a": "1", "b": "2", "c": "3", "new": "x"}, "3": {"a": "1", "b": "2", "c": "3"}}
 			rejected := int64(2) // without a value there is nothing to update
 			if deletes {
 				delete(want["0"], "b")
@@ -171,11 +162,9 @@ func TestUpdateDistinguishesAbsentNullAndEmpty(t *testing.T) {
 func TestCellExpressions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	rows := wideOf(
-		[]record.Cell{textCell("city", "Bern"), integerCell("n", 1), integerCell("x", 7)},
+	rows := wideOf([]record.Cell{textCell("city", "Bern"), integerCell("n", 1), integerCell("x", 7)},
 		[]record.Cell{textCell("city", "Ulm"), textCell("old name", "y"), textCell("n", "0"), integerCell("drop", 1)},
-		[]record.Cell{integerCell("n", 3)},
-	)
+		[]record.Cell{integerCell("n", 3)})
 	cfg := w.fromWide(rows)
 	cfg.Target.Key = []table.KeyColumn{{Name: "city", Type: table.String}, {Name: "spread", Type: table.String}}
 	cfg.Columns.Keys = []keyexpr.Column{{Name: "spread", Type: table.String, Expr: `text(id) + "-" + lower(city)`}}
@@ -206,8 +195,7 @@ func (w *world) onlyRejects(r *Report) string {
 	return kept[0]
 }
 
-// awful are records that each break one limit, by the code of the reason. Without the column that names the code, each
-// can be loaded.
+// awful are records that each break one limit, by the reason's code. Without the column of that name each is loaded.
 func awful(now int64) map[string][]record.Cell {
 	with := func(cells ...record.Cell) []record.Cell {
 		return append(cells, textCell("text", "\x00<ü>\u2028\""), sourcetest.WideCell("v", sourcetest.OfAnyType(3), now-1), sourcetest.WideCell("v", sourcetest.OfAnyType(1), now-2),
@@ -235,14 +223,12 @@ func awful(now int64) map[string][]record.Cell {
 	}
 }
 
-// A record that breaks a limit is rejected for it. Loaded again unchanged it is rejected again, in the same words; once
-// corrected it loads as it would have.
+// A record that breaks a limit is rejected, again in the same words when loaded again; once corrected it is loaded.
 func TestRejectedSelfDescribingRowsLoadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	began := time.Now()
-	now := began.Add(-time.Minute).UnixMilli()
-	records := awful(now)
+	records := awful(began.Add(-time.Minute).UnixMilli())
 	codes := slices.Sorted(maps.Keys(records))
 	rows := wideOf()
 	for i, code := range codes {
@@ -282,7 +268,6 @@ func TestRejectedSelfDescribingRowsLoadAgain(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(want, w.wideRows(began)), "", "the table (-want +got)")
 }
 
-// reasons returns the reasons of a run's rejects, by record.
 func (w *world) reasons(r *Report) (all []rundir.Reason) {
 	w.t.Helper()
 	for _, line := range lines(w.t, filepath.Join(r.RunDir, rundir.ReasonsFile)) {
@@ -319,8 +304,7 @@ func TestDeletingSelfDescribingRowsNeedsOnlyKeys(t *testing.T) {
 	rows.Data, rows.Cells = rows.Data[:1], [][]record.Cell{{integerCell("#", 1), integerCell("#", 1)}}
 	cfg := w.fromWide(rows)
 	cfg.Write.Mode, cfg.RunDir = table.Delete, cfg.RunDir+"2"
-	r := w.load(cfg)
-	w.verifies(cfg, r)
+	w.verifies(cfg, w.load(cfg))
 	w.wantRows(contents{"1": {"b": "1"}})
 }
 
@@ -341,15 +325,14 @@ func TestSelfDescribingRowsAreNumbered(t *testing.T) {
 	for _, reason := range w.reasons(r) {
 		codes = append(codes, reason.Code)
 	}
-	if want := []string{table.CodeTooManyColumns, table.CodeColumnName, table.CodeColumnName}; !slices.Equal(codes, want) || r.Written != 2 {
-		t.Errorf("%d written, rejected for %q, want %q", r.Written, codes, want)
-	}
+	want := []string{table.CodeTooManyColumns, table.CodeColumnName, table.CodeColumnName}
+	conformance.True(t, slices.Equal(codes, want) && r.Written == 2,
+		"%d written, rejected for %q, want %q", r.Written, codes, want)
 }
 
 func TestSelfDescribingSourcesAreNotMixedWithOthers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	cfg := w.fromWide(wideOf(nil))
+	cfg := newWorld(t).fromWide(wideOf(nil))
 	cfg.Read.Sources = twoKinds{}
 	_, err := cfg.run(context.Background())
 	conformance.Refused(t, err, "only one of wide and rows has self-describing records", "error")

@@ -26,9 +26,8 @@ func TestAMeterAddsUpTheTimeOfEachWord(t *testing.T) {
 	want := []Part{{Partition, 0.6, 0.6}, {Link, 0.3, 0.3}, {Reader, 0.1, 0.1}}
 	conformance.MustEqual(t, len(parts), len(want), "%+v", parts)
 	for i, p := range parts {
-		if p.Word != want[i].Word || math.Abs(p.Seconds-want[i].Seconds) > 1e-9 || math.Abs(p.Share-want[i].Share) > 1e-9 {
-			t.Errorf("%+v, want %+v", p, want[i])
-		}
+		conformance.True(t, p.Word == want[i].Word && math.Abs(p.Seconds-want[i].Seconds) <= 1e-9 &&
+			math.Abs(p.Share-want[i].Share) <= 1e-9, "%+v, want %+v", p, want[i])
 	}
 }
 
@@ -128,11 +127,9 @@ func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {
 		seconds int
 		used    float64 // of two processors
 		want    []Part
-	}{
-		{"an input that comes late", 3, 1, []Part{{Reader, 3, 0.75}, {Link, 1, 0.25}}},
+	}{{"an input that comes late", 3, 1, []Part{{Reader, 3, 0.75}, {Link, 1, 0.25}}},
 		{"one that takes all processors", 3, 6, []Part{{CPU, 3, 0.75}, {Link, 1, 0.25}}},
-		{"one that comes at once", 0, 0, []Part{{Link, 1, 1}}},
-	} {
+		{"one that comes at once", 0, 0, []Part{{Link, 1, 1}}}} {
 		var told Spent
 		var last time.Time
 		m := NewMeter(Options{Processors: 2, Used: func() float64 { return 0 }, Each: func(begun time.Time, s *Spent) {

@@ -55,9 +55,9 @@ func TestSetOperationsMatchModel(t *testing.T) {
 		conformance.MustEqual(t, cmp.Diff(a.set(), as), "", "added intervals and single positions differ")
 		both, either, rest := Intersect(as, bs), Union(as, bs), Subtract(as, bs)
 		for p := Position(0); p < universe; p++ {
-			if as.Has(p) != a[p] || both.Has(p) != (a[p] && b[p]) || either.Has(p) != (a[p] || b[p]) || rest.Has(p) != (a[p] && !b[p]) {
-				t.Fatalf("position %d: a %v, %v; b %v, %v; both %v, either %v, rest %v", p, a[p], as, b[p], bs, both, either, rest)
-			}
+			conformance.MustTrue(t, as.Has(p) == a[p] && both.Has(p) == (a[p] && b[p]) && either.Has(p) == (a[p] || b[p]) &&
+				rest.Has(p) == (a[p] && !b[p]),
+				"position %d: a %v, %v; b %v, %v; both %v, either %v, rest %v", p, a[p], as, b[p], bs, both, either, rest)
 		}
 		for _, s := range []Set{both, either, rest} {
 			for i := range s {
@@ -160,9 +160,9 @@ func TestAnAttemptContinuesFromTheStateBeforeIt(t *testing.T) {
 			for key := range byte(10) {
 				wasFinal := oldRead[p] && !waits(oldQueued, p, key)
 				want := wasFinal || again[p] && !waits(queued, p, key)
-				if got := s.Final(p, []byte{key}); got != want {
-					t.Fatalf("position %d of key %d: final %v, want %v (final before: %v, read again: %v)", p, key, got, want, wasFinal, again[p])
-				}
+				got := s.Final(p, []byte{key})
+				conformance.MustTrue(t, got == want, "position %d of key %d: final %v, want %v (final before: %v, read again: %v)",
+					p, key, got, want, wasFinal, again[p])
 			}
 		}
 	})
@@ -176,11 +176,8 @@ func TestNeighboursKeepTheirAllowances(t *testing.T) {
 }
 
 func TestSuspectsAreRowsOutAndFirstOfEachPiece(t *testing.T) {
-	s := &State{
-		Read:   Set{{0, 10}},
-		Pieces: []Piece{{Waiting: Set{{4, 10}}, Allowance: 3}, {Lower: []byte{5}, Allowance: 0}},
-		Out:    Set{{1, 2}},
-	}
+	s := &State{Read: Set{{0, 10}},
+		Pieces: []Piece{{Waiting: Set{{4, 10}}, Allowance: 3}, {Lower: []byte{5}, Allowance: 0}}, Out: Set{{1, 2}}}
 	r := NewReplay(s, true)
 	var got []string
 	for record := range int64(12) {
@@ -211,8 +208,7 @@ func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// simulated is a job of a hundred million rows: every tenth lane is slow and spilled; 256 workers have full requests
-// and queued rows.
+// simulated is a job of 100,000,000 rows: each tenth lane is slow and spilled, and 256 workers have full requests.
 func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 	const rows = 100_000_000
 	s := &Snapshot{About: About{Job: "0123456789abcdef", Time: time.Unix(1e9, 0), Counters: map[string]int64{"read": rows}, Ordered: ordered}}
@@ -268,8 +264,7 @@ func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 func TestACheckpointOfAHundredMillionRowsIsSmall(t *testing.T) {
 	for _, lanes := range []int{1, 32, 256, 1024} {
 		for _, ordered := range []bool{true, false} {
-			s := simulated(rand.New(rand.NewPCG(1, uint64(lanes))), lanes, ordered)
-			file := conformance.Try(s.Encode()).Must(t)
+			file := conformance.Try(simulated(rand.New(rand.NewPCG(1, uint64(lanes))), lanes, ordered).Encode()).Must(t)
 			t.Logf("%d lanes, ordered %v: %d bytes", lanes, ordered, len(file))
 			conformance.True(t, len(file) < 1<<20,
 				"%d lanes, ordered %v: %d bytes, want less than 1 MiB", lanes, ordered, len(file))
@@ -279,24 +274,20 @@ func TestACheckpointOfAHundredMillionRowsIsSmall(t *testing.T) {
 
 func sample(read Position) *Snapshot {
 	return &Snapshot{
-		About: About{
-			Job: "j", Time: time.Unix(5, 0).UTC(), Attempt: 2, Ordered: true, Settle: time.Second,
+		About: About{Job: "j", Time: time.Unix(5, 0).UTC(), Attempt: 2, Ordered: true, Settle: time.Second,
 			Counters: map[string]int64{"read": int64(read)}, Files: map[string]int64{"rejects.csv": 7},
-			Starts: []Start{{Source: 1, Record: 2, Line: 3, Offset: 4, Bytes: 5}}, Chains: []Chain{{Source: 1, Every: 8, Sums: []uint64{1, 2}}},
-		},
-		State: State{
-			Read:   Set{{0, read}, {At(1, 0), At(1, 9)}},
+			Starts: []Start{{Source: 1, Record: 2, Line: 3, Offset: 4, Bytes: 5}},
+			Chains: []Chain{{Source: 1, Every: 8, Sums: []uint64{1, 2}}}},
+		State: State{Read: Set{{0, read}, {At(1, 0), At(1, 9)}},
 			Pieces: []Piece{{Waiting: Set{{1, 2}, {4, 8}}, Allowance: 3}, {Lower: []byte("key1")}, {Lower: []byte("key2"), Waiting: Set{{At(1, 0), At(1, 1)}}}},
-			Out:    Set{{2, 3}},
-		},
+			Out:    Set{{2, 3}}},
 	}
 }
 
 func TestASnapshotSurvivesTheRoundTrip(t *testing.T) {
 	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}, simulated(rand.New(rand.NewPCG(1, 1)), 40, false)} {
 		file := conformance.Try(s.Encode()).Must(t)
-		back := conformance.Try(Decode(file)).Must(t)
-		conformance.Equal(t, cmp.Diff(s, back), "", "(-want +got)")
+		conformance.Equal(t, cmp.Diff(s, conformance.Try(Decode(file)).Must(t)), "", "(-want +got)")
 	}
 }
 
@@ -316,13 +307,11 @@ func TestPreviousCheckpointReplacesTornOne(t *testing.T) {
 		t.Errorf("an empty folder: %v, want one that there is none", err)
 	}
 	for read := Position(1); read <= 3; read++ {
-		file := conformance.Try(sample(read).Encode()).Must(t)
-		must(t, Write(dir, file))
+		must(t, Write(dir, conformance.Try(sample(read).Encode()).Must(t)))
 	}
 	want := func(read Position) {
 		t.Helper()
-		s := conformance.Try(Read(dir)).Must(t)
-		conformance.Equal(t, s.Read[0].To, read, "read up to")
+		conformance.Equal(t, conformance.Try(Read(dir)).Must(t).Read[0].To, read, "read up to")
 	}
 	want(3)
 	newest := filepath.Join(dir, File)
@@ -344,9 +333,8 @@ func TestPreviousCheckpointReplacesTornOne(t *testing.T) {
 func TestOpenRecordsAreSuspectAfterTornCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
-		s := &Snapshot{About: About{Settled: true, Ordered: true}, State: State{
-			Read: Set{{0, 10}}, Pieces: []Piece{{Waiting: Set{{5, 10}}, Allowance: 1}, {Lower: []byte("m"), Waiting: Set{{5, 10}}}},
-		}}
+		s := &Snapshot{About: About{Settled: true, Ordered: true}, State: State{Read: Set{{0, 10}},
+			Pieces: []Piece{{Waiting: Set{{5, 10}}, Allowance: 1}, {Lower: []byte("m"), Waiting: Set{{5, 10}}}}}}
 		file, err := s.Encode()
 		if err == nil {
 			err = Write(dir, file)
@@ -383,8 +371,7 @@ func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	j := &Job{Identity: progress.Identify("a", "b"), Details: []progress.Fact{{Name: "mode", Value: "put"}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}
 	must(t, j.Write(dir))
-	back := conformance.Try(ReadJob(dir)).Must(t)
-	conformance.Equal(t, cmp.Diff(j, back), "", "(-want +got)")
+	conformance.Equal(t, cmp.Diff(j, conformance.Try(ReadJob(dir)).Must(t)), "", "(-want +got)")
 	must(t, os.WriteFile(filepath.Join(dir, JobFile), []byte("{"), 0o644))
 	conformance.Refused(t, conformance.ErrorOf(ReadJob(dir)), JobFile, "a damaged job")
 }
@@ -399,14 +386,12 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again := conformance.Try(s.Encode()).Must(t)
-		back, err := Decode(again)
+		back, err := Decode(conformance.Try(s.Encode()).Must(t))
 		conformance.MustEqual(t, err, nil, "what was decoded and encoded again")
 		conformance.Equal(t, cmp.Diff(s, back), "", "(-want +got)")
 	})
 }
 
-// FuzzDecodeRaw bypasses the checksum.
 func FuzzDecodeRaw(f *testing.F) {
 	f.Add([]byte("\x02{}\x01\x00\x05\x00\x01\x00\x00\x00\x01\x01\x02"))
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -33,12 +33,9 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// ask asks for the inputs in a new table with the string key id, in small splits.
 func ask(inputs ...string) *plan.Request {
-	r := &plan.Request{
-		Inputs: inputs, Memory: 1 << 30,
-		Target: plan.Target{Table: "t", Create: true, Absent: true, Key: []table.KeyColumn{{Name: "id", Type: table.String}}},
-	}
+	r := &plan.Request{Inputs: inputs, Memory: 1 << 30,
+		Target: plan.Target{Table: "t", Create: true, Absent: true, Key: []table.KeyColumn{{Name: "id", Type: table.String}}}}
 	r.Read.SplitBytes, r.Read.Parsers = 256, 3
 	return r
 }
@@ -79,7 +76,6 @@ func runs(t *testing.T, f *Flow, take func(*Parsed)) (failed error) {
 	return failed
 }
 
-// place is the place and content of a record.
 type place struct {
 	Source       string
 	Record, Line int64
@@ -139,9 +135,9 @@ func TestRecordsBeforeUnreadablePartAreHandedOutFirst(t *testing.T) {
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	conformance.Must(t, conformance.ErrorOf(w.Write([]byte(text))))
-	must(t, w.Flush())
+	must(t, w.Flush()) // the end is missing
 	records := 0
-	err := runs(t, flow(t, ask(file(t, "a.csv.gz", zipped.String()))), func(p *Parsed) { records += p.Records }) // without its end
+	err := runs(t, flow(t, ask(file(t, "a.csv.gz", zipped.String()))), func(p *Parsed) { records += p.Records })
 	conformance.Refused(t, err, "a.csv.gz", "error")
 	conformance.True(t, records != 0 && records <= len(want), "%d records before the error", records)
 }
@@ -234,8 +230,7 @@ func TestALoadWithSlowExpressionsStopsSoon(t *testing.T) {
 	conformance.Equal(t, <-ended, nil, "error")
 }
 
-// TestNothingPointsIntoReleasedText reads files with rejected records in some splits, and checks rows and rejects after
-// all splits have been read.
+// TestNothingPointsIntoReleasedText checks rows and rejects after all splits have been read.
 func TestNothingPointsIntoReleasedText(t *testing.T) {
 	for _, name := range []string{"a.csv", "a.jsonl"} {
 		var text strings.Builder

@@ -20,19 +20,11 @@ import (
 func TestRejectedBinaryRecordIsJSONLine(t *testing.T) {
 	k := rejectWriterOf([]table.Column{{Source: "amount", Type: table.Integer}}, "", false)
 	columns := []string{"s", "none", "n", "i", "u", "b", "bin", "j", "amount", "when", "wrong"}
-	rec := &record.Record{Fields: []record.Datum{
-		{Kind: record.String, Bytes: []byte("a \"b\"\n")},
-		{},
-		{Kind: record.Number, Bytes: []byte("1.50")},
-		{Kind: record.Integer, Int: -7},
-		{Kind: record.Unsigned, Int: -1},
-		{Kind: record.Boolean, Int: 1},
-		{Kind: record.Binary, Bytes: []byte{0, 255}},
-		{Kind: record.JSON, Bytes: []byte(`{"x":[1]}`)},
-		{Kind: record.Decimal, Bytes: []byte{12}},
-		{Kind: record.Timestamp, Int: 0, Unit: record.Seconds},
-		{Kind: record.String, Bytes: []byte{'a', 255}},
-	}}
+	rec := &record.Record{Fields: []record.Datum{{Kind: record.String, Bytes: []byte("a \"b\"\n")}, {},
+		{Kind: record.Number, Bytes: []byte("1.50")}, {Kind: record.Integer, Int: -7}, {Kind: record.Unsigned, Int: -1},
+		{Kind: record.Boolean, Int: 1}, {Kind: record.Binary, Bytes: []byte{0, 255}},
+		{Kind: record.JSON, Bytes: []byte(`{"x":[1]}`)}, {Kind: record.Decimal, Bytes: []byte{12}},
+		{Kind: record.Timestamp, Int: 0, Unit: record.Seconds}, {Kind: record.String, Bytes: []byte{'a', 255}}}}
 	line := k.appendRecord([]byte("before\n"), columns, rec)
 	const want = "before\n" + `{"s":"a \"b\"\n","n":1.50,"i":-7,"u":18446744073709551615,"b":true,"bin":"AP8=","j":"{\"x\":[1]}","amount":12,` +
 		`"when":"1970-01-01T00:00:00Z","wrong":<"base64 Yf8=" has no form in JSON that loads as the same value>}` + "\n"
@@ -101,7 +93,6 @@ func randomColumn(rnd *rand.Rand, name string, times []*table.Time) table.Column
 	return c
 }
 
-// outcome is what a load makes of a value.
 func outcome(t *testing.T, c table.Column, d record.Datum) string {
 	t.Helper()
 	conv := conformance.Try(convert.New([]string{c.Source}, []table.Column{c}, convert.Options{})).Must(t)
@@ -112,8 +103,7 @@ func outcome(t *testing.T, c table.Column, d record.Datum) string {
 	return fmt.Sprintf("%v %d %x %q", values[0].Type, values[0].Int, math.Float64bits(values[0].Double), values[0].Bytes)
 }
 
-// TestAKeptRecordLoadsAsTheSameCells keeps random records, which another column may have rejected, and reads the lines
-// like a load of rejects.
+// TestAKeptRecordLoadsAsTheSameCells reads kept lines of random records, which another column may have rejected.
 func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	parsers := map[bool]*jsonl.Parser{}
@@ -122,8 +112,7 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 	}
 	var times []*table.Time
 	for _, text := range []string{"", ",Asia/Shanghai", ",America/New_York,ns", "datetime,America/New_York,s", "date,Asia/Shanghai,s", "%d/%m/%Y %H:%M:%S,UTC,us"} {
-		spec := conformance.Try(convert.ParseTime(text)).Must(t)
-		times = append(times, spec)
+		times = append(times, conformance.Try(convert.ParseTime(text)).Must(t))
 	}
 	loaded, kept := 0, map[string]int{}
 	for range 15_000 {
@@ -159,8 +148,7 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 			}
 		}
 	}
-	// Values that cannot be kept: flattened bytes of their own type in a column without one, times that the column's
-	// layout cannot express.
+	// Cannot be kept: flattened bytes of their own type in a column without one, times that the layout cannot express.
 	for what := range kept {
 		if !strings.HasSuffix(what, "time true") && (!strings.HasPrefix(what, fmt.Sprintf("%d to %v, ", record.Binary, table.Any)) || !strings.HasSuffix(what, "flattened true, time false")) &&
 			what != fmt.Sprintf("%d to %v, own %v, flattened true, time false", record.Binary, table.Binary, table.Binary) &&
@@ -171,8 +159,7 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 	conformance.True(t, loaded >= 20_000, "%d of 30,000 were loaded", loaded)
 }
 
-// TestAKeptRecordSaysTheTypesOfItsColumns keeps random records of columns with given types, like those of a database,
-// and reads the lines like a load without flags.
+// TestAKeptRecordSaysTheTypesOfItsColumns reads kept lines of columns with given types without flags.
 func TestAKeptRecordSaysTheTypesOfItsColumns(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	p := jsonl.NewParser(jsonl.Options{Columns: []string{"c"}, Strict: true})
@@ -190,9 +177,9 @@ func TestAKeptRecordSaysTheTypesOfItsColumns(t *testing.T) {
 		in := convert.NewInference(1, convert.Options{})
 		in.Add(rec)
 		seen := table.Column{Source: "c", Name: "c", Type: in.Type(0), Exact: true, Inferred: true, Own: in.Own(0, in.Type(0))}
-		if want, got := outcome(t, c, d), outcome(t, seen, rec.Fields[0]); got != want {
-			t.Fatalf("%+v of a column of %v: kept as %s it is a %v, and loads as %s, want %s", d, c.Type, line, seen.Type, got, want)
-		}
+		want, got := outcome(t, c, d), outcome(t, seen, rec.Fields[0])
+		conformance.MustTrue(t, got == want,
+			"%+v of a column of %v: kept as %s it is a %v, and loads as %s, want %s", d, c.Type, line, seen.Type, got, want)
 		loaded[c.Type]++
 	}
 	for _, of := range types {
@@ -233,8 +220,7 @@ func (o *outcomes) Counted(_ int, record int64) bool { return record < o.known }
 func (o *outcomes) Unknown(_ int, from int64) bool   { return from >= o.known }
 func (o *outcomes) Known(_ int, from, _ int64) bool  { return from < o.known }
 
-// TestResumedFlowHandsOutUnfinishedRecords resumes a load of 300 records. An earlier attempt knew the first 200 and had
-// all but every tenth acknowledged: those come again as suspects, their rejects do not, and unread records are new.
+// TestResumedFlowHandsOutUnfinishedRecords: 200 of 300 records are known, and all but every tenth of them final.
 func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 	text, all := mixed("a.csv", 300)
 	path := file(t, "a.csv", text)
@@ -263,8 +249,7 @@ func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 	a, all := mixed("a.csv", 60)
 	b, others := mixed("b.csv", 60)
-	first := others[40]
-	at := source.Place{Record: 40, Line: first.Line - 1, Offset: int64(len("id,n\n"))}
+	at := source.Place{Record: 40, Line: others[40].Line - 1, Offset: int64(len("id,n\n"))}
 	for _, p := range others[:40] {
 		at.Offset += int64(len(p.Text))
 	}
@@ -294,11 +279,10 @@ func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 // TestKeyFieldBytesDifferIffValuesDo: they stand for the key in --keep if it cannot be compared itself.
 func TestKeyFieldBytesDifferIffValuesDo(t *testing.T) {
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
-	fields := [][]table.Value{
-		{text("a"), text("bc")}, {text("ab"), text("c")}, {text(""), text("abc")}, {text("a\x00"), text("b")}, {text("a"), text("\x00b")},
-		{text("1"), {}}, {{}, text("1")}, {{Type: table.Integer, Int: 1}, {}}, {{Type: table.Boolean, Int: 1}, {}}, {{Type: table.Double, Double: 1}, {}},
-		{{Type: table.Binary, Bytes: []byte("1")}, {}}, {{Type: table.Integer, Int: -1}, {}}, {{}, {}},
-	}
+	fields := [][]table.Value{{text("a"), text("bc")}, {text("ab"), text("c")}, {text(""), text("abc")},
+		{text("a\x00"), text("b")}, {text("a"), text("\x00b")}, {text("1"), {}}, {{}, text("1")},
+		{{Type: table.Integer, Int: 1}, {}}, {{Type: table.Boolean, Int: 1}, {}}, {{Type: table.Double, Double: 1}, {}},
+		{{Type: table.Binary, Bytes: []byte("1")}, {}}, {{Type: table.Integer, Int: -1}, {}}, {{}, {}}}
 	seen := map[string]int{}
 	for n, row := range fields {
 		v := &values{keyFields: []int{0, 1}, last: row}
@@ -310,11 +294,9 @@ func TestKeyFieldBytesDifferIffValuesDo(t *testing.T) {
 	}
 }
 
-// TestRowsGoToTheTableOfTheirFields: the name is made of the record, the ordering key begins with it, and a record
-// without a name is rejected.
+// TestRowsGoToTheTableOfTheirFields: the ordering key begins with the name; a record without one is rejected.
 func TestRowsGoToTheTableOfTheirFields(t *testing.T) {
-	in := "id,at\na,2024-05-06\nb,2024-06-07\nc,never\nd,2024-05-08\n"
-	r := ask(file(t, "a.csv", in))
+	r := ask(file(t, "a.csv", "id,at\na,2024-05-06\nb,2024-06-07\nc,never\nd,2024-05-08\n"))
 	r.Target.Table = "t_{month(at)}"
 	tables, rejects := map[string]string{}, ""
 	must(t, runs(t, flow(t, r), func(p *Parsed) {

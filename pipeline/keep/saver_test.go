@@ -111,9 +111,8 @@ func TestACheckpointIsDueAtOnceThenEverySecond(t *testing.T) {
 	s.saving()
 	conformance.Equal(t, s.Due(now), math.MaxInt64, "a second one is due while the first is on its way")
 	s.Busy, s.last = false, now
-	if s.Due(now) != keepEvery || s.MayWait(now) != 0 || s.AwaitsFirst() || !s.SendUntil().Equal(now.Add(keptFor)) {
-		t.Errorf("after the first: due in %v", s.Due(now))
-	}
+	conformance.True(t, s.Due(now) == keepEvery && s.MayWait(now) == 0 && !s.AwaitsFirst() &&
+		s.SendUntil().Equal(now.Add(keptFor)), "after the first: due in %v", s.Due(now))
 	s.soon = true
 	conformance.Equal(t, s.Due(now), keepSoon, "a lane that waits: due in")
 	s.now = true
@@ -129,9 +128,9 @@ func TestACheckpointIsDueAtOnceThenEverySecond(t *testing.T) {
 
 func TestALoadThatKeepsNothingWaitsForNoCheckpoint(t *testing.T) {
 	var s *Schedule
-	if now := time.Now(); s.AwaitsFirst() || s.MayWait(now) != 0 || s.Due(now) != math.MaxInt64 || !s.SendUntil().IsZero() {
-		t.Error("it waits")
-	}
+	now := time.Now()
+	conformance.True(t, !s.AwaitsFirst() && s.MayWait(now) == 0 && s.Due(now) == math.MaxInt64 && s.SendUntil().IsZero(),
+		"it waits")
 }
 
 type countedPosts struct{ posts atomic.Int32 }
@@ -186,10 +185,10 @@ func TestWaitForPreviousAttempt(t *testing.T) {
 		uptime        checkpoint.Uptime
 		suspect, hold time.Duration
 	}{
-		"at once":               {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour}, suspect: settle},
-		"a while later":         {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 340*time.Second}, suspect: 30 * time.Second},
+		"at once":               {uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour}, suspect: settle},
+		"a while later":         {uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 340*time.Second}, suspect: 30 * time.Second},
 		"long after":            {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: 2 * time.Hour}},
-		"after another boot":    {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "b", Up: 2 * time.Hour}, suspect: settle},
+		"after another boot":    {uptime: checkpoint.Uptime{Boot: "b", Up: 2 * time.Hour}, suspect: settle},
 		"on an unknown machine": {about: checkpoint.About{}, uptime: checkpoint.Uptime{}, suspect: settle},
 		"an older checkpoint":   {about: checkpoint.About{Older: true}, uptime: checkpoint.Uptime{Boot: "a", Up: 2 * time.Hour}, suspect: settle},
 		"all is settled":        {about: checkpoint.About{Settled: true}, uptime: checkpoint.Uptime{Boot: "b"}},
@@ -208,9 +207,9 @@ func TestWaitForPreviousAttempt(t *testing.T) {
 				}
 				return max(0, until.Sub(now))
 			}
-			if got, hold := wait(o.SuspectUntil), wait(o.Hold); got != tt.suspect || hold != tt.hold {
-				t.Errorf("%s: rows are suspect for %v, and nothing is sent for %v; want %v and %v", name, got, hold, tt.suspect, tt.hold)
-			}
+			got, hold := wait(o.SuspectUntil), wait(o.Hold)
+			conformance.True(t, got == tt.suspect && hold == tt.hold,
+				"%s: rows are suspect for %v, and nothing is sent for %v; want %v and %v", name, got, hold, tt.suspect, tt.hold)
 		}
 	}
 }

@@ -22,10 +22,9 @@ import (
 
 // optionsOf are options of lanes that keep nothing.
 func optionsOf(c Config) *Options {
-	return &Options{
-		Config: &c, Order: plan.LastWins, Timeout: time.Minute, Memory: plan.Shares{Lanes: 1 << 30, InFlight: 1 << 20}, Counts: new(ledger.Counted),
-		Learnt: new(writer.Size), Tuning: new(Tuning),
-	}
+	return &Options{Config: &c, Order: plan.LastWins, Timeout: time.Minute,
+		Memory: plan.Shares{Lanes: 1 << 30, InFlight: 1 << 20}, Counts: new(ledger.Counted), Learnt: new(writer.Size),
+		Tuning: new(Tuning)}
 }
 
 // restlessLanes are lanes that may each send 1000 rows, with pacers that never wait.
@@ -153,8 +152,7 @@ func TestRequestsLeaveWhileWorkersAndMemoryAreFree(t *testing.T) {
 func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
 	s := restlessLanes(5)
 	s.fill(time.Unix(1e9, 0), 1, 3)
-	former := restlessLanes(5, 7).all[2]
-	conformance.True(t, !s.ends(former), "a lane of another map ends")
+	conformance.True(t, !s.ends(restlessLanes(5, 7).all[2]), "a lane of another map ends")
 	conformance.Equal(t, s.ends(s.all[1]), false, "a lane with rows ends")
 	conformance.True(t, s.ends(s.all[0]) && !s.ends(s.all[0]), "a lane without rows does not end once")
 }
@@ -208,9 +206,8 @@ func TestGapSendsNothing(t *testing.T) {
 	s.all[1].gap = true
 	s.options.Checkpointer.Ordered, s.options.Tuning.Allowance = true, 7
 	got := s.Ranges(true)
-	if len(got) != 2 || len(got[0].Lower) != 0 || got[0].Allowance != 7 || !bytes.Equal(got[1].Lower, s.Partitions.Lower(1)) || got[1].Allowance != 0 {
-		t.Errorf("%+v", got)
-	}
+	conformance.True(t, len(got) == 2 && len(got[0].Lower) == 0 && got[0].Allowance == 7 &&
+		bytes.Equal(got[1].Lower, s.Partitions.Lower(1)) && got[1].Allowance == 0, "%+v", got)
 }
 
 func TestAMonitorShowsEachLane(t *testing.T) {
@@ -218,10 +215,9 @@ func TestAMonitorShowsEachLane(t *testing.T) {
 	s.fill(now, 1, 2)
 	s.all[0].trouble.stuck, s.all[0].trouble.lastError, s.all[1].trouble.lastError = true, "busy", "is over"
 	got := s.States()
-	if len(got) != 2 || got[0].Partition != 0 || got[0].From != "" || got[0].Queued != 0 || got[0].Trouble != "busy" ||
-		got[1].Partition != 1 || got[1].From != "k5" || got[1].Queued != 2 || got[1].Trouble != "" {
-		t.Errorf("%+v", got)
-	}
+	conformance.True(t, len(got) == 2 && got[0].Partition == 0 && got[0].From == "" && got[0].Queued == 0 &&
+		got[0].Trouble == "busy" && got[1].Partition == 1 && got[1].From == "k5" && got[1].Queued == 2 &&
+		got[1].Trouble == "", "%+v", got)
 }
 
 // A load is resumed in the middle of a split: rows of its second half wait, and the first half was final before.

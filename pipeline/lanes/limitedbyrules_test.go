@@ -160,13 +160,11 @@ func TestLaneSlowedWithoutRefusalMayBeLimitedByLink(t *testing.T) {
 		throttled time.Time
 		want      bottleneck.Word
 		unsure    bool
-	}{
-		{10 * time.Millisecond, time.Time{}, bottleneck.None, false},
+	}{{10 * time.Millisecond, time.Time{}, bottleneck.None, false},
 		{10 * time.Millisecond, now.Add(-time.Minute), bottleneck.Partition, true},
 		{3 * time.Second, time.Time{}, bottleneck.Link, true},
 		{3 * time.Second, now.Add(-time.Second), bottleneck.Partition, false},
-		{3 * time.Second, now.Add(-time.Minute), bottleneck.Link, true},
-	} {
+		{3 * time.Second, now.Add(-time.Minute), bottleneck.Link, true}} {
 		s := lanesOf(t, now, laneState{rows: 300, paced: true})
 		s.choose(now, false)
 		s.said.throttled = tt.throttled
@@ -215,16 +213,12 @@ func TestLimitingTableIsReportedForPacedLanes(t *testing.T) {
 		name             string
 		on, trying, held bool
 		want             bottleneck.Word
-	}{
-		{"nothing is known of the table", false, false, false, bottleneck.Partition},
-		{"the first trial", true, true, true, bottleneck.Partition},
-		{"it was found", true, false, true, bottleneck.Table},
+	}{{"nothing is known of the table", false, false, false, bottleneck.Partition},
+		{"the first trial", true, true, true, bottleneck.Partition}, {"it was found", true, false, true, bottleneck.Table},
 		{"another trial", true, true, true, bottleneck.Table},
 		{"it holds nothing back", true, false, false, bottleneck.Partition},
-		{"it does again", true, false, true, bottleneck.Table},
-		{"it was given up", false, false, true, bottleneck.Partition},
-		{"another first trial", true, true, true, bottleneck.Partition},
-	} {
+		{"it does again", true, false, true, bottleneck.Table}, {"it was given up", false, false, true, bottleneck.Partition},
+		{"another first trial", true, true, true, bottleneck.Partition}} {
 		r.note(step.on, step.trying, step.held)
 		conformance.Equal(t, s.heldBy(now, Limits{Reading: true}), step.want, "%s", step.name)
 		if got := r.word(); r.limits && got != bottleneck.Table || !r.found && got != bottleneck.Partition {
@@ -235,12 +229,10 @@ func TestLimitingTableIsReportedForPacedLanes(t *testing.T) {
 
 func TestInstanceRefusalsDoNotCountForPartition(t *testing.T) {
 	b := blockOf(new(table.Split), "a", "b", "c", "d")
-	f := &partitioner.Flight{Outcomes: []table.Outcome{
-		{Fate: table.Written},
+	f := &partitioner.Flight{Outcomes: []table.Outcome{{Fate: table.Written},
 		{Fate: table.Again, Throttled: true, Code: "OTSNotEnoughCapacityUnit"},
 		{Fate: table.Again, Throttled: true, Code: "OTSFlowControl"},
-		{Fate: table.Again, Throttled: true, Code: "OTSFlowControl"},
-	}}
+		{Fate: table.Again, Throttled: true, Code: "OTSFlowControl"}}}
 	for i := range f.Outcomes {
 		f.Rows = append(f.Rows, table.Ref{Block: b, Index: int32(i)})
 	}

@@ -60,9 +60,9 @@ func TestRequestMuchSlowerThanOthersIsSilent(t *testing.T) {
 			// The first look may be that of a machine that was suspended.
 			silent = f.fallSilent(begun.Add(tt.want))
 			conformance.True(t, len(silent) == 0, "without a second look")
-			if silent := f.fallSilent(begun.Add(tt.want + silenceAgain)); len(silent) != 1 || *hired != 1 || f.flying() != 0 || f.unanswered() != 1 || len(f.idle) != 2 {
-				t.Errorf("%d requests are silent, %d workers were hired, %d requests in flight, %d places are free", len(silent), *hired, f.flying(), len(f.idle))
-			}
+			silent = f.fallSilent(begun.Add(tt.want + silenceAgain))
+			conformance.True(t, len(silent) == 1 && *hired == 1 && f.flying() == 0 && f.unanswered() == 1 && len(f.idle) == 2,
+				"%d are silent, %d hired, %d in flight, %d places free", len(silent), *hired, f.flying(), len(f.idle))
 		})
 	}
 }
@@ -96,9 +96,9 @@ func TestSilentRequestLimit(t *testing.T) {
 		now = now.Add(silenceAgain)
 		f.fallSilent(now)
 	}
-	if f.unheard.silents != silentRequests*workers || *hired != f.unheard.silents || f.flying() != workers {
-		t.Errorf("%d requests are silent, %d workers were hired, %d requests are in flight", f.unheard.silents, *hired, f.flying())
-	}
+	conformance.True(t, f.unheard.silents == silentRequests*workers && *hired == f.unheard.silents &&
+		f.flying() == workers,
+		"%d requests are silent, %d workers were hired, %d requests are in flight", f.unheard.silents, *hired, f.flying())
 	for _, n := range left {
 		f.free(n)
 	}
@@ -108,9 +108,9 @@ func TestSilentRequestLimit(t *testing.T) {
 			ends++
 		}
 	}
-	if f.unanswered() != 0 || len(f.idle) != workers || ends != *hired || f.bytes != 0 || len(f.away) != 0 {
-		t.Errorf("%d without an answer, %d places, %d of %d workers end, %d bytes", f.unanswered(), len(f.idle), ends, *hired, f.bytes)
-	}
+	conformance.True(t, f.unanswered() == 0 && len(f.idle) == workers && ends == *hired && f.bytes == 0 &&
+		len(f.away) == 0,
+		"%d without an answer, %d places, %d of %d workers end, %d bytes", f.unanswered(), len(f.idle), ends, *hired, f.bytes)
 }
 
 func TestSilentLaneIsProbedUntilAnswered(t *testing.T) {
@@ -118,11 +118,9 @@ func TestSilentLaneIsProbedUntilAnswered(t *testing.T) {
 	a, b := s.all[0], s.all[1]
 	begun := time.Unix(1000, 0)
 	first := depart(f, a, begun)
-	second := depart(f, b, begun.Add(time.Millisecond))
-	s.heardOf(b, second, time.Millisecond)
-	if !s.fellSilent(a, first, begun.Add(silentFor)) || !a.health.hung || !a.health.down || b.health.hung || a.away.requests != 0 || !s.mayProbe() {
-		t.Fatalf("%+v, %+v", a.health, b.health)
-	}
+	s.heardOf(b, depart(f, b, begun.Add(time.Millisecond)), time.Millisecond)
+	conformance.MustTrue(t, s.fellSilent(a, first, begun.Add(silentFor)) && a.health.hung && a.health.down &&
+		!b.health.hung && a.away.requests == 0 && s.mayProbe(), "%+v, %+v", a.health, b.health)
 	s.hang(b, begun.Add(silentFor))
 	probe := depart(f, a, begun.Add(silentFor))
 	conformance.True(t, probe.probe && !s.mayProbe(), "two lanes are probed at a time")
@@ -211,9 +209,8 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 			now = now.Add(time.Second)
 			l.pacer.Sent(now, 1)
 			l.away.requests++
-			if changed := l.landed(now, now.Add(time.Millisecond), Answer{units: 1, Accepted: 1, Final: 1, Rows: 1}, ratelimit.Backoff{}); !changed || l.health.down {
-				t.Error("the lane does not notice that the partition serves again")
-			}
+			changed := l.landed(now, now.Add(time.Millisecond), Answer{units: 1, Accepted: 1, Final: 1, Rows: 1}, ratelimit.Backoff{})
+			conformance.True(t, changed && !l.health.down, "the lane does not notice that the partition serves again")
 			conformance.Equal(t, l.pacer.Rate(), 1000, "the rate after the outage")
 		})
 	}

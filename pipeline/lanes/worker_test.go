@@ -27,7 +27,6 @@ func (s *refusingSender) Post(_ string, appendBody func([]byte) []byte) ([]byte,
 	return nil, s.err
 }
 
-// flightOf is a flight with a row for each key.
 func flightOf(keys ...string) *flight {
 	f := new(flight)
 	b := blockOf(new(table.Split), keys...)
@@ -61,13 +60,11 @@ func TestAWorkerSendsAFlightToItsTable(t *testing.T) {
 		f := flightOf("a", "b")
 		f.table = name
 		r := w.send(f)
-		if r.err != nil || r.flight != f || r.stats.Requests != 1 || r.done.Before(r.sent) || !slices.Equal(fates(f), []table.Fate{table.Again, table.Again}) {
-			t.Errorf("flight %d: %+v, %v", i, r, fates(f))
-		}
+		conformance.True(t, r.err == nil && r.flight == f && r.stats.Requests == 1 && !r.done.Before(r.sent) &&
+			slices.Equal(fates(f), []table.Fate{table.Again, table.Again}), "flight %d: %+v, %v", i, r, fates(f))
 	}
-	if len(sent.bodies) != 2 || !bytes.Contains(sent.bodies[0], []byte("first")) || !bytes.Contains(sent.bodies[1], []byte("second")) || seen != 4 {
-		t.Errorf("bodies %q, %d rows seen", sent.bodies, seen)
-	}
+	conformance.True(t, len(sent.bodies) == 2 && bytes.Contains(sent.bodies[0], []byte("first")) &&
+		bytes.Contains(sent.bodies[1], []byte("second")) && seen == 4, "bodies %q, %d rows seen", sent.bodies, seen)
 }
 
 func TestAWorkerSendsNoFlightThatIsTooLate(t *testing.T) {
@@ -75,9 +72,8 @@ func TestAWorkerSendsNoFlightThatIsTooLate(t *testing.T) {
 	f := flightOf("a", "b")
 	f.until = time.Now().Add(-time.Minute)
 	r := w.send(f)
-	if len(sent.bodies) != 0 || r.err != nil || r.stats.Requests != 0 || !r.done.Equal(r.sent) || !slices.Equal(fates(f), []table.Fate{table.Again, table.Again}) {
-		t.Errorf("%d requests, %+v, %v", len(sent.bodies), r, fates(f))
-	}
+	conformance.True(t, len(sent.bodies) == 0 && r.err == nil && r.stats.Requests == 0 && r.done.Equal(r.sent) &&
+		slices.Equal(fates(f), []table.Fate{table.Again, table.Again}), "%d requests, %+v, %v", len(sent.bodies), r, fates(f))
 }
 
 // For a while a service may say that a new table does not exist.
@@ -100,9 +96,8 @@ func TestNewTableCountsAsUnavailableNotAbsent(t *testing.T) {
 			f := flightOf("a")
 			f.table = tt.to
 			r := w.send(f)
-			if (r.err == nil) != tt.opening || f.Outcomes[0].Unavailable != tt.opening || f.Outcomes[0].Fate != table.Again {
-				t.Errorf("%v, %+v", r.err, f.Outcomes[0])
-			}
+			conformance.True(t, (r.err == nil) == tt.opening && f.Outcomes[0].Unavailable == tt.opening &&
+				f.Outcomes[0].Fate == table.Again, "%v, %+v", r.err, f.Outcomes[0])
 		})
 	}
 }
@@ -118,8 +113,7 @@ func TestWorkerReturnsEachFlightAndEnds(t *testing.T) {
 	err := w.Work(&Set{flights: f})
 	conformance.True(t, err == nil && len(sent.bodies) == 2, "%v after %d requests", err, len(sent.bodies))
 	for _, n := range want {
-		r := <-f.back
-		conformance.Equal(t, r.flight, n, "another flight came back")
+		conformance.Equal(t, (<-f.back).flight, n, "another flight came back")
 	}
 }
 
@@ -138,7 +132,6 @@ func (restless) SetMaxInFlight(int)                    {}
 func (restless) Rate() float64                         { return 0 }
 func (restless) State() string                         { return "restless" }
 
-// blockOf is a block with a row for each key.
 func blockOf(s *table.Split, keys ...string) *table.Block {
 	b := &table.Block{Split: s}
 	for i, k := range keys {

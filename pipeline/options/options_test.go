@@ -14,9 +14,8 @@ import (
 )
 
 func TestNamesWithCommasAndEqualSignsAreQuoted(t *testing.T) {
-	for text, want := range map[string]string{
-		"a=b": "a b", `"a=b"=c`: "a=b c", `"say ""x"""=c`: `say "x" c`, `a=b=c`: "a b=c", "a": "refused", `"a"`: "refused", `"=b`: "refused",
-	} {
+	for text, want := range map[string]string{"a=b": "a b", `"a=b"=c`: "a=b c", `"say ""x"""=c`: `say "x" c`,
+		`a=b=c`: "a b=c", "a": "refused", `"a"`: "refused", `"=b`: "refused"} {
 		from, to, ok := CutRename(text)
 		got := from + " " + to
 		conformance.True(t, ok == (want != "refused") && (!ok || got == want), "%s: %q, %v, want %s", text, got, ok, want)
@@ -33,21 +32,18 @@ func TestNamesWithCommasAndEqualSignsAreQuoted(t *testing.T) {
 }
 
 func TestTypesInOneFlagAreSplitAtCommas(t *testing.T) {
-	for text, want := range map[string]string{
-		"a=double,b=integer": "a=double b=integer", "a=timestamp(,Asia/Shanghai,ns),b=binary(hex),c=string": "a=timestamp(,Asia/Shanghai,ns) b=binary(hex) c=string",
-		"a,b=integer": "a,b=integer", "a=b=double": "a=b=double", "a=double,b": "a=double,b", "a=doubel,b=integer": "a=doubel,b=integer",
-	} {
+	for text, want := range map[string]string{"a=double,b=integer": "a=double b=integer",
+		"a=timestamp(,Asia/Shanghai,ns),b=binary(hex),c=string": "a=timestamp(,Asia/Shanghai,ns) b=binary(hex) c=string",
+		"a,b=integer": "a,b=integer", "a=b=double": "a=b=double", "a=double,b": "a=double,b",
+		"a=doubel,b=integer": "a=doubel,b=integer"} {
 		conformance.Equal(t, strings.Join(cutTypes(text), " "), want, "%s", text)
 	}
 }
 
 func TestSizesAreReadInPowersOfTwoAndTen(t *testing.T) {
-	for text, want := range map[string]int64{
-		"0": 0, "4096": 4096, "17b": 17, "1k": 1 << 10, "512M": 512 << 20, "2G": 2 << 30, "1t": 1 << 40,
-		"128MiB": 128 << 20, "1GiB": 1 << 30, "3kib": 3 << 10, "1TiB": 1 << 40,
-		"1kB": 1000, "20MB": 20e6, "1GB": 1e9, "2TB": 2e12,
-		"1.5GiB": 3 << 29, "10 MiB": 10 << 20, ".5k": 512,
-	} {
+	for text, want := range map[string]int64{"0": 0, "4096": 4096, "17b": 17, "1k": 1 << 10, "512M": 512 << 20,
+		"2G": 2 << 30, "1t": 1 << 40, "128MiB": 128 << 20, "1GiB": 1 << 30, "3kib": 3 << 10, "1TiB": 1 << 40, "1kB": 1000,
+		"20MB": 20e6, "1GB": 1e9, "2TB": 2e12, "1.5GiB": 3 << 29, "10 MiB": 10 << 20, ".5k": 512} {
 		got, err := ParseSize(text)
 		conformance.True(t, got == want && err == nil, "%q is %d, %v; want %d", text, got, err, want)
 	}
@@ -106,17 +102,15 @@ func TestZeroRequestHasDefaults(t *testing.T) {
 }
 
 func TestAmbiguousZerosAreRefused(t *testing.T) {
-	for name, given := range map[string]string{
-		"mode": "", "concurrency": "0", "retry-for": "0s", "batch-bytes": "0", "ttl": "0", "max-errors": "", "delimiter": "", "when": "",
-		"returned-keys": "", "memory": "0",
-	} {
+	for name, given := range map[string]string{"mode": "", "concurrency": "0", "retry-for": "0s", "batch-bytes": "0",
+		"ttl": "0", "max-errors": "", "delimiter": "", "when": "", "returned-keys": "", "memory": "0"} {
 		r := new(Command)
 		err := Find(name).Set(r, []string{given})
 		conformance.True(t, err != nil && strings.HasPrefix(err.Error(), "--"+name), "--%s %q: %v", name, given, err)
 	}
 	r := new(Command)
-	for name, given := range map[string]string{"quote": "", "columns": "", "settle": "0s", "max-wcu": "0", "create": "false"} {
-		conformance.Equal(t, Find(name).Set(r, []string{given}), nil, "%s=%s", name, given)
+	for name, set := range map[string]string{"quote": "", "columns": "", "settle": "0s", "max-wcu": "0", "create": "false"} {
+		conformance.Equal(t, Find(name).Set(r, []string{set}), nil, "%s=%s", name, set)
 	}
 	conformance.True(t, r.Quote == "none" && r.Columns != nil, "%+v", r)
 }

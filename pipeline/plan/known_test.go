@@ -19,7 +19,6 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// put writes a row of table t with the string key id.
 func put(t *testing.T, admin *client.Admin, id string, cells map[string]any) {
 	t.Helper()
 	must(t, tabletest.Do(admin.Client, tabletest.Put("t", tabletest.Key("id", id), cells)))
@@ -61,13 +60,13 @@ func TestTypesOfTheTableAreTheDefault(t *testing.T) {
 		{"fresh", "5", "fresh:integer", ""},
 		{"price", strings.Repeat("5.00\nx,", 19) + "n/a", "price:double", `19 doubles, 1 others ("n/a") in the sample; loaded as double, the others are rejected`},
 		{"price", strings.Repeat("12.80\nx,", 100) + "0.1000000000000000055", "price:double", "100 doubles, 1 others"},
-		{"price", strings.Repeat("5.00\nx,", 5) + "n/a", "price:string", "price: the table has it as double"}, // too few to tell
+		{"price", strings.Repeat("5.00\nx,", 5) + "n/a", "price:string", "price: the table has it as double"}, // too few
 	} {
 		text := fmt.Sprintf("id,%s\nx,%s\n", tt.header, tt.row)
 		types, warnings := typed(t, admin, text, nil)
-		if said := strings.Join(warnings, "\n"); types != tt.want || (tt.warning == "") != (said == "") || !strings.Contains(said, tt.warning) {
-			t.Errorf("%s %q: %s, %q", tt.header, tt.row, types, said)
-		}
+		said := strings.Join(warnings, "\n")
+		conformance.True(t, types == tt.want && (tt.warning == "") == (said == "") && strings.Contains(said, tt.warning),
+			"%s %q: %s, %q", tt.header, tt.row, types, said)
 		types, _ = typed(t, admin, text, func(r *Request) { r.Columns.Known = KnownIgnored })
 		conformance.True(t, tt.header != "zip" || types == "zip:integer", "the input alone: %s", types)
 		if tt.warning != "" && !strings.Contains(tt.warning, "others") { // which are rejected
@@ -132,16 +131,16 @@ func TestAColumnOfNearlyOneTypeIsReported(t *testing.T) {
 	} {
 		p := makes(t, ask(file(t, "in.csv", tt.text)), nil)
 		said := strings.Join(p.Warnings, "\n")
-		if got := p.Schema.Columns[1].Type.String(); got != tt.kind || !strings.Contains(said, tt.warning) || (tt.warning == "") != (said == "") {
-			t.Errorf("%s, %q; want %s, %q", got, said, tt.kind, tt.warning)
-		}
+		got := p.Schema.Columns[1].Type.String()
+		conformance.True(t, got == tt.kind && strings.Contains(said, tt.warning) && (tt.warning == "") == (said == ""),
+			"%s, %q; want %s, %q", got, said, tt.kind, tt.warning)
 	}
 	r := ask(file(t, "in.csv", column(2000, 100, "7", "n/a")))
 	r.Columns.Known = KnownStrict
 	if p := makes(t, r, nil); p.Schema.Columns[1].Type != table.Integer || !strings.Contains(strings.Join(p.Warnings, ""), "the others are rejected") {
 		t.Errorf("--types strict: %s, %q", p.Schema.Columns[1].Type, p.Warnings)
 	}
-	r = ask(file(t, "in.jsonl", strings.Repeat("{\"id\":\"a\",\"n\":1.5}\n", 99)+"{\"id\":\"b\",\"n\":0.1000000000000000055}\n"))
+	r = ask(file(t, "in.jsonl", strings.Repeat("{\"id\":\"a\",\"n\":1.5}\n", 99)+`{"id":"b","n":0.1000000000000000055}`))
 	if p := makes(t, r, nil); !strings.Contains(strings.Join(p.Warnings, ""), `n: 99 doubles, 1 others ("0.1000000000000000055") in the sample; loaded as string`) {
 		t.Errorf("JSON: %q", p.Warnings)
 	}
@@ -180,7 +179,7 @@ func TestColumnTypeFollowsSample(t *testing.T) {
 		{table.String, `{"id":"7","v":null}`, nil, "id:string:string v:any:any"},
 		{table.String, `{"id":"7","v":1}` + "\n" + `{"id":7,"v":"1"}`, nil, "id:string:string v:any:any"},
 		{table.String, `{"id":7,"v":1}`, asked, "id:string:null v:string:null"},
-		{table.String, `{"id":"7","v":"1"}`, kept, "id:string:double v:integer:integer"}, // what an earlier attempt has sampled counts
+		{table.String, `{"id":"7","v":"1"}`, kept, "id:string:double v:integer:integer"},
 	} {
 		conformance.Equal(t, of(tt.key, tt.text+"\n", tt.set), tt.want, "%s, a key of %s", tt.text, tt.key)
 	}
@@ -203,8 +202,7 @@ func (r keyedRows) About() source.About {
 	return a
 }
 
-// TestSourceKeysStayDistinctOrAreRefused: the source's key is a, a text, and n, a number; b is binary and part of a
-// longer key.
+// TestSourceKeysStayDistinctOrAreRefused has the key a (text), n (number), and b (binary) in a longer one.
 func TestSourceKeysStayDistinctOrAreRefused(t *testing.T) {
 	a, n, b := source.KeyColumn{Name: "a", Kind: record.String}, source.KeyColumn{Name: "n", Kind: record.Integer}, source.KeyColumn{Name: "b", Kind: record.Binary}
 	for _, c := range []struct {
@@ -282,10 +280,10 @@ func TestSourceKeysStayDistinctOrAreRefused(t *testing.T) {
 			continue
 		}
 		usage := new(UsageError)
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), "differ only in "+strings.ReplaceAll(c.lost, ",", ", ")+" may become one row") ||
-			strings.Contains(err.Error(), "splice(auto, …)") != (len(r.Target.Key)+strings.Count(c.lost, ",")+1 > table.MaxKeyColumns) {
-			t.Errorf("%s: %v, and %s is lost", c.keys, err, c.lost)
-		}
+		conformance.True(t, errors.As(err, &usage) &&
+			strings.Contains(err.Error(), "differ only in "+strings.ReplaceAll(c.lost, ",", ", ")+" may become one row") &&
+			strings.Contains(err.Error(), "splice(auto, …)") == (len(r.Target.Key)+strings.Count(c.lost, ",")+1 > table.MaxKeyColumns),
+			"%s: %v, and %s is lost", c.keys, err, c.lost)
 		looked := 0
 		r.Read.Look = func(context.Context) error { looked++; return errors.New("seen") }
 		if _, err := Make(t.Context(), r, nil); err == nil || err.Error() != "seen" || looked != 1 {

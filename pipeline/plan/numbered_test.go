@@ -17,7 +17,6 @@ import (
 
 var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
 
-// askNumbered asks for a new table that numbers its rows.
 func askNumbered(inputs ...string) *Request {
 	r := ask(inputs...)
 	r.Target.Key = numberedKey
@@ -25,8 +24,7 @@ func askNumbered(inputs ...string) *Request {
 }
 
 func TestAutoIncrementColumnNeedsNoInput(t *testing.T) {
-	in := file(t, "in.csv", "user,v\na,1\n")
-	r := askNumbered(in)
+	r := askNumbered(file(t, "in.csv", "user,v\na,1\n"))
 	conformance.Equal(t, cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)), "",
 		"(-want +got)")
 	p := makes(t, r, nil)
@@ -42,8 +40,7 @@ func TestAutoIncrementColumnNeedsNoInput(t *testing.T) {
 
 func TestAutoIncrementTableIsRecognised(t *testing.T) {
 	admin := store(t, numberedKey...)
-	in := file(t, "in.csv", "user,v\na,1\n")
-	r := ask(in)
+	r := ask(file(t, "in.csv", "user,v\na,1\n"))
 	r.Target.Absent, r.Target.Key = false, nil
 	p := makes(t, r, admin)
 	conformance.True(t, p.Schema.Numbered == 1 && !p.Create, "%+v", p.Schema)
@@ -68,8 +65,7 @@ func TestAutoIncrementTableIsRecognised(t *testing.T) {
 }
 
 func TestInputValuesOfNumberedColumnAreExcludedOrChangeRows(t *testing.T) {
-	in := file(t, "in.csv", "user,seq,v\na,5,1\n")
-	r := askNumbered(in)
+	r := askNumbered(file(t, "in.csv", "user,seq,v\na,5,1\n"))
 	refused(t, r, nil, "--exclude seq")
 	r.Columns.Exclude = []string{"seq"}
 	conformance.Equal(t, cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)), "",
@@ -126,8 +122,7 @@ func TestJobInMarksIdentifiesLoad(t *testing.T) {
 }
 
 func TestSeveralVersionsNeedUpdateMode(t *testing.T) {
-	in := file(t, "in.csv", "id,at,v\na,1,1\n")
-	r := ask(in)
+	r := ask(file(t, "in.csv", "id,at,v\na,1,1\n"))
 	r.Target.Define.MaxVersions = 3
 	r.Read.Convert.VersionColumn = "at"
 	refused(t, r, nil, "give --mode update")
@@ -142,16 +137,13 @@ func TestSeveralVersionsNeedUpdateMode(t *testing.T) {
 	conformance.True(t, !p.Restamp, "an update is stamped where one version is kept")
 }
 
-// planWide plans a load of two self-describing rows.
 func planWide(t *testing.T, change func(*Request)) (*Plan, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.ndjson")
 	row := `{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"IsInt":true},{"C":"part","V":"a"}]},"Attr":{"Values":[{"C":"city","V":"Bern"},{"C":"n","V":5,"IsInt":true,"TS":7},{"C":"n","V":"x","TS":5}]}}` + "\n"
 	must(t, os.WriteFile(path, []byte(row+row), 0o644))
-	r := &Request{
-		Inputs: []string{path}, Memory: 1 << 30,
-		Target: Target{Table: "t", Create: true, Absent: true, Key: []table.KeyColumn{{Name: "id"}, {Name: "part"}}},
-	}
+	r := &Request{Inputs: []string{path}, Memory: 1 << 30,
+		Target: Target{Table: "t", Create: true, Absent: true, Key: []table.KeyColumn{{Name: "id"}, {Name: "part"}}}}
 	if change != nil {
 		change(r)
 	}

@@ -36,15 +36,12 @@ func file(t *testing.T, name, text string) string {
 func ask(inputs ...string) *Request {
 	return &Request{
 		Inputs: inputs, Memory: 1 << 30,
-		Target: Target{
-			Name: "test", Table: "t", Create: true, Absent: true,
+		Target: Target{Name: "test", Table: "t", Create: true, Absent: true,
 			Key:    []table.KeyColumn{{Name: "id", Type: table.String}},
-			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
-		},
+			Define: table.Definition{TimeToLive: -1, MaxVersions: 1}},
 	}
 }
 
-// makes makes a plan that must succeed.
 func makes(t *testing.T, r *Request, admin *client.Admin) *Plan {
 	t.Helper()
 	p := conformance.Try(Make(t.Context(), r, admin)).Must(t)
@@ -80,7 +77,6 @@ func planned(t *testing.T, r *Request) []string {
 	return got
 }
 
-// store opens an embedded store in memory with the table t.
 func store(t *testing.T, key ...table.KeyColumn) *client.Admin {
 	t.Helper()
 	admin := tabletest.Open(t, server.Options{}).Admin
@@ -142,23 +138,23 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 			must(t, errors.Join(os.Mkdir(folder, 0o755), os.Rename(in, filepath.Join(folder, "in.csv"))))
 			r.Inputs, r.Target.Key[0].Type, r.Read.Find.PathColumns = []string{folder}, table.Null, true
 		}, "the first: FolderDiffers"},
-		"no key":               {func(r *Request) { r.Target.Key = nil }, "--pk"},
-		"no --create":          {func(r *Request) { r.Target.Create = false }, "--create"},
-		"key not in the file":  {func(r *Request) { r.Target.Key[0].Name = "nope" }, `"nope"`},
-		"key twice":            {func(r *Request) { r.Target.Key = append(r.Target.Key, r.Target.Key[0]) }, "twice"},
-		"five keys":            {func(r *Request) { r.Target.Key = make([]table.KeyColumn, 5) }, "5 key columns"},
-		"unknown in --columns": {func(r *Request) { r.Columns.Only = []string{"zz"} }, `--columns names column "zz"`},
-		"unknown in --exclude": {func(r *Request) { r.Columns.Exclude = []string{"zz"} }, `--exclude names column "zz"`},
-		"unknown in --rename":  {func(r *Request) { r.Columns.Rename = map[string]string{"zz": "y"} }, `--rename names column "zz"`},
-		"unknown in --type":    {func(r *Request) { r.Columns.Types = map[string]Type{"zz": {}} }, `--type names column "zz"`},
-		"two of one name":      {func(r *Request) { r.Columns.Rename = map[string]string{"n": "id"} }, `both be called "id"`},
+		"no key":              {func(r *Request) { r.Target.Key = nil }, "--pk"},
+		"no --create":         {func(r *Request) { r.Target.Create = false }, "--create"},
+		"key not in the file": {func(r *Request) { r.Target.Key[0].Name = "nope" }, `"nope"`},
+		"key twice":           {func(r *Request) { r.Target.Key = append(r.Target.Key, r.Target.Key[0]) }, "twice"},
+		"five keys":           {func(r *Request) { r.Target.Key = make([]table.KeyColumn, 5) }, "5 key columns"},
+		"in --columns":        {func(r *Request) { r.Columns.Only = []string{"zz"} }, `--columns names column "zz"`},
+		"in --exclude":        {func(r *Request) { r.Columns.Exclude = []string{"zz"} }, `--exclude names column "zz"`},
+		"in --rename":         {func(r *Request) { r.Columns.Rename = map[string]string{"zz": "y"} }, `--rename names column "zz"`},
+		"in --type":           {func(r *Request) { r.Columns.Types = map[string]Type{"zz": {}} }, `--type names column "zz"`},
+		"a name twice":        {func(r *Request) { r.Columns.Rename = map[string]string{"n": "id"} }, `both be called "id"`},
 		"a double key": {func(r *Request) {
 			r.Target.Key[0].Type = 0
 			r.Columns.Types = map[string]Type{"id": {Type: table.Double}}
 		}, "cannot be double"},
 		"key type twice":             {func(r *Request) { r.Columns.Types = map[string]Type{"id": {Type: table.Integer}} }, "--type id=integer"},
 		"on-null without update":     {func(r *Request) { r.DeleteNull = true }, "--mode update"},
-		"update of nothing":          {func(r *Request) { r.Mode = table.Update; r.Columns.Only = []string{} }, "--mode update"},
+		"empty update":               {func(r *Request) { r.Mode = table.Update; r.Columns.Only = []string{} }, "--mode update"},
 		"a name the service refuses": {func(r *Request) { r.Columns.Rename = map[string]string{"n": "#n"} }, "#n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,9 +212,9 @@ func TestATableCreatedMeanwhileMustHaveTheSameKey(t *testing.T) {
 	conformance.True(t, !made && err == nil, "with the same key: made %v, %v", made, err)
 	r := ask(file(t, "in.csv", "id,n\na,1\n"))
 	r.Target.Key[0].Type = table.Binary
-	if _, made, _, err := makes(t, r, nil).MakeTable(admin); made || err == nil || !strings.Contains(err.Error(), "primary key id:string") {
-		t.Errorf("with another key: made %v, %v", made, err)
-	}
+	_, made, _, err = makes(t, r, nil).MakeTable(admin)
+	conformance.True(t, !made && err != nil && strings.Contains(err.Error(), "primary key id:string"),
+		"with another key: made %v, %v", made, err)
 }
 
 func TestEveryInputIsSampled(t *testing.T) {
@@ -227,7 +223,7 @@ func TestEveryInputIsSampled(t *testing.T) {
 		inputs = append(inputs, file(t, fmt.Sprintf("%d.csv", i), fmt.Sprintf("id,amount\n%d,5\n", i)))
 	}
 	inputs = append(inputs, file(t, "last.csv", "id,amount\nx,much\n"))
-	conformance.Equal(t, gocmp.Diff([]string{"id:string", "amount:string!"}, planned(t, ask(inputs...))), "", "(-want +got)")
+	conformance.Equal(t, gocmp.Diff([]string{"id:string", "amount:string!"}, planned(t, ask(inputs...))), "", "-want +got")
 }
 
 func TestEmptyInputsMakeEmptyPlan(t *testing.T) {
@@ -293,9 +289,9 @@ func TestMinAndMaxByNumberOrBytes(t *testing.T) {
 			order = byNumber(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) })
 		}
 		got := found[0].Columns[0]
-		if order(got.Min, slices.MinFunc(values, order)) != 0 || order(got.Max, slices.MaxFunc(values, order)) != 0 || found[0].Rows != int64(len(values)) || found[0].Columns[1].Nulls != found[0].Rows {
-			t.Fatalf("%q: %+v", values, found)
-		}
+		conformance.MustTrue(t, order(got.Min, slices.MinFunc(values, order)) == 0 &&
+			order(got.Max, slices.MaxFunc(values, order)) == 0 && found[0].Rows == int64(len(values)) &&
+			found[0].Columns[1].Nulls == found[0].Rows, "%q: %+v", values, found)
 		if got.Type != "integer" {
 			return
 		}

@@ -168,9 +168,8 @@ func TestBoundsAreValidForService(t *testing.T) {
 func namerOf(t *testing.T, text string) *Namer {
 	t.Helper()
 	tables := conformance.Try(parseTables(text, nil)).Must(t)
-	p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{
-		{Name: "at", Type: table.String}, {Name: "n", Type: table.Integer}, {Name: "shop", Type: table.String},
-	}}}}
+	p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{{Name: "at", Type: table.String},
+		{Name: "n", Type: table.Integer}, {Name: "shop", Type: table.String}}}}}
 	conformance.MustEqual(t, p.compileTables(), nil, "%s", text)
 	return tables.NewNamer()
 }
@@ -205,19 +204,13 @@ func TestValueUnfitForTableNameRejectsRow(t *testing.T) {
 	for _, tt := range []struct {
 		at, shop table.Value
 		ok       bool
-	}{
-		{textValue("2024-03-31"), textValue("north"), true},
-		{textValue("2024-03-31"), textValue("7eleven"), false},
-		{textValue("2024-03-31"), textValue("no rth"), false},
-		{textValue("2024-03-31"), table.Value{}, false},
-		{table.Value{}, textValue("north"), false},
-		{textValue("yesterday"), textValue("north"), false},
-		{textValue("2024-03-31"), textValue("north"), true},
-	} {
+	}{{textValue("2024-03-31"), textValue("north"), true}, {textValue("2024-03-31"), textValue("7eleven"), false},
+		{textValue("2024-03-31"), textValue("no rth"), false}, {textValue("2024-03-31"), table.Value{}, false},
+		{table.Value{}, textValue("north"), false}, {textValue("yesterday"), textValue("north"), false},
+		{textValue("2024-03-31"), textValue("north"), true}} {
 		name, _, why := n.Of([]table.Value{tt.at, {}, tt.shop})
-		if (why == nil) != tt.ok || tt.ok && string(name) != "north_202403" || why != nil && why.Message == "" {
-			t.Errorf("%s, %s: %s, %+v", tt.at.Bytes, tt.shop.Bytes, name, why)
-		}
+		conformance.True(t, (why == nil) == tt.ok && (!tt.ok || string(name) == "north_202403") &&
+			(why == nil || why.Message != ""), "%s, %s: %s, %+v", tt.at.Bytes, tt.shop.Bytes, name, why)
 	}
 }
 
@@ -233,8 +226,7 @@ func TestInvalidTemplateIsRefused(t *testing.T) {
 }
 
 func TestATableIsCreatedWithThePolicysOptionsForItsAge(t *testing.T) {
-	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1, reserved: {write: 9}}\n- {up_to: 3, ttl: 86400, max_versions: 3}\n- {archive: /old}\n"))
-	must(t, err)
+	policy := conformance.Try(lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1, reserved: {write: 9}}\n- {up_to: 3, ttl: 86400, max_versions: 3}\n- {archive: /old}\n"))).Must(t)
 	period := conformance.Try(lifecycle.ParseTemplate("t_{month(at)}")).Must(t)
 	tables := &Tables{period: period, policy: policy, now: time.Date(2024, 6, 30, 0, 0, 0, 0, time.UTC)}
 	asked := table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedWrite: 1, ReservedRead: 2}
@@ -246,19 +238,18 @@ func TestATableIsCreatedWithThePolicysOptionsForItsAge(t *testing.T) {
 		got := tables.definition(name, asked)
 		conformance.True(t, got == want && tables.Archive(name) == "", "%s: %+v, want %+v", name, got, want)
 	}
-	if tables.Archive("t_202402") != "/old" || tables.Class("t_202402") != 3 || tables.maxVersions(1) != 3 || !tables.Archives() {
-		t.Errorf("t_202402: class %d, archive %q", tables.Class("t_202402"), tables.Archive("t_202402"))
-	}
+	conformance.True(t, tables.Archive("t_202402") == "/old" && tables.Class("t_202402") == 3 &&
+		tables.maxVersions(1) == 3 && tables.Archives(),
+		"t_202402: class %d, archive %q", tables.Class("t_202402"), tables.Archive("t_202402"))
 }
 
 func TestTemplateMatchesTableNames(t *testing.T) {
 	for _, tt := range []struct {
 		text, name string
 		want       bool
-	}{
-		{"t_{month(at)}", "t_202403", true}, {"t_{month(at)}", "t_20240", false}, {"{shop}_x", "north_x", true}, {"{shop}_x", "_x", false},
-		{"a_{shop}_b_{n}_c", "a_1_b_2_c", true}, {"a_{shop}_b_{n}_c", "a_1_2_c", false}, {"a_{shop}", "b_1", false},
-	} {
+	}{{"t_{month(at)}", "t_202403", true}, {"t_{month(at)}", "t_20240", false}, {"{shop}_x", "north_x", true},
+		{"{shop}_x", "_x", false}, {"a_{shop}_b_{n}_c", "a_1_b_2_c", true}, {"a_{shop}_b_{n}_c", "a_1_2_c", false},
+		{"a_{shop}", "b_1", false}} {
 		tables := conformance.Try(parseTables(tt.text, nil)).Must(t)
 		if p, err := lifecycle.ParseTemplate(tt.text); err == nil {
 			tables.period = p
@@ -280,10 +271,9 @@ func TestPeriodsUsePolicyZone(t *testing.T) {
 		conformance.True(t, err == nil && tables.parts[1].expr == c.want, "%s: %v, %+v", c.text, err, tables)
 	}
 	policy := &lifecycle.Policy{Unit: lifecycle.Month, Zone: shanghai}
-	for text, fits := range map[string]bool{
-		`t_{month(x)}`: true, `t_{month}`: true, `t_{month(x, "Asia/Shanghai")}`: true, `t_{month(x, "s")}`: true,
-		`t_{month(x, "UTC")}`: false, `t_{month(x, "s", "UTC")}`: false, `t_{month(x, 'UTC', "ms")}`: false,
-	} {
+	for text, fits := range map[string]bool{`t_{month(x)}`: true, `t_{month}`: true, `t_{month(x, "Asia/Shanghai")}`: true,
+		`t_{month(x, "s")}`: true, `t_{month(x, "UTC")}`: false, `t_{month(x, "s", "UTC")}`: false,
+		`t_{month(x, 'UTC', "ms")}`: false} {
 		template := conformance.Try(lifecycle.ParseTemplate(text)).Must(t)
 		conformance.Equal(t, (policy.Fits(template) == nil), fits, "%s", text)
 	}

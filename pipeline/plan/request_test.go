@@ -20,8 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// TestIncrementsThatCannotBeExactAreRefused: an increment that the service could apply twice, out of order, or
-// inexactly, ends before the first row.
+// TestIncrementsThatCannotBeExactAreRefused, which could be applied twice, out of order or inexactly.
 func TestIncrementsThatCannotBeExactAreRefused(t *testing.T) {
 	const text = "id,n,d\na,1,1.5\n"
 	for want, set := range map[string]func(*Request){
@@ -48,24 +47,21 @@ func TestIncrementsThatCannotBeExactAreRefused(t *testing.T) {
 	}
 	r := ask(file(t, "in.csv", text))
 	r.Mode, r.Columns.Exclude = table.Increment, []string{"d"}
-	p := makes(t, r, nil)
-	conformance.True(t, p.Mark != "", "rows that are added to have no mark of the records that were added")
+	conformance.True(t, makes(t, r, nil).Mark != "", "rows that are added to have no mark of the records that were added")
 }
 
 func TestSecretsOfAddressesAreNotShown(t *testing.T) {
 	r := &Request{Inputs: []string{"a.csv", "https://ann:pass@host/x.csv?token=abc&page=2"}}
 	shown := r.ShownInputs()
-	if len(shown) != 2 || shown[0] != "a.csv" || strings.Contains(shown[1], "pass") || strings.Contains(shown[1], "abc") || !strings.Contains(shown[1], "page=2") {
-		t.Errorf("%q", shown)
-	}
+	conformance.True(t, len(shown) == 2 && shown[0] == "a.csv" && !strings.Contains(shown[1], "pass") &&
+		!strings.Contains(shown[1], "abc") && strings.Contains(shown[1], "page=2"), "%q", shown)
 }
 
 func TestReaderMemoryIsPartOfTotal(t *testing.T) {
 	for _, memory := range []int64{16 << 20, 64 << 20, 1 << 30, 64 << 30} {
 		m, s := ReadingMemory(memory), DivideMemory(memory)
-		if m.RecordBytes < 6<<20 || m.RecordBytes > reader.MaxRecordBytes || m.WindowBytes < 8<<20 || m.PageBytes < 16<<20 || m.BlockBytes < 1 {
-			t.Errorf("%d MiB: %+v", memory>>20, m)
-		}
+		conformance.True(t, m.RecordBytes >= 6<<20 && m.RecordBytes <= reader.MaxRecordBytes && m.WindowBytes >= 8<<20 &&
+			m.PageBytes >= 16<<20 && m.BlockBytes >= 1, "%d MiB: %+v", memory>>20, m)
 		if memory >= 64<<20 && (int64(m.WindowBytes) > memory/4 || m.PageBytes > memory/2 || int64(m.BlockBytes) > memory/4) {
 			t.Errorf("%d MiB: one reader may hold most of it: %+v", memory>>20, m)
 		}
@@ -81,13 +77,11 @@ func TestReaderMemoryIsPartOfTotal(t *testing.T) {
 }
 
 func TestTemplateAsFileName(t *testing.T) {
-	for name, want := range map[string]string{
-		"orders": "orders", "t_{month(at)}": "t_month-at", "{text(a)}": "text-a", "t_{format_time(at, \"2006/01\")}": "t_format-time-at---2006-01-",
-	} {
+	for name, want := range map[string]string{"orders": "orders", "t_{month(at)}": "t_month-at", "{text(a)}": "text-a",
+		"t_{format_time(at, \"2006/01\")}": "t_format-time-at---2006-01-"} {
 		got := FileName(name)
-		if strings.ContainsAny(got, `/\{}"() `) || name == want && got != want || got == "" || strings.HasPrefix(got, "-") || strings.HasSuffix(got, "-") {
-			t.Errorf("%s: %s", name, got)
-		}
+		conformance.True(t, !strings.ContainsAny(got, `/\{}"() `) && (name != want || got == want) && got != "" &&
+			!strings.HasPrefix(got, "-") && !strings.HasSuffix(got, "-"), "%s: %s", name, got)
 	}
 }
 
@@ -174,11 +168,7 @@ func TestTimestampsOlderThanTTLAreRefused(t *testing.T) {
 		live      int
 		deviation int64
 		before    time.Duration
-	}{
-		{-1, 3 * 86400, 3 * day},
-		{86400, 3 * 86400, day},
-		{5 * 86400, 3 * 86400, 3 * day},
-	} {
+	}{{-1, 3 * 86400, 3 * day}, {86400, 3 * 86400, day}, {5 * 86400, 3 * 86400, 3 * day}} {
 		define := table.Definition{TimeToLive: tt.live, MaxVersions: 1, MaxDeviation: tt.deviation}
 		for place, p := range map[string]*Plan{
 			"a table that is there": {Request: &Request{}, table: &client.Table{Definition: define}},
@@ -187,9 +177,10 @@ func TestTimestampsOlderThanTTLAreRefused(t *testing.T) {
 			now := time.UnixMilli(1e12)
 			p.Request.Service = func() (earliest, latest time.Time) { return now, now }
 			from, to := p.Window()()
-			if before, after := now.UnixMilli()-from, to-now.UnixMilli(); before != tt.before.Milliseconds() || after != 3*day.Milliseconds() {
-				t.Errorf("%s, time to live %d s, deviation %d s: timestamps from %d ms before to %d ms after now", place, tt.live, tt.deviation, before, after)
-			}
+			before, after := now.UnixMilli()-from, to-now.UnixMilli()
+			conformance.True(t, before == tt.before.Milliseconds() && after == 3*day.Milliseconds(),
+				"%s, time to live %d s, deviation %d s: timestamps from %d ms before to %d ms after now", place, tt.live,
+				tt.deviation, before, after)
 		}
 	}
 }
@@ -235,8 +226,7 @@ func TestInputsWithoutLoadableRowAreRefusedEarly(t *testing.T) {
 	refused(t, ask(file(t, "a.jsonl", line.String()+"}\n")), nil, "2000 columns")
 }
 
-// TestOversizedPagesAreRefusedBeforeTableCreation reads a page of 24 MB. Its sample shows no type either: the table
-// would be created with the wrong ones.
+// TestOversizedPagesAreRefusedBeforeTableCreation reads a page of 24 MB, whose sample shows no type either.
 func TestOversizedPagesAreRefusedBeforeTableCreation(t *testing.T) {
 	type row struct {
 		ID   int64  `parquet:"id"`
@@ -255,17 +245,13 @@ func TestOversizedPagesAreRefusedBeforeTableCreation(t *testing.T) {
 		memory  int64
 		columns []string
 		refused bool
-	}{
-		{48 << 20, nil, true},
-		{48 << 20, []string{"id"}, false},
-		{128 << 20, nil, false},
-	} {
+	}{{48 << 20, nil, true}, {48 << 20, []string{"id"}, false}, {128 << 20, nil, false}} {
 		r := ask(in)
 		r.Memory, r.Columns.Only = c.memory, c.columns
 		p, err := Make(t.Context(), r, nil)
-		if refused := errors.Is(err, source.ErrMemory) && strings.Contains(err.Error(), "give more with --memory"); refused != c.refused || !refused && err != nil {
-			t.Errorf("memory of %d MiB, columns %q: %v", c.memory>>20, c.columns, err)
-		}
+		refused := errors.Is(err, source.ErrMemory) && strings.Contains(err.Error(), "give more with --memory")
+		conformance.True(t, refused == c.refused && (refused || err == nil),
+			"memory of %d MiB, columns %q: %v", c.memory>>20, c.columns, err)
 		if err == nil {
 			p.Close()
 		}

@@ -20,8 +20,7 @@ import (
 
 var must = conformance.Must
 
-// parquetFile writes a Parquet row whose column v has a type; an optional one has no value. A large one has more rows
-// than are sampled.
+// parquetFile writes a row whose column v has a type; an optional one is null. A large file exceeds the sample.
 func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.WriterOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -64,17 +63,20 @@ func TestMixedUnitsAreRefusedByName(t *testing.T) {
 		as   Type
 		says string // of the refusal; empty is none
 		unit string
-	}{
-		{ms, us, Type{}, "timestamp, µs", ""}, {ms, us, integer, "--type 'v=timestamp(,UTC,ns)'", ""}, {ms, us, str, "", ""},
-		{ms, us, Type{Type: table.Integer, Time: instant}, "", "timestamp, µs"}, {ms, local, Type{}, "local timestamp, ms", ""}, {ms, date, Type{}, "date, days", ""},
-		{ms, date, integer, "date, days", ""}, {ms, number, Type{}, "as number", ""}, {ms, number, integer, "as number", ""}, {two, three, Type{}, "; --type v=string keeps the text of each; --type v=double", ""}, {zero, two, Type{}, "; --type v=string", ""},
-		{number, zero, Type{}, "; --type v=string", ""}, {ms, us, Type{}, "; --type v=string keeps the text of each; --type 'v=timestamp(,UTC,ns)'", ""}, {number, two, str, "", ""},
-		{two, three, integer, "scale 3", ""}, {two, three, double, "", ""}, {text, bytes, Type{}, "--type v=string", ""}, {text, bytes, str, "", ""},
-		{ms, numbers, Type{}, "as numeric text", ""}, {ms, words, Type{}, "", "timestamp, ms"}, {two, numbers, Type{}, "", "decimal, scale 2"}, {ms, ms, Type{}, "", "timestamp, ms"},
-		{number, numbers, Type{}, "", "number"}, {ms, nothing, Type{}, "", "timestamp, ms"}, {ms, nothing, integer, "", "timestamp, ms"},
-		{ms, unseen, integer, "as number", ""}, {text, bytes, binary, "", ""}, {ms, us, double, "", ""}, {zero, number, integer, "", "number"},
-		{bytes, words, Type{}, "--type v=string", ""},
-	} {
+	}{{ms, us, Type{}, "timestamp, µs", ""}, {ms, us, integer, "--type 'v=timestamp(,UTC,ns)'", ""}, {ms, us, str, "", ""},
+		{ms, us, Type{Type: table.Integer, Time: instant}, "", "timestamp, µs"},
+		{ms, local, Type{}, "local timestamp, ms", ""}, {ms, date, Type{}, "date, days", ""},
+		{ms, date, integer, "date, days", ""}, {ms, number, Type{}, "as number", ""}, {ms, number, integer, "as number", ""},
+		{two, three, Type{}, "; --type v=string keeps the text of each; --type v=double", ""},
+		{zero, two, Type{}, "; --type v=string", ""}, {number, zero, Type{}, "; --type v=string", ""},
+		{ms, us, Type{}, "; --type v=string keeps the text of each; --type 'v=timestamp(,UTC,ns)'", ""},
+		{number, two, str, "", ""}, {two, three, integer, "scale 3", ""}, {two, three, double, "", ""},
+		{text, bytes, Type{}, "--type v=string", ""}, {text, bytes, str, "", ""},
+		{ms, numbers, Type{}, "as numeric text", ""}, {ms, words, Type{}, "", "timestamp, ms"},
+		{two, numbers, Type{}, "", "decimal, scale 2"}, {ms, ms, Type{}, "", "timestamp, ms"},
+		{number, numbers, Type{}, "", "number"}, {ms, nothing, Type{}, "", "timestamp, ms"},
+		{ms, nothing, integer, "", "timestamp, ms"}, {ms, unseen, integer, "as number", ""}, {text, bytes, binary, "", ""},
+		{ms, us, double, "", ""}, {zero, number, integer, "", "number"}, {bytes, words, Type{}, "--type v=string", ""}} {
 		for _, order := range [][]string{{tt.a, tt.b}, {tt.b, tt.a}} {
 			r := ask(order...)
 			if tt.as.Type != table.Null {
@@ -82,9 +84,8 @@ func TestMixedUnitsAreRefusedByName(t *testing.T) {
 			}
 			p, err := Make(t.Context(), r, nil)
 			if tt.says != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), tt.a) || !strings.Contains(err.Error(), tt.b) {
-					t.Errorf("%v as %s: %v", order, tt.as.Type, err)
-				}
+				conformance.True(t, err != nil && strings.Contains(err.Error(), tt.says) && strings.Contains(err.Error(), tt.a) &&
+					strings.Contains(err.Error(), tt.b), "%v as %s: %v", order, tt.as.Type, err)
 				continue
 			}
 			if err != nil {
@@ -231,7 +232,6 @@ func (keptUnits) Select(_ context.Context, found []input.Item, _ int64, _ []stri
 	return found, nil, nil
 }
 
-// askComputed asks for a table with key and attributes as in --pk and --set.
 func askComputed(t *testing.T, text string, pk, set []string) *Request {
 	t.Helper()
 	r := ask(file(t, "a.csv", text))
@@ -244,8 +244,7 @@ func askComputed(t *testing.T, text string, pk, set []string) *Request {
 		}
 	}
 	for _, s := range set {
-		col := conformance.Try(keyexpr.ParseColumn(s)).Must(t)
-		r.Columns.Set = append(r.Columns.Set, col)
+		r.Columns.Set = append(r.Columns.Set, conformance.Try(keyexpr.ParseColumn(s)).Must(t))
 	}
 	return r
 }

@@ -18,17 +18,14 @@ func example(dir string) *pipeline.Report {
 	return &pipeline.Report{
 		ReportOutcome: ledger.ReportOutcome{State: pipeline.StateFinished},
 		ReportTarget:  ledger.ReportTarget{Table: "t", Target: "a store", RunDir: dir},
-		ReportSource: ledger.ReportSource{
-			Inputs: []string{"a.csv", "<b>.csv"}, Command: "tsimport load a.csv",
-			Schema: []ledger.ReportColumn{{Source: "id", Name: "id", Type: "integer", Key: true}},
-		},
+		ReportSource: ledger.ReportSource{Inputs: []string{"a.csv", "<b>.csv"}, Command: "tsimport load a.csv",
+			Schema: []ledger.ReportColumn{{Source: "id", Name: "id", Type: "integer", Key: true}}},
 		ReportTime: ledger.ReportTime{Seconds: 2.5, RowsPerSecond: 396, Started: time.Unix(0, 0).UTC()},
 		Counted: ledger.Counted{
 			ReportCounts:  ledger.ReportCounts{Read: 1000, Written: 990, Rejected: 10},
 			ReportTraffic: ledger.ReportTraffic{Requests: 5, RowsSent: 1000, WriteCU: 1980},
-			ReportPartitions: ledger.ReportPartitions{
-				Partitions: 2, PartitionsUsed: 2, HotKeys: []ledger.ReportHotKey{{Column: "id", Value: "7", Share: .5}},
-			},
+			ReportPartitions: ledger.ReportPartitions{Partitions: 2, PartitionsUsed: 2,
+				HotKeys: []ledger.ReportHotKey{{Column: "id", Value: "7", Share: .5}}},
 			Timeline: &ledger.Timeline{Every: time.Second, Points: []ledger.Point{{Final: 400, Read: 1000}, {Final: 400}, {Final: 200, Queued: 1}},
 				Heat: timeline.Map{Every: time.Second, Partitions: []string{"", "m"}, Counts: [][]int64{{400, 0}, {0, 400}, {100, 100}}}},
 		},
@@ -48,8 +45,7 @@ func TestThePageOfALoadIsInItsRunFolder(t *testing.T) {
 }
 
 func TestLastIntervalHasRatesPerSecond(t *testing.T) {
-	p := Page(example(""))
-	got := p.Charts[0].Series[0].Values
+	got := Page(example("")).Charts[0].Series[0].Values
 	if len(got) != 3 || got[0] != 400 || got[2] != 400 { // 200 rows in the last half second
 		t.Errorf("rows a second %v, want 400 throughout", got)
 	}
@@ -58,12 +54,11 @@ func TestLastIntervalHasRatesPerSecond(t *testing.T) {
 func TestLoadWithoutWritesHasPage(t *testing.T) {
 	r := &pipeline.Report{
 		ReportOutcome: ledger.ReportOutcome{State: pipeline.StateFailed, ExitCode: exitcode.Failed, Error: "no such table"},
-		ReportTarget:  ledger.ReportTarget{RunDir: t.TempDir()},
-	}
+		ReportTarget:  ledger.ReportTarget{RunDir: t.TempDir()}}
 	conformance.Must(t, conformance.ErrorOf(Write(r)))
-	if p := Page(r); p.Tone != "bad" || len(p.Charts) != 0 || !strings.Contains(strings.Join(p.Lead, " "), "no such table") {
-		t.Errorf("page %+v", p)
-	}
+	p := Page(r)
+	conformance.True(t, p.Tone == "bad" && len(p.Charts) == 0 &&
+		strings.Contains(strings.Join(p.Lead, " "), "no such table"), "page %+v", p)
 	r.RunDir = filepath.Join(r.RunDir, "missing")
 	conformance.Refused(t, conformance.ErrorOf(Write(r)), "", "a page is written into a folder that is not there")
 }

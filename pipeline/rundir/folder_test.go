@@ -19,8 +19,7 @@ var must = conformance.Must
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text := conformance.Try(os.ReadFile(path)).Must(t)
-	return string(text)
+	return string(conformance.Try(os.ReadFile(path)).Must(t))
 }
 
 func create(t *testing.T, path string) *Folder {
@@ -69,9 +68,8 @@ func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
 
 func TestTouchesKnowsTheFoldersOwnFiles(t *testing.T) {
 	dir := t.TempDir()
-	for name, want := range map[string]bool{
-		"rejects.csv": true, "rejects-2.csv": true, ReasonsFile: true, SummaryFile: true, "input.csv": false, "attempt-1/rejects.csv": false,
-	} {
+	for name, want := range map[string]bool{"rejects.csv": true, "rejects-2.csv": true, ReasonsFile: true,
+		SummaryFile: true, "input.csv": false, "attempt-1/rejects.csv": false} {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		conformance.Equal(t, Touches(dir+"/.", filepath.Join(dir, name)), want, "%s", name)
 	}
@@ -84,7 +82,7 @@ func TestSummaryIsReplacedAtomically(t *testing.T) {
 	f := create(t, dir)
 	conformance.Contains(t, read(t, filepath.Join(dir, SummaryFile)), "running", "at the start")
 	must(t, WriteSummary(f.Path, map[string]int{"read": 5}))
-	conformance.Equal(t, read(t, filepath.Join(dir, SummaryFile)), "{\n  \"version\": 1,\n  \"read\": 5\n}\n", "at the end")
+	conformance.Equal(t, read(t, filepath.Join(dir, SummaryFile)), "{\n  \"version\": 1,\n  \"read\": 5\n}\n", "summary")
 	conformance.Refused(t, conformance.ErrorOf(os.Stat(filepath.Join(dir, SummaryFile+atomicfile.Suffix))), "",
 		"the new summary stands beside the old one")
 }
@@ -111,9 +109,8 @@ func TestReopenedFolderHoldsValidPart(t *testing.T) {
 	reject(t, again, 1, "5\n")
 	reject(t, again, 2, "6\n")
 	must(t, again.Close())
-	for name, want := range map[string]string{
-		"rejects.csv": "a,b\r\n1,1\r\n4,4\r\n", "rejects-2.csv": "5\n", "k=v/rejects-3.csv": "x\nno line end\n6\n",
-	} {
+	for name, want := range map[string]string{"rejects.csv": "a,b\r\n1,1\r\n4,4\r\n", "rejects-2.csv": "5\n",
+		"k=v/rejects-3.csv": "x\nno line end\n6\n"} {
 		conformance.Equal(t, read(t, filepath.Join(dir, name)), want, "%s", name)
 	}
 	conformance.Equal(t, strings.Count(read(t, filepath.Join(dir, ReasonsFile)), "\n"), 5, "reasons")
@@ -126,13 +123,11 @@ func TestReopenedFolderHoldsValidPart(t *testing.T) {
 
 func TestOneProcessWorksOnARun(t *testing.T) {
 	dir := t.TempDir()
-	lock, err := TakeLock(dir)
-	must(t, err)
-	_, err = TakeLock(dir) // another open file of this process is as good as another process
+	lock := conformance.Try(TakeLock(dir)).Must(t)
+	_, err := TakeLock(dir) // another open file of this process is as good as another process
 	held, ok := err.(*HeldError)
-	if !ok || held.By.PID != os.Getpid() || held.By.Host == "" || !strings.Contains(err.Error(), "is worked on by process") {
-		t.Errorf("a second lock: %v", err)
-	}
+	conformance.True(t, ok && held.By.PID == os.Getpid() && held.By.Host != "" &&
+		strings.Contains(err.Error(), "is worked on by process"), "a second lock: %v", err)
 	must(t, lock.Release())
 	conformance.Equal(t, lock.Release(), nil, "released twice")
 	lock, err = TakeLock(dir)
@@ -149,11 +144,9 @@ func TestRecordIsKeptWithItsRecordEnd(t *testing.T) {
 	for _, tt := range []struct {
 		header       Header
 		record, want string
-	}{
-		{Header{}, "1,a\n", ""}, {Header{}, "1,a", "\n"}, {Header{}, "", ""},
-		{Header{End: "&|"}, "1,a&|", ""}, {Header{End: "&|"}, "1,a\n", "&|"},
-		{Header{End: "\n", Ended: escapes}, "1,a\\\n", "\n"}, {Header{End: "\n", Ended: escapes}, "1,a\n", ""},
-	} {
+	}{{Header{}, "1,a\n", ""}, {Header{}, "1,a", "\n"}, {Header{}, "", ""}, {Header{End: "&|"}, "1,a&|", ""},
+		{Header{End: "&|"}, "1,a\n", "&|"}, {Header{End: "\n", Ended: escapes}, "1,a\\\n", "\n"},
+		{Header{End: "\n", Ended: escapes}, "1,a\n", ""}} {
 		conformance.Equal(t, tt.header.missingEnd([]byte(tt.record)), tt.want, "%q under %q lacks", tt.record, tt.header.End)
 	}
 }
@@ -183,9 +176,8 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 	for _, name := range own {
 		conformance.Equal(t, read(t, filepath.Join(dir, name)), "the user's", "%s", name)
 	}
-	for name, want := range map[string]string{
-		"rejects.edited-1.csv": "id,v\n1,corrected\n", "rejects.csv": "id,v\n3,worse\n", "rejects-2.later-1.csv": "x,y\n2,later\n",
-	} {
+	for name, want := range map[string]string{"rejects.edited-1.csv": "id,v\n1,corrected\n",
+		"rejects.csv": "id,v\n3,worse\n", "rejects-2.later-1.csv": "x,y\n2,later\n"} {
 		conformance.Equal(t, read(t, filepath.Join(dir, name)), want, "%s", name)
 	}
 	want := []string{filepath.Join(dir, "rejects.csv"), filepath.Join(dir, "rejects.edited-1.csv"), filepath.Join(dir, ReasonsFile)}
@@ -213,8 +205,7 @@ func TestChangedReasonsAreRefused(t *testing.T) {
 
 func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
-	j, err := OpenJournal(path, 0)
-	must(t, err)
+	j := conformance.Try(OpenJournal(path, 0)).Must(t)
 	for _, text := range []string{"kept;", "lost;"} {
 		must(t, j.Append([]byte(text)))
 	}
@@ -223,7 +214,7 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 	must(t, j.Close())
 	j = conformance.Try(OpenJournal(path, 5)).Must(t)
 	must(t, j.Append([]byte("again;")))
-	err = j.Read(func(r *bufio.Reader) error {
+	err := j.Read(func(r *bufio.Reader) error {
 		text, err := io.ReadAll(r)
 		conformance.Equal(t, string(text), "kept;again;", "it reads %q", text)
 		return err
@@ -255,8 +246,7 @@ func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
 func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	run, dir := t.TempDir(), filepath.Join(t.TempDir(), "old")
 	headers := []Header{{Text: []byte("id,v\n")}, {Kind: ".ndjson"}}
-	a, err := OpenArchive(run, headers, nil)
-	must(t, err)
+	a := conformance.Try(OpenArchive(run, headers, nil)).Must(t)
 	add := func(table string, header int, record string) {
 		t.Helper()
 		must(t, a.Add(dir, table, header, []byte(record)))
@@ -269,7 +259,7 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	must(t, a.Close())
 	conformance.Equal(t, read(t, filepath.Join(dir, "t1.csv")), "id,v\n1,a\n2,b\n", "contents read")
 	a = conformance.Try(OpenArchive(run, headers, kept)).Must(t)
-	_, err = os.Stat(filepath.Join(dir, "t2.csv"))
+	_, err := os.Stat(filepath.Join(dir, "t2.csv"))
 	conformance.True(t, os.IsNotExist(err), "a file that no checkpoint knows is still there: %v", err)
 	add("t1", 0, "2,b\n")
 	add("t2", 0, "3,c\n")

@@ -42,8 +42,7 @@ func TestClaimIsExclusive(t *testing.T) {
 }
 
 func TestLocksOfKilledProcessesAreRemoved(t *testing.T) {
-	root := t.TempDir()
-	folder := filepath.Join(root, "locks")
+	folder := filepath.Join(t.TempDir(), "locks")
 	held := conformance.Try(TakeClaim(folder, "held")).Must(t)
 	must(t, os.WriteFile(filepath.Join(folder, "killed"), []byte(`{"pid":1}`), 0o600))
 	l := conformance.Try(TakeClaim(folder, "another")).Must(t)
@@ -58,9 +57,8 @@ func TestLocksOfKilledProcessesAreRemoved(t *testing.T) {
 
 func TestFolderOfUnstartedRunIsRemoved(t *testing.T) {
 	dir := t.TempDir()
-	l, err := TakePassing(filepath.Join(dir, "runs", "one"))
-	must(t, err)
-	_, err = TakePassing(filepath.Join(dir, "runs", "one"))
+	l := conformance.Try(TakePassing(filepath.Join(dir, "runs", "one"))).Must(t)
+	_, err := TakePassing(filepath.Join(dir, "runs", "one"))
 	conformance.True(t, errors.As(err, new(*HeldError)), "taken twice: %v", err)
 	must(t, l.Release())
 	left, _ := os.ReadDir(dir)
@@ -78,10 +76,9 @@ func TestFolderOfUnstartedRunIsRemoved(t *testing.T) {
 
 func TestFileReplacesMissingFileSystemLocks(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock"+holderSuffix)
-	free, err := holdFile(name)
-	must(t, err)
+	free := conformance.Try(holdFile(name)).Must(t)
 	held := new(HeldError)
-	_, err = holdFile(name)
+	_, err := holdFile(name)
 	conformance.True(t, errors.As(err, &held) && held.By.PID == os.Getpid(), "taken twice: %v", err)
 	must(t, free())
 	leave := func(h Holder) {

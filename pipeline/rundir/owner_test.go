@@ -28,9 +28,9 @@ func TestASharedFolderOfAnotherUserIsRefused(t *testing.T) {
 	if err := os.Chown(dir, 12345, -1); err != nil {
 		t.Skip("folders of others are made by root only")
 	}
-	if err := CheckShared(dir); err == nil || !strings.Contains(err.Error(), "belongs to user 12345") || !strings.Contains(err.Error(), SharedVariable+"=trust") {
-		t.Errorf("got %v", err)
-	}
+	err := CheckShared(dir)
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "belongs to user 12345") &&
+		strings.Contains(err.Error(), SharedVariable+"=trust"), "got %v", err)
 	conformance.Equal(t, checkShared(dir, info, os.Geteuid()), nil, "of root, or of one's own")
 	t.Setenv(SharedVariable, "trust")
 	conformance.Equal(t, CheckShared(dir), nil, "CheckShared")
@@ -38,19 +38,16 @@ func TestASharedFolderOfAnotherUserIsRefused(t *testing.T) {
 
 func TestRunFolderIsPrivate(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "runs", "run")
-	f, err := Create(root, []Header{{Text: []byte("id\n"), Kind: ".csv", Dir: "dt=1"}})
-	must(t, err)
+	f := conformance.Try(Create(root, []Header{{Text: []byte("id\n"), Kind: ".csv", Dir: "dt=1"}})).Must(t)
 	must(t, f.Reject(0, table.Reject{Raw: []byte("a\n")}))
 	must(t, f.Flush())
 	files := 0
-	err = filepath.WalkDir(filepath.Dir(root), func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Dir(root), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		info, err := e.Info()
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s has mode %v", path, info.Mode())
-		}
+		conformance.True(t, err != nil || info.Mode().Perm()&0o077 == 0, "%s has mode %v", path, info.Mode())
 		files++
 		return err
 	})

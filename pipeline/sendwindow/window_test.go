@@ -116,8 +116,7 @@ func TestWindowFollowsChangingLinkSpeed(t *testing.T) {
 		return 1e6
 	}
 	y := &way{rate: rate, trip: 50 * time.Millisecond, room: 32, row: 20_000, most: 4 << 20}
-	w := New(timeout)
-	arrived, _ := y.run(w, 30*time.Second, 60*time.Second)
+	arrived, _ := y.run(New(timeout), 30*time.Second, 60*time.Second)
 	conformance.True(t, arrived >= 27e6, "%d bytes arrived in 30 seconds of the fast link", arrived)
 	y = &way{rate: rate, trip: 50 * time.Millisecond, room: 32, row: 20_000, most: 4 << 20}
 	_, longest := y.run(New(timeout), 150*time.Second, 180*time.Second)

@@ -96,9 +96,9 @@ func TestAStateThatIsNotJSONIsAnError(t *testing.T) {
 	s.Lanes[0].Rate = math.Inf(1)
 	w := get(Handler(&fake{s}), "/status")
 	var answer map[string]string
-	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusInternalServerError || answer["error"] == "" {
-		t.Errorf("answer %d %s: %v", w.Code, w.Body, err)
-	}
+	err := json.Unmarshal(w.Body.Bytes(), &answer)
+	conformance.True(t, err == nil && w.Code == http.StatusInternalServerError && answer["error"] != "",
+		"answer %d %s: %v", w.Code, w.Body, err)
 }
 
 func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
@@ -110,53 +110,26 @@ func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
 	for l := range strings.Lines(w.Body.String()) {
 		lines[strings.TrimSpace(l)] = true
 	}
-	for _, want := range []string{
-		"tsimport_writing 1",
-		`tsimport_load_info{order="last-wins",table="cards"} 1`,
-		"tsimport_elapsed_seconds 12.5",
-		`tsimport_limited_by{by="partition"} 1`,
-		`tsimport_limited_by{by="reader"} 0`,
-		"tsimport_rows_read_total 1000",
-		"tsimport_rows_written_total 700",
-		"tsimport_rows_rejected_total 3",
-		"tsimport_rows_superseded_total 2",
-		"tsimport_rows_retried_total 50",
-		"tsimport_rows_throttled_total 40",
-		"tsimport_requests_total 9",
-		"tsimport_write_capacity_units_total 701",
-		"tsimport_reading 1",
-		"tsimport_requests_in_flight 4",
-		"tsimport_requests_in_flight_limit 32",
-		"tsimport_rows_in_flight 200",
-		"tsimport_rows_to_retry 10",
-		"tsimport_rows_queued 95",
-		"tsimport_memory_limit_bytes 1.073741824e+09",
-		"tsimport_memory_lanes_bytes 1.048576e+06",
-		"tsimport_memory_lanes_budget_bytes 2.68435456e+08",
-		"tsimport_memory_full 1",
-		"tsimport_spill_frames 2",
-		"tsimport_spill_disk_bytes 1024",
-		"tsimport_spill_raw_bytes 4096",
-		"tsimport_rows_spilled_total 60",
-		"tsimport_partitions 2",
-		"tsimport_partition_map_exact 1",
-		"tsimport_partition_map_failing 0",
-		"tsimport_partition_map_reads_total 5",
-		"tsimport_partition_map_recuts_total 1",
-		"tsimport_input_read_bytes_total 5000",
-		"tsimport_input_size_bytes 10000",
+	for _, want := range []string{"tsimport_writing 1", `tsimport_load_info{order="last-wins",table="cards"} 1`,
+		"tsimport_elapsed_seconds 12.5", `tsimport_limited_by{by="partition"} 1`, `tsimport_limited_by{by="reader"} 0`,
+		"tsimport_rows_read_total 1000", "tsimport_rows_written_total 700", "tsimport_rows_rejected_total 3",
+		"tsimport_rows_superseded_total 2", "tsimport_rows_retried_total 50", "tsimport_rows_throttled_total 40",
+		"tsimport_requests_total 9", "tsimport_write_capacity_units_total 701", "tsimport_reading 1",
+		"tsimport_requests_in_flight 4", "tsimport_requests_in_flight_limit 32", "tsimport_rows_in_flight 200",
+		"tsimport_rows_to_retry 10", "tsimport_rows_queued 95", "tsimport_memory_limit_bytes 1.073741824e+09",
+		"tsimport_memory_lanes_bytes 1.048576e+06", "tsimport_memory_lanes_budget_bytes 2.68435456e+08",
+		"tsimport_memory_full 1", "tsimport_spill_frames 2", "tsimport_spill_disk_bytes 1024",
+		"tsimport_spill_raw_bytes 4096", "tsimport_rows_spilled_total 60", "tsimport_partitions 2",
+		"tsimport_partition_map_exact 1", "tsimport_partition_map_failing 0", "tsimport_partition_map_reads_total 5",
+		"tsimport_partition_map_recuts_total 1", "tsimport_input_read_bytes_total 5000", "tsimport_input_size_bytes 10000",
 		`tsimport_lane_rate_capacity_units_per_second{from="",partition="0"} 990.5`,
 		`tsimport_lane_pace_info{from="m",pace="start",partition="1"} 1`,
-		`tsimport_lane_rows_queued{from="",partition="0"} 90`,
-		`tsimport_lane_spilled{from="",partition="0"} 1`,
-		`tsimport_lane_rows_to_retry{from="",partition="0"} 10`,
-		`tsimport_lane_requests_in_flight{from="m",partition="1"} 1`,
+		`tsimport_lane_rows_queued{from="",partition="0"} 90`, `tsimport_lane_spilled{from="",partition="0"} 1`,
+		`tsimport_lane_rows_to_retry{from="",partition="0"} 10`, `tsimport_lane_requests_in_flight{from="m",partition="1"} 1`,
 		`tsimport_lane_rows_final_total{from="m",partition="1"} 105`,
 		`tsimport_lane_rows_throttled_total{from="",partition="0"} 40`,
-		`tsimport_lane_rows_unavailable_total{from="m",partition="1"} 7`,
-		`tsimport_lane_down{from="m",partition="1"} 1`,
-		`tsimport_lane_stuck{from="m",partition="1"} 1`,
-	} {
+		`tsimport_lane_rows_unavailable_total{from="m",partition="1"} 7`, `tsimport_lane_down{from="m",partition="1"} 1`,
+		`tsimport_lane_stuck{from="m",partition="1"} 1`} {
 		conformance.Equal(t, lines[want], true, "no line %s", want)
 	}
 	page := conformance.Try(os.ReadFile("../../docs/fields.md")).Must(t)
@@ -183,10 +156,9 @@ func TestMetricNamesFollowPrometheus(t *testing.T) {
 func TestProcessMetricsExistBeforeFirstWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := get(Handler(&fake{}), "/metrics")
-		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "\ntsimport_writing 0\n") ||
-			!strings.Contains(w.Body.String(), "go_goroutines") || strings.Contains(w.Body.String(), "tsimport_rows") {
-			t.Errorf("answer %d\n%s", w.Code, w.Body)
-		}
+		conformance.True(t, w.Code == http.StatusOK && strings.Contains(w.Body.String(), "\ntsimport_writing 0\n") &&
+			strings.Contains(w.Body.String(), "go_goroutines") && !strings.Contains(w.Body.String(), "tsimport_rows"),
+			"answer %d\n%s", w.Code, w.Body)
 	})
 }
 
@@ -198,7 +170,7 @@ func TestBinaryKeyIsAValidLabel(t *testing.T) {
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `tsimport_lane_down{from="a�\"\n",partition="1"} 1`) {
 		t.Errorf("answer %d\n%s", w.Code, w.Body)
 	}
-	conformance.Equal(t, strings.Contains(w.Body.String(), "tsimport_input_size_bytes"), false, "the size of a stream is shown")
+	conformance.Equal(t, strings.Contains(w.Body.String(), "tsimport_input_size_bytes"), false, "a stream's size is shown")
 }
 
 func TestTheFrontPageNamesTheOthersAndNothingElseIsThere(t *testing.T) {
@@ -272,8 +244,7 @@ func TestUnusedServerReleasesItsAddress(t *testing.T) {
 	address := s.listener.Addr().String()
 	s.Close()
 	conformance.Equal(t, s.Serve(), nil, "serve after close")
-	l := conformance.Try(net.Listen("tcp", address)).Must(t)
-	l.Close()
+	conformance.Try(net.Listen("tcp", address)).Must(t).Close()
 }
 
 func TestAListenerThatFailsIsNamed(t *testing.T) {
@@ -310,10 +281,9 @@ func TestLoopbackAddresses(t *testing.T) {
 
 func TestForeignHostNamesAreRefused(t *testing.T) {
 	h := onlyKnownHosts("Monitor.example:9000", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for host, want := range map[string]int{
-		"localhost": 200, "127.0.0.1:9000": 200, "[::1]:9000": 200, "192.0.2.7": 200, "monitor.example:9000": 200, "x.localhost": 200,
-		"evil.example": 403, "localhost.evil.example:9000": 403, "127.0.0.1.evil.example": 403,
-	} {
+	for host, want := range map[string]int{"localhost": 200, "127.0.0.1:9000": 200, "[::1]:9000": 200, "192.0.2.7": 200,
+		"monitor.example:9000": 200, "x.localhost": 200, "evil.example": 403, "localhost.evil.example:9000": 403,
+		"127.0.0.1.evil.example": 403} {
 		r := httptest.NewRequest(http.MethodGet, "/status", nil)
 		r.Host = host
 		w := httptest.NewRecorder()
