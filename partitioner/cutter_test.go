@@ -16,8 +16,7 @@ import (
 
 const settle = time.Second
 
-// service is a Tablestore of one-row histories: the last applied row of each key, and the attempts that may still be
-// applied.
+// service is a Tablestore of one-row histories: each key's last applied row, and attempts that may still be applied.
 type service struct {
 	now     time.Time
 	applied map[string]int // key to the row's number
@@ -190,12 +189,10 @@ func (s *simulation) checkOut() {
 	}
 }
 
-// routeBy divides keys among lanes by their last digit.
 func routeBy(lanes int) func([]byte) int {
 	return func(key []byte) int { return int(key[len(key)-1]) % lanes }
 }
 
-// recut divides the keys among another number of lanes.
 func (s *simulation) recut() {
 	old, n := s.queues.Len(), 1+s.rnd.IntN(5)
 	s.queues.Recut(n, func(i int) int {
@@ -220,7 +217,6 @@ func (s *simulation) ended() (n int) {
 	return n
 }
 
-// step cuts a batch, answers one, or lets time pass.
 func (s *simulation) step(flights int) {
 	if s.rnd.IntN(20) == 0 {
 		s.recut()
@@ -322,17 +318,14 @@ func TestCutSupersedesEarlierRowsOfKey(t *testing.T) {
 	for _, tt := range []struct {
 		fate table.Fate
 		want map[int]End
-	}{
-		{table.Written, map[int]End{0: Superseded, 1: Written, 2: Superseded, 3: Written}},
-		{table.Refused, map[int]End{0: Superseded, 1: Written, 2: Written, 3: Rejected}},
-	} {
+	}{{table.Written, map[int]End{0: Superseded, 1: Written, 2: Superseded, 3: Written}},
+		{table.Refused, map[int]End{0: Superseded, 1: Written, 2: Written, 3: Rejected}}} {
 		ends := map[int]End{}
 		final := func(r table.Ref, end End, _ table.Outcome) { ends[number(r)] = end }
 		c, q := pour(Options{Supersede: true, Final: final}, "k", "other", "k", "k")
 		f := new(Flight)
-		if !c.Cut(time.Unix(1, 0), 0, q, f, 200) || len(f.Rows) != 2 || number(f.Rows[0]) != 3 || number(f.Rows[1]) != 1 {
-			t.Fatalf("the batch is %v, want rows 3 and 1", f.Rows)
-		}
+		conformance.MustTrue(t, c.Cut(time.Unix(1, 0), 0, q, f, 200) && len(f.Rows) == 2 && number(f.Rows[0]) == 3 &&
+			number(f.Rows[1]) == 1, "the batch is %v, want rows 3 and 1", f.Rows)
 		f.Outcomes[0], f.Outcomes[1] = table.Outcome{Fate: tt.fate}, table.Outcome{Fate: table.Written}
 		for c.Done(time.Unix(1, 0), f); c.Remaining() > 0; c.Done(time.Unix(1, 0), f) {
 			f = new(Flight)
@@ -367,9 +360,8 @@ func TestBatchKeepsUnitLimit(t *testing.T) {
 		}
 		queues.Push(0, b)
 		f := new(Flight)
-		if !c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, tt.units) || len(f.Rows) != tt.want || f.Units != 2*tt.want {
-			t.Errorf("%v units: %d rows of %d units, want %d rows", tt.units, len(f.Rows), f.Units, tt.want)
-		}
+		conformance.True(t, c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, tt.units) && len(f.Rows) == tt.want &&
+			f.Units == 2*tt.want, "%v units: %d rows of %d units, want %d rows", tt.units, len(f.Rows), f.Units, tt.want)
 	}
 }
 

@@ -66,18 +66,16 @@ func TestFindReturnsLaneOfKey(t *testing.T) {
 	})
 }
 
-var keyColumn = rapid.OneOf(
-	rapid.Map(rapid.Int64(), integer),
-	rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 4), func(b []byte) table.Value { return table.Value{Type: table.Binary, Bytes: b} }),
-)
+var keyColumn = rapid.OneOf(rapid.Map(rapid.Int64(), integer),
+	rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 4), func(b []byte) table.Value { return table.Value{Type: table.Binary, Bytes: b} }))
 
 func TestBoundsAreSortedAndCountOnce(t *testing.T) {
 	m := NewMap([]table.Value{integer(7), integer(-7), {}, integer(7), integer(0), {Type: table.Double, Double: 1}})
 	conformance.MustEqual(t, m.Len(), 4, "lanes")
 	for i, want := range []int64{-7, 0, 7} {
-		if v, ok := m.LowerValue(i + 1); !ok || v.Int != want || !bytes.Equal(m.Lower(i+1), table.AppendKey(nil, integer(want))) {
-			t.Errorf("lane %d begins at %v, %x; want %d", i+1, v, m.Lower(i+1), want)
-		}
+		v, ok := m.LowerValue(i + 1)
+		conformance.True(t, ok && v.Int == want && bytes.Equal(m.Lower(i+1), table.AppendKey(nil, integer(want))),
+			"lane %d begins at %v, %x; want %d", i+1, v, m.Lower(i+1), want)
 	}
 	v, ok := m.LowerValue(0)
 	conformance.True(t, !ok && m.Lower(0) == nil, "the first lane begins at %v", v)
@@ -93,13 +91,12 @@ func TestWithoutABoundThereIsOneLane(t *testing.T) {
 func TestMapsAreEqualWhenTheyCutAlike(t *testing.T) {
 	a, b := NewMap([]table.Value{text("a"), text("b")}), NewMap([]table.Value{text("b"), text("a"), text("b")})
 	conformance.True(t, a.Equal(b) && NewMap(nil).Equal(NewMap(nil)), "maps of the same bounds differ")
-	if a.Equal(NewMap([]table.Value{text("a")})) || a.Equal(NewMap([]table.Value{text("a"), text("c")})) || a.Equal(NewMap(nil)) {
-		t.Error("maps of different bounds are equal")
-	}
+	conformance.True(t, !a.Equal(NewMap([]table.Value{text("a")})) &&
+		!a.Equal(NewMap([]table.Value{text("a"), text("c")})) && !a.Equal(NewMap(nil)), "maps of different bounds are equal")
 }
 
 func TestBoundsOfOtherTypesAreIgnored(t *testing.T) {
-	m := NewMap([]table.Value{integer(5), text(""), text("integer?"), integer(-5), {Type: table.Binary, Bytes: []byte{0x80}}})
+	m := NewMap([]table.Value{integer(5), text(""), text("int?"), integer(-5), {Type: table.Binary, Bytes: []byte{0x80}}})
 	rapid.Check(t, func(t *rapid.T) {
 		key := table.AppendKey(nil, keyColumn.Draw(t, "key"))
 		key = key[:rapid.IntRange(0, len(key)).Draw(t, "cut")]
@@ -152,20 +149,16 @@ func tableKey(name string, n int64) []byte {
 }
 
 func TestRowsOfUnknownTablesWaitInGaps(t *testing.T) {
-	m := NewTablesMap([]TableBounds{
-		{Table: "a", Bounds: []table.Value{{Type: table.Integer, Int: 10}}},
-		{Table: "aa"},
-		{Table: "c", Bounds: []table.Value{{Type: table.Integer, Int: 5}, {Type: table.Integer, Int: -5}}},
-	})
+	m := NewTablesMap([]TableBounds{{Table: "a", Bounds: []table.Value{{Type: table.Integer, Int: 10}}}, {Table: "aa"},
+		{Table: "c", Bounds: []table.Value{{Type: table.Integer, Int: 5}, {Type: table.Integer, Int: -5}}}})
 	for _, tt := range []struct {
 		name string
 		key  int64
 		lane int
 		of   string
-	}{
-		{"A", 99, 0, ""}, {"a", 9, 1, "a"}, {"a", 10, 2, "a"}, {"a0", 1, 3, ""}, {"a_", 1, 3, ""}, {"aa", -1 << 62, 4, "aa"}, {"aa", 1 << 62, 4, "aa"},
-		{"aaa", 0, 5, ""}, {"b", 0, 5, ""}, {"c", -6, 6, "c"}, {"c", -5, 7, "c"}, {"c", 5, 8, "c"}, {"c0", 5, 9, ""}, {"z", 0, 9, ""},
-	} {
+	}{{"A", 99, 0, ""}, {"a", 9, 1, "a"}, {"a", 10, 2, "a"}, {"a0", 1, 3, ""}, {"a_", 1, 3, ""}, {"aa", -1 << 62, 4, "aa"},
+		{"aa", 1 << 62, 4, "aa"}, {"aaa", 0, 5, ""}, {"b", 0, 5, ""}, {"c", -6, 6, "c"}, {"c", -5, 7, "c"}, {"c", 5, 8, "c"},
+		{"c0", 5, 9, ""}, {"z", 0, 9, ""}} {
 		lane := m.Find(tableKey(tt.name, tt.key))
 		conformance.True(t, lane == tt.lane && m.Table(lane) == tt.of && m.Gap(lane) == (tt.of == ""),
 			"key %d of %s: lane %d of %q, want %d of %q", tt.key, tt.name, lane, m.Table(lane), tt.lane, tt.of)
@@ -188,21 +181,18 @@ func TestMapWithoutTablesIsOneGap(t *testing.T) {
 	conformance.True(t, !one.Gap(0) && !one.Several() && one.Table(0) == "", "a map of one table has gaps")
 }
 
-// TestHashTwinsLeaveInTheirOwnTables gives two keys of different tables the same hash: a request carries one table, so
-// the second key must not be sent in the first one's lane.
+// TestHashTwinsLeaveInTheirOwnTables gives keys of two tables the same hash: a request carries rows of one table.
 func TestHashTwinsLeaveInTheirOwnTables(t *testing.T) {
 	m := NewTablesMap([]TableBounds{{Table: "a"}, {Table: "b"}})
 	first, second := tableKey("a", 1), tableKey("b", 2)
 	blocks := rowsOf([]string{string(first), string(second)}, 1)
 	blocks[1].Rows[0].Hash = blocks[0].Rows[0].Hash
 	final := 0
-	c := New(Options{
-		Supersede: true, Lanes: m.Len(), Route: m.Find, Backoff: func(int) time.Duration { return 0 },
-		Final: func(table.Ref, End, table.Outcome) { final++ },
-	})
+	c := New(Options{Supersede: true, Lanes: m.Len(), Route: m.Find, Backoff: func(int) time.Duration { return 0 },
+		Final: func(table.Ref, End, table.Outcome) { final++ }})
 	now := time.Unix(0, 0)
 	var f, g Flight
-	conformance.MustEqual(t, c.Cut(now, 1, &oneRow{ref: table.Ref{Block: blocks[0]}}, &f, 100), true, "the first row is not sent")
+	conformance.MustEqual(t, c.Cut(now, 1, &oneRow{ref: table.Ref{Block: blocks[0]}}, &f, 100), true, "the first is sent")
 	conformance.MustTrue(t, !c.Cut(now, 3, &oneRow{ref: table.Ref{Block: blocks[1]}}, &g, 100),
 		"a row of the same hash is sent beside the first")
 	f.Outcomes[0].Fate = table.Written
@@ -270,7 +260,6 @@ func TestHotValuesAreFoundWithTheirShares(t *testing.T) {
 	}
 }
 
-// TestAddAllEqualsAdd counts the same rows both ways.
 func TestAddAllEqualsAdd(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 7))
 	keys := make([][]byte, 60_000)
@@ -285,9 +274,9 @@ func TestAddAllEqualsAdd(t *testing.T) {
 			one.Add(key, len(key))
 		}
 		all.AddAll(len(some), func(i int) ([]byte, int) { return some[i], len(some[i]) })
-		if one.rows != all.rows || one.skip != all.skip {
-			t.Fatalf("with %d rows left: the samples stand for %d and %d rows, and %d and %d are passed over", len(rest), one.rows, all.rows, one.skip, all.skip)
-		}
+		conformance.MustTrue(t, one.rows == all.rows && one.skip == all.skip,
+			"with %d rows left: the samples stand for %d and %d rows, and %d and %d are passed over", len(rest), one.rows,
+			all.rows, one.skip, all.skip)
 	}
 	got, want := all.Report(32), one.Report(32)
 	conformance.True(t, len(want) != 0 && reflect.DeepEqual(got, want), "together %v, one by one %v", got, want)
@@ -316,9 +305,7 @@ func TestHotKeysDependOnTheLanes(t *testing.T) {
 	for lanes, want := range map[int]int{1: 1, 2: 0, 4: 0, 7: 1, 32: 1, 75: 10, 1000: 10} {
 		hot := h.Report(lanes)
 		conformance.Equal(t, len(hot), want, "%d lanes: hot values", lanes)
-		if len(hot) > 0 && hot[0].Value.Int != -1 {
-			t.Errorf("%d lanes: the hottest is %v", lanes, hot[0].Value)
-		}
+		conformance.True(t, len(hot) == 0 || hot[0].Value.Int == -1, "%d lanes: the hottest is %v", lanes, hot)
 		for i := 1; i < len(hot); i++ {
 			conformance.True(t, hot[i].Share <= hot[i-1].Share, "%d lanes: not the most first: %v", lanes, hot)
 		}
@@ -370,9 +357,8 @@ func TestLargestIsByBytes(t *testing.T) {
 	}
 	got, ok := h.Largest()
 	want := int64(5000 * 4 << 20)
-	if !ok || got.Value.Int != 7777 || math.Abs(float64(got.Bytes-want)) > .2*float64(want) || got.Share < .99 {
-		t.Errorf("found %+v, want about %d bytes", got, want)
-	}
+	conformance.True(t, ok && got.Value.Int == 7777 && math.Abs(float64(got.Bytes-want)) <= .2*float64(want) &&
+		got.Share >= .99, "found %+v, want about %d bytes", got, want)
 	hot := h.Report(1)
 	conformance.True(t, len(hot) == 1 && hot[0].Value.Int == 7777 && hot[0].Bytes == got.Bytes, "reported %+v", hot)
 }

@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// pour makes a cutter and a lane with one row for each key.
 func pour(o Options, keys ...string) (*Cutter, *shuffle.Queue) {
 	queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
 	for _, b := range rowsOf(keys, 10) {
@@ -66,8 +65,7 @@ func TestRowOfAnEarlierProcessIsSentWhenThatOneCanNoLongerArrive(t *testing.T) {
 	conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && len(f.Rows) == 1, "it is not sent")
 }
 
-// counting makes increasing timestamps. It takes those not below from; kept is the timestamp that an earlier process
-// sent.
+// counting makes increasing timestamps from from on; kept is the timestamp that an earlier process sent.
 type counting struct{ last, from, kept int64 }
 
 func (c *counting) Next(after int64) int64 { c.last = max(c.last+1, after+1); return c.last }
@@ -84,16 +82,11 @@ func TestTimestampIsKeptOnlyIfMaybeApplied(t *testing.T) {
 		stale, suspect   bool
 		kept, from, want int64
 		restamped        bool
-	}{
-		{fate: table.Unknown, want: 1},
-		{fate: table.Again, want: 2},
-		{fate: table.Refused, stale: true, want: 2},
-		{fate: table.Unknown, from: 9, want: 2, restamped: true},
-		{fate: table.Unknown, suspect: true, kept: 7, want: 7},
+	}{{fate: table.Unknown, want: 1}, {fate: table.Again, want: 2}, {fate: table.Refused, stale: true, want: 2},
+		{fate: table.Unknown, from: 9, want: 2, restamped: true}, {fate: table.Unknown, suspect: true, kept: 7, want: 7},
 		{fate: table.Again, suspect: true, kept: 7, want: 7},
 		{fate: table.Unknown, suspect: true, kept: 7, from: 9, want: 2, restamped: true},
-		{fate: table.Unknown, suspect: true, want: 1},
-	} {
+		{fate: table.Unknown, suspect: true, want: 1}} {
 		var got table.Outcome
 		c, q := pour(Options{Stamps: &counting{kept: tt.kept, from: tt.from}, Final: func(_ table.Ref, _ End, o table.Outcome) { got = o }}, "a")
 		if r, _ := q.Front(); tt.suspect {
@@ -117,7 +110,6 @@ func TestTimestampIsKeptOnlyIfMaybeApplied(t *testing.T) {
 	}
 }
 
-// ticking makes timestamps from a clock.
 type ticking struct{ counting }
 
 func (c *ticking) Next(after int64) int64 { return max(c.last, after+1) }
@@ -165,8 +157,7 @@ func TestEndWaitsForEarlierProcess(t *testing.T) {
 	}
 }
 
-// A row without an order is not in the table of keys, so it must be told on landing that the lanes were recut. A lane
-// may now belong to another table than the lane with the same number before.
+// A row without an order learns on landing that the lanes were recut: its lane may belong to another table now.
 func TestUnorderedRowReturnsToNewLane(t *testing.T) {
 	for _, o := range []table.Outcome{{Fate: table.Unknown}, {Fate: table.Again}, {Fate: table.Refused, Stale: true}} {
 		c, q := pour(Options{Unordered: true, Stamps: &counting{}}, "a")
@@ -190,9 +181,9 @@ func TestTimedOutAttemptSettlesSooner(t *testing.T) {
 		first, second table.Outcome
 		until         time.Duration // after the second
 	}{
-		"timed out":                           {table.Outcome{Fate: table.Unknown, TimedOut: true}, table.Outcome{Fate: table.Written}, rest},
-		"cut off":                             {table.Outcome{Fate: table.Unknown}, table.Outcome{Fate: table.Written}, settle},
-		"the first may land after the second": {table.Outcome{Fate: table.Unknown}, table.Outcome{Fate: table.Unknown, TimedOut: true}, settle},
+		"timed out":    {table.Outcome{Fate: table.Unknown, TimedOut: true}, table.Outcome{Fate: table.Written}, rest},
+		"cut off":      {table.Outcome{Fate: table.Unknown}, table.Outcome{Fate: table.Written}, settle},
+		"lands second": {table.Outcome{Fate: table.Unknown}, table.Outcome{Fate: table.Unknown, TimedOut: true}, settle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cutter, q := pour(Options{Settle: settle, SettleTimedOut: rest}, "a", "a")
@@ -211,8 +202,7 @@ func TestTimedOutAttemptSettlesSooner(t *testing.T) {
 	}
 }
 
-// TestOnlyHopelessRowIsGivenUp sends lanes in which some rows fail each time, until all rows are final, or only failing
-// rows are left and the cutter's patience is at its minimum.
+// TestOnlyHopelessRowIsGivenUp has rows that fail each time, until only they are left and patience is at its minimum.
 func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 	away := table.Outcome{Fate: table.Again, Unavailable: true, Code: "OTSServerUnavailable"}
 	internal := table.Outcome{Fate: table.Unknown, Code: "OTSInternalServerError"}
@@ -235,7 +225,7 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 		"it is throttled":             {500, only(3), table.Outcome{Fate: table.Again, Throttled: true, Code: "OTSNotEnoughCapacityUnit"}, 100, "[]", false},
 		"nobody answers":              {40, func(_, attempt int) bool { return attempt < 60 }, table.Outcome{Fate: table.Unknown}, 10, "[]", false},
 		"the service is not there":    {40, func(n, attempt int) bool { return attempt < 60 }, away, 10, "[]", false},
-		"it works after a while":      {500, func(n, attempt int) bool { return n == 7 && attempt < hopelessAfter }, internal, 1000, "[]", false},
+		"it works after a while":      {500, func(n, attempt int) bool { return n == 7 && attempt < hopelessAfter }, internal, 1e3, "[]", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var rejected []int

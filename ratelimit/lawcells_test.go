@@ -9,7 +9,6 @@ import (
 	"example.com/tsimport/engine/limiter"
 )
 
-// lawCell is a scene with a name.
 type lawCell struct {
 	group, name string
 	lawScene
@@ -35,7 +34,6 @@ func (a at) scene() lawScene {
 	return lawScene{lanes: a.lanes, rtt: a.rtt, length: a.length(), perRow: 1}
 }
 
-// partition is a cell with a limit for each partition.
 func partition(group, name string, a at, o limiter.Options) lawCell {
 	o.Rate = a.rate
 	c := lawCell{group, strings.TrimSpace(name + " " + a.String()), a.scene()}
@@ -98,7 +96,6 @@ func steps(after time.Duration, factor float64, more ...limiter.Step) []limiter.
 	return append([]limiter.Step{{After: after, Factor: factor}}, more...)
 }
 
-// wants returns the targets of a law in a cell.
 func (c *lawCell) wants() (share, refused, late, fair float64) {
 	share, refused, late = 0.95, 0.01, math.Inf(1)
 	for _, o := range []*limiter.Options{c.lane, c.table} {

@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/engine/limiter"
 )
 
-// The simulator of the law runs events in virtual time without goroutines, so ten minutes of a load take a fraction of
-// a second. Requests of lanes meet the limiters of their partition and of the table.
+// The simulator of the law runs events in virtual time without goroutines.
 
 // controller decides when and how much a lane sends: the Pacer, alone or with its load's share of the table.
 type controller interface {
@@ -55,18 +54,18 @@ type lawScene struct {
 	lanes       int
 	rtt, length time.Duration
 	even        bool                                     // every request takes rtt, where others take a fifth more or less
-	late        time.Duration                            // mean lateness of timers, as on a machine that is busy: of each request's and of each lane's
+	late        time.Duration                            // mean lateness of timers, as on a busy machine
 	perRow      float64                                  // units
-	slots       int                                      // requests that a load may have in flight; 0 is enough not to limit it
-	fed         float64                                  // rows a second that each lane gets; 0 has all of them from the beginning
+	slots       int                                      // requests that a load may have in flight; 0 is enough
+	fed         float64                                  // rows a second that each lane gets; 0 has all at once
 	lane        *limiter.Options                         // of each partition; nil has no limit
-	uneven      float64                                  // the first partition takes this share of what the others do; 0 is 1
+	uneven      float64                                  // the first partition's share of what others take; 0 is 1
 	table       *limiter.Options                         // over all of them; nil has no limit
 	loads       int                                      // that share the table; 0 is one
 	later       time.Duration                            // when the second load begins
-	stall       time.Duration                            // the service stands still for that time every three seconds, and one way in a hundred takes longer by up to that
+	stall       time.Duration                            // of the service every 3 s, and at most of one way in 100
 	takes       func(n int, units float64) time.Duration // of the n-th request, beside rtt; may be nil
-	closed      time.Duration                            // what a limit of concurrency serves a request for: without being refused, a client has to hear of one before it sends the next
+	closed      time.Duration                            // how long a limit of concurrency serves a request
 }
 
 type lawResult struct {
@@ -130,7 +129,7 @@ type lawSim struct {
 	free    []int   // workers of each load
 	ready   [][]int // lanes of each load that wait for one
 	trace   func(l int, now time.Time, r *lawRequest)
-	turns   func(now time.Time) (next time.Time) // sends what may be sent now, in place of lanes that each ask for themselves
+	turns   func(now time.Time) (next time.Time) // sends what may be sent now, in place of the lanes
 	sent    [2]int                               // rows, all of them and those that are measured
 	refused [2]int
 	taken   []float64 // of each load, all the time
@@ -172,7 +171,6 @@ func newLawSim(c *lawScene, law lawMaker, seed uint64) *lawSim {
 	return s
 }
 
-// limit makes the limit of a partition, or of the table.
 func (s *lawSim) limit(o *limiter.Options, i int, seed uint64) *limiter.Limiter {
 	if o == nil {
 		o = &limiter.Options{}
@@ -186,7 +184,6 @@ func (s *lawSim) limit(o *limiter.Options, i int, seed uint64) *limiter.Limiter 
 	return l
 }
 
-// optionsOf returns the options of the limit of a partition, or of the table.
 func (c *lawScene) optionsOf(o *limiter.Options, i int) limiter.Options {
 	options := *o
 	if i == 0 && c.uneven > 0 {
@@ -221,7 +218,6 @@ func (s *lawSim) possible() float64 {
 	return units
 }
 
-// causeless is the share of rows that are refused without a cause.
 func (c *lawScene) causeless() float64 {
 	clean := 1.0
 	for _, o := range []*limiter.Options{c.lane, c.table} {
@@ -235,7 +231,6 @@ func (c *lawScene) causeless() float64 {
 // workers is the number of requests a load may have in flight: enough not to limit it.
 func (c *lawScene) workers() int { return cmp.Or(c.slots, max(32, 4*c.lanes)) }
 
-// maxInFlight is the same for a lane.
 func (c *lawScene) maxInFlight() int { return max(8, c.workers()/c.lanes) }
 
 func (s *lawSim) run() lawResult {
@@ -298,8 +293,7 @@ func (s *lawSim) ask(i int, now time.Time) {
 	}
 }
 
-// fed returns the units that a lane waiting for rows may send of a batch, and when: it waits a quarter of a second for
-// a full batch.
+// fed returns the units that a lane waiting for rows may send, and when: it waits 0.25 s for a full batch.
 func (s *lawSim) fed(l *lawLane, now time.Time, units float64, at time.Time) (float64, time.Time) {
 	have := math.Floor(s.c.fed*now.Sub(s.base).Seconds()+1e-6-l.rows) * s.c.perRow
 	if have >= units {
@@ -330,7 +324,6 @@ func (s *lawSim) send(i int, now time.Time, units float64) {
 	s.result.requests++
 }
 
-// lateness is the delay of a timer.
 func (s *lawSim) lateness() time.Duration {
 	if s.c.late == 0 {
 		return 0

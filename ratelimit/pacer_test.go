@@ -116,9 +116,9 @@ func TestRateIsFiniteAndPositive(t *testing.T) {
 				conformance.MustTrue(t, !ok || units >= 1 && !math.IsInf(units, 0) && !at.Before(now) && at.Sub(now) <= longest,
 					"seed %d: %v units after %v", seed, units, at.Sub(now))
 			}
-			if v := p.Rate(); math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || v == 0 && p.State() != "start" && p.State() != "measure" {
-				t.Fatalf("seed %d: %s at a rate of %v", seed, p.State(), v)
-			}
+			v := p.Rate()
+			conformance.MustTrue(t, !math.IsNaN(v) && !math.IsInf(v, 0) && v >= 0 &&
+				(v != 0 || p.State() == "start" || p.State() == "measure"), "seed %d: %s at a rate of %v", seed, p.State(), v)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestLowRateDoesNotShortenWay(t *testing.T) {
 	}
 	got := p.line.lateness.shortest()
 	conformance.True(t, got >= way.Seconds()/2-0.001, "a way of %v seems to take %.3f s", way, got)
-	conformance.Equal(t, p.line.lateness.queues(now, now.Add(way), 1, p.occupied(1), 1), false, "an answer to one row seems late")
+	conformance.Equal(t, p.line.lateness.queues(now, now.Add(way), 1, p.occupied(1), 1), false, "one row seems late")
 }
 
 func TestChildContinuesParentsReach(t *testing.T) {
@@ -262,19 +262,14 @@ func (c *recut) run(seed uint64) {
 	}
 }
 
-// TestLateNoticeOfSplit splits a table while its load, which reads the partition map only every few seconds, still
-// takes it for one partition. The parts' total rate is not the rate of any part, unless each takes more than the
-// partition did before the split.
+// TestLateNoticeOfSplit: no part has the parts' total rate, unless each takes more than the partition did.
 func TestLateNoticeOfSplit(t *testing.T) {
-	for _, c := range []recut{
-		{parts: 4, rate: 300, grown: 1},
+	for _, c := range []recut{{parts: 4, rate: 300, grown: 1},
 		{parts: 2, rate: 1000, away: time.Second, heard: time.Second, grown: 1},
-		{parts: 4, rate: 300, heard: 10 * time.Second, grown: 1},
-		{parts: 4, rate: 1000, heard: 10 * time.Second, grown: 1},
+		{parts: 4, rate: 300, heard: 10 * time.Second, grown: 1}, {parts: 4, rate: 1000, heard: 10 * time.Second, grown: 1},
 		{parts: 10, rate: 1000, heard: 10 * time.Second, grown: 1, apart: true},
 		{parts: 2, rate: 1000, heard: 10 * time.Second, grown: 4},
-		{parts: 2, rate: 1000, heard: 10 * time.Second, grown: 4, apart: true},
-	} {
+		{parts: 2, rate: 1000, heard: 10 * time.Second, grown: 4, apart: true}} {
 		c.cut, c.rtt, c.most = 10*time.Second, 5*time.Millisecond, 8
 		const seeds = 2
 		for seed := range uint64(seeds) {
@@ -283,8 +278,8 @@ func TestLateNoticeOfSplit(t *testing.T) {
 		possible := c.rate * float64(c.parts) * c.grown * 5 * seeds
 		share, refused := c.taken[1]/possible, c.refused[1]/(c.refused[1]+c.taken[1])
 		t.Logf("%+v: %.3f of what the parts take in the five seconds after, %.1f %% refused", c, share, 100*refused)
-		if share < 0.93 || refused > 0.03 {
-			t.Errorf("%+v: %.3f of what the parts take in the five seconds after, %.1f %% refused: want 0.93 and 3 %%", c, share, 100*refused)
-		}
+		conformance.True(t, share >= 0.93 && refused <= 0.03,
+			"%+v: %.3f of what the parts take in the five seconds after, %.1f %% refused: want 0.93 and 3 %%", c, share,
+			100*refused)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestLanesOfALimitedTableAreHardlyRefused runs laws with and without a rate over the table.
 func TestLanesOfALimitedTableAreHardlyRefused(t *testing.T) {
 	t.Parallel()
 	alone := func(r *rand.Rand, c *lawScene) func(int) controller {
@@ -35,12 +34,10 @@ func TestLanesOfALimitedTableAreHardlyRefused(t *testing.T) {
 	}
 }
 
-// TestTrialDistinguishesTableFromPartitions begins a trial in a load whose lanes know their rates.
 func TestTrialDistinguishesTableFromPartitions(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]limiter.Options{
-		"bucket": {Kind: limiter.TokenBucket, Burst: time.Second}, "fixed window": {Kind: limiter.FixedWindow}, "sliding window": {Kind: limiter.SlidingWindow},
-	} {
+	for name, o := range map[string]limiter.Options{"bucket": {Kind: limiter.TokenBucket, Burst: time.Second},
+		"fixed window": {Kind: limiter.FixedWindow}, "sliding window": {Kind: limiter.SlidingWindow}} {
 		for _, c := range []lawCell{partition("", "partitions", at{8, 1000, 5 * ms}, o), overTable("", "table", at{8, 1000, 5 * ms}, o)} {
 			t.Run(name+", "+c.name, func(t *testing.T) {
 				t.Parallel()
@@ -87,7 +84,6 @@ func TestTableWithoutRefusalsLimitsNothing(t *testing.T) {
 	s.run()
 }
 
-// TestOutageDoesNotChangeTableRate refuses everything for a while, then serves as before.
 func TestOutageDoesNotChangeTableRate(t *testing.T) {
 	t.Parallel()
 	table, now := new(Table), time.Unix(1000, 0)
@@ -169,7 +165,6 @@ func (l sharedLaw) answered(sent, now time.Time, units, accepted float64) {
 	l.Answered(sent, now, units, accepted)
 }
 
-// newSharedSim is a simulation of lanes that share a rate and have no limit of their own.
 func newSharedSim(c lawScene) (*lawSim, *Shared) {
 	shared := NewShared(rand.New(rand.NewPCG(1, 2)))
 	c.lanes, c.perRow, c.even, c.rtt = 1, 1, true, 5*ms
@@ -186,8 +181,7 @@ func TestSharedRateIsUsedWithFewRefusals(t *testing.T) {
 	conformance.Equal(t, shared.Limits(s.base.Add(30*time.Second)), true, "does not limit")
 }
 
-// TestRateMeasuredTooLowRisesSoon has a service that refuses whole requests, so the capacity that they would have left
-// is unknown.
+// TestRateMeasuredTooLowRisesSoon has whole requests refused, so the capacity left by them is unknown.
 func TestRateMeasuredTooLowRisesSoon(t *testing.T) {
 	const rate = 1000.0
 	s, shared := newSharedSim(lawScene{length: 6 * time.Second, slots: 1, lane: &limiter.Options{Kind: limiter.TokenBucket, Rate: rate, Burst: 100 * ms, Whole: true}})

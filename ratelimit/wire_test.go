@@ -19,15 +19,14 @@ import (
 )
 
 var (
-	wireBinary = flag.String("wire-binary", "", "the tsbench that TestWireReachesSimulatedRates measures; without it, the test is skipped")
+	wireBinary = flag.String("wire-binary", "", "the tsbench that TestWireReachesSimulatedRates measures, if any")
 	wireSeeds  = flag.Uint64("wire-seeds", 200, "seeds of the simulation; the mean counts")
-	wireLate   = flag.Duration("wire-late", 0, "mean lateness of timers in the simulation; 0 takes what is found during the measurement")
+	wireLate   = flag.Duration("wire-late", 0, "mean lateness of simulated timers; 0 takes the measured one")
 	wireRuns   = flag.Int("wire-runs", 2, "measurements; the mean counts")
 	wireWord   = flag.String("wire-cell", "", "only limiters with this word")
 )
 
-// wireScene is a load as tsbench spread makes it: partitions of 1,000 units a second, 50 ms away, so the milliseconds
-// of a busy machine's processors do not matter.
+// wireScene is a load of tsbench spread: partitions of 1,000 units a second, 50 ms away: a busy machine matters little.
 type wireScene struct {
 	kind  string
 	table float64 // units a second of the whole table; 0 means no limit
@@ -39,7 +38,6 @@ const (
 	wireTrip  = 50 * ms
 )
 
-// rows is the number of rows that the limits take in twenty seconds.
 func (w *wireScene) rows() int {
 	if w.table > 0 {
 		return int(20 * w.table)
@@ -148,8 +146,7 @@ func (w *wireTurns) send(now time.Time) (next time.Time) {
 
 func (w *wireTurns) law(i int) *endingLaw { return w.sim.lanes[i].law.(*endingLaw) }
 
-// measure runs tsbench spread. The simulation begins with the first request; the start of the process counts only with
-// token buckets, which save up meanwhile.
+// measure runs tsbench spread. Only token buckets count its start: they save up meanwhile.
 func (w *wireScene) measure(seed int) (r reached, err error) {
 	args := []string{"spread", "--only", "tsimport", "--order", "random", "--json", "--limiter", w.kind,
 		"--partitions", strconv.Itoa(wireLanes), "--partition-wcu", strconv.Itoa(wireRate), "--latency", wireTrip.String(), "--rows", strconv.Itoa(w.rows()), "--seed", strconv.Itoa(seed)}
@@ -203,7 +200,6 @@ func watchTimers() func() time.Duration {
 	return func() time.Duration { close(done); return <-late }
 }
 
-// TestWireReachesSimulatedRates prints the results of the law in the simulation and of a load in front of an engine.
 func TestWireReachesSimulatedRates(t *testing.T) {
 	if *wireBinary == "" {
 		t.Skip("takes minutes: make wire")
@@ -258,8 +254,7 @@ func TestLanesTakeShareOfEndedOnes(t *testing.T) {
 	}
 }
 
-// possible is the number of units that a limit beginning at start could take, and answer, until end: the measure of a
-// load. The content of a bucket that begins full comes on top.
+// possible is the units that a limit could take, and answer, from start to end; a full bucket's content comes on top.
 func possible(o limiter.Options, start, end time.Time) (units float64) {
 	steps := append([]limiter.Step{{Factor: 1}}, o.Steps...)
 	begins := func(step int) time.Time {
@@ -295,10 +290,9 @@ func possible(o limiter.Options, start, end time.Time) (units float64) {
 // TestNoLimitTakesMoreThanIsPossible offers every limit more than its capacity, in small requests, for ten seconds.
 func TestNoLimitTakesMoreThanIsPossible(t *testing.T) {
 	start := time.Unix(1_000_000_000, 250_000_000)
-	for _, o := range []limiter.Options{
-		{}, {Kind: limiter.FixedWindow}, {Kind: limiter.FixedWindow, Unaligned: true}, {Kind: limiter.SlidingWindow},
-		{Kind: limiter.Queue, MaxDelay: 50 * time.Millisecond}, {Kind: limiter.Concurrency}, {Kind: limiter.Concurrency, Requests: 4},
-	} {
+	for _, o := range []limiter.Options{{}, {Kind: limiter.FixedWindow}, {Kind: limiter.FixedWindow, Unaligned: true},
+		{Kind: limiter.SlidingWindow}, {Kind: limiter.Queue, MaxDelay: 50 * time.Millisecond}, {Kind: limiter.Concurrency},
+		{Kind: limiter.Concurrency, Requests: 4}} {
 		o.Rate, o.Steps = 1000, []limiter.Step{{After: 4 * time.Second, Factor: 0.5}, {After: 6 * time.Second, Factor: 2}}
 		l := conformance.Try(limiter.New(o, start)).Must(t)
 		taken, last, rows := 0, start, make([]limiter.Row, 10)
@@ -312,6 +306,6 @@ func TestNoLimitTakesMoreThanIsPossible(t *testing.T) {
 			}
 		}
 		share := float64(taken) / possible(o, start, last)
-		conformance.True(t, share <= 1.001 && share >= 0.98, "%+v: %d units in %v, %.4f of what is possible", o, taken, last.Sub(start), share)
+		conformance.True(t, share <= 1.001 && share >= 0.98, "%+v: %d in %v, %.4f of it", o, taken, last.Sub(start), share)
 	}
 }

@@ -32,7 +32,6 @@ type run struct {
 
 var must = conformance.Must
 
-// newRun returns a run with this many lanes over its own disk.
 func newRun(t *testing.T, seed uint64, lanes int, o Options, disk spill.Options) *run {
 	t.Helper()
 	if disk.Dir == "" {
@@ -44,7 +43,6 @@ func newRun(t *testing.T, seed uint64, lanes int, o Options, disk spill.Options)
 	return &run{t: t, rnd: rand.New(rand.NewPCG(seed, 2)), store: store, lanes: New(lanes, o), last: map[uint16]int{}}
 }
 
-// work does the next job at once, if there is one.
 func (r *run) work() *Job {
 	r.t.Helper()
 	j := r.lanes.Next()
@@ -60,8 +58,7 @@ func (r *run) work() *Job {
 const keys = 64
 
 func (r *run) route(key []byte) int {
-	k := int(binary.BigEndian.Uint16(key))
-	n, _ := slices.BinarySearch(r.cuts, k+1)
+	n, _ := slices.BinarySearch(r.cuts, int(binary.BigEndian.Uint16(key))+1)
 	return n
 }
 
@@ -107,7 +104,6 @@ func (r *run) cut() {
 	}, r.route, func(lane int) *table.KeyRange { return keysBetween(bounds[lane], bounds[lane+1]) })
 }
 
-// take takes rows off a lane; they stay in memory until they are final.
 func (r *run) take() {
 	n := r.rnd.IntN(len(r.lanes.lanes))
 	l := r.lanes.Lane(n)
@@ -136,7 +132,6 @@ func (r *run) finish(n int) {
 	}
 }
 
-// disk starts jobs and ends some, in any order.
 func (r *run) disk() {
 	var w Worker
 	for len(r.jobs) < 3 {
@@ -163,7 +158,7 @@ func TestRowsOfAKeyLeaveInOrderWhenSpilledOrRecut(t *testing.T) {
 			disk.MaxBytes = 8 << 10 // two frames at most: the disk is full most of the time
 		}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			r := newRun(t, seed, 1, Options{Budget: 1 + rand.New(rand.NewPCG(seed, 3)).Int64N(64<<10), Unordered: seed%4 == 1}, disk)
+			r := newRun(t, seed, 1, Options{Budget: 1 + rand.New(rand.NewPCG(seed, 3)).Int64N(1<<16), Unordered: seed%4 == 1}, disk)
 			r.life()
 			spilled += r.lanes.SpilledRows()
 			r.check()
@@ -388,7 +383,8 @@ func (d *described) push(cuts []int) {
 	for lane := range len(bounds) - 1 {
 		var rows []int32
 		for i := range all.Rows {
-			if k := int(binary.BigEndian.Uint16(table.Ref{Block: all, Index: int32(i)}.Key())); bounds[lane] <= k && k < bounds[lane+1] {
+			k := int(binary.BigEndian.Uint16(table.Ref{Block: all, Index: int32(i)}.Key()))
+			if bounds[lane] <= k && k < bounds[lane+1] {
 				rows = append(rows, int32(i))
 			}
 		}
@@ -410,7 +406,6 @@ func (d *described) push(cuts []int) {
 	}
 }
 
-// compare compares the rows that the queues report with their content.
 func (d *described) compare() {
 	bounds := append([]int{0}, append(slices.Clone(d.cuts), keys)...)
 	var parts []Part
@@ -437,8 +432,7 @@ func (d *described) compare() {
 	}
 }
 
-// TestDescribeListsExactlyQueuedRows compares while rows arrive under the current cut and the previous one, leave, are
-// spilled, read back and recut.
+// TestDescribeListsExactlyQueuedRows compares while rows arrive under the current and the previous cut.
 func TestDescribeListsExactlyQueuedRows(t *testing.T) {
 	spilled, recuts := int64(0), 0
 	for seed := range uint64(5) {

@@ -51,8 +51,8 @@ var conditions = map[table.Existence]tablestore.RowExistenceExpectation{
 func recorded(t *testing.T, req *tablestore.BatchWriteRowRequest) []byte {
 	t.Helper()
 	sent := new(recorder)
-	sdk, err := client.New(t.Context(), client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Transport: sent,
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
+	sdk, err := client.New(t.Context(), client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true,
+		Transport: sent, Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
 	must(t, err)
 	_, err = sdk.BatchWriteRow(req)
 	conformance.MustTrue(t, err != nil && sent.body != nil, "nothing was recorded: %v", err)
@@ -113,9 +113,9 @@ func TestUnusualRowsEqualTheSDKs(t *testing.T) {
 	}{
 		"put of nothing":                  {mode: table.Put, rows: [][]table.Value{none}},
 		"put of all types":                {mode: table.Put, rows: [][]table.Value{full, none, full}},
-		"put with timestamps":             {mode: table.Put, rows: [][]table.Value{full}, stamps: []int64{-1, -1, -1, 1, 1700000000000, -1, 5, 6, 7}},
+		"put, timestamps":                 {mode: table.Put, rows: [][]table.Value{full}, stamps: []int64{-1, -1, -1, 1, 1700000000000, -1, 5, 6, 7}},
 		"update that deletes everything":  {mode: table.Update, deleteNull: true, rows: [][]table.Value{none, full}},
-		"update that deletes one":         {mode: table.Update, deleteNull: true, rows: [][]table.Value{append(none[:1:1], full[1:]...)}},
+		"update, deleting one":            {mode: table.Update, deleteNull: true, rows: [][]table.Value{append(none[:1:1], full[1:]...)}},
 		"delete":                          {mode: table.Delete, rows: [][]table.Value{none, full}},
 		"4 MB":                            {mode: table.Put, rows: [][]table.Value{large, large}},
 		"put of rows the service numbers": {mode: table.Put, rows: [][]table.Value{full, none}, numbered: true},
@@ -142,7 +142,6 @@ func TestUnusualRowsEqualTheSDKs(t *testing.T) {
 	}
 }
 
-// sdkChange is the change given to the SDK for a row.
 func sdkChange(schema *table.Schema, name string, mode table.Mode, existence tablestore.RowExistenceExpectation, deleteNull bool,
 	key, cells []table.Value, stamps []int64) tablestore.RowChange {
 	pk := new(tablestore.PrimaryKey)
@@ -206,13 +205,10 @@ func TestAnswersAgreeWithTheSDK(t *testing.T) {
 	unit := func(write int32) *otsprotocol.ConsumedCapacity {
 		return &otsprotocol.ConsumedCapacity{CapacityUnit: &otsprotocol.CapacityUnit{Read: proto.Int32(3), Write: &write}}
 	}
-	rows := []*otsprotocol.RowInBatchWriteRowResponse{
-		{IsOk: proto.Bool(true), Consumed: unit(7)},
-		{IsOk: proto.Bool(true), Consumed: unit(7)},
-		{IsOk: proto.Bool(true), Consumed: unit(1), Row: key},
+	rows := []*otsprotocol.RowInBatchWriteRowResponse{{IsOk: proto.Bool(true), Consumed: unit(7)},
+		{IsOk: proto.Bool(true), Consumed: unit(7)}, {IsOk: proto.Bool(true), Consumed: unit(1), Row: key},
 		{IsOk: proto.Bool(false), Error: &otsprotocol.Error{Code: proto.String("OTSTimeout"), Message: proto.String("late")}},
-		{IsOk: proto.Bool(false), Error: &otsprotocol.Error{Code: proto.String("OTSTimeout")}},
-	}
+		{IsOk: proto.Bool(false), Error: &otsprotocol.Error{Code: proto.String("OTSTimeout")}}}
 	body, err := proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{Tables: []*otsprotocol.TableInBatchWriteRowResponse{
 		{TableName: proto.String("other"), Rows: rows[:1]}, {TableName: proto.String("t"), Rows: rows},
 	}}))
@@ -221,10 +217,9 @@ func TestAnswersAgreeWithTheSDK(t *testing.T) {
 	conformance.Equal(t, len(got), 4, "runs of rows that fare alike")
 	for i, r := range rows {
 		a := answerOf(got, i)
-		if a.ok != r.GetIsOk() || string(a.code) != r.GetError().GetCode() || string(a.message) != r.GetError().GetMessage() ||
-			a.writeCU != int(r.GetConsumed().GetCapacityUnit().GetWrite()) || !bytes.Equal(a.row, r.Row) {
-			t.Errorf("row %d: %+v", i, a)
-		}
+		conformance.True(t, a.ok == r.GetIsOk() && string(a.code) == r.GetError().GetCode() &&
+			string(a.message) == r.GetError().GetMessage() && a.writeCU == int(r.GetConsumed().GetCapacityUnit().GetWrite()) &&
+			bytes.Equal(a.row, r.Row), "row %d: %+v", i, a)
 	}
 }
 
@@ -253,7 +248,6 @@ func TestDamagedAnswerIsNeverASuccess(t *testing.T) {
 	}
 }
 
-// answerOf is the answer for the i-th row.
 func answerOf(answers []answered, i int) *answered {
 	for n := range answers {
 		if i -= answers[n].rows; i < 0 {
@@ -263,7 +257,6 @@ func answerOf(answers []answered, i int) *answered {
 	panic("there are fewer rows")
 }
 
-// FuzzAnswer looks for answers that panic, or that the SDK's decoder reads differently.
 func FuzzAnswer(f *testing.F) {
 	f.Add(encodeAnswer("t", append(ok(2), failed("OTSServerBusy"))), 3)
 	f.Add(encodeAnswer("t", nil), 0)
@@ -291,8 +284,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestAllWrittenSetsNoOutcomes writes with Options.Brief and without: if Brief leaves outcomes out, all of them report
-// written rows, and their units add up to the same sum.
+// TestAllWrittenSetsNoOutcomes: what Options.Brief leaves out is written, and units add up to the same sum.
 func TestAllWrittenSetsNoOutcomes(t *testing.T) {
 	costly := result{units: 7}
 	for name, tt := range map[string]struct {
@@ -402,8 +394,6 @@ func TestStatus413IsBelievedAfterThreeSingleRows(t *testing.T) {
 		}
 		conformance.True(t, outcomes[0].Fate == tt.want && size.Limit() != 0,
 			"%+v: %+v, limit %d", tt, outcomes[0], size.Limit())
-		if tt.want == table.Refused && !strings.Contains(fmt.Sprint(outcomes[0]), "413") {
-			t.Errorf("%+v", outcomes[0])
-		}
+		conformance.True(t, tt.want != table.Refused || strings.Contains(fmt.Sprint(outcomes[0]), "413"), "%+v", outcomes[0])
 	}
 }

@@ -61,7 +61,7 @@ func TestTimestampsFitDeviationOfOneSecond(t *testing.T) {
 func TestAtFaultDetectsRefusedTimestamps(t *testing.T) {
 	c := &clock{now: 1_000_000, unsure: 5}
 	s := NewStamps(c.service, 10*time.Second)
-	for at, want := range map[int64]bool{999_000: false, 995_100: false, 994_900: true, 1_004_900: false, 1_005_100: true} {
+	for at, want := range map[int64]bool{999000: false, 995_100: false, 994_900: true, 1_004_900: false, 1_005_100: true} {
 		conformance.Equal(t, s.AtFault(at), want, "%d: at fault: %v", at, !want)
 	}
 	for at, want := range map[int64]bool{999_000: true, 990_600: true, 990_400: false, 980_000: false, 1_008_000: true, 1_010_000: false} {
@@ -92,7 +92,7 @@ func TestRowsAreSentWithTheirTimestamps(t *testing.T) {
 			stamps = append(stamps, row.Cells[0].Stamp)
 		}
 		if refuse && len(rows) == 3 {
-			return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", HttpStatusCode: 400} // the whole request, which is halved
+			return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", HttpStatusCode: 400} // which halves the request
 		}
 		results := ok(len(rows))
 		for i := range results {
@@ -198,12 +198,11 @@ func TestCountedRequestIsReadable(t *testing.T) {
 			}
 			row, err := plainbuffer.Decode(r.RowChange)
 			want := testRun + "." + position(rows[i]) + "!" + position(rows[3])
-			if err != nil || len(row.Cells) != 2 || string(row.Cells[1].Value.Bytes) != want || len(want) > table.MaxMarkBytes {
-				t.Fatalf("row %d: %v, %+v", i, err, row)
-			}
-			if travels := rows[i].Row().Bytes() + len(mark) + table.MaxMarkBytes + 24 + c.ConditionBytes() + 32; proto.Size(protoadapt.MessageV2Of(r)) > travels {
-				t.Fatalf("row %d: more bytes travel than are counted", i)
-			}
+			conformance.MustTrue(t, err == nil && len(row.Cells) == 2 && string(row.Cells[1].Value.Bytes) == want &&
+				len(want) <= table.MaxMarkBytes, "row %d: %v, %+v", i, err, row)
+			travels := rows[i].Row().Bytes() + len(mark) + table.MaxMarkBytes + 24 + c.ConditionBytes() + 32
+			conformance.MustTrue(t, proto.Size(protoadapt.MessageV2Of(r)) <= travels,
+				"row %d: more bytes travel than are counted", i)
 		}
 	}
 }
@@ -231,7 +230,7 @@ func TestMarksDecideOutcomes(t *testing.T) {
 		"another was given up":       {readMark{text: mark(6, "?"+position(rows[4])), any: true}, true, table.Written, ""},
 		"a later load's, sent once":  {readMark{text: later, any: true}, false, table.Refused, "without this record"},
 		"a later load's, sent twice": {readMark{text: later, any: true}, true, table.Refused, "added or not"},
-		"an earlier load's":          {readMark{text: "00000000000000." + position(rows[9]), any: true}, true, table.Again, ""},
+		"of an earlier load":         {readMark{text: "00000000000000." + position(rows[9]), any: true}, true, table.Again, ""},
 		"something else":             {readMark{any: true, odd: true}, true, table.Refused, "not a mark"},
 	} {
 		n := NewIncrements(nil, "_m", testRun)
@@ -267,9 +266,8 @@ func TestMarksOfOtherRowsAreUnreadable(t *testing.T) {
 		"two answers": {markAnswer{row("a", own), row("a", own)}, "one result for each key"},
 	} {
 		marks, err := NewIncrements(tt.answer, "_m", testRun).read("t", rows, []int{0})
-		if tt.want == "" && (err != nil || len(marks) != 1 || marks[0].any != (name == "its own")) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%s: %+v, %v", name, marks, err)
-		}
+		conformance.True(t, (err == nil) == (tt.want == "") && strings.Contains(fmt.Sprint(err), tt.want) &&
+			(err != nil || len(marks) == 1 && marks[0].any == (name == "its own")), "%s: %+v, %v", name, marks, err)
 	}
 }
 
@@ -298,9 +296,9 @@ func TestGivenUpRecordIsNamed(t *testing.T) {
 	c.Rejected(rows[1], false)
 	c.Rejected(rows[1], true)
 	want := "!" + position(rows[0]) + "?" + position(rows[1])
-	if got := string(c.appendMark(nil, rows[2], position(rows[2]))); !strings.HasSuffix(got, want) || len(got) > table.MaxMarkBytes || !isCountMark(got) {
-		t.Errorf("%s, want it to end with %s", got, want)
-	}
+	got := string(c.appendMark(nil, rows[2], position(rows[2])))
+	conformance.True(t, strings.HasSuffix(got, want) && len(got) <= table.MaxMarkBytes && isCountMark(got),
+		"%s, want it to end with %s", got, want)
 }
 
 // An attempt that reads that many records were rejected cannot name them either, and must not hide that there are some.

@@ -87,7 +87,7 @@ func batch(t *testing.T, n int, mode table.Mode) ([]table.Ref, []bool, []table.O
 	b, e := new(table.Block), encode.New(schema, mode, false)
 	var refs []table.Ref
 	for i := range n {
-		conformance.MustEqual(t, e.Append(b, []table.Value{num(int64(i)), str("v"), {}}, nil, table.Span{}, nil), nil, "reason")
+		conformance.MustEqual(t, e.Append(b, []table.Value{num(int64(i)), str("v"), {}}, nil, table.Span{}, nil), nil, "why")
 		refs = append(refs, table.Ref{Block: b, Index: int32(i)})
 	}
 	return refs, make([]bool, n), make([]table.Outcome, n)
@@ -102,7 +102,6 @@ func ok(n int) (results []result) {
 
 func failed(code string) result { return result{code: code} }
 
-// each gives every row the same result.
 func each(r result) func([][]byte) ([]result, error) {
 	return func(rows [][]byte) ([]result, error) { return slices.Repeat([]result{r}, len(rows)), nil }
 }
@@ -163,9 +162,9 @@ func TestUndocumentedRowCodeIsRetriedThenRejected(t *testing.T) {
 	_, err := w.Write(rows, repeated, outcomes)
 	conformance.True(t, err == nil && outcomes[2].Fate == table.Unknown, "%+v, %v", outcomes[2], err)
 	repeated[2] = true
-	if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[2].Fate != table.Refused || !strings.Contains(outcomes[2].Message, "may have been written") {
-		t.Errorf("%+v, %v", outcomes[2], err)
-	}
+	_, err = w.Write(rows, repeated, outcomes)
+	conformance.True(t, err == nil && outcomes[2].Fate == table.Refused &&
+		strings.Contains(outcomes[2].Message, "may have been written"), "%+v, %v", outcomes[2], err)
 }
 
 func TestUndocumentedBatchCodeStops(t *testing.T) {
@@ -186,10 +185,9 @@ func TestAnswerWithoutServiceCodeIsUnknown(t *testing.T) {
 		status    int
 		code      string
 		throttled bool
-	}{
-		{200 + 107, tablestore.OTS_CLIENT_UNKNOWN, false}, {403, tablestore.OTS_CLIENT_UNKNOWN, false}, {404, tablestore.OTS_CLIENT_UNKNOWN, false},
-		{429, tablestore.OTS_CLIENT_UNKNOWN, true}, {429, "Throttling.User", true}, {400, "Throttling.User", false}, {500, "Whatever", false},
-	} {
+	}{{200 + 107, tablestore.OTS_CLIENT_UNKNOWN, false}, {403, tablestore.OTS_CLIENT_UNKNOWN, false},
+		{404, tablestore.OTS_CLIENT_UNKNOWN, false}, {429, tablestore.OTS_CLIENT_UNKNOWN, true},
+		{429, "Throttling.User", true}, {400, "Throttling.User", false}, {500, "Whatever", false}} {
 		f := &fake{write: func([][]byte) ([]result, error) {
 			return nil, &tablestore.OtsError{HttpStatusCode: tt.status, Code: tt.code, Message: "<html>"}
 		}}
@@ -248,7 +246,7 @@ func TestRefusedRequestIsHalvedToBadRows(t *testing.T) {
 			stats, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
 			conformance.MustTrue(t, err == nil && stats.Requests == f.requests, "%v, %+v, %d requests", err, stats, f.requests)
 			for i, o := range outcomes {
-				conformance.Equal(t, o.Fate == table.Refused, isBad[string(rows[i].Body())], "%d rows, bad %v: row %d is %+v", n, bad, i, o)
+				conformance.Equal(t, o.Fate == table.Refused, isBad[string(rows[i].Body())], "%d rows, bad %v: row %d: %+v", n, bad, i, o)
 			}
 		}
 	}
@@ -263,9 +261,8 @@ func TestFatalAnswerStopsHalving(t *testing.T) {
 		return nil, &tablestore.OtsError{Code: "OTSAuthFailed", HttpStatusCode: 403}
 	}
 	rows, repeated, outcomes := batch(t, 8, table.Put)
-	if _, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err == nil {
-		t.Error("no error")
-	}
+	_, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
+	conformance.True(t, err != nil, "no error")
 	for i, o := range outcomes {
 		conformance.Equal(t, o.Fate, table.Again, "row %d: %+v", i, o)
 	}
@@ -276,7 +273,7 @@ type unread struct{ asked int }
 
 func (u *unread) GetRow(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) {
 	u.asked++
-	return nil, &tablestore.OtsError{HttpStatusCode: 403, Code: "OTSNoPermissionAccess", Message: "You have no permission."}
+	return nil, &tablestore.OtsError{HttpStatusCode: 403, Code: "OTSNoPermissionAccess", Message: "no permission"}
 }
 
 func TestMissingReadPermissionStopsAtOnce(t *testing.T) {
@@ -285,9 +282,8 @@ func TestMissingReadPermissionStopsAtOnce(t *testing.T) {
 	rows, repeated, outcomes := batch(t, 3, table.Put)
 	repeated[0], repeated[1], repeated[2] = true, true, true
 	_, err := New(f, reader, "t", table.Put, table.ExpectNotExist).Write(rows, repeated, outcomes)
-	if err == nil || !strings.Contains(err.Error(), "ots:GetRow") || !strings.Contains(err.Error(), "OTSNoPermissionAccess") || reader.asked != 1 {
-		t.Errorf("%v, asked %d times", err, reader.asked)
-	}
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "ots:GetRow") &&
+		strings.Contains(err.Error(), "OTSNoPermissionAccess") && reader.asked == 1, "%v, asked %d times", err, reader.asked)
 	for i, o := range outcomes {
 		conformance.Equal(t, o.Fate, table.Unknown, "row %d: %+v", i, o)
 	}
@@ -317,10 +313,8 @@ func TestOwnAttemptFailingConditionIsNotAReject(t *testing.T) {
 		{"a put of a missing row", table.Put, table.ExpectExist, true, nil, nil, table.Refused},
 		{"a delete that may be done", table.Delete, table.ExpectExist, true, nil, nil, table.Refused},
 	} {
-		f := &fake{
-			write: each(failed("OTSConditionCheckFail")),
-			get:   func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return tt.get, tt.err },
-		}
+		f := &fake{write: each(failed("OTSConditionCheckFail")),
+			get: func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return tt.get, tt.err }}
 		rows, repeated, outcomes := batch(t, 1, tt.mode)
 		repeated[0] = tt.repeated
 		conformance.Must(t, conformance.ErrorOf(New(f, f, "t", tt.mode, tt.condition).Write(rows, repeated, outcomes)))
@@ -333,18 +327,15 @@ func TestReadBackComparesTimestamps(t *testing.T) {
 		b, e := new(table.Block), encode.New(schema, table.Put, false)
 		conformance.MustEqual(t, e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Span{}, nil), nil, "reason")
 		res := storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: "v", Timestamp: at})
-		f := &fake{
-			write: each(failed("OTSConditionCheckFail")),
-			get:   func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return res, nil },
-		}
+		f := &fake{write: each(failed("OTSConditionCheckFail")),
+			get: func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return res, nil }}
 		outcomes := make([]table.Outcome, 1)
 		_, err := New(f, f, "t", table.Put, table.ExpectNotExist).Write([]table.Ref{{Block: b}}, []bool{true}, outcomes)
 		conformance.True(t, err == nil && outcomes[0].Fate == want, "stored at %d: %+v, %v", at, outcomes[0], err)
 	}
 }
 
-// TestRowsAreReadBackSeparately has five rows whose conditions fail, one of them different, in each place in turn, and
-// written rows between them.
+// TestRowsAreReadBackSeparately has five rows whose conditions fail, one of them different, between written rows.
 func TestRowsAreReadBackSeparately(t *testing.T) {
 	type state struct {
 		name string

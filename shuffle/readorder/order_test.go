@@ -71,8 +71,7 @@ func TestOverlappingSectionsKeepOrder(t *testing.T) {
 	}
 }
 
-// The next section must be the free one with the least turn: more waiting than the intervals require would be correct,
-// but slow.
+// More waiting than the intervals require would be correct, but slow.
 func TestDisjointSectionsDoNotWait(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -121,8 +120,7 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 	}
 }
 
-// Tables whose names are ordered differently from their rows have their turns in row order, some at a time, and their
-// sections are spread.
+// Tables ordered differently from their rows have turns in row order, some at a time, and spread sections.
 func TestSomeTablesComeAfterOthers(t *testing.T) {
 	const groups, each = 3, 16 * tablesTogether // sections of a group
 	var sections []Section
@@ -200,9 +198,8 @@ func TestCoverHoldsAllKeys(t *testing.T) {
 		}
 		conformance.MustTrue(t, len(all) <= MaxIntervals, "seed %d: %d intervals", seed, len(all))
 		for i, k := range all {
-			if bytes.Compare(k.Lower, k.Upper) > 0 || i > 0 && bytes.Compare(all[i-1].Upper, k.Lower) >= 0 {
-				t.Fatalf("seed %d: intervals %q", seed, all)
-			}
+			conformance.MustTrue(t, bytes.Compare(k.Lower, k.Upper) <= 0 &&
+				(i == 0 || bytes.Compare(all[i-1].Upper, k.Lower) < 0), "seed %d: intervals %q", seed, all)
 		}
 		for _, k := range keys {
 			if !slices.ContainsFunc(all, func(i Interval) bool { return bytes.Compare(i.Lower, k) <= 0 && bytes.Compare(k, i.Upper) <= 0 }) {
@@ -266,8 +263,8 @@ func TestALargeInputIsReadEvenlyFromItsBeginning(t *testing.T) {
 					n = 2*these - n
 				}
 				n = min(n, to-at)
-				b.Add(Section{Record: int64(at), Records: int64(n), Lines: int64(n), Line: int64(at) + 1, Offset: int64(10*at) + 10, Bytes: int64(10 * n),
-					Keys: Cover([][]byte{fmt.Appendf(nil, "%08d", at), fmt.Appendf(nil, "%08d", at+n-1)})})
+				b.Add(Section{Record: int64(at), Records: int64(n), Lines: int64(n), Line: int64(at) + 1, Offset: int64(10*at) + 10,
+					Bytes: int64(10 * n), Keys: Cover([][]byte{fmt.Appendf(nil, "%08d", at), fmt.Appendf(nil, "%08d", at+n-1)})})
 				at += n
 			}
 		}
@@ -340,8 +337,7 @@ func TestSumDetectsAnyChangedByte(t *testing.T) {
 }
 
 func TestSchedulesRoundTrip(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 9))
-	sections := drawSections(r, 100, 500)
+	sections := drawSections(rand.New(rand.NewPCG(1, 9)), 100, 500)
 	for i := range sections {
 		sections[i].Source, sections[i].Line, sections[i].Offset = 3+i/50, int64(i)<<20, int64(i)<<40
 		sections[i].Sum.Write([]byte{byte(i)})
@@ -373,8 +369,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestPlacesFollowScheduleOrInput(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 9))
-	sections := drawSections(r, 60, 100)
+	sections := drawSections(rand.New(rand.NewPCG(3, 9)), 60, 100)
 	second, record := 30, sections[30].Record // where the second source begins
 	for i := second; i < len(sections); i++ {
 		sections[i].Source, sections[i].Record = 1, sections[i].Record-record
@@ -401,13 +396,12 @@ func TestPlacesFollowScheduleOrInput(t *testing.T) {
 		at          int
 		number      int64
 		doesNotCome bool
-	}{
-		{source: 3, record: 7, at: 3, number: 7}, {source: 6, record: 0, at: 6, number: 0}, {source: 9, record: 1, at: 9, number: 1},
-		{source: left.Source, record: left.Record, doesNotCome: true}, {source: 9, record: 2, doesNotCome: true}, {source: 5, record: 1 << 30, doesNotCome: true},
-	} {
-		if at, n, comes := places.Find(tt.source, tt.record); comes == tt.doesNotCome || comes && (at != tt.at || n != tt.number) {
-			t.Errorf("record %d of source %d comes as %d of %d (%v), want %+v", tt.record, tt.source, n, at, comes, tt)
-		}
+	}{{source: 3, record: 7, at: 3, number: 7}, {source: 6, record: 0, at: 6, number: 0},
+		{source: 9, record: 1, at: 9, number: 1}, {source: left.Source, record: left.Record, doesNotCome: true},
+		{source: 9, record: 2, doesNotCome: true}, {source: 5, record: 1 << 30, doesNotCome: true}} {
+		at, n, comes := places.Find(tt.source, tt.record)
+		conformance.True(t, comes != tt.doesNotCome && (!comes || at == tt.at && n == tt.number),
+			"record %d of source %d comes as %d of %d (%v), want %+v", tt.record, tt.source, n, at, comes, tt)
 	}
 	if at, n, comes := NewPlaces(nil).Find(2, 5); at != 2 || n != 5 || !comes {
 		t.Errorf("without schedules record 5 of source 2 comes as %d of %d (%v)", n, at, comes)
