@@ -352,8 +352,7 @@ func TestHashesOfAnEarlierAttemptAreReused(t *testing.T) {
 	d.deliver("a", "one")
 	item := find(t, d.dir)[0]
 	item.Size = 4
-	conformance.Refused(t, conformance.ErrorOf(headOf(t.Context(), &item)), "",
-		"what ends before its size has a beginning")
+	conformance.Refused(t, conformance.ErrorOf(headOf(t.Context(), &item)), "", "what ends early has a beginning")
 	first, second := d.selector(d.table), d.selector(d.table)
 	first.trees[0].observe(0, []byte("one"))
 	blocks := first.Blocks()

@@ -101,8 +101,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 				next++
 				return nil
 			})
-			conformance.True(t, err == nil && next == rows,
-				"%d bounds, from row %d: up to %d, %v", len(bounds), after, next, err)
+			conformance.True(t, err == nil && next == rows, "%d bounds, from row %d to %d, %v", len(bounds), after, next, err)
 		}
 	}
 	// Neither an early end nor an error leaves anything running.
@@ -161,8 +160,7 @@ func TestAnInterruptedExportContinues(t *testing.T) {
 		conformance.True(t, err == nil && string(got) == want, "%s %v: after %d attempts the file has %d bytes, want %d, %v",
 			c.Format, c.Scan.Columns, attempts, len(got), len(want), err)
 		conformance.True(t, attempts >= 2 && resumed != 0,
-			"%s %v: %d attempts, at most %d rows were there: nothing was interrupted", c.Format, c.Scan.Columns, attempts,
-			resumed)
+			"%s %v: %d attempts, at most %d rows: nothing was interrupted", c.Format, c.Scan.Columns, attempts, resumed)
 		left, _ := filepath.Glob(filepath.Join(dir, "*"))
 		conformance.Equal(t, len(left), 1, "left behind: %q", left)
 	}

@@ -65,9 +65,8 @@ func TestSettledRowsAreNotWritten(t *testing.T) {
 			}
 			s := w.sync(cfg)
 			wantCounts(t, s, "equal 2, missing 1, different 1, surplus 1, written 2, deleted 1")
-			if of := s.Settled; of == nil || of.Differed != 5 || of.Settled != 2 || of.Remain != 3 || of.Rounds != 1 {
-				t.Errorf("%+v", s.Settled)
-			}
+			of := s.Settled
+			conformance.True(t, of != nil && of.Differed == 5 && of.Settled == 2 && of.Remain == 3 && of.Rounds == 1, "%+v", of)
 			w.wantRows("equal n=1", "lacking n=1", "late n=1", "wrong n=1")
 		})
 	}

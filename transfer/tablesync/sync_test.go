@@ -538,9 +538,8 @@ func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 				cfg := w.config(w.write("a.csv", "id,at,n\nequal,5,1\nmissing,5,2\nnewer,5,2\nolder,5,2\nsame,5,2\nunknown,5,2\n"))
 				cfg.Load.Write.Mode = mode
 				cfg.Load.Write.When = conformance.Try(condition.ParseWhen(text)).Must(t)
-				if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "--when with --delete") {
-					t.Fatalf("with --delete: %v", err)
-				}
+				_, err := Run(context.Background(), cfg)
+				conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "--when with --delete"), "%v", err)
 				cfg.Delete = false
 				s := w.sync(cfg)
 				wantCounts(t, s, "equal 1, missing 1, different 4, written 4")

@@ -78,9 +78,8 @@ func TestCollisionsAreCountedExactly(t *testing.T) {
 		lines := strings.Split(text, "\n")
 		for _, e := range r.Examples {
 			a, b := lines[e.First.Record], lines[e.Other.Record]
-			if key := string(e.Key[0].Value.Bytes); a[:2] == b[:2] || a[:1] != key || b[:1] != key {
-				rt.Fatalf("%v: %q and %q are no collision", e.Key, a, b)
-			}
+			key := string(e.Key[0].Value.Bytes)
+			conformance.MustTrue(rt, a[:2] != b[:2] && a[:1] == key && b[:1] == key, "%v: %q and %q do not collide", e.Key, a, b)
 		}
 	})
 }

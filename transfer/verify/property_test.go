@@ -120,8 +120,7 @@ func TestVerifyFindsExactDifferences(t *testing.T) {
 		conformance.MustTrue(rt, len(found) == 1 && found[0].Kind == kind &&
 			(columns == nil || slices.Equal(found[0].Columns, columns)) && r.OK == (kind == Extra),
 			"%s: %+v, want %s %q %v, after\n%s", r.counts(), found, kind, id, columns, d.text)
-		conformance.MustTrue(rt, kind == Extra || string(found[0].Key[0].Value.Bytes) == id,
-			"found %v, want %q", found[0].Key, id)
+		conformance.MustTrue(rt, kind == Extra || string(found[0].Key[0].Value.Bytes) == id, "%v, want %q", found[0].Key, id)
 	})
 }
 

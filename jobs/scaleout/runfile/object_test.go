@@ -39,8 +39,7 @@ func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	unpacker := new(Unpacker)
 	read := func(e Extent) (n int, err error) {
 		return n, ReadFrames(ctx, store, w.Objects, &e, unpacker, func(r *Row) error {
-			conformance.True(t, string(r.Key) == fmt.Sprint(n) && bytes.Equal(r.Body, want[n]),
-				"row %d is not what was written", n)
+			conformance.True(t, string(r.Key) == fmt.Sprint(n) && bytes.Equal(r.Body, want[n]), "row %d differs", n)
 			n++
 			return nil
 		})

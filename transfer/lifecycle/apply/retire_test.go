@@ -120,8 +120,7 @@ func TestExpiredTablesAreDroppedAfterTheirExportIsCompared(t *testing.T) {
 		}
 		scans := map[bool]string{false: "GetRange GetRange DeleteTable", true: "GetRange DeleteTable"}[earlier]
 		only := slices.DeleteFunc(slices.Clone(w.requests), func(r string) bool { return r != "GetRange" && r != "DeleteTable" })
-		conformance.Equal(t, strings.Join(only, " "), strings.Join([]string{scans, scans}, " "),
-			"exported before %v", earlier)
+		conformance.Equal(t, strings.Join(only, " "), strings.Join([]string{scans, scans}, " "), "exported %v", earlier)
 		p = w.mustRun()
 		conformance.Equal(t, len(p.Items), 1, "%s", outline(p))
 	}
@@ -206,9 +205,8 @@ func TestAFailedDropLeavesTheExportUnchanged(t *testing.T) {
 	conformance.True(t, !strings.Contains(got, "planned"), "%s", got)
 	w.before, w.request.DropExpired = nil, true
 	w.mustRun()
-	if got := w.tables(); got != "c_202408 0/50 -1 1" || w.contents() != exported {
-		t.Errorf("tables %s, archive %s", got, w.contents())
-	}
+	got = w.tables()
+	conformance.True(t, got == "c_202408 0/50 -1 1" && w.contents() == exported, "%s, %s", got, w.contents())
 }
 
 func TestARecreatedTableIsAnotherTable(t *testing.T) {
@@ -363,8 +361,7 @@ func TestUnreachableArchiveStoreFailsTheLook(t *testing.T) {
 		storetest.Refuse(rw, r, http.StatusForbidden, "AccessDenied", "No.")
 		return true
 	}
-	conformance.Refused(t, conformance.ErrorOf(Look(t.Context(), w.requestOf(t.Context()))), "",
-		"tables without an export were seen")
+	conformance.Refused(t, conformance.ErrorOf(Look(t.Context(), w.requestOf(t.Context()))), "", "a look without exports")
 }
 
 // dropping is expired with a policy that keeps nothing of what has expired.

@@ -48,8 +48,7 @@ func TestLookChangesNothing(t *testing.T) {
 	conformance.True(t, len(w.requests) == 6 && w.count("ListTable") == 1 && w.count("DescribeTable") == 5,
 		"requests %v", w.requests)
 	conformance.Refused(t, conformance.ErrorOf(os.Stat(w.dir)), "", "the archive was made")
-	conformance.True(t, p.Items[1].Note != "" && p.Items[3].Note == "",
-		"notes %q and %q", p.Items[1].Note, p.Items[3].Note)
+	conformance.True(t, p.Items[1].Note != "" && p.Items[3].Note == "", "notes %q, %q", p.Items[1].Note, p.Items[3].Note)
 }
 
 func TestSecondRunHasNothingToDo(t *testing.T) {
@@ -212,8 +211,7 @@ func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
 	for _, i := range p.Items {
 		conformance.Equal(t, i.State, Planned, "%s", i.Have.Name)
 	}
-	conformance.Refused(t, conformance.ErrorOf(Look(context.Background(), p.Request)), "",
-		"looking with a wrong key succeeds")
+	conformance.Refused(t, conformance.ErrorOf(Look(context.Background(), p.Request)), "", "a look with a wrong key")
 }
 
 func TestContextEndsLooksAndWaits(t *testing.T) {

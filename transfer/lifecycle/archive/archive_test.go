@@ -152,9 +152,8 @@ func TestExportHasRowsCountAndChecksum(t *testing.T) {
 		conformance.True(t, m.State == Verified && m.Rows == 100 && m.Bytes == is.Bytes && k.readings == 2,
 			"%+v after %d readings", m, k.readings)
 		const want = `{"Wide":true,"PK":{"Values":[{"C":"id","V":0,"IsInt":true}]},"Attr":{"Values":[{"C":"a","V":0,"IsInt":true,"TS":1800000000000},{"C":"a","V":1,"TS":1799999999999},{"C":"b","V":"line\nend","TS":1800000000000},{"C":"c","V":"AP8=","T":"binary","TS":1800000000000}]}}`
-		if first, _, _ := strings.Cut(text, "\n"); first != want || strings.Count(text, "\n") != 100 {
-			t.Errorf("%d lines, the first is %s", strings.Count(text, "\n"), first)
-		}
+		first, _, _ := strings.Cut(text, "\n")
+		conformance.True(t, first == want && strings.Count(text, "\n") == 100, "not 100 lines, or %s", first)
 		conformance.True(t, is.Table == "t" && is.Rows == 100 && is.Cells == 400 &&
 			is.Created == k.subject().Scan.Table.Created && is.Versions == 2 && is.Options.MaxVersions == 2, "%+v", is)
 		var beside map[string]any
@@ -409,12 +408,10 @@ func TestUnusableFolderIsAnError(t *testing.T) {
 	must(t, os.WriteFile(file, nil, 0o600))
 	unlocked := func(dir string) *Place { return conformance.Try(At(t.Context(), dir, jobdir.Options{})).Must(t) }
 	conformance.True(t, unlocked(file).Lock(t.Context()) != nil, "a file was opened as a folder")
-	conformance.True(t, unlocked(filepath.Join(file, "below")).Lock(t.Context()) != nil,
-		"a folder below a file was opened")
+	conformance.True(t, unlocked(filepath.Join(file, "below")).Lock(t.Context()) != nil, "a folder below a file opens")
 	last, err := unlocked(filepath.Join(dir, "none")).Latest(t.Context(), "here", "t")
 	conformance.True(t, last == nil && err == nil, "a missing folder: %+v, %v", last, err)
-	conformance.Refused(t, conformance.ErrorOf(unlocked(file).Latest(t.Context(), "here", "t")), "",
-		"a file was looked into")
+	conformance.Refused(t, conformance.ErrorOf(unlocked(file).Latest(t.Context(), "here", "t")), "", "looked into a file")
 	k := of(t, 1)
 	blocked := at(t, filepath.Join(dir, "blocked"))
 	must(t, os.MkdirAll(filepath.Join(blocked.dir, "t.manifest.json.part"), 0o755))
@@ -427,8 +424,7 @@ func TestUnusableFolderIsAnError(t *testing.T) {
 	conformance.True(t, err != nil, "a table was exported into a file")
 	folder := at(t, filepath.Join(dir, "folder"))
 	must(t, os.MkdirAll(filepath.Join(folder.dir, "t.manifest.json"), 0o755))
-	conformance.Refused(t, conformance.ErrorOf(folder.Latest(t.Context(), "here", "t")), "",
-		"a folder was read as a manifest")
+	conformance.Refused(t, conformance.ErrorOf(folder.Latest(t.Context(), "here", "t")), "", "a folder read as a manifest")
 }
 
 // Others may have placed links where a table's archive and its manifest are written.
