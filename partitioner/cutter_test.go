@@ -177,12 +177,10 @@ func (s *simulation) checkOut() {
 	seen := map[int]bool{}
 	s.cutter.Out(func(r table.Ref) {
 		n := number(r)
-		conformance.True(s.t, !seen[n] && s.ends[n] <= 0,
-			"row %d is said to be out: twice %v, final %v", n, seen[n], s.ends[n] > 0)
+		conformance.True(s.t, !seen[n] && s.ends[n] <= 0, "row %d seems out: twice %v, final %v", n, seen[n], s.ends[n] > 0)
 		seen[n] = true
 	})
-	conformance.True(s.t, len(seen) == s.cutter.Remaining(),
-		"%d rows are said to be out, %d are", len(seen), s.cutter.Remaining())
+	conformance.True(s.t, len(seen) == s.cutter.Remaining(), "%d rows seem out, %d are", len(seen), s.cutter.Remaining())
 	if until, any := s.cutter.Settling(s.service.now); any {
 		all, ok := s.cutter.Unsettled(s.service.now)
 		conformance.True(s.t, ok && !until.After(all), "a key settles until %v, all until %v", until, all)
@@ -383,8 +381,7 @@ func TestKeysWithTheSameHashDoNotSupersedeEachOther(t *testing.T) {
 		}
 		c.Done(now, f)
 	}
-	conformance.True(t, ends[2] == Written && ends[3] == Written,
-		"the last rows of a and b were not both written: %v", ends)
+	conformance.True(t, ends[2] == Written && ends[3] == Written, "the last rows of a and b are not written: %v", ends)
 }
 
 func TestBatchesStayWithinLimits(t *testing.T) {

@@ -32,11 +32,9 @@ func TestUnrepeatableUnknownRowWaitsForSettle(t *testing.T) {
 		f.Outcomes[0] = table.Outcome{Fate: table.Unknown, Unavailable: unavailable}
 		c.Done(now, &f)
 		f.Reset()
-		conformance.MustTrue(t, !c.Cut(now.Add(settle-1), 0, q, &f, 100),
-			"a row is sent while its first attempt may be applied")
+		conformance.MustTrue(t, !c.Cut(now.Add(settle-1), 0, q, &f, 100), "a row is sent while its attempt may be applied")
 		c.Wake(now.Add(settle))
-		conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && f.Repeated[0],
-			"it is not sent again, or not as repeated")
+		conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && f.Repeated[0], "it is not sent, or not as repeated")
 		// A throttled row need not wait again and is still repeated.
 		f.Outcomes[0] = table.Outcome{Fate: table.Again, Throttled: true}
 		c.Done(now.Add(settle), &f)
@@ -170,8 +168,7 @@ func TestUnorderedRowReturnsToNewLane(t *testing.T) {
 		f.Outcomes[0].Stamp = stamp
 		c.Done(now, &f)
 		c.Wake(now.Add(time.Second))
-		conformance.True(t, c.Ready(0) == 0 && c.Ready(1) == 1,
-			"%+v: %d rows in lane 0, %d in lane 1", o, c.Ready(0), c.Ready(1))
+		conformance.True(t, c.Ready(0) == 0 && c.Ready(1) == 1, "%+v: %d rows in lane 0, %d in 1", o, c.Ready(0), c.Ready(1))
 	}
 }
 
@@ -268,9 +265,8 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 			slices.Sort(rejected)
 			conformance.True(t, fmt.Sprint(rejected) == tt.want && gaveUp == tt.gaveUp,
 				"rejected %v, want %s; gave up %v, want %v", rejected, tt.want, gaveUp, tt.gaveUp)
-			if left := c.Remaining(); left+len(rejected)+written != tt.rows {
-				t.Errorf("%d rows written, %d rejected, %d left, of %d", written, len(rejected), left, tt.rows)
-			}
+			left := c.Remaining()
+			conformance.True(t, left+len(rejected)+written == tt.rows, "%d written, %d left of %d", written, left, tt.rows)
 		})
 	}
 }

@@ -117,9 +117,8 @@ func TestPacersIdentifyAnsweredRequests(t *testing.T) {
 	cfg := w.config(w.file("in.csv", shuffled(1500)))
 	unknown := 0
 	cfg.Pacer = func() lanes.Pacer { return timed{flying: map[time.Time]int{}, unknown: &unknown} }
-	if r := w.load(cfg); r.Written != 1500 || unknown > 0 {
-		t.Errorf("%d written, %d answers to requests that never left", r.Written, unknown)
-	}
+	r := w.load(cfg)
+	conformance.True(t, r.Written == 1500 && unknown == 0, "%d written, %d unknown answers", r.Written, unknown)
 }
 
 func instanceWorld(t *testing.T, units float64) *world {
@@ -142,8 +141,7 @@ func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 					t.Errorf("%.3f of what the instance takes, %d rows of %d", got, len(w.rows()), rows)
 				}
 				// Most are refused at once, before the limit is known: what four lanes have sent by then.
-				conformance.True(t, r.Throttled != 0 && (rate != 1000 || int(r.Throttled) <= rows/2),
-					"%d rows were refused", r.Throttled)
+				conformance.True(t, r.Throttled != 0 && (rate != 1000 || int(r.Throttled) <= rows/2), "%d refused", r.Throttled)
 			})
 		})
 	}

@@ -95,9 +95,8 @@ func stopped(w *world, cfg trial) trial {
 	w.t.Helper()
 	cfg.Resume.Look = true
 	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: 0}
-	if r := w.load(cfg); r.State != StateErrorLimit || !checkpoint.Exists(cfg.RunDir) {
-		w.t.Fatalf("%s, with a checkpoint: %v", r.State, checkpoint.Exists(cfg.RunDir))
-	}
+	r := w.load(cfg)
+	conformance.MustTrue(w.t, r.State == StateErrorLimit && checkpoint.Exists(cfg.RunDir), "%s, or no checkpoint", r.State)
 	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: -1}
 	return cfg
 }

@@ -261,8 +261,7 @@ func TestJSONOfReportsAndStatesIsStable(t *testing.T) {
 			again := reflect.New(reflect.TypeOf(v).Elem())
 			must(t, json.Unmarshal(want, again.Interface()))
 			text, err := json.MarshalIndent(again.Interface(), "", "  ")
-			conformance.True(t, err == nil && bytes.Equal(append(text, '\n'), want),
-				"%s: read and written again it is\n%s", file, text)
+			conformance.True(t, err == nil && bytes.Equal(append(text, '\n'), want), "%s: written again it is\n%s", file, text)
 		}
 	}
 }

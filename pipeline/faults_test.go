@@ -305,8 +305,7 @@ func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
 	conformance.Contains(t, w.refused(without), "--mark-column was _tsimport and is not given now", "error")
 	keys := conformance.Try(os.ReadFile(cfg.Write.Marks.ReturnedKeys)).Must(t)
 	w.file("keys.csv", string(keys[:3]))
-	conformance.Refused(t, conformance.ErrorOf(cfg.run(t.Context())), "changed meanwhile",
-		"returned keys that were cut short")
+	conformance.Refused(t, conformance.ErrorOf(cfg.run(t.Context())), "changed meanwhile", "returned keys cut short")
 	w.file("keys.csv", string(keys))
 	w.load(cfg)
 	conformance.Equal(t, len(w.rows()), 2, "rows")

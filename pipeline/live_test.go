@@ -167,8 +167,7 @@ func loadChanging(t *testing.T, seed uint64) {
 	for id := range c.stays {
 		conformance.True(t, got[fmt.Sprint(id)] != nil, "row %d is missing", id)
 	}
-	conformance.True(t, c.grows || r.Read-r.ReadAgain == rows,
-		"%d read, %d of them again; want %d others", r.Read, r.ReadAgain, rows)
+	conformance.True(t, c.grows || r.Read-r.ReadAgain == rows, "%d read, %d again; want %d", r.Read, r.ReadAgain, rows)
 	conformance.True(t, r.Written == r.Read && r.Replayed == 0 && k.Divided() == c.begun,
 		"%d read, %d written, %d sent again, %d times divided", r.Read, r.Written, r.Replayed, k.Divided())
 	conformance.True(t, r.ReadFrom != nil && r.ReadTo != nil && !r.ReadFrom.Before(r.FirstStarted.Add(-time.Second)) &&
@@ -246,8 +245,7 @@ func TestUnsafeOptionsForLiveSourcesAreRefused(t *testing.T) {
 			cfg := w.fromKeyed(k)
 			change(&cfg)
 			_, err := cfg.run(context.Background())
-			conformance.True(t, errors.As(err, new(*plan.UsageError)) && strings.Contains(err.Error(), want),
-				"the error is %v", err)
+			conformance.True(t, errors.As(err, new(*plan.UsageError)) && strings.Contains(err.Error(), want), "error %v", err)
 			names := w.tableNames()
 			conformance.True(t, len(names) == 0, "tables were made: %v", names)
 		}))

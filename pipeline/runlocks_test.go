@@ -347,8 +347,7 @@ func TestErrorLimitCountsRejectsOfAllAttempts(t *testing.T) {
 	r.Resume(before)
 	r.Read, r.Rejected, r.Seams = r.Read+11, r.Rejected+3, r.Seams+2
 	for over := range int64(2) { // 8 of 111
-		conformance.Equal(t, r.OverLimit(ledger.MaxErrors{Rows: 8 - over}, false), (over == 1),
-			"%d rows: over the limit", 8-over)
+		conformance.Equal(t, r.OverLimit(ledger.MaxErrors{Rows: 8 - over}, false), over == 1, "%d rows: too many", 8-over)
 		conformance.Equal(t, r.OverLimit(ledger.MaxErrors{Share: true, Percent: float64(8 - over)}, true), (over == 1),
 			"%d %%: over the limit", 8-over)
 	}
@@ -375,9 +374,8 @@ func TestALoadThatIsStartedOverWaitsForTheAttemptBefore(t *testing.T) {
 	after := &attempt{cfg: &cfg, started: now}
 	cfg.DryRun = true
 	must(t, after.findResumePoint(t.Context()))
-	if got := after.from.Hold; !got.Equal(now.Add(time.Minute)) || cfg.Resume.Look {
-		t.Errorf("nothing is sent until %v, want %v", got, now.Add(time.Minute))
-	}
+	got := after.from.Hold
+	conformance.True(t, got.Equal(now.Add(time.Minute)) && !cfg.Resume.Look, "held until %v, now %v", got, now)
 }
 
 func TestRisingKeyIsDetectedInNumbersAndDates(t *testing.T) {

@@ -388,7 +388,7 @@ func TestLoadWorksWithFewerConnectionsThanWorkers(t *testing.T) {
 	t.Logf("%d connections closed at once, %d requests, %d sent again", few.many.Load(), r.Requests, r.Retried)
 }
 
-// Lost rows are looked up over the writing workers' connections: a pool of its own might get none. The time is real.
+// Rows of lost answers are looked up over the workers' connections: a pool apart might get none. The time is real.
 func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 	for most := range int64(3) {
 		t.Run(fmt.Sprint(most+1, " connections"), func(t *testing.T) {

@@ -390,8 +390,7 @@ func TestDeleteOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 			conformance.True(t, r.Rejected == 1 && r.MaybeApplied == tt.maybe,
 				"first answer %v: %d rejected, %d of them maybe applied", tt.fault, r.Rejected, r.MaybeApplied)
 			reasons := strings.Join(lines(t, cfg.RunDir+"/rejects.jsonl"), "\n")
-			conformance.Equal(t, strings.Contains(reasons, `"maybe_applied":true`), (tt.maybe > 0),
-				"first answer %v: %s", tt.fault, reasons)
+			conformance.Equal(t, strings.Contains(reasons, `"maybe_applied":true`), (tt.maybe > 0), "%v: %s", tt.fault, reasons)
 		}
 	})
 }
@@ -409,8 +408,7 @@ func TestClockOffsetOfASecondIsWarnedOf(t *testing.T) {
 			cfg.RunDir += "2"
 			w.load(cfg)
 			text := strings.Join(warnings, "\n")
-			conformance.True(t, (want != "" || !strings.Contains(text, "clock")) && strings.Contains(text, want),
-				"warnings %q", warnings)
+			conformance.True(t, (want != "" || !strings.Contains(text, "clock")) && strings.Contains(text, want), "%q", text)
 		})
 	}
 }

@@ -175,8 +175,7 @@ func TestDryRunCreatesNeitherTablesNorArchiveFiles(t *testing.T) {
 	cfg.DryRun = true
 	r := w.load(cfg)
 	conformance.True(t, r.Unfinished == 120 && r.Archived == 120 && len(r.Tables) == 24 && r.Tables[23].Unfinished == 10 &&
-		r.Tables[0].Archived == 10 && !r.Created,
-		"%d would be written, %d archived, tables %+v", r.Unfinished, r.Archived, r.Tables)
+		r.Tables[0].Archived == 10 && !r.Created, "%d to write, %d archived, tables %+v", r.Unfinished, r.Archived, r.Tables)
 	_, err := os.Stat(filepath.Join(w.dir, "old"))
 	conformance.True(t, os.IsNotExist(err), "the archive is there: %v", err)
 	conformance.Equal(t, len(w.tableNames()), 0, "tables %v", w.tableNames())
@@ -332,9 +331,8 @@ func TestPartitionReadingEndsWithLoad(t *testing.T) {
 		h := &heldReading{RoundTripper: w.transport(), held: make(chan struct{})}
 		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
 		cfg.Target.Client.Transport = h
-		if r := w.load(cfg); r.Written != 2 || !h.over.Load() {
-			t.Errorf("%d rows written; a reading was held back: %v", r.Written, h.over.Load())
-		}
+		r := w.load(cfg)
+		conformance.True(t, r.Written == 2 && h.over.Load(), "%d rows written; held back: %v", r.Written, h.over.Load())
 		conformance.Equal(t, h.waiting.Load(), false, "a reading still waits for its answer")
 	})
 }

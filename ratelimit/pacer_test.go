@@ -82,9 +82,8 @@ func TestAThrottleOfAnEarlierRequestIsIgnored(t *testing.T) {
 
 func TestChildStartsAtFullRateAndForgivesFirstThrottle(t *testing.T) {
 	b := newBench(t, PacerOptions{MaxInFlight: 5})
-	if c := b.p.Child(b.now); c.State() != "start" || c.max != 5 {
-		t.Errorf("child of a lane without a rate: %s, %d in flight", c.State(), c.max)
-	}
+	c := b.p.Child(b.now)
+	conformance.True(t, c.State() == "start" && c.max == 5, "child without a rate: %s, %d in flight", c.State(), c.max)
 	b.serve(1000, 100)
 	rate := b.p.Rate()
 	b.p = b.p.Child(b.now)

@@ -348,9 +348,8 @@ func TestSearchGoesFromNewestToFoundRow(t *testing.T) {
 		f.rows[n+1] = "others"
 	}
 	f.rows[97], f.last = string(testMarker.Append(nil, rows[0])), 100
-	if _, err := w.Write(rows, []bool{true}, o); err != nil || o[0].Number != 97 || len(f.searched) != 2 {
-		t.Errorf("%+v, %v, searched %v", o[0], err, f.searched)
-	}
+	_, err := w.Write(rows, []bool{true}, o)
+	conformance.True(t, err == nil && o[0].Number == 97 && len(f.searched) == 2, "%+v, %v, %v", o[0], err, f.searched)
 }
 
 // The fake's clock is its numbers.
@@ -383,9 +382,8 @@ func TestSearchEndsAtEarlierRecord(t *testing.T) {
 	}
 	f.last = 599
 	o := make([]table.Outcome, 1)
-	if _, err := w.Write(rows[599:], []bool{true}, o); err != nil || o[0].Number != 609 || len(f.searched) != 1 {
-		t.Errorf("%+v, %v, searched %v", o[0], err, f.searched)
-	}
+	_, err := w.Write(rows[599:], []bool{true}, o)
+	conformance.True(t, err == nil && o[0].Number == 609 && len(f.searched) == 1, "%+v, %v, %v", o[0], err, f.searched)
 }
 
 // pastRows are rows that an earlier process may have sent; it wrote the first 300, one of them twice.

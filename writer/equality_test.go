@@ -80,9 +80,8 @@ func checkRequest(t *testing.T, name string, mode table.Mode, existence table.Ex
 		req.AddRowChange(sdkChange(schema, name, mode, conditions[existence], false, key, cells, nil))
 	}
 	want := recorded(t, req)
-	if got := AppendRequest(nil, name, mode, existence, rows); !bytes.Equal(got, want) {
-		t.Errorf("mode %d, condition %d, %d rows:\n got %x\nwant %x", mode, existence, n, got, want)
-	}
+	got := AppendRequest(nil, name, mode, existence, rows)
+	conformance.True(t, bytes.Equal(got, want), "mode %d, %d, %d rows:\n got %x\nwant %x", mode, existence, n, got, want)
 }
 
 func TestLengthsTakeAsManyBytesAsTheyNeed(t *testing.T) {
@@ -311,8 +310,7 @@ func TestAllWrittenSetsNoOutcomes(t *testing.T) {
 			}
 		}
 		stats, err := New(echo{encodeAnswer("t", tt.results)}, nil, "t", table.Put, table.Ignore).With(Options{Brief: true}).Write(rows, repeated, brief)
-		conformance.True(t, err == nil && stats.AllWritten == tt.brief,
-			"%s: all written %v, error %v", name, stats.AllWritten, err)
+		conformance.True(t, err == nil && stats.AllWritten == tt.brief, "%s: all %v, error %v", name, stats.AllWritten, err)
 		for i := range brief {
 			if want := outcomes[i]; !tt.brief && brief[i] != want || tt.brief && (brief[i] != untouched || want.Fate != table.Written) {
 				t.Errorf("%s: row %d has the outcome %+v, without Brief %+v", name, i, brief[i], want)
@@ -332,8 +330,7 @@ func TestWritingDoesNotAllocatePerRow(t *testing.T) {
 		allocs := testing.AllocsPerRun(20, func() {
 			conformance.Must(t, conformance.ErrorOf(w.Write(rows, repeated, outcomes)))
 		})
-		conformance.True(t, allocs == 0,
-			"%v allocations for a request of %d rows, the first of which got %q", allocs, n, outcomes[0].Code)
+		conformance.True(t, allocs == 0, "%v allocations for a request of %d rows, the first %q", allocs, n, outcomes[0].Code)
 	}
 }
 

@@ -201,8 +201,7 @@ func TestCountedRequestIsReadable(t *testing.T) {
 			conformance.MustTrue(t, err == nil && len(row.Cells) == 2 && string(row.Cells[1].Value.Bytes) == want &&
 				len(want) <= table.MaxMarkBytes, "row %d: %v, %+v", i, err, row)
 			travels := rows[i].Row().Bytes() + len(mark) + table.MaxMarkBytes + 24 + c.ConditionBytes() + 32
-			conformance.MustTrue(t, proto.Size(protoadapt.MessageV2Of(r)) <= travels,
-				"row %d: more bytes travel than are counted", i)
+			conformance.MustTrue(t, proto.Size(protoadapt.MessageV2Of(r)) <= travels, "row %d: more bytes travel than count", i)
 		}
 	}
 }

@@ -390,8 +390,7 @@ func TestRowsAreReadBackSeparately(t *testing.T) {
 						if i == 2 && between || i == 5 && !between {
 							want = table.Written
 						}
-						conformance.Equal(t, o.Fate, want,
-							"%s among rows that are %s, in place %d: row %d has fate", odd.name, others.name, at, i)
+						conformance.Equal(t, o.Fate, want, "%s among %s ones, in place %d: row %d has fate", odd.name, others.name, at, i)
 					}
 				}
 			}

@@ -77,9 +77,8 @@ func TestSetOperationsMatchModel(t *testing.T) {
 			}
 		}
 		conformance.MustEqual(t, as.Count(from, universe), n, "positions of %v from %d on", as, from)
-		if got, ok := as.Next(from); ok != any || got != next {
-			t.Fatalf("next of %v from %d on is %d, %v; want %d, %v", as, from, got, ok, next, any)
-		}
+		got, ok := as.Next(from)
+		conformance.MustTrue(t, ok == any && got == next, "%v from %d: %d, %v; want %d, %v", as, from, got, ok, next, any)
 	})
 }
 
@@ -266,8 +265,7 @@ func TestACheckpointOfAHundredMillionRowsIsSmall(t *testing.T) {
 		for _, ordered := range []bool{true, false} {
 			file := conformance.Try(simulated(rand.New(rand.NewPCG(1, uint64(lanes))), lanes, ordered).Encode()).Must(t)
 			t.Logf("%d lanes, ordered %v: %d bytes", lanes, ordered, len(file))
-			conformance.True(t, len(file) < 1<<20,
-				"%d lanes, ordered %v: %d bytes, want less than 1 MiB", lanes, ordered, len(file))
+			conformance.True(t, len(file) < 1<<20, "%d lanes, ordered %v: %d bytes, want < 1 MiB", lanes, ordered, len(file))
 		}
 	}
 }
@@ -358,8 +356,7 @@ func TestOpenRecordsAreSuspectAfterTornCheckpoint(t *testing.T) {
 }
 
 func TestACheckpointThatCannotBeWrittenIsAnError(t *testing.T) {
-	conformance.Refused(t, Write(filepath.Join(t.TempDir(), "none"), []byte("x")), "",
-		"written into a folder that does not exist")
+	conformance.Refused(t, Write(filepath.Join(t.TempDir(), "none"), []byte("x")), "", "written into a missing folder")
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, File, "in the way"), 0o755))
 	must(t, os.MkdirAll(filepath.Join(dir, PrevFile, "in the way"), 0o755))

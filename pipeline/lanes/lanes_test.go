@@ -120,8 +120,7 @@ func TestALaneWhoseBoundsMoveKeepsItsPacer(t *testing.T) {
 	conformance.True(t, left != Pacer(whole) && right != Pacer(whole) && left != right,
 		"two partitions are paced as the one that they came out of")
 	cut("k0006")
-	conformance.True(t, s.all[0].pacer == left && s.all[1].pacer == right,
-		"what was known of a partition is lost when its bound moves")
+	conformance.True(t, s.all[0].pacer == left && s.all[1].pacer == right, "a partition whose bound moves loses its pacer")
 }
 
 func TestRequestsLeaveWhileWorkersAndMemoryAreFree(t *testing.T) {
@@ -140,8 +139,7 @@ func TestRequestsLeaveWhileWorkersAndMemoryAreFree(t *testing.T) {
 	conformance.True(t, f.flying() == 1 && !f.open() && f.waitsMore() && !f.waitsMore(),
 		"%d requests of %d bytes are in flight; that the next waits is said once", f.flying(), f.bytes)
 	f.free(<-f.out)
-	conformance.True(t, f.flying() == 0 && f.bytes == 0 && f.open(),
-		"%d requests of %d bytes after the answer", f.flying(), f.bytes)
+	conformance.True(t, f.flying() == 0 && f.bytes == 0 && f.open(), "%d requests of %d bytes remain", f.flying(), f.bytes)
 	f.budget = 1 << 20
 	full("a")
 	conformance.Equal(t, f.open(), true, "the second worker idles")

@@ -129,8 +129,7 @@ func TestSilentLaneIsProbedUntilAnswered(t *testing.T) {
 	conformance.True(t, !a.health.hung && s.hearing.hung == 1 && s.hearing.probes == 2 && s.mayProbe(),
 		"%+v, %d lanes, %d probes", a.health, s.hearing.hung, s.hearing.probes)
 	// Earlier requests say nothing about later ones.
-	conformance.True(t, !s.fellSilent(a, first, begun.Add(2*silentFor)) && !a.health.hung,
-		"a lane that is answered hears nothing")
+	conformance.True(t, !s.fellSilent(a, first, begun.Add(2*silentFor)) && !a.health.hung, "an answered lane is silent")
 }
 
 func TestAnyNumberOfSilentLanesIsProbed(t *testing.T) {

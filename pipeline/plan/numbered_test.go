@@ -25,8 +25,7 @@ func askNumbered(inputs ...string) *Request {
 
 func TestAutoIncrementColumnNeedsNoInput(t *testing.T) {
 	r := askNumbered(file(t, "in.csv", "user,v\na,1\n"))
-	conformance.Equal(t, cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)), "",
-		"(-want +got)")
+	conformance.Equal(t, cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)), "", "-want +got")
 	p := makes(t, r, nil)
 	conformance.True(t, p.Schema.Numbered == 1 && p.Mark == DefaultMarkColumn && len(p.Schema.Ordering()) == 1,
 		"%+v, marks in %q", p.Schema, p.Mark)
@@ -68,8 +67,7 @@ func TestInputValuesOfNumberedColumnAreExcludedOrChangeRows(t *testing.T) {
 	r := askNumbered(file(t, "in.csv", "user,seq,v\na,5,1\n"))
 	refused(t, r, nil, "--exclude seq")
 	r.Columns.Exclude = []string{"seq"}
-	conformance.Equal(t, cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)), "",
-		"(-want +got)")
+	conformance.Equal(t, cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)), "", "-want +got")
 	r.Columns.Exclude, r.Condition = nil, table.ExpectExist
 	p := makes(t, r, nil)
 	conformance.True(t, p.Schema.Numbered == 0 && p.Mark == "" && p.Schema.Columns[1].Source == "seq", "%+v", p.Schema)

@@ -193,9 +193,8 @@ func TestAnExistingTableGivesTheKey(t *testing.T) {
 	// The key column is first regardless of its place in the file, and its type is kept exactly.
 	c := p.Schema.Columns[0]
 	conformance.True(t, c.Source == "id" && c.Type == table.String && c.Exact && !c.Inferred, "%+v", c)
-	if from, to := p.Window()(); to-from != 2*1000*1000 {
-		t.Errorf("timestamps from %d to %d; the table takes 1,000 seconds before and after now", from, to)
-	}
+	from, to := p.Window()()
+	conformance.True(t, to-from == 2*1000*1000, "from %d to %d, want 1,000 seconds before and after now", from, to)
 
 	r.Inputs = []string{file(t, "keyless.csv", "n,x\n5,2\n")}
 	refused(t, r, admin, `"id"`)
@@ -245,9 +244,8 @@ func TestWideRowsMakeSmallSplits(t *testing.T) {
 	}
 	size := makes(t, ask(file(t, "in.csv", b.String())), nil).Sources[0].About().Pieces
 	// Each record is about a kilobyte and becomes about 110.
-	if encoded := int(size) / 1002 * 500 * (203 + 24); size == 0 || encoded > 2*blockBytes {
-		t.Errorf("a split of %d bytes becomes a block of about %d", size, encoded)
-	}
+	encoded := int(size) / 1002 * 500 * (203 + 24)
+	conformance.True(t, size != 0 && encoded <= 2*blockBytes, "%d bytes become a block of %d", size, encoded)
 }
 
 func TestMemoryClassesStayWithinTotal(t *testing.T) {

@@ -70,9 +70,8 @@ func TestReaderMemoryIsPartOfTotal(t *testing.T) {
 				t.Errorf("%d MiB, %d parsers: %d bytes of pages are read ahead, more than the %d for all", memory>>20, parsers, ahead, s.ReadAhead)
 			}
 		}
-		if limit := MemoryLimit(memory); limit < memory || limit < 2*table.MaxRowBytes {
-			t.Errorf("%d MiB: the collector's limit is %d", memory>>20, limit)
-		}
+		limit := MemoryLimit(memory)
+		conformance.True(t, limit >= memory && limit >= 2*table.MaxRowBytes, "%d MiB: the limit is %d", memory>>20, limit)
 	}
 }
 
@@ -179,8 +178,7 @@ func TestTimestampsOlderThanTTLAreRefused(t *testing.T) {
 			from, to := p.Window()()
 			before, after := now.UnixMilli()-from, to-now.UnixMilli()
 			conformance.True(t, before == tt.before.Milliseconds() && after == 3*day.Milliseconds(),
-				"%s, time to live %d s, deviation %d s: timestamps from %d ms before to %d ms after now", place, tt.live,
-				tt.deviation, before, after)
+				"%s, ttl %d, deviation %d: from %d ms before to %d after now", place, tt.live, tt.deviation, before, after)
 		}
 	}
 }
@@ -298,9 +296,8 @@ func TestNumbersThatAreLoadedAsTextAreNoted(t *testing.T) {
 	p := makes(t, ask(in), nil)
 	inspected := conformance.Try(Inspect(t.Context(), []string{in}, Read{}, false)).Must(t)
 	const want = `column v: string, but all values in the sample are numbers, some with trailing zeros ("68.60"); --type v=double changes this`
-	if d := inspected[0].Decisions; len(d) != 1 || d[0].String() != want || !slices.Contains(p.Notes, want) {
-		t.Errorf("inspect %v, load %q", d, p.Notes)
-	}
+	d := inspected[0].Decisions
+	conformance.True(t, len(d) == 1 && d[0].String() == want && slices.Contains(p.Notes, want), "%v, %q", d, p.Notes)
 	w := p.Schema.Columns[2]
 	conformance.Equal(t, w.Type, table.Double, "%s", w.Name)
 }

@@ -62,8 +62,7 @@ func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
 	must(t, os.MkdirAll(stray, 0o755))
 	must(t, os.WriteFile(filepath.Join(stray, "rejects.csv"), []byte("precious"), 0o644))
 	reject(t, create(t, stray), 0, "x")
-	conformance.Equal(t, read(t, filepath.Join(stray, "attempt-1", "rejects.csv")), "precious",
-		"a file without a summary beside")
+	conformance.Equal(t, read(t, filepath.Join(stray, "attempt-1", "rejects.csv")), "precious", "without a summary beside")
 }
 
 func TestTouchesKnowsTheFoldersOwnFiles(t *testing.T) {
@@ -133,8 +132,7 @@ func TestOneProcessWorksOnARun(t *testing.T) {
 	lock, err = TakeLock(dir)
 	conformance.Equal(t, err, nil, "locked again")
 	must(t, lock.Release())
-	conformance.Refused(t, conformance.ErrorOf(TakeLock(filepath.Join(dir, "none"))), "",
-		"a folder that does not exist was locked")
+	conformance.Refused(t, conformance.ErrorOf(TakeLock(filepath.Join(dir, "none"))), "", "a missing folder was locked")
 }
 
 func TestRecordIsKeptWithItsRecordEnd(t *testing.T) {

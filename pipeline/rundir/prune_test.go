@@ -80,8 +80,7 @@ func TestContentsDistinguishOwnAndForeignFiles(t *testing.T) {
 	own := func(name string, folder bool) bool { return name == "put" && folder }
 	c, err = ContentsOf(finished(t, "put/run.json"), own)
 	conformance.True(t, err == nil && c.Foreign == "", "%+v, %v", c, err)
-	conformance.Refused(t, conformance.ErrorOf(ContentsOf(filepath.Join(dir, "missing"), none)), "",
-		"a folder that is missing")
+	conformance.Refused(t, conformance.ErrorOf(ContentsOf(filepath.Join(dir, "missing"), none)), "", "a missing folder")
 }
 
 func TestRunFolderIsRecognisedByItsFiles(t *testing.T) {

@@ -300,16 +300,14 @@ func TestSpreadIgnoresOverlaps(t *testing.T) {
 	var of [parts]int
 	for k, i := range order {
 		of[int(i)*parts/n]++
-		if least, most := slices.Min(of[:]), slices.Max(of[:]); most-least > 6 {
-			t.Fatalf("of the first %d sections a sixteenth of the keys has %d to %d", k+1, least, most)
-		}
+		least, most := slices.Min(of[:]), slices.Max(of[:])
+		conformance.MustTrue(t, most-least <= 6, "of %d sections a sixteenth of the keys has %d to %d", k+1, least, most)
 	}
 	slices.Sort(order)
 	order = slices.Compact(order)
 	conformance.True(t, len(order) == n && order[0] == 0 && order[n-1] == n-1, "the order has not every section once")
-	if first := Order(sections, 0); first[0] != 0 || !slices.IsSorted(first) {
-		t.Errorf("sections that meet do not keep their order: %v", first[:10])
-	}
+	first := Order(sections, 0)
+	conformance.True(t, first[0] == 0 && slices.IsSorted(first), "sections lose their order: %v", first[:10])
 }
 
 func TestSumDetectsAnyChangedByte(t *testing.T) {
@@ -384,9 +382,8 @@ func TestPlacesFollowScheduleOrInput(t *testing.T) {
 	number := int64(0)
 	for _, one := range s.Sections {
 		for record := one.Record; record < one.Record+one.Records; record++ {
-			if at, n, comes := places.Find(one.Source, record); at != 4 || n != number || !comes {
-				t.Fatalf("record %d of source %d comes as %d of %d (%v), want %d", record, one.Source, n, at, comes, number)
-			}
+			at, n, comes := places.Find(one.Source, record)
+			conformance.MustTrue(t, at == 4 && n == number && comes, "record %d comes as %d of %d (%v)", record, n, at, comes)
 			number++
 		}
 	}
@@ -403,7 +400,6 @@ func TestPlacesFollowScheduleOrInput(t *testing.T) {
 		conformance.True(t, comes != tt.doesNotCome && (!comes || at == tt.at && n == tt.number),
 			"record %d of source %d comes as %d of %d (%v), want %+v", tt.record, tt.source, n, at, comes, tt)
 	}
-	if at, n, comes := NewPlaces(nil).Find(2, 5); at != 2 || n != 5 || !comes {
-		t.Errorf("without schedules record 5 of source 2 comes as %d of %d (%v)", n, at, comes)
-	}
+	at, n, comes := NewPlaces(nil).Find(2, 5)
+	conformance.True(t, at == 2 && n == 5 && comes, "without schedules it is %d of %d (%v)", n, at, comes)
 }
