@@ -31,8 +31,7 @@ const (
 type Options struct {
 	// Unordered means that ordering keys are unique, or that the order of their rows does not matter.
 	Unordered bool
-	// Supersede drops a row for a later one of its key while both wait. Only a Put without a condition may do that: it
-	// replaces the whole row, so the earlier one leaves no trace.
+	// Supersede drops a row for a later one of its key while both wait. Only unconditional Puts leave no trace of it.
 	Supersede bool
 	// Settle is how long after an Unknown outcome the attempt may still be applied.
 	Settle time.Duration
@@ -61,14 +60,12 @@ type Options struct {
 	Final func(r table.Ref, end End, o table.Outcome)
 }
 
-// Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: the cutter knows every key that
-// is in a request, waits for a retry or may still be changed by an attempt of unknown outcome; a row of such a key
-// waits, all others pass it. So lanes may have several batches in flight, and be recut. It is not safe for concurrent
-// use.
+// Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: a row waits only if its key is in
+// a request, waits for a retry or may be changed by an attempt of unknown outcome. So lanes may have several batches in
+// flight, and be recut. It is not safe for concurrent use.
 //
-// A key is in one of four places: in a flight, in retry (until its time comes), ready (for its lane's next batch), or
-// settling (its row is final, but an earlier attempt may still be applied). Other keys are not known. If rows are
-// unordered, keys are not looked up: each row is a key of its own.
+// A key is in a flight, in retry (until its time comes), ready (for its lane's next batch), or settling (its row is
+// final, but an earlier attempt may be applied). Others are not known. Unordered rows are keys of their own.
 type Cutter struct {
 	o         Options
 	onWritten func(rows []table.Ref) // nil is Final for each
@@ -143,8 +140,7 @@ const maxRetrying = 8 * table.MaxBatchRows
 // maxLookahead limits the rows that one cut examines beyond those it takes.
 const maxLookahead = 4096
 
-// Cut fills an empty flight with rows of the lane, up to maxUnits capacity units together (one row may be more), and
-// reports whether it holds any row. Retries come first.
+// Cut fills an empty flight, retries first, up to maxUnits capacity units (one row may be more); false if it is empty.
 func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float64) bool {
 	l := &c.lanes[lane]
 	f.Lane, f.cuts = lane, c.cuts

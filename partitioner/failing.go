@@ -7,14 +7,12 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// A row that the service can neither take nor refuse (an internal error, each time) must not hold up the load forever.
-// It shows itself by failing while others of its lane are written. From then on it is sent alone, so it spoils no
-// request, and after enough failures alone it is given up: rejected, and marked if it may have been applied.
+// A row that the service can neither take nor refuse must not hold up the load. It fails while others of its lane are
+// written; then it is sent alone and, after enough failures, rejected, marked if it may have been applied.
 //
 // In an outage nothing of the lane is written, so no failure counts.
 const (
-	// aloneAfter is the number of failures, while others were written, after which a row is sent alone. For rows that
-	// failed beside others in one request, twice as many of any kind suffice: at last only such rows are left.
+	// aloneAfter is how often a row fails, while others are written, before it is sent alone; among failing ones, twice.
 	aloneAfter = 3
 	// hopelessAfter is the number of failures alone before a row is given up: with the default waits about 90 seconds.
 	hopelessAfter = 30

@@ -41,8 +41,7 @@ func (f *Flight) add(k *key, maxUnits float64) bool {
 	return true
 }
 
-// addOutcome adds an unknown outcome. All that Outcomes has memory for are unknown: a flight with only written rows
-// leaves them untouched, and their memory is mostly in no cache.
+// addOutcome adds an unknown outcome; all in Outcomes' memory are unknown, so a written flight touches none of it.
 func (f *Flight) addOutcome() {
 	n := len(f.Outcomes)
 	if n == cap(f.Outcomes) {

@@ -9,13 +9,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Settings of a HotKeys.
 const (
-	// counters is the number of values counted at a time. A value with more than one row in counters cannot fall out; a
-	// share is too low by at most that much. The smallest share ever reported is eight times that.
+	// counters is how many values are counted at a time: shares are too low by at most 1/counters.
 	counters = 256
-	// Each sampleRun samples the gap between two samples doubles, up to maxGap rows: a short input is counted whole, and
-	// the rows of a long one cost almost nothing.
+	// After sampleRun samples the gap between two doubles, up to maxGap rows: long inputs cost almost nothing.
 	sampleRun = 4096
 	maxGap    = 128
 	// minRows is the number of rows before any share is reported, minRowsOfOne for a whole input with one value.
@@ -147,8 +144,7 @@ func (h *HotKeys) smallest() int {
 	return i
 }
 
-// ReportWhole is Report for a complete input on a table of one lane: it also reports the only value of 200 rows or
-// more.
+// ReportWhole is Report for a complete input into one lane: it also reports the only value of 200 rows or more.
 func (h *HotKeys) ReportWhole() []HotKey {
 	if h.rows >= minRowsOfOne && h.rows < minRows && len(h.slots) == 1 {
 		if v, _, err := table.DecodeKey(h.keyType, h.slots[0].key); err == nil {

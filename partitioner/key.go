@@ -14,8 +14,7 @@ type stamping struct {
 	restamps int   // number of new timestamps after refusals
 }
 
-// key is the state of one ordering key. Fields for every row come first: the rest is mostly in no cache, and a key
-// whose row is written at once does not touch it.
+// key is the state of one ordering key. Fields for every row come first: the rest is mostly in no cache.
 type key struct {
 	hash     uint64
 	row      table.Ref // the row whose turn it is; Block is nil while settling without one
@@ -54,8 +53,7 @@ func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key 
 	return k
 }
 
-// suspect notes that an earlier process may have sent a row of the key: it may still be applied, so no later row of the
-// key may be sent yet, and the load may not end. Unordered rows have no later ones.
+// suspect notes that an earlier process may have sent a row of the key: until it settles, no later one is sent.
 func (c *Cutter) suspect(now time.Time, k *key, r table.Ref) {
 	if !r.Row().Suspect() || !now.Before(c.o.SuspectUntil) || k.unsafe.After(c.o.SuspectUntil) {
 		return
@@ -82,8 +80,7 @@ func (c *Cutter) keep(k *key) {
 
 const maxSpare = 4096
 
-// any returns one of the key's rows. Rows of another key with the same hash may wait behind it and belong to another
-// lane; they move there when their turn comes.
+// any returns one of the key's rows. Rows of another key with its hash may wait after it, until their turn comes.
 func (k *key) any() (table.Ref, bool) {
 	switch {
 	case k.row.Block != nil:

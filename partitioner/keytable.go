@@ -2,10 +2,9 @@ package partitioner
 
 import "math/bits"
 
-// keyTable finds keys by their hash. A key comes and goes with every row, so it is a table with open addressing that
-// uses the hash directly: Go's map hashes it again and costs three times as much. Its size follows its keys, and
-// removing a key moves up those after it, so it needs no rebuilds. Hashes are beside the keys: a search touches no
-// other key's memory, which is mostly in no cache.
+// keyTable finds keys by their hash. A key comes and goes with every row, so it uses open addressing and the hash
+// directly: Go's map costs three times as much. Its size follows its keys; removing one moves up those after it. Hashes
+// are beside the keys: a search touches no other key's memory.
 type keyTable struct {
 	slots []keySlot // a power of two, at most half of them used
 	count int

@@ -7,21 +7,18 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Map maps keys to lanes. Lanes are numbered 0 to Len()-1 in key order; lane i holds the keys from its lower bound to
-// the next lane's, exclusive. A Map is immutable and safe for concurrent use.
+// Map maps keys to lanes 0 to Len()-1 in key order, each from its lower bound to the next. It is immutable.
 type Map struct {
 	values []table.Value // lower bounds of lanes 1, 2, …
 	bounds [][]byte      // the same as AppendKey encodes them, increasing
-	// common is the common prefix of all bounds, heads the eight bytes of each after it. Bounds often differ only late
-	// (user-0001…, user-0042…), so Find compares the common part once, then integers, not whole keys.
+	// common is the bounds' common prefix, heads the eight bytes of each after it: Find then compares integers.
 	common []byte
 	heads  []uint64
 	// tables are the lanes' tables, "" for a gap; nil if there is one table.
 	tables []string
 }
 
-// NewMap makes a map with a lane before, between and after the bounds, in any order. Repeated bounds count once, and
-// values that no key column can have are dropped. Without a bound there is one lane.
+// NewMap makes a lane before, between and after the bounds, in any order. Repeated and impossible ones are dropped.
 func NewMap(bounds []table.Value) *Map {
 	m := &Map{}
 	type bound struct {
@@ -106,7 +103,6 @@ func (m *Map) Lower(i int) []byte {
 	return m.bounds[i-1]
 }
 
-// Range returns lane i's keys.
 func (m *Map) Range(i int) table.KeyRange {
 	r := table.KeyRange{Lower: m.Lower(i)}
 	if i < len(m.bounds) {
@@ -129,8 +125,7 @@ type TableBounds struct {
 	Bounds []table.Value
 }
 
-// NewTablesMap makes the map of a load into several tables, given in name order. Each table has its lanes; before,
-// between and after the tables are gaps: lanes for keys of unknown tables. Nothing can be sent from a gap.
+// NewTablesMap makes the map of a load into several tables, in name order. Between them are gaps for unknown tables.
 func NewTablesMap(known []TableBounds) *Map {
 	m := &Map{tables: []string{""}}
 	add := func(name string, key []byte, v table.Value) {

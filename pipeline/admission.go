@@ -77,7 +77,7 @@ func (a *admission) enter(p *intake.Parsed) {
 	a.keepArchived(p)
 }
 
-// countRead counts n records of a split from one on, except those that an earlier attempt has counted.
+// countRead counts n records of a split, beginning at one, unless an earlier attempt has counted them.
 func (a *admission) countRead(s *table.Split, from, n int64) {
 	n = a.readProgress.Fresh(s, from, n)
 	a.account.Counts.Read += n

@@ -116,8 +116,7 @@ func (x *annotations) keep(counters map[string]int64) {
 	}
 }
 
-// tryNeeds tries what the load may need besides writing, so that a missing permission does not show after an hour. Of
-// several tables, each is tried when it is opened.
+// tryNeeds tests permissions other than writing before the load begins; with several tables, when each is opened.
 func (a *attempt) tryNeeds(x *annotations) error {
 	if a.cfg.DryRun || a.planned.Empty || a.planned.Tables != nil {
 		return nil

@@ -17,7 +17,6 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Config is the configuration of a load.
 type Config struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       plan.Read
@@ -49,8 +48,7 @@ type Watch struct {
 	OnHotKey func(h ledger.ReportHotKey, rows int64)
 	// OnReject is told of each rejected record. May be nil; it must not block.
 	OnReject func(*rundir.Reason)
-	// OnKept is told of each rejected record kept in the run folder, with the ordinal of its source. Its arguments are
-	// valid only during the call. May be nil; it must not block.
+	// OnKept gets each kept reject, valid only during the call, and its source's ordinal. May be nil; must not block.
 	OnKept func(source int, r *table.Reject)
 	// Progress is updated while the load runs. May be nil.
 	Progress *ledger.Progress
@@ -79,8 +77,7 @@ type Conditions struct {
 	Unchanged bool            // only if the row in the table is as the row in table.UnchangedColumn says
 }
 
-// Marks is for tables with an auto-increment key column that the input has no values for, and for counters: their rows
-// cannot be distinguished by key, or may not be sent twice.
+// Marks is for auto-increment keys that the service numbers, and for counters: a row must not be sent twice.
 type Marks struct {
 	Column       string // attribute that rows are recognised by; "" takes plan.DefaultMarkColumn
 	AtLeastOnce  bool   // rows are repeated blindly instead
@@ -115,7 +112,6 @@ type Interrupted struct {
 	ExitCode int
 }
 
-// Exit is the exit code.
 func (i *Interrupted) Exit() int { return i.ExitCode }
 
 func (i *Interrupted) Error() string { return "stopped by " + i.Signal }

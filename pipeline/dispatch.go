@@ -40,7 +40,6 @@ type dispatcher struct {
 	onSnapshot   func(*dispatcher, *checkpoint.Snapshot) // of tests
 }
 
-// input is the rest of the input.
 type input struct {
 	flow   *intake.Flow
 	splits <-chan intake.Handed // nil once the input is complete
@@ -56,7 +55,7 @@ type settling struct {
 	suspectUntil time.Time // until then requests of the previous attempt may be applied
 }
 
-func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Store, stopRead context.CancelFunc) *dispatcher {
+func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Store, stopRead func()) *dispatcher {
 	cfg, counts, from := a.cfg, a.counts, a.from
 	m, w := a.survey.current.Load(), &cfg.Write
 	in, keyType := intake.New(a.planned, m), a.planned.Schema.Key[0].Type
@@ -93,7 +92,6 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		cfg.Watch.Progress.Waiting.Store(&ledger.Wait{Until: d.settling.hold, Why: "nothing is sent while requests of the previous process may still be applied"})
 	}
 	counts.LateUntil = from.Late
-	d.account = &ledger.Account{Counts: counts, Rejects: f.Folder, Ends: cfg.Watch.Ends, OnReject: cfg.Watch.OnReject, OnKept: cfg.Watch.OnKept, Options: x.Options, Files: f, Limit: cfg.Limits.MaxErrors, Stop: d.stopFor, Hot: partitioner.NewHotKeys(keyType), Form: in.RowForm()}
 	if cfg.Limits.SetAside {
 		once := w.Mode == table.Increment || a.planned.Schema.Numbered > 0
 		d.account.Asides = ledger.NewAsides(cfg.Limits.MaxErrors, once, counts, a.planned, from.Snapshot, in)
@@ -320,7 +318,7 @@ func (d *dispatcher) finished(now time.Time) bool {
 	if !d.stopper.stopped() && !(d.input.ended() && d.lanes.Empty()) {
 		return false
 	}
-	// A late attempt could undo what a later run writes: even a stopped load waits for it, until ctx ends.
+	// A late attempt could undo what a later run writes, so even a stopped load waits for it until ctx ends.
 	until, unsettled := d.lanes.Cutter.Unsettled(now)
 	switch {
 	case unsettled && d.cfg.Checkpoint.Repeats:
@@ -394,8 +392,7 @@ func (d *dispatcher) jobDone(j *shuffle.Job) {
 	}
 }
 
-// withhold keeps rows in their lanes until a checkpoint says which inputs are set aside: a resuming attempt relies on
-// the order of the rows that may have been sent.
+// withhold keeps rows in their lanes until a checkpoint names the inputs set aside: a resuming attempt relies on it.
 func (d *dispatcher) withhold() {
 	if d.checkpointer == nil || !d.checkpointer.Ordered {
 		return

@@ -145,7 +145,7 @@ func (r *Report) countIndexes() {
 	r.IndexReadCU = r.IndexWriteCU
 }
 
-// conclude decides how it ended. It returns the error of a failed load: the error limit and interruptions are none.
+// conclude decides how the load ended and returns its error; the error limit and interruptions are not errors.
 func (r *Report) conclude(cfg *Config, err error) error {
 	var interrupted *Interrupted
 	switch {

@@ -7,8 +7,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// When a load warns that its rows crowd in one partition-key value. A file sorted by that key must not raise a false
-// alarm, so the load waits for many rows; if its input ends before, no more rows come.
+// When a load warns of a hot partition-key value. Many rows are awaited: a file sorted by it must raise no alarm.
 const (
 	crowdShare = 0.9
 	crowdRows  = 16 << 10 // the first look; each later one after four times as many rows
@@ -48,8 +47,7 @@ func (c *hotKeyWatch) count(b *table.Block) {
 	})
 }
 
-// warn tells the user, once each, that nearly all rows have one partition-key value, and that one value has more bytes
-// than it should. ended means that no more rows come.
+// warn tells the user, once each, of a partition-key value with nearly all rows, and of one with too many bytes.
 func (c *hotKeyWatch) warn(ended bool) {
 	c.warnOfBytes(ended)
 	if c.crowded || c.rows < c.next && !(ended && c.rows >= crowdLeast) {

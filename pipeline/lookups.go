@@ -13,8 +13,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// leastLookUps is the minimum of concurrent row look-ups by all workers together: a look-up is a small request, and a
-// worker may need 200 of them before it can send anything.
+// leastLookUps is the minimum of concurrent look-ups of all workers: one may need 200 small requests before it sends.
 const leastLookUps = 64
 
 // lookUps returns a function that calls do n times; all its calls together run max(leastLookUps, workers) at a time.

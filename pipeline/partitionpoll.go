@@ -140,8 +140,7 @@ func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 	}
 }
 
-// end waits for a reading that was left behind, whose requests have been stopped, and lets no other begin. A reading
-// makes tables and adds to the report's counts: neither may happen after the load has ended.
+// end waits for the stopped reading and lets no other begin: none may make tables or count after the load's end.
 func (s *partitionPoller) end() {
 	select {
 	case s.reading <- struct{}{}:
@@ -149,7 +148,6 @@ func (s *partitionPoller) end() {
 	}
 }
 
-// ask requests a new reading soon.
 func (s *partitionPoller) ask() { offer(s.asked, struct{}{}) }
 
 // run reads the map at intervals and on request until ctx ends. The first is short: first rows often split a table.

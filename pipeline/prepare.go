@@ -88,7 +88,6 @@ func (e *ChangedError) Error() string {
 	return text
 }
 
-// Close closes the inputs and the connections.
 func (p *Prepared) Close() {
 	p.Plan.Close()
 	p.hangUp()

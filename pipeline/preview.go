@@ -32,7 +32,6 @@ type Preview struct {
 	Warnings  []string
 }
 
-// PreviewTable is the table of a Preview.
 type PreviewTable struct {
 	Key     []table.KeyColumn
 	Create  bool          // it would be made

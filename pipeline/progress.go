@@ -7,7 +7,6 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// publish updates the progress of the load.
 func (d *dispatcher) publish() {
 	p := d.cfg.Watch.Progress
 	p.Show(d.counts)

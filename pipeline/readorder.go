@@ -7,8 +7,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// scheduling returns when inputs are read by a schedule. It ignores the number of partitions: rows sorted by key reach
-// one of many at a time, just as they reach the parts of a single one, split later, in turn.
+// scheduling returns when inputs are read by a schedule, for any number of partitions: a single one splits later.
 func (a *attempt) scheduling() intake.Scheduling {
 	s := intake.Scheduling{Rows: a.hooks.sectionRows, SwitchAfter: a.hooks.switchAfter, Kept: a.from.Order}
 	if cfg := a.cfg; cfg.keeps() {

@@ -12,7 +12,6 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// States of a run.
 const (
 	StateFinished    = "finished"
 	StateFailed      = "failed"
@@ -20,8 +19,7 @@ const (
 	StateInterrupted = "interrupted"
 )
 
-// Report is how a load ended: the summary.json of its run folder. Read = Written + Rejected + Superseded +
-// ConditionFailed + Archived + Unfinished, unless the run has failed. JSON has all on one level, in order.
+// Report is how a load ended: summary.json. Its counts add up to Read unless the run failed. JSON has all on one level.
 type Report struct {
 	ledger.ReportOutcome
 	ledger.ReportTarget

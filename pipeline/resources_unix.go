@@ -55,8 +55,7 @@ func highWater(status []byte) (bytesPeak int64, ok bool) {
 	return 0, false
 }
 
-// processorWait returns for how many seconds the threads of this process were ready to run without a processor; 0 if
-// the system does not tell. Threads that have ended are not counted; Go keeps its own.
+// processorWait returns how many seconds threads of this process were ready without a processor; 0 if unknown.
 func processorWait() (seconds float64) {
 	threads, _ := os.ReadDir("/proc/self/task") // Linux
 	var text [128]byte

@@ -216,7 +216,6 @@ func (a *attempt) beginCounts() {
 	a.counts.BeginMoments(a.planned, a.from.Snapshot)
 }
 
-// report makes the report of the counts.
 func (a *attempt) report() *Report {
 	r := newReport(a.cfg, a.planned, a.started)
 	r.Counted, r.FirstStarted = *a.counts, a.counts.Since
@@ -302,8 +301,7 @@ func (c *Config) comparable(planned *plan.Plan) error {
 	return nil
 }
 
-// noteIndexes notes in the job which indexes the run is to add to its new table: once the table exists, nothing else
-// shows that it has none yet. An attempt killed before its first checkpoint has its job in another folder.
+// noteIndexes notes in the job the indexes to add to the new table: once that exists, nothing else shows them.
 func (a *attempt) noteIndexes() {
 	job := a.from.Job
 	switch {

@@ -48,7 +48,6 @@ type OnlyBadError struct {
 	code int
 }
 
-// Exit is the exit code.
 func (e *OnlyBadError) Exit() int { return e.code }
 
 func (e *OnlyBadError) Error() string {

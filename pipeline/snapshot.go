@@ -73,8 +73,7 @@ func (d *dispatcher) keepLast() error {
 	return d.checkpointer.WriteLast(s, d.files.Open(), d.files.Archive.Failure())
 }
 
-// snapshot describes the load as it is now. It fails if a file of the run folder cannot be written: a checkpoint that
-// counts on more than the file holds could not be resumed from.
+// snapshot describes the load now. It fails if a run file cannot be written: no checkpoint may count on it.
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k, begun := d.checkpointer, time.Now()
 	s := k.Describe(now)

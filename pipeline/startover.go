@@ -16,8 +16,7 @@ import (
 // If the sender has replaced, withdrawn or damaged an input that the unfinished run has begun to load, a repeated load
 // starts over, with the input as it is now or without it. Rows sent again change nothing.
 
-// startsOver reports whether a run that cannot be resumed because of why is started over. If its rows may not be sent
-// twice, why becomes an error that says what to do.
+// startsOver reports whether a run that cannot be resumed starts over. If rows may not be sent twice, why says so.
 func (a *attempt) startsOver(why *error) bool {
 	err := *why
 	usage := new(plan.UsageError)

@@ -13,7 +13,6 @@ import (
 // Monitor shows the state of a load while it runs. It is safe for concurrent use.
 type Monitor struct{ asks chan chan<- *State }
 
-// NewMonitor makes a monitor for one load.
 func NewMonitor() *Monitor { return &Monitor{asks: make(chan chan<- *State)} }
 
 // State asks the load for its state. It waits until the load writes or ctx ends; a load that has ended never answers.

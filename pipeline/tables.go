@@ -18,8 +18,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// tables are the tables of a load with several. The dispatcher says which ones rows wait for; the partitionPoller
-// ensures that they exist and reads their partitions.
+// tables are a load's several tables. The dispatcher requests them; the partitionPoller makes and reads them.
 type tables struct {
 	plan  *plan.Plan
 	admin *client.Admin
@@ -45,8 +44,7 @@ type openTable struct {
 	exact  bool
 }
 
-// tablesAtATime is how many tables have their partitions read at a time, besides those that have changed: table
-// operations share a quota, and a load of a year by days has hundreds of tables.
+// tablesAtATime is how many tables have their partitions read at a time: there may be hundreds, under one quota.
 const tablesAtATime = 4
 
 func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient, ids *keep.TableIDs, stop func(error)) *tables {
@@ -94,8 +92,7 @@ func (t *tables) WasMade(name string) bool {
 	return t.made[name]
 }
 
-// read opens the requested tables and rebuilds the map. A table that cannot be opened is reported, because rows wait
-// for it; partitions that cannot be read stay as they were.
+// read opens the requested tables and rebuilds the map. It reports a table that cannot be opened, as rows wait for it.
 func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed error) {
 	wanted, changed := t.take()
 	for _, name := range wanted {

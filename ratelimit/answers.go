@@ -236,8 +236,7 @@ func (p *Pacer) correctSlow(t throttle, few bool) {
 	p.cruise(t)
 }
 
-// wait lets a slow partition's bucket fill, increasingly long, and continues counting from the same moment. At first it
-// keeps asking: an older load gives way only to one that asks.
+// wait lets a slow partition's bucket fill, increasingly long, counting from the same moment. At first it keeps asking.
 func (p *Pacer) wait(t throttle) {
 	least := pressRows
 	if t.since > pressFor {
@@ -310,8 +309,7 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate after a far reach: to the flow since the last throttle, unless the last second's is far
-// above.
+// further raises the rate after a far reach to the flow since the last throttle, unless the last second's is far above.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {

@@ -44,8 +44,7 @@ func Wait(ctx context.Context, d time.Duration) error {
 
 // Patience watches progress. The zero Patience never runs out.
 //
-// It counts the time in which the process ran: between two looks at most a quarter of For. A process that was stopped
-// (Ctrl-Z, a paused container, a machine that slept) has tried nothing meanwhile, and must not give up because of that.
+// It counts running time, between two looks at most a quarter of For: a stopped process must not give up for that.
 type Patience struct {
 	For time.Duration // without progress; 0 means forever
 

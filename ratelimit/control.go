@@ -244,7 +244,7 @@ const (
 	minCruise   = 300 * time.Millisecond // since the last throttle; a shorter one ends no trial of smaller requests
 	provedAfter = 5 * time.Second        // after which a raised rate is right
 	agreeing    = 0.1                    // of a rate: measurements that differ less agree
-	cutHeard    = 10 * time.Second       // after which a load has heard of a cut: until then a grown rate may be of several partitions
+	cutHeard    = 10 * time.Second       // by which a load has heard of a cut; before, rates may be of several partitions
 	muchLess    = 0.75                   // of a rate: below, the earlier one is one partition's
 
 	reserve     = 0.04  // seconds of the rate left in the bucket after a throttle, and

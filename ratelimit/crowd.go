@@ -162,8 +162,7 @@ func (c *crowd) serves() float64 {
 	return min(c.signs.served[0], c.signs.served[1])
 }
 
-// asking reports whether one more row, sent while a request is served, would tell whether the units in flight are
-// limited: parts of requests were refused above the same level.
+// asking reports whether one more row, sent while a request is served, would tell whether units in flight are limited.
 func (c *crowd) asking(now time.Time) (at time.Time, ok bool) {
 	return c.last.Add(duration(crowdWay)), c.signs.same >= crowdAlike && c.signs.alike == 0 && len(c.flying) == 1 && !now.Before(c.until)
 }

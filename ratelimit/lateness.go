@@ -26,7 +26,6 @@ const (
 	queueHold     = 0.5                    // seconds until cruise reaches further
 )
 
-// lateness measures how late answers come.
 type lateness struct {
 	way         [2]float64 // seconds of the fastest answer, in this and the last period
 	waySince    time.Time

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// An outage looks like a rate of zero: a busy service refuses every row with the code of a full partition. A pacer that
-// believed it would need a minute to find its rate again. So Outages keeps the state before the first of consecutive
-// answers that accepted nothing, and restores it once that has lasted longer than any bucket stays empty at that rate.
-// From then on the partition is probed row by row until it serves again.
+// An outage looks like a rate of zero: a busy service refuses every row with the code of a full partition. A pacer
+// would then need a minute to find its rate again. So Outages keeps the state before the first answer that accepted
+// nothing, and restores it once no bucket could be empty that long. Then the partition is probed row by row.
 
 const (
 	leastOutage    = 300 * time.Millisecond

@@ -15,10 +15,9 @@ type PacerOptions struct {
 	Rand        *rand.Rand // nil uses the process's source
 }
 
-// Pacer finds the rate of a lane: the capacity units a second that its partition accepts. The rate is not stated
-// anywhere and changes, so the pacer lets the partition throttle now and then and reads off what was accepted between
-// two such moments. At both the partition's token bucket is empty, so the units accepted in between are the inflow: a
-// measurement, where shrinking and growing by fixed factors only guesses.
+// Pacer finds the rate of a lane: the capacity units a second that its partition accepts. That is not stated and
+// changes, so the pacer lets the partition throttle now and then: its token bucket is empty then, so the units accepted
+// between two throttles are the inflow, a measurement, where fixed factors only guess.
 //
 //  1. start: one request in flight at first, more as answers come back clean. The first throttle begins 2.
 //  2. measure: let the bucket refill for a moment, then empty it with small batches until a throttle: the rate.

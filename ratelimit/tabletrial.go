@@ -2,8 +2,7 @@ package ratelimit
 
 import "time"
 
-// trial finds out whether the table limits, in the first hold: every other lane may send more, while all together send
-// less. Lanes with their own limits are refused for that.
+// trial finds out whether the table limits: every other lane may send more, while all together send less.
 type trial struct {
 	until    time.Time // zero after it
 	round    uint64

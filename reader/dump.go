@@ -109,7 +109,6 @@ type dumpParser struct {
 	rows dumpRows
 }
 
-// Parse implements source.Parser.
 func (p *dumpParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	p.rows.Reset(sp.Data, sp.Offset > p.s.text.offset)
 	for rec, ok := p.rows.Next(); ok; rec, ok = p.rows.Next() {

@@ -20,8 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// File is one opened input, a source.Source. It has many fields: what its user reads about the input, and the state of
-// reading. It is not safe for concurrent use.
+// File is one opened input, a source.Source for one goroutine. Its many fields describe it and the state of reading.
 type File struct {
 	Name    string
 	Size    int64    // of the input in bytes, -1 when unknown
@@ -315,8 +314,7 @@ func (s *File) looksLike(text []byte) string {
 	return ""
 }
 
-// EncodingHint returns advice about a value that cannot be decoded, to append to the error: the likely encoding of the
-// source's beginning or, if that decodes, of the value.
+// EncodingHint returns advice to append about an undecodable value: the likely encoding of the source or the value.
 func (s *File) EncodingHint(value []byte) string {
 	if s.rowwise() || s.text.part {
 		return "" // UTF-8 by definition
@@ -384,7 +382,6 @@ func (s *File) addColumns(names []string) {
 	s.Columns = append(own, fixed...)
 }
 
-// About describes the source.
 func (s *File) About() source.About {
 	r := s.form.rejects
 	r.Kind, r.Folder, r.Encoding, r.Raw = cmp.Or(r.Kind, ".ndjson"), s.folder(), s.rejectsEncoding(), s.Raw
@@ -427,7 +424,6 @@ func (s *File) folder() string {
 // SetSplitBytes sets the size of splits not read yet.
 func (s *File) SetSplitBytes(n int) { s.o.SplitBytes = n }
 
-// SplitBytes is the size of splits.
 func (s *File) SplitBytes() int { return s.o.SplitBytes }
 
 // rejectsEncoding returns the encoding of records as delivered; empty for UTF-8.
@@ -452,7 +448,6 @@ func (s *File) Rows() (int64, bool) {
 	return s.file.Rows, true
 }
 
-// Close releases the source.
 func (s *File) Close() error {
 	var err error
 	if s.reader != nil {

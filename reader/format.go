@@ -16,8 +16,7 @@ import (
 // ErrEmpty is in the chain of an error about a source without records and columns.
 var ErrEmpty = errors.New("the file is empty")
 
-// Skips returns the warning if an input that could not be opened is to be skipped: an empty file found in a folder.
-// Spark and Hive write such files for parts without rows.
+// Skips returns the warning for an empty file found in a folder, which is skipped: Spark and Hive write such files.
 func Skips(item input.Item, err error) (warning string, ok bool) {
 	if !item.Found || !errors.Is(err, ErrEmpty) {
 		return "", false
@@ -76,7 +75,6 @@ func (s *File) rowFormat(head []byte) *RowFormat {
 	return nil
 }
 
-// textFormat returns a text's format.
 func (s *File) textFormat() Format {
 	if s.o.Format != nil {
 		return s.o.Format

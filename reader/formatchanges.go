@@ -69,12 +69,10 @@ func (s *File) holdsChange(lines []byte) bool {
 	return form != jsonl.NoChanges
 }
 
-// liveWait is how long the head of a pipe is read after its first change: so a file that is piped in is looked at like
-// the file.
+// liveWait is how long the head of a pipe is read after its first change, so that a piped file is looked at whole.
 const liveWait = 200 * time.Millisecond
 
-// fill reads the head of a stream and returns how many bytes of it may be looked at. A pipe that gives changes line by
-// line is live: those that have come are not kept waiting by those that will fill the head. They say their own types.
+// fill reads a stream's head and returns how many bytes may be looked at. Live changes are not kept waiting for more.
 func (s *File) fill(head []byte) (n, looked int, err error) {
 	pipe, stoppable := s.text.headStream.(interface{ Soon(<-chan time.Time) bool })
 	if !stoppable || s.o.Changes == nil || s.o.Changes.Column != "" {
@@ -187,7 +185,6 @@ type changeParser struct{ jsonParser }
 // maxMillis is the last moment in RFC 3339.
 const maxMillis = 253_402_300_799_999
 
-// Followed implements source.Follows.
 func (p *changeParser) Followed() source.Followed {
 	others, at := p.jsonl.Followed()
 	of := source.Followed{Others: others}

@@ -60,8 +60,7 @@ func (*csvFormat) open(f *File) error {
 	return nil
 }
 
-// surplusFields is how many fields a CSV record may have beyond its columns before the rest is dropped: a field takes
-// many times the memory of its delimiter. Such a record is ragged either way.
+// surplusFields is how many fields a CSV record may have beyond its columns before the rest is dropped, to save memory.
 const surplusFields = 64 << 10
 
 type csvParser struct {
@@ -76,7 +75,6 @@ func (s *csvText) parser([]int) source.Parser {
 	return p
 }
 
-// Parse implements source.Parser.
 func (p *csvParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	p.csv.Reset(sp.Data)
 	limit := p.s.o.Memory.record()
@@ -92,7 +90,6 @@ func (p *csvParser) Parse(sp source.Split, each func(*record.Record)) (records, 
 	return p.csv.Records(), p.csv.Lines(), nil
 }
 
-// EmptyLines implements source.Skips.
 func (p *csvParser) EmptyLines() int { return p.csv.Empty() }
 
 func (s *csvText) findDialect(head []byte) error {
@@ -307,8 +304,7 @@ func (s *csvText) headerNames(first *record.Record) (names []string, err error) 
 	return names, nil
 }
 
-// refuseLoneCR returns an error if the first record (a header, or the only one) has a carriage return outside quotes.
-// Then most lines probably end with CR and one with LF, and all lines before it would be one record.
+// refuseLoneCR returns an error if the first record has a lone CR outside quotes: most lines probably end with CR.
 func (s *csvText) refuseLoneCR(first *record.Record) error {
 	for _, f := range first.Fields {
 		if f.Quoted || s.Dialect.RecordEnd != "" || bytes.IndexByte(f.Bytes, '\r') < 0 {

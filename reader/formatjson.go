@@ -108,7 +108,6 @@ func (s *jsonText) parser([]int) source.Parser {
 		Wide: s.form.wide, Tags: s.as.tags, Wrapped: s.inItem, Missing: s.o.Named.Missing, Untyped: s.mayHaveTags()})}
 }
 
-// Parse implements source.Parser.
 func (p *jsonParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	if sp.Offset > p.s.text.offset {
 		p.jsonl.Continue(sp.Data)

@@ -31,7 +31,7 @@ func (l *longRecord) add(text []byte, d *csv.Dialect) {
 func (l *longRecord) record() *record.Record {
 	message := fmt.Sprintf("the record has %d bytes, and %d MiB are the limit; its text is not kept", l.bytes, l.limit>>20)
 	if l.limit < MaxRecordBytes {
-		message = fmt.Sprintf("the record has %d bytes, more than %d MiB (--memory); its text is not kept", l.bytes, l.limit>>20)
+		message = fmt.Sprintf("the record has %d bytes, above %d MiB (--memory); its text is not kept", l.bytes, l.limit>>20)
 	}
 	if l.lines > 1 {
 		message += fmt.Sprintf("; it has %d lines: if a quote never closes, these are unread records", l.lines)
@@ -42,8 +42,7 @@ func (l *longRecord) record() *record.Record {
 	}
 }
 
-// raw replaces the record in a file of rejected ones by a broken record, so it cannot be loaded as if it were the
-// record. Formats without a certainly broken text get none.
+// raw replaces the record among the rejects by a broken one, which cannot be loaded; nil where no text is broken.
 func (l *longRecord) raw(s *File) []byte {
 	if s.form.broken == nil {
 		return []byte{}

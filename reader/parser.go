@@ -64,7 +64,6 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	return p.Parser.Parse(sp, each)
 }
 
-// EmptyLines implements source.Skips.
 func (p *parser) EmptyLines() int {
 	if skips, ok := p.Parser.(source.Skips); ok && !p.long {
 		return skips.EmptyLines()
@@ -72,7 +71,6 @@ func (p *parser) EmptyLines() int {
 	return 0
 }
 
-// Followed implements source.Follows.
 func (p *parser) Followed() (of source.Followed) {
 	if follows, ok := p.Parser.(source.Follows); ok && !p.long {
 		of = follows.Followed()

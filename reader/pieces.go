@@ -71,7 +71,6 @@ type recordCutter interface {
 	End() (record bool, err error)        // what the text lacks at its end, or whether the rest is a record
 }
 
-// Next implements source.Source.
 func (s *File) Next() (source.Piece, error) {
 	p, err := s.nextPiece()
 	if err != nil {
@@ -80,8 +79,7 @@ func (s *File) Next() (source.Piece, error) {
 	return p, nil
 }
 
-// Damaged reports whether a read error comes from the input's content, so that reading again would fail again. Errors
-// of a disk or a server, too little memory, or a file still being written are temporary.
+// Damaged reports whether a read error comes from the input's content, so that another reading would fail as well.
 func Damaged(err error) bool {
 	return errors.As(err, new(*source.Lasting)) || lasting(err) != err && !errors.Is(err, source.ErrMemory) && !input.OfTransport(err)
 }

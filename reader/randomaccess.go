@@ -12,9 +12,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Anywhere reports whether splits can be read in any order once their places are known: rows of Parquet and Arrow, and
-// text files that are not compressed and need not be transcoded from the beginning. Finding splits of text means
-// reading all of it, which does not pay over a network.
+// Anywhere reports whether splits can be read in any order once their places are known: Parquet, Arrow, and
+// uncompressed local text that need not be transcoded. Over a network finding splits of text does not pay.
 func (s *File) Anywhere() bool {
 	if !s.item.Seekable() {
 		return false
@@ -52,8 +51,7 @@ func (s *File) Divisible() bool {
 	return s.Anywhere() && (s.file == nil && s.inLines() || s.file != nil && !s.file.Large)
 }
 
-// LoadStretch returns the records of a stretch: text as one split, else one split for each group with some of them.
-// Safe for concurrent use, between Reopen and Finished.
+// LoadStretch returns a stretch's records as one split or one per group, concurrently, between Reopen and Finished.
 func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	number := int(min(to.Record, 1)) // 0 is the beginning
 	if s.file == nil {

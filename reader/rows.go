@@ -23,7 +23,6 @@ type RowFormat struct {
 	inOrder func(RowInput, io.Reader) (*arrow.Stream, error) // of streams, and of files that Open refuses with arrow.ErrReplaced; nil refuses them
 }
 
-// RowInput is a file to open.
 type RowInput struct {
 	At      io.ReaderAt
 	Size    int64
@@ -45,13 +44,11 @@ type RowFile struct {
 	Large    bool                     // reading a few hundred rows of a split costs all of it
 	Measures func() []record.Measures // units of columns
 	Forget   func()                   // drops what can be read again
-	// CheckMemory returns the ErrMemory if it is known that the columns cannot be read in that many bytes. For a file that
-	// is not read to its end only the first rows count.
+	// CheckMemory returns the ErrMemory if the columns certainly cannot be read in that many bytes.
 	CheckMemory func(columns []int, bytes int64, whole bool, open func() (io.ReaderAt, error)) error
 }
 
-// RowParser reads the rows of a RowFile like a source.Parser. It calls each with every row of a split, in order: as
-// many as the split has, or an error that names the file. It need not set a record's place in the split.
+// RowParser reads a RowFile like a source.Parser: every row of a split in order, or an error that names the file.
 type RowParser interface {
 	Parse(rows record.Rows, each func(*record.Record) error) error
 	LimitMemory(int64)
@@ -136,8 +133,7 @@ func (s *File) openRows() (err error) {
 	return err
 }
 
-// CheckMemory returns the ErrMemory if it is known before reading that the columns cannot be read with that many bytes
-// for pages. For a file that is not read to its end only the first rows count.
+// CheckMemory returns the ErrMemory if the columns certainly cannot be read with that many bytes for pages.
 func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error) {
 	if s.file == nil || s.file.CheckMemory == nil {
 		return nil
@@ -285,7 +281,6 @@ func (s *File) newRowParser(columns []int) source.Parser {
 	return p
 }
 
-// Parse implements source.Parser.
 func (p *rowParser) Parse(sp source.Split, each func(*record.Record)) (n, lines int, err error) {
 	one := func(rec *record.Record) error {
 		rec.Span.Record = uint32(n)

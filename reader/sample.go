@@ -12,9 +12,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Sample calls each with the source's first records, about budget bytes, and returns the bytes examined: 0 only if
-// there are no records. Fields outside the named columns may be Null. The load will meet read errors, after the records
-// before them; SampleError returns them. Suspend goes back to the start.
+// Sample calls each with the first records, about budget bytes, and returns the bytes examined, 0 only without records.
+// Other columns may be Null. SampleError returns read errors; Suspend goes back to the start.
 func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
 	s.sample = nil
 	wanted := make(map[string]bool, len(columns))
@@ -105,8 +104,7 @@ func (s *File) parseSample(splits []source.Split, used []int, budget int, each f
 	return read
 }
 
-// TextBytes returns about how many bytes of decompressed text the source's records take, as Sample counts them; -1 is
-// unknown. If the source is not plain text it decompresses about budget bytes and extrapolates.
+// TextBytes returns about how many bytes of text the records take; -1 is unknown. It may extrapolate from a sample.
 func (s *File) TextBytes(budget int64) (int64, error) {
 	if s.text.part {
 		return s.textEnd() - s.text.offset, nil

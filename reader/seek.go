@@ -39,7 +39,6 @@ func (s *File) Seek(to source.Place, known source.Chain) {
 	r.skip = skip
 }
 
-// seeking is the cost of Seek.
 func (s *File) seeking() source.Seeking {
 	if s.file != nil || s.inOrder == nil && s.Compression == compress.None && s.item.Seekable() && !s.text.transcode {
 		return source.SeeksDirectly
@@ -93,7 +92,7 @@ func (r *textReader) pass(p *piece) error {
 }
 
 func (s *File) endsBefore() error {
-	return fmt.Errorf("read %s: it ends before the position that the run has reached; give the same input, or "+source.StartOver, s.Name)
+	return fmt.Errorf("read %s: it ends before the run's position; give the same input, or "+source.StartOver, s.Name)
 }
 
 // dropped drops a piece's text before the sought place, and reports whether that is all of it.
@@ -123,8 +122,7 @@ func (s *File) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: s.Size, Version: s.item.Version, Content: content}, err
 }
 
-// fingerprint returns a cheap hash of the source's content: of a file with random access its head, its tail and a
-// sample, of all others the head. Remote files state a version, which says more; only their head is read, too.
+// fingerprint hashes a source's content cheaply: with random access its head, tail and a sample, else the head.
 func (s *File) fingerprint() (string, error) {
 	sum := sha256.New()
 	switch {

@@ -179,7 +179,7 @@ func TestChangedStreamIsRefused(t *testing.T) {
 		conformance.True(t, err == nil, "byte %d changed, nothing known: %v", at, err)
 	}
 	_, err = readFrom(streamOf(t, text[:place.Offset-20]), o, &place, source.Chain{})
-	conformance.Refused(t, err, "ends before the position", "a shorter stream")
+	conformance.Refused(t, err, "ends before the run's position", "a shorter stream")
 }
 
 func TestLongChainKeepsFewSums(t *testing.T) {

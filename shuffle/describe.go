@@ -14,11 +14,9 @@ type Part struct {
 	From, To uint32
 }
 
-// SetKeys sets a lane's keys.
 func (s *Lanes) SetKeys(lane int, keys *table.KeyRange) { s.lanes[lane].keys = keys }
 
-// narrow cuts the item's keys to the lane's. Items of the same keys came out of the same lane in one order; once they
-// have been in two lanes that no longer holds.
+// narrow cuts the item's keys to the lane's. Items of the same keys share one order only if they came from one lane.
 func (l *Queue) narrow(i *item) *item {
 	if i.block == nil || l.keys == nil || i.keys == l.keys {
 		return i // a frame waits in all lanes that have its keys

@@ -60,8 +60,7 @@ func (s *Lanes) Next() *Job {
 	return s.nextWrite()
 }
 
-// nextRead finds a lane with less than half of its share in memory. An empty one is read for beyond the budget: it
-// could not continue otherwise. Nothing is read just to fill a batch: beyond a share it would go to disk again.
+// nextRead finds a lane with less than half of its share in memory, an empty one even beyond the budget.
 func (s *Lanes) nextRead() *Job {
 	var best *Queue
 	for _, l := range s.lanes {
@@ -113,9 +112,8 @@ func (s *Lanes) nextWrite() *Job {
 	return s.write(best, from, to)
 }
 
-// spillable returns the first run of items only in memory, about size and at least least bytes, after the share that
-// the lane keeps. The first, not the last: runs then follow one another without gaps. Taken from the end, each would
-// leave a piece too short for a frame, and a long lane would fill memory with such pieces.
+// spillable returns the first run of items only in memory, about size and at least least bytes, beyond the lane's
+// share. Runs from the front follow one another without gaps; from the end they would leave short pieces.
 func (l *Queue) spillable(size, least, share int64) (from, to int, ok bool) {
 	from = 1 // the first item may be in use by a cut
 	for kept := int64(0); from < len(l.items) && kept < share && l.items[from-1].block != nil; from++ {
@@ -157,7 +155,6 @@ func (s *Lanes) write(l *Queue, from, to int) *Job {
 // Worker runs jobs and keeps their memory. Each goroutine has its own.
 type Worker struct{ packed []byte }
 
-// Run does the job's disk work.
 func (w *Worker) Run(store *spill.Store, j *Job) {
 	if j.items == nil {
 		j.blocks, j.err = read(store, j.frame)
@@ -187,8 +184,7 @@ func read(store *spill.Store, f *frame) ([]*table.Block, error) {
 	return blocks, nil
 }
 
-// Done takes a job that has run. Lanes may have been recut meanwhile. An error means that rows cannot be read back: the
-// run must fail. A failed write costs nothing: its rows are in memory, and no more are written until space was freed.
+// Done takes a job that has run. An error means that rows cannot be read back; a failed write keeps them in memory.
 func (s *Lanes) Done(j *Job, route func(key []byte) int) error {
 	if j.items == nil {
 		return s.loaded(j, route)

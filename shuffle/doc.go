@@ -1,5 +1,4 @@
-// Package shuffle queues rows between the reader and the writer, one queue for each lane, in memory and on disk. Lanes
-// takes blocks in source order; rows leave one by one from the front of their Queue. The rows of a lane keep their
-// order when they are spilled, read back or divided again, no row is lost or leaves twice, and memory beyond the budget
-// is only what a lane needs to continue. The package does not know requests or rates.
+// Package shuffle queues rows between reader and writer, one queue per lane, in memory and on disk. Lanes takes blocks
+// in source order; rows leave from the front of their Queue. They keep their order when spilled, read back or divided
+// again; none is lost or leaves twice. Memory beyond the budget is only what a lane needs.
 package shuffle

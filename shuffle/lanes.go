@@ -13,8 +13,7 @@ type Options struct {
 	Budget int64
 	// Store holds spilled rows; nil spills nothing.
 	Store *spill.Store
-	// Unordered lets rows leave a lane in another order, so that keys read together do not leave together: a partition
-	// that is split at the median of its rows then has halves that fill alike.
+	// Unordered lets rows leave out of order, so that a partition split at its median has halves that fill alike.
 	Unordered bool
 	// Free takes a reusable block when all its rows are final; nil leaves it to the garbage collector.
 	Free func(*table.Block)
@@ -32,7 +31,6 @@ type Lanes struct {
 	spilled int64 // rows, so far
 }
 
-// New makes the queues of n lanes.
 func New(n int, o Options) *Lanes {
 	s := &Lanes{o: o}
 	for range n {
@@ -41,10 +39,8 @@ func New(n int, o Options) *Lanes {
 	return s
 }
 
-// Len is the number of lanes.
 func (s *Lanes) Len() int { return len(s.lanes) }
 
-// Lane returns the n-th lane.
 func (s *Lanes) Lane(n int) *Queue { return s.lanes[n] }
 
 // Rows is the number of rows in all queues, including those on disk.
@@ -56,9 +52,8 @@ func (s *Lanes) Bytes() int64 { return s.mem }
 // Full reports whether no more blocks should come until rows are final or spilled. One block always may.
 func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
 
-// Saturated reports whether every lane holds so much that reading can wait. Rows that wait in memory cool down in the
-// processor's caches and cost more to send: twice as much when they fill a large budget. With unordered input all lanes
-// are alike; otherwise one of them is short of rows, and nothing waits.
+// Saturated reports whether every lane holds so much that reading can wait: rows cool down in the processor's caches
+// and cost up to twice as much to send. If input is ordered, a lane is short of rows and nothing waits.
 func (s *Lanes) Saturated() bool {
 	enough := s.enough()
 	fed := false
@@ -84,8 +79,7 @@ func (s *Lanes) SetIdle(idle func(lane int) bool) {
 
 const fedRows = 4 * table.MaxBatchRows
 
-// enough is the memory of rows that keeps a lane busy while others are read. A single lane needs only the rows sent
-// while a few splits are parsed; among several each gets more, because rows may come in runs.
+// enough is the memory of rows that keeps a lane busy while others are read; several lanes get more, for runs of rows.
 func (s *Lanes) enough() int64 {
 	if len(s.lanes)-s.idle == 1 {
 		return min(s.share()/4, fedAlone)

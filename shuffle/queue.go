@@ -76,7 +76,7 @@ type Queue struct {
 	narrowed map[*table.KeyRange]*table.KeyRange // other ranges, cut to this lane
 	writing  int64                               // bytes of memory of items that are being written to disk
 	turns    int                                 // rows that left the block in front in this turn
-	settled  int64                               // no run of so many bytes or more can be spilled until something changes; 0 is unknown
+	settled  int64                               // no run this large can be spilled until something changes; 0 is unknown
 }
 
 // Front returns the lane's first row, false if there is none or it is on disk.
@@ -129,8 +129,7 @@ func (l *Queue) Advance() {
 	}
 }
 
-// Without an order, runs of turnRows rows leave from turns blocks in turn. Blocks below turnedRows rows were read in an
-// order that spreads over the keys more evenly than chance does.
+// Without an order, runs of turnRows rows leave from turns blocks in turn, unless blocks are below turnedRows rows.
 const (
 	turnRows   = 20
 	turnItems  = 128

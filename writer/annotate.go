@@ -24,7 +24,6 @@ type Options struct {
 	Brief         bool            // where every row was written, Stats say so and no outcome does
 }
 
-// With sets the writer's options.
 func (w *Writer) With(x Options) *Writer {
 	w.options = x
 	return w
@@ -161,14 +160,12 @@ type Stamps struct {
 	last      atomic.Int64
 }
 
-// NewStamps makes timestamps for a table that takes those up to deviation from the service's time, in whole seconds.
-// service returns the present range of the service's clock.
+// NewStamps makes timestamps within deviation of the service's time, whose present range service returns.
 func NewStamps(service func() (earliest, latest time.Time), deviation time.Duration) *Stamps {
 	return &Stamps{service: service, deviation: deviation.Milliseconds()}
 }
 
-// stepBack is how far the clock may fall below the last timestamp while rows wait for it to catch up. Beyond that it
-// was set back: their timestamps then run ahead of it.
+// stepBack is how far the clock may fall below the last timestamp while rows wait; beyond that it was set back.
 const stepBack = 50
 
 // Next returns a timestamp above after and not below any earlier one, unless the table would refuse that.

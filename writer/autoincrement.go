@@ -21,9 +21,8 @@ type Searcher interface {
 	DeleteRow(*tablestore.DeleteRowRequest) (*tablestore.DeleteRowResponse, error)
 }
 
-// AutoIncrement is the workers' shared knowledge of a table with an auto-increment column: how to recognise its rows,
-// and the highest number of each ordering key that the service has returned. Rows of one ordering key are written one
-// after the other, so an attempt of unknown outcome can only have a higher one. It is safe for concurrent use.
+// AutoIncrement is what workers share about a table with an auto-increment column: how to recognise its rows, and each
+// ordering key's highest number; a lost attempt can only have a higher one. It is safe for concurrent use.
 type AutoIncrement struct {
 	Table  string
 	Column int    // of the key
@@ -31,8 +30,7 @@ type AutoIncrement struct {
 	Marker table.Marker
 	// LookFirst treats rows of any run of the job as this one's: it continues an earlier load of the same files.
 	LookFirst bool
-	// Begun is when the load's first attempt began, in milliseconds by the service's clock: searches end at older rows. 0
-	// is unknown; then they read all rows of an ordering key.
+	// Begun is the load's beginning, in ms of the service's clock: searches end at older rows. 0 (unknown) reads all rows.
 	Begun int64
 	// Parallel calls do with every number below n, several at a time; nil: one after the other.
 	Parallel func(n int, do func(i int))
@@ -228,9 +226,8 @@ func (n *AutoIncrement) isOf(want, has string) bool {
 	return ok && w.SameRecord(h)
 }
 
-// before reports whether a row is of an earlier record of this run: rows of one ordering key are written in record
-// order, so the wanted one has no lower number. If an attempt was applied later than anyone waits, that fails: the row
-// is sent again, and the sweep, which reads on, deletes one of the copies.
+// before reports whether a row is of an earlier record of this run: a key's rows are written in order, so the wanted
+// one has no lower number. If an attempt came too late, the row is sent again; the sweep deletes a copy.
 func (n *AutoIncrement) before(m marked, want table.Marked) bool {
 	is, ok := table.ParseMark(m.mark)
 	return ok && is.Job == want.Job && is.Run == want.Run && (is.Source < want.Source || is.Source == want.Source && is.Record < want.Record)

@@ -24,7 +24,6 @@ type Doubt struct {
 	From     int64 // no copy has a lower one
 }
 
-// Doubt returns the doubt of a written row.
 func (n *AutoIncrement) Doubt(r table.Ref, o table.Outcome) (Doubt, error) {
 	d := Doubt{Ordering: r.Key(), Mark: string(n.Marker.Append(nil, r)), Number: o.Number, From: o.From}
 	decoded, err := plainbuffer.Decode(r.Body())
@@ -93,9 +92,8 @@ func whole(err error) error {
 	return err
 }
 
-// Sweep looks for the rows of one ordering key that were sent more than once, and deletes all copies but one of each:
-// the one with the recorded number, else the lowest. Rows of other runs have other marks and stay. It returns the
-// number deleted; it may be repeated after an error.
+// Sweep looks for a key's rows that were sent more than once and deletes all copies but the recorded or lowest number.
+// Rows of other runs stay. It returns the number deleted; it may be repeated after an error.
 func (n *AutoIncrement) Sweep(doubts []Doubt) (deleted int, err error) {
 	if len(doubts) == 0 {
 		return 0, nil
@@ -121,8 +119,7 @@ func (n *AutoIncrement) Sweep(doubts []Doubt) (deleted int, err error) {
 	return n.deleteSurplus(recorded, copies)
 }
 
-// SweepTable is Sweep for many ordering keys at a time, by reading the whole table. It gives up if that takes longer
-// than looking for the rows of each key; then done is false and nothing was deleted.
+// SweepTable is Sweep for many keys, by reading the whole table. It gives up (done is false) if that takes longer.
 func (n *AutoIncrement) SweepTable(doubts []Doubt) (deleted int, done bool, err error) {
 	var bounds []table.Value
 	var names []string

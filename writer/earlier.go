@@ -13,10 +13,9 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Earlier is the rows that an earlier attempt of a run may have written. Looking for each row alone takes a request for
-// each; but the table is often not much larger than the run's output, and then reading all of it once, 5,000 marks per
-// request, answers for all rows. Which is cheaper is not known before: so the table is read until that has taken a
-// fraction of the requests for single rows, and the result counts only if it covers the whole table.
+// Earlier is the rows that an earlier attempt of a run may have written. Looking for each takes a request; reading the
+// whole table once, 5,000 marks per request, answers for all and is often cheaper. So the table is read until that has
+// taken a fraction of those requests; the result counts only if it covers the table.
 type Earlier struct {
 	// Rows is the number of rows that the earlier attempt may have sent and did not know to be written.
 	Rows int64
@@ -32,7 +31,6 @@ type Earlier struct {
 	asked   map[table.Marked]bool       // rows that were not there, and that this attempt has sent since
 }
 
-// earlierRow is a record's row.
 type earlierRow struct {
 	number int64 // the lowest of its copies
 	copies int

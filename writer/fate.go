@@ -129,8 +129,7 @@ func (w *Writer) doubt(o *table.Outcome) {
 	o.Message += " (an earlier attempt had no answer: it may have been applied)"
 }
 
-// recheck decides about a row whose condition failed after an earlier attempt may have been applied and made it false.
-// The row is read back; if it is as this row leaves it, it was written.
+// recheck decides about a row whose condition failed after a possibly applied attempt: the row is read back.
 func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) {
 	if w.mode == table.Delete && w.existence == table.ExpectExist {
 		// The row is missing. Whether this run deleted it or it never existed cannot be known.

@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// TryReadBack checks before the first row is written that rows of the table can be read back, if the mode and the
-// condition may need that. Only a missing permission is an error: any other failure may be temporary.
+// TryReadBack checks before the first row that rows can be read back, if needed. Only a missing permission is an error.
 func TryReadBack(r Reader, name string, key []table.KeyColumn, mode table.Mode, existence table.Existence) error {
 	if existence != table.ExpectNotExist || mode == table.Delete {
 		return nil
@@ -24,8 +23,7 @@ func TryReadBack(r Reader, name string, key []table.KeyColumn, mode table.Mode, 
 	})
 }
 
-// Try checks before the first row is written that rows can be looked for, and surplus copies deleted. The row that it
-// deletes cannot exist: the service does not give its number.
+// Try checks before the first row that rows can be found and deleted; the row that it deletes cannot exist.
 func (n *AutoIncrement) Try(key []table.KeyColumn) error {
 	if n == nil || n.Mark == "" {
 		return nil

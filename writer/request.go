@@ -16,8 +16,7 @@ import (
 //	          condition (3): { row_existence (1)  column_condition (2), of increments and --when }
 //	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
-// A message follows its length, so lengths come first: those of the rows are known since encoding, and the rest follows
-// from them without looking at a row's bytes.
+// Lengths precede messages: rows' are known since encoding, and the rest follows without looking at a row's bytes.
 const (
 	tagTable        = 1<<3 | 2
 	tagAtomic       = 3 << 3
@@ -80,7 +79,6 @@ func rowSize(n, cond int) int {
 	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond
 }
 
-// lengthSize is the size of a length.
 func lengthSize(n int) int {
 	size := 1
 	for n >= 0x80 {

@@ -26,9 +26,8 @@ type marked struct {
 	key    *tablestore.PrimaryKey
 }
 
-// search calls each with every marked row that has the key's columns before the number and a number of at least from,
-// until it wants no more, newest first: the service's numbers rise, so a row sent a moment ago is at the end of its
-// ordering key, however many rows the key has. It reads limit rows first; 0 is the most that one answer holds.
+// search calls each with marked rows of the key's columns before the number, with numbers from from on, newest first,
+// until it wants no more. It reads limit rows first; 0: as many as an answer holds.
 func (n *AutoIncrement) search(key []plainbuffer.Cell, from int64, limit int32, each func(marked) (more bool)) error {
 	c := n.criteria(tablestore.BACKWARD)
 	for i, k := range key {
@@ -102,8 +101,7 @@ func (n *AutoIncrement) marked(r *tablestore.Row) (m marked, ok bool) {
 	return m, ok
 }
 
-// older reports whether a row, and with it every row of its ordering key with a lower number, was written before the
-// load began. The service has stamped the mark: no load gives marks a timestamp.
+// older reports whether a row, and so every row of its key with a lower number, was written before the load began.
 func (n *AutoIncrement) older(m marked) bool { return n.Begun > 0 && m.stamp < n.Begun-clockSpread }
 
 func (n *AutoIncrement) page(c *tablestore.RangeRowQueryCriteria) (page *tablestore.GetRangeResponse, err error) {

@@ -7,8 +7,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Size limits the bodies of requests: to the service's limit, or less if a gateway on the way refuses more. The workers
-// of a load share it. It is safe for concurrent use.
+// Size limits request bodies to the service's limit, or a gateway's lower one. It is safe for concurrent use.
 type Size struct {
 	mu       sync.Mutex
 	limit    int // 0 is none but the service's
@@ -50,8 +49,7 @@ func (s *Size) took(bytes int) {
 	}
 }
 
-// refusedAlone notes that a gateway refused a body with a single row. It reports whether that is to be believed: it
-// happened repeatedly, and no body as large has passed.
+// refusedAlone notes that a gateway refused a single row, and reports whether to believe it: repeated, and none passed.
 func (s *Size) refusedAlone(bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

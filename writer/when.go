@@ -16,8 +16,7 @@ import (
 // tagColumnCondition opens the column condition of a row's condition.
 const tagColumnCondition = 2<<3 | 2
 
-// annotateWhen gives each row its column condition: the stored row is compared with this row's values. Every attempt
-// carries it, so one that is applied late does not overwrite newer data either.
+// annotateWhen gives each row its column condition, at every attempt: a late one does not overwrite newer data either.
 func (w *Writer) annotateWhen(rows []table.Ref) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]

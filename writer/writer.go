@@ -9,8 +9,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Sender sends requests. appendBody appends the body to the given memory, which is the sender's; the answer is valid
-// until the next call. The sender must not repeat calls.
+// Sender sends each request once. appendBody appends to the sender's memory; the answer is valid until the next call.
 type Sender interface {
 	Post(operation string, appendBody func(dst []byte) []byte) (answer []byte, err error)
 }

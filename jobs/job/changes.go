@@ -13,8 +13,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// ChangesFile is the name of the file, in a job's folder, of changes since job.json was written. Rewriting job.json on
-// each change would cost a job of many loads more than the loads.
+// ChangesFile has the changes since job.json was written: rewriting that for each of many loads costs too much.
 const ChangesFile = "job.changes"
 
 type change struct {

@@ -81,7 +81,6 @@ func (s *Single) Table() string {
 	return s.Name
 }
 
-// Read reads a job file.
 func Read(path string, v *Vocabulary) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -104,7 +104,6 @@ type Counts struct {
 	BadInputs       int64 `json:"bad_inputs,omitempty"` // that were set aside
 }
 
-// Add adds the counts of a load.
 func (c *Counts) Add(o Counts) {
 	c.Read += o.Read
 	c.Written += o.Written
@@ -148,8 +147,7 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 	return r, nil
 }
 
-// mayChange reports whether an argument is an option that does not affect the rows. Loads that are done do not run again,
-// so the service that has their rows, and the comparison, stay.
+// mayChange reports whether an argument does not affect the rows. The service and the comparison may not change.
 func mayChange(arg string) bool {
 	name, isOption := strings.CutPrefix(arg, "--")
 	name, _, _ = strings.Cut(name, "=")
@@ -214,8 +212,7 @@ func (r *Record) Continue(before *Record) error {
 // comesAgain reports whether a load takes new inputs each time.
 func (s *State) comesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
 
-// BeginAgain resets done loads: those that take new inputs, or all if a job with such loads failed. It returns how
-// many.
+// BeginAgain resets done loads that take new inputs, or all if a job with such loads failed, and returns how many.
 func (r *Record) BeginAgain(failed bool) (n int) {
 	all := failed && slices.ContainsFunc(r.Loads, (*State).comesAgain)
 	for _, s := range r.Loads {

@@ -8,8 +8,7 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// Check refuses loads that cannot run in one job, and serializes loads into the same table: two at once would not keep
-// the order of rows. Loads must be expanded; variables in values are compared unreplaced.
+// Check refuses loads that cannot run in one job, and serializes loads into the same table. Loads must be expanded.
 func (f *File) Check() error {
 	fail := func(l *Single, format string, a ...any) error {
 		return &Error{f.Path, l.line, fmt.Sprintf("load %s: ", l.Name) + fmt.Sprintf(format, a...)}
@@ -71,7 +70,6 @@ func (f *File) joinStdin(fail func(*Single, string, ...any) error) error {
 	return nil
 }
 
-// byName maps names to loads.
 func (f *File) byName() map[string]*Single {
 	all := map[string]*Single{}
 	for i := range f.Loads {

@@ -12,7 +12,6 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Outcome is how a load ended.
 type Outcome struct {
 	ExitCode int
 	Error    string // may be ""
@@ -29,7 +28,6 @@ func (r *Record) Run(ctx context.Context, folder string, run Runner, told func(*
 	return j.all(ctx)
 }
 
-// running is a job in progress.
 type running struct {
 	record *Record
 	folder string
@@ -150,7 +148,6 @@ func (j *running) begin(ctx context.Context, s *State) {
 	j.group.Go(func() { j.ended <- ended{s, j.run(ctx, &copied)} })
 }
 
-// end records how a load ended.
 func (j *running) end(e ended) *State {
 	s, o := e.state, e.outcome
 	j.now--

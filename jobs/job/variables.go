@@ -49,10 +49,8 @@ func hasSecret(text string) bool {
 	return input.Redact(u.String()) != u.String()
 }
 
-// Lookup looks up an environment variable.
 type Lookup func(name string) (value string, ok bool)
 
-// expand replaces variables by their values.
 func expand(text string, lookup Lookup) (string, error) {
 	var missing error
 	text = variable.ReplaceAllStringFunc(text, func(found string) string {

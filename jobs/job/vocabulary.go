@@ -10,8 +10,7 @@ import (
 type Vocabulary struct {
 	// Commands maps each command that a load may be to its keys: its options.
 	Commands map[string][]*options.Option
-	// Target lists the keys of the target.
-	Target []string
+	Target   []string
 	// Refused maps flags that are not keys to what to use instead.
 	Refused map[string]string
 }

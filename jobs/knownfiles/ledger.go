@@ -115,7 +115,6 @@ type content struct {
 	hash string
 }
 
-// Open reads the ledger in a store.
 func Open(ctx context.Context, store jobdir.Store) (*Ledger, error) {
 	for attempt := 1; ; attempt++ {
 		l := &Ledger{store: store}
@@ -202,7 +201,6 @@ func (l *Ledger) apply(e *event) {
 	}
 }
 
-// without removes inputs.
 func (b *begun) without(names []string) *begun {
 	left := &begun{Command: b.Command}
 	for i, name := range b.Names {
@@ -227,8 +225,7 @@ func (l *Ledger) enter(files []File) {
 	}
 }
 
-// become turns the ledger into that of a new table with the same name. The contents that the old table took are gone;
-// bad inputs recorded before the table existed stay.
+// become turns the ledger into that of a new table of the same name: contents go, earlier bad inputs stay.
 func (l *Ledger) become(created int64) {
 	bad := l.bad
 	if l.clear(); l.table == 0 || created == 0 {
@@ -301,7 +298,6 @@ func (l *Ledger) Forget(ctx context.Context, names []string, now time.Time) erro
 	return l.append(ctx, &event{Kind: kindForgotten, Table: l.table, Names: names, Time: now})
 }
 
-// append records an event.
 func (l *Ledger) append(ctx context.Context, e *event) error {
 	if err := l.put(ctx, e); err != nil {
 		return err

@@ -49,7 +49,6 @@ type Refused struct{ Message string }
 
 func (r *Refused) Error() string { return r.Message }
 
-// Exit returns the exit code.
 func (*Refused) Exit() int { return exitcode.Usage }
 
 // missing refuses because an input selected by an earlier attempt is gone.
@@ -472,8 +471,7 @@ func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now tim
 	return noted, gone
 }
 
-// notBegun refuses an input that may equal one that an unfinished load of another job began to load under another name:
-// only the size and the beginning of that one are known. Begun are the candidates of this size.
+// notBegun refuses an input that may equal one begun by another unfinished job, whose size and beginning are known.
 func (s *Selector) notBegun(ctx context.Context, item *input.Item, begun []unfinished) error {
 	if len(begun) == 0 || s.o.ByName {
 		return nil

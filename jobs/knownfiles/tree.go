@@ -187,7 +187,6 @@ func (t *tree) root() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// hashOf hashes a whole input.
 func hashOf(ctx context.Context, item *input.Item) (string, error) {
 	return newTree(item.Size).complete(ctx, item)
 }

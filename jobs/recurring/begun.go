@@ -16,8 +16,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// madeMark is an object in a folder that was missing and that a load created. For tables unknown to the folder it still
-// counts as missing: their state may be in a share to be mounted there.
+// madeMark is an object in a missing folder that a load created. For other tables it still counts as missing.
 const madeMark = "made"
 
 // unbegun is a place that does not know a load: because the load is the first, or the place not the original.

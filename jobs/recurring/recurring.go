@@ -60,8 +60,7 @@ func OpenStore(ctx context.Context, r *options.Request, find input.Options) (job
 	return s, nil
 }
 
-// lease takes the lease of a directory. If another process may hold it, lease waits as long as needed to tell. Former
-// is the lease seen before other leases were taken, so that the leases of one dead process are waited for together.
+// lease takes a directory's lease, and waits to see if another process holds it. former is its earlier view.
 func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (*jobdir.Lease, error) {
 	l, err := jobdir.Acquire(ctx, s, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Seen: former, OnWait: func(owner string) {
 		o.say.Line("waiting: %s may work on this load; if silent for %v, it is taken over", owner, jobdir.Term)
@@ -107,8 +106,7 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 	return store, known, nil
 }
 
-// Open opens the resources that the options of a recurring load need, and completes the configuration, whose table and
-// client must be set. It returns nil without these options. Call Close when nothing is sent any more.
+// Open opens what a recurring load's options need and completes the configuration; nil without them. Close it.
 func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say words.Say) (*Load, error) {
 	if err := check(r, cfg); err != nil {
 		return nil, err

@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// Budget divides the ceilings of a load: at most Slots processes write at a time, each with an equal share. An
-// unresponsive process stops within seconds; until then the ceilings may be exceeded by its share.
+// Budget divides a load's ceilings among at most Slots writing processes. An unresponsive one stops within seconds.
 type Budget struct {
 	Slots    int     `json:"slots"`
 	MaxWCU   float64 `json:"max_wcu,omitempty"` // per process, like the following
@@ -66,8 +65,7 @@ func (s *slot) release() error {
 	return l.Release()
 }
 
-// takeSlot takes a share of the ceilings, if there are any, for the life of the process. It returns errNoSlot if none
-// is free.
+// takeSlot takes a share of the ceilings, if any, for the life of the process, or returns errNoSlot.
 func (j *Job) takeSlot(ctx context.Context) error {
 	b := j.Plan.Budget
 	if b == nil {

@@ -13,21 +13,21 @@ func Check(cfg *pipeline.Config) error {
 		is  bool
 		why string
 	}{
-		{to.Place != "" || to.Absent, "the embedded store belongs to one process; give --endpoint and --instance, of tsimport serve for example"},
+		{to.Place != "" || to.Absent, "an embedded store serves one process; use --endpoint and --instance (tsimport serve)"},
 		{cfg.DryRun, "--dry-run: a plan of a job makes its table and its directory; give it without --job-dir"},
 		{plan.IsTemplate(to.Table) || to.Policy != nil, "--table with an expression: shards are made of the keys of one table; load the periods one after the other, or without --job-dir"},
 		{to.Asked.Columns != "", "--define: make the table first with tsimport table create"},
 		{w.Mode == table.Changes, "--mode changes: shards do not keep what each change does; load without --job-dir"},
-		{w.Mode == table.Increment, "--mode increment: a process that is taken over may have added a record twice; load without --job-dir"},
+		{w.Mode == table.Increment, "--mode increment: a takeover may add a record twice; load without --job-dir"},
 		{w.Condition != table.Ignore || w.When != nil, "--condition and --when: what they find depends on what a process that is taken over has written; load without --job-dir"},
 		{w.Unchanged, "--if-unchanged: load without --job-dir"},
 		{w.Mode == table.Update && !writtenAsRead(cfg), "--mode update: several updates of a key cannot be made one yet; load without --job-dir, or files with --order none and without --verify"},
 		{w.Marks.ReturnedKeys != "" || w.Marks.AtLeastOnce || w.Marks.LookFirst, "keys that the service numbers need one process; load without --job-dir"},
 		{cfg.Limits.Records > 0, "--limit: the first records are not known before all splits are read; cut the inputs"},
-		{cfg.Resume.Known != nil, "--only-new, --files-by, --settle-files and --done-marker: choose the inputs, and name them"},
+		{cfg.Resume.Known != nil, "--only-new, --files-by, --settle-files and --done-marker: name the chosen inputs"},
 		{cfg.Checkpoint.State != nil, "--state: the job directory keeps what another machine needs; leave it out"},
 		{cfg.Resume.AcceptChanged, "--accept-changed-input: all processes must read the same; plan a new job"},
-		{cfg.Read.Merges, "--since: cells are merged into rows, and several updates of a key cannot be made one yet; copy without --job-dir"},
+		{cfg.Read.Merges, "--since: several updates of a key cannot be merged yet; copy without --job-dir"},
 	} {
 		if c.is {
 			return plan.Usagef("--job-dir: %s", c.why)
@@ -35,7 +35,7 @@ func Check(cfg *pipeline.Config) error {
 	}
 	for _, in := range cfg.Inputs {
 		if in == "-" {
-			return plan.Usagef("--job-dir: standard input can be read by one process, once; write it to a file that all processes can read")
+			return plan.Usagef("--job-dir: standard input can be read only once, by one process; write it to a shared file")
 		}
 	}
 	return nil

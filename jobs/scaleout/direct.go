@@ -17,8 +17,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// writeDirectly loads a split as it is read, under its lease. Any number of attempts may do so: they write the same
-// rows, each key once.
+// writeDirectly loads a split as it is read, under its lease. All attempts write the same rows, each key once.
 func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) error {
 	j, split := t.job, &t.job.Plan.Splits[t.result.Split]
 	scratch, err := j.folder()

@@ -24,8 +24,7 @@ const (
 // failuresFolder holds the last failure of each task, including tasks done since.
 const failuresFolder = "failures/"
 
-// Failure says why an attempt at a task failed: the object failures/STAGE-NNNNNN.json. It is visible to watchers of the
-// job; a process's own output stays on its machine.
+// Failure says why an attempt at a task failed (failures/STAGE-NNNNNN.json), for watchers on other machines.
 type Failure struct {
 	Plan     string    `json:"plan"` // its ID
 	Stage    string    `json:"stage"`
@@ -36,8 +35,7 @@ type Failure struct {
 	Message  string    `json:"error"`
 }
 
-// told records why an attempt at a task failed, and returns the error. An attempt that was stopped, or overtaken by
-// another one, has not failed.
+// told records why an attempt failed and returns the error, unless it was stopped or overtaken.
 func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) || errors.Is(err, jobdir.ErrLate) ||
 		errors.Is(err, errNoSlot) || errors.As(err, new(*StoppedError)) || errors.As(err, new(*jobdir.HeldError)) {
@@ -48,7 +46,7 @@ func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
-	_ = putJSON(ctx, j.store.Put, fmt.Sprintf("%s%s-%06d.json", failuresFolder, stage, i), f) // the error itself matters more
+	_ = putJSON(ctx, j.store.Put, fmt.Sprintf("%s%s-%06d.json", failuresFolder, stage, i), f) // best effort
 	return err
 }
 

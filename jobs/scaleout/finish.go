@@ -40,8 +40,7 @@ type SummaryCounts struct {
 	Written    int64 `json:"written"`
 	Superseded int64 `json:"superseded"`
 	Maybe      int64 `json:"maybe_applied,omitempty"`
-	// ExpiredCells counts omitted cells older than the table accepts (--drop-expired, Target.Expires). Their rows were
-	// written without them.
+	// ExpiredCells counts cells too old for the table, without which rows were written (--drop-expired).
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 }
 
@@ -117,7 +116,6 @@ func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	return s, nil
 }
 
-// finisher builds the summary.
 type finisher struct {
 	job     *Job
 	summary *Summary
@@ -153,7 +151,6 @@ func (f *finisher) note(stage int, d *done) {
 	f.seams += d.Seams
 }
 
-// splits adds up the reading results.
 func (f *finisher) splits(ctx context.Context) error {
 	if err := f.job.preload(ctx, func(int) bool { return true }); err != nil {
 		return err
@@ -194,7 +191,6 @@ func (s *Summary) add(w *written) {
 	s.Throttled, s.Retried = s.Throttled+w.Throttled, s.Retried+w.Retried
 }
 
-// shards adds up the writing results.
 func (f *finisher) shards(ctx context.Context) error {
 	s := f.summary
 	for i := range f.job.Plan.Shards {
@@ -234,7 +230,7 @@ func (f *finisher) shards(ctx context.Context) error {
 func (f *finisher) balance(context.Context) error {
 	s := f.summary
 	if f.rows != 0 {
-		return fmt.Errorf("the ledger does not balance: there are %d more rows in runs than shards have taken from them", f.rows)
+		return fmt.Errorf("the ledger does not balance: runs have %d more rows than shards have taken", f.rows)
 	}
 	if sum := s.Written + s.Rejected + s.Superseded; sum != s.Read {
 		return fmt.Errorf("the ledger does not balance: %d records read, but %d written + %d rejected + %d superseded = %d", s.Read, s.Written, s.Rejected, s.Superseded, sum)

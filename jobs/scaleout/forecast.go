@@ -48,7 +48,6 @@ func Look(ctx context.Context, cfg *pipeline.Config) (*Outlook, error) {
 	return o, nil
 }
 
-// Step is the forecast of one step of a job.
 type Step struct {
 	Name     string  `json:"name"`
 	Tasks    int64   `json:"tasks"`
@@ -58,8 +57,7 @@ type Step struct {
 	Memory   int64   `json:"memory_bytes"` // of each worker
 }
 
-// Costs, measured with rows of 12 columns and 109 bytes (docs/internals/scale-out.md): CPU per byte of a row as the
-// service counts it, and the share left in runs. An object store answers after 30 ms.
+// Costs, measured with rows of 12 columns and 109 bytes (docs/internals/scale-out.md): CPU per row byte, share in runs.
 const (
 	lookCPU       = 2.5e-9 // seconds a byte of the inputs
 	readCPU       = 26e-9  // seconds a byte

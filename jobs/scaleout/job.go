@@ -27,8 +27,7 @@ type Options struct {
 	Clock func() time.Duration
 	// Say reports progress to people. May be nil.
 	Say words.Say
-	// Whole is the directory of the parent job that has this one as a load; its stop stops this one too. Nil if there is
-	// none.
+	// Whole is the parent job's directory, nil without one; its stop stops this job too.
 	Whole jobdir.Store
 	// Drain, when it ends, stops the work gently. Nil never ends.
 	Drain context.Context
@@ -57,7 +56,6 @@ type Job struct {
 	worked   chan struct{} // signals that a part has done a task, so that waiting parts look again
 }
 
-// Open opens a planned job directory.
 func Open(ctx context.Context, store jobdir.Store, o Options) (*Job, error) {
 	p, err := ReadPlan(ctx, store)
 	if err != nil {
@@ -78,7 +76,6 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	return j, err
 }
 
-// Close releases the process's resources.
 func (j *Job) Close() error {
 	var err error
 	if j.part == 0 {
@@ -158,8 +155,7 @@ func (j *Job) folder() (string, error) {
 	return j.scratch, nil
 }
 
-// seenLease looks at the lease of a task and remembers since when it is unchanged, so that this process can take it
-// over in time.
+// seenLease looks at a task's lease and remembers since when it is unchanged, to take it over in time.
 func (j *Job) seenLease(ctx context.Context, folder string) (*jobdir.Seen, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

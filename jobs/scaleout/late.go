@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// A request of a killed process, or one whose answer was lost, may be applied after another attempt wrote its row. Within a job
-// that undoes nothing, so tasks do not wait for it:
+// A late request of a killed process may be applied after another attempt's. It repeats the same row, so tasks do not
+// wait:
 //
 //   - Every attempt at a shard sends the rows of one reduced run, which is committed before its first row is sent and has each key
 //     once; no other shard has the key. So nothing else is ever written to the key, and a late request writes the same cells: a put
@@ -21,9 +21,8 @@ import (
 //     update has an older timestamp than its repeat, so the repeat stays; both delete the same columns.
 //   - Operations that depend on the table's contents (conditions, increments, auto-increment keys) are refused (Check).
 //
-// After the rows this is not safe: a comparison could meet a row that is being replaced, and the next load of the table could be
-// undone. So the results of tasks say until when a request may arrive, by the service's clock, which all machines share, and the
-// comparison and Finish wait for the latest.
+// After the rows it could disturb a comparison or the next load. So results say until when a request may arrive, by the
+// service's clock, and the comparison and Finish wait for the latest.
 
 // awaitLate waits until the service's clock says that no late request can arrive any more.
 func (j *Job) awaitLate(ctx context.Context, until time.Time) error {

@@ -13,7 +13,6 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Request is a request for a plan.
 type Request struct {
 	Options
 	Endpoint  string // of Tablestore, for the other processes
@@ -23,8 +22,7 @@ type Request struct {
 	SplitSize int64 // bytes; 0 means automatic
 }
 
-// Make plans a load in a job directory. An existing plan of the same load is used; one of another load is refused.
-// isNew reports whether this call made the plan.
+// Make plans a load in a job directory, or uses the same load's existing plan; isNew says which.
 func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bool, err error) {
 	if err := Check(&r.Load); err != nil {
 		return nil, false, err
@@ -80,11 +78,11 @@ func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error
 		return progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, r.Program)
 	}
 	if p.Job.Identity != progress.Identify(append([]string{r.Load.Target.Name, r.Load.Target.Table}, r.Load.Inputs...)...) {
-		return progress.Unfitf("--job-dir %s is the directory of another job: of other inputs or into another table; give an empty place", store)
+		return progress.Unfitf("--job-dir %s holds another job, with other inputs or table; give an empty place", store)
 	}
 	prepared, err := pipeline.Prepare(ctx, r.Load, p.former())
 	if errors.As(err, new(*pipeline.ChangedError)) {
-		return progress.Unfitf("--job-dir %s is the directory of another job: %w; give the same command, or an empty place", store, err)
+		return progress.Unfitf("--job-dir %s holds another job: %w; give the same command, or an empty place", store, err)
 	}
 	if err != nil {
 		return err

@@ -157,7 +157,7 @@ func (m *merger) write(source int, record int64) error {
 
 func (m *merger) writeOne(r *keptReject) error {
 	if !r.Read {
-		return fmt.Errorf("record %d of %s was rejected, and cannot be found again: has the input changed?", r.Record+1, m.job.Plan.Inputs[r.Source])
+		return fmt.Errorf("rejected record %d of %s is gone: has the input changed?", r.Record+1, m.job.Plan.Inputs[r.Source])
 	}
 	if r.Header < 0 || r.Header >= len(m.prepared.Plan.Headers) {
 		return progress.Unfitf("a list of rejected records is damaged: there is no header %d", r.Header)
@@ -165,8 +165,7 @@ func (m *merger) writeOne(r *keptReject) error {
 	return m.to.Reject(r.Header, r.Reject)
 }
 
-// readAgain writes the rejected records of a part, up to the last one rejected on writing: their text was not kept and
-// must be read again.
+// readAgain writes a part's rejects up to the last one rejected on writing, whose text must be read again.
 func (m *merger) readAgain(ctx context.Context, part Part, last int64) error {
 	p, err := m.prepared.Plan.Part(part.Source, part.from())
 	if err != nil {

@@ -35,8 +35,7 @@ func (p *Plan) former() *pipeline.Former {
 	return &pipeline.Former{Job: p.Job, Division: p.Division}
 }
 
-// Plan is the object plan.json: decisions made once, for all processes. It has many fields because it is the contract
-// between them.
+// Plan is the object plan.json, decided once for all processes: their contract, hence the many fields.
 type Plan struct {
 	Version int       `json:"version"`
 	Program string    `json:"program"` // version of tsimport; workers must have the same
@@ -54,8 +53,7 @@ type Plan struct {
 
 	// Direct says that splits are written as they are read, without shards, because the order of rows does not matter.
 	Direct bool `json:"direct,omitempty"`
-	// Unique says that keys are unique or any row of a key may stay: shards are written from the runs without reducing
-	// them.
+	// Unique says that keys are unique or any row of a key may stay: runs need no reducing.
 	Unique bool `json:"unique,omitempty"`
 
 	Budget *Budget `json:"budget,omitempty"` // limit of each process; nil means none
@@ -181,8 +179,7 @@ func keepPlan(ctx context.Context, store jobdir.Store, p *Plan) (*Plan, error) {
 	return p, nil
 }
 
-// checkEmpty refuses a directory that has parts of a job but no plan: an incomplete copy. It reports whether there is a
-// plan now. Names with one of the prefixes are ignored.
+// checkEmpty refuses a directory with parts of a job but no plan, and reports whether there is one, ignoring prefixes.
 func checkEmpty(ctx context.Context, store jobdir.Store, plan string, but ...string) (planned bool, err error) {
 	names, err := store.List(ctx, "")
 	if err != nil {

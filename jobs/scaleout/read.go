@@ -17,8 +17,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// isRead returns a function that reports whether an attempt has read a split. After a failed request it returns false;
-// it is called again. It takes no lock: the running task may hold it.
+// isRead returns a function that reports whether an attempt has read a split; false if asking fails. It takes no lock.
 func (j *Job) isRead(i int) func(ctx context.Context) bool {
 	return func(ctx context.Context) bool {
 		there, err := j.readResult(ctx, j.store, splitName(i), new(splitResult))
@@ -66,8 +65,7 @@ func (j *Job) readSplit(ctx context.Context, i int) error {
 	return j.limit(ctx, t.result.Rejected)
 }
 
-// takeReader takes the right to read for as long as the sources are open: they are sessions of a database. It returns
-// errNoSlot if others have all.
+// takeReader takes the right to read while sources (database sessions) are open, or returns errNoSlot.
 func (j *Job) takeReader(ctx context.Context) error {
 	if j.Plan.Readers == 0 || j.reader != nil {
 		return nil
@@ -123,7 +121,6 @@ type upTo struct {
 	left int64
 }
 
-// Next returns the next piece.
 func (s *upTo) Next() (source.Piece, error) {
 	if s.left <= 0 {
 		return nil, io.EOF
@@ -166,8 +163,7 @@ func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 	return s.Suspend()
 }
 
-// eachSplit reads the only source of a plan and calls each with its splits in order, up to this many records, or all if
-// negative.
+// eachSplit calls each with the splits of a plan's only source in order, up to this many records (negative: all).
 func eachSplit(ctx context.Context, p *plan.Plan, m *shardMap, records int64, each func(*intake.Parsed) error) error {
 	left, err := intake.New(p, m.ranges).Each(ctx, records, each)
 	if err == nil && left > 0 {
@@ -212,7 +208,7 @@ func (t *splitTask) commit(ctx context.Context) error {
 	}
 	r.Rows, r.Bytes, r.Objects, r.Index = t.runs.Rows, t.runs.Raw, t.runs.Objects, t.runs.Index
 	if sum := r.ended(); sum != r.Read {
-		return fmt.Errorf("the ledger of split %d does not balance: %d records read, and %d rows and rejected records", r.Split, r.Read, sum)
+		return fmt.Errorf("the ledger of split %d does not balance: %d read, %d rows and rejects", r.Split, r.Read, sum)
 	}
 	r.Snapshots = t.snapshotsOf()
 	r.CPU, r.Ended = t.job.cpu.take(), time.Now().UTC()

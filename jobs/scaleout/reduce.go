@@ -14,9 +14,8 @@ import (
 	"example.com/tsimport/jobs/scaleout/runfile"
 )
 
-// reduced returns the reduced run of a shard, and makes it if there is none. The service does not know leases: a
-// stopped process may send a row after its successor sent a later one of the same key. So each key is sent only once;
-// then a late process merely repeats the same bytes.
+// reduced returns the reduced run of a shard, and makes it if needed. A stopped process may send a row after its
+// successor sent a later one of the key. So each key is sent once: a late process repeats the same bytes.
 func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*reducedResult, error) {
 	folder := jobdir.Below(j.store, shardFolder(shard))
 	r := new(reducedResult)

@@ -38,8 +38,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // listBytes is the size at which a new list is begun, so that rejected records do not fill the memory.
 const listBytes = 4 << 20
 
-// rejectLists writes rejected records to objects called name, name.2, name.3, …; the name must be unique to the
-// attempt.
+// rejectLists writes rejects to objects name, name.2, name.3, …; the name must be unique to the attempt.
 type rejectLists struct {
 	store   jobdir.Store
 	name    string
@@ -122,7 +121,7 @@ func (j *Job) eachReject(ctx context.Context, d *done, each func(r *keptReject, 
 		}
 	}
 	if all != d.Rejected {
-		return progress.Unfitf("%s is damaged: attempt %s has %d rejected records, but %d are kept", j.store, d.Attempt, d.Rejected, all)
+		return progress.Unfitf("%s is damaged: attempt %s has %d rejects but keeps %d", j.store, d.Attempt, d.Rejected, all)
 	}
 	return nil
 }

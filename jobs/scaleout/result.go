@@ -29,8 +29,7 @@ type done struct {
 	Rejects  []keptList `json:"rejects,omitempty"` // objects with rejected records
 	Rejected int64      `json:"rejected"`
 	Seams    int64      `json:"seams,omitempty"` // of them; --max-errors does not count these
-	// LateUntil is the time, by the service's clock, until which an unanswered request or one of a lost process may repeat
-	// a row.
+	// LateUntil is until when a lost request may repeat a row, by the service's clock.
 	LateUntil time.Time `json:"late_until,omitzero"`
 }
 
@@ -129,8 +128,7 @@ func splitName(i int) string   { return fmt.Sprintf("splits/%06d.json", i) }
 func shardName(i int) string   { return fmt.Sprintf("shards/%04d.json", i) }
 func compareName(i int) string { return fmt.Sprintf("verify/%04d.json", i) }
 
-// Folders of task leases; a shard's also holds its checkpoints and its reduced run. They are separate from the results,
-// which every process lists repeatedly.
+// Folders of task leases and a shard's checkpoints and reduced run, apart from the results, which all list often.
 const (
 	readingFolder   = "reading"
 	writingFolder   = "writing"

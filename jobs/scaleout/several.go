@@ -17,9 +17,8 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// A job directory may hold many loads, each in a folder that is a job directory itself. Workers take whole loads, so
-// that a small table occupies no more than one process; a worker that finds no free load helps with one that is in
-// progress.
+// A job directory may hold many loads, each in a folder that is a job directory. Workers take whole loads, so that a
+// small table needs one process; a worker without a free load helps with another.
 
 // LoadsName is the object that lists the loads.
 const LoadsName = "loads.json"
@@ -71,7 +70,7 @@ func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, erro
 	case kept.Program != l.Program:
 		return nil, progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, kept.Program, l.Program)
 	case kept.Identity != l.Identity:
-		return nil, progress.Unfitf("--job-dir %s is the directory of another job, of %s; give an empty place", store, kept.File)
+		return nil, progress.Unfitf("--job-dir %s holds another job, of %s; give an empty place", store, kept.File)
 	case !slices.EqualFunc(kept.Loads, l.Loads, func(a, b OneLoad) bool { return a.Name == b.Name && slices.Equal(a.After, b.After) }):
 		return nil, progress.Unfitf("--job-dir %s has this job with other loads, or in another order: %s was changed since it was planned; give an empty place", store, kept.File)
 	}
@@ -142,8 +141,7 @@ func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
 	return &Several{Loads: l, job: j, ended: map[string]*LoadDone{}, failed: map[string]error{}}, nil
 }
 
-// Work takes loads until all have ended, together with any number of other processes. do works on one load, like a
-// process with only that load, until it is done or stopped for all.
+// Work takes loads until all have ended, with other processes. do works on a load until it is done or all are stopped.
 func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load string) error) (done *LoadsSummary, err error) {
 	begun := false
 	err = s.job.persist(ctx, func() (worked, over bool, err error) {
@@ -272,8 +270,7 @@ func stoppedOf(all []*LoadDone) error {
 	return why
 }
 
-// Continue undoes stops. Loads that exceeded their error limit stay stopped; the others continue, and the job ends with
-// the exit code of the former.
+// Continue undoes stops, except of loads that exceeded their error limit, whose exit code the job ends with.
 func (s *Several) Continue(ctx context.Context) error {
 	all, err := s.Status(ctx)
 	if err != nil {
@@ -337,8 +334,7 @@ func (s *Several) Reopen(ctx context.Context) error {
 
 func (s *Several) storeOf(load string) jobdir.Store { return jobdir.Below(s.job.store, FolderOf(load)) }
 
-// endedFolder has an object for each finished load: a worker looking for work lists it instead of looking into all
-// loads.
+// endedFolder has an object per finished load, to be listed by workers looking for work.
 const endedFolder = "ended/"
 
 func endedName(load string) string { return endedFolder + load + ".json" }

@@ -23,9 +23,8 @@ type keyRange struct {
 	hot    bool // it has one value
 }
 
-// shardKeys divides the keys into ranges, and the ranges among shards. Ranges begin where the service's partitions
-// begin, so that each partition has one writer. If there are fewer partitions than shards, a sample of the rows cuts
-// them; it also finds values so frequent that they need a shard alone.
+// shardKeys divides the keys into ranges, and these among shards. Ranges begin where partitions begin, so that each has
+// one writer. If partitions are few, a sample of the rows cuts them and finds values that need a shard alone.
 func shardKeys(partitions []table.Value, places [][]table.Value, workers int) (bounds []Bound, shards []Shard) {
 	want := min(workers*shardsEach, mostShards)
 	sample := slices.Concat(places...)
@@ -69,10 +68,9 @@ func rangesOf(cuts, sample []table.Value, hot map[string]bool) []*keyRange {
 	return ranges
 }
 
-// weigh gives each range its share of the sample, in which every place has equal weight. If the rows of each place fall
-// in one range, and those of different places in different ranges, the input is sorted, and a sample of 64 places meets
-// at most 64 of 128 partitions: a range without samples is then assumed to have as many rows as one place represents.
-// In a shuffled input it is assumed to have half a row of the sample.
+// weigh gives each range its share of the sample, in which every place weighs the same. If places fall in different
+// ranges, the input is sorted, and 64 places meet at most 64 of 128 partitions: a range without samples then counts as
+// one place's rows, in a shuffled input as half a sampled row.
 func weigh(ranges []*keyRange, places [][]table.Value) {
 	at := func(v table.Value) int {
 		i, found := slices.BinarySearchFunc(ranges[1:], v, func(r *keyRange, v table.Value) int { return table.Compare(r.lower, v) })
@@ -161,8 +159,7 @@ func cutHeaviest(ranges *[]*keyRange) bool {
 	return true
 }
 
-// middle returns where to cut the sample of a range: the first occurrence of the value nearest to its middle; 0 if it
-// cannot be cut.
+// middle returns where to cut a range's sample: at the first of the value nearest its middle; 0 if it cannot be cut.
 func middle(r *keyRange) int {
 	for i, half := 0, len(r.sample)/2; i <= half; i++ {
 		for _, at := range []int{half - i, half + i} {

@@ -16,8 +16,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// shardOrigin provides the rows of a shard's reduced run as one source of finished rows. Each key occurs once, and keys
-// are read in an order that spreads over the shard, so that all lanes of the load get rows.
+// shardOrigin provides a shard's reduced run as one source of finished rows, in an order that reaches all its lanes.
 type shardOrigin struct {
 	source.Undivided
 	job  *Job
@@ -29,7 +28,6 @@ type shardOrigin struct {
 	lower, upper []byte
 }
 
-// Open opens the run.
 func (o shardOrigin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
 	r := &shardRows{ctx: ctx, of: o}
 	for _, f := range o.frames() {
@@ -57,7 +55,7 @@ func (o *shardOrigin) frames() []shardFrame {
 		return all
 	}
 	order := readorder.Spread(sections, 0)
-	if o.job.Plan.Unique { // the keys of a frame are those of a split, which are unknown: for sorted inputs, chance spreads them
+	if o.job.Plan.Unique { // frames have unknown keys of splits: for sorted inputs, chance spreads them
 		rand.New(rand.NewPCG(uint64(o.run.Shard), 0)).Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
 	}
 	read := make([]shardFrame, 0, len(all))
@@ -97,7 +95,7 @@ type shardFrame struct {
 
 // About says that the rows are final.
 func (r *shardRows) About() source.About {
-	notKept := func(source.Split, table.Span) []byte { return []byte{} } // Finish reads rejected records again from their origin
+	notKept := func(source.Split, table.Span) []byte { return []byte{} } // Finish reads rejects from their origin
 	return r.Keyed(r.of.key, source.About{Name: r.of.name, Bytes: r.bytes, Rejects: source.Rejects{Raw: notKept}})
 }
 
@@ -140,7 +138,6 @@ type shardPiece struct {
 // Bytes is the limit of a frame.
 func (p shardPiece) Bytes() int64 { return runfile.MaxFrameBytes }
 
-// Next returns the next frame.
 func (r *shardRows) Next() (source.Piece, error) {
 	if r.next >= len(r.frames) {
 		return nil, io.EOF
@@ -150,7 +147,6 @@ func (r *shardRows) Next() (source.Piece, error) {
 	return shardPiece{split: source.Split{Number: r.next - 1, Bytes: f.At.Length, Rows: f.At.Rows, First: f.first, Part: f}}, nil
 }
 
-// Add makes a split of a frame.
 func (r *shardRows) Add(p source.Piece) ([]source.Split, error) {
 	return []source.Split{p.(shardPiece).split}, nil
 }
@@ -161,10 +157,8 @@ func (r *shardRows) Suspend() error {
 	return nil
 }
 
-// Close has nothing to release.
 func (r *shardRows) Close() error { return r.Suspend() }
 
-// NewParser returns a parser with its own buffer.
 func (r *shardRows) NewParser([]int) source.Parser { return &shardParser{of: r} }
 
 // shardParser reads frames, a few at a time.
@@ -174,7 +168,6 @@ type shardParser struct {
 	unpacker     runfile.Unpacker
 }
 
-// Parse calls each with every row of a frame.
 func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	f := sp.Part.(*shardFrame)
 	fields := make([]record.Datum, len(p.of.of.key)+len(p.of.Added))

@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Split sizes in input bytes: small enough that every process gets several and a lost one costs little, large enough to
-// keep their number low.
+// Split sizes in input bytes: every process gets several and a lost one costs little, but their number stays low.
 const (
 	leastSplit      = 64 << 10
 	mostSplit       = 256 << 20
@@ -32,8 +31,7 @@ func splitSize(total int64, workers int, given int64) int64 {
 	return max(size, total/manySplits)
 }
 
-// divide divides the inputs into splits. A source that can be read from any place is scanned for record boundaries;
-// others are read whole.
+// divide divides the inputs into splits: sources with random access by record boundaries, others whole.
 func divide(ctx context.Context, p *plan.Plan, size int64, say words.Say) (splits []Split, err error) {
 	var group Split
 	flush := func() {
@@ -95,8 +93,9 @@ func divideSource(ctx context.Context, p *plan.Plan, ordinal int, size int64) (s
 		splits = append(splits, Split{Bytes: s.Bytes, Parts: []Part{{Source: ordinal, Record: s.From.Record, Line: s.From.Line, Offset: s.From.Offset, Records: s.Records}}})
 	}
 	if n := len(splits); n > 0 {
-		splits[0].Parts[0].Record, splits[0].Parts[0].Line, splits[0].Parts[0].Offset = 0, 0, 0 // the source knows more about the beginning
-		splits[n-1].Parts[0].Records = -1                                                       // includes what follows the last record
+		first := &splits[0].Parts[0]
+		first.Record, first.Line, first.Offset = 0, 0, 0 // the source knows more about the beginning
+		splits[n-1].Parts[0].Records = -1                // includes what follows the last record
 	}
 	return splits, alone.Sources[0].Suspend()
 }

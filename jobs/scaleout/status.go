@@ -14,7 +14,6 @@ import (
 	"example.com/tsimport/internal/jobdir"
 )
 
-// States of a job.
 const (
 	StatePlanned   = "planned" // no task is done yet
 	StateReading   = "reading"
@@ -45,8 +44,7 @@ type Status struct {
 	ReadRate    float64  `json:"records_read_per_second"`
 	WriteRate   float64  `json:"rows_written_per_second"`
 	SecondsLeft *float64 `json:"seconds_left,omitempty"` // for the stage; nil if unknown
-	// LateUntil is the time until which requests of lost workers may arrive; the comparison and the end of the job wait
-	// for it.
+	// LateUntil is until when lost workers' requests may arrive; the comparison and the end wait for it.
 	LateUntil *time.Time `json:"late_until,omitempty"`
 	Working   []Worker   `json:"working,omitempty"`
 	// Failures are the latest failures of unfinished tasks, limited in number.
@@ -65,8 +63,7 @@ type Worker struct {
 	Stage string `json:"stage"`
 	Index int    `json:"index"`
 	By    string `json:"by"`
-	// Silent is the number of seconds without a sign of life, by the worker's clock and this machine's; 0 means less than
-	// a lease's term.
+	// Silent is the seconds without a sign of life, by both clocks; 0 means less than a lease's term.
 	Silent float64 `json:"silent_seconds,omitempty"`
 }
 
@@ -94,7 +91,6 @@ const mostWorkers = 200
 // watchEvery is the minimum interval between looks at the directory.
 const watchEvery = 2 * time.Second
 
-// Status returns the state of the job.
 func (w *Watcher) Status(ctx context.Context) (*Status, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -34,7 +34,6 @@ func (e *StoppedError) Error() string {
 	return fmt.Sprintf("the job was stopped: %s (by %s); %s continues it", e.Why, e.By, continues)
 }
 
-// Exit returns the exit code.
 func (e *StoppedError) Exit() int { return cmp.Or(e.Code, exitcode.Failed) }
 
 // stopped returns a *StoppedError if the job was stopped.
@@ -145,8 +144,7 @@ func (j *Job) count(ctx context.Context) (n counted, err error) {
 	return n, nil
 }
 
-// limit stops the job if the error limit is exceeded. Rejected is the count of the task just done: other processes
-// check for themselves.
+// limit stops the job if the error limit is exceeded. rejected is of the task just done; others check their own.
 func (j *Job) limit(ctx context.Context, rejected int64) error {
 	if rejected == 0 {
 		return nil
@@ -177,9 +175,8 @@ const stopEvery = 5 * time.Second
 // errOver reports that another attempt has done the task.
 var errOver = errors.New("another attempt has done the task")
 
-// watched calls do. It drains its loads when the job is stopped, when the process is to end, or when over (may be nil)
-// reports that another attempt has done the task: a process paused for hours would otherwise send rows after the end of
-// the job.
+// watched calls do. It drains its loads when the job is stopped, the process is to end, or over (may be nil) reports
+// that another attempt has done the task: a process paused for hours must not send after the job's end.
 func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool, do func(ctx context.Context) error) error {
 	if err := j.rest(ctx); err != nil {
 		return err
@@ -200,8 +197,7 @@ func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool, 
 	return err
 }
 
-// watch checks, until drain ends, whether the job was stopped, the task is over, or the process has lost its share of
-// the ceilings.
+// watch checks, until drain ends, for a stop, a task that is over, or a lost share of the ceilings.
 func (j *Job) watch(ctx, drain context.Context, over func(ctx context.Context) bool, stop context.CancelCauseFunc) {
 	timer := time.AfterFunc(stopEvery, func() {
 		if drain.Err() != nil {

@@ -12,8 +12,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// Shards are ranges of keys, so a process writing them one by one would leave most of its partitions idle. It writes
-// all of its share of the shards at once.
+// Shards are ranges of keys: writing one by one would leave partitions idle, so a process writes its share at once.
 
 // atATime is the number of shards that a process writes at a time.
 func (p *Plan) atATime() int {
@@ -21,16 +20,13 @@ func (p *Plan) atATime() int {
 	return max(1, min(shardsEach, (len(p.Shards)+workers-1)/workers))
 }
 
-// atATimeAfter is the number of further shards that it writes for lost processes, so that takeovers do not wait for its
-// own.
+// atATimeAfter is how many further shards it writes for lost processes, without waiting for its own.
 func (p *Plan) atATimeAfter() int { return (p.atATime() + 1) / 2 }
 
-// mostWatched is the maximum number of open shards that a process watches for lost writers. With more, shards end so
-// often that the process that ended one finds them.
+// mostWatched is how many open shards a process watches, at most, for lost writers; with more, shards end often.
 const mostWatched = 64
 
-// DiskBytes estimates the maximum disk that a worker needs for data that does not fit in memory: its concurrent shards,
-// once sorted and once waiting for their partitions, plus inputs and a run folder.
+// DiskBytes estimates a worker's disk for data beyond memory: its shards, sorted and waiting, inputs and a run folder.
 func (p *Plan) DiskBytes() int64 {
 	heaviest := 0.0 // share of the rows
 	for _, s := range p.Shards {
@@ -39,8 +35,7 @@ func (p *Plan) DiskBytes() int64 {
 	return 1<<30 + 2*int64(float64(p.atATime()+p.atATimeAfter())*heaviest*float64(p.Bytes))
 }
 
-// meter divides the CPU seconds of a process among its concurrent tasks: each gets what was used since another one
-// ended.
+// meter divides the CPU seconds of a process among concurrent tasks: each gets those since another ended.
 type meter struct {
 	mu   sync.Mutex
 	last float64
@@ -76,9 +71,8 @@ func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 	return b, nil
 }
 
-// besides starts parts that write shards concurrently with this job. If one fails, the whole process stops, as after an
-// error of its own. Stop ends all and waits for them; their unfinished shards are open again. It returns the first
-// failure.
+// besides starts parts that write shards concurrently. If one fails, the whole process stops. Stop ends all, waits, and
+// returns the first failure; unfinished shards are open again.
 func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
 	parts := j.Plan.atATime()
 	all := parts + j.Plan.atATimeAfter()
@@ -126,8 +120,7 @@ func (o *Options) divide(parts int) {
 	o.Load.Limits.Memory /= int64(parts)
 }
 
-// together returns the ceilings and requests in flight that a process's concurrent shards share: what one leaves
-// unused, the others use.
+// together returns the ceilings and requests that a process's concurrent shards share.
 func (p *Plan) together(requests int) *lanes.SharedLimits {
 	var r lanes.Rates
 	if b := p.Budget; b != nil {

@@ -14,9 +14,8 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// A process without a task looks again after lookEvery, or later so that looking takes at most a fifth of its time:
-// hundreds of processes looking at hundreds of leases would overload a store. A takeover is delayed by at most
-// mostPause.
+// A process without a task looks again after lookEvery, or later, so that looking takes at most a fifth of its time:
+// hundreds looking at hundreds of leases overload a store. mostPause bounds a takeover's delay.
 const (
 	lookEvery = 2 * time.Second
 	mostPause = 15 * time.Second
@@ -68,8 +67,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 // idleSteps is the number of idle steps before a process says so.
 const idleSteps = 5
 
-// persist repeats a step until it is over. It pauses if there is nothing to do, and while the job directory fails
-// temporarily, for at most --retry-for.
+// persist repeats a step until it is over, pausing if there is nothing to do or, for --retry-for, the directory fails.
 func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err error)) error {
 	most := cmp.Or(j.o.Load.Lanes.RetryFor, pipeline.DefaultRetryFor)
 	var failing time.Time // start of the failures; zero if there are none
@@ -179,15 +177,13 @@ type look struct {
 	took time.Duration
 }
 
-// Listing all results takes at most a twentieth of a process's time, since a job of many tasks has pages of them.
-// Between two listings a few tasks that were open are checked one by one.
+// Listing all results takes at most a twentieth of a process's time. Between listings a few open tasks are checked.
 const (
 	looksApart  = 20
 	askedBefore = 8
 )
 
-// remembered returns the tasks that were open at the last listing, of which the first still is; none if that was too
-// long ago.
+// remembered returns the tasks open at the last listing, if it is recent and the first still is.
 func (j *Job) remembered(ctx context.Context, st stage) []int {
 	l := j.looks[st.result(0)]
 	if l == nil || time.Since(l.at) >= looksApart*l.took {

@@ -182,7 +182,7 @@ func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.R
 		return err
 	}
 	if r.Refused != lists.n {
-		return fmt.Errorf("the ledger of shard %d does not balance: %d rows were rejected, but %d are kept", r.Shard, r.Refused, lists.n)
+		return fmt.Errorf("the ledger of shard %d does not balance: %d rejects, but %d kept", r.Shard, r.Refused, lists.n)
 	}
 	return lists.close(ctx, &r.done)
 }

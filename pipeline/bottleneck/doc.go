@@ -1,4 +1,3 @@
-// Package bottleneck names what limits a load. A Meter is told one Word at a time and returns for how much of the time
-// each word was true: in the whole load, lately, and between two calls. Reason and Advice turn a word into sentences;
-// docs/tuning.md has a section for each. The package decides nothing: package pipeline finds the current word.
+// Package bottleneck names what limits a load. A Meter is told one Word at a time and returns the share of time of
+// each: overall, lately, and between two calls. Reason and Advice explain a word; package pipeline chooses it.
 package bottleneck

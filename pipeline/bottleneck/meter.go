@@ -9,7 +9,7 @@ import (
 // window is the time over which processor use is measured and the current word is chosen.
 const window = 500 * time.Millisecond
 
-// saturated is the share of the processors from which a process that uses or waits for them has none left.
+// saturated is the share of the processors, in use or awaited, from which the process counts as short of CPU.
 const saturated = 0.9
 
 // Spent is the time spent by word.
@@ -160,7 +160,7 @@ type Part struct {
 	Share   float64
 }
 
-// Parts returns the words that were true so far, longest first, all of them.
+// Parts returns all words that were true so far, longest first.
 func (m *Meter) Parts() (parts []Part) {
 	sum := 0.0
 	for _, w := range Words() {

@@ -45,9 +45,8 @@ func (s *State) FirstOpens() map[int]int64 {
 	return first
 }
 
-// ReadAgain makes the snapshot the base of an attempt that reads live sources. A live source changes, so a record that
-// is read again has another number, and no number is used twice: the new attempt reads from each source's Start, before
-// which all is final, but numbers continue after the highest one used before. Earlier numbers are final.
+// ReadAgain makes the snapshot the base of an attempt that reads live sources. Records read again may have changed and
+// get new numbers, above all used before: the attempt reads from each source's Start, before which all is final.
 //
 // It returns how many counted records are read again, including unfinished ones. Numbers given to records after the
 // snapshot may be used again: what the run keeps of such records is cut off with the files.
@@ -65,7 +64,7 @@ func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
 		}
 		from, numbers := starts[source], s.Read.Numbered(source)
 		if from.Record > numbers {
-			return 0, fmt.Errorf("the checkpoint counts %d records of input %d, but its place is after %d", numbers, source+1, from.Record)
+			return 0, fmt.Errorf("checkpoint has %d records of input %d but places it after %d", numbers, source+1, from.Record)
 		}
 		records += numbers - from.Record
 		from.Source, from.Record = source, numbers

@@ -18,8 +18,7 @@ const (
 	PrevFile = "checkpoint.prev"
 )
 
-// Write replaces the last snapshot, which becomes the previous one, so that a crash at any moment leaves a whole one.
-// Between the two renames the previous one is the newest, and Read takes it.
+// Write keeps the last snapshot as the previous one, which Read takes after a crash between the two renames.
 func Write(dir string, encoded []byte) error {
 	err := atomicfile.WriteBytes(filepath.Join(dir, File), atomicfile.Options{Perm: 0o600, Previous: PrevFile}, encoded)
 	if err != nil {

@@ -6,19 +6,15 @@ import (
 	"sort"
 )
 
-// Position is the place of a record in the whole input: the ordinal of its source, then its number in it, from 0. It
-// does not depend on how the source is cut into splits.
+// Position is a record's place in the whole input: its source's ordinal and its number from 0, regardless of splits.
 type Position uint64
 
 const recordBits = 40
 
-// At is the position of a record of a source.
 func At(source int, record int64) Position { return Position(source)<<recordBits | Position(record) }
 
-// Source returns the ordinal of the source.
 func (p Position) Source() int { return int(p >> recordBits) }
 
-// Record returns the number of the record in its source.
 func (p Position) Record() int64 { return int64(p & (1<<recordBits - 1)) }
 
 // Interval holds the positions from From up to but excluding To.
@@ -32,7 +28,6 @@ func (s Set) after(p Position) int {
 	return sort.Search(len(s), func(i int) bool { return s[i].To > p })
 }
 
-// Has reports whether the set contains the position.
 func (s Set) Has(p Position) bool {
 	i := s.after(p)
 	return i < len(s) && s[i].From <= p

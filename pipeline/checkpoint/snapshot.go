@@ -34,8 +34,7 @@ type About struct {
 	// HoldFor is how long after Time a request may still be applied to a key with no row out: nothing may be sent before.
 	HoldFor time.Duration `json:"hold_for,omitempty"`
 
-	// Tables holds the creation time of each table that rows were written to, in microseconds of the service's clock: a
-	// later table of the same name does not hold them.
+	// Tables holds each table's creation time, in µs of the service's clock: a later table of that name lacks the rows.
 	Tables map[string]int64 `json:"tables,omitempty"`
 
 	Counters map[string]int64 `json:"counters"`
@@ -93,9 +92,8 @@ type Chain struct {
 	Sums   []uint64 `json:"sums"`  // of all bytes before each multiple of Every, from 1 on
 }
 
-// A file consists of the magic, the version, the length of the zstd frame and its CRC-32C, then the frame. The frame
-// holds the length of About as JSON, that JSON, then the sets: numbers as unsigned varints, positions as distances from
-// the previous one, keys as the length shared with the previous one and the rest.
+// A file is magic, version, a zstd frame's length and CRC-32C, and the frame: the length of About's JSON, the JSON and
+// the sets. Numbers are varints, positions distances, keys the length shared with the previous one and the rest.
 const (
 	magic      = "tsimport checkpoint\n"
 	version    = 1

@@ -10,9 +10,8 @@ import (
 
 // State says which records are final: those that were read, do not wait and are not out.
 //
-// It describes one moment exactly. Marks of slices that are fixed for the whole job would not: a partition that is
-// split has rows queued in the order of its parent, and a slice's mark could only name the earliest of them, so rows
-// after it would not count as final although the counters have them.
+// It is exact. A mark for each of a job's fixed slices would not be: after a split, rows queue in their parent's order,
+// and the mark could name only the earliest; counted rows after it would not be final.
 type State struct {
 	// Read holds the records counted as read: queued, or rejected as invalid.
 	Read Set
@@ -179,9 +178,8 @@ func join(pieces []Piece) []Piece {
 	})
 }
 
-// Continue turns the pieces of an attempt into those of the job. base is the state that the attempt began with, again
-// what it has read so far, final or not. Records that wait in base wait until they are read again, and those final in
-// base stay final. Allowances of base still hold: rows they let out may have been applied.
+// Continue turns an attempt's pieces into the job's. base is its first state, again what it has read. Records waiting
+// in base wait until read again; final ones stay final. Allowances of base still hold: their rows may be applied.
 func Continue(base *State, again Set, pieces []Piece) []Piece {
 	var bounds [][]byte
 	for _, all := range [][]Piece{base.Pieces, pieces} {

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readUptime reads how long the machine is up, including sleep: nobody sets this clock. It belongs to one boot and one
-// time namespace, and a container may have its own.
+// readUptime reads how long the machine is up, including sleep, in its boot and time namespace; no one sets it.
 func readUptime() Uptime {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

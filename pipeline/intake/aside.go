@@ -84,7 +84,7 @@ func (f *Flow) afterAside(sources []*plan.Source) (n int, err error) {
 	return n, err
 }
 
-// passes reports whether a job is skipped: its source is set aside, and no earlier attempt has read any of its records.
+// passes reports whether to skip a job: its source is set aside and no earlier attempt has read any of its records.
 func (f *Flow) passes(j *job, at table.Position) bool {
 	if !f.aside.has(j.source.Ordinal) {
 		return false

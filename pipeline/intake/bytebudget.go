@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// byteBudget bounds the bytes of pieces and splits between input and hand-over. Pieces take room in order and splits
-// return it once handed over, so nothing waiting for room delays what returns it. Pieces of a record longer than all
-// pieces in progress are set aside, and a piece always fits while nothing else is in progress.
+// byteBudget bounds the bytes between input and hand-over. Pieces take room in order, splits return it at hand-over, so
+// nothing waits in a circle. A record longer than the pieces in progress is set aside; one piece always fits.
 type byteBudget struct {
 	mu    sync.Mutex
 	limit int64

@@ -41,7 +41,7 @@ type renamed struct {
 	record int    // in this record
 }
 
-// become notes that a record has a column with n's name; a second one is refused, as its cells would be versions.
+// become notes that a record has a column named n; a second one is refused, as its cells would become versions.
 func (c *cells) become(n *cellName) *table.Reason {
 	to := n.to
 	if to.record == c.record && to.from != n.from {

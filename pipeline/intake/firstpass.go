@@ -68,8 +68,7 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 	return c.head.Sections(), c.rest.Sections(), err
 }
 
-// readThrough reads sources in order without handing anything over: find processes a split, and collect takes its
-// result with the number of records and lines before it in its source.
+// readThrough reads sources in order without handing over: find processes a split, collect takes its result.
 func (f *Flow) readThrough(
 	outer context.Context, sources []*plan.Source, find func(context.Context, *parser, *job), collect func(j *job, made *Parsed, records, lines int64) error,
 ) error {
@@ -114,7 +113,7 @@ func numberTables(p *plan.Plan) tableNumbers {
 	return tableNumbers{}
 }
 
-// of returns the number of the table of a section's keys; of several tables, the first.
+// of returns the number of the table of a section's keys, the first if there are several.
 func (t tableNumbers) of(keys []readorder.Interval) int32 {
 	if t == nil || len(keys) == 0 {
 		return 0
@@ -232,7 +231,7 @@ func moved(sections []readorder.Section) float64 {
 	return float64(moved) / float64(max(len(own), 1))
 }
 
-// rowsOf is the average number of rows in a section, of a small input and of this one, and whether all are alike.
+// rowsOf is the average number of rows in a section of a small input and of this one, and whether all are alike.
 type rowsOf struct {
 	small, these int
 	even         bool

@@ -32,8 +32,7 @@ type Flow struct {
 	followed   []*readorder.Schedule // that are kept
 	stays      bool                  // in order: scheduling the rest is useless
 
-	// Lends hands over the rows of a part in the memory they were made in, if there is one lane. They are valid until the
-	// part has Arrived: for callers that keep no row.
+	// Lends hands over a part's rows in the memory they were made in, if there is one lane; valid until Arrived.
 	Lends bool
 	lent  sync.Pool // of *table.Block, to make rows in
 
@@ -78,8 +77,7 @@ func (f *Flow) Splits() <-chan Handed { return f.splits }
 // ErrEnough, returned by the function given to Each, ends it: enough was read.
 var ErrEnough = errors.New("enough was read")
 
-// Each runs the flow and calls each with every split in source order, for a number of records, or for all if that is
-// below 0. It returns how many records the input falls short of that number.
+// Each calls each with every split in source order, for some records or, below 0, all, and returns the shortfall.
 func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error) (left int64, err error) {
 	if records == 0 {
 		return 0, nil
@@ -184,16 +182,17 @@ func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter
 	return s
 }
 
-// freeBlocks are blocks of final rows to make rows in. Used memory is in the processor's caches and need not be zeroed.
+// freeBlocks are blocks of final rows to make rows in: their memory is in the processor's caches and need not be
+// zeroed.
 type freeBlocks struct {
 	mu   sync.Mutex
 	free []*table.Block
 }
 
-// mostFree bounds them. A load with rows that are written as fast as they come needs next to none.
+// mostFree limits freeBlocks. A load that writes rows as fast as they come needs next to none.
 const mostFree = 4
 
-// Free takes back a block that was handed over once nobody holds a row of it.
+// Free takes back a block once nobody holds a row of it.
 func (f *Flow) Free(b *table.Block) {
 	f.free.mu.Lock()
 	defer f.free.mu.Unlock()
@@ -202,7 +201,7 @@ func (f *Flow) Free(b *table.Block) {
 	}
 }
 
-// take returns an empty block: a used one, or a new one for that many bytes and rows.
+// take returns an empty block, used or new, for that many bytes and rows.
 func (f *freeBlocks) take(bytes, rows int) *table.Block {
 	f.mu.Lock()
 	defer f.mu.Unlock()

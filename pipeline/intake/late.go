@@ -11,9 +11,8 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// The beginning of an input may be shuffled and the rest sorted. So sources that are read in order are watched: when
-// consecutive splits have disjoint keys, reading stops and a schedule reads the rest. Records handed over stay at the
-// head of the schedule, in their places, so that a resumed load finds everything where it was.
+// An input may begin shuffled and continue sorted. So sources read in order are watched: when consecutive splits have
+// disjoint keys, a schedule reads the rest. Records handed over stay at its head, in their places, for a resumed load.
 
 const (
 	tellingSplits = 32 // that follow each other show whether a schedule pays

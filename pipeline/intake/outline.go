@@ -16,8 +16,7 @@ type Stretch struct {
 	Bytes   int64 // of the source, about
 }
 
-// Outline reads the one source of a plan and returns where its records are: stretches of about a split each, or of a
-// row group. Sources that state their rows are hardly read.
+// Outline reads the one source of a plan and returns where its records are: stretches of a split or a row group.
 func Outline(ctx context.Context, p *plan.Plan) (all []Stretch, err error) {
 	last := 0 // group of the last stretch
 	err = New(p, partitioner.NewMap(nil)).readThrough(ctx, p.Sources, count, func(j *job, made *Parsed, records, lines int64) error {

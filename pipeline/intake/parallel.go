@@ -12,8 +12,7 @@ import (
 // maxStreams limits how many sources are read at a time.
 const maxStreams = 16
 
-// readInParallel reads several sources at a time, each in its own order: no two of their records have the same key. A
-// stream that has finished a source takes the next one.
+// readInParallel reads several sources at a time, each in its order: none of their records share a key.
 func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	sources = f.seek(sources)
 	streams := f.streams(sources)
@@ -58,7 +57,7 @@ func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (comp
 	return failed.Load() || completed.Load() == int64(streams), err
 }
 
-// streams is how many sources are read at a time: each stream holds a piece and its results in memory at least twice.
+// streams is how many sources are read at a time: each stream holds a piece and its results at least twice.
 func (f *Flow) streams(sources []*plan.Source) int {
 	shares := f.plan.Shares()
 	piece := int64(shares.SplitLimit(f.plan.Request.Read.Workers()))

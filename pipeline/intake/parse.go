@@ -144,9 +144,8 @@ func (p *parser) forKeys(s *plan.Source) (*sourceParser, error) {
 	return sp, nil
 }
 
-// row appends the record's row to the rows of the split, or returns why there is none: it is bad, or goes to the
-// archive. Here a value passes through all stages: its column's type (values), the cells of self-describing records
-// (cells), what is kept of the record, and the service's form (encoder).
+// row appends the record's row to the split's rows, or returns why there is none. A value passes its column's type
+// (values), cells of self-describing records (cells), what is kept, and the wire form (encoder).
 func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
 	p.encoder.Table = ""
 	if p.flow.plan.Request.Mode == table.Changes && rec.Bad == nil {

@@ -19,7 +19,7 @@ type Handed struct {
 	Err   error
 }
 
-// Ended says that a source was read to its end. It follows the splits if sources are live or order does not matter.
+// Ended says that a source was read to its end. It follows the splits if sources are live or unordered.
 type Ended struct {
 	Source int // its ordinal
 	Moment

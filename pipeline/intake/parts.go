@@ -92,8 +92,7 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 	return err
 }
 
-// inTurn calls parse, which reads a split of the source. If the pages it needs take more memory than may be read ahead,
-// parse is called again when the split's turn has come.
+// inTurn calls parse, which reads a split, and again at the split's turn if its pages need too much memory.
 func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struct{}, parse func() (*Parsed, error)) (*Parsed, error) {
 	if !sp.waits {
 		sp.parser.LimitMemory(p.memory.PagesAhead(p.flow.plan.Request.Read.Workers()))

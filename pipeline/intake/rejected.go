@@ -24,7 +24,7 @@ import (
 
 // Rejected records of binary formats are kept as JSON lines, so that they can be loaded again.
 
-// rejectWriter writes rejected records. It writes values so that loading the line again gives the same result.
+// rejectWriter writes rejected records such that loading the line again gives the same result.
 type rejectWriter struct {
 	uses     map[string][]table.Column // by input column
 	integers map[string]bool           // input columns that are loaded as plain integers
@@ -54,11 +54,10 @@ func rejectWriterOf(fields []table.Column, version string, flatten bool) *reject
 	return k
 }
 
-// appendRecord appends a record as a line of JSON. Fields that were not read are omitted. Times and decimals that are
-// loaded as integers are written as integers, and nested values as their text. A value longer than the service takes,
-// and everything after the record exceeds the length of a row, is replaced by its length, which is not JSON, so that
-// the line cannot be loaded with it as the value. The same holds for a value that no JSON reproduces. A self-describing
-// record is kept whole, in the form of jsonl.AppendWide.
+// appendRecord appends a record as a line of JSON without unread fields. Times and decimals loaded as integers are
+// written as integers, nested values as text. A value longer than the service takes, everything beyond the length of a
+// row, and what JSON cannot express become their length, which is not JSON, so that the line cannot be loaded. A
+// self-describing record is kept whole (jsonl.AppendWide).
 func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Record) []byte {
 	if k.wide {
 		k.names = k.names[:0]

@@ -13,8 +13,7 @@ import (
 type Resumed struct {
 	// Records answers for records that were read before.
 	Records Records
-	// Begin returns where a source that is read in order begins, the zero Place at its first record, and the known part of
-	// a stream. skip means that all of it is final: it is not read.
+	// Begin returns where a source read in order begins and the known part of a stream; skip means that all is final.
 	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 

@@ -9,9 +9,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Look makes rows of a sample of a plan's records, as a load would, and calls each with them one by one; row is nil for
-// a record that is archived, or rejected for why. whole means that it is certainly a complete record: at a place in a
-// text it may be part of one. each returns whether the record counts for the sample. A row is valid during the call.
+// Look makes rows of a sample of a plan's records as a load would. row is nil for one archived, or rejected for why;
+// whole means certainly a complete record. each returns whether it counts. A row is valid during the call.
 func Look(ctx context.Context, p *plan.Plan, each func(row *table.Ref, why *table.Reason, whole bool) (counts bool)) error {
 	made, sources := newParser(&Flow{plan: p}), map[*plan.Source]*sourceParser{}
 	var failed error

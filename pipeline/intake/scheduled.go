@@ -15,9 +15,8 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Order is needed only within each key. Where it pays, a schedule reads consecutive sources that support random access:
-// a file sorted by key then spreads over all lanes at once. Where order does not matter, sections wait for none. A
-// schedule is made once and is safe on disk before the first row that follows it; a resumed load follows the same one.
+// Order matters only within a key. Where it pays, a schedule reads consecutive sources with random access, so that a
+// sorted file spreads over all lanes. It is on disk before its first row; a resumed load follows it.
 
 // Scheduling says when sources are read by a schedule.
 type Scheduling struct {
@@ -152,8 +151,7 @@ func (f *Flow) schedule(ctx context.Context, sources []*plan.Source) (*readorder
 	return made, nil
 }
 
-// cutAfter keeps the sections before the one with the last of the first n records, and returns that one: it is read
-// last, so that its surplus can be left out. An n of 0, or beyond the sections, keeps all.
+// cutAfter keeps the sections before the one with the n-th record and returns that one, to be read last; 0 keeps all.
 func cutAfter(sections *[]readorder.Section, n int64) (last *readorder.Section) {
 	if n <= 0 {
 		return nil

@@ -12,9 +12,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// values makes the values of rows out of the records of one source. It is the only place that converts input to table
-// values: after it there are only rows, and nothing before it knows the schema. Computed columns belong here: their
-// inputs among fields, their values in the result of rowValues.
+// values makes the values of rows from one source's records. Only here does input become table values: before it
+// nothing knows the schema, after it there are only rows. For computed columns, see fields and rowValues.
 type values struct {
 	converter *convert.Converter
 	keys      int // primary-key columns, which come first
@@ -120,8 +119,7 @@ func (v *values) appendKeyFields(dst []byte) []byte {
 	return dst
 }
 
-// stamps returns the timestamps of the row's cells by the schema's columns, as the encoder takes them. A computed cell
-// takes that of its row's version column, or else the server's: its source cells may differ.
+// stamps returns cells' timestamps by column for the encoder. A computed cell has its row's version or server time.
 func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 	fields, why := v.converter.Stamps(rec)
 	if why != nil || fields == nil || v.makers == nil {

@@ -15,9 +15,8 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// A load with Checkpoint.State keeps its run folder there with every checkpoint, and a checkpoint is valid once it is
-// there: what may be sent, and what a successor takes to be sent, follows from it. So a successor needs nothing from
-// this machine, and a newer local checkpoint is never read.
+// A load with Checkpoint.State keeps its run folder there with every checkpoint, which is valid only once it is there.
+// So a successor needs nothing from this machine, and a newer local checkpoint is never read.
 
 const (
 	// stateEvery is the interval between checkpoints in the state, unless lanes wait for one.
@@ -31,7 +30,7 @@ const (
 // keepInState keeps the run folder with an encoded checkpoint. The files it relies on have been synced.
 func (l *Load) keepInState(folder string, encoded []byte) error {
 	files := []jobdir.MirrorFile{{Name: checkpoint.File, Body: encoded}}
-	// Before the folder is listed, because the files that the job relies on are written before it.
+	// The folder is listed later, because the files that the job relies on are written before it.
 	job, err := os.ReadFile(filepath.Join(folder, checkpoint.JobFile))
 	if err != nil {
 		return err
@@ -102,8 +101,7 @@ func (l *Load) restore(ctx context.Context) (path string, err error) {
 	return root(folder), nil
 }
 
-// SettleFormer waits for requests of a former holder that did not return the lease. Nothing is sent before a checkpoint
-// is in the state, so without one there is nothing to wait for.
+// SettleFormer waits for requests of a former holder with an unreturned lease. Without a checkpoint nothing was sent.
 func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
 	if l := o.Load.Checkpoint.Held(); l != nil && l.Former && o.Load.Place == "" {
 		late := o.Load.LongestLate()

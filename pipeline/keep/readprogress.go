@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// ReadProgress tracks which records have been read, by this attempt and earlier ones, and where each source can be read
-// from again. Nil is for a load that keeps nothing.
+// ReadProgress tracks which records were read, in all attempts, and where sources can be read again. Nil keeps nothing.
 type ReadProgress struct {
 	sources  []*plan.Source
 	Ordered  bool
@@ -220,8 +219,7 @@ func (k *ReadProgress) ReadTo() checkpoint.Position { return k.again.End() }
 // Unread is how many unfinished records of the previous attempt were not read again.
 func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 
-// DescribeRows adds which records were read, and which of their rows are not final: those that have left their queue,
-// and those waiting in the queue of a range. whole means that all input was read.
+// DescribeRows adds the records read and their unfinished rows: out, or queued in a range. whole: all input was read.
 func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange, waiting []checkpoint.Queued, whole bool) {
 	s.Read = append(checkpoint.Set(nil), k.read...)
 	for p := range k.leftover.out {
@@ -232,8 +230,7 @@ func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Pos
 	if k.leftover.base == nil {
 		return
 	}
-	// A queue stands for all records of a split from its first row on, including those final before this attempt: as long
-	// as it stands for any of those, only base distinguishes them.
+	// A queue stands for all records of a split from its first row on, even final ones; only base distinguishes them.
 	gone := s.Done(&k.leftover.base.State)
 	s.Pieces = checkpoint.Continue(&k.leftover.base.State, k.again, s.Pieces)
 	if s.Done(&k.leftover.base.State) && (!k.Ordered || k.leftover.queued == 0 && (whole || k.leftover.passed)) {

@@ -19,9 +19,8 @@ import (
 // locksFolder holds the locks of running loads, below rundir.Root.
 const locksFolder = ".locks"
 
-// claim takes the locks under which the run is looked for and created: that of the run folder if the user names it,
-// else that of the load in this working folder; and that of the load for all working folders. Streams cannot be
-// distinguished: loads of two streams into their own run folders do not exclude each other.
+// claim takes the locks under which a run is looked for and made: the named run folder's, else the load's here, and the
+// load's for all folders. Loads of two streams into their own run folders do not exclude each other.
 func (o *Point) claim() (err error) {
 	l := o.Load
 	streams := slices.ContainsFunc(l.Inputs, IsStream)

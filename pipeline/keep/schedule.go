@@ -40,8 +40,7 @@ func (s *Schedule) MayWait(now time.Time) time.Duration {
 	return keepSoon
 }
 
-// SendUntil returns until when a request that is cut now may be sent; zero means forever. A process can be suspended in
-// between for hours, and a resuming attempt relies on nothing being sent that late.
+// SendUntil returns until when a request cut now may be sent; zero: forever. A process can be suspended meanwhile.
 func (s *Schedule) SendUntil() time.Time {
 	if s == nil || s.last.IsZero() {
 		return time.Time{}

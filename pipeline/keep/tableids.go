@@ -18,8 +18,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// TableIDs distinguishes the tables that a load writes to from later tables of the same names by their creation times:
-// rows of a dropped table are gone, although writing continues. It is safe for concurrent use.
+// TableIDs recognises tables by creation time: a dropped one's rows are gone. It is safe for concurrent use.
 type TableIDs struct {
 	mu      sync.Mutex
 	created map[string]int64     // by table, as in client.Table; 0 means a service that does not say
@@ -41,7 +40,6 @@ func (e *ReplacedError) Error() string {
 		e.Table, madeAt(e.Was), madeAt(e.Now))
 }
 
-// Exit is the exit code.
 func (e *ReplacedError) Exit() int { return exitcode.Refused }
 
 func madeAt(micros int64) string {

@@ -45,9 +45,8 @@ func (a *allowance) spend() (low bool) {
 	return a.left < a.taken/4
 }
 
-// inherit guesses how many rows a new lane will send from the lanes it takes its keys from; parts lanes share the keys
-// of each. It may send none until a checkpoint knows it: the last one allows a lane the first rows of its keys, and the
-// first rows of some of those keys are further back. Where no order is kept it may send any.
+// inherit guesses how many rows a new lane will send from the lanes it takes keys from, shared by parts lanes. Where
+// order is kept it sends none until a checkpoint knows it: the last one allows the old lane's first rows.
 func (a *allowance) inherit(from []*lane, parts []int, ordered bool) {
 	if !ordered {
 		a.left = math.MaxInt64

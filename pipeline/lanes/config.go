@@ -26,8 +26,7 @@ type Rates struct {
 	MaxBytes float64 // of rows as the service counts them
 }
 
-// FlushRequest makes a load send what it has read without waiting for full batches, as long as somebody waits for that.
-// Any goroutine may call it; nil is never wanted.
+// FlushRequest makes a load send what it has read while somebody waits. Any goroutine may call it; nil is never wanted.
 type FlushRequest struct {
 	waiting atomic.Int64
 	begun   chan struct{} // one
@@ -45,7 +44,6 @@ func (h *FlushRequest) Begin() {
 	}
 }
 
-// End ends a Begin.
 func (h *FlushRequest) End() { h.waiting.Add(-1) }
 
 func (h *FlushRequest) wanted() bool { return h != nil && h.waiting.Load() > 0 }

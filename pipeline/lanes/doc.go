@@ -1,4 +1,3 @@
-// Package lanes sends the rows of a load. Each partition of the table has a lane with a queue of rows that were never
-// sent, a pacer, and knowledge of its answers. The dispatcher puts rows in, tells when checkpoints describe the load,
-// and receives landings. The package decides which lane sends next, how much, and under which limits.
+// Package lanes sends the rows of a load. Each partition has a lane: a queue of unsent rows, a pacer, its answers so
+// far. The dispatcher puts rows in and takes landings; the package decides which lane sends next, how much.
 package lanes

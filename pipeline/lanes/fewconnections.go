@@ -20,9 +20,8 @@ type said struct {
 	few       bool      // connections, as of the last choice of a lane
 }
 
-// fewConnections reports whether latency is long and lanes mostly wait for a connection. Then each lane gets few
-// answers, and would take a minute to learn its rate from them. And a connection carries one request per round trip, so
-// only large requests fill it. They swamp no partition: fewer are in flight than there are partitions.
+// fewConnections reports whether latency is long and lanes mostly wait for a connection. Then each gets few answers and
+// learns its rate slowly, and only large requests fill a connection. They swamp no partition, being few.
 func (s *Set) fewConnections() bool {
 	return s.ceilings.window.Way() >= longWay && s.ceilings.room() <= s.Sending()/2
 }

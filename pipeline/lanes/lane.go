@@ -82,8 +82,7 @@ type health struct {
 	took      float64   // seconds that its answers take, the mean
 }
 
-// unknown describes a partition that has accepted no row yet: how long and in how many answers it has refused
-// everything. Its pacer would take that for a rate of zero, and need a minute to find the real one.
+// unknown describes a partition that has accepted no row yet: its pacer would mistake that for a rate of zero.
 type unknown struct {
 	known   bool // it has accepted one
 	since   time.Time
@@ -137,8 +136,7 @@ func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool)
 	return c
 }
 
-// takeOver takes over how long the former lanes have accepted no row: a map that changes every minute must not make a
-// load patient forever. The lane that accepted a row last counts for all. The new lane tries once itself.
+// takeOver takes over how long the former lanes accepted no row, so that changes of the map do not prolong patience.
 func (l *lane) takeOver(from []*lane) {
 	var best *lane
 	for _, p := range from {
@@ -224,8 +222,7 @@ func (l *lane) hear(sent, now time.Time, a Answer) {
 	}
 }
 
-// hopeless reports whether the lane has had no row accepted for its whole patience. Time alone is not enough, since a
-// lane may have had no turn: it must also have been asked often enough.
+// hopeless reports whether the lane had no row accepted for its whole patience, although it was asked often enough.
 func (l *lane) hopeless(now time.Time) bool {
 	return l.trouble.stuck && l.trouble.patience.Over(now) && l.trouble.tries >= leastTries
 }

@@ -25,8 +25,7 @@ import (
 // linger is how long a partly filled batch waits for more rows while the input continues.
 const linger = 250 * time.Millisecond
 
-// Set holds the lanes of a load, one for each partition of the map, and their rows: rows that were never sent in
-// queues, those in flight or to be retried in the cutter. It belongs to the dispatcher's goroutine.
+// Set holds the lanes of a load and their rows: unsent in queues, others in the cutter. The dispatcher owns it.
 type Set struct {
 	all        []*lane
 	Partitions *partitioner.Map
@@ -230,9 +229,8 @@ func (s *Set) longest(now time.Time) *lane {
 	return slices.MaxFunc(s.ready, func(a, b *lane) int { return cmp.Compare(rows(a), rows(b)) })
 }
 
-// lateRows is the minimum of rows in a batch when answers are late and nothing is refused. If the link is the cause,
-// each request costs some of it: the headers of a request and its answer are as long as six short rows. If the
-// partitions have queues, those hold the same rows either way.
+// lateRows is the minimum of rows in a batch when answers are late but none refuses. If the link is the cause, headers
+// cost as much as six short rows. If partitions have queues, those hold the same rows either way.
 const lateRows = 100.0
 
 // lateBytes caps the memory of those rows: if rows are long, headers are a small part.
@@ -312,8 +310,7 @@ func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 	l.pacer.Sent(now, float64(f.Units))
 }
 
-// Hopeless returns why the load must be given up, or nil. If nothing else is left, rows that fail alone are given up
-// instead, and the load continues. more means that the input continues.
+// Hopeless returns why the load must be given up, or nil. If only rows that fail alone are left, they are given up.
 func (s *Set) Hopeless(now time.Time, more bool) error {
 	for _, l := range s.all {
 		if !l.hopeless(now) {

@@ -27,8 +27,7 @@ func (s *Set) LimitEvery() time.Duration {
 	return max(limitEvery, limitEveryLane*time.Duration(len(s.all)))
 }
 
-// LimitedBy returns what limits the speed of the load, and whether the processors may be the cause instead: a lane also
-// slows down when answers come later than before, as over a slow link or on a busy machine.
+// LimitedBy returns what limits the load, and whether processors may be the cause instead: late answers slow lanes too.
 func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure bool) {
 	if m.Stopped {
 		if s.flights.flying() > 0 && !s.flights.silent(now) {

@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Recut takes a new partition map: lanes with an unchanged range stay, the others are made again. A lane that results
-// from a split or from moved bounds begins with what the former lane knew.
+// Recut takes a new partition map. Lanes with unchanged ranges stay; others inherit what the former lane knew.
 func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	old, oldLanes := s.Partitions, s.all
 	same, over := sameRanges(old, m), overlaps(old, m)
@@ -64,9 +63,8 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	s.share()
 }
 
-// heirOf returns the lane whose rate a new one begins with. Of the lanes that share keys with it, that is one with a
-// common bound, as guessed bounds move a little, or else the one that sent most. Nil if all are gaps, which sent
-// nothing.
+// heirOf returns the lane whose rate a new one begins with: of those sharing keys with it, one with a common bound,
+// else the one that sent most. Nil if all are gaps.
 func heirOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (heir *lane) {
 	best := int64(-1)
 	for _, j := range from {

@@ -175,13 +175,10 @@ func (s *Set) End() {
 	close(s.disk.jobs)
 }
 
-// Answers delivers finished requests.
 func (s *Set) Answers() <-chan Result { return s.flights.back }
 
-// Jobs delivers finished jobs of the disk.
 func (s *Set) Jobs() <-chan *shuffle.Job { return s.disk.done }
 
-// InFlight is how many requests are in flight.
 func (s *Set) InFlight() int { return s.flights.flying() }
 
 // WaitsMore reports whether a free worker begins to wait for memory.

@@ -7,9 +7,8 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// SharedLimits are limits over several loads of a process: in any second all of them together send no more than the
-// rates allow, except for a single row that is larger, and no more than a number of their requests are in flight. Each
-// load has its own workers and lanes; before a batch leaves, it takes its part here. It is safe for concurrent use.
+// SharedLimits limit several loads of a process together: what they send in any second, except one larger row, and
+// requests in flight. Each load takes its part before a batch leaves. It is safe for concurrent use.
 type SharedLimits struct {
 	mu       sync.Mutex
 	rows     sharedRate
@@ -94,8 +93,7 @@ const (
 	askAgain = 50 * time.Millisecond
 )
 
-// begin returns the time until the load may send a batch. If that is 0, the other loads wait until sent or end, so that
-// two loads do not take what is there for one. Making a batch takes negligible time.
+// begin returns the time until the load may send a batch. At 0 the others wait until sent or end: the room is its own.
 func (s *share) begin(now time.Time) time.Duration {
 	if s == nil {
 		return 0

@@ -7,11 +7,10 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// A service that accepts requests without answering would hold every worker, the lanes and the link until the requests
-// time out, long after it has recovered. So a request that is silent for much longer than answers take no longer counts
-// as in flight, and another worker takes its place. It keeps its rows until it is answered or times out, so that no row
-// is sent twice or overtakes one of its key. A lane that has heard nothing since such a request left is probed with
-// single rows until there is an answer, one lane at a time. If no lane has heard anything, all are probed.
+// A service that accepts requests without answering would hold every worker until the time-out, long after it has
+// recovered. So a request that is silent for much longer than usual no longer counts as in flight, and another worker
+// takes its place. It keeps its rows until it is answered or times out, so that none is sent twice or overtaken. A lane
+// that has heard nothing since is probed with single rows, one lane at a time; if no lane has heard anything, all are.
 
 const (
 	silentFor   = 2 * time.Second // and

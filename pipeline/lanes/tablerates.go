@@ -37,8 +37,7 @@ func (t tableRates) shared(now time.Time) bool {
 	return false
 }
 
-// look notes which tables limit. A table's lanes also keep to their own rates, barely above their share of the table's,
-// so which rate a lane waits for changes constantly and says nothing.
+// look notes which tables limit. Which rate a lane waits for says nothing: its own barely exceeds its table share.
 func (t tableRates) look(now time.Time) {
 	for _, r := range t {
 		r.note(r.Rate() > 0, r.Trying(), r.Limits(now))

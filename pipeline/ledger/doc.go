@@ -1,4 +1,3 @@
-// Package ledger counts how each record of a load ends, once, and keeps what is needed afterwards: rejected records,
-// archived rows, returned keys, rows that were sent twice, timestamps. An Account takes the ends of rows; Counted
-// becomes the report of a load. Only the dispatcher's goroutine uses them.
+// Package ledger counts how each record of a load ends, once, and keeps rejects, archived rows, returned keys, repeated
+// rows and timestamps. An Account takes ends; Counted becomes the report. Only the dispatcher uses them.
 package ledger

@@ -13,10 +13,9 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// A live source changes while it is read. Records read before an interruption that are not final come again as other
-// records, or not at all, so the new attempt matches nothing by number: it counts what it reads as new records with new
-// numbers, and removes unfinished records from the counts. Final records stay counted as written rows, although they
-// may be read again; ReadAgain says how often. So the ledger balances at any moment.
+// A live source changes while it is read. Unfinished records come again after an interruption as other records, or not
+// at all, so the new attempt gives what it reads new numbers and removes unfinished records from the counts. Final
+// records stay counted, though they may be read again; ReadAgain says how often. So the ledger always balances.
 
 // ReportLive is about sources that change while read: each row is from a moment between ReadFrom and ReadTo.
 type ReportLive struct {

@@ -29,7 +29,6 @@ func OpenRepeatedRows(folder string, keep int64, numbers *writer.AutoIncrement) 
 	return &repeatedRows{journal: j, numbers: numbers}, err
 }
 
-// add takes a written row.
 func (d *repeatedRows) add(r table.Ref, o table.Outcome) error {
 	if d == nil || !o.Repeated {
 		return nil
@@ -42,7 +41,6 @@ func (d *repeatedRows) add(r table.Ref, o table.Outcome) error {
 	return d.journal.Append(d.line)
 }
 
-// Empty reports whether there are none.
 func (d *repeatedRows) Empty() bool { return d == nil || d.journal.Length() == 0 }
 
 // Each calls do with up to most rows at a time, grouped by ordering key.

@@ -84,7 +84,6 @@ func begunOnly(f *os.File, header []byte) bool {
 	return err == nil && bytes.HasPrefix(header, text)
 }
 
-// add takes a written row.
 func (k *returnedKeys) add(r table.Ref, o table.Outcome) error {
 	if k == nil {
 		return nil

@@ -23,10 +23,9 @@ import (
 // stamps makes the timestamps of updates and remembers them: a resuming attempt gives a row that may have been applied
 // its former timestamp, so that it leaves one version, and every other row a newer one.
 //
-// The timestamps sent are in files below the run folder, written before the request leaves. Each checkpoint begins a
-// file with the rows that are out at that moment: rows that the checkpoint cannot distinguish from unsent ones are in
-// its file and later ones. They are not synced for each request. A killed process loses none of them; after a crash of
-// the machine a row may get a second version with the same value.
+// Timestamps are written below the run folder before their request leaves. Each checkpoint begins a file with the rows
+// then out, so rows it cannot distinguish from unsent ones are in its file and later ones. Files are not synced per
+// request: a killed process loses none, but after a machine's crash a row may get a second equal version.
 //
 // A repeated row that deletes columns may have deleted what later rows of its key had written, and may hide what they
 // write with their first timestamps. So its key is in the files of the checkpoints that know it as final.

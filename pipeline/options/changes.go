@@ -9,8 +9,7 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// notOfChanges are the options with which a load of changes cannot keep its promise: each row ends as the changes of
-// its key leave it, in order, however often they are repeated.
+// notOfChanges are options that would break the promise that rows end as the changes of their key leave them.
 var notOfChanges = []struct{ name, why string }{
 	{"condition", "a repeated change would meet its own earlier write"},
 	{"when", "a skipped change leaves a row that differs"},

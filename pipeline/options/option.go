@@ -74,7 +74,6 @@ func (k Kind) Wants() string {
 		Duration: "a duration with a unit, such as 500ms, 30s or 15m"}[k]
 }
 
-// Commands is a set of commands.
 type Commands int
 
 // The commands with common options.
@@ -156,7 +155,6 @@ func (o *Option) InRequest() bool { return o.part() == reflect.TypeFor[Request](
 // part is the part of Command with the option's field.
 func (o *Option) part() reflect.Type { return reflect.TypeFor[Command]().Field(o.field[0]).Type }
 
-// of returns the field of the option.
 func (o *Option) of(c *Command) reflect.Value { return reflect.ValueOf(c).Elem().FieldByIndex(o.field) }
 
 func (r *Request) IsSet(name string) bool { return (&Command{Request: *r}).IsSet(name) }

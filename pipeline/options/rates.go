@@ -105,8 +105,7 @@ func memTotal(root fs.FS) int64 {
 	return 0
 }
 
-// leastLimit returns the smallest limit of a group and its ancestors. In a container the group's path may be the
-// host's, and exist here only in part or not at all: the walk ends at the mount.
+// leastLimit returns the least limit of a group and its ancestors. In a container part of the path may be missing.
 func leastLimit(root fs.FS, mount, group, file string, least int64) int64 {
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
 		text, _ := fs.ReadFile(root, path.Join(mount, dir, file))

@@ -2,9 +2,8 @@ package options
 
 import "time"
 
-// Request describes a load, and what a comparison or a sync reads and compares with. It is given by the flags of a
-// command, the keys of a job file, the fields of the library, or JSON sent to other machines. A zero field is an option
-// that is not given; its comment says what that means. Options names each field, and Config checks them.
+// Request describes a load, and what a comparison or sync reads and compares with. It is given by flags, the keys of a
+// job file, library fields, or JSON from other machines. Comments say what zero means. Config checks it.
 type Request struct {
 	// From lists what is read: files, folders, globs, "-" for standard input, "@list" with a name on each line, and
 	// addresses (http, https, oss, s3), or one table of a database (postgres, mysql, sqlite).
@@ -26,7 +25,7 @@ type Request struct {
 
 // Text is how the text of inputs is cut into records and fields.
 type Text struct {
-	Format      string   `json:"format,omitempty"`       // csv, jsonl, parquet, arrow, dynamodb, mongodb, pg_dump, mysqldump; "" is auto
+	Format      string   `json:"format,omitempty"`       // csv, jsonl, parquet, arrow, dynamodb, mongodb, …; "" is auto
 	SourceTable string   `json:"source-table,omitempty"` // of a dump or changes: TABLE or SCHEMA.TABLE; "" is the only one
 	Dialect     string   `json:"dialect,omitempty"`      // of CSV: the program that wrote it, or auto
 	Delimiter   string   `json:"delimiter,omitempty"`
@@ -45,7 +44,7 @@ type Text struct {
 type Values struct {
 	Trim        bool     `json:"trim,omitempty"`         // drop spaces around unquoted fields
 	Null        []string `json:"null,omitzero"`          // unquoted fields that mean null, besides the empty one
-	Empty       string   `json:"empty,omitempty"`        // load an unquoted empty field as null or string; "" is the dialect's, else null
+	Empty       string   `json:"empty,omitempty"`        // unquoted empty field: null or string; "": dialect's, or null
 	Flatten     bool     `json:"flatten,omitempty"`      // nested values become columns a.b.c
 	PathColumns bool     `json:"path-columns,omitempty"` // a column for each folder named name=value
 }
@@ -105,7 +104,7 @@ type Rates struct {
 	MaxRowsPerSecond  float64       `json:"max-rows-per-second,omitempty"`
 	MaxBytesPerSecond int64         `json:"max-bytes-per-second,omitempty"`
 	Compress          string        `json:"compress,omitempty"`  // requests: on or off; "" is off
-	Memory            int64         `json:"memory,omitempty"`    // bytes for rows, at least 16 MiB; 0 means a quarter of the machine's, at most 1 GiB
+	Memory            int64         `json:"memory,omitempty"`    // for rows, at least 16 MiB; 0: a quarter, at most 1 GiB
 	RetryFor          time.Duration `json:"retry-for,omitempty"` // nanoseconds in JSON; 0 is 15 minutes
 	Settle            time.Duration `json:"settle,omitempty"`    // 0 is twice the time of a request
 }
@@ -113,13 +112,13 @@ type Rates struct {
 // Recurring is about repeated loads (docs/how-to/nightly-files.md).
 type Recurring struct {
 	OnlyNew          bool          `json:"only-new,omitempty"`            // load each input once per table
-	ReloadChanged    bool          `json:"reload-changed,omitempty"`      // with OnlyNew: load a known input whose content has changed, in place of refusing it
+	ReloadChanged    bool          `json:"reload-changed,omitempty"`      // with OnlyNew: load changed inputs
 	FailIfNothingNew bool          `json:"fail-if-nothing-new,omitempty"` // an error, in place of a summary without rows
-	FilesBy          string        `json:"files-by,omitempty"`            // name or time: the order of the inputs; "" keeps it, with OnlyNew by name
-	SettleFiles      time.Duration `json:"settle-files,omitempty"`        // leave out inputs that were changed less than this long ago; 0 leaves out none
-	DoneMarker       string        `json:"done-marker,omitempty"`         // load an input only if this stands beside it, such as {}.done, where {} is its name
-	BadInputs        string        `json:"bad-inputs,omitempty"`          // set-aside (and load the others) or stop; "" sets aside with OnlyNew
-	State            string        `json:"state,omitempty"`               // a folder, oss://bucket/prefix or s3://bucket/prefix for known files, checkpoints and a lease; "" is ./tsimport-runs
+	FilesBy          string        `json:"files-by,omitempty"`            // name or time; "": by name with OnlyNew
+	SettleFiles      time.Duration `json:"settle-files,omitempty"`        // leave out inputs changed in this time; 0: none
+	DoneMarker       string        `json:"done-marker,omitempty"`         // file required beside an input {}: {}.done
+	BadInputs        string        `json:"bad-inputs,omitempty"`          // set-aside or stop; "": set-aside with OnlyNew
+	State            string        `json:"state,omitempty"`               // place of known files, checkpoints and lease
 }
 
 // Database is how a database is read, besides its address (docs/sql.md).
@@ -130,7 +129,7 @@ type Database struct {
 
 // Running is what a load leaves on the machine, and how it is resumed.
 type Running struct {
-	RunDir             string `json:"run-dir,omitempty"` // for the summary, the rejects and what a resumed load needs; "" is ./tsimport-runs/<time>-<table>
+	RunDir             string `json:"run-dir,omitempty"` // summary, rejects, checkpoints; "" is in ./tsimport-runs
 	Fresh              bool   `json:"fresh,omitempty"`   // start over instead of resuming
 	AcceptChangedInput bool   `json:"accept-changed-input,omitempty"`
 	RetryRejects       string `json:"retry-rejects,omitempty"` // of a run's folder

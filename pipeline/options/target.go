@@ -21,8 +21,7 @@ type Target struct {
 	Endpoint string `json:"endpoint,omitempty"` // https://host or https://host:port; "" takes TABLESTORE_ENDPOINT
 	Instance string `json:"instance,omitempty"` // "" takes TABLESTORE_INSTANCE
 
-	// The access key, and the token of a temporary one. Without a key, the environment is asked (TABLESTORE_ACCESS_KEY_ID
-	// and so on), then the provider chain of the official credentials library.
+	// The access key and a temporary one's token. "" takes the environment's, else the official provider chain's.
 	AccessKeyID     string `json:"-"`
 	AccessKeySecret string `json:"-"`
 	SecurityToken   string `json:"-"`

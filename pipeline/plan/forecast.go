@@ -153,8 +153,7 @@ func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	return max(int64(l.records), int64(float64(text)*float64(l.records)/float64(l.bytes))), false, nil
 }
 
-// addLeft adds the unopened inputs' rows: as local files state if all opened ones do, else by the others' rows per
-// byte.
+// addLeft adds the unopened inputs' rows: as local files state if all opened ones do, else by others' rows per byte.
 func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated bool) error {
 	if stated && !slices.ContainsFunc(p.inputs.left, func(i input.Item) bool { return !i.Local() }) {
 		options, known := p.Request.Read.Options, f.Rows
@@ -191,8 +190,7 @@ func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated boo
 	return nil
 }
 
-// Look calls each with a few thousand records from all over the sampled sources. whole means that it is certainly a
-// complete record: at a place in a text it may be part of one.
+// Look calls each with a few thousand records from all over the sampled sources; whole: certainly a complete record.
 func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, whole bool) (taken bool)) error {
 	sources := p.sampled()
 	for _, s := range sources {

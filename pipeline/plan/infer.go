@@ -106,8 +106,7 @@ func (p *planner) noKeyType(name string) error {
 		name, first, name)
 }
 
-// settleType gives field i a type if it has none: that of an earlier attempt, the one declared by the source, that of
-// the table's column if all sampled values fit, or that of the values, at.
+// settleType gives field i a type if it has none: an earlier attempt's, the source's, the table's if it fits, or at.
 func (p *planner) settleType(i int, in *convert.Inference, at int, known map[string]knownType) error {
 	col := &p.plan.Fields[i]
 	if col.Type != table.Null {
@@ -177,7 +176,6 @@ func (p *planner) settleOwn(i int, in *convert.Inference, at int) {
 	}
 }
 
-// typeText shows a type to users.
 func typeText(t table.Type) string {
 	if t == table.Any {
 		return "of several types"
@@ -210,7 +208,6 @@ var plurals = map[table.Type]string{
 	table.Integer: "integers", table.Double: "doubles", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values",
 }
 
-// values shows a number of values of a type.
 func values(n int, t table.Type) string { return counted(n) + " " + plurals[t] }
 
 func quoted(texts []string) string {
@@ -285,7 +282,6 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 	return src.Suspend()
 }
 
-// places returns the index of every name.
 func places(names []string) map[string]int {
 	at := make(map[string]int, len(names))
 	for i, name := range names {

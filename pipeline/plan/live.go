@@ -8,8 +8,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// checkLive refuses what a load cannot promise of sources that change while they are read. A row that is read again
-// after an interruption may have changed or disappeared: what was written of it before must leave no trace.
+// checkLive refuses loads for which a row that changes or goes before it is read again would leave a trace.
 func (p *planner) checkLive() error {
 	r := p.request
 	for _, s := range p.plan.Sources {
@@ -45,7 +44,7 @@ func (p *planner) checkLive() error {
 	case r.Mode == table.Update && r.Read.Convert.VersionColumn != "":
 		return usagef("--mode update with --version-column: %s changes while it is read, and a row read again with an earlier version would be a mixture of both; give --mode put", name)
 	case r.Divided && r.Records > 0:
-		return usagef("--limit: %s changes while it is read: it is unknown which rows were read before; "+source.StartOver, name)
+		return usagef("--limit: %s changes while it is read, so earlier rows are unknown; "+source.StartOver, name)
 	case p.plan.Tables.Archives():
 		return usagef("--age-policy: %s changes while it is read, and a row read again after an interruption would be archived twice; load with a policy that archives nothing", name)
 	}
@@ -119,8 +118,7 @@ func namesOf(columns []source.KeyColumn) (names []string) {
 	return names
 }
 
-// parallel reports whether the sources can be read at the same time: the order of their rows must not matter, because
-// the user says so or because no two rows have the same key.
+// parallel reports whether sources can be read at the same time: order does not matter, or no rows share a key.
 func (p *planner) parallel() bool {
 	r := p.request
 	if len(p.plan.Sources) < 2 || r.Records > 0 || p.numbered > 0 || r.Mode == table.Increment {

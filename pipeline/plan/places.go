@@ -17,8 +17,7 @@ const (
 	beginningRecords = samplePlaces * placeRecords
 )
 
-// taker takes a record of a sample, or returns false if it does not count. whole means that it is certainly a complete
-// record; at a place in a text it may be part of one.
+// taker takes a record of a sample; false: it does not count. whole: it is certainly a complete record.
 type taker func(rec *record.Record, whole bool) bool
 
 // placesOf is how many places of a source are sampled.

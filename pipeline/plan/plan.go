@@ -175,7 +175,6 @@ func (p *planner) looking(step func() error) func() error {
 	}
 }
 
-// Close closes the inputs.
 func (p *Plan) Close() {
 	for _, s := range p.Sources {
 		s.Close()
@@ -401,7 +400,8 @@ func (p *planner) headerOf(r source.Rejects) int {
 			return i
 		}
 	}
-	p.plan.Headers = append(p.plan.Headers, rundir.Header{Text: r.Header, Kind: r.Kind, Dir: r.Folder, End: r.End, Ended: r.Ended})
+	h := rundir.Header{Text: r.Header, Kind: r.Kind, Dir: r.Folder, End: r.End, Ended: r.Ended}
+	p.plan.Headers = append(p.plan.Headers, h)
 	p.dialects = append(p.dialects, read)
 	return len(p.plan.Headers) - 1
 }

@@ -15,8 +15,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// PreSplit is the number of key ranges a new table is split into before its first row: PreSplitAuto, PreSplitOff, or
-// from 2 to client.MaxRanges, for sources that know their partitions.
+// PreSplit is how many ranges a new table is split into: PreSplitAuto, PreSplitOff, or 2 to client.MaxRanges.
 type PreSplit int
 
 const (
@@ -24,8 +23,7 @@ const (
 	PreSplitOff  PreSplit = -1 // the table begins with one partition
 )
 
-// With PreSplitAuto a table gets a range for each autoRangeRecords of its inputs, if that makes at least autoRanges:
-// one partition takes that many rows in about a minute.
+// PreSplitAuto makes a range per autoRangeRecords, a minute's rows of a partition, if that makes at least autoRanges.
 const (
 	autoRangeRecords = 250_000
 	autoRanges       = 2

@@ -199,7 +199,6 @@ type UsageError struct {
 	Nothing bool // no input matches
 }
 
-// Exit is the exit code.
 func (e *UsageError) Exit() int {
 	if e.Nothing {
 		return exitcode.NoInput

@@ -116,7 +116,7 @@ func TestLoadThatOnlyArchivesIsWarnedOf(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)
 	for rows, want := range map[string]string{
-		"a,2020-05-06\nb,2020-07-01\n": "all 2 records of the sample go to the archive /old, none to a table: they are of t_202005 to t_202007",
+		"a,2020-05-06\nb,2020-07-01\n": "all 2 sampled records go to archive /old, none to a table: they are of t_202005 to t_202007",
 		"a,2020-05-06\n":               "they are of t_202005, too old",
 		"a,2020-05-06\nb,2024-06-30\n": "",
 		"a,never\n":                    "",

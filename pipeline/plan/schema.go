@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// settleSchema finds the table's key among the input's columns and decides which other columns are attributes. Types
-// are still those given by the user or the table; Null ones are inferred later.
+// settleSchema finds the table's key and attributes among the input's columns. Null types are inferred later.
 func (p *planner) settleSchema() error {
 	columns := p.columns
 	if err := p.checkNamed(p.all); err != nil {

@@ -79,7 +79,7 @@ func parseTables(text string, policy *lifecycle.Policy) (*Tables, error) {
 	}
 	for _, part := range t.parts {
 		if part.expr == "" && table.CheckTableName("t"+part.text) != nil {
-			return nil, fmt.Errorf("table %q: %q cannot be in a table's name; want letters, digits and underscores around the braces", text, part.text)
+			return nil, fmt.Errorf("table %q: want letters, digits and underscores around the braces, not %q", text, part.text)
 		}
 	}
 	return t, nil
@@ -156,7 +156,7 @@ func (p *planner) settleTables() error {
 	target := &p.request.Target
 	if !IsTemplate(target.Table) {
 		if target.Policy != nil {
-			return usagef("--age-policy: table %s holds no period; give one in braces, as --table 'consume_{month(PaidAt)}'", target.Table)
+			return usagef("--age-policy: table %s has no period; give one, as --table 'consume_{month(PaidAt)}'", target.Table)
 		}
 		return nil
 	}
@@ -225,7 +225,6 @@ type Namer struct {
 	archived   bool   // whether its rows are
 }
 
-// NewNamer makes a namer for one goroutine.
 func (t *Tables) NewNamer() *Namer {
 	n := &Namer{tables: t, evaluators: make([]*keyexpr.Evaluator, len(t.parts))}
 	for i, part := range t.parts {
@@ -263,8 +262,7 @@ func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table
 	return n.last, n.archived, nil
 }
 
-// warnOfAges warns if no record of a sample is young enough for a table: a load that writes nothing is hardly intended,
-// and its final counts look like those of a useful one.
+// warnOfAges warns if no sampled record is young enough for a table: such a load is hardly intended.
 func (p *planner) warnOfAges() error {
 	t := p.plan.Tables
 	if !t.Archives() {
@@ -296,7 +294,7 @@ func (p *planner) warnOfAges() error {
 	if last != first {
 		of += " to " + last
 	}
-	p.warnf("all %d records of the sample go to the archive %s, none to a table: they are of %s, too old for other classes on %s",
+	p.warnf("all %d sampled records go to archive %s, none to a table: they are of %s, too old for other classes on %s",
 		records, t.Archive(first), of, t.now.Format(time.DateOnly))
 	return nil
 }

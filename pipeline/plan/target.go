@@ -80,9 +80,8 @@ func KeyTexts(key []table.KeyColumn) (texts []string) {
 
 func keyText(key []table.KeyColumn) string { return strings.Join(KeyTexts(key), ", ") }
 
-// MakeTable creates the table of a plan that says Create, and returns the service's description. A table that another
-// process creates meanwhile is accepted if it has the same key and keeps as many versions; made is then false. refused
-// is why the service refused to create it with the plan's Bounds; it then has one partition.
+// MakeTable creates the table of a plan that says Create and returns its description. Another process's table is
+// accepted (made is false) if it has the same key and versions. refused is why the service refused the plan's Bounds.
 func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refused, err error) {
 	target := &p.Request.Target
 	if len(p.Bounds) > 0 {
@@ -134,8 +133,7 @@ func (p *Plan) Window() func() (from, to int64) {
 	}
 }
 
-// Expiry returns the maximum age of cells that the table takes, its time to live (0 without one), and whether older
-// cells are left out because they are expired in the source, too.
+// Expiry returns the maximum age of cells in the table (0: none), and whether cells expired in the source are left out.
 func (p *Plan) Expiry() (reach, live time.Duration, expires bool) {
 	to := p.Request.Target
 	seconds := to.Define.TimeToLive

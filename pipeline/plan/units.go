@@ -14,8 +14,7 @@ import (
 // lastRun names the runs that wrote the table's values.
 const lastRun = "the last run"
 
-// noteMeasures tallies the measure of each column in a source, and of the parts of its values, from its schema or else
-// its sample. A column without values has none if the sample was the whole source.
+// noteMeasures tallies the measures of a source's columns and their parts, from its schema or sample.
 func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []string) {
 	about := src.About()
 	if p.request.Read.Sources != nil || about.Declared != nil || p.plan.Wide {
@@ -90,8 +89,7 @@ func (p *planner) settleUnit(i int) error {
 	return nil
 }
 
-// kept is the part of a measure that values of the field's type do not show, as JSON does not for nested values. In a
-// key, different texts of one value would be different rows.
+// kept is the part of a measure that values do not show, as in JSON. In a key, other texts would be other rows.
 func (p *planner) kept(i int, path, measure string) string {
 	col := &p.plan.Fields[i]
 	of, decimal, duration := col.Type, strings.HasPrefix(measure, "decimal"), strings.HasPrefix(measure, "duration")

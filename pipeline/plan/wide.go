@@ -17,14 +17,13 @@ func (p *planner) checkWide() error {
 			p.plan.Wide = wide
 		}
 		if wide != p.plan.Wide {
-			return usagef("only one of %s and %s has self-describing records; load them separately", p.plan.Sources[0].Name, s.Name)
+			return usagef("only one of %s and %s is self-describing; load them separately", p.plan.Sources[0].Name, s.Name)
 		}
 	}
 	return nil
 }
 
-// askForColumns adds the columns that the load names to those of sources with self-describing records: for keys,
-// expressions, tables and versions. The columns of such a record are unknown before it is read.
+// askForColumns adds the load's columns to self-describing sources, whose columns are unknown before they are read.
 func (p *planner) askForColumns() error {
 	ask := func(names ...string) {
 		for _, name := range names {

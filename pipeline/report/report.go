@@ -28,7 +28,6 @@ func Write(r *pipeline.Report) (path string, err error) {
 	return path, nil
 }
 
-// Page returns the report as a page.
 func Page(r *pipeline.Report) *page.Page {
 	p := &page.Page{Title: "Load into " + r.Table, State: r.State, Tone: toneOf(r), Facts: facts(r)}
 	p.Lead = append(p.Lead, fmt.Sprintf("%s to %s.", inputs(r.Inputs), r.Target))
@@ -78,7 +77,7 @@ func facts(r *pipeline.Report) []page.Fact {
 		{Name: "rows a second", Value: words.Grouped(int64(r.RowsPerSecond)), Note: "in " + seconds(r.Seconds)},
 		{Name: "rejected", Value: words.Grouped(r.Rejected)},
 		{Name: "throttled", Value: fmt.Sprintf("%.2f %%", 100*float64(r.Throttled)/float64(sent)), Note: words.Grouped(r.Throttled) + " rows sent again"},
-		{Name: "partitions", Value: strconv.Itoa(r.Partitions), Note: strconv.Itoa(r.PartitionsUsed) + " with rows of this load"},
+		{Name: "partitions", Value: strconv.Itoa(r.Partitions), Note: strconv.Itoa(r.PartitionsUsed) + " used by this load"},
 		{Name: "peak memory", Value: words.Bytes(r.PeakRSSBytes), Note: words.Bytes(r.SpilledBytes) + " spilled"},
 	}
 	if r.DryRun {

@@ -38,8 +38,7 @@ type archiveEntry struct {
 	File string `json:"file"`
 }
 
-// OpenArchive opens the archive of the run in a folder. For a resumed run, lengths are the valid lengths of its files,
-// from Lengths: the files are cut to them, and files not in it are removed.
+// OpenArchive opens the archive of the run in a folder. A resumed run's files are cut to lengths; others are removed.
 func OpenArchive(run string, headers []Header, lengths map[string]int64) (*Archive, error) {
 	a := &Archive{run: run, headers: headers, files: map[archiveKey]*Journal{}}
 	entries, err := a.listed()
@@ -184,7 +183,6 @@ func (a *Archive) Open() (files []*os.File) {
 // Paths returns the existing files in order.
 func (a *Archive) Paths() []string { return slices.Sorted(maps.Keys(a.Lengths())) }
 
-// Close syncs and closes the files.
 func (a *Archive) Close() error {
 	var err error
 	for _, j := range a.files {

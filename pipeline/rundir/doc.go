@@ -1,5 +1,4 @@
-// Package rundir keeps the folder of a run: the summary, the rejected rows, and append-only journals. Create makes a
-// Folder, Reopen continues one. Rejected records are kept byte for byte under their own header, so that the file can be
-// corrected and loaded again. Files of an earlier run in the same folder are kept, and a journal continues at the given
-// length. The package does not know how rows are read or written.
+// Package rundir keeps the folder of a run: summary, rejected rows and append-only journals. Create makes a Folder,
+// Reopen continues one. Rejects are kept byte for byte under their header, so that the file can be corrected and
+// loaded. An earlier run's files are kept; a journal continues at a given length. It knows nothing of loads.
 package rundir

@@ -142,7 +142,6 @@ func (e *FolderError) Error() string {
 
 func (e *FolderError) Unwrap() error { return e.Err }
 
-// Exit is the exit code: the same command would find the same folder.
 func (e *FolderError) Exit() int {
 	if e.lasts() {
 		return 2

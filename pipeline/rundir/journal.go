@@ -14,8 +14,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// Journal is a file that only grows during a run. On resuming, anything beyond the length in the last checkpoint is cut
-// off, and then written again. It is not safe for concurrent use.
+// Journal is a file that only grows. Resuming cuts it to the last checkpoint's length. Not safe for concurrent use.
 type Journal struct {
 	path   string
 	file   *os.File
@@ -84,7 +83,6 @@ func unlockJournal(lock *flock.Flock) error {
 	return lock.Unlock()
 }
 
-// Append adds to the end.
 func (j *Journal) Append(b []byte) error {
 	n, err := j.lines.Write(b)
 	j.length += int64(n)
@@ -100,7 +98,6 @@ func (j *Journal) Length() int64 { return j.length }
 // File is the open file, to be synced before its length is relied on.
 func (j *Journal) File() *os.File { return j.file }
 
-// Path is the path of the file.
 func (j *Journal) Path() string { return j.path }
 
 // Flush writes what Append holds back.
@@ -119,7 +116,6 @@ func (j *Journal) Sync() error {
 	return nil
 }
 
-// Close flushes, syncs and closes the file.
 func (j *Journal) Close() error {
 	err := j.Sync()
 	closeErr := j.file.Close()

@@ -66,8 +66,7 @@ var (
 	errNoLocks = errors.New("the file system has no locks")
 )
 
-// TakeLock takes the lock of an existing run folder. It is released when the process ends in any way. The error is a
-// *HeldError if another process has it.
+// TakeLock takes the lock of an existing run folder until the process ends, or returns a *HeldError.
 func TakeLock(path string) (*Lock, error) {
 	l, err := take(filepath.Join(path, LockFile))
 	if held := new(HeldError); errors.As(err, &held) {
@@ -127,8 +126,7 @@ type toRead struct{ *flock.Flock }
 
 func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
 
-// TakePassing is TakeLock for a folder that is made if missing. Release removes the lock file and a folder that was
-// made and is empty, unless Keep was called.
+// TakePassing is TakeLock for a folder made if missing. Release removes what it made if empty, unless Keep was called.
 func TakePassing(path string) (*Lock, error) {
 	made := missingFolders(path)
 	for {
@@ -171,8 +169,7 @@ func TakeClaim(folder, identity string) (*Lock, error) {
 	}
 }
 
-// TakeBeside takes the lock of a file about to be written: a file beside it stands for the lock, and Release removes
-// that. The error is a *HeldError if another process has it.
+// TakeBeside locks a file about to be written by a file beside it, or returns a *HeldError.
 func TakeBeside(path, suffix string) (*Lock, error) {
 	name := atomicfile.Beside(path, suffix)
 	l, err := take(name)
@@ -229,7 +226,6 @@ func missingFolders(path string) (missing []string) {
 	}
 }
 
-// take takes the lock of a file.
 func take(name string) (*Lock, error) {
 	for {
 		l := &Lock{file: flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))}
@@ -290,9 +286,8 @@ func isStill(f *flock.Flock) bool {
 	return err1 == nil && err2 == nil && os.SameFile(locked, named)
 }
 
-// removeAndUnlock removes names in order until one cannot be removed, and unlocks. Except on Windows, the names are
-// removed under the lock: a process that opens the file in between finds its name gone. Windows removes no open file:
-// there, a file that can be removed after unlocking is open in no other process.
+// removeAndUnlock removes names in order until one cannot be removed, and unlocks. Except on Windows, that is under the
+// lock: a process that opens the file meanwhile finds its name gone. Windows removes no file that is open elsewhere.
 func removeAndUnlock(f *flock.Flock, names ...string) error {
 	var err error
 	if runtime.GOOS == "windows" {
@@ -311,8 +306,7 @@ func thisProcess() Holder {
 	return Holder{PID: os.Getpid(), Host: host}
 }
 
-// note writes the holder into a locked file. Windows denies every other handle the locked byte, the first, and the
-// library does not share its handle: there the first byte stays empty. holderOf does not read it.
+// note writes the holder after the first byte of a locked file: Windows denies other handles the locked first byte.
 func (h Holder) note(name string) error {
 	text, err := json.Marshal(h)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 // holderSuffix ends the name of a file that stands for a lock if the file system has none: its creator holds the lock.
 const holderSuffix = ".holder"
 
-// holdFile makes the file, or returns who has made it. The file of an ended process of this machine is replaced; that
-// of another machine is not, because its process may still run.
+// holdFile makes the file, or returns its maker. It replaces an ended local process's file, but no other machine's.
 func holdFile(name string) (free func() error, err error) {
 	for range 3 {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)

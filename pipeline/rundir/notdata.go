@@ -37,7 +37,6 @@ func SameFile(a, b string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// ReadSummary reads the summary of the run in a folder.
 func ReadSummary(folder string, to any) error {
 	if err := progress.Read(filepath.Join(folder, SummaryFile), Version, to, "give the command again"); err != nil {
 		return fmt.Errorf("read summary: %w", err)
@@ -45,8 +44,7 @@ func ReadSummary(folder string, to any) error {
 	return nil
 }
 
-// IsRun reports whether a folder holds a run, or an earlier attempt of one: a summary with a state, and another file of
-// a run. A folder with a foreign summary.json is not a run.
+// IsRun reports whether a folder holds a run: a summary with a state, and another file of a run.
 func IsRun(folder string) bool {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool {

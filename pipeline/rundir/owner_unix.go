@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// CheckOwner refuses a run folder of another user, who wrote the command that a resumed run carries out and the files
-// that it continues. A missing folder is not refused.
+// CheckOwner refuses another user's run folder: its command is carried out and its files are continued.
 func CheckOwner(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -63,7 +63,7 @@ func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) 
 	if !d.IsDir() && !d.Type().IsRegular() {
 		return false
 	}
-	if own(name, d.IsDir()) || strings.HasPrefix("/"+name, "/"+StampsDir+"/") || strings.Contains(name, "/"+StampsDir+"/") {
+	if own(name, d.IsDir()) || strings.Contains("/"+name, "/"+StampsDir+"/") {
 		return true
 	}
 	base := d.Name()
@@ -74,9 +74,8 @@ func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) 
 	return slices.Contains(ownFiles, base) || isRejectsFile(base) || base == LockFile || base == LockFile+holderSuffix
 }
 
-// Remove removes a run folder with everything in it, unless another process works on the run: then the error is a
-// *HeldError. still is called once none can; if it returns false, nothing is removed. The files that identify the
-// folder as a run go last, so that a partly removed run can still be removed.
+// Remove removes a run folder, unless another process works on the run (a *HeldError). still is called once none can;
+// if false, nothing is removed. Files that identify the run go last, so that the rest can still be removed.
 func Remove(path string, still func() bool, last ...string) (removed bool, err error) {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		return false, errors.Join(err, fmt.Errorf("remove run %s: it is not a folder", path))

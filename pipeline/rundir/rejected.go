@@ -15,7 +15,6 @@ import (
 // Rejected holds the numbers of a run's rejected records, from 1 and increasing, by input.
 type Rejected map[string][]int64
 
-// Has reports whether the record was rejected.
 func (r Rejected) Has(file string, record int64) bool {
 	_, found := slices.BinarySearch(r[file], record)
 	return found
@@ -57,7 +56,6 @@ type Run struct {
 	Snapshots json.RawMessage `json:"snapshots"`
 }
 
-// ReadRun reads the folder of a run.
 func ReadRun(path string) (*Run, error) {
 	var r struct {
 		Run

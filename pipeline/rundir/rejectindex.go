@@ -35,13 +35,11 @@ const entryBytes = 24
 // maxSorted limits how many rejected records are sorted: more would not fit in memory.
 const maxSorted = 4 << 20
 
-// Index keeps a journal of all records rejected from now on, by the ordinals of their sources' names. A nil journal is
-// opened at the first of them: most runs reject nothing.
+// Index keeps a journal of all records rejected from now on, by source ordinals. A nil one is opened at the first.
 func (f *Folder) Index(j *Journal, open func() (*Journal, error), ordinal map[string]int) {
 	f.index, f.openIndex, f.ordinal = j, open, ordinal
 }
 
-// indexOne enters a record that was rejected.
 func (f *Folder) indexOne(header int, source string, record int64, raw, reason int) error {
 	switch {
 	case f.index != nil:
@@ -58,9 +56,8 @@ func (f *Folder) indexOne(header int, source string, record int64, raw, reason i
 	return errors.Join(err, f.index.Append(b))
 }
 
-// SortRejects sorts the rejected records and their reasons into the order of the inputs, and reports whether anything
-// changed. The folder and the journal must be closed, and the run ended: nothing relies on places in the files. It
-// leaves them unchanged if the user has edited one.
+// SortRejects sorts the rejects and reasons in input order and reports whether anything changed. The folder and journal
+// must be closed and the run ended. Files edited by the user are left unchanged.
 func (f *Folder) SortRejects() (sorted bool, err error) {
 	name := filepath.Join(f.Path, RejectIndexFile)
 	entries, err := readIndex(name)

@@ -20,9 +20,8 @@ type Kept struct {
 	Sums    map[string]uint32 // of that many bytes; nil if unknown
 }
 
-// Reopen opens the folder of an unfinished run. Reject files are cut to their valid parts. One that the user has
-// changed is kept under another name, as one of the run's RejectsFiles; one without a valid part, made after the last
-// checkpoint or by the user, is also renamed. Files with other names are the user's.
+// Reopen opens the folder of an unfinished run and cuts its reject files to their valid parts. One that the user has
+// changed, or without a valid part, is kept under another name. Files with other names are the user's.
 func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	f := newFolder(path, headers)
 	maps.Copy(f.lengths, kept.Lengths)
@@ -163,7 +162,6 @@ func (f *Folder) cutBack(name string) (*os.File, error) {
 	return file, nil
 }
 
-// below is a file's name below the folder.
 func (f *Folder) below(name string) string {
 	rel, err := filepath.Rel(f.Path, name)
 	if err != nil {

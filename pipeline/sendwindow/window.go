@@ -18,9 +18,8 @@ const (
 	most = 2
 )
 
-// Window bounds the bytes in flight by what was delivered: at most as many as came back within a fraction of a
-// request's time-out. By Little's law requests then take about that fraction if the link is the bottleneck; if it is
-// not, the window is many times what is in flight, and does not matter.
+// Window bounds the bytes in flight to those that came back within a fraction of the time-out. By Little's law requests
+// then take about that long if the link is the bottleneck; otherwise the window is too large to matter.
 //
 // A limit that grows and shrinks by fixed steps would have to guess when to do so. The bytes delivered show it at once:
 // the window of a fast link opens with its first answer, and that of a failing link closes with the next.
@@ -49,7 +48,6 @@ type Mark struct {
 	silent  bool
 }
 
-// New makes a window for requests that time out after timeout.
 func New(timeout time.Duration) *Window {
 	usual := time.Duration(float64(timeout) / within)
 	return &Window{aim: usual, usual: usual, cap: timeout / most, size: max(first*timeout.Seconds(), least), base: math.MaxInt64}
@@ -64,8 +62,7 @@ func (w *Window) Open(now time.Time) bool {
 	return false
 }
 
-// RequestBytes is how many bytes a request of several rows may have. At most room requests can be in flight at a time:
-// if room is small, requests must be large to fill the link.
+// RequestBytes limits the bytes of a request of several rows: if few (room) may be in flight, they must be large.
 func (w *Window) RequestBytes(room int) int {
 	return int(min(max(w.size/float64(max(1, min(room, parts))), least), math.MaxInt32))
 }
@@ -108,8 +105,7 @@ func (w *Window) Landed(now time.Time, m Mark, answered bool) {
 	w.size = max(w.rate.most()*w.aim.Seconds(), least)
 }
 
-// adapt changes the target. A slow service looks like a slow link: the fewer are in flight, the fewer come back. It is
-// the service only if requests take as long with hardly anything in flight.
+// adapt changes the target. A slow service looks like a slow link, but stays slow with hardly anything in flight.
 func (w *Window) adapt(m Mark, took time.Duration) {
 	switch {
 	case m.flying <= least && took > w.aim:

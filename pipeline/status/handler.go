@@ -37,7 +37,6 @@ const frontPage = `tsimport is loading.
 /metrics  the same as metrics for Prometheus
 `
 
-// handler answers requests about one load.
 type handler struct {
 	load    Load
 	process *prometheus.Registry // the Go runtime and the process

@@ -43,7 +43,7 @@ type (
 var (
 	writing = prometheus.NewDesc("tsimport_writing", "1 while the load writes, 0 before and while it ends.", nil, nil)
 	info    = prometheus.NewDesc("tsimport_load_info", "The load; the value is always 1.", []string{"table", "order"}, nil)
-	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "The pace of a lane (start, measure, cruise or known); always 1.",
+	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "Pace of a lane (start, measure, cruise or known); always 1.",
 		[]string{"partition", "from", "pace"}, nil)
 	limited = prometheus.NewDesc("tsimport_limited_by", "What keeps the load from being faster: 1 for the word that is true now, 0 for the others (docs/tuning.md).",
 		[]string{"by"}, nil)
@@ -59,7 +59,7 @@ var stateMetrics = []metric[state]{
 	counter("rows_retried", "Rows sent again.", func(s *state) int64 { return s.Retried }),
 	counter("rows_throttled", "Rows refused for capacity, to be sent again.", func(s *state) int64 { return s.Throttled }),
 	counter("requests", "BatchWriteRow requests answered.", func(s *state) int64 { return s.Requests }),
-	counter("write_capacity_units", "Write capacity units that the service has charged.", func(s *state) int64 { return s.WriteCU }),
+	counter("write_capacity_units", "Charged write capacity units.", func(s *state) int64 { return s.WriteCU }),
 	counter("input_read_bytes", "Bytes of the input read.", func(s *state) int64 { return s.Marks.BytesRead }),
 	gauge("elapsed_seconds", "Time since the load began.", func(s *state) float64 { return s.Seconds }),
 	gauge("reading", "1 until the input has been read to its end.", func(s *state) int { return number(s.Reading) }),
@@ -93,10 +93,10 @@ var laneMetrics = []metric[lane]{
 	laneGauge("rows_to_retry", "Rows that wait to be sent again.", func(l *lane) int { return l.Retrying }),
 	laneGauge("requests_in_flight", "Requests in flight.", func(l *lane) int { return l.InFlight }),
 	laneGauge("down", "1 while the partition is unavailable.", func(l *lane) int { return number(l.Down) }),
-	laneGauge("stuck", "1 while the service accepts no rows of the lane.", func(l *lane) int { return number(l.Trouble != "") }),
+	laneGauge("stuck", "1 while no rows of the lane are accepted.", func(l *lane) int { return number(l.Trouble != "") }),
 	laneCounter("rows_final", "Rows written or rejected.", func(l *lane) int64 { return l.Final }),
 	laneCounter("rows_throttled", "Rows refused for capacity.", func(l *lane) int64 { return l.Throttled }),
-	laneCounter("rows_unavailable", "Rows refused because the partition was unavailable.", func(l *lane) int64 { return l.Unavailable }),
+	laneCounter("rows_unavailable", "Rows refused as unavailable.", func(l *lane) int64 { return l.Unavailable }),
 }
 
 func laneGauge[N int | int64 | float64](name, help string, value func(*lane) N) metric[lane] {

@@ -84,8 +84,7 @@ func (s *Server) Close() {
 	_ = s.listener.Close() // closed already if Serve has run
 }
 
-// onlyKnownHosts refuses requests for foreign host names: a web page whose name an attacker points to this machine
-// could read the status through the browser. Addresses, localhost and the listening name are this machine's.
+// onlyKnownHosts refuses foreign host names, by which a web page could read the status through the browser.
 func onlyKnownHosts(listen string, next http.Handler) http.Handler {
 	own := hostOf(listen)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -58,7 +58,6 @@ func growth(before, columns []FileColumn) (grown []FileColumn) {
 	return grown
 }
 
-// LakeManifest describes a lake.
 type LakeManifest struct {
 	Format  string            `json:"format"`
 	Version int               `json:"version"`
@@ -76,7 +75,6 @@ type LakeManifest struct {
 	Files   []LakeFile        `json:"files"`
 }
 
-// LakeFile is a file of a lake.
 type LakeFile struct {
 	Name   string `json:"name"`
 	Rows   int64  `json:"rows"`
@@ -84,25 +82,21 @@ type LakeFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Columns returns the journal's columns.
 func (w *Writer) Columns() []FileColumn { return w.columns }
 
 // Grows sets columns, which returns all columns of the files so far; they only grow. The journal notes them.
 func (w *Writer) Grows(columns func() []FileColumn) { w.grown = columns }
 
-// Owed returns the files of a range that an interrupted export was putting. A store may carry that out late, so its
-// continuation puts files of these names, without rows if need be: a late put replaces nothing.
+// Owed returns the files that an interrupted export was putting: its continuation puts them too, against a late put.
 func (w *Writer) Owed(rng int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.owed[rng]
 }
 
-// Encoded is a whole file of a lake.
 type Encoded struct {
-	Body []byte
-	Rows int64
-	// Width is the number of columns.
+	Body  []byte
+	Rows  int64
 	Width int
 }
 

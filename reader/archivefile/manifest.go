@@ -73,7 +73,6 @@ type Manifest struct {
 	files Files
 }
 
-// Files are the files of an archive.
 type Files interface {
 	// Path returns a file's place; "" the folder's.
 	Path(name string) string
@@ -171,13 +170,10 @@ func (m *Manifest) DefinedTypes() map[string]table.Type {
 	return types
 }
 
-// Dir returns the archive's place.
 func (m *Manifest) Dir() string { return m.files.Path("") }
 
-// Path returns a part's place.
 func (m *Manifest) Path(p *Part) string { return m.files.Path(p.Name) }
 
-// Open opens a part.
 func (m *Manifest) Open(ctx context.Context, p *Part) (io.ReadCloser, error) {
 	return m.files.Open(ctx, p.Name)
 }

@@ -22,8 +22,7 @@ const (
 	entryPrefix = besideName + "/entry-"
 )
 
-// objects is a place in an object store. A killed process may have sent a put that is carried out late. So puts never
-// replace; an object in the way came from such a process and is removed, after which that put is done.
+// objects is a place in an object store. Puts never replace; a killed process's late object in the way is removed.
 type objects struct {
 	ctx     context.Context
 	store   jobdir.Store
@@ -204,8 +203,7 @@ func (r *remote) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return item.Open(ctx)
 }
 
-// Find returns the files of the archive at an address, such as oss://bucket/kept or its manifest; nil if there is none,
-// not even an incomplete one. Files of an incomplete lake are an error.
+// Find returns the files of the archive at an address or of its manifest, or nil. An incomplete lake's are an error.
 func Find(ctx context.Context, address string, o input.Options) (Files, error) {
 	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"), items: map[string]*input.Item{}}
 	o.PathColumns, o.Extensions = false, nil

@@ -48,27 +48,23 @@ type reading struct {
 	ended  bool
 }
 
-// About describes the part.
 func (p *part) About() source.About {
 	return p.Keyed(p.of.key, source.About{
 		Name: p.name, Bytes: p.entry.Bytes, Pieces: 2 * int64(p.size()), Seeking: source.SeeksByReading,
 	})
 }
 
-// Identity is the part's sum.
 func (p *part) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: p.entry.Bytes, Content: p.entry.SHA256}, nil
 }
 
 func (p *part) size() int { return cmp.Or(p.bytes, splitBytes) }
 
-// SetSplitBytes sets the text bytes of a piece.
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
 // sampleBytes is the text that a sample reads at a time.
 const sampleBytes = 64 << 10
 
-// Sample calls each with the first rows.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	look := &part{ctx: p.ctx, of: p.of, entry: p.entry, name: p.name, TableRows: p.TableRows, bytes: min(max(budget, 1), sampleBytes)}
 	defer func() { err = errors.Join(err, look.Close()) }()
@@ -93,7 +89,6 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 // Seek begins at the first row: a part is small.
 func (p *part) Seek(source.Place, source.Chain) {}
 
-// Begin is the first row.
 func (p *part) Begin() source.Place { return source.Place{} }
 
 // piece is whole lines.
@@ -104,10 +99,8 @@ type piece struct {
 	first, offset int64
 }
 
-// Bytes is the memory of the text.
 func (pc *piece) Bytes() int64 { return int64(cap(pc.text)) }
 
-// Read reads the file for the decoder.
 func (r *reading) Read(b []byte) (int, error) {
 	n, err := r.file.Read(b)
 	r.sum.Write(b[:n])
@@ -129,7 +122,6 @@ func (p *part) open() error {
 	return nil
 }
 
-// Next returns the next complete rows.
 func (p *part) Next() (source.Piece, error) {
 	if p.in == nil {
 		if err := p.open(); err != nil {
@@ -186,7 +178,6 @@ func (p *part) damaged(why string) error {
 	return &DamagedError{Path: p.of.m.Path(p.entry), Why: why}
 }
 
-// Add makes a split of a piece.
 func (p *part) Add(next source.Piece) ([]source.Split, error) {
 	pc := next.(*piece)
 	p.splits++
@@ -195,10 +186,8 @@ func (p *part) Add(next source.Piece) ([]source.Split, error) {
 	}}, nil
 }
 
-// Suspend returns to the beginning.
 func (p *part) Suspend() error { return p.Close() }
 
-// Close closes the file.
 func (p *part) Close() error {
 	r := p.in
 	if p.in = nil; r == nil {
@@ -208,7 +197,6 @@ func (p *part) Close() error {
 	return r.file.Close()
 }
 
-// NewParser returns a parser of all columns.
 func (p *part) NewParser([]int) source.Parser {
 	return &parser{Parser: jsonl.NewParser(jsonl.Options{Columns: p.About().Columns, Archive: len(p.of.key)})}
 }
@@ -218,7 +206,6 @@ type parser struct {
 	*jsonl.Parser
 }
 
-// Parse calls each with every row.
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	p.Reset(sp.Data)
 	for {

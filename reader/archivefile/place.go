@@ -25,7 +25,6 @@ type place interface {
 	sizes() (map[string]int64, error)
 	remove(name string) error
 	put(name string, body []byte) error
-	// replace replaces a file.
 	replace(name string, body []byte) error
 
 	// beginJournal writes the first line of a journal. continueJournal returns the complete lines.

@@ -128,8 +128,7 @@ type Writer struct {
 	grown   func() []FileColumn // of a lake: all columns so far
 }
 
-// Open prepares a folder for an archive. If an interrupted export to it left a journal, Subject describes that export
-// and Begin continues it; fresh removes its files.
+// Open prepares a folder for an archive. Begin continues an interrupted export (Subject); fresh removes its files.
 func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	f, err := newFolder(dir)
 	if err != nil {
@@ -319,7 +318,6 @@ func (w *Writer) Begin(s Subject) error {
 	return nil
 }
 
-// Range returns a range's progress.
 func (w *Writer) Range(i int) Progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -514,7 +512,6 @@ func (p *PartWriter) Row(rec *record.Record) error {
 	return nil
 }
 
-// Text is the part's text in bytes.
 func (p *PartWriter) Text() int64 { return p.part.Text }
 
 // Commit adds the part to the archive: on disk and in the journal. next is the next row's place; nil ends the range.

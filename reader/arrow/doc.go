@@ -1,8 +1,7 @@
 // Package arrow reads the IPC formats of Apache Arrow: files (also called Feather, version 2) and streams. Open takes
-// random access to the bytes of either and returns a File, which gives splits of whole rows; NewStream reads either in
-// order and gives batches of rows. From both come records with a typed value for each requested column. For any bytes,
-// a split gives exactly the rows that its record batch states with its values, or an error that names file, record
-// batch and column. The package does not know tables or conversions.
+// random access and returns a File, which gives splits of whole rows; NewStream reads in order and gives batches. Both
+// give records with a typed value for each requested column. A split gives exactly its record batch's rows with their
+// values, or an error that names file, record batch and column.
 //
 // # Why the messages are decoded here
 //

@@ -7,8 +7,7 @@ import (
 
 var errMetadata = errors.New("damaged metadata")
 
-// flat reads FlatBuffers, the encoding of the metadata. Each offset and length is checked against the bytes; a wrong
-// one is a failure. Damaged tables may be shared or contain themselves: budget limits how many are read.
+// flat reads FlatBuffers, checking each offset and length. Damaged tables may contain themselves: budget limits reads.
 type flat struct {
 	b      []byte
 	budget int

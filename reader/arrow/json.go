@@ -158,7 +158,6 @@ func (a *jsonText) interval(v *vector, i int64) {
 	a.Out = append(a.Out, '}')
 }
 
-// plain writes a scalar.
 func (a *jsonText) plain(v *vector, i int64) {
 	var d record.Datum
 	if bad := a.scratch.scalar(&d, v, i); a.Bad == nil {

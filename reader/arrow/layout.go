@@ -137,8 +137,7 @@ func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, li
 	return all, nil
 }
 
-// ErrReplaced is in the chain of an error about a dictionary that occurs twice: which one counts depends on the place
-// in the stream, which must be read in order.
+// ErrReplaced is in the chain of an error about a dictionary that occurs twice: the stream must be read in order.
 var ErrReplaced = errors.New("it is replaced within the file")
 
 // damaged turns a panic while bytes are decoded into an error.

@@ -46,8 +46,7 @@ func newParser(l *layout, columns []int) *Parser {
 	return p
 }
 
-// Parse calls each for every row of a split, in order; an error of each ends it and is returned unchanged. It delivers
-// exactly s.Rows records or returns an error that names file, record batch and column.
+// Parse calls each for every row of a split; its error ends it. It delivers exactly s.Rows records or returns an error.
 func (p *Parser) Parse(s Split, each func(*record.Record) error) error {
 	return p.parse(s, each, func() error {
 		if p.group == s.Group {

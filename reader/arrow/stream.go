@@ -175,10 +175,8 @@ func (s *Stream) end() error {
 // Splits returns the batch's rows in order.
 func (b *Batch) Splits() []Split { return b.rows }
 
-// Bytes is the batch's memory.
 func (b *Batch) Bytes() int64 { return int64(len(b.body)) }
 
-// Rows is the number of records.
 func (b *Batch) Rows() int64 { return b.meta.rows }
 
 // First is the number of records before it.

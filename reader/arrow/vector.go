@@ -125,7 +125,6 @@ func (d *dictionary) find(i int64) (*vector, int64) {
 	return d.chunks[c], i
 }
 
-// with returns the dictionary with more values.
 func (d *dictionary) with(v *vector, n, bytes int64) *dictionary {
 	if d == nil {
 		d = &dictionary{}

@@ -107,8 +107,7 @@ func validPrefix(b []byte) int {
 	return len(b)
 }
 
-// Undecodable replaces each undecodable byte in NewReader's output. It never occurs in UTF-8, so the check of values
-// refuses exactly the values with such bytes.
+// Undecodable replaces undecodable bytes in NewReader's output. It is not UTF-8, so exactly those values are refused.
 const Undecodable = 0xFF
 
 var errNoBOM = errors.New("decode utf-16: no byte order mark; say utf-16le or utf-16be")

@@ -2,9 +2,8 @@ package charset
 
 import "unicode/utf8"
 
-// Guess returns the likely encoding of a text that is not UTF-8; empty if it is UTF-8 or none is likely. It may be
-// wrong: it is for advice to users. It goes by which characters are common in each language, not only by which bytes
-// are possible: nearly every text is possible Latin-1.
+// Guess returns the likely encoding of a text that is not UTF-8, for advice to users; empty if it is UTF-8 or none is
+// likely. It goes by common characters of each language, as nearly every text is possible Latin-1.
 func Guess(text []byte) string {
 	wide, bad := 0, 0 // characters of UTF-8 of several bytes, and bytes that are none
 	for i := 0; i < len(text); {
@@ -201,8 +200,7 @@ func shareLatin(text []byte) float64 {
 	return 0.9 * ratio(alone, high)
 }
 
-// GuessUTF16 returns utf-16le or utf-16be if a text without a byte order mark looks like it: the zero bytes of its
-// ASCII are all at odd or all at even places.
+// GuessUTF16 returns utf-16le or utf-16be if a text without a BOM has all its zero bytes at odd or even places.
 func GuessUTF16(text []byte) string {
 	var nul [2]int
 	for i, b := range text {

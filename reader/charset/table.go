@@ -8,8 +8,7 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// table lists every byte sequence of an encoding that is a character. It is made by asking x/text about each, which
-// distinguishes its replacements from characters; asking for each field would cost a second pass.
+// table lists every byte sequence that is a character of an encoding, found by asking x/text about each.
 type table struct {
 	name   string
 	single [256]rune         // none for bytes that are not a character

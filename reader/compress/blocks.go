@@ -15,8 +15,7 @@ import (
 // ErrDependent is returned by Next where blocks can no longer be inflated one by one; Rest reads on.
 var ErrDependent = errors.New("the next block cannot be inflated alone")
 
-// Sizes of pieces. A piece ends once it reaches pieceBytes compressed or pieceOut decompressed; a single zstd frame may
-// have up to maxFrame compressed and maxOut decompressed.
+// Sizes of pieces: from pieceBytes compressed or pieceOut decompressed; a zstd frame may have maxFrame and maxOut.
 const (
 	pieceBytes = 256 << 10
 	pieceOut   = 4 << 20
@@ -33,9 +32,8 @@ type Piece struct {
 	Bound  int // limit of the inflated size; exact for BGZF, unless damaged
 }
 
-// Independent reports whether a file seems to consist of blocks that can be inflated one by one, so that a BlockCutter
-// pays: BGZF, or zstd with a first frame that ends within head (give it a megabyte or more). If it is wrong about the
-// rest, the BlockCutter returns ErrDependent.
+// Independent reports whether a file seems to consist of blocks that can be inflated one by one: BGZF, or zstd whose
+// first frame ends within head (a megabyte or more). If the rest differs, BlockCutter returns ErrDependent.
 func Independent(k Kind, head []byte) bool {
 	of := blocksOf(k)
 	return of != nil && of.begin(newSource(bytes.NewReader(head), 0))
@@ -116,8 +114,7 @@ func (c *BlockCutter) Limit(block, window int) {
 	c.src.limit(window)
 }
 
-// Next returns the next piece, io.EOF at the end of the file. ErrDependent need not mean damage: anything that cannot
-// be cut is left to Rest, which gives its bytes and then the reason.
+// Next returns the next piece, io.EOF at the end. After ErrDependent, Rest gives what cannot be cut, then the reason.
 func (c *BlockCutter) Next() (Piece, error) {
 	if c.rest != nil {
 		return Piece{}, ErrDependent
@@ -367,7 +364,6 @@ func (bgzf) inflate(f *Inflater, dst []byte, p Piece) ([]byte, error) {
 	return dst, nil
 }
 
-// Close frees the decoders' memory.
 func (f *Inflater) Close() {
 	if f.zstd != nil {
 		f.zstd.Close()

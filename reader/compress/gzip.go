@@ -14,8 +14,7 @@ type byteSource interface {
 	Peek(int) ([]byte, error)
 }
 
-// gzipReader reads members one after the other. The library's multistream mode treats any data after a member as the
-// next one, so zeros, as tapes and block devices leave behind, would give an error without a position.
+// gzipReader reads members one after the other. The library would take zeros after a member for the next one.
 type gzipReader struct {
 	src       byteSource
 	member    *gzip.Reader

@@ -178,9 +178,8 @@ func lzmaDictSize(n uint32) bool {
 // minRawElements is the number of possible elements that make a file's beginning a snappy block.
 const minRawElements = 16
 
-// isRawSnappy walks over the elements of a block, which has no magic. All must be possible: the first is a literal,
-// copies reach back to earlier output, and a whole file produces exactly the promised size. With fewer than
-// minRawElements it must hold JSON, as the vendor's log service ships it. Text never passes.
+// isRawSnappy walks over a block's elements, as it has no magic: the first is a literal, copies reach back to output, a
+// whole file has the promised size. With fewer than minRawElements it must hold JSON. Text never passes.
 func isRawSnappy(head []byte, whole bool) bool {
 	total, n := binary.Uvarint(head)
 	if n < 1 || total == 0 || total >= 1<<32 || n > 1 && head[n-1] == 0 || isText(head) {

@@ -9,8 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// MaxWindow bounds a decoder's history, in bytes: the zstd window and the xz dictionary. `zstd --long=27` needs it, `xz
-// -9` half; zstd(1) has the same limit.
+// MaxWindow bounds a decoder's history in bytes, as zstd(1) does: `zstd --long=27` needs it, `xz -9` half.
 const MaxWindow = 128 << 20
 
 // windowError says that a file needs a larger window than allowed.
@@ -28,8 +27,7 @@ var ErrTrailing = errors.New("data after the end of the compressed stream")
 
 const bufferBytes = 128 << 10
 
-// source reads and counts the compressed bytes. Decoders take bytes singly or exactly as many as they need, so the
-// position is right and the bytes after a member can be examined.
+// source reads and counts compressed bytes. Decoders take no more than they need, so positions are right.
 type source struct {
 	*bufio.Reader
 	in     *counter
@@ -204,7 +202,6 @@ func (r *reader) release() {
 	r.decoder = nil
 }
 
-// Close frees the decoder's memory.
 func (r *reader) Close() error {
 	r.release()
 	if r.err == nil {

@@ -7,8 +7,7 @@ import (
 	"io"
 )
 
-// snappyWindow limits, in bytes, how far back a copy of an unframed block reaches. Most encoders compress fragments of
-// 64 KiB, some blocks of 4 MiB; the format allows 4 GiB, which would have to be kept.
+// snappyWindow limits, in bytes, how far back a copy of an unframed block reaches; the format allows 4 GiB.
 const snappyWindow = 4 << 20
 
 // snappyRawReader streams one snappy block that is the whole file, as the vendor's log service ships them.

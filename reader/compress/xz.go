@@ -12,8 +12,7 @@ import (
 	"io"
 )
 
-// xzReader reads the .xz container; the library decodes only the LZMA2 data. The library's container reader skips
-// checks that damaged files need: here the index, the footer, every size, padding byte and checksum must be right.
+// xzReader reads the .xz container and checks index, footer, sizes, padding and checksums, which the library skips.
 type xzReader struct {
 	src     *source
 	streams int

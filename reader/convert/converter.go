@@ -20,15 +20,13 @@ const (
 	TruncateRagged        // surplus fields are dropped, too few are still refused
 )
 
-// Options of a Converter.
 type Options struct {
 	Nulls       []string // unquoted texts that mean no value, besides the empty one
 	EmptyIsText bool     // an unquoted empty field is an empty string, not null
 	QuotedNulls []string // texts of quoted fields that mean no value
 	Trim        bool     // spaces and tabs around unquoted fields are dropped
 	Ragged      Ragged
-	// Decode decodes a field's text to UTF-8; nil if it is UTF-8. It returns the offset of the first undecodable byte, or
-	// -1.
+	// Decode decodes a field to UTF-8 and returns the offset of the first undecodable byte, or -1; nil if it is UTF-8.
 	Decode func(dst, src []byte) (out []byte, bad int)
 	// EncodingHint returns advice to append to a decoding error; nil gives none.
 	EncodingHint func(text []byte) string
@@ -144,8 +142,7 @@ func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 	return c.values, nil
 }
 
-// Stamps returns the timestamps of the record's cells in milliseconds, in schema order, negative for none: from the
-// version column, else from the file. Nil means that no cell has one.
+// Stamps returns the cells' timestamps in ms, in schema order, negative for none; nil means that no cell has one.
 func (c *Converter) Stamps(rec *record.Record) ([]int64, *table.Reason) {
 	if c.version < 0 && rec.Timestamps == nil {
 		return nil, nil
@@ -329,8 +326,7 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	panic("convert: column of type " + col.Type.String())
 }
 
-// Natural is a datum's own type: that of file values without --type. A number that no integer or double holds is a
-// string.
+// Natural is a datum's own type without --type. A number that no integer or double holds is a string.
 func Natural(d *record.Datum) table.Type {
 	switch d.Kind {
 	case record.Integer:

@@ -111,9 +111,8 @@ func usualWhole(text []byte) (n int64, ok bool) {
 	return int64(u), ok
 }
 
-// plainDecimal reads numbers of at most 15 digits without an exponent: the digits and the power of ten are exact
-// doubles, so one division rounds once, as it must. The text is canonical if it has no superfluous zeros; a leading
-// one, as in 0.5 and 0.0000001, takes the exact path.
+// plainDecimal reads numbers of at most 15 digits without an exponent: digits and power of ten are exact doubles, so
+// one division rounds once. The text is canonical without extra zeros; 0.5 and 0.0000001 take the exact path.
 func plainDecimal(text []byte) (f float64, canonical, ok bool) {
 	digits, negative := text, false
 	if len(digits) > 0 && digits[0] == '-' {

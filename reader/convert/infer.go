@@ -79,8 +79,7 @@ func (in *Inference) Add(rec *record.Record) {
 	}
 }
 
-// AddField takes field i of the record given to Texts into account. It returns the value, nil for none, and its number,
-// if it is one: the nearest for an integer that no double holds. It may omit that if the column is not numeric.
+// AddField takes field i of Texts' record into account. It returns the value, nil for none, and its number, if any.
 func (in *Inference) AddField(i int, rec *record.Record) (d *record.Datum, n float64, isNumber bool) {
 	d = &rec.Fields[i]
 	c := in.converter
@@ -222,8 +221,7 @@ func (t *tally) miss(text []byte, n int) {
 	t.most = t.n >= 64 && 2*t.n > n
 }
 
-// Plain returns a datum as it counts: a field's text trimmed and decoded, Null for none. It is valid until the next
-// call.
+// Plain returns a datum as it counts: text trimmed and decoded, Null for none. It is valid until the next call.
 func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	if d.Kind != record.Text {
 		return d
@@ -266,8 +264,7 @@ func (in *Inference) Texts(rec *record.Record) (field int, why *table.Reason) {
 	return 0, nil
 }
 
-// Type returns the type of column i: string for text without a value; Any if the file has values of several types or
-// only nulls, so values after the sample keep their types.
+// Type returns the type of column i: string for text without a value; Any for several types of the file, or nulls.
 func (in *Inference) Type(i int) table.Type {
 	g := &in.columns[i]
 	switch {
@@ -349,8 +346,7 @@ func (g *columnGuess) examples(t table.Type) []string {
 	return all[:min(len(all), maxExamples)]
 }
 
-// Numbers reports whether column i is texts that are numbers of doubles but not all canonical, or whole numbers with
-// points. example is one of them.
+// Numbers reports whether column i has texts, such as example, that are doubles but not all canonical.
 func (in *Inference) Numbers(i int) (example string, ok bool) {
 	g := &in.columns[i]
 	switch {
@@ -456,8 +452,7 @@ func (in *Inference) Seen(i int) bool {
 	return kinds > 0 || in.columns[i].text.n > 0 || in.columns[i].long.n > 0
 }
 
-// Fits reports whether all sampled values of column i fit a type that was not inferred from them. Texts must be
-// canonical except for trailing zeros of decimals: 10.20 is the double 10.2.
+// Fits reports whether all sampled values of column i fit a given type. Texts must be canonical but for trailing zeros.
 func (in *Inference) Fits(i int, t table.Type) bool {
 	g := &in.columns[i]
 	own, kinds := g.ownType()

@@ -7,9 +7,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// takes reports whether a column whose file values have type own takes a value of another natural type. long marks a
-// number that neither a 64-bit integer nor a double holds: a string by itself, but the conversion decides whether a
-// number column holds it. Inference and Converter both ask here, so a sample and its load cannot disagree.
+// takes reports whether a column whose file values have type own takes another natural type. long marks a number that
+// only a string holds by itself, but a number column may. Inference and Converter both ask here, so they agree.
 func takes(own, natural table.Type, long bool) bool {
 	switch {
 	case own == table.Any || own == natural:

@@ -52,7 +52,7 @@ func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Re
 	if local {
 		wall, ok := at, false
 		if at, ok = table.LocalTime(wall, spec.Zone); !ok {
-			return outOfRange(fmt.Sprintf("clocks in %s skipped %s when they were set forward", spec.Zone, wall.Format(time.DateTime)))
+			return outOfRange(fmt.Sprintf("clocks in %s skipped %s when set forward", spec.Zone, wall.Format(time.DateTime)))
 		}
 	}
 	perUnit := int64(time.Second) / spec.Unit

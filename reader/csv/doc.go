@@ -1,6 +1,5 @@
-// Package csv reads delimited text. Scan and a Stitcher take chunks of bytes, cut anywhere, and return splits of whole
-// records; a Parser returns the records of a split. The records do not depend on the cuts, even inside quotes, and no
-// bytes between two records are left out. The package does not know files, types, or encodings unlike UTF-8.
+// Package csv reads delimited text. Scan and a Stitcher take chunks cut anywhere and return splits of whole records; a
+// Parser returns a split's records, which do not depend on the cuts. It knows no encodings unlike UTF-8.
 //
 // # How a text is cut in parallel
 //

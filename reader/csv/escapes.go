@@ -36,8 +36,7 @@ func (e Escapes) coverEnds() bool { return e != EscapesHive && e != EscapesUnkno
 
 const escapesAdvice = "say which program wrote the file: --dialect mysql, postgres, clickhouse or hive (docs/dumps.md)"
 
-// pair appends the meaning of the escape sequence at the start of text, which has at least two bytes. It returns the
-// sequence's length, and why it has no certain meaning.
+// pair appends the meaning of the escape sequence at the start of text, and returns its length and any doubt.
 func (d *Dialect) pair(dst, text []byte) (_ []byte, n int, why string) {
 	c := text[1]
 	switch d.Escapes {

@@ -12,8 +12,7 @@ import (
 // windowBlocks is the number of 64-byte blocks marked at a time.
 const windowBlocks = 64
 
-// window is a part of a split's text with marks at bytes that end a field or a record, or that send the record to
-// another parser. Vector instructions find them.
+// window is a part of a split's text with marks at bytes that end a field or record or need another parser.
 type window struct {
 	used     bool                 // lines without quotes and escapes are read by their marks
 	wanted   [4]byte              // the bytes that are marked

@@ -4,8 +4,7 @@ package csv
 
 import "golang.org/x/sys/cpu"
 
-// markBlocks goes through 64-byte blocks of text, at least one. In marks it sets the bits of bytes that are one of the
-// four wanted, in highs those of bytes above 127. It returns all bits of highs.
+// markBlocks marks the four wanted bytes in 64-byte blocks, and in highs those above 127. It returns all of highs.
 //
 //go:noescape
 func markBlocks(marks, highs *uint64, text *byte, blocks int, wanted *[4]byte) (any uint64)

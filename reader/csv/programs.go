@@ -84,8 +84,7 @@ func (d *Dialect) SetEscape(escape byte) {
 	}
 }
 
-// Settle finds, by a text's beginning, what a program's dialect leaves open. header says that the text has one. It
-// returns the bytes before the header, and a note for users on its decision.
+// Settle finds, by a text's beginning, what a dialect leaves open. It returns the bytes before the header, and a note.
 func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, err error) {
 	switch d.Name {
 	case mysql:
@@ -101,8 +100,7 @@ func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, e
 	return 0, note, err
 }
 
-// settleMySQL distinguishes mysql --batch from the server's files (SELECT INTO OUTFILE, mysqldump --tab). The first
-// writes \t and \n for tabs and line ends, NULL for no value, and a header; the second a backslash before them, and \N.
+// settleMySQL distinguishes mysql --batch, which writes \t, \n, NULL and a header, from the server's files.
 func (d *Dialect) settleMySQL(head []byte, header bool) (note string) {
 	server, batch := false, false
 	special := d.Delimiter[0]
@@ -162,8 +160,7 @@ func (d *Dialect) settleCR(head []byte, header bool) error {
 	return errors.New(`every line ends with CR LF; the CR may belong to the last column, which is written as it is, or to the line end: give --record-end '\n' or '\r\n'`)
 }
 
-// settleHive finds out whether the table has ESCAPED BY. A backslash that no writer would put there shows a table
-// without it; otherwise an escaped backslash or separator shows one with it.
+// settleHive finds out whether the table has ESCAPED BY: by backslashes that only one kind of writer would put there.
 func (d *Dialect) settleHive(head []byte) (note string) {
 	if d.Escapes != EscapesUnknown {
 		return ""

@@ -88,8 +88,7 @@ func (d *Dialect) scanFrom(chunk []byte, from int) (first int, end State) {
 	return first, end
 }
 
-// scanBoth scans a chunk from inside a field and from inside quotes. In most texts both soon reach the same place in
-// the same state; the rest is then scanned once.
+// scanBoth scans a chunk from inside a field and from inside quotes, once from where both reach the same state.
 func (d *Dialect) scanBoth(chunk []byte) (plain, quoted cursor) {
 	plain, quoted = cursor{first: -1}, cursor{quoted: true, first: -1}
 	for !plain.done && !quoted.done {
@@ -192,8 +191,7 @@ type Stitcher struct {
 	begun   bool
 }
 
-// Add takes the next chunk and its scan. It returns the records that are complete now, nil if the chunk ends none. The
-// stitcher owns the chunk; spare capacity after it saves a copy later.
+// Add takes the next chunk, which it then owns, and its scan. It returns the records complete now, nil for none.
 func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	first := scan.First[s.state]
 	s.state = scan.End[s.state]

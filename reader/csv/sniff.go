@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// DetectEOL returns the record end of a text that begins with head: CR only if all line ends outside quotes are lone
-// CRs, as old Macintosh programs wrote them; otherwise LF. Quote 0 is none.
+// DetectEOL returns the record end of a text: CR only if all line ends outside quotes are lone CRs; otherwise LF.
 func DetectEOL(head []byte, quote byte) byte {
 	quoted, lone := false, false
 	for i, c := range head {
@@ -74,10 +73,9 @@ type reading struct {
 // maxFault is how many records one fault spoils: an extra line end makes two of one.
 const maxFault = 2
 
-// Sniff finds the dialect of a text by its beginning, cut anywhere. It tries the usual delimiters, quotes and escapes
-// and takes the reading in which nearly all records have the same number of fields. A quote never at a field's edge is
-// not tried. One faulty record does not decide: if readings differ in other records and a fault may have spoiled the
-// better one, the quotes decide, else it refuses to guess and names the readings. A header must contain the delimiter.
+// Sniff finds the dialect of a text by its beginning. It tries the usual delimiters, quotes and escapes and takes the
+// reading in which nearly all records have the same number of fields. If a fault may have spoiled the better of two
+// readings, the quotes decide, else it refuses and names the readings. A header must contain the delimiter.
 func Sniff(sample []byte, header bool) (Dialect, error) {
 	eol := DetectEOL(sample, '"')
 	if n := bytes.LastIndexByte(sample, eol); n >= 0 {
@@ -108,7 +106,7 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 		several, doubtful = doubtful, nil // its misfits will be rejected
 	}
 	if i := slices.IndexFunc(others, func(r reading) bool { return !r.first && r.likely() }); len(several) == 0 && i >= 0 {
-		return Dialect{}, fmt.Errorf("with %v, all records but the first have %d fields; give --delimiter, --quote and --escape",
+		return Dialect{}, fmt.Errorf("with %v, all records but the first have %d fields; give --delimiter, --quote, --escape",
 			others[i].d, others[i].fields)
 	}
 	if len(several) == 0 {

@@ -44,8 +44,7 @@ func (e *expander) listsExport(name string) bool {
 	return true
 }
 
-// exported adds the parts of the export one of whose lists is the argument, and reports whether it is a list. All parts
-// must be there, and the two lists must agree.
+// exported adds the parts of an export by either of its lists, which must agree; false for other arguments.
 func (e *expander) exported(ctx context.Context, arg string) (is bool, err error) {
 	folder, name := path.Split(filepath.ToSlash(arg))
 	if scheme, _, address := strings.Cut(arg, "://"); name != exportSummary && name != exportFiles || address && !strings.EqualFold(scheme, "s3") && !strings.EqualFold(scheme, "oss") {

@@ -18,8 +18,7 @@ var defaultHTTPClient = &http.Client{Transport: manyConnections()}
 
 const maxRedirects = 10
 
-// followSafely lets a client follow redirects without a Referer (a signed address), from https to http never, and from
-// a public server never into this network. net/http gives user and password only to their host.
+// followSafely follows redirects without a Referer, never from https to http or from a public server into this network.
 func followSafely(c *http.Client) *http.Client {
 	if c.CheckRedirect != nil {
 		return c
@@ -59,7 +58,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	u, err := url.Parse(arg)
 	if err != nil || u.Host == "" || cut {
 		// The parser's error may quote a password.
-		return name, fmt.Errorf("open input %s: invalid address; write %% escapes for characters other than letters and digits", name)
+		return name, fmt.Errorf("open input %s: invalid address; %%-escape characters other than letters and digits", name)
 	}
 	u.Host = strings.ToLower(u.Host)
 	r := &remote{name: name, retry: e.options.Retry}
@@ -99,8 +98,7 @@ type httpObject struct {
 	match   string // the ETag the object must have; "" any
 }
 
-// probe learns an object's version, whether the server gives ranges, and whether the end of its body is unmarked. It
-// asks for the first byte: HEAD is often forbidden where GET is not, always by addresses signed for GET.
+// probe learns an object's version and ranges by asking for the first byte: HEAD is often forbidden where GET is not.
 func (h *httpObject) probe(ctx context.Context) (v version, ranges, unmarked bool, err error) {
 	rep, err := h.fetch(ctx, 0, 1, true)
 	if status, ok := errors.AsType[*statusError](err); ok && status.code == http.StatusRequestedRangeNotSatisfiable {

@@ -105,8 +105,7 @@ func (o *observedStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Check returns an ErrChanged if the item is known to have changed since it was found: call it after reading to the
-// end. Remote items are checked with every read.
+// Check returns ErrChanged if the item has changed since it was found: call it at the end. Remote reads check anyway.
 func (i *Item) Check() error {
 	if c, ok := i.src.(interface{ check() error }); ok {
 		return c.check()
@@ -149,8 +148,7 @@ type Set struct {
 	Exported time.Time // of the earliest export of DynamoDB, or zero
 }
 
-// Expand finds the inputs that arguments name, in their order. An input named twice is taken once, with a warning. An
-// argument that names nothing is an fs.ErrNotExist. Addresses are asked one after the other.
+// Expand finds the inputs that arguments name, in order, each once. One that names nothing is an fs.ErrNotExist.
 //
 // An existing name is that file or folder even if it looks like a glob; @list is always a manifest and - always
 // standard input (for files with such names write ./@list and ./-). A folder means the files below it; hidden ones,

@@ -24,8 +24,7 @@ func Unpacked(name string) string {
 	return name
 }
 
-// isLeftover reports whether a file that was not named is a leftover, and notes it. A glob whose last part has the
-// leftover's mark, perhaps in braces, asks for it.
+// isLeftover reports whether an unnamed file is a leftover, and notes it, unless the glob's last part asks for it.
 func (e *expander) isLeftover(name, pattern string) bool {
 	base := strings.ToLower(path.Base(filepath.ToSlash(name)))
 	i := slices.IndexFunc(leftovers, func(end string) bool { return strings.HasSuffix(base, end) || strings.HasSuffix(Unpacked(base), end) })

@@ -85,8 +85,7 @@ func (e *expander) besides() string {
 	return " and end in " + strings.Join(e.options.Extensions, " or ")
 }
 
-// folder adds the files of the folder name, which is at below under base, and of its folders, by name. Unlike
-// filepath.WalkDir it enters a folder named by a link.
+// folder adds the files below the folder name, at below under base, by name. It enters a folder named by a link.
 func (e *expander) folder(ctx context.Context, name, base, below string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -115,8 +114,7 @@ func (e *expander) folder(ctx context.Context, name, base, below string) error {
 	return nil
 }
 
-// found adds a file that is not an argument (a glob may have matched it), unless it is not one. A link to a folder
-// could lead in a circle; other files could block forever.
+// found adds a file that is not an argument. Links to folders could lead in a circle, other files block forever.
 func (e *expander) found(name, base, below, pattern string) error {
 	if !e.wanted(name) || e.isLeftover(name, pattern) {
 		return nil

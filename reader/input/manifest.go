@@ -85,8 +85,7 @@ func (e *expander) line(ctx context.Context, line []byte, n int, dir string) err
 	return e.argument(ctx, arg, dir)
 }
 
-// mayName refuses names that a server's list may not contain: files and devices of this machine and, unless the server
-// is such an address, addresses that only this machine or its network reaches.
+// mayName refuses names that a server's list may not contain: of this machine or, for public servers, its network.
 func (r *remote) mayName(arg string) error {
 	switch SchemeOf(arg) {
 	case "oss", "s3":

@@ -86,8 +86,7 @@ func RedactError(err error) error {
 	return err
 }
 
-// redact removes an address's user, password and fragment, and all parameter values not known to be harmless. A number
-// after # is not a fragment but ours, see expander.add.
+// redact removes an address's user, password and fragment, and parameter values not known to be harmless.
 func redact(address string) string {
 	if _, err := tableaddress.Parse(address); err == nil {
 		return address // a profile stands before its @

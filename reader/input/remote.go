@@ -25,8 +25,7 @@ func (v version) String() string {
 	return v.modified
 }
 
-// differs names the difference to another version, "" for none. Equal ETags outweigh different times: servers that
-// share the work may have copied a file at different times.
+// differs names the difference to another version, "" for none. Equal ETags outweigh different times.
 func (v version) differs(w version) string {
 	switch {
 	case v.size >= 0 && w.size >= 0 && v.size != w.size:

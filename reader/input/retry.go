@@ -96,8 +96,7 @@ func otherScheme(err error) bool {
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") || strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
 }
 
-// again reports whether another attempt may succeed. An error not known to last counts as temporary: broken connections
-// have many error types, in HTTP/2 unexported ones.
+// again reports whether another attempt may succeed, as after any error not known to last.
 func again(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.passing()
@@ -158,8 +157,7 @@ type exhausted struct{ error }
 
 func (e *exhausted) Unwrap() error { return e.error }
 
-// Passing reports whether the same command may succeed later: a server did not answer, or was too busy. It also takes
-// errors of databases, whose drivers keep the network's error.
+// Passing reports whether the same command may succeed later, also for errors of databases.
 func Passing(err error) bool {
 	var (
 		all *exhausted
@@ -263,8 +261,7 @@ func bare(err error) error {
 	}
 }
 
-// stoppable makes each read in a goroutine, into a buffer of its own: a read of a terminal or a pipe cannot be
-// interrupted. The last one stays until the process ends or data comes.
+// stoppable reads in a goroutine into its own buffer, because a read of a terminal or pipe cannot be interrupted.
 type stoppable struct {
 	ctx     context.Context
 	r       io.Reader
@@ -280,8 +277,7 @@ type readResult struct {
 	err error
 }
 
-// Stoppable returns a reader of r whose reads end with ctx, with its cause as the error. It may read ahead, and one
-// read of r may be in progress when ctx has ended: r is the reader's alone from then on.
+// Stoppable returns a reader whose reads end with ctx. It may read ahead: r is the reader's alone from then on.
 func Stoppable(ctx context.Context, r io.Reader) io.Reader {
 	return &stoppable{ctx: ctx, r: r, buf: make([]byte, 256<<10), pending: make(chan readResult, 1)}
 }

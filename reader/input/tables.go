@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Table formats keep, beside a table's files, a log of the current ones. Removed or replaced files stay for a while:
-// loading all files of such a folder would load rows that the table no longer has.
+// Table formats keep a log of a table's current files; others in its folder may hold rows that it no longer has.
 
 // tableKind is a format of tables whose rows are not simply the files of their folder.
 type tableKind struct {
@@ -141,8 +140,7 @@ func tableOfKey(key string) *tableAt {
 	return nil
 }
 
-// checkTables refuses the objects that a listing has added since before if they are part of a table: one whose log was
-// listed too, or whose folder is base or above it.
+// checkTables refuses objects listed since before that are part of a table, by its log or its folder.
 func (l *lister) checkTables(ctx context.Context, before int, base string, listed []*tableAt) error {
 	for _, i := range l.set.Items[before:] {
 		key := strings.TrimPrefix(i.Name, l.name(""))

@@ -49,8 +49,7 @@ func (l *rowList) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]json.RawMessage)(l))
 }
 
-// UnfoldCanal returns a text of lines with one row per message: canal's messages have all rows of an event of the log.
-// An update of the primary key becomes a deletion and a new row. Other lines, and longer ones, are unchanged.
+// UnfoldCanal returns lines with one row per message. An update of the primary key becomes a deletion and a new row.
 func UnfoldCanal(r io.Reader, longest int) io.Reader {
 	return &unfolding{lines: bufio.NewReaderSize(r, 64<<10), longest: longest}
 }
@@ -126,8 +125,7 @@ func (u *unfolding) rows() bool {
 	return true
 }
 
-// movedRow is the row before an update of its primary key, nil if the key stays. If the message has only the changes
-// (binlog_row_image=MINIMAL), the rest of the row is unknown: then the update stays one, and is refused.
+// movedRow is the row before an update of its primary key; nil if the key stays or the old row is not known in full.
 func movedRow(m *canalRows, i int) map[string]json.RawMessage {
 	var before, old map[string]json.RawMessage
 	if json.Unmarshal(m.Data[i], &before) != nil || json.Unmarshal(m.Old[i], &old) != nil ||

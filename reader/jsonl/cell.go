@@ -96,7 +96,7 @@ func (p *Parser) cellMember(c *cell, key []byte, d record.Datum) bool {
 		err = errUnknown
 	}
 	if err != nil || name == "C64" && !c.named {
-		return p.refuse(string(c.name), CodeJSON, fmt.Sprintf("member %q of a value is unknown or has the wrong type", key), s.pos)
+		return p.refuse(string(c.name), CodeJSON, fmt.Sprintf("member %q is unknown or has the wrong type", key), s.pos)
 	}
 	return true
 }
@@ -109,8 +109,7 @@ const (
 	tooPrecise = "more digits than a double keeps"
 )
 
-// datum returns the value of the members, or what is wrong with it. A number without a type is a double; under PK of
-// the vendor's tool, which marks none there, it stays a number.
+// datum returns the members' value, or what is wrong. A number without a type is a double, under PK a number.
 func (c *cell) datum(pk bool, s *scanner) (d record.Datum, why string) {
 	v := &c.value
 	kind, known := kindNamed(c.kind.Bytes)

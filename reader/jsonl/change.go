@@ -276,8 +276,7 @@ var changeMarks = []struct {
 	marks [2]string
 }{{DebeziumChanges, [2]string{`"op"`, `"source"`}}, {CanalChanges, [2]string{`"isDdl"`, `"database"`}}, {MaxwellChanges, [2]string{`"xid"`, `"database"`}}, {DynamoDBChanges, [2]string{`"Keys"`, `Image"`}}}
 
-// GuessChanges returns the form of the changes at a text's beginning, and the first one's table if stated. If none can
-// be read it says why the first that looks like one cannot. A given form is the only one tried.
+// GuessChanges returns the form of a text's changes and the first one's table, if stated, or why none can be read.
 func GuessChanges(head []byte, layout Layout, given ChangeForm) (form ChangeForm, name, why string) {
 	for _, of := range changeMarks {
 		form := of.form

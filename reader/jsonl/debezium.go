@@ -95,8 +95,7 @@ func (p *Parser) changesAny() bool {
 	return true
 }
 
-// sameKey refuses an update of the table's key if the event has the row before it: a connector writes a deletion and a
-// new row only if the database's own key changes.
+// sameKey refuses an update of the table's key: a connector writes two events only if the database's key changes.
 func (p *Parser) sameKey(e *debeziumEvent) bool {
 	if e.op != "u" || e.before < 0 {
 		return true

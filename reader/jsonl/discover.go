@@ -72,8 +72,7 @@ func (c *Columns) take(ok bool) {
 	c.pending, c.pendingWeak, c.pendingKeys = c.pending[:0], c.pendingWeak[:0], c.pendingKeys[:0]
 }
 
-// Discover adds the columns of data, a sample of complete lines, to into. Columns of o do not count. It returns the
-// number of records and of refused ones, which name no column.
+// Discover adds the columns of sample lines to into and returns the numbers of records and of refused ones.
 func Discover(data []byte, o Options, into *Columns) (records, bad int) {
 	o.Columns = nil
 	p := NewParser(o)

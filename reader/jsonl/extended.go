@@ -12,8 +12,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// extendedTags read the values of tags in MongoDB Extended JSON; nil refuses the tag by name. Other names, such as $ref
-// and $id, are ordinary members of documents.
+// extendedTags read the values of MongoDB Extended JSON tags; nil refuses one. $ref and the like are members.
 var extendedTags map[string]extendedTag
 
 type extendedTag struct {

@@ -5,8 +5,7 @@ import (
 	"hash/maphash"
 )
 
-// keySet finds keys that occur twice in one object of a record. One open table serves all objects of all records:
-// entries carry their object and turn, so nothing is cleared. Its hash is seeded, so no file makes keys collide.
+// keySet finds keys that occur twice in an object. One open table serves all objects; its hash is seeded.
 type keySet struct {
 	seed    maphash.Seed
 	slots   []keySlot // a power of two

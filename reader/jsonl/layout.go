@@ -17,8 +17,7 @@ const (
 
 func (l Layout) String() string { return [...]string{"one object a line", "objects", "an array"}[l] }
 
-// Guess finds a text's layout by its beginning; whole says that head is all of it. A text is lines unless it has an
-// object over several of them, or reads better as something else: a broken line must not merge all text after it.
+// Guess finds a text's layout by its beginning; whole: head is all. A broken line must not merge all text after it.
 func Guess(head []byte, whole bool) Layout {
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if len(text) > 0 && text[0] == '[' {
@@ -97,8 +96,7 @@ func count(data []byte, o Options) (good, bad int, first bool) {
 	return good, bad, first
 }
 
-// Cutter finds the ends of records in a text that is not one object per line. It follows brackets and strings from the
-// text's beginning, or from between any two records, and is strict between them. The parser judges records.
+// Cutter finds record ends by brackets and strings, in a text without one object per line. The parser judges records.
 type Cutter struct {
 	Array bool // arrays, else consecutive objects
 	Begun bool // the text is read from between two records
@@ -133,8 +131,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("want %s, found %s", e.Want, printable(e.Got))
 }
 
-// Cut continues with the text and returns the end of the last record that ends in data, -1 if none does. Data must
-// begin where the data before ended; a number at its very end is ended by the bytes after it.
+// Cut continues with the text and returns the end of the last record that ends in data, -1 if none does.
 func (c *Cutter) Cut(data []byte) (end int, err error) {
 	end = -1
 	if c.Begun && c.Array {

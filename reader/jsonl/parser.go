@@ -92,8 +92,7 @@ func NewParser(o Options) *Parser {
 	return p
 }
 
-// Reset begins a split: complete lines, the last perhaps without its end, or the text between two cuts of a Cutter.
-// Offsets are uint32: a split is below 4 GiB.
+// Reset begins a split: complete lines, or the text between two cuts of a Cutter, below 4 GiB (offsets are uint32).
 func (p *Parser) Reset(data []byte) {
 	p.data, p.next, p.records, p.lines = data, 0, 0, 0
 	p.cutter = Cutter{Array: p.options.Layout == Array, open: p.cutter.open[:0]}

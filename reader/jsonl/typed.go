@@ -21,8 +21,7 @@ const (
 // CodeTag is the code of a record with a wrong type tag.
 const CodeTag = "BadTypeTag"
 
-// GuessTags finds out whether a text that begins with head certainly has type tags: a record can be read with them and
-// has some, anywhere. DynamoDB items count only in {"Item":…}, as exported. The vocabulary with more records wins.
+// GuessTags finds out whether a text certainly has type tags. DynamoDB items count only in {"Item":…}, as exported.
 func GuessTags(head []byte, layout Layout) (guess Tags) {
 	most := 0
 	for mark, o := range map[string]Options{`"Item"`: {Tags: DynamoDB, Wrapped: true}, `"$`: {Tags: MongoDB}} {

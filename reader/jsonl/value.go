@@ -65,8 +65,7 @@ func (p *Parser) key() ([]byte, bool) {
 	return key, true
 }
 
-// member parses a value into the field called name. A field marks its own name as used, keys all other names. In a
-// flattened record two paths may give a.b, so its names count, not its keys.
+// member parses a value into the field called name. In flattened records names must differ, elsewhere keys.
 func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 	s := &p.scan
 	i := p.column(name)

@@ -36,8 +36,7 @@ func Quoted(dst, text []byte) []byte {
 	return append(append(dst, text[start:]...), '"')
 }
 
-// Float writes a number with the fewest digits that round-trip. NaN and infinity, which JSON lacks, become strings:
-// nested values use them for empty ones, as the points of GeoArrow do.
+// Float writes a number with the fewest digits that round-trip. NaN and infinity become strings, as JSON lacks them.
 func Float(dst []byte, f float64, bits int) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -54,8 +53,7 @@ func Float(dst []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(dst, f, format, -1, bits)
 }
 
-// Append writes any datum but a string, exactly: integers and decimals with all digits, times in RFC 3339, without a
-// zone if the file names none, bytes as base64.
+// Append writes any datum but a string exactly: all digits, times in RFC 3339, bytes as base64.
 func Append(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Integer:

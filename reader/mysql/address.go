@@ -184,5 +184,4 @@ func certificates(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// quote writes a name in SQL.
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

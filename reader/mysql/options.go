@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// readOptions reads the client options in a file, or in ~/.my.cnf if it exists: those of [client], then of the server's
-// kind. The grammar is that of the servers' programs; included files are not read.
+// readOptions reads client options in a file or ~/.my.cnf: [client], then the server kind's. It follows no includes.
 func readOptions(file string) (map[string]string, error) {
 	options := map[string]string{}
 	given := file != ""

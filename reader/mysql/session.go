@@ -91,7 +91,6 @@ func timeouts(ctx context.Context, s *session) (sql []string) {
 	return sql
 }
 
-// Close ends the session.
 func (s *session) Close() { _ = s.conn.Close() } // the server forgets a silent session
 
 func (s *session) exec(ctx context.Context, sql string) error {
@@ -147,7 +146,6 @@ func (r *rows) Next() bool {
 	return r.err == nil
 }
 
-// Values are the row's texts.
 func (r *rows) Values() [][]byte {
 	r.room = r.room[:0]
 	for i, v := range r.values {
@@ -187,7 +185,6 @@ func (r *rows) Values() [][]byte {
 	return r.texts
 }
 
-// Close returns why there are no more.
 func (r *rows) Close() error {
 	err := r.err
 	if errors.Is(err, io.EOF) {
@@ -251,8 +248,7 @@ func keyNames(t *sqltable.Table) string {
 	return b.String()
 }
 
-// where writes the bounds of a page. Keys compare as in the primary key's index. Row comparisons would be shorter, but
-// the server does not use the index for them.
+// where writes the bounds of a page. The server does not use the key's index for row comparisons.
 func where(sql *bytes.Buffer, t *sqltable.Table, q sqltable.Query) {
 	word := " WHERE "
 	bound := func(key [][]byte, op, last string) {

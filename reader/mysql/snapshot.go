@@ -12,10 +12,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Shown is the address.
 func (a *Address) Shown() string { return a.shown }
 
-// Name is the table's name.
 func (a *Address) Name() string { return a.table }
 
 // Look opens a session outside any snapshot.

@@ -112,7 +112,6 @@ func describeColumns(ctx context.Context, s *session, t *sqltable.Table, schema 
 	return nil
 }
 
-// column returns the column with a name.
 func (of *column) column(name string) sqltable.Column {
 	c := sqltable.Column{Name: name, Kind: record.String, Of: of}
 	if kind, ok := kinds[of.base]; ok {
@@ -234,7 +233,6 @@ func keyedQuery(t *sqltable.Table, key [][]string) string {
 // castable are types whose values have unique texts, by which a query can be sorted.
 var castable = []string{"enum", "set", "decimal", "time", "uuid", "inet4", "inet6"}
 
-// text writes a text in SQL.
 func text(s string) string { return "_utf8mb4 x'" + hex.EncodeToString([]byte(s)) + "'" }
 
 // literal writes a key column's value from its text.

@@ -30,10 +30,8 @@ func (p *Parser) Reset(data []byte, begun bool) {
 	p.cutter = Cutter{Begun: begun}
 }
 
-// Records is the number of records since Reset.
 func (p *Parser) Records() int { return p.records }
 
-// Lines is the number of lines since Reset.
 func (p *Parser) Lines() int { return p.lines }
 
 // Next returns the next record, valid until the next call.

@@ -28,7 +28,6 @@ type value struct {
 	text []byte
 }
 
-// values reads a row's values.
 type values struct {
 	text []byte
 	pos  int
@@ -213,7 +212,6 @@ func numberEnd(text []byte) int {
 	return end
 }
 
-// datum makes a value of a column's type.
 func datum(c *sqldump.Column, v value, scratch *[]byte) (d record.Datum, err error) {
 	if v.form == null {
 		return d, nil

@@ -1,3 +1,2 @@
-// Package open finds the kind of a source by its address, and opens it. A scheme means the same in every address; an
-// address that is not read is refused with the way to load its rows.
+// Package open finds a source's kind by its address and opens it, or refuses it with the way to load its rows.
 package open

@@ -53,8 +53,7 @@ const (
 	year1900       = -25567  // from here all zones have the same offsets in both
 )
 
-// rebase converts a date or time from the hybrid to the proleptic Gregorian calendar. Before 1900 zones but UTC moved
-// by minutes and seconds in ways that differ between machines, so such a timestamp is refused.
+// rebase converts hybrid to proleptic Gregorian dates and times. Before 1900, zones but UTC are ambiguous: refused.
 func (l *leaf) rebase(d *record.Datum) *table.Reason {
 	day := int64(1)
 	if d.Kind == record.Timestamp {

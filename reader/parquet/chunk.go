@@ -49,8 +49,7 @@ func (w *window) peek(n int64) ([]byte, error) {
 	return w.buf[:n], nil
 }
 
-// largeAlloc is the size in bytes from which memory is allocated only after a garbage collection. The collector notices
-// a page only once it exists: a large one beside a dropped one would take twice its size.
+// largeAlloc is the size from which memory is allocated after a garbage collection, so that a dropped page is free.
 const largeAlloc = 32 << 20
 
 func allocate(n int64) []byte {

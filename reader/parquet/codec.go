@@ -175,8 +175,7 @@ func inflateLZ4(dst, src []byte, size int) ([]byte, error) {
 	return dst[:max(n, 0)], err
 }
 
-// inflateOldLZ4 expands a page of the deprecated codec LZ4, which the format does not define. Java writes Hadoop blocks
-// with it, C++ one bare block, others an LZ4 frame. The right one expands to the page's size with no byte left.
+// inflateOldLZ4 expands a page of the deprecated LZ4: Hadoop blocks, a bare block or a frame, as fits exactly.
 func inflateOldLZ4(dst, src []byte, size int) ([]byte, error) {
 	if out, ok := inflateHadoop(dst, src, size); ok {
 		return out, nil

@@ -11,8 +11,7 @@ var (
 	errLongColumn  = errors.New("column holds more than the row group's rows")
 )
 
-// column is a cursor over one leaf's entries in one row group. An entry is a value or a null, with its levels. Its many
-// fields are memory reused from page to page.
+// column is a cursor over a leaf's entries (values or nulls) in a row group. Its many fields are reused memory.
 type column struct {
 	leaf  *leaf
 	win   window

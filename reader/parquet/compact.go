@@ -27,8 +27,7 @@ const maxThriftDepth = 64
 
 var errThrift = errors.New("metadata is not a Thrift structure")
 
-// compact reads Thrift's compact protocol. It skips everything unasked: a damaged statistic or missing unused field
-// does not matter, as it does to parquet-go. Allocations are bounded by the bytes. The first error sticks.
+// compact reads Thrift's compact protocol and skips all unasked. The bytes bound allocations. The first error sticks.
 type compact struct {
 	b     []byte
 	i     int

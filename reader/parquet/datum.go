@@ -53,8 +53,7 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 // maxDecimalBytes limits decimals: their digits cost more than their bytes. Other programs read 16 bytes.
 const maxDecimalBytes = 1 << 10
 
-// number sets d to a value stored as a number. It refuses one outside its annotation, which could not be shown
-// unchanged: 24:00:00 would be midnight, 300 in eight bits 44.
+// number sets d to a value stored as a number, unless outside its annotation: 24:00:00 would become midnight.
 func (c *column) number(d *record.Datum, v int64) *table.Reason {
 	l := c.leaf
 	switch l.kind {

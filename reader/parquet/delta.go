@@ -8,8 +8,7 @@ import (
 
 var errDelta = errors.New("damaged DELTA_BINARY_PACKED header")
 
-// delta reads DELTA_BINARY_PACKED: blocks of a smallest delta and miniblocks of packed differences to it. Values come
-// one batch at a time, because a block may claim any number of values of no bits.
+// delta reads DELTA_BINARY_PACKED, a batch at a time: a block may claim any number of values of no bits.
 type delta struct {
 	b      []byte
 	per    uint64 // values of a miniblock

@@ -1,7 +1,6 @@
-// Package parquet reads Parquet files. Open takes random access to the bytes of a file and returns a File, which gives
-// splits of whole rows and from each split its records, with a typed value for each requested column. For any bytes, a
-// split gives exactly the rows that the footer states with the file's values, or an error that names file, row group
-// and column. The package does not know tables or conversions.
+// Package parquet reads Parquet files. Open takes random access to the bytes and returns a File, which gives splits of
+// whole rows and their records, with a typed value for each requested column. A split gives exactly the rows that the
+// footer states, or an error that names file, row group and column.
 //
 // # Why the pages are decoded here
 //

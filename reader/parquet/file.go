@@ -128,8 +128,7 @@ func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
 // mostLooked limits the chunks that LargePages and CheckMemory examine.
 const mostLooked = 16
 
-// LargePages reports whether a page has more than most bytes, decompressed: rows in its middle cost reading all of it.
-// It examines the first page of some columns; unreadable ones are not large.
+// LargePages reports whether the first page of some column has more than most bytes: reading its middle costs all.
 func (f *File) LargePages(most int64) bool {
 	looked := 0
 	for i := range f.footer.groups {

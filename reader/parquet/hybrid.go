@@ -146,8 +146,7 @@ func (h *hybrid) finish(group uint64) error {
 	return nil
 }
 
-// finishLevels is finish for levels, which may hold one more: Impala before 2.6 leaves the level of the next page's
-// first entry there. A missing entry still shows in the page's values and the column's number of entries.
+// finishLevels is finish for levels, which may hold one more: Impala before 2.6 leaves the next page's first there.
 func (h *hybrid) finishLevels(group uint64) error {
 	one := *h
 	err := h.finish(group)

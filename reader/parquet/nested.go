@@ -16,8 +16,7 @@ const maxTexts = 64
 
 var errLongRecord = errors.New("one record has more than 256 MiB of JSON text")
 
-// nested assembles the entries of a group's leaves, one record at a time, as JSON text. Each leaf has one entry for
-// each repetition of its enclosing group, and one that gives the level of a null.
+// nested assembles a group's leaves as JSON, one record at a time. A leaf has an entry per repetition, or for a null.
 type nested struct {
 	jsontext.Nested
 	root    *node

@@ -16,8 +16,7 @@ type output struct {
 	tree  *nested
 }
 
-// Parser reads splits of a File, one at a time. If a split follows the last one it continues there, so each worker
-// opens each page of a row group at most once.
+// Parser reads splits of a File, one at a time. Consecutive splits continue, so pages are opened at most once.
 type Parser struct {
 	file    *File
 	columns []*column
@@ -64,8 +63,7 @@ func (p *Parser) open(n *node, byLeaf []*column, own []*column) []*column {
 	return own
 }
 
-// Parse calls each for every row of the split, in order; an error of each ends it and is returned unchanged. It
-// delivers exactly s.Rows records or an error that names file, row group and column, also of a panic.
+// Parse calls each for every row of the split; its error ends it. It delivers exactly s.Rows records or an error.
 func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 	defer func() {
 		if err != nil {

@@ -186,8 +186,7 @@ var converted = map[int32]element{
 	19: {ann: annJSON}, 20: {ann: annBSON}, 21: {ann: annInterval},
 }
 
-// interpret decides the kind of the leaf's values. An annotation that does not fit the physical type is refused,
-// because either may be wrong; an unknown one leaves the physical type.
+// interpret decides a leaf's kind. It refuses an annotation that does not fit the type, and ignores unknown ones.
 func (l *leaf) interpret(from *element) error {
 	e := *from
 	if e.ann < annString || e.ann > annFloat16 || e.ann == 9 {

@@ -26,10 +26,8 @@ func NewParser(columns []sqldump.Column) *Parser { return &Parser{columns: colum
 // Reset begins a split: complete lines.
 func (p *Parser) Reset(data []byte, _ bool) { p.data, p.pos, p.records = data, 0, 0 }
 
-// Records is the number of records since Reset.
 func (p *Parser) Records() int { return p.records }
 
-// Lines is the number of lines since Reset, one per row.
 func (p *Parser) Lines() int { return p.records }
 
 // Next returns the next record, valid until the next call.

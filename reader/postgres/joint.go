@@ -23,8 +23,7 @@ func (a *Address) Database() string {
 	return fmt.Sprintf("postgres://%s@%s/%s", a.config.User, net.JoinHostPort(a.config.Host, strconv.Itoa(int(a.config.Port))), a.config.Database)
 }
 
-// SnapshotOf exports a snapshot of several tables. The session that keeps it has locked them all before, so none is
-// truncated or altered while it lives.
+// SnapshotOf exports a snapshot of several tables, locked before so that none is truncated or altered meanwhile.
 func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int, before sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
@@ -97,14 +96,12 @@ func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.
 	return t.Table, s.enter(ctx, t)
 }
 
-// mostEntered limits the tables that a session locks: with indexes, a server has max_locks_per_transaction (64) for
-// each.
+// mostEntered limits the tables that a session locks: a server has max_locks_per_transaction (64) for each.
 const mostEntered = 16
 
 var errKeeper = sqltable.Passing(errors.New("the session that keeps the snapshot has ended"))
 
-// enter locks one of several tables before the session first reads it. The table is unchanged only if the session that
-// keeps the snapshot has locked it until then: a truncated one would have no rows.
+// enter locks one of several tables before a session first reads it, while the snapshot's session still has it.
 func (s *session) enter(ctx context.Context, t *described) error {
 	if s.joins == nil || s.conn == s.joins.conn || slices.Contains(s.entered, t.from()) {
 		return nil

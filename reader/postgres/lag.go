@@ -26,11 +26,9 @@ func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 	return &watch{conn: conn}, nil
 }
 
-// Close ends the session.
 func (w *watch) Close() { hangUp(w.conn) }
 
-// ofStandby is a standby's lag in seconds. A connected one that has replayed all it received does not lag: the last
-// transaction of a quiet server may be old.
+// ofStandby is a standby's lag in seconds, 0 if it has replayed all: a quiet server's last transaction may be old.
 const ofStandby = `SELECT CASE WHEN EXISTS (SELECT FROM pg_stat_wal_receiver) AND pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN '0'
 	ELSE coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::text, '') END`
 
@@ -61,7 +59,7 @@ func (w *watch) lag(ctx context.Context) (lag time.Duration, known bool, err err
 	all, hidden := rows[0][0], rows[0][1]
 	switch {
 	case hidden != "0":
-		return 0, false, &sqltable.Unwatched{Says: "the user may not see how far the standbys of the server lag; GRANT pg_monitor to it"}
+		return 0, false, &sqltable.Unwatched{Says: "the user may not see the standbys' lag; GRANT pg_monitor to it"}
 	case all == "0" && !w.seen:
 		return 0, false, &sqltable.Unwatched{Says: "the server is not a standby, and none streams from it; give the address of a standby, or leave the flag out"}
 	case all == "0":

@@ -85,8 +85,7 @@ func (a *Address) Position(ctx context.Context, look sqltable.Session, _ *sqltab
 	return p, nil
 }
 
-// noneCommitting returns "" once no transaction can have been committing at the call: each has ended, or was seen open
-// since. Else it says why that is not known.
+// noneCommitting returns "" once no transaction can have been committing at the call, or why that is not known.
 func noneCommitting(ctx context.Context, conn *pgconn.PgConn, sees bool) (unknown string, err error) {
 	first := map[string]bool{}
 	for end := time.Now().Add(commitWait); ; {
@@ -106,7 +105,7 @@ func noneCommitting(ctx context.Context, conn *pgconn.PgConn, sees bool) (unknow
 			case !sees:
 				why = needsStats
 			default:
-				why = fmt.Sprintf("transaction %s was writing all the time, and may have been about to commit; load again when it has ended", r[0])
+				why = fmt.Sprintf("transaction %s kept writing and may have been committing; load again when it has ended", r[0])
 			}
 		}
 		if len(left) == 0 || time.Now().After(end) {

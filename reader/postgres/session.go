@@ -18,10 +18,9 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// settings make texts of values exact and the same everywhere, and keep a read from being stopped between two pages. A
-// row security policy that would hide rows makes the read fail. They belong to a transaction: a pooler gives the
-// session to others after it, who must find nothing of ours, even if this process is killed. For the same reason no
-// statement is prepared under a name.
+// settings make texts of values exact, and keep a read from being stopped between two pages. A row security policy that
+// would hide rows makes it fail. They belong to a transaction, and no statement is prepared under a name: a pooler
+// gives the session to others, who must find nothing of ours.
 const settings = `SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = 3;
 	SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '10s';
 	SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL application_name = 'tsimport'`
@@ -101,10 +100,8 @@ func hangUp(conn *pgconn.PgConn) {
 	_ = conn.Close(ctx) // the server forgets a silent session
 }
 
-// Shown is the address.
 func (a *Address) Shown() string { return a.shown }
 
-// Name is the table's name.
 func (a *Address) Name() string { return a.table }
 
 // Look opens a session outside any snapshot.
@@ -256,7 +253,6 @@ func lockTables(names ...string) string {
 	return "LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS SHARE MODE"
 }
 
-// Name is the server's name of it.
 func (h *snapshot) Name() string { return h.name }
 
 // Sessions returns the session that keeps the snapshot if it reads alone; else nil, and sessions join.
@@ -316,7 +312,6 @@ type session struct {
 	stream   *sqltable.Stream // of a query; nil asks for each page
 }
 
-// Close ends the session.
 func (s *session) Close() { hangUp(s.conn) }
 
 func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {

@@ -86,7 +86,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("there is no table %s; names are case-sensitive, and a table of another schema is SCHEMA.TABLE", name)
+		return nil, fmt.Errorf("there is no table %s; names are case-sensitive, other schemas need SCHEMA.TABLE", name)
 	}
 	r := rows[0]
 	oid, relkind := r[0], r[1]
@@ -181,7 +181,7 @@ func (t *described) checkKey() (err error) {
 	for _, place := range t.Key {
 		name, of := t.Columns[place].Name, t.Columns[place].Of.(column)
 		if !keyTypes[of.base] && err == nil {
-			err = fmt.Errorf("column %s of the primary key of %s has the type %s, which cannot be part of a key here", name, t.Name, of.of)
+			err = fmt.Errorf("key column %s of %s has the type %s, which cannot be part of a key here", name, t.Name, of.of)
 		}
 		if _, sorted := sortedTypes[of.base]; !sorted {
 			columns += ", " + quote(name) + "::text AS " + quote(name+"_text")

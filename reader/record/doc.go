@@ -1,3 +1,2 @@
-// Package record holds the records that the readers of all formats deliver. A Datum keeps exactly what the file has
-// for a value (its kind, its exact number, its text). Package convert converts it.
+// Package record holds the records of all formats' readers: a Datum is exactly what the file has for a value.
 package record

@@ -74,8 +74,7 @@ func Of(v table.Value) Datum {
 // None reports whether there is no value, null or absent.
 func (d *Datum) None() bool { return d.Kind == Null || d.Kind == Absent }
 
-// Record is one record, a datum for each of the source's columns in their order. Its memory is the parser's, valid
-// until the next record. If Bad is set the record cannot be read and Fields must not be used.
+// Record is a datum for each of the source's columns, valid until the next record. With Bad set, Fields are void.
 type Record struct {
 	Fields []Datum
 	Span   table.Span
@@ -88,11 +87,9 @@ type Record struct {
 	Timestamps []int64
 	// Mode is the operation of a change record: table.Put, Update or Delete. It is unused in other records.
 	Mode table.Mode
-	// Cells are the attribute cells of a record that describes itself (source.About.Wide). Names and types differ between
-	// records. The record has no others.
+	// Cells are the attribute cells of a record that describes itself (source.About.Wide); other records have none.
 	Cells []Cell
-	// Packed, if not nil, is the PlainBuffer bytes of a record that describes itself, without a header and checked. Cells
-	// are then empty: Unpack fills them and clears Packed. A source.Packs leaves them so on request.
+	// Packed, if not nil, is such a record's checked PlainBuffer bytes, without a header; Unpack moves them into Cells.
 	Packed []byte
 	Unpack func()
 	// Row, if not nil, is the record's row, made before: it is written unchanged, and Fields and Cells are ignored.
@@ -106,8 +103,7 @@ type Row struct {
 	Size int    // in the service's size accounting
 }
 
-// Cell is one version of one column of a record that describes itself. Its datum states its type: it is never Text.
-// Null means that the record has the column without a value; it is then the column's only cell.
+// Cell is a version of a column of a record that describes itself. Null, then the only one, means without a value.
 type Cell struct {
 	Name []byte // UTF-8; a view, as Datum.Bytes
 	Datum
@@ -125,8 +121,7 @@ type Rows struct {
 	Bytes    int64 // of the file, about
 }
 
-// Cut cuts a group's rows, which take Bytes, into ranges of at most most rows; 0 means 65,536. A hostile row count must
-// not make more ranges than the group has bytes in the file.
+// Cut cuts a group's rows into ranges of at most most rows (0: 65,536), but no more ranges than it has bytes.
 func (r Rows) Cut(most, bytes int64) (all []Rows) {
 	if most <= 0 {
 		most = 64 << 10
@@ -217,8 +212,7 @@ func (r *Refusal) RefuseTwice(column string, key []byte) {
 	r.Refuse(column, table.CodeType, fmt.Sprintf("key %s occurs twice in a map", table.Show(key)))
 }
 
-// Tagged returns the base64 in an object whose only member is base64, a text without escapes: exports write binary
-// values like this. As an object's text it would no longer be binary.
+// Tagged returns the base64 in an object whose only member is base64, as exports write binary values.
 func Tagged(object []byte) (text []byte, ok bool) {
 	inner := bytes.TrimSpace(object)
 	for _, token := range []string{"{", `"base64"`, ":", `"`} {

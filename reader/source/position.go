@@ -89,8 +89,7 @@ func (p Position) Follow() string {
 	return text
 }
 
-// Lasting is an error that the same command would meet again: the input is damaged, or its server refuses the request.
-// The input must change, so the exit code is that of wrong usage.
+// Lasting is an error that the same command would meet again, such as damaged input: the exit code is wrong usage's.
 type Lasting struct{ Err error }
 
 func (l *Lasting) Error() string { return l.Err.Error() }

@@ -144,13 +144,10 @@ type Pages struct{}
 // SetSplitBytes does nothing: a page has a fixed number of rows.
 func (Pages) SetSplitBytes(int) {}
 
-// Close does nothing.
 func (Pages) Close() error { return nil }
 
-// Finish returns nothing.
 func (Pages) Finish() ([]Split, error) { return nil, nil }
 
-// Whole returns nothing.
 func (Pages) Whole() []Split { return nil }
 
 // TableRows is embedded by a Source of table rows: fields are the key, cells the attributes.
@@ -173,25 +170,20 @@ func (r *TableRows) Keyed(key []table.KeyColumn, a About) About {
 // Undivided is embedded by an Origin that opens the same parts each time.
 type Undivided struct{}
 
-// Divide has nothing to remember.
 func (Undivided) Divide(context.Context) ([]byte, error) { return nil, nil }
 
 // Ready is embedded by a Piece that needs no work before it becomes splits.
 type Ready struct{}
 
-// Prepare has nothing to do.
 func (Ready) Prepare() error { return nil }
 
 // Plain is embedded by a Parser without memory beside the split and nothing to release.
 type Plain struct{}
 
-// LimitMemory does nothing.
 func (Plain) LimitMemory(int64) {}
 
-// Release does nothing.
 func (Plain) Release() {}
 
-// Close does nothing.
 func (Plain) Close() error { return nil }
 
 // Packs is a Parser that can leave table rows packed: record.Record.Packed.

@@ -1,3 +1,2 @@
-// Package sqldump holds what the dumps of all databases share: a Dump is its tables with the places of their rows, and
-// Choose finds the selected table. Tokens and Items read statements. Each database's notation has its own room.
+// Package sqldump holds what all dumps share: a Dump is its tables with their rows' places; Tokens reads statements.
 package sqldump

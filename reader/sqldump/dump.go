@@ -10,7 +10,6 @@ import (
 	"example.com/tsimport/reader/sqlname"
 )
 
-// Dump is a dump's content.
 type Dump struct {
 	Tables     []*Table
 	Statements int64 // skipped: neither tables nor rows
@@ -19,7 +18,6 @@ type Dump struct {
 	byName map[string]*Table
 }
 
-// Table is a table of a dump.
 type Table struct {
 	Name     string // SCHEMA.TABLE, or TABLE alone, as sqlname writes it
 	Columns  []Column
@@ -106,7 +104,7 @@ func (d *Dump) Choose(name string) (*Table, error) {
 	case t.Refused != "":
 		return nil, fmt.Errorf("table %s: %s", t.Name, t.Refused)
 	case len(t.Columns) > MaxColumns:
-		return nil, fmt.Errorf("table %s: it has %d columns, and no database takes more than %d", t.Name, len(t.Columns), MaxColumns)
+		return nil, fmt.Errorf("table %s has %d columns, but databases take at most %d", t.Name, len(t.Columns), MaxColumns)
 	case len(t.Columns) == 0:
 		return nil, fmt.Errorf("table %s: the dump does not say which columns it has", t.Name)
 	}

@@ -51,7 +51,7 @@ func (x *Indexing) Finish() *Dump {
 	case x.Cut != "":
 		x.Dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.Cut, x.Offset)
 	case x.Begun:
-		x.Dump.Truncated = fmt.Errorf("the dump ends at byte %d without the line that says it is complete: it is not whole", x.Offset)
+		x.Dump.Truncated = fmt.Errorf("the dump ends at byte %d without its last line: it is not whole", x.Offset)
 	}
 	return &x.Dump
 }

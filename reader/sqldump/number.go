@@ -20,7 +20,6 @@ var (
 	errDigits  = errors.New("it has more digits than a double keeps")
 )
 
-// Integer reads a whole number.
 func Integer(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, numberError(err, errInteger)
@@ -32,8 +31,7 @@ func Unsigned(text string) (uint64, error) {
 	return n, numberError(err, errInteger)
 }
 
-// Double reads a number that a double can hold, with a canonical text; for single a 32-bit one, as the double equal to
-// it, not the one nearest to its text.
+// Double reads a double with a canonical text; for single a 32-bit one, as the double equal to it.
 func Double(number []byte, single bool) (float64, error) {
 	text := unsafe.String(unsafe.SliceData(number), len(number))
 

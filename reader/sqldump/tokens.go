@@ -32,8 +32,7 @@ type Lexer struct {
 	nested int    // comments
 }
 
-// End continues with text, whose beginning the lexer has seen, and returns the end of its first statement, after
-// the semicolon; -1 if it does not end. Each statement has its own lexer.
+// End continues a statement with text and returns the place after its semicolon, -1 if it does not end.
 func (l *Lexer) End(text []byte) int {
 	for l.pos < len(text) {
 		if l.end != "" {

@@ -1,4 +1,3 @@
-// Package sqlite reads a table of a SQLite file as reader/sqltable reads those of servers: ranges of its primary key or
-// its rowid, by read-only sessions that share one moment of the file, while others may write to it. Each value has its
-// type in the file, not its column's declared type.
+// Package sqlite reads a SQLite table as reader/sqltable reads those of servers: key ranges in read-only sessions that
+// share one moment of the file, while others write. Each value has its own type, not its column's.
 package sqlite

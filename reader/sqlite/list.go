@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// List returns a file's tables and views that match the address's parameter table, a pattern such as o*, or all.
-// Counting a table's rows and bytes means reading it, which is done only if the file is small.
+// List returns tables and views that match the address's parameter table, or all. It counts rows of small files only.
 func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	a, err := parse(arg)
 	if err != nil {

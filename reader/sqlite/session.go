@@ -111,7 +111,6 @@ func (s *session) begin(ctx context.Context) error {
 	return err
 }
 
-// Close ends the session.
 func (s *session) Close() { _ = s.conn.Close() } // it has written nothing
 
 // query returns the rows of a small result as text; null is empty.
@@ -150,7 +149,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 		if i > 0 {
 			sql.WriteString(", ")
 		}
-		sql.WriteString("+" + quote(t.Columns[i].Name)) // as an expression it has no declared type, by which the library would convert it
+		sql.WriteString("+" + quote(t.Columns[i].Name)) // expressions have no declared type to convert to
 	}
 	fmt.Fprintf(&sql, " FROM %s", t.Name)
 	args, word := []driver.NamedValue{}, " WHERE "
@@ -238,10 +237,8 @@ func (r *rows) Next() bool {
 	return r.err == nil
 }
 
-// Values are the row's values.
 func (r *rows) Values() [][]byte { return r.texts }
 
-// Close returns why there are no more.
 func (r *rows) Close() error {
 	err := r.err
 	if errors.Is(err, io.EOF) {
@@ -340,10 +337,8 @@ func readAny(d *record.Datum, text []byte, _ *[]byte) error {
 	return nil
 }
 
-// Shown is the address.
 func (a *Address) Shown() string { return a.shown }
 
-// Name is the table's name.
 func (a *Address) Name() string { return a.table }
 
 // Look opens a session and describes the table.

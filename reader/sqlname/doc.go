@@ -1,3 +1,2 @@
-// Package sqlname reads and writes table names in addresses and flags: TABLE or SCHEMA.TABLE, where a part with a dot
-// or a double quote is in double quotes, a quote in it doubled. Split undoes Join for every name.
+// Package sqlname reads and writes names TABLE or SCHEMA.TABLE, with special parts in double quotes. Split undoes Join.
 package sqlname

@@ -13,7 +13,6 @@ func Part(name string) string {
 	return name
 }
 
-// Join writes a name of several parts.
 func Join(parts ...string) string {
 	all := make([]string, len(parts))
 	for i, p := range parts {
@@ -22,8 +21,7 @@ func Join(parts ...string) string {
 	return strings.Join(all, ".")
 }
 
-// Split splits a name into its parts, none of them empty. A quote inside a part that does not begin with one is
-// literal.
+// Split splits a name into its parts, none empty. A quote inside a part that does not begin with one is literal.
 func Split(text string) (parts []string, err error) {
 	for rest := text; ; {
 		var part string

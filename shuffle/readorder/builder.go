@@ -2,8 +2,7 @@ package readorder
 
 import "sync/atomic"
 
-// Builder collects the sections of an input in order: a short one, a long one, and so on. If they take too many bytes
-// it joins the long ones to their neighbours, and asks for longer ones.
+// Builder collects an input's sections, short and long in turn. Beyond its bytes it joins long ones to neighbours.
 type Builder struct {
 	limit    int
 	even     bool // all sections are alike
@@ -33,8 +32,7 @@ func NewHead(bytes int) *Builder {
 	return b
 }
 
-// Short is the rows of a short section where sections have that many on average. Rows spread over many short sections
-// show the service all keys before much is written.
+// Short is the rows of a short section; many of them show the service all keys before much is written.
 func Short(rows int) int { return max(1, rows/5) }
 
 // Even reports whether all sections should be alike, because there is memory for few.

@@ -1,5 +1,4 @@
-// Package readorder decides in which order the sections of an input are read. Sections are consecutive records, each
-// with closed intervals of ordering keys that hold the keys of all its rows; Order returns an order in which a section
-// comes after every earlier one with an overlapping interval, and that otherwise uses the keys evenly. Rows of one key
-// keep their order, and a Builder stays within its bytes. The package reads nothing and does not know lanes.
+// Package readorder orders the sections of an input: consecutive records with intervals that hold their ordering keys.
+// In the order of Order a section follows every earlier one with an overlapping interval, and keys are used evenly.
+// Rows of one key keep their order. The package reads nothing and knows no lanes.
 package readorder

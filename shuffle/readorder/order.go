@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// Order returns the places of the sections, given in input order, in reading order. A section comes after every earlier
-// one with an overlapping interval. Among those that may come, the next is the one that evens out the keys read so far:
-// see rank. The first head sections, already read, keep their places.
+// Order returns the sections' places in reading order: a section follows every earlier one with an overlapping
+// interval; of the others, the one that evens out the keys comes next (rank). The first head sections stay.
 func Order(sections []Section, head int) []int32 {
 	o := &ordering{waits: make([]int32, len(sections))}
 	o.bind(sections)
@@ -57,7 +56,6 @@ func Spread(sections []Section, head int) []int32 {
 	return order
 }
 
-// ordering is Order's state.
 type ordering struct {
 	waits []int32 // earlier sections that must come first, by section
 	edges []int32 // sections that wait for one, by
@@ -67,8 +65,7 @@ type ordering struct {
 	free  freeSections
 }
 
-// bind finds which sections wait for which. It paints the keys with the sections in order: a section waits for those
-// whose paint it covers, and through them for those that they had covered.
+// bind finds which sections wait for which: painted in order, a section waits for those whose paint it covers.
 func (o *ordering) bind(sections []Section) {
 	places, n := ends(sections)
 	o.low = make([]int32, len(sections))

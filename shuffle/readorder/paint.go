@@ -2,8 +2,7 @@ package readorder
 
 import "math/bits"
 
-// paint says which section has covered each place last. Consecutive places with the same paint are one run, known by
-// its first place, so covering many places costs only as many steps as they had runs.
+// paint says which section covered each place last, in runs known by their first place: covering costs steps per run.
 type paint struct {
 	owner  []int32    // of the run that begins at the place; -1 is none
 	begins [][]uint64 // a bit for each place where a run begins; above, one for each word that is not zero

@@ -36,8 +36,7 @@ func NewPlaces(all []*Schedule) *Places {
 	return p
 }
 
-// Find returns a source's record's place in reading order: the source under which it is numbered, and its number there.
-// A record that the schedules omit does not come.
+// Find returns a record's place in reading order: its numbering source and number. Omitted records do not come.
 func (p *Places) Find(source int, record int64) (at int, number int64, comes bool) {
 	i, found := slices.BinarySearchFunc(p.sections, record, func(s placed, record int64) int {
 		return cmp.Or(cmp.Compare(s.source, source), cmp.Compare(s.record, record))

@@ -37,7 +37,6 @@ func (s *Schedule) Held() int64 { return int64(len(s.Sections)) * int64(unsafe.S
 
 const magic = "tsimport reading order 1\n"
 
-// Encode returns schedules as a file.
 func Encode(all []*Schedule) []byte {
 	b := binary.AppendUvarint([]byte(magic), uint64(len(all)))
 	for _, s := range all {
@@ -58,7 +57,6 @@ func Encode(all []*Schedule) []byte {
 
 var errDamaged = errors.New("the file is damaged, or of another version of tsimport")
 
-// Decode reads a file made by Encode.
 func Decode(file []byte) ([]*Schedule, error) {
 	if len(file) < len(magic) || string(file[:len(magic)]) != magic {
 		return nil, errDamaged

@@ -32,7 +32,6 @@ func (s *Section) textBytes() int64 {
 	return s.Bytes
 }
 
-// join adds the next section.
 func (s *Section) join(next *Section) {
 	s.Records += next.Records
 	s.Lines += next.Lines
@@ -62,7 +61,6 @@ const (
 	ones    = (factor7 + factor6 + factor5 + factor4 + factor3 + factor2 + factor + 1) & (1<<64 - 1)
 )
 
-// Write adds bytes.
 func (s *Sum) Write(p []byte) {
 	v := s.Value
 	s.Bytes += int64(len(p))

@@ -38,7 +38,6 @@ type Options struct {
 	Say         words.Say                // reports slow steps to the user
 }
 
-// New returns an Origin.
 func New(c tablescan.Config, o Options) *Origin { return &Origin{tablescan.New(c), c, o} }
 
 // Divide refuses inexact copies, and divides the table.
@@ -201,8 +200,7 @@ func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options)
 	return found, err
 }
 
-// CheckKeys reads the keys of a load's sources and refuses key expressions that map several rows to one key. It owns
-// the request from then on; complete adds the machine's resources.
+// CheckKeys reads a load's keys and refuses expressions that map several rows to one. It owns the request.
 func CheckKeys(ctx context.Context, r *plan.Request, complete func(*verify.CheckConfig)) error {
 	r.Divided, r.Division = false, nil
 	r.Target.Create, r.Target.Absent, r.Mode = true, true, table.Put

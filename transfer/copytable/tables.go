@@ -23,8 +23,7 @@ type Side struct {
 	Clock    *client.Clock // of the service; nil if unknown
 }
 
-// Distinct returns an error unless two sides are different tables: a copy into its own source would never end, or lose
-// rows. An instance may have several endpoints: instance, name and creation time identify a table.
+// Distinct refuses a copy into its own source. Instance, name and creation time identify a table: endpoints differ.
 func Distinct(from, to Side) error {
 	if from.Instance != to.Instance || from.Name != to.Name {
 		return nil
@@ -38,8 +37,7 @@ func Distinct(from, to Side) error {
 	return plan.Usagef("source and target are the same table as far as can be known: %s of instance %s, reached by %s and by %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
 }
 
-// Define completes the target with the key and the options of the source, unless the user has set them; given reports
-// that by flag. A new table accepts all timestamps: the source's may be older than its option allows.
+// Define completes the target with the source's key and options where the user sets none. It accepts all timestamps.
 func Define(target *plan.Target, columns *plan.Columns, from *client.Table, given func(flag string) bool) (notes []string) {
 	if len(target.Key) == 0 {
 		target.Key = slices.Clone(from.Key)
@@ -90,8 +88,7 @@ func indexOf(key []table.KeyColumn, name string) int {
 	return slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Name == name })
 }
 
-// CheckKey refuses a target whose key contains an auto-increment column: rows of a live table are recognized only by
-// their keys. Instead is the alternative to suggest.
+// CheckKey refuses a target key with an auto-increment column: live rows are known by key. instead is to be suggested.
 func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 	i := slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Auto })
 	if i < 0 {
@@ -105,8 +102,7 @@ func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 		to, key[i].Name, source, instead, plain)
 }
 
-// KeepsVersions refuses a target that keeps fewer versions of a cell than are copied: the service would silently drop
-// the rest. 0 versions means all that the source keeps.
+// KeepsVersions refuses a target that keeps fewer versions than are copied (0: all): the service would drop the rest.
 func KeepsVersions(to string, define *table.Definition, source string, from *client.Table, versions int) error {
 	kept, read := max(define.MaxVersions, 1), max(from.MaxVersions, 1)
 	if versions > 0 {

@@ -19,7 +19,6 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// ArchiveConfig configures an export to an archive.
 type ArchiveConfig struct {
 	Scan      tablescan.Config  // of the source
 	Holds     archive.Selection // the same, for messages
@@ -59,7 +58,6 @@ const lakeBytes = 256 << 20
 // DefaultReaders is the default number of ranges read at a time.
 const DefaultReaders = 8
 
-// ArchiveResult is the result of an export to an archive.
 type ArchiveResult struct {
 	Manifest *archive.Manifest // nil after an error
 	Lake     *archive.LakeManifest
@@ -207,8 +205,7 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l 
 			err = errors.Join(err, part.Abandon())
 		}
 	}()
-	// A scan reads more columns than requested: those in conditions, or all when a request cannot name so many. The
-	// manifest says that these are not in the archive.
+	// A scan may read more than requested: columns of conditions, or all. The manifest says that they are left out.
 	wanted := wantedOf(c.Scan.Columns)
 	for page, err := range source.Splits(from) {
 		if err != nil {

@@ -243,7 +243,6 @@ func (l *lake) newRange(rng int) *lakeRange {
 	return r
 }
 
-// Row adds a row.
 func (r *lakeRange) Row(rec *record.Record) error {
 	r.fields.Read(rec.Packed)
 	for i, v := range r.fields.Key {

@@ -103,7 +103,6 @@ func (f *parquetFile) clear() {
 	}
 }
 
-// Write writes one row.
 func (f *parquetFile) Write(r *scan.Fields) error {
 	f.clear()
 	for i, v := range r.Key {

@@ -92,7 +92,6 @@ type typed struct {
 // longLine is less than the length of lines in which AppendWide leaves something out.
 const longLine = table.MaxRowBytes
 
-// Write writes one row.
 func (f *typed) Write(r *scan.Fields) error {
 	rec := f.records.Of(r.Row)
 	rec.Cells = slices.DeleteFunc(rec.Cells, func(c record.Cell) bool { return r.Wanted != nil && !r.Wanted[string(c.Name)] })
@@ -108,5 +107,4 @@ func (f *typed) Write(r *scan.Fields) error {
 	return err
 }
 
-// Flush writes buffered lines.
 func (f *typed) Flush() error { return f.w.Flush() }

@@ -37,7 +37,6 @@ const (
 	CSVZstd = "csv.zst"
 )
 
-// Config configures an export of rows to a file, in key order.
 type Config struct {
 	Scan    tablescan.Config  // of the source
 	Holds   archive.Selection // the same, for messages
@@ -52,7 +51,6 @@ type Config struct {
 	Marks   time.Duration // interval of recording progress; 0 means a second
 }
 
-// Result is the result of an export.
 type Result struct {
 	Rows    int64 // in the output
 	Resumed int64 // rows written by earlier attempts
@@ -175,7 +173,6 @@ func (e *exporter) spool(kept io.Writer, at *state) (scan.Formatter, error) {
 	return e.grown, nil
 }
 
-// replay writes the spooled rows.
 func (e *exporter) replay(w io.Writer, kept io.ReadSeeker) error {
 	if _, err := kept.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read export spool: %w", err)
@@ -258,8 +255,7 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 // suspectFor limits the time that a failed export spends on checking whether its table was replaced.
 const suspectFor = 2 * time.Second
 
-// ofOneTable checks, after an error or the end, that everything was read from one table. Pages do not identify their
-// table: if it is dropped and created again, reading continues in the new one.
+// ofOneTable checks, after an error or the end, that everything was read from one table: it may have been replaced.
 func (e *exporter) ofOneTable(read error) error {
 	if e.ctx.Err() != nil {
 		return read

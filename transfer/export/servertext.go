@@ -12,8 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// serverText writes rows for SQL servers with their defaults: LOAD DATA of MySQL and MariaDB, COPY of PostgreSQL.
-// Columns are separated by tabs, absent cells are \N, and there is no header.
+// serverText writes rows for LOAD DATA (MySQL, MariaDB) and COPY (PostgreSQL): tabs, \N for absent cells, no header.
 type serverText struct {
 	w        *bufio.Writer
 	postgres bool
@@ -114,5 +113,4 @@ func appendEscaped(dst, text []byte) []byte {
 	return dst
 }
 
-// Flush writes buffered lines.
 func (f *serverText) Flush() error { return f.w.Flush() }

@@ -18,7 +18,6 @@ import (
 	"example.com/tsimport/transfer/restore"
 )
 
-// Load is a load from a table.
 type Load struct {
 	Read    tablescan.Config // how the source is read; Begin completes it
 	table   string           // of the source
@@ -52,7 +51,6 @@ func New(of *options.Command, name, shown string, say words.Say) (*Load, error) 
 	return l, nil
 }
 
-// Config sets the source of the load.
 func (l *Load) Config(cfg *pipeline.Config) {
 	cfg.Target.Aging.Expires, cfg.Target.Aging.DropExpired, cfg.Read.Merges = true, l.asked.DropExpired, !l.since.IsZero()
 }
@@ -190,8 +188,7 @@ func (l *Load) Ended(r *pipeline.Report) {
 	}
 }
 
-// Next is the start time for the next copy of new cells: shortly before this copy began, by the service's clock. It is
-// "" if the copy is unfinished, or the time is unknown.
+// Next is when the next copy of new cells starts: shortly before this one began; "" if unfinished or unknown.
 func Next(r *pipeline.Report) string {
 	if r.State != pipeline.StateFinished || r.ResumeFrom == nil || r.ResumeFrom.Time == nil {
 		return ""

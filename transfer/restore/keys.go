@@ -101,8 +101,7 @@ func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.
 	return notes, nil
 }
 
-// LackingIndexes returns a function that lists, at the end, the source's indexes that the target lacks, because it
-// existed before or was created without them.
+// LackingIndexes returns a function that lists, at the end, the source's indexes that the target lacks.
 func LackingIndexes(say words.Say, rename map[string]string, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() {
 	return func() {
 		if len(from.Indexes) == 0 || cfg.DryRun {

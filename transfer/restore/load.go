@@ -16,7 +16,6 @@ import (
 	"example.com/tsimport/transfer/copytable"
 )
 
-// Load is a load from an archive.
 type Load struct {
 	Archive *archive.Manifest
 	asked   *options.Request
@@ -33,14 +32,13 @@ func Of(ctx context.Context, r *options.Request, find input.Options, say words.S
 	case m != nil:
 		return New(m, r, say)
 	case r.DropExpired:
-		return nil, plan.Usagef("--drop-expired: only archives of tables are checked for old cells; a file's rejects say which are")
+		return nil, plan.Usagef("--drop-expired: only table archives are checked for old cells; a file's rejects name them")
 	case r.RenameIndex != nil:
 		return nil, plan.Usagef("--rename-index: only an archive of a table has indexes; leave it out")
 	}
 	return nil, nil
 }
 
-// New returns the load of an archive.
 func New(m *archive.Manifest, r *options.Request, say words.Say) (*Load, error) {
 	for _, o := range options.Of(options.Looking) {
 		if r.IsSet(o.Name) {
@@ -59,8 +57,7 @@ func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
 	cfg.Read.Sources, cfg.Target.Aging.Expires, cfg.Target.Aging.DropExpired = origin, true, l.asked.DropExpired
 }
 
-// Begin completes a new table with the archive's description, and refuses a target that could not hold the archive's
-// data. Missing says that the table's store does not exist yet.
+// Begin completes a new table like the archive's, and refuses a target that cannot hold its data; missing: no store.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	if cfg.Target.Table == "" {
 		return nil // the load reports it

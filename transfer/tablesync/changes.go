@@ -198,7 +198,6 @@ func newPart(dir, name string) (*partWriter, error) {
 	return w, err
 }
 
-// Write takes compressed bytes.
 func (w *partWriter) Write(b []byte) (int, error) {
 	n, err := w.file.Write(b)
 	w.sum.Write(b[:n])

@@ -109,8 +109,7 @@ func windowOf(t *table.Definition, now time.Time) window {
 	return window{1000 * max(at-before, 0), 1000 * (at + min(after, math.MaxInt64/1000-at))}
 }
 
-// checkWindow refuses, before the first row, rows of a table or an archive with cells that the table would not accept.
-// For files the load of the changes rejects such a row with its position.
+// checkWindow refuses cells that the table would not accept, before the first row. Rows of files are rejected later.
 func (r *run) checkWindow(c *changes) error {
 	t, n := &c.total, c.total.outside
 	if n == 0 || r.cfg.Load.Read.Sources == nil {

@@ -27,7 +27,6 @@ const (
 	finished  phase = "finished"
 )
 
-// state is the stored state of a run.
 type state struct {
 	Identity   string    `json:"identity"` // identifies the run: the same target, table and inputs
 	Phase      phase     `json:"phase"`

@@ -93,7 +93,6 @@ type Costs struct {
 	WriteCU    int64 `json:"write_cu"`            // charged
 }
 
-// enter adds the results of the comparison.
 func (s *Summary) enter(cfg *Config, st *state) {
 	r := st.Found
 	s.ComparedAt = st.Compared
@@ -134,7 +133,6 @@ func withheld(cfg *Config, st *state) string {
 	return ""
 }
 
-// put adds the outcome of the load of rows.
 func (s *Summary) put(r *pipeline.Report) {
 	s.PutLoad = r
 	s.Written, s.PutsRejected, s.ConditionFailed = r.Written+r.Superseded, r.Rejected, r.ConditionFailed
@@ -142,7 +140,6 @@ func (s *Summary) put(r *pipeline.Report) {
 	s.Costs.WriteCU += r.WriteCU
 }
 
-// delete adds the outcome of the load of deletes.
 func (s *Summary) delete(r *pipeline.Report) {
 	s.DeleteLoad = r
 	s.Deleted, s.DeletesRejected = r.Written+r.Superseded, r.Rejected

@@ -68,9 +68,8 @@ func Look(ctx context.Context, cfg Config) (*Summary, error) {
 
 // Run makes the table equal to the inputs. When ctx ends it stops at once; when Drain ends, after requests in flight.
 //
-// The summary is nil if the run could not begin or compare: then nothing was written. Else it is also in the run
-// folder, and errors mean a failed run. Rejected rows, withheld deletes, the error limit and interruptions are not
-// errors.
+// The summary is nil if the run could not begin or compare; then nothing was written. Otherwise it is also in the run
+// folder. Rejects, withheld deletes, the error limit and interruptions are not errors.
 func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	r, err := begin(ctx, &cfg)
 	if err != nil {
@@ -222,9 +221,8 @@ func (r *run) open() (err error) {
 	return nil
 }
 
-// alone takes the claims of the run in a folder. It refuses to begin while another run with claims there syncs rows of
-// the same keys: each would undo the other's writes. It takes its own claim before it looks at others: of two that
-// begin at the same time, at least one sees the other.
+// alone takes the run's claims in a folder and refuses to begin while another run there syncs the same keys. It takes
+// its own claim first: of two that begin at once, at least one sees the other.
 func (r *run) alone(folder, identity string) error {
 	claim, err := rundir.TakeClaim(folder, identity)
 	if err != nil {
@@ -295,7 +293,7 @@ func (r *run) unfinished(identity string) (string, error) {
 		}
 		return "", nil
 	case len(found) > 1:
-		return "", plan.Usagef("%d runs of this sync are unfinished: %s; "+source.StartOver, len(found), strings.Join(found, ", "))
+		return "", plan.Usagef("%d unfinished runs of this sync: %s; "+source.StartOver, len(found), strings.Join(found, ", "))
 	case len(found) == 1:
 		return found[0], nil
 	}
@@ -316,8 +314,7 @@ func (r *run) replace(dir string) error {
 	return errors.Join(err, lock.Release())
 }
 
-// resume decides whether the earlier attempt's changes are usable: its comparison is complete, of this table and
-// inputs.
+// resume decides whether the earlier attempt's changes are usable: a complete comparison of this table and inputs.
 func (r *run) resume() error {
 	s := r.state
 	again := func(format string, a ...any) {
@@ -404,7 +401,6 @@ func (r *run) newSummary() {
 	}
 }
 
-// find compares and stores the changes.
 func (r *run) find() error {
 	if err := r.waitForLate(r.dir); err != nil {
 		return err
@@ -456,7 +452,6 @@ func (r *run) find() error {
 	return err
 }
 
-// begun marks the folder as that of a running run.
 func (r *run) begun() error {
 	l := &r.cfg.Load
 	job := checkpoint.Job{

@@ -81,8 +81,7 @@ func (r *run) write(ctx context.Context) error {
 	return nil
 }
 
-// mayDelete checks once more before anything is deleted; it returns "" if nothing prevents it. An error means that the
-// service is unreachable, which says nothing about the inputs: the run can be resumed.
+// mayDelete checks again before deleting; "" allows it. An error means an unreachable service: the run can resume.
 func (r *run) mayDelete() (why string, err error) {
 	if n := r.summary.PutsRejected; n > 0 {
 		return fmt.Sprintf("%d rows that were to be put were rejected", n), nil
@@ -109,7 +108,6 @@ func unreachable(err error) bool {
 	return errors.As(err, new(*net.OpError)) || errors.As(err, new(*url.Error)) || errors.As(err, &answer) && client.Classify(answer).Passes()
 }
 
-// stopped adds the outcome of an unfinished load.
 func (r *run) stopped(report *pipeline.Report, err error) error {
 	if report != nil {
 		r.summary.State, r.summary.ExitCode, r.summary.Error = report.State, report.ExitCode, report.Error
@@ -180,7 +178,6 @@ func plainName(path string) string {
 	return "." + string(os.PathSeparator) + strings.TrimPrefix(path, "."+string(os.PathSeparator))
 }
 
-// forget removes the checkpoint of a finished load.
 func (r *run) forget(name string) error {
 	if dir := filepath.Join(r.dir, name); checkpoint.Exists(dir) {
 		return checkpoint.Remove(dir)
@@ -191,8 +188,7 @@ func (r *run) forget(name string) error {
 // lateness is the maximum time from a killed load's last checkpoint to its last request.
 const lateness = 10 * time.Second
 
-// waitForLate waits until no request of an earlier attempt can still be applied, which would undo this run's writes.
-// Embedded stores end with it.
+// waitForLate waits until no request of an earlier attempt can be applied, which would undo this run's writes.
 func (r *run) waitForLate(dir string) error {
 	l := &r.cfg.Load
 	if l.Target.Client.Transport != nil {

@@ -41,8 +41,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // placeBytes is the approximate size of a place.
 const placeBytes = 13
 
-// appendPlace appends the place of a row of the last block, and the place's length. A place is the number of the block,
-// the row's offset and length in it, its cost in units, and its checksum.
+// appendPlace appends a row's place and its length: block number, offset and length in it, cost in units, checksum.
 func (a *aside) appendPlace(dst []byte, ref table.Ref) []byte {
 	before := len(dst)
 	from, to := ref.Within()
@@ -60,7 +59,6 @@ func cutPlace(value []byte) (reduced, place []byte) {
 	return value[:from], value[from:end]
 }
 
-// place is a decoded place.
 type place struct {
 	block, from, bytes, units uint64
 	sum                       uint32

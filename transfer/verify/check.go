@@ -18,7 +18,6 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// CheckConfig configures Check.
 type CheckConfig struct {
 	Request  *plan.Request // as for a load into a new table
 	Unique   bool          // look for duplicate keys
@@ -78,7 +77,6 @@ type Repeat struct {
 	Equal bool `json:"equal"` // the rows are equal
 }
 
-// HotKey is a value of the partition key.
 type HotKey struct {
 	Column string  `json:"column"`
 	Value  string  `json:"value"`
@@ -161,7 +159,6 @@ const (
 	keptFields = 20
 )
 
-// take examines a split.
 func (c *checker) take(p *intake.Parsed) error {
 	c.splits = append(c.splits, p.Split)
 	r := c.result

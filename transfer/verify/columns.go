@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// nameColumns determines in which columns the examples differ. Replaced rows were kept as one number, and columns of
-// self-describing records as one each, so the records are read again; streams cannot be.
+// nameColumns finds the columns in which examples differ. It reads the records again, except from streams.
 func (v *verifier) nameColumns(ctx context.Context) error {
 	open, unnamed, given := map[Place]*Example{}, map[uint64]string{}, map[*Example]shown{}
 	known := true

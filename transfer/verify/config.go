@@ -15,7 +15,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Config configures a comparison.
 type Config struct {
 	Request     *plan.Request // as a load has it
 	Client      *tablestore.TableStoreClient
@@ -34,14 +33,13 @@ type Config struct {
 	Condition   table.Existence   // of its writes
 	Clock       *client.Clock     // of the service, as Client's answers tell it; nil takes this machine's time
 	ExtraFails  bool              // a surplus row is a failure too
-	From, To    []table.Value     // of the first key columns: rows from here, inclusive, to there, exclusive, are compared; nil does not bound them
+	From, To    []table.Value     // compared rows by first key columns, To excluded; nil is unbounded
 
 	// SettleFor is how long differing rows are read again, if others write to source and table; 0 reads them once.
 	SettleFor     time.Duration
 	mostUnsettled int64 // rows that are read again; 0 takes maxUnsettled
 
-	// Changes receives the changes that would make the table equal to the inputs; may be nil. If set, input rows are kept
-	// until they are compared, in memory or on disk.
+	// Changes receives the changes that would make the table equal to the inputs; may be nil. Input rows are kept for it.
 	Changes Changes
 
 	// Stored is compared with the inputs in place of a table of Client's, which may then be nil.
@@ -78,13 +76,13 @@ type Result struct {
 	Superseded int64 `json:"superseded"` // by another record of the key
 	NotSampled int64 `json:"not_sampled,omitempty"`
 	Archived   int64 `json:"archived,omitempty"`     // of a period without a table; not looked for
-	WithoutKey int64 `json:"without_key,omitempty"`  // rows whose key is not in the file of returned keys: not written, or unacknowledged
+	WithoutKey int64 `json:"without_key,omitempty"`  // rows without a returned key: not written, or unacknowledged
 	OutOfRange int64 `json:"out_of_range,omitempty"` // outside the compared keys
 
 	Tables []TableResult `json:"tables,omitempty"` // by name, if there are several
 
 	Counts
-	OfRejects int64 `json:"of_rejects,omitempty"` // in the table, with the key of a rejected record and of no other: not surplus. Only Changes has them
+	OfRejects int64 `json:"of_rejects,omitempty"` // in the table with only a rejected record's key; only for Changes
 
 	Settled *Settled `json:"settled,omitempty"` // with SettleFor, unless too much differed
 

@@ -56,7 +56,6 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 	return nil
 }
 
-// take adds the rows of a split to the sorter.
 func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) error {
 	v.splits = append(v.splits, p.Split)
 	v.result.Read += int64(p.Records)

@@ -14,7 +14,6 @@ import (
 // Key is a primary key with its columns in order. In JSON it is an object; a binary value is {"base64": "…"}.
 type Key []KeyPart
 
-// KeyPart is one column of a key.
 type KeyPart struct {
 	Name  string
 	Value table.Value
@@ -44,7 +43,6 @@ func (k Key) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// String formats the key for people.
 func (k Key) String() string {
 	parts := make([]string, len(k))
 	for i, p := range k {

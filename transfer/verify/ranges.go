@@ -53,7 +53,6 @@ func (v *verifier) newBySource() *bySource {
 	return b
 }
 
-// foundOf returns the counts of a source.
 func (t *tally) foundOf(source int) *Counts {
 	f := t.found[source]
 	if f == nil {
@@ -112,7 +111,6 @@ func (v *verifier) noteRanges() {
 // maxNoted is the number of ranges that a note names.
 const maxNoted = 5
 
-// note describes the range in a line.
 func (s *SourceRange) note() string {
 	text := fmt.Sprintf("%s: %d missing, %d different, %d surplus", s.Range, s.Missing, s.Different, s.Extra)
 	for i, l := range s.Loaded {

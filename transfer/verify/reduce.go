@@ -45,8 +45,7 @@ func newReducer(h *plainbuffer.Hasher, p *plan.Plan) *reducer {
 	return r
 }
 
-// namesOf returns the reduced attribute names of a plan's schema, by which kept cells refer to their columns; nil if
-// records are self-describing: each cell then has its reduced column name.
+// namesOf returns a plan's reduced attribute names, to which kept cells refer; nil for self-describing records.
 func namesOf(h *plainbuffer.Hasher, p *plan.Plan) []uint64 {
 	if p.Wide {
 		return nil

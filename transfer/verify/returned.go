@@ -23,8 +23,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// returned maps the records of a load to the keys that the service generated, from the load's file of returned keys: by
-// input and record or by another table's key. Nil means that the inputs have complete keys.
+// returned maps a load's records to the keys that the service generated, from the load's file; nil: keys are complete.
 type returned struct {
 	name   string
 	sorted *extsort.Sorted

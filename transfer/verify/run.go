@@ -358,7 +358,6 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 // progressRows is the number of rows between updates of Progress.
 const progressRows = 512
 
-// options returns the scan options for a table.
 func (v *verifier) options(t *target) scan.Options {
 	o := scan.Options{Manner: v.cfg.Manner, RetryFor: v.cfg.RetryFor, Units: &v.units}
 	if v.stamped || v.plan.Wide { // a version more is a difference
@@ -378,7 +377,6 @@ func (v *verifier) options(t *target) scan.Options {
 // maxColumnsToGet is the service's limit of columns that a request names.
 const maxColumnsToGet = 1024
 
-// names returns the attribute names in the table.
 func (v *verifier) names() []string {
 	var names []string
 	for _, c := range v.plan.Schema.Attributes() {

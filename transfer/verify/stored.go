@@ -13,8 +13,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Stored is a sequence of rows in key order that inputs are compared with in place of a table: frozen, wide sources,
-// one after another, whose first columns are the key's.
+// Stored is rows in key order compared in place of a table: frozen, wide sources whose first columns are the key's.
 type Stored struct {
 	Table *client.Table // the table, present or former
 	Rows  source.Origin

@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// target is a table to compare.
 type target struct {
 	*client.Table
 	absent bool

@@ -77,7 +77,6 @@ func (t *tally) key(w *want, stored bool) bool {
 	return true
 }
 
-// judged counts the verdict on a key.
 func (t *tally) judged(w *want, row *scan.Row, verdict verdict, differs difference) {
 	if t.found != nil {
 		t.foundOf(t.v.splits[w.position>>32].Ordinal).judged(verdict)

@@ -76,7 +76,6 @@ func (w *wants) next() *want {
 	return n
 }
 
-// take adds one record.
 func (w *wants) take(n *want, value []byte) {
 	if value[headBytes-1] == kindReject {
 		return

@@ -274,7 +274,7 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	said := tsimport(0, "run", "job.yaml", "--job-dir", "job", "--workers", "2")
 	conformance.Contains(t, said, "job: 3 loads; start on each machine", "what the plan says")
 	tsimport(0, "run", "job.yaml", "--job-dir", "job", "--workers", "2")
-	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir", "job"), "the directory of another job", "two jobs")
+	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir", "job"), "holds another job", "two jobs")
 	conformance.Contains(t, tsimport(0, "status", "job"), "b: open; 0 read", "the status before")
 	conformance.Contains(t, tsimport(2, "status", "job", "--listen", "127.0.0.1:0"), "loads/a", "what can be watched")
 	conformance.Contains(t, tsimport(0, "manifests", "job", "--image", "i", "--volume", "shared:/"), "completions: 2", "manifest")

@@ -19,7 +19,6 @@ import (
 // MaxColumn is the highest column index that is converted; every column before it gets a name.
 const MaxColumn = 1023
 
-// Job is a converted DataX job.
 type Job struct {
 	File   *job.File
 	Target []job.Setting
@@ -46,7 +45,6 @@ func about(part string) {
 	}
 }
 
-// Convert converts the text of a DataX job.
 func Convert(text []byte) (j *Job, err error) {
 	defer func() {
 		switch r := recover().(type) {

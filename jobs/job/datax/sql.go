@@ -63,7 +63,7 @@ func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) {
 			}
 		}
 	}
-	j.note("the password of " + user + " is not copied: set MYSQL_PWD, or use the database's own file of passwords (docs/sql.md)")
+	j.note("the password of " + user + " is not copied: set MYSQL_PWD or use the database's password file (docs/sql.md)")
 	if len(connections) > 1 {
 		j.note("all loads use MYSQL_PWD, as the connections of DataX share one password")
 	}

@@ -15,11 +15,10 @@ import (
 // sourceProfile is the profile of a source with a different endpoint or access key from the target's.
 const sourceProfile = "source"
 
-// copied converts a table reader into a copy. Each attribute is computed, so that a cell of another type than the
-// writer's is rejected and gets the time of its write, as with DataX.
+// copied converts a table reader into a copy. Attributes are computed, so that types and times are those of DataX.
 func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int) {
 	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "column", "range", "mode", "newVersion", "isTimeseriesTable")
-	o.only("mode", "normal", "several versions of a cell are not converted; a copy with versions: all has them (docs/copy.md)")
+	o.only("mode", "normal", "several versions of a cell are not converted; use a copy with versions: all (docs/copy.md)")
 	o.only("isTimeseriesTable", "false", "time series tables are not read")
 	if l.Value("mode") == "update" {
 		panic(refusef("writeMode UpdateRow: not converted for a table, because a copy puts whole rows; use PutRow, or export the table and load the file with mode: update"))

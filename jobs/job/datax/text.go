@@ -198,8 +198,7 @@ func (j *Job) text(o object, load job.Single, columns []column, keys int) {
 	j.File.Loads = append(j.File.Loads, load)
 }
 
-// nulls sets the texts that mean null: the nullFormat, quoted or not; without one, none. (DataX's page says that the
-// default is \N; its program has no default.)
+// nulls sets the texts that mean null: nullFormat or, without one, none, as in DataX's program, not its manual.
 func (j *Job) nulls(o object, l *job.Single) {
 	raw, given := o["nullFormat"]
 	null := o.text("nullFormat", "")

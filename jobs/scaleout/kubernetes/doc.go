@@ -1,3 +1,2 @@
-// Package kubernetes makes the manifest of a load by many pods: one Indexed Job whose pods are workers of the job
-// directory.
+// Package kubernetes makes a load's manifest: an Indexed Job whose pods are workers of the job directory.
 package kubernetes

@@ -55,7 +55,7 @@ func (o *Options) check() error {
 	case o.Claim == "":
 		return fmt.Errorf("pods do not reach the folder %s: name the volume claim that holds it and where it is mounted, or use oss:// or s3://", o.JobDir)
 	case o.JobDir != o.MountPath && !strings.HasPrefix(o.JobDir, strings.TrimSuffix(o.MountPath, "/")+"/"):
-		return fmt.Errorf("the job directory %s is not below %s, where the volume claim %s is mounted", o.JobDir, o.MountPath, o.Claim)
+		return fmt.Errorf("job directory %s is not below %s, the mount of volume claim %s", o.JobDir, o.MountPath, o.Claim)
 	}
 	return nil
 }

@@ -19,8 +19,7 @@ type Row struct {
 	Record int64  // its number, from 0
 }
 
-// headBytes is the size of a frame's header: length, uncompressed length, rows, and a CRC-32C of the body and these
-// numbers.
+// headBytes is the size of a frame's header: length, uncompressed length, rows, and CRC-32C.
 const headBytes = 16
 
 // MaxFrameBytes limits the uncompressed rows of a frame, unless it has only one.
@@ -86,7 +85,6 @@ func keepBuffer(b []byte) {
 	}
 }
 
-// pack appends a frame of rows.
 func (m *Made) pack(dst, raw []byte, rows int) []byte {
 	at := len(dst)
 	m.packed = s2.Encode(m.packed[:cap(m.packed)], raw)
@@ -106,8 +104,7 @@ func frameSum(head, packed []byte) uint32 {
 // Unpacker reads frames. It is not safe for concurrent use.
 type Unpacker struct{ raw []byte }
 
-// Rows calls each with the rows of frames, in order, and returns their number. The memory of a row is valid during the
-// call.
+// Rows calls each with the rows of frames in order, valid during the call, and returns their number.
 func (u *Unpacker) Rows(frames []byte, each func(*Row) error) (rows int64, err error) {
 	for len(frames) > 0 {
 		if len(frames) < headBytes {

@@ -19,12 +19,10 @@ type Extent struct {
 	Sum    uint32 // CRC-32C of its bytes
 }
 
-// MarshalJSON writes a list.
 func (e Extent) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "[%d,%d,%d,%d,%d]", e.Object, e.Offset, e.Length, e.Rows, e.Sum), nil
 }
 
-// UnmarshalJSON reads a list.
 func (e *Extent) UnmarshalJSON(text []byte) error {
 	var n []int64
 	if err := json.Unmarshal(text, &n); err != nil {
@@ -111,7 +109,6 @@ func NewWriter(ctx context.Context, store jobdir.Store, name string, shards int)
 	}
 }
 
-// Add adds a row of a shard.
 func (w *Writer) Add(shard int, r *Row) error {
 	p := &w.shards[shard]
 	if p.raw == nil {
@@ -197,8 +194,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// An index has the same number of bytes for each shard, so that a process reads only its own shard's: an extent of each
-// object, and a CRC-32C.
+// An index has an equal number of bytes per shard: an extent of each object, and a CRC-32C.
 const (
 	extentBytes = 28
 	sumBytes    = 4
@@ -237,14 +233,14 @@ func ReadFrames(ctx context.Context, store jobdir.Store, objects []Object, e *Ex
 	rows, at, end, window := int64(0), e.Offset, e.Offset+e.Length, int64(windowBytes)
 	for at < end {
 		part := Extent{Object: e.Object, Offset: at, Length: min(window, end-at), Sum: e.Sum}
-		frames, err := read(ctx, store, objects, &part, part.Length == e.Length) // otherwise the sums of its frames are compared
+		frames, err := read(ctx, store, objects, &part, part.Length == e.Length) // else frame sums are compared
 		if err != nil {
 			return err
 		}
 		whole, next := wholeFrames(frames)
 		if whole == 0 {
 			if window = int64(next); window > end-at || part.Length == end-at {
-				return fmt.Errorf("read rows of %s in %s: %w: a frame ends after its extent", objects[e.Object].Name, store, errDamaged)
+				return fmt.Errorf("read %s in %s: %w: a frame ends after its extent", objects[e.Object].Name, store, errDamaged)
 			}
 			continue
 		}

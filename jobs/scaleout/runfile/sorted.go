@@ -34,7 +34,6 @@ func NewSorted(ctx context.Context, store jobdir.Store, name string) *Sorted {
 	return &Sorted{Made: Made{ctx: ctx, store: store, name: name}, raw: buffer(), body: buffer()}
 }
 
-// Add adds the next row.
 func (s *Sorted) Add(r *Row) error {
 	if s.rows > 0 && len(s.raw)+len(r.Key)+len(r.Body) > sortedFrame {
 		if err := s.pack(); err != nil {

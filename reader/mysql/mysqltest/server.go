@@ -25,7 +25,6 @@ type Server struct {
 	more []string // options
 }
 
-// Start starts a server.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	if os.Getenv("TSIMPORT_SOURCES") == "" {
@@ -119,7 +118,6 @@ func (s *Server) Address(table string) string {
 	return fmt.Sprintf("mysql://root@127.0.0.1:%d/shop?table=%s", s.Port, table)
 }
 
-// Exec runs statements in order.
 func (s *Server) Exec(statements ...string) {
 	s.Helper()
 	for _, one := range statements {

@@ -1,3 +1,2 @@
-// Package pgtest runs a real PostgreSQL for tests: Start makes a server on loopback, in its own folder, that ends with
-// the test. Tests with a server are skipped unless TSIMPORT_SOURCES is set, as in make sources.
+// Package pgtest runs a real PostgreSQL for tests on loopback; they are skipped unless TSIMPORT_SOURCES is set.
 package pgtest

@@ -23,7 +23,6 @@ type Server struct {
 	bin string
 }
 
-// Start starts a server.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	if os.Getenv("TSIMPORT_SOURCES") == "" {
@@ -79,7 +78,6 @@ func (s *Server) run(name string, args ...string) {
 	s.Run(filepath.Join(s.bin, name), args...)
 }
 
-// Address is a table's address.
 func (s *Server) Address(table string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable&table=%s", s.Port, table)
 }

@@ -55,7 +55,7 @@ func checkCells(t *testing.T, open func() source.Source) {
 		}
 		for _, name := range columns {
 			if r.fields[name] != plain[i].fields[name] {
-				t.Errorf("with columns added record %d has %s in column %s, want %s", i, r.fields[name], name, plain[i].fields[name])
+				t.Errorf("with columns added record %d has %s in %s, want %s", i, r.fields[name], name, plain[i].fields[name])
 			}
 		}
 		for _, name := range names {

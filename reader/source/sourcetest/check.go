@@ -113,7 +113,7 @@ func Check(t *testing.T, open func() source.Source) {
 		})
 	})
 
-	t.Run("a record has the cells that it says, whichever columns are asked for", func(t *testing.T) { checkCells(t, open) })
+	t.Run("a record has its cells, whichever columns are asked for", func(t *testing.T) { checkCells(t, open) })
 
 	t.Run("a reading begins at every place that one came to, or before it", func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 2))
@@ -140,7 +140,7 @@ func Check(t *testing.T, open func() source.Source) {
 
 	with(t, func(s source.Source) {
 		if s.About().Live {
-			t.Run("a live source begins exactly at a key and counts from any number", func(t *testing.T) { checkLive(t, open, whole) })
+			t.Run("a live source begins at a key and counts from any number", func(t *testing.T) { checkLive(t, open, whole) })
 		}
 		if s.About().Unique != nil {
 			t.Run("no two records have the same key", func(t *testing.T) { checkUnique(t, s) })

@@ -1,3 +1,2 @@
-// Package sourcetest tests the contract of source.Source. Check is the suite for sources whose records can be read
-// again, such as files; Rows and Wide are sources for tests of the rooms above the seam.
+// Package sourcetest tests the contract of source.Source with Check; Rows and Wide are sources for other tests.
 package sourcetest

@@ -19,8 +19,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Keyed is an origin of rows with a key, id, like a table's. Its parts are ranges of keys, its places are keys, and a
-// live one may change at any time, even while it is read. It is safe for concurrent use.
+// Keyed is an origin of rows with a key, id. Parts are key ranges, places keys; a live one may change at any time.
 type Keyed struct {
 	Name  string
 	Live  bool
@@ -43,14 +42,12 @@ func NewKeyed(name string, n int) *Keyed {
 	return k
 }
 
-// Put makes or changes a row.
 func (k *Keyed) Put(id int64, text string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.rows[id] = text
 }
 
-// Delete deletes a row.
 func (k *Keyed) Delete(id int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,7 +88,6 @@ func (k *Keyed) Divide(context.Context) ([]byte, error) {
 	return json.Marshal(append(bounds, math.MaxInt64))
 }
 
-// Open opens the parts.
 func (k *Keyed) Open(_ context.Context, division []byte) (parts []source.Source, err error) {
 	var bounds []int64
 	if err := json.Unmarshal(division, &bounds); err != nil {
@@ -144,7 +140,6 @@ type keyedPart struct {
 
 var keyedColumns = []string{"id", "text"}
 
-// About describes the part.
 func (p *keyedPart) About() source.About {
 	return source.About{
 		Name: fmt.Sprintf("%s/%d", p.of.Name, p.number), Bytes: -1, Columns: keyedColumns, Rejects: source.Rejects{Kind: ".ndjson"},
@@ -172,7 +167,6 @@ func (p *keyedPart) Sample(budget int, _ []string, each func(*record.Record)) (r
 	return int(rows.Bytes()), nil
 }
 
-// Seek begins at the key.
 func (p *keyedPart) Seek(to source.Place, _ source.Chain) {
 	p.begin, p.next, p.splits = to, p.from, 0
 	if to.Record > 0 {
@@ -183,10 +177,8 @@ func (p *keyedPart) Seek(to source.Place, _ source.Chain) {
 	}
 }
 
-// Begin returns Seek's place.
 func (p *keyedPart) Begin() source.Place { return p.begin }
 
-// Next reads the next page.
 func (p *keyedPart) Next() (source.Piece, error) {
 	if on := p.of.OnPage; on != nil {
 		if err := on(p.number, p.next); err != nil {
@@ -201,7 +193,6 @@ func (p *keyedPart) Next() (source.Piece, error) {
 	return rows, nil
 }
 
-// Add makes a split of each page.
 func (p *keyedPart) Add(piece source.Piece) ([]source.Split, error) {
 	rows := piece.(keyedPage)
 	number := min(p.splits, 1)
@@ -209,13 +200,11 @@ func (p *keyedPart) Add(piece source.Piece) ([]source.Split, error) {
 	return []source.Split{{Number: number, Bytes: rows.Bytes(), Part: rows, Key: appendKey(rows[0].id)}}, nil
 }
 
-// Suspend goes back to the beginning.
 func (p *keyedPart) Suspend() error {
 	p.Seek(p.begin, source.Chain{})
 	return nil
 }
 
-// NewParser makes a parser of all columns.
 func (p *keyedPart) NewParser([]int) source.Parser { return keyedParser{} }
 
 type keyedParser struct{ source.Plain }

@@ -12,8 +12,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Rows is a source of typed rows that were never text, as from a database: their places are numbers, their splits are
-// pages of rows, and rejected ones are kept as lines of JSON.
+// Rows is a source of typed rows that were never text, as from a database; rejects are kept as lines of JSON.
 type Rows struct {
 	source.Undivided
 	source.Pages
@@ -30,7 +29,7 @@ type Rows struct {
 	Unique bool
 
 	begin, next int64
-	widen       func(row int64, rec *record.Record, each func(*record.Record)) // gives a record more than Data has; nil is nothing
+	widen       func(row int64, rec *record.Record, each func(*record.Record)) // adds to a record; nil adds nothing
 }
 
 // NewRows makes a source of n rows with an integer key, id, and one column of each type.
@@ -53,7 +52,6 @@ func NewRows(name string, n int) *Rows {
 	return r
 }
 
-// Open returns a source of the same rows.
 func (r *Rows) Open(context.Context, []byte) ([]source.Source, error) {
 	fresh := *r
 	fresh.begin, fresh.next = 0, 0
@@ -68,7 +66,6 @@ type page struct {
 
 func (page) Bytes() int64 { return 0 }
 
-// About describes the source.
 func (r *Rows) About() source.About {
 	a := source.About{Name: r.Name, Bytes: int64(100 * len(r.Data)), Columns: r.Columns, Rejects: source.Rejects{Kind: ".ndjson"}}
 	if r.Unique {
@@ -77,7 +74,6 @@ func (r *Rows) About() source.About {
 	return a
 }
 
-// Identity hashes all rows.
 func (r *Rows) Identity() (source.Identity, error) {
 	h := fnv.New64a()
 	fmt.Fprint(h, r.Columns, r.Data)
@@ -96,13 +92,10 @@ func (r *Rows) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// Seek begins exactly at the place.
 func (r *Rows) Seek(to source.Place, _ source.Chain) { r.begin, r.next = to.Record, to.Record }
 
-// Begin is the first row, or Seek's place.
 func (r *Rows) Begin() source.Place { return source.Place{Record: r.begin} }
 
-// Next returns the next page.
 func (r *Rows) Next() (source.Piece, error) {
 	end := int64(len(r.Data))
 	if r.Fail > 0 {
@@ -119,20 +112,17 @@ func (r *Rows) Next() (source.Piece, error) {
 	return p, nil
 }
 
-// Add makes a split of each page.
 func (r *Rows) Add(p source.Piece) ([]source.Split, error) {
 	pg := p.(page)
 	rows := pg.to - pg.from
 	return []source.Split{{Number: int(min(pg.from, 1)), Bytes: 100 * rows, Rows: rows, First: pg.from, Part: pg}}, nil
 }
 
-// Suspend goes back to the first row.
 func (r *Rows) Suspend() error {
 	r.next = r.begin
 	return nil
 }
 
-// NewParser makes a parser of all columns.
 func (r *Rows) NewParser([]int) source.Parser { return &parser{rows: r} }
 
 type parser struct {
@@ -163,7 +153,6 @@ func (r *Rows) each(pg page, each func(*record.Record)) int {
 // Anywhere is true: any page can be read at any time.
 func (r *Rows) Anywhere() bool { return true }
 
-// Reopen does nothing.
 func (r *Rows) Reopen() error { return nil }
 
 // Divisible is true: any rows can be read.
@@ -176,5 +165,4 @@ func (r *Rows) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	}}, nil
 }
 
-// Finished does nothing.
 func (r *Rows) Finished() error { return nil }

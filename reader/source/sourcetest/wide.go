@@ -12,8 +12,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Wide is a source of rows that describe themselves, as in a table without a schema: columns and types differ from row
-// to row, and a cell can have several versions. The rows' fields are their keys.
+// Wide is a source of rows that describe themselves, as in a table without a schema; fields are their keys.
 type Wide struct {
 	Rows
 	// Cells are each row's cells.
@@ -22,8 +21,7 @@ type Wide struct {
 	added []string
 }
 
-// NewWide makes a source of n rows with the key id, an integer, and cells of all types with timestamps about now. A
-// column c7 is an integer in one row and text in the next.
+// NewWide makes n rows with an integer key id and cells of all types. Column c7 is an integer in one row, else text.
 func NewWide(name string, n int, now time.Time) *Wide {
 	w := &Wide{Rows: Rows{Name: name, Columns: []string{"id"}}}
 	at := now.UnixMilli()
@@ -52,7 +50,6 @@ func NewWide(name string, n int, now time.Time) *Wide {
 	return w
 }
 
-// WideCell makes a cell.
 func WideCell(name string, d record.Datum, at int64) record.Cell {
 	return record.Cell{Name: []byte(name), Datum: d, At: at}
 }
@@ -72,27 +69,23 @@ func OfAnyType(i int) record.Datum {
 	return record.Datum{Kind: record.String, Bytes: fmt.Appendf(nil, "text \x00 %d", i)}
 }
 
-// Append adds a row.
 func (w *Wide) Append(key record.Datum, cells ...record.Cell) {
 	w.Data, w.Cells = append(w.Data, []record.Datum{key}), append(w.Cells, cells)
 }
 
-// Open returns a source of the same rows.
 func (w *Wide) Open(context.Context, []byte) ([]source.Source, error) {
 	fresh := *w
 	fresh.begin, fresh.next, fresh.added = 0, 0, nil
 	return []source.Source{&fresh}, nil
 }
 
-// About describes the source.
 func (w *Wide) About() source.About {
 	about := w.Rows.About()
 	about.Wide, about.Columns = true, slices.Concat(w.Columns, w.added)
-	about.AddColumns = func(names []string) { w.added = append(w.added, names...) } // the newest versions come into the fields of rows
+	about.AddColumns = func(names []string) { w.added = append(w.added, names...) } // newest versions become fields
 	return about
 }
 
-// Identity hashes all rows.
 func (w *Wide) Identity() (source.Identity, error) {
 	id, err := w.Rows.Identity()
 	h := fnv.New64a()
@@ -101,12 +94,10 @@ func (w *Wide) Identity() (source.Identity, error) {
 	return id, err
 }
 
-// Sample reads the first rows.
 func (w *Wide) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
 	return w.rows().Sample(budget, columns, each)
 }
 
-// NewParser makes a parser of all columns and cells.
 func (w *Wide) NewParser(used []int) source.Parser { return w.rows().NewParser(used) }
 
 // rows are the rows for one parser, which gives each its cells. A copy of the whole would read where Next writes.

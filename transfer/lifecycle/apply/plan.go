@@ -32,16 +32,14 @@ const (
 	Failed    State = "failed"
 )
 
-// Item is one table of a plan.
 type Item struct {
 	lifecycle.Change
 	State State
 	Err   error  // reason of Failed
 	Note  string // note for the user, or ""
 
-	Export *archive.Manifest // the complete export of an expired table, or nil
-	Drop   bool              // planned; Dropped says whether it was done
-	// Dropped says that the table was dropped.
+	Export  *archive.Manifest // the complete export of an expired table, or nil
+	Drop    bool              // planned; Dropped says whether it was done
 	Dropped bool
 
 	table *client.Table // as found
@@ -50,7 +48,6 @@ type Item struct {
 // Exports reports whether an expired table still needs a complete export.
 func (i *Item) Exports() bool { return i.Class.Archives() && i.Export == nil }
 
-// Plan lists the changes to the tables.
 type Plan struct {
 	Request
 	Items  []*Item  // by period
@@ -110,8 +107,7 @@ func (r *Request) look(ctx context.Context, name string) (*Item, error) {
 	return i, nil
 }
 
-// exported returns the complete export of an expired table, nil if there is none. An export of a dropped namesake does
-// not count, as far as can be told without reading it, nor does one whose file is missing.
+// exported returns an expired table's complete export or nil, ignoring those of dropped namesakes or without a file.
 func (r *Request) exported(ctx context.Context, i *Item) (*archive.Manifest, error) {
 	m, err := r.Archive.Latest(ctx, r.Target, i.Have.Name)
 	if err != nil || m == nil || m.State != archive.Verified {

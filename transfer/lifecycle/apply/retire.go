@@ -41,8 +41,7 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 	return r.drop(ctx, item) // its export was made or compared in this run
 }
 
-// compareEarlier looks for an earlier run's export that equals the table, and makes it the item's. Look's finding does
-// not suffice: a table is dropped only if its export was compared in this run.
+// compareEarlier finds an earlier export that equals the table for the item: only one compared in this run counts.
 func (r *runner) compareEarlier(ctx context.Context, item *Item, s *archive.Subject) error {
 	item.Export = nil
 	m, err := r.Archive.Latest(ctx, r.Target, item.Have.Name)

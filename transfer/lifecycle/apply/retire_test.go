@@ -134,7 +134,7 @@ func TestTableWrittenSinceItsExportIsExportedAgain(t *testing.T) {
 	w.mustRun()
 	conformance.Equal(t, w.contents(), "c_202401 2, c_202402 3, c_202402-2 4", "archive")
 	got := w.tables()
-	conformance.True(t, got == "c_202408 0/50 -1 1" && w.heard("has changed since it was exported"), "tables %s", got)
+	conformance.True(t, got == "c_202408 0/50 -1 1" && w.heard("changed since its export"), "tables %s", got)
 }
 
 func TestATableWithADamagedExportIsNotDropped(t *testing.T) {

@@ -27,7 +27,6 @@ type Clock struct {
 	Wait func(context.Context, time.Duration) error
 }
 
-// SystemClock is the system's clock.
 var SystemClock = Clock{Now: time.Now, Wait: ratelimit.Wait}
 
 // Pace controls the execution of a plan.
@@ -41,8 +40,7 @@ type Pace struct {
 // Run carries out a plan and records the results in its items. A table that cannot be changed does not stop the others.
 // The error is the context's cause, or one that stops every item; unfinished items stay Planned, for the next Look.
 //
-// Options of tables come first: they may change at any time. Then throughput, table by table as each is due; in
-// between, expired tables are exported and dropped.
+// Options come first, as they may change at any time, then throughput as due; meanwhile expired tables are retired.
 func (p *Plan) Run(ctx context.Context, pace Pace) (err error) {
 	r := &runner{Plan: p, Pace: pace}
 	r.Interval = cmp.Or(r.Interval, DefaultInterval)
@@ -78,7 +76,6 @@ func (p *Plan) Run(ctx context.Context, pace Pace) (err error) {
 	return nil
 }
 
-// runner is a plan in progress.
 type runner struct {
 	*Plan
 	Pace
@@ -185,8 +182,7 @@ func (r *runner) reserve(ctx context.Context, t *turn) error {
 	return r.settle(ctx, item, err)
 }
 
-// putOff determines when to try again. If a change was applied but its answer was lost, the retry is refused as too
-// soon; the table then already has the wanted throughput.
+// putOff determines when to try again. After a lost answer the change may have been applied already.
 func (r *runner) putOff(t *turn) (already bool, err error) {
 	name := t.item.Have.Name
 	now, err := r.Admin.Describe(name)

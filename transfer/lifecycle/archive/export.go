@@ -72,7 +72,7 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("table %s has changed since it was exported: %s has %d rows, the table has %d others; stop writing to it",
+	return fmt.Sprintf("table %s changed since its export: %s has %d rows, the table %d others; stop writing to it",
 		e.Table, e.File, e.Rows, e.InTable)
 }
 
@@ -195,8 +195,7 @@ func (p *Place) write(ctx context.Context, s *Subject, number int, fresh bool) (
 
 func now() *time.Time { return new(time.Now().UTC().Truncate(time.Second)) }
 
-// Verify reads back an export's archive and the table. It returns a DamagedError if the archive is not what was
-// written, a ChangedError if the table differs from it.
+// Verify reads back an archive and the table. It returns a DamagedError, or a ChangedError if the table differs.
 func (p *Place) Verify(ctx context.Context, m *Manifest, s *Subject) error {
 	a, kept, err := p.readBack(ctx, m)
 	switch {
@@ -262,8 +261,7 @@ func (p *Place) Whole(ctx context.Context, m *Manifest) (bool, error) {
 	return err == nil && !slices.ContainsFunc(a.Parts, func(part exact.Part) bool { return !slices.Contains(names, path.Join(m.File, part.Name)) }), err
 }
 
-// MarkDropped records that the table of a verified export is about to be dropped. It is called before the drop: a later
-// table of the same name is then known to be a different one, unless it is found to be the same.
+// MarkDropped records, before the drop, that a verified export's table is dropped: a later namesake is a different one.
 func (p *Place) MarkDropped(ctx context.Context, m *Manifest) error {
 	m.State, m.DroppedAt = Dropped, now()
 	return p.put(ctx, m)

@@ -17,7 +17,6 @@ import (
 	"example.com/tsimport/internal/progress"
 )
 
-// State is the progress of an export.
 type State string
 
 const (
@@ -50,8 +49,7 @@ func manifestName(tableName string, n int) string {
 	return atomicfile.Beside(stem(tableName, n), ".manifest.json")
 }
 
-// stem names the folder of a table's n-th export, from 1. It contains a character that table names cannot have, so that
-// the second export of one table is not the first of another.
+// stem names the folder of a table's n-th export, from 1, with a character that table names cannot have.
 func stem(tableName string, n int) string {
 	if n == 1 {
 		return tableName
@@ -65,8 +63,7 @@ type place struct {
 	held   *Manifest // ours, in any state; nil if the place is free
 }
 
-// places finds a table's exports: the last complete one, nil if there is none, and the next free place, numbered at
-// least from. Foreign files and manifests are skipped.
+// places finds a table's last complete export, or nil, and the next free place, from on. Foreign files are skipped.
 func (p *Place) places(ctx context.Context, target, tableName string, from int) (last *Manifest, next place, err error) {
 	for n := 1; ; n++ {
 		m, err := p.read(ctx, manifestName(tableName, n))
