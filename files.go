@@ -28,7 +28,7 @@ type Summary struct {
 	RunDir                              string   // its summary.json has more details
 	RejectsFiles                        []string // files of rejected records; the last one has the reasons
 	BadInputs                           []BadInput
-	NextSince                           string // after a finished copy: Since of the next one, unless writers set older timestamps
+	NextSince                           string // after a copy: Since of the next one, unless writers set older timestamps
 }
 
 // BadInput is a file that a load with OnlyNew set aside because of its content; the other files were loaded.

@@ -109,7 +109,7 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	case cfg.Write.Mode == table.Increment:
 		return cfg, usagef("--mode increment: a loader puts, updates or deletes rows")
 	case len(cfg.Columns.Keys) > 0:
-		return cfg, usagef("--pk %s: a loader computes no columns; its rows must have every key column", cfg.Columns.Keys[0].Name)
+		return cfg, usagef("--pk %s: a loader computes no columns; rows need every key column", cfg.Columns.Keys[0].Name)
 	}
 	cfg.Limits.MaxErrors, cfg.Limits.Memory = ledger.MaxErrors{Rows: -1}, plan.MemoryForRows(o.memory())
 	cfg.Limits.TempDir, cfg.Limits.NoSpill = o.TempDir, o.TempDir == ""

@@ -84,7 +84,6 @@ func OddShapes() []Shape {
 	return []Shape{large("4k", 4<<10), large("64k", 64<<10), large("2m", 2<<20-64), many, null, long}
 }
 
-// FindShape returns the shape of this name.
 func FindShape(name string) (Shape, error) {
 	shapes := append(Shapes(), OddShapes()...)
 	if i := slices.IndexFunc(shapes, func(s Shape) bool { return s.Name == name }); i >= 0 {

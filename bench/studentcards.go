@@ -22,10 +22,9 @@ const (
 	Random  Order = "random"
 )
 
-// StudentCards are purchases by student card, the example of the vendor's page on primary-key design: CardID, SellerID,
-// DeviceID, OrderNumber and some attributes. Each device belongs to a seller; few sellers have most. Cards and devices
-// are used evenly. OrderNumber grows with time and is unique only within a device: two purchases with one card at two
-// devices may share a number. CardID, DeviceID and OrderNumber together are a key; CardID and OrderNumber are not.
+// StudentCards are purchases by student card, the example of the vendor's page on primary-key design. Each device
+// belongs to a seller; few sellers have most. OrderNumber grows with time and is unique only within a device. CardID,
+// DeviceID and OrderNumber together are a key; CardID and OrderNumber are not.
 type StudentCards struct {
 	Rows  uint64
 	Order Order // "" is Arrival
@@ -81,8 +80,7 @@ func (s StudentCards) WriteCSV(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// cardGenerator computes each row from its arrival number alone. Purchases come in rounds: in each round every card
-// buys once, in a different order. So use is even, and the rows of a card can be found without the others.
+// cardGenerator computes each row from its arrival number alone. In each round every card buys once, so use is even.
 type cardGenerator struct {
 	rows, cards, devices uint64
 	first                int64 // Unix time of the first purchase

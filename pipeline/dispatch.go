@@ -92,6 +92,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		cfg.Watch.Progress.Waiting.Store(&ledger.Wait{Until: d.settling.hold, Why: "nothing is sent while requests of the previous process may still be applied"})
 	}
 	counts.LateUntil = from.Late
+	d.account = &ledger.Account{Counts: counts, Rejects: f.Folder, Ends: cfg.Watch.Ends, OnReject: cfg.Watch.OnReject, OnKept: cfg.Watch.OnKept, Options: x.Options, Files: f, Limit: cfg.Limits.MaxErrors, Stop: d.stopFor, Hot: partitioner.NewHotKeys(keyType), Form: in.RowForm()}
 	if cfg.Limits.SetAside {
 		once := w.Mode == table.Increment || a.planned.Schema.Numbered > 0
 		d.account.Asides = ledger.NewAsides(cfg.Limits.MaxErrors, once, counts, a.planned, from.Snapshot, in)

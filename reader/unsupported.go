@@ -37,7 +37,7 @@ var kindsWithoutRows = []notRows{
 	{magic: "ORC", is: isBinary, what: "an ORC file", way: toParquet + `import pyarrow.orc as o, pyarrow.parquet as p; p.write_table(o.read_table("FILE"), "FILE.parquet")`},
 	{magic: "FEA1", is: isBinary, what: "a Feather file of version 1", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
 	{magic: "PARE", is: isBinary, what: "encrypted Parquet", way: "write it unencrypted: tsimport has no keys for it"},
-	{magic: "PAR1", is: isBinary, what: "Parquet inside a compressed file", way: "unpack it first: Parquet is read at many places"},
+	{magic: "PAR1", is: isBinary, what: "Parquet inside a compressed file", way: "unpack it: Parquet needs random access"},
 	{is: isDuckDB, what: "a DuckDB database", way: "load a table of it: duckdb FILE -csv -c 'SELECT * FROM name' | tsimport load -"},
 	{is: isBSON, what: "BSON", way: "convert it: bsondump FILE | tsimport load - --format jsonl"},
 	{magic: "%PDF-", what: "a PDF document", way: notATable},
@@ -109,8 +109,7 @@ func (s *File) shellName() string {
 	return s.Name
 }
 
-// refuseBinary returns why an input is not text: it has NULs, as in binary data or UTF-16 without a mark. A text with a
-// few NULs in its values is read.
+// refuseBinary returns why an input is not text: many NULs, as in binary data or UTF-16 without a mark.
 func (s *File) refuseBinary(head []byte) error {
 	if s.o.Format != nil {
 		return nil
@@ -125,7 +124,7 @@ func (s *File) refuseBinary(head []byte) error {
 	sample := head[:min(len(head), 64<<10)]
 	if s.o.Encoding == "" {
 		if name := charset.GuessUTF16(sample); name != "" {
-			return fmt.Errorf("read %s: the text is not UTF-8; looks like %s without a byte order mark: --encoding %s", s.Name, name, name)
+			return fmt.Errorf("read %s: the text looks like %s, without a byte order mark: --encoding %s", s.Name, name, name)
 		}
 	}
 	if share := strange(sample, s.Encoding.IsUTF8()); share > 0.1 {
@@ -196,9 +195,8 @@ func isWorkbook(head []byte) bool {
 	return bytes.Contains(head, []byte("[Content_Types].xml")) || bytes.Contains(head, []byte("_rels/.rels")) || bytes.Contains(head, []byte("mimetypeapplication/vnd.oasis.opendocument"))
 }
 
-// isZlib checks the two bytes of the header and the data after them: either it inflates to its end with the right
-// checksum, or much of it inflates. Texts may begin with the header ("x^2", or Hive's "x\x01"), and a few bytes may
-// inflate.
+// isZlib checks the header and the data after it: either it inflates to its end with the right checksum, or much of it
+// inflates. Texts may begin with the header ("x^2", or Hive's "x\x01").
 func isZlib(head []byte) bool {
 	if len(head) < 8 || head[1]&0x20 != 0 || binary.BigEndian.Uint16(head)%31 != 0 {
 		return false

@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// Options configures a Server.
 type Options struct {
 	// Latency delays the answer to each write.
 	Latency time.Duration

@@ -65,7 +65,6 @@ type Counts map[int64]int64
 // countDigits is the number of binary digits that Counts keeps.
 const countDigits = 7
 
-// Add counts a duration.
 func (c *Counts) Add(d time.Duration) { c.add(d, 1) }
 
 func (c *Counts) add(d time.Duration, n int64) {
@@ -83,7 +82,6 @@ func rounded(us int64) int64 {
 	return us
 }
 
-// Merge adds other counts.
 func (c *Counts) Merge(o Counts) {
 	if *c == nil && len(o) > 0 {
 		*c = Counts{}

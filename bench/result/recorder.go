@@ -63,7 +63,6 @@ func (r *Recorder) Slot(lower, from string) int {
 // Measured reports whether a request that ends at done counts.
 func (r *Recorder) Measured(done time.Duration) bool { return done >= r.warmUp }
 
-// Add counts a request.
 func (r *Recorder) Add(s *Sample) {
 	p := r.points.At(s.Done)
 	p.Rows += int64(s.Written)

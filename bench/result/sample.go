@@ -57,7 +57,6 @@ type SampleWriter struct {
 	enc *json.Encoder
 }
 
-// NewSampleWriter starts a file of samples.
 func NewSampleWriter(w io.Writer) *SampleWriter {
 	b := bufio.NewWriterSize(w, 1<<16)
 	sw := &SampleWriter{w: b, enc: json.NewEncoder(b)}
@@ -65,13 +64,11 @@ func NewSampleWriter(w io.Writer) *SampleWriter {
 	return sw
 }
 
-// Begin starts a run.
 func (w *SampleWriter) Begin(h Header) {
 	h.Format = samplesFormat
 	_ = w.enc.Encode(h)
 }
 
-// Write writes a sample.
 func (w *SampleWriter) Write(s *Sample) { _ = w.enc.Encode(s) }
 
 // Flush writes buffered samples and returns the first error.

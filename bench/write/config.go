@@ -15,7 +15,6 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Config configures a benchmark.
 type Config struct {
 	Client      client.Target
 	Target      string // its name
@@ -37,7 +36,6 @@ type Config struct {
 	Say     words.Say
 }
 
-// Shape describes the rows.
 type Shape struct {
 	RowSize int // bytes of names and values, as the service counts them
 	Columns int // attribute columns

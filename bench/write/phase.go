@@ -58,8 +58,7 @@ type phase struct {
 	accepted   time.Duration // time of the last accepted row
 }
 
-// run writes until the rows or the time run out, or ctx ends; then it finishes requests in flight without retries. It
-// returns an error if no further request could succeed.
+// run writes until the rows or the time run out, or ctx ends. It returns an error if no further request could succeed.
 func (p *phase) run(ctx context.Context) (*result.Result, error) {
 	made, err := newRows(p.shape, uint64(p.rows), p.table)
 	if err != nil {
@@ -272,8 +271,7 @@ func (p *phase) leave(rows int, intended time.Duration) {
 	p.rec.Late(intended, max(p.end, time.Since(p.began)))
 }
 
-// countLate counts the waits of batches that were due but not sent when time ran out. Without them, the latency at too
-// high a rate would reflect only the few batches that were sent.
+// countLate counts the waits of batches that were due but not sent when time ran out, as part of the latency.
 func (p *phase) countLate() {
 	if p.rate > 0 {
 		p.rec.LateFrom(p.due(p.sent), time.Duration(float64(p.batchRows)/p.rate*float64(time.Second)), p.stopped)

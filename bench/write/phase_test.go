@@ -307,7 +307,7 @@ func TestUnsustainedRateNamesTheBrokenLimit(t *testing.T) {
 	}
 	s := &searcher{limits: Search{MaxThrottled: .01, Start: maxRate}, try: at(0), hold: at(5), say: logs(t)}
 	_, err := s.run(t.Context())
-	conformance.Refused(t, err, "5.00 % throttled, more than --max-throttled 1%", "error")
+	conformance.Refused(t, err, "5.00 % throttled (--max-throttled 1%)", "error")
 }
 
 func TestSustainedRateMayBeFarBelowShortSteps(t *testing.T) {

@@ -94,8 +94,7 @@ func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error)
 	return s.settle(ctx, low)
 }
 
-// settle holds a rate, and lower ones while it breaks a limit. The steps down grow, since each takes the full duration,
-// and the rate that a short step reached may be far too high.
+// settle holds a rate, and lower ones while it breaks a limit, in growing steps, since each takes the full duration.
 func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result, err error) {
 	held, why := rate, ""
 	for i := range mostHolds {
@@ -153,7 +152,7 @@ func (s *searcher) judge(rate float64, r *result.Result) result.Step {
 	case r.Totals.Requests == 0:
 		step.Why = "no request was answered"
 	case step.Throttled > s.limits.MaxThrottled:
-		step.Why = fmt.Sprintf("%.2f %% throttled, more than --max-throttled %.4g%%", 100*step.Throttled, 100*s.limits.MaxThrottled)
+		step.Why = fmt.Sprintf("%.2f %% throttled (--max-throttled %.4g%%)", 100*step.Throttled, 100*s.limits.MaxThrottled)
 	case limit > 0 && step.P99 > limit:
 		step.Why = fmt.Sprintf("p99 %.4g ms, more than --max-p99 %v", step.P99, s.limits.MaxP99)
 	case step.Achieved < leastServed*rate && float64(r.Unfinished)+rate*r.Seconds-float64(r.Totals.Rows) > 2*float64(r.Settings.BatchRows):

@@ -46,7 +46,6 @@ type handWritten struct {
 	lost    atomic.Int64
 }
 
-// outcome is the load's output.
 type outcome struct {
 	usage
 	Lost    int64 `json:"lost"`

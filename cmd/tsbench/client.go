@@ -50,11 +50,11 @@ func clientCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "how many", Value: 1_000_000},
 			&cli.StringFlag{Name: "shape", Usage: "12 (columns, 150 bytes of CSV), 3 (60 bytes), 60; 4k, 64k or 2m (one cell of that size), 1000 (columns), null (no values), names (long ones)", Value: "12"},
-			&cli.StringFlag{Name: "what", Usage: strings.Join(slices.Sorted(maps.Keys(tasks)), ", ") + ": what is measured", Value: "load"},
+			&cli.StringFlag{Name: "what", Usage: strings.Join(slices.Sorted(maps.Keys(tasks)), ", "), Value: "load"},
 			&cli.IntFlag{Name: "rounds", Usage: "number of loads of each kind, in turns; the median counts", Value: 3},
 			&cli.StringFlag{Name: "only", Usage: "only these `LOADS`, comma-separated"},
 			&cli.StringFlag{Name: "baseline-cmd", Usage: "a further load, run by /bin/sh -c `COMMAND`"},
-			&cli.StringSliceFlag{Name: "load-flag", Usage: "one more `FLAG` for tsimport, such as --load-flag=--concurrency=8; may be repeated"},
+			&cli.StringSliceFlag{Name: "load-flag", Usage: "`FLAG` for tsimport, as in --load-flag=--concurrency=8; repeatable"},
 			&cli.DurationFlag{Name: "latency", Usage: "of a request"},
 			&cli.IntFlag{Name: "partitions", Usage: "of the table", Value: 1},
 			&cli.BoolFlag{Name: "tls", Usage: "load over TLS, the server with a certificate of its own"},
@@ -74,7 +74,7 @@ type load struct {
 	AllocsPerRow     float64 `json:"allocs_per_row"` // 0 for an external command that does not report it
 	AllocBytesPerRow float64 `json:"alloc_bytes_per_row"`
 	PeakRSSBytes     int64   `json:"peak_rss_bytes"`
-	Wanted           float64 `json:"cores_wanted"` // CPU seconds a second, plus time that threads waited for a processor; 0 if unknown
+	Wanted           float64 `json:"cores_wanted"` // cores: CPU time and waits for a processor; 0 if unknown
 	Requests         int64   `json:"requests"`
 	Connections      int64   `json:"connections"`
 	RowsAgain        int64   `json:"rows_again,omitempty"` // rows that an external command sent more than once

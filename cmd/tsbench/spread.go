@@ -49,12 +49,12 @@ func spreadCommand() *cli.Command {
 			"After a load by tsimport it compares every row of the table with the file; exit code 1 means that they differ.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "number of rows", Value: 1_000_000},
-			&cli.StringFlag{Name: "order", Usage: "of the file: sorted (CardID), arrival or random", Value: string(bench.Sorted)},
+			&cli.StringFlag{Name: "order", Usage: "sorted (CardID), arrival or random", Value: string(bench.Sorted)},
 			&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: seed},
 			&cli.StringSliceFlag{Name: "pk", Usage: "primary-key column `NAME:TYPE`, in order (default: " + strings.Join(cardKey, ", ") + ")"},
 			&cli.StringFlag{Name: "only", Usage: "only these `WAYS` to load, comma-separated"},
-			&cli.Float64Flag{Name: "baseline-seconds", Usage: "stop the SDK's load after this many seconds and measure it until then", Value: 60},
-			&cli.StringSliceFlag{Name: "load-flag", Usage: "one more `FLAG` for tsimport load, such as --load-flag=--memory=128MiB; may be repeated"},
+			&cli.Float64Flag{Name: "baseline-seconds", Usage: "measure the SDK's load for this many seconds", Value: 60},
+			&cli.StringSliceFlag{Name: "load-flag", Usage: "`FLAG` for tsimport load, as in --load-flag=--memory=128MiB; repeatable"},
 			&cli.BoolFlag{Name: "json", Usage: "print the measurements as one JSON object"},
 			&cli.IntFlag{Name: "partitions", Usage: "of the table, with equal numbers of rows", Value: 32},
 			&cli.StringFlag{Name: "splits", Usage: "`EVERY[:UNAVAILABLE[:MAX]]`: begin with one partition, and halve all of them each EVERY until there are MAX, 32"},
@@ -62,7 +62,7 @@ func spreadCommand() *cli.Command {
 			&cli.StringFlag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of each partition", Value: "1000"},
 			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of how capacity limits"},
 			&cli.Float64Flag{Name: "limit-instance", Usage: "write capacity `UNITS` a second of the whole instance, which refuses requests with 429 OTSFlowControl"},
-			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` a second of the whole table, beside its partitions'"},
+			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` a second of the table, beside its partitions'"},
 			&cli.StringFlag{Name: "outage", Usage: "`SECONDS:KIND[:AFTER]`"},
 			&cli.StringFlag{Name: "latency", Usage: "of a request", Value: "5ms"},
 			&cli.StringFlag{Name: "slow", Usage: "partition `N:FACTOR`, from 0 in key order, has this share of the capacity"},
@@ -80,7 +80,7 @@ type scenario struct {
 	Seconds        float64 `json:"seconds"`         // from the start of the loader to its end
 	Stopped        bool    `json:"stopped"`         // by --baseline-seconds, before all rows were written
 	Makespan       float64 `json:"makespan_seconds"`
-	Ideal          float64 `json:"ideal_seconds,omitempty"` // time for the slowest partition to accept its rows, and for the limits to pass all rows
+	Ideal          float64 `json:"ideal_seconds,omitempty"` // for the slowest partition, and for the limits
 	CapacityShare  float64 `json:"capacity_share"`
 	ThrottledShare float64 `json:"throttled_share"` // share of the rows sent
 	BatchFill      float64 `json:"batch_fill"`      // rows in a request, of 200

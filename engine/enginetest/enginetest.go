@@ -86,5 +86,4 @@ func (e *Engine) Advance(t testing.TB, d time.Duration) {
 	}
 }
 
-// Now is the time of the engine's clock.
 func (e *Engine) Now() time.Time { return e.server.Now() }

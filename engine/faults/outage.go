@@ -19,7 +19,6 @@ const (
 	Page503  = "page503"  // a gateway answers 503 with a page
 )
 
-// Outages are all kinds.
 var Outages = []string{Busy, Throttle, Timeout, Reset, Page503}
 
 // outageAfter is the default delay between the first write request and an outage.

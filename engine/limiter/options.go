@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// The kinds of limits.
 const (
 	TokenBucket   = "token-bucket"   // saves up to Burst of the rate; refuses the excess
 	FixedWindow   = "fixed-window"   // the rate's units in each second of the clock, however close together
@@ -19,7 +18,6 @@ const (
 
 var Kinds = []string{TokenBucket, FixedWindow, SlidingWindow, Queue, Concurrency}
 
-// Options describe a limit.
 type Options struct {
 	Kind string  // one of Kinds; "" is TokenBucket
 	Rate float64 // units a second; 0 means no limit

@@ -1,4 +1,3 @@
-// Package model judges histories of concurrent requests to the engine: a history must have an order in which a model of
-// one partition key, maps and nothing clever, gives the same answers. engine/contract has the answers to single
-// requests.
+// Package model judges histories of concurrent requests to the engine: a history must have an order in which a simple
+// model of one partition key gives the same answers. engine/contract has the answers to single requests.
 package model

@@ -9,8 +9,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Check returns what is wrong with the account in the options, before anything is opened. An empty field is its default
-// and never wrong. No message contains the secret.
+// Check returns what is wrong with the account in the options, before anything is opened, without showing the secret.
 func (o Options) Check() error {
 	for _, name := range append([]string{o.Instance}, o.More...) {
 		if name != "" && !validInstance(name) {
@@ -43,8 +42,7 @@ func validInstance(name string) bool {
 	return true
 }
 
-// identify returns the secret of the client that a request claims to come from. It signs the answer, which tells the
-// client that this server knows it, and proves nothing about the request. It is empty if there is none.
+// identify returns the secret of the client that a request claims to come from, to sign the answer with; empty if none.
 func (s *Server) identify(h http.Header) (secret string) {
 	if h.Get(wire.HeaderAccessKeyID) == s.o.AccessKeyID {
 		secret = s.o.AccessKeySecret

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// adminPrefix is the path of the HTTP API of the simulation. It does nothing unless asked, and needs no signature: the
-// port is as open as the built-in access key, which is not a secret. With its own secret the server asks for it, see
-// mayAdminister. Network clients find it only if Options allow that.
+// adminPrefix is the path of the HTTP API of the simulation, unsigned: the port is as open as the built-in access key.
+// With its own secret the server asks for it (mayAdminister). Network clients find it only if Options allow that.
 const adminPrefix = "/_engine/"
 
 // maxAdminBytes is the maximum length of a request: a sample is large.
@@ -145,14 +144,14 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 			return adminEndpoints(), nil
 		}
 	} else if methods == nil {
-		return nil, &adminError{http.StatusNotFound, fmt.Sprintf("there is no %s; GET %s lists what there is", r.path, adminPrefix)}
+		return nil, &adminError{http.StatusNotFound, fmt.Sprintf("there is no %s; see GET %s", r.path, adminPrefix)}
 	}
 	handler := methods[r.method]
 	if handler == nil {
 		return nil, &adminError{http.StatusMethodNotAllowed, fmt.Sprintf("%s does not take %s, only %s", r.path, r.method, strings.Join(methodsOf(r.path), ", "))}
 	}
 	if r.tooLong {
-		return nil, &adminError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is longer than %d bytes", maxAdminBytes)}
+		return nil, &adminError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has over %d bytes", maxAdminBytes)}
 	}
 	return handler(s, ctx, table, r.body)
 }

@@ -33,7 +33,7 @@ func TestAdminAPIErrors(t *testing.T) {
 		{"PUT", "/_engine/stats", "", 405, "only GET, DELETE"},
 		{"POST", "/_engine/", "", 405, "does not take POST, only GET"},
 		{"DELETE", "/_engine", "", 405, "does not take DELETE, only GET"},
-		{"GET", "/_engine/nothing", "", 404, "GET /_engine/ lists what there is"},
+		{"GET", "/_engine/nothing", "", 404, "see GET /_engine/"},
 		{"POST", "/_engine/tables/t", "", 404, "there is no"},
 		{"POST", "/_engine/tables/t/explode", "{}", 404, "there is no"},
 		{"POST", "/_engine/tables//split", `{"even":1}`, 404, "there is no"},

@@ -80,7 +80,7 @@ func (s *Server) judge(r *http.Request, q *request) *answer {
 	}
 	if isAdmin(q.path) {
 		if s.o.NoAdmin {
-			return s.adminAnswer(q, nil, &adminError{http.StatusNotFound, "there is no admin API: tsimport serve has it with --admin"})
+			return s.adminAnswer(q, nil, &adminError{http.StatusNotFound, "there is no admin API: give tsimport serve --admin"})
 		}
 		if err := s.mayAdminister(r); err != nil {
 			return s.adminAnswer(q, nil, err)
@@ -103,7 +103,7 @@ func (s *Server) strangeHost(host string) error {
 	if s.o.AccessKeySecret != DefaultAccessKeySecret || knownHost(host, s.o.Hosts) {
 		return nil
 	}
-	return &adminError{http.StatusForbidden, "the Host of the request is neither an address nor localhost nor the name of the listener"}
+	return &adminError{http.StatusForbidden, "the Host of the request is not an address, localhost or the listener's name"}
 }
 
 // knownHost reports whether a Host header is an address, this machine's own name for itself, or one of the names.
@@ -118,8 +118,7 @@ func knownHost(host string, names []string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(names, host)
 }
 
-// mayAdminister reports whether a client may drive the simulation. With its own secret the server asks for it, as the
-// password of the access key id, which is not sent in the clear over a network.
+// mayAdminister reports whether a client may drive the simulation. A server with its own secret asks for it.
 func (s *Server) mayAdminister(r *http.Request) error {
 	if err := fromHere(r.Header); err != nil {
 		return err
@@ -128,7 +127,7 @@ func (s *Server) mayAdminister(r *http.Request) error {
 		return nil
 	}
 	if a, err := netip.ParseAddrPort(r.RemoteAddr); r.TLS == nil && (err != nil || !a.Addr().Unmap().IsLoopback()) {
-		return &adminError{http.StatusForbidden, "clients on other machines are refused, because this server has a secret but no TLS"}
+		return &adminError{http.StatusForbidden, "other machines are refused, because this server has a secret but no TLS"}
 	}
 	id, secret, _ := r.BasicAuth()
 	if subtle.ConstantTimeCompare([]byte(id), []byte(s.o.AccessKeyID))&subtle.ConstantTimeCompare([]byte(secret), []byte(s.o.AccessKeySecret)) != 1 {

@@ -82,8 +82,7 @@ func resetConnection(control *http.ResponseController) {
 	conn.Close()
 }
 
-// head writes the answer's status and headers. Protocol headers are in lower case, as from the service: PHP's SDK knows
-// no other spelling, and net/http writes them unchanged.
+// head writes the answer's status and headers, unchanged: protocol headers are in lower case, as PHP's SDK needs.
 func (a *answer) head(w http.ResponseWriter) {
 	for k, v := range a.header {
 		if strings.HasPrefix(k, "X-Ots-") {
@@ -190,8 +189,7 @@ func shortBody(err error) error {
 // Transport carries requests to the server without a port, in the caller's goroutine.
 func (s *Server) Transport() http.RoundTripper { return &transport{server: s} }
 
-// SameMemory is Transport for a client that trusts this process's memory: a request's body is not compared with its
-// MD5, and answers have none. It identifies itself by a method SameMemory.
+// SameMemory is Transport for a client that trusts this process's memory: neither bodies nor answers have an MD5.
 func (s *Server) SameMemory() http.RoundTripper { return &transport{server: s, same: true} }
 
 type transport struct {

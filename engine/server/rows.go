@@ -19,8 +19,7 @@ const (
 	ofBulk                  // BulkImport
 )
 
-// write is PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled: for 200 rows of ten columns a
-// request, its working memory is half a megabyte.
+// write is PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled: its memory may be half a megabyte.
 type write struct {
 	server   *Server
 	answer   answerOf

@@ -27,7 +27,6 @@ const (
 // DefaultThroughputInterval is the minimum time between changes of a table's reserved throughput.
 const DefaultThroughputInterval = 2 * time.Minute
 
-// Options of Open.
 type Options struct {
 	Instance, AccessKeyID, AccessKeySecret string // zero means the defaults above
 
@@ -36,8 +35,7 @@ type Options struct {
 	// Hosts are lower-case names, besides addresses and localhost, by which clients may call while the secret is built-in.
 	Hosts []string
 
-	// AnyCredentials accepts any access key, secret and instance, with its own tables. Answers are signed for the known
-	// secret.
+	// AnyCredentials accepts any access key, secret and instance, each with its own tables.
 	AnyCredentials bool
 	// IgnoreStreams accepts tables with a stream and describes them with it. Requests that read streams are refused.
 	IgnoreStreams bool
@@ -57,7 +55,7 @@ type Options struct {
 	MaxTables          int // tables of the instance; 0 means no quota, the service's is 64
 	TableOps           int // table operations in any second; 0 means no limit, the service's is 10
 
-	InstanceUnits float64 // write capacity units a second of all tables together; a request over that is refused with 429 OTSFlowControl. 0 means no limit
+	InstanceUnits float64 // write capacity units a second of all tables; more is refused with OTSFlowControl; 0: no limit
 
 	Simulation *Simulation // of every table; nil means none. Sim changes it later
 }
@@ -143,7 +141,6 @@ func (s *Server) SetFaults(p *faults.Plan) {
 	}
 }
 
-// HasTable reports whether a table exists.
 func (s *Server) HasTable(name string) bool { return s.store.Table([]byte(name)) != nil }
 
 // DropTable deletes a table, as DeleteTable does.
@@ -188,8 +185,7 @@ func (s *Server) Close() error {
 	return errors.Join(s.further((*Server).Close), s.store.Close())
 }
 
-// applyLate runs apply after the delay, or at once if the server closes, unless the plan's time is over. The calling
-// request is in progress, so the server cannot have closed yet.
+// applyLate runs apply after the delay, or at once if the server closes, unless the plan's time is over.
 func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(context.Context)) {
 	began := time.Now()
 	end := plan.Begin(began)

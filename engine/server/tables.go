@@ -24,8 +24,7 @@ func (s *Server) listTable(context.Context, struct{}) ([]byte, *wire.Error) {
 	return wire.AppendListTable(nil, s.store.Tables()), nil
 }
 
-// listNothing answers for objects that the engine's tables never have: search indexes, streams, time-series tables. All
-// three answers are a list in an otherwise empty message.
+// listNothing answers for objects that the engine's tables never have (search indexes, streams) with an empty list.
 func (s *Server) listNothing(_ context.Context, name []byte) (_ []byte, err *wire.Error) {
 	if name != nil {
 		_, err = s.table(name)

@@ -164,8 +164,7 @@ func (v *visit) latency(now time.Time) (slowest time.Duration) {
 	return slowest
 }
 
-// decide settles the rows that are not served, and returns how much later the answer leaves because of the capacity.
-// The errors are shared and must not be changed.
+// decide settles the rows that are not served, and returns how much later the answer leaves. Its errors are shared.
 func (v *visit) decide(now time.Time, c call) (delay time.Duration) {
 	v.each(func(t *simTable, from int, rows []sim.Row) {
 		if v.outcomes == nil {

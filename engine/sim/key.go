@@ -25,8 +25,7 @@ func (k Key) Integer() (v int64, ok bool) {
 	return int64(binary.BigEndian.Uint64([]byte(k)) ^ 1<<63), true
 }
 
-// Quantiles returns the keys that cut sorted keys into n parts as evenly as possible; equal ones are given once, so
-// with few distinct keys there are fewer parts.
+// Quantiles returns the keys that cut sorted keys into n parts as evenly as possible; equal ones are given once.
 func Quantiles(sorted []Key, n int) []Key {
 	if len(sorted) == 0 {
 		return nil

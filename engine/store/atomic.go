@@ -8,8 +8,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// checkAtomic gives all rows of a table one error if one of them has an error, or if they have several partition keys.
-// Only rows of tables without an error are left.
+// checkAtomic gives all rows of a table one error if one has an error or they have several partition keys.
 func (w *writer) checkAtomic(tables []TableWrite) {
 	for i := range tables {
 		spread(tables[i].Outcomes)

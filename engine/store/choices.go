@@ -8,13 +8,11 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Choices are answers that the service's documentation leaves open. The zero Choices is the engine's default; each
-// field selects the other answer, so that a client can be tried with both.
+// Choices are answers that the service's documentation leaves open. The zero Choices is the engine's default.
 type Choices struct {
 	// FirstWriteWins: of two writes of a cell with one timestamp the first stays, not the later.
 	FirstWriteWins bool `json:"first_write_wins"`
-	// DeletionsHideEarlier: a write after the deletion of a column or row, with a timestamp not above the time of the
-	// deletion, stays hidden. Deletions are remembered only in memory.
+	// DeletionsHideEarlier: a write with a timestamp not above that of a deletion stays hidden. Kept only in memory.
 	DeletionsHideEarlier bool `json:"deletions_hide_earlier"`
 	// ExclusiveLowerEdge: a timestamp exactly as old as the table's maximum deviation is refused.
 	ExclusiveLowerEdge bool `json:"exclusive_lower_edge"`

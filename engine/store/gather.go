@@ -8,14 +8,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// gather lets one flush write several memtables while rows are written and not read: level 0 gets few large files to
-// merge, and memtables stay small. Pebble has one size for both. But a flush takes all memtables that are full when it
-// begins, so each flush is held back, after it has taken its own, until enough others are full for the next. The log
+// gather lets one flush write several memtables while rows are written and not read: level 0 gets few large files, and
+// memtables stay small. A flush takes all full memtables, so each is held back until enough others are full. The log
 // holds their rows meanwhile. Pebble's callback for a new file holds none of its locks.
 //
-// The first flushes are not held back: writing memtables that have left the processor's caches costs more, and pays
-// once there is much to merge. Reads end it, since they look into each memtable: updates of 1,000,000 rows cost half as
-// much again.
+// The first flushes are not held back: it pays once there is much to merge. Reads end it, since they look into each
+// memtable: updates of 1,000,000 rows cost half as much again.
 type gather struct {
 	after int           // number of flushes
 	count int           // memtables; 0 holds nothing back

@@ -64,8 +64,7 @@ func (h *health) ambiguous() *wire.Error {
 	return nil
 }
 
-// listener observes the flushes. FlushEnd also has an error for an empty memtable, which is not one; real ones are
-// reported once more, as the background error.
+// listener observes the flushes. FlushEnd's error for an empty memtable is not one; real ones come as background error.
 func (h *health) listener() *pebble.EventListener {
 	var ended error // guarded by h.mu: of the last flush
 	return &pebble.EventListener{

@@ -12,8 +12,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// A secondary index is a table with rows that follow another table's: each row with all columns of the index's key has
-// one row in it. It is kept in the batch that writes the table's row, so that no crash separates them.
+// A secondary index is a table with rows that follow another table's, kept in the batch that writes those.
 
 // index is a table's record of one of its indexes.
 type index struct {
@@ -200,9 +199,8 @@ func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.
 	return entry, true, nil
 }
 
-// row returns the non-key part of an index row: the columns of the index, and marks for the time to live. A mark
-// without a name has the time of the newest cell of the table's row, which expires with it. One for each index key
-// column outside the table's key has the time of its cell, without which the row is not in the index.
+// row returns the non-key part of an index row: the columns of the index, and marks for the time to live. One without a
+// name has the time of the row's newest cell; others have the times of index key columns outside the table's key.
 func (x *index) row(cells []wire.Cell) []byte {
 	var kept []wire.Cell
 	base := int64(0)

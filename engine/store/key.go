@@ -7,10 +7,9 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Keys of the store begin with a space byte. A row's key is the table's number and then each primary-key column as a
-// tag byte and a payload, so that the byte order is the order of the rows: integers big-endian with the sign flipped;
-// strings and binaries with 00 written as 00 ff and ended by 00 01, so that a proper prefix sorts first. The infinities
-// of a range have tags below and above the types, so bounds are ordinary keys.
+// Keys of the store begin with a space byte. A row's key is the table's number and each primary-key column as a tag
+// byte and a payload that sorts: integers big-endian with the sign flipped, strings and binaries with 00 as 00 ff,
+// ended by 00 01. The infinities of a range have tags of their own, so bounds are ordinary keys.
 const (
 	spaceTables  = 0x01
 	spaceRows    = 0x02

@@ -14,9 +14,8 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Indexes may follow their tables with a delay, like the service's. Their changes are then kept beside the row, in the
-// batch that writes it, and carried out when an index is read after their time, by the clock of the store, so that a
-// test that moves the clock need not wait. Opening a store carries out all.
+// Indexes may follow their tables with a delay. Their changes are then kept beside the row, in its batch, and carried
+// out when an index is read after their time, by the store's clock. Opening a store carries out all.
 
 // late holds delayed changes of indexes.
 type late struct {

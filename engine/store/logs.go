@@ -16,8 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkLogs refuses a store with files that lack acknowledged batches, before Pebble opens it and drops what seems left
-// by a crash. Flushed batches reach up to some number; from there logs must have no gap, to the last acknowledged.
+// checkLogs refuses a store whose files lack acknowledged batches, before Pebble drops what seems left by a crash.
 func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged uint64) error {
 	data := fs.PathJoin(dir, dataDir)
 	last, err := s.flushedSerial(fs, data, lock)

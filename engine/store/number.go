@@ -11,9 +11,8 @@ import (
 )
 
 // numbers are the values of auto-increment columns, one ascending series for the whole store: the clock's microseconds,
-// or one more than the last if the clock is slow. Before a number above reserved is given, a higher reserved is in the
-// log, ahead of the rows; a reopened store continues above it. So no number repeats or decreases, regardless of the
-// rows, the process and the clock. (The highest number stored would be lost with its row.)
+// or one more than the last. Before a number above reserved is given, a higher reserved is in the log, and a reopened
+// store continues above it. So no number repeats or decreases. (The highest stored would be lost with its row.)
 type numbers struct {
 	mu       sync.Mutex
 	last     int64
@@ -63,9 +62,8 @@ func (s *Store) takeNumbers(ctx context.Context, n int) (first int64, err *wire.
 	return first, nil
 }
 
-// assign numbers the rows with a placeholder in request order. The caller owns the stripes of their partition keys
-// until the rows are visible, so of two rows of a partition key the one with the lower number is seen first. A row that
-// waits for a number has no lock of its own, because nobody else can name it yet.
+// assign numbers the rows with a placeholder in request order. The caller owns their stripes until the rows are
+// visible, so the lower number is seen first. Such a row has no lock of its own: nobody else can name it yet.
 func (w *writer) assign(ctx context.Context) *wire.Error {
 	if w.placeholders == 0 {
 		return nil
@@ -90,8 +88,7 @@ func (w *writer) assign(ctx context.Context) *wire.Error {
 	return nil
 }
 
-// checkNumber returns which key column of a change waits for a number, 0 for none. A key with a number must belong to
-// an existing row, unless the row is to be deleted.
+// checkNumber returns which key column waits for a number, 0 for none. A key with a number must exist, or be deleted.
 func (m *meta) checkNumber(c *wire.Change) (column int, err *wire.Error) {
 	for i := range m.Key {
 		switch {

@@ -146,8 +146,7 @@ func (p *Page) Release() {
 	p.Rows, p.buffer = nil, nil
 }
 
-// Range reads rows in order until the request's limit of rows that pass the filter (nil is none), 5,000 rows or 4 MB
-// scanned: a row that would exceed them begins the next page, unless it is alone.
+// Range reads rows in order until the request's limit of rows that pass the filter, 5,000 rows or 4 MB scanned.
 func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter.Filter) (*Page, *wire.Error) {
 	m := t.meta.Load()
 	bounds, err := m.bounds(q)

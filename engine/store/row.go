@@ -9,10 +9,9 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// A stored row is a format byte, the row's base timestamp (8 bytes), and then all versions of all columns, by name and
-// within a name newest first. A version is a head byte, the name (uvarint length, bytes; omitted if it repeats), its
-// timestamp (omitted if it is the base), and the value (strings and binaries after a uvarint length). Cells written
-// without a timestamp all get the same one, which makes the base worth its eight bytes.
+// A stored row is a format byte, the base timestamp (8 bytes), and all versions of all columns, by name, newest first.
+// A version is a head byte, the name (uvarint length, bytes; omitted if repeated), its timestamp (omitted if the base),
+// and the value (strings and binaries after a uvarint length). Cells without a timestamp share one: the base.
 const (
 	rowFormat   = 0x01
 	rowHead     = 9

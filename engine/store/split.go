@@ -13,8 +13,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// readForSplits is how many bytes of rows are read to find exact split points. Larger tables are cut by the sizes that
-// Pebble knows: each load asks, and rows take a microsecond each.
+// readForSplits is how many bytes of rows are read for exact split points. Larger tables are cut by Pebble's sizes.
 const readForSplits = 64 << 20
 
 // SplitPoints cuts a table into parts of about the requested size, at partition keys: each point is a PlainBuffer row
@@ -131,8 +130,7 @@ func (c *cutter) byRows() error {
 	return c.it.Error()
 }
 
-// bySizes reads only a few rows: those at which parts are cut off, and those at which a range is halved to find them.
-// Rows in memtables are not counted, as files hold more.
+// bySizes reads only the rows at which parts are cut off or a range is halved. Rows in memtables are not counted.
 func (c *cutter) bySizes(s *Store, z sizes) error {
 	if !c.it.First() {
 		return nil
@@ -144,8 +142,7 @@ func (c *cutter) bySizes(s *Store, z sizes) error {
 	return c.halve(func(from, to []byte) (int64, error) { return s.inFiles(z, from, to) }, from, z.upper, z.rows)
 }
 
-// halve goes through the range of that size, in parts small enough that a point is late by at most a quarter of the
-// requested size. from is the beginning of an existing partition key.
+// halve goes through the range of that size in parts so small that a point is late by at most a quarter of a size.
 func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byte, n int64) error {
 	for fresh := true; ; {
 		if err := c.ctx.Err(); err != nil {
@@ -246,8 +243,7 @@ func between(from, to []byte) []byte {
 	}
 }
 
-// EvenKeys counts a table's rows and returns the partition keys of n of them (or all, if fewer), evenly spaced in row
-// order from the first on. It reads the table's keys twice.
+// EvenKeys counts a table's rows and returns the partition keys of n of them, evenly spaced, by reading the keys twice.
 func (s *Store) EvenKeys(ctx context.Context, t *Table, n int) (keys []wire.Cell, rows int64, err error) {
 	from, to := appendRowPrefix(nil, t.id), appendRowPrefix(nil, t.id+1)
 	err = s.each(ctx, from, to, func(*pebble.Iterator) (bool, error) { rows++; return true, nil })

@@ -18,7 +18,6 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Options of Open.
 type Options struct {
 	NoSync   bool             // acknowledged rows are not synced, nor handed to the operating system; tables are
 	ReadOnly bool             // writes are refused
@@ -32,11 +31,10 @@ type Options struct {
 
 // Store is one open directory. It is safe for concurrent use.
 //
-// Locks, in the order they are taken: ddl (shared by every write, exclusive for table operations), the stripes of the
-// rows, then commits. A blind write (an unconditional Put or Delete) shares its stripes, because Pebble orders it
-// against other blind writes; a write that reads the row first owns them from the read until the batch is visible. No
-// lock is held while the log is synced: writes that come meanwhile share the next sync. (The exception is numbers.mu,
-// which precedes commits: it is held for one sync in ten seconds, while numbers are reserved.)
+// Locks, in the order they are taken: ddl (shared by writes, exclusive for table operations), the stripes of the rows,
+// then commits. An unconditional Put or Delete shares its stripes, because Pebble orders it; a write that reads the row
+// first owns them until the batch is visible. No lock is held while the log is synced, so writes share syncs.
+// (numbers.mu, which precedes commits, is held for one sync in ten seconds.)
 type Store struct {
 	db      *pebble.DB
 	dirLock *pebble.Lock
@@ -60,8 +58,7 @@ type Store struct {
 	seed        maphash.Seed
 	stripes     [stripeCount]sync.RWMutex
 
-	// commits admits one batch at a time into Pebble's commit pipeline. Pebble would take several, but after a failed log
-	// write it leaves the others waiting forever; one at a time makes each see and report the failure.
+	// commits admits one batch at a time: after a failed log write Pebble would leave others waiting forever.
 	commits chan struct{}
 	serial  uint64 // guarded by commits: of the last batch
 	synced  synced
@@ -148,10 +145,9 @@ func oneLine(err error) error {
 	return err
 }
 
-// pebbleOptions favours loading. Inserting a row into a memtable larger than the processor's caches costs as much as
-// the rest of its way through the engine, and under the lock of commits: memtables are small. Small ones must not make
-// compactions frequent, so a flush writes several (see gather), and their files stay in level 0 (Pebble counts each
-// twice), where filters keep a read of one key from looking into every one.
+// pebbleOptions favours loading. Inserting into a memtable larger than the processor's caches costs as much as the rest
+// of a row's way, under the lock of commits: memtables are small. So that compactions stay rare, a flush writes several
+// (see gather), and their files stay in level 0, where filters keep reads of one key short.
 func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 	po := &pebble.Options{
 		FS:                          fs,
@@ -282,8 +278,7 @@ func (s *Store) wait(b *pebble.Batch) *wire.Error {
 	return s.acknowledge(b)
 }
 
-// commitAndWait is commit and wait for callers without row locks. Such writes are rare, and synced even with noSync: a
-// kill may then lose rows, but not their table.
+// commitAndWait is commit and wait for callers without row locks, synced even with noSync, as tables must not be lost.
 func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error {
 	err := s.commit(ctx, b, !s.o.InMemory)
 	if err == nil && !s.o.InMemory {

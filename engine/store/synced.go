@@ -16,11 +16,9 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Every batch is numbered, and writes its number under serialKey: the database itself shows how far it goes. The last
-// acknowledged number is kept beside it, in the file SYNCED, which is written (not synced: a number too low does no
-// harm) after the log is synced and before the answer goes out. Pebble treats a log that ends early as one cut by a
-// crash in the middle of an unacknowledged write, and a manifest likewise; the two numbers together distinguish that
-// from a file that lost acknowledged writes. Deleting SYNCED gives up that check, and with it what is missing.
+// Every batch writes its number under serialKey, and the last acknowledged one is in the file SYNCED, written, not
+// synced, before the answer goes out. Pebble treats a log that ends early as one cut by a crash in an unacknowledged
+// write; the two numbers distinguish that from lost acknowledged writes. Deleting SYNCED gives up that check.
 const (
 	syncedName  = "SYNCED"
 	syncedMagic = "tsimsync"

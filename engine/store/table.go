@@ -151,8 +151,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 		return err
 	}
 	now := s.o.Now()
-	// Later than any before, although clocks are set back and two tables may be created within a microsecond: clients use
-	// it to distinguish a table from a dropped one.
+	// Later than any before, although clocks are set back: clients distinguish a table from a dropped one by it.
 	created := max(now.UnixMicro(), s.lastCreated+1)
 	m := &meta{
 		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined,
@@ -311,10 +310,8 @@ func (s *Store) DeleteTable(ctx context.Context, name []byte) *wire.Error {
 // IsIndex reports whether the table is an index of another.
 func (t *Table) IsIndex() bool { return t.meta.Load().Of != "" }
 
-// Indexes is how many indexes the table has.
 func (t *Table) Indexes() int { return len(t.meta.Load().Indexes) }
 
-// Describe returns the table's current description.
 func (t *Table) Describe() *wire.TableDescription {
 	m := t.meta.Load()
 	d := &wire.TableDescription{

@@ -50,8 +50,7 @@ type transaction struct {
 // expired reports whether the time of an unused transaction is over.
 func (t *transaction) expired(now int64) bool { return !t.busy && now-t.began >= transactionMillis }
 
-// take gives a request the transaction with an id, until give. The time is read now, not earlier: otherwise a request
-// could still use one whose partition key another transaction has taken.
+// take gives a request the transaction with an id, until give. It reads the time now: another may have taken the key.
 func (s *Store) take(id wire.TransactionID) (*transaction, *wire.Error) {
 	x := &s.transactions
 	x.mu.Lock()

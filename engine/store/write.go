@@ -14,8 +14,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// TableWrite is one table's part of a write. Table is nil if the table does not exist. A row whose outcome already is
-// an error is left alone; the others get theirs.
+// TableWrite is one table's part of a write; Table is nil if missing. Rows whose outcome is an error are left alone.
 type TableWrite struct {
 	Table      *Table
 	Changes    []wire.Change

@@ -108,8 +108,7 @@ func (r *UpdateTable) Check(streams bool) *Error {
 	return t.check()
 }
 
-// CheckIndexed checks the options that the request leaves a table with secondary indexes: it keeps one version of a
-// cell, and its data expires only if no row may be updated.
+// CheckIndexed checks that the request leaves a table with indexes one version of a cell, and no expiry with updates.
 func (r *UpdateTable) CheckIndexed(d *TableDescription) *Error {
 	o := &r.Options
 	switch {

@@ -19,13 +19,11 @@ type DefinedColumns struct {
 	Delete []string
 }
 
-// DecodeAddDefined reads AddDefinedColumn.
 func DecodeAddDefined(b []byte) (*DefinedColumns, *Error) {
 	r := &DefinedColumns{}
 	return r, r.read(b, readDefined(&r.Add))
 }
 
-// DecodeDeleteDefined reads DeleteDefinedColumn.
 func DecodeDeleteDefined(b []byte) (*DefinedColumns, *Error) {
 	r := &DefinedColumns{}
 	return r, r.read(b, &r.Delete)
@@ -39,8 +37,7 @@ func (r *DefinedColumns) read(b []byte, columns any) *Error {
 	return err
 }
 
-// Apply returns the predefined columns of a table with a primary key after the request; have is not changed. Either all
-// columns of the request can be added or deleted, or none.
+// Apply returns the predefined columns of a table after the request, which succeeds whole or not; have is not changed.
 func (r *DefinedColumns) Apply(key []KeyColumn, have []DefinedColumn) ([]DefinedColumn, *Error) {
 	if len(r.Delete) > 0 {
 		return r.without(have)

@@ -118,14 +118,12 @@ func errIndexedUpdates() *Error {
 	return Invalid("Don't support allow update operation on table with index and ttl")
 }
 
-// CreateIndex is the request of that name.
 type CreateIndex struct {
 	Table    TableName
 	Index    IndexMeta
 	BaseData bool // of rows that are there already, too
 }
 
-// DecodeCreateIndex reads the request.
 func DecodeCreateIndex(b []byte) (*CreateIndex, *Error) {
 	r := &CreateIndex{}
 	err := message{{1, "main_table_name", &r.Table}, {2, "index_meta", r.Index.read}, {3, "", &r.BaseData}}.read(b)
@@ -135,13 +133,11 @@ func DecodeCreateIndex(b []byte) (*CreateIndex, *Error) {
 	return r, err
 }
 
-// DropIndex is the request of that name.
 type DropIndex struct {
 	Table TableName
 	Index []byte
 }
 
-// DecodeDropIndex reads the request.
 func DecodeDropIndex(b []byte) (*DropIndex, *Error) {
 	r := &DropIndex{}
 	return r, message{{1, "main_table_name", &r.Table}, {2, "index_name", &r.Index}}.read(b)

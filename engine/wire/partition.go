@@ -17,8 +17,7 @@ func (r *CreateTable) partition(b []byte) *Error {
 	return err
 }
 
-// checkPartitions checks the initial partitions of a table: they must cover all keys, in ascending order, each
-// beginning where the previous one ends. Their inner bounds become r.Bounds.
+// checkPartitions checks that initial partitions cover all keys in ascending order. Inner bounds become r.Bounds.
 func (r *CreateTable) checkPartitions() *Error {
 	r.Bounds = nil
 	n := len(r.ranges)

@@ -5,8 +5,7 @@ import "encoding/binary"
 // AppendHeader starts a stream of rows: one header, then any number of AppendRow.
 func AppendHeader(dst []byte) []byte { return append(dst, header, 0, 0, 0) }
 
-// AppendRow appends one row of a response: key cells unchanged, attribute cells with their timestamps, never an
-// operation type (two SDKs cannot read it there). A section without cells is omitted.
+// AppendRow appends one row of a response, never with operation types, which two SDKs cannot read. No empty sections.
 func AppendRow(dst []byte, key, cells []Cell) []byte {
 	crc := byte(0)
 	if len(key) > 0 {

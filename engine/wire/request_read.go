@@ -82,7 +82,6 @@ func (s *Selection) CheckVersions(when string) *Error {
 	return nil
 }
 
-// GetRow is the request of that name.
 type GetRow struct {
 	Name        TableName
 	Key         []Cell
@@ -90,7 +89,6 @@ type GetRow struct {
 	Transaction TransactionID // empty means none
 }
 
-// DecodeGetRow reads the request.
 func DecodeGetRow(b []byte) (*GetRow, *Error) {
 	r := &GetRow{}
 	var key []byte
@@ -126,7 +124,6 @@ type BatchGetTable struct {
 	Selection Selection
 }
 
-// DecodeBatchGet reads BatchGetRow.
 func DecodeBatchGet(b []byte) ([]BatchGetTable, *Error) {
 	var tables []BatchGetTable
 	var dec Decoder
@@ -176,7 +173,6 @@ func decodeBatchGetTable(b []byte, dec *Decoder, rows *int) (t BatchGetTable, er
 	return t, nil
 }
 
-// GetRange is the request of that name.
 type GetRange struct {
 	Name        TableName
 	Backward    bool
@@ -189,7 +185,6 @@ type GetRange struct {
 	bulk        bool          // a BulkExport
 }
 
-// DecodeGetRange reads the request.
 func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	r := &GetRange{}
 	var start, end []byte

@@ -22,7 +22,6 @@ func (t KeyType) ValueType() ValueType {
 	return NoValue
 }
 
-// KeyColumn is a column of a table's primary key.
 type KeyColumn struct {
 	Name          string
 	Type          KeyType
@@ -35,7 +34,6 @@ type DefinedColumn struct {
 	Type int32
 }
 
-// ValueType is the variant type of the column's values.
 func (c DefinedColumn) ValueType() ValueType {
 	switch c.Type {
 	case 1:
@@ -68,7 +66,6 @@ type Throughput struct {
 	Set         bool
 }
 
-// CreateTable is the request of that name.
 type CreateTable struct {
 	Name       []byte
 	Key        []KeyColumn
@@ -167,7 +164,6 @@ func DecodeTableName(b []byte) (name []byte, err *Error) {
 	return name, err
 }
 
-// UpdateTable is the request of that name.
 type UpdateTable struct {
 	Name       []byte
 	Options    TableOptions
@@ -175,7 +171,6 @@ type UpdateTable struct {
 	Stream     StreamSpec
 }
 
-// DecodeUpdateTable reads the request.
 func DecodeUpdateTable(b []byte) (*UpdateTable, *Error) {
 	r := &UpdateTable{}
 	return r, message{

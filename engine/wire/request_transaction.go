@@ -19,7 +19,6 @@ type StartTransaction struct {
 	Key  []Cell // the partition key alone
 }
 
-// DecodeStartTransaction reads StartLocalTransaction.
 func DecodeStartTransaction(b []byte) (*StartTransaction, *Error) {
 	r := &StartTransaction{}
 	var key []byte
@@ -42,5 +41,4 @@ func DecodeTransaction(b []byte) (id TransactionID, err *Error) {
 	return id, err
 }
 
-// AppendStartTransaction appends the body of a StartLocalTransaction answer.
 func AppendStartTransaction(dst []byte, id string) []byte { return appendBytes(dst, 1, []byte(id)) }

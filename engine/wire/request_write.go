@@ -57,8 +57,7 @@ type TableChanges struct {
 	Changes []Change
 }
 
-// WriteRequest is a PutRow, UpdateRow, DeleteRow or BatchWriteRow. It is reusable after Reset. It has views of the
-// body.
+// WriteRequest is a PutRow, UpdateRow, DeleteRow or BatchWriteRow, a view of the body, reusable after Reset.
 type WriteRequest struct {
 	Tables      []TableChanges
 	Atomic      bool          // a table's rows are written all or none

@@ -207,7 +207,6 @@ func (d *TableDescription) stream() []byte {
 	return b
 }
 
-// AppendDescribeTable appends the body of a DescribeTable answer.
 func AppendDescribeTable(dst []byte, d *TableDescription) []byte {
 	meta := appendKeySchema(appendText(nil, 1, d.Name), 2, d.Key)
 	for _, c := range d.Defined {
@@ -238,14 +237,12 @@ func AppendDescribeTable(dst []byte, d *TableDescription) []byte {
 	return dst
 }
 
-// AppendUpdateTable appends the body of an UpdateTable answer.
 func AppendUpdateTable(dst []byte, d *TableDescription) []byte {
 	dst = appendBytes(dst, 1, d.throughput())
 	dst = appendBytes(dst, 2, d.options())
 	return appendBytes(dst, 3, d.stream())
 }
 
-// AppendListTable appends the body of a ListTable answer.
 func AppendListTable(dst []byte, names []string) []byte {
 	for _, n := range names {
 		dst = appendText(dst, 1, n)

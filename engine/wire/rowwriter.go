@@ -5,8 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// RowWriter writes the rows of a page with the bytes of AppendRow. It keeps the encoded names of a row, because the
-// next row mostly has the same ones: call Begin, then Key and Cell for each cell, then End. Its zero value is ready.
+// RowWriter writes the rows of a page as AppendRow does: Begin, then Key and Cell for each, then End. It keeps names.
 type RowWriter struct {
 	dst     []byte
 	crc     byte // of the row
@@ -24,8 +23,7 @@ type writtenName struct {
 	crc   byte
 }
 
-// stampBytes is the end of a cell with a timestamp, up to its checksum. The checksum is linear: over the eight bytes it
-// combines that of the first one, which depends on the bytes before, and that of the rest, which is known.
+// stampBytes is the end of a cell with a timestamp, up to its checksum, which is linear: known but for the first byte.
 type stampBytes struct {
 	first, rest byte
 	bytes       [10]byte
@@ -47,7 +45,6 @@ func (w *RowWriter) Key(c *Cell) {
 	w.crc = crc8Byte(w.crc, crc)
 }
 
-// Cell writes an attribute.
 func (w *RowWriter) Cell(name []byte, typ ValueType, value []byte, timestamp int64) {
 	if !w.data {
 		w.data = true

@@ -77,8 +77,7 @@ func target(link string) (string, error) {
 
 var descriptors = regexp.MustCompile(`^(?:/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd)$`)
 
-// descriptor returns the process and number of the open descriptor that a path such as /dev/fd/1 names; 0: none.
-// Replacing a file that is open under a descriptor would split the output into two files.
+// descriptor returns the process and number of the descriptor that a path such as /dev/fd/1 names; 0: none.
 func descriptor(path string) (pid, number int) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	in := descriptors.FindStringSubmatch(dir)
@@ -97,8 +96,7 @@ func descriptor(path string) (pid, number int) {
 // readerEach is the time between tries of a pipe without a reader.
 const readerEach = 50 * time.Millisecond
 
-// Open opens an output that is written in place; flag says what happens to an existing file: os.O_TRUNC, os.O_APPEND or
-// os.O_EXCL. It waits for a pipe's reader until the context ends.
+// Open opens an output written in place; flag is os.O_TRUNC, os.O_APPEND or os.O_EXCL. It waits for a pipe's reader.
 func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File, error) {
 	switch pid, number := descriptor(o.Path); {
 	case !o.Stream:

@@ -72,8 +72,7 @@ func New(name string, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 }
 
-// Commit gives a complete file its name, in the same folder: steps 1, 3 and 4. It closes the file in any case. After an
-// error of step 1 or 3 the file keeps its old name.
+// Commit names a complete file in the same folder: steps 1, 3 and 4. It closes it; after an error the old name stays.
 func Commit(f *os.File, name string) error { return commit(f, name, "") }
 
 func commit(f *os.File, name, previous string) error {

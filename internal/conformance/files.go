@@ -63,7 +63,6 @@ func Files(t testing.TB, dir string) []File {
 	return files
 }
 
-// Read returns the bytes of a file.
 func Read(t testing.TB, dir, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(path)))

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// Main runs a package's tests and ends the process. They make hundreds of small loads, stores and files, so the heap
-// may grow before garbage is collected, and temporary folders are in memory if a gigabyte is free there: a load calls
-// fsync about fifteen times, and tests without a power loss need not wait for a disk. TMPDIR, if set, stays.
+// Main runs a package's tests and ends the process. The heap may grow before garbage is collected, and temporary
+// folders are in memory if a gigabyte is free there: a load calls fsync about fifteen times. TMPDIR, if set, stays.
 func Main(m *testing.M) {
 	debug.SetGCPercent(400)
 	if folder := inMemory(); folder != "" && os.Getenv("TMPDIR") == "" {
@@ -144,8 +143,7 @@ func shown(value any) string {
 	return fmt.Sprintf("%+v", value)
 }
 
-// NotForRaces skips a test with -short, under which the race detector runs: the test takes long with it, and starts no
-// goroutine that the other tests of its room do not start.
+// NotForRaces skips a test with -short, under which the race detector runs, that is slow and starts no goroutines.
 func NotForRaces(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -9,7 +9,6 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Kind is the kind of a code.
 type Kind string
 
 // The kinds, in listing order.
@@ -19,7 +18,6 @@ const (
 	Service Kind = "service's answer" // to a request or a row
 )
 
-// Entry describes a code.
 type Entry struct {
 	Code   string `json:"code"`
 	Kind   Kind   `json:"kind"`

@@ -1,4 +1,3 @@
-// Package exactcsv reads CSV with encoding/csv, but keeps the carriage returns that it drops: those before a line feed
-// inside quotes. Its fields are exactly those given to a csv.Writer. Line ends outside quotes may be LF or CR LF. It is
-// for small files and those written by commands; reader/csv reads the inputs of a load.
+// Package exactcsv reads CSV with encoding/csv, but keeps carriage returns before a line feed inside quotes, as given
+// to a csv.Writer. It is for small files and those written by commands; reader/csv reads the inputs of a load.
 package exactcsv

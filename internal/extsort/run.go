@@ -126,8 +126,7 @@ func (c *cursor) next() (ok bool, err error) {
 // batch is the number of items touched before they are used.
 const batch = 32
 
-// readAhead touches the next items in the arena, which may be anywhere: the processor fetches all of them together, not
-// one after the other.
+// readAhead touches the next items in the arena, so that the processor fetches them together.
 func (c *cursor) readAhead() {
 	c.ahead = min(batch, len(c.items))
 	for i := range c.items[:c.ahead] {

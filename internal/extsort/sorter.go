@@ -13,7 +13,6 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Options of a Sorter.
 type Options struct {
 	Memory  int64         // bytes for items before they are spilled, and for reading them back; 0 takes DefaultMemory
 	Readers int           // iterators that will be used at a time; 0 takes 1
@@ -83,8 +82,7 @@ func (s *Sorter) Add(key, value []byte) error {
 	return nil
 }
 
-// room makes room for n more elements, doubling up to most elements: append grows large slices by a quarter, which
-// copies them four times.
+// room makes room for n more elements, doubling up to most: append would copy large slices four times.
 func room[T any](s []T, n int, most int64) []T {
 	if len(s)+n > cap(s) {
 		return slices.Grow(s, max(n, min(len(s), int(most)-len(s))))
@@ -121,8 +119,7 @@ func (s *Sorter) compare(a, b *item) int {
 // few items are sorted by comparison.
 const few = 48
 
-// sortFrom sorts items whose heads differ only from the byte at the shift on: it puts each item among those with its
-// byte, and sorts these by the following bytes.
+// sortFrom sorts items whose heads differ only from the byte at the shift on: by that byte, then by the following ones.
 func (s *Sorter) sortFrom(items []item, shift int) {
 	if len(items) <= few {
 		for i := 1; i < len(items); i++ {
@@ -163,7 +160,6 @@ func (s *Sorter) sortFrom(items []item, shift int) {
 	}
 }
 
-// spillRun writes the arena as a run.
 func (s *Sorter) spillRun() error {
 	s.sortItems()
 	w := runWriter{store: s.store}
@@ -242,10 +238,8 @@ func (s *Sorter) mergeSome() error {
 	return nil
 }
 
-// Len is the number of items.
 func (s *Sorted) Len() int64 { return s.from.count }
 
-// Spilled is the number of items written to disk.
 func (s *Sorted) Spilled() int64 { return s.from.spill }
 
 // Usage returns the past and present use of the disk.

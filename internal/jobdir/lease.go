@@ -75,8 +75,7 @@ type Lease struct {
 	Former bool
 	// FormerFor is for how long from now; 0 is unknown.
 	FormerFor time.Duration
-	// Unsettled means that requests sent under this lease, or an earlier one, may still be carried out after its release.
-	// It begins as Former; only the holder sets it.
+	// Unsettled means that requests under this lease or an earlier one may still be carried out after its release.
 	Unsettled bool
 	// UnsettledFor is for how long after the holder's last request; 0 is unknown. It begins as FormerFor.
 	UnsettledFor time.Duration
@@ -119,8 +118,7 @@ func newest(ctx context.Context, s Store) (epoch int64, body []byte, err error) 
 	return epoch, body, err
 }
 
-// Holder returns the holder of a directory's lease, or the killed one, and its last sign of life by its own clock: ""
-// for none. It changes nothing and does not wait.
+// Holder returns the holder of a directory's lease, or the killed one, and its last sign of life by its own clock.
 func Holder(ctx context.Context, s Store) (owner string, at time.Time, err error) {
 	epoch, body, err := newest(ctx, s)
 	var file leaseFile

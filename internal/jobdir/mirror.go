@@ -19,10 +19,9 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Mirror keeps files in a store, as of moments that its user calls checkpoints, for the next holder of the lease. Each
-// checkpoint is an object put once, named by epoch and number, so a late put never replaces a newer one. Its files are
-// put before it, and stay while it is one of the last two. A new holder puts all files again: a process that does not
-// know yet that it is over may delete the former ones. It belongs to one goroutine at a time, except Check.
+// Mirror keeps files in a store, as of checkpoints, for the next holder of the lease. Each checkpoint is an object put
+// once, named by epoch and number, so a late put replaces nothing newer. Its files are put before it, and stay while it
+// is one of the last two. A new holder puts all files again. It belongs to one goroutine, except Check.
 type Mirror struct {
 	Store Store
 	*Lease
@@ -34,7 +33,6 @@ type Mirror struct {
 	swept  bool    // objects of former holders are deleted
 }
 
-// MirrorFile is a file to keep.
 type MirrorFile struct {
 	Name  string // in the mirror, with slashes
 	Path  string // on this machine; not used with Body

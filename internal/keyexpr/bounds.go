@@ -48,8 +48,7 @@ type Given map[string]table.Value
 // Upto are the exclusive ends of the value ranges that begin with a Given's values.
 type Upto map[string]table.Value
 
-// Bounds returns the bounds of the rows with the given values in a column and in the key's columns before it; nil if
-// the key has no such range, or if one of those values is not given.
+// Bounds returns the bounds of the rows with given values in a column and the key's columns before it; nil if none.
 func (d Design) Bounds(column string, given Given) *Bounds { return d.bounds(column, given, "") }
 
 func (d Design) bounds(column string, given Given, ranged string) *Bounds {
@@ -71,8 +70,7 @@ func (d Design) bounds(column string, given Given, ranged string) *Bounds {
 	return b
 }
 
-// RangeBounds returns the bounds of the rows with a column's value from the given one, inclusive, to another,
-// exclusive; nil if the key has no such range.
+// RangeBounds returns the bounds of the rows with a column's value from one, inclusive, to another, exclusive; or nil.
 func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds {
 	least := d.bounds(column, given, column)
 	most := maps.Clone(given)

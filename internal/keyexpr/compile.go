@@ -97,8 +97,7 @@ func (p *Program) NewEvaluator() *Evaluator {
 	return &Evaluator{program: p, slots: make([]table.Value, p.slots), vms: make([]vm.VM, p.scripts), envs: make([]map[string]any, p.scripts)}
 }
 
-// Observer makes an Evaluator that shows every part of a splice(auto, …) to the chooser instead of joining them, so
-// that a separator can be chosen before the first row. Its values are meaningless; its reasons are valid.
+// Observer makes an Evaluator that shows the parts of splice(auto, …) to the chooser. Its values are meaningless.
 func (p *Program) Observer(c *SeparatorChooser) *Evaluator {
 	e := p.NewEvaluator()
 	e.chooser = c

@@ -11,8 +11,7 @@
 //
 // # Separators
 //
-// splice joins parts with a separator. The result sorts like the parts only if no part has a character that sorts at or
-// below the separator: with "," the text "a!" sorts before "a," although "a" comes before "a!". Such a value rejects
-// its row. In the last part it would break nothing, but it is refused there as well, so that a key can always be split
-// into its parts again, and so that a part may be added to a design without refusing values that were accepted before.
+// splice joins parts with a separator. The result sorts like the parts only if no part has a character at or below the
+// separator: with "," the text "a!" sorts before "a,". Such a value rejects its row, also in the last part, so that a
+// key can be split again and a part may be added to a design later.
 package keyexpr

@@ -26,7 +26,6 @@ type Explanation struct {
 	Files       []LookupFile `json:"files,omitempty"`        // that the keys depend on
 }
 
-// KeyColumn is one column of the key.
 type KeyColumn struct {
 	Name       string    `json:"name"`
 	Type       string    `json:"type"`

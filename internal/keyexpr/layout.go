@@ -12,8 +12,7 @@ import (
 // timeLayout is the format of a time: pieces in order.
 type timeLayout []layoutPiece
 
-// layoutPiece is a Go layout, or literal text. Pieces of a strftime layout must not be joined: to Go, text between
-// directives could look like a part of a time, as the 2 of "v2-%Y".
+// layoutPiece is a Go layout or literal text. Joined, text of a strftime layout could look like a part of a time to Go.
 type layoutPiece struct {
 	text    string
 	literal bool

@@ -157,7 +157,7 @@ func (e *Evaluator) arithmetic(n *node, op byte, l, r table.Value) table.Value {
 		e.buf = append(append(e.buf, l.Bytes...), r.Bytes...)
 		return table.Value{Type: table.String, Bytes: e.buf[start:len(e.buf):len(e.buf)]}
 	case !number(l.Type) || !number(r.Type):
-		e.fail(n, table.CodeType, e.shown(r), "%s %c %s does not work; convert one with int(…) or text(…)", a(l.Type), op, a(r.Type))
+		e.fail(n, table.CodeType, e.shown(r), "%s %c %s fails; convert one with int(…) or text(…)", a(l.Type), op, a(r.Type))
 		return null
 	case l.Type == table.Integer && r.Type == table.Integer && op != '/':
 		v, ok := integerArithmetic(op, l.Int, r.Int)
@@ -247,7 +247,7 @@ func common(src string, l, r *node) table.Type {
 	case l.typ == table.Any || r.typ == table.Any:
 		return table.Any
 	}
-	panic(refusef("%s: %s is %s, %s is %s; they must be of one type", brief(src), brief(l.src), a(l.typ), brief(r.src), a(r.typ)))
+	panic(refusef("%s: %s is %s, %s is %s; want one type", brief(src), brief(l.src), a(l.typ), brief(r.src), a(r.typ)))
 }
 
 func (c *compiler) conditional(n *ast.ConditionalNode) *node {
@@ -317,7 +317,7 @@ func (c *compiler) comparison(n *node, op string, l, r *node) {
 		return
 	}
 	if l.typ != table.Any && r.typ != table.Any && l.typ != r.typ && !(number(l.typ) && number(r.typ)) {
-		panic(refusef("%s: %s is %s, %s is %s; they must be of one type", brief(n.src), brief(l.src), a(l.typ), brief(r.src), a(r.typ)))
+		panic(refusef("%s: %s is %s, %s is %s; want one type", brief(n.src), brief(l.src), a(l.typ), brief(r.src), a(r.typ)))
 	}
 	n.value = func(e *Evaluator, row []table.Value) table.Value {
 		a := l.value(e, row)
@@ -337,7 +337,7 @@ func (e *Evaluator) compare(n *node, op string, l, r table.Value) table.Value {
 	case number(l.Type) && number(r.Type):
 		order = cmp.Compare(double(l), double(r))
 	default:
-		e.fail(n, table.CodeType, e.shown(r), "cannot compare %s with %s; convert one with int(…) or text(…)", a(l.Type), a(r.Type))
+		e.fail(n, table.CodeType, e.shown(r), "cannot compare %s with %s; use int(…) or text(…)", a(l.Type), a(r.Type))
 		return null
 	}
 	var v bool

@@ -15,8 +15,7 @@ const (
 	NoOrder          Order = "none"
 )
 
-// Segment is a stretch of a key with one meaning. A table's rows are in the order of the key's first segment, among
-// equals of that in the order of the second, and so on.
+// Segment is a stretch of a key with one meaning. Rows are in the order of the first segment, then of the second.
 type Segment struct {
 	Text   string `json:"text"`             // as the expression has it
 	Column string `json:"column,omitempty"` // the only column in it
@@ -59,8 +58,7 @@ func reorder(n *node, src string, descending, coarse bool) []Segment {
 	return []Segment{s}
 }
 
-// numberOrder is the order of the number in a text. A column of digits sorts like its numbers, which define its order
-// then. Other values in a column's order sort as texts, and so as numbers only if all have the same length.
+// numberOrder is the order of the number in a text. Digits sort like their numbers only if all have the same length.
 func numberOrder(x *node, src string) []Segment {
 	if x.typ == table.String && !x.plain && (x.width == 0 || x.signed) {
 		return unordered(src, 0)

@@ -279,8 +279,7 @@ func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.V
 	}
 }
 
-// ofNull reports whether an error of the language is about a missing value. An index that is too large, or a text that
-// is not a number, is as wrong in a row with a null as in another.
+// ofNull reports whether an error of the language is about a missing value.
 func ofNull(err error) bool {
 	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // which does not say what
 }

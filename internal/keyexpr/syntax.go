@@ -13,8 +13,7 @@ import (
 // slotRef is, in a syntax tree, an argument that the expression language computes.
 type slotRef int
 
-// node compiles a piece of syntax. Everything but columns, literals, our functions and plain operators is left to the
-// expression language, which is several times slower.
+// node compiles syntax. All but columns, literals, our functions and plain operators is left to the slower language.
 func (c *compiler) node(n ast.Node) *node {
 	switch n := n.(type) {
 	case *ast.NilNode:

@@ -38,7 +38,6 @@ func CompileOfRows(source, name string) (*Where, error) {
 	return &Where{p, names}, nil
 }
 
-// Source is the condition's text.
 func (w *Where) Source() string { return w.program.Source() }
 
 // Columns are the columns that the condition names.
@@ -51,7 +50,6 @@ type Test struct {
 	values    []table.Value
 }
 
-// NewTest makes a Test.
 func (w *Where) NewTest() *Test {
 	return &Test{w, w.program.NewEvaluator(), make([]table.Value, len(w.names))}
 }

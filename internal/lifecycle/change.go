@@ -15,8 +15,7 @@ type Table struct {
 	MaxVersions int
 }
 
-// Change is a table's present settings and those of its class. Both are equal for a table that needs no change, and for
-// one whose class archives or drops: it is not changed before.
+// Change is a table's present settings and its class's, equal if it needs no change or its class archives or drops.
 type Change struct {
 	Period     Period
 	Age        int

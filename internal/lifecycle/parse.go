@@ -74,8 +74,7 @@ var (
 	stores  = regexp.MustCompile(`(?i)^(oss|s3)://`)
 )
 
-// document is a policy's file being read, node by node: the library's own decoding into structs accepts scalars of
-// other types and some repeated keys, and words its errors for programmers.
+// document is a policy's file, read node by node: decoding into structs accepts other scalars and words errors badly.
 type document struct{ name string }
 
 func (d *document) refusef(n *yaml.Node, format string, a ...any) refusal {

@@ -23,7 +23,6 @@ var (
 
 func (u Unit) String() string { return unitNames[u] }
 
-// ParseUnit reads a unit's name.
 func ParseUnit(name string) (Unit, error) {
 	for u := Year; u <= Day; u++ {
 		if unitNames[u] == name {

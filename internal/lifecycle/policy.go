@@ -13,8 +13,7 @@ type Policy struct {
 	Classes []Class        // from young to old, at least one; only the last has no bound, and only it may archive or drop
 }
 
-// Class is a policy's settings for tables of some ages. A nil pointer means no setting: a table keeps its own, and a
-// new table gets the one that it would have without a policy.
+// Class is a policy's settings for some ages. A nil pointer leaves a table its own, a new table the service's.
 type Class struct {
 	Number      int  // from 1
 	From, UpTo  int  // first and last age in periods; UpTo is Unbounded in the last class

@@ -39,7 +39,7 @@ func ParseTemplate(text string) (*Template, error) {
 	}
 	name, _, called := strings.Cut(strings.TrimSpace(inner), "(")
 	if called && !strings.HasSuffix(strings.TrimSpace(inner), ")") {
-		return nil, fmt.Errorf("table %q: {%s} lacks a closing parenthesis; want a period, such as consume_{month}", text, inner)
+		return nil, fmt.Errorf("table %q: {%s} lacks a parenthesis; want a period, such as consume_{month}", text, inner)
 	}
 	unit, err := ParseUnit(strings.TrimSpace(name))
 	if err != nil {
@@ -72,7 +72,6 @@ func cutClosing(text string) (inner, rest string, found bool) {
 
 func (t *Template) String() string { return t.prefix + "{" + t.Unit.String() + "}" + t.suffix }
 
-// Name is the name of a period's table.
 func (t *Template) Name(p Period) string { return t.prefix + p.String() + t.suffix }
 
 // Period returns the period of a table, false if the template makes no such name.

@@ -26,8 +26,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// S3 says how objects of s3:// addresses are reached. Keys and other settings come from where AWS tools find them: the
-// environment, the files in ~/.aws, the role of the pod or of the machine.
+// S3 says how objects of s3:// addresses are reached. Keys and settings come from the environment, ~/.aws or the role.
 type S3 struct {
 	Endpoint string // "" takes AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or AWS itself; without a scheme https
 	Region   string // "" takes AWS_REGION; with an endpoint us-east-1 by default, which compatible stores ignore
@@ -45,8 +44,7 @@ var (
 var s3Domains = map[string]string{"": "amazonaws.com", "cn-": "amazonaws.com.cn", "eusc-": "amazonaws.eu", "us-iso-": "c2s.ic.gov",
 	"us-isob-": "sc2s.sgov.gov", "us-isof-": "csp.hci.ic.gov", "eu-isoe-": "cloud.adc-e.uk"}
 
-// s3Service makes its five requests itself, with the SDK's configuration, keys and signatures. The SDK's own S3 client
-// has a hundred more operations, and took a tenth of the first build's time.
+// s3Service makes its five requests itself: the SDK's S3 client took a tenth of the first build's time.
 type s3Service struct {
 	scheme, host, region string
 	inHost               bool // buckets stand in the host
@@ -56,8 +54,7 @@ type s3Service struct {
 	ahead                atomic.Int64 // nanoseconds of the service's clock, known after a refusal for it
 }
 
-// NewS3 returns S3, or a store compatible with it. Its requests go through the transport of the SDK's own client, which
-// heeds AWS_CA_BUNDLE, and follow no redirect.
+// NewS3 returns S3, or a compatible store. Its requests heed AWS_CA_BUNDLE and follow no redirect.
 func NewS3(ctx context.Context, o S3) (Service, error) {
 	if _, err := endpointHost("S3", o.Endpoint, "https://minio.example:9000"); err != nil {
 		return nil, err

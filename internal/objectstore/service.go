@@ -21,8 +21,7 @@ type Service interface {
 	// List returns the objects whose keys begin with prefix, in byte order, from token on or "". max may be 0.
 	List(ctx context.Context, bucket, prefix, token string, max int) (Page, error)
 	Head(ctx context.Context, bucket, key string) (Object, error)
-	// Get returns n bytes from off, with n < 0 all from off, as the service gives them. Unless match is "", the object
-	// must have this ETag; otherwise the error is ErrOther.
+	// Get returns n bytes from off, with n < 0 all. Unless match is "", an object with another ETag is ErrOther.
 	Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error)
 	// Put replaces a whole object. With absent it only creates one, and returns ErrExists if the object exists. After any
 	// error but ErrExists and an *Error below 500 the object may have been put.

@@ -25,7 +25,6 @@ type Page struct {
 // Tone is a judgement, shown as a colour.
 type Tone string
 
-// The tones.
 const (
 	Good    Tone = "good"
 	Warning Tone = "some"
@@ -52,10 +51,8 @@ type Series struct {
 	Values Values `json:"values"`
 }
 
-// Number is a number on the page.
 type Number float64
 
-// Values are numbers.
 type Values []float64
 
 // Heat is counts over time and partitions, such as rows per second.
@@ -106,7 +103,6 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 	}).Parse(pageHTML))
 })
 
-// Write writes the page.
 func Write(w io.Writer, p *Page) error {
 	whole := bufio.NewWriterSize(w, 64<<10) // a template writes its pieces one by one
 	err := pageTemplate().Execute(whole, view{Page: p, Data: data{p.Charts, heatOf(p.Heat)}})

@@ -23,7 +23,6 @@ func (e *UnfitError) Unwrap() error { return e.Cause }
 // Exit is the command's exit code (exitcode.Coded).
 func (*UnfitError) Exit() int { return 2 }
 
-// Unfitf makes an UnfitError.
 func Unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
 
 // Encode makes JSON of a value, an object, with its version as the first member.

@@ -49,15 +49,13 @@ const success = "tsimport_last_run_success_timestamp_seconds"
 
 const successHelp = "When the last run that ended with exit code 0 did, in seconds since 1970."
 
-// collector gives runs as metrics.
 type collector struct {
 	runs    []Run
 	earlier map[labels]float64 // when runs were last successful, before
 	more    []labels           // of earlier, those of which only that is told
 }
 
-// others are runs in the file that a failed job may not have reached: the time of their last success is kept. A
-// successful job has all its loads, so the others are dropped.
+// others are runs in the file that a failed job may not have reached, to keep the time of their last success.
 func others(runs []Run, earlier map[labels]float64) (more []labels) {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.ExitCode != 0 }) {
 		return nil
@@ -104,7 +102,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		put("tsimport_last_run_exit_code", "Exit code of the last run (docs/errors.md).", float64(r.ExitCode))
 		put("tsimport_last_run_duration_seconds", "How long the last run took.", r.Took.Seconds())
 		if r.Command == "load" || r.BadInputs > 0 {
-			put("tsimport_last_run_bad_inputs", "Files that the last run set aside (docs/how-to/nightly-files.md).", float64(r.BadInputs))
+			put("tsimport_last_run_bad_inputs", "Files set aside (docs/how-to/nightly-files.md).", float64(r.BadInputs))
 		}
 		for _, n := range r.Rows {
 			put("tsimport_last_run_rows", "Rows of the last run, by how they ended.", float64(n.N), n.Outcome)
@@ -112,9 +110,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// WriteFile writes the metrics of runs in the text format; the file is always the old one or the new one, and a pipe or
-// a device is written directly. A failed run keeps the time of its last success from the file. A file that cannot be
-// read as metrics is an error, and is unchanged.
+// WriteFile writes the metrics of runs in the text format, atomically, or directly to a pipe or device. A failed run
+// keeps the time of its last success. An existing file that cannot be read as metrics is an error.
 func WriteFile(ctx context.Context, path string, runs []Run) error {
 	o, err := atomicfile.Find(path)
 	if err != nil {

@@ -24,7 +24,7 @@ func load(at time.Time, code int) Run {
 func TestTheFileOfARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tsimport.prom")
 	must(t, WriteFile(t.Context(), path, []Run{load(monday, 0)}))
-	want := `# HELP tsimport_last_run_bad_inputs Files that the last run set aside (docs/how-to/nightly-files.md).
+	want := `# HELP tsimport_last_run_bad_inputs Files set aside (docs/how-to/nightly-files.md).
 # TYPE tsimport_last_run_bad_inputs gauge
 tsimport_last_run_bad_inputs{command="load",load="",table="orders"} 0
 # HELP tsimport_last_run_duration_seconds How long the last run took.

@@ -21,12 +21,10 @@ const (
 	framesName   = "frames"
 )
 
-// lockText begins a lock file: a folder with the right name but without such a file belongs to somebody else. The id of
-// the process follows.
+// lockText begins a lock file, before the id of the process: a folder without such a file belongs to somebody else.
 const lockText = "tsimport spills rows here; process "
 
-// folder is one run's folder. Its lock file stays locked while the process lives; the system unlocks it however the
-// process ends, so an unlocked one means that no process uses the folder.
+// folder is one run's folder. Its lock file stays locked while the process lives, however that ends.
 type folder struct {
 	path string
 	lock *flock.Flock
@@ -45,9 +43,8 @@ func makeFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// hold locks the folder, and only then writes the text that makes it a run's: until then other runs leave it alone, so
-// none can find it unlocked and remove it between its creation and its locking. A process killed just there leaves an
-// empty folder.
+// hold locks the folder, and only then writes the text that makes it a run's, so that no other run removes it in
+// between. A process killed just there leaves an empty folder.
 func (f *folder) hold() error {
 	locked, err := f.lock.TryLock()
 	switch {
@@ -91,8 +88,7 @@ func removeFolder(path string) error {
 	return nil
 }
 
-// sweep removes the folders in dir of runs that ended without removing them. A folder that cannot be read or removed
-// belongs to another user, or is being removed by another run: it stays.
+// sweep removes the folders in dir of runs that ended without removing them, as far as it may.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -127,8 +123,7 @@ func isAbandoned(path string) bool {
 	return err == nil && strings.HasPrefix(line, lockText[1:]) && isUnlocked(filepath.Join(path, lockName), info)
 }
 
-// isUnlocked reports whether nobody has locked the file, and it is the one examined before. If unknown, it counts as
-// locked.
+// isUnlocked reports whether nobody has locked the file, and it is the one examined before; false if unknown.
 func isUnlocked(path string, looked fs.FileInfo) bool {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
 	if locked, err := lock.TryLock(); err != nil || !locked {

@@ -7,15 +7,13 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// packBytes is what the compressor takes at a time. Rows repeat within a few of their kind, so a small block saves
-// memory and costs hardly any compression.
+// packBytes is what the compressor takes at a time: rows repeat within a few of their kind, so a small block suffices.
 const packBytes = 256 << 10
 
 // keepBytes is the largest buffer of compressed bytes kept for the next frame.
 const keepBytes = 2 << 20
 
-// packer is a compressor and its output. S2 takes less CPU than the fastest zstd: a load that spills nearly all of its
-// rows takes a fifth less in all. Its frames are larger by half.
+// packer is a compressor and its output. S2 takes less CPU than the fastest zstd, though its frames are larger by half.
 type packer struct {
 	encoder *s2.Writer
 	out     []byte

@@ -11,22 +11,19 @@ import (
 	"sync"
 )
 
-// ErrFull says that a frame was not written because it would exceed MaxBytes or because the disk or the user's quota is
-// full.
+// ErrFull says that a frame would exceed MaxBytes, or that the disk or the user's quota is full.
 var ErrFull = errors.New("no space left for spilled rows")
 
 var errClosed = errors.New("the spill store is closed")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Options of a Store.
 type Options struct {
 	Dir      string // the folder in which the store makes its own; "" takes os.TempDir()
 	MaxBytes int64  // of disk; 0 means no limit
 }
 
-// Store keeps frames in one file. It is safe for concurrent use; at most two callers compress, and two decompress, at
-// once.
+// Store keeps frames in one file. It is safe for concurrent use; two callers at most compress, or decompress, at once.
 type Store struct {
 	dir       string
 	packers   chan *packer   // nil stands for one not made yet
@@ -68,13 +65,11 @@ type Usage struct {
 	WrittenBytes  int64 // all compressed bytes written so far
 }
 
-// poolSize limits the compressors and the decompressors. Each holds some 0.6 MiB beside a
-// buffer of at most keepBytes between two frames and of one compressed frame during it; two of them already compress
+// poolSize limits the compressors and the decompressors. Each holds some 0.6 MiB and a buffer; two already compress
 // faster than most disks write.
 const poolSize = 2
 
-// Open makes a store and removes the folders that killed runs left in the directory. The first frame makes the store's
-// own folder.
+// Open makes a store and removes the folders of killed runs in the directory. The first frame makes the store's own.
 func Open(o Options) (*Store, error) {
 	o.Dir = cmp.Or(o.Dir, os.TempDir())
 	if err := sweep(o.Dir); err != nil {
@@ -94,8 +89,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Write compresses the concatenation of data into one frame. Without space for it the error is ErrFull; after any error
-// the store is unchanged.
+// Write compresses data into one frame. Without space the error is ErrFull; after any error the store is unchanged.
 func (s *Store) Write(data ...[]byte) (Frame, error) {
 	p := <-s.packers
 	defer func() { s.packers <- p.rest() }()
@@ -157,7 +151,7 @@ func (s *Store) reserve(k *kept) (file, error) {
 	}
 	extents, ok := s.space.take(k.disk)
 	if !ok {
-		return nil, fmt.Errorf("write spill frame: %w: %d bytes more than the limit of %d allows", ErrFull, k.disk, s.space.max)
+		return nil, fmt.Errorf("write spill frame: %w: %d bytes more than the limit of %d", ErrFull, k.disk, s.space.max)
 	}
 	k.extents = extents
 	s.measure()
@@ -183,8 +177,7 @@ func (s *Store) giveBackLocked(k *kept) {
 	before := s.space.end
 	s.space.give(k.extents)
 	if s.space.end < before {
-		// Under the lock, or it could cut off another call's new bytes beyond the new end. If it fails the file stays longer
-		// than necessary; the next write to such a disk reports the fault.
+		// Under the lock, or it could cut off another call's new bytes. If it fails, the file stays longer than necessary.
 		_ = s.file.Truncate(s.space.end)
 	}
 	s.measure()

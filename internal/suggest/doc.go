@@ -1,3 +1,2 @@
-// Package suggest makes messages helpful: it finds the words that a mistyped one may mean (names of commands, flags,
-// keys, columns and functions), and quotes the arguments of commands for a shell.
+// Package suggest finds the words that a mistyped one may mean, and quotes arguments for a shell.
 package suggest

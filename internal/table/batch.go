@@ -18,8 +18,7 @@ type Batch struct {
 	body int // bytes that travel, at most
 }
 
-// Add adds the row and reports whether it fit; a row alone always fits. The caller ensures that no ordering key comes
-// twice: its in-flight set has this batch's keys too.
+// Add adds the row and reports whether it fit; a row alone always fits. The caller ensures that no key comes twice.
 func (b *Batch) Add(r Ref) bool {
 	row := r.Row()
 	body := b.travels(r)

@@ -196,7 +196,6 @@ type Ref struct {
 	Index int32
 }
 
-// Row returns the row.
 func (r Ref) Row() *Row { return &r.Block.Rows[r.Index] }
 
 // Memory is the row's bytes of memory in its block.
@@ -239,7 +238,6 @@ func (r Ref) Record() []byte {
 	return r.Block.Data[row.raw:row.end]
 }
 
-// Reject makes a reject of the row.
 func (r Ref) Reject(why Reason) Reject {
 	row := r.Row()
 	return r.Block.Split.Reject(Span{Start: row.at, Record: row.record, Line: row.line &^ suspect}, why, r.Record())

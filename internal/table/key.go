@@ -103,9 +103,8 @@ func OrderingKey(values []Value) (key []byte) {
 	return key
 }
 
-// In a load into several tables, ordering keys begin with the table's name and a zero byte. Names consist of letters,
-// digits and underscores, so no name with its zero byte is a prefix of another, a table's keys stay together, and code
-// that orders, queues and remembers keys need not know tables.
+// In a load into several tables, ordering keys begin with the table's name and a zero byte, which names cannot contain.
+// So a table's keys stay together, and code that orders, queues and remembers keys need not know tables.
 
 // AppendTable begins the ordering key of a row of the table.
 func AppendTable(dst []byte, name string) []byte { return append(append(dst, name...), 0) }
@@ -130,8 +129,7 @@ func Compare(a, b Value) int {
 	return bytes.Compare(a.Bytes, b.Bytes)
 }
 
-// Head returns the first eight bytes as an integer in the same order; missing ones count as zeros. Different heads
-// order like the whole keys, equal heads say nothing.
+// Head returns the first eight bytes as an integer in the same order, zeros for missing ones. Equal heads say nothing.
 func Head(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)

@@ -7,13 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// The service's limits; it refuses a request beyond one of them. Sizes are bytes of the service's own accounting (names
-// plus values, see Value.Size), except MaxBodyBytes, the bytes sent. Source: Tablestore's documented limits and the
-// boundaries that its SDKs' integration tests assert.
+// The service's limits; it refuses requests beyond them. Sizes are in its own accounting (names plus values, see
+// Value.Size), except MaxBodyBytes, the bytes sent. Source: the documentation and the SDKs' integration tests.
 const (
 	MaxKeyColumns       = 4                // primary-key columns of a table
 	MaxKeyBytes         = 1024             // one string or binary primary-key value
-	LargestValue        = 10 << 30         // bytes that the rows of one partition-key value should stay below, by the vendor's advice
+	LargestValue        = 10 << 30         // bytes of a partition-key value's rows, by the vendor's advice
 	MaxValueBytes       = 2 << 20          // one string or binary attribute value
 	MaxColumns          = 1024             // attribute cells of one row in one write
 	MaxRowBytes         = 4 << 20          // one row in one write

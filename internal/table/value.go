@@ -41,10 +41,8 @@ func ParseType(name string) (Type, error) {
 	return Null, fmt.Errorf("type %q: want string, integer, double, boolean or binary", name)
 }
 
-// MarshalText implements encoding.TextMarshaler by the name.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler by the name.
 func (t *Type) UnmarshalText(name []byte) (err error) {
 	*t, err = ParseType(string(name))
 	return err
@@ -53,8 +51,7 @@ func (t *Type) UnmarshalText(name []byte) (err error) {
 // KeyType reports whether a primary-key column can have the type.
 func (t Type) KeyType() bool { return t == Integer || t == String || t == Binary }
 
-// Value is one typed cell value. Bytes of a String or Binary are a view into memory of the value's maker; copy them to
-// keep the value longer than the maker allows.
+// Value is one typed cell value. Bytes of a String or Binary are a view; copy them to keep the value.
 type Value struct {
 	Type   Type
 	Absent bool    // Null: the record does not have the column, so an update never deletes it

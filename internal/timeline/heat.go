@@ -64,7 +64,6 @@ func (h *Heat) Order() []int {
 	return order
 }
 
-// Map returns the counts in key order.
 func (h *Heat) Map() Map {
 	order := h.Order()
 	m := Map{Every: h.line.Every(), Counts: make([][]int64, len(h.line.Points()))}

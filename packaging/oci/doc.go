@@ -1,4 +1,3 @@
-// Command oci writes the image of the Dockerfile as an OCI image layout, without a daemon or a registry: it applies the
-// instructions of the last stage to prebuilt binaries. The layout has one index with an image for each architecture.
-// The same input gives the same bytes. It is a module with its own libraries. packaging/dist.sh runs it.
+// Command oci writes the Dockerfile's image as an OCI image layout without a daemon or registry: it applies the last
+// stage's instructions to prebuilt binaries, for each architecture, reproducibly. packaging/dist.sh runs it.
 package main

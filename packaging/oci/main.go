@@ -64,8 +64,7 @@ func run(args []string) error {
 	return err
 }
 
-// plain is an image that the index lists without an artifact type, as buildx does: skopeo drops the type, which would
-// change the digest of the index in a registry.
+// plain is an image that the index lists without an artifact type, as buildx does; skopeo would drop it.
 type plain struct{ v1.Image }
 
 func (plain) ArtifactType() (string, error) { return "", nil }

@@ -221,7 +221,7 @@ func TestAddressesInTextAreShownWithoutSecrets(t *testing.T) {
 func TestPasswordMayContainNumberSign(t *testing.T) {
 	for _, arg := range []string{"http://user:geheim#pw@127.0.0.1/a.csv", "http://user:12#geheim@127.0.0.1/a.csv", "http://geheim#pw@127.0.0.1/a"} {
 		_, err := Expand(t.Context(), []string{arg}, Options{Retry: soon})
-		conformance.True(t, err != nil && strings.Contains(err.Error(), "write % escapes") &&
+		conformance.True(t, err != nil && strings.Contains(err.Error(), "%-escape characters") &&
 			!strings.Contains(err.Error(), "geheim"), "%s: %v", arg, err)
 	}
 }

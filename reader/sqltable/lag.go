@@ -19,8 +19,7 @@ type Lagging interface {
 }
 
 type Watch interface {
-	// Lag is the replication lag. known is false while it is unknown, as when a replica is not connected. An Unwatched
-	// error says that it will never be known.
+	// Lag is the replication lag, if known: not while a replica is not connected, and never after an Unwatched error.
 	Lag(context.Context) (lag time.Duration, known bool, err error)
 	Close()
 }

@@ -295,7 +295,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	for n, of := range append([]division{d}, d.Shards...) {
 		t := tables[n]
 		if of.Table != t.Name || slices.ContainsFunc(of.Bounds, func(b [][]byte) bool { return len(b) != len(t.Key) }) {
-			return nil, fmt.Errorf("open %s: the run read table %s with another primary key; load it again with --fresh", t.Name, of.Table)
+			return nil, fmt.Errorf("open %s: the run's table %s had another key; load it again with --fresh", t.Name, of.Table)
 		}
 		var from [][]byte
 		for i := range len(of.Bounds) + 1 {
@@ -360,8 +360,7 @@ func (o *Origin) HangUp() {
 	}
 }
 
-// reads adds to the number of parts to be read. After the last one the snapshot ends: the server keeps its data so
-// long.
+// reads adds to the number of parts to be read. After the last one the server's snapshot ends.
 func (o *Origin) reads(parts int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

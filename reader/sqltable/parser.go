@@ -45,7 +45,6 @@ func (pg *page) reuse() {
 
 var errReused = errors.New("the memory of a page was reused before the page was parsed")
 
-// Bytes is the page's memory.
 func (pg *page) Bytes() int64 { return pg.bytes }
 
 type parser struct {
@@ -69,7 +68,6 @@ func (p *part) NewParser(used []int) source.Parser {
 	return r
 }
 
-// Parse calls each with every row of a page.
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	pg := sp.Part.(*page)
 	text := pg.text

@@ -50,7 +50,6 @@ const (
 	firstRows   = 200
 )
 
-// About describes the range.
 func (p *part) About() source.About {
 	t := p.t
 	a := source.About{
@@ -119,7 +118,6 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 // SetSplitBytes sets the bytes of a page, about.
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
-// Seek begins at the key.
 func (p *part) Seek(to source.Place, _ source.Chain) {
 	if p.progress.ended && !p.closed {
 		p.of.reads(1)
@@ -130,7 +128,6 @@ func (p *part) Seek(to source.Place, _ source.Chain) {
 	}
 }
 
-// Begin returns Seek's place.
 func (p *part) Begin() source.Place { return p.begin }
 
 // Next reads the next page, in another session if the current one is lost.
@@ -360,7 +357,6 @@ func (p *part) checkClaim(before, key [][]byte) error {
 	return nil
 }
 
-// Add makes a split of a page.
 func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	pg := piece.(*page)
 	number := min(p.progress.splits, 1)
@@ -372,7 +368,6 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	return []source.Split{{Number: number, Bytes: int64(len(pg.text)), Part: pg, Key: place}}, nil
 }
 
-// Suspend goes back to the beginning.
 func (p *part) Suspend() error {
 	p.Seek(p.begin, source.Chain{})
 	return nil

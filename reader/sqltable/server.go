@@ -20,8 +20,7 @@ type Server interface {
 	Name() string
 	// Look opens a session outside any snapshot and describes the table.
 	Look(ctx context.Context) (Session, *Table, error)
-	// Bounds returns keys that cut the table into ranges with about as many rows, in the server's notation: at most
-	// MaxRanges - 1, in ascending order.
+	// Bounds returns, in ascending order, at most MaxRanges - 1 keys that cut the table into ranges of similar row counts.
 	Bounds(ctx context.Context, look Session, t *Table) ([][][]byte, error)
 	// Snapshot opens a snapshot for that many sessions, and describes its table. before is the lost one, nil at first.
 	Snapshot(ctx context.Context, sessions int, before Snapshot) (Snapshot, *Table, error)
@@ -60,8 +59,7 @@ type Typed interface {
 // Positioned is a Server whose changes can be followed.
 type Positioned interface {
 	Server
-	// Position asks in a session of Look from where to follow, before any snapshot for that many sessions. What the server
-	// does not say is unknown, with the reason; an error is the session's.
+	// Position asks from where to follow, before any snapshot. What the server does not say is unknown, with the reason.
 	Position(ctx context.Context, look Session, t *Table, sessions int) (source.Position, error)
 }
 
@@ -111,10 +109,8 @@ type Together struct {
 	All    []Session
 }
 
-// Name is the server's name of it.
 func (t *Together) Name() string { return t.Called }
 
-// Sessions are all its sessions.
 func (t *Together) Sessions() []Session { return t.All }
 
 // Join fails.

@@ -95,8 +95,7 @@ func (s *sessions) lend(ctx context.Context, only int) (*session, error) {
 // joinFor limits the wait for another session while others read: a full pooler does not answer.
 const joinFor = 5 * time.Second
 
-// join opens a session of the snapshot; nil if that is lost or the server has no more sessions. Then the open ones
-// read.
+// join opens a session of the snapshot, or returns nil if that is lost or the server has no more sessions.
 func (s *sessions) join(ctx context.Context) (*session, error) {
 	keeper, may := s.held.Snapshot.(Keeper)
 	within, cancel := context.WithTimeout(ctx, joinFor)

@@ -25,7 +25,7 @@ func Shards(address string) (all []string, err error) {
 	first, err1 := strconv.Atoi(text)
 	last, err2 := strconv.Atoi(address[at[6]:at[7]])
 	if err1 != nil || err2 != nil || last <= first || last-first >= MaxShards {
-		return nil, fmt.Errorf("%s: want {FIRST..LAST} with 2 to %d numbers, such as t_{0..63} or t_{00..63}", address, MaxShards)
+		return nil, fmt.Errorf("%s: want {FIRST..LAST} with 2 to %d numbers, such as t_{00..63}", address, MaxShards)
 	}
 	width := 0
 	if strings.HasPrefix(text, "0") {

@@ -72,7 +72,6 @@ func (p *streamed) Next() bool {
 	}
 }
 
-// Values are the row's values.
 func (p *streamed) Values() [][]byte { return p.of.rows.Values() }
 
 // Close keeps the answer for the next page, until it is read to its end.
@@ -87,8 +86,7 @@ func (p *streamed) Close() error {
 	return err
 }
 
-// pace limits reading to a number of rows per second, over all sessions. Writes have their own limit; but a load reads
-// ahead, as far as memory allows, and this spares the server.
+// pace limits reading to a number of rows per second, over all sessions, to spare the server: a load reads ahead.
 type pace struct {
 	perSecond float64
 

@@ -33,7 +33,7 @@ type Config struct {
 	FilterUses []string                // its columns, which the service must read
 	Where      *keyexpr.Where          // that rows must pass here; nil is none
 	Versions   int                     // of each cell, the newest; 0 is all
-	Since      int64                   // cells with lower timestamps, in milliseconds, are left out, and rows without others; 0 means none
+	Since      int64                   // leave out cells with lower timestamps, in ms; 0: none
 
 	scan.Manner
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
@@ -215,8 +215,7 @@ func (o *Origin) Options(from, to []table.Value, added []string) scan.Options {
 	return s
 }
 
-// ToRead returns the attributes that a request names: wanted, added, and used in conditions; nil means all, also if a
-// request cannot name so many.
+// ToRead returns the attributes that a request names: wanted, added and used in conditions; nil means all.
 func (c *Config) ToRead(added []string) []string {
 	if c.Columns == nil {
 		return nil

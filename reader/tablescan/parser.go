@@ -7,7 +7,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// NewParser makes a parser of all columns.
 func (p *part) NewParser([]int) source.Parser {
 	parser := &parser{keys: len(p.of.cfg.Table.Key), place: map[string]int{}}
 	for i, name := range p.Added {
@@ -50,7 +49,6 @@ func (r *Records) Of(row []byte) *record.Record {
 	return rec
 }
 
-// Parse calls each with every row of a page.
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	pg := sp.Part.(*page)
 	p.at = make([]int64, len(p.fields))
@@ -70,7 +68,6 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	return len(pg.rows), 0, nil
 }
 
-// LeavePacked implements source.Packs.
 func (p *parser) LeavePacked() { p.packs = len(p.place) == 0 }
 
 // unpacked fills in a packed record.
@@ -79,7 +76,6 @@ func (p *parser) unpacked() {
 	p.rec.Packed, p.rec.Cells = nil, p.cells
 }
 
-// key decodes a row's key.
 func (p *parser) key(row []byte) (attributes plainbuffer.Cells) {
 	key := plainbuffer.KeyCells(row)
 	for i := 0; key.Next(); i++ {

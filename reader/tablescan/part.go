@@ -36,7 +36,6 @@ type part struct {
 // pieceBytes is a page's memory, about: 4 MB of rows, and the SDK's copy.
 const pieceBytes = 8 << 20
 
-// About describes the range.
 func (p *part) About() source.About {
 	key := p.of.cfg.Table.Key
 	return p.Keyed(key, source.About{
@@ -78,7 +77,6 @@ func (p *part) Identity() (source.Identity, error) {
 // sampleRows is the number of rows in one sampling request.
 const sampleRows = 200
 
-// Sample reads the first rows.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	pager := p.newPager(p.from)
 	parser := p.NewParser(nil)
@@ -107,7 +105,6 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 // SetSplitBytes limits a page's rows by the size of those before.
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
-// Seek begins at the key.
 func (p *part) Seek(to source.Place, _ source.Chain) {
 	p.begin, p.pager, p.splits = to, nil, 0
 	if to.Record > 0 {
@@ -115,7 +112,6 @@ func (p *part) Seek(to source.Place, _ source.Chain) {
 	}
 }
 
-// Begin returns Seek's place.
 func (p *part) Begin() source.Place { return p.begin }
 
 func (p *part) newPager(from []table.Value) *scan.Pager {
@@ -168,7 +164,6 @@ func (p *part) Next() (source.Piece, error) {
 // maxPageRows is the service's limit of a page.
 const maxPageRows = 5000
 
-// Add makes a split of the rest of a page.
 func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	pg := piece.(*page)
 	p.of.left.Add(pg.left) // not of a sample, whose rows come again
@@ -202,7 +197,6 @@ func KeyOf(r *scan.Row) (key []table.Value) {
 	return key
 }
 
-// Suspend goes back to the beginning.
 func (p *part) Suspend() error {
 	p.Seek(p.begin, source.Chain{})
 	return nil
@@ -278,5 +272,4 @@ func (pg *page) Prepare() error {
 	return nil
 }
 
-// Bytes is the page's memory, about.
 func (pg *page) Bytes() int64 { return int64(pg.packed.Bytes()) }

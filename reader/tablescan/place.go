@@ -98,7 +98,6 @@ type some struct {
 	keys [][]table.Value // that are still to be read
 }
 
-// Next reads the next row.
 func (s *some) Next() (pg source.Piece, err error) {
 	for len(s.keys) > 0 || s.pager != nil {
 		if s.pager == nil {

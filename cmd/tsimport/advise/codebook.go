@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// codebook maps texts to 64-bit codes that sort as the texts do. The fewer different characters occur at each offset,
-// the longer the prefix that fits. Texts unlike the sample may equal neighbours; a greater text never gets a smaller
-// code.
+// codebook maps texts to 64-bit codes that sort as the texts do. The fewer characters occur at each offset, the longer
+// the encoded prefix. Unlike texts may equal neighbours.
 type codebook struct {
 	places []place
 	tail   []uint64 // number of codes of the remaining places

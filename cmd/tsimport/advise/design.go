@@ -197,8 +197,7 @@ func (s *survey) withOwn(keys []string) []string {
 	return keys
 }
 
-// makeUnique adds columns to the key until it is unique, and describes the result. It uses the source's own key, if
-// there is one, else identifying columns first: measurements and times may repeat tomorrow.
+// makeUnique adds columns to the key until it is unique: the source's own key, else identifying columns first.
 func (s *survey) makeUnique(d *Design, inKey []*column) {
 	if s.own != nil {
 		d.Keys, d.Unique = s.withOwn(d.Keys), "it has all columns of the source's own key, so it stays unique"
@@ -247,8 +246,7 @@ func (s *survey) makeUnique(d *Design, inKey []*column) {
 	d.Unique = fmt.Sprintf("%d of %s share their key with another row, and the last one wins: add a column that distinguishes them, or load them unchanged if they are repeats", rows-distinct, where)
 }
 
-// unlike finds the column that best distinguishes rows with equal keys. Among near-equals it prefers identifying
-// columns, then a counter, which stays unique as the table grows.
+// unlike finds the column that best distinguishes rows with equal keys, preferably an identifying one or a counter.
 func (s *survey) unlike(inKey []*column, takes func(*column) bool) (best *column, distinct int) {
 	type choice struct {
 		c        *column

@@ -203,8 +203,7 @@ func (s *survey) monotonic(c *column) string {
 	return "no"
 }
 
-// divides is the number of values among which a splice divides the rows of a growing value of its first part. A part
-// counts with all its values if it is independent, with one if the parts before it determine it.
+// divides is the number of values among which a splice divides a growing value's rows: each independent part's values.
 func (s *survey) divides(parts []*column) float64 {
 	factor := 1.0
 	for i := 1; i < len(parts); i++ {

@@ -94,7 +94,6 @@ type Key struct {
 	CommandText string   `json:"command"`
 }
 
-// Design is a whole primary key.
 type Design struct {
 	PartitionKey string `json:"partition_key"` // the candidate's name
 	Unique       string `json:"unique"`        // whether the key is unique, a sentence

@@ -23,7 +23,6 @@ type Config struct {
 	Memory     int64    // bytes; default 1 GiB
 }
 
-// Defaults.
 const (
 	DefaultPartitions = 32
 	DefaultRate       = 32000

@@ -131,8 +131,7 @@ func (d *display) paint(lines ...string) {
 	_, _ = d.w.Write(out.Bytes()) // an invisible display does not stop a load
 }
 
-// printable replaces characters that a terminal acts on or that could disguise a text: names, keys and messages may
-// hold anything. Line ends are replaced too, since a fake line could look like one of tsimport's.
+// printable replaces characters that a terminal acts on or that could disguise a text, including line ends.
 func printable(line string) string { return withoutBreaks.Replace(printableText(line)) }
 
 var withoutBreaks = strings.NewReplacer("\n", "�", "\t", "�")
@@ -147,8 +146,7 @@ func printableText(text string) string {
 	}, text)
 }
 
-// acts reports whether a terminal acts on the character instead of showing it: control characters except line ends and
-// tabs, changes of writing direction, line and paragraph separators.
+// acts reports whether a terminal acts on the character: controls, changes of direction, line and paragraph separators.
 func acts(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':

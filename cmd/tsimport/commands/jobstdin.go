@@ -13,8 +13,7 @@ import (
 	"example.com/tsimport/pipeline/keep"
 )
 
-// shareStdin gives each load that reads standard input an end of its own, which it must close when it ends. What they
-// have read before is gone.
+// shareStdin gives each load that reads standard input an end of its own, which it must close when it ends.
 func (o *jobRunner) shareStdin(stdin io.Reader) error {
 	var to []*io.PipeWriter
 	o.ends = map[string]*io.PipeReader{}
@@ -46,8 +45,7 @@ func (o *jobRunner) checkPipes() error {
 	return nil
 }
 
-// handOut hands what it reads to all, and keeps nothing of it: the slowest sets the pace. It ends when all have closed
-// their ends, or gives each the end or the error that it meets.
+// handOut hands what it reads to all; the slowest sets the pace. It ends when all have closed, or with the input.
 func handOut(from io.Reader, to []*io.PipeWriter) {
 	buffer := make([]byte, 64<<10)
 	for len(to) > 0 {
@@ -65,8 +63,7 @@ func handOut(from io.Reader, to []*io.PipeWriter) {
 	}
 }
 
-// noteStdin records the earliest place from which a load that has read standard input needs the changes, if all of them
-// know theirs.
+// noteStdin records the earliest place from which loads that have read standard input need changes, if all know theirs.
 func (o *jobRunner) noteStdin() {
 	o.record.ResumeFrom = nil
 	for i, s := range o.record.StdinReaders() {
@@ -81,8 +78,7 @@ func (o *jobRunner) noteStdin() {
 	}
 }
 
-// stdinAgain says how to give changes again to the loads that read standard input; "" if all are done or none has
-// begun.
+// stdinAgain says how to give changes again to loads that read standard input; "" if all are done or none has begun.
 func (o *jobRunner) stdinAgain() string {
 	var names []string
 	done, waiting := 0, 0

@@ -69,8 +69,7 @@ func onlyNamed(app *cli.App, args []string) {
 	}
 }
 
-// crashLoudly makes a crashing process end with SIGABRT, which shells report as 134. The runtime's exit code 2 means
-// bad usage here, and schedulers do not retry it. No core is dumped, as it would contain access keys.
+// crashLoudly makes a crash end with SIGABRT (134 in shells): the runtime's 2 means bad usage here. No core is dumped.
 func crashLoudly() {
 	withoutCore()
 	debug.SetTraceback("crash")
@@ -104,7 +103,6 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// Exit returns the exit code.
 func (e *exitError) Exit() int { return e.code }
 
 // exitCode shows the error in one line and returns its exit code. A nonzero code is never silent.
@@ -293,8 +291,7 @@ func (in *interrupts) codeOf(err error) error {
 	return &exitError{code: stopped.ExitCode, err: err}
 }
 
-// limit stops the command after a duration, gently if it can; 0 means never. The work can be resumed as after a signal;
-// the exit code says that another attempt may succeed.
+// limit stops the command after a duration, gently if it can; 0 means never. It can be resumed as after a signal.
 func (in *interrupts) limit(d time.Duration) {
 	if d == 0 {
 		return

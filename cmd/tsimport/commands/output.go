@@ -67,8 +67,7 @@ func (o *checkedOutput) end(err error) error {
 	return err
 }
 
-// openForRows refuses, before anything is read, to write rows to a stdout that was closed at the start. Go replaces a
-// closed one by the null device, where a result may go, but rows must not be lost.
+// openForRows refuses rows to a stdout that was closed at the start, which Go replaces by the null device.
 func openForRows(stdout io.Writer) error {
 	if o, ok := stdout.(*checkedOutput); ok && o.Writer == os.Stdout && closedAtStart() {
 		return usagef("standard output is closed, or the null device; name a file with -o, or %s", os.DevNull)

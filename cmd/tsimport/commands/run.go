@@ -506,8 +506,7 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 }
 
 // takeEarlier examines what earlier processes left in the folders of loads. A load that ended in a process killed
-// before recording it is done. Leftovers of other loads that run again are moved away, or they would count for the new
-// run. Start times are not used: clocks are set back.
+// before recording it is done. Leftovers of loads that run again are moved away.
 func takeEarlier(c *call, folder string, r *job.Record) error {
 	for _, s := range r.Loads {
 		dir := filepath.Join(folder, s.Name)

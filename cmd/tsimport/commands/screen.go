@@ -348,8 +348,7 @@ func sayTables(say words.Say, r *pipeline.Report) {
 	}
 }
 
-// refusedMuch is the share of sent rows refused for capacity or by unavailable partitions above which it is reported;
-// some refusals are normal, since lanes find their rates by them.
+// refusedMuch is the share of refused rows above which it is reported; lanes find their rates by some refusals.
 const refusedMuch = 0.02
 
 // rowsToSpread is the minimum number of rows that could have used several partitions.

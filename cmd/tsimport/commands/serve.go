@@ -180,8 +180,7 @@ const (
 	maxSecretBytes = 4096
 )
 
-// account sets the instance and the access key, and returns the secret for the ready line, shown only if it is the
-// built-in one. A secret from the environment belongs to a key that the user names: it may be a real account's.
+// account sets the instance and the access key, and returns the secret for the ready line if it is the built-in one.
 func account(c *call, o *server.Options) (shown string, err error) {
 	names := c.StringSlice("instance")
 	o.Instance, o.More, o.AccessKeyID, o.AccessKeySecret = names[0], names[1:], c.String("access-key-id"), server.DefaultAccessKeySecret

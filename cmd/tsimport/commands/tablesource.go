@@ -171,8 +171,7 @@ func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error
 	return restore.FreeMark(m, cfg, s.Table.Key) // else no row is comparable
 }
 
-// seeMark refuses marks in a column that one of the source's first rows has. Most tables that have the column have it
-// in all rows, and after archiving it would be too late to say so.
+// seeMark refuses marks in a column that one of the source's first rows has: most tables have it in all.
 func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) error {
 	mark := restore.MarkColumn(cfg)
 	name := mark

@@ -147,8 +147,7 @@ func workOn(c *call, place string, t *workTask) error {
 	return perform(again)
 }
 
-// collectLate delays garbage collection until the memory limit is near, if there is enough memory: each task begins and
-// ends a load, whose small heap would be collected again and again.
+// collectLate delays garbage collection until the memory limit is near, as tasks are many loads with small heaps.
 func collectLate(memory int64) {
 	if memory >= 4*smallMemory && os.Getenv("GOGC") == "" {
 		collection.At(400)

@@ -59,7 +59,6 @@ func (m *Memory) put(name string, body []byte) {
 	m.Objects[name] = string(body)
 }
 
-// Put puts or replaces an object.
 func (m *Memory) Put(_ context.Context, name string, body []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +66,6 @@ func (m *Memory) Put(_ context.Context, name string, body []byte) error {
 	return nil
 }
 
-// PutFile puts a file's content.
 func (m *Memory) PutFile(ctx context.Context, name, file string) error {
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -76,7 +74,6 @@ func (m *Memory) PutFile(ctx context.Context, name, file string) error {
 	return m.Put(ctx, name, body)
 }
 
-// Get gets an object.
 func (m *Memory) Get(_ context.Context, name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +96,6 @@ func (m *Memory) GetRange(ctx context.Context, name string, from, n int64) ([]by
 	return body[from : from+n], nil
 }
 
-// List lists names in order.
 func (m *Memory) List(_ context.Context, prefix string) (names []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +107,6 @@ func (m *Memory) List(_ context.Context, prefix string) (names []string, err err
 	return names, nil
 }
 
-// Delete deletes an object, which may be missing.
 func (m *Memory) Delete(_ context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -70,7 +70,6 @@ func (s *Server) Change(change func(s *Server)) {
 	change(s)
 }
 
-// URL is the endpoint.
 func (s *Server) URL() string { return s.server.URL }
 
 // Set puts an object with a modification time.
@@ -80,14 +79,12 @@ func (s *Server) Set(key, content string, modified time.Time) {
 	s.objects[key] = object{content, modified}
 }
 
-// Remove removes an object.
 func (s *Server) Remove(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.objects, key)
 }
 
-// Content returns an object.
 func (s *Server) Content(key string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +106,6 @@ func (s *Server) Requests() []string {
 	return slices.Clone(s.requests)
 }
 
-// ETag is a content's ETag.
 func ETag(content string) string { return fmt.Sprintf(`"%x"`, md5.Sum([]byte(content))) }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -194,8 +194,7 @@ func (p *chainProvider) Refresh() {
 // keptFor is how long keys are used before the chain is asked: it renews tokens with under three minutes left.
 const keptFor = 5 * time.Second
 
-// GetCredentials returns the last keys if the chain fails for a moment. If they have expired, the user sees the
-// service's refusal: the SDK has no way to pass another error.
+// GetCredentials returns the last keys if the chain fails. If they have expired, the service's refusal tells the user.
 func (p *chainProvider) GetCredentials() common.Credentials {
 	if last := p.last.Load(); last != nil {
 		if time.Now().UnixNano()-p.asked.Load() < int64(keptFor) || !p.asking.TryLock() {

@@ -25,9 +25,8 @@ func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
 	}))
 }
 
-// Reserve changes a table's reserved throughput in capacity units. A change that comes too soon is ErrTooFrequent and
-// is not retried: the caller decides how long to wait, and may change other tables meanwhile. If the answer to a change
-// was lost, its retry may get ErrTooFrequent too; the table's units then tell whether it was made.
+// Reserve changes a table's reserved throughput in capacity units. A change that comes too soon is ErrTooFrequent, not
+// retried; so may be the retry of a change with a lost answer: then the table's units tell.
 func (a *Admin) Reserve(name string, read, write int) error {
 	req := &tablestore.UpdateTableRequest{TableName: name, ReservedThroughput: &tablestore.ReservedThroughput{Readcap: read, Writecap: write}}
 	soon := false
@@ -142,8 +141,7 @@ func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (
 // MaxPostponed limits consecutive refusals of a throughput change as too early: beyond it, others keep changing it.
 const MaxPostponed = 10
 
-// Postponed returns when to retry a change refused as too early, after that many refusals in a row. The service may
-// count from another moment, or want a longer interval, so each wait at least doubles, up to two intervals.
+// Postponed returns when to retry a change refused that many times as too early: waits double, up to two intervals.
 func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, refusals int) (time.Time, error) {
 	due, err := a.Changeable(name, interval, now)
 	if earliest := now.Add(interval / 16 << min(refusals-1, 5)); err == nil && due.Before(earliest) {
@@ -152,8 +150,7 @@ func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, re
 	return due, err
 }
 
-// Adjusted returns when a table's reserved throughput was last changed, in whole seconds of the service's clock. A
-// service may count the creation. Zero is never or unknown.
+// Adjusted returns when a table's throughput was last changed, in whole seconds of the service's clock; zero: unknown.
 func (a *Admin) Adjusted(name string) (time.Time, error) {
 	d, err := a.details(name, "when its throughput was changed")
 	of := d.GetReservedThroughputDetails()

@@ -36,9 +36,8 @@ func damaged(err error) bool {
 	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errStatus) || errors.Is(err, errReplayed) || errors.As(err, &u) && u.proven
 }
 
-// receive reads an answer to its end into dst, and checks it. keys signed the request; nil if unknown. Both transports
-// use it. The caller interprets an error in the answer; a redirect is changed to an error without its Location: a
-// request signed for one host is not sent to another.
+// receive reads an answer to its end into dst and checks it, for both transports. keys signed the request; nil if
+// unknown. A redirect becomes an error without its Location: a signed request is not sent to another host.
 func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, accept bool, res *http.Response, sameMemory bool) ([]byte, error) {
 	defer res.Body.Close()
 	body, err := readAll(dst, res.Body, res.ContentLength, mostOf(path, res.StatusCode))
@@ -193,8 +192,7 @@ func compareFolded(a, b string) int {
 	return len(a) - len(b)
 }
 
-// recent remembers the ids of about the last recentIDs answers: the service gives each its own, so a repeated one was
-// kept by somebody and given for another request. Safe for concurrent use.
+// recent remembers the ids of the last recentIDs answers: a repeated one was kept by somebody. Safe for concurrent use.
 type recent struct {
 	seed maphash.Seed
 	ids  [recentIDs]atomic.Uint64 // hashes, placed by their last bits; newer ones replace older ones

@@ -31,8 +31,7 @@ type Target struct {
 	Transport http.RoundTripper
 	// AcceptUnsigned accepts answers without a signature, as a proxy may strip them, except for destructive operations.
 	AcceptUnsigned bool
-	// KeyPatience is how long refused keys are retried after they were accepted for the same operation: keys rotate, and
-	// not all machines of a service learn of it at once. 0 makes every refusal final.
+	// KeyPatience is how long refused keys are retried if they were accepted before, since they rotate; 0: not at all.
 	KeyPatience time.Duration
 	// Compress, CompressOff ("") or CompressOn, is for a Connection's requests. The SDK's client compresses none.
 	Compress string
@@ -75,8 +74,7 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	return tablestore.NewClientWithCredentialsProvider(t.Endpoint, t.Instance, asked, config), nil
 }
 
-// sameMemory reports whether a transport passes bodies within this process's memory. Nothing can happen to them in
-// transit, so neither side makes an MD5 of them.
+// sameMemory reports whether a transport passes bodies within this process's memory, where they need no MD5.
 func sameMemory(t http.RoundTripper) bool {
 	s, ok := t.(interface{ SameMemory() bool })
 	return ok && s.SameMemory()

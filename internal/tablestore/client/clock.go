@@ -17,10 +17,9 @@ const headerHTTPDate = "Date"
 // Clock tells the service's time from the dates of its answers. The zero Clock knows nothing yet and returns this
 // machine's time. It is safe for concurrent use.
 //
-// An answer dated D that was received r and sent s after some moment says that the service's clock was ahead of ours by
-// D−r to D+p−s, p being the precision of the date. The clock keeps the last answers and takes the range that most of
-// them agree on (Marzullo's algorithm): one answer with a wrong date, from a cache or a broken server, changes nothing.
-// Times are counted by the monotonic clock, so setting this machine's clock during a run changes nothing either.
+// An answer dated D that was received r and sent s after some moment says that the service's clock was ahead by D−r to
+// D+p−s, p being the date's precision. The clock takes the range that most of the last answers agree on (Marzullo's
+// algorithm), so one wrong date changes nothing, nor does setting this machine's clock: times are monotonic.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // wall and monotonic time of the first answer
@@ -42,8 +41,7 @@ type offsets struct {
 
 const (
 	keptSamples = 64
-	// leastSamples is the number of answers before any is believed, and the number in a row that overrule all others:
-	// after a pause of the machine, during which its monotonic clock stopped, the older ones are wrong.
+	// leastSamples is how many answers are needed, and how many in a row overrule older ones, as after a machine's pause.
 	leastSamples = 3
 	sampleEvery  = 20 * time.Millisecond
 	sampleFor    = 5 * time.Minute // clocks drift apart by some ms in that time
@@ -128,8 +126,7 @@ func dateOf(h http.Header) (date time.Time, precision time.Duration, ok bool) {
 	return t, time.Second, err == nil
 }
 
-// Range returns the earliest and the latest time of the service's clock at this process's moment t. known is false, and
-// both are t by this machine's clock, until enough answers have come.
+// Range returns the earliest and latest time of the service's clock at this process's t; until known, both are t.
 func (c *Clock) Range(t time.Time) (earliest, latest time.Time, known bool) {
 	if c == nil {
 		return t, t, false
@@ -148,8 +145,7 @@ func (c *Clock) Now() time.Time {
 	return earliest.Add(latest.Sub(earliest) / 2)
 }
 
-// Lag returns how far this machine's clock lags the service's, negative if it is ahead. It is 0 if the answers are too
-// imprecise to show a difference. known is false until enough answers have come.
+// Lag returns how far this machine's clock lags the service's, negative if ahead, 0 if too imprecise or not known yet.
 func (c *Clock) Lag() (by time.Duration, known bool) {
 	now := time.Now()
 	earliest, latest, known := c.Range(now)

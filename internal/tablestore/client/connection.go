@@ -41,8 +41,7 @@ type Connection struct {
 // Now is the service's time, as far as known from its answers.
 func (c *Connection) Now() time.Time { return c.traffic.Clock.Now() }
 
-// Connect makes a connection to the target. When ctx ends, every request in flight ends with it. Nothing is repeated
-// except a request of which no byte was sent because the service had closed an idle connection.
+// Connect makes a connection. Requests in flight end with ctx; only one of which no byte was sent is repeated.
 func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, error) {
 	most := cmp.Or(t.Connections, math.MaxInt)
 	if err := t.complete(); err != nil {
@@ -107,7 +106,6 @@ type Sender struct {
 	urls   map[string]*url.URL // by operation
 }
 
-// Sender makes a sender.
 func (c *Connection) Sender() *Sender {
 	if c.senders.Add(1) == 1 && c.pool != nil {
 		c.pool.use()
@@ -125,8 +123,7 @@ func (s *Sender) Close() {
 
 var room [headRoom]byte
 
-// keptBytes is the memory that a sender keeps between requests. Larger buffers are shared, so there are as many as
-// large requests in flight, not as many as senders.
+// keptBytes is the memory that a sender keeps between requests; larger buffers are shared.
 const keptBytes = 64 << 10
 
 var largeBuffers sync.Pool

@@ -108,9 +108,8 @@ func ClassifyCode(code, message string) Class {
 // InstanceThrottled reports whether a throttling code is about the whole instance, not a partition.
 func InstanceThrottled(code string) bool { return code == "OTSFlowControl" }
 
-// MayHaveApplied reports whether a row refused with a throttling code may have been applied all the same: the
-// documentation does not say when a busy server refuses, and some of the vendor's SDKs repeat only what may be applied
-// twice. It matters for rows that may not be repeated.
+// MayHaveApplied reports whether a row refused with a throttling code may have been applied all the same, which the
+// documentation leaves open. It matters for rows that may not be repeated.
 func MayHaveApplied(code string) bool {
 	return slices.Contains([]string{"OTSServerBusy", "OTSStorageServerBusy", "OTSOperationThrottled"}, code)
 }
@@ -153,8 +152,7 @@ func classifyAnswer(err *tablestore.OtsError) Class {
 	return c
 }
 
-// SlowDown reports whether an answer asks for fewer requests: by the service's code or, from anyone, by its status. It
-// does not tell whether the request was applied.
+// SlowDown reports whether an answer asks for fewer requests, by code or status. The request may have been applied.
 func SlowDown(err error) bool {
 	var ots *tablestore.OtsError
 	if u := new(unsigned); errors.As(err, &u) && u.says != nil && ClassifyCode(u.says.Code, u.says.Message) == Throttled {
@@ -209,8 +207,7 @@ func untrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError))
 }
 
-// Refused reports whether the service permanently refuses: the access key, a permission, a dropped or replaced table, a
-// quota. A retry is useless until somebody has changed that.
+// Refused reports whether the service permanently refuses: the access key, a permission, a dropped table, a quota.
 func Refused(err error) bool {
 	var ots *tablestore.OtsError
 	u := new(unsigned)

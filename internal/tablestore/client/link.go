@@ -57,9 +57,8 @@ func newRoute(endpoint *url.URL) *route {
 	return r
 }
 
-// link is a connection, kept from request to request. net/http hands every request from one goroutine to a second that
-// writes and a third that reads, and writes a large body in pieces: for requests of 200 rows that was an eighth of a
-// load's CPU, and still 3 to 5 % with http.ClientConn and bodies written without a copy
+// link is a connection, kept from request to request. net/http hands requests between three goroutines and writes large
+// bodies in pieces: with 200 rows that was an eighth of a load's CPU, and 3 to 5 % with http.ClientConn
 // (docs/internals/performance-tried.md). A link writes head and body in one piece and reads with net/http's parser.
 type link struct {
 	conn   net.Conn
@@ -87,7 +86,6 @@ func LongestRequest(timeout time.Duration) time.Duration { return slowest * time
 // linkPiece is how much of a request is sent at a time: a link that carries less in a time-out is useless.
 const linkPiece = 64 << 10
 
-// dial makes a link.
 func (r *route) dial(run context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(run, dialTimeout)
 	defer cancel()
@@ -122,8 +120,7 @@ func (l *link) endsWith(run context.Context) bool {
 	return waits
 }
 
-// abort closes a link with a request in flight, so that nothing more of it reaches the service: this machine's buffers
-// would otherwise be sent for as long as a slow link takes, and applied when nobody expects it.
+// abort closes a link with a request in flight, so that nothing more of it leaves this machine's buffers.
 func (l *link) abort() {
 	if tcp, ok := l.plain.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // fails only when closed

@@ -16,10 +16,8 @@ type Packed struct {
 	rows  plainbuffer.Rows
 }
 
-// Len is the number of rows.
 func (p *Packed) Len() int { return len(p.rows.Ends) }
 
-// Key returns a row's ordering key.
 func (p *Packed) Key(i int) []byte {
 	if i == 0 {
 		return p.rows.Keys[:p.rows.KeyEnds[0]]
@@ -33,7 +31,6 @@ func (p *Packed) KeyColumns() (least, most int) { return p.rows.Least, p.rows.Mo
 // Sum returns a row's plainbuffer.Hasher.Row, if the memory has a Hasher.
 func (p *Packed) Sum(i int) uint64 { return p.rows.Sums[i] }
 
-// Row returns a row's bytes.
 func (p *Packed) Row(i int) []byte {
 	from := 0
 	if i > 0 {

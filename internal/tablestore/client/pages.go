@@ -58,8 +58,7 @@ const (
 	rangeNext = 3
 )
 
-// take takes an answer's rows and returns the answer without them. It leaves to the SDK what it would decode
-// differently: rows in other formats than PlainBuffer, and anything that no row of a table has.
+// take takes an answer's rows and returns the answer without them. It leaves to the SDK what that decodes differently.
 func (p *page) take(body []byte) (rest []byte, err error) {
 	rest = make([]byte, 0, 512)
 	usual := true
@@ -156,21 +155,18 @@ func (p *page) expect(bytes int) {
 	s.rows.size, s.keys.size, s.parts.size, p.partsOf.size = n, n, n, n
 }
 
-// BeginRow implements plainbuffer.RowSink.
 func (p *page) BeginRow() {
 	p.row = p.stores.rows.next()
 	p.row.PrimaryKey = p.stores.keys.next()
 	p.rows = append(p.rows, p.row)
 }
 
-// KeyColumn implements plainbuffer.RowSink.
 func (p *page) KeyColumn(c *plainbuffer.Column) {
 	part := p.stores.parts.next()
 	part.ColumnName, part.Value = c.Name, p.value(c)
 	p.partsOf.add(part)
 }
 
-// Cell implements plainbuffer.RowSink.
 func (p *page) Cell(c *plainbuffer.Column) {
 	cell := p.stores.cells.next()
 	cell.ColumnName, cell.Value, cell.Timestamp = c.Name, p.value(c), max(c.Timestamp, 0)
@@ -178,13 +174,11 @@ func (p *page) Cell(c *plainbuffer.Column) {
 	p.cellsOf.add(cell)
 }
 
-// EndRow implements plainbuffer.RowSink.
 func (p *page) EndRow(deleted bool) {
 	p.odd = p.odd || deleted
 	p.row.PrimaryKey.PrimaryKeys, p.row.Columns = p.partsOf.take(), p.cellsOf.take()
 }
 
-// value is a value as in the SDK.
 func (p *page) value(c *plainbuffer.Column) any {
 	switch c.Value.Type {
 	case table.Integer:

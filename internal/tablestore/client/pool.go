@@ -274,8 +274,7 @@ func (p *pool) close() {
 	p.free = nil
 }
 
-// repeatable are the small requests about tables before a load's first row. A service that was silent for seconds
-// answers the next one, never the one before, so unanswered ones are sent again in parallel.
+// repeatable are the small requests about tables before a load's first row, sent again in parallel if unanswered.
 var repeatable = map[string]bool{"/DescribeTable": true, "/ListTable": true, "/ComputeSplitPointsBySize": true}
 
 const (

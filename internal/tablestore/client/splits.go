@@ -27,8 +27,7 @@ const (
 
 // Layout is the starts of a table's partitions, and the table's identity.
 type Layout struct {
-	// Bounds are the first partition-key values of every partition but the first, in order: none for a table of one
-	// partition, or if the service does not name them.
+	// Bounds are the first partition-key values of every partition but the first, in order, if the service names them.
 	Bounds  []table.Value
 	Created int64 // as in Table
 }
@@ -133,8 +132,7 @@ func decodeSplits(answer []byte) ([]table.Value, error) {
 	return bounds, nil
 }
 
-// recording keeps the bytes of one answer. The SDK drops unknown fields and exposes neither raw answers nor its signer,
-// but it sends trace ids and leaves the connection to us: transport knows the trace id of a request to be recorded.
+// recording keeps the bytes of one answer, of which the SDK drops unknown fields: transport knows it by its trace id.
 type recording struct{ body bytes.Buffer }
 
 // headerTraceID is the SDK's header for a trace id. The service writes it to its logs.
@@ -175,8 +173,7 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// samplePatience limits the time for a sample. It helps, but nothing depends on it: a partition that does not serve for
-// longer is waited for when rows are written.
+// samplePatience limits the time for a sample, on which nothing depends.
 const samplePatience = 2 * time.Second
 
 // CellTypes returns the types of the values in a table's columns in its first and last n rows, and how many it read.

@@ -53,8 +53,7 @@ type Admin struct {
 	Context context.Context
 	// RetryFor limits how long an operation is retried; 0 means Patience.
 	RetryFor time.Duration
-	// Proven means that the endpoint has answered as Tablestore before: a broken connection is then a temporary fault, not
-	// a wrong endpoint. An Admin also learns this by itself.
+	// Proven means that the endpoint has answered as Tablestore before: a broken connection is then a temporary fault.
 	Proven bool
 
 	answered atomic.Bool
@@ -113,7 +112,6 @@ var definedTypes = map[tablestore.DefinedColumnType]table.Type{
 	tablestore.DefinedColumn_BINARY:  table.Binary,
 }
 
-// sdkType is the SDK's name of a type.
 func sdkType[T comparable](types map[T]table.Type, t table.Type) (name T) {
 	for n, of := range types {
 		if of == t {
@@ -290,8 +288,7 @@ func (a *Admin) tryFor(most time.Duration, op func() error) error {
 	}
 }
 
-// mayBeDown reports whether an endpoint that has never answered may do so later. A connection that has never worked is
-// more often a wrong endpoint than a temporary fault, so only patient callers retry for long.
+// mayBeDown reports whether an endpoint that has never answered may do so later. Mostly it is wrong.
 func (a *Admin) mayBeDown(err error, attempt int) bool {
 	if untrusted(err) || WrongScheme(err) {
 		return false

@@ -148,7 +148,7 @@ func (u *unsigned) Error() string {
 	case u.present:
 		return what + "; check the access key's secret, --endpoint and any proxy in between"
 	}
-	return what + "; check --endpoint; if your proxy removes signatures, " + UnsignedVariable + "=accept takes such answers"
+	return what + "; check --endpoint; if a proxy removes signatures, " + UnsignedVariable + "=accept takes such answers"
 }
 
 // Unsettled reports whether an error is an unsigned answer: the outcome is unknown, even if it ends the command.

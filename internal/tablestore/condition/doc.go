@@ -1,4 +1,3 @@
-// Package condition reads conditions that the service checks: ParseFilter those of a read, which compare a column with
-// a value, and ParseWhen those of a write, which compare a stored row's column with a new row's value. Both join
-// comparisons with and, or, not and parentheses. Conditions that a service cannot check are refused by name.
+// Package condition reads conditions that the service checks: ParseFilter those of a read, on a column and a value,
+// ParseWhen those of a write, on a stored and a new column. Comparisons are joined with and, or, not and parentheses.
 package condition

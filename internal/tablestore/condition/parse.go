@@ -168,7 +168,7 @@ func (r *reader) node(n ast.Node, not bool) (*node, error) {
 		if _, ok := comparators[n.Operator]; ok {
 			return r.comparison(n, not)
 		}
-		return nil, fmt.Errorf("the service cannot check %q: it supports == != < <= > >= and the words and, or, not", n.Operator)
+		return nil, fmt.Errorf("the service cannot check %q: it supports == != < <= > >= and, or, not", n.Operator)
 	}
 	return nil, fmt.Errorf("the service cannot check %s: want comparisons, joined with and, or, not", n)
 }
@@ -188,7 +188,6 @@ func (r *reader) joined(n *ast.BinaryNode, not bool, by, contrary tablestore.Log
 	return &node{join: by, parts: []*node{left, right}}, nil
 }
 
-// operand is a side of a comparison.
 type operand struct {
 	stored, new string
 	value       table.Value

@@ -27,7 +27,6 @@ type Name struct {
 // NewName prepares a column name that passes table.CheckColumnName.
 func NewName(name string) *Name { return &Name{text: name, name: plainbuffer.NewName(name)} }
 
-// String is the name.
 func (n *Name) String() string { return n.text }
 
 // own encodes the row's own cells after the schema's columns of that size and count, and returns theirs.

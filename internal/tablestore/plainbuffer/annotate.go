@@ -25,8 +25,7 @@ func AppendWithCell(dst, row []byte, n *Name, v table.Value) ([]byte, error) {
 	return r.End(), nil
 }
 
-// AppendStamped appends a put or updated row with the timestamp in milliseconds in every cell that puts a value and has
-// none. Increments and deletions are unchanged: they take no timestamp.
+// AppendStamped appends a put or updated row with the timestamp in every cell that puts a value and has none.
 func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
 	w := walker{rest: row}
 	if err := w.begin(); err != nil {

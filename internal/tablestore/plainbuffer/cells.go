@@ -11,7 +11,7 @@ import (
 type Cells struct {
 	rest []byte // after the cell
 
-	Content   []byte // the name and the value of the cell, with their lengths and the value's type: equal bytes are an equal cell, but for its time
+	Content   []byte // the name, type and value: equal bytes are an equal cell, but for its time
 	Op        Op
 	Timestamp int64 // in milliseconds, -1 for none
 }
@@ -39,7 +39,6 @@ func (c *Cells) Next() bool {
 	return true
 }
 
-// Name is the cell's name.
 func (c *Cells) Name() []byte { return c.Content[4 : 4+binary.LittleEndian.Uint32(c.Content)] }
 
 // Value is the cell's value, of type Null if it has none. Bytes are views into the row.
@@ -59,7 +58,6 @@ func (c *Cells) Encoded() Encoded {
 // Encoded is a value in a row: its type and its bytes.
 type Encoded []byte
 
-// Type is the value's type.
 func (e Encoded) Type() table.Type { return variantTypes[e[0]] }
 
 // Value is the value; bytes are a view.

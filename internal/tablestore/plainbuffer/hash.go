@@ -30,13 +30,11 @@ func NewHasher() *Hasher {
 	return h
 }
 
-// Column hashes a column's name.
 func (h *Hasher) Column(name string) uint64 { return maphash.String(h.seed, name) }
 
 // ColumnBytes is Column for a name as bytes.
 func (h *Hasher) ColumnBytes(name []byte) uint64 { return maphash.Bytes(h.seed, name) }
 
-// Key hashes an ordering key.
 func (h *Hasher) Key(key []byte) uint64 { return maphash.Bytes(h.seed, key) }
 
 // Cell hashes a cell with a value, given its column's hash; one without is its column. Doubles differ by bits.

@@ -41,7 +41,6 @@ type Name struct {
 	size int
 }
 
-// NewName prepares a column name.
 func NewName(name string) Name {
 	head := make([]byte, 0, 6+len(name))
 	head = append(head, tagCell, tagCellName)
@@ -63,7 +62,6 @@ func (n Names) Of(column string) *Name {
 	return name
 }
 
-// Len is the name's length in bytes.
 func (n *Name) Len() int { return n.size }
 
 // Row appends one row to a buffer. Begin it, add the primary-key columns in schema order, then cells, and End it; a Row

@@ -86,9 +86,8 @@ func (r *RowReader) name(place int, name []byte) *knownName {
 	return known
 }
 
-// Read reads consecutive rows after one header, to their last byte, and hands them to the sink; nil takes none. It
-// checks that they are complete, the length of every value, and the checksum of every cell and row. It returns their
-// number; empty input has no rows. Rows before a fault have been handed over.
+// Read reads consecutive rows after one header, to their last byte, and hands them to the sink, if any. It checks that
+// they are complete, every length and every checksum. It returns their number. Rows before a fault were handed over.
 func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -113,7 +112,6 @@ type Rows struct {
 	Sums        []uint64 // of each row's cells, as Hasher.Row makes them; none without a Hasher
 }
 
-// Reset keeps the memory.
 func (s *Rows) Reset() {
 	*s = Rows{Ends: s.Ends[:0], Keys: s.Keys[:0], KeyEnds: s.KeyEnds[:0], Least: math.MaxInt, Sums: s.Sums[:0]}
 }

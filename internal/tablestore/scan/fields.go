@@ -33,8 +33,7 @@ type Field struct {
 	Value plainbuffer.Encoded
 }
 
-// Fields are the values of one row after the other, from its bytes: the newest version of each wanted column, in cell
-// order. Its zero value is ready to use. It is for one goroutine.
+// Fields are the newest values of wanted columns of one row after the other, from its bytes, in cell order.
 type Fields struct {
 	Wanted      map[string]bool // attributes; nil is all
 	AllVersions bool            // fields of their own
@@ -103,7 +102,6 @@ func (f *Fields) Named(name string) *Column {
 	return f.column(append([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}, name...))
 }
 
-// Count counts the row's values.
 func (f *Fields) Count() {
 	for _, c := range f.Cells {
 		c.Types[c.Value.Type()]++
@@ -138,7 +136,6 @@ func (p *Places) Of(c *Column) int {
 	return p.known[c.number] - 1
 }
 
-// Set gives a column its place.
 func (p *Places) Set(name string, place int) {
 	if p.of == nil {
 		p.of = map[string]int{}

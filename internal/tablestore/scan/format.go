@@ -105,7 +105,6 @@ func (f *CSV) end() error {
 	return err
 }
 
-// Flush writes buffered rows.
 func (f *CSV) Flush() error { return f.w.Flush() }
 
 func appendField(dst []byte, v plainbuffer.Encoded) []byte {
@@ -165,12 +164,10 @@ type JSONL struct {
 	buf  bytes.Buffer
 }
 
-// NewJSONL writes to w.
 func NewJSONL(w io.Writer, keys []string) *JSONL {
 	return &JSONL{w: bufio.NewWriterSize(w, 1<<16), keys: keys}
 }
 
-// Write writes one row.
 func (f *JSONL) Write(r *Fields) error {
 	f.buf.Reset()
 	f.buf.WriteByte('{')
@@ -223,5 +220,4 @@ func (f *JSONL) text(s string) {
 	f.buf.Truncate(f.buf.Len() - 1)
 }
 
-// Flush writes buffered rows.
 func (f *JSONL) Flush() error { return f.w.Flush() }

@@ -24,8 +24,7 @@ type Getter interface {
 	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
 }
 
-// Get returns the rows of at most MaxGetRows different keys, by their places; nil for missing ones. Of the options it
-// uses Columns, Versions, RetryFor, Gate and Units.
+// Get returns the rows of at most MaxGetRows different keys, by place; nil for missing ones.
 func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, o Options) ([]*Row, error) {
 	o.RetryFor = cmp.Or(o.RetryFor, client.Patience)
 	rows := make([]*Row, len(keys))

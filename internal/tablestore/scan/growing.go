@@ -94,7 +94,6 @@ func (f *Growing) begin() (err error) {
 	return nil
 }
 
-// Flush writes buffered rows.
 func (f *Growing) Flush() error {
 	if f.csv == nil {
 		if len(f.held) == 0 {

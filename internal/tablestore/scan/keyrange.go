@@ -27,9 +27,8 @@ func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	return values, err
 }
 
-// ParseRange reads a range of keys: FROM..TO, the first inclusive and the last exclusive, either of which may be left
-// out; or a key or the beginning of one, which means all keys that begin with it. Each is as in ParseKey; a text with
-// two dots must be quoted. nil means no bound; an empty text has none.
+// ParseRange reads a range of keys: FROM..TO, inclusive and exclusive, either of which may be left out, or the
+// beginning of keys. Each is as in ParseKey; a text with two dots must be quoted. nil means no bound.
 func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err error) {
 	if text == "" {
 		return nil, nil, nil

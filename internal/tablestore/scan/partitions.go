@@ -64,8 +64,7 @@ func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err 
 	return p.guess, false, p.failed
 }
 
-// guessFromSizes asks for large splits first, because a partition cut in two by mistake costs half-full requests. If
-// one answer cannot hold all splits of a size, larger ones are requested.
+// guessFromSizes asks for large splits first, because a partition cut by mistake costs half-full requests.
 func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 	size, grown := int64(guessFirst), false
 	for {
@@ -145,8 +144,7 @@ func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
 	return res.Splits, nil
 }
 
-// boundsOf returns the bounds between splits served in different places. Neighbours in one place count as one
-// partition; a service that names no places says nothing about that.
+// boundsOf returns the bounds between splits served in different places, if places are named.
 func boundsOf(splits []*tablestore.Split) (bounds []table.Value) {
 	for i := 1; i < len(splits); i++ {
 		if here := splits[i].Location; here != "" && here == splits[i-1].Location {

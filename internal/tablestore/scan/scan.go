@@ -23,7 +23,6 @@ type Service interface {
 	GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error)
 }
 
-// Options of a scan.
 type Options struct {
 	Columns  []string      // attribute columns to read; nil reads all. Rows with none of them still come
 	Limit    int64         // rows, 0 is all
@@ -88,8 +87,7 @@ func (p *Pager) all(limit int64, next func() (rows int, err error), each func() 
 	}
 }
 
-// Packed is Table with every row's place in the current page: plainbuffer.CellsOf reads a row's bytes, and
-// client.PageMemory decodes it. All are valid during the call. It ignores Options.Limit.
+// Packed is Table with every row's place in the current page, valid during the call. It ignores Options.Limit.
 func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, page *PackedPage, each func(i int) error) error {
 	o.Limit = 0
 	return PackedPages(ctx, s, name, key, o, func() *PackedPage { return page }, func(*PackedPage) error {
@@ -102,8 +100,7 @@ func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, 
 	})
 }
 
-// bound makes a key of the given values. Missing columns begin with the least value: a bound with fewer columns than
-// the key comes before all keys that begin with it. Without any, open fills in all columns.
+// bound makes a key of the given values. Missing columns begin with the least value; without any, open fills in all.
 func bound(key []table.KeyColumn, values []table.Value, open func(*tablestore.PrimaryKey, string)) *tablestore.PrimaryKey {
 	pk := new(tablestore.PrimaryKey)
 	for i, k := range key {

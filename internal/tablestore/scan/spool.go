@@ -13,9 +13,8 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Spool keeps a scan's rows, compressed, until their columns and types are known: a Tablestore table has no list of its
-// columns, and a Parquet file begins with one. Reading the table twice instead would cost its read capacity twice and
-// could see two different tables. It is a Formatter; its output up to a Flush can be replayed.
+// Spool keeps a scan's rows, compressed, until their columns and types are known: a Parquet file begins with them.
+// Reading the table twice would cost twice and could see two tables. Its output up to a Flush can be replayed.
 type Spool struct {
 	w      io.Writer
 	packer *zstd.Encoder
@@ -27,7 +26,6 @@ type Spool struct {
 // spoolChunk is the bytes of rows compressed together.
 const spoolChunk = 256 << 10
 
-// NewSpool writes to w.
 func NewSpool(w io.Writer) (*Spool, error) {
 	s := &Spool{w: w}
 	var err error
@@ -37,7 +35,6 @@ func NewSpool(w io.Writer) (*Spool, error) {
 	return s, nil
 }
 
-// Write keeps a row.
 func (s *Spool) Write(r *Fields) error {
 	if s.chunk = appendRow(s.chunk, r.Row); len(s.chunk) < spoolChunk {
 		return nil
@@ -45,7 +42,6 @@ func (s *Spool) Write(r *Fields) error {
 	return s.Flush()
 }
 
-// Flush writes buffered rows.
 func (s *Spool) Flush() error {
 	if len(s.chunk) == 0 || s.err != nil {
 		return s.err

@@ -90,7 +90,6 @@ func Update(name string, key *tablestore.PrimaryKey, cells Cells, stamp ...int64
 	return change
 }
 
-// Delete deletes a row.
 func Delete(name string, key *tablestore.PrimaryKey) *tablestore.DeleteRowChange {
 	change := &tablestore.DeleteRowChange{TableName: name, PrimaryKey: key}
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)

@@ -60,8 +60,7 @@ func Named(t *testing.T, table func(name string) sqltable.Server, query func(key
 	}
 }
 
-// Changed reads a table of 40,000 rows with v = 0 and calls happens after a page. Every row must come once, from the
-// given number of snapshots; with one snapshot, every row must have v = 0.
+// Changed reads 40,000 rows with v = 0 and calls happens after a page: all come once, from that many snapshots.
 func Changed(t *testing.T, s sqltable.Server, page, snapshots int, happens func()) {
 	t.Helper()
 	o, parts := Open(t, s, nil)

@@ -70,8 +70,7 @@ func find[T any](bounds []T, key T, compare func(a, b T) int) uint16 {
 	return uint16(low)
 }
 
-// cutSorted returns the first key of each partition but the first. Each takes an even share of the remaining rows, so a
-// heavy value does not cost its neighbours their partitions.
+// cutSorted returns the first key of each partition but the first, each with an even share of the remaining rows.
 func cutSorted[T any](sorted []T, compare func(a, b T) int, n int) (bounds []T) {
 	last := 0
 	for left := n; left > 1; left-- {

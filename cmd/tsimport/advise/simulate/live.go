@@ -11,8 +11,7 @@ type Traffic struct {
 	Rate       int // rows a second
 }
 
-// Window is the number of rows considered together: one second of traffic, at most half of an even partition's known
-// rows. In a longer window even strictly growing keys would seem to spread.
+// Window is the rows of one second of traffic, at most half of a partition's known rows: longer ones hide growing keys.
 func (t Traffic) Window(rows int) int {
 	return min(rows, max(8, min(t.Rate, rows/(2*t.Partitions))))
 }

@@ -13,11 +13,9 @@ const (
 	maxRank   = 64 - precision
 )
 
-// Distinct estimates the number of distinct values from their hashes (HyperLogLog). It takes 16 KiB; the standard error
-// is 0.8 %, and some counts below a hundred are exact. The zero Distinct is empty.
+// Distinct estimates the number of distinct values from their hashes (HyperLogLog), in 16 KiB, with an error of 0.8 %.
 type Distinct struct{ rank [registers]uint8 }
 
-// Add adds a value's hash.
 func (d *Distinct) Add(hash uint64) {
 	i := hash >> maxRank
 	// The marker bit ends the run of zeros at the end of the hash.
