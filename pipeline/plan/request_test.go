@@ -97,7 +97,7 @@ func TestAPolicyThatDoesNotFitTheTablesIsRefused(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)
 	for want, set := range map[string]func(*Request){
-		"has no period":           func(*Request) {},
+		"has no period":             func(*Request) {},
 		"--age-policy":              func(r *Request) { r.Target.Table = "t_{text(id)}" },
 		"--age-policy: ":            func(r *Request) { r.Target.Table = "t_{day(at)}" },
 		"--mode delete writes none": func(r *Request) { r.Target.Table, r.Mode = "t_{month(at)}", table.Delete },
