@@ -30,7 +30,7 @@ type cell struct {
 // span is a part of a buffer's data.
 type span struct{ from, to int }
 
-// cellBytes and rowBytes are the memory of a cell and a row beside data. A row has an end and, in its batch, a Done.
+// cellBytes and rowBytes are the memory of a cell and a row besides data. A row has an end and, in its batch, a Done.
 const (
 	cellBytes = 56
 	rowBytes  = 16

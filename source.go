@@ -53,7 +53,7 @@ func (r *rows) About() source.About {
 // Identity is empty: the rows cannot be read again.
 func (r *rows) Identity() (source.Identity, error) { return source.Identity{}, nil }
 
-// Sample returns no rows: key columns have the types of the table, other columns those of each row.
+// Sample returns no rows: key columns have the table's types, other columns each row's.
 func (r *rows) Sample(int, []string, func(*record.Record)) (read int, err error) { return 1, nil }
 
 func (r *rows) Seek(source.Place, source.Chain) {}

@@ -12,7 +12,8 @@ import (
 //
 // In an outage nothing of the lane is written, so no failure counts.
 const (
-	// aloneAfter is how often a row fails, while others are written, before it is sent alone; among failing ones, twice.
+	// aloneAfter is the number of failures, while others are written, before a row is sent alone; twice among failing
+	// ones.
 	aloneAfter = 3
 	// hopelessAfter is the number of failures alone before a row is given up: with the default waits about 90 seconds.
 	hopelessAfter = 30

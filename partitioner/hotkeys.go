@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// counters is how many values are counted at a time: shares are too low by at most 1/counters.
+	// counters is the number of values counted at a time: shares are too low by at most 1/counters.
 	counters = 256
 	// After sampleRun samples the gap between two doubles, up to maxGap rows: long inputs cost almost nothing.
 	sampleRun = 4096

@@ -31,7 +31,7 @@ func (t *keyTable) get(hash uint64) *key {
 	}
 }
 
-// near reads the slots of the hashes one after another, so that the processor fetches them together.
+// near reads the slots of the hashes in turn, so that the processor fetches them together.
 func (t *keyTable) near(keys []*key) (sum uint64) {
 	if t.count == 0 {
 		return 0

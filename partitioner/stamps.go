@@ -20,7 +20,7 @@ type Stamps interface {
 	Passed(r table.Ref, ms int64)
 }
 
-// maxRestamps is how often a row gets another timestamp because it may have been refused for its last one.
+// maxRestamps limits the new timestamps that a row gets because its last one may have been refused.
 const maxRestamps = 3
 
 // stamp sets the timestamp of the last row in the flight. A row that may have been applied keeps its timestamp, so it

@@ -101,7 +101,7 @@ func (a *admission) keepArchived(p *intake.Parsed) {
 	}
 }
 
-// rows enters the rows of a block and reports whether they are to be sent. wait means that they wait for their tables.
+// rows enters the rows of a block and reports whether they may be sent. wait means that they wait for their tables.
 func (a *admission) rows(b *table.Block, wait bool) bool {
 	if wait {
 		a.findTables(b)

@@ -81,7 +81,7 @@ func (a *attempt) newExpiry() *writer.Expiry {
 // whenFraming is roughly the size of a condition in a request without its names and values.
 const whenFraming = 128
 
-// readsBack is the existence condition for which a load may have to read rows back.
+// readsBack is the existence condition under which a load may have to read rows back.
 func (c *Config) readsBack() table.Existence {
 	if c.Write.When != nil || c.Write.Unchanged {
 		return table.ExpectNotExist

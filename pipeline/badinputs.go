@@ -123,7 +123,7 @@ func (f *badFinder) alone(ctx context.Context) error {
 	return nil
 }
 
-// together finds inputs that are incompatible with the others: those with rare columns, then the first that do not fit.
+// together finds inputs that are incompatible with the others: first those with rare columns, then any that do not fit.
 func (f *badFinder) together(ctx context.Context) error {
 	count, first := map[string]int{}, map[string]string{}
 	for _, columns := range f.columns {
@@ -192,7 +192,7 @@ func (f *badFinder) fit(ctx context.Context, names []string) error {
 	return nil
 }
 
-// unlike describes how the columns of an input differ from those of another; "" if they do not.
+// unlike describes how the columns of an input differ from another's; "" if they do not.
 func (f *badFinder) unlike(name, other string) (why string) {
 	has, wanted := strings.Split(f.columns[name], "\x00"), strings.Split(f.columns[other], "\x00")
 	part := func(what string, all, of []string) {

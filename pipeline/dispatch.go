@@ -204,7 +204,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 	}
 }
 
-// start starts what can be started now. It returns the time until another lane may send.
+// start starts all work that can start now. It returns the time until another lane may send.
 func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	d.lanes.Cutter.Wake(now)
 	for _, name := range d.lanes.FallSilent(now) {
@@ -241,7 +241,7 @@ func (d *dispatcher) reads() bool {
 	return !d.stopper.stopped() && !full && !d.lanes.Queues.Saturated() && !(d.files.Archive != nil && d.checkpointer.When().AwaitsFirst())
 }
 
-// hand takes what the intake hands over; !ok means that it has ended.
+// hand takes the intake's output; !ok means that it has ended.
 func (d *dispatcher) hand(h intake.Handed, ok bool) {
 	switch {
 	case !ok:
@@ -348,7 +348,7 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 	return max(next, 100*time.Microsecond)
 }
 
-// dispatch sends what may be sent. It returns the time until more may be sent, and what prevents that now.
+// dispatch sends all that may be sent. It returns the time until more may be sent, and the obstacle.
 func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottleneck.Word) {
 	if wait := d.settling.hold.Sub(now); wait > 0 {
 		return wait, bottleneck.Outage
@@ -359,7 +359,7 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 	return d.lanes.Dispatch(now, !d.input.ended())
 }
 
-// noteLimit notes, often enough, what limits the speed of the load.
+// noteLimit notes, often enough, the limit of the load's speed.
 func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 	m := d.record.meter
 	if !m.Wants(now, d.lanes.LimitEvery()) {

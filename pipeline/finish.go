@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// finishTables does what is left when every row is final, and checks that the tables are still those that hold them.
+// finishTables completes the tables when every row is final, and checks that they are still the ones written to.
 func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
 	if err := a.cfg.Checkpoint.MayAct(); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 	return a.from.IDs.Confirm(admin)
 }
 
-// end keeps what a resuming attempt needs and closes what the load has opened. err is what ended the load early.
+// end keeps what a resuming attempt needs and closes what the load has opened. err, if not nil, ended the load early.
 func (a *attempt) end(d *dispatcher, err error) error {
 	if n := d.annotations.AutoIncrement; n != nil {
 		a.counts.SearchRequests = n.Requests.Load()
@@ -86,7 +86,7 @@ func (a *attempt) end(d *dispatcher, err error) error {
 	return errors.Join(err, d.files.Close(a.counts))
 }
 
-// finish closes the ledger and the run folder. err is what ended the load early, if anything did.
+// finish closes the ledger and the run folder. err, if not nil, ended the load early.
 func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Folder, start time.Time, err error) (*Report, error) {
 	report.BadInputs = allBad(cfg, report.BadInputs)
 	err = report.conclude(cfg, err)
@@ -135,7 +135,7 @@ func (r *Report) RemoveCheckpoint() error {
 	return r.sortRejects(r.folder)
 }
 
-// countIndexes enters the cost of the indexes.
+// countIndexes adds the cost of the indexes.
 func (r *Report) countIndexes() {
 	rows := r.Written
 	if r.DryRun {
@@ -173,7 +173,7 @@ func (r *Report) fail(err error) {
 	r.State, r.ExitCode, r.Error = StateFailed, exitcode.Of(err), client.OneLine(err.Error())
 }
 
-// measure enters the duration of the load and the resources used by the process.
+// measure adds the load's duration and the process's resources.
 func (r *Report) measure(took time.Duration) {
 	r.Seconds = took.Seconds()
 	if r.Seconds > 0 {

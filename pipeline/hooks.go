@@ -27,7 +27,7 @@ type hooks struct {
 	onFree     func(*table.Block)                      // a block's memory is about to be used again
 }
 
-// orderWhen is when inputs are read by a schedule.
+// orderWhen says when inputs are read by a schedule.
 type orderWhen uint8
 
 const (

@@ -34,7 +34,7 @@ func (a *attempt) nothingNew(ctx context.Context, err error) error {
 	return err
 }
 
-// beginKnown notes what is about to be loaded. The table exists.
+// beginKnown records the inputs about to be loaded. The table exists.
 func (a *attempt) beginKnown(ctx context.Context) error {
 	if !a.cfg.Resume.Once() || a.cfg.DryRun || a.planned.Empty {
 		return nil
@@ -45,7 +45,7 @@ func (a *attempt) beginKnown(ctx context.Context) error {
 	return a.cfg.Resume.Known.Begin(ctx, a.from.IDs.Known()[a.cfg.Target.Table], a.folder.Path)
 }
 
-// openBlocks opens the journal of what is learned about the inputs, and passes on what earlier attempts have learned.
+// openBlocks opens the journal of facts about the inputs, and passes on earlier attempts' facts.
 func (a *attempt) openBlocks() (*rundir.Journal, error) {
 	if !a.cfg.Resume.Once() || !a.cfg.keeps() {
 		return nil, nil

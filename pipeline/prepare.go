@@ -16,13 +16,13 @@ import (
 // Prepared is a planned load for processes that each do a part of it.
 type Prepared struct {
 	Plan *plan.Plan
-	// Job holds what the rows depend on. A later process that passes it to Prepare gets the same plan, or an error.
+	// Job holds all that the rows depend on. A later process that passes it to Prepare gets the same plan, or an error.
 	Job     *checkpoint.Job
 	attempt *attempt
 	hangUp  context.CancelFunc
 }
 
-// Former is what another process was prepared with.
+// Former is another process's preparation.
 type Former struct {
 	Job      *checkpoint.Job
 	Division []byte // of its sources, as source.Origin says it
@@ -65,7 +65,7 @@ func (a *attempt) planOnly(ctx context.Context) error {
 	return a.makePlan(ctx)
 }
 
-// settlePrepared enters the details of the plan into the job and compares them with those of another process.
+// settlePrepared adds the plan's details to the job and compares them with another process's.
 func (a *attempt) settlePrepared(job *checkpoint.Job) error {
 	tellClock(a.planned, a.admin, a.service.clock())
 	if err := a.from.Compare(a.cfg.Drain, a.planned); err != nil || job == nil {
@@ -77,7 +77,7 @@ func (a *attempt) settlePrepared(job *checkpoint.Job) error {
 	return nil
 }
 
-// ChangedError means that a load differs from what another process has planned.
+// ChangedError means that a load differs from another process's plan.
 type ChangedError struct{ Changes []string }
 
 func (e *ChangedError) Error() string {

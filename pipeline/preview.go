@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Preview is what a load would do, as far as that is known without doing it.
+// Preview is the expected result of a load.
 type Preview struct {
 	plan.Forecast
 	Target    PreviewTable

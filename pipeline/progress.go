@@ -25,7 +25,7 @@ func (d *dispatcher) unfinished() int64 {
 	return n
 }
 
-// complete counts what is known only at the end of the load.
+// complete counts facts known only at the end of the load.
 func (d *dispatcher) complete() {
 	r := d.counts
 	r.Unfinished = d.unfinished()

@@ -35,7 +35,7 @@ type Report struct {
 	mirror *jobdir.Mirror
 }
 
-// newReport begins the report of a load with what is known before its first row.
+// newReport begins the report of a load with facts known before its first row.
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		ReportTarget: ledger.ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete, Changes: cfg.Write.Mode == table.Changes},

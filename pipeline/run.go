@@ -222,7 +222,7 @@ func (a *attempt) report() *Report {
 	return r
 }
 
-// announce tells the observers what is about to be loaded.
+// announce tells the observers about the coming load.
 func (a *attempt) announce() {
 	if a.from.Snapshot != nil && a.cfg.Resume.OnResume != nil {
 		r := a.counts
@@ -283,7 +283,7 @@ func (a *attempt) findPartitions(ctx, gentle context.Context) {
 	}
 }
 
-// comparable returns why the table cannot be compared with the inputs afterwards, if it is to be.
+// comparable returns why the table cannot be compared with the inputs afterwards, if requested.
 func (c *Config) comparable(planned *plan.Plan) error {
 	if !c.Compared {
 		return nil

@@ -28,7 +28,7 @@ type service struct {
 // keyPatience is how long a load continues while its access keys are refused, if they were accepted before.
 const keyPatience = 2 * time.Minute
 
-// connect connects to the service, unless the table is absent. Requests end with ctx, those of planning with gentle.
+// connect connects to the service, unless the table is absent. Requests end with ctx, during planning with gentle.
 func connect(ctx, gentle context.Context, cfg *Config) (s service, err error) {
 	s.traffic = new(client.Traffic)
 	if cfg.Target.Absent {
@@ -96,7 +96,7 @@ func (c *Config) TableBefore(ctx context.Context, rows bool) (b Before, err erro
 	return b, nil
 }
 
-// serviceTime returns a function for the range in which the service's clock is now.
+// serviceTime returns a function for the range that contains the service's time.
 func serviceTime(clock *client.Clock) func() (earliest, latest time.Time) {
 	return func() (earliest, latest time.Time) {
 		earliest, latest, _ = clock.Range(time.Now())

@@ -26,7 +26,7 @@ func (m *Monitor) State(ctx context.Context) (*State, error) {
 	return <-answer, nil
 }
 
-// State is a load at one moment. Its parts are embedded like those of a Report.
+// State is a load at one moment. Its parts are embedded, as in a Report.
 type State struct {
 	Table   string  `json:"table"`
 	Order   string  `json:"order"`
@@ -65,7 +65,7 @@ type StateWork struct {
 	RowsOut  int   `json:"rows_in_flight"`
 	Retrying int   `json:"rows_to_retry"` // waiting to be sent again
 	Queued   int64 `json:"rows_queued"`   // in memory and on disk
-	// LimitedBy is what limits the speed of the load now, a word of docs/tuning.md.
+	// LimitedBy is the current limit of the load's speed, a word of docs/tuning.md.
 	LimitedBy string       `json:"limited_by,omitempty"`
 	Waiting   *ledger.Wait `json:"waiting,omitempty"`
 }
@@ -78,7 +78,7 @@ type StateMemory struct {
 	Full   bool  `json:"full"`   // reading waits
 }
 
-// StateMap is what is known about the table's partitions.
+// StateMap describes the known partitions of the table.
 type StateMap struct {
 	Partitions int    `json:"partitions"`
 	Exact      bool   `json:"exact"` // the service named them
@@ -87,7 +87,7 @@ type StateMap struct {
 	Error      string `json:"error,omitempty"` // of the last reading
 }
 
-// StateMarks is how far the load is in its input.
+// StateMarks is the load's progress in its input.
 type StateMarks struct {
 	BytesRead  int64 `json:"bytes_read"`
 	BytesTotal int64 `json:"bytes_total"` // -1 unknown

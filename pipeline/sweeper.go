@@ -26,9 +26,9 @@ type sweeper struct {
 }
 
 const (
-	// sweepRows is how many rows are looked up at a time: the rows of one ordering key come in one scan.
+	// sweepRows is the number of rows looked up at a time: one ordering key's rows come in one scan.
 	sweepRows = 50_000
-	// sweepTableFrom is the number of ordering keys from which the whole table is read, if it is not far larger.
+	// sweepTableFrom is the number of ordering keys above which the whole table is read, if it is not far larger.
 	sweepTableFrom = 16
 )
 

@@ -65,7 +65,7 @@ func (r *timelineRecorder) slots(m *partitioner.Map) []int {
 	return slots
 }
 
-// point returns the point of a moment, with what the ledger has counted since the last.
+// point returns the point of a moment, with the ledger's counts since the last.
 func (r *timelineRecorder) point(now time.Time) *ledger.Point {
 	l := r.counts
 	p := r.points.At(now.Sub(r.started))

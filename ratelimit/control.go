@@ -189,7 +189,7 @@ func (d *delivery) add(now time.Time, units float64) {
 
 func (d *delivery) most() float64 { return max(d.best[0], d.best[1]) }
 
-// evidence is what refusals tell of the partition's limit.
+// evidence is the refusals' evidence of the partition's limit.
 type evidence struct {
 	owed     float64   // units refused that the accepted ones have not earned yet
 	agreed   int       // estimates in a row that agreed
@@ -272,7 +272,7 @@ type credit struct {
 	at    time.Time
 }
 
-// probe is how far above the rate cruise reaches.
+// probe is the distance above the rate that cruise reaches.
 type probe struct {
 	gain  float64
 	since time.Time

@@ -81,7 +81,7 @@ func (c *crowd) forget(inFlight int) {
 	}
 }
 
-// back removes a request from those in flight. Requests sent within one way after it was served never met it.
+// back removes a request that is no longer in flight. Requests sent within one way after it was served never met it.
 func (c *crowd) back(sent, now time.Time, units, way float64) visit {
 	v := visit{at: sent}
 	i := slices.IndexFunc(c.flying, func(v visit) bool { return v.at.Equal(sent) && v.units == units })

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// PacerOptions is what is known of a lane before its first request.
+// PacerOptions are the facts known of a lane before its first request.
 type PacerOptions struct {
 	Rate        float64    // units a second to begin with, as tests do; 0 measures
 	MaxInFlight int        // requests of the lane in flight at most; 0 takes 8
@@ -60,7 +60,7 @@ type Pacer struct {
 	others   otherLimits
 }
 
-// otherLimits are limits of a lane beside a bucket, or in its place.
+// otherLimits are limits of a lane besides a bucket, or in its place.
 type otherLimits struct {
 	crowd  crowd
 	quota  quota

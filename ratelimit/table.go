@@ -42,7 +42,7 @@ type tablePace struct {
 	active active
 }
 
-// holding is the present hold, or the last.
+// holding is the current or the last hold.
 type holding struct {
 	began          time.Time
 	units, refused float64 // sent in it

@@ -117,7 +117,7 @@ func (p *dumpParser) Parse(sp source.Split, each func(*record.Record)) (records,
 	return p.rows.Records(), p.rows.Lines(), nil
 }
 
-// refuseTab refuses the schema written by mysqldump --tab: the rows are in a file beside it.
+// refuseTab refuses the schema written by mysqldump --tab: the rows are in another file.
 func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 	stem, is := strings.CutSuffix(s.item.Name, ".sql")
 	if t.Rows > 0 || !is || !f.tab || !s.item.Local() {

@@ -365,7 +365,7 @@ func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 	return s.Encoding.Decode
 }
 
-// addColumns adds other inputs' columns to those of JSON lines, whose objects may lack them.
+// addColumns adds other inputs' columns to JSON lines', whose objects may lack them.
 func (s *File) addColumns(names []string) {
 	own := s.Columns[:len(s.Columns)-len(s.fixed)]
 	fixed := slices.Clone(s.Columns[len(own):])

@@ -151,7 +151,7 @@ func (f *changeFormat) open(s *File) error {
 	return nil
 }
 
-// checkChanges refuses an input for changes whose records do not say what they do.
+// checkChanges refuses an input for changes whose records name no operation.
 func (s *File) checkChanges() error {
 	c := s.o.Changes
 	if c == nil {

@@ -60,7 +60,7 @@ func (*csvFormat) open(f *File) error {
 	return nil
 }
 
-// surplusFields is how many fields a CSV record may have beyond its columns before the rest is dropped, to save memory.
+// surplusFields limits a CSV record's fields beyond its columns, to save memory; the rest is dropped.
 const surplusFields = 64 << 10
 
 type csvParser struct {

@@ -383,7 +383,7 @@ func (p *piece) Prepare() (err error) {
 	return err
 }
 
-// parallel reports whether pieces are scanned for record ends before those in front of them.
+// parallel reports whether pieces are scanned for record ends in any order.
 func (s *File) parallel() bool { return s.inLines() && s.Dialect.Parallel() }
 
 // inLines reports whether the dialect defines record ends; else a cutter does.
@@ -536,7 +536,7 @@ func (r *textReader) inputBytes(text int64) int64 {
 	return n
 }
 
-// pieceBytes is the size of the next piece, about.
+// pieceBytes is the approximate size of the next piece.
 func (s *File) pieceBytes() int64 {
 	if s.rowwise() {
 		return 0

@@ -179,10 +179,10 @@ func (l *Queue) Ready() int { return l.ready }
 // Bytes is the memory of the rows that can be taken now.
 func (l *Queue) Bytes() int64 { return l.bytes }
 
-// More reports whether rows on disk wait behind those that can be taken now.
+// More reports whether rows on disk wait after the rows that can be taken now.
 func (l *Queue) More() bool { return l.mem < len(l.items) }
 
-// Coming reports whether rows after those that can be taken now are being read back.
+// Coming reports whether such rows are being read back.
 func (l *Queue) Coming() bool { return l.More() && l.items[l.mem].frame.reading }
 
 func (l *Queue) set(items []*item) {

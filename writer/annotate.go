@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Options are what some loads need beside plain writing; nil ones are unused. The workers of a load share them.
+// Options are what some loads need besides plain writing; nil ones are unused. The workers of a load share them.
 type Options struct {
 	AutoIncrement *AutoIncrement  // the service numbers the rows: puts of rows with a placeholder in their key
 	Stamps        *Stamps         // cells without a timestamp get the row's outcome's before it is sent: updates

@@ -32,7 +32,7 @@ type AutoIncrement struct {
 	LookFirst bool
 	// Begun is the load's beginning, in ms of the service's clock: searches end at older rows. 0 (unknown) reads all rows.
 	Begun int64
-	// Parallel calls do with every number below n, several at a time; nil: one after the other.
+	// Parallel calls do with every number below n, several at a time; nil means one by one.
 	Parallel func(n int, do func(i int))
 	// Earlier describes the rows that an earlier attempt of the run may have sent, or is nil.
 	Earlier *Earlier
@@ -103,7 +103,7 @@ func (n *AutoIncrement) missing(r table.Ref) (unsent bool) {
 	return h.missed != r.Number() || h.source != r.Block.Split.Ordinal
 }
 
-// writeOnce sends the rows that no earlier attempt has written: it first looks for those that may have been applied.
+// writeOnce sends the rows that no earlier attempt has written, after looking up those that may have been applied.
 func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	fill(outcomes, table.Outcome{Fate: table.Again}) // until it is known better
 	n := w.options.AutoIncrement

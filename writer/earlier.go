@@ -37,7 +37,7 @@ type earlierRow struct {
 }
 
 const (
-	// earlierRowsLeast is the number of rows for which the table is read: fewer are looked for alone.
+	// earlierRowsLeast is the minimum number of rows for reading the table: fewer are looked for alone.
 	earlierRowsLeast = 256
 	// earlierRowsMost limits the memory for the result: about 100 bytes per row.
 	earlierRowsMost = 500_000
@@ -82,7 +82,7 @@ func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
 	}
 }
 
-// begin reports whether the table is to be read for the rows.
+// begin reports whether to read the table for the rows.
 func (p *Earlier) begin(rows []table.Ref) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,7 +22,7 @@ type Expiry struct {
 // minTimestamp precedes the limit in the service's refusal of a timestamp. It may be newer than the known service time.
 const minTimestamp = "MinTimestamp:"
 
-// before returns the time in milliseconds before which cells are dropped after a refusal.
+// before returns the time in milliseconds before which a refused row's cells are dropped.
 func (x *Expiry) before(message string) int64 {
 	oldest := x.Now().Add(-x.Reach).UnixMilli()
 	if _, after, ok := strings.Cut(message, minTimestamp); ok {

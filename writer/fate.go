@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// verdict is what to do about a request refused as a whole.
+// verdict says how to treat a request refused as a whole.
 type verdict uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	stop                   // no request will succeed
 )
 
-// wholeOutcome decides about a request that failed as a whole: the outcome of each row, and what to do.
+// wholeOutcome decides about a request that failed as a whole: the outcome of each row, and the next step.
 func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 	code, message := errorText(err)
 	o := table.Outcome{Code: code, Message: message}
@@ -93,7 +93,7 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 	case client.Ambiguous:
 		o.Fate, o.Unavailable = table.Unknown, client.NotServingCode(o.Code)
 	case client.Unrecognized:
-		// It may be temporary. If not, somebody must examine the row.
+		// It may be temporary. If not, a person must examine the row.
 		o.Fate = table.Unknown
 		if repeated {
 			o.Fate, o.MaybeApplied = table.Refused, true

@@ -59,7 +59,7 @@ const (
 )
 
 const (
-	// maxRefusedNamed is how many refused records a mark names; of more it says only that they exist.
+	// maxRefusedNamed limits the refused records that a mark names; of more it says only that they exist.
 	maxRefusedNamed = 2
 	maxRefusedBytes = 16 << 20 // bounds the memory
 	refusedBytesMin = 128      // of a key, beside the key

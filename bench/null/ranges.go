@@ -37,7 +37,7 @@ var storedAt = time.Now().Add(-time.Hour).UnixMilli()
 // pageHeader begins the rows of an answer.
 var pageHeader = []byte{0x75, 0, 0, 0}
 
-// RowsOf generates rows of a shape with its first column as the key. They are those of WriteCSV with the same seed.
+// RowsOf generates rows of a shape with its first column as the key: the rows of WriteCSV with the same seed.
 func RowsOf(shape bench.Shape, rows, seed uint64) (*Stored, error) {
 	s := &Stored{key: plainbuffer.NewName(shape.Columns[0].Name)}
 	var names []plainbuffer.Name

@@ -16,7 +16,7 @@ type batch struct {
 	shown string // first key value of the partition
 }
 
-// requestOverhead is an upper bound of the bytes per row beside its own, and per request beside its rows.
+// requestOverhead is an upper bound of the bytes per row besides its own, and per request besides its rows.
 const (
 	rowOverhead     = 32
 	requestOverhead = 512

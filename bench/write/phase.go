@@ -118,7 +118,7 @@ func (p *phase) due(first int64) time.Duration {
 	return time.Duration(float64(first) / p.rate * float64(time.Second))
 }
 
-// work sends batches one after another.
+// work sends batches one by one.
 func (p *phase) work(over context.Context) error {
 	w, closed := p.newWriter()
 	defer closed()

@@ -164,7 +164,7 @@ func measureSpread(c *cli.Context, dir string) error {
 	return err
 }
 
-// sample writes the values at which the table is cut, taken from the first key column.
+// sample writes the values that cut the table, taken from the first key column.
 func (s *spreading) sample() error {
 	first, _, _ := strings.Cut(s.keys[0], ":")
 	in, err := os.Open(s.file)

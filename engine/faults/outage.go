@@ -24,7 +24,7 @@ var Outages = []string{Busy, Throttle, Timeout, Reset, Page503}
 // outageAfter is the default delay between the first write request and an outage.
 const outageAfter = 5 * time.Second
 
-// Outage is a time in which the service serves nobody.
+// Outage is a time without service.
 type Outage struct {
 	For   time.Duration
 	Kind  string        // of Outages

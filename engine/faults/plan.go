@@ -176,7 +176,7 @@ func (p *Plan) Await(now time.Time) {
 	p.promised = slices.DeleteFunc(p.promised, func(d promise) bool { return slices.Contains(due, d) })
 }
 
-// Late is how many requests are still to be applied late.
+// Late is the number of requests still to be applied late.
 func (p *Plan) Late() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -140,7 +140,7 @@ func only(operations []string) func(string) bool {
 	return func(op string) bool { return slices.Contains(operations, op) }
 }
 
-// drawn draws what was left open: the code, and for rows which of them.
+// drawn draws the open choices: the code, and for rows which of them.
 func (f Fault) drawn(rng *rand.Rand) Fault {
 	switch f.Action {
 	case Refuse:

@@ -62,7 +62,7 @@ func (f *Filter) Page(cells []wire.Cell) []wire.Cell {
 // page is a ColumnPaginationFilter. It counts columns, not versions.
 type page struct{ offset, limit int }
 
-// skip is how many cells the first n columns have.
+// skip is the number of cells in the first n columns.
 func skip(cells []wire.Cell, n int) int {
 	for i := range cells {
 		if i > 0 && bytes.Equal(cells[i].Name, cells[i-1].Name) {

@@ -177,7 +177,7 @@ func (c *capacity) at(at int64) float64 {
 	return rate
 }
 
-// between is how many units the rate gives between two times.
+// between is the units that the rate gives between two times.
 func (c *capacity) between(from, to int64) (units float64) {
 	for from < to {
 		rate, until := c.span(from)
@@ -188,10 +188,10 @@ func (c *capacity) between(from, to int64) (units float64) {
 	return units
 }
 
-// answer is that of the kinds that answer at once.
+// answer is for kinds that answer at once.
 func (c *capacity) answer() time.Duration { return 0 }
 
-// served is when units begun at a time are served.
+// served is the time at which units begun at a time are served.
 func (c *capacity) served(from int64, units float64) int64 {
 	for {
 		rate, until := c.span(from)

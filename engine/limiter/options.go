@@ -51,7 +51,7 @@ type Step struct {
 // longest keeps sums of times from overflowing.
 const longest = 100 * time.Hour
 
-// Check returns what is wrong with the options.
+// Check returns the fault of the options.
 func (o *Options) Check() error {
 	if o.Kind != "" && !slices.Contains(Kinds, o.Kind) {
 		return fmt.Errorf("unknown limiter %q; want one of %s", o.Kind, strings.Join(Kinds, ", "))

@@ -19,7 +19,7 @@ import (
 // What a client may use before it has authenticated: a connection and its headers. Signatures cover headers, among them
 // the body's MD5, so they are checked before the body is read; bodies in flight share one memory budget.
 
-// bodyBudget is how many bytes of bodies may be in memory at a time.
+// bodyBudget limits the bytes of bodies in memory.
 type bodyBudget struct {
 	free *semaphore.Weighted
 	all  int64

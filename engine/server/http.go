@@ -116,7 +116,7 @@ func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 const (
 	// firstBytes is the memory for a body that is only announced, lest clients who send nothing take everything.
 	firstBytes = 256 << 10
-	// drainedBytes is how much of an oversized body is still read, so that its client reads the answer, not a write error.
+	// drainedBytes is the part of an oversized body still read, so that its client reads the answer, not a write error.
 	drainedBytes = 3 * wire.MaxBodyBytes
 )
 

@@ -46,7 +46,7 @@ func (s *Server) instanceOf(h http.Header) *Server {
 	return of
 }
 
-// openInstance opens the store of a further instance; s.instances.mu is held, or nobody uses the server yet.
+// openInstance opens the store of a further instance; s.instances.mu is held, or the server is not in use yet.
 func (s *Server) openInstance(name string) (*Server, error) {
 	o := s.o
 	o.Instance, o.More, o.AnyCredentials = name, nil, false

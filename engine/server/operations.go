@@ -69,7 +69,7 @@ var unimplemented = []string{
 	"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
 }
 
-// instead names what to use instead of a refused operation; empty means nothing.
+// instead names the replacement of a refused operation; empty means none.
 func instead(operation string) string {
 	switch {
 	case strings.Contains(operation, "SearchIndex"), operation == "Search", operation == "ParallelScan", operation == "ComputeSplits", operation == "SQLQuery":

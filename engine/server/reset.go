@@ -11,7 +11,7 @@ import (
 // Now is the clock of the data: timestamps, time to live, deviation. Requests are judged by the real clock.
 func (s *Server) Now() time.Time { return s.o.Now().Add(time.Duration(s.ahead.Load())) }
 
-// maxAhead is how far the clock may be moved; timestamps reach far beyond it.
+// maxAhead limits how far the clock may be moved; timestamps reach far beyond it.
 const maxAhead = 100 * 366 * 24 * time.Hour
 
 // Advance advances the clock of the data, for this process; only Reset sets it back.

@@ -143,7 +143,7 @@ func (m *Simulator) add(t *store.Table, c sim.Config) *simTable {
 	return st
 }
 
-// learnt is how many existing keys stand for all rows.
+// learnt is the number of existing keys that stand for all rows.
 const learnt = 1024
 
 // learn tells the simulation about the existing keys of a table, and cuts it at them if requested.
@@ -249,7 +249,7 @@ func (m *Simulator) ensure(table string) (*store.Table, *simTable, error) {
 	return t, st, nil
 }
 
-// Cut is where to cut a table: one of Keys, Even and Sample.
+// Cut says where to cut a table: one of Keys, Even and Sample.
 type Cut struct {
 	Keys        []sim.Key     // add these to the bounds
 	Even        int           // this many partitions, evenly over the table's rows

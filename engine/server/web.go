@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Limits limit the resources of clients over a port. A zero field means that of DefaultLimits.
+// Limits limit the resources of clients over a port. A zero field means DefaultLimits'.
 type Limits struct {
 	Connections   int           // at most; beyond, idle ones and those without a known key are closed
 	HeaderBytes   int           // of a request's line and headers together
@@ -26,7 +26,7 @@ type Limits struct {
 	TLS *tls.Config // nil speaks plain HTTP
 }
 
-// serving holds a listener's limits and what is left of them.
+// serving holds a listener's limits and their unused rest.
 type serving struct {
 	Limits
 	bodies *bodyBudget

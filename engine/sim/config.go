@@ -54,7 +54,7 @@ const (
 	LocateNothing    = "none"  // the places have no names
 )
 
-// MaxIndexes is how many secondary indexes a table may have.
+// MaxIndexes limits a table's secondary indexes.
 const MaxIndexes = 5
 
 // How the partitions requested by CreateTable are treated.
@@ -64,7 +64,7 @@ const (
 	PreSplitRefused = "refused" // not created
 )
 
-// NodePartitions is how many neighbouring partitions a machine serves.
+// NodePartitions is the number of neighbouring partitions on a machine.
 const NodePartitions = 4
 
 // AutoSplit configures splits by size and by load.
@@ -107,7 +107,7 @@ const (
 	longest           = float64(100 * time.Hour) // sums of times do not overflow
 )
 
-// Check returns what is wrong with a Config, in the words of its fields' users.
+// Check returns the fault of a Config, in the words of its fields' users.
 func (c *Config) Check() error {
 	for _, n := range []struct {
 		name  string

@@ -58,7 +58,7 @@ type Second struct {
 	Count
 }
 
-// maxSeconds is how many seconds a partition remembers: an hour of activity.
+// maxSeconds is the number of seconds that a partition remembers: an hour of activity.
 const maxSeconds = 3600
 
 func (p *partition) holds(key []byte) bool {
@@ -186,7 +186,7 @@ func (i *Instance) Count() InstanceCount {
 	return i.count
 }
 
-// Reset resets the counts and what was saved up.
+// Reset resets the counts and the saved-up capacity.
 func (i *Instance) Reset(now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

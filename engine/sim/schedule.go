@@ -101,7 +101,7 @@ func (t *Table) skip(now int64) {
 	t.plan()
 }
 
-// startRound plans to halve every partition, as far as there may be more.
+// startRound plans to halve every partition, within the limit.
 func (t *Table) startRound(at int64) {
 	s := &t.config.Splits
 	c := &t.clock

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// maxEnded is how many replaced partitions are remembered with their counts.
+// maxEnded limits the replaced partitions remembered with their counts.
 const maxEnded = MaxPartitions
 
 // cut makes the sorted points the bounds. A partition with an unchanged range stays; the others end, and new ones take

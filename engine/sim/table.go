@@ -20,7 +20,7 @@ type Row struct {
 	owner *partition
 }
 
-// Verdict is whether a row is served.
+// Verdict says whether a row is served.
 type Verdict uint8
 
 const (
@@ -55,7 +55,7 @@ const (
 	sampleSize  = 4096
 )
 
-// NewTable makes a table with one partition (or those of c.Sample), serving from now on.
+// NewTable makes a table with one partition (or c.Sample's), serving from now on.
 func NewTable(c Config, now time.Time) *Table {
 	t := &Table{rng: rand.New(rand.NewPCG(c.Seed, 0))}
 	t.parts = []*partition{t.adopt(&partition{last: true, factor: 1}, now.UnixNano())}
@@ -245,7 +245,7 @@ func (t *Table) Refused(r *Row) {
 	r.owner.total.Failed++
 }
 
-// Latency draws the time of a request that touches the rows' partitions: that of the slowest one.
+// Latency draws the time of a request to the rows' partitions: the slowest one's.
 func (t *Table) Latency(now time.Time, rows []Row) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -37,7 +37,7 @@ func (h *health) cause() error {
 	return h.err
 }
 
-// state returns why the store cannot be written, permanently or at present.
+// state returns why the store cannot be written, permanently or now.
 func (h *health) state() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +94,7 @@ func (h *health) listener() *pebble.EventListener {
 	}
 }
 
-// compactions is how many may run at a time. Pebble repeats one that meets a damaged file forever, without a pause.
+// compactions limits concurrent ones. Pebble repeats one that meets a damaged file forever, without a pause.
 func (h *health) compactions() (low, high int) {
 	if h.corrupt.Load() {
 		return 0, 1 // Pebble divides by the second

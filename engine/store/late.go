@@ -74,7 +74,7 @@ func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wir
 	})
 }
 
-// rewritten is how many changes of rewrite are committed at a time.
+// rewritten is the number of changes that rewrite commits at a time.
 const rewritten = 1000
 
 // rewrite commits what f puts into a batch for each key from one up to another, until f stops. It syncs nothing.

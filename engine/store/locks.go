@@ -2,7 +2,7 @@ package store
 
 import "hash/maphash"
 
-// stripeCount is how many locks the rows of all tables share. A batch of 200 rows takes about half of them.
+// stripeCount is the number of locks that the rows of all tables share. A batch of 200 rows takes about half of them.
 const stripeCount = 256
 
 // stripeSet holds the stripes of one request, each shared or owned.

@@ -19,7 +19,7 @@ type numbers struct {
 	reserved int64
 }
 
-// numberBlock is how many numbers are reserved at a time: ten seconds of the clock's microseconds.
+// numberBlock is the quantity of numbers reserved at a time: ten seconds of the clock's microseconds.
 const numberBlock = 10_000_000
 
 var (
@@ -102,7 +102,7 @@ func (m *meta) checkNumber(c *wire.Change) (column int, err *wire.Error) {
 	return 0, nil
 }
 
-// columnAt is where column i begins in a row's key made by appendKey.
+// columnAt is the start of column i in a row's key made by appendKey.
 func columnAt(key []byte, i int) int {
 	at := rowPrefixBytes
 	for ; i > 0; i-- {

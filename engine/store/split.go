@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// readForSplits is how many bytes of rows are read for exact split points. Larger tables are cut by Pebble's sizes.
+// readForSplits limits the bytes read for exact split points. Larger tables are cut by Pebble's sizes.
 const readForSplits = 64 << 20
 
 // SplitPoints cuts a table into parts of about the requested size, at partition keys: each point is a PlainBuffer row
@@ -54,7 +54,7 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 	return c.points, nil
 }
 
-// sizes is what Pebble knows of the size of a key range, in bytes of keys and values.
+// sizes is Pebble's knowledge of the size of a key range, in bytes of keys and values.
 type sizes struct {
 	lower, upper []byte  // upper does not belong to it
 	most         int64   // upper bound: all files and memtables that may hold a part

@@ -53,7 +53,7 @@ type Store struct {
 	tables map[string]*Table // guarded by names
 	names  sync.RWMutex
 	nextID uint32 // guarded by ddl
-	// lastCreated is when the last table was created, in Unix microseconds; guarded by ddl.
+	// lastCreated is the last table's creation time, in Unix microseconds; guarded by ddl.
 	lastCreated int64
 	seed        maphash.Seed
 	stripes     [stripeCount]sync.RWMutex

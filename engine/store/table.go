@@ -181,7 +181,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	return nil
 }
 
-// noIndex looks up a table to be changed and copies its description; refused is what cannot be done to an index.
+// noIndex looks up a table to be changed and copies its description; refused is a change that no index allows.
 func (s *Store) noIndex(name []byte, refused string) (t *Table, m meta, err *wire.Error) {
 	if t = s.Table(name); t == nil {
 		return nil, m, wire.Fail(wire.CodeObjectNotExist)
@@ -241,7 +241,7 @@ func (s *Store) putTable(b *pebble.Batch, m *meta) *wire.Error {
 	return nil
 }
 
-// UpdateTable changes what the request names; the rest stays.
+// UpdateTable changes the named settings; the rest stays.
 func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.TableDescription, *wire.Error) {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()

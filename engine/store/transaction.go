@@ -96,7 +96,7 @@ func (x *transactions) end(over func(*transaction) bool) {
 	}
 }
 
-// endOf ends those of a table, or all if it is nil. The caller owns Store.ddl.
+// endOf ends a table's transactions, or all if it is nil. The caller owns Store.ddl.
 func (x *transactions) endOf(table *Table) {
 	x.end(func(t *transaction) bool { return table == nil || t.table == table })
 }
@@ -162,7 +162,7 @@ func (s *Store) EndTransaction(ctx context.Context, id wire.TransactionID, commi
 	return err
 }
 
-// endTransaction publishes the writes and frees the partition key atomically. It returns what is to be synced.
+// endTransaction publishes the writes and frees the partition key atomically. It returns what to sync.
 func (s *Store) endTransaction(ctx context.Context, id wire.TransactionID, commit bool) (b *pebble.Batch, err *wire.Error) {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()

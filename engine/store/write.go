@@ -150,7 +150,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	return w.store.commit(ctx, w.batch, !w.store.o.NoSync)
 }
 
-// apply puts the rows into the batch. After an error, which is that of the whole request, the batch is given up.
+// apply puts the rows into the batch. An error is the whole request's; the batch is then given up.
 func (w *writer) apply(ctx context.Context) *wire.Error {
 	if w.atomic {
 		return w.applyAtomic(ctx)

@@ -58,7 +58,7 @@ func (r *CreateTable) checkKey() *Error {
 	return r.checkAutoIncrement()
 }
 
-// checkDefined checks additional predefined columns against those of the key and of the table.
+// checkDefined checks additional predefined columns against the key's and the table's.
 func checkDefined(key []KeyColumn, have, more []DefinedColumn) *Error {
 	if len(have)+len(more) > MaxDefinedColumns {
 		return Invalid("The number of defined columns must be in range: [0, %d].", MaxDefinedColumns)

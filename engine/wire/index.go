@@ -11,7 +11,7 @@ type IndexMeta struct {
 	inSync  bool     // asked for in the mode of local indexes
 }
 
-// MaxIndexes is how many indexes a table may have.
+// MaxIndexes limits a table's indexes.
 const MaxIndexes = 5
 
 // CheckIndexCount checks the number of a table's indexes.

@@ -27,7 +27,7 @@ type Decoder struct {
 	names []knownName // of the row before, by place
 }
 
-// knownName is a name and what is known about it.
+// knownName is a name with its known properties.
 type knownName struct {
 	name  []byte
 	crc   byte
@@ -223,7 +223,7 @@ func (p *parser) usual(c *Cell) bool {
 	return true
 }
 
-// lookUp returns what is known about the name of a cell. The previous row mostly has the same name in the same place.
+// lookUp returns the known properties of a cell's name. The previous row mostly has the same name in the same place.
 func (d *Decoder) lookUp(place int, name []byte) knownName {
 	if d != nil && place < len(d.names) && bytes.Equal(d.names[place].name, name) {
 		return d.names[place]

@@ -26,7 +26,7 @@ var (
 	getRangeFields = selectionFields{columns: 3, time: 4, versions: 5, filter: 10, start: 11, end: 12, token: 13}
 )
 
-// within adds the places of a selection's fields to those of its message.
+// within adds a selection's fields to its message's places.
 func (s *Selection) within(m message, n *selectionFields) message {
 	return append(m, message{
 		{n.columns, "", &s.Columns}, {n.versions, "", &s.MaxVersions}, {n.filter, "", &s.Filter},

@@ -17,7 +17,7 @@ import (
 // Suffix ends the names of temporary files.
 const Suffix = ".part"
 
-// Options are a file's permissions and what happens to the old one.
+// Options are a file's permissions and the treatment of the old one.
 type Options struct {
 	Perm     fs.FileMode
 	Previous string // name in the same folder that the old file gets; empty removes the old file

@@ -62,7 +62,7 @@ func (r Result[T]) Must(t interface {
 	return r.value
 }
 
-// True reports a false condition. format and args say what was found instead.
+// True reports a false condition. format and args describe the finding.
 func True(t interface {
 	Helper()
 	Errorf(format string, args ...any)

@@ -53,7 +53,7 @@ func Find(code string) (e Entry, found bool) {
 	return all[i], true
 }
 
-// does says what a load does with a service code, by the client's class of it.
+// does describes a load's reaction to a service code, by the client's class of it.
 func does(code string) string {
 	text := map[client.Class]string{
 		client.Permanent:    "rejects the row, which was not written",

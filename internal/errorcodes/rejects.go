@@ -38,7 +38,7 @@ func reject(code, cause, remedy string) Entry {
 	return Entry{Code: code, Kind: Reject, Cause: cause, Remedy: remedy}
 }
 
-// answers are the service's codes. The client decides what a load does with each.
+// answers are the service's codes. The client decides a load's reaction to each.
 var answers = []Entry{
 	answer("OTSAuthFailed", "the access key does not exist, the secret is wrong, the instance is not yours or not running, it takes requests from its VPC only, or this machine's clock is off by more than 15 minutes", "see the message; check the profile or TABLESTORE_ACCESS_KEY_ID, the instance's name and its region, the VPC that it is bound to (use its VPC endpoint from there), and the clock"),
 	answer("OTSCapacityUnitExhausted", "the capacity of a partition is used up", "nothing; tsimport finds the rate. If it is always slow: docs/tuning.md"),

@@ -53,7 +53,7 @@ func Of(err error) int {
 // Order has all codes that a command ends with itself; the first one that occurs is the common code of several commands.
 var Order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Differences, NoInput, Rejects, OK}
 
-// First returns a job's code from those of its parts; OK if there are none. A code not listed here counts as Failed.
+// First returns a job's code from its parts' codes; OK if there are none. A code not listed here counts as Failed.
 func First(codes ...int) int {
 	first := len(Order) - 1
 	for _, c := range codes {

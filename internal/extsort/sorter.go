@@ -22,7 +22,7 @@ type Options struct {
 // DefaultMemory is a Sorter's memory by default.
 const DefaultMemory = 64 << 20
 
-// frameBytes is the content of a run's frame, about. Each open reader keeps one of every run.
+// frameBytes is the approximate content of a run's frame. Each open reader keeps one of every run.
 const frameBytes = 64 << 10
 
 // At least this many runs are read at a time, however little memory there is.
@@ -242,7 +242,7 @@ func (s *Sorted) Len() int64 { return s.from.count }
 
 func (s *Sorted) Spilled() int64 { return s.from.spill }
 
-// Usage returns the past and present use of the disk.
+// Usage returns the past and current use of the disk.
 func (s *Sorted) Usage() spill.Usage { return s.from.store.Usage() }
 
 // Cuts returns at most n-1 keys, ascending, that divide the items into about equal parts.

@@ -19,7 +19,7 @@ import (
 // folder is a store in a folder. PutAbsent is link(2), which network file systems do at the server.
 type folder struct{ path string }
 
-// errNoLinks says that a file system lacks what PutAbsent needs.
+// errNoLinks says that a file system lacks features that PutAbsent needs.
 var errNoLinks = errors.New("its file system has no hard links, which locks need; use another folder, oss:// or s3://")
 
 func (f folder) String() string          { return f.path }

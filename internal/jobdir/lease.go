@@ -33,7 +33,7 @@ type LeaseOptions struct {
 	Wait time.Duration
 	// Clock counts from the machine's boot, including sleep; nil is that clock.
 	Clock func() time.Duration
-	// Seen is what Look saw of the lease before, or nil. The time since then counts.
+	// Seen is Look's earlier view of the lease, or nil. The time since then counts.
 	Seen *Seen
 	// OnWait is called once if another process may hold the lease. May be nil.
 	OnWait func(owner string)

@@ -234,7 +234,7 @@ func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (p
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		// Whoever deleted it has put a newer one: the present holder, or a former one whose newer one is not yet listed.
+		// Whoever deleted it has put a newer one: the current holder, or a former one whose newer one is not yet listed.
 		if err := m.Check(); err != nil {
 			return "", err
 		}

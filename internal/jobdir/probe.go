@@ -53,7 +53,7 @@ func Probe(ctx context.Context, s Store) error {
 	return nil
 }
 
-// refusal explains what is wrong with the place.
+// refusal explains the fault of the place.
 func refusal(s Store, err error) error {
 	answer, isAnswer := errors.AsType[*objectstore.Error](err)
 	switch {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime is the time since boot, including sleep: nobody sets this clock.
+// uptime is the time since boot, including sleep: no one sets this clock.
 func uptime() time.Duration {
 	var at unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {

@@ -104,7 +104,7 @@ func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds 
 	return b
 }
 
-// finder follows the pieces of a key as far as their values are known.
+// finder follows the pieces of a key while their values are known.
 type finder struct {
 	d        Design
 	given    Given

@@ -27,7 +27,7 @@ type Input struct {
 	Type table.Type // Any if each value has its own
 }
 
-// Env is what an expression is checked against.
+// Env is the environment that an expression is checked against.
 type Env struct {
 	Name        string   // of the table's column, for reasons
 	Columns     []Input  // in the order of the rows that will be evaluated
@@ -216,7 +216,7 @@ func languageMessage(err error) string {
 	return first
 }
 
-// refusal is why an expression does not compile. Compiling functions panic with it, and settle returns it.
+// refusal says why an expression does not compile. Compiling functions panic with it, and settle returns it.
 type refusal struct{ error }
 
 func refusef(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Codes of values that an expression refuses, beside those of package table.
+// Codes of values that an expression refuses, besides package table's.
 const (
 	CodeBreaksOrder = "BreaksOrder"     // a part of a splice with the separator or a character below it
 	CodeEmptyKey    = "EmptyKey"        // a key that begins with nothing
@@ -97,7 +97,7 @@ func appendText(dst []byte, v table.Value) []byte {
 
 // finish derives a node's text from its value, or its value from its text.
 func (n *node) finish() *node {
-	// Both repeat those of the operands, some of them twice, and so could double with every level.
+	// Both repeat their operands', some of them twice, and so could double with every level.
 	if len(n.recipe) > maxRecipe {
 		n.recipe = "the expression " + brief(n.src)
 	}

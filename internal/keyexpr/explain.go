@@ -15,7 +15,7 @@ type Design struct {
 	Inputs   []Input    // Env.Columns
 }
 
-// Explanation says what a key design means.
+// Explanation explains a key design.
 type Explanation struct {
 	Key         []KeyColumn  `json:"key"`
 	PythonSetup []string     `json:"python_setup,omitempty"` // lines in front of the formulas in Python
@@ -263,7 +263,7 @@ func (d Design) notes(segments []Segment) []string {
 // mostKeyColumns limits the columns of a primary key.
 const mostKeyColumns = 4
 
-// fewValues is the size up to which a partition key is an enumeration, which a growing table outgrows.
+// fewValues is the maximum size of an enumeration as a partition key, which a growing table outgrows.
 const fewValues = 1024
 
 // enumeration warns of a partition key that can only have few values.

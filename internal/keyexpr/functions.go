@@ -45,17 +45,17 @@ func init() {
 	}
 }
 
-// noRandom is why nothing random is available.
+// noRandom says why nothing random is available.
 const noRandom = "is not available: a row loaded again, or a later row of the same key, would get another key,  " +
 	"so rows would be doubled and the last would not win; salt(n) spreads rows and is the same every time"
 
-// noClock is why the time of the run is not available.
+// noClock says why the time of the run is not available.
 const noClock = "is not available: a rerun would give rows other keys; use a time column of the input"
 
-// noMapOrder is why maps cannot be iterated over.
+// noMapOrder says why maps cannot be iterated over.
 const noMapOrder = "is not available: a map has no order, so a row's key would vary; name its parts, as in m.a"
 
-// noLocal is why the machine's zone is not available.
+// noLocal says why the machine's zone is not available.
 const noLocal = "is not available: rows would get other keys in another machine's time zone; name the zone"
 
 // refused are functions often asked for and left out on purpose.

@@ -51,7 +51,7 @@ func remainderPython(l, r *node) string {
 	return noPython
 }
 
-// pythonNeeds are the lines that formulas need in front, by what they call.
+// pythonNeeds are the lines that formulas need in front, by the functions they call.
 var pythonNeeds = []struct{ call, line string }{
 	{"hashlib.", "import hashlib"}, {"struct.", "import struct"}, {"zlib.", "import zlib"}, {"math.", "import math"},
 	{"mmh3.", "import mmh3  # pip install mmh3"}, {"xxhash.", "import xxhash  # pip install xxhash"},

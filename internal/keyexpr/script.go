@@ -85,7 +85,7 @@ func resultType(src string, gives reflect.Type) table.Type {
 	panic(refusef("%s: gives %s; a column or an argument is a text, a number or a condition", brief(src), gives))
 }
 
-// Visit rewrites columns and calls. Children come before their parents, so a first walk finds what must stay.
+// Visit rewrites columns and calls. Children come before their parents, so a first walk finds the nodes that must stay.
 func (s *script) Visit(at *ast.Node) {
 	switch n := (*at).(type) {
 	case *ast.MemberNode:

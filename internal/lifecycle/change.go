@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Table is a table's present or wanted settings.
+// Table is a table's current or wanted settings.
 type Table struct {
 	Name        string
 	Read, Write int // reserved throughput in capacity units
@@ -15,7 +15,7 @@ type Table struct {
 	MaxVersions int
 }
 
-// Change is a table's present settings and its class's, equal if it needs no change or its class archives or drops.
+// Change is a table's current settings and its class's, equal if it needs no change or its class archives or drops.
 type Change struct {
 	Period     Period
 	Age        int
@@ -56,7 +56,7 @@ func (c *Change) Settings() (settings []Setting) {
 	return settings
 }
 
-// Shortens reports whether the change makes present cells expire, or drops present versions.
+// Shortens reports whether the change makes existing cells expire, or drops existing versions.
 func (c *Change) Shortens() bool {
 	sooner := c.Want.TTL != -1 && (c.Have.TTL == -1 || c.Want.TTL < c.Have.TTL)
 	return sooner || c.Want.MaxVersions < c.Have.MaxVersions

@@ -65,7 +65,7 @@ func Parse(name string, text []byte) (p *Policy, err error) {
 	return p, nil
 }
 
-// refusal is why a policy is not understood. Functions that read a part panic with it, and Parse returns it.
+// refusal says why a policy is not understood. Functions that read a part panic with it, and Parse returns it.
 type refusal struct{ error }
 
 // address matches addresses such as https://x; a letter and a colon are a drive. stores matches possible archives.

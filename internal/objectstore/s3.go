@@ -32,7 +32,7 @@ type S3 struct {
 	Region   string // "" takes AWS_REGION; with an endpoint us-east-1 by default, which compatible stores ignore
 }
 
-// s3Bucket is S3's rule for bucket names of 3 to 63 bytes, including those of older ones.
+// s3Bucket is S3's rule for bucket names of 3 to 63 bytes, including older ones.
 var s3Bucket = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+[A-Za-z0-9]$`)
 
 var (

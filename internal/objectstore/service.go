@@ -39,7 +39,7 @@ type Object struct {
 	Link     bool // Size and ETag are the link's; Head has the target's
 }
 
-// CheckBucket returns what is wrong with a bucket name, "" if nothing is.
+// CheckBucket returns the fault of a bucket name, "" if there is none.
 func CheckBucket(scheme, name string) string {
 	rule := ossBucket
 	if scheme == "s3" {

@@ -21,7 +21,7 @@ const (
 	framesName   = "frames"
 )
 
-// lockText begins a lock file, before the id of the process: a folder without such a file belongs to somebody else.
+// lockText begins a lock file, before the id of the process: a folder without such a file belongs to someone else.
 const lockText = "tsimport spills rows here; process "
 
 // folder is one run's folder. Its lock file stays locked while the process lives, however that ends.
@@ -88,7 +88,7 @@ func removeFolder(path string) error {
 	return nil
 }
 
-// sweep removes the folders in dir of runs that ended without removing them, as far as it may.
+// sweep removes the folders in dir of runs that ended without removing them, if it may.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -123,7 +123,7 @@ func isAbandoned(path string) bool {
 	return err == nil && strings.HasPrefix(line, lockText[1:]) && isUnlocked(filepath.Join(path, lockName), info)
 }
 
-// isUnlocked reports whether nobody has locked the file, and it is the one examined before; false if unknown.
+// isUnlocked reports whether no one has locked the file, and it is the one examined before; false if unknown.
 func isUnlocked(path string, looked fs.FileInfo) bool {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
 	if locked, err := lock.TryLock(); err != nil || !locked {

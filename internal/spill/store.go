@@ -56,7 +56,7 @@ type kept struct {
 	freed     bool // guarded by Store.mu
 }
 
-// Usage is a store's present content and past work.
+// Usage is a store's current content and past work.
 type Usage struct {
 	Frames        int   // now
 	RawBytes      int64 // of those frames
@@ -273,7 +273,7 @@ func (s *Store) Free(f Frame) {
 	s.giveBackLocked(k)
 }
 
-// Usage returns the store's present content and past work.
+// Usage returns the store's current content and past work.
 func (s *Store) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ type Batch struct {
 	MaxRows int // zero: MaxBatchRows
 	// MaxBytes limits the rows' accounted bytes and the request's body; zero means the service's limits.
 	MaxBytes int
-	// RowExtra is the bytes sent with each row beside its PlainBuffer bytes, Extra those of this one; nil: none.
+	// RowExtra is the bytes sent with each row besides its PlainBuffer bytes, Extra this row's; nil means none.
 	RowExtra int
 	Extra    func(Ref) int
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// packedRowBytes is a packed row's size beside its data.
+// packedRowBytes is a packed row's size besides its data.
 const packedRowBytes = 28
 
 // AppendPacked appends the rows with these indices in their disk format: for each row the lengths of its ordering key,

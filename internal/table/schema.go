@@ -47,7 +47,7 @@ type Column struct {
 	// Exact is set if the user did not ask for the type: then text must be the canonical text of its value, because
 	// storing the value would otherwise change the input (007 is not 7).
 	Exact bool
-	// Zeros is set beside Exact if the type is the table's: then 10.20 is read as the double 10.2.
+	// Zeros is set with Exact if the type is the table's: then 10.20 is read as the double 10.2.
 	Zeros    bool
 	Inferred bool // from a sample
 	// Own, if set, is the type of the column's values in a file with types (JSON, Parquet), by the sample. Such values of
@@ -90,7 +90,7 @@ func (s *Schema) Attributes() []Column { return s.Columns[len(s.Key):] }
 // AnyAge is a maximum deviation, in seconds, that takes any cell's timestamp.
 const AnyAge = 100 * 366 * 86400
 
-// Definition is what creating a table needs beside its key.
+// Definition is what a new table needs besides its key.
 type Definition struct {
 	TimeToLive    int   `json:"ttl"`                  // seconds; -1 keeps forever
 	MaxVersions   int   `json:"max_versions"`         // versions kept per cell

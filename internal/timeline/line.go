@@ -29,7 +29,7 @@ func (l *Line[T]) At(since time.Duration) *T {
 	return &l.points[i]
 }
 
-// Every is the present interval.
+// Every is the current interval.
 func (l *Line[T]) Every() time.Duration { return l.every }
 
 // Points are the points so far; do not change them.

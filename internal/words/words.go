@@ -36,13 +36,13 @@ const (
 	Warning Kind = "warning: " // likewise
 )
 
-// Line tells what happens.
+// Line reports an event.
 func (s Say) Line(format string, a ...any) { s.of(Plain, format, a...) }
 
-// Note tells what the user may not know.
+// Note reports a fact that the user may not know.
 func (s Say) Note(format string, a ...any) { s.of(Note, format, a...) }
 
-// Warn tells what may be wrong.
+// Warn reports a possible fault.
 func (s Say) Warn(format string, a ...any) { s.of(Warning, format, a...) }
 
 func (s Say) of(kind Kind, format string, a ...any) {

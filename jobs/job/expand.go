@@ -203,7 +203,7 @@ func (s *Single) checked(l Single, value string, made []Single) Single {
 	return l
 }
 
-// freeName derives a load name from a text, different from those of the loads already made.
+// freeName derives an unused load name from a text.
 func freeName(text string, made []Single) string {
 	name := []byte(text)
 	for i, c := range name {

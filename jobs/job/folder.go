@@ -224,7 +224,7 @@ func (r *Record) BeginAgain(failed bool) (n int) {
 	return n
 }
 
-// Restart resets loads, including those that could be resumed.
+// Restart resets loads, even resumable ones.
 func (r *Record) Restart(names []string) {
 	for _, s := range r.Loads {
 		if slices.Contains(names, s.Name) {

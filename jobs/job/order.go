@@ -78,7 +78,7 @@ func (f *File) byName() map[string]*Single {
 	return all
 }
 
-// place is the output of a load, as far as the file says.
+// place is the output of a load, according to the file.
 func (s *Single) place() string {
 	if s.Command == Export {
 		return "file " + s.Value("output")

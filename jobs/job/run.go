@@ -84,7 +84,7 @@ func (j *running) all(ctx context.Context) (err error) {
 	return err
 }
 
-// ready returns the loads that can begin now, and those that never can; their states tell which.
+// ready returns the loads that can begin now and those that never can, by their states.
 func (j *running) ready() (next []*State) {
 	now, byName := j.now, map[string]*State{}
 	for _, s := range j.record.Loads {

@@ -11,7 +11,7 @@ type Vocabulary struct {
 	// Commands maps each command that a load may be to its keys: its options.
 	Commands map[string][]*options.Option
 	Target   []string
-	// Refused maps flags that are not keys to what to use instead.
+	// Refused maps flags that are not keys to their replacements.
 	Refused map[string]string
 }
 

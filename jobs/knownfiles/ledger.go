@@ -106,7 +106,7 @@ type Ledger struct {
 	bad   map[string]Bad
 	units map[string]string // units of columns written by loads
 	works []string          // the latest commands that loaded inputs
-	// contents maps size and hash to every content that the table has taken, including those that no input has any more.
+	// contents maps size and hash to every content that the table has taken, even if no input has it any more.
 	contents map[content]File
 }
 

@@ -148,7 +148,7 @@ func (s *Selector) compare(a, b *File) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// againWith is what to do about changes that do not follow those that the table has taken.
+// againWith is the advice about changes that do not follow the last ones taken.
 const againWith = "move it away, or forget all inputs after it (tsimport files forget), to load them again in order"
 
 // lastChanges returns the last input in the order whose changes the table has taken.
@@ -505,7 +505,7 @@ func (s *Selector) same(ctx context.Context, item *input.Item, f File) (bool, er
 	return hash == f.Hash, err
 }
 
-// knownContent reports whether an input with a new name has a known content of its size, or that of a selected input.
+// knownContent reports whether a new name's input has a known content of its size, or a selected input's.
 func (s *Selector) knownContent(ctx context.Context, item *input.Item, known bool, chosen []*input.Item) (is bool, as string, err error) {
 	if !known && len(chosen) == 0 {
 		return false, "", nil
@@ -554,7 +554,7 @@ func (s *Selector) see(item *input.Item, hash string, as File) {
 	s.seen = append(s.seen, f)
 }
 
-// NameOf is the name by which an input is known; for a local file, its absolute place.
+// NameOf is the name of a known input; for a local file, its absolute path.
 func NameOf(item *input.Item) string {
 	if item.Local() {
 		if full, err := filepath.Abs(item.Name); err == nil {

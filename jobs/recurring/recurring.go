@@ -106,7 +106,7 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 	return store, known, nil
 }
 
-// Open opens what a recurring load's options need and completes the configuration; nil without them. Close it.
+// Open opens what a recurring load's options need and completes the configuration. It returns nil without them.
 func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say words.Say) (*Load, error) {
 	if err := check(r, cfg); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Confi
 	return nil
 }
 
-// check refuses flags under which nobody could say what was loaded.
+// check refuses flags that would leave open what was loaded.
 func check(r *options.Request, cfg *pipeline.Config) error {
 	if r.SettleFiles < 0 {
 		return plan.Usagef("--settle-files: want 0s or more")

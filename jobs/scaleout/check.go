@@ -47,7 +47,7 @@ func writtenAsRead(cfg *pipeline.Config) bool {
 	return cfg.Write.Order == plan.OrderNone && cfg.Read.Sources == nil && !cfg.Compared
 }
 
-// checkPlan refuses what only the plan reveals.
+// checkPlan refuses loads for reasons that only the plan reveals.
 func checkPlan(p *plan.Plan) error {
 	if p.Schema.Numbered > 0 {
 		return plan.Usagef("--job-dir: table %s has the auto-increment key column %s: rows must be numbered in their order, by one process; load without --job-dir", p.Schema.Table, p.Schema.Key[p.Schema.Numbered].Name)

@@ -96,7 +96,7 @@ func (j *Job) Close() error {
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// prepare plans the load according to the job's plan. The error names what has changed since.
+// prepare plans the load according to the job's plan. The error names changes since.
 func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -73,7 +73,7 @@ func (j *Job) rowsOf(ctx context.Context, shard int, lease *jobdir.Lease) (*redu
 	return r, nil
 }
 
-// sortedHead is about a row's overhead in a sorter beside key and body, and more than in a run.
+// sortedHead is about a row's overhead in a sorter besides key and body, and more than in a run.
 const sortedHead = 12
 
 // Limits of reading runs: object stores are slow, and a shard has rows in each of many thousand splits.

@@ -35,7 +35,7 @@ type keptList struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// listBytes is the size at which a new list is begun, so that rejected records do not fill the memory.
+// listBytes is the size of a full list, so that rejected records do not fill the memory.
 const listBytes = 4 << 20
 
 // rejectLists writes rejects to objects name, name.2, name.3, …; the name must be unique to the attempt.

@@ -29,7 +29,7 @@ type done struct {
 	Rejects  []keptList `json:"rejects,omitempty"` // objects with rejected records
 	Rejected int64      `json:"rejected"`
 	Seams    int64      `json:"seams,omitempty"` // of them; --max-errors does not count these
-	// LateUntil is until when a lost request may repeat a row, by the service's clock.
+	// LateUntil is the time until which a lost request may repeat a row, by the service's clock.
 	LateUntil time.Time `json:"late_until,omitzero"`
 }
 

@@ -42,7 +42,7 @@ type OneLoad struct {
 	Most   int    `json:"most,omitempty"`
 }
 
-// FolderOf is the job directory of a load, below that of its job.
+// FolderOf is a load's job directory, below its job's.
 func FolderOf(load string) string { return "loads/" + load }
 
 // KeepLoads stores the planned loads of a job. A directory with another job is refused.

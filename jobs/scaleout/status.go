@@ -44,7 +44,7 @@ type Status struct {
 	ReadRate    float64  `json:"records_read_per_second"`
 	WriteRate   float64  `json:"rows_written_per_second"`
 	SecondsLeft *float64 `json:"seconds_left,omitempty"` // for the stage; nil if unknown
-	// LateUntil is until when lost workers' requests may arrive; the comparison and the end wait for it.
+	// LateUntil is the time until which lost workers' requests may arrive; the comparison and the end wait for it.
 	LateUntil *time.Time `json:"late_until,omitempty"`
 	Working   []Worker   `json:"working,omitempty"`
 	// Failures are the latest failures of unfinished tasks, limited in number.

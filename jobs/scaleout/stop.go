@@ -169,7 +169,7 @@ func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
 	return why
 }
 
-// stopEvery is the interval at which a working process checks whether the job was stopped.
+// stopEvery is the interval between a working process's checks for a stop.
 const stopEvery = 5 * time.Second
 
 // errOver reports that another attempt has done the task.

@@ -20,10 +20,10 @@ func (p *Plan) atATime() int {
 	return max(1, min(shardsEach, (len(p.Shards)+workers-1)/workers))
 }
 
-// atATimeAfter is how many further shards it writes for lost processes, without waiting for its own.
+// atATimeAfter is the number of further shards that it writes for lost processes, without waiting for its own.
 func (p *Plan) atATimeAfter() int { return (p.atATime() + 1) / 2 }
 
-// mostWatched is how many open shards a process watches, at most, for lost writers; with more, shards end often.
+// mostWatched limits the open shards that a process watches for lost writers; with more, shards end often.
 const mostWatched = 64
 
 // DiskBytes estimates a worker's disk for data beyond memory: its shards, sorted and waiting, inputs and a run folder.

@@ -118,7 +118,7 @@ func (j *Job) rest(ctx context.Context) error {
 	return j.stopped(ctx)
 }
 
-// stage is a kind of task; all its tasks must be done before those of the next stage.
+// stage is a kind of task; all its tasks must be done before the next stage's.
 type stage struct {
 	tasks  int
 	result func(i int) string // name of the result

@@ -9,7 +9,7 @@ import (
 // window is the time over which processor use is measured and the current word is chosen.
 const window = 500 * time.Millisecond
 
-// saturated is the share of the processors, in use or awaited, from which the process counts as short of CPU.
+// saturated is the share of the processors, in use or awaited, above which the process counts as short of CPU.
 const saturated = 0.9
 
 // Spent is the time spent by word.

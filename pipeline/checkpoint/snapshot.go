@@ -78,7 +78,7 @@ type Start struct {
 	Key []byte `json:"key,omitempty"`
 }
 
-// Moment is when a live source was read, over all attempts, in Unix milliseconds of this machine's clock.
+// Moment is the time at which a live source was read, over all attempts, in Unix milliseconds of this machine's clock.
 type Moment struct {
 	Source int   `json:"source"`
 	From   int64 `json:"from"`

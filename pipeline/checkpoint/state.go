@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// State says which records are final: those that were read, do not wait and are not out.
+// State says which records are final: read, not waiting and not out.
 //
 // It is exact. A mark for each of a job's fixed slices would not be: after a split, rows queue in their parent's order,
 // and the mark could name only the earliest; counted rows after it would not be final.

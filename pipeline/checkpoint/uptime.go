@@ -8,7 +8,7 @@ type Uptime struct {
 	Up   time.Duration `json:"up,omitempty"`
 }
 
-// Now returns the present moment, or the zero Uptime without such a clock.
+// Now returns the current moment, or the zero Uptime without such a clock.
 func Now() Uptime { return readUptime() }
 
 // Since returns the time since another moment; 0 if it is unknown.

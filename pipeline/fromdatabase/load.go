@@ -69,7 +69,7 @@ type Load struct {
 	say    words.Say
 }
 
-// Of returns the load of the database that a request names, nil if it names none. say receives what a user should know.
+// Of returns the load of the database that a request names, nil if it names none. say gets notes for the user.
 func Of(r *options.Command, say words.Say) (*Load, error) {
 	cfg, err := Config(r)
 	if cfg == nil || err != nil {
@@ -172,7 +172,7 @@ func (l *Load) Compared(cfg *pipeline.Config) {
 	cfg.Read.Sources = sqltable.New(read)
 }
 
-// Ended tells the user what matters when the load has ended.
+// Ended gives the user the final notes of the load.
 func (l *Load) Ended(r *pipeline.Report) {
 	if d := l.Origin.Paused(); d > 0 {
 		l.say.Line("reading waited %v while replication lagged by more than %v", d.Round(time.Second), l.read.MaxLag)

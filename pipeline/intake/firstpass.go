@@ -28,13 +28,13 @@ const (
 	// A section of records that never were text has up to pagedRows times the rows, at most 1/pagedShare of its split.
 	pagedRows  = 100
 	pagedShare = 32
-	// tellingSections is the number of sections after which the first pass decides whether a schedule is worthwhile.
+	// tellingSections is the number of sections that decide whether a schedule is worthwhile.
 	tellingSections = 32
 	// probeBytes of the first split's text identify most shuffled inputs. Otherwise each worker would read about 1 MB.
 	probeBytes = 256 << 10
 )
 
-// errFileOrder ends a first pass over sources that are to be read in their own order.
+// errFileOrder ends a first pass over sources that must be read in their own order.
 var errFileOrder = errors.New("the sources are read in their own order")
 
 // pass configures a first pass.

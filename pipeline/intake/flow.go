@@ -192,7 +192,7 @@ type freeBlocks struct {
 // mostFree limits freeBlocks. A load that writes rows as fast as they come needs next to none.
 const mostFree = 4
 
-// Free takes back a block once nobody holds a row of it.
+// Free takes back a block once no one holds a row of it.
 func (f *Flow) Free(b *table.Block) {
 	f.free.mu.Lock()
 	defer f.free.mu.Unlock()

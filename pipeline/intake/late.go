@@ -38,7 +38,7 @@ type watch struct {
 	place  source.Place
 }
 
-// watching returns the watch of sources, nil if they are to be read in order in any case.
+// watching returns the watch of sources, nil if they must be read in order.
 func (f *Flow) watching(sources []*plan.Source) *watch {
 	s := &f.scheduling
 	if s.When == Never || s.When == Always && s.SwitchAfter == 0 || f.stays || f.resumed != nil || f.plan.Request.Records > 0 || f.plan.Live {
@@ -164,7 +164,7 @@ func together(sources []*plan.Source) []*plan.Source {
 	return sources[:n]
 }
 
-// afterHead is the turn at which a schedule continues after that many records were handed over.
+// afterHead is the turn at which a schedule continues once that many records were handed over.
 func afterHead(s *readorder.Schedule, records int64) (next turn) {
 	for next.records < records {
 		next.records += s.Sections[next.section].Records

@@ -45,7 +45,7 @@ type part struct {
 	bytes  int64 // of the budget, besides the split
 }
 
-// partsAhead is how many parts of a split may wait for its turn, if there is room.
+// partsAhead limits the parts of a split that wait for its turn, if there is room.
 const partsAhead = 64
 
 func newJob(of *job, first bool, split source.Split, bytes int64, r *byteBudget) *job {

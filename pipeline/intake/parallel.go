@@ -57,7 +57,7 @@ func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (comp
 	return failed.Load() || completed.Load() == int64(streams), err
 }
 
-// streams is how many sources are read at a time: each stream holds a piece and its results at least twice.
+// streams is the number of sources read at a time: each stream holds a piece and its results at least twice.
 func (f *Flow) streams(sources []*plan.Source) int {
 	shares := f.plan.Shares()
 	piece := int64(shares.SplitLimit(f.plan.Request.Read.Workers()))

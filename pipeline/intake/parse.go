@@ -99,7 +99,7 @@ func letGo(all map[*plan.Source]*sourceParser) {
 	}
 }
 
-// maxParsers bounds the sources for which a worker keeps a parser; in source order one is enough.
+// maxParsers limits the parsers that a worker keeps; in source order one is enough.
 const maxParsers = 64
 
 // forSource returns the worker's parser for a source. Those of other sources are closed when there are too many.
@@ -184,7 +184,7 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 	return false, p.encoder.Append(&p.rows, of.row, of.stamps, rec.Span, p.keep(v, columns, rec, raw))
 }
 
-// keep returns what is kept of a record besides its row; raw is its form in the input.
+// keep returns the kept form of a record besides its row; raw is its form in the input.
 func (p *parser) keep(v *values, columns []string, rec *record.Record, raw []byte) []byte {
 	switch p.flow.plan.Request.Keep {
 	case plan.KeepNothing, plan.KeepKey:

@@ -255,7 +255,7 @@ func appendForm(dst []byte, d *record.Datum) []byte {
 	return appendString(dst, string(d.Bytes))
 }
 
-// maxKeptValue is the length up to which a value is kept even in a record of any length.
+// maxKeptValue is the maximum length of values kept even in a record of any length.
 const maxKeptValue = 1 << 10
 
 func appendString(dst []byte, s string) []byte {

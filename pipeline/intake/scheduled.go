@@ -30,7 +30,7 @@ type Scheduling struct {
 	Keep func([]*readorder.Schedule) error
 }
 
-// When is when a schedule is made.
+// When says when a schedule is made.
 type When uint8
 
 const (
@@ -274,7 +274,7 @@ type turn struct {
 	records int64
 }
 
-// beginsAt returns the section at which reading begins; skip means that all sections are final.
+// beginsAt returns the first section to read; skip means that all sections are final.
 func (f *Flow) beginsAt(s *readorder.Schedule) (next turn, skip bool) {
 	if f.resumed == nil {
 		return turn{}, false

@@ -99,7 +99,7 @@ func (k *Checkpointer) Took(cost time.Duration) time.Duration {
 	return cost
 }
 
-// Write hands a checkpoint over for writing, after the files it relies on. failed is why it must not be written.
+// Write hands a checkpoint over for writing, after the files it relies on. failed, if not nil, forbids that.
 func (k *Checkpointer) Write(s *checkpoint.Snapshot, files []*os.File, failed error) {
 	k.saving()
 	k.saver.jobs <- &saving{s, files, failed} // never blocks: one is written at a time
@@ -129,7 +129,7 @@ func (k *Checkpointer) Counts(s Saved) {
 func (k *Checkpointer) Waits()   { k.soon = true }
 func (k *Checkpointer) Unknown() { k.now = true }
 
-// Guarded returns the sender under the staleGuard of the load's checkpoints, until nothing more is to be sent.
+// Guarded returns the sender under the staleGuard of the load's checkpoints, until the last send.
 func (k *Checkpointer) Guarded(s writer.Sender, halted context.Context) writer.Sender {
 	return &staleGuard{Sender: s, last: &k.saver.onDisk, keptFor: k.keptFor, mayAct: k.mayAct, halted: halted}
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Load identifies a run of a load, and holds what resuming depends on.
+// Load identifies a run of a load, with everything that resuming depends on.
 type Load struct {
 	Inputs       []string
 	Target       string // its name
@@ -64,7 +64,7 @@ type Checkpoint struct {
 	// Keep keeps the checkpoint of a finished load that has follow-up work: if its process is killed then, running it
 	// again does not start the load again. After the work the caller calls Report.RemoveCheckpoint.
 	Keep bool
-	// State keeps checkpoints, and everything they rely on, where another machine finds them; nil: only in the run folder.
+	// State keeps checkpoints and their files where another machine finds them; nil means only in the run folder.
 	State *jobdir.Mirror
 	// Lease, if not nil, is held by the only process that may send rows of a load without State.
 	Lease *jobdir.Lease
@@ -83,7 +83,7 @@ type Known interface {
 	plan.Selection
 	// Once reports whether known inputs are left out; if not, nothing else is called.
 	Once() bool
-	// Begin comes before an attempt's first row: the chosen inputs are to be loaded into the table created then.
+	// Begin comes before an attempt's first row: the chosen inputs will be loaded into the table created then.
 	Begin(ctx context.Context, created int64, run string) error
 	// Blocks returns what was learned about the inputs since the last call, for Restore of a later attempt.
 	Blocks() []byte

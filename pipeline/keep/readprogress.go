@@ -85,7 +85,7 @@ const (
 
 func startBytes(s *checkpoint.Start) int { return 80 + len(s.Key) }
 
-// Counted enters a split that was handed over.
+// Counted adds a split that was handed over.
 func (k *ReadProgress) Counted(p *intake.Parsed, bytesBefore int64) {
 	sp := p.Split
 	from, to := PositionAfter(sp.Position, 0), PositionAfter(sp.Position, int64(p.Records))
@@ -175,12 +175,12 @@ func (k *ReadProgress) Fresh(sp *table.Split, from, n int64) int64 {
 	return n - k.read.Count(first, first+checkpoint.Position(n))
 }
 
-// Reached reports whether a split reaches the end of what earlier attempts have read in order.
+// Reached reports whether a split reaches the end of earlier attempts' ordered reading.
 func (k *ReadProgress) Reached(p *intake.Parsed) bool {
 	return k == nil || PositionAfter(p.Split.Position, int64(p.Records)) >= k.read.End()
 }
 
-// ForIntake returns what the previous attempt has left to the intake.
+// ForIntake returns the previous attempt's leftovers for the intake.
 func (k *ReadProgress) ForIntake() *intake.Resumed {
 	b := k.leftover.from
 	if b == nil {
@@ -216,7 +216,7 @@ func (k *ReadProgress) AllFinal() bool { return k.leftover.base == nil || k.left
 // ReadTo is the end of everything that this attempt has read.
 func (k *ReadProgress) ReadTo() checkpoint.Position { return k.again.End() }
 
-// Unread is how many unfinished records of the previous attempt were not read again.
+// Unread is the number of the previous attempt's unfinished records not read again.
 func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 
 // DescribeRows adds the records read and their unfinished rows: out, or queued in a range. whole: all input was read.

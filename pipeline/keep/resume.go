@@ -39,14 +39,14 @@ type Resume struct {
 	Settings *checkpoint.Job
 	// Known says which inputs of a repeated load are loaded; nil means all.
 	Known Known
-	// Notes are shown with those of the plan.
+	// Notes are shown with the plan's.
 	Notes []string
 	Hold  time.Time // until then nothing is sent
 	// OnResume is called before the first write of a resuming attempt. May be nil.
 	OnResume func(Resumed)
 }
 
-// Resumed describes what a run resumes from.
+// Resumed describes the state that a run resumes from.
 type Resumed struct {
 	RunDir      string
 	Attempt     int
@@ -69,7 +69,7 @@ type Point struct {
 	runs     func() ([]foundRun, error) // of the load, under its lock
 	IDs      *TableIDs
 	Order    []*readorder.Schedule // that the attempts before have followed
-	// Hold is until when nothing may be sent, SuspectUntil until when requests of the previous attempt may be applied.
+	// Nothing may be sent before Hold; requests of the previous attempt may be applied until SuspectUntil.
 	Hold, SuspectUntil time.Time
 	Late               time.Time // until when a request of an earlier attempt may repeat a row (Checkpoint.Repeats)
 }
@@ -158,7 +158,7 @@ func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	}
 }
 
-// Settings enters into the request what the first attempt inferred from a sample.
+// Settings adds to the request what the first attempt inferred from a sample.
 func (o *Point) Settings(r *plan.Request, given *checkpoint.Job) {
 	r.Inferred = map[string]plan.Inferred{}
 	for _, job := range []*checkpoint.Job{given, o.Job} {
@@ -180,7 +180,7 @@ func (o *Point) Settings(r *plan.Request, given *checkpoint.Job) {
 	}
 }
 
-// Compare enters the details of the load into the job, or returns what has changed since the first attempt.
+// Compare adds the load's details to the job, or returns what has changed since the first attempt.
 func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	l := o.Load
 	facts, err := planned.Facts()
@@ -307,7 +307,7 @@ func (o *Point) OpenFolder(path string, planned *plan.Plan) (folder *rundir.Fold
 	return folder, err
 }
 
-// openRecords is how many records were read and are not final, by the counters of a checkpoint.
+// openRecords is the number of records read and not final, by a checkpoint's counters.
 func openRecords(c map[string]int64) int64 {
 	return c["read"] - c["written"] - c["rejected"] - c["superseded"] - c["condition_failed"] - c["archived"]
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The interval of checkpoints, and what depends on it.
+// The interval of checkpoints, and dependent ones.
 const (
 	keepEvery  = time.Second
 	keepSoon   = 100 * time.Millisecond // if a lane has used up most of its allowance
@@ -40,7 +40,7 @@ func (s *Schedule) MayWait(now time.Time) time.Duration {
 	return keepSoon
 }
 
-// SendUntil returns until when a request cut now may be sent; zero: forever. A process can be suspended meanwhile.
+// SendUntil returns until when a request cut now may be sent; zero means forever. A process can be suspended meanwhile.
 func (s *Schedule) SendUntil() time.Time {
 	if s == nil || s.last.IsZero() {
 		return time.Time{}

@@ -175,5 +175,5 @@ func (g *staleGuard) isFresh() bool {
 	return last != nil && Elapsed(*last, time.Now()) < g.keptFor
 }
 
-// guardAgain is the interval at which a waiting request looks for a new checkpoint.
+// guardAgain is the interval between a waiting request's looks for a new checkpoint.
 const guardAgain = 10 * time.Millisecond

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// allowance is how many rows may leave a lane's queue until the next checkpoint: which were sent is unknown.
+// allowance is the number of rows that may leave a lane's queue until the next checkpoint, unknown to it.
 type allowance struct {
 	left    int64 // rows that may leave now
 	next    int64 // that may from the moment on that the checkpoint on its way describes
@@ -56,7 +56,7 @@ func (a *allowance) inherit(from []*lane, parts []int, ordered bool) {
 	}
 }
 
-// allowanceOf is how many rows the lane may send from now until the next checkpoint.
+// allowanceOf is the number of rows that the lane may send from now until the next checkpoint.
 func (s *Set) allowanceOf(l *lane) int64 {
 	if !s.options.Checkpointer.Ordered {
 		return math.MaxInt64

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// ceilings are the limits over all lanes of a load: its own rates, those of the instance, and the size of a request.
+// ceilings are the limits over all lanes of a load: its own rates, the instance's, and the size of a request.
 type ceilings struct {
 	instance           *ratelimit.Shared // the service's limit over all tables
 	tables             tableRates
@@ -80,7 +80,7 @@ func (c *ceilings) landed(r *Result, answered bool) {
 	c.window.Landed(r.done, r.flight.mark, answered)
 }
 
-// silent removes a request from those in flight before its response.
+// silent removes an unanswered request from those in flight.
 func (c *ceilings) silent(m *sendwindow.Mark) {
 	c.share.landed()
 	c.window.Silent(m)
@@ -104,7 +104,7 @@ func (c *ceilings) batchRows() int {
 	return min(c.maxRows, max(1, int(rate*ceilingBatch)))
 }
 
-// batchUnits is how many of the units that its lane may send a batch for a table may hold.
+// batchUnits is the units that a batch for a table may hold, given its lane's.
 func (c *ceilings) batchUnits(table string, units float64) float64 {
 	if _, rate, _ := c.rates(); rate > 0 {
 		units = min(units, max(1, rate*ceilingBatch))
@@ -124,7 +124,7 @@ func (c *ceilings) batchBytes() int {
 	return most
 }
 
-// wanted is how many rows make a full batch of a table's lane that may send that many units.
+// wanted is the number of rows of a full batch for a table's lane with that many units.
 func (c *ceilings) wanted(table string, units, perRow float64) int {
 	return min(c.batchRows(), int(math.Ceil(c.batchUnits(table, units)/perRow)))
 }

@@ -48,7 +48,7 @@ func (h *FlushRequest) End() { h.waiting.Add(-1) }
 
 func (h *FlushRequest) wanted() bool { return h != nil && h.waiting.Load() > 0 }
 
-// Begins receives when somebody begins to wait.
+// Begins receives when someone begins to wait.
 func (h *FlushRequest) Begins() <-chan struct{} {
 	if h == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// diskWorkers is how many frames are written or read at a time.
+// diskWorkers is the number of frames written or read at a time.
 const diskWorkers = 2
 
 // disk runs the jobs of the queues on the disk.
@@ -65,7 +65,7 @@ func (s *Set) JobDone(j *shuffle.Job) error {
 	return s.Queues.Done(j, s.Partitions.Find)
 }
 
-// CountSpilled adds to the report what was ever spilled to disk.
+// CountSpilled adds all spilled rows to the report.
 func (s *Set) CountSpilled(r *ledger.ReportMemory) {
 	r.SpilledRows = s.Queues.SpilledRows()
 	if s.disk.store != nil {
@@ -74,7 +74,7 @@ func (s *Set) CountSpilled(r *ledger.ReportMemory) {
 	}
 }
 
-// Spill is what is on disk.
+// Spill is the content of the disk.
 type Spill struct {
 	Frames    int    `json:"frames"`
 	RawBytes  int64  `json:"raw_bytes"`

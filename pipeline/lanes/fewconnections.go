@@ -5,15 +5,15 @@ import (
 )
 
 const (
-	// longWay is the fastest answer time from which latency counts as long.
+	// longWay is the minimum of the fastest answer time that counts as long latency.
 	longWay = 50 * time.Millisecond
-	// cleanGrowth is how many times larger a request may be than the largest accepted one.
+	// cleanGrowth is the factor by which a request may exceed the largest accepted one.
 	cleanGrowth = 4
-	// savedUp is how much of its capacity a partition saves up, as far as is known.
+	// savedUp is the share of its capacity that a partition saves up, if known.
 	savedUp = time.Second
 )
 
-// said is what answers have revealed about limits on all lanes.
+// said is the limits of all lanes that answers have revealed.
 type said struct {
 	throttled time.Time // when the service last refused a row for capacity
 	clean     float64   // units of the largest request without a refusal

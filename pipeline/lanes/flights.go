@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// requestCopies is how many copies of a request's rows are in memory during sending: as a message and in buffers.
+// requestCopies is the number of copies of a request's rows in memory during sending: as a message and in buffers.
 const requestCopies = 3
 
 // flight is a batch of one lane on its way.
@@ -69,7 +69,7 @@ func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 
 func (f *flights) flying() int { return f.most - len(f.idle) }
 
-// unanswered is how many requests have no answer yet.
+// unanswered is the number of requests without an answer.
 func (f *flights) unanswered() int { return f.flying() + f.unheard.silents }
 
 // open reports whether another flight may leave.

@@ -23,7 +23,7 @@ type Pacer interface {
 	State() string
 }
 
-// lane is what the load knows about one partition besides its rows.
+// lane is a partition as the load knows it, besides its rows.
 type lane struct {
 	index  int
 	table  string // of a load into several tables
@@ -47,7 +47,7 @@ type away struct {
 	fresh          int // rows that the last batch took from the queue; the others waited for one of their key
 }
 
-// turn is when the lane may next be sent to, as far as is known.
+// turn is the time of the lane's next turn, if known.
 type turn struct {
 	begun       time.Time // when its first row came
 	ended       bool      // its last row is final
@@ -68,7 +68,7 @@ func (t *turn) begin(now time.Time) {
 	}
 }
 
-// health is how the partition has answered lately.
+// health is the state of the partition's recent answers.
 type health struct {
 	notBefore time.Time
 	down      bool // it did not serve the last request that was answered
@@ -106,7 +106,7 @@ func (u *unknown) refused(sent, now time.Time) (outage bool) {
 	return u.answers >= unknownAnswers && now.Sub(u.since) >= unknownFor
 }
 
-// trouble is how long no row has been accepted.
+// trouble is the time since a row was accepted.
 type trouble struct {
 	patience  ratelimit.Patience
 	stuck     bool // a row was not accepted since one became final
@@ -121,7 +121,7 @@ func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duratio
 	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, away: away{fresh: table.MaxBatchRows}, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
-// child is the lane of a partition that split off this one's, or has most of its keys: it inherits what this one knew.
+// child is the lane of a partition split off this one's, or with most of its keys: it inherits this lane's knowledge.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool) *lane {
 	pacer := l.pacer
 	if own, ok := pacer.(*ratelimit.Pacer); ok && split {
@@ -227,10 +227,10 @@ func (l *lane) hopeless(now time.Time) bool {
 	return l.trouble.stuck && l.trouble.patience.Over(now) && l.trouble.tries >= leastTries
 }
 
-// leastTries is how many refusals a lane needs before the load gives up.
+// leastTries is the number of refusals that a lane needs before the load gives up.
 const leastTries = 3
 
-// cautious is how many rows to send at a time if whole requests fail repeatedly: one row may be the cause.
+// cautious is the number of rows to send at a time if whole requests fail repeatedly: one row may be the cause.
 func (l *lane) cautious(rows int) int {
 	return max(1, rows>>max(0, l.health.failures-leastTries))
 }
@@ -238,7 +238,7 @@ func (l *lane) cautious(rows int) int {
 // longestProbe limits how long a lane waits before it probes a failed partition again.
 const longestProbe = 2 * time.Second
 
-// unserved reports whether the partition is down, as far as is known.
+// unserved reports whether the partition seems to be down.
 func (l *lane) unserved() bool { return l.health.down || l.health.failures > 1 }
 
 // retry probes a failed partition at once, because another one serves again.

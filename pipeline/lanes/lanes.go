@@ -42,7 +42,7 @@ type Set struct {
 	hearing  hearing
 }
 
-// Options configure what lanes send, and their limits.
+// Options configure the lanes' sending and their limits.
 type Options struct {
 	*Config
 	Order        plan.Order
@@ -139,10 +139,10 @@ func (s *Set) share() {
 	}
 }
 
-// mayFly is how many requests of a lane may be in flight.
+// mayFly limits a lane's requests in flight.
 func (s *Set) mayFly() int { return max(8, s.options.Concurrency/s.Sending()) }
 
-// Sending is how many lanes may send, at least one.
+// Sending is the number of lanes that may send, at least one.
 func (s *Set) Sending() (n int) {
 	for _, l := range s.all {
 		if !l.gap {
@@ -324,7 +324,7 @@ func (s *Set) Hopeless(now time.Time, more bool) error {
 	return nil
 }
 
-// impatient is why a load ends after no row has been written for too long.
+// impatient is the error of a load that has written no row for too long.
 type impatient struct{ text, answer string }
 
 func (e *impatient) Error() string { return e.text + "; last answer: " + e.answer }
@@ -389,5 +389,5 @@ func (s *Set) name(i int) string {
 	return of + " of the partition from " + from + " to " + to
 }
 
-// Unfinished is how many rows have arrived and are not final.
+// Unfinished is the number of rows that have arrived and are not final.
 func (s *Set) Unfinished() int64 { return s.Queues.Rows() + int64(s.Cutter.Remaining()) }

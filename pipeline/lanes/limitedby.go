@@ -22,12 +22,12 @@ const (
 	limitEveryLane = 10 * time.Microsecond
 )
 
-// LimitEvery is how often to determine what limits the load.
+// LimitEvery is the interval between looks for the load's limit.
 func (s *Set) LimitEvery() time.Duration {
 	return max(limitEvery, limitEveryLane*time.Duration(len(s.all)))
 }
 
-// LimitedBy returns what limits the load, and whether processors may be the cause instead: late answers slow lanes too.
+// LimitedBy returns the load's limit, and whether processors may be the cause instead: late answers slow lanes too.
 func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure bool) {
 	if m.Stopped {
 		if s.flights.flying() > 0 && !s.flights.silent(now) {
@@ -55,7 +55,7 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 // throttledLately is how long after a refusal for capacity the service certainly limits the load.
 const throttledLately = 10 * time.Second
 
-// heldBy returns what holds back most lanes with rows. While rows come, only lanes with many count.
+// heldBy returns the obstacle of most lanes with rows. While rows come, only lanes with many count.
 func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	var held [bottleneck.Outage + 1]int
 	few, used := bottleneck.None, 0
@@ -96,7 +96,7 @@ func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	return bottleneck.Link // the last answers
 }
 
-// holds returns what keeps rows of a lane from being sent, None if it has none, and whether it has many.
+// holds returns the obstacle to sending a lane's rows, None if it has none, and whether it has many.
 func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.Word, many bool) {
 	memory, again := l.queue.Ready(), s.Cutter.Ready(i)
 	rows := again

@@ -169,7 +169,7 @@ func (s *Set) Start(room func() int, hire func()) {
 	}
 }
 
-// End ends the workers, including those of the disk. Nothing may be in flight.
+// End ends all workers, including the disk's. Nothing may be in flight.
 func (s *Set) End() {
 	close(s.flights.out)
 	close(s.disk.jobs)

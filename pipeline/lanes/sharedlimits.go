@@ -87,9 +87,9 @@ type share struct {
 }
 
 const (
-	// For this long a load that was refused a request precedes those with more requests, unless it has got one since.
+	// For this long, a load that was refused a request precedes loads with more requests, unless it has got one since.
 	refusedLately = 100 * time.Millisecond
-	// askAgain is how soon a load that nobody has woken asks again.
+	// askAgain is the interval at which an unwoken load asks again.
 	askAgain = 50 * time.Millisecond
 )
 
@@ -181,7 +181,7 @@ func (l *SharedLimits) wakeNext() {
 	}
 }
 
-// leave returns what the load holds: it has ended.
+// leave returns the load's share: it has ended.
 func (s *share) leave() {
 	if s == nil {
 		return

@@ -19,9 +19,9 @@ const (
 	silentLarge = 2               // times its transfer time including earlier requests
 	probeFor    = time.Second     // and
 	probeShare  = 30              // of a probe
-	// silentProbes is how many probes may be silent at a time: those sent in one time-out.
+	// silentProbes limits the silent probes: as many as are sent in one time-out.
 	silentProbes = probeShare + 2
-	// silentRequests is how many other requests may be silent for each worker: those of two outages in a time-out.
+	// silentRequests limits the other silent requests per worker: as many as two outages in a time-out make.
 	silentRequests = 2
 	// A suspended machine has answers to read before it may declare silence, so it must find silence twice in a row.
 	silenceAgain = 200 * time.Millisecond
@@ -42,7 +42,7 @@ type hearing struct {
 	probes int // of these may be probed at a time
 }
 
-// MostSilent is how many requests may be silent at a time.
+// MostSilent limits the silent requests.
 func MostSilent(workers int) int { return silentRequests*workers + silentProbes }
 
 // patience is how long a flight is awaited before it counts as silent.

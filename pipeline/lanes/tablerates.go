@@ -10,7 +10,7 @@ import (
 // tableRates are the rates of tables over all their lanes, by name. A load into one table has one, unnamed.
 type tableRates map[string]*tableRate
 
-// tableRate is the rate of one table, and what is reported of it.
+// tableRate is the rate of one table, and its report.
 type tableRate struct {
 	ratelimit.Table
 	found  bool // a trial has shown that the table limits, and no later one has refuted it

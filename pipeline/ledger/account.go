@@ -48,7 +48,7 @@ type Account struct {
 	Form func(dst, body []byte) []byte
 }
 
-// Final enters how a row ended.
+// Final counts how a row ended.
 func (a *Account) Final(r table.Ref, end partitioner.End, o table.Outcome) {
 	switch end {
 	case partitioner.Written:
@@ -93,7 +93,7 @@ func (a *Account) written(r table.Ref, o table.Outcome) {
 	}
 }
 
-// AllWritten enters written rows that need no further treatment.
+// AllWritten counts written rows that need no further treatment.
 func (a *Account) AllWritten(rows []table.Ref) {
 	if a.Ends != nil || a.Tables != nil || a.Options.AutoIncrement != nil {
 		for _, r := range rows {
@@ -105,7 +105,7 @@ func (a *Account) AllWritten(rows []table.Ref) {
 	a.Hot.AddAll(len(rows), func(i int) ([]byte, int) { return rows[i].Key(), rows[i].Row().Size() })
 }
 
-// numbered enters a row that the service has numbered.
+// numbered counts a row that the service has numbered.
 func (a *Account) numbered(r table.Ref, o table.Outcome) {
 	if o.Repeated && a.Files.RepeatedRows == nil {
 		a.Counts.MaybeTwice++
@@ -136,7 +136,7 @@ func (a *Account) refused(r table.Ref, o table.Outcome) {
 	}
 }
 
-// Rejected enters a record that did not become a row.
+// Rejected counts a record that did not become a row.
 func (a *Account) Rejected(s *table.Split, r *intake.Reject) {
 	a.reject(s, s.Reject(r.Span, r.Reason, r.Raw))
 	if r.Table != "" {
@@ -171,13 +171,13 @@ func (a *Account) reject(s *table.Split, r table.Reject) {
 	}
 }
 
-// Archived enters a record that goes to the archive instead of a table.
+// Archived counts a record that goes to the archive instead of a table.
 func (a *Account) Archived(name string) {
 	a.Counts.Archived++
 	a.Tables.named(name).Archived++
 }
 
-// Dry enters rows of a dry run, which end unfinished.
+// Dry counts rows of a dry run, which end unfinished.
 func (a *Account) Dry(b *table.Block) {
 	a.DryRows += int64(len(b.Rows))
 	for i := range b.Rows {

@@ -15,7 +15,7 @@ import (
 type Archive struct {
 	tables *plan.Tables
 	files  *rundir.Archive // nil in a dry run
-	// failed is why the files lack something that is counted as archived: no checkpoint may rely on it then.
+	// failed is the reason why the files lack something counted as archived: no checkpoint may rely on it then.
 	failed error
 }
 
@@ -41,10 +41,10 @@ func NewArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snap
 	return a, err
 }
 
-// archivePrefix distinguishes archive files from those of the run folder in a checkpoint.
+// archivePrefix distinguishes the archive's files from the run folder's in a checkpoint.
 const archivePrefix = "archive:"
 
-// Keep enters into a checkpoint the flushed lengths of the files.
+// Keep adds the flushed lengths of the files to a checkpoint.
 func (a *Archive) Keep(lengths map[string]int64) error {
 	if a == nil || a.files == nil {
 		return nil

@@ -45,7 +45,7 @@ func (f *Files) journals() map[string]*rundir.Journal {
 	return all
 }
 
-// Keep enters the flushed lengths of the files into a checkpoint. The archive enters its own.
+// Keep adds the flushed lengths of the files to a checkpoint. The archive adds its own.
 func (f *Files) Keep(s *checkpoint.Snapshot) error {
 	err := f.Folder.Flush()
 	kept := f.Folder.Kept()

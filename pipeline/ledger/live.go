@@ -119,7 +119,7 @@ func (r *ReportLive) KeepMoments() (all []checkpoint.Moment) {
 	return all
 }
 
-// KeepSnapshots returns what the next attempt reports of this one.
+// KeepSnapshots returns this attempt's snapshots for the next one's report.
 func (r *ReportLive) KeepSnapshots() (json.RawMessage, error) {
 	if all := r.all(); len(all) > 0 {
 		return json.Marshal(all)

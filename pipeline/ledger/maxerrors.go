@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// MaxErrors is how many rows may be rejected before the load stops.
+// MaxErrors is the number of rejected rows at which the load stops.
 type MaxErrors struct {
 	Rows    int64 // -1 sets no limit
 	Percent float64

@@ -24,13 +24,13 @@ type Progress struct {
 	Numbers atomic.Pointer[writer.AutoIncrement]
 }
 
-// Wait is until when, and why, a load waits that could send rows or end.
+// Wait says until when, and why, a load waits although it could send rows or end.
 type Wait struct {
 	Until time.Time `json:"until"`
 	Why   string    `json:"why"`
 }
 
-// Wait returns what the load waits for now, nil for nothing.
+// Wait returns the cause of the current wait, nil for none.
 func (p *Progress) Wait() *Wait {
 	if w := p.Waiting.Load(); w != nil && time.Until(w.Until) > 0 {
 		return w
@@ -43,7 +43,7 @@ type Ended struct {
 	Read, Written, Rejected, Superseded, ConditionFailed, Archived atomic.Int64
 }
 
-// Hindrance is what limits the speed of the load at the moment.
+// Hindrance is the current limit of the load's speed.
 type Hindrance struct {
 	LimitedBy atomic.Uint32 // bottleneck.Word
 	Trouble   atomic.Value  // string: the service's answer while it accepts no row

@@ -17,7 +17,7 @@ type ReportOutcome struct {
 	Error    string `json:"error,omitempty"`
 }
 
-// ReportTarget is where a load wrote to.
+// ReportTarget describes the load's target.
 type ReportTarget struct {
 	Target  string `json:"target"`
 	Table   string `json:"table"`
@@ -28,7 +28,7 @@ type ReportTarget struct {
 	Remade  bool   `json:"-"`                 // the table was dropped and made again: the run cannot be resumed
 }
 
-// ReportRejects is where rejected records are, and how to read them.
+// ReportRejects describes the rejected records and how to read them.
 type ReportRejects struct {
 	RejectsFiles    []string      `json:"rejects_files,omitempty"`    // with rejected records, reasons last
 	RejectReasons   []ReasonCount `json:"reject_reasons,omitempty"`   // the most frequent code first
@@ -44,7 +44,7 @@ type ReportBad struct {
 	OfInputs int `json:"-"` // of all inputs, including the bad ones
 }
 
-// ReportSource is what was loaded: the command, its inputs and their loaded columns.
+// ReportSource describes the source: the command, its inputs and their loaded columns.
 type ReportSource struct {
 	Command   string            `json:"command,omitempty"`
 	Arguments []string          `json:"arguments,omitempty"` // of that command
@@ -89,13 +89,13 @@ type ReportAttempts struct {
 	Attempts int   `json:"attempts"`           // of this run, including this one; the counters cover all
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt began the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again that an earlier attempt may have sent
-	// LateUntil is until when a request may still repeat a row, by the service's clock (Checkpoint.Repeats); zero if none.
+	// LateUntil is when the last request may repeat a row, by the service's clock (Checkpoint.Repeats); zero if none.
 	LateUntil time.Time `json:"-"`
 
 	Since time.Time `json:"-"` // the first attempt
 }
 
-// ReportTraffic is about what went over the wire.
+// ReportTraffic describes the traffic on the wire.
 type ReportTraffic struct {
 	Retried   int64 `json:"retried"`   // rows sent again
 	RowsSent  int64 `json:"rows_sent"` // in all requests, including repeats
@@ -202,7 +202,7 @@ func (r *ReportCounts) OverLimit(m MaxErrors, end bool) bool {
 	return m.Exceeded(r.Rejected-r.Seams, r.Read, end)
 }
 
-// ReasonCount is how many records were rejected with a code, and the first of them.
+// ReasonCount is the number of records rejected with a code, and the first of them.
 type ReasonCount = rundir.ReasonCount
 
 // ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.
@@ -227,7 +227,7 @@ type ReportColumn struct {
 	Inferred   bool   `json:"inferred"`
 }
 
-// Final is how many records are final.
+// Final is the number of final records.
 func (r *ReportCounts) Final() int64 {
 	return r.Written + r.Rejected + r.Superseded + r.ConditionFailed + r.Archived
 }
@@ -260,9 +260,9 @@ type ReportSlowest struct {
 	Unavailable   int64   `json:"unavailable"`
 }
 
-// ReportOrder is about the order in which inputs were read.
+// ReportOrder describes the order of reading.
 type ReportOrder struct {
-	// Sections is how many sections of inputs were read in an order that spreads over the keys; 0 is source order.
+	// Sections is the number of sections of inputs read in an order that spreads over the keys; 0 is source order.
 	Sections int `json:"sections,omitempty"`
 }
 

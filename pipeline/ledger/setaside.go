@@ -61,7 +61,7 @@ func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan,
 
 func countedOf(what string, source int) string { return fmt.Sprintf("%s of source %d", what, source) }
 
-// Keep enters the counts into those of a checkpoint.
+// Keep adds the counts to a checkpoint.
 func (a *asides) Keep(counters map[string]int64) {
 	if a == nil {
 		return
@@ -87,7 +87,7 @@ func (a *asides) CountRead(source int, n int64) {
 func (a *asides) check(source int, end bool) {
 	if n := a.counts[source]; a.limit.Exceeded(n.rejected, n.read, end) {
 		a.flow.SetAside(source)
-		// It is not tried again unchanged: its rows would be sent each night, over those of later files.
+		// It is not tried again unchanged: its rows would be sent each night, over later files' rows.
 		a.Add(source, fmt.Sprintf("%d of %d rows were rejected, more than --max-errors allows", n.rejected, n.read), true)
 	}
 }

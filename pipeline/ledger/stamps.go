@@ -95,7 +95,7 @@ func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) 
 	return s, nil
 }
 
-// files returns the numbers of the existing files, ascending.
+// files returns the numbers of the existing files in ascending order.
 func (s *stamps) files() (numbers []int64, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *stamps) Kept(r table.Ref) int64 {
 	return s.earlier[i].ms
 }
 
-// Passed notes that a possibly repeated row is final, and may hide what its key has up to the timestamp.
+// Passed notes that a possibly repeated row is final, and may hide its key's cells up to the timestamp.
 func (s *stamps) Passed(r table.Ref, ms int64) { s.passed[ofKey(r)] = ms }
 
 // Sending keeps the timestamps of a flight about to be sent.

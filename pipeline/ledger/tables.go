@@ -77,7 +77,7 @@ func (t *ReportTable) counters() map[string]*int64 {
 	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected, "archived": &t.Archived, "condition_failed": &t.ConditionFailed}
 }
 
-// Keep enters the counts into a checkpoint.
+// Keep adds the counts to a checkpoint.
 func (l *Tables) Keep(counters map[string]int64, from openTables) {
 	if l == nil {
 		return

@@ -37,7 +37,7 @@ type Scan struct {
 	MaxRCU   float64 `json:"max-rcu,omitempty"`  // capacity units a second; 0 means no limit
 }
 
-// Differing is what is compared, and how differences are treated.
+// Differing says what to compare, and how to treat differences.
 type Differing struct {
 	Delete      bool          `json:"delete,omitempty"`       // rows of the table that no record has
 	Range       string        `json:"range,omitempty"`        // FROM..TO or a key
@@ -52,7 +52,7 @@ type Differing struct {
 	Sample      string        `json:"sample,omitempty"`       // share of the keys, 1% or 0.01; "" is all
 }
 
-// Exporting is what an export writes. Its format is in Text, its columns in Mapping.
+// Exporting describes an export's output. Its format is in Text, its columns in Mapping.
 type Exporting struct {
 	Typed  bool   `json:"typed,omitempty"`
 	Keys   string `json:"keys,omitempty"`   // a file
@@ -123,7 +123,7 @@ func (o *Option) Value(c *Command) any {
 	return def.Interface()
 }
 
-// Full returns the command with defaults for options that are not given, among those that it has.
+// Full returns the command with defaults for its missing options.
 func (c *Command) Full(having Commands) *Command {
 	full := *c
 	for _, o := range Of(having) {

@@ -117,7 +117,7 @@ func Of(c Commands) (all []*Option) {
 	return all
 }
 
-// Names returns the names of the options for which is reports true.
+// Names returns the names of the options for which is returns true.
 func Names(is func(*Option) bool) (names []string) {
 	for _, o := range everyOption {
 		if is(o) {
@@ -127,7 +127,7 @@ func Names(is func(*Option) bool) (names []string) {
 	return names
 }
 
-// byName has one option of each name, that of loads if they have it: others with the name have the same kind.
+// byName has one option of each name, preferably the loads': others of that name have the same kind.
 var byName = func() map[string]*Option {
 	fields := map[string][]int{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Command]()) {

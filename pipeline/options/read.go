@@ -165,7 +165,7 @@ func Same(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b)
 }
 
-// LocksDir is where loads of the user are locked on this machine, from any working folder; "" if there is no place.
+// LocksDir is the folder of the user's load locks on this machine, used from any working folder; "" if there is none.
 func LocksDir() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -127,7 +127,7 @@ type Database struct {
 	RequireSnapshot bool   `json:"require-snapshot,omitempty"` // stop if the snapshot of all rows is lost
 }
 
-// Running is what a load leaves on the machine, and how it is resumed.
+// Running describes the load's traces on the machine, and how it is resumed.
 type Running struct {
 	RunDir             string `json:"run-dir,omitempty"` // summary, rejects, checkpoints; "" is in ./tsimport-runs
 	Fresh              bool   `json:"fresh,omitempty"`   // start over instead of resuming

@@ -1,9 +1,9 @@
 package options
 
-// defaultReaders is how many ranges of keys an export reads at a time.
+// defaultReaders is the number of key ranges that an export reads at a time.
 const defaultReaders = "8"
 
-// ofTables has the options in which commands that read or compare tables differ from loads.
+// ofTables has the options that differ between loads and commands that read or compare tables.
 var ofTables = []*Option{
 	{Name: "table", Alias: "t", In: Export,
 		Usage: "`TABLE` to read"},

@@ -25,7 +25,7 @@ func (p *planner) computed() []keyexpr.Column {
 // expression computes a column or a part of table names; flag and name are as given.
 type expression struct{ flag, name, text string }
 
-// expressions returns the expressions of columns, then those of table names.
+// expressions returns the expressions of columns, then of table names.
 func (p *planner) expressions() (all []expression) {
 	for _, col := range p.computed() {
 		all = append(all, expression{p.flagOf(col), col.Name, col.Expr})
@@ -55,7 +55,7 @@ func (p *planner) columnsOf(e expression) (names []string, err error) {
 // isComputed reports whether an expression makes the table's column with a name.
 func (p *planner) isComputed(name string) bool { return p.request.Columns.computes(name) }
 
-// findNamed finds the input columns that expressions name, and the source of salt(n): those of the primary key.
+// findNamed finds the input columns that expressions name, and those of the primary key for salt(n).
 func (p *planner) findNamed() error {
 	p.named = map[string]bool{}
 	sources := map[string][]string{}
@@ -96,7 +96,7 @@ func (p *planner) flagOf(col keyexpr.Column) string {
 	return "--set"
 }
 
-// plainKeys is how many of the first fields are columns of the primary key.
+// plainKeys is the number of first fields that are primary-key columns.
 func (p *planner) plainKeys() int {
 	n := len(p.plan.Schema.Key) - len(p.request.Columns.Keys)
 	if p.numbered > 0 {
@@ -105,7 +105,7 @@ func (p *planner) plainKeys() int {
 	return n
 }
 
-// settleFields finds what records are converted to: columns that are not computed, then others that expressions name.
+// settleFields finds the fields of records: columns that are not computed, then others in expressions.
 func (p *planner) settleFields() {
 	s := p.plan.Schema
 	p.plan.Makers = make([]Maker, len(s.Columns))

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Facts returns what the rows of the load depend on: how inputs are read, how columns are used, and the inputs.
+// Facts returns everything that the load's rows depend on: how inputs are read, how columns are used, and the inputs.
 func (p *Plan) Facts() ([]progress.Fact, error) {
 	r := p.Request
 	facts := []progress.Fact{

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Forecast describes the inputs of a plan as far as possible without reading them.
+// Forecast describes the inputs of a plan without reading them completely.
 type Forecast struct {
 	Found  int // inputs that are files
 	Chosen int // inputs to load
@@ -62,7 +62,7 @@ func (n *inputs) take(set *input.Set, most int) {
 	set.Items = opened
 }
 
-// looked is what the sample for types has shown about a source.
+// looked is the sample's findings about a source.
 type looked struct {
 	records, bytes int
 	whole          bool // it was all of the source
@@ -190,7 +190,7 @@ func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated boo
 	return nil
 }
 
-// Look calls each with a few thousand records from all over the sampled sources; whole: certainly a complete record.
+// Look calls each with a few thousand records from all over the sampled sources; whole means certainly a complete one.
 func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, whole bool) (taken bool)) error {
 	sources := p.sampled()
 	for _, s := range sources {
@@ -229,7 +229,7 @@ func (p *planner) settleCounts(at int) error {
 	return p.settleMark()
 }
 
-// checkWholeRows refuses updates of a table in which an update replaces the whole row.
+// checkWholeRows refuses updates of a table whose updates replace the whole row.
 func (p *planner) checkWholeRows() error {
 	mode := p.request.Mode
 	if p.plan.table == nil || mode != table.Update && mode != table.Increment {

@@ -183,7 +183,7 @@ func typeText(t table.Type) string {
 	return t.String()
 }
 
-// minorityText says what prevents a column from having one type.
+// minorityText says why a column does not have one type.
 func minorityText(col *table.Column, few convert.Minority) string {
 	text := fmt.Sprintf("column %s: %s, %s others (%s) in the sample; ", col.Name, values(few.Most, few.Type), counted(few.Others), quoted(few.Examples))
 	switch col.Type {
@@ -308,7 +308,7 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 // mostColumns limits the columns of a header: sampling more takes long.
 const mostColumns = 16 * table.MaxColumns
 
-// checkWidth refuses inputs of which no row could be written. Sampled records that lack columns do not count.
+// checkWidth refuses inputs whose rows could never be written. Sampled records that lack columns do not count.
 func (p *planner) checkWidth() error {
 	n := len(p.plan.Schema.Attributes())
 	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {

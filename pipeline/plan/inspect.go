@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Inspection describes an input. Its many fields are those of the JSON of `inspect`.
+// Inspection describes an input. Its many fields are the JSON output.
 type Inspection struct {
 	Path        string            `json:"path"`
 	Error       string            `json:"error,omitempty"` // why it could not be read completely
@@ -55,7 +55,7 @@ type InspectedColumn struct {
 	Example string `json:"example"`
 }
 
-// inspectBytes is how much of an input is inspected without count.
+// inspectBytes is the amount of an input inspected without count.
 const inspectBytes = 4 << 20
 
 // Inspect inspects inputs; with count, every record. It reports each unreadable input's error and returns the last.

@@ -15,7 +15,7 @@ type knownType struct {
 	from string // the source of the type, for users
 }
 
-// sampleRows is how many rows are sampled at each end of the table.
+// sampleRows is the number of rows sampled at each end of the table.
 const sampleRows = 200
 
 // knownTypes returns the types of the table's columns by name: from the rows at both ends of the table, else from the

@@ -19,13 +19,13 @@ type Shares struct {
 	Window int64 // a decompressor's window
 }
 
-// fixedMemory is what the process takes before it reads a row: code, stacks, connections, the rest of the heap.
+// fixedMemory is the process's memory before it reads a row: code, stacks, connections, the rest of the heap.
 const fixedMemory = 48 << 20
 
 // defaultMemory is the memory of a request that sets none.
 const defaultMemory = 1 << 30
 
-// DivideMemory returns what each class may hold. The remaining third is for garbage not yet collected.
+// DivideMemory returns the limit of each class. The remaining third is for garbage not yet collected.
 func DivideMemory(memory int64) Shares {
 	rows := max(memory-fixedMemory, memory/4) * 2 / 3
 	return Shares{
@@ -36,21 +36,21 @@ func DivideMemory(memory int64) Shares {
 	}
 }
 
-// MemoryForRows is the memory of a process in which rows may take a number of bytes: the inverse of DivideMemory.
+// MemoryForRows is the memory of a process whose rows may take a number of bytes: the inverse of DivideMemory.
 func MemoryForRows(bytes int64) int64 { return bytes*3/2 + fixedMemory }
 
-// ReadingMemory is what the readers of one input may hold in a process with that much memory.
+// ReadingMemory limits the readers of one input in a process with that much memory.
 func ReadingMemory(memory int64) reader.Memory { return DivideMemory(memory).reading() }
 
-// reading is what the readers of one input may hold.
+// reading limits the readers of one input.
 func (s Shares) reading() reader.Memory {
 	return reader.Memory{RecordBytes: int(s.Record), PageBytes: s.Pages, WindowBytes: int(s.Window), BlockBytes: int(max(s.ReadAhead/4, 1))}
 }
 
-// PagesAhead is how many bytes of Parquet pages a parser may hold before the turn of its split.
+// PagesAhead limits the Parquet pages, in bytes, that a parser may hold before its split's turn.
 func (s Shares) PagesAhead(parsers int) int64 { return s.ReadAhead / 2 / int64(parsers) }
 
-// Sections is how many bytes the sections of a schedule may take.
+// Sections limits the bytes of a schedule's sections.
 func (s Shares) Sections() int { return int(min(maxSections, s.ReadAhead/8)) }
 
 const maxSections = 16 << 20
@@ -66,10 +66,10 @@ func (s Shares) SplitLimit(parsers int) int {
 	return int(min(max(s.ReadAhead/int64(jobsAhead(parsers)), 64<<10), blockBytes))
 }
 
-// jobsAhead is how many splits or pieces are between the file and the queues at a time.
+// jobsAhead is the number of splits or pieces between the file and the queues.
 func jobsAhead(parsers int) int { return 2*QueueAhead*parsers + parsers + 2 }
 
-// QueueAhead is how many jobs wait in each of the two channels between the reading stages, for each parser.
+// QueueAhead is the number of jobs per parser in each of the two channels between the reading stages.
 const QueueAhead = 2
 
 // MemoryLimit is the soft limit for the garbage collector that keeps the process within memory. The mapped binary takes

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Merging is why several rows of a source may become one row of a table.
+// Merging says why several rows of a source may become one row of a table.
 type Merging struct {
 	Source string
 	Own    []string // the columns of the source's own key

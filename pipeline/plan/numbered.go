@@ -146,7 +146,7 @@ func (p *planner) isNumbered(name string) bool {
 	return p.numbered > 0 && p.key()[p.numbered].Name == name
 }
 
-// jobBytes is how many bytes of a job's hash are in its marks.
+// jobBytes is the number of bytes of a job's hash in its marks.
 const jobBytes = 9
 
 // Job names the load in the marks of its rows: the same for the same table, columns and inputs, wherever it runs. A

@@ -17,10 +17,10 @@ const (
 	beginningRecords = samplePlaces * placeRecords
 )
 
-// taker takes a record of a sample; false: it does not count. whole: it is certainly a complete record.
+// taker takes a record of a sample, or returns false if it does not count. whole means certainly a complete record.
 type taker func(rec *record.Record, whole bool) bool
 
-// placesOf is how many places of a source are sampled.
+// placesOf is the number of sampled places of a source.
 func (p *Plan) placesOf(s *Source) int {
 	if s.Anywhere() && p.Bytes > 0 {
 		return int(max(1, samplePlaces*s.About().Bytes/max(p.Bytes, p.Request.ItemsOf)))
@@ -79,7 +79,7 @@ func (v *visitor) places(begin source.Place, n int) (places []source.Place) {
 	return places
 }
 
-// rows is how many rows a source states, 0 if it states none.
+// rows is the number of rows that a source states, 0 if none.
 func (v *visitor) rows() (rows int64) {
 	defer v.source.Suspend()
 	for {

@@ -73,7 +73,7 @@ type Source struct {
 	Raw      func(source.Split, table.Span) []byte // as source.Rejects has it
 
 	looked looked
-	// beginning is where the first record of a frozen source begins.
+	// beginning is the place of a frozen source's first record.
 	beginning source.Place
 }
 
@@ -108,7 +108,7 @@ type planner struct {
 	items    []input.Item                // that are opened
 }
 
-// InputsError is why files cannot be loaded together.
+// InputsError says why files cannot be loaded together.
 type InputsError struct {
 	error
 	Items []input.Item
@@ -406,7 +406,7 @@ func (p *planner) headerOf(r source.Rejects) int {
 	return len(p.plan.Headers) - 1
 }
 
-// findColumns finds the columns of all inputs together, and those that expressions name.
+// findColumns finds the columns of all inputs together, and the columns in expressions.
 func (p *planner) findColumns() error {
 	p.owner = map[string]string{}
 	for _, s := range p.plan.Sources {

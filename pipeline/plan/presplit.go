@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// PreSplit is how many ranges a new table is split into: PreSplitAuto, PreSplitOff, or 2 to client.MaxRanges.
+// PreSplit is the number of ranges of a new table: PreSplitAuto, PreSplitOff, or 2 to client.MaxRanges.
 type PreSplit int
 
 const (
@@ -61,7 +61,7 @@ func (p *planner) settlePreSplit() error {
 	return nil
 }
 
-// autoRanges is how many ranges suit the size of the inputs.
+// autoRanges is the number of ranges that suits the size of the inputs.
 func (p *planner) autoRanges() int {
 	if p.plan.Bytes < 0 || p.sampled.records == 0 {
 		return 0

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Request is what the user asks of a load before its first row. It has many fields, because the user may set each.
+// Request is the user's request before the first row. It has many fields, because the user may set each.
 type Request struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       Read
@@ -38,7 +38,7 @@ type Request struct {
 	RunDir     string // whose files are not inputs; may be ""
 	// Written means that the rows are already in the table, to be compared with it: their timestamps may have any age.
 	Written bool
-	// Service returns the range in which the service's clock is now, to compare timestamps with; nil means this machine's.
+	// Service returns the range that contains the service's time, to compare timestamps with; nil means this machine's.
 	Service func() (earliest, latest time.Time)
 	Keep    Keep
 	// OnLook is called before inputs are opened or sampled, which takes time, and its result afterwards. May be nil.
@@ -80,7 +80,7 @@ type Inferred struct {
 	Asked bool       // the column takes the same as with --type
 }
 
-// Known is how the types of existing table columns affect those of the input.
+// Known says how the types of existing table columns affect the input's.
 type Known uint8
 
 const (
@@ -89,7 +89,7 @@ const (
 	KnownIgnored              // nothing: types come from the input alone
 )
 
-// Keep is what a row retains of its record.
+// Keep says which part of its record a row retains.
 type Keep uint8
 
 const (
@@ -125,7 +125,7 @@ type AskedOptions struct {
 	Columns string // predefined ones, and indexes
 }
 
-// Target is where rows go.
+// Target describes the destination of the rows.
 type Target struct {
 	Client   client.Target
 	Name     string // of the target, for reports
@@ -179,7 +179,7 @@ func (r *Request) ShownInputs() []string {
 	return shown
 }
 
-// Order is the order in which the rows of a key are written.
+// Order is the order of writing the rows of a key.
 type Order uint8
 
 const (

@@ -22,7 +22,7 @@ type Units interface {
 	KeepUnits(units map[string]string)
 }
 
-// NothingNew means that no input is to be loaded, although some were found.
+// NothingNew means that no input is left to load, although some were found.
 type NothingNew struct {
 	Found int      // inputs
 	Notes []string // why

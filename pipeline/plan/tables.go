@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// DefaultMaxTables is how many tables a load may go to: the limit of an instance, unless the service has raised it.
+// DefaultMaxTables limits the tables of a load: an instance's own limit, unless the service has raised it.
 const DefaultMaxTables = 64
 
 // Tables decides which table each row goes to if --table has expressions in braces. It is safe for concurrent use.
@@ -399,7 +399,7 @@ func (t *Tables) matches(name string) bool {
 	return regexp.MustCompile(pattern + "$").MatchString(name)
 }
 
-// describeTables takes the key of an existing table, if there is one: its types are those of all.
+// describeTables takes the key of an existing table, if there is one: all tables have the same.
 func (p *planner) describeTables() error {
 	target := &p.request.Target
 	if !target.Absent {

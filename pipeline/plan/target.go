@@ -56,7 +56,7 @@ func (p *planner) matchKey(t *client.Table) error {
 	return nil
 }
 
-// KeyFits reports whether a key is the one that is asked for, in which a column may have no type yet.
+// KeyFits reports whether a key is the requested one, whose columns may lack a type.
 func KeyFits(asked, key []table.KeyColumn) bool {
 	return slices.EqualFunc(asked, key, func(a, k table.KeyColumn) bool {
 		return a.Name == k.Name && (a.Type == table.Null || a.Type == k.Type && a.Auto == k.Auto)

@@ -148,7 +148,7 @@ func (p *planner) mixed(i int, path string, a, b use) error {
 	return usagef("column %s: %s has it as %s, and %s as %s, which one column cannot hold together; %s", col.Name+path, a.by, a.unit, b.by, b.unit, way)
 }
 
-// family is what is common to measures that one column type can hold.
+// family is the common part of measures that one column type can hold.
 func family(measure string) string {
 	switch what, _, _ := strings.Cut(measure, ", "); what {
 	case "timestamp", "local timestamp", "date":

@@ -139,7 +139,7 @@ func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float
 	return all
 }
 
-// limits lists what limited the load.
+// limits lists the load's limits.
 func limits(r *pipeline.Report) page.Table {
 	t := page.Table{Title: "What limited the load", Columns: []string{"", "share of the time", "", "to load faster"}, Numbers: []bool{false, true}}
 	for _, l := range r.LimitedBy {

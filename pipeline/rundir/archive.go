@@ -154,7 +154,7 @@ func (a *Archive) enlist(e archiveEntry) (err error) {
 	return errors.Join(err, a.list.Sync())
 }
 
-// Flush writes what Add holds back.
+// Flush writes data that Add holds back.
 func (a *Archive) Flush() error {
 	var err error
 	for _, j := range a.files {

@@ -302,7 +302,7 @@ func (f *Folder) write(i int, text []byte) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Flush writes what Reject holds back.
+// Flush writes data that Reject holds back.
 func (f *Folder) Flush() error {
 	var err error
 	for _, file := range f.files {

@@ -51,7 +51,7 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	return j, nil
 }
 
-// OpenExclusive is OpenJournal for a file that one process at a time may open. Without file locks it excludes nobody.
+// OpenExclusive is OpenJournal for a file that one process at a time may open. Without file locks it excludes no one.
 func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	lock := flock.New(lockOf(path), flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))
 	switch err := tryLock(lock); {
@@ -100,7 +100,7 @@ func (j *Journal) File() *os.File { return j.file }
 
 func (j *Journal) Path() string { return j.path }
 
-// Flush writes what Append holds back.
+// Flush writes data that Append holds back.
 func (j *Journal) Flush() error {
 	if err := j.lines.Flush(); err != nil {
 		return fmt.Errorf("write journal %s: %w", j.path, err)

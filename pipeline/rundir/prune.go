@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// Contents is what a run folder holds.
+// Contents is a run folder's content.
 type Contents struct {
 	Bytes   int64
 	Newest  time.Time // the last change of a file
@@ -23,7 +23,7 @@ type Contents struct {
 
 var attemptNames = regexp.MustCompile(`^attempt-[1-9][0-9]*$`)
 
-// ContentsOf inspects a run folder. own says what else belongs to the run, by its path below the folder, with slashes.
+// ContentsOf inspects a run folder. own recognizes other parts of the run, by path below the folder, with slashes.
 func ContentsOf(path string, own func(name string, folder bool) bool) (c Contents, err error) {
 	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -38,7 +38,7 @@ func ReasonOf(r *table.Reject) Reason {
 	}
 }
 
-// ReasonCount is how many records were rejected with a code, and the first of them.
+// ReasonCount is the number of records rejected with a code, and the first of them.
 type ReasonCount struct {
 	Code  string `json:"code"`
 	Count int64  `json:"count"`

@@ -37,7 +37,7 @@ func ReadRejected(path string) (Rejected, error) {
 	return r, nil
 }
 
-// Run is what the folder of a run says about it.
+// Run is a run according to its folder.
 type Run struct {
 	Arguments []string `json:"arguments"` // of the command line, the command's name first
 	// Request is the original command, nil if a library made it.

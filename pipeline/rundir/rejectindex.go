@@ -131,7 +131,7 @@ func (f *Folder) locate(entries []rejectEntry) bool {
 	return f.lengths[ReasonsFile] == reasons
 }
 
-// rewrite writes the files again, sorted.
+// rewrite writes the files again in sorted order.
 func (f *Folder) rewrite(entries []rejectEntry) error {
 	slices.SortStableFunc(entries, byInput)
 	headers := map[uint32]bool{}

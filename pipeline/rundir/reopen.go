@@ -40,7 +40,7 @@ func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	return f, WriteSummary(path, map[string]string{"state": "running"})
 }
 
-// setAside renames reject files that differ from what the run has written.
+// setAside renames reject files that the run has not written in this form.
 func (f *Folder) setAside(sums map[string]uint32) error {
 	var all []string
 	err := filepath.WalkDir(f.Path, func(name string, e fs.DirEntry, err error) error {

@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// first is how much may be in flight before the first answer, per second of the time-out: 1 Mbit/s takes 1/8 of that.
+	// first is the bytes in flight before the first answer, per second of the time-out: 1 Mbit/s takes 1/8 of that.
 	first = 16 << 10
 	// least may be in flight at any time. Less would leave a long link empty, with nothing to measure by.
 	least = 64 << 10
-	// parts is how many requests the window has. Several keep the link busy while one stalls; fewer cost less.
+	// parts is the number of requests in the window. Several keep the link busy while one stalls; fewer cost less.
 	parts = 8
 	// within is the share of the time-out within which requests should come back. Pauses of a network are far shorter.
 	within = 7.5
@@ -39,7 +39,7 @@ type Window struct {
 	latency float64 // recent mean in seconds
 }
 
-// Mark is what a leaving request notes for its landing.
+// Mark is a leaving request's note for its landing.
 type Mark struct {
 	sent    time.Time
 	bytes   float64
@@ -129,7 +129,7 @@ func (w *Window) Bound(now time.Time) bool {
 	return w.latency > max(4*w.base.Seconds(), 0.5)
 }
 
-// late is how much slower than the fastest answer the delayed answers are.
+// late is the factor by which delayed answers are slower than the fastest.
 const late = 0.05 // seconds
 
 // Way is the time of the fastest answer, 0 while unknown.
@@ -143,7 +143,7 @@ func (w *Window) Way() time.Duration {
 // Took is the recent mean time of answers.
 func (w *Window) Took() time.Duration { return time.Duration(w.latency * float64(time.Second)) }
 
-// Takes is how long the link needs for the bytes in flight, as far as is known.
+// Takes is the time that the link needs for the bytes in flight, if known.
 func (w *Window) Takes() time.Duration {
 	if w.rate.most() == 0 {
 		return 0

@@ -38,7 +38,7 @@ const ManifestName = "manifest.json"
 // partName matches names of parts, and by accident no other file.
 var partName = regexp.MustCompile(`^archive-\d{5,}-\d{5,}\.jsonl\.zst$`)
 
-// Manifest describes an archive. Its many fields are those of a JSON file.
+// Manifest describes an archive. Its many fields are the JSON's.
 type Manifest struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
@@ -119,7 +119,7 @@ type Selection struct {
 	Versions int      `json:"versions,omitempty"` // of each cell; 0 is all
 }
 
-// Facts returns what must not change when an export of the selection is resumed.
+// Facts returns the facts that must not change when an export of the selection is resumed.
 func (s *Selection) Facts() []progress.Fact {
 	columns := "all"
 	if s.Columns != nil {
@@ -218,7 +218,7 @@ func Is(path string) bool {
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == journalName || IsPart(e.Name()) })
 }
 
-// IsPart reports whether a name is that of an archive's part.
+// IsPart reports whether a name is an archive part's.
 func IsPart(name string) bool { return partName.MatchString(name) }
 
 // HasFormat reports whether there is a manifest that begins as ours do.

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// What is in a store beside an archive while it is written, under a name that lists of inputs omit. The lease stays.
+// Objects next to an archive while it is written, under a name that lists of inputs omit. The lease stays.
 const (
 	besideName  = ".tsimport-archive"
 	entryPrefix = besideName + "/entry-"

@@ -34,7 +34,7 @@ type part struct {
 	splits int
 }
 
-// splitBytes is the text of a split, about.
+// splitBytes is the approximate text of a split.
 const splitBytes = 1 << 20
 
 type reading struct {

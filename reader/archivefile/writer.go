@@ -48,7 +48,7 @@ var (
 	Lake  = &Kind{"export", LakeFormat, LakeVersion, LakeManifestName, lakeName}
 )
 
-// Subject is the first line of the journal: what is archived.
+// Subject is the first line of the journal: the archived table.
 type Subject struct {
 	Format  string            `json:"format"`
 	Version int               `json:"version"`
@@ -64,7 +64,7 @@ type Subject struct {
 	Layout   Layout    `json:"layout,omitzero"` // of a lake
 }
 
-// facts returns what must not change when the export is resumed, after one of a table created at that time.
+// facts returns the facts that must not change when the export is resumed, after one of a table created at that time.
 func (s *Subject) facts(created int64) []progress.Fact {
 	return append([]progress.Fact{
 		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table}, {Name: "the table's primary key", Value: fmt.Sprint(s.Key)}, progress.Made(s.Created, created),

@@ -37,7 +37,7 @@ func newLayout(name string, s *schema, flatten bool) layout {
 	return l
 }
 
-// collect lists the columns: the schema's fields, or with flatten those of its structs.
+// collect lists the columns: the schema's fields, or with flatten its structs' fields.
 func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) {
 	for _, f := range fields {
 		path := append(parents[:len(parents):len(parents)], f)

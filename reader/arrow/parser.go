@@ -143,7 +143,7 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 	return nil
 }
 
-// column is a column's values: its field's and those of the enclosing structs.
+// column is a column's values: its field's and its enclosing structs'.
 type column []*vector
 
 func (p *Parser) vectors(s Split) []column {

@@ -182,7 +182,7 @@ func (b *Batch) Rows() int64 { return b.meta.rows }
 // First is the number of records before it.
 func (b *Batch) First() int64 { return b.first }
 
-// Release frees what only Next needs. Parsers can still be made.
+// Release frees memory that only Next needs. Parsers can still be made.
 func (s *Stream) Release() { s.r, s.dicts = nil, nil }
 
 // Rows is the number of records that Next has returned.

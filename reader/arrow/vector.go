@@ -136,7 +136,7 @@ func (d *dictionary) with(v *vector, n, bytes int64) *dictionary {
 	return &dictionary{append(slices.Clone(d.chunks), v), append(slices.Clone(d.ends), last+n), d.bytes + bytes}
 }
 
-// values delivers values of vectors; scratch holds those that are not views.
+// values delivers values of vectors; scratch holds values that are not views.
 type values struct {
 	scratch scratch
 	text    jsonText

@@ -14,7 +14,7 @@ type byteSource interface {
 	Peek(int) ([]byte, error)
 }
 
-// gzipReader reads members one after the other. The library would take zeros after a member for the next one.
+// gzipReader reads members one by one. The library would take zeros after a member for the next one.
 type gzipReader struct {
 	src       byteSource
 	member    *gzip.Reader

@@ -30,7 +30,7 @@ type Options struct {
 	Decode func(dst, src []byte) (out []byte, bad int)
 	// EncodingHint returns advice to append to a decoding error; nil gives none.
 	EncodingHint func(text []byte) string
-	// VersionColumn is the input column with the row's cell timestamps in milliseconds; empty: none.
+	// VersionColumn is the input column with the row's cell timestamps in milliseconds; empty means none.
 	VersionColumn string
 	// Missing allows sources without some columns of the schema: their rows lack those cells.
 	Missing bool

@@ -166,7 +166,7 @@ func (d *Dialect) End() string {
 // dropsCR reports whether CRs before a record end belong to it.
 func (d *Dialect) dropsCR() bool { return d.RecordEnd == "" && d.eol() == '\n' }
 
-// lineByte is the byte by which editors count lines.
+// lineByte is the byte that ends lines in editors.
 func (d *Dialect) lineByte() byte {
 	if d.RecordEnd == "" && d.EOL == '\r' || d.RecordEnd == "\r" {
 		return '\r'

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Escapes says what an escape sequence means. Each program's dumps are read as the program itself reads them.
+// Escapes says how escape sequences are read: as the program itself reads its dumps.
 type Escapes uint8
 
 const (

@@ -31,7 +31,7 @@ type Parser struct {
 	MaxFields int
 }
 
-// passed counts what the parser has passed since Reset.
+// passed counts the parser's progress since Reset.
 type passed struct {
 	records uint32
 	lines   uint32
@@ -228,7 +228,7 @@ const neverCloses = "a quote opens and never closes"
 
 func (p *Parser) bad(message string, text []byte) { p.reject(table.CodeQuote, message, text) }
 
-// reject keeps the first reason for which the record cannot be read.
+// reject keeps the first reason why the record cannot be read.
 func (p *Parser) reject(code, message string, text []byte) {
 	if p.rec.Bad == nil {
 		p.rec.Bad = &table.Reason{Code: code, Message: message, Value: table.Show(text)}

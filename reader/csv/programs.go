@@ -46,7 +46,7 @@ var programs = []Dialect{
 	{Name: hivePlain, Delimiter: "\x01", Null: `\N`, EOL: '\n', Blank: true},
 }
 
-// text is d without quotes, with what all have in common.
+// text is d without quotes, with the properties that all have in common.
 func text(name string, e Escapes, d Dialect) Dialect {
 	d.Name, d.Escapes, d.Escape, d.EOL, d.Blank = name, e, '\\', '\n', true
 	d.Delimiter, d.Null = cmp.Or(d.Delimiter, "\t"), cmp.Or(d.Null, `\N`)

@@ -2,7 +2,7 @@ package csv
 
 import "bytes"
 
-// State is a state in which a chunk can begin.
+// State is a possible state at the beginning of a chunk.
 type State uint8
 
 const (
@@ -223,7 +223,7 @@ func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
 	return first, true
 }
 
-// Keep puts back the end of what Rest returned.
+// Keep puts back the end of Rest's result.
 func (s *Stitcher) Keep(pending []byte) { s.pending = pending }
 
 // Quoted reports whether the chunks so far end in quotes.

@@ -70,7 +70,7 @@ type reading struct {
 	all      bool // it encloses every field that is not empty
 }
 
-// maxFault is how many records one fault spoils: an extra line end makes two of one.
+// maxFault is the number of records that one fault spoils: an extra line end makes two of one.
 const maxFault = 2
 
 // Sniff finds the dialect of a text by its beginning. It tries the usual delimiters, quotes and escapes and takes the

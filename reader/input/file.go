@@ -19,7 +19,7 @@ type localFile struct {
 
 func (l *localFile) seekable() bool { return true }
 
-// openSame opens the file and refuses one that is not what Expand found: sizes and splits rely on it.
+// openSame opens the file and refuses a changed one: sizes and splits rely on Expand's findings.
 func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 	return f, nil
 }
 
-// check reports whether the file is still what Expand found. Reads by ranges miss bytes appended later.
+// check reports whether the file is unchanged since Expand. Reads by ranges miss bytes appended later.
 func (l *localFile) check() error {
 	if err := l.same(os.Stat(l.name)); err != nil {
 		return fmt.Errorf("read %s: %w; run again when nothing writes to it", l.name, bare(err))

@@ -253,7 +253,7 @@ func (s *stream) Read(b []byte) (n int, err error) {
 	return 0, s.err
 }
 
-// failed decides what an error, or the end of a body, means: the end, another attempt, or a final error.
+// failed decides whether an error, or the end of a body, is the end, a reason for another attempt, or final.
 func (s *stream) failed(err error) {
 	s.disconnect()
 	size := s.version.size

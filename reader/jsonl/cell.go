@@ -161,7 +161,7 @@ func (c *cell) datum(pk bool, s *scanner) (d record.Datum, why string) {
 	return d, why
 }
 
-// because returns what is wrong with a parsed value that must be of some kind; "" for nothing.
+// because returns the fault of a parsed value that must be of some kind; "" for none.
 func because(err error, is bool, otherwise string) string {
 	switch {
 	case is && err == nil:

@@ -89,7 +89,7 @@ func (p *Parser) change() bool {
 	}
 	end := s.pos
 	p.keys.reset()
-	// From here on the text is a JSON object in which no key occurs twice.
+	// From here on the text is a JSON object without repeated keys.
 	ok := false
 	switch p.options.Changes.Form {
 	case DynamoDBChanges:

@@ -120,7 +120,7 @@ const (
 	anywhere                // the end of an earlier reading: anywhere but the beginning
 )
 
-// SyntaxError says what is wrong between two records.
+// SyntaxError is a fault between two records.
 type SyntaxError struct {
 	Pos  int // in the data given to Cut
 	Want string

@@ -135,7 +135,7 @@ func (t *tagged) leaf(d record.Datum, raw []byte) *leaf {
 	return &t.one
 }
 
-// tagError is why a value's tags are wrong. Reading panics with it.
+// tagError says why a value's tags are wrong. Reading panics with it.
 type tagError string
 
 func (e tagError) Error() string { return string(e) }

@@ -68,7 +68,7 @@ func (p *Parser) wide() bool {
 	}
 	end := s.pos
 	p.keys.reset()
-	// From here on the text is a JSON object in which no key occurs twice.
+	// From here on the text is a JSON object without repeated keys.
 	s.pos = start + bytes.IndexByte(s.data[start:], ',')
 	values := 0 // under PK
 	for s.token() == ',' {

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database is what the tables of one snapshot share.
+// Database is the part that the tables of one snapshot share.
 func (a *Address) Database() string {
 	if a.query != "" {
 		return ""
@@ -21,7 +21,7 @@ func (a *Address) Database() string {
 	return fmt.Sprintf("mysql://%s@%s/%s", a.config.User, a.config.Addr, a.config.DBName)
 }
 
-// lockAll holds up all commits. LOCK TABLES would wait for each open transaction, and those for each other.
+// lockAll holds up all commits. With LOCK TABLES, it would wait for open transactions, and new ones for it.
 const lockAll = "FLUSH TABLES WITH READ LOCK"
 
 // heldAtOnce is the number of tables that a statement protects from ALTER.

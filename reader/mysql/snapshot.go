@@ -47,7 +47,7 @@ type snapshot struct {
 	lacks error // why there are not more; nil if there are as many as were asked for
 }
 
-// Lacks is why it has fewer sessions than requested.
+// Lacks says why it has fewer sessions than requested.
 func (h *snapshot) Lacks() error { return h.lacks }
 
 // Snapshot opens sessions while the table is locked against writers, for a moment: their read views are then of one
@@ -155,7 +155,7 @@ func (o *opening) begin(ctx context.Context, lock, what string, then ...string) 
 	return err
 }
 
-// sameServer refuses sessions of several servers, as of a proxy: a lock on one does not hold up writers of another.
+// sameServer refuses sessions of several servers, as of a proxy: a lock on one does not block writers of another.
 func (a *Address) sameServer(ctx context.Context, all []*session) error {
 	first, err := all[0].server(ctx)
 	for _, s := range all[1:] {
@@ -183,7 +183,7 @@ func (s *session) server(ctx context.Context) (string, error) {
 // A transaction that has written to the table blocks the lock, and writers queue after it: waits are short and rare.
 const lockWait = "SET SESSION lock_wait_timeout = 1"
 
-// lock holds up writers by a statement.
+// lock blocks writers by a statement.
 func (a *Address) lock(ctx context.Context, s *session, sql string) error {
 	timer := time.NewTimer(time.Until(a.lockAfter))
 	defer timer.Stop()

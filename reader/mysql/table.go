@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// refusal is why a table is not read.
+// refusal says why a table is not read.
 type refusal struct{ says string }
 
 func (e *refusal) Error() string { return e.says }
@@ -71,7 +71,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, refusef("%s uses the engine %s, which has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load it from a file", t.Name, r[1])
 	}
 	t.Bytes, _ = strconv.ParseInt(r[2], 10, 64)
-	// The server's list of columns omits those that the user may not read.
+	// The server's list of columns omits columns that the user may not read.
 	if _, err := s.query(ctx, "SELECT * FROM "+t.Name+" LIMIT 0"); mayNot(err) {
 		return nil, refusef("the user may not SELECT from all columns of %s", t.Name)
 	} else if err != nil {
@@ -122,7 +122,7 @@ func (of *column) column(name string) sqltable.Column {
 	return c
 }
 
-// choose decides which numbers do not become texts: not those of a key, because bounds are made of its texts.
+// choose decides which numbers do not become texts; a key's do, because bounds are made of its texts.
 func choose(t *sqltable.Table) {
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -141,7 +141,7 @@ func choose(t *sqltable.Table) {
 	}
 }
 
-// sorted is the expression by which a key column is compared.
+// sorted is the expression that compares a key column.
 func sorted(c *sqltable.Column) string {
 	if by := c.Of.(*column).sort; by != "" {
 		return by

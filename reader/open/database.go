@@ -41,11 +41,11 @@ func IsDatabase(address string) bool {
 	return of.Table != nil
 }
 
-// ErrNoDatabase says what Tables takes.
+// ErrNoDatabase describes the arguments of Tables.
 var ErrNoDatabase = errors.New("want the address of one database, such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; " +
 	"tsimport table list lists the tables of a Tablestore")
 
-// Tables lists a database's tables, or those that match a pattern in its address. Each has an address for Config.
+// Tables lists the tables of a database, or those that match its address's pattern, each with an address for Config.
 func Tables(ctx context.Context, address string) ([]sqltable.Listed, error) {
 	if err := Check(address, ""); err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ var Schemes = []Scheme{
 	{Begins: "jdbc:", Way: "have the database write CSV, JSON lines or Parquet, and load that"},
 }
 
-// schemeOf returns an address's scheme, and the beginning by which it was found: nothing for a path or an unknown one.
+// schemeOf returns an address's scheme and the beginning that shows it: nothing for a path or an unknown one.
 func schemeOf(address string) (of *Scheme, begin string) {
 	for i := range Schemes {
 		for begin := range strings.FieldsSeq(Schemes[i].Begins) {

@@ -179,7 +179,7 @@ func (h *pageHeader) load(w *window, codec int32, mem *[]byte) (body []byte, lev
 	return b, levels, err
 }
 
-// needs is the memory of a page and its values, beside the stored bytes.
+// needs is the memory of a page and its values, besides the stored bytes.
 func (h *pageHeader) needs(codec int32) (n int64) {
 	if codec != codecNone || h.kind == pageDictionary {
 		n = int64(h.size)

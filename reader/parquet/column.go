@@ -264,7 +264,7 @@ func (c *column) readDictionary(h *pageHeader) error {
 	if c.values.dictionary {
 		return errors.New("column has two")
 	}
-	// A dictionary value takes an integer, or a slice, beside its bytes.
+	// A dictionary value takes an integer, or a slice, besides its bytes.
 	each := int64(8)
 	if c.values.bins != nil {
 		each = 24

@@ -77,7 +77,7 @@ func (f *File) prepare(o Options) error {
 	return nil
 }
 
-// collect lists the columns: the schema's fields, or with flatten those of its structs.
+// collect lists the columns: the schema's fields, or with flatten its structs' fields.
 func (f *File) collect(n *node, prefix string, flatten bool) {
 	for _, field := range n.fields {
 		name := prefix + field.element.name

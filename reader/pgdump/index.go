@@ -19,7 +19,7 @@ func Is(head []byte) bool {
 	return slices.ContainsFunc(firsts, func(first string) bool { return bytes.HasPrefix(head, []byte(first)) })
 }
 
-// syntax is that of statements with standard_conforming_strings.
+// syntax is the notation of statements with standard_conforming_strings.
 var syntax = sqldump.Syntax{Quote: '"', Dollars: true}
 
 // Index goes through a dump. It fails for a text that cannot be read, such as an incomplete dump.

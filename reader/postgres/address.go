@@ -41,7 +41,7 @@ func (a *Address) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return f
 }
 
-// rowOverhead is a message's bytes beside the values of a row: a length for each of 1,600 columns. Others fit.
+// rowOverhead is a message's bytes besides the values of a row: a length for each of 1,600 columns. Others fit.
 const rowOverhead = 64 << 10
 
 // secrets are parameters of an address that would be kept: in a shell's history, in run folders and in jobs.

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database is what the tables of one snapshot share.
+// Database is the part that the tables of one snapshot share.
 func (a *Address) Database() string {
 	if a.query != "" {
 		return ""

@@ -83,7 +83,7 @@ type Record struct {
 	Short int
 	// ASCII means that the texts of all fields are known to be ASCII.
 	ASCII bool
-	// Timestamps are the file's timestamps of the cells, by field, in milliseconds; negative: none. Nil: no cell has one.
+	// Timestamps are the file's timestamps of the cells, by field, in ms; negative means none. Nil: no cell has one.
 	Timestamps []int64
 	// Mode is the operation of a change record: table.Put, Update or Delete. It is unused in other records.
 	Mode table.Mode
@@ -107,7 +107,7 @@ type Row struct {
 type Cell struct {
 	Name []byte // UTF-8; a view, as Datum.Bytes
 	Datum
-	// At is its timestamp in milliseconds; negative: the time of the write. Versions of a column have different ones.
+	// At is its timestamp in milliseconds; negative means the time of the write. Versions of a column have different ones.
 	At int64
 }
 

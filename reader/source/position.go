@@ -13,11 +13,11 @@ import (
 // Positioned is an Origin whose source others write to, and which may be followed.
 type Positioned interface {
 	Origin
-	// Position returns that of the last opened division, from a moment before any process read its records.
+	// Position returns the last opened division's, from a moment before any process read its records.
 	Position() Position
 }
 
-// Position is the place from which to follow a source without missing changes. Earlier ones may come again.
+// Position is the place where following a source misses no changes. Earlier ones may come again.
 type Position struct {
 	ResumeFrom *Resume `json:"resume_from,omitempty"` // nil if nothing can be followed
 	// SafeSince is a time in RFC 3339. No transaction that was open at the position or began later began before it; their

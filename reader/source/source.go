@@ -82,7 +82,7 @@ const (
 type Source interface {
 	// About describes the source. It never changes, except by AddColumns.
 	About() About
-	// Identity is what must be the same to resume a run.
+	// Identity is the facts that must be unchanged to resume a run.
 	Identity() (Identity, error)
 	// Sample calls each with the first records, about budget bytes, and returns the bytes examined, 0 only if there are no
 	// records. Fields outside the named columns may be Null. The load will meet read errors, after the records before
@@ -131,7 +131,7 @@ type Parser interface {
 	// memory is valid during the call. An error means that the split cannot be read to its end: ErrMemory, if it can with
 	// more memory; then it is called again from the split's first record, and gives the same records.
 	Parse(sp Split, each func(*record.Record)) (records, lines int, err error)
-	// LimitMemory limits Parse's memory beside the split, in bytes; 0: no limit.
+	// LimitMemory limits Parse's memory besides the split, in bytes; 0: no limit.
 	LimitMemory(bytes int64)
 	// Release frees the memory kept between splits.
 	Release()
@@ -177,7 +177,7 @@ type Ready struct{}
 
 func (Ready) Prepare() error { return nil }
 
-// Plain is embedded by a Parser without memory beside the split and nothing to release.
+// Plain is embedded by a Parser without memory besides the split and nothing to release.
 type Plain struct{}
 
 func (Plain) LimitMemory(int64) {}
@@ -205,7 +205,7 @@ type Follows interface {
 	Followed() Followed
 }
 
-// Followed is what a split's changes say of their log.
+// Followed is the log's place according to a split's changes.
 type Followed struct {
 	Others int       // changes of other tables, skipped
 	Last   *Resume   // place of the last one; nil is unknown
@@ -367,7 +367,7 @@ type KeyColumn struct {
 	Kind record.Kind // that all of its values have: Integer, Unsigned, String or Binary
 }
 
-// Seeking is what Seek costs.
+// Seeking is the cost of Seek.
 type Seeking uint8
 
 const (

@@ -96,7 +96,7 @@ func (a *Address) dsn(immutable bool) string {
 	return dsn
 }
 
-// unlogged reports whether there is no log or journal beside the file.
+// unlogged reports whether there is no log or journal next to the file.
 func (a *Address) unlogged() bool {
 	return !slices.ContainsFunc([]string{"-wal", "-journal"}, func(ending string) bool {
 		info, err := os.Stat(a.path + ending)

@@ -24,7 +24,7 @@ type Watch interface {
 	Close()
 }
 
-// Unwatched is why a lag cannot be known.
+// Unwatched says why a lag cannot be known.
 type Unwatched struct{ Says string }
 
 func (e *Unwatched) Error() string { return e.Says }
@@ -128,7 +128,7 @@ func (l *lagWatch) close() {
 	}
 }
 
-// laggedError says that replication has held up a reading for too long.
+// laggedError says that replication has delayed a reading for too long.
 type laggedError struct{ says string }
 
 func (e *laggedError) Error() string { return e.says }

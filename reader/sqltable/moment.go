@@ -68,7 +68,7 @@ func (m *Moments) find(s Joint) *Moment {
 	return nil
 }
 
-// Of returns the moment in which a table is read with others, nil if it is read alone.
+// Of returns the moment that a table shares with others, nil if it is read alone.
 func (m *Moments) Of(s Server) *Moment {
 	if joint, ok := s.(Joint); ok && m != nil {
 		if of := m.find(joint); of != nil && len(of.tables)+of.done > 1 {

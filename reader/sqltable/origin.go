@@ -53,7 +53,7 @@ type outage struct {
 	told time.Time
 }
 
-// A short failure is not reported, nor is that of each part.
+// A short failure is not reported, nor each part's.
 const (
 	outageAfter = 2 * time.Second
 	outageEvery = 30 * time.Second
@@ -107,7 +107,7 @@ type Origin struct {
 	outage outage
 }
 
-// reading is what an Origin has read from.
+// reading is the sources of an Origin's reads.
 type reading struct {
 	noted noted
 
@@ -386,7 +386,7 @@ func (o *Origin) closed() {
 	}
 }
 
-// Paused is the time for which replication lag has held up reading.
+// Paused is the total time that replication lag has paused reading.
 func (o *Origin) Paused() time.Duration {
 	if o.lag == nil {
 		return 0
@@ -394,7 +394,7 @@ func (o *Origin) Paused() time.Duration {
 	return time.Duration(o.lag.paused.Load())
 }
 
-// Position is the place from which the table is followed.
+// Position is the place to follow the table from.
 func (o *Origin) Position() source.Position {
 	o.mu.Lock()
 	defer o.mu.Unlock()

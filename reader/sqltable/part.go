@@ -115,7 +115,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// SetSplitBytes sets the bytes of a page, about.
+// SetSplitBytes sets the approximate bytes of a page.
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
 func (p *part) Seek(to source.Place, _ source.Chain) {
@@ -341,7 +341,7 @@ func (p *part) after(err error, pg *page, at []keyAt) error {
 	return fmt.Errorf("after the row %s: %w", p.t.show(key), err)
 }
 
-// checkClaim fails if a row's key is null, or equal to that of the row before.
+// checkClaim fails if a row's key is null or equal to the row's before.
 func (p *part) checkClaim(before, key [][]byte) error {
 	for i, v := range key {
 		if v == nil {

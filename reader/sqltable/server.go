@@ -31,7 +31,7 @@ type Server interface {
 // Joint is a Server that can read several tables in one snapshot.
 type Joint interface {
 	Server
-	// Database is what tables of one snapshot share, for users: the server, its database and the user, or "".
+	// Database is the part that tables of one snapshot share, for users: the server, its database and the user, or "".
 	Database() string
 	// SnapshotOf opens a snapshot of several tables of the database, which nobody alters until it ends, and says from
 	// where to follow their changes. An unreadable table is left out: Describe says why.
@@ -131,7 +131,7 @@ type Session interface {
 	Close()
 }
 
-// Query selects a page's rows: keys from Lower, or after it if Past, and before Upper; nil: no bound.
+// Query selects a page's rows: keys from Lower, or after it if Past, and before Upper; nil means no bound.
 type Query struct {
 	Lower, Upper [][]byte
 	Past         bool
@@ -258,7 +258,7 @@ func only(list, other []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// claimError is why a query's key is not a key.
+// claimError says why a query's key is not a key.
 type claimError struct{ says string }
 
 func (e *claimError) Error() string { return e.says }

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// sessions are those of a reading, or of all readings of a moment, lent for one page each: none waits for another.
+// sessions are one reading's, or all readings' of a moment, lent for one page each: none waits for another.
 type sessions struct {
 	cfg  *Config
 	open func(ctx context.Context, before Snapshot) (Snapshot, source.Position, error)
@@ -23,7 +23,7 @@ type sessions struct {
 	took int   // snapshots so far
 }
 
-// noted is what was read from which snapshot. It has its own lock: readers do not wait for a server.
+// noted lists the reads of each snapshot. It has its own lock: readers do not wait for a server.
 type noted struct {
 	sync.Mutex
 	read []source.Snapshot

@@ -88,7 +88,7 @@ func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) err
 	return Refused(fmt.Errorf("shards %s and %s both have a row with the key %s: one would replace the other; load each shard by itself, into a table of its own", all[a].Name, all[b].Name, first.show(values)))
 }
 
-// shape is what must be the same of a column in all shards.
+// shape is the part of a column that must be the same in all shards.
 func (t *Table) shape(i int) string {
 	return fmt.Sprintf("%s %s", t.Columns[i].Name, t.Columns[i].Declared)
 }

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Config says what is read of which table, and how.
+// Config says what to read of which table, and how.
 type Config struct {
 	Client *tablestore.TableStoreClient
 	Table  *client.Table // as the service describes it
@@ -43,7 +43,7 @@ type Config struct {
 // DefaultRanges is more than are read at a time, so that ranges of different sizes end at about the same time.
 const DefaultRanges = 64
 
-// Origin is a table's ranges. It counts what its sources read.
+// Origin is a table's ranges. It counts its sources' reads.
 type Origin struct {
 	Clock *client.Clock // of the service; nil says nothing of the time. It is set before Divide
 
@@ -83,7 +83,7 @@ type division struct {
 	Position source.Position `json:",omitzero"`
 }
 
-// Position is the time from which cells may be missing.
+// Position is the time after which cells may be missing.
 func (o *Origin) Position() source.Position { return o.place }
 
 // now is the Position of this moment.
@@ -240,5 +240,5 @@ func (c *Config) ToRead(added []string) []string {
 // AllVersions exceeds any table's limit: a table whose options change meanwhile loses none.
 const AllVersions = 1<<31 - 1
 
-// maxColumnsToGet is how many columns a request can name beside one of the key.
+// maxColumnsToGet limits the columns that a request can name besides one of the key.
 const maxColumnsToGet = 1023

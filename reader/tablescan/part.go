@@ -241,7 +241,7 @@ const sizedRows = 16
 // reuse gives the memory to later pages.
 func (pg *page) reuse() { pg.of.of.pages.Put(pg) }
 
-// sizeOf is a row's size in bytes, about.
+// sizeOf is a row's approximate size in bytes.
 func sizeOf(row []byte) (n int) {
 	c := plainbuffer.KeyCells(row)
 	for c.Next() {

@@ -41,7 +41,7 @@ func (b *Builder) Even() bool { return b.even }
 // Rows is the average rows of the next sections. It is safe for concurrent use.
 func (b *Builder) Rows() int { return int(b.rows.Load()) }
 
-// sectionBytes is a section's memory beside its intervals, including Order's.
+// sectionBytes is a section's memory besides its intervals, including Order's.
 const (
 	sectionBytes  = 200
 	intervalBytes = 96

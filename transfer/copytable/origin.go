@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// Origin is a table to be copied. Divide is called once, before the first row, and refuses what is not exact.
+// Origin is a table to be copied. Divide is called once, before the first row, and refuses inexact copies.
 type Origin struct {
 	*tablescan.Origin
 	scan tablescan.Config

@@ -88,7 +88,7 @@ func indexOf(key []table.KeyColumn, name string) int {
 	return slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Name == name })
 }
 
-// CheckKey refuses a target key with an auto-increment column: live rows are known by key. instead is to be suggested.
+// CheckKey refuses a target key with an auto-increment column: live rows are known by key. instead is the suggestion.
 func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 	i := slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Auto })
 	if i < 0 {

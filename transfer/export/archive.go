@@ -168,7 +168,7 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	return context.Cause(ctx)
 }
 
-// part takes the rows of a range up to the next place at which it can be continued.
+// part takes the rows of a range up to the next place where it can be continued.
 type part interface {
 	Row(*record.Record) error
 	Text() int64

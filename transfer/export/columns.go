@@ -42,7 +42,7 @@ type Lost struct {
 	Types         int64 `json:"types"`          // values in columns of mixed types: a load gives a column one type
 }
 
-// columns returns the columns in the output, sorted.
+// columns returns the sorted columns of the output.
 func (e *exporter) columns() []Column {
 	all := []Column{}
 	for _, seen := range e.fields.Columns() {

@@ -33,7 +33,7 @@ type folderOf struct {
 	of   *keyexpr.Where
 }
 
-// noValue is the folder value of rows for which the expression has none, as in Hive.
+// noValue is the folder value of rows for which the expression has no value, as in Hive.
 const noValue = "__HIVE_DEFAULT_PARTITION__"
 
 // ParsePlace splits a place such as oss://b/orders/dt={day(at)}/ into the lake's place and the folders below it.
@@ -229,7 +229,7 @@ type lakeRange struct {
 	held   int64                // bytes in them
 }
 
-// folderBytes is the assumed memory of an open file beside its rows; it limits the number of open folders.
+// folderBytes is the assumed memory of an open file besides its rows; it limits the number of open folders.
 const folderBytes = 64 << 10
 
 // rowBytes is the overhead of a held row.

@@ -21,7 +21,7 @@ type heldRows struct {
 	chunk []byte // holds the last rows
 }
 
-// chunkBytes is the size in which memory for rows is allocated, after smaller pieces: files may be many and small.
+// chunkBytes is the size of allocations for rows, after smaller pieces: files may be many and small.
 const chunkBytes = 1 << 20
 
 func (h *heldRows) add(row []byte) {

@@ -89,7 +89,7 @@ type typed struct {
 	line    []byte
 }
 
-// longLine is less than the length of lines in which AppendWide leaves something out.
+// longLine is less than the length of lines that AppendWide shortens.
 const longLine = table.MaxRowBytes
 
 func (f *typed) Write(r *scan.Fields) error {

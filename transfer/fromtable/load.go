@@ -169,7 +169,7 @@ func (l *Load) Compared(cfg *pipeline.Config) {
 	cfg.Read.Sources = tablescan.New(l.Read)
 }
 
-// Ended reports what the user should know after the load.
+// Ended gives the user the final notes of the load.
 func (l *Load) Ended(r *pipeline.Report) {
 	if r.State == pipeline.StateFinished {
 		l.lacking()
@@ -188,7 +188,7 @@ func (l *Load) Ended(r *pipeline.Report) {
 	}
 }
 
-// Next is when the next copy of new cells starts: shortly before this one began; "" if unfinished or unknown.
+// Next is the start for the next copy of new cells: shortly before this one began; "" if unfinished or unknown.
 func Next(r *pipeline.Report) string {
 	if r.State != pipeline.StateFinished || r.ResumeFrom == nil || r.ResumeFrom.Time == nil {
 		return ""

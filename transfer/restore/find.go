@@ -72,7 +72,7 @@ type Source interface {
 	Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error
 	// Compared turns the configuration into one for a comparison with the table.
 	Compared(cfg *pipeline.Config)
-	// Ended reports what the user should know after the load.
+	// Ended gives the user the final notes of the load.
 	Ended(report *pipeline.Report)
 }
 

@@ -142,7 +142,7 @@ func (l *Load) Compared(cfg *pipeline.Config) {
 	cfg.Read.Sources = archive.New(l.Archive)
 }
 
-// Ended reports what the user should know after the load.
+// Ended gives the user the final notes of the load.
 func (l *Load) Ended(r *pipeline.Report) {
 	if l.lacking != nil && r.State == pipeline.StateFinished {
 		l.lacking()

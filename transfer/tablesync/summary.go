@@ -54,7 +54,7 @@ type Summary struct {
 	Surplus      int64 `json:"surplus"`
 	OfRejects    int64 `json:"of_rejects,omitempty"` // table rows with the key of a rejected record: not surplus
 
-	// Settled says what happened to rows that differed at first, if they were read again.
+	// Settled reports on rows that differed at first, if they were read again.
 	Settled *verify.Settled `json:"settled,omitempty"`
 
 	Puts              int64  `json:"puts"`    // rows to put or update

@@ -48,7 +48,7 @@ type run struct {
 	summary *Summary
 }
 
-// Look compares, and says what Run would do and cost. It writes nothing, neither to the table nor to a run folder.
+// Look compares, and predicts Run's changes and costs. It writes nothing, neither to the table nor to a run folder.
 func Look(ctx context.Context, cfg Config) (*Summary, error) {
 	r, err := begin(ctx, &cfg)
 	if err != nil {
@@ -358,7 +358,7 @@ func (r *run) resume() error {
 	return nil
 }
 
-// details are what a comparison depends on.
+// details are the facts that a comparison depends on.
 func (r *run) details() ([]progress.Fact, error) {
 	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
 		return nil, plan.Usagef("run %s cannot be resumed: its input, a stream, cannot be reread; "+source.StartOver, r.dir)
@@ -547,7 +547,7 @@ func (r *run) release() {
 	}
 }
 
-// end closes the run folder. err is what ended the run early, if anything did.
+// end closes the run folder. err, if not nil, ended the run early.
 func (r *run) end(err error) (*Summary, error) {
 	s := r.summary
 	err = errors.Join(err, s.balance())

@@ -70,7 +70,7 @@ func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cel
 	return cell, len(parts) < mostParts && len(cell.Datum.Bytes) <= mostCondition
 }
 
-// checkConditions refuses, before the first row is written, rows for which no condition is possible.
+// checkConditions refuses rows without a possible condition, before the first row is written.
 func (r *run) checkConditions(c *changes) error {
 	if n := c.total.unconditional; n > 0 {
 		return plan.Usagef("--if-unchanged: %d of the rows to put would need a condition with more than %d columns, with values of more than %d KiB, or of several updates: the service takes none such; --mode update compares only the columns that it writes; nothing was written",

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// splits are what positions refer to. A position is the number of a split, in source order, and of a record in it.
+// splits are the targets of positions: the number of a split, in source order, and of a record in it.
 type splits []*table.Split
 
 func position(split int, row *table.Row) uint64 { return uint64(split)<<32 | uint64(row.Number()) }
@@ -162,7 +162,7 @@ func (v *verifier) outside(key []byte) bool {
 	return v.from != nil && bytes.Compare(key, v.from) < 0 || v.to != nil && bytes.Compare(key, v.to) >= 0
 }
 
-// moreBytes is the number of bytes sorted per row of a split, beside those in its block.
+// moreBytes is the number of bytes sorted per row of a split, besides its block's.
 func (v *verifier) moreBytes(p *intake.Parsed) int {
 	if v.rows == nil {
 		return headBytes

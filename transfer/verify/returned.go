@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// returned maps a load's records to the keys that the service generated, from the load's file; nil: keys are complete.
+// returned maps a load's records to the keys that the service generated, from the load's file; nil means complete keys.
 type returned struct {
 	name   string
 	sorted *extsort.Sorted

@@ -297,7 +297,7 @@ func (v *verifier) compareAll(ctx context.Context) error {
 	return nil
 }
 
-// compareRange merges the keys of the inputs with those of the table.
+// compareRange merges the inputs' keys with the table's.
 func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err error) {
 	o := v.options(r.table)
 	if o.From, err = decodeKey(r.table.Key, r.from); err != nil {

@@ -112,7 +112,7 @@ func (v *verifier) settle(ctx context.Context) error {
 	}
 	s := &Settled{Differed: u.all}
 	r.Settled = s
-	// Counts of equal rows stay; each round adds the rows that settled, and the last one those that did not.
+	// Counts of equal rows stay; each round adds the rows that settled, the last one also the rest.
 	first, base, left := r.Counts, r.Counts, Counts{}
 	base.RowsExpected -= first.Missing + first.Different
 	base.RowsInTable -= first.Different
@@ -149,7 +149,7 @@ func (v *verifier) settle(ctx context.Context) error {
 	return nil
 }
 
-// enter replaces the examples by those of a round, which still differ.
+// enter replaces the examples by a round's, which still differ.
 func (v *verifier) enter(a *again) {
 	r, t := v.result, a.tally
 	r.Rejected, r.Read = r.Rejected+a.of.result.Rejected, r.Read+a.of.result.Rejected

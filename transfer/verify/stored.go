@@ -88,7 +88,7 @@ func (s *Stored) row(rec *record.Record) *scan.Row {
 	return row
 }
 
-// delivered converts a value to the form in which the SDK delivers it.
+// delivered converts a value to the SDK's form.
 func delivered(d *record.Datum) any {
 	switch d.Kind {
 	case record.Integer:

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// want is the expectation for one key: what its records leave in order or, if order does not matter, in any.
+// want is the expectation for one key: its records' result in order or, if order does not matter, in any.
 type want struct {
 	key      []byte
 	rows     int64
@@ -30,7 +30,7 @@ type version struct {
 	cells []cell // otherwise
 }
 
-// state is what updates leave of a column.
+// state is a column's state after updates.
 type state struct {
 	values  []uint64 // any of these is the newest value
 	absent  bool     // or there may be none

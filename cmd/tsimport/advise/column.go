@@ -56,7 +56,7 @@ const (
 	maxTexts = 4096
 )
 
-// keptText is the length at which texts are cut: longer than any display, codebook or time needs.
+// keptText is the maximum length of a kept text: longer than any display, codebook or time needs.
 const keptText = 256
 
 // textBytes is the approximate overhead of a kept text.

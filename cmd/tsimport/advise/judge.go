@@ -20,7 +20,7 @@ const (
 	nullShare = 0.001 // share of the rows; more nulls are not an accident
 )
 
-// cause is why a candidate is not good as it is.
+// cause says why a candidate is not good.
 type cause uint8
 
 const (

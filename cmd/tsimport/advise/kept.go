@@ -33,7 +33,7 @@ func newKept(columns int, memory int64) *kept {
 	return &kept{columns: make([][]uint64, columns), max: max(2*keptBlock, most/(2*keptBlock)*(2*keptBlock)), stride: 1, counted: map[string][2]int{}}
 }
 
-// next reports whether the next row is to be added, with add for each column.
+// next reports whether to add the next row, with add for each column.
 func (k *kept) next() bool {
 	block := k.seen / keptBlock
 	k.seen++

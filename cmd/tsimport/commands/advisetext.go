@@ -171,7 +171,7 @@ func (p *advicePrinter) reasons(r *advise.Report) {
 	p.out.WriteByte('\n')
 }
 
-// shownRanges is the number of ranges shown of an existing table, those with the most recent rows; JSON has all.
+// shownRanges limits the ranges shown of a table, to those with the most recent rows; JSON has all.
 const shownRanges = 5
 
 func (p *advicePrinter) present(r *advise.Present, rows int64) {

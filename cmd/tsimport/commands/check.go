@@ -142,7 +142,7 @@ func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write)
 	}
 }
 
-// fateOfRepeats says what a load does with different records of one key.
+// fateOfRepeats describes a load's treatment of different records of one key.
 func fateOfRepeats(w *pipeline.Write) string {
 	switch {
 	case w.Mode == table.Increment:

@@ -58,7 +58,7 @@ func (in *invocation) command() string {
 	return commandLine(args)
 }
 
-// commandName is the name by which tsimport was called; go run's binary is gone afterwards.
+// commandName is the name that called tsimport; go run's binary is gone afterwards.
 func commandName() string {
 	if strings.Contains(filepath.ToSlash(os.Args[0]), "/go-build") {
 		return "go run ./cmd/tsimport"

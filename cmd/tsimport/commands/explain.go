@@ -90,7 +90,7 @@ func explain(c *call) error {
 	return printJSON(c, x)
 }
 
-// inputOfTypes substitutes an input without records for the files; its columns are those with a declared type.
+// inputOfTypes substitutes an input without records for the files; its columns are the ones with a declared type.
 func inputOfTypes(r *plan.Request) error {
 	names := slices.Sorted(maps.Keys(r.Columns.Types))
 	for _, k := range r.Target.Key {

@@ -116,7 +116,7 @@ func describeSource(c *call, t *target, name string) (*tablestore.TableStoreClie
 	return sdk, described, noTable(err, t)
 }
 
-// endExport reports what was exported.
+// endExport reports the result of an export.
 func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 	if r.Resumed > 0 {
 		c.say.Line("continued after the %s rows already in the file", words.Grouped(r.Resumed))
@@ -168,7 +168,7 @@ func plainFormat(l *exporting.Layout) string {
 	return exporting.CSV
 }
 
-// endLake reports what was exported to a lake.
+// endLake reports the result of an export to a lake.
 func endLake(c *call, cfg *exporting.ArchiveConfig, r *exporting.ArchiveResult) {
 	m := r.Lake
 	endingOf(c).table = m.Table
@@ -217,7 +217,7 @@ func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
 	return fmt.Sprintf("LOAD DATA LOCAL INFILE '%s' INTO TABLE %s CHARACTER SET utf8mb4 (%s)", strings.NewReplacer("'", "''", `\`, `\\`).Replace(file), name, strings.Join(columns, ", "))
 }
 
-// beforehand says, per format, what it cannot keep.
+// beforehand states, per format, its limits.
 var beforehand = map[string]string{
 	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load must be told the types, which are said at the end; " +
 		"--format archive keeps everything, jsonl with --typed every row",

@@ -88,7 +88,7 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	return nil
 }
 
-// planInDir plans one load and records what it reads.
+// planInDir plans one load and records its input.
 func (o *jobRunner) planInDir(s *job.State, place string, workers int, one *scaleout.OneLoad) error {
 	if s.Command != job.Load && s.Command != job.Copy {
 		return usagef("--job-dir does not apply to %s, which one process runs; leave it out", s.Command)

@@ -34,7 +34,7 @@ type jobPlanner struct {
 	down     map[string]error // services that did not answer, by endpoint; the other loads do not wait for them
 }
 
-// planJob prints what a job would do. It has no effects: it creates no folder and takes no lock.
+// planJob prints a job's plan. It has no effects: it creates no folder and takes no lock.
 func planJob(c *call, r *job.Record) (err error) {
 	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
 	if err != nil {

@@ -69,7 +69,7 @@ func stateText(s *pipeline.State) string {
 	return printable(strings.Join(parts, "; "))
 }
 
-// busiest returns the active lanes: those with rows on disk first, then those with most rows.
+// busiest returns the active lanes: first those with rows on disk, then by rows.
 func busiest(s *pipeline.State) (busy []lanes.State) {
 	for _, l := range s.Lanes {
 		if l.Queued+l.Retrying+l.InFlight > 0 || l.Spilled || l.Down || l.Trouble != "" {

@@ -53,7 +53,7 @@ func load(c *call) (err error) {
 	return runLoad(c, plainLoad{l})
 }
 
-// kind is where a load's rows come from: what distinguishes loads.
+// kind is the source of a load's rows, which distinguishes loads.
 type kind interface {
 	// config builds the configuration that a command requests, and completes its request.
 	config(c *call, asked *options.Command) (pipeline.Config, error)
@@ -62,7 +62,7 @@ type kind interface {
 	begin(c *call, cfg *pipeline.Config, t *target) error
 	// Compared turns the configuration into one for a comparison with the table.
 	Compared(cfg *pipeline.Config)
-	// Ended reports what the user should know after the load.
+	// Ended gives the user the final notes of the load.
 	Ended(report *pipeline.Report)
 }
 
@@ -182,7 +182,7 @@ func printSummary(c *call, r *pipeline.Report) error {
 	return printJSON(c, json.RawMessage(text))
 }
 
-// readyLoad holds what a load has opened.
+// readyLoad holds a load's open resources.
 type readyLoad struct {
 	target *target
 	again  *recurring.Load
@@ -205,7 +205,7 @@ func (r *readyLoad) prepare(c *call, of kind, asked *options.Request, cfg *pipel
 	return err
 }
 
-// close releases what was opened.
+// close releases the resources.
 func (r *readyLoad) close(err error) error {
 	err = errors.Join(err, r.again.Close())
 	if r.target == nil {
@@ -214,7 +214,7 @@ func (r *readyLoad) close(err error) error {
 	return closed(err, r.target.close())
 }
 
-// closed combines a command's error with that of closing its output.
+// closed combines a command's error with the error of closing its output.
 func closed(err, failed error) error {
 	if failed == nil {
 		return err

@@ -54,7 +54,7 @@ func (o *checkedOutput) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// end combines a command's error with those of writing. Some file systems report a failed write only on close.
+// end combines a command's error with errors of writing. Some file systems report a failed write only on close.
 func (o *checkedOutput) end(err error) error {
 	if o.Writer == os.Stdout {
 		if closed := os.Stdout.Close(); closed != nil && o.err == nil {

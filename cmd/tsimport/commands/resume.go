@@ -57,7 +57,7 @@ func resumeCommand(in *invocation) *cli.Command {
 	}
 }
 
-// runAgain is the command of a run, to be repeated in the folder in which it was started.
+// runAgain is the command of a run, to be repeated in its starting folder.
 func runAgain(c *call, r *runInfo) (*call, error) {
 	folder, err := goBack(r.job.Dir, r.Folder, "load")
 	if err != nil {

@@ -107,7 +107,7 @@ func withLoads(all []*runInfo, wanted bool) (rows []*runInfo) {
 	return rows
 }
 
-// counts says how far the run came, and what is still to be restored.
+// counts describes the run's progress, and rows still to be restored.
 func (r *runInfo) counts() string {
 	if r.DryRun {
 		return fmt.Sprintf("%s rows read, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Rejected))

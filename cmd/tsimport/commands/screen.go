@@ -201,7 +201,7 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	s.next(r, look)
 }
 
-// next says what the run has left, and the possible next steps.
+// next describes the run's leftovers and the possible next steps.
 func (s *screen) next(r *pipeline.Report, look string) {
 	summary := filepath.Join(r.RunDir, rundir.SummaryFile)
 	_, err := os.Stat(summary)
@@ -429,7 +429,7 @@ const worthALimit = 1
 
 func copies(r *pipeline.Report) bool { return len(r.Arguments) > 0 && r.Arguments[0] == "copy" }
 
-// limitNote says what limited the load most, and what would help; "" for a short load.
+// limitNote names the load's main limit and a remedy; "" for a short load.
 func limitNote(r *pipeline.Report) string {
 	if len(r.LimitedBy) == 0 || r.Seconds < worthALimit {
 		return ""
@@ -474,7 +474,7 @@ func slowestNote(p *ledger.ReportSlowest) string {
 	return text
 }
 
-// preSplitNote says what happened to the initial ranges of a new table.
+// preSplitNote describes the fate of the initial ranges of a new table.
 func preSplitNote(r *pipeline.Report) string {
 	switch s := r.PreSplit; {
 	case s == nil:

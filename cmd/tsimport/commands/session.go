@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// session is what loads of a job share: ceilings, memory, embedded stores, opened once. It is safe for concurrent use.
+// session is the shared resources of a job's loads: ceilings, memory, embedded stores. It is safe for concurrent use.
 type session struct {
 	limits   *lanes.SharedLimits
 	gate     *scan.Gate        // limits reads from tables
@@ -127,7 +127,7 @@ func (s *session) close() (err error) {
 
 const (
 	smallMemory = 64 << 20
-	// embeddedMemory is the memory of an embedded store beside the load: caches and requests.
+	// embeddedMemory is the memory of an embedded store besides the load: caches and requests.
 	embeddedMemory = 512 << 20
 )
 

@@ -148,7 +148,7 @@ func (t *target) mustExist() error {
 	return nil
 }
 
-// place identifies a table among those that the loads of a job read and write.
+// place identifies a table among all that a job's loads read and write.
 func (t *target) place(table string) string { return t.name + "\x00" + table }
 
 // close releases an embedded store, which holds every acknowledged row.

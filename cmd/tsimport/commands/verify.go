@@ -42,7 +42,7 @@ func verifyCommand(in *invocation) *cli.Command {
 	}
 }
 
-// comparison holds the options of a comparison beside those of the load.
+// comparison holds a comparison's options besides the load's.
 type comparison struct {
 	examples  int
 	extraFail bool
@@ -416,7 +416,7 @@ func writeComparison(w io.Writer, r *verify.Result) error {
 	return err
 }
 
-// settledLine says what happened to rows that first differed.
+// settledLine reports on rows that first differed.
 func settledLine(s *verify.Settled) string {
 	return fmt.Sprintf("at first %s rows differed; %s of them agreed when they were read again, %s differ still (%v)",
 		words.Grouped(s.Differed), words.Grouped(s.Settled), words.Grouped(s.Remain), round(time.Duration(s.Seconds*float64(time.Second))))
@@ -486,7 +486,7 @@ func exampleLine(e *verify.Example) string {
 // shownDifferences limits the columns of an example whose values a line shows; --json has more.
 const shownDifferences = 3
 
-// differenceText shows both sides or, of several versions, what one side lacks.
+// differenceText shows both sides or, of several versions, the missing ones.
 func differenceText(input, table []string) string {
 	less, more := without(input, table), without(table, input)
 	switch {

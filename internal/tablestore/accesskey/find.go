@@ -179,7 +179,7 @@ func newChainProvider(chain credentials.Credential, again func() (credentials.Cr
 // refreshEvery is the least time between two new chains.
 const refreshEvery = 10 * time.Second
 
-// Refresh makes a new chain: the present one keeps its keys, which the service has refused, until they expire.
+// Refresh makes a new chain: the current one keeps its keys, which the service has refused, until they expire.
 func (p *chainProvider) Refresh() {
 	last, now := p.refreshed.Load(), time.Now().UnixNano()
 	if now-last < int64(refreshEvery) || !p.refreshed.CompareAndSwap(last, now) {

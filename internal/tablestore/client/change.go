@@ -150,7 +150,7 @@ func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, re
 	return due, err
 }
 
-// Adjusted returns when a table's throughput was last changed, in whole seconds of the service's clock; zero: unknown.
+// Adjusted returns the time of a table's last change of throughput, in whole seconds of the service's clock; or zero.
 func (a *Admin) Adjusted(name string) (time.Time, error) {
 	d, err := a.details(name, "when its throughput was changed")
 	of := d.GetReservedThroughputDetails()
@@ -196,7 +196,7 @@ func (a *Admin) Global(name string) (global bool, err error) {
 	return global, err
 }
 
-// details is DescribeTable's answer for a table, with the fields that the SDK drops. Errors name what was wanted.
+// details is DescribeTable's answer for a table, with the fields that the SDK drops. Errors name the wanted part.
 func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, error) {
 	answer, err := a.description(name)
 	if err != nil {

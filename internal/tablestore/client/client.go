@@ -27,7 +27,7 @@ type Target struct {
 	Endpoint    string // http(s)://host[:port], no path
 	Instance    string
 	Credentials common.CredentialsProvider // asked for every request: keys may rotate
-	// Transport replaces the network, for a store in the same process; nil: the network.
+	// Transport replaces the network, for a store in the same process; nil means the network.
 	Transport http.RoundTripper
 	// AcceptUnsigned accepts answers without a signature, as a proxy may strip them, except for destructive operations.
 	AcceptUnsigned bool

@@ -41,7 +41,7 @@ type offsets struct {
 
 const (
 	keptSamples = 64
-	// leastSamples is how many answers are needed, and how many in a row overrule older ones, as after a machine's pause.
+	// leastSamples is the number of answers needed, and of those in a row that overrule older ones, as after a pause.
 	leastSamples = 3
 	sampleEvery  = 20 * time.Millisecond
 	sampleFor    = 5 * time.Minute // clocks drift apart by some ms in that time

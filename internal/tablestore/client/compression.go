@@ -49,7 +49,7 @@ func newCompression(mode string) *compression {
 	return c
 }
 
-// wanted reports whether a body of that size is to be compressed.
+// wanted reports whether to compress a body of that size.
 func (c *compression) wanted(size int) bool {
 	if c == nil || size < leastCompressed {
 		return false

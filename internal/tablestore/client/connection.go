@@ -38,7 +38,7 @@ type Connection struct {
 	senders     atomic.Int64 // that are not closed
 }
 
-// Now is the service's time, as far as known from its answers.
+// Now is the service's time according to its answers.
 func (c *Connection) Now() time.Time { return c.traffic.Clock.Now() }
 
 // Connect makes a connection. Requests in flight end with ctx; only one of which no byte was sent is repeated.
@@ -72,7 +72,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 	return c, nil
 }
 
-// Affordable is how many of the wanted connections this process may open: each is a file, and there are others.
+// Affordable is the number of wanted connections that this process may open: each is a file, and there are others.
 func Affordable(wanted int) int {
 	files := openFiles()
 	if files == 0 {
@@ -84,7 +84,7 @@ func Affordable(wanted int) int {
 // otherFiles are reserved for inputs, spilled rows, an embedded store and single reads.
 const otherFiles = 256
 
-// Room is how many requests may be in flight: Target.Connections, or what service, gateway or machine allows.
+// Room limits the requests in flight: Target.Connections, or the service's, a gateway's or the machine's limit.
 func (c *Connection) Room() int {
 	if c.pool == nil {
 		return math.MaxInt

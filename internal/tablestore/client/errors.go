@@ -215,7 +215,7 @@ func Refused(err error) bool {
 		errors.As(err, &ots) && ots.Code == "OTSQuotaExhausted" && ClassifyCode(ots.Code, ots.Message) == Fatal
 }
 
-// Needed is the error of a table operation that a load needs beside writing, or nil. It names a missing permission.
+// Needed is the error of a table operation that a load needs besides writing, or nil. It names a missing permission.
 func Needed(operation, name string, err error) error {
 	switch {
 	case err == nil:

@@ -83,7 +83,7 @@ const slowest = 10
 // LongestRequest is the longest time of a request with that time-out: each piece of it and its answer may take one.
 func LongestRequest(timeout time.Duration) time.Duration { return slowest * timeout }
 
-// linkPiece is how much of a request is sent at a time: a link that carries less in a time-out is useless.
+// linkPiece is the part of a request sent at a time: a link that carries less in a time-out is useless.
 const linkPiece = 64 << 10
 
 func (r *route) dial(run context.Context) (*link, error) {
@@ -100,7 +100,7 @@ func (r *route) dial(run context.Context) (*link, error) {
 		secure := tls.Client(conn, r.tls)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = conn.Close() // of no use
-			// No request was sent, as when nobody listens.
+			// No request was sent, as when no one listens.
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: conn.RemoteAddr(), Err: fmt.Errorf("TLS handshake: %w", err)}
 		}
 		l.conn = secure

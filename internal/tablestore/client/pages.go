@@ -143,7 +143,7 @@ func (m *PageMemory) begin() {
 	m.cellsOf.begin()
 }
 
-// leastCell is the bytes of a short cell in an answer, about.
+// leastCell is the approximate size of a short cell in an answer.
 const leastCell = 32
 
 // expect announces that many bytes of rows.

@@ -18,7 +18,7 @@ const (
 	lastRaise  = 10 * time.Minute
 )
 
-// alive is how recent an answer must be for a link to count as working.
+// alive is the maximum age of the last answer of a working link.
 const alive = time.Second
 
 var errNoLink = errors.New("no connection to the service became free, and it accepts no more")
@@ -263,7 +263,7 @@ func (p *pool) use() {
 	p.unused = false
 }
 
-// close closes the links that nobody holds.
+// close closes unused links.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

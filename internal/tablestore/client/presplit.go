@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// MaxRanges is the most ranges with which a table can be created. A test of the Java SDK gets six, but not eleven.
+// MaxRanges is the maximum number of ranges of a new table. A test of the Java SDK gets six, but not eleven.
 const MaxRanges = 10
 
 // Variants of PlainBuffer, the form of partition bounds.

@@ -123,7 +123,7 @@ func (b *requestBody) again(body []byte) *requestBody {
 	return next
 }
 
-// isReleased reports whether nobody reads the body any more.
+// isReleased reports whether the body is no longer read.
 func (b *requestBody) isReleased() bool {
 	for ; b != nil; b = b.next {
 		if !b.closed.Load() {

@@ -61,7 +61,7 @@ type Admin struct {
 	ReachFor time.Duration
 	// Connection sends requests that the SDK's client lacks. May be nil; then they are unavailable.
 	Connection *Connection
-	// OnWait is called once with the reason and the longest time of retries because nobody answers. May be nil.
+	// OnWait is called once with the reason and the longest time of retries because no one answers. May be nil.
 	OnWait func(why string, most time.Duration)
 }
 

@@ -54,7 +54,7 @@ func (w *When) Matches() bool { return w.absentFails }
 // String is the condition as it was given.
 func (w *When) String() string { return w.text }
 
-// Stored are the table's columns in it, New those of new rows.
+// Stored are the table's columns in it, New the new rows'.
 func (w *When) Stored() []string { return columnsOf(w.root, func(n *node) string { return n.column }) }
 
 // New are the columns of new rows in it.

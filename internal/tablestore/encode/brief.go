@@ -101,13 +101,13 @@ func keptValue(b []byte) (v table.Value, n int) {
 	return v, 9
 }
 
-// Flags beside a value's type in appendContent.
+// Flags next to a value's type in appendContent.
 const (
 	stampedFlag = 0x40
 	deletedFlag = 0x80
 )
 
-// appendContent appends a row's cells compactly. For one key the bytes are equal exactly if those of PlainBuffer are.
+// appendContent appends a row's cells compactly. For one key, bytes are equal exactly if the PlainBuffer bytes are.
 func (e *Encoder) appendContent(dst []byte, values []table.Value, stamps []int64) []byte {
 	for i := range values {
 		at := int64(-1)

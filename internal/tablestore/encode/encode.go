@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Body is the content of a row beside its ordering key. Rows are checked in the same way for all kinds.
+// Body is the content of a row besides its ordering key. Rows are checked in the same way for all kinds.
 type Body uint8
 
 const (
@@ -31,7 +31,7 @@ type Encoder struct {
 	numbered   int // the key column that has a placeholder; 0 is none
 	attributes []plainbuffer.Name
 	columns    []table.Column
-	// Reserve and ReserveCells leave space for what sending adds to a row, StampBytes for each cell without a timestamp.
+	// Reserve and ReserveCells leave space for additions at sending, StampBytes for each cell without a timestamp.
 	Reserve      int
 	ReserveCells int
 	StampBytes   int

@@ -57,7 +57,7 @@ func AppendWithout(dst, row []byte, name string) ([]byte, error) {
 	return appendKept(dst, row, func(w *walker) bool { return w.name() != name })
 }
 
-// Since is what AppendSince left out of a row.
+// Since is the part of a row that AppendSince left out.
 type Since struct {
 	Dropped, Left int   // cells; table.UnchangedColumn is none
 	Newest        int64 // timestamp that was left out

@@ -20,7 +20,7 @@ import (
 // FileVariable names the file of profiles, in place of the one in the user's settings folder.
 const FileVariable = "TSIMPORT_CONFIG"
 
-// Profile is what a name stands for. Empty fields are unknown.
+// Profile is a named configuration. Empty fields are unknown.
 type Profile struct {
 	Name     string
 	Endpoint string

@@ -137,7 +137,7 @@ func appendText(dst, text []byte) []byte {
 	return append(dst, '"')
 }
 
-// special are the bytes for which a field is quoted.
+// special are the bytes that make a field quoted.
 var special = [256]uint64{',': 1, '"': 1, '\r': 1, '\n': 1}
 
 // quotes reports whether a field must be quoted. It looks at eight bytes at a time, then single ones.

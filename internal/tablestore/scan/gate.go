@@ -46,7 +46,7 @@ func (g *Gate) wait(ctx context.Context) (reserved float64, err error) {
 	return reserved, ratelimit.Wait(ctx, at.Sub(now))
 }
 
-// charge enters a page's cost, given its reservation.
+// charge accounts for a page's cost, given its reservation.
 func (g *Gate) charge(c *tablestore.ConsumedCapacityUnit, reserved float64) {
 	if g == nil || c == nil {
 		return
@@ -81,7 +81,7 @@ type Waits struct {
 // NewWaits makes a Waits. tell takes the reason, and the longest time for which the page is retried.
 func NewWaits(tell func(why string, most time.Duration)) *Waits { return &Waits{tell: tell} }
 
-// A short refusal is not reported, nor is that of each range read in parallel.
+// A short refusal is not reported, nor each range's.
 const (
 	worthTelling = 2 * time.Second
 	tellEvery    = 30 * time.Second

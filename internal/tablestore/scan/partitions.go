@@ -86,7 +86,7 @@ func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 // unitBytes is the service's unit of split sizes.
 const unitBytes = 100 << 20
 
-// Size returns about the most bytes of the table: those of the service's splits. It costs read units as a guess does.
+// Size returns the table's maximum size, by the service's splits. It costs read units as a guess does.
 func (p *Partitions) Size() (bytes int64, err error) {
 	for size := int64(1); ; size *= 10 {
 		splits, err := p.splitsOf(size)

@@ -215,7 +215,7 @@ var (
 	bareVariable = regexp.MustCompile(`\$\w+`)
 )
 
-// template converts the DataX variables of a text into those of a job file.
+// template converts the DataX variables of a text into a job file's.
 func (j *Job) template(key, s string) {
 	for _, m := range variable.FindAllStringSubmatch(s, -1) {
 		j.variables = append(j.variables, m[1])

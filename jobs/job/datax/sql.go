@@ -70,7 +70,7 @@ func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) {
 	j.typeNotes(columns)
 }
 
-// typeNotes notes what a conversion cannot know: the types of the database's columns.
+// typeNotes notes the limits of a conversion: the types of the database's columns are unknown.
 func (j *Job) typeNotes(columns []column) {
 	var texts []string
 	for _, c := range columns {

@@ -15,7 +15,7 @@ import (
 // sourceProfile is the profile of a source with a different endpoint or access key from the target's.
 const sourceProfile = "source"
 
-// copied converts a table reader into a copy. Attributes are computed, so that types and times are those of DataX.
+// copied converts a table reader into a copy. Attributes are computed, so that types and times are as with DataX.
 func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int) {
 	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "column", "range", "mode", "newVersion", "isTimeseriesTable")
 	o.only("mode", "normal", "several versions of a cell are not converted; use a copy with versions: all (docs/copy.md)")

@@ -225,7 +225,7 @@ func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, s
 	return extents, nil
 }
 
-// windowBytes is how much of an extent ReadFrames holds in memory, unless one frame is larger.
+// windowBytes is the part of an extent that ReadFrames holds in memory, unless one frame is larger.
 const windowBytes = 2 << 20
 
 // ReadFrames calls each with the rows of an extent, which may exceed the memory.

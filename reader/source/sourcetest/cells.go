@@ -112,7 +112,7 @@ func described(t *testing.T, s source.Source, used []int, columns []string) (all
 	return all
 }
 
-// checkedCells returns a record's cells as text and enters the newest of each name.
+// checkedCells returns a record's cells as text and records the newest of each name.
 func checkedCells(t *testing.T, cells []record.Cell, newest map[string]string) string {
 	var s []byte
 	times := map[string][]int64{}

@@ -68,12 +68,12 @@ func (k *Keyed) Divided() int {
 	return k.divided
 }
 
-// Position is that of the first division.
+// Position is the first division's.
 func (k *Keyed) Position() source.Position {
 	return source.Position{ResumeFrom: &source.Resume{LSN: "0/1"}, SafeSince: source.Unknown + "it is a test"}
 }
 
-// Divide cuts the present keys into parts of about as many rows. The first part and the last have no bound.
+// Divide cuts the current keys into parts of about as many rows. The first part and the last have no bound.
 func (k *Keyed) Divide(context.Context) ([]byte, error) {
 	ids := slices.Sorted(maps.Keys(k.Rows()))
 	k.mu.Lock()

@@ -93,7 +93,7 @@ func RefusedDumps(t *testing.T, index Index, dumps, tables map[string]string) {
 	}
 }
 
-// Compare compares the rows of a table in a dump with those of the live table.
+// Compare compares a dumped table's rows with the live table's.
 func Compare(t *testing.T, live sqltable.Server, dump []byte, of *sqldump.Table, p Parser) {
 	t.Helper()
 	columns, key, err := sqltable.New(sqltable.Config{Server: live}).Describe(t.Context())

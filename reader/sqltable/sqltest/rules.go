@@ -341,7 +341,7 @@ func Followed(t *testing.T, table sqltable.Server, changed func(since string) sq
 	}
 }
 
-// Position is a server's position when a table is divided, and that of a reading that continues the division.
+// Position is a server's position when a table is divided, and again when a reading continues the division.
 func Position(t *testing.T, s sqltable.Server) source.Position {
 	t.Helper()
 	o := sqltable.New(sqltable.Config{Server: s})

@@ -4,5 +4,5 @@ package sqltest
 
 import "syscall"
 
-// userOf runs a process as this user: nobody is root here.
+// userOf runs a process as this user: no one is root here.
 func userOf(int, int) *syscall.SysProcAttr { return nil }

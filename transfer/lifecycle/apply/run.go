@@ -20,7 +20,7 @@ import (
 // DefaultInterval is the service's minimum time between changes of a table's reserved throughput.
 const DefaultInterval = client.ThroughputInterval
 
-// Clock is the time by which changes are paced.
+// Clock is the clock that paces changes.
 type Clock struct {
 	Now func() time.Time
 	// Wait returns after a duration, or earlier with the cause of the context's end.
@@ -148,7 +148,7 @@ func hopeless(err error) bool {
 	return errors.As(err, &ots) && ots.Code == "OTSAuthFailed" || errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// dueOf is the time from which a table's throughput may be changed.
+// dueOf is the time when a table's throughput may be changed.
 func (r *runner) dueOf(item *Item) (time.Time, error) {
 	if r.Interval < 0 {
 		return time.Time{}, nil

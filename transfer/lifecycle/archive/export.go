@@ -76,7 +76,7 @@ func (e *ChangedError) Error() string {
 		e.Table, e.File, e.Rows, e.InTable)
 }
 
-// DamagedError reports that an export's archive is not what was written.
+// DamagedError reports that an export's archive is damaged.
 type DamagedError struct{ File, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Why) }

@@ -25,7 +25,7 @@ const (
 	Dropped   State = "dropped"   // verified, and the table was about to be dropped
 )
 
-// Manifest describes an export; it is the file beside its archive.
+// Manifest describes an export; its file is next to the archive.
 type Manifest struct {
 	Table      string     `json:"table"`
 	Target     string     `json:"target"` // place of the table: distinguishes tables of one name
