@@ -70,8 +70,8 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 	run, stop := context.WithCancelCause(ctx)
 	l := &Loader{
 		key: key, deleting: cfg.Write.Mode == table.Delete, hurry: lanes.NewFlushRequest(), stop: stop,
-		bufferBytes: int(min(max(o.memory()/256, 16<<10), 256<<10)),
-		put:         make(chan struct{}, 1), delivery: make(chan struct{}, 1), started: make(chan struct{}), done: make(chan struct{}),
+		bufferBytes: int(min(max(o.memory()/256, 16<<10), 256<<10)), put: make(chan struct{}, 1),
+		delivery: make(chan struct{}, 1), started: make(chan struct{}), done: make(chan struct{}),
 	}
 	cfg.Read.Sources = origin{l: l}
 	cfg.Lanes.FlushRequest, cfg.Watch.Ends = l.hurry, ends{l}
@@ -95,8 +95,8 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 		NewTable: NewTable{Create: o.Create, TTL: o.TTL, MaxVersions: o.MaxVersions},
 		Writing:  Writing{Mode: o.Mode, Condition: o.Condition, Order: o.Order},
 		Rates: Rates{
-			Concurrency: o.Concurrency, BatchBytes: o.BatchBytes, Compress: o.Compress, Memory: o.Memory, RetryFor: o.RetryFor, Settle: o.Settle,
-			MaxWCU: o.MaxWCU, MaxRowsPerSecond: o.MaxRowsPerSecond, MaxBytesPerSecond: o.MaxBytesPerSecond,
+			Concurrency: o.Concurrency, BatchBytes: o.BatchBytes, Compress: o.Compress, Memory: o.Memory, RetryFor: o.RetryFor,
+			Settle: o.Settle, MaxWCU: o.MaxWCU, MaxRowsPerSecond: o.MaxRowsPerSecond, MaxBytesPerSecond: o.MaxBytesPerSecond,
 		},
 	})
 	switch {

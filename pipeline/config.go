@@ -151,9 +151,11 @@ func (c *Config) Request() *plan.Request {
 	return &plan.Request{
 		Keep: keep,
 
-		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
-		Mode: c.Write.Mode, Condition: c.Write.Condition, When: c.Write.When, Unchanged: c.Write.Unchanged, MarkColumn: c.Write.Marks.Column, AtLeastOnce: c.Write.Marks.AtLeastOnce, LookFirst: c.Write.Marks.LookFirst, Returned: c.Write.Marks.ReturnedKeys != "",
-		DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
+		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns, Mode: c.Write.Mode,
+		Condition: c.Write.Condition, When: c.Write.When, Unchanged: c.Write.Unchanged, MarkColumn: c.Write.Marks.Column,
+		AtLeastOnce: c.Write.Marks.AtLeastOnce, LookFirst: c.Write.Marks.LookFirst,
+		Returned: c.Write.Marks.ReturnedKeys != "", DeleteNull: c.Write.DeleteNull, Order: c.Write.Order,
+		Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
 	}
 }
 

@@ -73,8 +73,9 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 	}
 	d := &dispatcher{
 		cfg: cfg, counts: counts, input: input{flow: in, splits: in.Splits()}, annotations: x,
-		record: newTimelineRecorder(counts, a.started, a.hooks.used()), checkpointer: checkpointer, files: f, survey: a.survey,
-		settling: settling{hold: from.Hold, suspectUntil: from.SuspectUntil}, stopper: newStopper(stopRead), onSnapshot: a.hooks.onSnapshot,
+		record: newTimelineRecorder(counts, a.started, a.hooks.used()), checkpointer: checkpointer, files: f,
+		survey: a.survey, settling: settling{hold: from.Hold, suspectUntil: from.SuspectUntil}, stopper: newStopper(stopRead),
+		onSnapshot: a.hooks.onSnapshot,
 	}
 	d.lanes = lanes.New(m, &lanes.Options{
 		Config: &cfg.Lanes, Order: w.Order, Timeout: cfg.Target.Client.RequestTimeout, Memory: plan.DivideMemory(cfg.Limits.Memory), Disk: disk,
@@ -125,10 +126,9 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	o := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && w.When == nil && !w.Unchanged && x.AutoIncrement == nil,
-		Settle:    w.Settle, SettleTimedOut: settleTimedOut(w.Settle, d.cfg.Target.Client.RequestTimeout), SettleFirst: f.RepeatedRows != nil, Repeated: f.RepeatedRows != nil && w.Marks.LookFirst,
-		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
-		Backoff: d.cfg.Lanes.Backoff.After,
-		Final:   d.account.Final,
+		Settle:    w.Settle, SettleTimedOut: settleTimedOut(w.Settle, d.cfg.Target.Client.RequestTimeout),
+		SettleFirst: f.RepeatedRows != nil, Repeated: f.RepeatedRows != nil && w.Marks.LookFirst, Deletes: w.DeleteNull,
+		SuspectUntil: suspectUntil, Backoff: d.cfg.Lanes.Backoff.After, Final: d.account.Final,
 	}
 	if x.Increments != nil {
 		o.Settle, o.SuspectUntil = 0, time.Time{} // a late attempt changes nothing

@@ -227,8 +227,8 @@ func (a *attempt) announce() {
 	if a.from.Snapshot != nil && a.cfg.Resume.OnResume != nil {
 		r := a.counts
 		a.cfg.Resume.OnResume(keep.Resumed{
-			RunDir: a.cfg.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.Final(), Written: r.Written, BytesRead: r.BytesRead,
-			Since: r.Since, Rereads: a.from.Rereads(a.planned),
+			RunDir: a.cfg.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.Final(), Written: r.Written,
+			BytesRead: r.BytesRead, Since: r.Since, Rereads: a.from.Rereads(a.planned),
 		})
 	}
 	a.planned.Notes = append(a.planned.Notes, a.cfg.Resume.Notes...)

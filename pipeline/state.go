@@ -114,8 +114,8 @@ func (d *dispatcher) state(now time.Time) *State {
 func countedState(r *ledger.Counted) *State {
 	return &State{
 		StateCounts: StateCounts{
-			Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived,
-			Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
+			Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed,
+			Archived: r.Archived, Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
 		},
 		Marks: StateMarks{BytesRead: r.BytesRead, Final: r.Final()},
 	}

@@ -386,9 +386,9 @@ func (s *File) About() source.About {
 	r := s.form.rejects
 	r.Kind, r.Folder, r.Encoding, r.Raw = cmp.Or(r.Kind, ".ndjson"), s.folder(), s.rejectsEncoding(), s.Raw
 	a := source.About{
-		Name: s.Name, Bytes: s.Size, Columns: s.Columns, Wide: s.form.wide, Lines: !s.rowwise(), Pieces: s.pieceBytes(), Rejects: r,
-		Seeking: s.seeking(), Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(), EncodingHint: s.EncodingHint,
-		Found: s.found(), Measures: s.measures(), Declared: s.form.declared,
+		Name: s.Name, Bytes: s.Size, Columns: s.Columns, Wide: s.form.wide, Lines: !s.rowwise(), Pieces: s.pieceBytes(),
+		Rejects: r, Seeking: s.seeking(), Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(),
+		EncodingHint: s.EncodingHint, Found: s.found(), Measures: s.measures(), Declared: s.form.declared,
 		GiveBack: s.giveBack,
 	}
 	if s.form.lacks {

@@ -16,8 +16,8 @@ import (
 // names are the actions as plans, flags and counts write them.
 var names = map[string]Action{
 	"refuse": Refuse, "drop-before": DropBefore, "drop-after": DropAfter, "error-after": AnswerErrorAfter,
-	"apply-late": ApplyLate, "bad-body": BadBody, "truncate-body": TruncateBody, "reset-body": ResetBody, "refuse-rows": RefuseRows,
-	"page-after": PageAfter, "redirect": Redirect, "flip-bit": FlipBit, "hang": Hang,
+	"apply-late": ApplyLate, "bad-body": BadBody, "truncate-body": TruncateBody, "reset-body": ResetBody,
+	"refuse-rows": RefuseRows, "page-after": PageAfter, "redirect": Redirect, "flip-bit": FlipBit, "hang": Hang,
 }
 
 func (a Action) String() string {

@@ -151,7 +151,7 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 		return nil, &adminError{http.StatusMethodNotAllowed, fmt.Sprintf("%s does not take %s, only %s", r.path, r.method, strings.Join(methodsOf(r.path), ", "))}
 	}
 	if r.tooLong {
-		return nil, &adminError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has over %d bytes", maxAdminBytes)}
+		return nil, &adminError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is longer than %d bytes", maxAdminBytes)}
 	}
 	return handler(s, ctx, table, r.body)
 }

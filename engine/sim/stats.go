@@ -53,8 +53,8 @@ func (t *Table) Stats(now time.Time) Stats {
 func (p *partition) stats(position int) PartitionStats {
 	return PartitionStats{
 		Number: p.id, Position: position, Start: p.start, End: p.end, First: p.start == "", Last: p.last, Capacity: p.rate,
-		Since: unixTime(p.since), Until: unixTime(p.until), Down: time.Duration(p.down), Ended: unixTime(p.ended), FirstRow: unixTime(p.first), LastRow: unixTime(p.till),
-		Count: p.total, Seconds: slices.Clone(p.seconds),
+		Since: unixTime(p.since), Until: unixTime(p.until), Down: time.Duration(p.down), Ended: unixTime(p.ended),
+		FirstRow: unixTime(p.first), LastRow: unixTime(p.till), Count: p.total, Seconds: slices.Clone(p.seconds),
 	}
 }
 

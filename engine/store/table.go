@@ -154,11 +154,11 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	// Later than any before, although clocks are set back: clients distinguish a table from a dropped one by it.
 	created := max(now.UnixMicro(), s.lastCreated+1)
 	m := &meta{
-		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined,
-		TTL: r.Options.TTL.Value, MaxVersions: r.Options.MaxVersions.Value,
-		Deviation: r.Options.Deviation.Or(wire.DefaultDeviation), NoUpdate: !r.Options.AllowUpdate.Or(true), FullRow: r.Options.FullRow.Or(false),
-		Read: r.Throughput.Read.Value, Write: r.Throughput.Write.Value,
-		LastIncrease: now.Unix(), Created: created, Bounds: savedBounds(r.Bounds), LocalTxn: r.LocalTxn.Value,
+		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined, TTL: r.Options.TTL.Value,
+		MaxVersions: r.Options.MaxVersions.Value, Deviation: r.Options.Deviation.Or(wire.DefaultDeviation),
+		NoUpdate: !r.Options.AllowUpdate.Or(true), FullRow: r.Options.FullRow.Or(false), Read: r.Throughput.Read.Value,
+		Write: r.Throughput.Write.Value, LastIncrease: now.Unix(), Created: created, Bounds: savedBounds(r.Bounds),
+		LocalTxn: r.LocalTxn.Value,
 	}
 	m.setStream(&r.Stream)
 	before := s.nextID

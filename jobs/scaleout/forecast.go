@@ -41,8 +41,9 @@ func Look(ctx context.Context, cfg *pipeline.Config) (*Outlook, error) {
 		return nil, plan.Usagef("--plan: the number of rows or bytes in the inputs is unknown until they are read")
 	}
 	o := &Outlook{
-		Bytes: v.Bytes, Rows: v.Rows, RowBytes: v.Sample.RowBytes, Looked: v.Through, Direct: writtenAsRead(cfg), Processors: runtime.GOMAXPROCS(0),
-		Memory: cmp.Or(cfg.Limits.Memory, pipeline.DefaultMemory), Rates: cfg.Lanes.Rates, Units: int64(math.Ceil(float64(v.Rows) * v.Sample.RowUnits)),
+		Bytes: v.Bytes, Rows: v.Rows, RowBytes: v.Sample.RowBytes, Looked: v.Through, Direct: writtenAsRead(cfg),
+		Processors: runtime.GOMAXPROCS(0), Memory: cmp.Or(cfg.Limits.Memory, pipeline.DefaultMemory), Rates: cfg.Lanes.Rates,
+		Units: int64(math.Ceil(float64(v.Rows) * v.Sample.RowUnits)),
 	}
 	o.Unique = !o.Direct && !cfg.Compared && (cfg.Write.Order == plan.OrderNone || v.Distinct)
 	return o, nil

@@ -99,9 +99,9 @@ func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error
 func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan, error) {
 	workers := max(r.Workers, 1)
 	p := &Plan{
-		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Endpoint: r.Endpoint, Instance: r.Instance,
-		Job: prepared.Job, Verify: r.Load.Compared, Workers: workers, MaxErrors: r.Load.Limits.MaxErrors, Bytes: prepared.Plan.Bytes,
-		Budget: budgetOf(&r.Load.Lanes.Rates, workers),
+		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Endpoint: r.Endpoint,
+		Instance: r.Instance, Job: prepared.Job, Verify: r.Load.Compared, Workers: workers,
+		MaxErrors: r.Load.Limits.MaxErrors, Bytes: prepared.Plan.Bytes, Budget: budgetOf(&r.Load.Lanes.Rates, workers),
 		Direct: writtenAsRead(&r.Load),
 	}
 	p.Unique = !p.Direct && !r.Load.Compared && (r.Load.Write.Order == plan.OrderNone || prepared.Plan.Distinct)

@@ -63,9 +63,9 @@ func newParser(f *Flow) *parser {
 	}
 	reserve(encoder, f.plan)
 	made := &parser{
-		flow: f, encoder: encoder, memory: f.plan.Shares(),
-		sources: map[*plan.Source]*sourceParser{}, keyed: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
-		changed: f.plan.Wide && !f.plan.AsItIs(),
+		flow: f, encoder: encoder, memory: f.plan.Shares(), sources: map[*plan.Source]*sourceParser{},
+		keyed: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan),
+		cells: newCells(f.plan), changed: f.plan.Wide && !f.plan.AsItIs(),
 	}
 	keep := r.Keep == plan.KeepRecord || r.Keep == plan.KeepNothing
 	made.asTheyCame = made.cells != nil && made.cells.window == nil && !made.changed && keep && r.Mode == table.Put && r.When == nil && encoder.Body == encode.WholeBody

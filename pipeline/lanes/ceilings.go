@@ -33,13 +33,12 @@ const (
 
 func newCeilings(o *Options) *ceilings {
 	return &ceilings{
-		instance: ratelimit.NewShared(nil),
-		tables:   tableRates{},
-		rows:     ratelimit.NewBucket(o.Rates.MaxRows, ceilingBurst),
-		units:    ratelimit.NewBucket(o.Rates.MaxWCU, ceilingBurst),
-		bytes:    ratelimit.NewBucket(o.Rates.MaxBytes, ceilingBurst),
-		maxRows:  cmp.Or(o.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(o.BatchBytes, table.MaxBatchBytes), learnt: o.Learnt,
-		window: sendwindow.New(o.Timeout), share: o.Shared.join(), room: func() int { return math.MaxInt },
+		instance: ratelimit.NewShared(nil), tables: tableRates{},
+		rows:  ratelimit.NewBucket(o.Rates.MaxRows, ceilingBurst),
+		units: ratelimit.NewBucket(o.Rates.MaxWCU, ceilingBurst),
+		bytes: ratelimit.NewBucket(o.Rates.MaxBytes, ceilingBurst), maxRows: cmp.Or(o.BatchRows, table.MaxBatchRows),
+		maxBytes: cmp.Or(o.BatchBytes, table.MaxBatchBytes), learnt: o.Learnt, window: sendwindow.New(o.Timeout),
+		share: o.Shared.join(), room: func() int { return math.MaxInt },
 	}
 }
 

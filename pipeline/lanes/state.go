@@ -30,9 +30,9 @@ func (s *Set) States() []State {
 	all := make([]State, 0, len(s.all))
 	for i, l := range s.all {
 		lane := State{
-			Partition: i, Table: l.table, From: FirstKey(s.Partitions, i), Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
-			Retrying: s.Cutter.Held(i), InFlight: l.away.requests, Final: l.tally.written, Throttled: l.tally.throttled, Unavailable: l.tally.unavailable,
-			Down: l.health.down,
+			Partition: i, Table: l.table, From: FirstKey(s.Partitions, i), Rate: l.pacer.Rate(), Pace: l.pacer.State(),
+			Queued: l.queue.Ready(), Spilled: l.queue.More(), Retrying: s.Cutter.Held(i), InFlight: l.away.requests,
+			Final: l.tally.written, Throttled: l.tally.throttled, Unavailable: l.tally.unavailable, Down: l.health.down,
 		}
 		if l.trouble.stuck {
 			lane.Trouble = l.trouble.lastError

@@ -25,9 +25,9 @@ var notOfChanges = []struct{ name, why string }{
 // ops are the operations of change records, by the values of --op-column. Programs write the first letter or a word:
 // AWS DMS I, U and D, others r for a row that existed before.
 var ops = map[string]table.Mode{
-	"I": table.Put, "i": table.Put, "c": table.Put, "r": table.Put, "insert": table.Put, "INSERT": table.Put, "put": table.Put, "PUT": table.Put, "bootstrap-insert": table.Put,
-	"U": table.Put, "u": table.Put, "update": table.Put, "UPDATE": table.Put,
-	"D": table.Delete, "d": table.Delete, "delete": table.Delete, "DELETE": table.Delete,
+	"I": table.Put, "i": table.Put, "c": table.Put, "r": table.Put, "insert": table.Put, "INSERT": table.Put,
+	"put": table.Put, "PUT": table.Put, "bootstrap-insert": table.Put, "U": table.Put, "u": table.Put, "update": table.Put,
+	"UPDATE": table.Put, "D": table.Delete, "d": table.Delete, "delete": table.Delete, "DELETE": table.Delete,
 }
 
 // checkChanges refuses options that do not fit a load of changes.

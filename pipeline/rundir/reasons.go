@@ -33,8 +33,9 @@ type Reason struct {
 // ReasonOf returns why a record was rejected, and its place.
 func ReasonOf(r *table.Reject) Reason {
 	return Reason{
-		File: r.Location.Source, Record: r.Location.Record, Line: r.Location.Line, Offset: r.Location.Offset, Key: r.Location.Key,
-		Column: r.Reason.Column, Code: r.Reason.Code, Message: r.Reason.Message, Value: r.Reason.Value, MaybeApplied: r.Reason.MaybeApplied,
+		File: r.Location.Source, Record: r.Location.Record, Line: r.Location.Line, Offset: r.Location.Offset,
+		Key: r.Location.Key, Column: r.Reason.Column, Code: r.Reason.Code, Message: r.Reason.Message, Value: r.Reason.Value,
+		MaybeApplied: r.Reason.MaybeApplied,
 	}
 }
 

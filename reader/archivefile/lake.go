@@ -186,8 +186,9 @@ func (w *Writer) Discard() error {
 func (w *Writer) FinishLake() (*LakeManifest, error) {
 	s := &w.subject
 	m := &LakeManifest{
-		Format: LakeFormat, Version: LakeVersion, Table: s.Table, Target: s.Target, Created: s.Created, Key: s.Key, Layout: s.Layout, Holds: s.Holds,
-		Columns: append([]FileColumn{}, w.columns...), Began: s.Began, Ended: time.Now().UTC().Truncate(time.Millisecond), Files: []LakeFile{},
+		Format: LakeFormat, Version: LakeVersion, Table: s.Table, Target: s.Target, Created: s.Created, Key: s.Key,
+		Layout: s.Layout, Holds: s.Holds, Columns: append([]FileColumn{}, w.columns...), Began: s.Began,
+		Ended: time.Now().UTC().Truncate(time.Millisecond), Files: []LakeFile{},
 	}
 	if !w.ended() {
 		return nil, errors.New("finish export: a range is not complete")

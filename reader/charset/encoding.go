@@ -33,12 +33,13 @@ var formNames = [...]string{utf8Form: "utf-8", utf16LE: "utf-16le", utf16BE: "ut
 
 // aliases are names that the indexes lack or, as latin1, read as something else.
 var aliases = map[string]string{
-	"latin1": "iso-8859-1", "l1": "iso-8859-1", "latin-1": "iso-8859-1", "ansi": "windows-1252",
-	"ascii": "us-ascii", "cp936": "gbk", "ms936": "gbk", "windows-936": "gbk", "gb2312": "gbk", "euc-cn": "gbk", "gb18030-2005": "gb18030",
+	"latin1": "iso-8859-1", "l1": "iso-8859-1", "latin-1": "iso-8859-1", "ansi": "windows-1252", "ascii": "us-ascii",
+	"cp936": "gbk", "ms936": "gbk", "windows-936": "gbk", "gb2312": "gbk", "euc-cn": "gbk", "gb18030-2005": "gb18030",
 	"gb18030-2022": "gb18030", "gb-18030": "gb18030", "sjis": "shift-jis", "shiftjis": "shift-jis", "cp932": "shift-jis",
-	"windows-31j": "shift-jis", "ms932": "shift-jis", "eucjp": "euc-jp", "euckr": "euc-kr", "cp949": "euc-kr", "uhc": "euc-kr", "cp950": "big5",
-	"big5-hkscs": "big5", "utf8": "utf-8", "utf-8-sig": "utf-8", "utf8-bom": "utf-8", "utf-8-bom": "utf-8",
-	"utf16": "utf-16", "utf16le": "utf-16le", "utf16be": "utf-16be", "utf-16-le": "utf-16le", "utf-16-be": "utf-16be", "ucs-2": "utf-16", "ucs-2le": "utf-16le", "ucs-2be": "utf-16be",
+	"windows-31j": "shift-jis", "ms932": "shift-jis", "eucjp": "euc-jp", "euckr": "euc-kr", "cp949": "euc-kr",
+	"uhc": "euc-kr", "cp950": "big5", "big5-hkscs": "big5", "utf8": "utf-8", "utf-8-sig": "utf-8", "utf8-bom": "utf-8",
+	"utf-8-bom": "utf-8", "utf16": "utf-16", "utf16le": "utf-16le", "utf16be": "utf-16be", "utf-16-le": "utf-16le",
+	"utf-16-be": "utf-16be", "ucs-2": "utf-16", "ucs-2le": "utf-16le", "ucs-2be": "utf-16be",
 }
 
 const some = "utf-8, gb18030, gbk, utf-16, utf-16le, utf-16be, big5, shift-jis, euc-jp, euc-kr, iso-8859-1 to -16, windows-1250 to -1258, koi8-r, macintosh"

@@ -42,11 +42,13 @@ var keyTypes = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "ch
 
 // kinds are the kinds of values whose text is not kept. All others stay the server's text.
 var kinds = map[string]record.Kind{
-	"tinyint": record.Integer, "smallint": record.Integer, "mediumint": record.Integer, "int": record.Integer, "bigint": record.Integer, "year": record.Integer,
-	"float": record.Double, "double": record.Double,
-	"binary": record.Binary, "varbinary": record.Binary, "tinyblob": record.Binary, "blob": record.Binary, "mediumblob": record.Binary, "longblob": record.Binary,
-	"geometry": record.Binary, "point": record.Binary, "linestring": record.Binary, "polygon": record.Binary, "multipoint": record.Binary,
-	"multilinestring": record.Binary, "multipolygon": record.Binary, "geometrycollection": record.Binary, "geomcollection": record.Binary, "vector": record.Binary,
+	"tinyint": record.Integer, "smallint": record.Integer, "mediumint": record.Integer, "int": record.Integer,
+	"bigint": record.Integer, "year": record.Integer, "float": record.Double, "double": record.Double,
+	"binary": record.Binary, "varbinary": record.Binary, "tinyblob": record.Binary, "blob": record.Binary,
+	"mediumblob": record.Binary, "longblob": record.Binary, "geometry": record.Binary, "point": record.Binary,
+	"linestring": record.Binary, "polygon": record.Binary, "multipoint": record.Binary, "multilinestring": record.Binary,
+	"multipolygon": record.Binary, "geometrycollection": record.Binary, "geomcollection": record.Binary,
+	"vector": record.Binary,
 }
 
 // describe asks for a table's columns and key. It refuses all that cannot be read exactly.

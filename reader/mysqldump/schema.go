@@ -27,13 +27,15 @@ var forms = map[string]struct {
 	kind record.Kind
 	form int
 }{
-	"tinyint": {record.Integer, asInteger}, "smallint": {record.Integer, asInteger}, "mediumint": {record.Integer, asInteger}, "int": {record.Integer, asInteger},
-	"bigint": {record.Integer, asInteger}, "year": {record.Integer, asInteger}, "float": {record.Double, asFloat}, "double": {record.Double, asDouble},
+	"tinyint": {record.Integer, asInteger}, "smallint": {record.Integer, asInteger},
+	"mediumint": {record.Integer, asInteger}, "int": {record.Integer, asInteger}, "bigint": {record.Integer, asInteger},
+	"year": {record.Integer, asInteger}, "float": {record.Double, asFloat}, "double": {record.Double, asDouble},
 	"bit": {record.Unsigned, asBits}, "datetime": {record.String, asTime}, "timestamp": {record.String, asTime},
-	"binary": {record.Binary, asBytes}, "varbinary": {record.Binary, asBytes}, "tinyblob": {record.Binary, asBytes}, "blob": {record.Binary, asBytes},
-	"mediumblob": {record.Binary, asBytes}, "longblob": {record.Binary, asBytes}, "vector": {record.Binary, asBytes},
-	"geometry": {record.Binary, asBytes}, "point": {record.Binary, asBytes}, "linestring": {record.Binary, asBytes}, "polygon": {record.Binary, asBytes},
-	"multipoint": {record.Binary, asBytes}, "multilinestring": {record.Binary, asBytes}, "multipolygon": {record.Binary, asBytes},
+	"binary": {record.Binary, asBytes}, "varbinary": {record.Binary, asBytes}, "tinyblob": {record.Binary, asBytes},
+	"blob": {record.Binary, asBytes}, "mediumblob": {record.Binary, asBytes}, "longblob": {record.Binary, asBytes},
+	"vector": {record.Binary, asBytes}, "geometry": {record.Binary, asBytes}, "point": {record.Binary, asBytes},
+	"linestring": {record.Binary, asBytes}, "polygon": {record.Binary, asBytes}, "multipoint": {record.Binary, asBytes},
+	"multilinestring": {record.Binary, asBytes}, "multipolygon": {record.Binary, asBytes},
 	"geometrycollection": {record.Binary, asBytes}, "geomcollection": {record.Binary, asBytes},
 }
 

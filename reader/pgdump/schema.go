@@ -26,9 +26,11 @@ var forms = map[string]struct {
 	kind record.Kind
 	form int
 }{
-	"smallint": {record.Integer, asInteger}, "integer": {record.Integer, asInteger}, "bigint": {record.Integer, asInteger}, "oid": {record.Integer, asInteger},
-	"real": {record.Double, asReal}, "double precision": {record.Double, asDouble}, "boolean": {record.Boolean, asBoolean}, "bytea": {record.Binary, asBytes},
-	"timestamp without time zone": {record.String, asTime}, "timestamp with time zone": {record.String, asZoned}, "interval": {record.String, asInterval},
+	"smallint": {record.Integer, asInteger}, "integer": {record.Integer, asInteger}, "bigint": {record.Integer, asInteger},
+	"oid": {record.Integer, asInteger}, "real": {record.Double, asReal}, "double precision": {record.Double, asDouble},
+	"boolean": {record.Boolean, asBoolean}, "bytea": {record.Binary, asBytes},
+	"timestamp without time zone": {record.String, asTime}, "timestamp with time zone": {record.String, asZoned},
+	"interval": {record.String, asInterval},
 }
 
 // create takes the rest of CREATE.

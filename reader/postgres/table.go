@@ -41,8 +41,8 @@ const blockBytes = 8 << 10
 
 // keyTypes are the possible types of a key. Their text is unique for each value.
 var keyTypes = map[string]bool{
-	"int2": true, "int4": true, "int8": true, "oid": true, "text": true, "varchar": true, "bpchar": true, "name": true, "uuid": true, "bytea": true,
-	"numeric": true, "date": true, "timestamp": true, "timestamptz": true, "time": true,
+	"int2": true, "int4": true, "int8": true, "oid": true, "text": true, "varchar": true, "bpchar": true, "name": true,
+	"uuid": true, "bytea": true, "numeric": true, "date": true, "timestamp": true, "timestamptz": true, "time": true,
 }
 
 // settle decides how values are read.

@@ -49,8 +49,8 @@ func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 
 // binaries decode values in the server's binary form, which is less work. Keys are texts: bounds are made of them.
 var binaries = map[string]func(d *record.Datum, value []byte, scratch *[]byte) error{
-	"int2": binaryInteger, "int4": binaryInteger, "int8": binaryInteger, "oid": binaryOID, "float4": binaryDouble, "float8": binaryDouble, "bool": binaryBool,
-	"bytea": binaryBytes, "timestamp": binaryTime, "timestamptz": binaryUTC,
+	"int2": binaryInteger, "int4": binaryInteger, "int8": binaryInteger, "oid": binaryOID, "float4": binaryDouble,
+	"float8": binaryDouble, "bool": binaryBool, "bytea": binaryBytes, "timestamp": binaryTime, "timestamptz": binaryUTC,
 }
 
 // sizeError is about a value of the wrong size for its type.

@@ -392,9 +392,10 @@ func isStream(inputs []string) bool { return slices.ContainsFunc(inputs, keep.Is
 func (r *run) newSummary() {
 	l := &r.cfg.Load
 	r.summary = &Summary{
-		Target: l.Target.Name, Table: l.Target.Table, Mode: [...]string{"put", "update"}[l.Write.Mode], RunDir: r.dir, Range: r.cfg.Range,
-		Command: l.Invocation.Command, Arguments: l.Invocation.Arguments, Directory: l.Invocation.Directory, Inputs: l.Request().ShownInputs(),
-		IfUnchanged: r.cfg.IfUnchanged, Started: r.started.UTC(), First: r.started.UTC(), Resumed: r.resumed, Examples: []json.RawMessage{},
+		Target: l.Target.Name, Table: l.Target.Table, Mode: [...]string{"put", "update"}[l.Write.Mode], RunDir: r.dir,
+		Range: r.cfg.Range, Command: l.Invocation.Command, Arguments: l.Invocation.Arguments,
+		Directory: l.Invocation.Directory, Inputs: l.Request().ShownInputs(), IfUnchanged: r.cfg.IfUnchanged,
+		Started: r.started.UTC(), First: r.started.UTC(), Resumed: r.resumed, Examples: []json.RawMessage{},
 	}
 	if r.resumed {
 		r.summary.First = r.state.Started
@@ -455,8 +456,8 @@ func (r *run) find() error {
 func (r *run) begun() error {
 	l := &r.cfg.Load
 	job := checkpoint.Job{
-		Identity: r.state.Identity, Args: l.Resume.Args, Request: l.Resume.Request, Command: l.Invocation.Command, Dir: l.Invocation.Directory,
-		Target: l.Target.Name, Table: l.Target.Table, Started: r.state.Started,
+		Identity: r.state.Identity, Args: l.Resume.Args, Request: l.Resume.Request, Command: l.Invocation.Command,
+		Dir: l.Invocation.Directory, Target: l.Target.Name, Table: l.Target.Table, Started: r.state.Started,
 	}
 	running := *r.summary
 	running.State = "running"
@@ -472,10 +473,10 @@ func (r *run) begun() error {
 func (r *run) compare(c *changes) error {
 	l, s := &r.cfg.Load, r.state
 	v := verify.Config{
-		Request: l.Request(), Client: r.sdk, Examples: r.cfg.Examples, Workers: l.Lanes.Concurrency, Memory: cmp.Or(l.Limits.Memory, pipeline.DefaultMemory),
-		TempDir: l.Limits.TempDir, RetryFor: l.Lanes.RetryFor, Progress: r.cfg.Progress, Condition: l.Write.Condition,
-		Clock: &r.traffic.Clock, Manner: r.cfg.Manner, From: r.from, To: r.to, Changes: c,
-		SettleFor: r.cfg.SettleFor, ExtraFails: r.cfg.Delete,
+		Request: l.Request(), Client: r.sdk, Examples: r.cfg.Examples, Workers: l.Lanes.Concurrency,
+		Memory: cmp.Or(l.Limits.Memory, pipeline.DefaultMemory), TempDir: l.Limits.TempDir, RetryFor: l.Lanes.RetryFor,
+		Progress: r.cfg.Progress, Condition: l.Write.Condition, Clock: &r.traffic.Clock, Manner: r.cfg.Manner, From: r.from,
+		To: r.to, Changes: c, SettleFor: r.cfg.SettleFor, ExtraFails: r.cfg.Delete,
 	}
 	if w := l.Write.When; w != nil && !w.Rising() {
 		v.Request.When = nil // each key occurs once, in files that do not change

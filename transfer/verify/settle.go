@@ -181,8 +181,8 @@ func (v *verifier) lookAgain(ctx context.Context) (a *again, err error) {
 	p := *v.plan
 	p.Request = &request
 	a = &again{of: &verifier{
-		cfg: v.cfg, admin: v.admin, tables: v.tables, anyOrder: v.anyOrder, plan: &p, hasher: v.hasher, result: new(Result), from: v.from, to: v.to,
-		recordsOf: make([]int64, len(p.Sources)), stamped: v.stamped, keeps: true,
+		cfg: v.cfg, admin: v.admin, tables: v.tables, anyOrder: v.anyOrder, plan: &p, hasher: v.hasher, result: new(Result),
+		from: v.from, to: v.to, recordsOf: make([]int64, len(p.Sources)), stamped: v.stamped, keeps: true,
 	}}
 	keys := make([][]table.Value, len(v.unsettled.keys))
 	for n, key := range v.unsettled.keys {

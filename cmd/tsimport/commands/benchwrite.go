@@ -121,16 +121,16 @@ func benchWriteConfig(c *call) (cfg write.Config, err error) {
 	cfg = write.Config{
 		TablePrefix: c.String("table-prefix"), Keep: c.Bool("keep"),
 		Shape: write.Shape{RowSize: c.Int("row-size"), Columns: c.Int("columns"), Keys: bench.KeyKind(c.String("keys")), Seed: c.Uint64("seed")},
-		Rows:  c.Int64("rows"), Duration: c.Duration("duration"), WarmUp: c.Duration("warmup"), BatchRows: c.Int("batch-rows"),
-		Concurrency: c.Int("concurrency"), Rate: c.Float64("rate"), RetryFor: c.Duration("retry-for"),
-		Say: c.say,
+		Rows:  c.Int64("rows"), Duration: c.Duration("duration"), WarmUp: c.Duration("warmup"),
+		BatchRows: c.Int("batch-rows"), Concurrency: c.Int("concurrency"), Rate: c.Float64("rate"),
+		RetryFor: c.Duration("retry-for"), Say: c.say,
 	}
 	if !c.IsSet("rows") && !c.IsSet("duration") {
 		cfg.Duration = 30 * time.Second
 	}
 	for name, bad := range map[string]bool{
-		"rows": cfg.Rows < 1, "duration": cfg.Duration <= 0, "rate": cfg.Rate <= 0, "batch-rows": cfg.BatchRows < 1, "retry-for": cfg.RetryFor <= 0,
-		"start-rate": c.Float64("start-rate") <= 0, "step": c.Duration("step") <= 0,
+		"rows": cfg.Rows < 1, "duration": cfg.Duration <= 0, "rate": cfg.Rate <= 0, "batch-rows": cfg.BatchRows < 1,
+		"retry-for": cfg.RetryFor <= 0, "start-rate": c.Float64("start-rate") <= 0, "step": c.Duration("step") <= 0,
 	} {
 		if bad && c.IsSet(name) {
 			return cfg, usagef("--%s: want more than 0", name)

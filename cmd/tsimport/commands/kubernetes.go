@@ -74,8 +74,8 @@ func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Opt
 		return nil, usagef("--memory %q: want a size of at least 256MiB", c.String("memory"))
 	}
 	o := &kubernetes.Options{
-		Name: c.String("name"), Plan: p.ID[:min(len(p.ID), planInNames)], Image: c.String("image"), JobDir: place, Workers: cmp.Or(c.Int("workers"), p.Workers),
-		Secret: c.String("secret"), MemoryBytes: memory, DiskBytes: disk,
+		Name: c.String("name"), Plan: p.ID[:min(len(p.ID), planInNames)], Image: c.String("image"), JobDir: place,
+		Workers: cmp.Or(c.Int("workers"), p.Workers), Secret: c.String("secret"), MemoryBytes: memory, DiskBytes: disk,
 		Env: workerEnv(p), // the access keys come from the secret or a service account
 	}
 	if o.Name == "" {

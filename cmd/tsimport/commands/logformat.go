@@ -91,8 +91,9 @@ func (d *display) of(load string) *display {
 func (s *screen) logProgress() {
 	p := &s.progress
 	fields := []slog.Attr{
-		slog.Int64("read", p.Ended.Read.Load()), slog.Int64("written", p.Ended.Written.Load()), slog.Int64("rejected", p.Ended.Rejected.Load()),
-		slog.Int64("superseded", p.Ended.Superseded.Load()), slog.Int64("condition_failed", p.Ended.ConditionFailed.Load()), slog.Int64("archived", p.Ended.Archived.Load()),
+		slog.Int64("read", p.Ended.Read.Load()), slog.Int64("written", p.Ended.Written.Load()),
+		slog.Int64("rejected", p.Ended.Rejected.Load()), slog.Int64("superseded", p.Ended.Superseded.Load()),
+		slog.Int64("condition_failed", p.Ended.ConditionFailed.Load()), slog.Int64("archived", p.Ended.Archived.Load()),
 		slog.Int64("throttled", p.Throttled.Load()), slog.Int64("bytes_read", p.BytesRead.Load()),
 		slog.Float64("rows_per_second", float64(max(p.Ended.Written.Load()-s.written, 0))/time.Since(s.start).Seconds()),
 	}

@@ -169,8 +169,9 @@ func readRun(folder string) *runInfo {
 		return nil
 	}
 	info := &runInfo{
-		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table, Command: sum.Command,
-		DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded + sum.ConditionFailed + sum.Archived,
+		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table,
+		Command: sum.Command, DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected,
+		Final: sum.Written + sum.Rejected + sum.Superseded + sum.ConditionFailed + sum.Archived,
 	}
 	info.wrote = sum.Written > 0 && !sum.DryRun
 	if info.Started.IsZero() {

@@ -249,9 +249,9 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	}
 	limitMemory(cfg.Limits.Memory, false)
 	v := verify.Config{
-		Request: cfg.Request(), Examples: o.examples, ExtraFails: o.extraFail, Sample: o.sample, Workers: cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory,
-		TempDir: cfg.Limits.TempDir, RetryFor: cfg.Lanes.RetryFor, Progress: new(verify.Progress), SettleFor: o.settleFor,
-		Stored: &verify.Stored{Table: of, Rows: archive.New(m)},
+		Request: cfg.Request(), Examples: o.examples, ExtraFails: o.extraFail, Sample: o.sample,
+		Workers: cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, RetryFor: cfg.Lanes.RetryFor,
+		Progress: new(verify.Progress), SettleFor: o.settleFor, Stored: &verify.Stored{Table: of, Rows: archive.New(m)},
 	}
 	stop := watchComparison(c, comparing, v.Progress)
 	r, err := verify.Run(c.interrupts.drain, v)

@@ -142,8 +142,8 @@ func parse(text string, when bool) (*node, error) {
 
 var (
 	comparators = map[string]tablestore.ComparatorType{
-		"==": tablestore.CT_EQUAL, "!=": tablestore.CT_NOT_EQUAL, ">": tablestore.CT_GREATER_THAN, ">=": tablestore.CT_GREATER_EQUAL,
-		"<": tablestore.CT_LESS_THAN, "<=": tablestore.CT_LESS_EQUAL,
+		"==": tablestore.CT_EQUAL, "!=": tablestore.CT_NOT_EQUAL, ">": tablestore.CT_GREATER_THAN,
+		">=": tablestore.CT_GREATER_EQUAL, "<": tablestore.CT_LESS_THAN, "<=": tablestore.CT_LESS_EQUAL,
 	}
 	opposite = map[string]string{"==": "!=", "!=": "==", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 	mirrored = map[string]string{"==": "==", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}

@@ -142,10 +142,10 @@ var keyedColumns = []string{"id", "text"}
 
 func (p *keyedPart) About() source.About {
 	return source.About{
-		Name: fmt.Sprintf("%s/%d", p.of.Name, p.number), Bytes: -1, Columns: keyedColumns, Rejects: source.Rejects{Kind: ".ndjson"},
-		Live: p.of.Live, Unique: []source.KeyColumn{{Name: "id", Kind: record.Integer}},
-		ShowKey: func(key []byte) string { return "id " + strconv.FormatInt(keyOf(key), 10) },
-		Pieces:  1000,
+		Name: fmt.Sprintf("%s/%d", p.of.Name, p.number), Bytes: -1, Columns: keyedColumns,
+		Rejects: source.Rejects{Kind: ".ndjson"}, Live: p.of.Live,
+		Unique:  []source.KeyColumn{{Name: "id", Kind: record.Integer}},
+		ShowKey: func(key []byte) string { return "id " + strconv.FormatInt(keyOf(key), 10) }, Pieces: 1000,
 	}
 }
 
