@@ -335,7 +335,7 @@ func TestSelfDescribingSourcesAreNotMixedWithOthers(t *testing.T) {
 	cfg := newWorld(t).fromWide(wideOf(nil))
 	cfg.Read.Sources = twoKinds{}
 	_, err := cfg.run(context.Background())
-	conformance.Refused(t, err, "only one of wide and rows has self-describing records", "error")
+	conformance.Refused(t, err, "only one of wide and rows is self-describing", "error")
 }
 
 type twoKinds struct{}
