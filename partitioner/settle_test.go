@@ -44,8 +44,7 @@ func TestUnrepeatableUnknownRowWaitsForSettle(t *testing.T) {
 		f.Outcomes[0] = table.Outcome{Fate: table.Written}
 		c.Done(now.Add(settle), &f)
 		f.Reset()
-		conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && !f.Repeated[0],
-			"the next row of the key waits, or is mistaken for repeated")
+		conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && !f.Repeated[0], "the next row waits, or is repeated")
 	}
 }
 

@@ -102,8 +102,7 @@ func (m *drawnLoad) untilDone() *Report {
 		}
 		r := m.attempt(at)
 		if r.State == StateFinished || m.t.Failed() {
-			conformance.True(m.t, k.unsaid <= 0,
-				"%d rows that had been sent were sent again and nothing said that they may have been", k.unsaid)
+			conformance.True(m.t, k.unsaid <= 0, "%d rows were sent again, and nothing said that they may have been", k.unsaid)
 			return r
 		}
 		time.Sleep(restart)

@@ -289,8 +289,7 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 	}
 	r = w.load(cfg)
 	w.wantNumbered(text, cfg)
-	conformance.True(t, r.Resumed && r.Found >= 50,
-		"%d rows were found, want those that were written behind the older checkpoint", r.Found)
+	conformance.True(t, r.Resumed && r.Found >= 50, "%d rows were found, want those after the older checkpoint", r.Found)
 }
 
 func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {

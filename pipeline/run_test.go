@@ -299,8 +299,7 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 		r := &Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}}}
 		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}}} // which may leave rows unfinished
 		r, err := finish(t.Context(), &cfg, r, folder, time.Now(), nil)
-		conformance.True(t, r.ExitCode == tt.exit && (err != nil) == (tt.exit != exitcode.OK),
-			"%d written: exit %d, %v", tt.written, r.ExitCode, err)
+		conformance.True(t, r.ExitCode == tt.exit && (err != nil) == (tt.exit != exitcode.OK), "%+v: %v", tt, err)
 	}
 }
 

@@ -258,8 +258,7 @@ func TestChanceLatenessSlowsNoLane(t *testing.T) {
 		for _, units := range s.series[50:60] {
 			rows += units / 10
 		}
-		conformance.True(t, rows >= 4000,
-			"answers %0*b of the first ones stall: a lane takes %.0f rows a second at last", first, stalled, rows)
+		conformance.True(t, rows >= 4000, "answers %0*b of the first stall: %.0f rows a second at last", first, stalled, rows)
 	}
 }
 

@@ -321,8 +321,7 @@ func TestLongLaneLeavesNoSmallPieces(t *testing.T) {
 			jobs = jobs[1:]
 		}
 		for r.lanes.Full() {
-			conformance.MustTrue(t, r.work() != nil,
-				"after %d blocks memory is full (%d bytes) and nothing can be spilled", n, r.lanes.Bytes())
+			conformance.MustTrue(t, r.work() != nil, "after %d blocks, %d bytes, nothing can be spilled", n, r.lanes.Bytes())
 		}
 	}
 }
@@ -339,8 +338,7 @@ func TestNothingIsSpilledWhileEveryLaneHasRows(t *testing.T) {
 				t.Errorf("%d lanes: more rows, and not fed any more", lanes)
 			}
 		}
-		conformance.True(t, fed != 0 && r.lanes.Next() == nil,
-			"%d lanes: fed %d times; a frame is to be written although all have rows", lanes, fed)
+		conformance.True(t, fed != 0 && r.lanes.Next() == nil, "%d lanes: fed %d times; a frame is to be written", lanes, fed)
 		for r.lanes.Lane(0).Ready() > 0 {
 			ref, _ := r.lanes.Lane(0).Front()
 			r.lanes.Lane(0).Advance()
@@ -469,6 +467,5 @@ func TestDescribeListsExactlyQueuedRows(t *testing.T) {
 		spilled += d.lanes.SpilledRows()
 		conformance.MustEqual(t, t.Failed(), false, "with seed %d", seed)
 	}
-	conformance.True(t, spilled >= 500 && recuts >= 40,
-		"%d rows were spilled, lanes were cut anew %d times: the test tests nothing", spilled, recuts)
+	conformance.True(t, spilled >= 500 && recuts >= 40, "%d rows spilled, %d recuts: it tests nothing", spilled, recuts)
 }

@@ -225,8 +225,7 @@ func TestAnswersAgreeWithTheSDK(t *testing.T) {
 func TestDamagedAnswerIsNeverASuccess(t *testing.T) {
 	whole := encodeAnswer("t", append(ok(3), failed("OTSTimeout")))
 	for n := range whole {
-		conformance.Refused(t, conformance.ErrorOf(decodeAnswer(nil, whole[:n], "t", 4)), "",
-			"the first %d bytes of %d are an answer", n, len(whole))
+		conformance.Refused(t, conformance.ErrorOf(decodeAnswer(nil, whole[:n], "t", 4)), "", "%d bytes of %d", n, len(whole))
 	}
 	for name, body := range map[string][]byte{
 		"another table":        encodeAnswer("u", ok(4)),

@@ -153,8 +153,7 @@ func TestWorkersShareTheLoadsOfAJob(t *testing.T) {
 		}
 		conformance.Equal(t, by, 1, "processes that have ended the job")
 		conformance.True(t, m.most <= 2 && m.most != 0, "%d workers had loads of one database at a time, want 2", m.most)
-		conformance.True(t, slices.Index(m.begun, "t050") >= slices.Index(m.begun, "t049"),
-			"a load has begun before the one that it comes after")
+		conformance.True(t, slices.Index(m.begun, "t050") >= slices.Index(m.begun, "t049"), "t050 has begun before t049")
 		least := time.Duration(total) * time.Second / 7 // the eighth was killed early
 		took := m.lastEnd.Sub(began)
 		conformance.True(t, took <= least*115/100, "it took %v, and evenly divided %v", took, least)

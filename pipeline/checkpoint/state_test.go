@@ -61,8 +61,7 @@ func TestSetOperationsMatchModel(t *testing.T) {
 		}
 		for _, s := range []Set{both, either, rest} {
 			for i := range s {
-				conformance.MustTrue(t, s[i].From < s[i].To && (i == 0 || s[i].From > s[i-1].To),
-					"%v is not a set: its intervals overlap or touch", s)
+				conformance.MustTrue(t, s[i].From < s[i].To && (i == 0 || s[i].From > s[i-1].To), "%v: intervals touch", s)
 			}
 		}
 		from := Position(rapid.Uint64Range(0, universe).Draw(t, "count from"))
@@ -189,8 +188,7 @@ func TestSuspectsAreRowsOutAndFirstOfEachPiece(t *testing.T) {
 	want := []string{"1/1 true", "1/7 true", "4/1 true", "5/1 true", "6/1 true", "7/1 false", "8/1 false", "9/1 false",
 		"10/1 false", "10/7 false", "11/1 false", "11/7 false"}
 	conformance.Equal(t, cmp.Diff(want, got), "", "records that are not final, and whether they are suspect (-want +got)")
-	conformance.True(t, r.Unknown(0, 10) && !r.Unknown(0, 9),
-		"behind what was read, and with no allowance left, nothing is known; before it something is")
+	conformance.True(t, r.Unknown(0, 10) && !r.Unknown(0, 9), "something is known without an allowance, or nothing before")
 	_, suspect := NewReplay(s, false).Row(0, 11, []byte{1})
 	conformance.True(t, suspect, "without an order a row that was not known may have been sent, and is not suspect")
 }

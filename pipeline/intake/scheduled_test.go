@@ -250,8 +250,7 @@ func TestChangedSectionStopsReading(t *testing.T) {
 		count := int64(0)
 		for _, s := range made.Sections {
 			bad := strings.Contains(err.Error(), fmt.Sprintf("records %d to %d:", s.Record+1, s.Record+s.Records))
-			conformance.True(t, bad == !handed[s.Record+1] || !bad,
-				"%s: records of %d to %d were handed over", name, s.Record+1, s.Record+s.Records)
+			conformance.True(t, bad == !handed[s.Record+1] || !bad, "%s: section %+v was handed over", name, s)
 			if bad {
 				break
 			}

@@ -117,8 +117,7 @@ func TestALaneWhoseBoundsMoveKeepsItsPacer(t *testing.T) {
 	s.all[0].pacer = whole
 	cut("k0005")
 	left, right := s.all[0].pacer, s.all[1].pacer
-	conformance.True(t, left != Pacer(whole) && right != Pacer(whole) && left != right,
-		"two partitions are paced as the one that they came out of")
+	conformance.True(t, left != Pacer(whole) && right != Pacer(whole) && left != right, "two partitions are paced as one")
 	cut("k0006")
 	conformance.True(t, s.all[0].pacer == left && s.all[1].pacer == right, "a partition whose bound moves loses its pacer")
 }

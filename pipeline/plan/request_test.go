@@ -248,8 +248,7 @@ func TestOversizedPagesAreRefusedBeforeTableCreation(t *testing.T) {
 		r.Memory, r.Columns.Only = c.memory, c.columns
 		p, err := Make(t.Context(), r, nil)
 		refused := errors.Is(err, source.ErrMemory) && strings.Contains(err.Error(), "give more with --memory")
-		conformance.True(t, refused == c.refused && (refused || err == nil),
-			"memory of %d MiB, columns %q: %v", c.memory>>20, c.columns, err)
+		conformance.True(t, refused == c.refused && (refused || err == nil), "%d MiB, %q: %v", c.memory>>20, c.columns, err)
 		if err == nil {
 			p.Close()
 		}

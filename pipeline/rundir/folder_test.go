@@ -197,8 +197,7 @@ func TestChangedReasonsAreRefused(t *testing.T) {
 	text := []byte(read(t, filepath.Join(dir, ReasonsFile)))
 	text[3] ^= 1
 	must(t, os.WriteFile(filepath.Join(dir, ReasonsFile), text, 0o644))
-	conformance.Refused(t, conformance.ErrorOf(Reopen(dir, headers, kept)), "",
-		"reasons that somebody has changed are mistaken for the run's")
+	conformance.Refused(t, conformance.ErrorOf(Reopen(dir, headers, kept)), "", "changed reasons are taken as the run's")
 }
 
 func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {

@@ -543,8 +543,7 @@ func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 				cfg.Delete = false
 				s := w.sync(cfg)
 				wantCounts(t, s, "equal 1, missing 1, different 4, written 4")
-				conformance.True(t, s.ConditionFailed == 1 && s.PutsUnfinished == 0,
-					"mode %v: %d left, %d unfinished", mode, s.ConditionFailed, s.PutsUnfinished)
+				conformance.True(t, s.ConditionFailed == 1 && s.PutsUnfinished == 0, "mode %v: %+v", mode, s)
 				w.wantRows("equal at=5 n=1", "missing at=5 n=2", "newer at=7 n=1", "older at=5 n=2", "same at=5 n=2", "unknown at=5 n=2")
 
 				// Another process writes a newer row after the comparison.

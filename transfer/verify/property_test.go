@@ -113,8 +113,7 @@ func TestVerifyFindsExactDifferences(t *testing.T) {
 			found = append(found, Example{Kind: e.Kind, Key: e.Key, Columns: e.Columns})
 		}
 		if kind == "" {
-			conformance.MustTrue(rt, len(found) == 0 && r.OK,
-				"%s: %+v where nothing that was written is touched, after\n%s", r.counts(), found, d.text)
+			conformance.MustTrue(rt, len(found) == 0 && r.OK, "%s: %+v, though untouched, after\n%s", r.counts(), found, d.text)
 			return
 		}
 		conformance.MustTrue(rt, len(found) == 1 && found[0].Kind == kind &&

@@ -59,8 +59,7 @@ func TestSecondRunHasNothingToDo(t *testing.T) {
 	}
 	want := "c_202401 1/2 -1 1, c_202403 20/1 864000 1, c_202404 20/1 864000 1, c_202405 0/50 -1 1, c_202406 0/50 -1 1, " + others
 	conformance.Equal(t, w.tables(), want, "tables")
-	conformance.True(t, len(w.waits) == 0 && w.count("UpdateTable") == 6 && w.count("DeleteTable") == 0,
-		"waits %v, requests %v", w.waits, w.requests)
+	conformance.True(t, len(w.waits) == 0 && w.count("UpdateTable") == 6 && w.count("DeleteTable") == 0, "%v", w.requests)
 	w.requests = nil
 	p = w.mustRun()
 	for _, i := range p.Items {
@@ -92,7 +91,7 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 			waiting = i
 		}
 		conformance.True(t, waiting < 0 || !strings.Contains(line, "c_202404") && !strings.Contains(line, "c_202401"),
-			"%q came behind the first wait", line)
+			"%q came after the first wait", line)
 	}
 	conformance.Equal(t, w.count("UpdateTable"), 6, "changes were sent")
 }
