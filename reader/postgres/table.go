@@ -181,7 +181,7 @@ func (t *described) checkKey() (err error) {
 	for _, place := range t.Key {
 		name, of := t.Columns[place].Name, t.Columns[place].Of.(column)
 		if !keyTypes[of.base] && err == nil {
-			err = fmt.Errorf("key column %s of %s has the type %s, which cannot be part of a key here", name, t.Name, of.of)
+			err = fmt.Errorf("column %s of the primary key of %s has type %s, unfit for a key", name, t.Name, of.of)
 		}
 		if _, sorted := sortedTypes[of.base]; !sorted {
 			columns += ", " + quote(name) + "::text AS " + quote(name+"_text")
