@@ -39,7 +39,7 @@ type lateness struct {
 	guessed     bool    // perUnit was, by that
 	doubted     bool    // no smaller request has been answered since
 	refuted     bool    // one took as long
-	others      float64 // seconds of the fastest answer to any lane of the table if most meet a queue; 0: none
+	others      float64 // seconds of the fastest answer to any lane of the table if most meet a queue; 0 is none
 }
 
 // answer is the seconds until the answer to that many units.

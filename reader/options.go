@@ -52,7 +52,7 @@ type Named struct {
 // Memory limits the bytes held of one input at a time. Inputs that need more are refused. Zero is for trusted inputs.
 type Memory struct {
 	RecordBytes int   // text of a record; 0 takes MaxRecordBytes
-	PageBytes   int64 // pages and dictionaries of Parquet, columns of Arrow, of one parser; 0: a page's only
+	PageBytes   int64 // pages and dictionaries of Parquet, columns of Arrow, of one parser; 0 is only a page's
 	WindowBytes int   // of a decompressor's output; 0 takes compress.MaxWindow
 	BlockBytes  int   // a compressed block inflated alone; 0 takes the largest. Larger ones are streams
 }

@@ -73,7 +73,7 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	return append(dst, tagAtomic, 0)
 }
 
-// rowSize is the size of a row's message with n PlainBuffer bytes and a condition of cond bytes; 0: existence alone.
+// rowSize is the size of a row's message with n PlainBuffer bytes and a condition of cond bytes; 0 is existence alone.
 func rowSize(n, cond int) int {
 	cond = cmp.Or(cond, 2)
 	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond

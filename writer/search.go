@@ -27,7 +27,7 @@ type marked struct {
 }
 
 // search calls each with marked rows of the key's columns before the number, with numbers from from on, newest first,
-// until it wants no more. It reads limit rows first; 0: as many as an answer holds.
+// until it wants no more. It reads limit rows first, or if that is 0 as many as an answer holds.
 func (n *AutoIncrement) search(key []plainbuffer.Cell, from int64, limit int32, each func(marked) (more bool)) error {
 	c := n.criteria(tablestore.BACKWARD)
 	for i, k := range key {

@@ -27,7 +27,7 @@ type Config struct {
 	WarmUp      time.Duration // initial time that is not measured
 	BatchRows   int           // rows per request; 0 means the service's limit
 	Concurrency int           // maximum number of requests in flight
-	Rate        float64       // rows a second, regardless of answers; 0: each worker sends when its last batch is done
+	Rate        float64       // rows a second, regardless of answers; at 0 each worker sends when its last batch is done
 	Search      *Search       // search for the highest rate; nil means none
 
 	RetryFor time.Duration // maximum time without an accepted row; 0 means a minute

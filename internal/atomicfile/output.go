@@ -77,7 +77,7 @@ func target(link string) (string, error) {
 
 var descriptors = regexp.MustCompile(`^(?:/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd)$`)
 
-// descriptor returns the process and number of the descriptor that a path such as /dev/fd/1 names; 0: none.
+// descriptor returns the process and number of the descriptor that a path such as /dev/fd/1 names; 0 is none.
 func descriptor(path string) (pid, number int) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	in := descriptors.FindStringSubmatch(dir)

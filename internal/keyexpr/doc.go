@@ -2,7 +2,7 @@
 // text of an expression and the names and types of the columns, and returns a Program, which computes one value per
 // row. Explain says what a key design means for readers. A compiled expression meets only values of the types that it
 // was checked against, a value that would break the order of a key is a Reason and never a key, and a result depends
-// only on the row, the expression and the files that it names. The package does not know how rows are read or written.
+// only on the row, the expression and the files that it names.
 //
 // # Nulls
 //

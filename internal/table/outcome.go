@@ -35,7 +35,7 @@ type Outcome struct {
 	Number int64
 	// From is the least possible number of the row, whichever of its attempts was applied; 0 is unknown.
 	From int64
-	// Stamp is the milliseconds given to cells without a timestamp; 0: none. Restamped: an unknown attempt had another.
+	// Stamp is the milliseconds given to cells without a timestamp; 0 is none. Restamped: an unknown attempt had another.
 	Stamp     int64
 	Restamped bool
 	// Unmet: Refused, because the table's row does not pass the load's condition on columns.

@@ -71,7 +71,7 @@ type Schema struct {
 	Table   string
 	Key     []KeyColumn
 	Columns []Column // Key's sources first, then attributes
-	// Numbered is the index in Key of the column whose value the service makes for each row; 0: none, as it is never the
+	// Numbered is the index in Key of the column whose value the service makes for each row; 0 is none, as it is never the
 	// first. Rows then have a placeholder there, and we can no longer distinguish them.
 	Numbered int
 }

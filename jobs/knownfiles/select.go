@@ -58,7 +58,7 @@ func (*missing) InputMissing() {}
 
 // Selector selects the inputs of one load. Its methods are called one at a time, except those used while reading.
 type Selector struct {
-	ledger *Ledger // nil knows nothing
+	ledger *Ledger // nil has none
 	o      Options
 	items  []input.Item // chosen; not observed
 	trees  []*tree

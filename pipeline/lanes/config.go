@@ -15,7 +15,7 @@ type Config struct {
 	Rates        Rates
 	Shared       *SharedLimits     // shared with other loads of the process, besides its own; nil means none
 	FlushRequest *FlushRequest     // sends batches that are not full; nil never does
-	RetryFor     time.Duration     // without progress of a partition before the load gives up; 0: pipeline.DefaultRetryFor
+	RetryFor     time.Duration     // without progress of a partition before the load gives up; 0 is pipeline.DefaultRetryFor
 	Backoff      ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
 }
 

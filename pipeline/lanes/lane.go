@@ -87,7 +87,7 @@ type unknown struct {
 	known   bool // it has accepted one
 	since   time.Time
 	answers int
-	fresh   func() Pacer // makes a Pacer that knows nothing yet; may be nil
+	fresh   func() Pacer // makes a Pacer that has no measurements yet; may be nil
 }
 
 const (

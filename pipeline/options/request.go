@@ -104,7 +104,7 @@ type Rates struct {
 	MaxRowsPerSecond  float64       `json:"max-rows-per-second,omitempty"`
 	MaxBytesPerSecond int64         `json:"max-bytes-per-second,omitempty"`
 	Compress          string        `json:"compress,omitempty"`  // requests: on or off; "" is off
-	Memory            int64         `json:"memory,omitempty"`    // for rows, at least 16 MiB; 0: a quarter, at most 1 GiB
+	Memory            int64         `json:"memory,omitempty"`    // for rows, at least 16 MiB; 0 is a quarter, at most 1 GiB
 	RetryFor          time.Duration `json:"retry-for,omitempty"` // nanoseconds in JSON; 0 is 15 minutes
 	Settle            time.Duration `json:"settle,omitempty"`    // 0 is twice the time of a request
 }
@@ -115,7 +115,7 @@ type Recurring struct {
 	ReloadChanged    bool          `json:"reload-changed,omitempty"`      // with OnlyNew: load changed inputs
 	FailIfNothingNew bool          `json:"fail-if-nothing-new,omitempty"` // an error, in place of a summary without rows
 	FilesBy          string        `json:"files-by,omitempty"`            // name or time; "": by name with OnlyNew
-	SettleFiles      time.Duration `json:"settle-files,omitempty"`        // leave out inputs changed in this time; 0: none
+	SettleFiles      time.Duration `json:"settle-files,omitempty"`        // leave out inputs changed in this time; 0 is none
 	DoneMarker       string        `json:"done-marker,omitempty"`         // file required beside an input {}: {}.done
 	BadInputs        string        `json:"bad-inputs,omitempty"`          // set-aside or stop; "": set-aside with OnlyNew
 	State            string        `json:"state,omitempty"`               // place of known files, checkpoints and lease

@@ -154,7 +154,7 @@ func (t *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// begin looks at the first four bytes; false: more are needed or the stream is refused.
+// begin looks at the first four bytes. It returns false if more are needed or the stream is refused.
 func (t *reader) begin() bool {
 	if len(t.in) < 4 && t.err == nil {
 		return false

@@ -43,7 +43,7 @@ type kind struct {
 	name   string
 	magics []string                         // possible beginnings of a file
 	is     func(head []byte) bool           // or by this; nil says nothing
-	open   func(*reader) (io.Reader, error) // makes a decoder; nil: unsupported
+	open   func(*reader) (io.Reader, error) // makes a decoder; nil is unsupported
 	way    string                           // to read one that is not; FILE is its name
 }
 

@@ -16,7 +16,7 @@ type Dialect struct {
 	Name      string `json:",omitempty"`
 	Delimiter string // between fields, one or several bytes
 	Quote     byte   // around fields that hold delimiters, quotes or line ends; 0 is none
-	// Escape begins an escape sequence, inside and outside quotes; 0: none. A quote inside quotes is doubled either way.
+	// Escape begins an escape sequence, inside and outside quotes; 0 is none. A quote inside quotes is doubled either way.
 	Escape  byte
 	Comment string // lines that begin with it are not records; empty is none
 	// EOL ends a record: LF, with all CRs before it, or CR. 0 is LF.

@@ -70,7 +70,7 @@ func Named(name string) (d Dialect, emptyIsText, ok bool) {
 	return programs[i], programs[i].Quote == 0, true
 }
 
-// SetEscape replaces the program's default escape character; 0: none. For Hive it means that the table has ESCAPED BY.
+// SetEscape replaces the program's default escape character; 0 is none. For Hive the table then has ESCAPED BY.
 func (d *Dialect) SetEscape(escape byte) {
 	d.Escape = escape
 	switch {

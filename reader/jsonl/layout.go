@@ -209,7 +209,7 @@ func (c *Cutter) inText(data []byte) int {
 	return len(data)
 }
 
-// inRecord takes a byte in a record outside strings; false: it closes the wrong bracket.
+// inRecord takes a byte in a record outside strings. It returns false at the wrong closing bracket.
 func (c *Cutter) inRecord(b byte) bool {
 	switch b {
 	case '"':

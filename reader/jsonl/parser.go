@@ -223,7 +223,7 @@ func (p *Parser) begin() {
 	p.tags.reset()
 }
 
-// line parses the line in scan; false: bad is set.
+// line parses the line in scan. It returns false if bad is set.
 func (p *Parser) line() bool {
 	s := &p.scan
 	if p.options.Changes.Form != NoChanges {

@@ -122,7 +122,7 @@ func (p *Parser) wideCell(pk bool) bool {
 	return ok
 }
 
-// setField puts a value of an exported row into the field i of its name, -1 for none; false: bad is set.
+// setField puts a value of an exported row into the field i of its name (-1: none). It returns false if bad is set.
 func (p *Parser) setField(name []byte, d record.Datum) (i int, ok bool) {
 	i = p.column(name)
 	if i >= 0 && p.seen[i] == p.turn || i < 0 && !p.keys.add(0, name) {

@@ -109,7 +109,7 @@ func (s *session) columnTypes(ctx context.Context, sql string) (all []answered, 
 	return all, r.Close()
 }
 
-// charsets returns each column's character set before conversion to the session's; empty: none.
+// charsets returns each column's character set before conversion to the session's; empty is none.
 func (s *session) charsets(ctx context.Context, columns []answered, source string) ([]string, error) {
 	ask := []string{"COUNT(*)"} // it makes one row of none
 	for _, c := range columns {

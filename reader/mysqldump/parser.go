@@ -78,7 +78,7 @@ func (p *Parser) findRow() (start int, ok bool) {
 	return 0, false
 }
 
-// row reads a row's values; false: bad is set.
+// row reads a row's values. It returns false if bad is set.
 func (p *Parser) row(text []byte) bool {
 	v := values{text: text}
 	for i := 0; ; i++ {

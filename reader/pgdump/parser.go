@@ -50,7 +50,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	return &p.rec, true
 }
 
-// row reads a row's values; false: bad is set.
+// row reads a row's values. It returns false if bad is set.
 func (p *Parser) row(line []byte) bool {
 	escaped := bytes.IndexByte(line, '\\') >= 0
 	for i, rest, more := 0, line, true; ; i++ {

@@ -126,7 +126,7 @@ func isWord(c byte) bool {
 	return c == '_' || c == '$' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// dollarTag returns the dollar quote at the start of text; empty: none.
+// dollarTag returns the dollar quote at the start of text; empty is none.
 func dollarTag(text []byte) string {
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {

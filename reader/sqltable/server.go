@@ -43,7 +43,7 @@ type Joint interface {
 	Twice(ctx context.Context, by Session, tables []*Table) ([]string, error)
 }
 
-// Limited is a Server that reads no rows above a size from the network; 0: no limit. It fails with a RowTooLarge.
+// Limited is a Server that reads no rows above a size from the network; 0 is no limit. It fails with a RowTooLarge.
 type Limited interface {
 	Server
 	LimitRow(bytes int64)
@@ -165,7 +165,7 @@ type Column struct {
 	Name string
 	Type table.Type // that its values become
 	Kind record.Kind
-	// Read makes a datum of a value's text; nil: by the kind. It appends new bytes to scratch.
+	// Read makes a datum of a value's text; nil goes by the kind. It appends new bytes to scratch.
 	Read func(d *record.Datum, text []byte, scratch *[]byte) error
 	Of   any // identifies the column for the server
 	// Declared is its type and collation on the server.

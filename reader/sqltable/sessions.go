@@ -53,7 +53,7 @@ func newSessions(c *Config, open func(context.Context, Snapshot) (Snapshot, sour
 	return s
 }
 
-// lend returns a free session of the snapshot with a number; -1: any.
+// lend returns a free session of the snapshot with a number; -1 is any.
 func (s *sessions) lend(ctx context.Context, only int) (*session, error) {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()

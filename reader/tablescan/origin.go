@@ -33,7 +33,7 @@ type Config struct {
 	FilterUses []string                // its columns, which the service must read
 	Where      *keyexpr.Where          // that rows must pass here; nil is none
 	Versions   int                     // of each cell, the newest; 0 is all
-	Since      int64                   // leave out cells with lower timestamps, in ms; 0: none
+	Since      int64                   // leave out cells with lower timestamps, in ms; 0 is none
 
 	scan.Manner
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience

@@ -28,7 +28,7 @@ type ArchiveConfig struct {
 	OnWait    func(who string)  // called when the export waits for another process that may write to the store
 	Fresh     bool              // do not continue an interrupted export
 	Readers   int               // ranges read at a time; 0 means DefaultReaders
-	PartBytes int64             // approximate text bytes of a part, in memory until complete; 0: 32 MiB, 64 MiB for a lake
+	PartBytes int64             // approximate text bytes of a part, in memory until complete; 0 is 32 MiB, 64 MiB for a lake
 	Lake      *Layout           // writes files for other programs instead of an archive; may be nil
 
 	step func(name string) error // for tests

@@ -28,7 +28,7 @@ type Config struct {
 	Examples  int              // maximum number of missing, different and surplus rows, each
 	// IfUnchanged writes a row only if the table's row has not changed since the comparison. Other rows are skipped.
 	IfUnchanged bool
-	// SettleFor is how long differing rows are read again before they are written: they may agree by then; 0: not at all.
+	// SettleFor is how long differing rows are read again before they are written, if not 0: they may agree by then.
 	SettleFor time.Duration
 	Fresh     bool // do not resume an unfinished run
 

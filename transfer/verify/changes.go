@@ -35,7 +35,7 @@ type Change struct {
 	// Rows are the input's rows of the key, as PlainBuffer bytes: for updates all records in input order, else the last.
 	Rows    [][]byte
 	Stored  *scan.Row                // as read; nil if missing
-	Differs func(column []byte) bool // for an update of an existing row: whether a column must be written; nil: all
+	Differs func(column []byte) bool // for an update of an existing row: whether a column must be written; nil is all
 }
 
 // InputError reports that the inputs could not be read completely.

@@ -31,7 +31,7 @@ type Target struct {
 	Transport http.RoundTripper
 	// AcceptUnsigned accepts answers without a signature, as a proxy may strip them, except for destructive operations.
 	AcceptUnsigned bool
-	// KeyPatience is how long refused keys are retried if they were accepted before, since they rotate; 0: not at all.
+	// KeyPatience is how long refused keys are retried if they were accepted before, since they rotate; 0 is not at all.
 	KeyPatience time.Duration
 	// Compress, CompressOff ("") or CompressOn, is for a Connection's requests. The SDK's client compresses none.
 	Compress string
@@ -50,7 +50,7 @@ type Traffic struct {
 	Clock     Clock        // of the service, by its answers
 
 	proven       atomic.Bool  // an answer had a valid signature
-	refusedSince atomic.Int64 // nanoseconds since 1970 of the first unsigned refusal of keys since an answer; 0: none
+	refusedSince atomic.Int64 // nanoseconds since 1970 of the first unsigned refusal of keys since an answer; 0 is none
 
 	answers recent
 }

@@ -41,7 +41,7 @@ const (
 	dateLayout = "2006-01-02T15:04:05.000Z"
 )
 
-// signWith returns the signed headers of a request whose body has the MD5, and was bytes before compression; 0: none.
+// signWith returns the signed headers of a request whose body has the MD5, and was bytes before compression; 0 is none.
 func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md5.Size]byte, was int) (http.Header, error) {
 	header := http.Header{
 		headerUserAgent:   {userAgent},

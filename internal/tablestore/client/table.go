@@ -38,7 +38,7 @@ type Table struct {
 	Name    string
 	Key     []table.KeyColumn
 	Defined map[string]table.Type // predefined attribute columns
-	// Created is the creation time, in microseconds since 1970 by the service's clock; 0: unknown.
+	// Created is the creation time, in microseconds since 1970 by the service's clock; 0 is unknown.
 	Created int64
 	Indexes []string // secondary indexes
 	// IndexesAre defines each of Indexes.

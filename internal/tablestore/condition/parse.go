@@ -24,7 +24,7 @@ type node struct {
 
 	column string // of the row in the table
 	op     tablestore.ComparatorType
-	new    string      // column of the row that is written; empty: value counts
+	new    string      // column of the row that is written; empty if value counts
 	value  table.Value // a literal
 }
 

@@ -130,7 +130,7 @@ func opens(content []byte, n *packedName) bool {
 	return len(content) > len(n.opens) && string(content[:len(n.opens)]) == n.opens
 }
 
-// packedName finds a name by the beginning of its cells; nil: its cells are not written unchanged.
+// packedName finds a name by the beginning of its cells; nil if its cells are not written unchanged.
 func (e *Encoder) packedName(opens []byte, may func([]byte) bool) *packedName {
 	p := &e.packed
 	if n := p.known[string(opens)]; n != nil {

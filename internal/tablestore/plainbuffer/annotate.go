@@ -131,7 +131,7 @@ func StampBytes(row []byte) (n int) {
 
 const stampBytes = 9 // a tag and eight bytes
 
-// walker goes over a row's cells.
+// walker iterates over a row's cells.
 type walker struct {
 	rest []byte // after the last cell
 	data bool   // the cells are attributes

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Cells goes over a row's attributes in its bytes: of this package, or checked by a RowReader. It copies nothing.
+// Cells iterates over a row's attributes in its bytes: of this package, or checked by a RowReader. It copies nothing.
 type Cells struct {
 	rest []byte // after the cell
 
@@ -97,10 +97,10 @@ func appendKey(dst, value []byte) []byte {
 	return table.AppendKey(dst, table.Value{Type: table.String, Bytes: value[5:]})
 }
 
-// KeyCells goes over a row's primary key, with or without a header before it.
+// KeyCells iterates over a row's primary key, with or without a header before it.
 func KeyCells(row []byte) Cells { return Cells{rest: WithoutHeader(row)[1:]} }
 
-// CellsOf goes over a row's attributes, with or without a header before it.
+// CellsOf iterates over a row's attributes, with or without a header before it.
 func CellsOf(row []byte) Cells {
 	c := KeyCells(row)
 	for c.Next() {
@@ -108,10 +108,10 @@ func CellsOf(row []byte) Cells {
 	return c.Attributes()
 }
 
-// Attributes goes over the attributes after a key that was gone over completely.
+// Attributes iterates over the attributes, once the iteration over the key is complete.
 func (c *Cells) Attributes() Cells { return AttributesOf(c.rest) }
 
-// AttributesOf goes over the attributes in the bytes after a row's key.
+// AttributesOf iterates over the attributes in the bytes after a row's key.
 func AttributesOf(afterKey []byte) Cells {
 	if len(afterKey) > 0 && afterKey[0] == tagRowData {
 		return Cells{rest: afterKey[1:]}

@@ -273,7 +273,7 @@ func Paused(t *testing.T, s sqltable.Server, lag, resume func()) {
 	}
 }
 
-// TLS is a session to try, and the text of its refusal; empty: none.
+// TLS is a session to try, and the text of its refusal; empty is none.
 type TLS = struct{ User, Host, Parameters, Wants string }
 
 // Tried tries sessions: address takes the user, the host and the parameters after the table.
