@@ -16,7 +16,7 @@ import (
 // leastLookUps is the minimum of concurrent look-ups of all workers: one may need 200 small requests before it sends.
 const leastLookUps = 64
 
-// lookUps returns a function that calls do n times; all its calls together run max(leastLookUps, workers) at a time.
+// lookUps returns a function that calls do n times; all its calls together run max(leastLookUps, workers) concurrently.
 func lookUps(workers int) func(n int, do func(i int)) {
 	most := max(leastLookUps, workers)
 	all := semaphore.NewWeighted(int64(most))

@@ -53,7 +53,7 @@ func (d *dispatcher) kept(s keep.Saved) {
 	d.lanes.Saved()
 }
 
-// guarded returns a sender that sends nothing before the checkpoint that has to announce it.
+// guarded returns a sender that sends nothing before the checkpoint that must announce it.
 func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 	if d.checkpointer == nil {
 		return d.cfg.Checkpoint.Guarded(s, d.stopper.ended)

@@ -32,7 +32,7 @@ const (
 	sweepTableFrom = 16
 )
 
-// sweepKeys sweeps the rows of many ordering keys, several at a time.
+// sweepKeys sweeps the rows of many ordering keys, several concurrently.
 func (s *sweeper) sweepKeys(ctx context.Context, byKey [][]writer.Doubt) error {
 	if len(byKey) >= sweepTableFrom {
 		deleted, done, err := s.numbers.SweepTable(slices.Concat(byKey...))

@@ -44,7 +44,7 @@ type openTable struct {
 	exact  bool
 }
 
-// tablesAtATime is the number of tables whose partitions are read at a time: there may be hundreds, under one quota.
+// tablesAtATime is the number of tables whose partitions are read concurrently: there may be hundreds, under one quota.
 const tablesAtATime = 4
 
 func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient, ids *keep.TableIDs, stop func(error)) *tables {

@@ -32,7 +32,7 @@ type AutoIncrement struct {
 	LookFirst bool
 	// Begun is the load's beginning, in ms of the service's clock: searches end at older rows. 0 (unknown) reads all rows.
 	Begun int64
-	// Parallel calls do with every number below n, several at a time; nil means one by one.
+	// Parallel calls do with every number below n, several concurrently; nil means one by one.
 	Parallel func(n int, do func(i int))
 	// Earlier describes the rows that an earlier attempt of the run may have sent, or is nil.
 	Earlier *Earlier

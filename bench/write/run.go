@@ -201,7 +201,7 @@ func (r *run) watch(p *phase) (stop func()) {
 	}
 }
 
-// drop deletes the table, unless it is to be kept. It has its own context: a stopped run's have ended.
+// drop deletes the table, unless it is kept. It has its own context: a stopped run's have ended.
 func (r *run) drop() error {
 	if r.Keep {
 		r.Say.Line("table %s kept", r.name)

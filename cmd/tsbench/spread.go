@@ -197,7 +197,7 @@ func (s *spreading) sample() error {
 // scenario runs one way to load on its own engine.
 func (s *spreading) scenario(ctx context.Context, name string) (*scenario, error) {
 	store := filepath.Join(s.dir, "store-"+name)
-	defer os.RemoveAll(store) // the disk holds one store at a time
+	defer os.RemoveAll(store) // the disk holds only one store
 	args := []string{tool, "serve", "--store", store, "--listen", "127.0.0.1:0", "--sync", "none", "--admin", "--quiet"}
 	if !s.c.IsSet("splits") {
 		args = append(args, "--partitions", fmt.Sprint(s.c.Int("partitions")), "--sample-file", s.file+".keys")

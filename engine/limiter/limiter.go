@@ -26,9 +26,9 @@ type Limiter struct {
 type model interface {
 	restart(at int64, full bool)
 	advance(at int64)        // to the present; every other call is about this time
-	fits(units float64) bool // a row of the request at hand
+	fits(units float64) bool // a row of the current request
 	take(units float64)      // counts them
-	answer() time.Duration   // ends the request at hand: after how long its answer leaves
+	answer() time.Duration   // ends the current request: after how long its answer leaves
 }
 
 type charge struct {
@@ -160,7 +160,7 @@ type capacity struct {
 	steps []Step
 }
 
-// span is the rate at a time and until when it holds.
+// span is the rate at a moment and until when it holds.
 func (c *capacity) span(at int64) (rate float64, until int64) {
 	rate, until = c.rate, 1<<63-1
 	for _, s := range c.steps {
@@ -191,7 +191,7 @@ func (c *capacity) between(from, to int64) (units float64) {
 // answer is for kinds that answer at once.
 func (c *capacity) answer() time.Duration { return 0 }
 
-// served is the time at which units begun at a time are served.
+// served is the time at which units begun at a moment are served.
 func (c *capacity) served(from int64, units float64) int64 {
 	for {
 		rate, until := c.span(from)

@@ -139,7 +139,7 @@ type concurrency struct {
 	hold     time.Duration
 	serving  []charge // ordered by time of service
 	units    float64  // of these
-	taken    float64  // of the request at hand
+	taken    float64  // of the current request
 	now      int64
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A server that tests share is reset in between, and its clock is moved where they would have to wait.
+// A server that tests share is reset in between, and its clock is moved where they would wait.
 
 // Now is the clock of the data: timestamps, time to live, deviation. Requests are judged by the real clock.
 func (s *Server) Now() time.Time { return s.o.Now().Add(time.Duration(s.ahead.Load())) }

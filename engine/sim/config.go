@@ -182,7 +182,7 @@ func (c Config) filled() Config {
 	return c
 }
 
-// limiter makes a limiter of units a second that begins at a time; 0 means no limit.
+// limiter makes a limiter of units a second that begins at a moment; 0 means no limit.
 func (c *Config) limiter(units float64, at int64) *limiter.Limiter {
 	l, err := limiter.New(limiter.Options{Kind: c.Limiter, Rate: units, Burst: c.Burst}, time.Unix(0, at))
 	if err != nil {

@@ -214,7 +214,7 @@ type scanner struct {
 	limit    int  // rows returned, 0 means none
 	keyPart  bool // only the key columns that are selected are answered
 	keys     keyReader
-	key      []wire.Cell // of the row at hand
+	key      []wire.Cell // of the current row
 	part     []wire.Cell // the part of it that is answered
 	scanned  int         // bytes
 	rows     []byte      // after pageMargin

@@ -291,7 +291,7 @@ func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Erro
 	return nil
 }
 
-// window is the range of timestamps that a write may give at a time, in milliseconds, of whole seconds.
+// window is the range of timestamps that a write may give at a moment, in milliseconds, of whole seconds.
 func (m *meta) window(now int64, choices Choices) (from, to int64) {
 	second := now / 1000
 	oldest := second - m.Deviation

@@ -27,7 +27,7 @@ func (c *Change) checkPlaceholder() *Error {
 	return nil
 }
 
-// checkAutoIncrement checks which columns of a new table the table itself is to number.
+// checkAutoIncrement checks which columns of a new table the table itself numbers.
 func (r *CreateTable) checkAutoIncrement() *Error {
 	n := 0
 	for i, c := range r.Key {

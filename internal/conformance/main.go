@@ -34,7 +34,7 @@ func Must(t interface {
 	}
 }
 
-// Sure stands for a test where generators and models have none at hand: what cannot fail ends the program.
+// Sure stands for a test where generators and models have none: what cannot fail ends the program.
 type Sure struct{}
 
 func (Sure) Helper()           {}

@@ -62,7 +62,7 @@ func (c *Change) Shortens() bool {
 	return sooner || c.Want.MaxVersions < c.Have.MaxVersions
 }
 
-// Change returns the change of a table that holds the period, at a time.
+// Change returns the change of a table that holds the period, at a moment.
 func (p *Policy) Change(period Period, have Table, now time.Time) Change {
 	c := Change{Period: period, Age: p.Age(period, now), Class: p.ClassOf(period, now), Have: have, Want: have}
 	for _, s := range []struct {

@@ -56,7 +56,7 @@ func (p *Policy) Age(period Period, now time.Time) int {
 	return p.Unit.at(now.In(p.Zone)).index - period.index
 }
 
-// ClassOf returns a period's class at a time: a part of the policy, not a copy.
+// ClassOf returns a period's class at a moment: a part of the policy, not a copy.
 func (p *Policy) ClassOf(period Period, now time.Time) *Class {
 	age := p.Age(period, now)
 	for i := range p.Classes {

@@ -54,7 +54,7 @@ func NewOSS(o OSS, transport http.RoundTripper) (Service, error) {
 	}
 	config := oss.NewConfig().
 		WithRetryer(correctClock{}).
-		WithUsePathStyle(o.PathStyle || host == "localhost"). // the SDK itself does so with an IP address
+		WithUsePathStyle(o.PathStyle || host == "localhost"). // the SDK itself does this with an IP address
 		WithCredentialsProvider(ossProvider(o.Credentials)).
 		WithHttpClient(sameServer(transport))
 	if o.Endpoint != "" {

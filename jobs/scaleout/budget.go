@@ -94,7 +94,7 @@ func (j *Job) takeSlot(ctx context.Context) error {
 	return errNoSlot
 }
 
-// pause waits for this time, unless the process is to end.
+// pause waits for this time, unless the process is ending.
 func (j *Job) pause(ctx context.Context, most time.Duration) error {
 	timer, drain := time.NewTimer(most), j.draining()
 	defer timer.Stop()

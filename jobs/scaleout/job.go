@@ -48,7 +48,7 @@ type Job struct {
 	drain    context.Context // of the current task
 	slot     *slot           // of the process
 	cpu      *meter
-	parts    int                 // of the process that write at a time
+	parts    int                 // of the process that write concurrently
 	part     int                 // number of this part; 0 is the initial one
 	together *lanes.SharedLimits // of all shards that the process writes
 	seen     map[string]*jobdir.Seen

@@ -14,7 +14,7 @@ import (
 
 // Shards are ranges of keys: writing one by one would leave partitions idle, so a process writes its share at once.
 
-// atATime is the number of shards that a process writes at a time.
+// atATime is the number of shards that a process writes concurrently.
 func (p *Plan) atATime() int {
 	workers := max(p.Workers, 1)
 	return max(1, min(shardsEach, (len(p.Shards)+workers-1)/workers))
@@ -129,7 +129,7 @@ func (p *Plan) together(requests int) *lanes.SharedLimits {
 	return lanes.NewSharedLimits(r, cmp.Or(requests, pipeline.DefaultConcurrency))
 }
 
-// atWork is the number of parts of the process that write at a time.
+// atWork is the number of parts of the process that write concurrently.
 func (j *Job) atWork() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// writeShard loads the runs of a shard, once all splits are read, if no other process does so.
+// writeShard loads the runs of a shard, once all splits are read, if no other process does.
 func (j *Job) writeShard(ctx context.Context, i int) error {
 	if r, err := j.shard(ctx, i); r != nil || err != nil {
 		return err

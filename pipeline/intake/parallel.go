@@ -9,10 +9,10 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// maxStreams limits how many sources are read at a time.
+// maxStreams limits how many sources are read concurrently.
 const maxStreams = 16
 
-// readInParallel reads several sources at a time, each in its order: none of their records share a key.
+// readInParallel reads several sources concurrently, each in its order: none of their records share a key.
 func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	sources = f.seek(sources)
 	streams := f.streams(sources)
@@ -57,7 +57,7 @@ func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (comp
 	return failed.Load() || completed.Load() == int64(streams), err
 }
 
-// streams is the number of sources read at a time: each stream holds a piece and its results at least twice.
+// streams is the number of sources read concurrently: each stream holds a piece and its results at least twice.
 func (f *Flow) streams(sources []*plan.Source) int {
 	shares := f.plan.Shares()
 	piece := int64(shares.SplitLimit(f.plan.Request.Read.Workers()))

@@ -54,7 +54,7 @@ type Resumed struct {
 	Written     int64 // rows
 	BytesRead   int64
 	Since       time.Time
-	// Rereads are sources that are not at their first record, and have to be read again from it.
+	// Rereads are sources that are not at their first record, and must be read again from it.
 	Rereads []string
 }
 

@@ -32,7 +32,7 @@ type Schedule struct {
 	last  time.Time     // the moment that the newest checkpoint describes
 }
 
-// MayWait returns how long sending has to wait for a checkpoint: a sent row must not be unknown to it for long.
+// MayWait returns how long sending must wait for a checkpoint: a sent row must not be unknown to it for long.
 func (s *Schedule) MayWait(now time.Time) time.Duration {
 	if s == nil || !s.last.IsZero() && Elapsed(s.last, now) < s.keptFor {
 		return 0

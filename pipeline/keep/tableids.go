@@ -141,7 +141,7 @@ type staleGuard struct {
 	last    *atomic.Pointer[time.Time] // moment of the newest checkpoint on disk; nil needs none
 	keptFor time.Duration
 	mayAct  func() error    // nil may always
-	halted  context.Context // ends when nothing more is to be sent
+	halted  context.Context // ends when nothing is left to send
 }
 
 // errNotSent means that the load stopped before a request was sent.

@@ -20,7 +20,7 @@ type ceilings struct {
 	maxRows, maxBytes  int               // of a batch
 	learnt             *writer.Size      // the size that a gateway has refused
 	window             *sendwindow.Window
-	room               func() int // requests that can be in flight at a time
+	room               func() int // requests that can be in flight concurrently
 }
 
 // The service judges usage at each instant: a ceiling holds in each tenth of a second, plus these bursts and one row.

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// diskWorkers is the number of frames written or read at a time.
+// diskWorkers is the number of frames written or read concurrently.
 const diskWorkers = 2
 
 // disk runs the jobs of the queues on the disk.

@@ -39,7 +39,7 @@ type unheard struct {
 // hearing is the lanes' common state of silence.
 type hearing struct {
 	hung   int // lanes that hear nothing
-	probes int // of these may be probed at a time
+	probes int // of these may be probed concurrently
 }
 
 // MostSilent limits the silent requests.

@@ -1,6 +1,6 @@
 package options
 
-// defaultReaders is the number of key ranges that an export reads at a time.
+// defaultReaders is the number of key ranges that an export reads concurrently.
 const defaultReaders = "8"
 
 // ofTables has the options that differ between loads and commands that read or compare tables.

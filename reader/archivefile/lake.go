@@ -129,7 +129,7 @@ func (w *Writer) Put(rng int, names []string, encode func(name string) (*Encoded
 	return cmp.Or(w.note(e), w.step("files noted"))
 }
 
-// Rewrite rewrites the files that have fewer columns than others, several at a time. All ranges must be complete.
+// Rewrite rewrites the files that have fewer columns than others, several concurrently. All ranges must be complete.
 func (w *Writer) Rewrite(ctx context.Context, atATime int, rewrite func(body []byte, width int, rows int64) (*Encoded, error)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atATime)

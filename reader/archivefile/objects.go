@@ -123,7 +123,7 @@ func (o *objects) appendJournal(line []byte) error {
 	return nil
 }
 
-// each calls do for every name, several at a time.
+// each calls do for every name, several concurrently.
 func (o *objects) each(names []string, do func(ctx context.Context, i int, name string) error) error {
 	group, ctx := errgroup.WithContext(o.ctx)
 	group.SetLimit(16)

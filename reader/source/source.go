@@ -21,7 +21,7 @@ type Origin interface {
 	Open(ctx context.Context, division []byte) ([]Source, error)
 }
 
-// Waits is an Origin that may have to wait for a server.
+// Waits is an Origin that may wait for a server.
 type Waits interface {
 	Origin
 	// Waiting reports whether an unresponsive server is being asked again. It is safe for concurrent use.

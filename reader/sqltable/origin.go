@@ -19,7 +19,7 @@ import (
 // Config says how a table is read.
 type Config struct {
 	Server   Server
-	Sessions int           // that read at a time; 0 takes DefaultSessions
+	Sessions int           // that read concurrently; 0 takes DefaultSessions
 	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
 	// Whole means that all rows must be of one snapshot: a reading that loses it fails.
 	Whole bool

@@ -14,7 +14,7 @@ import (
 
 // Reread returns the rows with keys, in their own snapshot.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
-	if o.cfg.Shards != nil { // each would have to be asked for each key, in one snapshot
+	if o.cfg.Shards != nil { // each would be asked for each key, in one snapshot
 		return nil, fmt.Errorf("%s is several tables read as one", o.cfg.Server.Shown())
 	}
 	cfg := o.cfg

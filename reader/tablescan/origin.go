@@ -40,7 +40,7 @@ type Config struct {
 	Ranges   int           // least number of ranges, if the service says where to cut; 0 takes DefaultRanges
 }
 
-// DefaultRanges is more than are read at a time, so that ranges of different sizes end at about the same time.
+// DefaultRanges is more than are read concurrently, so that ranges of different sizes end at about the same time.
 const DefaultRanges = 64
 
 // Origin is a table's ranges. It counts its sources' reads.

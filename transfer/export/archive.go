@@ -27,7 +27,7 @@ type ArchiveConfig struct {
 	Store     jobdir.Store      // object store for the archive; may be nil
 	OnWait    func(who string)  // called when the export waits for another process that may write to the store
 	Fresh     bool              // do not continue an interrupted export
-	Readers   int               // ranges read at a time; 0 means DefaultReaders
+	Readers   int               // ranges read concurrently; 0 means DefaultReaders
 	PartBytes int64             // approximate text bytes of a part, in memory until complete; 0 is 32 MiB, 64 MiB for a lake
 	Lake      *Layout           // writes files for other programs instead of an archive; may be nil
 
@@ -55,7 +55,7 @@ func (c *ArchiveConfig) open(ctx context.Context) (*archive.Writer, error) {
 // lakeBytes limits the rows of a lake held in memory, of all ranges being read.
 const lakeBytes = 256 << 20
 
-// DefaultReaders is the default number of ranges read at a time.
+// DefaultReaders is the default number of ranges read concurrently.
 const DefaultReaders = 8
 
 type ArchiveResult struct {

@@ -44,7 +44,7 @@ type Config struct {
 	Format  string
 	Limit   int64         // rows; 0 means all
 	Keys    Keys          // keys of the rows to read; nil reads ranges
-	Readers int           // ranges read at a time; 0 means DefaultReaders
+	Readers int           // ranges read concurrently; 0 means DefaultReaders
 	Path    string        // of the output file
 	Fresh   bool          // do not continue an interrupted export
 	TempDir string        // folder for output without a file while its columns are unknown; "" means the system's

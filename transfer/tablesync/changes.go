@@ -185,7 +185,7 @@ type partWriter struct {
 	err  error
 }
 
-// windowBytes is the compression window of a part, small because many parts are written at a time.
+// windowBytes is the compression window of a part, small because many parts are written concurrently.
 const windowBytes = 256 << 10
 
 func newPart(dir, name string) (*partWriter, error) {

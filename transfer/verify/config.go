@@ -20,7 +20,7 @@ type Config struct {
 	Client      *tablestore.TableStoreClient
 	Sample      float64           // share of the keys that is looked at, above 0 and below 1; 0 is all
 	Examples    int               // of each kind, at most
-	Workers     int               // requests at a time, at most; 0 takes DefaultWorkers
+	Workers     int               // concurrent requests, at most; 0 takes DefaultWorkers
 	Memory      int64             // bytes of memory of the process
 	TempDir     string            // folder for spilled rows; "" takes the system's
 	TempMax     int64             // bytes of disk for them; 0 is no limit

@@ -28,7 +28,7 @@ func (o *jobRunner) shareStdin(stdin io.Reader) error {
 	return o.checkPipes()
 }
 
-// checkPipes refuses two loads that would read one named pipe at a time, each a part of it.
+// checkPipes refuses two loads that would read one named pipe concurrently, each a part of it.
 func (o *jobRunner) checkPipes() error {
 	readers := map[string]string{}
 	for _, s := range o.record.Loads {

@@ -175,7 +175,7 @@ func doneOf(bytes, final, read int64) int64 {
 // lookBack is the window of the time estimate: a load whose last rows are of one slow partition becomes slower.
 const lookBack = 10 * time.Second
 
-// mark is the progress at a time.
+// mark is the progress at a moment.
 type mark struct {
 	at      time.Time
 	done    int64 // bytes

@@ -157,7 +157,7 @@ func checkPublicKey(address string, o server.Options) error {
 // warn warns about the server that is about to serve at addr.
 func warn(c *call, addr net.Addr, o server.Options, limits server.Limits) {
 	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() && limits.TLS == nil {
-		// --quiet does not hide this: a user who silences the server still has to know.
+		// --quiet does not hide this: a user who silences the server must still know.
 		c.show.say.Warn("%s can be reached from other machines, and traffic is not encrypted; see --tls-cert", a)
 	}
 	if o.NoSync {

@@ -54,7 +54,7 @@ func waitsOf(c *call) *scan.Waits {
 	})
 }
 
-// newSession reads the defaults that apply to all loads together; parallel of them run at a time.
+// newSession reads the defaults that apply to all loads together; parallel of them run concurrently.
 func newSession(common []job.Setting, parallel int) (*session, error) {
 	s := &session{stores: map[string]*server.Server{}, said: map[string]bool{}}
 	of := &options.Command{Name: "run"}

@@ -105,7 +105,7 @@ func serveStatus(c *call, load stateSource) (stop func(), err error) {
 		c.show.say.Line("status: %s", server.URL())
 	}
 	if !server.Loopback() {
-		// Whoever silences the load still has to know that others can view it.
+		// Whoever silences the load must still know that others can view it.
 		c.show.say.Warn("--status %s can be reached from other machines and has no authentication", address)
 	}
 	var done sync.WaitGroup

@@ -129,7 +129,7 @@ func (l *link) abort() {
 
 func (l *link) close() {
 	l.stop()
-	_ = l.conn.Close() // nothing is on the way that is waited for
+	_ = l.conn.Close() // nothing awaited is in flight
 }
 
 // usable reports whether the link can take another request: it was not idle for long or closed by the service.

@@ -84,7 +84,7 @@ type runner struct {
 	lock    func() error // of the archive, taken once
 }
 
-// turn is a table whose throughput is to change.
+// turn is a table whose throughput changes.
 type turn struct {
 	item     *Item
 	due      time.Time
