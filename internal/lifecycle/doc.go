@@ -1,5 +1,5 @@
 // Package lifecycle reads policies for tables that hold one period of time each. Parse reads a policy in YAML; the
-// Policy gives the class of each period at a moment, exactly one, and the changes that its table needs. A policy with an
+// Policy gives each period's class at a moment, exactly one, and the changes that its table needs. A policy with an
 // unknown part is refused with its line. The package reads no rows and sends no requests: package apply does.
 //
 // # Ages
