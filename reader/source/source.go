@@ -131,7 +131,7 @@ type Parser interface {
 	// memory is valid during the call. An error means that the split cannot be read to its end: ErrMemory, if it can with
 	// more memory; then it is called again from the split's first record, and gives the same records.
 	Parse(sp Split, each func(*record.Record)) (records, lines int, err error)
-	// LimitMemory limits Parse's memory besides the split, in bytes; 0 is no limit.
+	// LimitMemory limits Parse's memory besides the split, in bytes; 0 is unlimited.
 	LimitMemory(bytes int64)
 	// Release frees the memory kept between splits.
 	Release()

@@ -30,7 +30,7 @@ type Config struct {
 	Alone bool
 	// MaxRow is the largest row in bytes: a reading fails at a larger one. 0: no limit.
 	MaxRow int64
-	// MaxRows limits the rows read per second; 0 is no limit.
+	// MaxRows limits the rows read per second; 0 is unlimited.
 	MaxRows float64
 	// MaxLag is the largest replication lag: reading pauses beyond it. 0: no limit; else the Server is a Lagging one.
 	MaxLag time.Duration

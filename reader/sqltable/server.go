@@ -43,7 +43,7 @@ type Joint interface {
 	Twice(ctx context.Context, by Session, tables []*Table) ([]string, error)
 }
 
-// Limited is a Server that reads no rows above a size from the network; 0 is no limit. It fails with a RowTooLarge.
+// Limited is a Server that reads no rows above a size from the network; 0 is unlimited. It fails with a RowTooLarge.
 type Limited interface {
 	Server
 	LimitRow(bytes int64)

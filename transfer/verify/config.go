@@ -23,7 +23,7 @@ type Config struct {
 	Workers     int               // concurrent requests, at most; 0 takes DefaultWorkers
 	Memory      int64             // bytes of memory of the process
 	TempDir     string            // folder for spilled rows; "" takes the system's
-	TempMax     int64             // bytes of disk for them; 0 is no limit
+	TempMax     int64             // bytes of disk for them; 0 is unlimited
 	scan.Manner                   // how the table is read. It does not hold for a Sample
 	RetryFor    time.Duration     // how long one request is tried again; 0 takes client.Patience
 	Snapshots   []source.Snapshot // that the verified load has read from the same database ranges; nil is unknown
