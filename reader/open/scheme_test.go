@@ -14,7 +14,7 @@ func TestAddressIsReadOrRefusedWithAdvice(t *testing.T) {
 		"orders.csv": "", "-": "", "@list": "", "a:b.csv": "", `C:\a.csv`: "", "dir/x://y": "", "file:///a.csv": "",
 		"file://localhost/a.csv": "", "https://h/a": "", "S3://b/k": "", "oss://b": "", "Postgres://h/d?table=t": "",
 		"mariadb://h/d": "", "sqlite:a.db": "",
-		"OTS://old@shop/orders":                   "ots:// cannot be read: tsimport copy OTS://old@shop/orders TARGET --create copies the table",
+		"OTS://old@shop/orders":                   "cannot be read: tsimport copy OTS://old@shop/orders TARGET --create",
 		"jdbc:mysql://u:hunter2@h:3306/d?x=y":     "write mysql://xxxxx@h:3306/d?table=TABLE",
 		"jdbc:sqlite:/a.db":                       "write sqlite:/a.db?table=TABLE",
 		"jdbc:oracle:thin:u/hunter2@h:1521:x":     "jdbc:oracle: cannot be read: write CSV",

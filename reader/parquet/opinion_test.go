@@ -22,8 +22,8 @@ import (
 )
 
 // fixed is the advice for a file that parquet-go now reads correctly.
-const fixed = `parquet-go no longer reads this file wrongly. Once it reads all files of "Reports for parquet-go" in testdata/README.md rightly, ` +
-	"see there whether its pages can take the place of ours"
+const fixed = `parquet-go no longer reads this file wrongly. Once it reads all files of "Reports for parquet-go" in ` +
+	`testdata/README.md rightly, see there whether its pages can take the place of ours`
 
 // mistaken are the files from which parquet-go 0.32.0 reads wrong values without an error.
 var mistaken = map[string]string{
@@ -311,38 +311,38 @@ func TestSparksOldCalendarKeepsWrittenDates(t *testing.T) {
 	const row = sparkPrefix + "sql.parquet.row.metadata"
 	old := []string{version, "2.4.8", zone, "UTC"}
 	utc := pq.Leaf(pq.Int96Type)
-	shift := int64(2 * day)
+	shift, shanghai := int64(2*day), []string{version, "2.4.8", zone, "Asia/Shanghai"}
 	for name, c := range map[string]struct {
 		keys []string
 		node pq.Node
 		v    pq.Value
 		want int64 // shift of the value in seconds; isRefused is a reject
 	}{
-		"a date":                       {old, date, pq.Int32Value(noDate), shift},
-		"a date whose zone is unknown": {old[:2], date, pq.Int32Value(noDate), shift},
-		"the last Julian day":          {old, date, pq.Int32Value(firstGregorian - 1), -10 * day},
-		"the first Gregorian day":      {old, date, pq.Int32Value(firstGregorian), 0},
-		"microseconds":                 {old, micros, pq.Int64Value(noDate*day*1e6 + 1), shift},
-		"milliseconds":                 {old, millis, pq.Int64Value(noDate*day*1e3 + hour), shift},
-		"before the first day of 1":    {old, micros, pq.Int64Value(noDate*day*1e6 - 1), shift},
-		"INT96":                        {old, utc, int96(noDate, hour), shift},
-		"a local time":                 {old, local, pq.Int64Value(noDate * day * 1e6), 0},
-		"an integer":                   {old, pq.Int(32), pq.Int32Value(noDate), 0},
-		"a time in another zone":       {[]string{version, "2.4.8", zone, "Asia/Shanghai"}, micros, pq.Int64Value(year1900*day*1e6 - 1), isRefused},
-		"one of 1900 in another zone":  {[]string{version, "2.4.8", zone, "Asia/Shanghai"}, micros, pq.Int64Value(year1900 * day * 1e6), 0},
-		"a time in an unknown zone":    {old[:2], micros, pq.Int64Value(noDate * day * 1e6), isRefused},
-		"INT96 in an unknown zone":     {old[:2], utc, int96(noDate, 0), isRefused},
-		"INT96 of today":               {old[:2], utc, int96(20000, 0), 0},
-		"the first of 64 bits":         {old, micros, pq.Int64Value(-1 << 63), 2180 * day},
-		"Spark 3":                      {[]string{version, "3.0.0"}, date, pq.Int32Value(noDate), 0},
-		"legacy mode":                  {[]string{version, "3.5.1", legacy, ""}, date, pq.Int32Value(noDate), shift},
-		"legacy mode for INT96 alone":  {[]string{version, "3.5.1", legacy96, "", zone, "UTC"}, micros, pq.Int64Value(noDate * day * 1e6), 0},
-		"INT96 in legacy mode":         {[]string{version, "3.5.1", legacy96, "", zone, "Etc/UTC"}, utc, int96(noDate, 0), shift},
-		"INT96 of Spark 3.0":           {[]string{version, "3.0.3", zone, "UTC"}, utc, int96(noDate, 0), shift},
-		"INT96 of Spark 3.1":           {[]string{version, "3.1.0", zone, "UTC"}, utc, int96(noDate, 0), 0},
-		"rows of Spark by parquet-mr":  {[]string{row, "{}", "writer", "parquet-mr version 1.8.2"}, date, pq.Int32Value(noDate), shift},
-		"rows of Spark by another":     {[]string{row, "{}"}, date, pq.Int32Value(noDate), 0},
-		"a file that is not Spark's":   {nil, date, pq.Int32Value(noDate), 0},
+		"a date":               {old, date, pq.Int32Value(noDate), shift},
+		"a date, unknown zone": {old[:2], date, pq.Int32Value(noDate), shift},
+		"the last Julian day":  {old, date, pq.Int32Value(firstGregorian - 1), -10 * day},
+		"the first Gregorian":  {old, date, pq.Int32Value(firstGregorian), 0},
+		"microseconds":         {old, micros, pq.Int64Value(noDate*day*1e6 + 1), shift},
+		"milliseconds":         {old, millis, pq.Int64Value(noDate*day*1e3 + hour), shift},
+		"before day 1 of 1":    {old, micros, pq.Int64Value(noDate*day*1e6 - 1), shift},
+		"INT96":                {old, utc, int96(noDate, hour), shift},
+		"a local time":         {old, local, pq.Int64Value(noDate * day * 1e6), 0},
+		"an integer":           {old, pq.Int(32), pq.Int32Value(noDate), 0},
+		"another zone":         {shanghai, micros, pq.Int64Value(year1900*day*1e6 - 1), isRefused},
+		"another zone in 1900": {shanghai, micros, pq.Int64Value(year1900 * day * 1e6), 0},
+		"a time, unknown zone": {old[:2], micros, pq.Int64Value(noDate * day * 1e6), isRefused},
+		"INT96, unknown zone":  {old[:2], utc, int96(noDate, 0), isRefused},
+		"INT96 of today":       {old[:2], utc, int96(20000, 0), 0},
+		"the first of 64 bits": {old, micros, pq.Int64Value(-1 << 63), 2180 * day},
+		"Spark 3":              {[]string{version, "3.0.0"}, date, pq.Int32Value(noDate), 0},
+		"legacy mode":          {[]string{version, "3.5.1", legacy, ""}, date, pq.Int32Value(noDate), shift},
+		"legacy INT96 alone":   {[]string{version, "3.5.1", legacy96, "", zone, "UTC"}, micros, pq.Int64Value(noDate * day * 1e6), 0},
+		"legacy INT96":         {[]string{version, "3.5.1", legacy96, "", zone, "Etc/UTC"}, utc, int96(noDate, 0), shift},
+		"INT96 of Spark 3.0":   {[]string{version, "3.0.3", zone, "UTC"}, utc, int96(noDate, 0), shift},
+		"INT96 of Spark 3.1":   {[]string{version, "3.1.0", zone, "UTC"}, utc, int96(noDate, 0), 0},
+		"Spark by parquet-mr":  {[]string{row, "{}", "writer", ""}, date, pq.Int32Value(noDate), shift},
+		"Spark by another":     {[]string{row, "{}"}, date, pq.Int32Value(noDate), 0},
+		"not Spark's":          {nil, date, pq.Int32Value(noDate), 0},
 	} {
 		var options []pq.WriterOption
 		for i := 0; i < len(c.keys); i += 2 {
@@ -357,12 +357,11 @@ func TestSparksOldCalendarKeepsWrittenDates(t *testing.T) {
 			_, _, err := loadAll(b, "x", Options{}, func(r *record.Record) { d, bad[0] = r.Fields[0], r.Bad })
 			must(t, err)
 			b = write(t, pq.NewSchema("s", pq.Group{"c": pq.Group{"n": c.node}}), []pq.Row{{c.v.Level(0, 0, 0)}}, options...)
-			if _, _, err := loadAll(b, "x", Options{}, func(r *record.Record) {
+			_, _, err = loadAll(b, "x", Options{}, func(r *record.Record) {
 				text, bad[1] = r.Fields[0], r.Bad
 				text.Bytes = slices.Clone(text.Bytes)
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})
+			must(t, err)
 			return d, text, bad
 		}
 		plain, _, _ := read()
@@ -380,9 +379,8 @@ func TestSparksOldCalendarKeepsWrittenDates(t *testing.T) {
 		}
 		conformance.True(t, bad[0] == nil && bad[1] == nil && got.Int-plain.Int == c.want*unit,
 			"%s: %d from %d (%v)", name, got.Int, plain.Int, bad)
-		conformance.True(t, c.want != shift || name == "before the first day of 1" ||
-			fmt.Sprintf("%.16s", nested.Bytes) == `{"n":"0001-01-01`,
-			"%s, nested: %s", name, nested.Bytes)
+		conformance.True(t, c.want != shift || name == "before day 1 of 1" ||
+			fmt.Sprintf("%.16s", nested.Bytes) == `{"n":"0001-01-01`, "%s, nested: %s", name, nested.Bytes)
 	}
 }
 

@@ -35,8 +35,7 @@ func write(t testing.TB, schema *pq.Schema, rows []pq.Row, options ...pq.WriterO
 // opened opens a file in memory.
 func opened(t testing.TB, b []byte, o Options) *File {
 	t.Helper()
-	f := conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)).Must(t)
-	return f
+	return conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)).Must(t)
 }
 
 // one writes a required column of one value and reads it back.
@@ -58,38 +57,39 @@ func TestEveryTypeKeepsKindAndValue(t *testing.T) {
 	int96 := func(day uint32, nanos uint64) pq.Value {
 		return pq.Int96Value(deprecated.Int96{uint32(nanos), uint32(nanos >> 32), day})
 	}
-	leaf, bin := pq.Leaf, pq.FixedLenByteArrayType
+	type datum = record.Datum
+	leaf, bin, fixed, long := pq.Leaf, pq.FixedLenByteArrayType, pq.FixedLenByteArrayValue, pq.Int64Value
 	for name, c := range map[string]struct {
 		node pq.Node
 		v    pq.Value
 		want record.Datum
 	}{
-		"boolean":    {leaf(pq.BooleanType), pq.BooleanValue(true), record.Datum{Kind: record.Boolean, Int: 1}},
-		"int32":      {leaf(pq.Int32Type), pq.Int32Value(-5), record.Datum{Kind: record.Integer, Int: -5}},
-		"int64":      {leaf(pq.Int64Type), pq.Int64Value(math.MinInt64), record.Datum{Kind: record.Integer, Int: math.MinInt64}},
-		"int8":       {pq.Int(8), pq.Int32Value(-128), record.Datum{Kind: record.Integer, Int: -128}},
-		"uint32":     {pq.Uint(32), pq.Int32Value(-1), record.Datum{Kind: record.Integer, Int: math.MaxUint32}},
-		"uint64":     {pq.Uint(64), pq.Int64Value(-1), record.Datum{Kind: record.Unsigned, Int: -1}},
-		"float":      {leaf(pq.FloatType), pq.FloatValue(0.1), record.Datum{Kind: record.Double, Double: float64(float32(0.1))}},
-		"double":     {leaf(pq.DoubleType), pq.DoubleValue(0.1), record.Datum{Kind: record.Double, Double: 0.1}},
-		"string":     {pq.String(), pq.ByteArrayValue([]byte("é\xff")), record.Datum{Kind: record.String, Bytes: []byte("é\xff")}},
-		"enum":       {pq.Enum(), pq.ByteArrayValue([]byte("A")), record.Datum{Kind: record.String, Bytes: []byte("A")}},
-		"json":       {pq.JSON(), pq.ByteArrayValue([]byte("{}")), record.Datum{Kind: record.String, Bytes: []byte("{}")}},
-		"bson":       {pq.BSON(), pq.ByteArrayValue([]byte{0}), record.Datum{Kind: record.Binary, Bytes: []byte{0}}},
-		"bytes":      {leaf(pq.ByteArrayType), pq.ByteArrayValue([]byte{}), record.Datum{Kind: record.Binary, Bytes: []byte{}}},
-		"fixed":      {leaf(bin(3)), pq.FixedLenByteArrayValue([]byte("abc")), record.Datum{Kind: record.Binary, Bytes: []byte("abc")}},
-		"uuid":       {pq.UUID(), pq.FixedLenByteArrayValue(uuid), record.Datum{Kind: record.String, Bytes: []byte("00010203-0405-0607-0809-0a0b0c0d0eff")}},
-		"decimal32":  {pq.Decimal(2, 9, pq.Int32Type), pq.Int32Value(-1), record.Datum{Kind: record.Decimal, Scale: 2, Bytes: bytes.Repeat([]byte{255}, 8)}},
-		"decimal64":  {pq.Decimal(3, 18, pq.Int64Type), pq.Int64Value(258), record.Datum{Kind: record.Decimal, Scale: 3, Bytes: []byte{0, 0, 0, 0, 0, 0, 1, 2}}},
-		"decimal":    {pq.Decimal(4, 20, bin(9)), pq.FixedLenByteArrayValue([]byte("123456789")), record.Datum{Kind: record.Decimal, Scale: 4, Bytes: []byte("123456789")}},
-		"date":       {pq.Date(), pq.Int32Value(-1), record.Datum{Kind: record.Date, Int: -1}},
-		"time ms":    {pq.Time(pq.Millisecond), pq.Int32Value(7), record.Datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Millis}},
-		"time ns":    {pq.Time(pq.Nanosecond), pq.Int64Value(7), record.Datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Nanos}},
-		"stamp us":   {pq.Timestamp(pq.Microsecond), pq.Int64Value(-7), record.Datum{Kind: record.Timestamp, Int: -7, Unit: record.Micros}},
-		"local ms":   {pq.TimestampAdjusted(pq.Millisecond, false), pq.Int64Value(7), record.Datum{Kind: record.Timestamp, Int: 7, Unit: record.Millis, Local: true}},
-		"int96":      {leaf(pq.Int96Type), int96(julianEpoch+1, 5), record.Datum{Kind: record.Timestamp, Int: 86400e9 + 5, Unit: record.Nanos, Local: true}},
-		"int96 past": {leaf(pq.Int96Type), int96(julianEpoch-1, 5), record.Datum{Kind: record.Timestamp, Int: -86400e9 + 5, Unit: record.Nanos, Local: true}},
-		"int96 far":  {leaf(pq.Int96Type), int96(julianEpoch+2932896, 1000), record.Datum{Kind: record.Timestamp, Int: 253402214400e6 + 1, Unit: record.Micros, Local: true}},
+		"boolean":    {leaf(pq.BooleanType), pq.BooleanValue(true), datum{Kind: record.Boolean, Int: 1}},
+		"int32":      {leaf(pq.Int32Type), pq.Int32Value(-5), datum{Kind: record.Integer, Int: -5}},
+		"int64":      {leaf(pq.Int64Type), long(math.MinInt64), datum{Kind: record.Integer, Int: math.MinInt64}},
+		"int8":       {pq.Int(8), pq.Int32Value(-128), datum{Kind: record.Integer, Int: -128}},
+		"uint32":     {pq.Uint(32), pq.Int32Value(-1), datum{Kind: record.Integer, Int: math.MaxUint32}},
+		"uint64":     {pq.Uint(64), long(-1), datum{Kind: record.Unsigned, Int: -1}},
+		"float":      {leaf(pq.FloatType), pq.FloatValue(0.1), datum{Kind: record.Double, Double: float64(float32(0.1))}},
+		"double":     {leaf(pq.DoubleType), pq.DoubleValue(0.1), datum{Kind: record.Double, Double: 0.1}},
+		"string":     {pq.String(), pq.ByteArrayValue([]byte("é\xff")), datum{Kind: record.String, Bytes: []byte("é\xff")}},
+		"enum":       {pq.Enum(), pq.ByteArrayValue([]byte("A")), datum{Kind: record.String, Bytes: []byte("A")}},
+		"json":       {pq.JSON(), pq.ByteArrayValue([]byte("{}")), datum{Kind: record.String, Bytes: []byte("{}")}},
+		"bson":       {pq.BSON(), pq.ByteArrayValue([]byte{0}), datum{Kind: record.Binary, Bytes: []byte{0}}},
+		"bytes":      {leaf(pq.ByteArrayType), pq.ByteArrayValue([]byte{}), datum{Kind: record.Binary, Bytes: []byte{}}},
+		"fixed":      {leaf(bin(3)), fixed([]byte("abc")), datum{Kind: record.Binary, Bytes: []byte("abc")}},
+		"uuid":       {pq.UUID(), fixed(uuid), datum{Kind: record.String, Bytes: []byte("00010203-0405-0607-0809-0a0b0c0d0eff")}},
+		"decimal32":  {pq.Decimal(2, 9, pq.Int32Type), pq.Int32Value(-1), datum{Kind: record.Decimal, Scale: 2, Bytes: bytes.Repeat([]byte{255}, 8)}},
+		"decimal64":  {pq.Decimal(3, 18, pq.Int64Type), long(258), datum{Kind: record.Decimal, Scale: 3, Bytes: []byte{0, 0, 0, 0, 0, 0, 1, 2}}},
+		"decimal":    {pq.Decimal(4, 20, bin(9)), fixed([]byte("123456789")), datum{Kind: record.Decimal, Scale: 4, Bytes: []byte("123456789")}},
+		"date":       {pq.Date(), pq.Int32Value(-1), datum{Kind: record.Date, Int: -1}},
+		"time ms":    {pq.Time(pq.Millisecond), pq.Int32Value(7), datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Millis}},
+		"time ns":    {pq.Time(pq.Nanosecond), long(7), datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Nanos}},
+		"stamp us":   {pq.Timestamp(pq.Microsecond), long(-7), datum{Kind: record.Timestamp, Int: -7, Unit: record.Micros}},
+		"local ms":   {pq.TimestampAdjusted(pq.Millisecond, false), long(7), datum{Kind: record.Timestamp, Int: 7, Unit: record.Millis, Local: true}},
+		"int96":      {leaf(pq.Int96Type), int96(julianEpoch+1, 5), datum{Kind: record.Timestamp, Int: 86400e9 + 5, Unit: record.Nanos, Local: true}},
+		"int96 past": {leaf(pq.Int96Type), int96(julianEpoch-1, 5), datum{Kind: record.Timestamp, Int: -86400e9 + 5, Unit: record.Nanos, Local: true}},
+		"int96 far":  {leaf(pq.Int96Type), int96(julianEpoch+2932896, 1000), datum{Kind: record.Timestamp, Int: 253402214400e6 + 1, Unit: record.Micros, Local: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, bad := one(t, c.node, c.v)
@@ -141,7 +141,7 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 	var b bytes.Buffer
 	must(t, pq.Write(&b, rows))
 	var got []string
-	if _, _, err := loadAll(b.Bytes(), "x.parquet", Options{}, func(r *record.Record) {
+	_, _, err := loadAll(b.Bytes(), "x.parquet", Options{}, func(r *record.Record) {
 		var line []string
 		for i := range r.Fields {
 			d := &r.Fields[i]
@@ -155,9 +155,8 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 			}
 		}
 		got = append(got, strings.Join(line, " "))
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	must(t, err)
 	want := []string{
 		`9223372036854775807 [1,9223372036854775807] ["x",""] {"a":9007199254740993,"b":"q\"\\\n\u0001é"} {"k":1e+300} ` +
 			`[{"key":-1,"value":true}] [[{"a":1,"b":null},{"a":2,"b":null}],[{"a":3,"b":null}]] [{"at":"1970-01-01T00:00:01.000005Z"}] ["/w=="]`,
@@ -166,8 +165,7 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 	}
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 	f := opened(t, b.Bytes(), Options{Flatten: true})
-	conformance.Equal(t, strings.Join(f.Columns(), " "), "id list bare struct.a struct.b map pairs deep when raw",
-		"flattened columns")
+	conformance.Equal(t, strings.Join(f.Columns(), " "), "id list bare struct.a struct.b map pairs deep when raw", "flat")
 }
 
 func TestNestedInvalidUTF8RejectsRecord(t *testing.T) {
@@ -184,7 +182,7 @@ func TestNestedInvalidUTF8RejectsRecord(t *testing.T) {
 }
 
 // random makes rows of every encoding of the writer, in several row groups and small pages.
-func random(t testing.TB, seed uint64, v2 bool) []byte {
+func random(t testing.TB, seed uint64, version int) []byte {
 	type row struct {
 		Plain  int64    `parquet:"plain,plain"`
 		Dict   string   `parquet:"dict,dict"`
@@ -203,8 +201,7 @@ func random(t testing.TB, seed uint64, v2 bool) []byte {
 		r := row{Plain: int64(i), Dict: fmt.Sprint(rnd.IntN(20)), Delta: int32(rnd.Uint32()), Length: strings.Repeat("x", rnd.IntN(9)),
 			Bytes: fmt.Sprintf("prefix%06d", i), Split: rnd.Float64(), Flag: rnd.IntN(2) == 0}
 		if rnd.IntN(3) > 0 {
-			v := rnd.Int64()
-			r.Maybe = &v
+			r.Maybe = new(rnd.Int64())
 		}
 		for range rnd.IntN(4) {
 			r.List = append(r.List, rnd.Int64N(100))
@@ -213,10 +210,6 @@ func random(t testing.TB, seed uint64, v2 bool) []byte {
 		rows = append(rows, r)
 	}
 	var b bytes.Buffer
-	version := 1
-	if v2 {
-		version = 2
-	}
 	must(t, pq.Write(&b, rows, pq.MaxRowsPerRowGroup(330), pq.PageBufferSize(700), pq.DataPageVersion(version)))
 	return b.Bytes()
 }
@@ -243,11 +236,10 @@ func lines(t *testing.T, b []byte, o Options, order func([]Split)) []string {
 
 func TestRowsDoNotDependOnSplits(t *testing.T) {
 	for seed := range uint64(2) {
-		b := random(t, seed, seed%2 == 0)
+		b := random(t, seed, 2-int(seed%2))
 		want := lines(t, b, Options{}, nil)
 		for _, n := range []int64{1, 7, 100, 329, 330, 331} {
-			conformance.MustEqual(t, cmp.Diff(want, lines(t, b, Options{SplitRows: n}, nil)), "",
-				"seed %d, splits of %d", seed, n)
+			conformance.MustEqual(t, cmp.Diff(want, lines(t, b, Options{SplitRows: n}, nil)), "", "seed %d, split %d", seed, n)
 			if n == 1 {
 				continue // a shuffle of single rows takes long
 			}
@@ -273,7 +265,7 @@ func (c *counting) ReadAt(b []byte, off int64) (int, error) {
 }
 
 func TestUnusedColumnsAreNotRead(t *testing.T) {
-	b := random(t, 1, true)
+	b := random(t, 1, 2)
 	r := &counting{Reader: bytes.NewReader(b)}
 	f := conformance.Try(Open(r, int64(len(b)), "x.parquet", Options{})).Must(t)
 	r.read = 0
@@ -290,7 +282,7 @@ func TestUnusedColumnsAreNotRead(t *testing.T) {
 }
 
 func TestCallersErrorIsReturnedAndParserContinues(t *testing.T) {
-	b := random(t, 1, false)
+	b := random(t, 1, 1)
 	f := opened(t, b, Options{})
 	p, stop, n := f.NewParser(every(f)), errors.New("stop"), 0
 	conformance.Equal(t, p.Parse(f.Splits()[0], func(*record.Record) error { return stop }), stop, "parse")

@@ -21,8 +21,7 @@ import (
 // shop is a dump by pg_dump 15.
 func shop(t testing.TB) []byte {
 	t.Helper()
-	text := conformance.Try(os.ReadFile("testdata/shop.sql")).Must(t)
-	return text
+	return conformance.Try(os.ReadFile("testdata/shop.sql")).Must(t)
 }
 
 // rowsOf shows the rows of a table.
@@ -44,19 +43,16 @@ func TestDumpIsReadWithSchema(t *testing.T) {
 		"raw bytea 8", "m public.mood 7", "p public.price 7", "s public.small 3", "iv interval 7", "tags text[] 7", "j jsonb 7", "u uuid 7", `Odd "Name text 7`}
 	conformance.True(t, slices.Equal(columns, want) && slices.Equal(orders.Key, []string{"id"}) && orders.Rows == 3,
 		"columns %q, key %q, %d rows", columns, orders.Key, orders.Rows)
-	rows := rowsOf(text, orders)
-	if want := []string{
+	conformance.Same(t, rowsOf(text, orders), []string{
 		"1|Ann\t\"x\", \\ é\nline|10.50|true|2024-02-29T07:04:56.789Z|2024-02-29T12:34:56|0.1|0.10000000149011612|\x00\xff\\|ok|9.99|7|P1Y-2DT3H4M5.5S|{a,\"b c\"}|{\"a\": 1}|73ffd264-44b3-4869-90e8-e7d1dfc035d4|\\N",
 		"2||null|false|infinity|-infinity|NaN|-Inf||null|null|null|P-1MT-0.000001S|{}|null|null|null",
 		"3|\\.|0.00|null|0044-03-15 00:00:00+00 BC|12345-01-01T00:00:00.5|1e+300|1.4999999853326784e-10|null|sad|1.00|-1|PT0S|null|[]|null|",
-	}; !slices.Equal(rows, want) {
-		t.Errorf("rows %q,\nwant %q", rows, want)
-	}
+	}, "rows")
 	c := d.Find("public.customers")
 	conformance.True(t, slices.Equal(c.Key, []string{"b", "a"}) && c.Rows == 5, "customers: %+v", c)
-	if got := d.Describe(orders); !strings.HasPrefix(got, "table public.orders, 3 rows; skipped: 5 other tables with 7 rows (other.orders 1, public.customers 5, public.parted_1 1) and ") || !strings.HasSuffix(got, "generated columns: gen") {
-		t.Error(got)
-	}
+	got := d.Describe(orders)
+	conformance.True(t, strings.HasPrefix(got, "table public.orders, 3 rows; skipped: 5 other tables with 7 rows (other.orders 1, public.customers 5, public.parted_1 1) and ") &&
+		strings.HasSuffix(got, "generated columns: gen"), "%s", got)
 	for name, want := range map[string]string{"": "4 tables with rows", "orders": "other.orders, public.orders", "parted": "it is partitioned", "x": "no such table", "nokey": "", "customers": ""} {
 		_, err := d.Choose(name)
 		conformance.True(t, (want != "" || err == nil) && (want == "" || err != nil && strings.Contains(err.Error(), want)),
@@ -107,9 +103,8 @@ func TestBadValueRejectsRow(t *testing.T) {
 	columns := []sqldump.Column{{Name: "a", SQL: "integer", Kind: record.Integer, Form: asInteger}, {Name: "b", SQL: "bytea", Kind: record.Binary, Form: asBytes}, {Name: "c", SQL: "boolean", Kind: record.Boolean, Form: asBoolean}}
 	text := "1\t\\\\x00\tt\nx\t\\N\t\\N\n1\t\\\\f\tt\n1\ta\\\\000\\\\\\\\\tt\n1\t\\\\xf\tt\n1\t\\N\ttrue\n1\t\\N\n"
 	got := rowsOf([]byte(text), &sqldump.Table{Columns: columns, To: int64(len(text))})
-	if want := []string{"1|\x00|true", "WrongType a", "WrongType b", "1|a\x00\\|true", "WrongType b", "WrongType c", "RaggedRecord "}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	conformance.Same(t, got, []string{"1|\x00|true", "WrongType a", "WrongType b", "1|a\x00\\|true", "WrongType b",
+		"WrongType c", "RaggedRecord "}, "rows")
 }
 
 func TestTimesAndIntervalsEqualLiveServers(t *testing.T) {
@@ -124,22 +119,18 @@ func TestTimesAndIntervalsEqualLiveServers(t *testing.T) {
 		"x-01-01 00:00:00+00": "!", "2024-01-01 00:00:00+01:00:00:00": "!",
 	} {
 		out, err := appendZoned(nil, []byte(from))
-		if got := string(out); err == nil && got != to || (err != nil) != (to == "!") {
-			t.Errorf("%s: %s, %v, want %s", from, got, err, to)
-		}
+		conformance.True(t, (err != nil || string(out) == to) && (err != nil) == (to == "!"),
+			"%s: %s, %v, want %s", from, out, err, to)
 	}
 	for from, to := range map[string]string{
 		"1 year 2 mons 3 days 04:05:06": "P1Y2M3DT4H5M6S", "-1 years -2 mons": "P-1Y-2M", "1 day -00:00:01.5": "P1DT-1.5S",
-		"00:00:00": "PT0S", "100:00:00": "PT100H", "-00:01:00": "PT-1M", "1 mon": "P1M", "+00:00:00.000001": "!", "": "!",
-		"1 fortnight": "!", "x days": "!", "1 day 1:2": "!", "1 day 00:61:00": "!", "00:00:0.1.2": "!",
+		"00:00:00": "PT0S", "100:00:00": "PT100H", "-00:01:00": "PT-1M", "1 mon": "P1M",
+		"+00:00:00.000001": "PT0.000001S", "": "!", "1 fortnight": "!", "x days": "!", "1 day 1:2": "!",
+		"1 day 00:61:00": "!", "00:00:0.1.2": "!",
 	} {
 		out, err := appendInterval(nil, []byte(from))
-		if from == "+00:00:00.000001" {
-			to = "PT0.000001S"
-		}
-		if got := string(out); err == nil && got != to || (err != nil) != (to == "!") {
-			t.Errorf("%s: %s, %v, want %s", from, got, err, to)
-		}
+		conformance.True(t, (err != nil || string(out) == to) && (err != nil) == (to == "!"),
+			"%s: %s, %v, want %s", from, out, err, to)
 	}
 }
 

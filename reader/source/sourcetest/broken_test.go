@@ -148,8 +148,7 @@ func TestKeyedRowsKeepTheContract(t *testing.T) {
 		division := conformance.Try(k.Divide(context.Background())).Must(t)
 		for part := range 2 {
 			Check(t, func() source.Source {
-				parts := conformance.Try(k.Open(context.Background(), division)).Must(t)
-				return parts[part]
+				return conformance.Try(k.Open(context.Background(), division)).Must(t)[part]
 			})
 		}
 	}
@@ -225,36 +224,31 @@ func (p brokenParser) Parse(sp source.Split, each func(*record.Record)) (records
 	})
 }
 
+// onCells is a source that changes each record with cells.
+func onCells(change func(rec *record.Record)) brokenWide {
+	return brokenWide{lacks: true, change: func(_ []int, rec *record.Record) {
+		if len(rec.Cells) > 0 {
+			change(rec)
+		}
+	}}
+}
+
 // brokenWides are sources that each break one clause, with the suite's message.
 var brokenWides = map[string]struct {
 	source brokenWide
 	says   string
 }{
-	"as it should be":       {brokenWide{lacks: true}, ""},
-	"it does not say so":    {brokenWide{lacks: true, about: func(a *source.About) { a.Wide = false }}, "does not say Wide"},
-	"it lacks nothing":      {brokenWide{}, "it has no AddColumns"},
-	"it adds no columns":    {brokenWide{lacks: true, adds: func([]string) []string { return nil }}, "after AddColumns"},
-	"cells of columns used": {brokenWide{lacks: true, change: func(used []int, rec *record.Record) { rec.Cells = rec.Cells[:min(len(rec.Cells), 1+len(used)*2)] }}, "has the cells"},
-	"a cell without a type": {brokenWide{lacks: true, change: func(_ []int, rec *record.Record) {
-		if len(rec.Cells) > 0 {
-			rec.Cells[0].Kind = record.Text
-		}
-	}}, "has no type"},
-	"a name that is not UTF-8": {brokenWide{lacks: true, change: func(_ []int, rec *record.Record) {
-		if len(rec.Cells) > 0 {
-			rec.Cells[0].Name = []byte("\xff")
-		}
-	}}, "is not UTF-8"},
-	"a version twice": {brokenWide{lacks: true, change: func(_ []int, rec *record.Record) {
-		if len(rec.Cells) > 0 {
-			rec.Cells = append(rec.Cells, rec.Cells[0])
-		}
-	}}, "two cells"},
-	"a value and none": {brokenWide{lacks: true, change: func(_ []int, rec *record.Record) {
-		if len(rec.Cells) > 0 {
-			rec.Cells = append(rec.Cells, record.Cell{Name: rec.Cells[0].Name, At: 77})
-		}
-	}}, "not the only one"},
+	"as it should be":    {brokenWide{lacks: true}, ""},
+	"it does not say so": {brokenWide{lacks: true, about: func(a *source.About) { a.Wide = false }}, "does not say Wide"},
+	"it lacks nothing":   {brokenWide{}, "it has no AddColumns"},
+	"it adds no columns": {brokenWide{lacks: true, adds: func([]string) []string { return nil }}, "after AddColumns"},
+	"cells of the used":  {brokenWide{lacks: true, change: func(used []int, rec *record.Record) { rec.Cells = rec.Cells[:min(len(rec.Cells), 1+len(used)*2)] }}, "has the cells"},
+	"a typeless cell":    {onCells(func(rec *record.Record) { rec.Cells[0].Kind = record.Text }), "has no type"},
+	"a bad name":         {onCells(func(rec *record.Record) { rec.Cells[0].Name = []byte("\xff") }), "is not UTF-8"},
+	"a version twice":    {onCells(func(rec *record.Record) { rec.Cells = append(rec.Cells, rec.Cells[0]) }), "two cells"},
+	"a value and none": {onCells(func(rec *record.Record) {
+		rec.Cells = append(rec.Cells, record.Cell{Name: rec.Cells[0].Name, At: 77})
+	}), "not the only one"},
 	"an older version in a field": {brokenWide{lacks: true, change: func(_ []int, rec *record.Record) {
 		for i := range rec.Fields[1:] {
 			if d := &rec.Fields[i+1]; d.Kind == record.Integer {
