@@ -94,8 +94,7 @@ func TestOnlyOverlongRecordIsRejected(t *testing.T) {
 				unlimited := o
 				unlimited.Memory.RecordBytes = 0
 				all, err := placesOf(t, b.String(), unlimited)
-				conformance.MustTrue(t, err == nil && len(all) == len(want),
-					"%d records, %d without a limit, %v", len(want), len(all), err)
+				conformance.MustTrue(t, err == nil && len(all) == len(want), "%d records, want %d: %v", len(all), len(want), err)
 				for i := range all {
 					long := strings.Contains(want[i], table.CodeRecordTooLong)
 					conformance.MustTrue(t, (long || all[i] == want[i]) && (!long || len(all[i]) >= limit/2),

@@ -81,13 +81,11 @@ func TestSplitBytesNeverExceedInput(t *testing.T) {
 				n += sp.Offset // the header, as a load counts it
 			}
 			n += sp.Bytes
-			conformance.True(t, n >= least && n <= s.Size,
-				"after %d splits %d of %d bytes are read, and %d were before", splits, n, s.Size, least)
+			conformance.True(t, n >= least && n <= s.Size, "%d of %d bytes, and %d before", n, s.Size, least)
 			least = n
 			return nil
 		}))
-		conformance.True(t, splits != 0 && float64(n) >= 0.9*float64(s.Size),
-			"%d splits stand for %d of %d bytes", splits, n, s.Size)
+		conformance.True(t, splits != 0 && float64(n) >= 0.9*float64(s.Size), "%d: %d of %d bytes", splits, n, s.Size)
 	}
 	for name, text := range shareTexts(t) {
 		t.Run(name, func(t *testing.T) { check(t, name, text) })

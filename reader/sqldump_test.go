@@ -89,8 +89,7 @@ func TestDumpGivesRowsOfTable(t *testing.T) {
 		}
 		s := opened(t, itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
 		about := s.About()
-		conformance.Equal(t, fmt.Sprint(about.Declared.Key, about.Declared.Types), "[id] [integer string binary]",
-			"%s: declared", name)
+		conformance.Equal(t, fmt.Sprint(about.Declared.Key, about.Declared.Types), "[id] [integer string binary]", "%s", name)
 		if len(about.Notes) != 1 || !strings.Contains(about.Notes[0], "t, 500 rows; skipped: 2 other tables with 1000 rows") {
 			t.Errorf("%s: notes %q", name, about.Notes)
 		}

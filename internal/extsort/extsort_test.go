@@ -32,8 +32,7 @@ func all(t testing.TB, it *Iterator) (got []pair) {
 	alone := false
 	for it.Next() {
 		p := pair{string(it.Key()), string(it.Value())}
-		conformance.MustTrue(t, !alone || p.key != got[len(got)-1].key,
-			"an item is alone with its key %x, and the next has it too", p.key)
+		conformance.MustTrue(t, !alone || p.key != got[len(got)-1].key, "%x is alone, and the next has it too", p.key)
 		got, alone = append(got, p), it.Alone()
 	}
 	conformance.Must(t, it.Err())
@@ -73,8 +72,7 @@ func TestSortingOnDiskEqualsMemory(t *testing.T) {
 			var parts []pair
 			var from []byte
 			for _, cut := range append(s.Cuts(rapid.IntRange(1, 9).Draw(rt, "parts")), nil) {
-				conformance.MustTrue(rt, from == nil || cut == nil || bytes.Compare(from, cut) < 0,
-					"cut %x comes after %x", cut, from)
+				conformance.MustTrue(rt, from == nil || cut == nil || bytes.Compare(from, cut) < 0, "%x comes after %x", cut, from)
 				parts = append(parts, all(t, s.Range(from, cut))...)
 				from = cut
 			}

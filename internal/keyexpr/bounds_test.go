@@ -80,8 +80,7 @@ func TestBoundsContainExactlyRowsOfValues(t *testing.T) {
 				given[in.Name] = rows[0][i]
 			}
 			b := d.Bounds(tt.column, given)
-			conformance.MustTrue(rt, b != nil && b.Ranges == tt.ranges && b.Filters == tt.filters,
-				"%q: %s: %+v", tt.key, tt.column, b)
+			conformance.MustTrue(rt, b != nil && b.Ranges == tt.ranges && b.Filters == tt.filters, "%q: %+v", tt.key, b)
 			for _, r := range rows {
 				inside, rejected := within(d, b, r)
 				if rejected {
@@ -161,8 +160,7 @@ func TestRangeBoundsContainExactlyItsRows(t *testing.T) {
 			if tt.ranges == 0 && b == nil {
 				return
 			}
-			conformance.MustTrue(rt, b != nil && b.Ranges == tt.ranges && b.Filters == tt.filters,
-				"%q: %s: %+v", tt.key, tt.column, b)
+			conformance.MustTrue(rt, b != nil && b.Ranges == tt.ranges && b.Filters == tt.filters, "%q: %+v", tt.key, b)
 			for range 20 {
 				r := drawRow(rt)
 				want := compare(r[at], low[at]) >= 0 && compare(r[at], high[at]) < 0
@@ -265,8 +263,7 @@ func TestAnExplanationWarnsOfFewPartitionKeysAndFourColumns(t *testing.T) {
 	}
 	x := Explain(design(t, env, "SellerID"), nil, nil, nil)
 	x.NoteSample(1000, 3)
-	conformance.True(t, len(x.Notes) == 1 && strings.Contains(x.Notes[0], "has 3 values in the first 1000 records"),
-		"%q", x.Notes)
+	conformance.True(t, len(x.Notes) == 1 && strings.Contains(x.Notes[0], "has 3 values in the first 1000"), "%q", x.Notes)
 	x.Notes = nil
 	x.NoteSample(1000, 90)
 	x.NoteSample(100, 1)
@@ -335,8 +332,7 @@ func TestSpliceKeepsOrderOfTexts(t *testing.T) {
 			}
 			conformance.MustEqual(t, ok, takes, "%q %q %q %q: accepted", a, b, c, d)
 			want := cmp.Or(cmp.Compare(a, c), cmp.Compare(b, d))
-			conformance.MustTrue(t, !ok || compareKeys(x, y) == want,
-				"%q, %q gives %q; %q, %q gives %q", a, b, x.Bytes, c, d, y.Bytes)
+			conformance.MustTrue(t, !ok || compareKeys(x, y) == want, "%q, %q: %q; %q, %q: %q", a, b, x.Bytes, c, d, y.Bytes)
 		})
 	}
 }

@@ -376,8 +376,7 @@ func TestTimesAreReadFromTextAndNumbers(t *testing.T) {
 		{`year(Mixed)`, str("2021-02-30"), table.CodeType},
 		{`year(Mixed)`, yesno(true), table.CodeType},
 	} {
-		conformance.Equal(t, eval(t, tt.source, with{"Mixed": tt.value}), tt.want,
-			"%s of %s", tt.source, appendText(nil, tt.value))
+		conformance.Equal(t, eval(t, tt.source, with{"Mixed": tt.value}), tt.want, "%s of %v", tt.source, tt.value)
 	}
 }
 
@@ -392,8 +391,7 @@ func TestLookupReplacesNamesWithCodes(t *testing.T) {
 	}}
 	p, err := Compile(`splice(",", lookup(Name, "codes.csv"), lookup(SellerID, "codes.csv", "keep"))`, env)
 	must(t, err)
-	conformance.True(t, len(p.Files) == 1 && p.Files[0].Name == "codes.csv" && len(p.Files[0].SHA256) == 64,
-		"files %+v", p.Files)
+	conformance.True(t, len(p.Files) == 1 && p.Files[0].Name == "codes.csv" && len(p.Files[0].SHA256) == 64, "%+v", p)
 	v, why := p.NewEvaluator().Eval(row(nil))
 	conformance.True(t, why == nil && string(v.Bytes) == "z1,a100", "%q, %v", v.Bytes, why)
 	_, why = p.NewEvaluator().Eval(row(with{"Name": str("Zoe")}))
@@ -415,8 +413,7 @@ func TestSeparatorSortsBelowAllCharacters(t *testing.T) {
 			c.Observe([]byte(v))
 		}
 		got, err := c.Choose()
-		conformance.True(t, got == tt.want && (err == nil) == (tt.want != 0),
-			"%q: %q, %v, want %q", tt.values, got, err, tt.want)
+		conformance.True(t, got == tt.want && (err == nil) == (tt.want != 0), "%q: %q, %v", tt.values, got, err)
 	}
 }
 
@@ -563,7 +560,6 @@ func TestTheBudgetChangesNoResult(t *testing.T) {
 	} {
 		p := conformance.Try(Compile(source, Env{Name: "k", Columns: []Input{{Name: "s", Type: table.String}}})).Must(t)
 		v, why := p.NewEvaluator().Eval([]table.Value{{Type: table.String, Bytes: []byte("ab")}})
-		conformance.True(t, why == nil && string(appendText(nil, v)) == want,
-			"%s: %q, %v, want %q", source, appendText(nil, v), why, want)
+		conformance.True(t, why == nil && string(appendText(nil, v)) == want, "%s: %v, %v, want %q", source, v, why, want)
 	}
 }

@@ -244,8 +244,7 @@ func TestEveryPeriodHasOneName(t *testing.T) {
 		back, ok := template.Period(template.Name(p))
 		conformance.MustTrue(t, ok && back == p, "%s reads as %s, %v", template.Name(p), back, ok)
 		start, next := p.Start(time.UTC), Period{p.Unit, p.index + 1}.Start(time.UTC)
-		conformance.MustTrue(t, !moment.Before(start) && moment.Before(next),
-			"%v is not in %s, from %v to %v", moment, p, start, next)
+		conformance.MustTrue(t, !moment.Before(start) && moment.Before(next), "%v is not in %s of %v", moment, p, start)
 	})
 }
 

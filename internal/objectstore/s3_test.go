@@ -177,8 +177,7 @@ func TestEmptyObjectKeyIsRefused(t *testing.T) {
 func TestBucketsHaveThreeTo63Bytes(t *testing.T) {
 	for _, scheme := range []string{"oss", "s3"} {
 		for n, right := range map[int]bool{0: false, 2: false, 3: true, 63: true, 64: false} {
-			conformance.Equal(t, CheckBucket(scheme, strings.Repeat("a", n)) == "", right,
-				"%s: a name of %d bytes is right", scheme, n)
+			conformance.Equal(t, CheckBucket(scheme, strings.Repeat("a", n)) == "", right, "%s: %d bytes", scheme, n)
 		}
 	}
 	for _, name := range []string{"lake--use1-az4--x-s3", "lake--op-s3"} {

@@ -220,8 +220,7 @@ func TestFramesComeAndGoConcurrently(t *testing.T) {
 				kept[f] = seed
 				for f, seed := range kept { // in any order
 					got, err := s.Read(f, nil)
-					conformance.True(t, err == nil && bytes.HasSuffix(got, noise(seed, 5000)),
-						"frame %d: %d bytes, %v", seed, len(got), err)
+					conformance.True(t, err == nil && bytes.HasSuffix(got, noise(seed, 5000)), "frame %d: %x, %v", seed, got, err)
 					if len(kept) > 5 || r.IntN(2) == 0 {
 						s.Free(f)
 						delete(kept, f)
@@ -288,8 +287,7 @@ func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 				before, _ := inUse()
 				need := int64(bytes+blockBytes-1) / blockBytes
 				extents, ok := s.take(bytes)
-				conformance.MustEqual(t, ok, limit == 0 || (before+need)*blockBytes <= limit,
-					"%d blocks beside %d: taken", need, before)
+				conformance.MustEqual(t, ok, limit == 0 || (before+need)*blockBytes <= limit, "%d blocks by %d", need, before)
 				mark(extents, true)
 				after, _ := inUse()
 				conformance.MustTrue(t, !ok || after == before+need, "%d blocks wanted, %d taken", need, after-before)

@@ -52,8 +52,7 @@ func TestDoublesKeepTheirTextAndTheirValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Float64().Draw(t, "v")
 		got, err := strconv.ParseFloat(string(AppendDouble(nil, v)), 64)
-		conformance.MustTrue(t, err == nil && math.Float64bits(got) == math.Float64bits(v),
-			"%v reads back as %v: %v", v, got, err)
+		conformance.MustTrue(t, err == nil && math.Float64bits(got) == math.Float64bits(v), "%v becomes %v: %v", v, got, err)
 	})
 }
 

@@ -20,8 +20,7 @@ func TestNothingIsLostWhenTheIntervalDoubles(t *testing.T) {
 		for _, p := range l.Points() {
 			sum += p
 		}
-		conformance.True(t, len(l.Points()) <= 8 && sum == int64(n),
-			"%d seconds: %d points that count %d", n, len(l.Points()), sum)
+		conformance.True(t, len(l.Points()) <= 8 && sum == int64(n), "%d: %d points that count %d", n, len(l.Points()), sum)
 		last := time.Duration(len(l.Points())) * l.Every()
 		conformance.True(t, n <= 0 || last >= time.Duration(n)*time.Second && last-l.Every() < time.Duration(n)*time.Second,
 			"%d seconds: the points end at %v, the interval is %v", n, last, l.Every())

@@ -175,8 +175,7 @@ func same(t *testing.T, have, want contents) {
 	conformance.MustEqual(t, len(have), len(want), "rows")
 	for i := range want {
 		for name, value := range want[i] {
-			conformance.MustTrue(t, reflect.DeepEqual(have[i][name], value),
-				"row %d, column %s: have %v, want %v", i, name, have[i][name], value)
+			conformance.MustTrue(t, reflect.DeepEqual(have[i][name], value), "row %d, %s: %v", i, name, have[i][name])
 		}
 	}
 }

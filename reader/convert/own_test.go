@@ -345,8 +345,7 @@ func TestAddFieldEqualsAdd(t *testing.T) {
 		}
 		conformance.MustEqual(t, say(one), say(other), "%v", values)
 		is := one.Type(0)
-		conformance.MustTrue(t, !missed || is != table.Integer && is != table.Double,
-			"a number of a column of type %v was left out", is)
+		conformance.MustTrue(t, !missed || is != table.Integer && is != table.Double, "a number for %v was left out", is)
 		seen[is.String()]++
 		seen[fmt.Sprint("usual ", other.columns[0].usual)]++
 	}
@@ -379,8 +378,7 @@ func TestUsualValuesEqualExactOnes(t *testing.T) {
 					rec.Fields[at].Bytes, rec.Fields[at].Quoted = []byte(text), quoted
 					got, why := short.Convert(rec)
 					want, wantWhy := exact.Convert(rec)
-					conformance.MustEqual(t, fmt.Sprintf("%+v %v", got, why), fmt.Sprintf("%+v %v", want, wantWhy),
-						"%+v, %s %q", o, names[at], text)
+					conformance.MustEqual(t, fmt.Sprintf("%+v %v", got, why), fmt.Sprintf("%+v %v", want, wantWhy), "%+v %q", o, text)
 				}
 			}
 		}

@@ -118,8 +118,7 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	set := expand(t, Options{Retry: soon, PathColumns: true}, address)
 	i := set.Items[0]
 	wantText(t, &i, text)
-	conformance.Equal(t, i.Name, strings.Replace(redirect.URL, "//", "//xxxxx@", 1)+"/dt=1/x.csv?Signature=xxxxx",
-		"name")
+	conformance.Equal(t, i.Name, strings.Replace(redirect.URL, "//", "//xxxxx@", 1)+"/dt=1/x.csv?Signature=xxxxx", "name")
 	conformance.True(t, len(i.Columns) == 1 && i.Columns[0] == (Column{Name: "dt", Value: "1"}), "columns %+v", i.Columns)
 
 	// Nothing listens at the address of a closed server.
@@ -250,8 +249,7 @@ func TestServerWithoutEndMarkIsWarnedOf(t *testing.T) {
 		return true
 	}
 	set := expand(t, Options{Retry: soon}, s.address)
-	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "neither size nor end"),
-		"warnings %q", set.Warnings)
+	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "neither size nor end"), "%q", set)
 	wantText(t, &set.Items[0], text)
 }
 

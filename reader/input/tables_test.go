@@ -15,9 +15,8 @@ import (
 // tablesOf are files of tables of every kind, and files beside them.
 var tablesOf = []string{
 	"w/delta/part-0.parquet", "w/delta/dt=2024-01-01/part-1.parquet", "w/delta/_delta_log/00000000000000000000.json",
-	"w/hudi/2024/01/a.parquet", "w/hudi/.hoodie/hoodie.properties",
-	"w/iceberg/data/d=1/a.parquet", "w/iceberg/metadata/00000-x.metadata.json",
-	"w/paimon/bucket-0/data-1.parquet", "w/paimon/snapshot/snapshot-1",
+	"w/hudi/2024/01/a.parquet", "w/hudi/.hoodie/hoodie.properties", "w/iceberg/data/d=1/a.parquet",
+	"w/iceberg/metadata/00000-x.metadata.json", "w/paimon/bucket-0/data-1.parquet", "w/paimon/snapshot/snapshot-1",
 	"w/plain/a.parquet", "w/plain/metadata/r.md", "w/plain/snapshot/snapshot-2024.csv", "w/notes.csv", "w/delta/notes.csv",
 }
 
@@ -238,7 +237,6 @@ func TestAddressesShownAlikeGetNumbers(t *testing.T) {
 func TestLongParameterValuesAreWithheld(t *testing.T) {
 	for n, shown := range map[int]bool{40: true, 41: false} {
 		value := strings.Repeat("a", n)
-		conformance.Equal(t, strings.Contains(Redact("https://host/path?versionId="+value), value), shown,
-			"a value of %d bytes is shown", n)
+		conformance.Equal(t, strings.Contains(Redact("https://host/path?versionId="+value), value), shown, "%d bytes", n)
 	}
 }

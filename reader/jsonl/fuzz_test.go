@@ -77,8 +77,7 @@ func check(t *testing.T, line []byte) {
 	if export {
 		return
 	}
-	conformance.MustTrue(t, records == 1 && (bad == 0) == want,
-		"%q: %d records, %d bad, want good: %v", line, records, bad, want)
+	conformance.MustTrue(t, records == 1 && (bad == 0) == want, "%q: %d, %d bad, want good: %v", line, records, bad, want)
 	if !want {
 		return
 	}

@@ -131,10 +131,10 @@ func TestVendorExportsBecomeRowsWithTimestamps(t *testing.T) {
 		conformance.True(t, len(got) == 1 && got[0] == c.want, "%s: got %q, want %s", c.line, got, c.want)
 	}
 	var c Columns
-	if n, bad := Discover([]byte(lines[0].line+"\n"+lines[5].line), Options{}, &c); n != 2 || bad != 1 ||
-		!slices.Equal(c.Names(), []string{"pk1", "pk2", "name", "age", "w"}) || !slices.Equal(c.Keys(), []string{"pk1", "pk2"}) {
-		t.Error(n, bad, c.Names(), c.Keys())
-	}
+	n, bad := Discover([]byte(lines[0].line+"\n"+lines[5].line), Options{}, &c)
+	conformance.True(t, n == 2 && bad == 1, "%d records, %d bad", n, bad)
+	conformance.Same(t, c.Names(), []string{"pk1", "pk2", "name", "age", "w"}, "names")
+	conformance.Same(t, c.Keys(), []string{"pk1", "pk2"}, "keys")
 }
 
 func TestMarksCountLinesAndRecordsAndCoverTheLineEnd(t *testing.T) {
@@ -177,9 +177,7 @@ func TestColumnsAreDiscoveredInOrderOfAppearance(t *testing.T) {
 	}{{false, []string{"b", "a", "e", "c"}}, {true, []string{"b", "e", "a.x", "a.y.z", "c"}}} {
 		var got Columns
 		n, bad := Discover([]byte(text), Options{Flatten: c.flatten}, &got)
-		if n != 4 || bad != 2 || !slices.Equal(got.Names(), c.want) {
-			t.Error(n, bad, got.Names(), c.want)
-		}
+		conformance.True(t, n == 4 && bad == 2 && slices.Equal(got.Names(), c.want), "%d, %d: %q", n, bad, got.Names())
 	}
 }
 

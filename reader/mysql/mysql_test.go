@@ -52,13 +52,13 @@ func TestOptionsComeFromServersOptionFile(t *testing.T) {
 	}
 	write(".my.cnf", "[mysqld]\nuser = other\n# user = another\n[client]\nuser=me\npassword = \"a \\\"b #c\"\nport=3307\nhost = db.example # here\nssl_mode = DISABLED\n")
 	a := addressOf(t, "mysql:///shop?table=orders")
-	if c := a.config; c.User != "me" || c.Passwd != `a \"b #c` || c.Addr != "db.example:3307" || c.TLS != nil || c.DBName != "shop" {
-		t.Errorf("%+v", c)
-	}
+	c := a.config
+	conformance.True(t, c.User == "me" && c.Passwd == `a \"b #c` && c.Addr == "db.example:3307" && c.TLS == nil &&
+		c.DBName == "shop", "%+v", c)
 	t.Setenv("MYSQL_PWD", "of the environment")
 	a, err := Parse("mysql://you@h/shop?table=orders&defaults-file=" + write("else.cnf", "[client]\nsocket=/run/x.sock\npassword='x\\sy'\n"))
 	must(t, err)
-	c := a.config
+	c = a.config
 	conformance.True(t, c.User == "you" && c.Passwd == "x y" && c.Addr == "h:3306" && c.TLS != nil, "%+v", c)
 	t.Setenv("MYSQL_PWD", "")
 	a, err = Parse("mysql:///shop?table=orders&defaults-file=" + filepath.Join(home, "else.cnf"))
@@ -112,15 +112,13 @@ func open(t *testing.T, s *mysqltest.Server, table string, change func(*sqltable
 
 func addressOf(t *testing.T, address string) *Address {
 	t.Helper()
-	a := conformance.Try(Parse(address)).Must(t)
-	return a
+	return conformance.Try(Parse(address)).Must(t)
 }
 
 // parseQuery parses a query of a server, with a key.
 func parseQuery(t *testing.T, s *mysqltest.Server, key, sql string) *Address {
 	t.Helper()
-	a := conformance.Try(ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)).Must(t)
-	return a
+	return conformance.Try(ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)).Must(t)
 }
 
 // openTransactions returns the sessions with an open transaction. InnoDB's information is stale if it was requested a
@@ -136,8 +134,8 @@ const sequence = " FROM seq_1_to_"
 func TestRealServer(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
-	s.Exec("CREATE TABLE numbers (id bigint PRIMARY KEY, text text)", "INSERT INTO numbers SELECT CAST(seq AS INT) * 10 - 20000, CONCAT('row ', seq)"+sequence+"5000",
-		"CREATE TABLE wide (id bigint unsigned PRIMARY KEY, text text)", "INSERT INTO wide SELECT 18446744073709551615 - seq, CONCAT('row ', seq)"+sequence+"3000",
+	s.Exec("CREATE TABLE numbers (id bigint PRIMARY KEY, text text)", "INSERT INTO numbers SELECT CAST(seq AS INT) * 10 - 20000, CONCAT('row ', seq)"+sequence+"5000", "CREATE TABLE wide (id bigint unsigned PRIMARY KEY, text text)",
+		"INSERT INTO wide SELECT 18446744073709551615 - seq, CONCAT('row ', seq)"+sequence+"3000",
 		`CREATE TABLE texts (a varchar(20) COLLATE utf8mb4_unicode_ci, b char(3) CHARACTER SET latin1, n decimal(10,3), y binary(16), at timestamp(3), d date, v int, PRIMARY KEY (a, b, n, y, at, d))`,
 		`INSERT INTO texts SELECT CONCAT(SUBSTR('aBcÄéz', 1 + seq MOD 6, 1), seq MOD 100), CONCAT('é', seq MOD 7), CAST(seq AS INT) / 100 - 15, UNHEX(MD5(seq)), '2024-01-01 00:00:00.5' + INTERVAL seq SECOND, '2024-01-01' + INTERVAL seq DAY, seq`+sequence+"3000",
 		"CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (500), PARTITION b VALUES LESS THAN MAXVALUE)", "INSERT INTO parted SELECT seq, REPEAT('x', 100)"+sequence+"3000")
@@ -238,14 +236,13 @@ func TestRealServer(t *testing.T) {
 	})
 	t.Run("a table that is being written to for long cannot be locked", func(t *testing.T) {
 		remake()
-		tx, err := s.DB.Begin()
-		must(t, err)
+		tx := conformance.Try(s.DB.Begin()).Must(t)
 		must(t, conformance.ErrorOf(tx.Exec("UPDATE big SET v = 9 WHERE id = 1")))
 		_, parts := open(t, s, "big", func(c *sqltable.Config) {
 			c.RetryFor = time.Second
 			c.Server.(*Address).lockPause = 0
 		})
-		_, err = parts[0].Next()
+		_, err := parts[0].Next()
 		conformance.True(t, err != nil && strings.Contains(err.Error(), "lock"), "%v", err)
 		must(t, tx.Rollback())
 	})

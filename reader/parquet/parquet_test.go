@@ -177,8 +177,7 @@ func TestNestedInvalidUTF8RejectsRecord(t *testing.T) {
 			codes = append(codes, r.Bad.Code)
 		}
 	})
-	conformance.True(t, err == nil && rows == 2 && bad == 1 && codes[0] == table.CodeUTF8,
-		"%d rows, %d bad %v: %v", rows, bad, codes, err)
+	conformance.True(t, err == nil && rows == 2 && bad == 1 && codes[0] == table.CodeUTF8, "%d, %v: %v", rows, codes, err)
 }
 
 // random makes rows of every encoding of the writer, in several row groups and small pages.

@@ -119,18 +119,15 @@ func TestTimesAndIntervalsEqualLiveServers(t *testing.T) {
 		"x-01-01 00:00:00+00": "!", "2024-01-01 00:00:00+01:00:00:00": "!",
 	} {
 		out, err := appendZoned(nil, []byte(from))
-		conformance.True(t, (err != nil || string(out) == to) && (err != nil) == (to == "!"),
-			"%s: %s, %v, want %s", from, out, err, to)
+		conformance.True(t, (err != nil || string(out) == to) && (err != nil) == (to == "!"), "%s: %s, %v", from, out, err)
 	}
 	for from, to := range map[string]string{
 		"1 year 2 mons 3 days 04:05:06": "P1Y2M3DT4H5M6S", "-1 years -2 mons": "P-1Y-2M", "1 day -00:00:01.5": "P1DT-1.5S",
-		"00:00:00": "PT0S", "100:00:00": "PT100H", "-00:01:00": "PT-1M", "1 mon": "P1M",
-		"+00:00:00.000001": "PT0.000001S", "": "!", "1 fortnight": "!", "x days": "!", "1 day 1:2": "!",
-		"1 day 00:61:00": "!", "00:00:0.1.2": "!",
+		"00:00:00": "PT0S", "100:00:00": "PT100H", "-00:01:00": "PT-1M", "1 mon": "P1M", "+00:00:00.000001": "PT0.000001S",
+		"": "!", "1 fortnight": "!", "x days": "!", "1 day 1:2": "!", "1 day 00:61:00": "!", "00:00:0.1.2": "!",
 	} {
 		out, err := appendInterval(nil, []byte(from))
-		conformance.True(t, (err != nil || string(out) == to) && (err != nil) == (to == "!"),
-			"%s: %s, %v, want %s", from, out, err, to)
+		conformance.True(t, (err != nil || string(out) == to) && (err != nil) == (to == "!"), "%s: %s, %v", from, out, err)
 	}
 }
 

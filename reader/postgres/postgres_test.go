@@ -88,15 +88,13 @@ func open(t *testing.T, s *pgtest.Server, table string, change func(*sqltable.Co
 
 func addressOf(t *testing.T, address string) *Address {
 	t.Helper()
-	a := conformance.Try(Parse(address)).Must(t)
-	return a
+	return conformance.Try(Parse(address)).Must(t)
 }
 
 // parseQuery parses a query of a server, with a key.
 func parseQuery(t *testing.T, s *pgtest.Server, key, sql string) *Address {
 	t.Helper()
-	a := conformance.Try(ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)).Must(t)
-	return a
+	return conformance.Try(ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)).Must(t)
 }
 
 func TestLostSessionsAreReplacedAndWrongQueriesNotRepeated(t *testing.T) {
@@ -385,11 +383,9 @@ func TestTablesAreListed(t *testing.T) {
 		}
 		conformance.Equal(t, got, want, "%s", pattern)
 	}
-	conformance.Refused(t, conformance.ErrorOf(List(context.Background(), s.Address("["))), "",
-		"a pattern that is none was taken")
+	conformance.Refused(t, conformance.ErrorOf(List(context.Background(), s.Address("["))), "", "pattern")
 	s.Stop("immediate")
-	conformance.Refused(t, conformance.ErrorOf(List(context.Background(), s.Address(""))), "",
-		"a server that is down was listed")
+	conformance.Refused(t, conformance.ErrorOf(List(context.Background(), s.Address(""))), "", "no server")
 }
 
 // secure makes the server use TLS with a certificate and its key, and check client certificates with a CA. rules come

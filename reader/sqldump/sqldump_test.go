@@ -109,8 +109,7 @@ func TestNumbersAreExactOrRefused(t *testing.T) {
 	}
 	f, err := Double([]byte("0.1"), true)
 	conformance.True(t, err == nil && f == float64(float32(0.1)), "the single 0.1 is %v, %v", f, err)
-	n, err := Unsigned("18446744073709551615")
-	conformance.True(t, err == nil && n == 1<<64-1, "%v %v", n, err)
+	conformance.Equal(t, conformance.Try(Unsigned("18446744073709551615")).Must(t), 1<<64-1, "result")
 	_, err = Unsigned("-1")
 	conformance.True(t, err == errInteger, "%v", err)
 }

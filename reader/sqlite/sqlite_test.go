@@ -61,12 +61,10 @@ func (d *database) open(table string, change func(*sqltable.Config)) (*sqltable.
 const count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
 
 func filled(t *testing.T) *database {
-	d := newDatabase(t,
-		"CREATE TABLE numbers (v TEXT, id INTEGER PRIMARY KEY)",
+	d := newDatabase(t, "CREATE TABLE numbers (v TEXT, id INTEGER PRIMARY KEY)",
 		"CREATE TABLE texts (k TEXT COLLATE NOCASE PRIMARY KEY, v) ",
 		"CREATE TABLE composed (a TEXT, b INT, v, PRIMARY KEY (b DESC, a)) WITHOUT ROWID",
-		"CREATE TABLE blobs (k BLOB PRIMARY KEY NOT NULL, v) WITHOUT ROWID",
-		"CREATE TABLE keyless (v)")
+		"CREATE TABLE blobs (k BLOB PRIMARY KEY NOT NULL, v) WITHOUT ROWID", "CREATE TABLE keyless (v)")
 	for _, into := range []string{
 		"numbers SELECT 'v' || i, i * 7 - 5000 FROM n", "texts SELECT CASE i % 2 WHEN 0 THEN 'k' ELSE 'K' END || printf('%05d', i), i FROM n",
 		"composed SELECT 'a' || (i % 13), i / 13, i FROM n", "blobs SELECT CAST(printf('%05d', i) AS BLOB), x'00' FROM n", "keyless SELECT i FROM n",
@@ -104,8 +102,7 @@ func TestValuesKeepTheirOwnTypes(t *testing.T) {
 		`3 4 0 ""|5 0 2.5 ""|5 0 -9.223372036854776e+18 ""|7 0 0 "5"|3 5 0 ""|3 5 0 ""|5 0 5.5 ""|5 0 5.5 ""|3 9007199254740993 0 ""|7 0 0 "2.5!"|5 0 -9.223372036854776e+18 ""|`,
 	}
 	for i, w := range want {
-		conformance.True(t, i < len(rows) && rows[i] == w,
-			"row %d:\nhave %s\nwant %s", i+1, append(rows, "")[min(i, len(rows))], w)
+		conformance.True(t, i < len(rows) && rows[i] == w, "%d: %s, want %s", i, append(rows, "")[min(i, len(rows))], w)
 	}
 	_, parts = d.open("strict", nil)
 	rows = sqltest.All(t, parts, nil)
@@ -217,9 +214,8 @@ func TestInexactTablesAreRefusedByName(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text.db")
 	must(t, os.WriteFile(text, []byte(strings.Repeat("id,v\n", 300)), 0o644))
 	for arg, want := range map[string]string{"sqlite:" + text + "?table=t": "not a file of SQLite", "sqlite:/no/such.db?table=t": "there is no file", "sqlite:" + t.TempDir() + "?table=t": "is a folder"} {
-		a, err := Parse(arg)
-		must(t, err)
-		_, _, err = a.Look(t.Context())
+		a := conformance.Try(Parse(arg)).Must(t)
+		_, _, err := a.Look(t.Context())
 		conformance.Refused(t, err, want, "%s", arg)
 	}
 	for arg, want := range map[string]string{"sqlite:a.db": "names no table", "sqlite:?table=t": "names no file", "sqlite::memory:?table=t": "names no file", "sqlite:a.db?table=t&mode=rw": "no parameter mode"} {
@@ -282,14 +278,12 @@ func (a *Address) schema(t *testing.T) (string, *sqltable.Table) {
 
 func info(t *testing.T, path string) os.FileInfo {
 	t.Helper()
-	i := conformance.Try(os.Stat(path)).Must(t)
-	return i
+	return conformance.Try(os.Stat(path)).Must(t)
 }
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	b := conformance.Try(os.ReadFile(path)).Must(t)
-	return b
+	return conformance.Try(os.ReadFile(path)).Must(t)
 }
 
 func TestImmutableFileIsCheckedAfterEachPage(t *testing.T) {
@@ -361,7 +355,6 @@ func TestTablesAreListed(t *testing.T) {
 		}
 		var rows, bytes int64
 		must(t, d.QueryRow("SELECT count(*), (SELECT sum(pgsize) FROM dbstat WHERE name = ?) FROM "+one.Table, one.Table).Scan(&rows, &bytes))
-		conformance.True(t, one.Rows == rows && one.Bytes == bytes && bytes != 0,
-			"%+v, want %d rows of %d bytes", one, rows, bytes)
+		conformance.True(t, one.Rows == rows && one.Bytes == bytes && bytes != 0, "%+v, want %d, %d", one, rows, bytes)
 	}
 }

@@ -87,8 +87,7 @@ func (w *world) parts(c Config, bounds ...int64) []source.Source {
 	if len(bounds) > 0 {
 		kept = w.division(c, bounds...)
 	}
-	parts := conformance.Try(o.Open(context.Background(), kept)).Must(w)
-	return parts
+	return conformance.Try(o.Open(context.Background(), kept)).Must(w)
 }
 
 func (w *world) division(c Config, bounds ...int64) []byte {
@@ -224,14 +223,13 @@ func TestDroppingTableStopsReading(t *testing.T) {
 		w.fill(600)
 		s := w.parts(w.config())[0].(*part)
 		s.bytes = 3000
-		_, err := s.Next()
-		must(t, err)
+		must(t, conformance.ErrorOf(s.Next()))
 		w.drop()
 		if again {
 			w.create()
 			w.fill(300)
 		}
-		_, _, err = read(s)
+		_, _, err := read(s)
 		replaced := new(client.ReplacedError)
 		conformance.True(t, errors.As(err, &replaced) && !strings.Contains(err.Error(), "\n"), "%s: %v", name, err)
 	}

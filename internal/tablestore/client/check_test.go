@@ -103,8 +103,7 @@ func TestAnAnswerIsCheckedAgainstItsHeaders(t *testing.T) {
 			return body
 		})
 		for transport, err := range describe(t, target) {
-			conformance.True(t, (err == nil) == tt.ok && (err == nil || Classify(err) == Ambiguous),
-				"%s, %s: %v", name, transport, err)
+			conformance.True(t, (err == nil) == tt.ok && (err == nil || Classify(err) == Ambiguous), "%s %s", name, transport)
 		}
 	}
 }
@@ -450,8 +449,7 @@ func TestPackedRowsEqualPages(t *testing.T) {
 				"%d packed rows of %d, %d others: %v", memory.Packed.Len(), n, len(got.Rows), err)
 			for i := range n {
 				row, err := one.Unpack(memory.Packed.Row(i))
-				conformance.MustTrue(t, err == nil && reflect.DeepEqual(row, want.Rows[i]),
-					"row %d is %v, want %v: %v", i, row, want.Rows[i], err)
+				conformance.MustTrue(t, err == nil && reflect.DeepEqual(row, want.Rows[i]), "row %d: %v, %v", i, row, err)
 				var key []byte
 				for _, k := range row.PrimaryKey.PrimaryKeys {
 					key = table.AppendKey(key, ValueOf(k.Value))

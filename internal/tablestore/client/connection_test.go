@@ -386,8 +386,7 @@ func TestCutConnectionIsAmbiguousUnlessUnsent(t *testing.T) {
 		_, err := sender(t, t.Context(), unsignedAt(web)).Post("BatchWriteRow", text("x"))
 		conformance.True(t, err != nil && Classify(err) == Ambiguous, "%q: %v", answer, err)
 		_, err = sender(t, t.Context(), unsignedAt(strings.Replace(web, "http", "https", 1))).Post("BatchWriteRow", text("x"))
-		conformance.True(t, Classify(err) == Unavailable && strings.Contains(Describe(err), "TLS"),
-			"a handshake that fails: %v", Describe(err))
+		conformance.True(t, Classify(err) == Unavailable && strings.Contains(Describe(err), "TLS"), "%v", err)
 	}
 	_, err := sender(t, t.Context(), unsignedAt("http://127.0.0.1:1")).Post("BatchWriteRow", text("x"))
 	conformance.Equal(t, Classify(err), Unavailable, "a refused connection: %v", err)

@@ -175,8 +175,7 @@ func TestTableIsCreatedWithPartitions(t *testing.T) {
 		splits, err := a.Splits(name)
 		diff = cmp.Diff(bounds, splits)
 		conformance.True(t, err == nil && diff == "", "%v: %v (-want +got):\n%s", of, err, diff)
-		conformance.Is(t, conformance.ErrorOf(a.CreateSplit(name, key, define, nil, bounds)), ErrTableExists,
-			"%v: made twice", of)
+		conformance.Is(t, conformance.ErrorOf(a.CreateSplit(name, key, define, nil, bounds)), ErrTableExists, "%v", of)
 	}
 }
 

@@ -77,8 +77,7 @@ func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
 	} {
 		why := e.Append(b, tt.values, nil, table.Span{}, nil)
 		conformance.True(t, why != nil && why.Code == tt.code, "got %v, want %s", why, tt.code)
-		conformance.True(t, len(b.Data) == before && len(b.Rows) == 1,
-			"%s left %d bytes and %d rows", tt.code, len(b.Data), len(b.Rows))
+		conformance.True(t, len(b.Data) == before && len(b.Rows) == 1, "%s left %d bytes", tt.code, len(b.Data))
 	}
 	why := New(schema, table.Put, false).Append(b, []table.Value{str(""), {}, {}}, nil, table.Span{}, nil)
 	conformance.True(t, why == nil, "a put of a key only, and an empty key value: %v", why)
@@ -377,8 +376,7 @@ func TestPackedRowsEqualEncodedOnes(t *testing.T) {
 			}
 			fast++
 			why := made.Append(want, []table.Value{str(key)}, nil, span, []byte("record"))
-			conformance.MustTrue(t, why == nil && !bad && keyName == "id" && !slices.Contains(columns, "never"),
-				"%x was appended: %v", row, why)
+			conformance.MustTrue(t, why == nil && !bad && keyName == "id" && !slices.Contains(columns, "never"), "%x", row)
 			conformance.MustTrue(t, bytes.Equal(b.Data, want.Data) && slices.Equal(b.Rows, want.Rows),
 				"as it came\n%x %+v, made\n%x %+v", b.Data, b.Rows, want.Data, want.Rows)
 		}

@@ -91,8 +91,7 @@ func TestRemovingAddedCellRestoresRow(t *testing.T) {
 		conformance.Must(t, err)
 		for _, row := range [][]byte{with, plain} {
 			got, err := AppendWithout([]byte("x"), row, "#it")
-			conformance.MustTrue(t, err == nil && bytes.Equal(got, append([]byte("x"), plain...)),
-				"got %x, %v; want %x", got, err, plain)
+			conformance.MustTrue(t, err == nil && bytes.Equal(got, append([]byte("x"), plain...)), "%x, %v: %x", got, err, plain)
 		}
 	})
 }

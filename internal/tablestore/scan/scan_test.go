@@ -191,8 +191,7 @@ func TestACutSpoolIsAnError(t *testing.T) {
 		conformance.Refused(t, Replay(bytes.NewReader(kept.Bytes()[:cut]), 1, func([]byte) error { return nil }), "",
 			"of %d bytes the first %d were enough", kept.Len(), cut)
 	}
-	conformance.Refused(t, Replay(bytes.NewReader(kept.Bytes()), 2, func([]byte) error { return nil }), "",
-		"a missing row went unnoticed")
+	conformance.Refused(t, Replay(bytes.NewReader(kept.Bytes()), 2, func([]byte) error { return nil }), "", "lost")
 }
 
 func TestDamagedSpoolRowIsAnError(t *testing.T) {
@@ -306,8 +305,7 @@ func TestRowWithErrorIsRetriedAtAnyPlace(t *testing.T) {
 			got, err := Get(t.Context(), s, "t", key, keys, Options{})
 			conformance.MustTrue(t, err == nil && s.requests == 2, "row %d: %d requests, %v", odd, s.requests, err)
 			for i, r := range got {
-				conformance.True(t, r != nil && r.PrimaryKey.PrimaryKeys[0].Value == int64(i),
-					"row %d was odd: row %d is %v", odd, i, r)
+				conformance.True(t, r != nil && r.PrimaryKey.PrimaryKeys[0].Value == int64(i), "row %d was odd: %d: %v", odd, i, r)
 			}
 		}
 	})
@@ -416,32 +414,22 @@ func TestRangesOfKeys(t *testing.T) {
 		return text
 	}
 	for _, tt := range []struct{ text, from, to string }{
-		{"", "", ""},
-		{"a..b", `"a";`, `"b";`},
-		{"a..", `"a";`, ""},
-		{"..b,7", "", `"b";7;`},
-		{"a", `"a";`, `"a\x00";`},
-		{"a,7", `"a";7;`, `"a";8;`},
-		{"a,9223372036854775807", `"a";9223372036854775807;`, `"a\x00";`},
-		{"a..b..c", `"a";`, `"b..c";`},
-		{`a"b,7`, `"a\"b";7;`, `"a\"b";8;`},
-		{`"\ud83d\ude00",7..`, `"😀";7;`, ""},
-		{`"\ufffd"..`, "\"\ufffd\";", ""},
-		{`""..b`, `"";`, `"b";`},
-		{"a,7,0x00ff", `"a";7;"\x00\xff";`, `"a";7;"\x00\xff\x00";`},
-		{`"a..b,c"`, `"a..b,c";`, `"a..b,c\x00";`},
-		{`"a\"b".."c"`, `"a\"b";`, `"c";`},
-		{`"\ud800"..`, "error", ""}, {"\"\xff\"..", "error", ""}, {"\xff..", "error", ""}, {`"a`, "error", ""},
-		{`"a"b`, "error", ""}, {`"a""b"`, "error", ""}, {`"a..b,c","..`, "error", ""}, {"..", "error", ""}, {"b..a", "error", ""},
-		{"a..a", "error", ""}, {"a,x", "error", ""}, {"a,1,ff", "error", ""}, {"a,1,0x1", "error", ""}, {"a,1,0x00,4", "error", ""},
+		{"", "", ""}, {"a..b", `"a";`, `"b";`}, {"a..", `"a";`, ""}, {"..b,7", "", `"b";7;`}, {"a", `"a";`, `"a\x00";`},
+		{"a,7", `"a";7;`, `"a";8;`}, {"a,9223372036854775807", `"a";9223372036854775807;`, `"a\x00";`},
+		{"a..b..c", `"a";`, `"b..c";`}, {`a"b,7`, `"a\"b";7;`, `"a\"b";8;`}, {`"\ud83d\ude00",7..`, `"😀";7;`, ""},
+		{`"\ufffd"..`, "\"\ufffd\";", ""}, {`""..b`, `"";`, `"b";`},
+		{"a,7,0x00ff", `"a";7;"\x00\xff";`, `"a";7;"\x00\xff\x00";`}, {`"a..b,c"`, `"a..b,c";`, `"a..b,c\x00";`},
+		{`"a\"b".."c"`, `"a\"b";`, `"c";`}, {`"\ud800"..`, "error", ""}, {"\"\xff\"..", "error", ""}, {"\xff..", "error", ""},
+		{`"a`, "error", ""}, {`"a"b`, "error", ""}, {`"a""b"`, "error", ""}, {`"a..b,c","..`, "error", ""},
+		{"..", "error", ""}, {"b..a", "error", ""}, {"a..a", "error", ""}, {"a,x", "error", ""}, {"a,1,ff", "error", ""},
+		{"a,1,0x1", "error", ""}, {"a,1,0x00,4", "error", ""},
 	} {
 		from, to, err := ParseRange(tt.text, key)
 		if tt.from == "error" {
 			conformance.Refused(t, err, "", "%s: taken", tt.text)
 			continue
 		}
-		conformance.True(t, err == nil && show(from) == tt.from && show(to) == tt.to,
-			"%s: %s to %s, %v", tt.text, show(from), show(to), err)
+		conformance.True(t, err == nil && show(from) == tt.from && show(to) == tt.to, "%s: %v %v %v", tt.text, from, to, err)
 	}
 	integer := []table.KeyColumn{{Name: "n", Type: table.Integer}}
 	from, to, err := ParseRange("9223372036854775807", integer)
