@@ -3,7 +3,6 @@ package reader
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -155,7 +154,7 @@ func indexesOf(text, chars string) (at []int) {
 func readFound(t *testing.T, text string) (rows [][]string, rejected int, found string, err error) {
 	t.Helper()
 	set := streamOf(t, []byte(text))
-	s, err := Open(context.Background(), set, Options{Sniff: true})
+	s, err := Open(t.Context(), set, Options{Sniff: true})
 	if err != nil {
 		return nil, 0, "", err
 	}
@@ -259,7 +258,7 @@ func TestTypedJSONIsFoundByItsContent(t *testing.T) {
 		if want == "Amazon Ion" || strings.Contains(want, "mongodb") {
 			o.Format = nil
 		}
-		conformance.Refused(t, conformance.ErrorOf(Open(context.Background(), itemOf(t, "in.json", []byte(text)), o)), want,
+		conformance.Refused(t, conformance.ErrorOf(Open(t.Context(), itemOf(t, "in.json", []byte(text)), o)), want,
 			"%s", text)
 	}
 }
@@ -303,7 +302,7 @@ func TestWideFilesKeepSourceContract(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Open(context.Background(), item(), Options{})
+			s, err := Open(t.Context(), item(), Options{})
 			conformance.MustTrue(t, err == nil && s.About().Wide && slices.Contains(s.Columns, "id"), "%+v, %v", s, err)
 			s.Close()
 			keepsTheContract(t, item, Options{SplitBytes: 2_500, ChainBytes: 1_500})
@@ -344,7 +343,7 @@ func TestWrappedRowsAreRefusedWithAdvice(t *testing.T) {
 		item := itemOf(t, c.file, []byte(c.text))
 		item.Name = c.file
 		got := ""
-		if s, err := Open(context.Background(), item, Options{}); err != nil {
+		if s, err := Open(t.Context(), item, Options{}); err != nil {
 			got = err.Error()
 		} else {
 			got = "format " + s.Format.String()

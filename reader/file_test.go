@@ -43,7 +43,7 @@ func fileOf(t *testing.T, name string, content []byte) func() input.Item {
 
 func found(t *testing.T, path string) input.Item {
 	t.Helper()
-	return conformance.Try(input.Expand(context.Background(), []string{path}, input.Options{})).Must(t).Items[0]
+	return conformance.Try(input.Expand(t.Context(), []string{path}, input.Options{})).Must(t).Items[0]
 }
 
 // opened opens an item until the test ends.
@@ -57,7 +57,7 @@ func opened(t *testing.T, item input.Item, o Options) *File {
 func streamOf(t *testing.T, content []byte) input.Item {
 	t.Helper()
 	in := input.Options{Stdin: bytes.NewReader(content)}
-	return conformance.Try(input.Expand(context.Background(), []string{input.Stdin}, in)).Must(t).Items[0]
+	return conformance.Try(input.Expand(t.Context(), []string{input.Stdin}, in)).Must(t).Items[0]
 }
 
 // valuesOf reads all records, each as its values in the order of the source's columns; an unreadable one is its code.
@@ -189,9 +189,8 @@ func TestTextInOtherEncodingsIsTheSameText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			columns, got := valuesOf(t, itemOf(t, "in.csv", tt.data), tt.o)
-			if diff := cmp.Diff(want, got); diff != "" || strings.Join(columns, ",") != "id,v" {
-				t.Errorf("columns %q (-want +got):\n%s", columns, diff)
-			}
+			conformance.Equal(t, cmp.Diff(want, got), "", "rows")
+			conformance.Equal(t, strings.Join(columns, ","), "id,v", "columns")
 		})
 	}
 }
@@ -298,9 +297,8 @@ func TestEndlessEmptyLinesAreRefused(t *testing.T) {
 		"part of a record":    {"\n\n\n", tcsv.Dialect{}, new(longRecord), 0},
 	} {
 		r := &textReader{s: &File{Dialect: tt.o}, long: tt.long, blank: maxBlank - 1}
-		if err := r.checkBlank([]byte(tt.data)); (err != nil) != (tt.counted < 0) || err == nil && r.blank != tt.counted {
-			t.Errorf("%s: %d bytes are counted, %v", name, r.blank, err)
-		}
+		err := r.checkBlank([]byte(tt.data))
+		conformance.True(t, (err != nil) == (tt.counted < 0) && (err != nil || r.blank == tt.counted), "%s: %v", name, err)
 	}
 }
 
@@ -468,7 +466,7 @@ func TestLongFirstJSONRecordIsReadWhole(t *testing.T) {
 			"a file":          func() input.Item { return itemOf(t, "in.jsonl", []byte(tt.text)) },
 			"a packed stream": func() input.Item { return streamOf(t, gzipped([]byte(tt.text))) },
 		} {
-			f := conformance.Try(Open(context.Background(), item(), Options{})).Must(t)
+			f := conformance.Try(Open(t.Context(), item(), Options{})).Must(t)
 			sampled := 0
 			_, err := f.Sample(200, f.Columns, func(*record.Record) { sampled++ })
 			conformance.True(t, err == nil && sampled != 0, "%s, %s: %d records sampled, %v", name, form, sampled, err)

@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -223,7 +222,7 @@ func TestFolderDoesNotReplaceRecordsValue(t *testing.T) {
 			dir := filepath.Join(root, tt.folder)
 			must(t, os.MkdirAll(dir, 0o755))
 			must(t, os.WriteFile(filepath.Join(dir, tt.file), []byte(tt.text), 0o644))
-			set := conformance.Try(input.Expand(context.Background(), []string{root}, input.Options{PathColumns: true})).Must(t)
+			set := conformance.Try(input.Expand(t.Context(), []string{root}, input.Options{PathColumns: true})).Must(t)
 			s := opened(t, set.Items[0], tt.o)
 			conformance.Same(t, firstFields(t, s), tt.want, "first fields")
 			both := s.inBoth([]int{0})
@@ -255,7 +254,7 @@ func TestContradictedEncodingIsRefused(t *testing.T) {
 		"really GBK":           {"id,v\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\n", 9), "gbk", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
+			s, err := Open(t.Context(), itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
 			conformance.MustTrue(t, (err != nil) == (tt.want != "") && (err == nil || strings.Contains(err.Error(), tt.want)),
 				"%v", err)
 			if err != nil {
@@ -320,7 +319,7 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 	for text, hint := range map[string]bool{
 		"id,v\n1, \"a\"\n": true, "id,v\n1, \"a,b\"\n": true, "id, \"v\"\n1,a\n": true, "id,v\n1, \"a\" b\n": false, "id,v\n1,\" \"\"a\"\"\"\n": false,
 	} {
-		s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(text)), Options{})
+		s, err := Open(t.Context(), itemOf(t, "in.csv", []byte(text)), Options{})
 		conformance.True(t, err == nil && strings.Contains(s.Hint, "--trim") == hint, "%q: hint %q, %v", text, s.Hint, err)
 	}
 	item := fileOf(t, "in.csv", []byte("id,v\n"+strings.Repeat("1, \"a\nb\" \n2,c\n", 900)))

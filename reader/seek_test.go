@@ -87,7 +87,7 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 // arrowBytes returns a test file of Arrow.
 func arrowBytes(t *testing.T, name string) []byte {
 	t.Helper()
-	return conformance.Try(os.ReadFile("arrow/testdata/" + name)).Must(t)
+	return conformance.Read(t, "arrow/testdata", name)
 }
 
 // keepsTheContract checks the source of an item. An item that can be read only once is made again for each reading.
@@ -221,7 +221,7 @@ func TestFingerprintCoversHeadTailAndMiddle(t *testing.T) {
 	s := opened(t, item, Options{})
 	must(t, os.Chtimes(item.Name, time.Now(), time.Unix(1, 0)))
 	conformance.Refused(t, conformance.ErrorOf(s.fingerprint()), "", "a changed file has a fingerprint")
-	stream := conformance.Try(Open(context.Background(), streamOf(t, text), Options{})).Must(t)
+	stream := conformance.Try(Open(t.Context(), streamOf(t, text), Options{})).Must(t)
 	defer stream.Close()
 	print, err := stream.fingerprint()
 	conformance.True(t, err == nil && print != "", "a stream: %q, %v", print, err)

@@ -46,7 +46,7 @@ var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
 
 // shareTexts are texts that compress well and badly, with a header that is short or longer than the packed file.
 func shareTexts(t *testing.T) map[string][]byte {
-	stream := conformance.Try(os.ReadFile("arrow/testdata/many.arrows")).Must(t)
+	stream := conformance.Read(t, "arrow/testdata", "many.arrows")
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var wide, random, lines, array bytes.Buffer
 	for i := range 2000 {

@@ -3,7 +3,6 @@ package reader
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -177,7 +176,7 @@ func TestUnreadableDumpsAreRefused(t *testing.T) {
 		"a table of Arrow":     {itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{Named: Named{Table: "x"}}, "--source-table x: it is not a database dump, but arrow"},
 		"something else in it": {itemOf(t, "in.sql", append(bytes.Clone(text), "\n\\! ls\n"...)), Options{}, "not a command that dumps have"},
 	} {
-		conformance.Refused(t, conformance.ErrorOf(Open(context.Background(), tt.item, tt.o)), tt.want, "%s", name)
+		conformance.Refused(t, conformance.ErrorOf(Open(t.Context(), tt.item, tt.o)), tt.want, "%s", name)
 	}
 }
 

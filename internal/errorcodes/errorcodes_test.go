@@ -45,9 +45,8 @@ func TestEveryCodeHasAnEntry(t *testing.T) {
 	conformance.True(t, found[Reject] >= 20 && found[Service] >= 20 && found[Exit] >= 10,
 		"found only %v codes: do they stand elsewhere?", found)
 	for code := range clientCodes(t, filepath.Join(root, "internal/tablestore/client/errors.go")) {
-		if e, has := Find(code); !has || e.Kind != Service || e.Does == "" {
-			t.Errorf("%s, which the client knows, has no entry: %+v", code, e)
-		}
+		e, has := Find(code)
+		conformance.True(t, has && e.Kind == Service && e.Does != "", "%s, which the client knows: %+v", code, e)
 	}
 }
 

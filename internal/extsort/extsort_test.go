@@ -62,9 +62,8 @@ func TestSortingOnDiskEqualsMemory(t *testing.T) {
 		for _, memory := range []int64{1, 0} {
 			o.Memory = memory
 			s := sorted(t, o, items)
-			if got := all(t, s.Range(nil, nil)); !slices.Equal(got, want) {
-				rt.Fatalf("memory %d: %d items came out as %d, or in another order", memory, len(want), len(got))
-			}
+			got := all(t, s.Range(nil, nil))
+			conformance.MustTrue(rt, slices.Equal(got, want), "memory %d: %d items came out as %d", memory, len(want), len(got))
 			if s.Len() != int64(len(items)) || memory == 1 && len(items) > 1000 && s.Spilled() != s.Len() {
 				rt.Fatalf("%d items, %d on disk, of %d", s.Len(), s.Spilled(), len(items))
 			}
@@ -94,9 +93,8 @@ func TestManyRunsAreMergedBeforeTheyAreRead(t *testing.T) {
 	n := len(s.runs)
 	conformance.True(t, n <= minFanIn, "%d runs are read at a time", n)
 	conformance.Same(t, all(t, s.Range(nil, nil)), inOrder(items), "the items came out in another order")
-	if u := s.Usage(); u.DiskBytes > 2*u.RawBytes+1<<20 {
-		t.Errorf("%d bytes on disk for %d of items: merged runs are not freed", u.DiskBytes, u.RawBytes)
-	}
+	u := s.Usage()
+	conformance.True(t, u.DiskBytes <= 2*u.RawBytes+1<<20, "%+v: merged runs are not freed", u)
 }
 
 func TestFullDiskIsAnError(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -174,7 +173,7 @@ func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 	// JSON has no integral doubles, and Python must get the values that a driver gives it.
 	check := strings.Replace(pythonCheck, "scope = dict", `row["Score"] = float(row["Score"]); scope = dict`, 1)
 	cmd := exec.CommandContext(t.Context(), python, "-c", check)
-	cmd.Dir, cmd.Stdin = filepath.Clean("."), bytes.NewReader(data)
+	cmd.Stdin = bytes.NewReader(data)
 	out, err := cmd.CombinedOutput()
 	conformance.True(t, err == nil && len(out) == 0, "%v\n%s", err, out)
 }

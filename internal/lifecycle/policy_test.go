@@ -70,9 +70,8 @@ func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
 	} {
 		period := conformance.Try(parseTableName("c{month}", "c"+tt.period)).Must(t)
 		now := at(t, tt.now)
-		if age, class := p.Age(period, now), p.ClassOf(period, now); age != tt.age || class.Number != tt.class {
-			t.Errorf("%s at %s: age %d, class %d; want %d, %d", tt.period, tt.now, age, class.Number, tt.age, tt.class)
-		}
+		age, class := p.Age(period, now), p.ClassOf(period, now)
+		conformance.True(t, age == tt.age && class.Number == tt.class, "%+v: age %d, class %d", tt, age, class.Number)
 	}
 }
 
@@ -439,9 +438,9 @@ func bySchema(t *testing.T, text string) bool {
 
 func TestTheExamplesAreValidPolicies(t *testing.T) {
 	texts := map[string]string{"the test's own": example}
-	text := conformance.Try(os.ReadFile("../../examples/age-policy.yaml")).Must(t)
+	text := conformance.Read(t, "../../examples", "age-policy.yaml")
 	texts["examples/age-policy.yaml"] = string(text)
-	guide := conformance.Try(os.ReadFile("../../docs/age.md")).Must(t)
+	guide := conformance.Read(t, "../../docs", "age.md")
 	for i, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(guide, -1) {
 		texts[fmt.Sprintf("docs/age.md, example %d", i+1)] = string(block[1])
 	}
@@ -519,7 +518,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 
 // The present class is written and read most.
 func TestTheExamplesReserveMostForThePresent(t *testing.T) {
-	text := conformance.Try(os.ReadFile("../../examples/age-policy.yaml")).Must(t)
+	text := conformance.Read(t, "../../examples", "age-policy.yaml")
 	classes := parsed(t, string(text)).Classes
 	hot := classes[0]
 	conformance.MustTrue(t, hot.From == 0 && hot.UpTo == 0 && hot.Read != nil && hot.Write != nil && *hot.Read >= 1000 &&

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -61,7 +60,7 @@ func TestS3AddressesAgreeWithAWS(t *testing.T) {
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			withoutAWS(t)
-			files := filepath.Join(t.TempDir(), "config")
+			files := t.TempDir() + "/config"
 			conformance.Must(t, os.WriteFile(files, []byte("[default]\nendpoint_url = http://default\n"+
 				"[profile all]\nendpoint_url = http://files\n[profile own]\nendpoint_url = http://files\nservices = s\n"+
 				"[services s]\ns3 =\n  endpoint_url = http://files-s3\n"), 0o600))

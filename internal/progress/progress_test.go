@@ -80,9 +80,8 @@ func TestChangesAreNamed(t *testing.T) {
 		{[]Fact{before[0], before[1], {"order", "", false}}, "order was missing and is not given now", false},
 	} {
 		changes, inputs := Changes(before, c.now)
-		if got := strings.Join(changes, "; "); got != c.want || inputs != c.inputs {
-			t.Errorf("changes %q, inputs only %v; want %q, %v", got, inputs, c.want, c.inputs)
-		}
+		got := strings.Join(changes, "; ")
+		conformance.True(t, got == c.want && inputs == c.inputs, "changes %q, inputs only %v; want %q", got, inputs, c.want)
 	}
 }
 

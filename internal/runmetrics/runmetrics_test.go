@@ -64,9 +64,8 @@ func TestFailedRunKeepsLastSuccess(t *testing.T) {
 		{[]Run{load(monday.Add(48*time.Hour), 0)}, "success_timestamp_seconds" + of + "1.7955792005e+09", first},
 	} {
 		must(t, WriteFile(t.Context(), path, step.runs))
-		if text := read(t, path); !strings.Contains(text, step.has) || strings.Contains(text, step.lacks) {
-			t.Errorf("want %q and not %q:\n%s", step.has, step.lacks, text)
-		}
+		text := read(t, path)
+		conformance.True(t, strings.Contains(text, step.has) && !strings.Contains(text, step.lacks), "%+v: %s", step, text)
 	}
 }
 

@@ -57,9 +57,8 @@ func TestTheFolderOfAKilledRunIsRemovedByTheNext(t *testing.T) {
 	dir := t.TempDir()
 	kill := child(t, dir)
 	open(t, Options{Dir: dir})
-	if found := names(t, dir); len(found) != 1 || !strings.HasPrefix(found[0], folderPrefix) {
-		t.Errorf("while the other run lives: %v", found)
-	}
+	found := names(t, dir)
+	conformance.True(t, len(found) == 1 && strings.HasPrefix(found[0], folderPrefix), "while the other lives: %v", found)
 	kill()
 	open(t, Options{Dir: dir})
 	conformance.Equal(t, len(names(t, dir)), 0, "after it was killed")
@@ -235,11 +234,10 @@ func TestAFailedWriteLeavesEarlierFramesIntact(t *testing.T) {
 			u := s.Usage()
 			u.PeakDiskBytes = before.PeakDiskBytes // it was needed for a moment
 			conformance.Equal(t, u, before, "%v at piece %d: usage", tt.cause, pass)
-			if got, err := s.Read(a, nil); err != nil || !bytes.Equal(got, data) {
-				t.Errorf("%v at piece %d: the earlier frame: %v", tt.cause, pass, err)
-			}
+			got, err := s.Read(a, nil)
+			conformance.True(t, err == nil && bytes.Equal(got, data), "%v at %d: the earlier frame: %v", tt.cause, pass, err)
 			disk.failWrite = nil
-			got, err := s.Read(write(t, s, data), nil)
+			got, err = s.Read(write(t, s, data), nil)
 			conformance.True(t, err == nil && bytes.Equal(got, data), "%v at piece %d: a later frame: %v", tt.cause, pass, err)
 		}
 	}

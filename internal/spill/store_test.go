@@ -126,9 +126,8 @@ func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
 			},
 			"read": func(t *rapid.T) {
 				f := order[pick(t)]
-				if got, err := s.Read(f, nil); err != nil || !bytes.Equal(got, model[f]) {
-					t.Fatalf("%d bytes, %v, want %d", len(got), err, len(model[f]))
-				}
+				got, err := s.Read(f, nil)
+				conformance.MustTrue(t, err == nil && bytes.Equal(got, model[f]), "%d, %v, want %d", len(got), err, len(model[f]))
 			},
 			"": func(t *rapid.T) {
 				u := s.Usage()
@@ -139,9 +138,8 @@ func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
 			},
 		})
 		for f, want := range model {
-			if got, err := s.Read(f, nil); err != nil || !bytes.Equal(got, want) {
-				t.Fatalf("in the end %d bytes, %v, want %d", len(got), err, len(want))
-			}
+			got, err := s.Read(f, nil)
+			conformance.MustTrue(t, err == nil && bytes.Equal(got, want), "in the end %d bytes, %v", len(got), err)
 		}
 	})
 }
@@ -158,9 +156,8 @@ func TestFileLengthEqualsUsage(t *testing.T) {
 	}
 	for i := range frames {
 		// The last block is written only as far as it is used.
-		if got, most := length(), s.Usage().DiskBytes; got > most || got <= most-blockBytes {
-			t.Errorf("%d frames: the file has %d bytes, usage says %d", len(frames)-i, got, most)
-		}
+		got, most := length(), s.Usage().DiskBytes
+		conformance.True(t, got <= most && got > most-blockBytes, "the file has %d bytes, usage says %d", got, most)
 		s.Free(frames[len(frames)-1-i])
 	}
 	conformance.Equal(t, length(), 0, "bytes without a frame")

@@ -323,9 +323,8 @@ func TestKeepsDouble(t *testing.T) {
 		conformance.MustEqual(t, ok, true, "%q is not a number", text)
 		n, _ := significant(nil, []byte(text))
 		rounded, _ := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', max(len(n)-1, 0), 64))
-		if want := rounded.Cmp(given) == 0; KeepsDouble([]byte(text), f) != want {
-			t.Fatalf("%s: keeps is %v, its double is %s", text, !want, strconv.FormatFloat(f, 'e', max(len(n)-1, 0), 64))
-		}
+		want := rounded.Cmp(given) == 0
+		conformance.MustEqual(t, KeepsDouble([]byte(text), f), want, "%s, its double is %v: kept", text, f)
 	}
 }
 

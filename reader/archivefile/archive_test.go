@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -85,7 +84,7 @@ func TestManifestDescribesParts(t *testing.T) {
 		"%s%d bytes, of parts %d", text, m.Bytes, bytesOfParts)
 	conformance.True(t, m.Ranges[0].Rows == 3 && m.Ranges[0].Name == "low" && m.Ranges[1].Rows == 1, "%+v", m.Ranges)
 	conformance.Same(t, m.Key, key, "key")
-	must(t, m.Check(context.Background()))
+	must(t, m.Check(t.Context()))
 	manifest := filepath.Join(m.Dir(), ManifestName)
 	conformance.True(t, Is(m.Dir()) && Is(manifest) && !Is(m.Path(&m.Parts[0])) && !Is(t.TempDir()),
 		"an archive is its folder or its manifest, and nothing else")
@@ -122,7 +121,7 @@ func TestDamageIsReportedBeforeFirstRow(t *testing.T) {
 			must(t, c.damage(m))
 			again, err := Read(m.Dir())
 			if err == nil {
-				_, err = New(again).Open(context.Background(), nil)
+				_, err = New(again).Open(t.Context(), nil)
 			}
 			conformance.True(t, errors.As(err, new(*DamagedError)) && strings.Contains(err.Error(), c.want) &&
 				!strings.Contains(err.Error(), "\n"),
@@ -163,19 +162,17 @@ func TestOnlySameExportContinuesArchive(t *testing.T) {
 	w = conformance.Try(Exact.Open(dir, false)).Must(t)
 	other := subject()
 	other.Holds.From = "5"
-	if err := w.Begin(other); !errors.As(err, new(*ChangedError)) || !strings.Contains(err.Error(), "--from-key") {
-		t.Errorf("another range: %v", err)
-	}
+	err := w.Begin(other)
+	conformance.True(t, errors.As(err, new(*ChangedError)) && strings.Contains(err.Error(), "--from-key"), "%v", err)
 	must(t, w.Begin(subject()))
-	if at := w.Range(0); w.Resumed != 2 || w.Rows() != 2 || string(at.Next) != "3" || at.Ended {
-		t.Errorf("resumed %d rows of %d, at %+v", w.Resumed, w.Rows(), at)
-	}
+	at := w.Range(0)
+	conformance.True(t, w.Resumed == 2 && w.Rows() == 2 && string(at.Next) == "3" && !at.Ended, "%+v, at %+v", w, at)
 	writePart(t, w, 0, nil, row(3))
 	must(t, w.End(1))
 	m, err := w.Finish(Manifest{})
 	conformance.True(t, err == nil && m.Rows == 3, "%+v, %v", m, err)
 	m, err = Read(dir)
-	conformance.True(t, err == nil && m.Rows == 3 && m.Check(context.Background()) == nil, "%+v, %v", m, err)
+	conformance.True(t, err == nil && m.Rows == 3 && m.Check(t.Context()) == nil, "%+v, %v", m, err)
 	must(t, w.Close())
 	_, err = Exact.Open(dir, true)
 	conformance.True(t, errors.As(err, new(*OccupiedError)), "a complete archive was opened again: %v", err)
@@ -263,7 +260,7 @@ func export(at place) (err error) {
 
 // TestArchiveOnFullDiskIsContinued fails each operation in turn, in a folder and in a store.
 func TestArchiveOnFullDiskIsContinued(t *testing.T) {
-	ctx := context.Background()
+	ctx := t.Context()
 	for kind, open := range map[string]func(dir string) (place, error){
 		"folder": func(dir string) (place, error) { return newFolder(dir) },
 		"store": func(dir string) (place, error) {
@@ -341,7 +338,7 @@ func TestArchiveHasPosition(t *testing.T) {
 func TestPartKeepsSourceContract(t *testing.T) {
 	m := written(t, 300)
 	open := func() source.Source {
-		parts := conformance.Try(New(m).Open(context.Background(), nil)).Must(t)
+		parts := conformance.Try(New(m).Open(t.Context(), nil)).Must(t)
 		parts[0].SetSplitBytes(5000)
 		return parts[0]
 	}
@@ -362,7 +359,7 @@ func TestPartKeepsSourceContract(t *testing.T) {
 
 func TestPartChangedDuringReadFailsAtEnd(t *testing.T) {
 	m := written(t, 50)
-	parts, err := New(m).Open(context.Background(), nil)
+	parts, err := New(m).Open(t.Context(), nil)
 	must(t, err)
 	other := written(t, 51)
 	must(t, os.Rename(other.Path(&other.Parts[0]), m.Path(&m.Parts[0])))

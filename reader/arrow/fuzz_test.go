@@ -224,7 +224,7 @@ func TestBufferWithWrongSizeIsRefused(t *testing.T) {
 }
 
 func TestDamagedDictionaryIsNotMistakenForAnother(t *testing.T) {
-	b := conformance.Try(os.ReadFile("testdata/deltas.arrow")).Must(t)
+	b := conformance.Read(t, "testdata", "deltas.arrow")
 	b[571] ^= 0xff // where the field is that says that it adds to the values before
 	anywhere, inOrder := hostileFile(t, b, small), hostileStream(t, b, small)
 	for name, err := range map[string]error{"anywhere": anywhere, "in order": inOrder} {

@@ -9,8 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -269,7 +267,7 @@ var deviations = map[string]string{
 // testdata/reference.
 func references(t testing.TB) map[string]string {
 	t.Helper()
-	raw := conformance.Try(os.ReadFile(filepath.Join("testdata", "reference"))).Must(t)
+	raw := conformance.Read(t, "testdata", "reference")
 	sums := map[string]string{}
 	for line := range strings.Lines(string(raw)) {
 		sum, path, _ := strings.Cut(strings.TrimSpace(line), " ")

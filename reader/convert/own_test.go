@@ -435,9 +435,8 @@ func TestTextsJoinTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 		ba.Merge(seen(tt.typed...))
 		for _, in := range []*Inference{whole, ab, ba} {
 			key, few, mixed := in.KeyType(0)
-			if got := in.Type(0); got != tt.want || key != tt.key || mixed != (tt.rejected > 0) || few.Others != tt.rejected {
-				t.Errorf("%s: %s, as a key %s %v of %+v", name, got, key, mixed, few)
-			}
+			got := in.Type(0)
+			conformance.True(t, got == tt.want && key == tt.key && mixed == (tt.rejected > 0) && few.Others == tt.rejected, name)
 			_, nearly := in.Minority(0, false)
 			conformance.True(t, !nearly || tt.want == table.Any, "%s: a minority", name)
 		}

@@ -66,9 +66,8 @@ func TestFaultyRequestsAreRepeatedWithRanges(t *testing.T) {
 			r := conformance.Try(i.OpenAt(t.Context())).Must(t)
 			b := make([]byte, 20)
 			for _, off := range []int64{0, 16} {
-				if n, err := r.ReadAt(b, off); err != nil || string(b[:n]) != text[off:off+20] {
-					t.Errorf("%s of request %d: %q at %d, %v", name, failing, b[:n], off, err)
-				}
+				n, err := r.ReadAt(b, off)
+				conformance.True(t, err == nil && string(b[:n]) == text[off:off+20], "%s of %d: %q, %v", name, failing, b[:n], err)
 			}
 			r.Close()
 		}

@@ -1,7 +1,6 @@
 package input
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -141,7 +140,7 @@ func TestIncompleteExportIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := exportOf(t, map[string]string{tt.file: tt.text})
-			_, err := Expand(context.Background(), []string{filepath.Join(dir, tt.arg)}, Options{})
+			_, err := Expand(t.Context(), []string{filepath.Join(dir, tt.arg)}, Options{})
 			conformance.Refused(t, err, tt.want, "error")
 		})
 	}

@@ -1,7 +1,6 @@
 package jsonl
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -199,7 +198,7 @@ func TestParsingDoesNotAllocateInSteadyState(t *testing.T) {
 }
 
 func TestManyKeysAreCheckedInLinearTime(t *testing.T) {
-	var b bytes.Buffer
+	var b strings.Builder
 	b.WriteString(`{"k0":0`)
 	for i := 1; i < 200000; i++ {
 		fmt.Fprintf(&b, `,"k%d":0`, i)

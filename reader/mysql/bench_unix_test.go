@@ -3,7 +3,6 @@
 package mysql
 
 import (
-	"context"
 	"database/sql/driver"
 	"errors"
 	"io"
@@ -21,9 +20,9 @@ func BenchmarkATableBesideTheDriver(b *testing.B) {
 		`INSERT INTO orders SELECT CAST(seq AS INT), CONCAT('customer ', seq MOD 1000), seq / 100.0, seq MOD 3 = 0, '2024-01-01' + INTERVAL seq SECOND, seq / 3e0, IF(seq MOD 5 > 0, MD5(seq), NULL) FROM seq_1_to_500000`, "ANALYZE TABLE orders")
 	a := conformance.Try(Parse(s.Address("orders"))).Must(b)
 	sqltest.Beside(b, a, 500_000, func() (n int) {
-		s := conformance.Try(a.connect(context.Background())).Must(b)
+		s := conformance.Try(a.connect(b.Context())).Must(b)
 		defer s.Close()
-		r := conformance.Try(s.conn.QueryContext(context.Background(), "SELECT * FROM orders", nil)).Must(b)
+		r := conformance.Try(s.conn.QueryContext(b.Context(), "SELECT * FROM orders", nil)).Must(b)
 		defer r.Close()
 		values := make([]driver.Value, len(r.Columns()))
 		for {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +45,7 @@ func TestOptionsComeFromServersOptionFile(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("MYSQL_PWD", "")
 	write := func(name, text string) string {
-		name = filepath.Join(home, name)
+		name = home + "/" + name
 		must(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
@@ -61,7 +60,7 @@ func TestOptionsComeFromServersOptionFile(t *testing.T) {
 	c = a.config
 	conformance.True(t, c.User == "you" && c.Passwd == "x y" && c.Addr == "h:3306" && c.TLS != nil, "%+v", c)
 	t.Setenv("MYSQL_PWD", "")
-	a, err = Parse("mysql:///shop?table=orders&defaults-file=" + filepath.Join(home, "else.cnf"))
+	a, err = Parse("mysql:///shop?table=orders&defaults-file=" + home + "/else.cnf")
 	conformance.True(t, err == nil && a.config.Net == "unix" && a.config.Addr == "/run/x.sock" && a.config.Passwd == "x y",
 		"%+v, %v", a, err)
 }

@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -102,11 +101,11 @@ func TestQueriesOnRealServer(t *testing.T) {
 	})
 	t.Run("a table that is altered between snapshot and query is read from another snapshot", func(t *testing.T) {
 		a := address(t, "id", joined)
-		c := conformance.Try(a.connect(context.Background())).Must(t)
+		c := conformance.Try(a.connect(t.Context())).Must(t)
 		defer c.Close()
-		must(t, c.exec(context.Background(), "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"))
+		must(t, c.exec(t.Context(), "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"))
 		s.Exec("TRUNCATE customers")
-		err := c.exec(context.Background(), "SELECT 1"+a.source()+" LIMIT 1")
+		err := c.exec(t.Context(), "SELECT 1"+a.source()+" LIMIT 1")
 		conformance.True(t, err != nil && a.Lost(err), "%v", err)
 	})
 }
@@ -136,7 +135,7 @@ func TestTablesAreListed(t *testing.T) {
 		"c*":      "customers table 1000 [id], ",
 		"nothing": "",
 	} {
-		all := conformance.Try(List(context.Background(), s.Address(pattern))).Must(t)
+		all := conformance.Try(List(t.Context(), s.Address(pattern))).Must(t)
 		got := ""
 		for _, one := range all {
 			conformance.True(t, one.Rows <= 0 || one.Bytes > 0, "%+v", one)
@@ -159,11 +158,11 @@ func TestTablesAreListed(t *testing.T) {
 		}
 		conformance.Equal(t, got, want, "%s", pattern)
 	}
-	conformance.Refused(t, conformance.ErrorOf(List(context.Background(), s.Address("["))), "", "pattern")
-	_, err := List(context.Background(), strings.Replace(s.Address(""), "/shop", "/", 1))
+	conformance.Refused(t, conformance.ErrorOf(List(t.Context(), s.Address("["))), "", "pattern")
+	_, err := List(t.Context(), strings.Replace(s.Address(""), "/shop", "/", 1))
 	conformance.Refused(t, err, "names no database", "error")
 	s.Kill()
-	conformance.Refused(t, conformance.ErrorOf(List(context.Background(), s.Address(""))), "", "no server")
+	conformance.Refused(t, conformance.ErrorOf(List(t.Context(), s.Address(""))), "", "no server")
 }
 
 func TestTLSOnRealServer(t *testing.T) {
@@ -215,12 +214,12 @@ func TestReplicationOnRealServer(t *testing.T) {
 	sqltest.NoLag(t, addressOf(t, s.Address("big")), "is not a replica")
 	replica := mysqltest.Start(t)
 	replica.Follow(s)
-	watch := conformance.Try(addressOf(t, replica.Address("big")).Watch(context.Background())).Must(t)
+	watch := conformance.Try(addressOf(t, replica.Address("big")).Watch(t.Context())).Must(t)
 	defer watch.Close()
 	until := func(what string, is func(lag time.Duration, known bool) bool) {
 		t.Helper()
 		sqltest.Until(t, what, func() bool {
-			lag, known, err := watch.Lag(context.Background())
+			lag, known, err := watch.Lag(t.Context())
 			must(t, err)
 			return is(lag, known)
 		})

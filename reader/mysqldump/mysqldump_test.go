@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ import (
 // shop is a dump by mysqldump of MariaDB 10.11.
 func shop(t testing.TB) []byte {
 	t.Helper()
-	return conformance.Try(os.ReadFile("testdata/shop.sql")).Must(t)
+	return conformance.Read(t, "testdata", "shop.sql")
 }
 
 // rowsOf shows the rows of a table, cut into splits by a Cutter that gets size bytes at a time.
@@ -78,15 +77,13 @@ func TestDumpIsReadWithSchema(t *testing.T) {
 	}
 	c := d.Find("customers")
 	conformance.True(t, slices.Equal(c.Key, []string{"b", "a"}) && c.Rows == 2, "customers: %+v", c)
-	if len(d.Tables) != 3 { // the view is not one
-		t.Errorf("%d tables", len(d.Tables))
-	}
+	conformance.Equal(t, len(d.Tables), 3, "tables: the view is not one")
 }
 
 // TestMySQL8DumpIsRead reads a dump written by hand in the form of mysqldump of MySQL 8.0, which differs from
 // MariaDB's.
 func TestMySQL8DumpIsRead(t *testing.T) {
-	text := conformance.Try(os.ReadFile("testdata/mysql8.sql")).Must(t)
+	text := conformance.Read(t, "testdata", "mysql8.sql")
 	d, err := Index(bytes.NewReader(text))
 	conformance.MustTrue(t, err == nil && d.Truncated == nil && Is(text), "%v %v", err, d)
 	orders := conformance.Try(d.Choose("")).Must(t)
@@ -216,9 +213,7 @@ func FuzzIndex(f *testing.F) {
 			all := rowsOf(t, text, table, len(text))
 			conformance.MustTrue(t, len(all) == int(table.Rows), "%d rows, and %d are read", table.Rows, len(all))
 			for _, size := range []int{1, 3, 17} {
-				if again := rowsOf(t, text, table, size); !slices.Equal(again, all) {
-					t.Fatalf("%q by %d: %q, want %q", text[table.From:table.To], size, again, all)
-				}
+				conformance.Same(t, rowsOf(t, text, table, size), all, "%q by %d", text[table.From:table.To], size)
 			}
 		}
 	})

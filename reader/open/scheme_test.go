@@ -2,7 +2,6 @@ package open
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -40,7 +39,7 @@ func TestAddressIsReadOrRefusedWithAdvice(t *testing.T) {
 
 func TestTheManualNamesEverySchemeOnce(t *testing.T) {
 	for _, page := range []string{"inputs.md", "zh/inputs.md"} {
-		text := conformance.Try(os.ReadFile("../../docs/" + page)).Must(t)
+		text := conformance.Read(t, "../../docs", page)
 		for _, s := range Schemes {
 			for begin := range strings.FieldsSeq(s.Begins) {
 				n := strings.Count(string(text), "`"+begin+"`")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,7 +41,7 @@ func TestParquetGoReadsTheSameEntries(t *testing.T) {
 		if e.Expected != "ok" {
 			continue
 		}
-		b := conformance.Try(os.ReadFile(filepath.Join(dir, filepath.FromSlash(e.Path)))).Must(t)
+		b := conformance.Read(t, dir, e.Path)
 		n, theirs, ours := compare(b, e.Path)
 		switch {
 		case mistaken[filepath.Base(e.Path)] != "":
@@ -249,7 +248,7 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 		"ARROW-RS-GH-6229-LEVELS":           {err: "row group 0: column outer.list.item.c: page 1:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := conformance.Try(os.ReadFile(filepath.Join("testdata", name+".parquet"))).Must(t)
+			b := conformance.Read(t, "testdata", name+".parquet")
 			var got []string
 			rows, _, err := loadAll(b, name, Options{}, func(r *record.Record) {
 				var cells []string

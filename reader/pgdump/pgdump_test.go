@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ import (
 // shop is a dump by pg_dump 15.
 func shop(t testing.TB) []byte {
 	t.Helper()
-	return conformance.Try(os.ReadFile("testdata/shop.sql")).Must(t)
+	return conformance.Read(t, "testdata", "shop.sql")
 }
 
 // rowsOf shows the rows of a table.

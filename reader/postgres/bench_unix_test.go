@@ -3,7 +3,6 @@
 package postgres
 
 import (
-	"context"
 	"testing"
 
 	"example.com/tsimport/internal/conformance"
@@ -17,7 +16,7 @@ func BenchmarkATableBesideTheDriver(b *testing.B) {
 		INSERT INTO orders SELECT i, 'customer ' || i % 1000, i / 100.0, i % 3 = 0, '2024-01-01'::timestamptz + i * interval '1 s', i / 3.0, CASE WHEN i % 5 > 0 THEN md5(i::text) END FROM generate_series(1, 500000) i`)
 	a := conformance.Try(Parse(s.Address("orders"))).Must(b)
 	sqltest.Beside(b, a, 500_000, func() (n int) {
-		ctx := context.Background()
+		ctx := b.Context()
 		conn := conformance.Try(connect(ctx, a)).Must(b)
 		defer hangUp(conn)
 		rows := conn.ExecParams(ctx, "SELECT * FROM orders", nil, nil, nil, nil)

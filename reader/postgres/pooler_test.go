@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -106,7 +105,7 @@ func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table st
 	port := free.Addr().(*net.TCPAddr).Port
 	must(t, free.Close())
 	server := conformance.Try(url.Parse(s.Address(""))).Must(t)
-	file := filepath.Join(t.TempDir(), "pgbouncer.ini")
+	file := t.TempDir() + "/pgbouncer.ini"
 	text := fmt.Sprintf("[databases]\npostgres = host=127.0.0.1 port=%s user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = %d\n", server.Port(), port, sessions)
 	must(t, os.WriteFile(file, []byte(text), 0o644))
 	c := exec.Command(bouncer, "-q", file)

@@ -367,7 +367,7 @@ func TestTablesAreListed(t *testing.T) {
 		"public.p*": "public.parted table 100 [id], ",
 		"nothing":   "",
 	} {
-		all := conformance.Try(List(context.Background(), s.Address(pattern))).Must(t)
+		all := conformance.Try(List(t.Context(), s.Address(pattern))).Must(t)
 		got := ""
 		for _, one := range all {
 			conformance.True(t, strings.HasPrefix(one.Address, "postgres://postgres@127.0.0.1:") &&
@@ -383,9 +383,9 @@ func TestTablesAreListed(t *testing.T) {
 		}
 		conformance.Equal(t, got, want, "%s", pattern)
 	}
-	conformance.Refused(t, conformance.ErrorOf(List(context.Background(), s.Address("["))), "", "pattern")
+	conformance.Refused(t, conformance.ErrorOf(List(t.Context(), s.Address("["))), "", "pattern")
 	s.Stop("immediate")
-	conformance.Refused(t, conformance.ErrorOf(List(context.Background(), s.Address(""))), "", "no server")
+	conformance.Refused(t, conformance.ErrorOf(List(t.Context(), s.Address(""))), "", "no server")
 }
 
 // secure makes the server use TLS with a certificate and its key, and check client certificates with a CA. rules come

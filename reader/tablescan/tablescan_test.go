@@ -2,7 +2,6 @@ package tablescan
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -83,11 +82,11 @@ func (w *world) config() Config {
 func (w *world) parts(c Config, bounds ...int64) []source.Source {
 	w.Helper()
 	o := New(c)
-	kept := conformance.Try(o.Divide(context.Background())).Must(w)
+	kept := conformance.Try(o.Divide(w.Context())).Must(w)
 	if len(bounds) > 0 {
 		kept = w.division(c, bounds...)
 	}
-	return conformance.Try(o.Open(context.Background(), kept)).Must(w)
+	return conformance.Try(o.Open(w.Context(), kept)).Must(w)
 }
 
 func (w *world) division(c Config, bounds ...int64) []byte {
@@ -241,9 +240,9 @@ func TestReplacedTableIsNotResumed(t *testing.T) {
 	kept := w.division(w.config())
 	w.drop()
 	w.create()
-	_, err := New(w.config()).Open(context.Background(), kept)
+	_, err := New(w.config()).Open(t.Context(), kept)
 	conformance.Refused(t, err, "dropped and created again", "error")
-	conformance.Refused(t, conformance.ErrorOf(New(w.config()).Open(context.Background(), []byte("{"))), "",
+	conformance.Refused(t, conformance.ErrorOf(New(w.config()).Open(t.Context(), []byte("{"))), "",
 		"a division that is cut was opened")
 }
 

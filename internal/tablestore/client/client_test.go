@@ -183,9 +183,8 @@ func TestTheRunsContextEndsARequest(t *testing.T) {
 		go func() { done <- send("ListTable") }()
 		<-arrived
 		cancel(errors.New("the user stopped"))
-		if err := <-done; Classify(err) != Canceled || !strings.Contains(Describe(err)+err.Error(), "the user stopped") {
-			t.Errorf("way %d: got %v", way, err)
-		}
+		err := <-done
+		conformance.True(t, Classify(err) == Canceled && strings.Contains(Describe(err), "user stopped"), "%d: %v", way, err)
 	}
 }
 

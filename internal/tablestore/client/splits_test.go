@@ -290,9 +290,8 @@ func TestTableChangesSurviveTemporaryFaults(t *testing.T) {
 			conformance.True(t, err == nil && got.Definition == want, "%+v, %v", got, err)
 			now = now.Add(ThroughputInterval)
 			failed["UpdateTable"] = 0
-			if err := a.Update("t", Change{ReservedWrite: new(5)}); err != nil || failed["UpdateTable"] != 2 {
-				t.Errorf("an update of the throughput after %s: %v, %v", f.Code, err, failed)
-			}
+			must(t, a.Update("t", Change{ReservedWrite: new(5)}))
+			conformance.Equal(t, failed["UpdateTable"], 2, "updates after %s", f.Code)
 			got, err = a.Describe("t")
 			conformance.True(t, err == nil && got.ReservedWrite == 5, "%+v, %v", got, err)
 		}

@@ -214,9 +214,8 @@ func splitIsRead(t *testing.T, b []byte) (plain bool) {
 	if err != nil || !plain {
 		return false
 	}
-	if n := len(want.rows); len(split.Ends) != n || len(split.KeyEnds) != n || len(split.Sums) != n {
-		t.Fatalf("%x: %d rows, %d keys, %d sums, want %d", b, len(split.Ends), len(split.KeyEnds), len(split.Sums), n)
-	}
+	n := len(want.rows)
+	conformance.MustTrue(t, len(split.Ends) == n && len(split.KeyEnds) == n && len(split.Sums) == n, "%x: %v", b, split)
 	from, keys, least, most := 0, []byte{}, math.MaxInt, 0
 	for i, end := range split.Ends {
 		row, w := b[from:end], want.rows[i]
@@ -236,9 +235,8 @@ func splitIsRead(t *testing.T, b []byte) (plain bool) {
 			sum += hasher.Cell(hasher.Column(w.Name), &w.Value)
 		}
 		conformance.MustEqual(t, c.Next(), false, "%x: row %d has a cell more", b, i)
-		if again, _ := hasher.Row(CellsOf(row)); split.Sums[i] != sum || again != sum {
-			t.Fatalf("%x: the sums of row %d are %x and %x, want %x", b, i, split.Sums[i], again, sum)
-		}
+		again, _ := hasher.Row(CellsOf(row))
+		conformance.MustTrue(t, split.Sums[i] == sum && again == sum, "%x: row %d: %x, want %x", b, i, again, sum)
 	}
 	conformance.MustTrue(t, bytes.Equal(split.Keys, keys) && split.Least == least && split.Most == most,
 		"%x: keys %x of %d to %d columns, want %x of %d to %d", b, split.Keys, split.Least, split.Most, keys, least, most)

@@ -392,9 +392,8 @@ func TestRefusedReadingIsReportedAndGivenUp(t *testing.T) {
 			for range ranges {
 				conformance.Refused(t, <-ended, "", "a page was read")
 			}
-			if took := time.Since(began); took < c.retryFor || took > c.retryFor*3/2+2*time.Second {
-				t.Errorf("%v: gave up after %v", c.retryFor, took)
-			}
+			took := time.Since(began)
+			conformance.True(t, took >= c.retryFor && took <= c.retryFor*3/2+2*time.Second, "%v: %v", c.retryFor, took)
 			conformance.Equal(t, told, c.told, "%v: times told", c.retryFor)
 		})
 	}
@@ -493,9 +492,8 @@ func TestGateLimitsAllScansTogether(t *testing.T) {
 			stop()
 			group.Wait()
 			// The cost of the first pages in flight is not known yet: one page each.
-			if most := rate*seconds + 1000*scans; s.units > most || s.units < rate*seconds*9/10 {
-				t.Errorf("%d scans: %d units, want about %d", scans, s.units, rate*seconds)
-			}
+			most := rate*seconds + 1000*scans
+			conformance.True(t, s.units <= most && s.units >= rate*seconds*9/10, "%d scans: %d units", scans, s.units)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package sourcetest
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -43,8 +42,8 @@ func TestTheSuiteNoticesABrokenSource(t *testing.T) {
 		Check(t, func() source.Source {
 			k := NewKeyed("broken", 95)
 			k.Live = strings.Contains(how, "live")
-			division := conformance.Try(k.Divide(context.Background())).Must(t)
-			parts := conformance.Try(k.Open(context.Background(), division)).Must(t)
+			division := conformance.Try(k.Divide(t.Context())).Must(t)
+			parts := conformance.Try(k.Open(t.Context(), division)).Must(t)
 			return &broken{keyedPart: parts[0].(*keyedPart), how: how}
 		})
 		return
@@ -145,10 +144,10 @@ func TestKeyedRowsKeepTheContract(t *testing.T) {
 	for _, live := range []bool{false, true} {
 		k := NewKeyed("keyed", 95)
 		k.Live, k.Parts = live, 2
-		division := conformance.Try(k.Divide(context.Background())).Must(t)
+		division := conformance.Try(k.Divide(t.Context())).Must(t)
 		for part := range 2 {
 			Check(t, func() source.Source {
-				return conformance.Try(k.Open(context.Background(), division)).Must(t)[part]
+				return conformance.Try(k.Open(t.Context(), division)).Must(t)[part]
 			})
 		}
 	}
