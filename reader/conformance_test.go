@@ -237,8 +237,7 @@ func conform(t *testing.T, dir string, read map[string]counted) (results map[str
 		if problem == "" {
 			continue
 		}
-		raw := conformance.Try(os.ReadFile(path)).Must(t)
-		if why := sharedReason(f, got, raw); why != "" {
+		if why := sharedReason(f, got, conformance.Try(os.ReadFile(path)).Must(t)); why != "" {
 			reasons[why]++
 			continue
 		}

@@ -153,8 +153,7 @@ func indexesOf(text, chars string) (at []int) {
 // rejected records.
 func readFound(t *testing.T, text string) (rows [][]string, rejected int, found string, err error) {
 	t.Helper()
-	set := streamOf(t, []byte(text))
-	s, err := Open(t.Context(), set, Options{Sniff: true})
+	s, err := Open(t.Context(), streamOf(t, []byte(text)), Options{Sniff: true})
 	if err != nil {
 		return nil, 0, "", err
 	}

@@ -328,8 +328,7 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 
 func TestEmptyLineInOneColumnIsANull(t *testing.T) {
 	_, rows := valuesOf(t, itemOf(t, "in.csv", []byte("\na\n1\n\n2\r\n\r\n")), Options{})
-	want := [][]string{{"1"}, {""}, {"2"}, {""}}
-	conformance.True(t, slices.EqualFunc(rows, want, slices.Equal), "%q", rows)
+	conformance.True(t, slices.EqualFunc(rows, [][]string{{"1"}, {""}, {"2"}, {""}}, slices.Equal), "%q", rows)
 	_, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a,b\n1,2\n\n3,4\n")), Options{})
 	conformance.Equal(t, len(rows), 2, "of two columns: %q", rows)
 }

@@ -207,8 +207,7 @@ func TestLongChainKeepsFewSums(t *testing.T) {
 func TestFingerprintCoversHeadTailAndMiddle(t *testing.T) {
 	text := bytes.Repeat([]byte("1,abcdefg\n"), 100_000)
 	of := func(content []byte) string {
-		s := opened(t, itemOf(t, "in.csv", content), Options{})
-		return conformance.Try(s.fingerprint()).Must(t)
+		return conformance.Try(opened(t, itemOf(t, "in.csv", content), Options{}).fingerprint()).Must(t)
 	}
 	same := of(text)
 	conformance.Equal(t, of(text), same, "the same file has two fingerprints")

@@ -111,8 +111,7 @@ func TestTruncatedDumpFailsAfterItsRows(t *testing.T) {
 
 func TestDumpEndingBeforeKeySaysWhy(t *testing.T) {
 	for name, text := range dumpsOf(500) {
-		cut := itemOf(t, "in.sql", text[:bytes.Index(text, []byte("499"))-10])
-		s := opened(t, cut, Options{Named: Named{Table: "t"}})
+		s := opened(t, itemOf(t, "in.sql", text[:bytes.Index(text, []byte("499"))-10]), Options{Named: Named{Table: "t"}})
 		about := s.About()
 		has := len(about.Declared.Key) > 0
 		conformance.True(t, has != (about.Hint != "") && (about.Hint == "" || strings.Contains(about.Hint, "not whole")),

@@ -44,8 +44,7 @@ func zipped(t *testing.T, name, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	f := conformance.Try(w.Create(name)).Must(t)
-	f.Write([]byte(text))
+	conformance.Try(w.Create(name)).Must(t).Write([]byte(text))
 	w.Close()
 	return b.String()
 }

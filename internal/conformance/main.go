@@ -135,6 +135,13 @@ func Refused(t testing.TB, err error, want, format string, args ...any) {
 	}
 }
 
+// InALine is Refused, and the error must be of one line.
+func InALine(t testing.TB, err error, want, format string, args ...any) {
+	t.Helper()
+	Refused(t, err, want, format, args...)
+	True(t, !strings.Contains(fmt.Sprint(err), "\n"), "an error of several lines: %q", err)
+}
+
 // shown quotes a text of one line; other values get the names of their fields.
 func shown(value any) string {
 	if text, ok := value.(string); ok && !strings.Contains(text, "\n") {

@@ -30,8 +30,7 @@ func TestFieldsRoundTrip(t *testing.T) {
 			want = append(want, record)
 		}
 		var b bytes.Buffer
-		w := csv.NewWriter(&b)
-		conformance.Must(t, w.WriteAll(want))
+		conformance.Must(t, csv.NewWriter(&b).WriteAll(want))
 		for _, from := range []io.Reader{bytes.NewReader(b.Bytes()), iotest.OneByteReader(bytes.NewReader(b.Bytes()))} {
 			got, err := NewReader(from).ReadAll()
 			conformance.MustTrue(t, err == nil && reflect.DeepEqual(got, want), "%d: %q, want %q: %v", seed, got, want, err)

@@ -37,8 +37,7 @@ func stores(t *testing.T, check func(t *testing.T, s Store, server *storetest.Se
 				o.OSS = objectstore.OSS{Endpoint: server.URL(), Region: "cn-test", PathStyle: true,
 					Credentials: func(context.Context) (string, string, string, error) { return "the-id", "the-secret", "", nil }}
 			}
-			s := conformance.Try(Open(t.Context(), place, o)).Must(t)
-			check(t, s, server)
+			check(t, conformance.Try(Open(t.Context(), place, o)).Must(t), server)
 		})
 	}
 }
@@ -120,9 +119,7 @@ func TestAFolderThatCannotBeWrittenToIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
 	s := conformance.Try(Open(t.Context(), filepath.Join(file, "state"), Options{})).Must(t)
-	err := Probe(t.Context(), s)
-	conformance.True(t, err != nil && strings.Contains(err.Error(), file) && !strings.Contains(err.Error(), "\n"),
-		"%v", err)
+	conformance.InALine(t, Probe(t.Context(), s), file, "a file in the way")
 }
 
 func TestInvalidPlacesAreRefused(t *testing.T) {
@@ -282,9 +279,7 @@ func TestDamagedOrNewerMirrorIsRefused(t *testing.T) {
 			s.Objects["checkpoint.000000001.000000001"], s.Objects["data/1-1"] = body, "x"
 			l := conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: virtual()})).Must(t)
 			defer l.Abandon()
-			_, err := NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))
-			conformance.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
-				"%s: %v", body, err)
+			conformance.InALine(t, conformance.ErrorOf(NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))), want, "%s", body)
 		})
 	}
 }

@@ -26,8 +26,7 @@ func design(t *testing.T, env Env, columns ...string) Design {
 	d := Design{Inputs: env.Columns}
 	for _, text := range columns {
 		col := conformance.Try(ParseColumn(text)).Must(t)
-		p := conformance.Try(CompileColumn(col, env)).Must(t)
-		d.Columns, d.Programs = append(d.Columns, col), append(d.Programs, p)
+		d.Columns, d.Programs = append(d.Columns, col), append(d.Programs, conformance.Try(CompileColumn(col, env)).Must(t))
 	}
 	return d
 }

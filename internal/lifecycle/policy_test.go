@@ -101,8 +101,7 @@ func TestAClassNamesItsAges(t *testing.T) {
 func TestAPolicyFitsTablesOfItsOwnPeriod(t *testing.T) {
 	p := parsed(t, example)
 	for template, fits := range map[string]bool{"c{month}": true, "c{day}": false, "c{year}": false} {
-		parsed := conformance.Try(ParseTemplate(template)).Must(t)
-		conformance.Equal(t, (p.Fits(parsed) == nil), fits, "%s", template)
+		conformance.Equal(t, (p.Fits(conformance.Try(ParseTemplate(template)).Must(t)) == nil), fits, "%s", template)
 	}
 }
 
@@ -168,10 +167,9 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: month\nclasses: [{}]\n---\n}", "not YAML"},
 		{strings.Repeat("#", maxPolicyBytes+1), "over 1048576 bytes"},
 	} {
-		p, err := Parse("policy.yaml", []byte(tt.text))
-		conformance.True(t, err != nil && strings.Contains(err.Error(), tt.want) &&
-			strings.HasPrefix(err.Error(), "policy policy.yaml") && !strings.Contains(err.Error(), "\n"),
-			"%.100q: %v, %v; want %q", tt.text, p, err, tt.want)
+		err := conformance.ErrorOf(Parse("policy.yaml", []byte(tt.text)))
+		conformance.InALine(t, err, tt.want, "%.100q", tt.text)
+		conformance.True(t, strings.HasPrefix(fmt.Sprint(err), "policy policy.yaml"), "%v", err)
 	}
 }
 
@@ -518,8 +516,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 
 // The present class is written and read most.
 func TestTheExamplesReserveMostForThePresent(t *testing.T) {
-	text := conformance.Read(t, "../../examples", "age-policy.yaml")
-	classes := parsed(t, string(text)).Classes
+	classes := parsed(t, string(conformance.Read(t, "../../examples", "age-policy.yaml"))).Classes
 	hot := classes[0]
 	conformance.MustTrue(t, hot.From == 0 && hot.UpTo == 0 && hot.Read != nil && hot.Write != nil && *hot.Read >= 1000 &&
 		*hot.Write >= 1000, "the class of this period: %+v", hot)

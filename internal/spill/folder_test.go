@@ -26,8 +26,7 @@ func TestChildSpills(t *testing.T) {
 	if dir == "" {
 		t.Skip("the child of another test")
 	}
-	s := conformance.Try(Open(Options{Dir: dir})).Must(t)
-	must(t, conformance.ErrorOf(s.Write([]byte("rows"))))
+	must(t, conformance.ErrorOf(conformance.Try(Open(Options{Dir: dir})).Must(t).Write([]byte("rows"))))
 	os.Stdout.WriteString("spilled\n")
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent kills this process or ends itself
 }
@@ -170,8 +169,7 @@ func TestFullStoreKeepsEarlierFrames(t *testing.T) {
 	}
 	s.Free(a) // leaves a hole of three blocks; with the one after the end it holds a frame of four
 	third := noise(4, 4*blockBytes-50)
-	c := write(t, s, third)
-	got, err := s.Read(c, nil)
+	got, err := s.Read(write(t, s, third), nil)
 	conformance.True(t, err == nil && bytes.Equal(got, third), "a frame in two pieces: %v", err)
 	conformance.Equal(t, s.Usage().DiskBytes, 10*blockBytes, "bytes on disk")
 }
@@ -269,8 +267,7 @@ func TestADamagedFrameIsAnErrorThatNamesTheFile(t *testing.T) {
 		conformance.True(t, err != nil && strings.Contains(err.Error(), s.folder.framesPath()) && string(got) == "before",
 			"%s: %d bytes, %v", name, len(got), err)
 		disk.corrupt, disk.short = false, false
-		other := write(t, s, rows(2, 1<<20))
-		got, err = s.Read(other, nil)
+		got, err = s.Read(write(t, s, rows(2, 1<<20)), nil)
 		conformance.True(t, err == nil && bytes.Equal(got, rows(2, 1<<20)), "%s: the next frame: %v", name, err)
 	}
 }

@@ -154,8 +154,7 @@ func TestRowsSurviveCopiesAndTheDisk(t *testing.T) {
 		c.Split = b.Split
 		c.Copy(b, some)
 		conformance.MustEqual(t, len(c.Data), b.Memory(some), "bytes of the copy")
-		packed := append(b.AppendPacked(nil, some), "rest"...)
-		u, rest, err := Unpack(b.Split, packed, len(some))
+		u, rest, err := Unpack(b.Split, append(b.AppendPacked(nil, some), "rest"...), len(some))
 		conformance.MustTrue(t, err == nil && string(rest) == "rest", "unpack: %v, rest %q", err, rest)
 		for n, i := range some {
 			want := Ref{b, i}
@@ -265,8 +264,7 @@ func TestLocalTimeIsAnInstantOrNone(t *testing.T) {
 		{"UTC", "2024-03-10 02:30:00", "2024-03-10T02:30:00Z"},
 	} {
 		zone := conformance.Try(time.LoadLocation(tt.zone)).Must(t)
-		wall := conformance.Try(time.Parse(time.DateTime, tt.wall)).Must(t)
-		at, ok := LocalTime(wall, zone)
+		at, ok := LocalTime(conformance.Try(time.Parse(time.DateTime, tt.wall)).Must(t), zone)
 		got := ""
 		if ok {
 			got = at.UTC().Format(time.RFC3339)
@@ -323,8 +321,7 @@ func TestKeepsDouble(t *testing.T) {
 		conformance.MustEqual(t, ok, true, "%q is not a number", text)
 		n, _ := significant(nil, []byte(text))
 		rounded, _ := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', max(len(n)-1, 0), 64))
-		want := rounded.Cmp(given) == 0
-		conformance.MustEqual(t, KeepsDouble([]byte(text), f), want, "%s, its double is %v: kept", text, f)
+		conformance.MustEqual(t, KeepsDouble([]byte(text), f), rounded.Cmp(given) == 0, "%s, its double is %v: kept", text, f)
 	}
 }
 

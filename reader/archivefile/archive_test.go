@@ -123,9 +123,8 @@ func TestDamageIsReportedBeforeFirstRow(t *testing.T) {
 			if err == nil {
 				_, err = New(again).Open(t.Context(), nil)
 			}
-			conformance.True(t, errors.As(err, new(*DamagedError)) && strings.Contains(err.Error(), c.want) &&
-				!strings.Contains(err.Error(), "\n"),
-				"%v, want %s", err, c.want)
+			conformance.True(t, errors.As(err, new(*DamagedError)), "%v", err)
+			conformance.InALine(t, err, c.want, "damage")
 		})
 	}
 }

@@ -294,8 +294,7 @@ func TestNullsAndRaggedRecordsAreConfigurable(t *testing.T) {
 		"absent by the file":  {Options{}, rec(record.Datum{}, plain("w")), null + "|w"},
 		"bad":                 {Options{}, &record.Record{Bad: &table.Reason{Code: "Bad"}}, "Bad"},
 	} {
-		c := conformance.Try(New([]string{"a", "b"}, columns, tt.o)).Must(t)
-		values, why := c.Convert(tt.rec)
+		values, why := conformance.Try(New([]string{"a", "b"}, columns, tt.o)).Must(t).Convert(tt.rec)
 		got := ""
 		if why != nil {
 			got = why.Code

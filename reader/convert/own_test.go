@@ -436,7 +436,7 @@ func TestTextsJoinTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 		for _, in := range []*Inference{whole, ab, ba} {
 			key, few, mixed := in.KeyType(0)
 			got := in.Type(0)
-			conformance.True(t, got == tt.want && key == tt.key && mixed == (tt.rejected > 0) && few.Others == tt.rejected, name)
+			conformance.True(t, got == tt.want && key == tt.key && mixed == (tt.rejected > 0) && few.Others == tt.rejected, "%s", name)
 			_, nearly := in.Minority(0, false)
 			conformance.True(t, !nearly || tt.want == table.Any, "%s: a minority", name)
 		}

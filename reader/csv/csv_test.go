@@ -435,8 +435,7 @@ func TestFlagsNameADialectExactly(t *testing.T) {
 		conformance.True(t, strings.HasPrefix(flags, "--dialect "+name+" --delimiter ") &&
 			!strings.ContainsAny(flags, "\t\n\x01"), "%s: %q", name, flags)
 	}
-	d := Dialect{Delimiter: "\x01", Quote: '\'', Comment: "#", RecordEnd: "~\n"}
-	got := strings.Join(d.Flags(), " ")
+	got := strings.Join((&Dialect{Delimiter: "\x01", Quote: '\'', Comment: "#", RecordEnd: "~\n"}).Flags(), " ")
 	conformance.True(t, got == `--delimiter \x01 --quote ' --escape none --comment # --record-end ~\n`, "%s", got)
 	for a := range 256 {
 		for _, text := range []string{string([]byte{byte(a)}), string([]byte{byte(a), 'x'}), string([]byte{'x', byte(a)}), string([]byte{byte(a), byte(a)})} {

@@ -115,8 +115,7 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	}))
 	defer redirect.Close()
 	address := strings.Replace(redirect.URL, "//", "//user:geheim@", 1) + "/dt=1/x.csv?Signature=geheim"
-	set := expand(t, Options{Retry: soon, PathColumns: true}, address)
-	i := set.Items[0]
+	i := expand(t, Options{Retry: soon, PathColumns: true}, address).Items[0]
 	wantText(t, &i, text)
 	conformance.Equal(t, i.Name, strings.Replace(redirect.URL, "//", "//xxxxx@", 1)+"/dt=1/x.csv?Signature=xxxxx", "name")
 	conformance.True(t, len(i.Columns) == 1 && i.Columns[0] == (Column{Name: "dt", Value: "1"}), "columns %+v", i.Columns)
@@ -135,15 +134,13 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 
 func TestManifestMayBeAnAddress(t *testing.T) {
 	data := newSite(t, text)
-	s := newSite(t, data.address+"\n")
-	wantNames(t, expand(t, Options{Retry: soon}, "@"+s.address), data.address)
+	wantNames(t, expand(t, Options{Retry: soon}, "@"+newSite(t, data.address+"\n").address), data.address)
 }
 
 func TestServersListCannotNameLocalFiles(t *testing.T) {
 	dir := tree(t, "a.csv")
 	for _, line := range []string{"a.csv", dir + "/a.csv", "-", "/dev/stdin", "file:///etc", "*.csv", ".", "ftp://h/a"} {
-		s := newSite(t, line+"\n")
-		_, err := Expand(t.Context(), []string{"@" + s.address}, Options{Retry: soon})
+		_, err := Expand(t.Context(), []string{"@" + newSite(t, line+"\n").address}, Options{Retry: soon})
 		wantError(t, err, nil, "a list from a server names addresses only")
 	}
 	public := &remote{fetcher: &httpObject{address: &url.URL{Scheme: "https", Host: "data.example"}}}
@@ -248,7 +245,7 @@ func TestServerWithoutEndMarkIsWarnedOf(t *testing.T) {
 		return true
 	}
 	set := expand(t, Options{Retry: soon}, s.address)
-	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "neither size nor end"), "%q", set)
+	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "size nor end"), "%q", set.Warnings)
 	wantText(t, &set.Items[0], text)
 }
 

@@ -120,8 +120,7 @@ func TestExistingNameIsNotAGlob(t *testing.T) {
 }
 
 func TestMissingInputErrorNamesIt(t *testing.T) {
-	dir := tree(t, "empty/", "f")
-	must(t, os.Symlink("gone", filepath.Join(dir, "link")))
+	must(t, os.Symlink("gone", filepath.Join(tree(t, "empty/", "f"), "link")))
 	for arg, part := range map[string]string{
 		"no.csv": "no.csv", "no/*.csv": "matches none", "x[.csv": "brackets", "empty": "no files", "link": "link to gone",
 		"@no.txt": "no.txt", "empty/**": "matches none", "": "no such file",
@@ -201,8 +200,7 @@ func TestChangedFileIsAnError(t *testing.T) {
 	whole := conformance.Try(i.Open(t.Context())).Must(t)
 	defer whole.Close()
 	must(t, os.Truncate("a.csv", 3))
-	b := make([]byte, 10)
-	n, err := part.ReadAt(b, 1)
+	n, err := part.ReadAt(make([]byte, 10), 1)
 	wantError(t, err, ErrChanged, "a.csv", "ends at byte 3")
 	conformance.Equal(t, n, 2, "bytes")
 	wantError(t, conformance.ErrorOf(io.ReadAll(whole)), ErrChanged, "a.csv", "ends at byte 3")
@@ -383,8 +381,7 @@ func TestCompressedTwinIsAWarning(t *testing.T) {
 		"e":    "",
 		"*/a*": "d/a.csv and d/a.csv.gz seem",
 	} {
-		set := expand(t, Options{}, arg)
-		got := strings.Join(set.Warnings, "\n")
+		got := strings.Join(expand(t, Options{}, arg).Warnings, "\n")
 		conformance.True(t, strings.HasPrefix(got, want) && (got == "") == (want == ""), "%s: %q, want %q", arg, got, want)
 	}
 }

@@ -203,8 +203,7 @@ func TestManyKeysAreCheckedInLinearTime(t *testing.T) {
 	for i := 1; i < 200000; i++ {
 		fmt.Fprintf(&b, `,"k%d":0`, i)
 	}
-	one := b.String() + "}\n"
-	got := parse(Options{Columns: []string{"k199999"}}, one+b.String()+`,"k77":1}`+"\n"+`{"k199999":1}`)
+	got := parse(Options{Columns: []string{"k199999"}}, b.String()+"}\n"+b.String()+`,"k77":1}`+"\n"+`{"k199999":1}`)
 	conformance.True(t, slices.Equal(got, []string{"n0", "bad BadJSON", "n1"}), "%v", got)
 }
 

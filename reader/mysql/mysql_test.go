@@ -23,8 +23,10 @@ import (
 
 var must = conformance.Must
 
+// No test reads the option file of the user.
+func init() { must(conformance.Sure{}, os.Setenv("HOME", "/nonexistent")) }
+
 func TestAddressHoldsNoSecret(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
 	sqltest.Addresses(t, Parse, map[string]string{
 		"mysql://u:planted@h/d?table=t":                  "holds a password",
 		"mysql://u@h/d?table=t&password=planted":         "holds a password",
@@ -131,7 +133,6 @@ func openTransactions(s *mysqltest.Server) [][]string {
 const sequence = " FROM seq_1_to_"
 
 func TestRealServer(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE numbers (id bigint PRIMARY KEY, text text)", "INSERT INTO numbers SELECT CAST(seq AS INT) * 10 - 20000, CONCAT('row ', seq)"+sequence+"5000", "CREATE TABLE wide (id bigint unsigned PRIMARY KEY, text text)",
 		"INSERT INTO wide SELECT 18446744073709551615 - seq, CONCAT('row ', seq)"+sequence+"3000",

@@ -21,7 +21,6 @@ import (
 )
 
 func TestPositionOfRealServerMissesNothing(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
 	t.Setenv("TZ", "America/New_York") // InnoDB writes its times so
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE orders (id int PRIMARY KEY, v text, updated_at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6))", "INSERT INTO orders (id, v) SELECT -CAST(seq AS INT), 'old'"+sequence+"1000",

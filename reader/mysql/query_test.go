@@ -14,7 +14,6 @@ import (
 )
 
 func TestQueryNeedsKey(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
 	for _, c := range []struct{ arg, query, want string }{
 		{"mysql://u@h/d", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=a&table=t", "SELECT 1", "leave one out"}, {"mysql://u@h/d?key=a", " ; ", "--query is empty"},
 		{"mysql://u@h/d?key=a", "drop table t", "want a SELECT, not drop"}, {"mysql://u@h/d?key=a,b", "SELECT 1;", ""}, {"mysql://u:planted@h/d?key=a", "SELECT 1", "holds a password"},
@@ -34,7 +33,6 @@ func TestNamesAreFoundAsWords(t *testing.T) {
 }
 
 func TestQueriesOnRealServer(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE customers (id int PRIMARY KEY, name varchar(40) COLLATE utf8mb4_general_ci)", "CREATE TABLE orders (id int PRIMARY KEY, customer int, price decimal(10,2), at timestamp NULL, c varchar(9) CHARACTER SET gbk, b bit(3))",
 		"INSERT INTO customers SELECT seq, CONCAT(IF(seq % 2, 'Customer ', 'customer '), seq DIV 2)"+sequence+"100", "INSERT INTO orders SELECT seq, seq % 100 + 1, seq / 100, '2024-01-01' + INTERVAL seq SECOND, '中文', 5"+sequence+"30000",
@@ -112,7 +110,6 @@ func TestQueriesOnRealServer(t *testing.T) {
 
 // TestServersRowLimitTruncatesNothing has a server that gives every session a small sql_select_limit.
 func TestServersRowLimitTruncatesNothing(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE wide (id int PRIMARY KEY, a int, b int, c int, d int)", "INSERT INTO wide SELECT seq, 1, 2, 3, 4"+sequence+"1000", "SET GLOBAL sql_select_limit = 2")
 	a := parseQuery(t, s, "id", "SELECT * FROM wide")
@@ -126,7 +123,6 @@ func TestServersRowLimitTruncatesNothing(t *testing.T) {
 }
 
 func TestTablesAreListed(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE customers (id int PRIMARY KEY)", "INSERT INTO customers SELECT seq"+sequence+"1000", "CREATE TABLE `o.1 ``x` (b int, a varchar(9), PRIMARY KEY (a, b))", "CREATE TABLE nokey (id int)", "CREATE VIEW seen AS SELECT * FROM nokey",
 		"CREATE TABLE versions (id int PRIMARY KEY) WITH SYSTEM VERSIONING", "CREATE SEQUENCE numbers", "CREATE TABLE gone (id int)", "CREATE VIEW broken AS SELECT * FROM gone", "DROP TABLE gone", "ANALYZE TABLE customers")
@@ -166,7 +162,6 @@ func TestTablesAreListed(t *testing.T) {
 }
 
 func TestTLSOnRealServer(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)",
 		"CREATE USER safe@'127.0.0.1' REQUIRE SSL", "CREATE USER known@'127.0.0.1' REQUIRE X509", "GRANT SELECT ON shop.* TO safe@'127.0.0.1'", "GRANT SELECT ON shop.* TO known@'127.0.0.1'")
@@ -208,7 +203,6 @@ func TestTLSOnRealServer(t *testing.T) {
 }
 
 func TestReplicationOnRealServer(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text)", "INSERT INTO big SELECT seq, REPEAT('x', 200)"+sequence+"30000")
 	sqltest.NoLag(t, addressOf(t, s.Address("big")), "is not a replica")
@@ -245,7 +239,6 @@ func TestReplicationOnRealServer(t *testing.T) {
 }
 
 func TestTablesShareOneSnapshot(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	server := func(name string) sqltable.Server {
 		return conformance.Try(Parse(s.Address(name))).Must(t)

@@ -22,8 +22,7 @@ func page(kind int32, values, encoding int32, levels [2]int, body []byte) []byte
 	number(1, kind)
 	number(1, int32(len(body)))
 	number(1, int32(len(body)))
-	field := map[int32]byte{pageData: 5, pageDictionary: 7, pageDataV2: 8}[kind]
-	b = append(b, (field-3)<<4|12)
+	b = append(b, (map[int32]byte{pageData: 5, pageDictionary: 7, pageDataV2: 8}[kind]-3)<<4|12)
 	number(1, values)
 	switch kind {
 	case pageDataV2:
@@ -47,8 +46,7 @@ func page(kind int32, values, encoding int32, levels [2]int, body []byte) []byte
 func handmade(t *testing.T, schema []element, rows, entries int64, pages ...[]byte) *File {
 	t.Helper()
 	data := append([]byte("PAR1"), bytes.Join(pages, nil)...)
-	leaf := schema[len(schema)-1]
-	chunk := chunkMeta{physical: leaf.physical, values: entries, data: 4, bytes: int64(len(data) - 4)}
+	chunk := chunkMeta{physical: schema[len(schema)-1].physical, values: entries, data: 4, bytes: int64(len(data) - 4)}
 	groups := []rowGroup{{columns: []chunkMeta{chunk}, rows: rows, bytes: chunk.bytes}}
 	f := &File{name: "x.parquet", r: bytes.NewReader(append(data, make([]byte, 200)...)),
 		footer: &footer{rows: rows, schema: schema, start: int64(len(data)), groups: groups}}

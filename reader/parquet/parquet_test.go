@@ -281,8 +281,7 @@ func TestUnusedColumnsAreNotRead(t *testing.T) {
 }
 
 func TestCallersErrorIsReturnedAndParserContinues(t *testing.T) {
-	b := random(t, 1, 1)
-	f := opened(t, b, Options{})
+	f := opened(t, random(t, 1, 1), Options{})
 	p, stop, n := f.NewParser(every(f)), errors.New("stop"), 0
 	conformance.Equal(t, p.Parse(f.Splits()[0], func(*record.Record) error { return stop }), stop, "parse")
 	err := p.Parse(f.Splits()[0], func(*record.Record) error { n++; return nil })
@@ -291,8 +290,7 @@ func TestCallersErrorIsReturnedAndParserContinues(t *testing.T) {
 
 func TestLargeFooterIsRefused(t *testing.T) {
 	var b bytes.Buffer
-	w := pq.NewGenericWriter[struct{ A int64 }](&b)
-	must(t, w.Close())
+	must(t, pq.NewGenericWriter[struct{ A int64 }](&b).Close())
 	_, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "t", Options{MaxFooter: 10})
 	conformance.Refused(t, err, "--memory", "refusal")
 }

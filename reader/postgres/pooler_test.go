@@ -88,8 +88,7 @@ func TestLastFreeSessionReads(t *testing.T) {
 	held, err := pgconn.Connect(t.Context(), strings.Replace(strings.Replace(s.Address(""), "&table=", "", 1), "postgres@", "few@", 1))
 	must(t, err)
 	defer held.Close(context.Background())
-	a := addressOf(t, strings.Replace(s.Address("numbers"), "postgres@", "few@", 1))
-	_, _, err = a.Look(t.Context())
+	_, _, err = addressOf(t, strings.Replace(s.Address("numbers"), "postgres@", "few@", 1)).Look(t.Context())
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "sessions=1"), "%v", err)
 }
 

@@ -107,8 +107,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		s.Exec("DELETE FROM orders WHERE id < -1000")
 	})
 	t.Run("a standby says what it has replayed, and not what is open", func(t *testing.T) {
-		r := s.Standby()
-		p := sqltest.Position(t, addressOf(t, r.Address("orders")))
+		p := sqltest.Position(t, addressOf(t, s.Standby().Address("orders")))
 		if p.ResumeFrom.LSN == "" || !notLater(p, s.Exec("SELECT pg_current_wal_lsn()")[0][0]) || !strings.Contains(p.SafeSince, "primary") {
 			t.Error(p)
 		}

@@ -295,8 +295,7 @@ func TestReadingUsesAvailableSessions(t *testing.T) {
 			s := newSessions(&o.cfg, o.open)
 			var lent []*session
 			for range max(left, 1) {
-				one := conformance.Try(s.lend(t.Context(), -1)).Must(t)
-				lent = append(lent, one)
+				lent = append(lent, conformance.Try(s.lend(t.Context(), -1)).Must(t))
 			}
 			came := make(chan *session)
 			go func() {

@@ -19,8 +19,7 @@ import (
 )
 
 func TestPlacesKeepKeys(t *testing.T) {
-	key := [][]byte{{}, []byte("é\x00"), []byte("12")}
-	got, err := placeValues(appendPlace(nil, key))
+	got, err := placeValues(appendPlace(nil, [][]byte{{}, []byte("é\x00"), []byte("12")}))
 	conformance.True(t, err == nil && len(got) == 3 && string(got[0]) == "" && got[0] != nil &&
 		string(got[1]) == "é\x00" && string(got[2]) == "12",
 		"%q, %v", got, err)

@@ -74,8 +74,7 @@ func (w *world) fill(n int) {
 
 func (w *world) config() Config {
 	w.Helper()
-	t := conformance.Try(w.Admin.Describe("t")).Must(w)
-	return Config{Client: w.SDK, Table: t}
+	return Config{Client: w.SDK, Table: conformance.Try(w.Admin.Describe("t")).Must(w)}
 }
 
 // parts opens the ranges between bounds of the first key column.

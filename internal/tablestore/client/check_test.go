@@ -264,8 +264,7 @@ func TestNoTransportFollowsARedirect(t *testing.T) {
 		web.Close()
 	}
 	plan := &faults.Plan{Only: func(string) bool { return true }, Decide: func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Redirect} }}
-	a := admin(t, embedded(t, plan))
-	err := a.Drop("t")
+	err := admin(t, embedded(t, plan)).Drop("t")
 	conformance.True(t, !errors.Is(err, ErrNoTable) && strings.Contains(fmt.Sprint(err), "moved to"), "dropping: %v", err)
 }
 
@@ -383,8 +382,7 @@ func TestPagesEqualTheSDKs(t *testing.T) {
 
 // Rows returned without caller memory stay unchanged.
 func TestPagesKeepTheirRows(t *testing.T) {
-	s := &said{rangeAnswer(drawRows(rand.New(rand.NewPCG(3, 4)), 20), nil)}
-	c := rangeClient(t, s)
+	c := rangeClient(t, &said{rangeAnswer(drawRows(rand.New(rand.NewPCG(3, 4)), 20), nil)})
 	first := conformance.Try(rowsIn(c, criteria(), nil)).Must(t)
 	was := fmt.Sprint(first.Rows[7].Columns[0], first.Rows[7].PrimaryKey)
 	for range 5 {

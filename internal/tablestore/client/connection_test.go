@@ -189,8 +189,7 @@ func TestARequestRefusedBeforeItIsReadIsARefusal(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c)
 		c.Close()
 	})
-	s := sender(t, t.Context(), unsignedAt(web))
-	_, err := s.Post("BatchWriteRow", text(strings.Repeat("x", 4<<20)))
+	_, err := sender(t, t.Context(), unsignedAt(web)).Post("BatchWriteRow", text(strings.Repeat("x", 4<<20)))
 	ots, ok := errors.AsType[*tablestore.OtsError](err)
 	conformance.True(t, ok && ots.Code == "Code" && ots.HttpStatusCode == 413, "%v", err)
 }
@@ -231,8 +230,7 @@ func TestAProxyIsAskedForEveryEndpoint(t *testing.T) {
 	}))
 	defer proxy.Close()
 	c := connect(t, unsignedAt("http://ots.invalid"))
-	address := conformance.Try(url.Parse(proxy.URL)).Must(t)
-	c.route, c.base = nil, &http.Transport{Proxy: http.ProxyURL(address)}
+	c.route, c.base = nil, &http.Transport{Proxy: http.ProxyURL(conformance.Try(url.Parse(proxy.URL)).Must(t))}
 	s := c.Sender()
 	for range 2 {
 		answer, err := s.Post("BatchWriteRow", text("x"))
@@ -277,8 +275,7 @@ func TestAllNotationsOfEndpointsWork(t *testing.T) {
 		"https://i.cn-hangzhou.ots.aliyuncs.com": true, "http://[::1]": true, "http://h:1": true,
 		"http://b\u00fccher.example": false, "http://[fe80::1%25eth0]:80": false, "http://h:": false,
 	} {
-		u := conformance.Try(url.Parse(endpoint)).Must(t)
-		conformance.Equal(t, (newRoute(u) != nil), direct, "%s", endpoint)
+		conformance.Equal(t, (newRoute(conformance.Try(url.Parse(endpoint)).Must(t)) != nil), direct, "%s", endpoint)
 	}
 }
 

@@ -261,8 +261,7 @@ func (b *seenBody) plain(t *testing.T) string {
 	if b.kind == "" {
 		return string(b.sent)
 	}
-	r := conformance.Try(zlib.NewReader(bytes.NewReader(b.sent))).Must(t)
-	text, err := io.ReadAll(r)
+	text, err := io.ReadAll(conformance.Try(zlib.NewReader(bytes.NewReader(b.sent))).Must(t))
 	conformance.True(t, err == nil && strconv.Itoa(len(text)) == b.size && b.kind == "deflate",
 		"%d bytes, said to be %s of %q; %v", len(text), b.size, b.kind, err)
 	return string(text)

@@ -24,8 +24,7 @@ func (r *Row) DeleteVersion(n *Name, timestamp int64) {
 	r.openCell(n)
 	// On the wire the operation stands before the timestamp; in the checksum it comes after it.
 	r.buf = append(r.buf, tagCellType, opDeleteOneVersion)
-	crc := r.timestamp(n.crc, timestamp)
-	r.closeCell(crcByte(crc, opDeleteOneVersion))
+	r.closeCell(crcByte(r.timestamp(n.crc, timestamp), opDeleteOneVersion))
 }
 
 func TestCRC8OverBlocksEqualsByteByByte(t *testing.T) {

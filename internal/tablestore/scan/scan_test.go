@@ -128,8 +128,7 @@ func fieldsOf(t interface {
 	Fatal(args ...any)
 }, into *Fields, r *Row) *Fields {
 	t.Helper()
-	row := conformance.Try(client.PackRow(plainbuffer.Names{}, r)).Must(t)
-	into.Read(row)
+	into.Read(conformance.Try(client.PackRow(plainbuffer.Names{}, r)).Must(t))
 	return into
 }
 

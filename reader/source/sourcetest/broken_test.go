@@ -43,8 +43,7 @@ func TestTheSuiteNoticesABrokenSource(t *testing.T) {
 			k := NewKeyed("broken", 95)
 			k.Live = strings.Contains(how, "live")
 			division := conformance.Try(k.Divide(t.Context())).Must(t)
-			parts := conformance.Try(k.Open(t.Context(), division)).Must(t)
-			return &broken{keyedPart: parts[0].(*keyedPart), how: how}
+			return &broken{keyedPart: conformance.Try(k.Open(t.Context(), division)).Must(t)[0].(*keyedPart), how: how}
 		})
 		return
 	}
