@@ -96,8 +96,7 @@ func TestOnlyOverlongRecordIsRejected(t *testing.T) {
 				conformance.MustTrue(t, err == nil && len(all) == len(want), "%d records, want %d: %v", len(all), len(want), err)
 				for i := range all {
 					long := strings.Contains(want[i], table.CodeRecordTooLong)
-					conformance.MustTrue(t, (long || all[i] == want[i]) && (!long || len(all[i]) >= limit/2),
-						"record %d: %s\nwithout a limit: %s", i, want[i], all[i])
+					conformance.MustTrue(t, (long || all[i] == want[i]) && (!long || len(all[i]) >= limit/2), "%d: %s", i, all[i])
 				}
 				for _, size := range []int{1, 7, 50, 199, 200, 201, 300, 1000} {
 					if size < 50 && round > 0 {

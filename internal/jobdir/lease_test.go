@@ -160,8 +160,7 @@ func TestTwoHoldersNeverActAtTheSameTime(t *testing.T) {
 			tookOver += len(book.acts) - 1
 		})
 	}
-	conformance.True(t, *rounds < 10 || tookOver >= *rounds,
-		"in %d rounds a lease went to another process %d times: the test shows nothing", *rounds, tookOver)
+	conformance.True(t, *rounds < 10 || tookOver >= *rounds, "%d rounds, %d times", *rounds, tookOver)
 }
 
 // work takes the lease and acts under it for a while. Then it gives the lease back, dies, or becomes a zombie that acts
@@ -228,8 +227,7 @@ func TestDeadProcessesLeaseIsTakenAfterTerm(t *testing.T) {
 		waited := ""
 		before := time.Now()
 		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: 2 * Term, OnWait: func(o string) { waited = o }})
-		conformance.MustTrue(t, err == nil && b.Former && b.FormerFor == 0 && b.Check() == nil && waited == "a",
-			"%v %v %v", err, b, waited)
+		conformance.MustTrue(t, err == nil && b.Former && b.FormerFor == 0 && b.Check() == nil && waited == "a", "%v", err)
 		took := time.Since(before)
 		conformance.True(t, took >= Term && took <= 2*Term, "it took %v", took)
 		b.Abandon()

@@ -296,11 +296,9 @@ func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 			free := int64(0)
 			for i, h := range s.holes {
 				free += h.bytes / blockBytes
-				conformance.MustTrue(t, h.bytes > 0 && h.end() < s.end && (i == 0 || s.holes[i-1].end() < h.at),
-					"holes %v of %d bytes", s.holes, s.end)
+				conformance.MustTrue(t, h.bytes > 0 && h.end() < s.end && (i == 0 || s.holes[i-1].end() < h.at), "%v", s.holes)
 			}
-			conformance.MustTrue(t, s.end == end*blockBytes && n+free == end,
-				"%d blocks in use up to %d, %d free, the end is %d", n, end, free, s.end)
+			conformance.MustTrue(t, s.end == end*blockBytes && n+free == end, "%d, %d free, the end is %d", n, free, s.end)
 		}
 	})
 }

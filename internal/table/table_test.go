@@ -184,8 +184,7 @@ func TestRejectHasLocation(t *testing.T) {
 	b.Append(0, 1, 1, Span{Start: 30, End: 36, Record: 2, Line: 3}, []byte("a,b,c\n"))
 	got := Ref{Block: b}.Reject(Reason{Code: CodeType})
 	want := Location{Source: "a.csv", Record: 53, Line: 65, Offset: 1030}
-	conformance.True(t, got.Location == want && string(got.Raw) == "a,b,c\n" && got.Reason.Code == CodeType,
-		"got %+v, want %+v", got, want)
+	conformance.True(t, got.Location == want && string(got.Raw) == "a,b,c\n" && got.Reason.Code == CodeType, "%+v", got)
 }
 
 // keyValue draws values that are hard to encode: the extreme integers, zeros and ones in bytes, prefixes.

@@ -161,14 +161,12 @@ func TestGarbageAfterTheLastMemberIsAnErrorAfterAllBytes(t *testing.T) {
 		data := pack(t, k, want)
 		for _, garbage := range []string{"x", "garbage", "\x1f", "\x1fxxx", "BZh9", strings.Repeat("g", 300)} {
 			out, err := decompress(k, append(bytes.Clone(data), garbage...))
-			conformance.True(t, err != nil && bytes.Equal(out, want),
-				"%v with %.9q after it: %d bytes of %d, %v", k, garbage, len(out), len(want), err)
+			conformance.True(t, err != nil && bytes.Equal(out, want), "%v, %.9q: %d, %v", k, garbage, len(out), err)
 		}
 	}
 	out, err := decompress(Gzip, append(pack(t, Gzip, want), make([]byte, 1000)...))
 	conformance.True(t, err == nil && bytes.Equal(out, want), "zeros after gzip: %v", err)
-	conformance.Is(t, conformance.ErrorOf(decompress(Gzip, append(pack(t, Gzip, want), 0, 0, 'x'))), ErrTrailing,
-		"zeros and a letter after gzip")
+	conformance.Is(t, conformance.ErrorOf(decompress(Gzip, append(pack(t, Gzip, want), 0, 0, 'x'))), ErrTrailing, "\\0x")
 }
 
 func TestErrorsNameFileKindAndPlace(t *testing.T) {
@@ -308,8 +306,7 @@ func everyCompressedFile(t *testing.T, dir string) {
 			deviates = f.Expected == "ok" // known by name only
 		}
 		counts[f.Expected+"→"+verdict]++
-		conformance.True(t, f.Expected == "any" || (verdict != f.Expected) == deviates,
-			"%s: %s as %v, manifest says %s: %v", f.Path, verdict, k, f.Expected, err)
+		conformance.True(t, f.Expected == "any" || (verdict != f.Expected) == deviates, "%s: %s: %v", f.Path, verdict, err)
 		if sum, ok := reference[f.Path]; ok && err == nil && sum != fmt.Sprintf("%x", sha256.Sum256(out))[:16] {
 			t.Errorf("%s: bytes differ from what the reference tool gives", f.Path)
 		}
@@ -419,8 +416,7 @@ func filesOfBlocksInflateAsOne(t *testing.T, dir string) {
 		k := Detect(data, true)
 		want, wantErr := decompress(k, data)
 		got, err := inPieces(k, data)
-		conformance.True(t, (err == nil) == (wantErr == nil) && (err != nil || bytes.Equal(got, want)),
-			"%s: %v; as one: %v", f.Path, err, wantErr)
+		conformance.True(t, (err == nil) == (wantErr == nil) && (err != nil || bytes.Equal(got, want)), "%s: %v", f.Path, err)
 		if Independent(k, data) {
 			blocks++
 		}

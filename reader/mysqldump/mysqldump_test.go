@@ -208,8 +208,7 @@ func FuzzIndex(f *testing.F) {
 			if table.Refused != "" || table.Rows == 0 {
 				continue
 			}
-			conformance.MustTrue(t, table.From <= table.To && table.To <= int64(len(text)),
-				"rows from %d to %d of %d", table.From, table.To, len(text))
+			conformance.MustTrue(t, table.From <= table.To && table.To <= int64(len(text)), "%+v of %d", table, len(text))
 			all := rowsOf(t, text, table, len(text))
 			conformance.MustTrue(t, len(all) == int(table.Rows), "%d rows, and %d are read", table.Rows, len(all))
 			for _, size := range []int{1, 3, 17} {

@@ -147,8 +147,7 @@ func FuzzIndex(f *testing.F) {
 			if table.Refused != "" {
 				continue
 			}
-			conformance.MustTrue(t, table.From <= table.To && table.To <= int64(len(text)),
-				"rows from %d to %d of %d", table.From, table.To, len(text))
+			conformance.MustTrue(t, table.From <= table.To && table.To <= int64(len(text)), "%+v of %d", table, len(text))
 			rows := text[table.From:table.To]
 			n := int64(bytes.Count(rows, []byte("\n")))
 			conformance.MustTrue(t, n == table.Rows && (n <= 0 || rows[len(rows)-1] == '\n') &&

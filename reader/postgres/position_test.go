@@ -99,8 +99,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		p := sqltest.Position(t, a)
 		_, parts := sqltest.Open(t, a, nil)
 		conformance.Equal(t, len(sqltest.All(t, parts, nil)), 1000, "the snapshot sees the transaction")
-		conformance.True(t, p.ResumeFrom.Unknown != "" || notLater(p, before),
-			"resume_from %s misses a transaction of after %s", p.ResumeFrom, before)
+		conformance.True(t, p.ResumeFrom.Unknown != "" || notLater(p, before), "%s is after %s", p.ResumeFrom, before)
 		s.Exec("ALTER SYSTEM RESET synchronous_standby_names")
 		s.Exec("SELECT pg_reload_conf()")
 		must(t, <-ended)

@@ -177,8 +177,7 @@ func TestOnlySignedAnswersSettleAnything(t *testing.T) {
 						if refusesKeys && later == 0 {
 							want = Fatal
 						}
-						conformance.True(t, Unsettled(err) && (Classify(err) == want || Classify(err) == Unrecognized),
-							"%s: class %d, %v", at, Classify(err), err)
+						conformance.True(t, Unsettled(err) && (Classify(err) == want || Classify(err) == Unrecognized), "%s: %v", at, err)
 						conformance.True(t, Refused(err) == refusesKeys && !IsNoTable(err) && codeOf(err) != "OTSObjectAlreadyExist" &&
 							codeOf(err) != "OTSConditionCheckFail",
 							"%s is believed: %v", at, err)

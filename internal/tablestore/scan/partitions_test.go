@@ -179,8 +179,7 @@ func TestSplitAnswerIsParsed(t *testing.T) {
 		"0000006d0abd09a61a1d750000000103040300000075696405060000000301000000740af2093e22050a0141100422050a01421002"
 	body := conformance.Try(hex.DecodeString(answer)).Must(t)
 	bounds, exact, err := partitionsOf(t, &partitioned{splits: func(int64) []byte { return body }}).Read(time.Unix(0, 0))
-	conformance.True(t, err == nil && !exact && len(bounds) == 1 && string(bounds[0].Bytes) == "t",
-		"%v, exact %v, %v", bounds, exact, err)
+	conformance.True(t, err == nil && !exact && len(bounds) == 1 && string(bounds[0].Bytes) == "t", "%v, %v", bounds, err)
 }
 
 // The partitions of a new table are guessed after its first minute: without bounds it would have one lane for the whole
