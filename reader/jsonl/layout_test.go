@@ -287,7 +287,7 @@ func TestArchiveLinesAreRead(t *testing.T) {
 	}}
 	line := AppendWhole(nil, []string{"a", "b"}, want)
 	back := readArchived(line, "a", "b")
-	conformance.True(t, back.Bad == nil && wideText(back) == wideText(want), "%s\ngave %s: %v", line, wideText(back), back.Bad)
+	conformance.True(t, back.Bad == nil && wideText(back) == wideText(want), "%s\ngave %s", line, wideText(back))
 	for _, line := range []string{`{"PK":{"Values":["a","b"]},"Attr":{"Values":[]}}`, `{"Wide":true,"PK":{"Values":["a"]},"Attr":{"Values":[]}}`, `{"a":1}`,
 		`{"Wide":true,"PK":{"Values":[{"C":"a","V":"x"}]}}`, `{"Wide":true,"PK":{"Values":["a","b"]}}`} {
 		rec := readArchived([]byte(line), "a", "b")
