@@ -109,7 +109,7 @@ func simulate(t *testing.T, seed uint64) {
 	lanes := 1 + rnd.IntN(4)
 	s.queues = shuffle.New(lanes, shuffle.Options{Budget: 1 << 20})
 	s.cutter = New(Options{
-		Lanes: lanes, Route: routeBy(lanes), Unordered: unordered, Supersede: rnd.IntN(3) > 0, Settle: settle, SuspectUntil: s.service.now.Add(settle), MaxWaiting: 1 + rnd.IntN(50),
+		Lanes: lanes, Route: routeBy(lanes), Unordered: unordered, Supersede: rnd.IntN(3) > 0, SettleFirst: rnd.IntN(4) == 0, Settle: settle, SuspectUntil: s.service.now.Add(settle), MaxWaiting: 1 + rnd.IntN(50),
 		Backoff: func(attempt int) time.Duration { return time.Duration(attempt) * 10 * time.Millisecond },
 		Final: func(r table.Ref, end End, _ table.Outcome) {
 			s.ends[number(r)]++
@@ -172,8 +172,31 @@ func (s *simulation) suspect(blocks []*table.Block) {
 	}
 }
 
-// checkOut checks that the rows reported as out are those that have left their lane and are not final.
+// checkOut checks that the rows reported as out are those that have left their lane and are not final, and that the
+// lanes' counts are those of their keys.
 func (s *simulation) checkOut() {
+	counts := make([]laneKeys, len(s.cutter.lanes))
+	for i, l := range s.cutter.lanes {
+		counts[i] = laneKeys{ready: l.ready, written: l.written}
+		for _, k := range l.ready {
+			counts[i].promoted += 1 - min(k.attempts, 1)
+		}
+	}
+	for _, k := range s.cutter.retry {
+		counts[k.lane].retrying++
+		if k.settles {
+			counts[k.lane].settling++
+		}
+	}
+	s.cutter.keys.each(func(k *key) {
+		for _, r := range slices.Concat(k.waiting, k.replaced) {
+			counts[k.lane].held += r.Memory()
+		}
+		if k.lane >= 0 {
+			counts[k.lane].waiting += len(k.waiting)
+		}
+	})
+	conformance.True(s.t, reflect.DeepEqual(s.cutter.lanes, counts), "the lanes count %+v, and are %+v", s.cutter.lanes, counts)
 	seen := map[int]bool{}
 	s.cutter.Out(func(r table.Ref) {
 		n := number(r)
@@ -228,6 +251,7 @@ func (s *simulation) step(flights int) {
 	s.cutter.Wake(s.service.now)
 	if len(s.flying) < flights && s.rnd.IntN(2) == 0 && s.cutter.Cut(s.service.now, lane, s.queues.Lane(lane), f, 1+10*s.rnd.Float64()) {
 		s.landed = s.landed[:max(0, len(s.landed)-1)]
+		conformance.Equal(s.t, f.Lane, lane, "lane of the flight")
 		s.takeOff(f)
 		return
 	}

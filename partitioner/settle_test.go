@@ -62,16 +62,17 @@ func TestRowOfAnEarlierProcessIsSentWhenThatOneCanNoLongerArrive(t *testing.T) {
 	conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && len(f.Rows) == 1, "it is not sent")
 }
 
-// counting makes increasing timestamps from from on; kept is the timestamp that an earlier process sent.
-type counting struct{ last, from, kept int64 }
+// counting makes increasing timestamps. It takes those not below from; kept is the timestamp that an earlier process
+// sent, passed the one that a final row went up to.
+type counting struct{ last, from, kept, passed int64 }
 
 func (c *counting) Next(after int64) int64 { c.last = max(c.last+1, after+1); return c.last }
 func (c *counting) Wait(after int64) time.Duration {
 	return time.Duration(after-c.last+1) * time.Millisecond
 }
-func (c *counting) Takes(ms int64) bool     { return ms >= c.from }
-func (c *counting) Kept(table.Ref) int64    { return c.kept }
-func (c *counting) Passed(table.Ref, int64) {}
+func (c *counting) Takes(ms int64) bool          { return ms >= c.from }
+func (c *counting) Kept(table.Ref) int64         { return c.kept }
+func (c *counting) Passed(_ table.Ref, ms int64) { c.passed = ms }
 
 func TestTimestampIsKeptOnlyIfMaybeApplied(t *testing.T) {
 	for _, tt := range []struct {
@@ -107,6 +108,37 @@ func TestTimestampIsKeptOnlyIfMaybeApplied(t *testing.T) {
 	}
 }
 
+// A later row of the key, in this process or a resumed one, has a timestamp above all that a suspect deletion may hide.
+func TestSuspectDeletionSaysWhatItMayHide(t *testing.T) {
+	stamps := &counting{kept: 7}
+	c, q := pour(Options{Stamps: stamps, Deletes: true}, "a")
+	r, _ := q.Front()
+	r.Row().SetSuspect()
+	now := time.Unix(1000, 0)
+	var f Flight
+	c.Cut(now, 0, q, &f, 100)
+	f.Outcomes[0].Fate = table.Written
+	c.Done(now, &f)
+	conformance.Equal(t, stamps.passed, 7, "it passed")
+}
+
+func TestRowRefusedForItsTimestampIsRejectedAtLast(t *testing.T) {
+	var end End
+	c, q := pour(Options{Stamps: &counting{}, Final: func(_ table.Ref, e End, _ table.Outcome) { end = e }}, "a")
+	now, attempts := time.Unix(1000, 0), 0
+	for ; c.Remaining() > 0 || q.Ready() > 0; attempts++ {
+		conformance.MustTrue(t, attempts < 100, "it is sent again and again")
+		var f Flight
+		now = now.Add(time.Minute)
+		c.Wake(now)
+		c.Cut(now, 0, q, &f, 100)
+		f.Outcomes[0].Fate, f.Outcomes[0].Stale = table.Refused, true
+		c.Done(now, &f)
+	}
+	conformance.True(t, end == Rejected && attempts == 1+maxRestamps, "end %v after %d attempts", end, attempts)
+}
+
+// ticking makes timestamps from a clock.
 type ticking struct{ counting }
 
 func (c *ticking) Next(after int64) int64 { return max(c.last, after+1) }
@@ -268,6 +300,33 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 			conformance.True(t, left+len(rejected)+written == tt.rows, "%d written, %d left of %d", written, left, tt.rows)
 		})
 	}
+}
+
+// While a row that only lacks capacity is left, the load goes on to wait for it.
+func TestPatienceLastsWhileAnotherRowMayBeWritten(t *testing.T) {
+	c, q := pour(Options{}, "0", "1", "2")
+	now := time.Unix(1, 0)
+	outcomes := []table.Outcome{{Fate: table.Unknown, Code: "OTSInternalServerError"}, {Fate: table.Written},
+		{Fate: table.Again, Throttled: true, Code: "OTSNotEnoughCapacityUnit"}}
+	for range 4 * impatientAfter {
+		var f Flight
+		c.Wake(now)
+		if c.Cut(now, 0, q, &f, 200) {
+			for i, r := range f.Rows {
+				f.Outcomes[i] = outcomes[number(r)]
+			}
+			c.Done(now, &f)
+		}
+		now = now.Add(time.Minute)
+		conformance.MustTrue(t, !c.GiveUp(0), "it gives up a row while another is throttled")
+	}
+	poor := 0
+	for _, k := range c.retry {
+		if k.poor() {
+			poor++
+		}
+	}
+	conformance.Equal(t, poor, 1, "rows that fail alone")
 }
 
 func only(bad int) func(n, attempt int) bool { return func(n, _ int) bool { return n == bad } }
