@@ -195,12 +195,33 @@ func (r *run) life() {
 		}
 		conformance.MustEqual(r.t, r.lanes.Rows()+int64(len(r.left)), int64(r.in),
 			"%d rows came, %d left, %d are said to wait", r.in, len(r.left), r.lanes.Rows())
+		r.recount()
 	}
 	r.finish(len(r.held))
 }
 
+// recount checks what each lane counts.
+func (r *run) recount() {
+	for _, l := range r.lanes.lanes {
+		var ready int
+		var bytes, rest int64
+		for n, i := range l.items {
+			if n < l.mem {
+				ready, bytes = ready+i.count(), bytes+i.bytes
+			} else {
+				rest += i.bytes
+			}
+		}
+		conformance.MustTrue(r.t, l.ready == ready && l.bytes == bytes && l.rest == rest,
+			"a lane counts %d rows, %d and %d bytes; it has %d, %d and %d", l.ready, l.bytes, l.rest, ready, bytes, rest)
+	}
+}
+
 func (r *run) check() {
 	conformance.True(r.t, r.lanes.Bytes() == 0, "%d bytes are still counted", r.lanes.Bytes())
+	for _, l := range r.lanes.lanes {
+		conformance.True(r.t, l.writing == 0 && r.lanes.writing == 0, "%d of %d bytes are being written", l.writing, r.lanes.writing)
+	}
 	seen := make([]bool, r.in)
 	for _, n := range r.left {
 		conformance.True(r.t, !seen[n], "row %d left twice", n)
