@@ -212,6 +212,7 @@ func TestAnswersAgreeWithTheSDK(t *testing.T) {
 		{TableName: proto.String("other"), Rows: rows[:1]}, {TableName: proto.String("t"), Rows: rows},
 	}}))
 	must(t, err)
+	body = append(body, 3<<3|5, 1, 2, 3, 4, 4<<3|1, 1, 2, 3, 4, 5, 6, 7, 8) // fields of a later service
 	got := conformance.Try(decodeAnswer(nil, body, "t", len(rows))).Must(t)
 	conformance.Equal(t, len(got), 4, "runs of rows that fare alike")
 	for i, r := range rows {
@@ -237,6 +238,7 @@ func TestDamagedAnswerIsNeverASuccess(t *testing.T) {
 		"a result of another":  {10, 7, 10, 1, 't', 18, 2, 8, 3},
 		"a result as text":     {10, 8, 10, 1, 't', 18, 3, 10, 1, 1},
 		"field 0":              {2, 0},
+		"units cut short":      {10, 13, 10, 1, 't', 18, 8, 8, 1, 26, 4, 10, 2, 8, 128},
 	} {
 		rows := 4
 		if n := bytes.Count(body, []byte{18}); body[0] == 10 && n == 1 || name == "taken with an error" {
