@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -363,6 +364,44 @@ func TestRefusedSizeIsHalvedAcceptedSizeKept(t *testing.T) {
 	conformance.Equal(t, s.Limit(), 500, "limit")
 	s.failed(400, errors.New("EOF"))
 	conformance.Equal(t, s.Limit(), 500, "limit after a lost answer")
+}
+
+// A gateway that cuts the connections of large requests shows its limit by doing so again and again.
+func TestConnectionsCutWhileSendingLowerTheSize(t *testing.T) {
+	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.ReadFull(c, make([]byte, 32<<10))
+			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+		}
+	}()
+	connection := conformance.Try(client.Connect(t.Context(), client.Target{
+		Endpoint: "http://" + l.Addr().String(), Instance: "i", AcceptUnsigned: true, Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"},
+	}, nil)).Must(t)
+	cut := func() error {
+		for range 100 {
+			s := connection.Sender()
+			_, err := s.Post("BatchWriteRow", func(dst []byte) []byte { return append(dst, make([]byte, 8<<20)...) })
+			s.Close()
+			if client.CutWhileSending(err) {
+				return err
+			}
+		}
+		t.Fatal("no connection breaks while a request is being sent")
+		return nil
+	}()
+	s := new(Size)
+	for _, bytes := range []int{3 << 20, leastCut, 2 << 20, 4 << 20} {
+		conformance.Equal(t, s.Limit(), 0, "limit before a third large body is cut")
+		s.failed(bytes, cut)
+	}
+	conformance.Equal(t, s.Limit(), 1<<20, "limit: half of the smallest")
 }
 
 func TestStatus413IsBelievedAfterThreeSingleRows(t *testing.T) {
