@@ -302,7 +302,7 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 	}
 }
 
-// While a row that only lacks capacity is left, the load goes on to wait for it.
+// A row that only lacks capacity will be written: the load waits for it.
 func TestPatienceLastsWhileAnotherRowMayBeWritten(t *testing.T) {
 	c, q := pour(Options{}, "0", "1", "2")
 	now := time.Unix(1, 0)

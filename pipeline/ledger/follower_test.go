@@ -1,11 +1,15 @@
 package ledger
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/source"
+	"example.com/tsimport/writer"
 )
 
 func TestLogPlaceIsThatOfLastSettledSplit(t *testing.T) {
@@ -24,4 +28,25 @@ func TestLogPlaceIsThatOfLastSettledSplit(t *testing.T) {
 			"all before %d is settled: %+v, %v, want %d", c.before, last.Last, any, c.want)
 	}
 	conformance.Equal(t, len(f.marks), 0, "marks")
+}
+
+// A row that the file no longer tells may be in the table twice.
+func TestDamagedFileOfRepeatedRowsIsAnError(t *testing.T) {
+	folder := t.TempDir()
+	row := writer.Doubt{Ordering: []byte("key"), Row: []byte("row"), Mark: "mark", Number: 7, From: 5}
+	text := row.Append(row.Append(nil))
+	for n := range len(text) + 1 {
+		conformance.Must(t, os.WriteFile(filepath.Join(folder, rundir.DoubtsFile), text[:n], 0o600))
+		d := conformance.Try(OpenRepeatedRows(folder, int64(n), nil)).Must(t)
+		read := 0
+		err := d.Each(10, func(byKey [][]writer.Doubt) error {
+			for _, doubts := range byKey {
+				read += len(doubts)
+			}
+			return nil
+		})
+		whole := n%(len(text)/2) == 0
+		conformance.True(t, (err == nil) == whole && (!whole || read == n/(len(text)/2)), "%d bytes of %d: %d rows, %v", n, len(text), read, err)
+		conformance.Must(t, d.journal.File().Close())
+	}
 }

@@ -381,6 +381,7 @@ func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
 		"MySQL's client":     {mysql, true, "a\tb\n1\tx\\ty\\nz\\0\\\\\r\n2\tNULL\n\\\\N\t\n", rows{{"a", "b"}, {"1", "x\ty\nz\x00\\\r"}, {"2", "∅"}, {"\\N", ""}}},
 		"MySQL's server":     {mysql, false, "1\tx\\\ty\\\nz\\0\\\\\r\n2\tNULL\n3\t\\N\n", rows{{"1", "x\ty\nz\x00\\\r"}, {"2", "NULL"}, {"3", "∅"}}},
 		"client, no header":  {mysql, false, "1\tNULL\n2\t\\\\N\n3\tx\\ny\n", rows{{"1", "∅"}, {"2", "\\N"}, {"3", "x\ny"}}},
+		"server, NULL first": {mysql, false, "\\N\tNULL\n", rows{{"∅", "NULL"}}},
 		"server with header": {mysql, true, "a\tb\n1\tNULL\n2\t\\N\n", rows{{"a", "b"}, {"1", "NULL"}, {"2", "∅"}}},
 		"signs of both":      {mysql, true, "1\tNULL\n2\tx\\ny\n3\tx\\\ty\n", rows{{bad}, {"2", "x\ny"}, {"3", "x\ty"}}},
 		"MySQL, no sign":     {mysql, false, "1\tNULL\n2\t\\\\N\n", rows{{bad}, {"2", "\\N"}}},
@@ -400,6 +401,7 @@ func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
 		"CSV of ClickHouse":   {clickHouseCSV, true, "1,\"a\"\"b\\n\",\\N,\"\\N\"\n", rows{{"1", "“a\"b\\n”", "∅", "“\\N”"}}},
 
 		"Hive":            {hive, false, "1\x01a\\\\b\\nc\\rd\\\x01\x01\\N\n\\\\N\x01\n", rows{{"1", "a\\b\nc\rd\x01", "∅"}, {"\\N", ""}}},
+		"Hive, CR LF":     {hive, false, "1\x01\\N\r\n2\x01a\\\\b\r\n", rows{{"1", "∅"}, {"2", "a\\b"}}},
 		"Hive, unescaped": {hive, false, "1\x01C:\\new\\temp\x01\\N\n2\x01x\\\x01y\\\n", rows{{"1", "C:\\new\\temp", "∅"}, {"2", "x\\", "y\\"}}},
 		"Hive, no sign":   {hive, false, "1\x01C:\\new\n2\x01\\N\n", rows{{bad}, {"2", "∅"}}},
 		"not Hive's":      {hiveEscaped, false, "a\\tb\nc\\\n", rows{{bad}, {"c\\"}}},
@@ -417,6 +419,10 @@ func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestABadRecordNamesNoTypes(t *testing.T) {
+	conformance.True(t, !NamesTypes(&record.Record{Bad: &table.Reason{}}), "a line that cannot be read is taken for types")
 }
 
 func TestAmbiguousLineEndIsRefused(t *testing.T) {
