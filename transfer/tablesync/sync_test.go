@@ -385,6 +385,8 @@ func TestDamagedChangesAreRefused(t *testing.T) {
 	w.wantRows("b n=2")
 	cfg.Fresh = true
 	w.sync(cfg)
+	is, open := Unfinished(filepath.Dir(filepath.Dir(names[0])))
+	conformance.True(t, is && !open, "a run that was started over is a run %v and can be resumed %v", is, open)
 	w.wantRows("a n=1", "c n=3")
 }
 

@@ -138,6 +138,7 @@ func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 		}
 	}
 	tsimport(2, "sync", "archive0", "-t", "t0", "--drop-expired")
+	conformance.Contains(t, tsimport(2, "load", "archive0", "-t", "t0", "--null", "x"), "--null: an archive says itself how it is read", "a flag about texts")
 }
 
 // TestKeyThatMergesArchiveRowsIsRefused: nothing is loaded, and no comparison reports all rows as present.

@@ -170,6 +170,7 @@ func TestWalkReadsWrittenCells(t *testing.T) {
 	conformance.True(t, allocs == 0, "%v allocations", allocs)
 	r.Begin(nil)
 	r.Key(&id, table.Value{Type: table.Integer, Int: 5})
+	conformance.Refused(t, conformance.ErrorOf(Walk(slices.Insert(bytes.Clone(row), 5, 0x7f), nil, nil)), "unexpected tag 0x7f", "an unknown part")
 	deleted, err = Walk(r.EndDelete(), nil, nil)
 	conformance.True(t, err == nil && deleted, "a row that is deleted: %v, %v", deleted, err)
 	for n := range row {
