@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
@@ -112,6 +113,12 @@ func TestUnusableDirectoryIsRefusedByName(t *testing.T) {
 		"a result of another job": {func(w *world) {
 			w.store.Objects[splitName(0)] = `{"version":1,"plan":"other"}`
 		}, exitcode.Usage, "belongs to another job"},
+		"a table made again": {func(w *world) {
+			target := w.config(nil).Target
+			must(w.t, w.admin().Drop("t"))
+			time.Sleep(2 * time.Second)
+			must(w.t, w.admin().Create("t", target.Key, target.Define))
+		}, exitcode.Refused, "table t was dropped and created again"},
 		"a stop": {func(w *world) { w.store.Objects[stopName] = "" }, exitcode.Failed, "there is an object stop"},
 	} {
 		t.Run(name, inJob(func(t *testing.T, w *world) {
@@ -122,6 +129,36 @@ func TestUnusableDirectoryIsRefusedByName(t *testing.T) {
 			conformance.True(t, len(rows) == 0, "%d rows were written", len(rows))
 		}))
 	}
+}
+
+func TestRowsNumberedByTheServiceAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.makeInputs(rand.New(rand.NewPCG(4, 1)))
+		err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) {
+			r.Load.Target.Key = append(r.Load.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
+		})
+		refused(t, err, exitcode.Usage, "auto-increment key column n")
+	})
+}
+
+func TestInputChangedBetweenSplitsIsRefused(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		worker := w.start("worker", 2, -1, 0)
+		worker.goesWrong(func(verb, name string, done bool) error {
+			if name == splitName(0) && verb == "put" && done {
+				for _, input := range w.inputs {
+					must(t, os.Chtimes(input, time.Time{}, time.Now().Add(time.Hour)))
+				}
+			}
+			return nil
+		})
+		err := worker.run(func(ctx context.Context, j *Job) error {
+			_, err := j.Work(ctx)
+			return err
+		})
+		refused(t, err, exitcode.Failed, "changed since it was found")
+	})(t)
 }
 
 func (w *world) replace(name, from, to string) {

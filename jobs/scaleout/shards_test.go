@@ -193,10 +193,13 @@ func loadByMachines(t *testing.T, each, partitions, processes int) *Summary {
 	return s
 }
 
+func (w *world) admin() *client.Admin {
+	return &client.Admin{Client: w.sdk(), Context: w.t.Context()}
+}
+
 func (w *world) partition(n, rows int) {
-	admin := &client.Admin{Client: w.sdk(), Context: w.t.Context()}
 	target := w.config(nil).Target
-	must(w.t, admin.Create("t", target.Key, target.Define))
+	must(w.t, w.admin().Create("t", target.Key, target.Define))
 	must(w.t, w.server.Sim().Simulate("t", server.Simulation{Config: sim.Config{PartitionUnits: unitsOfPartition}}))
 	var at []sim.Key
 	for i := range n - 1 {

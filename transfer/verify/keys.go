@@ -19,7 +19,8 @@ import (
 // Keys are the distinct keys of records, sorted. Close removes the files.
 type Keys struct {
 	*extsort.Sorted
-	Sum string // identifies the keys
+	Count int64
+	Sum   string // identifies the keys
 }
 
 // SortKeys reads inputs as a load does. A record without a key is an error: it would be unclear which row was omitted.
@@ -60,6 +61,7 @@ func SortKeys(ctx context.Context, request *plan.Request, memory int64, tempDir 
 		if err != nil {
 			return nil, errors.Join(err, k.Close())
 		}
+		k.Count++
 		fmt.Fprintf(sum, "%d ", len(key))
 		sum.Write(key)
 	}
