@@ -51,7 +51,7 @@ type ramp struct {
 	window int       // requests in flight
 	rows   float64   // of a batch
 	clean  float64   // answers, or accepted rows, since the last step
-	slow   float64   // seconds that the answer to more rows than now took
+	slow   float64   // seconds of an answer to more rows than now
 	slowed float64   // units of these
 	fast   float64   // the same of a quarter of the rows
 	fastOf float64

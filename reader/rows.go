@@ -58,7 +58,7 @@ type RowParser interface {
 
 func (f *RowFormat) String() string { return f.Name }
 
-// Is goes by a file's beginning.
+// Is reports whether a file begins in this format.
 func (f *RowFormat) Is(_ string, head []byte) bool { return f.Begins(head) }
 
 // open opens a file for random access, everything else to be read in order.

@@ -159,7 +159,7 @@ func (s *Lanes) AllFinal(rows []table.Ref) {
 // divide makes an item for each lane with rows of the item.
 func divide(i *item, route func(key []byte) int) map[int]*item {
 	parts := map[int][]int32{}
-	lane, run := -1, []int32(nil) // rows of a lane often come one after the other
+	lane, run := -1, []int32(nil) // consecutive rows are often of one lane
 	for _, row := range i.indices() {
 		to := route(table.Ref{Block: i.block, Index: row}.Key())
 		if to != lane {

@@ -15,7 +15,7 @@ type answered struct {
 	message []byte
 	writeCU int
 	row     []byte // PlainBuffer bytes of what the request asked to be returned, as the primary key; nil without
-	rows    int    // one after another of which it says the same
+	rows    int    // consecutive ones with the same answer
 }
 
 var errAnswer = errors.New("unreadable answer: not a BatchWriteRow response")

@@ -12,7 +12,7 @@ type Size struct {
 	mu       sync.Mutex
 	limit    int // 0 is none but the service's
 	passed   int // bytes of the largest body that was taken
-	cuts     int // connections that broke while a larger body was being sent, one after the other
+	cuts     int // consecutive connections that broke while a larger body was being sent
 	smallest int // the smallest of these bodies
 	// alone counts a gateway's refusals of bodies with one row, by size. It has only sizes above passed.
 	alone map[int]int

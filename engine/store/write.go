@@ -53,7 +53,7 @@ type writer struct {
 	placeholders int  // rows that wait for a number
 
 	rows   []writeRow
-	keys   []byte // the row keys, one after the other
+	keys   []byte // the row keys, concatenated
 	value  []byte
 	cells  []wire.Cell // of the row before the change: views into before
 	before []byte

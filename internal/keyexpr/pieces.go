@@ -53,7 +53,7 @@ func (n *node) textTells() []int {
 	return n.tells
 }
 
-// joinedTells is tells of joined pieces that end by width, a separator or a character that no integer has.
+// joinedTells returns the tells of joined pieces that end by width, a separator or a character that no integer has.
 func joinedTells(pieces []piece) (tells []int) {
 	for i, p := range pieces {
 		rest := pieces[i+1:]

@@ -39,7 +39,7 @@ func ParseTemplate(text string) (*Template, error) {
 	}
 	name, _, called := strings.Cut(strings.TrimSpace(inner), "(")
 	if called && !strings.HasSuffix(strings.TrimSpace(inner), ")") {
-		return nil, fmt.Errorf("table %q: {%s} lacks a parenthesis; want a period, such as consume_{month}", text, inner)
+		return nil, fmt.Errorf("table %q: {%s} lacks a closing ); want a period, such as consume_{month}", text, inner)
 	}
 	unit, err := ParseUnit(strings.TrimSpace(name))
 	if err != nil {

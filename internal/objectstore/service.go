@@ -167,7 +167,7 @@ func sameServer(transport http.RoundTripper) *http.Client {
 // Limits of a listing: it is kept in memory, and a broken or hostile server lists without end.
 const (
 	maxPages    = 10_000
-	maxEmpty    = 1_000 // pages without an object, one after the other
+	maxEmpty    = 1_000 // consecutive pages without an object
 	maxKeyBytes = 256 << 20
 )
 

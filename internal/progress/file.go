@@ -59,7 +59,7 @@ func Read(name string, version int, v any, otherwise string) error {
 	return Decode(name, text, version, v, otherwise)
 }
 
-// Decode reads a value whose member "version" must be the given one. otherwise is a remedy beside restoring a copy, or
+// Decode reads a value whose member "version" must be the given one. otherwise is a remedy besides restoring a copy, or
 // using the version of tsimport that wrote it. The error is an UnfitError.
 func Decode(name string, text []byte, version int, v any, otherwise string) error {
 	var head struct{ Version int }

@@ -39,7 +39,7 @@ type Window struct {
 	latency float64 // recent mean in seconds
 }
 
-// Mark is a leaving request's note for its landing.
+// Mark holds what a request notes when it is sent, for its answer.
 type Mark struct {
 	sent    time.Time
 	bytes   float64

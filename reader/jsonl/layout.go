@@ -11,8 +11,8 @@ type Layout uint8
 
 const (
 	Lines   Layout = iota // one object a line; a line that is broken ends with the line
-	Objects               // objects one after the other, each over any number of lines
-	Array                 // the elements of an array, or of several one after the other
+	Objects               // a sequence of objects, each over any number of lines
+	Array                 // the elements of an array, or of several in sequence
 )
 
 func (l Layout) String() string { return [...]string{"one object a line", "objects", "an array"}[l] }

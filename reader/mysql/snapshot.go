@@ -109,8 +109,8 @@ func (o *opening) connect(ctx context.Context, sessions int) error {
 	return nil
 }
 
-// begin begins the read views of the sessions while a statement holds up writers, or that of one session. The
-// statements then, in each session, protect the tables from ALTER until its view ends.
+// begin begins the read views of the sessions while a statement holds up writers, or that of one session. In each
+// session the statements of then protect the tables from ALTER until its view ends.
 func (o *opening) begin(ctx context.Context, lock, what string, then ...string) (err error) {
 	a := o.of
 	if len(o.open) > 1 {

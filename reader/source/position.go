@@ -25,7 +25,7 @@ type Position struct {
 	SafeSince string `json:"safe_since,omitempty"`
 }
 
-// Lead is how much earlier than the reading of a table its Position is. A cell without a timestamp gets the service's
+// Lead is the time by which a Position precedes the reading of its table. A cell without a timestamp gets the service's
 // time when the service takes its write, and is visible when the request has ended: after two tries of 30 seconds.
 const Lead = time.Minute
 

@@ -36,7 +36,7 @@ const lagEvery = time.Second
 type lagWatch struct {
 	server Lagging
 	max    time.Duration
-	limit  time.Duration // how long it holds up at most
+	limit  time.Duration // the longest pause
 
 	onPause func(why string)
 

@@ -414,7 +414,7 @@ func (v *verifier) age(j *judge, t *target) {
 // balance checks that everything was counted exactly once.
 func (r *Result) balance() error {
 	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived + r.OutOfRange + r.WithoutKey; sum != r.Read {
-		return fmt.Errorf("the counts do not balance: %d records, but %d", r.Read, sum)
+		return fmt.Errorf("the counts do not balance: %d records, but %d accounted for", r.Read, sum)
 	}
 	if sum := r.Equal + r.Missing + r.Different + r.Expired; sum != r.RowsExpected {
 		return fmt.Errorf("the counts do not balance: %d rows expected, but %d compared", r.RowsExpected, sum)
