@@ -210,8 +210,7 @@ func TestShapesMatchTheirNames(t *testing.T) {
 	conformance.True(t, conformance.ErrorOf(FindShape("13")) != nil, "a shape that there is not was found")
 }
 
-// checkRecord checks that every value is the canonical text of its kind, so that a load does not mistake a number for
-// text.
+// checkRecord checks that every value is its kind's canonical text, so that no load mistakes a number for text.
 func checkRecord(t *testing.T, s Shape, record []string) {
 	t.Helper()
 	for i, c := range s.Columns {

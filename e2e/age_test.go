@@ -48,8 +48,7 @@ func newAgingTo(t *testing.T, interval, old string) *aging {
 	return a
 }
 
-// TestAKilledAgeIsFinishedByTheNext kills age with SIGKILL after its first lines, and runs it again. lifecycle/apply
-// tests every other moment.
+// TestAKilledAgeIsFinishedByTheNext kills age after its first lines; lifecycle/apply tests every other moment.
 func TestAKilledAgeIsFinishedByTheNext(t *testing.T) {
 	t.Parallel()
 	newAging(t, "0s").killedAndFinished()

@@ -149,8 +149,7 @@ func (c *cutOver) until(what string, is func() bool) {
 	}
 }
 
-// engine starts a Debezium engine that writes the table's events, from now on, to a file; it returns once the engine
-// reads the log.
+// engine starts a Debezium engine that writes the table's events to a file, and returns when it reads the log.
 func (c *cutOver) engine(p *place) (file string) {
 	p.write("engine.properties", `name=engine
 offset.storage=org.apache.kafka.connect.storage.MemoryOffsetBackingStore
@@ -180,8 +179,7 @@ value.converter.replace.null.with.default=false
 	return out.Name()
 }
 
-// write runs transactions of one to five statements that insert, change, delete and re-key rows. One in ten is rolled
-// back.
+// write runs transactions of one to five inserts, updates, deletions and new keys. One in ten is rolled back.
 func (c *cutOver) write(session uint64, stop chan struct{}) {
 	rnd, exec := rand.New(rand.NewPCG(session, 44)), c.session()
 	for {

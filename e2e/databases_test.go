@@ -350,8 +350,7 @@ func TestRejectsOfSeveralFormatsAreNotLoadedAsOne(t *testing.T) {
 	p.ends(2, []string{"load", "--retry-rejects", "run"}, "load each one separately")
 }
 
-// TestASmallLoad loads, compares and drops its own table: on the instance that TABLESTORE_TEST_… names (make real), if
-// there is one.
+// TestASmallLoad loads, compares and drops its own table, on the instance of TABLESTORE_TEST_… (make real) if set.
 func TestASmallLoad(t *testing.T) {
 	var env []string
 	for _, name := range []string{"ENDPOINT", "INSTANCE", "ACCESS_KEY_ID", "ACCESS_KEY_SECRET"} {

@@ -282,8 +282,7 @@ func TestDatabasesAreReadByFewSessions(t *testing.T) {
 	})
 }
 
-// TestDatabasesOfAJobThatIsResumed: finished tables stay, the others are from another moment, which is reported or
-// refused.
+// TestDatabasesOfAJobThatIsResumed: the tables left are from another moment, which is reported or refused.
 func TestDatabasesOfAJobThatIsResumed(t *testing.T) {
 	banks(t, 30, func(b *bank) {
 		s := startServe(b, "--memory")
@@ -307,8 +306,7 @@ func TestDatabasesOfAJobThatIsResumed(t *testing.T) {
 	})
 }
 
-// TestDatabasesOfShards loads tables that are read as one in a process that is killed and resumed, compares them and
-// brings them up to date.
+// TestDatabasesOfShards loads tables read as one in a killed and resumed process, compares them and updates them.
 func TestDatabasesOfShards(t *testing.T) {
 	banks(t, 1, func(b *bank) {
 		for n := range 3 {
@@ -360,8 +358,7 @@ func TestDatabasesArePlannedByFewSessions(t *testing.T) {
 	conformance.True(t, most != 0 && most <= 12, "%d sessions at a time", most)
 }
 
-// The way back: data loaded from a database is exported, and the server takes it back unchanged with the statement that
-// the export prints.
+// The way back: the server takes exported data of a database back unchanged by the statement that the export prints.
 
 // texts are values that look like the format's own syntax.
 var texts = []string{``, `plain`, `\N`, `\.`, `NULL`, `a\tb`, "tab\there", "line\nbreak\r\n", `"quoted", 'text'`, `back\\slash\`, "中文 é 😀", ` blanks `}

@@ -18,8 +18,7 @@ import (
 	"example.com/tsimport/reader/postgres/pgtest"
 )
 
-// notRun are commands of the pages that the test leaves out, by reason. A block with one of them loses the line; other
-// blocks are run whole.
+// notRun are commands of pages that are not run, by reason. A block without them is run whole, another line by line.
 var notRun = map[string][]string{
 	"the test has a binary": {"make build &&"},
 	"a measurement": {
@@ -356,8 +355,7 @@ mkdir "$MACHINES/$1" && cd "$MACHINES/$1"
 bash -c "$2"$'\nwait $!; echo $? > code.part; mv code.part code' > started.log 2>&1 &
 `
 
-// TestManyMachinesHowToRuns runs the commands of the page: inputs and job directory are in a test double of OSS, and
-// each machine is a folder.
+// TestManyMachinesHowToRuns runs the page's commands: a test double of OSS has the files, and machines are folders.
 func TestManyMachinesHowToRuns(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash")

@@ -248,8 +248,7 @@ func (f *flink) heard(text string) bool {
 	return slices.ContainsFunc(f.managers[1:], func(m *process) bool { return strings.Contains(m.said.String(), text) })
 }
 
-// TestLoadsOnFlink follows docs/flink.md on a real Flink. Each load must have an exact ledger and a table equal to the
-// inputs.
+// TestLoadsOnFlink follows docs/flink.md on a real Flink. Each load has an exact ledger and a table like its inputs.
 func TestLoadsOnFlink(t *testing.T) {
 	if *flinkFolder == "" {
 		t.Skip("no -flink: make flink")

@@ -62,8 +62,7 @@ func prepare(dir string) (err error) {
 		}
 	})
 	binary, err = build(dir)
-	// Two thousand processes end before they have garbage worth collecting, but would collect it while they start: a
-	// quarter of that time.
+	// Two thousand processes end before collecting garbage pays; at their start it would take a quarter of that time.
 	debug.SetGCPercent(400)
 	// Most tests wait for processes and clocks rather than for a processor.
 	return errors.Join(err, os.Setenv("GOGC", "400"), flag.Set("test.parallel", "8"), noteSources())

@@ -134,9 +134,8 @@ func TestModulePathCanBeChanged(t *testing.T) {
 	in("gofmt", "-l", ".")
 }
 
-// The cost and place of an addition. An option is its entry in the table, its field and its use: the flag, the key of
-// job files, their schema, the help, completion and what a resumed run keeps come from the entry. A command is its file
-// and its line.
+// The cost and place of an addition. An option is its entry in the table, its field and its use: the entry gives flag,
+// key of job files, schema, help, completion and what a resumed run keeps. A command is its file and its line.
 var additions = []struct{ file, after, line string }{
 	{"pipeline/options/table.go", "var ofLoads = []*Option{\n", `	{Name: "results-in", Group: results, In: Load, NotEmpty: true, Values: []string{"here", "there"}, Usage: "name of the run folder: here or there"},`},
 	{"pipeline/options/request.go", "type Running struct {\n", "	ResultsIn string `json:\"results-in,omitempty\"`"},
@@ -205,8 +204,7 @@ func runSDK(t *testing.T, dir, program string, args ...string) (printed string) 
 	return r.said.String()
 }
 
-// TestLocalEngineSamplesAreTested compares the page's code with files: the Go test runs with its package, the others in
-// TestNodeSDKWorksWithEngine and so on.
+// TestLocalEngineSamplesAreTested compares the page's code with files that other tests run, Go's in its own package.
 func TestLocalEngineSamplesAreTested(t *testing.T) {
 	t.Parallel()
 	page := conformance.Try(os.ReadFile("../docs/how-to/local-engine.md")).Must(t)

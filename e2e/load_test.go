@@ -100,8 +100,7 @@ func TestIgnoredSignalsDoNotStopLoad(t *testing.T) {
 	conformance.True(t, s.State == "finished" && s.Read == 30_001, "%+v", s)
 }
 
-// TestAKilledLoadLosesNoAcknowledgedRow kills a load after it has reported written rows: those are in its embedded
-// store.
+// TestAKilledLoadLosesNoAcknowledgedRow kills a load that has reported written rows: its embedded store has them.
 func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

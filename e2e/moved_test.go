@@ -20,8 +20,7 @@ var (
 
 const movedRows = 300
 
-// moved is table t on its way from one service to another. Its commands reach both through networks that count
-// requests.
+// moved is table t on its way between two services. Its commands reach both through networks that count requests.
 type moved struct {
 	*pairOf
 	direct   *pairOf // the services without the networks

@@ -39,8 +39,7 @@ const (
 	troubledSettle  = 2 * time.Second
 )
 
-// startProxy begins to listen. decide draws the trouble of a request; nil means none. At the end of the test nothing of
-// the proxy runs.
+// startProxy listens until the test ends. decide draws the trouble of a request; nil means none.
 func startProxy(t testing.TB, s *served, decide func(operation string) trouble) *proxy {
 	p, deciding := new(proxy), sync.Mutex{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,8 +109,7 @@ func unsigned(forward func() answer) answer {
 	return a
 }
 
-// troubles are the faults of a hostile network by name. The number, from 0 to 1, is their place in an answer, and their
-// delay.
+// troubles are a hostile network's faults by name. The number, 0 to 1, is their place in an answer, and their delay.
 func troubles(at float64) map[string]trouble {
 	after := func(a answer) trouble { return func(forward func() answer) answer { forward(); return a } }
 	before := func(a answer) trouble { return func(func() answer) answer { return a } }

@@ -31,8 +31,7 @@ func (p *place) status(job string) (s jobStatus) {
 	return s
 }
 
-// TestProcessesShareOneLoad kills one of the processes while it writes. scaleout tests any order of tasks, deaths,
-// stops, faults and clocks.
+// TestProcessesShareOneLoad kills a process while it writes. scaleout tests every order of deaths, faults and clocks.
 func TestProcessesShareOneLoad(t *testing.T) {
 	t.Parallel()
 	const records, keys = 12_000, 700
@@ -120,8 +119,7 @@ func TestKilledStoppedAndStarvedProcessesLoseNothing(t *testing.T) {
 	}
 }
 
-// troubled runs a command that is killed and started again, stopped for a while, or given a tenth of the time, until it
-// ends by itself.
+// troubled runs a command, killed and started again, stopped, or given a tenth of the time, until it ends by itself.
 func (p *place) troubled(rnd *rand.Rand, args ...string) {
 	r := p.start(args...)
 	for range rnd.IntN(4) {
@@ -159,8 +157,7 @@ var (
 	podsKills  = flag.Int("k8s-kills", 0, "how many pods of an index are killed at most; after each its lease must end")
 )
 
-// indexedJob is the part of a Job that the test needs. packaging/k8s checks by types that Jobs are Kubernetes's, with
-// rules for failing pods.
+// indexedJob is what the test needs of a Job; packaging/k8s checks Jobs and their rules for failing pods by type.
 type indexedJob struct {
 	Spec struct {
 		Completions int

@@ -20,8 +20,7 @@ import (
 // planted begins every secret of the tests here.
 const planted = "geheim"
 
-// secretAddresses are addresses of a server, each with another kind of secret. reader/input tests secrets of every
-// form.
+// secretAddresses are addresses of a server, each with another kind of secret; reader/input tests every form.
 func secretAddresses(server string) (all []string) {
 	host := strings.TrimPrefix(server, "http://")
 	for i, shape := range []string{
@@ -37,8 +36,7 @@ func secretAddresses(server string) (all []string) {
 
 var fileOfNumber = regexp.MustCompile(`([0-9]+)\.csv`)
 
-// secretSite serves N.csv with the one row N,x under any address, /bad.csv with a row that does not fit, and /list with
-// the addresses.
+// secretSite serves N.csv with the one row N,x under any address, /bad.csv with a bad row, and /list of the addresses.
 func secretSite(t *testing.T) (server *httptest.Server) {
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -122,8 +122,7 @@ func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	return cert, key, roots
 }
 
-// TestServeSpeaksTLS with clients that have its certificate. Waiting does not make a certificate trusted: commands are
-// refused at once.
+// TestServeSpeaksTLS to clients with its certificate. Waiting makes no certificate trusted: others fail at once.
 func TestServeSpeaksTLS(t *testing.T) {
 	cert, key, roots := certificate(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", ownSecret)

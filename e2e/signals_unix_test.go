@@ -76,8 +76,7 @@ func TestAPipeWithoutAReaderDoesNotHoldUpAStop(t *testing.T) {
 
 var sigtermLimit = flag.Duration("sigterm-limit", time.Minute, "how long a checkpoint may take after SIGTERM; make crash asks for five seconds, on a machine that does nothing else")
 
-// A scheduler kills a pod some seconds after SIGTERM: by then there must be a checkpoint to resume from, even if the
-// service no longer answers.
+// A scheduler kills a pod some seconds after SIGTERM: even without the service there must be a checkpoint by then.
 func TestSIGTERMLeavesACheckpoint(t *testing.T) {
 	for what, silent := range map[string]bool{"a service that answers": false, "a service that answers nothing": true} {
 		t.Run(what, func(t *testing.T) {

@@ -30,8 +30,7 @@ type table struct {
 
 func (s *served) table(name string) *table { return &table{s.client(), name} }
 
-// newTable creates a table of the key pk1 STRING, pk2 INTEGER; defined columns of one letter are integers and the
-// others texts.
+// newTable creates a table of pk1 STRING, pk2 INTEGER; defined columns of one letter are integers, others texts.
 func (s *served) newTable(t testing.TB, name string, versions int, defined ...string) *table {
 	t.Helper()
 	meta := &tablestore.TableMeta{TableName: name}

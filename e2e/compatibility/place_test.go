@@ -28,8 +28,7 @@ var update = flag.Bool("update", false, "write what testdata does not have")
 // asProgram is the variable that makes a test process run the program.
 const asProgram = "TSIMPORT_TEST_PROGRAM"
 
-// service answers requests to endpoint, through a proxy of this process under a fixed name, which job directories and
-// runs keep.
+// service answers the endpoint, through this process's proxy under a fixed name, which job directories and runs keep.
 var service atomic.Pointer[http.Handler]
 
 const endpoint = "http://tablestore.example"
@@ -210,8 +209,7 @@ func (p *place) keep(to string) {
 // timesFile keeps the times of what a sync has found, by which its load identifies its inputs.
 const timesFile = "times.json"
 
-// copied copies a folder, and replaces texts in its files, except in binary ones. Large pages for people and locks are
-// left out.
+// copied copies a folder without pages for people and locks, and replaces texts in its files, except in binary ones.
 func copied(t testing.TB, from, to string, texts *strings.Replacer) {
 	t.Helper()
 	times := map[string]time.Time{}

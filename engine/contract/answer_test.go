@@ -21,8 +21,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// tableOfRows is a table with the rows ("a", 1), which has two columns, one with two versions, and ("b", 2), which has
-// none.
+// tableOfRows is a table with the rows ("a", 1), of two columns, one with two versions, and ("b", 2), of none.
 func tableOfRows(t *testing.T, s *service) (tb *table, rows [][]byte) {
 	t.Helper()
 	tb = s.newTable(t, tableOptions{versions: 2})
@@ -126,11 +125,11 @@ func TestAnswersOfWritesAreExact(t *testing.T) {
 		body, want      message
 	}{
 		{"a put", "PutRow", name.bytes(2, put).bytes(3, ignoring), consumed(1, 0, 1)},
-		{"a put that answers its key", "PutRow", name.bytes(2, put).bytes(3, there).bytes(4, keyOnly), consumed(1, 1, 1).bytes(2, key)},
+		{"a put's key", "PutRow", name.bytes(2, put).bytes(3, there).bytes(4, keyOnly), consumed(1, 1, 1).bytes(2, key)},
 		{"a put that answers nothing", "PutRow", name.bytes(2, put).bytes(3, ignoring).bytes(4, nothing), consumed(1, 0, 1)},
 		{"an update", "UpdateRow", added, consumed(1, 0, 1)},
 		{"an update that answers its key", "UpdateRow", added.bytes(4, keyOnly), consumed(1, 0, 1).bytes(2, key)},
-		{"an update after which no column is asked for", "UpdateRow", added.bytes(4, message{}.int(1, 2)), consumed(1, 0, 1).bytes(2, key)},
+		{"an update asked for no column", "UpdateRow", added.bytes(4, message{}.int(1, 2)), consumed(1, 0, 1).bytes(2, key)},
 		{"a deletion that answers its key", "DeleteRow", name.bytes(2, gone).bytes(3, there).bytes(4, keyOnly), consumed(1, 1, 1).bytes(2, key)},
 		{"a deletion of nothing", "DeleteRow", name.bytes(2, gone).bytes(3, ignoring), consumed(1, 0, 1)},
 		{"a batch", "BatchWriteRow",
@@ -369,8 +368,7 @@ func (a *answer) check(t testing.TB, want refusal) {
 	conformance.True(t, want.matches(a.refusal), "got  %+v\nwant %+v", a.refusal, want)
 }
 
-// checkSigned fails the test unless the answer has what the strictest SDKs demand: its MD5, an id, a date, a content
-// type, and the service's signature.
+// checkSigned fails the test unless the answer has its MD5, an id, a date, a content type and the service's signature.
 func (a *answer) checkSigned(t testing.TB, s *service, operation string) {
 	t.Helper()
 	sum := md5.Sum(a.body)

@@ -18,8 +18,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// assumption is an assumption of tsimport about the real service. Its name is that of a section of
-// docs/internals/real-service.md.
+// assumption is what tsimport assumes of the real service, under a section's name of docs/internals/real-service.md.
 type assumption struct {
 	name string
 	// ask returns what the service does, in a few words, and whether tsimport assumes that.
@@ -64,8 +63,7 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
-// TestAlternativeAnswersAreRecognized asks stores that give the other answer: a question with only one possible answer
-// asks nothing.
+// TestAlternativeAnswersAreRecognized asks stores of the other answer: a question with one answer asks nothing.
 func TestAlternativeAnswersAreRecognized(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string][]server.Simulation{

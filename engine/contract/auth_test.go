@@ -173,15 +173,15 @@ func TestSignatureV4IsVerifiedAndAnswered(t *testing.T) {
 		want  refusal
 		own   bool // the answer is signed with the key of the day
 	}{
-		"rightly signed":         {v4(op, key, today, region), noSuchTable, true},
-		"another region":         {v4(op, key, today, "cn-beijing"), mismatch, false},
-		"another day":            {v4(op, key, "20240102", region), mismatch, false},
-		"another secret":         {v4(op, keyV4("wrong", today, region), today, region), mismatch, true},
-		"a day that is none":     {v4(op, key, "yesterday", region), invalid("Invalid date format: yesterday."), false},
-		"no day":                 {v4(op, key, "", region), missing("signdate"), false},
-		"no region":              {v4(op, key, today, ""), missing("signregion"), false},
-		"unsigned header":        {func(h http.Header) { v4(op, key, today, region)(h); h.Set("x-ots-tag", "x") }, mismatch, true},
-		"signed with the secret": {v4(op, s.secret, today, region), mismatch, true},
+		"rightly signed":   {v4(op, key, today, region), noSuchTable, true},
+		"another region":   {v4(op, key, today, "cn-beijing"), mismatch, false},
+		"another day":      {v4(op, key, "20240102", region), mismatch, false},
+		"another secret":   {v4(op, keyV4("wrong", today, region), today, region), mismatch, true},
+		"a named day":      {v4(op, key, "yesterday", region), invalid("Invalid date format: yesterday."), false},
+		"no day":           {v4(op, key, "", region), missing("signdate"), false},
+		"no region":        {v4(op, key, today, ""), missing("signregion"), false},
+		"unsigned header":  {func(h http.Header) { v4(op, key, today, region)(h); h.Set("x-ots-tag", "x") }, mismatch, true},
+		"signed by secret": {v4(op, s.secret, today, region), mismatch, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := s.send(t, rawRequest{operation: op, body: body, after: v.after})

@@ -116,7 +116,7 @@ func TestReadsMustSelectVersions(t *testing.T) {
 	none := invalid("No version condition is specified.")
 	zero := invalid("The maximum versions cannot be less than or equal to 0")
 	many := slices.Repeat([]string{"c"}, 1025)
-	manyColumns := invalid("The number of columns from the request exceeds the limit, limit count: 1024, column count: 1025.")
+	tooWide := invalid("The number of columns from the request exceeds the limit, limit count: 1024, column count: 1025.")
 	manyFilters := invalid("The count of filter exceeds the max: 32.")
 	leaf := compare("a", eq, 1)
 	wide := anyOf(slices.Repeat([]tablestore.ColumnFilter{leaf}, 40)...)
@@ -144,10 +144,10 @@ func TestReadsMustSelectVersions(t *testing.T) {
 		"0 versions and a range":  {rawRead{time: message{}.int(1, 0).int(2, 6), versions: -1}, zero, false},
 		"all an int32's versions": {rawRead{versions: math.MaxInt32}, accepted, true},
 		"1024 columns":            {rawRead{versions: 1, columns: many[:1024]}, accepted, true},
-		"1025 columns":            {rawRead{versions: 1, columns: many}, manyColumns, false},
+		"1025 columns":            {rawRead{versions: 1, columns: many}, tooWide, false},
 		"256 bytes of a name":     {rawRead{versions: 1, columns: []string{text(256)}}, invalid("Invalid column name: '" + text(256) + "'."), false},
 		"a bad name":              {rawRead{columns: []string{"#a"}}, invalid("Invalid column name: '#a'."), false},
-		"1025 and no versions":    {rawRead{columns: many}, manyColumns, false},
+		"1025 and no versions":    {rawRead{columns: many}, tooWide, false},
 		"40 filters":              {rawRead{filter: wide}, manyFilters, false},
 		"a NOT of two":            {rawRead{filter: not(leaf, leaf)}, invalid("Invalid NOT operator: the number of sub-filters must be 1."), false},
 		"that and 40 filters":     {rawRead{filter: allOf(not(leaf, leaf), wide)}, manyFilters, false},
@@ -223,7 +223,7 @@ func TestUpdatesAreRefusedWhereATableForbidsThem(t *testing.T) {
 	k := tb.key("a", 1)
 	want := invalid("Update operation is not allowed in this table")
 	must(t, s.do(tb.put(k, c("n", 1))))
-	for what, steps := range map[string][]step{"a put": {set("c", 1)}, "an increment": {add("n", 1)}, "a deletion": {drop("n")}} {
+	for what, steps := range map[string][]step{"put": {set("c", 1)}, "increment": {add("n", 1)}, "drop": {drop("n")}} {
 		t.Run(what+" is refused", func(t *testing.T) {
 			check(t, s.do(tb.update(k, steps...)), want)
 			rows := tb.rows(t, tb.update(k, steps...), tb.put(tb.key("b", 1)))

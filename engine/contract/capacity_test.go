@@ -205,7 +205,7 @@ func (s *service) reservation(t testing.TB, table string) parsed {
 	return parseOf(t, s.described(t, table).bytes(2))
 }
 
-var tooFrequent = refusal{403, "OTSTooFrequentReservedThroughputAdjustment", "Capacity unit adjustment is too frequent."}
+var tooOften = refusal{403, "OTSTooFrequentReservedThroughputAdjustment", "Capacity unit adjustment is too frequent."}
 
 // Reserved throughput is stored, one of its units may be named alone, and it changes once in two minutes.
 func TestReservedThroughputIsStored(t *testing.T) {
@@ -236,11 +236,11 @@ func TestReservedThroughputIsStored(t *testing.T) {
 	}
 	r.reserve(t, name, -1, 4).check(t, accepted) // creating the table does not count as a change
 	diff(t, units(), [2]int{100_000, 4})
-	r.reserve(t, name, 1, -1).check(t, tooFrequent)
+	r.reserve(t, name, 1, -1).check(t, tooOften)
 	t.Run("a refused change leaves the options alone", func(t *testing.T) {
 		_, err := r.UpdateTable(&tablestore.UpdateTableRequest{TableName: name, TableOption: newOptions(-1, 9),
 			ReservedThroughput: &tablestore.ReservedThroughput{Readcap: 7, Writecap: 7}})
-		check(t, err, tooFrequent)
+		check(t, err, tooOften)
 		diff(t, describe(t, r.service, name).TableOption.MaxVersion, 1)
 	})
 	t.Run("options alone may change at any time", func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestReservedThroughputIsStored(t *testing.T) {
 	r.losePower()
 	r.start(t)
 	diff(t, units(), [2]int{100_000, 4})
-	r.reserve(t, name, 1, -1).check(t, tooFrequent)
+	r.reserve(t, name, 1, -1).check(t, tooOften)
 	details := r.reservation(t, name)
 	at := details.number(2)
 	conformance.True(t, at >= from && at <= time.Now().Unix(), "last increase at %d, the test began at %d", at, from)

@@ -405,31 +405,31 @@ func TestConditionsDecideWhetherAWriteApplies(t *testing.T) {
 		exists    bool
 		want      refusal
 	}{
-		"ignoring a row that is there":                {nil, ignore, true, accepted},
-		"ignoring a row that is not there":            {nil, ignore, false, accepted},
-		"expecting a row that is there":               {nil, expectExist, true, accepted},
-		"expecting a row that is not there":           {nil, expectExist, false, conditionFailed},
-		"expecting no row where there is one":         {nil, expectNotExist, true, conditionFailed},
-		"expecting no row where there is none":        {nil, expectNotExist, false, accepted},
-		"a condition that holds":                      {holds, ignore, true, accepted},
-		"a condition that does not":                   {fails, ignore, true, conditionFailed},
-		"a missing column that fails":                 {missing, ignore, true, conditionFailed},
-		"a missing column that passes":                {missingPasses, ignore, true, accepted},
-		"a condition on no row":                       {holds, ignore, false, conditionFailed},
-		"one that may be missing, on no row":          {lenient(compare("ver", eq, 9)), ignore, false, accepted},
-		"the contrary of one on no row":               {not(holds), ignore, false, accepted},
-		"holding, one expected and there":             {holds, expectExist, true, accepted},
-		"failing, one expected and there":             {fails, expectExist, true, conditionFailed},
-		"passing, one expected and none there":        {missingPasses, expectExist, false, conditionFailed},
-		"passing, none expected and none there":       {missingPasses, expectNotExist, false, accepted},
-		"passing, none expected and one there":        {missingPasses, expectNotExist, true, conditionFailed},
-		"all of several":                              {allOf(holds, compare("old", eq, "text"), not(fails)), ignore, true, accepted},
-		"not all of several":                          {allOf(holds, compare("old", eq, "other")), ignore, true, conditionFailed},
-		"one of several":                              {anyOf(fails, holds), ignore, true, accepted},
-		"an expression that finds something":          {matching(old, "e.", stringType), ignore, true, accepted},
-		"an expression that finds nothing":            {matching(old, "q.", stringType), ignore, true, conditionFailed},
-		"what the write changes, by its value before": {missingPasses, ignore, true, accepted},
-		"what the write creates is missing before":    {compare("new", eq, 1), ignore, true, conditionFailed},
+		"ignoring a row that is there":       {nil, ignore, true, accepted},
+		"ignoring a row that is not there":   {nil, ignore, false, accepted},
+		"expecting a row that is there":      {nil, expectExist, true, accepted},
+		"expecting a row that is not there":  {nil, expectExist, false, conditionFailed},
+		"expecting no row, one there":        {nil, expectNotExist, true, conditionFailed},
+		"expecting no row, none there":       {nil, expectNotExist, false, accepted},
+		"a condition that holds":             {holds, ignore, true, accepted},
+		"a condition that does not":          {fails, ignore, true, conditionFailed},
+		"a missing column that fails":        {missing, ignore, true, conditionFailed},
+		"a missing column that passes":       {missingPasses, ignore, true, accepted},
+		"a condition on no row":              {holds, ignore, false, conditionFailed},
+		"one that may be missing, on no row": {lenient(compare("ver", eq, 9)), ignore, false, accepted},
+		"the contrary of one on no row":      {not(holds), ignore, false, accepted},
+		"holding, one expected and there":    {holds, expectExist, true, accepted},
+		"failing, one expected and there":    {fails, expectExist, true, conditionFailed},
+		"passing, one expected, none there":  {missingPasses, expectExist, false, conditionFailed},
+		"passing, none expected, none there": {missingPasses, expectNotExist, false, accepted},
+		"passing, none expected, one there":  {missingPasses, expectNotExist, true, conditionFailed},
+		"all of several":                     {allOf(holds, compare("old", eq, "text"), not(fails)), ignore, true, accepted},
+		"not all of several":                 {allOf(holds, compare("old", eq, "other")), ignore, true, conditionFailed},
+		"one of several":                     {anyOf(fails, holds), ignore, true, accepted},
+		"an expression that finds something": {matching(old, "e.", stringType), ignore, true, accepted},
+		"an expression that finds nothing":   {matching(old, "q.", stringType), ignore, true, conditionFailed},
+		"what is changed, by its old value":  {missingPasses, ignore, true, accepted},
+		"what is created is missing before":  {compare("new", eq, 1), ignore, true, conditionFailed},
 	}
 	for write, change := range writes {
 		for name, rule := range rules {
@@ -548,7 +548,7 @@ func TestConditionAndWriteAreAtomic(t *testing.T) {
 	})
 	t.Run("increments are all counted", func(t *testing.T) {
 		for range steps / 2 {
-			diff(t, tb.race(t, writers, func(int) tablestore.RowChange { return tb.update(tb.key("sum", 1), add("n", 1)) }), writers)
+			diff(t, tb.race(t, writers, func(int) change { return tb.update(tb.key("sum", 1), add("n", 1)) }), writers)
 		}
 		diff(t, tb.values(t, tb.key("sum", 1)).Cells, []cell{c("n", int64(writers*steps/2))})
 	})

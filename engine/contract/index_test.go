@@ -14,8 +14,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// withIndexes makes a table of two key columns and the defined columns a (integer), b (string) and c (double), with
-// indexes.
+// withIndexes makes a table of two key columns, the columns a (integer), b (string) and c (double), and indexes.
 func (s *service) withIndexes(t *testing.T, indexes ...*tablestore.IndexMeta) *table {
 	t.Helper()
 	return s.newTable(t, tableOptions{indexes: indexes, defined: []tablestore.DefinedColumnSchema{

@@ -84,19 +84,19 @@ func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
 		changes []change
 		over    string // the operation whose limit is exceeded by one
 	}{
-		"a put of 4 MB":                   {[]change{tb.put(k, c("a", text(half)), c("b", text(rest)))}, ""},
-		"a put of 4 MB and 1":             {[]change{tb.put(k, c("a", text(half)), c("b", text(rest+1)))}, "PutRow"},
-		"an update of 4 MB":               {[]change{tb.update(k, set("a", text(half)), set("b", text(rest)))}, ""},
-		"an update of 4 MB and 1":         {[]change{tb.update(k, set("a", text(half)), set("b", text(rest+1)))}, "UpdateRow"},
-		"a batch of 4 MB":                 {[]change{first, tb.update(k2, set("b", text(last)))}, ""},
-		"a batch of 4 MB and 1":           {[]change{first, tb.update(k2, set("b", text(last+1)))}, "BatchWriteRow"},
-		"4 MB with a timestamp":           {[]change{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-8)))}, ""},
-		"4 MB and 1 with a timestamp":     {[]change{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-7)))}, "BatchWriteRow"},
-		"4 MB with a deleted column":      {[]change{first, tb.update(k2, set("b", text(last-1)), drop("x"))}, ""},
-		"4 MB and 1 and a deleted column": {[]change{first, tb.update(k2, set("b", text(last)), drop("x"))}, "BatchWriteRow"},
-		"4 MB with an integer":            {[]change{first, tb.put(k2, c("b", text(last-9)), c("i", 1))}, ""},
-		"4 MB and 1 with a boolean":       {[]change{first, tb.put(k2, c("b", text(last-1)), c("i", true))}, "BatchWriteRow"},
-		"4 MB with a deletion":            {[]change{tb.put(k, c("a", text(half)), c("b", text(last))), tb.delete(k2)}, ""},
+		"a put of 4 MB":                {[]change{tb.put(k, c("a", text(half)), c("b", text(rest)))}, ""},
+		"a put of 4 MB and 1":          {[]change{tb.put(k, c("a", text(half)), c("b", text(rest+1)))}, "PutRow"},
+		"an update of 4 MB":            {[]change{tb.update(k, set("a", text(half)), set("b", text(rest)))}, ""},
+		"an update of 4 MB and 1":      {[]change{tb.update(k, set("a", text(half)), set("b", text(rest+1)))}, "UpdateRow"},
+		"a batch of 4 MB":              {[]change{first, tb.update(k2, set("b", text(last)))}, ""},
+		"a batch of 4 MB and 1":        {[]change{first, tb.update(k2, set("b", text(last+1)))}, "BatchWriteRow"},
+		"4 MB with a timestamp":        {[]change{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-8)))}, ""},
+		"4 MB and 1 with a timestamp":  {[]change{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-7)))}, "BatchWriteRow"},
+		"4 MB with a deleted column":   {[]change{first, tb.update(k2, set("b", text(last-1)), drop("x"))}, ""},
+		"4 MB and 1, a deleted column": {[]change{first, tb.update(k2, set("b", text(last)), drop("x"))}, "BatchWriteRow"},
+		"4 MB with an integer":         {[]change{first, tb.put(k2, c("b", text(last-9)), c("i", 1))}, ""},
+		"4 MB and 1 with a boolean":    {[]change{first, tb.put(k2, c("b", text(last-1)), c("i", true))}, "BatchWriteRow"},
+		"4 MB with a deletion":         {[]change{tb.put(k, c("a", text(half)), c("b", text(last))), tb.delete(k2)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb.load(t, tb.delete(k), tb.delete(k2))
@@ -261,15 +261,15 @@ func TestKeysMustFitTheSchema(t *testing.T) {
 		key  *tablestore.PrimaryKey
 		want refusal
 	}{
-		"too few columns":   {tb.key("a"), invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
-		"too many columns":  {tb.key("a", 1, 2), invalidPK("Validate PK size fail. Input: 3, Meta: 2.")},
-		"a wrong name":      {named("PK1", "pk2"), invalidPK("Validate PK name fail. Input: PK1, Meta: pk1.")},
-		"a wrong order":     {swapped, invalidPK("Validate PK name fail. Input: pk2, Meta: pk1.")},
-		"an integer's text": {tb.key("a", "1"), invalidPK("Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER.")},
-		"a text's integer":  {tb.key(1, 1), invalidPK("Validate PK type fail. Input: VT_INTEGER, Meta: VT_STRING.")},
-		"a text's binary":   {tb.key([]byte("a"), 1), invalidPK("Validate PK type fail. Input: VT_BLOB, Meta: VT_STRING.")},
-		"five columns":      {tb.key("a", 1, 2, 3, 4), invalid("The number of primary key columns must be in range: [1, 4].")},
-		"a broken text":     {tb.key("\xff", 1), invalid("")},
+		"too few columns":  {tb.key("a"), invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
+		"too many columns": {tb.key("a", 1, 2), invalidPK("Validate PK size fail. Input: 3, Meta: 2.")},
+		"a wrong name":     {named("PK1", "pk2"), invalidPK("Validate PK name fail. Input: PK1, Meta: pk1.")},
+		"a wrong order":    {swapped, invalidPK("Validate PK name fail. Input: pk2, Meta: pk1.")},
+		"an integer text":  {tb.key("a", "1"), invalidPK("Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER.")},
+		"a text's integer": {tb.key(1, 1), invalidPK("Validate PK type fail. Input: VT_INTEGER, Meta: VT_STRING.")},
+		"a text's binary":  {tb.key([]byte("a"), 1), invalidPK("Validate PK type fail. Input: VT_BLOB, Meta: VT_STRING.")},
+		"five columns":     {tb.key("a", 1, 2, 3, 4), invalid("The number of primary key columns must be in range: [1, 4].")},
+		"a broken text":    {tb.key("\xff", 1), invalid("")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, change := range []change{tb.put(v.key), tb.update(v.key, set("c", 1)), tb.delete(v.key)} {
@@ -313,11 +313,11 @@ func TestATimestampIsWithinTheDeviation(t *testing.T) {
 		change tablestore.RowChange
 		want   refusal
 	}{
-		"too old":           {tb.put(k, c("a", 1), v("old", 1, ms-day-60_000)), invalid("Invalid timestamp. Cell:old. Timestamp:…")},
-		"too far ahead":     {tb.update(k, setAt("new", 1, ms+day+60_000)), invalid("Invalid timestamp. Cell:new. Timestamp:…")},
-		"within it":         {tb.put(k, v("c", 1, ms-day+60_000)), accepted},
-		"ahead within it":   {tb.put(k, v("c", 1, ms+day-60_000)), accepted},
-		"a deleted old one": {tb.update(k, dropAt("c", 1)), accepted},
+		"too old":   {tb.put(k, c("a", 1), v("old", 1, ms-day-60_000)), invalid("Invalid timestamp. Cell:old. Timestamp:…")},
+		"too new":   {tb.update(k, setAt("new", 1, ms+day+60_000)), invalid("Invalid timestamp. Cell:new. Timestamp:…")},
+		"within it": {tb.put(k, v("c", 1, ms-day+60_000)), accepted},
+		"ahead":     {tb.put(k, v("c", 1, ms+day-60_000)), accepted},
+		"deleted":   {tb.update(k, dropAt("c", 1)), accepted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, s.do(v.change), v.want)

@@ -29,16 +29,16 @@ func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 		start, end *tablestore.PrimaryKey
 		want       [][]any
 	}{
-		"everything forward":                  {tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), keys},
-		"all of it backward":                  {tablestore.BACKWARD, tb.key(maxKey, maxKey), tb.key(minKey, minKey), reversed},
-		"forward without its end":             {tablestore.FORWARD, tb.key("a", -1), tb.key("a", 1), keys[9:11]},
-		"backward without its end":            {tablestore.BACKWARD, tb.key("a", 1), tb.key("a", -1), reversed[10:12]},
-		"one partition key forward":           {tablestore.FORWARD, tb.key("a", minKey), tb.key("a", maxKey), keys[7:14]},
-		"one partition key backward":          {tablestore.BACKWARD, tb.key("a", maxKey), tb.key("a", minKey), reversed[8:15]},
-		"bounds that are no rows":             {tablestore.FORWARD, tb.key("a", 2), tb.key("ab", 0), keys[12:17]},
-		"from the least key to the first row": {tablestore.FORWARD, tb.key(minKey, minKey), tb.key("", math.MinInt64), nil},
-		"from the last row to itself":         {tablestore.BACKWARD, tb.key("😀", 0), tb.key("\uffff", 0), reversed[:1]},
-		"an infinity decides":                 {tablestore.FORWARD, tb.key("a", maxKey), tb.key("a\x00", minKey), nil},
+		"everything forward":             {tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), keys},
+		"all of it backward":             {tablestore.BACKWARD, tb.key(maxKey, maxKey), tb.key(minKey, minKey), reversed},
+		"forward without its end":        {tablestore.FORWARD, tb.key("a", -1), tb.key("a", 1), keys[9:11]},
+		"backward without its end":       {tablestore.BACKWARD, tb.key("a", 1), tb.key("a", -1), reversed[10:12]},
+		"one partition key forward":      {tablestore.FORWARD, tb.key("a", minKey), tb.key("a", maxKey), keys[7:14]},
+		"one partition key backward":     {tablestore.BACKWARD, tb.key("a", maxKey), tb.key("a", minKey), reversed[8:15]},
+		"bounds that are no rows":        {tablestore.FORWARD, tb.key("a", 2), tb.key("ab", 0), keys[12:17]},
+		"the least key to the first row": {tablestore.FORWARD, tb.key(minKey, minKey), tb.key("", math.MinInt64), nil},
+		"from the last row to itself":    {tablestore.BACKWARD, tb.key("😀", 0), tb.key("\uffff", 0), reversed[:1]},
+		"an infinity decides":            {tablestore.FORWARD, tb.key("a", maxKey), tb.key("a\x00", minKey), nil},
 	} {
 		for _, limit := range []int32{0, 1, 3, 1000} {
 			t.Run(fmt.Sprintf("%s, limit %d", name, limit), func(t *testing.T) {

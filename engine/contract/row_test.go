@@ -146,8 +146,7 @@ func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 	}
 }
 
-// checkInBatch sends one change as a batch. Errors that need no data refuse the whole batch, and an update without
-// operations has its own message.
+// checkInBatch sends one change as a batch, which errors that need no data refuse as a whole.
 func (tb *table) checkInBatch(t *testing.T, change tablestore.RowChange, want refusal) {
 	t.Helper()
 	if want.message == "Attribute column is missing." {

@@ -70,8 +70,7 @@ func openService(t testing.TB) *service {
 	}
 }
 
-// serviceWith is the service of an engine with options; a real instance has none. Its store is in o.FS or, without one,
-// in memory.
+// serviceWith is the service of an engine with options, never a real instance. Its store is in o.FS, or in memory.
 func serviceWith(t testing.TB, o server.Options) *service {
 	t.Helper()
 	s, _ := serve(t, o)
@@ -178,8 +177,7 @@ type table struct {
 	keys []tablestore.PrimaryKeySchema
 }
 
-// tableOptions are options of newTable; the zero value means one version, kept forever, and the key pk1 STRING, pk2
-// INTEGER.
+// tableOptions are options of newTable; zero means one version, kept forever, and the key pk1 STRING, pk2 INTEGER.
 type tableOptions struct {
 	versions  int
 	ttl       int   // seconds
@@ -409,8 +407,7 @@ func proving(t *testing.T, rules ...string) *service {
 	return openService(t)
 }
 
-// elsewhere holds the rules that are proven where a process, a clock or a simulation is available: a file and a test of
-// it.
+// elsewhere holds the rules that are proven where a process, a clock or a simulation is: by a file and its test.
 var elsewhere = map[string][2]string{
 	"1.1.6": {"../../e2e/serve_test.go", "TestAStoreHasOneServer"},
 	"5.1.3": {"../server/simulate_test.go", "TestChildrenServeAfterSplitPause"},
@@ -420,8 +417,7 @@ var elsewhere = map[string][2]string{
 
 var ruleNumber = regexp.MustCompile(`^[1-6]\.\d+\.\d+$`)
 
-// TestEveryRuleHasACase reads the suite's source: every test names rules, and every rule of sections 1 to 6 is named by
-// a test, or proven elsewhere.
+// TestEveryRuleHasACase reads the suite's source: tests name every rule of sections 1 to 6 not proven elsewhere.
 func TestEveryRuleHasACase(t *testing.T) {
 	numbers := conformance.Try(protocol()).Must(t)
 	named := rulesNamed(t)
@@ -465,8 +461,7 @@ func rulesNamed(t *testing.T) map[string]bool {
 				}
 				return true
 			})
-			conformance.True(t, !strings.HasPrefix(f.Name.Name, "Test") || some,
-				"%s: %s: no spec or proving", name, f.Name.Name)
+			conformance.True(t, !strings.HasPrefix(f.Name.Name, "Test") || some, "%s: %s: no spec or proving", name, f.Name.Name)
 		}
 	}
 	return named

@@ -6,8 +6,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// unsupported is the engine's answer to what it does not do yet, so that nothing is silently half done. When a feature
-// is added, its lines leave these lists.
+// unsupported is the engine's answer to what it does not do, so that nothing is silently half done.
 var (
 	unsupported = refusal{400, "OTSUnsupportedOperation", ""}
 	noStreams   = refusal{400, "OTSUnsupportedOperation", "The engine does not support streams; read the table with GetRange or BulkExport."}
@@ -61,8 +60,7 @@ func TestUnsupportedTablesAreRefusedByName(t *testing.T) {
 	})
 }
 
-// Clean-up helpers of test suites list search indexes, streams and time-series tables of every table: the engine has
-// none.
+// Clean-up helpers of test suites list each table's search indexes, streams and time-series tables: there are none.
 func TestListsOfMissingFeaturesAreEmpty(t *testing.T) {
 	s := proving(t, "1.2.5")
 	tb := s.newTable(t, tableOptions{})

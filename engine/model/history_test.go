@@ -22,8 +22,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// Histories of clients that work on one partition key at the same time, with and without transactions, while partitions
-// split, minutes pass and power fails.
+// Histories of clients of one partition key, with and without transactions, splits, minutes that pass and power losses.
 
 var transactionHistories = flag.Int("transaction-histories", 40, "concurrent histories of transactions that are checked for an order that explains them")
 
@@ -34,9 +33,9 @@ type asked struct {
 	commit bool
 
 	busy bool  // another request of the transaction overlaps
-	held bool  // one of any transaction overlaps, which keeps the partition key until it is answered, if the minute is over meanwhile
+	held bool  // another's request overlaps and keeps the partition key until answered, even past its minute
 	away bool  // a partition may be away
-	late int64 // how far the clock was moved meanwhile: a request of a transaction that began within its minute is carried out after it
+	late int64 // how far the clock moved meanwhile: a transaction's request may begin within its minute and end after it
 }
 
 type kind int
@@ -61,9 +60,8 @@ type event struct {
 	asked    *asked
 }
 
-// linear tries every order that respects time: any event that began before the first end of the rest may come next. run
-// applies an event to the model, and reports whether the engine's answer is then possible; then reports whether the
-// final state is.
+// linear tries every order that respects time: an event may come next if it began before the first end of the rest. run
+// applies an event to the model, and reports whether the engine's answer is possible; then, whether the final state is.
 func linear(m *model, history []event, done []bool, run func(*model, *event) bool, then func(*model) bool) bool {
 	firstEnd := int64(math.MaxInt64)
 	for i, ev := range history {
@@ -156,8 +154,7 @@ type play struct {
 	ids []string // of all transactions
 }
 
-// run lets clients send that many requests each, and returns them with their answers. Every other history lets all
-// begin a request together.
+// run lets clients send so many requests each, in every other history together, and returns them with their answers.
 func (p *play) run(seed uint64, clients, each int) []event {
 	begun := make([]sync.WaitGroup, each)
 	for i := range begun {

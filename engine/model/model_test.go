@@ -225,8 +225,7 @@ func newClock() *clock {
 
 func (c *clock) now() time.Time { return time.UnixMilli(c.millis.Load()) }
 
-// dated gives the SDK's requests the time of the test's clock. That invalidates their signature, which the engine does
-// not check here.
+// dated gives the SDK's requests the time of the test's clock, which invalidates their signature, unchecked here.
 type dated struct {
 	http.RoundTripper
 	clock *clock

@@ -63,8 +63,7 @@ func loopback(b *testing.B, s *Server, op string, body []byte, rows int) {
 	b.ReportMetric(float64(processorTime(b)-before)/n, "cpu-ns/row")
 }
 
-// BenchmarkLoopbackBatchPut sends 200 rows of ten columns a request, to a directory with and without syncs, and to
-// memory.
+// BenchmarkLoopbackBatchPut sends 200 rows of ten columns a request, to memory and to a folder with and without syncs.
 func BenchmarkLoopbackBatchPut(b *testing.B) {
 	for name, o := range map[string]Options{"sync=always": {}, "sync=none": {NoSync: true}, "memory": {InMemory: true, NoSync: true}} {
 		b.Run(name, func(b *testing.B) {
@@ -166,8 +165,7 @@ func BenchmarkServedBatchPut(b *testing.B) {
 	b.ReportMetric(used[1].Seconds()/used[0].Seconds(), "less-cpu")
 }
 
-// servedLoad sends the bodies to a new server and returns how long that took and the processor time of the server's
-// process.
+// servedLoad sends the bodies to a new server and returns how long that took and the server's processor time.
 func servedLoad(b *testing.B, encoder *Server, store string, bodies [][]byte) (took, used time.Duration) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), servedStore+"="+store)

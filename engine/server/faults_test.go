@@ -26,7 +26,7 @@ func faulty(t *testing.T, f faults.Fault) (*Server, *faults.Plan) {
 
 func eachWay(t *testing.T, fault faults.Fault, f func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan)) {
 	for way, client := range map[string]func(testing.TB, *Server) *tablestore.TableStoreClient{
-		"in process": func(_ testing.TB, s *Server) *tablestore.TableStoreClient { return inProcess(s) }, "over HTTP": overHTTP,
+		"direct": func(_ testing.TB, s *Server) *tablestore.TableStoreClient { return inProcess(s) }, "over HTTP": overHTTP,
 	} {
 		t.Run(way, func(t *testing.T) {
 			s, p := faulty(t, fault)
@@ -100,8 +100,7 @@ func TestRowsAreRefusedOneByOne(t *testing.T) {
 	})
 }
 
-// Of five rows one is refused by a fault, and one for the capacity of its partition. Later rows are lost before and
-// after being applied.
+// Of five rows a fault refuses one, its partition's capacity another. Later rows are lost before and after applying.
 func TestARowOfABulkImportIsAcknowledgedOnlyIfItWasApplied(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		var rows []*tablestore.PutRowChange

@@ -39,8 +39,7 @@ func (r *taps) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
-// sdkRequests are the SDK's bodies of every operation, with all its options. Whether the server grants them does not
-// matter.
+// sdkRequests are the SDK's bodies of every operation, with all its options, granted or not.
 func sdkRequests(t testing.TB) map[string][][]byte {
 	s := open(t, Options{NoSync: true})
 	tap := &taps{s.Transport(), map[string][][]byte{}}

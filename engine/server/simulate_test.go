@@ -222,7 +222,7 @@ func TestSimulationUsesTablePartitionsAndNumbersServedRows(t *testing.T) {
 		parts := s.Sim().Stats()["t"].Partitions
 		conformance.True(t, rowsIn(t, c) == 6 && len(liveOf(parts)) == 2, "%d rows, partitions %+v", rowsIn(t, c), parts)
 		time.Sleep(time.Second)
-		for i, code := range writeRows(t, c, batch(true, changes[0], changes[2], changes[4], changes[6])) { // three units for four rows: none is applied
+		for i, code := range writeRows(t, c, batch(true, changes[0], changes[2], changes[4], changes[6])) { // of 3 units
 			conformance.Equal(t, code, sim.NotEnoughCapacityUnit, "row %d of an atomic batch", i)
 		}
 		hasRows(t, c, 6)
@@ -341,10 +341,10 @@ func TestStartCommitAndAbortTakeAUnitEach(t *testing.T) {
 	at.at = at.at.Add(200 * time.Millisecond) // four units of the partition
 	id, err := startIn(c, "l", "a")
 	must(t, err)
-	conformance.Equal(t, code(conformance.ErrorOf(startIn(c, "l", "a"))), wire.CodeRowOperationConflict, "another of the partition key")
+	conformance.Equal(t, code(conformance.ErrorOf(startIn(c, "l", "a"))), wire.CodeRowOperationConflict, "another one")
 	must(t, putIn(c, id, put("l", key("a", 1))))
 	must(t, commit(c, id))
-	conformance.Equal(t, code(conformance.ErrorOf(startIn(c, "l", "a"))), wire.CodeNotEnoughCapacityUnit, "a start over the capacity")
+	conformance.Equal(t, code(conformance.ErrorOf(startIn(c, "l", "a"))), wire.CodeNotEnoughCapacityUnit, "over the capacity")
 	st := s.Sim().Stats()["l"]
 	conformance.Equal(t, st.Units, 4, "units")
 	conformance.Equal(t, st.Failed, 1, "refused for what they are")

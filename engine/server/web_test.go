@@ -44,8 +44,7 @@ func dial(t testing.TB, addr string) net.Conn {
 	return c
 }
 
-// exchange sends text over a new connection and returns a function that waits for the whole response until the server
-// closes it.
+// exchange sends text over a new connection and returns a function that waits for the response until the server closes.
 func exchange(t testing.TB, addr, text string) (answer func() string) {
 	t.Helper()
 	c := dial(t, addr)
@@ -87,35 +86,35 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 	list := onWire(t, s, "ListTable", nil)
 	const post = "POST /ListTable HTTP/1.1\r\nHost: localhost\r\n"
 	cases := map[string]struct{ text, want string }{
-		"a request in order":    {list, "HTTP/1.1 200 "},
-		"HTTP/1.0":              {strings.Replace(list, "HTTP/1.1", "HTTP/1.0", 1), "HTTP/1.0 200 "},
-		"HTTP/9.9":              {strings.Replace(list, "HTTP/1.1", "HTTP/9.9", 1), "HTTP/1.1 505 "},
-		"two in one packet":     {list + list, "HTTP/1.1 200 "},
-		"HEAD":                  {"HEAD /ListTable HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405 "},
-		"OPTIONS of *":          {"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405 "},
-		"CONNECT":               {"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405 "},
-		"a path above root":     {"POST /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 400 "},
-		"a binary path":         {"POST /%00%ff%fe HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 400 "},
-		"NUL in a header":       {post + "X-Ots-Date: \x00\r\n\r\n", "HTTP/1.1 400 "},
-		"NUL in the path":       {"POST /List\x00Table HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 400 "},
-		"no HTTP at all":        {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "HTTP/1.1 400 "},
-		"a length of letters":   {post + "Content-Length: many\r\n\r\n", "HTTP/1.1 400 "},
-		"a negative length":     {post + "Content-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
-		"a huge length":         {post + "Content-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400 "},
-		"two lengths":           {post + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", "HTTP/1.1 400 "},
-		"a chunked body":        {strings.Replace(list, "Content-Length: 0\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1), "HTTP/1.1 200 "},
-		"broken chunks":         {post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400 "},
-		"an unknown encoding":   {post + "Transfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 501 "},
-		"half a body":           {post + "Content-Length: 100\r\n\r\nhalf", "HTTP/1.1 400 "},
-		"half a long body":      {post + "Content-Length: 5242880\r\n\r\n" + strings.Repeat("x", 300<<10), "HTTP/1.1 400 "},
-		"a terabyte, asked":     {post + "Expect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n", "HTTP/1.1 413 "},
-		"a terabyte, announced": {post + "Content-Length: 1099511627776\r\n\r\nabc", "HTTP/1.1 413 "},
-		"headers too long":      {post + "X-Ots-Tag: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
-		"a line too long":       {"POST /" + strings.Repeat("x", 80<<10) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 431 "},
-		"nothing but a line":    {"POST /ListTable HTTP/1.1\r\n", ""},
-		"half a header":         {"POST /ListTable HTTP/1.1\r\nHost: ", ""},
-		"nothing":               {"", ""},
-		"a long admin path":     {"POST /_engine/" + strings.Repeat("tables/", 1000) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 "},
+		"a request in order":  {list, "HTTP/1.1 200 "},
+		"HTTP/1.0":            {strings.Replace(list, "HTTP/1.1", "HTTP/1.0", 1), "HTTP/1.0 200 "},
+		"HTTP/9.9":            {strings.Replace(list, "HTTP/1.1", "HTTP/9.9", 1), "HTTP/1.1 505 "},
+		"two in one packet":   {list + list, "HTTP/1.1 200 "},
+		"HEAD":                {"HEAD /ListTable HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405 "},
+		"OPTIONS of *":        {"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405 "},
+		"CONNECT":             {"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405 "},
+		"a path above root":   {"POST /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 400 "},
+		"a binary path":       {"POST /%00%ff%fe HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 400 "},
+		"NUL in a header":     {post + "X-Ots-Date: \x00\r\n\r\n", "HTTP/1.1 400 "},
+		"NUL in the path":     {"POST /List\x00Table HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 400 "},
+		"no HTTP at all":      {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "HTTP/1.1 400 "},
+		"a length of letters": {post + "Content-Length: many\r\n\r\n", "HTTP/1.1 400 "},
+		"a negative length":   {post + "Content-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
+		"a huge length":       {post + "Content-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400 "},
+		"two lengths":         {post + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", "HTTP/1.1 400 "},
+		"a chunked body":      {strings.Replace(list, "Content-Length: 0\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1), "HTTP/1.1 200 "},
+		"broken chunks":       {post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400 "},
+		"an unknown encoding": {post + "Transfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 501 "},
+		"half a body":         {post + "Content-Length: 100\r\n\r\nhalf", "HTTP/1.1 400 "},
+		"half a long body":    {post + "Content-Length: 5242880\r\n\r\n" + strings.Repeat("x", 300<<10), "HTTP/1.1 400 "},
+		"a terabyte, asked":   {post + "Expect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n", "HTTP/1.1 413 "},
+		"a terabyte":          {post + "Content-Length: 1099511627776\r\n\r\nabc", "HTTP/1.1 413 "},
+		"headers too long":    {post + "X-Ots-Tag: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
+		"a line too long":     {"POST /" + strings.Repeat("x", 80<<10) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 431 "},
+		"nothing but a line":  {"POST /ListTable HTTP/1.1\r\n", ""},
+		"half a header":       {"POST /ListTable HTTP/1.1\r\nHost: ", ""},
+		"nothing":             {"", ""},
+		"a long admin path":   {"POST /_engine/" + strings.Repeat("tables/", 1000) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 "},
 	}
 	answers := map[string]func() string{}
 	for name, v := range cases { // all of them wait at the same time until their connections are idle for too long

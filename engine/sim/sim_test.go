@@ -120,12 +120,13 @@ func TestInvalidConfigurationErrors(t *testing.T) {
 		"slow: the share of partition 1 must be above 0 and at most 1, not 2": {PartitionUnits: 1, Slow: map[int]float64{1: 2}},
 		"slow partitions need a partition capacity":                           {Slow: map[int]float64{1: 0.5}},
 		"splitting by load needs a partition capacity":                        {AutoSplit: AutoSplit{Load: 0.5}},
+		"splits every must be at least a millisecond":                         {Splits: Splits{Every: 1}},
+		"latency must not be negative":                                        {Latency: -1},
+		"burst is too large":                                                  {Burst: math.MaxInt64},
+		"partitions is too large":                                             {Partitions: MaxPartitions + 1},
+		"moves per minute must not be negative":                               {Moves: Moves{PerMinute: math.NaN()}},
+
 		`unknown throttle code "x"; want one of OTSNotEnoughCapacityUnit, OTSCapacityUnitExhausted, OTSServerBusy`: {ThrottleCode: "x"},
-		"splits every must be at least a millisecond":                                                              {Splits: Splits{Every: 1}},
-		"latency must not be negative":                                                                             {Latency: -1},
-		"burst is too large":                                                                                       {Burst: math.MaxInt64},
-		"partitions is too large":                                                                                  {Partitions: MaxPartitions + 1},
-		"moves per minute must not be negative":                                                                    {Moves: Moves{PerMinute: math.NaN()}},
 	} {
 		err := c.Check()
 		conformance.True(t, err != nil && err.Error() == want, "%+v: %v, want %s", c, err, want)
@@ -314,8 +315,7 @@ func TestHalvesAreAsEvenAsKeysAllow(t *testing.T) {
 	}
 }
 
-// offer asks every millisecond about rows with a key until a time, and returns how many were accepted and the longest
-// delay.
+// offer asks every millisecond about rows with a key until a time, and returns how many passed and the longest delay.
 func offer(t *Table, from, until time.Duration, n int, keys ...Key) (taken int, longest time.Duration) {
 	for d := from; d < until; d += time.Millisecond {
 		rows := make([]Row, 0, n*len(keys))

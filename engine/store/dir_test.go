@@ -114,8 +114,7 @@ func TestInterruptedCreationIsCompleted(t *testing.T) {
 	}
 }
 
-// TestConcurrentOpensCreateOneStore opens an empty directory many times at once: one gets it, the others learn that it
-// is in use.
+// TestConcurrentOpensCreateOneStore opens an empty directory many times at once: one gets it, others are refused.
 func TestConcurrentOpensCreateOneStore(t *testing.T) {
 	for range 5 {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -159,8 +158,7 @@ func TestAStoreWithoutItsDataDoesNotOpen(t *testing.T) {
 	}
 }
 
-// drawStored draws a change with up to five versions of up to nine columns, of all types and of sizes at the limits of
-// their lengths.
+// drawStored draws a change of up to five versions of up to nine columns, of all types and sizes at their limits.
 func drawStored(rng *rand.Rand, k, now int64) wire.Change {
 	c := wire.Change{Op: wire.PutRow, Row: wire.Row{Key: rowKey(k)}}
 	for column := range rng.IntN(10) {

@@ -112,8 +112,7 @@ func TestNumbersRiseEvenIfTheClockGoesBack(t *testing.T) {
 	conformance.Equal(t, last, int64(1_700_000_000_001_000), "number")
 }
 
-// TestNumbersAppearInOrder has eight writers and a reader on one partition key: once the reader has seen a number, no
-// lower one may appear.
+// TestNumbersAppearInOrder: once a reader has seen a number, eight writers of its partition key add no lower one.
 func TestNumbersAppearInOrder(t *testing.T) {
 	s := open(t, Options{})
 	tab := newNumbered(t, s)
@@ -198,8 +197,7 @@ func TestStoreWithDamagedAutoIncrementCounterDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestNumbersOfRemainingRowsAreUnique loses any part of unsynced data: rows may vanish, but a remaining row has a lower
-// number than all later ones.
+// TestNumbersOfRemainingRowsAreUnique loses any unsynced data: a row that remains has a lower number than later ones.
 func TestNumbersOfRemainingRowsAreUnique(t *testing.T) {
 	for _, noSync := range []bool{false, true} {
 		c := &clock{}

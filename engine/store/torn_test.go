@@ -150,8 +150,7 @@ func rewrite(t *testing.T, fs vfs.FS, name string, change func([]byte) []byte) {
 	must(t, f.Close())
 }
 
-// TestALogCutBetweenTwoRecordsIsRefused is about the cut that Pebble cannot detect: the log looks as if the rest had
-// never been written.
+// TestALogCutBetweenTwoRecordsIsRefused: Pebble cannot detect this cut, as if the rest had never been written.
 func TestALogCutBetweenTwoRecordsIsRefused(t *testing.T) {
 	fs, rows := storeAfter(t, false)
 	tried := 0
@@ -328,8 +327,7 @@ func TestAcknowledgedNumbersSurvivePowerLoss(t *testing.T) {
 	}
 }
 
-// loadAndCrash writes from four clients, and after a random number of acknowledgements copies the disk to continue
-// from. Later acknowledgements do not count.
+// loadAndCrash writes from four clients and copies the disk after a random acknowledgement, the last that counts.
 func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand, acknowledged map[int64]bool, sent int64) (*vfs.MemFS, int64) {
 	t.Helper()
 	var mu sync.Mutex

@@ -35,6 +35,8 @@ func begin(t testing.TB, s *Store, tab *Table, p string) wire.TransactionID {
 	return wire.TransactionID(id)
 }
 
+func put(p string, n int64, cells ...wire.Cell) wire.Change { return pair(wire.PutRow, p, n, cells...) }
+
 func pair(op wire.RowOp, p string, n int64, cells ...wire.Cell) wire.Change {
 	key := []wire.Cell{column("p", words(p)), column("n", whole(n))}
 	return wire.Change{Op: op, Row: wire.Row{Key: key, Cells: cells, Delete: op == wire.DeleteRow}, DataBytes: 16 + len(p) + wire.DataBytes(cells)}
@@ -92,7 +94,7 @@ func TestTransactionInUseIsBusy(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
-	conformance.MustEqual(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), "", "a write")
+	conformance.MustEqual(t, in(s, id, tab, false, put("a", 1)), "", "a write")
 	s.commits <- struct{}{} // a commit waits for it
 	ended := make(chan *wire.Error, 1)
 	go func() { ended <- s.EndTransaction(ctx, id, true) }()
@@ -106,7 +108,7 @@ func TestTransactionInUseIsBusy(t *testing.T) {
 		runtime.Gosched()
 	}
 	get := func() string {
-		return codeOf(s.GetIn(id, tab, pair(wire.PutRow, "a", 1).Row.Key, &wire.Selection{}, nil).Err)
+		return codeOf(s.GetIn(id, tab, put("a", 1).Row.Key, &wire.Selection{}, nil).Err)
 	}
 	conformance.Equal(t, get(), wire.CodeSessionBusy, "a read while it commits")
 	<-s.commits
@@ -134,7 +136,7 @@ func TestCommitIsAtomicAcrossPowerLoss(t *testing.T) {
 		tab := lockable(t, s)
 		id := begin(t, s, tab, "a")
 		for n := range int64(rows) {
-			conformance.MustEqual(t, in(s, id, tab, false, pair(wire.PutRow, "a", n, column("text", words(strings.Repeat("x", 1000))))), "", "a write")
+			conformance.MustEqual(t, in(s, id, tab, false, put("a", n, column("text", words(strings.Repeat("x", 1000))))), "", "a write")
 		}
 		s.commits <- struct{}{} // nothing else writes now
 		watching.Store(true)
@@ -161,18 +163,18 @@ func TestIndexesShowTransactionAfterCommit(t *testing.T) {
 		must(t, s.Choose(Choices{IndexDelay: delay}))
 		tab := lockable(t, s, wire.IndexMeta{Name: "x", Key: []string{"a"}})
 		index := s.Table([]byte("x"))
-		conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 1, column("a", whole(1))), pair(wire.PutRow, "a", 2, column("a", whole(2)))), "", "writes before")
+		conformance.Equal(t, in(s, nil, tab, false, put("a", 1, column("a", whole(1))), put("a", 2, column("a", whole(2)))), "", "writes before")
 		c.ms.Add(10_000)
 		for _, commit := range []bool{false, true} {
 			id := begin(t, s, tab, "a")
 			conformance.Equal(t, in(s, id, tab, false, pair(wire.DeleteRow, "a", 1)), "", "a deletion")
-			conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 3, column("a", whole(3)))), "", "a row")
-			conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 4, column("a", whole(4)))), "", "a row")
+			conformance.Equal(t, in(s, id, tab, false, put("a", 3, column("a", whole(3)))), "", "a row")
+			conformance.Equal(t, in(s, id, tab, false, put("a", 4, column("a", whole(4)))), "", "a row")
 			c.ms.Add(10_000)
 			conformance.Equal(t, rowsOf(t, s, index), 2, "rows of the index meanwhile, %s late", delay)
 			must(t, s.EndTransaction(ctx, id, commit))
 			c.ms.Add(10_000)
-			conformance.Equal(t, rowsOf(t, s, index), map[bool]int{false: 2, true: 3}[commit], "rows of the index, %s late, commit %t", delay, commit)
+			conformance.Equal(t, rowsOf(t, s, index), map[bool]int{false: 2, true: 3}[commit], "index, %s late, commit %t", delay, commit)
 		}
 	}
 }
@@ -193,12 +195,12 @@ func TestTableChangesEndTransactions(t *testing.T) {
 		s := open(t, Options{})
 		tab := lockable(t, s, wire.IndexMeta{Name: "x", Key: []string{"a"}})
 		id := begin(t, s, tab, "a")
-		conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1, column("a", whole(1)))), "", "a write")
+		conformance.Equal(t, in(s, id, tab, false, put("a", 1, column("a", whole(1)))), "", "a write")
 		conformance.Equal(t, change(s), nil, "%s", name)
 		conformance.Equal(t, codeOf(s.EndTransaction(ctx, id, true)), wire.CodeSessionNotExist, "a commit after %s", name)
 		conformance.Equal(t, s.transactions.open.Load(), 0, "transactions after %s", name)
 		if !tab.dropped {
-			conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 1)), "", "a write after %s", name)
+			conformance.Equal(t, in(s, nil, tab, false, put("a", 1)), "", "a write after %s", name)
 		}
 	}
 }
@@ -227,14 +229,14 @@ func TestTransactionMemoryLimit(t *testing.T) {
 	s.waitingLimit = 1000
 	tab := lockable(t, s)
 	a := begin(t, s, tab, "a")
-	long := pair(wire.PutRow, "a", 1, column("text", words(strings.Repeat("x", 1000))))
+	long := put("a", 1, column("text", words(strings.Repeat("x", 1000))))
 	conformance.Equal(t, in(s, a, tab, false, long), "", "the first write")
 	conformance.Equal(t, in(s, a, tab, false, long), wire.CodeServerBusy, "the next one")
 	c.ms.Add(30_000)
 	b := begin(t, s, tab, "b")
-	conformance.Equal(t, in(s, b, tab, false, pair(wire.PutRow, "b", 1)), wire.CodeServerBusy, "one of another transaction")
+	conformance.Equal(t, in(s, b, tab, false, put("b", 1)), wire.CodeServerBusy, "another transaction")
 	c.ms.Add(30_000)
-	conformance.Equal(t, in(s, b, tab, false, pair(wire.PutRow, "b", 1)), "", "one when the first transaction is over")
+	conformance.Equal(t, in(s, b, tab, false, put("b", 1)), "", "one when the first transaction is over")
 	must(t, s.EndTransaction(ctx, b, false))
 	conformance.Equal(t, s.transactions.waiting.Load(), 0, "bytes that wait")
 }
@@ -243,10 +245,10 @@ func TestWriteThatCannotReadEndsTransaction(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
-	key, err := tab.meta.Load().appendKey(nil, pair(wire.PutRow, "a", 2).Row.Key)
+	key, err := tab.meta.Load().appendKey(nil, put("a", 2).Row.Key)
 	must(t, err)
 	must(t, s.db.Set(key, []byte("damaged"), pebble.NoSync))
-	broken := in(s, id, tab, false, pair(wire.PutRow, "a", 1), pair(wire.UpdateRow, "a", 2, column("a", whole(1))))
+	broken := in(s, id, tab, false, put("a", 1), pair(wire.UpdateRow, "a", 2, column("a", whole(1))))
 	conformance.Equal(t, broken, wire.CodeServerUnavailable, "a write")
 	conformance.Equal(t, codeOf(s.EndTransaction(ctx, id, true)), wire.CodeSessionNotExist, "the commit")
 	must(t, s.db.Delete(key, pebble.NoSync))
@@ -258,7 +260,7 @@ func TestACommitOnAFullDiskIsNotAcknowledged(t *testing.T) {
 	s := reopen(t, "d", Options{FS: failing(&full)})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
-	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), "", "a write")
+	conformance.Equal(t, in(s, id, tab, false, put("a", 1)), "", "a write")
 	full.Store(true)
 	conformance.Equal(t, codeOf(s.EndTransaction(ctx, id, true)), wire.CodeInternalServerError, "the commit")
 	conformance.Equal(t, codeOf(s.EndTransaction(ctx, id, true)), wire.CodeSessionNotExist, "another one")
@@ -269,15 +271,15 @@ func TestFailedRowFailsAtomicBatchInTransaction(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
-	fails := pair(wire.PutRow, "a", 3)
+	fails := put("a", 3)
 	fails.Expect = wire.ExpectExist
-	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), "", "a write")
+	conformance.Equal(t, in(s, id, tab, false, put("a", 1)), "", "a write")
 	both := wire.CodeConditionCheckFail + " " + wire.CodeConditionCheckFail
-	conformance.Equal(t, in(s, id, tab, true, pair(wire.PutRow, "a", 2), fails), both, "an atomic batch")
-	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 4), fails), wire.CodeConditionCheckFail, "a batch")
-	conformance.Equal(t, in(s, id, tab, true, pair(wire.PutRow, "a", 5), pair(wire.PutRow, "a", 6)), "", "an atomic batch")
-	fails.Row.Key = pair(wire.PutRow, "a", 5).Row.Key // which it sees
-	conformance.Equal(t, in(s, id, tab, true, pair(wire.PutRow, "a", 7), fails), "", "an atomic batch that expects a row of the one before")
+	conformance.Equal(t, in(s, id, tab, true, put("a", 2), fails), both, "an atomic batch")
+	conformance.Equal(t, in(s, id, tab, false, put("a", 4), fails), wire.CodeConditionCheckFail, "a batch")
+	conformance.Equal(t, in(s, id, tab, true, put("a", 5), put("a", 6)), "", "an atomic batch")
+	fails.Row.Key = put("a", 5).Row.Key // which it sees
+	conformance.Equal(t, in(s, id, tab, true, put("a", 7), fails), "", "a batch that expects an earlier row")
 	must(t, s.EndTransaction(ctx, id, true))
 	conformance.Equal(t, rowsOf(t, s, tab), 5, "rows")
 }
@@ -288,17 +290,17 @@ func TestATransactionIsForgottenAfterAMinute(t *testing.T) {
 	s := open(t, Options{Now: c.now})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
-	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), "", "a write")
+	conformance.Equal(t, in(s, id, tab, false, put("a", 1)), "", "a write")
 	c.ms.Add(59_999)
-	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 2), pair(wire.PutRow, "b", 2)), wire.CodeRowOperationConflict, "writes outside")
+	conformance.Equal(t, in(s, nil, tab, false, put("a", 2), put("b", 2)), wire.CodeRowOperationConflict, "writes outside")
 	used, err := s.take(id)
 	must(t, err)
 	c.ms.Add(1)
-	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 2)), wire.CodeRowOperationConflict, "a write outside while a request uses it")
+	conformance.Equal(t, in(s, nil, tab, false, put("a", 2)), wire.CodeRowOperationConflict, "outside, in use")
 	s.transactions.give(used)
-	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), wire.CodeSessionNotExist, "a write of one that is over")
+	conformance.Equal(t, in(s, id, tab, false, put("a", 1)), wire.CodeSessionNotExist, "one that is over")
 	conformance.Equal(t, codeOf(s.EndTransaction(ctx, id, true)), wire.CodeSessionNotExist, "its commit")
-	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 3)), "", "a write outside")
+	conformance.Equal(t, in(s, nil, tab, false, put("a", 3)), "", "a write outside")
 	begin(t, s, tab, "a")
 	conformance.Equal(t, len(s.transactions.byID), 1, "transactions in memory")
 	conformance.Equal(t, s.transactions.waiting.Load(), 0, "bytes that wait")
@@ -309,11 +311,11 @@ func TestACommitThatIsRefusedLeavesTheTransaction(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
-	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), "", "a write")
+	conformance.Equal(t, in(s, id, tab, false, put("a", 1)), "", "a write")
 	s.commits <- struct{}{}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	conformance.Equal(t, codeOf(s.EndTransaction(gone, id, true)), wire.CodePartitionUnavailable, "a commit of a client that has gone")
+	conformance.Equal(t, codeOf(s.EndTransaction(gone, id, true)), wire.CodePartitionUnavailable, "a commit of a gone client")
 	<-s.commits
 	must(t, s.EndTransaction(ctx, id, true))
 	conformance.Equal(t, rowsOf(t, s, tab), 1, "rows")

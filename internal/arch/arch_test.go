@@ -244,9 +244,8 @@ var standardOnly = []string{"internal/table", "engine/limiter"}
 // goroutineRooms are the only rooms that may start goroutines outside tests.
 var goroutineRooms = []string{".", "jobs/job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir", "cmd/tsimport/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store", "engine/faults", "cmd/tsbench", "bench/write"}
 
-// fileRooms are the only rooms that create, open for writing or rename files outside tests, all of them in the
-// program's own folders. Writes to a path that a user gave go through internal/atomicfile, which handles links, pipes
-// and devices.
+// fileRooms are the only rooms that create, open for writing or rename files outside tests, in the program's own
+// folders. A user's path is written through internal/atomicfile, which handles links, pipes and devices.
 var fileRooms = []string{"pipeline/ledger", "internal/atomicfile", "internal/spill", "internal/jobdir",
 	"internal/notices", "pipeline", "pipeline/rundir", "pipeline/options", "reader/archivefile", "transfer/export",
 	"transfer/tablesync", "cmd/tsbench", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
@@ -386,9 +385,8 @@ func TestPackageNamesAreSpecific(t *testing.T) {
 	}
 }
 
-// maxFields limits the fields of a struct of the load path: a larger one hides a second noun. An embedded struct of the
-// same room counts with its own fields, except for parts of documents, which JSON puts on one level; an embedded
-// pointer is an object of its own.
+// maxFields limits the fields of a struct of the load path: a larger one hides a second noun. An embedded struct of its
+// room counts with its fields, except in documents, which JSON flattens; an embedded pointer is its own object.
 const maxFields = 15
 
 // loadPath are the rooms that rows pass through. Rooms below them count too.

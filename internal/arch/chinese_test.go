@@ -21,8 +21,7 @@ func read(t *testing.T, name string) []byte {
 	return conformance.Try(os.ReadFile(name)).Must(t)
 }
 
-// englishPages maps the pages for users to their Chinese pages ("" if there is none), all by their paths in the
-// repository.
+// englishPages maps the pages for users to their Chinese pages, "" for none, by their paths in the repository.
 func englishPages(t *testing.T, root string) map[string]string {
 	t.Helper()
 	both := map[string]string{"README.md": "README.zh.md"}
@@ -40,8 +39,7 @@ func englishPages(t *testing.T, root string) map[string]string {
 	return both
 }
 
-// shape is the part of a page that its translation shares: levels of headings, code blocks without comments, rows of
-// tables.
+// shape is what a page shares with its translation: levels of headings, code without comments, rows of tables.
 type shape struct {
 	levels, blocks []string
 	rows           int

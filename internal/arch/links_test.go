@@ -102,8 +102,7 @@ func TestPageTablesAndPicturesAreWellFormed(t *testing.T) {
 	conformance.True(t, tables >= 40 && pictures != 0, "only %d tables, %d pictures: another form?", tables, pictures)
 }
 
-// hasAnchor reports whether a heading of the page has the anchor: its words in lower case joined by hyphens, as code
-// hosts make it.
+// hasAnchor reports whether a heading of the page has the anchor, its words in lower case joined by hyphens.
 func hasAnchor(t *testing.T, page, anchor string) bool {
 	text := read(t, page)
 	for _, m := range pageHeading.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {

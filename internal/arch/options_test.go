@@ -143,8 +143,7 @@ func TestFewArrowsBetweenFilesClimb(t *testing.T) {
 	}
 }
 
-// arrowsOfFiles maps each file of a package to the files that define the names it uses. A method counts if only one
-// type has it.
+// arrowsOfFiles maps files of a package to those that define their names. A method counts if only one type has it.
 func arrowsOfFiles(t *testing.T, folder string) map[string]map[string]bool {
 	files := map[string]*ast.File{}
 	names := conformance.Try(filepath.Glob(filepath.Join(folder, "*.go"))).Must(t)

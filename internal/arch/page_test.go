@@ -25,8 +25,7 @@ var (
 	bareName  = regexp.MustCompile(`^[A-Za-z]+$`)
 )
 
-// TestTheArchitecturePageNamesWhatExists checks that each file, folder and identifier on the page exists, and that the
-// page names every room.
+// TestTheArchitecturePageNamesWhatExists checks the page's files, folders, identifiers, and that it has every room.
 func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := read(t, filepath.Join(root, architecturePage))
@@ -124,8 +123,7 @@ func TestTheWayOfAnOptionIsShort(t *testing.T) {
 	conformance.True(t, rows >= 3, "%s has the ways of only %d options", architecturePage, rows)
 }
 
-// declaredIn returns the functions, methods, types, constants and variables that a file declares; none if there is no
-// such file.
+// declaredIn returns the functions, methods, types, constants and variables of a file; none if it is absent.
 func declaredIn(t *testing.T, name string) map[string]bool {
 	declared := map[string]bool{}
 	source, err := os.ReadFile(name)
@@ -152,8 +150,7 @@ func declaredIn(t *testing.T, name string) map[string]bool {
 
 const fieldsPage = "docs/fields.md"
 
-// TestThePageOfFieldsHasEachField takes the names of all fields of summary.json and of /status from complete sample
-// files.
+// TestThePageOfFieldsHasEachField takes all fields' names of summary.json and /status from complete sample files.
 func TestThePageOfFieldsHasEachField(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := read(t, filepath.Join(root, fieldsPage))

@@ -84,8 +84,7 @@ func phrases(cell string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(all, "|") + `)\b`)
 }
 
-// TestBannedWordsAreNotUsed looks for banned words in pages, in comments and names of Go files, and in the texts of
-// cmd/tsimport/commands.
+// TestBannedWordsAreNotUsed reads pages, comments and names of Go files, and the texts of cmd/tsimport/commands.
 func TestBannedWordsAreNotUsed(t *testing.T) {
 	bans := bans(t)
 	seen := map[string]bool{}
@@ -198,8 +197,7 @@ func splitName(name string) string {
 	return words.String()
 }
 
-// realTime are the test files outside e2e that wait for the machine's clock, each with the reason why a bubble of
-// testing/synctest cannot replace it.
+// realTime are the test files outside e2e that wait for the machine's clock, each with the reason against a bubble.
 var realTime = map[string]string{
 	"cmd/tsbench/main_test.go":                "another process makes a folder",
 	"bench/write/run_test.go":                 "the system closes connections when it has the time",

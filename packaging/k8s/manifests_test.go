@@ -253,8 +253,7 @@ func indexedJob(t *testing.T, text []byte) *batchv1.Job {
 		t.Fatalf("%s is not an Indexed Job with a limit for each index", j.Name)
 	}
 	check(t, *s.Completions >= 1 && *s.Completions <= 10_000 && *s.Parallelism == *s.Completions &&
-		s.BackoffLimit == nil && s.Suspend == nil,
-		"%s: %d completions, %d at a time", j.Name, *s.Completions, *s.Parallelism)
+		s.BackoffLimit == nil && s.Suspend == nil, "%s: %d completions, %d at a time", j.Name, *s.Completions, *s.Parallelism)
 	check(t, s.PodReplacementPolicy != nil && *s.PodReplacementPolicy == batchv1.Failed,
 		"%s: a pod may be replaced while it still writes", j.Name)
 	// The name of a pod is that of the Job, the index and six more characters.

@@ -211,9 +211,8 @@ func TestFlagsThatHideWhatWasLoadedAreRefused(t *testing.T) {
 	}
 }
 
-// TestMissingStateIsRefusedForATableWithRows: the state may be in a share that is not mounted. A step is a command with
-// its exit code and message; "given" runs the advice of the step before. The last column is the number of rows in the
-// table afterwards.
+// TestMissingStateIsRefusedForATableWithRows: the state may be in an unmounted share. A step is a command with its exit
+// code, its message and the table's rows afterwards; "given" runs the advice of the step before.
 func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 	conformance.NotForRaces(t)
 	const (

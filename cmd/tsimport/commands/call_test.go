@@ -88,8 +88,7 @@ func valueOf(c *call, o *options.Option) any {
 	return nil
 }
 
-// An explicit empty value takes precedence over the run whose rejects are loaded and over the environment. Half a
-// target takes its other half from there.
+// An explicit empty value goes before the retried run and the environment, which give half a target its other half.
 func TestExplicitZeroIsNotOverridden(t *testing.T) {
 	of := func(command string, given ...string) *options.Command {
 		c := &options.Command{Name: command}
@@ -151,8 +150,7 @@ func TestFilesOfTheSameFormatAndColumnsAreInspectedInOneBlock(t *testing.T) {
 	}
 }
 
-// Every load option that changes rows or their destination is a field of a request, so that programs can request what
-// the command can.
+// Every load option that changes rows or their destination is in a request: programs can do what the command can.
 func TestEveryLoadOptionIsAFieldOrCommandOnly(t *testing.T) {
 	alone := map[string]bool{}
 	for _, name := range []string{

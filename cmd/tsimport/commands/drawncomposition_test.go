@@ -291,8 +291,7 @@ type Cell struct {
 }
 
 // A form is one way in which a table column can represent the cells of its records. All cells of a column must have one
-// form, or the same value would have two meanings. holds reports whether v, as the SDK returns it, is the cell in this
-// form.
+// form, or one value would have two meanings. holds reports whether v, as the SDK returns it, is the cell in it.
 type form struct {
 	name  string
 	holds func(c Cell, v any) bool

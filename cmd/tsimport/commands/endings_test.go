@@ -40,8 +40,7 @@ type wayToEnd struct {
 	service string // what the service does: refuses, is down, or is busy, to the first of whose requests a signal is sent
 	signal  os.Signal
 	says    string // in the last line, between bars
-	// cases are commands, each after its preconditions; ! precedes what the service refuses. N is a different number each
-	// time.
+	// cases are commands after their preconditions; ! precedes what the service refuses. N is another number each time.
 	cases []endingCase
 }
 
@@ -189,9 +188,8 @@ func (w *wayToEnd) row(language int) string {
 	return fmt.Sprintf("| %s | `%d` | %s | %s | %s | %s |\n", [2]string{w.why, w.zh}[language], w.code, line[language], events, success[language], of)
 }
 
-// TestEveryEndingIsReportedAndCounted ends each command in each way, in turn with --quiet, without it, and with a JSON
-// log. For a nonzero code the last line says why; the metrics name the table of the command line and keep the time of
-// the last success.
+// TestEveryEndingIsReportedAndCounted ends each command in each way: quietly, aloud, and with a JSON log. For a nonzero
+// code the last line says why; the metrics name the command line's table and keep the time of the last success.
 func TestEveryEndingIsReportedAndCounted(t *testing.T) {
 	conformance.NotForRaces(t)
 	t.Chdir(t.TempDir())

@@ -18,8 +18,7 @@ import (
 	archive "example.com/tsimport/reader/archivefile"
 )
 
-// typedRows are rows as lines that describe themselves: every type at its limits, columns of several types, several
-// versions, and a row without attributes.
+// typedRows are rows as typed lines: every type at its limits, mixed columns, several versions, and no attributes.
 func typedRows(formats string) string {
 	planes := ""
 	for plane := range rune(17) {

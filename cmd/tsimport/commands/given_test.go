@@ -316,8 +316,7 @@ func meant(words []string) map[string][]string {
 
 var everyTypo = flag.Bool("every-typo", false, "try all typos, for minutes, not one in 200, and one in 10 of several words")
 
-// TestEveryTypoOfCommandsAndFlagsIsUnderstood tries every typo of one edit: all words that may have been meant are
-// named.
+// TestEveryTypoOfCommandsAndFlagsIsUnderstood tries every typo of one edit: all words that may be meant are named.
 func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {
 	conformance.NotForRaces(t)
 	app := newApp(io.Discard, &invocation{show: newDisplay(io.Discard), interrupts: &interrupts{}})

@@ -158,8 +158,7 @@ func TestAJobFileKeepsItsTarget(t *testing.T) {
 	}
 }
 
-// TestWorkersFindTheServiceOfThePlan plans with a service from the environment or flags, and works where the
-// environment names none, or another one.
+// TestWorkersFindTheServiceOfThePlan plans by environment or flags, and works where another service or none is set.
 func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 	service := enginetest.Start(t)
 	places := map[string]string{endpointEnv: service.URL, instanceEnv: service.Instance}
@@ -167,11 +166,11 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 		planned, worked map[string]string
 		flags           []string
 	}{
-		"one environment":           {planned: places},
-		"flags, and none":           {flags: []string{"--endpoint", service.URL, "--instance", service.Instance}},
-		"two environments":          {planned: places, worked: map[string]string{endpointEnv: "http://127.0.0.1:1", instanceEnv: "other"}},
-		"variables of flags":        {planned: map[string]string{"TSIMPORT_ENDPOINT": service.URL, "TSIMPORT_INSTANCE": service.Instance}},
-		"an environment and a half": {planned: places, worked: map[string]string{endpointEnv: service.URL}},
+		"one place":   {planned: places},
+		"flags, none": {flags: []string{"--endpoint", service.URL, "--instance", service.Instance}},
+		"two places":  {planned: places, worked: map[string]string{endpointEnv: "http://127.0.0.1:1", instanceEnv: "other"}},
+		"flags":       {planned: map[string]string{"TSIMPORT_ENDPOINT": service.URL, "TSIMPORT_INSTANCE": service.Instance}},
+		"half of two": {planned: places, worked: map[string]string{endpointEnv: service.URL}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -161,8 +161,7 @@ func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
 	}
 }
 
-// screenOf is what a terminal of so many columns shows after it was sent a text: a small one that knows only what
-// display sends.
+// screenOf is what a terminal of so many columns shows after a text: a small one that knows only what display sends.
 func screenOf(t *testing.T, text string, columns int) []string {
 	t.Helper()
 	lines := [][]rune{nil}

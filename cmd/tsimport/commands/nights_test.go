@@ -91,9 +91,8 @@ func (s *season) note(format string, a ...any) {
 	s.history = append(s.history, fmt.Sprintf(format, a...))
 }
 
-// TestNightsOfAJob runs a job every night over folders that senders fill, with pods that die, services that fail, and
-// clocks that are off. After each night tables, known files, exit code, the last line and metrics match the rules of
-// docs/how-to/nightly-files.md.
+// TestNightsOfAJob runs a job every night over folders that senders fill; pods die, services fail, and clocks are off.
+// After each night tables, known files, exit code, last line and metrics match docs/how-to/nightly-files.md.
 func TestNightsOfAJob(t *testing.T) {
 	conformance.NotForRaces(t)
 	signals := make(chan os.Signal, 1)

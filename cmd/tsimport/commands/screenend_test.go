@@ -46,9 +46,9 @@ func TestTheEndOfALoadSaysWhatTheReportHas(t *testing.T) {
 			r.RunDir += "/gone"
 			r.Unfinished, r.Rejected, r.RejectsFiles = 5, 2, []string{r.RunDir + "/rejects.csv", r.RunDir + "/rejects.jsonl"}
 		}, []string{"/gone/summary.json is missing"}, []string{"rejected rows: ", "--retry-rejects", "to resume: ", "summary: "}},
-		"unfinished":            {func(r *report) { r.Unfinished = 5 }, []string{"to resume: "}, nil},
-		"unfinished, recreated": {func(r *report) { r.Unfinished, r.Remade = 5, true }, nil, []string{"to resume: "}},
-		"maybe written":         {func(r *report) { r.MaybeApplied = 3 }, []string{"3 rejected rows may be in the table: "}, nil},
+		"unfinished":    {func(r *report) { r.Unfinished = 5 }, []string{"to resume: "}, nil},
+		"recreated":     {func(r *report) { r.Unfinished, r.Remade = 5, true }, nil, []string{"to resume: "}},
+		"maybe written": {func(r *report) { r.MaybeApplied = 3 }, []string{"3 rejected rows may be in the table: "}, nil},
 		"maybe deleted": {func(r *report) { r.MaybeApplied, r.Deletes = 3, true },
 			[]string{"3 rejected rows may have been deleted: "}, nil},
 		"half a second": {func(r *report) { r.Seconds, r.LimitedBy = 0.5, []ledger.ReportLimit{{By: "link", Share: 1}} }, nil, []string{"limited by"}},
