@@ -106,7 +106,7 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 	p.run(0, "load", c.address, "--table", "accounts", "--create")
 	during := c.done.Load()
 
-	apply := p.command("load", "-", "--mode", "changes", "--source-table", "accounts", "--table", "accounts", "--json", "--quiet")
+	apply := p.command(strings.Fields("load - --mode changes --source-table accounts --table accounts --json --quiet")...)
 	follow := &following{name: stream, end: make(chan struct{})}
 	apply.Dir, apply.Stdin = p.dir, follow
 	var summary, said bytes.Buffer

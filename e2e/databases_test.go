@@ -117,7 +117,8 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 	p.ends(0, []string{"verify", "--run", "run"}, "source and table are equal, in each of the ", follows)
 	p.ends(0, []string{"sync", address("shop_orders"), "--table", "killed", "--store", "store", "--plan"}, follows)
 	exec("UPDATE shop_orders SET v = 'changed' WHERE id IN (3, 4)", "DELETE FROM shop_orders WHERE id = 5", "INSERT INTO shop_orders VALUES (30000, 'new')")
-	p.ends(6, strings.Fields("verify --run run"), "the source has moved on, or the table was changed, in ", "2 different, 1 surplus")
+	const moved = "the source has moved on, or the table was changed, in "
+	p.ends(6, strings.Fields("verify --run run"), moved, "2 different, 1 surplus")
 
 	if grant == "" {
 		return
@@ -239,7 +240,7 @@ func TestDatabaseRejectsKeepColumnTypesAcrossRetries(t *testing.T) {
 	conformance.MustTrue(t, corrected != text, "the rejects are %s", text)
 	d.write("second/rejects.ndjson", corrected)
 	d.run(0, "load", "--retry-rejects", "second", "--run-dir", "third", "-q")
-	d.run(0, strings.Fields("load second/rejects.ndjson --table byhand --pk id:integer --store store --run-dir fourth -q")...)
+	d.run(0, strings.Fields("load second/rejects.ndjson -t byhand --pk id:integer --store store --run-dir fourth -q")...)
 	export := func(table string) string {
 		return d.run(0, "export", "--table", table, "--store", "store", "--format", "jsonl", "-q")
 	}
@@ -460,7 +461,7 @@ func TestResumeCost(t *testing.T) {
 			first.must(func() bool { return s.accepted(t) >= int64(*resumeRows)*9/10 })
 			first.kill()
 			known, before := finalRows(p.dir), int64(-1)
-			for last := int64(-2); last != before; time.Sleep(20 * time.Millisecond) { // requests may arrive after their sender's end
+			for last := int64(-2); last != before; time.Sleep(20 * time.Millisecond) { // requests may come later
 				last, before = before, s.accepted(t)
 			}
 			begun := time.Now()

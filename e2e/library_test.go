@@ -97,7 +97,7 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	s := startServe(t)
 	p := s.pod(t)
 	file := func(name string, rows int) string {
-		return p.write(name+".csv", fileOf("meter,n", rows, func(i int) string { return fmt.Sprintf("%s-%d,%[2]d", name, i) }))
+		return p.write(name+".csv", fileOf("meter,n", rows, func(i int) string { return fmt.Sprint(name, "-", i, ",", i) }))
 	}
 	const flags = " --table readings --create --pk meter:string --run-dir command-run"
 	command := p.start(strings.Fields("load " + file("command", 20_000) + flags)...)

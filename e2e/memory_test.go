@@ -137,29 +137,29 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 		says              string // in the errors and messages
 		others            string // commands that read the file, too
 	}{
-		{"80 values of 1 MB in Parquet", "a.parquet", func(w io.Writer) { writeValues(w, 80, 1<<20, true) }, 0, 0, 80, 0, "", all},
-		{"100 rows of one 8 MiB in Parquet", "a.parquet", func(w io.Writer) { writeValues(w, 100, 8<<20, false) }, 0, 3, 0, 100, "", all},
+		{"80 values of 1 MB", "a.parquet", func(w io.Writer) { writeValues(w, 80, 1<<20, true) }, 0, 0, 80, 0, "", all},
+		{"100 rows of 8 MiB", "a.parquet", func(w io.Writer) { writeValues(w, 100, 8<<20, false) }, 0, 3, 0, 100, "", all},
 		{"one dictionary value of 60 MiB for 100 rows", "a.parquet", func(w io.Writer) { writeValues(w, 100, 60<<20, false) },
 			0, 1, 0, 0, "give more with --memory", ""},
 		{"a list of 60 equal values", "a.parquet", writeList, 0, 3, 0, 1, "", ""},
 		{"60 columns with a value of 1 MiB each", "a.parquet", writeWide, 256, 3, 0, 40, "", ""},
 		{"120 values of 1 MB in CSV", "a.csv", func(w io.Writer) { writeText(w, 120, 1<<20, "%d,%s\n", "id,v\n") }, 0, 0, 120, 0, "", three},
 		{"120 values of 1 MB in JSON lines", "a.jsonl", func(w io.Writer) { writeText(w, 120, 1<<20, `{"id":%d,"v":"%s"}`+"\n", "") }, 0, 0, 120, 0, "", ""},
-		{"40 values of 3 MB in CSV", "a.csv", func(w io.Writer) { writeText(w, 40, 3<<20, "%d,%s\n", "id,v\n") }, 0, 3, 0, 40, "", ""},
+		{"40 of 3 MB", "a.csv", func(w io.Writer) { writeText(w, 40, 3<<20, "%d,%s\n", "id,v\n") }, 0, 3, 0, 40, "", ""},
 		{"an endless record in CSV", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,\"") }, 0, 2, 1, 0,
 			"close its quote, or use", ""},
-		{"an endless line in CSV", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,") }, 0, 3, 1, 1, "more than 8 MiB", ""},
-		{"an endless line, least memory", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,") }, 16, 3, 1, 1, "more than 6 MiB", ""},
+		{"an endless line", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,") }, 0, 3, 1, 1, "more than 8 MiB", ""},
+		{"and least memory", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,") }, 16, 3, 1, 1, "more than 6 MiB", ""},
 		{"a long line of JSON between others", "a.jsonl", func(w io.Writer) {
 			writeEndless(w, "{\"id\":1,\"v\":\"x\"}\n{\"id\":2,\"v\":\"")
 			io.WriteString(w, "\"}\n{\"id\":3,\"v\":\"x\"}\n")
 		}, 0, 3, 2, 1, "more than 8 MiB", three},
-		{"an endless line in gzip", "a.csv.gz", func(w io.Writer) { writePacked(gzip.NewWriter(w)) }, 0, 3, 1, 1, "more than 8 MiB", all},
+		{"endless gzip", "a.csv.gz", func(w io.Writer) { writePacked(gzip.NewWriter(w)) }, 0, 3, 1, 1, "more than 8 MiB", all},
 		{"an endless line in zstd", "a.csv.zst", func(w io.Writer) { z, _ := zstd.NewWriter(w); writePacked(z) }, 0, 3, 1, 1, "more than 8 MiB", ""},
-		{"an endless line in lz4", "a.csv.lz4", func(w io.Writer) { writePacked(lz4.NewWriter(w)) }, 0, 3, 1, 1, "more than 8 MiB", two},
+		{"endless lz4", "a.csv.lz4", func(w io.Writer) { writePacked(lz4.NewWriter(w)) }, 0, 3, 1, 1, "more than 8 MiB", two},
 		{"an endless line in bzip2", "a.csv.bz2", members(bzip2Head, bzip2Member, 10), 0, 3, 1, 1, "more than 8 MiB", two},
 		{"an endless line in xz", "a.csv.xz", members(xzHead, xzMember, 80), 0, 3, 1, 1, "more than 8 MiB", two},
-		{"a window of 512 MiB in xz", "a.csv.xz", members(xzWindow, "", 0), 0, 2, 0, 0, "takes a window of more than 8 MiB", three},
+		{"a window of 512 MiB", "a.csv.xz", members(xzWindow, "", 0), 0, 2, 0, 0, "takes a window of more than 8 MiB", three},
 		{"a record of nothing but delimiters", "a.csv", func(w io.Writer) {
 			fmt.Fprintf(w, "id,v\n1,x\n%s\n2,x\n", strings.Repeat(",", 7<<20))
 		}, 0, 3, 2, 1, "", ""},

@@ -104,7 +104,7 @@ func TestExitCodes(t *testing.T) {
 	n := 0
 	load := func(args ...string) []string {
 		n++
-		return append([]string{"load", "--table", "t", "--create", "--pk", "id:integer", "--run-dir", fmt.Sprint("run", n)}, args...)
+		return append(strings.Fields(fmt.Sprint("load --table t --create --pk id:integer --run-dir run", n)), args...)
 	}
 	for _, timeout := range []string{"2s", "1m"} { // a slow machine may take the first before there is anything to resume
 		said := p.ends(1, load("many.csv", "--max-rows-per-second", "20", "--timeout", timeout))

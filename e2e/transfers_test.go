@@ -114,7 +114,7 @@ func TestAHostileNetworkChangesNoRow(t *testing.T) {
 				}
 				draw := func() func(string) trouble { return drawTroubles(seed, 12, without...) }
 				m := p.move(t, fmt.Sprint(name, seed), seed, draw)
-				m.more = strings.Fields(fmt.Sprint("--request-timeout ", troubledTimeout, " --settle ", troubledSettle, " --batch-bytes 2KiB"))
+				m.more = strings.Fields(fmt.Sprintf("--request-timeout %v --settle %v --batch-bytes 2KiB", troubledTimeout, troubledSettle))
 				ways[name](m)
 			})
 		}

@@ -121,7 +121,7 @@ var corpus = []left{
 
 	{"a state of a load that was stopped", func(p *place) {
 		p.write("orders.csv", header+orders(1, 300))
-		p.made(1, strings.Fields("load orders.csv --table orders --pk id --state state --timeout 1s --max-rows-per-second 100")...)
+		p.made(1, strings.Fields("load orders.csv -t orders --pk id --state state --timeout 1s --max-rows-per-second 100")...)
 		p.remove("tsimport-runs")
 	}, func(p *place) {
 		_, said := p.run(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--state", "state")
@@ -215,7 +215,7 @@ loads:
 	}, func(p *place) {
 		_, said := p.run(0, "resume")
 		holds(p, said, "(attempt 2,", "300 read, 300 written")
-		p.run(0, strings.Fields("verify orders.csv --table orders --pk item --pk n:auto --returned-keys keys.csv --extra fail")...)
+		p.run(0, strings.Fields("verify orders.csv -t orders --pk item --pk n:auto --returned-keys keys.csv --extra fail")...)
 	}},
 
 	{"a sync that was killed", func(p *place) {

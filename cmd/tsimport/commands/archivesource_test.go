@@ -262,10 +262,8 @@ func commandsIn(t *testing.T) (tsimport func(want int, args ...string) string) {
 	t.Chdir(t.TempDir())
 	return func(want int, args ...string) string {
 		t.Helper()
-		var out, errOut bytes.Buffer
-		code := Run(append([]string{"tsimport"}, args...), &out, &errOut)
-		conformance.True(t, code == want, "%q: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
-		return out.String() + errOut.String()
+		stdout, stderr := command(t, want, args...)
+		return stdout + stderr
 	}
 }
 

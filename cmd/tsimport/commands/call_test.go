@@ -202,7 +202,7 @@ func TestLibraryCopyEqualsCommandCopy(t *testing.T) {
 		s := conformance.Try(tsimport.Copy(t.Context(), r)).Must(t)
 		rows := func(of string) string {
 			table := of + "_" + name
-			return command(0, "export", "-t", table, "--format", "jsonl", "--typed", "-q") + command(0, "table", "describe", table)
+			return command(0, strings.Fields("export --format jsonl --typed -q -t "+table)...) + command(0, "table", "describe", table)
 		}
 		want := strings.ReplaceAll(rows("command"), "command_", "library_")
 		next, err := time.Parse(time.RFC3339Nano, s.NextSince)
@@ -459,12 +459,9 @@ func TestListLineIsRefusedLikeItsAddress(t *testing.T) {
 		if err := open.Check(address, "t"); err != nil {
 			want = err.Error()
 		}
-		for _, command := range []string{"load -t t --pk id --create", "check -t t --pk id", "inspect"} {
-			var said bytes.Buffer
-			args := append([]string{"tsimport"}, strings.Fields(command)...)
-			if code := Run(append(args, "@list"), io.Discard, &said); code != 2 || !strings.Contains(said.String(), "list line 2: ") || !strings.Contains(strings.ReplaceAll(said.String(), "TARGET", "t"), strings.ReplaceAll(want, "TARGET", "t")) {
-				t.Errorf("%s of a list with %s: exit code %d, %s, want %s", command, address, code, &said, want)
-			}
+		for _, line := range []string{"load -t t --pk id --create", "check -t t --pk id", "inspect"} {
+			said := ends(t, 2, line+" @list", "list line 2: ")
+			holds(t, strings.ReplaceAll(said, "TARGET", "t"), strings.ReplaceAll(want, "TARGET", "t"))
 		}
 	}
 }
@@ -473,13 +470,10 @@ func TestWorkersFlagNeedsAJobDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id\n1\n")
 	for flags, want := range map[string]string{"--workers 3": "or give --job-dir too", "--plan": "or give --job-dir too", "--workers 0": "--workers 0: want 1 to 4096", "--workers 0 --job-dir d": "--workers 0: want 1 to 4096"} {
-		var said bytes.Buffer
-		code := Run(strings.Fields("tsimport load in.csv -t t --pk id -q "+flags), io.Discard, &said)
-		conformance.True(t, code == 2 && strings.Contains(said.String(), want), "%s: exit code %d, %s", flags, code, &said)
+		ends(t, 2, "load in.csv -t t --pk id -q "+flags, want)
 	}
 	t.Setenv("TSIMPORT_WORKERS", "3") // of all loads of a shell
-	code := Run([]string{"tsimport", "load", "in.csv", "-t", "t", "--pk", "id", "-q"}, io.Discard, io.Discard)
-	conformance.True(t, code == 0, "exit code %d", code)
+	ends(t, 0, "load in.csv -t t --pk id -q")
 }
 
 func TestMain(m *testing.M) { conformance.Main(m) }

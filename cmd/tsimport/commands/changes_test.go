@@ -176,7 +176,8 @@ func TestChangesAfterACopyEqualTheSource(t *testing.T) {
 						return
 					}
 					put(t, "changes.json", text)
-					tsimport(0, append(strings.Fields("load changes.json --mode changes -t orders --pk id:string --fresh -q"), flags...)...)
+					const line = "load changes.json --mode changes -t orders --pk id:string --fresh -q"
+					tsimport(0, append(strings.Fields(line), flags...)...)
 				}
 				from, n := rnd.IntN(copied+1), len(h.changes)
 				for range rnd.IntN(3) { // prefixes that are repeated from there on
@@ -201,7 +202,8 @@ func TestNewFilesOfChangesAreAppliedEveryNight(t *testing.T) {
 		own := func(c historyChange) bool { return c.over == "" }
 		load := func(code int) string {
 			_, flags := historyText(form, h.changes[:1])
-			return tsimport(code, append(strings.Fields("load in --mode changes --only-new -t orders --pk id:string -q"), flags...)...)
+			const line = "load in --mode changes --only-new -t orders --pk id:string -q"
+			return tsimport(code, append(strings.Fields(line), flags...)...)
 		}
 		files := 0
 		for at := 0; at < len(h.changes); {
@@ -219,7 +221,7 @@ func TestNewFilesOfChangesAreAppliedEveryNight(t *testing.T) {
 			for range 1 + rnd.IntN(2) { // the second time nothing is new
 				load(0)
 			}
-			conformance.Equal(t, exportedHistory(t, tsimport), historyOf(t, h.states[at]), "%s, seed %d: after %d", form, seed, at)
+			conformance.Equal(t, exportedHistory(t, tsimport), historyOf(t, h.states[at]), "%s, seed %d, %d", form, seed, at)
 			if rnd.IntN(2) == 0 {
 				must(t, os.RemoveAll(fmt.Sprintf("in/%03d.json", rnd.IntN(files))))
 			}

@@ -38,7 +38,8 @@ type outcome struct {
 func load(t *testing.T, e *enginetest.Engine, table string, flags, inputs []string) outcome {
 	t.Helper()
 	before := conformance.Try(filepath.Glob("tsimport-runs/*/rejects.jsonl")).Must(t)
-	args := append([]string{"tsimport", "load", "--endpoint", e.URL, "--instance", e.Instance, "--table", table, "--create"}, flags...)
+	args := strings.Fields("tsimport load --create --endpoint " + e.URL + " --instance " + e.Instance + " --table " + table)
+	args = append(args, flags...)
 	var stdout, stderr bytes.Buffer
 	o := outcome{exit: commands.Run(append(args, inputs...), &stdout, &stderr), said: stderr.String(), rejected: map[string]string{}}
 	after := conformance.Try(filepath.Glob("tsimport-runs/*/rejects.jsonl")).Must(t)
@@ -313,7 +314,7 @@ var forms = []form{
 	units("µs", time.Microsecond), units("ns", 1),
 }
 
-// units is the form of times as integers. Text of an untyped file joins them; a number that a file calls an integer does not.
+// units is the form of times as integers. Text of an untyped file joins them; what a file calls an integer does not.
 func units(name string, unit time.Duration) form {
 	return form{"integer (" + name + ")", func(c Cell, v any) bool {
 		if c.Kind == Instant || c.Kind == Local || c.Kind == Duration {

@@ -418,23 +418,19 @@ func (s *serviceOfEndings) files(t *testing.T) {
 	put(t, "broken.yaml", "version: 1\nloads: 7\n")
 	put(t, "age.yaml", "period: month\nclasses:\n  - {up_to: 0, ttl: -1}\n  - {archive: ./archive}\n")
 	t.Setenv("TABLESTORE_ENDPOINT", s.url)
-	code := Run(strings.Fields("tsimport load good.csv --table t --create --pk id --quiet"), io.Discard, os.Stderr)
-	conformance.MustTrue(t, code == 0, "%v", code)
+	ends(t, 0, "load good.csv --table t --create --pk id --quiet")
 }
 
 func TestExportWarnsOfUnmatchedColumnsAndConditions(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id,v\n1,a\n")
-	var said bytes.Buffer
-	conformance.MustEqual(t, Run(strings.Fields("tsimport load a.csv -t t --pk id"), io.Discard, &said), 0, "%v", &said)
+	ends(t, 0, "load a.csv --table t --pk id")
 	for flags, want := range map[string]string{
 		"--columns v,typo": "no exported row has the column typo", "--filter typo==1": "no row passes --filter",
 		"--where v==\"b\"": "no row passes --where", "--columns v --filter v==\"a\"": "",
 	} {
-		said.Reset()
-		code := Run(append(strings.Fields("tsimport export --table t"), strings.Fields(flags)...), io.Discard, &said)
-		conformance.True(t, code == 0 && strings.Contains(said.String(), "warning: no ") == (want != "") &&
-			strings.Contains(said.String(), want), "%s: exit code %d, want %q\n%s", flags, code, want, said.String())
+		said := ends(t, 0, "export --table t "+flags, want)
+		conformance.Equal(t, strings.Contains(said, "warning: no "), want != "", "%s: %s: a warning", flags, said)
 	}
 }
 
@@ -468,7 +464,7 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 			"%s: exit code %d, want %d\n%s", step.args, code, step.code, said.String())
 	}
 	for file, all := range map[string][]string{
-		"m.prom": {`rows{command="load",load="",outcome="rejected",table="t"} 2`, `"read",table="t"} 2`, `"written",table="t"} 0`},
+		"m.prom": {`rows{command="load",load="",outcome="rejected",table="t"} 2`, `outcome="read",table="t"} 2`, `outcome="written",table="t"} 0`},
 		"j.prom": {`exit_code{command="run",load="job",table=""} 2`, `exit_code{command="load",load="one",table="one"} 0`,
 			`rows{command="load",load="one",outcome="written",table="one"} 2`, `exit_code{command="load",load="two",table="other"} 2`},
 	} {
@@ -484,9 +480,7 @@ func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 	put(t, "job.yaml", "version: 1\nloads:\n  one: {from: [a.csv], pk: [id], only-new: true}\n  two: {after: [one], from: [none.csv], pk: [id]}\n")
 	put(t, "a.csv", "id,n\n1,2\n")
 	for _, says := range []string{"; load two: ", "; load one: "} {
-		var said bytes.Buffer
-		code := Run(strings.Fields("tsimport run job.yaml --quiet --metrics-file m.prom"), io.Discard, &said)
-		conformance.MustTrue(t, code == 2 && strings.Contains(said.String(), says), "code %d, want %q\n%s", code, says, &said)
+		ends(t, 2, "run job.yaml --quiet --metrics-file m.prom", says)
 		err := os.Remove("a.csv")
 		conformance.MustTrue(t, says != "; load two: " || err == nil, "%v", err)
 	}
@@ -505,14 +499,7 @@ func TestEarlierNightsRowsAreNotCounted(t *testing.T) {
 	for i := range 3 {
 		put(t, fmt.Sprintf("f-%d.csv", i), []string{"id,n\n1,2\n", "id,m\n1,2\n"}[min(i, 1)])
 	}
-	run := func(code int, says string) {
-		t.Helper()
-		var said bytes.Buffer
-		got := Run(strings.Fields("tsimport run job.yaml"), io.Discard, &said)
-		conformance.MustTrue(t, got == code && strings.Contains(said.String(), says),
-			"exit code %d, want %d and %q\n%s", got, code, says, said.String())
-	}
-	run(1, "2 read, 2 written") // so many are bad that something else may be wrong
+	ends(t, 1, "run job.yaml", "2 read, 2 written") // so many are bad that something else may be wrong
 	ahead := regexp.MustCompile(`("(?:first_)?started": )"\d+`)
 	for _, pattern := range []string{"tsimport-runs/*/done/run.json", "tsimport-runs/*/done/summary.json"} {
 		name := conformance.Try(filepath.Glob(pattern)).Must(t)
@@ -520,5 +507,5 @@ func TestEarlierNightsRowsAreNotCounted(t *testing.T) {
 		put(t, name[0], ahead.ReplaceAllString(string(text), `$1"2999`))
 	}
 	put(t, "d-2.csv", "id,n\n3,4\n4,5\n")
-	run(3, "2 read, 2 written, 0 rejected, 0 superseded, 2 inputs set aside")
+	ends(t, 3, "run job.yaml", "2 read, 2 written, 0 rejected, 0 superseded, 2 inputs set aside")
 }

@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// expiring is an engine whose clock moves on when a load's first rows arrive, so that cells expire that were read before.
+// expiring is an engine whose clock moves on when a load's first rows arrive, so that cells expire after being read.
 type expiring struct {
 	*enginetest.Engine
 	mu   sync.Mutex

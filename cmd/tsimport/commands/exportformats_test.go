@@ -148,7 +148,7 @@ func TestExportReportsItsLosses(t *testing.T) {
 					w.TS, a.TS = 0, 0
 					if w.T != a.T || w.IsInt != a.IsInt || fmt.Sprintf("%T", w.V) != fmt.Sprintf("%T", a.V) {
 						got.Lost.Types++
-						conformance.Equal(t, fmt.Sprint(w.V), fmt.Sprint(a.V), "%s: %s of %s: text of %v is %v", format, column, key, w, a)
+						conformance.Equal(t, fmt.Sprint(w.V), fmt.Sprint(a.V), "%s: %s of %s: text of %v: %v", format, column, key, w, a)
 					} else if !cmp.Equal(w, a) {
 						t.Errorf("%s: %s of %s: %v became %v", format, column, key, w, a)
 					}
@@ -181,7 +181,7 @@ func TestSelectionIsTheSameInEveryFormat(t *testing.T) {
 	}
 	put(t, "a.csv", in.String())
 	tsimport("load", "a.csv", "--table", "t", "--pk", "id:integer", "-q")
-	selection := []string{"--from-key", "100", "--to-key", "300", "--filter", `city == "a"`, "--where", "n>=4", "--columns", "n", "-q"}
+	selection := strings.Fields(`--from-key 100 --to-key 300 --filter city=="a" --where n>=4 --columns n -q`)
 	var want []string
 	for i := 100; i < 300; i++ {
 		if i%2 == 0 && i%10 >= 4 {

@@ -55,11 +55,9 @@ func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
 		"table list --nope":        `flag provided but not defined: -nope; see tsimport table list --help`,
 		"--nope":                   `flag provided but not defined: -nope; see tsimport --help`,
 	} {
-		var stdout, stderr bytes.Buffer
-		code := Run(append([]string{"tsimport"}, strings.Fields(args)...), &stdout, &stderr)
-		if got := stderr.String(); code != 2 || !strings.HasPrefix(got, "tsimport: "+want) || strings.Count(got, "\n") != 1 {
-			t.Errorf("%s: exit code %d, %q, want %q", args, code, got, want)
-		}
+		_, got := command(t, 2, strings.Fields(args)...)
+		conformance.True(t, strings.HasPrefix(got, "tsimport: "+want) && strings.Count(got, "\n") == 1,
+			"%s: %q, want %q", args, got, want)
 	}
 	left, err := os.ReadDir(".")
 	conformance.True(t, err == nil && len(left) == 0, "something was written: %v, %v", left, err)
@@ -76,11 +74,9 @@ func TestAddressErrorsAreTheSameInEveryCommand(t *testing.T) {
 		"load ots://shop/orders --table t --endpoint http://127.0.0.1:1 --instance i": copied + "t --endpoint=http://127.0.0.1:1 --instance=i --create ",
 		"load ots://shop/orders --create --store ./s":                                 copied + "TARGET --store=./s --create ", "tables ots://shop/orders": copied,
 	} {
-		var stdout, stderr bytes.Buffer
-		code := Run(append([]string{"tsimport"}, strings.Fields(args)...), &stdout, &stderr)
-		got := stdout.String() + stderr.String()
-		conformance.True(t, code == 2 && strings.Contains(got, want) && strings.Count(stderr.String(), "\n") <= 1,
-			"%s: exit code %d, %q, want %q", args, code, got, want)
+		stdout, stderr := command(t, 2, strings.Fields(args)...)
+		holds(t, stdout+stderr, want)
+		conformance.True(t, strings.Count(stderr, "\n") <= 1, "%s: %q", args, stderr)
 	}
 }
 
@@ -111,7 +107,7 @@ func TestFlagsForPathsAreKnownByTheirHelp(t *testing.T) {
 			return
 		}
 		for _, part := range []string{"-dir", "-file", "-profile", "output", "store", "policy", "keep", "samples", "tls-"} {
-			conformance.Equal(t, strings.Contains("-"+name, part), false, "%s --%s: help without FILE, DIR, FOLDER", command, name)
+			conformance.Equal(t, strings.Contains("-"+name, part), false, "%s --%s: help without FILE or DIR", command, name)
 		}
 	})
 }
@@ -206,7 +202,8 @@ func TestOrderNoneWarnsWhereOrderMatters(t *testing.T) {
 		{pipeline.Write{Order: plan.OrderNone, Conditions: pipeline.Conditions{Condition: table.ExpectNotExist}}, true},
 	} {
 		text := orderWarning(&tt.write)
-		conformance.Equal(t, strings.Contains(text, "rows of the same key are written in any order"), tt.warns, "%+v: %q", tt.write, text)
+		warns := strings.Contains(text, "rows of the same key are written in any order")
+		conformance.Equal(t, warns, tt.warns, "%+v: %q", tt.write, text)
 	}
 }
 
@@ -314,7 +311,7 @@ func meant(words []string) map[string][]string {
 	return all
 }
 
-var everyTypo = flag.Bool("every-typo", false, "try all typos, for minutes, not one in 200, and one in 10 of several words")
+var everyTypo = flag.Bool("every-typo", false, "try all typos, not one in 200, or in 10 of several words")
 
 // TestEveryTypoOfCommandsAndFlagsIsUnderstood tries every typo of one edit: all words that may be meant are named.
 func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {

@@ -119,7 +119,7 @@ func TestLastLongRunGivesTheRate(t *testing.T) {
 	conformance.Equal(t, rate(), 0, "without runs")
 	summary("20260101T000000.000Z-t", 10_000, 10, "")
 	summary("20260102T000000.000Z-t", 10_000, 5, "")
-	for i, more := range []string{`,"dry_run":true`, `,"attempts":2`, `,"state":"failed"`, `,"table":"u"`, `,"target":"there"`} {
+	for i, more := range []string{`,"dry_run":true`, `,"attempts":2`, `,"state":"failed"`, `,"table":"u"`, `,"target":"x"`} {
 		summary(fmt.Sprintf("2026020%dT000000.000Z-t", i+1), 10_000, 1, more)
 	}
 	summary("20260301T000000.000Z-t", 999, 100, "")
@@ -222,16 +222,12 @@ func TestAWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
 	serviceInEnvironment(t)
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,a\n1,x\n")
-	var out, said bytes.Buffer
-	code := Run(strings.Fields("tsimport load in.csv --table t --create --pk id --job-dir job"), &out, &said)
-	conformance.MustTrue(t, code == 0, "exit code %d\n%s", code, said.String())
+	ends(t, 0, "load in.csv --table t --create --pk id --job-dir job")
 	body := conformance.Try(os.ReadFile("job/plan.json")).Must(t)
 	without := strings.Replace(string(body), `"endpoint": `, `"was": `, 1) // as another process has made it
 	put(t, "job/plan.json", without)
 	t.Setenv(endpointEnv, "")
-	if code := Run([]string{"tsimport", "work", "--job-dir", "job"}, &out, &said); code != 2 || !strings.Contains(said.String(), "neither the job's plan nor this machine names an endpoint") {
-		t.Errorf("exit code %d\n%s", code, said.String())
-	}
+	ends(t, 2, "work --job-dir job", "neither the job's plan nor this machine names an endpoint")
 	conformance.Refused(t, conformance.ErrorOf(os.Stat(defaultStore)), "", "there is an embedded store")
 }
 
@@ -276,7 +272,7 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir", "job"), "holds another job", "two jobs")
 	conformance.Contains(t, tsimport(0, "status", "job"), "b: open; 0 read", "the status before")
 	conformance.Contains(t, tsimport(2, "status", "job", "--listen", "127.0.0.1:0"), "loads/a", "what can be watched")
-	conformance.Contains(t, tsimport(0, "manifests", "job", "--image", "i", "--volume", "shared:/"), "completions: 2", "manifest")
+	holds(t, tsimport(0, "manifests", "job", "--image", "i", "--volume", "shared:/"), "completions: 2")
 
 	put(t, "job/stop", "")
 	conformance.Contains(t, tsimport(1, "work", "--job-dir", "job"), "the job was stopped", "a worker of a stopped job")
@@ -285,7 +281,7 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	a, b := strings.Index(said, "working on load a"), strings.Index(said, "working on load b")
 	conformance.True(t, a >= 0 && b >= a, "b was to be loaded after a:\n%s", said)
 	conformance.Contains(t, tsimport(0, "work", "--job-dir", "job"), "the job's exit code is 3", "a late worker")
-	conformance.Contains(t, tsimport(0, "status", "job"), "b: finished (exit code 3); 3 read, 2 written, 1 rejected", "the status at the end")
+	ends(t, 0, "status job", "b: finished (exit code 3); 3 read, 2 written, 1 rejected")
 	for table, rows := range map[string]string{"a": "2", "b": "2", "c": "2"} {
 		conformance.Contains(t, tsimport(0, "table", "count", table), rows+"\n", "%s", table)
 	}

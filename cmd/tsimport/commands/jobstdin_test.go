@@ -106,7 +106,7 @@ func TestJobLoadsTheTablesOfOneStream(t *testing.T) {
 				has("c", all)
 			}
 			fromStdin(t, func(_, w *os.File) { _, _ = io.WriteString(w, text(at, all)) })
-			holds(t, tsimport(0, "run", "job.yaml", "--fresh", "a", "b", "c"), fmt.Sprintf("resume_from LSN 0/%X, the earliest of the loads", all))
+			ends(t, 0, "run job.yaml --fresh a b c", fmt.Sprintf("resume_from LSN 0/%X, the earliest of the loads", all))
 			for table := range want[0] {
 				has(table, all)
 			}

@@ -154,9 +154,7 @@ func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
 	for value, want := range map[string]string{"json": `{"time"`, "text": "tsimport: ", "xml": "want text or json"} {
 		t.Setenv("TSIMPORT_LOG_FORMAT", value)
 		for _, line := range []string{"inspect none.csv", "table describe --table nowhere --store none", "load none.csv --table t --pk id"} {
-			var said bytes.Buffer
-			code := Run(append([]string{"tsimport"}, strings.Fields(line)...), io.Discard, &said)
-			conformance.True(t, code == 2 && strings.Contains(said.String(), want), "%s, %s: code %d, %s", value, line, code, &said)
+			ends(t, 2, line, want)
 		}
 	}
 }

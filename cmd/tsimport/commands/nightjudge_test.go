@@ -115,7 +115,7 @@ type outcome struct {
 	places         []string // of which the first cause is one
 }
 
-// judge compares a table after the night with the expected one. Sure: nothing went wrong in this night or was left before.
+// judge compares a table after the night with the expected one. Sure: nothing went wrong in this night or remained.
 func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 	taken, aside := s.listed(t), s.listed(t, "--state", "bad")
 	fresh, inputs := 0, 0
@@ -361,7 +361,7 @@ func (s *season) judgeSuccess(load string, code int, last *float64, got map[stri
 	}
 }
 
-// lineOfNight is the last line of a begun job: why it stopped, how its loads ended, their rows, the first cause, the folder.
+// lineOfNight is a begun job's last line: why it stopped, how its loads ended, their rows, the first cause, the folder.
 var lineOfNight = regexp.MustCompile(`^(?:(stopped by \w+); )?job (done|failed|stopped): (\d) of 6 loads done, ([\d,]+) read, ([\d,]+) written, ([\d,]+) rejected, ([\d,]+) superseded` +
 	`(?:, ([\d,]+) unfinished)?(?:, ([\d,]+) inputs? set aside)?(?:; load (\w+): (.+))?; see (tsimport-runs/\S+)$`)
 

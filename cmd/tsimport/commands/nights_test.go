@@ -35,7 +35,7 @@ var (
 
 const nightEndpoint = "http://embedded"
 
-// season is some nights on which a job of six tables loads what is new. The seed draws errors of senders, pods, services.
+// season is some nights on which a job of six tables loads what is new. The seed draws what goes wrong.
 type season struct {
 	t                         *testing.T
 	seed                      uint64

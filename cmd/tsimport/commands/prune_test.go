@@ -3,7 +3,6 @@ package commands
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,6 +24,14 @@ func command(t *testing.T, want int, args ...string) (stdout, stderr string) {
 		t.Fatalf("%q: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
 	}
 	return out.String(), errOut.String()
+}
+
+// ends runs a command line, which must end with the code and say these texts.
+func ends(t *testing.T, code int, line string, texts ...string) (said string) {
+	t.Helper()
+	stdout, stderr := command(t, code, strings.Fields(line)...)
+	holds(t, stdout+stderr, texts...)
+	return stdout + stderr
 }
 
 func put(t *testing.T, name, text string) {
@@ -59,7 +66,7 @@ func age(t *testing.T, folder string, by time.Duration) {
 func newRun(t *testing.T, name string, code int, by time.Duration, args ...string) string {
 	t.Helper()
 	folder := filepath.Join(rundir.Root, name)
-	command(t, code, append([]string{"load", "-q", "--sync", "none", "--run-dir", folder, "--pk", "id:integer"}, args...)...)
+	command(t, code, append(strings.Fields("load -q --sync none --pk id:integer --run-dir "+folder), args...)...)
 	age(t, folder, by)
 	return folder
 }
@@ -151,7 +158,7 @@ func TestNeededRunsAreKept(t *testing.T) {
 		newRun(t, name, 0, 90*day, "in.csv", "-t", "t")
 	}
 	newRun(t, "nothing", 4, 70*day, "bad.csv", "-t", "t", "--max-errors", "0")
-	command(t, 0, strings.Fields("load -q --sync none in.csv -t t --pk id:integer --run-dir "+filepath.Join(root, "newest"))...)
+	command(t, 0, strings.Fields("load -q --sync none in.csv -t t --pk id:integer --run-dir "+root+"/newest")...)
 
 	must(t, os.Rename(newRun(t, "outside", 0, 90*day, "in.csv", "-t", "t"), "outside"))
 	lock := conformance.Try(rundir.TakeLock(filepath.Join(root, "held"))).Must(t)
@@ -281,9 +288,7 @@ func TestResumedRunUsesTheMachinesFlags(t *testing.T) {
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, "soon")
-			var said bytes.Buffer
-			code := Run([]string{"tsimport", "resume"}, io.Discard, &said)
-			conformance.True(t, code == 2 && strings.Contains(said.String(), want), "exit code %d, %s", code, &said)
+			ends(t, 2, "resume", want)
 		})
 	}
 	for _, tt := range []struct {
@@ -294,10 +299,8 @@ func TestResumedRunUsesTheMachinesFlags(t *testing.T) {
 		{"--quiet --status nowhere", "--status nowhere", 2},
 		{"--quiet --memory 64MiB --concurrency 2", "", 0},
 	} {
-		var said bytes.Buffer
-		code := Run(append([]string{"tsimport", "resume"}, strings.Fields(tt.flags)...), io.Discard, &said)
-		conformance.True(t, code == tt.code && strings.Contains(said.String(), tt.says) && (tt.says != "" || said.Len() == 0),
-			"resume %s: exit code %d, %s", tt.flags, code, &said)
+		said := ends(t, tt.code, "resume "+tt.flags, tt.says)
+		conformance.True(t, tt.says != "" || said == "", "resume %s says %s", tt.flags, said)
 	}
 }
 
@@ -313,11 +316,6 @@ func TestJobReportsVerifiedAndRejectedRows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\n1,1\nx,2\n")
 	put(t, "job.yaml", "version: 1\nloads:\n  a: {from: in.csv, pk: 'id:integer', create: true, verify: true}\n  b: {from: in.csv, pk: 'id:integer', create: true}\n")
-	var said, out bytes.Buffer
-	code := Run([]string{"tsimport", "run", "job.yaml"}, io.Discard, &said)
-	conformance.True(t, code == 3 && strings.Contains(said.String(), "\ntsimport: 1 load verified, 0 rows differ\n"),
-		"exit code %d:\n%s", code, &said)
-	code = Run([]string{"tsimport", "runs"}, &out, io.Discard)
-	conformance.True(t, code == 0 && strings.Contains(out.String(), "2 of 2 loads done, 4 of 4 rows final, 2 rejected"),
-		"exit code %d:\n%s", code, &out)
+	ends(t, 3, "run job.yaml", "\ntsimport: 1 load verified, 0 rows differ\n")
+	ends(t, 0, "runs", "2 of 2 loads done, 4 of 4 rows final, 2 rejected")
 }
