@@ -105,7 +105,6 @@ func TestAWaitingAgeCanBeStoppedAndContinued(t *testing.T) {
 	a.check()
 }
 
-// check compares tables and archive with the result of an uninterrupted run.
 func (a *aging) check() {
 	t := a.t
 	t.Helper()

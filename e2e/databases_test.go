@@ -169,7 +169,6 @@ func TestDatabasesOfDataX(t *testing.T) {
 	}
 }
 
-// database is a folder with a SQLite file written by a test.
 type database struct {
 	*place
 	db *sql.DB
@@ -420,7 +419,6 @@ var (
 	resumeRate = flag.Int("resume-rate", 50, "rows a second that each of its partitions takes")
 )
 
-// accepted is how many rows the engine has written so far.
 func (s *served) accepted(t *testing.T) (rows int64) {
 	t.Helper()
 	res := conformance.Try(http.Get(s.URL + "/_engine/stats")).Must(t)

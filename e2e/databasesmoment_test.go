@@ -105,7 +105,6 @@ func (b *bank) fill() {
 	}
 }
 
-// transfers moves amounts until it is stopped, which returns the number of moves.
 func (b *bank) transfers() (stop func() int64) {
 	var over atomic.Bool
 	var moved atomic.Int64

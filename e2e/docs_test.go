@@ -395,7 +395,6 @@ func TestManyMachinesHowToRuns(t *testing.T) {
 	}
 }
 
-// workersEnd waits until the workers of that many machines have succeeded.
 func workersEnd(p *place, count int) {
 	p.t.Helper()
 	deadline := time.Now().Add(processTimeout)

@@ -36,7 +36,6 @@ type flink struct {
 
 const flinkOpens = " --add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/java.util=ALL-UNNAMED --add-opens=java.base/java.net=ALL-UNNAMED"
 
-// java is the command line of a Flink program, for a shell.
 func (f *flink) java(options, class string) string {
 	return fmt.Sprintf("exec java %s%s -Dlog4j.configurationFile=%s -cp '%s/lib/*' org.apache.flink.%s", options, flinkOpens, f.path("conf/log4j.properties"), *flinkFolder, class)
 }
@@ -230,7 +229,6 @@ func (j *flinkJob) exact() (again int) {
 	return again
 }
 
-// cancel cancels the job by the page's command, and returns how long that took.
 func (j *flinkJob) cancel() time.Duration {
 	t := j.f.t
 	t.Helper()

@@ -179,7 +179,6 @@ func (s *served) kill() {
 	s.process.kill()
 }
 
-// credentials are the environment variables for reaching the served store.
 func (s *served) credentials() []string {
 	return []string{"TABLESTORE_ACCESS_KEY_ID=" + s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=" + s.AccessKeySecret}
 }
@@ -313,7 +312,6 @@ func begin(t testing.TB, cmd *exec.Cmd) *process {
 	return r
 }
 
-// until waits for a condition, and reports whether it came before the process ended.
 func (r *process) until(come func() bool) bool {
 	for !come() {
 		select {
@@ -334,7 +332,6 @@ func (r *process) over() bool {
 	}
 }
 
-// must is until for a condition that must come.
 func (r *process) must(come func() bool) {
 	r.t.Helper()
 	if !r.until(come) {

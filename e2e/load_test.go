@@ -117,7 +117,6 @@ func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	conformance.True(t, err == nil && string(text) == success, "metrics after the kill: %v\n%s", err, text)
 }
 
-// watched is a running load that a test observes and that waits for more input.
 type watched struct {
 	*process
 	place  *place

@@ -21,7 +21,6 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// scripted is a table with answers made up by a test.
 type scripted struct {
 	answer func(rows []table.Ref, outcomes []table.Outcome) error
 }
@@ -203,7 +202,6 @@ func TestWarmUpIsInPointsButNotInTotals(t *testing.T) {
 	})
 }
 
-// simulated is the engine's simulation of a table with a latency.
 type simulated struct {
 	mu    sync.Mutex
 	table *sim.Table

@@ -10,7 +10,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// every enables the measurements that take minutes.
 var every = flag.Bool("every-memory-file", false, "measure what every command allocates")
 
 // Allocations of a load besides its requests: a busy machine makes more, with fewer rows each. One allocation per row

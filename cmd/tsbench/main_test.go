@@ -14,7 +14,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestMain makes this test binary act as tsbench in child processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		main()

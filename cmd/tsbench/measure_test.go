@@ -53,10 +53,9 @@ func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 				}
 				conformance.True(t, used == tt.partitions && sum == s.Rows && s.Rows+s.Lost == tt.rows && s.Error == "" &&
 					!s.Stopped, "%s: %d partitions with %d rows: %+v", s.Name, used, sum, s)
-				if s.CapacityShare <= 0 || s.CapacityShare > 1.1 || s.BatchFill <= 0 || s.BatchFill > 1 || s.ThrottledShare < 0 || s.ThrottledShare >= 1 || s.PeakRSSBytes < 1<<20 ||
-					s.Makespan > s.Seconds+0.1 || s.Makespan < s.Ideal || s.Ideal < tt.ideal && s.Name != baseline {
-					t.Errorf("%+v", s)
-				}
+				conformance.True(t, s.CapacityShare > 0 && s.CapacityShare <= 1.1 && s.BatchFill > 0 && s.BatchFill <= 1 &&
+					s.ThrottledShare >= 0 && s.ThrottledShare < 1 && s.PeakRSSBytes >= 1<<20 && s.Makespan <= s.Seconds+0.1 &&
+					s.Makespan >= s.Ideal && (s.Ideal >= tt.ideal || s.Name == baseline), "%+v", s)
 			}
 			conformance.Equal(t, strings.Join(names, " "), strings.Join(tt.scenarios, " "), "scenarios")
 		})

@@ -305,7 +305,6 @@ func orders(from, to int) string {
 	return text.String()
 }
 
-// same compares a table, cell by cell, with the expected export.
 func (p *place) same(table, want string) {
 	p.Helper()
 	got, _ := p.run(0, "export", "--table", table)

@@ -81,7 +81,6 @@ func newPlace(t *testing.T, dir string) *place {
 	return p
 }
 
-// serve answers the endpoint from the store in the folder named store.
 func (p *place) serve() {
 	s, err := server.Open(filepath.Join(p.dir, "store"), server.Options{Hosts: []string{"tablestore.example"}, ThroughputInterval: -1, Log: log.New(io.Discard, "", 0)})
 	must(p, err)
@@ -106,7 +105,6 @@ func (p *place) close() {
 	}
 }
 
-// made runs the program in a new process, which must end with the code.
 func (p *place) made(code int, args ...string) {
 	p.Helper()
 	c := p.process(args...)
@@ -149,7 +147,6 @@ func (p *place) killed(file string, args ...string) {
 	<-ended
 }
 
-// killedAt is killed instead of answering a request.
 func (p *place) killedAt(operation string, n int64, args ...string) {
 	p.Helper()
 	c := p.process(args...)

@@ -45,7 +45,6 @@ func skipFields(t *testing.T, s *service) {
 	}
 }
 
-// checkAnswer compares the body of an answer and checks its signature.
 func (s *service) checkAnswer(t *testing.T, operation string, body, want message) {
 	t.Helper()
 	a := s.ask(t, operation, body)
@@ -311,7 +310,6 @@ func (s *service) ask(t testing.TB, operation string, body []byte) *answer {
 	return s.send(t, rawRequest{operation: operation, body: body})
 }
 
-// send signs the request by hand and sends it.
 func (s *service) send(t testing.TB, r rawRequest) *answer {
 	t.Helper()
 	url := s.endpoint + "/" + r.operation

@@ -150,7 +150,6 @@ func askDate(t *testing.T, s *service) (string, bool) {
 	return fmt.Sprintf("x-ots-date is %q; this clock differs by %v", date, time.Until(at).Round(time.Millisecond)), true
 }
 
-// serviceTime is the service's clock in milliseconds.
 func serviceTime(t *testing.T, s *service) int64 {
 	a := s.ask(t, "ListTable", nil)
 	at, err := time.Parse("2006-01-02T15:04:05.999999Z", a.header.Get("x-ots-date"))

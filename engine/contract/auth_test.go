@@ -100,7 +100,6 @@ func TestOnlyAuthenticatedRequestsAreServed(t *testing.T) {
 	}
 }
 
-// compressed is a DescribeTable with a compressed body and a stated size.
 func compressed(t testing.TB, body message, size int) rawRequest {
 	t.Helper()
 	var packed bytes.Buffer

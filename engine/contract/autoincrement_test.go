@@ -21,7 +21,6 @@ func (tb *table) placeholder(pk1 string) *tablestore.PrimaryKey {
 	return k
 }
 
-// append puts a row with a placeholder and returns its key.
 func (tb *table) append(pk1 string, cells ...cell) *tablestore.PutRowChange {
 	p := tb.put(tb.placeholder(pk1), cells...)
 	p.SetReturnPk()

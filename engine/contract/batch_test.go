@@ -190,9 +190,7 @@ func TestBatchGetRowAnswersKeyByKey(t *testing.T) {
 		q.ColumnsToGet = []string{"y"}
 		diff(t, tb.batchGet(t, q), []*row{{a.Key, a.Cells[1:]}, nil})
 	})
-	t.Run("a table without keys has no answers", func(t *testing.T) {
-		diff(t, len(tb.batchGet(t, tb.keysToGet())), 0)
-	})
+	t.Run("a table without keys has no answers", func(t *testing.T) { diff(t, len(tb.batchGet(t, tb.keysToGet())), 0) })
 	for name, v := range map[string]struct {
 		body message
 		want refusal

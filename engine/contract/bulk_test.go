@@ -243,7 +243,6 @@ func crcOf(crc byte, b []byte) byte {
 	return crc
 }
 
-// wireKey is the key of tables of the standard schema.
 func wireKey(a string, b int64) []wireCell {
 	return []wireCell{{name: "pk1", value: vText(a)}, {name: "pk2", value: vInt(b)}}
 }

@@ -199,7 +199,6 @@ func (s *service) reserve(t testing.TB, table string, read, write int64) *answer
 	return s.ask(t, "UpdateTable", message{}.text(1, table).bytes(2, message{}.bytes(1, units)))
 }
 
-// reservation is the reserved throughput in DescribeTable.
 func (s *service) reservation(t testing.TB, table string) parsed {
 	t.Helper()
 	return parseOf(t, s.described(t, table).bytes(2))

@@ -53,8 +53,8 @@ func TestABatchReadsAtMost100Rows(t *testing.T) {
 			q[1].AddRow(two.key("a", i))
 		}
 		r, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: q})
-		if err == nil && (len(r.TableToRowsResult[one.name]) != a || len(r.TableToRowsResult[two.name]) != b) {
-			t.Errorf("%d and %d answers to %d and %d keys", len(r.TableToRowsResult[one.name]), len(r.TableToRowsResult[two.name]), a, b)
+		if err == nil {
+			diff(t, [2]int{len(r.TableToRowsResult[one.name]), len(r.TableToRowsResult[two.name])}, [2]int{a, b})
 		}
 		return err
 	}

@@ -130,9 +130,7 @@ func TestInvalidRangesAreRefused(t *testing.T) {
 		})
 	}
 	body := message{}.text(1, tb.name).bytes(7, tb.key("a", 1).Build(false)).bytes(8, tb.key("b", 1).Build(false)).int(5, 1)
-	t.Run("a limit of 0", func(t *testing.T) {
-		s.ask(t, "GetRange", body.int(2, 0).int(6, 0)).check(t, invalid(""))
-	})
+	t.Run("a limit of 0", func(t *testing.T) { s.ask(t, "GetRange", body.int(2, 0).int(6, 0)).check(t, invalid("")) })
 	t.Run("no direction", func(t *testing.T) { s.ask(t, "GetRange", body).check(t, invalid("")) })
 }
 

@@ -109,7 +109,6 @@ func (tb *table) get(t testing.TB, k *tablestore.PrimaryKey, options ...selectio
 	return r
 }
 
-// values reads the newest cells of a row, without timestamps.
 func (tb *table) values(t testing.TB, k *tablestore.PrimaryKey) *row {
 	t.Helper()
 	return tb.get(t, k).untimed()

@@ -267,7 +267,6 @@ func v(name string, value any, ts int64) cell { return cell{name, value, ts} }
 func text(length int) string                  { return strings.Repeat("x", length) }
 func ptr[T any](v T) *T                       { return &v }
 
-// Existence conditions, as options of a change.
 const (
 	ignore         = tablestore.RowExistenceExpectation_IGNORE
 	expectExist    = tablestore.RowExistenceExpectation_EXPECT_EXIST

@@ -115,7 +115,6 @@ func (r *restartable) start(t testing.TB) {
 	*r.service = *s
 }
 
-// losePower ends the engine and discards unsynced data.
 func (r *restartable) losePower() {
 	kept := r.fs.CrashClone(vfs.CrashCloneCfg{})
 	r.stop()
@@ -131,7 +130,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// dropTables deletes the tables that tests of this process have left on a real instance.
 func dropTables() error {
 	s := openReal()
 	if s == nil {
@@ -157,7 +155,6 @@ var paced = &pacer{next: time.NewTicker(125 * time.Millisecond)}
 
 type pacer struct{ next *time.Ticker }
 
-// RoundTrip waits for its turn if the request is a table operation.
 func (p *pacer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(r.URL.Path, "Table") {
 		<-p.next.C
@@ -294,7 +291,6 @@ type refusal struct {
 	code, message string
 }
 
-// accepted means that the request must succeed.
 var accepted = refusal{}
 
 func invalid(message string) refusal   { return refusal{400, "OTSParameterInvalid", message} }
@@ -399,7 +395,6 @@ func spec(t testing.TB, rules ...string) {
 	}
 }
 
-// proving opens the service for a parallel test that proves rules.
 func proving(t *testing.T, rules ...string) *service {
 	t.Helper()
 	spec(t, rules...)

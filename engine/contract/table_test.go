@@ -270,7 +270,6 @@ func textBound(s string) []byte {
 
 func integerBound(n int64) []byte { return endian.LittleEndian.AppendUint64([]byte{0}, uint64(n)) }
 
-// partitions are CreateTable's ranges between the bounds.
 func partitions(bounds ...[]byte) (m message) {
 	for i := range len(bounds) - 1 {
 		m = m.bytes(4, message{}.bytes(1, bounds[i]).bytes(2, bounds[i+1]))

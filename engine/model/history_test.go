@@ -90,7 +90,6 @@ func linear(m *model, history []event, done []bool, run func(*model, *event) boo
 	return false
 }
 
-// possible applies an event to the model, and reports whether its answer is possible.
 func (ev *event) possible(m *model, now int64) bool {
 	now += m.ahead
 	before := m.clone()

@@ -49,7 +49,6 @@ func (r rows) clone() rows {
 	return c
 }
 
-// text is a row as answers show it.
 func (r rows) text(n int64) string {
 	cells, there := r[n]
 	if !there {
@@ -129,7 +128,6 @@ func (m *model) seen(id string, now int64) (rows, string) {
 	return nil, gone
 }
 
-// locked reports whether a transaction keeps others from the partition key.
 func (m *model) locked(now int64) bool {
 	for _, s := range m.sessions {
 		if now-s.began < oneMinute {

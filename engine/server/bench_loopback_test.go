@@ -25,7 +25,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// post sends a prepared request over the loopback interface and reads the whole answer.
 func post(b *testing.B, s *Server, client *http.Client, url, op string, body []byte) {
 	r := signed(s, op, body)
 	target := conformance.Try(http.NewRequest(http.MethodPost, url+"/"+op, bytes.NewReader(body))).Must(b)
@@ -36,7 +35,6 @@ func post(b *testing.B, s *Server, client *http.Client, url, op string, body []b
 	conformance.MustTrue(b, err == nil && resp.StatusCode == http.StatusOK, "%v %v", resp.StatusCode, err)
 }
 
-// processorTime is the processor time of the process in nanoseconds.
 func processorTime(b *testing.B) int64 {
 	var u syscall.Rusage
 	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

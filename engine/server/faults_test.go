@@ -13,7 +13,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// faulty opens a server whose first BatchWriteRow gets fault f.
 func faulty(t *testing.T, f faults.Fault) (*Server, *faults.Plan) {
 	plan := &faults.Plan{Decide: func(r faults.Request) faults.Fault {
 		if r.N == 0 {

@@ -25,7 +25,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// taps keeps every request the SDK sends, by operation.
 type taps struct {
 	http.RoundTripper
 	bodies map[string][][]byte

@@ -25,7 +25,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// status is the status line of the next answer on a connection.
 func status(t *testing.T, c io.Reader) string {
 	t.Helper()
 	line := conformance.Try(bufio.NewReader(c).ReadString('\n')).Must(t)

@@ -53,7 +53,6 @@ func overHTTP(t testing.TB, s *Server) *tablestore.TableStoreClient {
 	return sdk(h.URL, rt)
 }
 
-// createTable creates a table of the columns pk1 STRING and pk2 INTEGER that keeps that many versions.
 func createTable(t testing.TB, c *tablestore.TableStoreClient, name string, versions int) {
 	t.Helper()
 	meta := &tablestore.TableMeta{TableName: name}

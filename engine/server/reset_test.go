@@ -170,7 +170,6 @@ func panics(t *testing.T) (op string) {
 	return "Panic"
 }
 
-// syncBuffer is written by the server and read by the test.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -22,7 +22,6 @@ func askAdmin(s *Server, method, path, body string) *answer {
 	return s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body), tooLong: long})
 }
 
-// admin calls the admin API and decodes the answer into out, which may be nil.
 func admin(t testing.TB, s *Server, method, path, body string, out any) int {
 	t.Helper()
 	a := askAdmin(s, method, path, body)
@@ -32,7 +31,6 @@ func admin(t testing.TB, s *Server, method, path, body string, out any) int {
 	return a.status
 }
 
-// tell is admin for requests that must succeed.
 func tell(t testing.TB, s *Server, method, path, body string, out any) {
 	t.Helper()
 	if status := admin(t, s, method, path, body, out); status != http.StatusOK {
@@ -41,7 +39,6 @@ func tell(t testing.TB, s *Server, method, path, body string, out any) {
 	}
 }
 
-// rowsOf is a batch of rows with the partition keys.
 func rowsOf(keys ...string) *tablestore.BatchWriteRowRequest {
 	b := &tablestore.BatchWriteRowRequest{}
 	for i, k := range keys {

@@ -22,7 +22,6 @@ import (
 // patience ends a hanging test; no test passes or fails by duration.
 const patience = 5 * time.Minute
 
-// onPort serves s on a local port until the test ends, and waits for the end.
 func onPort(t testing.TB, s *Server, limits Limits) (addr string) {
 	t.Helper()
 	listener := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
@@ -180,7 +179,6 @@ func isClosed(t *testing.T, conn net.Conn) {
 	conformance.True(t, err != nil && !os.IsTimeout(err), "the connection is open: %v", err)
 }
 
-// pipes is a listener with connections made by a test.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) { return <-p, nil }

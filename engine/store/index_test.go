@@ -29,7 +29,6 @@ func column(name string, c wire.Cell) wire.Cell {
 
 func words(s string) wire.Cell { return wire.Cell{Type: wire.String, Value: []byte(s)} }
 
-// indexed makes a table with columns for indexes, and some of the indexes.
 func indexed(t *testing.T, s *Store, indexes ...wire.IndexMeta) *Table {
 	t.Helper()
 	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger}},

@@ -71,7 +71,6 @@ func mustWrite(t testing.TB, s *Store, tab *Table, changes ...wire.Change) []int
 	return numbers
 }
 
-// stored returns the numbers of a partition key's rows, as read by a range.
 func stored(s *Store, tab *Table, p string) (numbers []int64, err error) {
 	from, to := numberedKey(p, 1, ""), numberedKey(p, 1, "")
 	for i := 1; i < 3; i++ {

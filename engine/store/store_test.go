@@ -162,7 +162,6 @@ func TestTablesHaveDistinctCreationTimes(t *testing.T) {
 	}
 }
 
-// failing injects err into the writes of files when on.
 func failing(on *atomic.Bool) vfs.FS {
 	return errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if on.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {

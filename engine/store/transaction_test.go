@@ -107,9 +107,7 @@ func TestTransactionInUseIsBusy(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	get := func() string {
-		return codeOf(s.GetIn(id, tab, put("a", 1).Row.Key, &wire.Selection{}, nil).Err)
-	}
+	get := func() string { return codeOf(s.GetIn(id, tab, put("a", 1).Row.Key, &wire.Selection{}, nil).Err) }
 	conformance.Equal(t, get(), wire.CodeSessionBusy, "a read while it commits")
 	<-s.commits
 	must(t, <-ended)

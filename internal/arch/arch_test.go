@@ -250,7 +250,6 @@ var fileRooms = []string{"pipeline/ledger", "internal/atomicfile", "internal/spi
 	"internal/notices", "pipeline", "pipeline/rundir", "pipeline/options", "reader/archivefile", "transfer/export",
 	"transfer/tablesync", "cmd/tsbench", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
 
-// writesFiles reports whether a call creates, opens for writing or renames a file.
 func writesFiles(call *ast.CallExpr) bool {
 	of, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

@@ -198,7 +198,6 @@ var emphasized = []string{"and", "and a line end", "any", "at the same time", "e
 
 var italics = regexp.MustCompile(`(?:^|[^*\w])\*([A-Za-z][A-Za-z -]{2,}?)\*(?:[^*\w]|$)`)
 
-// glossary returns the words that both pages define.
 func glossary(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	text := slices.Concat(read(t, filepath.Join(root, filepath.FromSlash(glossaryPage))), read(t, filepath.Join(root, filepath.FromSlash(glossaryOfCode))))

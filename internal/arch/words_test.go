@@ -228,7 +228,6 @@ func TestOnlyTheFilesOfTheListWaitInRealTime(t *testing.T) {
 	conformance.Same(t, got, want, "files that wait in real time")
 }
 
-// waitsInRealTime reports whether a file waits outside a bubble.
 func waitsInRealTime(t *testing.T, name string) bool {
 	file, _ := parsed(t, name)
 	waiting, bubble := false, false

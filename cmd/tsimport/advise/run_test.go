@@ -92,7 +92,6 @@ func TestStudentCardVerdictsDoNotDependOnFileOrder(t *testing.T) {
 	}
 }
 
-// purchases has devices of one seller each, and many rows of each device.
 func purchases(rows int) string {
 	random := rand.New(rand.NewPCG(7, 7))
 	var b strings.Builder

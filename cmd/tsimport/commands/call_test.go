@@ -267,15 +267,15 @@ func TestSimulationFlagsAreParsedOrRefused(t *testing.T) {
 		"10s:x": "--splits", "10s:1s:x": "--splits", "10s:1s:2:3": "--splits", "-1s": "--splits",
 	} {
 		s, err := parseSplits(text)
-		if strings.HasPrefix(want, "--") != (err != nil) || err == nil && fmt.Sprint(s.Every, s.Unavailable, s.MaxPartitions) != want || err != nil && !says(err, want) {
-			t.Errorf("splits %q: %+v, %v", text, s, err)
-		}
+		got := fmt.Sprint(s.Every, s.Unavailable, s.MaxPartitions)
+		conformance.True(t, err == nil && got == want || strings.HasPrefix(want, "--") && err != nil && says(err, want),
+			"splits %q: %+v, %v", text, s, err)
 	}
 	for text, want := range map[string]string{"": "0 0s", "6": "6 500ms", "6:2s": "6 2s", "x": "--moves", "6:": "--moves", "6:x": "--moves"} {
 		m, err := parseMoves(text)
-		if strings.HasPrefix(want, "--") != (err != nil) || err == nil && fmt.Sprint(m.PerMinute, m.Unavailable) != want || err != nil && !says(err, want) {
-			t.Errorf("moves %q: %+v, %v", text, m, err)
-		}
+		got := fmt.Sprint(m.PerMinute, m.Unavailable)
+		conformance.True(t, err == nil && got == want || strings.HasPrefix(want, "--") && err != nil && says(err, want),
+			"moves %q: %+v, %v", text, m, err)
 	}
 	slow, err := parseSlow([]string{"7:0.1", "0:2"})
 	conformance.True(t, err == nil && len(slow) == 2 && slow[7] == 0.1 && slow[0] == 2, "slow: %v, %v", slow, err)

@@ -14,10 +14,8 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// neverFreed is memory that is not given back.
 var neverFreed [][]byte
 
-// crashes are ends that the runtime makes of a process.
 var crashes = map[string]func(){
 	"a panic": func() { go panic("broken"); select {} },
 	"SIGQUIT": func() { _ = syscall.Kill(os.Getpid(), syscall.SIGQUIT); select {} },

@@ -280,7 +280,6 @@ const (
 	Duration // N is nanoseconds
 )
 
-// Cell is a record's value of one column.
 type Cell struct {
 	Kind Kind
 	Text string

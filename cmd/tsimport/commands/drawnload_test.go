@@ -75,7 +75,6 @@ func (d *draw) one(of ...string) string { return of[d.IntN(len(of))] }
 
 func (d *draw) flags(f ...string) { d.load.Flags = append(d.load.Flags, f...) }
 
-// add adds a file, compressed or not, and numbers its records.
 func (d *draw) add(name string, content []byte, records []Record) {
 	ending, content := d.compress(content)
 	name += ending
@@ -314,7 +313,6 @@ func pretty(d *draw) {
 	}
 }
 
-// nested is an array of objects as the table holds it.
 func (d *draw) nested() Cell {
 	var objects []string
 	for range 1 + d.IntN(3) {

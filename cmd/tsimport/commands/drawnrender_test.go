@@ -86,7 +86,6 @@ func (d *draw) writeJoined(name string, records []Record) {
 	d.add(name+".csv", []byte(content), records)
 }
 
-// columns are the names of the records' columns, in an order of the file's own.
 func (d *draw) columns(key string, records []Record, valueFirst bool) []string {
 	names := slices.Sorted(maps.Keys(records[0].Cells))
 	d.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })

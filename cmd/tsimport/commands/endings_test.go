@@ -212,7 +212,6 @@ func TestEveryEndingIsReportedAndCounted(t *testing.T) {
 	}
 }
 
-// end makes a command end, and looks at what it says.
 func (s *serviceOfEndings) end(t *testing.T, w *wayToEnd, c endingCase, form string) {
 	t.Helper()
 	s.n++

@@ -97,7 +97,6 @@ func TestRepeatableFlagsMayBeRepeated(t *testing.T) {
 	}
 }
 
-// TestFlagsForPathsAreKnownByTheirHelp guards the rule of isPath.
 func TestFlagsForPathsAreKnownByTheirHelp(t *testing.T) {
 	others := []string{"export output", "job-dir", "files-by", "profile"}
 	eachFlag(func(command string, f cli.Flag) {

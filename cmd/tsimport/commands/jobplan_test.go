@@ -231,7 +231,6 @@ func TestAWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(os.Stat(defaultStore)), "", "there is an embedded store")
 }
 
-// serviceInEnvironment starts a service that the environment names.
 func serviceInEnvironment(t *testing.T) {
 	t.Helper()
 	service := enginetest.Start(t)

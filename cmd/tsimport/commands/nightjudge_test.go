@@ -81,14 +81,12 @@ func (t *nightTable) expected(d *delivery, now time.Time) state {
 	return isDone
 }
 
-// listing is a file as tsimport files prints it.
 type listing struct {
 	Name     string
 	Modified time.Time // of one that the table has taken
 	Sent     bool
 }
 
-// listed are the files that tsimport files prints, by name.
 func (s *season) listed(t *nightTable, more ...string) map[string]*listing {
 	args := strings.Fields("files --json --endpoint " + nightEndpoint + " --instance " + server.DefaultInstance + " --table " + t.name)
 	args = append(args, more...)

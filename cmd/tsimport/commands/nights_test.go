@@ -80,7 +80,6 @@ func (s *season) read(path string) string {
 	return string(text)
 }
 
-// says tells of what happens, if the flag asks for it.
 func (s *season) says(format string, a ...any) {
 	if *nightsTold {
 		s.t.Logf("night %d: %s", s.night, strings.ReplaceAll(fmt.Sprintf(format, a...), filepath.Dir(s.in), ""))
@@ -163,7 +162,6 @@ func (s *season) at(off time.Duration, do func()) {
 	})
 }
 
-// newMachine has the next pod start with an empty disk.
 func (s *season) newMachine() {
 	if s.machine != "" {
 		must(s.t, os.Chdir(s.disk))

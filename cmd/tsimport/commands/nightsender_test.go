@@ -171,7 +171,6 @@ func (s *season) fresh(t *nightTable) *delivery {
 	return d
 }
 
-// deliver does some of the things that happen to deliveries before a night.
 func (s *season) deliver(t *nightTable) {
 	now := s.world
 	for range s.intn(3) {

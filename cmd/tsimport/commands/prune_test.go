@@ -71,7 +71,6 @@ func newRun(t *testing.T, name string, code int, by time.Duration, args ...strin
 	return folder
 }
 
-// pruneJSON runs tsimport runs prune and returns the names of runs that it names as removed, and why others are kept.
 func pruneJSON(t *testing.T, args ...string) (removed []string, kept map[string]string) {
 	t.Helper()
 	out, _ := command(t, 0, append([]string{"runs", "prune", "--json"}, args...)...)
@@ -252,7 +251,6 @@ func TestTheLastRunThatWroteToATableIsKept(t *testing.T) {
 		strings.Contains(kept["wrote"], "the last run that wrote"), "removed %v, kept %v", removed, kept)
 }
 
-// aRun makes a run folder below rundir.Root that says it is running.
 func aRun(t *testing.T, name string, job *checkpoint.Job) string {
 	t.Helper()
 	folder := filepath.Join(rundir.Root, name)
