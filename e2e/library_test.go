@@ -48,7 +48,7 @@ func proxied(t *testing.T) (version string, env []string) {
 	cache := conformance.Try(exec.Command("go", "env", "GOMODCACHE").Output()).Must(t)
 	downloaded := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
 	t.Cleanup(func() { // what stays in the cache of modules is not to be found by another run
-		for _, of := range []string{filepath.Join(downloaded, "..", "..", module+"@"+version), filepath.Join(downloaded, module)} {
+		for _, of := range []string{filepath.Join(downloaded, "../..", module+"@"+version), filepath.Join(downloaded, module)} {
 			_ = filepath.WalkDir(of, func(path string, _ fs.DirEntry, _ error) error { return os.Chmod(path, 0o700) })
 			must(t, os.RemoveAll(of))
 		}

@@ -34,10 +34,10 @@ func TestServeUsesCustomAccountAndHidesSecret(t *testing.T) {
 		shown      string // of the secret
 		id, secret string
 	}{
-		"a real account's secret around": {ownSecret, nil, "tsimport-local-secret", "tsimport-local", "tsimport-local-secret"},
-		"a key id, its secret in place":  {ownSecret, []string{"--access-key-id", "me", "--listen", "0.0.0.0:0"}, "(from-environment)", "me", ownSecret},
-		"a file before the environment":  {"other", []string{"--access-key-id", "me", "--access-key-secret-file", secretFile(t, ownSecret+"\r\nmore\n")}, "(from-file)", "me", ownSecret},
-		"a file for the key id there":    {"", []string{"--access-key-secret-file", secretFile(t, ownSecret)}, "(from-file)", "tsimport-local", ownSecret},
+		"a real account's secret":       {ownSecret, nil, "tsimport-local-secret", "tsimport-local", "tsimport-local-secret"},
+		"a key id, its secret in place": {ownSecret, []string{"--access-key-id", "me", "--listen", "0.0.0.0:0"}, "(from-environment)", "me", ownSecret},
+		"a file before the environment": {"other", []string{"--access-key-id", "me", "--access-key-secret-file", secretFile(t, ownSecret+"\r\nmore\n")}, "(from-file)", "me", ownSecret},
+		"a file for the key id there":   {"", []string{"--access-key-secret-file", secretFile(t, ownSecret)}, "(from-file)", "tsimport-local", ownSecret},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", v.env)

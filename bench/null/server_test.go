@@ -80,7 +80,7 @@ func TestEveryRowIsAnsweredAtAnyRequestSize(t *testing.T) {
 		}
 	}
 	conformance.True(t, int(s.Rows.Load()) == want && s.Requests.Load() == 18 && s.Connections.Load() == 1,
-		"%d rows in %d requests, %d connections; want %d in 18, 1", s.Rows.Load(), s.Requests.Load(), s.Connections.Load(), want)
+		"%d rows, %d requests, %d connections; want %d, 18, 1", s.Rows.Load(), s.Requests.Load(), s.Connections.Load(), want)
 }
 
 func TestEveryTableExists(t *testing.T) {
@@ -109,7 +109,7 @@ func TestAnswersAreSigned(t *testing.T) {
 		_, err := admin.List()
 		conformance.True(t, wrong == (err != nil), "secret %s: %v", secret, err)
 		checked, unchecked := traffic.Checked.Load(), traffic.Unchecked.Load()
-		conformance.True(t, wrong || unchecked == 0 && checked == 3, "%d answers with a checksum, %d without", checked, unchecked)
+		conformance.True(t, wrong || unchecked == 0 && checked == 3, "%d answers with checksum, %d without", checked, unchecked)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestOnlyAuthenticatedRequestsAreServed(t *testing.T) {
 		"PUT for POST":        {rawRequest{method: http.MethodPut}, onlyPost, true},
 		"DELETE for POST":     {rawRequest{method: http.MethodDelete}, refusal{405, "OTSMethodNotAllowed", ""}, true},
 		"a body too long":     {rawRequest{body: make([]byte, 5<<20+1)}, refusal{413, "OTSRequestBodyTooLarge", ""}, true},
-		"no such operation":   {rawRequest{operation: "DropEverything"}, invalid("Unsupported operation: DropEverything."), false},
+		"no such operation":   {rawRequest{operation: "DropThem"}, invalid("Unsupported operation: DropThem."), false},
 		"a lower-case name":   {rawRequest{operation: "listtable"}, invalid("Unsupported operation: listtable."), false},
 		"a missing table":     {rawRequest{operation: "DescribeTable", body: message{}.text(1, "no_such_table")}, noSuchTable, false},
 		"an unparsable body":  {rawRequest{operation: "DescribeTable", body: []byte{0xff, 0xff}}, invalid(""), false},

@@ -333,15 +333,15 @@ func TestPredefinedColumnsComeAndGo(t *testing.T) {
 		err  error
 		want refusal
 	}{
-		"none":                   {add(), invalid("No defined column is specified.")},
-		"one that is there":      {add("c", "a"), invalid("Duplicated column name: 'a'.")},
-		"one twice":              {add("c", "c"), invalid("Duplicated column name: 'c'.")},
-		"one of the primary key": {add("pk2"), invalid("Duplicated column name: 'pk2'.")},
-		"one without a name":     {add(""), invalid("Invalid column name: ''.")},
-		"31 to two":              {add(append(many, "x")...), invalid("The number of defined columns must be in range: [0, 32].")},
-		"a delete of none":       {remove(), invalid("No defined column is specified.")},
-		"a delete of a stranger": {remove("a", "z"), invalid("Defined column 'z' does not exist.")},
-		"a delete of one twice":  {remove("a", "a"), invalid("Duplicated column name: 'a'.")},
+		"none":              {add(), invalid("No defined column is specified.")},
+		"one that is there": {add("c", "a"), invalid("Duplicated column name: 'a'.")},
+		"one twice":         {add("c", "c"), invalid("Duplicated column name: 'c'.")},
+		"one of the key":    {add("pk2"), invalid("Duplicated column name: 'pk2'.")},
+		"a nameless one":    {add(""), invalid("Invalid column name: ''.")},
+		"31 to two":         {add(append(many, "x")...), invalid("The number of defined columns must be in range: [0, 32].")},
+		"a delete of none":  {remove(), invalid("No defined column is specified.")},
+		"delete a stranger": {remove("a", "z"), invalid("Defined column 'z' does not exist.")},
+		"delete one twice":  {remove("a", "a"), invalid("Duplicated column name: 'a'.")},
 	} {
 		t.Run(what, func(t *testing.T) { check(t, v.err, v.want) })
 	}

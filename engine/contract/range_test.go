@@ -45,8 +45,7 @@ func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 				rows, pages := tb.scan(t, x.direction, x.start, x.end, limit)
 				diff(t, keysOf(rows), x.want)
 				for i, n := range pages {
-					conformance.True(t, limit <= 0 || n <= int(limit) && (n >= int(limit) || i >= len(pages)-1),
-						"page %d has %d rows", i, n)
+					conformance.True(t, limit <= 0 || n <= int(limit) && (n >= int(limit) || i >= len(pages)-1), "page %d: %d", i, n)
 				}
 			})
 		}

@@ -221,7 +221,8 @@ func TestTransactionRefusesOtherKeysAndTables(t *testing.T) {
 	all.RangeRowQueryCriteria.TransactionId = &id
 	_, err = s.GetRange(all)
 	check(t, err, refusal{400, "OTSDataOutOfRange", "Data out of scope of transaction. Transaction PartKey:a. Data PartKey:VT_INF_MIN"})
-	diff(t, rowCodes(t, tb.batchIn(t, id, tb.put(tb.key("b", 1)), tb.put(tb.key("a", 2)))), []string{"OTSDataOutOfRange", ""})
+	codes := rowCodes(t, tb.batchIn(t, id, tb.put(tb.key("b", 1)), tb.put(tb.key("a", 2))))
+	diff(t, codes, []string{"OTSDataOutOfRange", ""})
 	diff(t, rowCodes(t, other.batchIn(t, id, other.put(other.key("a", 1)))), []string{"OTSDataOutOfRange"})
 	must(t, s.commit(id))
 	diff(t, tb.all(t), []*row{{[]any{"a", int64(2)}, nil}})

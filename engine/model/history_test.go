@@ -219,7 +219,8 @@ func (p *play) send(ev *event, rng *rand.Rand) {
 	if rng.IntN(10) == 0 { // a partition splits, and its children are away for a moment
 		p.split.Store(true)
 		at := sim.IntegerKey(p.partition + rng.Int64N(3) - 1)
-		_ = e.server.Sim().Split(context.Background(), "t", server.Cut{Keys: []sim.Key{at}, Unavailable: 10 * time.Millisecond})
+		cut := server.Cut{Keys: []sim.Key{at}, Unavailable: 10 * time.Millisecond}
+		_ = e.server.Sim().Split(context.Background(), "t", cut)
 		defer e.clock.millis.Add(10)
 	}
 	switch a.kind {

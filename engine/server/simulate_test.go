@@ -127,8 +127,7 @@ func TestALimitOfTheTableRefusesRowsAsAPartitionDoes(t *testing.T) {
 		tell(t, s, "POST", "/_engine/simulate", `{"table_wcu": 3, "limiter": "fixed-window"}`, nil)
 		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["g", "p"]}`, nil)
 		list := writeRows(t, c, rowsOf("a", "h", "q", "b", "i"))
-		conformance.True(t, slices.Equal(list, []string{"", "", sim.NotEnoughCapacityUnit, "", sim.NotEnoughCapacityUnit}),
-			"%q", list)
+		conformance.Same(t, list, []string{"", "", sim.NotEnoughCapacityUnit, "", sim.NotEnoughCapacityUnit}, "codes")
 	})
 }
 
@@ -341,7 +340,7 @@ func TestStartCommitAndAbortTakeAUnitEach(t *testing.T) {
 	conformance.Equal(t, code(conformance.ErrorOf(startIn(c, "l", "a"))), wire.CodeRowOperationConflict, "another one")
 	must(t, putIn(c, id, put("l", key("a", 1))))
 	must(t, commit(c, id))
-	conformance.Equal(t, code(conformance.ErrorOf(startIn(c, "l", "a"))), wire.CodeNotEnoughCapacityUnit, "over the capacity")
+	conformance.Equal(t, code(conformance.ErrorOf(startIn(c, "l", "a"))), wire.CodeNotEnoughCapacityUnit, "over capacity")
 	st := s.Sim().Stats()["l"]
 	conformance.Equal(t, st.Units, 4, "units")
 	conformance.Equal(t, st.Failed, 1, "refused for what they are")

@@ -313,7 +313,7 @@ func TestACommitThatIsRefusedLeavesTheTransaction(t *testing.T) {
 	s.commits <- struct{}{}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	conformance.Equal(t, codeOf(s.EndTransaction(gone, id, true)), wire.CodePartitionUnavailable, "a commit of a gone client")
+	conformance.Equal(t, codeOf(s.EndTransaction(gone, id, true)), wire.CodePartitionUnavailable, "of a gone client")
 	<-s.commits
 	must(t, s.EndTransaction(ctx, id, true))
 	conformance.Equal(t, rowsOf(t, s, tab), 1, "rows")

@@ -67,8 +67,7 @@ func (n *night) run(t *testing.T, tsimport func(int, ...string) string, load str
 			fields := strings.Split(strings.TrimSpace(line), ",")
 			keys = append(keys, fields[0]+","+fields[len(fields)-1]) // without its number
 		}
-		conformance.Equal(t, strings.Join(slices.Sorted(slices.Values(keys[1:])), " "), n.rows,
-			"%s %s: the table", load, n.flags)
+		conformance.Equal(t, strings.Join(slices.Sorted(slices.Values(keys[1:])), " "), n.rows, "%s %s: rows", load, n.flags)
 	}
 	bad, want := tsimport(0, "files", "--table", "t", "--state", "bad"), strings.Fields(n.bad)
 	conformance.Equal(t, strings.Count(bad, "\n"), len(want), "%s %s: files set aside, of %q", load, n.flags, n.bad)

@@ -202,7 +202,7 @@ func TestLibraryCopyEqualsCommandCopy(t *testing.T) {
 		s := conformance.Try(tsimport.Copy(t.Context(), r)).Must(t)
 		rows := func(of string) string {
 			table := of + "_" + name
-			return command(0, strings.Fields("export --format jsonl --typed -q -t "+table)...) + command(0, "table", "describe", table)
+			return ends(t, 0, "export --format jsonl --typed -q -t "+table) + ends(t, 0, "table describe "+table)
 		}
 		want := strings.ReplaceAll(rows("command"), "command_", "library_")
 		next, err := time.Parse(time.RFC3339Nano, s.NextSince)

@@ -38,7 +38,7 @@ type outcome struct {
 func load(t *testing.T, e *enginetest.Engine, table string, flags, inputs []string) outcome {
 	t.Helper()
 	before := conformance.Try(filepath.Glob("tsimport-runs/*/rejects.jsonl")).Must(t)
-	args := strings.Fields("tsimport load --create --endpoint " + e.URL + " --instance " + e.Instance + " --table " + table)
+	args := strings.Fields("tsimport load --create --endpoint " + e.URL + " --instance " + e.Instance + " -t " + table)
 	args = append(args, flags...)
 	var stdout, stderr bytes.Buffer
 	o := outcome{exit: commands.Run(append(args, inputs...), &stdout, &stderr), said: stderr.String(), rejected: map[string]string{}}

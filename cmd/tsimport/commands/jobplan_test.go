@@ -119,7 +119,7 @@ func TestLastLongRunGivesTheRate(t *testing.T) {
 	conformance.Equal(t, rate(), 0, "without runs")
 	summary("20260101T000000.000Z-t", 10_000, 10, "")
 	summary("20260102T000000.000Z-t", 10_000, 5, "")
-	for i, more := range []string{`,"dry_run":true`, `,"attempts":2`, `,"state":"failed"`, `,"table":"u"`, `,"target":"x"`} {
+	for i, more := range []string{`,"dry_run":true`, `,"attempts":2`, `,"state":"bad"`, `,"table":"u"`, `,"target":"x"`} {
 		summary(fmt.Sprintf("2026020%dT000000.000Z-t", i+1), 10_000, 1, more)
 	}
 	summary("20260301T000000.000Z-t", 999, 100, "")

@@ -84,8 +84,7 @@ func TestLogsAsJSON(t *testing.T) {
 				put(t, name, got)
 			}
 			want := conformance.Try(os.ReadFile(name)).Must(t)
-			conformance.Equal(t, cmp.Diff(string(want), got), "",
-				"(-want +got); go test ./cmd/tsimport/commands -update-logs writes")
+			conformance.Equal(t, cmp.Diff(string(want), got), "", "(-want +got); -update-logs writes it")
 		})
 	}
 }
@@ -346,8 +345,7 @@ func TestControlCharactersAreNotPrinted(t *testing.T) {
 			i := strings.IndexFunc(out, acts)
 			conformance.True(t, i < 0, "%q: %s has %q", args, name, out[max(0, i-60):min(len(out), i+20)])
 			for line := range strings.Lines(out) {
-				conformance.True(t, strings.TrimSpace(line) != "tsimport: finished",
-					"%q: a name's line in %s: %q", args, name, line)
+				conformance.True(t, strings.TrimSpace(line) != "tsimport: finished", "%q: %s: a name's %q", args, name, line)
 			}
 		}
 		if code == 0 || code == 3 {

@@ -256,7 +256,7 @@ func TestTimeLeftUsesTheLastSeconds(t *testing.T) {
 	at := func(second, written int64, want string) {
 		t.Helper()
 		p.Ended.Written.Store(written)
-		conformance.Equal(t, s.left(s.start.Add(time.Duration(second)*time.Second)), want, "after %d s, %d rows", second, written)
+		conformance.Equal(t, s.left(s.start.Add(time.Duration(second)*time.Second)), want, "%d s, %d rows", second, written)
 	}
 	at(1, 0, "")
 	at(5, 500, ", about 5s left")
