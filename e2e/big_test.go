@@ -28,9 +28,8 @@ var (
 	bigReads = flag.Int("big-reads", 20, "how many rows it reads one by one after each part")
 )
 
-// TestABigTable loads student cards into one engine in ten parts, each by its own process, and reads single rows after
-// each. Then it reads the whole table and finds every row. It prints how the engine does as the table grows: rows a
-// second end to end, and the engine's own CPU for a row, which other processes disturb less.
+// TestABigTable loads student cards into one engine by ten processes, reads single rows after each, and then finds
+// every row. It prints rows a second end to end and the engine's own CPU for a row, which others disturb less.
 func TestABigTable(t *testing.T) {
 	const parts = 10
 	p, store := newPlace(t), filepath.Join(t.TempDir(), "store")

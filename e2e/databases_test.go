@@ -33,8 +33,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// TestDatabasesAreLoadedByProcesses loads tables of real servers. reader/postgres and reader/mysql test that their
-// readers are exact while rows change and sessions or the server are lost.
+// TestDatabasesAreLoadedByProcesses loads tables of real servers; reader/postgres and reader/mysql test the rest.
 func TestDatabasesAreLoadedByProcesses(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		s := pgtest.Start(t)
@@ -251,8 +250,7 @@ func TestDatabaseRejectsKeepColumnTypesAcrossRetries(t *testing.T) {
 	d.ends(2, []string{"load", "--retry-rejects", "second", "--fresh"}, "whose settings are no longer known")
 }
 
-// dumps/make.sh made the dumps in dumps/made with the databases themselves, and so their expected contents. Dumps of
-// ClickHouse, Hive and Excel, for which there is no server, are read in reader/csv.
+// dumps/make.sh made dumps and their contents by the databases; those without a server are read in reader/csv.
 
 // heldBy reads the table's content stated by a database, as rows by key, without rows that contain one of the texts.
 func heldBy(t *testing.T, name string, but ...string) map[string][]cell {
@@ -366,8 +364,7 @@ func TestASmallLoad(t *testing.T) {
 	p.ends(0, []string{"table", "drop", name, "--yes"})
 }
 
-// TestStoresInDifferentFoldersAreDistinctTargets loads one file into the default stores of two folders at once. In the
-// same folder the second load is refused.
+// TestStoresInDifferentFoldersAreDistinctTargets loads a file in two folders at once; in the same one it is refused.
 func TestStoresInDifferentFoldersAreDistinctTargets(t *testing.T) {
 	t.Parallel()
 	here := newPlace(t, "XDG_CACHE_HOME="+t.TempDir())
@@ -380,8 +377,7 @@ func TestStoresInDifferentFoldersAreDistinctTargets(t *testing.T) {
 	first.signal(os.Kill)
 }
 
-// TestAnotherMachineResumesFromTheState after the first was killed and its working folder lost. internal/jobdir tests
-// that states that are full, damaged, newer or ignore conditions are refused.
+// TestAnotherMachineResumesFromTheState after the first was killed and its folder lost; internal/jobdir has bad states.
 func TestAnotherMachineResumesFromTheState(t *testing.T) {
 	t.Parallel()
 	s, around := startServe(t), newPlace(t)

@@ -167,8 +167,7 @@ func (p *place) record() (r momentRecord) {
 	return r
 }
 
-// TestDatabasesAreLoadedAtOneMoment: amounts move between tables all the time, but the loaded tables have their sum.
-// For 50 loads of 200 tables: -moment.runs 50 -moment.tables 200.
+// TestDatabasesAreLoadedAtOneMoment: amounts move between tables, whose loaded rows have their sum.
 func TestDatabasesAreLoadedAtOneMoment(t *testing.T) {
 	banks(t, *momentTables, func(b *bank) {
 		s := startServe(b, "--memory")

@@ -92,8 +92,7 @@ func leftOut(line string) bool {
 	return false
 }
 
-// TestPagesNameSourceOfTheirFile checks pages whose commands read orders.csv, or a table loaded from it: they make it,
-// or link to the README's tour, which does.
+// TestPagesNameSourceOfTheirFile: pages that read orders.csv, or its table, make it or link to the README's tour.
 func TestPagesNameSourceOfTheirFile(t *testing.T) {
 	t.Parallel()
 	linked := 0
@@ -168,8 +167,7 @@ func git(t *testing.T, dir string, args ...string) string {
 // fewerRows takes a tenth of the rows of a generated file: commands show that they run, not how fast.
 var fewerRows = regexp.MustCompile(`--rows (\d{4,})0\b`)
 
-// TestThePagesCommandsRunAndLeaveTheCloneClean runs the README's commands in a clone, then those of each page in the
-// README's folder, unless they need a service or minutes.
+// TestThePagesCommandsRunAndLeaveTheCloneClean runs the README's and the pages' commands unless they need a service.
 func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 	t.Parallel()
 	needs(t, "git", "bash", "cp")
@@ -245,8 +243,7 @@ func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
 
 var serveLine = regexp.MustCompile(`^tsimport serve ([^&>#]*)`)
 
-// TestTheCommandsOfPagesOnTheLocalServerRun runs the commands of pages that start a server and use it, each page in an
-// empty folder. The server is the page's own with --admin, at a free port.
+// TestTheCommandsOfPagesOnTheLocalServerRun runs pages that start a server, each in an empty folder, at a free port.
 func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl", "awk")

@@ -42,8 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// noteSources looks at every source file: go test caches a result as long as the files that the test looked at are
-// unchanged, and it does not know the tested binary.
+// noteSources looks at every source file: go test caches by the files a test looked at, and does not know the binary.
 func noteSources() error {
 	return filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -100,8 +99,7 @@ func build(dir string) (string, error) {
 	return path, os.WriteFile(path, text, 0o700)
 }
 
-// processTimeout is how long a process may take before it is killed and its test fails. It is for hanging processes: on
-// a slow or busy machine a second can become a minute.
+// processTimeout ends hanging processes and their tests: on a slow machine a second can become a minute.
 const processTimeout = 5 * time.Minute
 
 // longest is the same for commands of tests that are asked for more than by default.
@@ -121,8 +119,7 @@ type served struct {
 	stopped                                     bool
 }
 
-// startServe runs `tsimport serve` on a free port, by default on a new store, and returns when it is ready. At the end
-// of the test it is stopped by SIGTERM and must exit with 0 or 143.
+// startServe runs `tsimport serve` on a free port and, by default, a new store, until SIGTERM ends it with 0 or 143.
 func startServe(t testing.TB, args ...string) *served {
 	t.Helper()
 	if !slices.Contains(args, "--store") && !slices.Contains(args, "--memory") {

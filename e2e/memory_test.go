@@ -38,8 +38,7 @@ var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory 
 // tries is how often a command may exceed its limit at first: on a busy machine, garbage is found late.
 const tries = 3
 
-// measuring is set in a copy of this test binary that runs one command and prints its peak. A process's peak includes
-// that of its parent, and this one's heap can be large.
+// measuring is set in a copy of this binary that runs one command: a process's peak includes its parent's, here large.
 const measuring = "TSIMPORT_E2E_MEASURE"
 
 // addressSpace is more than any command maps, and less than a machine can spare.
@@ -96,9 +95,8 @@ func (p *place) measured(args ...string) (peak int64, code int, out string) {
 	return kib << 10, cmd.ProcessState.ExitCode(), string(text)
 }
 
-// beside is the limit for a command with that many MiB: plus the program itself, and what the runtime keeps. Kernels
-// count different amounts of the program's file as its memory, although they can drop it, 35 MiB or all of it; idle
-// shows how much, measured by a command that does nearly nothing.
+// beside is the limit for a command with that many MiB: plus the program and what the runtime keeps. Kernels count more
+// or less of the program's file as memory; idle shows how much, by a command that does nearly nothing.
 func beside(idle, memory int64) int64 { return memory<<20 + max(64<<20, idle+8<<20) }
 
 // within is measured for a command that may take at most that many bytes. again runs before each try.

@@ -137,8 +137,7 @@ func (m *moved) finished() bool {
 	return len(m.glob("tsimport-runs/2*/summary.json")) > 0 && m.summary().State == "finished"
 }
 
-// until runs the command, or resume, repeatedly. It is killed at drawn requests, and must finally end by itself with
-// the code, unless the table is whole already.
+// until runs the command, or resume, killed at drawn requests, until it ends with the code or the table is whole.
 func (m *moved) until(code int, whole func() bool, args ...string) {
 	m.t.Helper()
 	last := 4 // an export makes few requests

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// fileWriters are the commands that write to a path given by the user, OUT. Those that begin with + refuse an existing
-// file, those that begin with = need one that can be read again.
+// fileWriters write to the path OUT. With + they refuse an existing file, with = they need one that can be read again.
 var fileWriters = []string{
 	"export --table t --format csv --fresh -o OUT", "export --table t --format parquet -o OUT",
 	"gen student-cards --rows 10 -o OUT", "verify in.csv --table t --metrics-file OUT",

@@ -85,8 +85,7 @@ func TestProcessesShareOneLoad(t *testing.T) {
 
 var troubledRounds = flag.Int("troubled-rounds", 0, "loads whose processes are killed, stopped and starved")
 
-// TestKilledStoppedAndStarvedProcessesLoseNothing loads through a folder, and through a store that refuses an eighth of
-// the requests and loses the answers to another.
+// TestKilledStoppedAndStarvedProcessesLoseNothing in a folder, or in a store that refuses requests and loses answers.
 func TestKilledStoppedAndStarvedProcessesLoseNothing(t *testing.T) {
 	t.Parallel()
 	if *troubledRounds == 0 {

@@ -18,9 +18,8 @@ import (
 // TestScripts runs what users type, a happy path for each command: the files in testdata/script.
 func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 
-// runScripts runs the scripts of a folder. Each begins in an empty folder with tsimport on the path. $EXAMPLES is the
-// repository's examples folder; `exitcode N cmd…` runs a command and checks its exit code; `json FILE name=value…`
-// checks numbers and texts of a JSON object.
+// runScripts runs a folder's scripts, each in an empty folder with tsimport on the path and $EXAMPLES. `exitcode N
+// cmd…` checks an exit code; `json FILE name=value…` checks numbers and texts of a JSON object.
 func runScripts(t *testing.T, folder string) {
 	t.Parallel()
 	examples := conformance.Try(filepath.Abs("../examples")).Must(t)
@@ -91,8 +90,7 @@ func serveStore(t *testing.T, ts *testscript.TestScript, neg bool, args []string
 	ts.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
 }
 
-// TestExitCodes ends a command with every code but those of signals, which TestSignalsStopALoad has. What else ends
-// with them is shown in cmd/tsimport/commands: TestEveryEndingIsReportedAndCounted.
+// TestExitCodes ends a command with every code but signals'; TestEveryEndingIsReportedAndCounted has what else ends so.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	s := startServe(t)

@@ -16,8 +16,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestSIGTERMLetsARequestInFlightFinish holds a request back by its body: the server has read the headers when it asks
-// for more, and the body is sent after the signal has closed the port.
+// TestSIGTERMLetsARequestInFlightFinish sends the awaited body of a request after the signal has closed the port.
 func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
 	p := startServe(t)
 	config := tablestore.NewDefaultTableStoreConfig()
@@ -58,8 +57,7 @@ func (b *lateBody) Read(into []byte) (int, error) {
 	return b.ReadCloser.Read(into)
 }
 
-// TestKilledServersLoseNothingAcknowledged repeatedly kills the server while clients write: after each restart all
-// acknowledged rows exist, perhaps rows of the batches in flight, and nothing else.
+// TestKilledServersLoseNothingAcknowledged: after each kill only acknowledged rows and rows in flight may exist.
 func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	const writers, rows = 4, 10

@@ -12,8 +12,7 @@ import (
 
 var every = flag.Bool("every-memory-file", false, "measure what every command allocates")
 
-// Allocations of a load besides its requests: a busy machine makes more, with fewer rows each. One allocation per row
-// is too many. The difference of two sizes cancels the part that does not depend on rows.
+// Allocations besides requests: one per row is too many. The difference of two sizes cancels what rows do not cost.
 const (
 	requestAllocs     = 105  // most of them headers of request and answer
 	requestAllocBytes = 8000 // of a body, whose size depends on the rows, a part that does not

@@ -17,9 +17,8 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// BenchmarkFloor measures the minimum work of any client, for a row of each shape: encoding/csv, PlainBuffer encoding
-// and the MD5 of requests; and decoding the values of an answered row, whose MD5 takes as long. With -cpu 2 two
-// processors do the same concurrently, like a load.
+// BenchmarkFloor measures any client's minimum for a row: encoding/csv, PlainBuffer and the MD5 of requests; decoding
+// an answered row. With -cpu 2 two processors do it concurrently, like a load.
 func BenchmarkFloor(b *testing.B) {
 	const rows = 20_000 // enough to leave the caches
 	for _, shape := range bench.Shapes() {

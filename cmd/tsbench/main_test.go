@@ -21,8 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ends runs a command in an empty folder, which must stay empty, and returns its output. It checks the exit code and,
-// for a failure, that the last line contains the text.
+// ends runs a command in an empty folder, which stays empty, and checks its exit code and a failure's last line.
 func ends(t *testing.T, code int, says string, args ...string) string {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())

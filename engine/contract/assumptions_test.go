@@ -45,9 +45,8 @@ var assumptions = []assumption{
 	{"compressed requests", askCompressed},
 }
 
-// TestAssumptions asks a service about the unverified statements of docs/internals/real-service.md. The embedded store
-// must behave as assumed, or loads would not have been tested against it. The answers of a real instance are printed
-// and fail nothing, because the page says what the program does either way.
+// TestAssumptions asks about the unverified statements of docs/internals/real-service.md. The embedded store must
+// behave as assumed; a real instance's answers are printed and fail nothing: the page covers both.
 func TestAssumptions(t *testing.T) {
 	s := openService(t)
 	for _, a := range assumptions {

@@ -244,8 +244,7 @@ func (p *play) send(ev *event, rng *rand.Rand) {
 	}
 }
 
-// judged adds to each event what may refuse it besides the model, and whether its effect is unknown: because it had no
-// answer when the power failed, at a time between from and to.
+// judged adds to events what may refuse them besides the model, and whether a power loss hid their effect.
 func (p *play) judged(history []event, from, to int64) (left []event) {
 	for i := range history {
 		ev := &history[i]

@@ -41,8 +41,7 @@ func processorTime(b *testing.B) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// loopback runs requests of that many rows from as many clients as there are processors. The processor time includes
-// the clients' work, which is little as their bodies are ready.
+// loopback runs requests of that many rows from a client a processor, whose work with ready bodies is little.
 func loopback(b *testing.B, s *Server, op string, body []byte, rows int) {
 	h := httptest.NewServer(s)
 	defer h.Close()
@@ -130,9 +129,8 @@ func serveUntilStdinEnds(store string) error {
 	return s.ServeListener(ctx, l, Limits{})
 }
 
-// BenchmarkServedBatchPut loads into a server in its own process: 1,000 requests of 200 rows of ten columns, each row
-// once and in random order, from four clients. It alternates between memory and a folder with syncs, and reports the
-// rates of both, the processor time of the server's process and the ratios of memory to the folder.
+// BenchmarkServedBatchPut loads into a server's process: 1,000 requests of 200 random rows of ten columns from four
+// clients, into memory and a folder with syncs in turn; it reports rates, processor time and ratios.
 func BenchmarkServedBatchPut(b *testing.B) {
 	encoder := open(b, Options{NoSync: true})
 	createTable(b, inProcess(encoder), "t", 1)

@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// batchBody is a BatchWriteRow of 200 rows with ten columns, encoded like the SDK's. The rows have the numbers from
-// first on, in another order than their keys.
+// batchBody is a BatchWriteRow of 200 rows with ten columns like the SDK's, numbered from first on, not in key order.
 func batchBody(b testing.TB, s *Server, first int) []byte {
 	tap := &taps{s.Transport(), map[string][][]byte{}}
 	req := &tablestore.BatchWriteRowRequest{}

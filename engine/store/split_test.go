@@ -99,8 +99,7 @@ func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte)
 	return points
 }
 
-// checkParts fails unless points are increasing partition keys of the table that cut off parts of about 1 MiB; a part
-// with a larger partition key must end soon after it.
+// checkParts fails unless points are increasing partition keys that cut off about 1 MiB each, or a larger key's end.
 func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, largest int64) {
 	t.Helper()
 	it := conformance.Try(s.db.NewIter(nil)).Must(t)

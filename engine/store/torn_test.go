@@ -45,8 +45,7 @@ func storeAfter(t *testing.T, closed bool) (fs *vfs.MemFS, rows int64) {
 func TestTornStoreIsRefusedAfterCrash(t *testing.T) { tear(t, false) }
 func TestTornStoreIsRefusedAfterClose(t *testing.T) { tear(t, true) }
 
-// tear cuts each file of the store at many places, and flips bytes at many: a store that then opens must be whole, or
-// report the damage when it is opened or read.
+// tear cuts each file at many places, and flips bytes: a store that then opens must be whole or report the damage.
 func tear(t *testing.T, closed bool) {
 	fs, rows := storeAfter(t, closed)
 	err := wholeOrError(fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}), rows, true)
@@ -305,8 +304,7 @@ func holds(s *Store) (map[int64]bool, error) {
 	return keys, it.Error()
 }
 
-// TestAcknowledgedNumbersSurvivePowerLoss copies the disk as after a loss of power, with a random part of the unsynced
-// data, while clients write, and repeats that on what is left.
+// TestAcknowledgedNumbersSurvivePowerLoss copies the disk with some unsynced data while clients write, repeatedly.
 func TestAcknowledgedNumbersSurvivePowerLoss(t *testing.T) {
 	for round := range *powerRounds {
 		rng := rand.New(rand.NewPCG(1, uint64(round)))

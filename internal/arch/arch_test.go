@@ -280,8 +280,7 @@ func TestEveryImportIsAListedArrow(t *testing.T) {
 	}
 }
 
-// eachFile calls do for the files of the repository, with their paths from here and in the repository. It leaves out
-// the folders that skip names, test data, and files that only a working copy holds.
+// eachFile calls do for the repository's files, by path from here and in it, without test data and skipped folders.
 func eachFile(t *testing.T, skip func(folder string) bool, do func(name, rel string)) {
 	t.Helper()
 	root := filepath.Join("..", "..")

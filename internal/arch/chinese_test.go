@@ -85,8 +85,7 @@ func without(a, b []string) (left []string) {
 	return left
 }
 
-// TestEveryPageHasChineseVersion compares each page, except those in internals, with its translation: no page is
-// missing on either side, and commands, samples, headings, tables and figures are equal.
+// TestEveryPageHasChineseVersion: pages outside internals have a translation of equal commands, headings and figures.
 func TestEveryPageHasChineseVersion(t *testing.T) {
 	root := filepath.Join("..", "..")
 	both := englishPages(t, root)
@@ -124,8 +123,7 @@ func TestEveryPageHasChineseVersion(t *testing.T) {
 	}
 }
 
-// TestChinesePagesUseTablestoresTerms reads the list of terms: English word, Chinese word, rejected words. Every
-// Chinese word is used somewhere, and no page has a rejected one.
+// TestChinesePagesUseTablestoresTerms: every Chinese word of the list of terms is used somewhere, no rejected one is.
 func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var all strings.Builder

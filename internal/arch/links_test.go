@@ -75,8 +75,7 @@ var (
 	ruledRow     = regexp.MustCompile(`-{3,}:?\s*\|\s*:?-{3,}`)
 )
 
-// TestPageTablesAndPicturesAreWellFormed finds the damage of an editor that reflows paragraphs: a table's rows run
-// together, and the second line of a picture loses its indentation.
+// TestPageTablesAndPicturesAreWellFormed finds what an editor's reflow damages: rows of tables and lines of pictures.
 func TestPageTablesAndPicturesAreWellFormed(t *testing.T) {
 	tables, pictures := 0, 0
 	for _, page := range pages(t) {
@@ -158,8 +157,7 @@ func TestTheReadmeIsShort(t *testing.T) {
 
 var figure = regexp.MustCompile(`[0-9][0-9,.]*[0-9]`)
 
-// TestTheReadmesFiguresAreThoseOfThePerformancePage looks for each figure of the README's first bullets and performance
-// section in docs/internals/performance.md, which describes the measurement.
+// TestTheReadmesFiguresAreThoseOfThePerformancePage looks for each in docs/internals/performance.md, with its command.
 func TestTheReadmesFiguresAreThoseOfThePerformancePage(t *testing.T) {
 	readme, page := pageText(t, "README.md"), pageText(t, filepath.Join("docs", "internals", "performance.md"))
 	intro, _, _ := strings.Cut(readme, "\n## ")
@@ -199,8 +197,7 @@ var (
 	declareTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 )
 
-// TestEachPatternOfTestsMatchesOne checks the go test commands of the Makefile and the pages. go test passes if its
-// -run or -bench matches nothing, so renaming a test could empty a command unnoticed.
+// TestEachPatternOfTestsMatchesOne: a -run or -bench that matches nothing passes, so a new name could empty a command.
 func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	root := filepath.Join("..", "..")
 	type folder struct {

@@ -66,8 +66,7 @@ func TestWhatMayChangeOnResumeIsNotCompared(t *testing.T) {
 	}
 }
 
-// filesOfOption limits the average number of files outside tests that name an option as a flag. Each of these files
-// must change with the option: lower the bound when the average falls.
+// filesOfOption limits the average number of files that name an option's flag: lower it when the average falls.
 const filesOfOption = 5.45
 
 // optionNames finds the names of options in their table, and flags in a text.
@@ -116,8 +115,7 @@ func TestFewFilesNameAnOption(t *testing.T) {
 	}
 }
 
-// mostClimbs limits, for each room, the arrows that climb: from a file to one above it, where files stand above those
-// whose definitions they use. At each, a reader goes down and up again.
+// mostClimbs limits a room's arrows from a file to one above it, at each of which a reader goes down and up again.
 var mostClimbs = map[string]int{"pipeline": 19, "pipeline/lanes": 16, "pipeline/intake": 13, "pipeline/plan": 44}
 
 // mostClimbsElsewhere is the limit of the rooms below pipeline that are not listed above.

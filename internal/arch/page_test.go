@@ -62,8 +62,7 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	conformance.True(t, identifiers >= 10, "%s names only %d identifiers with their files", architecturePage, identifiers)
 }
 
-// TestEachDecisionNamesItsFunction checks that each answer in the table of decisions names a function, type or constant
-// with its file, that the file declares it, and that nothing is named without a file.
+// TestEachDecisionNamesItsFunction checks that each answer names a function, type or constant that its file declares.
 func TestEachDecisionNamesItsFunction(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := read(t, filepath.Join(root, architecturePage))
@@ -98,8 +97,7 @@ func TestEachDecisionNamesItsFunction(t *testing.T) {
 // mostOfOption limits the functions that read or change the value of an option on its way to the lane.
 const mostOfOption = 8
 
-// TestTheWayOfAnOptionIsShort counts the functions of each way on the page, and checks that each mentions the option or
-// all options. TestTheArchitecturePageNamesWhatExists checks that they exist.
+// TestTheWayOfAnOptionIsShort counts the functions of each way on the page; each mentions the option or all options.
 func TestTheWayOfAnOptionIsShort(t *testing.T) {
 	root := filepath.Join("..", "..")
 	_, section, _ := strings.Cut(string(read(t, filepath.Join(root, architecturePage))), "## From a flag to the lane\n")
@@ -216,8 +214,7 @@ func glossary(t *testing.T, root string) map[string]bool {
 	return words
 }
 
-// TestTheGlossaryHasTheWordsOfAllPages checks that every word that a page introduces in italics is defined, and that
-// pages or comments use every defined word.
+// TestTheGlossaryHasTheWordsOfAllPages: every word in italics is defined, and every defined word is used.
 func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 	root := filepath.Join("..", "..")
 	words := glossary(t, root)

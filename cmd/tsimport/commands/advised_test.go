@@ -18,8 +18,7 @@ import (
 // quoted is a word of a command as a shell reads it that knows single quotes.
 var quoted = regexp.MustCompile(`(?:'[^']*'|[^' ])+`)
 
-// TestEveryAdvisedCommandCanBePlanned covers the example data, files with a key of their own, and databases. For such a
-// source the command has exactly its whole key.
+// TestEveryAdvisedCommandCanBePlanned: for files with a key and databases the command has exactly their whole key.
 func TestEveryAdvisedCommandCanBePlanned(t *testing.T) {
 	conformance.NotForRaces(t)
 	root := conformance.Try(filepath.Abs("../../..")).Must(t)

@@ -201,8 +201,7 @@ func databaseIn(t *testing.T, statements ...string) {
 	}
 }
 
-// TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad: it is refused before the first row, naming the columns to add. Two
-// texts that are equal by a collation are two keys here.
+// TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad names the columns to add. Texts equal by a collation are two keys.
 func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	tsimport := commandsIn(t)
 	databaseIn(t, "CREATE TABLE geo (region TEXT, city TEXT, n, PRIMARY KEY (region, city))",

@@ -159,8 +159,7 @@ func historyText(form string, changes []historyChange) (text string, flags []str
 	panic(form)
 }
 
-// TestChangesAfterACopyEqualTheSource loads a snapshot of a source, then its changes from that moment or any earlier
-// one, repeated from anywhere and in several loads: the table equals the source.
+// TestChangesAfterACopyEqualTheSource loads a snapshot, then changes since it or earlier, repeated, in several loads.
 func TestChangesAfterACopyEqualTheSource(t *testing.T) {
 	for seed := range uint64(*historySeeds) {
 		rnd := rand.New(rand.NewPCG(seed, 44))

@@ -237,8 +237,7 @@ func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wr
 	return verdicts, wrong
 }
 
-// TestTwoInputsLeaveTheExpectedTable loads pairs of inputs together, one after the other and in the other order. Each
-// load leaves the table that its records mean, or is refused, or rejects records by name.
+// TestTwoInputsLeaveTheExpectedTable loads pairs together and in both orders: as meant, refused, or with named rejects.
 func TestTwoInputsLeaveTheExpectedTable(t *testing.T) {
 	e := enginetest.Start(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_ID", e.AccessKeyID)
@@ -400,8 +399,7 @@ type Row struct {
 	Cells map[string]any
 }
 
-// Judge returns how the rows differ from those that the records leave when written in order, each row replaced or, if
-// update, merged. It returns "" if there is a form for each column in which they do not differ.
+// Judge returns how rows differ from the records' in order, replaced or, if update, merged; "" if a form fits.
 func Judge(records []Record, update bool, rows []Row) string {
 	wrong := ""
 	for _, f := range keyForms {

@@ -1,6 +1,5 @@
-// The files drawn*_test.go draw loads of several inputs at random and judge the resulting tables. Draw makes the files
-// of a Load from a seed, together with the meaning of each record; Judge compares a table with these meanings. They
-// share no code with the loader: the meanings are drawn, not read from the files.
+// The files drawn*_test.go draw loads of several inputs and judge their tables: Draw makes a Load's files and each
+// record's meaning from a seed, Judge compares a table with the meanings. They share no code with the loader.
 
 package commands_test
 
@@ -205,8 +204,7 @@ func tags(d *draw) {
 	}
 }
 
-// encodings is CSV in several encodings and a flag that suits some of them. Bytes that are as good a text in the
-// encoding of the flag as in their own are not drawn: the flag is what says which they are.
+// encodings is CSV in several encodings, some with a flag. Bytes that are text in both are not drawn: a flag decides.
 func encodings(d *draw) {
 	may := map[string][]string{
 		"": {"", "mark", "utf-16", "gb18030", "latin1"}, "gb18030": {"", "mark", "utf-16", "gb18030"},

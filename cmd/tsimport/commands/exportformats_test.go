@@ -88,8 +88,7 @@ func typedTable(t *testing.T, tsimport func(int, ...string) string, table string
 	return rows
 }
 
-// TestExportReportsItsLosses exports a table in each format, loads it with the flags that the export names, and
-// compares cell by cell: exactly the listed losses occur.
+// TestExportReportsItsLosses loads exports of each format with the flags named: exactly the listed losses occur.
 func TestExportReportsItsLosses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tsimport := func(want int, args ...string) string {

@@ -37,8 +37,7 @@ defaults: {mode: changes, pk: ["id:string"], create: true, type: {id: string, v:
 loads: {a: {from: "-", source-table: a}, b: {from: "-", source-table: public.b}, c: {from: "-", source-table: c, max-rows-per-second: 1000}}
 `
 
-// TestJobLoadsTheTablesOfOneStream ends the loads in the middle, one of which is slow, and begins again where the job
-// says: no load takes that for the end of the stream, and the others do not wait for one that has failed.
+// TestJobLoadsTheTablesOfOneStream ends loads, one slow, and begins again: none ends early or awaits a failed one.
 func TestJobLoadsTheTablesOfOneStream(t *testing.T) {
 	const all, bad = 3000, 1500 // of several MiB: the first is settled as one
 	var events []string

@@ -301,8 +301,7 @@ func TestOutputDoesNotFollowAPlantedLink(t *testing.T) {
 	conformance.True(t, err == nil && info.Mode().IsRegular(), "the output is %v, %v", info.Mode(), err)
 }
 
-// hostile is what a name or a value must not do to a terminal: clear it, set its title, go back in the line, turn the
-// direction of writing, or begin a line of its own.
+// hostile would clear a terminal, set its title, go back in the line, turn the direction of writing, or begin a line.
 const hostile = "a\x1b[2J\x1b]0;title\x07\r\u009b31m\u202eb"
 
 func TestControlCharactersAreNotPrinted(t *testing.T) {
