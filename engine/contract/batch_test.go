@@ -225,7 +225,8 @@ func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 	diff(t, len(tb.all(t)), 0)
 	t.Run("each table has its own", func(t *testing.T) {
 		other := s.newTable(t, tableOptions{})
-		r := s.atomicBatch(t, tb.put(tb.key("a", 1)), other.put(other.key("b", 1)), tb.put(tb.key("a", 2)), other.put(other.key("b", 2)))
+		a, b := tb.put, other.put
+		r := s.atomicBatch(t, a(tb.key("a", 1)), b(other.key("b", 1)), a(tb.key("a", 2)), b(other.key("b", 2)))
 		for _, name := range []string{tb.name, other.name} {
 			checkRows(t, r[name], accepted)
 		}

@@ -357,19 +357,19 @@ func brokenKeys() map[string]wireCase {
 		return wireCase{1, wireRow{key: []wireCell{cell, second}}, want}
 	}
 	return map[string]wireCase{
-		"a key's timestamp":     key(wireCell{value: vText("a"), ts: 1, stamped: true}, invalid("Timestamp cannot be given for primary key name:pk1.")),
-		"a key's operation":     key(wireCell{value: vText("a"), op: 1}, invalid("OpType cannot be given for primary key name:pk1.")),
-		"a key of no value":     key(wireCell{}, invalid("No value is given for primary key name:pk1.")),
-		"a key of no name":      {1, wireRow{key: []wireCell{{value: vText("a")}, second}}, invalid("")},
-		"a key of NULL":         key(wireCell{value: vNull}, invalid("VT_NULL is an invalid type for the primary key.")),
-		"a key of INF_MIN":      key(wireCell{value: vInfMin}, invalid("VT_INF_MIN is an invalid type for the primary key.")),
-		"a key of INF_MAX":      key(wireCell{value: vInfMax}, invalid("VT_INF_MAX is an invalid type for the primary key.")),
-		"a key's bad text":      key(wireCell{value: vText("\xc0")}, invalid("")),
-		"a key's bad size":      key(wireCell{value: vText("a"), wrongLen: 4}, invalid("")),
-		"a key's bad checksum":  key(wireCell{value: vText("a"), wrongCRC: true}, brokenCell),
-		"a key of no checksum":  key(wireCell{value: vText("a"), noCRC: true}, invalid("Invalid Column(pk1): missing checksum.")),
-		"a key's longest name":  key(wireCell{name: text(255), value: vText("a")}, invalidPK("Validate PK name fail. Input: "+text(255)+", Meta: pk1.")),
-		"a key's too long name": key(wireCell{name: text(256), value: vText("a")}, invalid("Invalid column name: '"+text(256)+"'.")),
+		"a key's time":    key(wireCell{value: vText("a"), ts: 1, stamped: true}, invalid("Timestamp cannot be given for primary key name:pk1.")),
+		"a key's op":      key(wireCell{value: vText("a"), op: 1}, invalid("OpType cannot be given for primary key name:pk1.")),
+		"a key's NULL":    key(wireCell{}, invalid("No value is given for primary key name:pk1.")),
+		"a key, no name":  {1, wireRow{key: []wireCell{{value: vText("a")}, second}}, invalid("")},
+		"a key of NULL":   key(wireCell{value: vNull}, invalid("VT_NULL is an invalid type for the primary key.")),
+		"a key, INF_MIN":  key(wireCell{value: vInfMin}, invalid("VT_INF_MIN is an invalid type for the primary key.")),
+		"a key, INF_MAX":  key(wireCell{value: vInfMax}, invalid("VT_INF_MAX is an invalid type for the primary key.")),
+		"a key's text":    key(wireCell{value: vText("\xc0")}, invalid("")),
+		"a key's size":    key(wireCell{value: vText("a"), wrongLen: 4}, invalid("")),
+		"a key's bad CRC": key(wireCell{value: vText("a"), wrongCRC: true}, brokenCell),
+		"a key, no CRC":   key(wireCell{value: vText("a"), noCRC: true}, invalid("Invalid Column(pk1): missing checksum.")),
+		"a key of 255":    key(wireCell{name: text(255), value: vText("a")}, invalidPK("Validate PK name fail. Input: "+text(255)+", Meta: pk1.")),
+		"a key of 256":    key(wireCell{name: text(256), value: vText("a")}, invalid("Invalid column name: '"+text(256)+"'.")),
 	}
 }
 

@@ -302,7 +302,8 @@ func TestPredefinedColumnsComeAndGo(t *testing.T) {
 	spec(t, "3.3.8", "3.3.9")
 	t.Parallel()
 	r := openStore(t)
-	tb := r.newTable(t, tableOptions{defined: []tablestore.DefinedColumnSchema{{Name: "a", ColumnType: tablestore.DefinedColumn_INTEGER}}})
+	a := tablestore.DefinedColumnSchema{Name: "a", ColumnType: tablestore.DefinedColumn_INTEGER}
+	tb := r.newTable(t, tableOptions{defined: []tablestore.DefinedColumnSchema{a}})
 	add := func(names ...string) error {
 		q := &tablestore.AddDefinedColumnRequest{TableName: tb.name}
 		for _, n := range names {

@@ -37,7 +37,6 @@ func (s *service) dropIndex(table, index string) error {
 	return err
 }
 
-// indexRows returns the rows of an index: its keys, and its cells without timestamps.
 func (tb *table) indexRows(t *testing.T, index string, columns int) (keys [][]any, cells [][]cell) {
 	t.Helper()
 	low, high := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}

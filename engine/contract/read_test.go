@@ -128,7 +128,6 @@ func (tb *table) page(t testing.TB, d tablestore.Direction, end key, limit int32
 	return r
 }
 
-// scan reads a range in the service's pages, and returns the rows and the size of each page.
 func (tb *table) scan(t testing.TB, d tablestore.Direction, start, end *tablestore.PrimaryKey, limit int32, options ...selection) (rows []*row, pages []int) {
 	t.Helper()
 	const most = 100
@@ -144,7 +143,6 @@ func (tb *table) scan(t testing.TB, d tablestore.Direction, start, end *tablesto
 	return rows, pages
 }
 
-// all returns every row of a table of two key columns, without timestamps.
 func (tb *table) all(t testing.TB) (rows []*row) {
 	t.Helper()
 	found, _ := tb.scan(t, tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), 0)

@@ -101,27 +101,27 @@ func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 		cells  []cell // afterwards; the row is there unless gone
 		gone   bool
 	}{
-		"put creates a row":               {false, putting(c("z", 1), c("a", 2)), accepted, []cell{c("a", int64(2)), c("z", int64(1))}, false},
-		"put replaces every column":       {true, putting(c("b", 3)), accepted, []cell{c("b", int64(3))}, false},
-		"an empty put creates a row":      {false, putting(), accepted, nil, false},
-		"an empty put empties a row":      {true, putting(), accepted, nil, false},
-		"update creates a row":            {false, updating(set("c", 3)), accepted, []cell{c("c", int64(3))}, false},
-		"update keeps the others":         {true, updating(set("a", 9), set("c", true)), accepted, []cell{c("a", int64(9)), c("b", "two"), c("c", true)}, false},
-		"update changes a type":           {true, updating(set("a", "text")), accepted, []cell{c("a", "text"), c("b", "two")}, false},
-		"update deletes a column":         {true, updating(drop("a")), accepted, []cell{c("b", "two")}, false},
-		"update deletes a missing column": {true, updating(drop("x")), accepted, kept, false},
-		"update deletes a column twice":   {true, updating(drop("a"), drop("a")), accepted, []cell{c("b", "two")}, false},
-		"a row without columns stays":     {true, updating(drop("a"), drop("b")), accepted, nil, false},
-		"a deleted column creates no row": {false, updating(drop("a")), accepted, nil, true},
-		"an empty update is refused":      {true, updating(), invalid("Attribute column is missing."), kept, false},
-		"an increment creates a row":      {false, updating(add("n", -7)), accepted, []cell{c("n", int64(-7))}, false},
-		"an increment adds":               {true, updating(add("a", 41), set("c", "c")), accepted, []cell{c("a", int64(42)), c("b", "two"), c("c", "c")}, false},
-		"one of text is refused":          {true, updating(set("a", 5), add("b", 1)), invalid(""), kept, false},
-		"an overflow is refused":          {true, updating(add("a", math.MaxInt64)), invalid(""), kept, false},
-		"an increment and a put clash":    {true, updating(set("a", 5), add("a", 1)), invalid(""), kept, false},
-		"delete removes the row":          {true, func(k key) change { return tb.delete(k) }, accepted, nil, true},
-		"delete of no row succeeds":       {false, func(k key) change { return tb.delete(k) }, accepted, nil, true},
-		"a column put twice":              {false, putting(c("a", 1), c("a", 2)), accepted, []cell{c("a", int64(2))}, false},
+		"put creates a row":         {false, putting(c("z", 1), c("a", 2)), accepted, []cell{c("a", int64(2)), c("z", int64(1))}, false},
+		"put replaces columns":      {true, putting(c("b", 3)), accepted, []cell{c("b", int64(3))}, false},
+		"an empty put creates one":  {false, putting(), accepted, nil, false},
+		"an empty put empties it":   {true, putting(), accepted, nil, false},
+		"update creates a row":      {false, updating(set("c", 3)), accepted, []cell{c("c", int64(3))}, false},
+		"update keeps the others":   {true, updating(set("a", 9), set("c", true)), accepted, []cell{c("a", int64(9)), c("b", "two"), c("c", true)}, false},
+		"update changes a type":     {true, updating(set("a", "text")), accepted, []cell{c("a", "text"), c("b", "two")}, false},
+		"update deletes a column":   {true, updating(drop("a")), accepted, []cell{c("b", "two")}, false},
+		"update deletes no column":  {true, updating(drop("x")), accepted, kept, false},
+		"update deletes twice":      {true, updating(drop("a"), drop("a")), accepted, []cell{c("b", "two")}, false},
+		"an empty row stays":        {true, updating(drop("a"), drop("b")), accepted, nil, false},
+		"a deletion creates no row": {false, updating(drop("a")), accepted, nil, true},
+		"no update is refused":      {true, updating(), invalid("Attribute column is missing."), kept, false},
+		"an increment creates":      {false, updating(add("n", -7)), accepted, []cell{c("n", int64(-7))}, false},
+		"an increment adds":         {true, updating(add("a", 41), set("c", "c")), accepted, []cell{c("a", int64(42)), c("b", "two"), c("c", "c")}, false},
+		"one of text is refused":    {true, updating(set("a", 5), add("b", 1)), invalid(""), kept, false},
+		"an overflow is refused":    {true, updating(add("a", math.MaxInt64)), invalid(""), kept, false},
+		"increment and put clash":   {true, updating(set("a", 5), add("a", 1)), invalid(""), kept, false},
+		"delete removes the row":    {true, func(k key) change { return tb.delete(k) }, accepted, nil, true},
+		"delete of none succeeds":   {false, func(k key) change { return tb.delete(k) }, accepted, nil, true},
+		"a column put twice":        {false, putting(c("a", 1), c("a", 2)), accepted, []cell{c("a", int64(2))}, false},
 	} {
 		for _, how := range []string{"alone", "in a batch"} {
 			t.Run(name+" "+how, func(t *testing.T) {
@@ -391,7 +391,6 @@ func several(n int, of func(i int) change) (changes []change) {
 	return changes
 }
 
-// rows sends a batch for this table alone and returns its answers.
 func (tb *table) rows(t testing.TB, changes ...tablestore.RowChange) []tablestore.RowResult {
 	t.Helper()
 	r := conformance.Try(tb.batch(changes...)).Must(t)

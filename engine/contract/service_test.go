@@ -77,7 +77,6 @@ func serviceWith(t testing.TB, o server.Options) *service {
 	return s
 }
 
-// serve is serviceWith that also returns a function to end the engine before the test.
 func serve(t testing.TB, o server.Options) (s *service, end func()) {
 	t.Helper()
 	o.InMemory, o.Log = o.FS == nil, log.New(io.Discard, "", 0)
@@ -93,7 +92,6 @@ func serve(t testing.TB, o server.Options) (s *service, end func()) {
 	return s, end
 }
 
-// restartable is an engine whose store outlives it.
 type restartable struct {
 	*service
 	fs   *vfs.MemFS

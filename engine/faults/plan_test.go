@@ -52,7 +52,7 @@ func TestOutageAffectsEveryRequest(t *testing.T) {
 }
 
 func TestInvalidOutagesAreRefused(t *testing.T) {
-	for _, text := range []string{"", "5", "busy", "0:busy", "-1:busy", "5:nap", "5:busy:x", "5:busy:1:1", "NaN:busy", "1e9:busy"} {
+	for _, text := range []string{"", "5", "busy", "0:busy", "-1:busy", "5:x", "5:busy:x", "5:busy:1:1", "NaN:busy", "1e9:busy"} {
 		conformance.Refused(t, conformance.ErrorOf(ParseOutage(text)), "", "%q is an outage", text)
 	}
 }

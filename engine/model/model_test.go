@@ -32,7 +32,6 @@ type model struct {
 // rows are cells by the second column of the key and by name.
 type rows map[int64]map[string]int64
 
-// session is a local transaction: the rows as it sees them.
 type session struct {
 	rows  rows
 	began int64

@@ -59,17 +59,17 @@ func TestWholeRequestFaults(t *testing.T) {
 		err     string // part of the code or of the text
 		applied int
 	}{
-		"refused as busy":             {faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}, "OTSServerBusy", 0},
-		"refused with an odd code":    {faults.Fault{Action: faults.Refuse, Code: "OTSStorageServerBusy"}, "OTSStorageServerBusy", 0},
-		"cut before":                  {faults.Fault{Action: faults.DropBefore}, "EOF", 0},
-		"cut after":                   {faults.Fault{Action: faults.DropAfter}, "EOF", 3},
-		"applied, then timeout":       {faults.Fault{Action: faults.AnswerErrorAfter}, "OTSTimeout", 3},
-		"applied, then internal":      {faults.Fault{Action: faults.AnswerErrorAfter, Code: "OTSInternalServerError"}, "OTSInternalServerError", 3},
-		"a proxy's page":              {faults.Fault{Action: faults.BadBody}, "OTSServerUnavailable", 0},
-		"an answer that is cut short": {faults.Fault{Action: faults.TruncateBody}, "EOF", 3},
-		"reset in its middle":         {faults.Fault{Action: faults.ResetBody}, "", 3},
-		"applied late, and cut":       {faults.Fault{Action: faults.ApplyLate, Delay: 20 * time.Millisecond}, "", 3},
-		"applied late, then timeout":  {faults.Fault{Action: faults.ApplyLate, Code: "OTSTimeout", Delay: 20 * time.Millisecond}, "OTSTimeout", 3},
+		"busy":               {faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}, "OTSServerBusy", 0},
+		"an odd code":        {faults.Fault{Action: faults.Refuse, Code: "OTSStorageServerBusy"}, "OTSStorageServerBusy", 0},
+		"cut before":         {faults.Fault{Action: faults.DropBefore}, "EOF", 0},
+		"cut after":          {faults.Fault{Action: faults.DropAfter}, "EOF", 3},
+		"then timeout":       {faults.Fault{Action: faults.AnswerErrorAfter}, "OTSTimeout", 3},
+		"then internal":      {faults.Fault{Action: faults.AnswerErrorAfter, Code: "OTSInternalServerError"}, "OTSInternalServerError", 3},
+		"a proxy's page":     {faults.Fault{Action: faults.BadBody}, "OTSServerUnavailable", 0},
+		"a cut answer":       {faults.Fault{Action: faults.TruncateBody}, "EOF", 3},
+		"reset midway":       {faults.Fault{Action: faults.ResetBody}, "", 3},
+		"late, and cut":      {faults.Fault{Action: faults.ApplyLate, Delay: 20 * time.Millisecond}, "", 3},
+		"late, then timeout": {faults.Fault{Action: faults.ApplyLate, Code: "OTSTimeout", Delay: 20 * time.Millisecond}, "OTSTimeout", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, v.fault, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {

@@ -89,7 +89,6 @@ func drawChanges(rng *rand.Rand, n int) (changes []wire.Change) {
 	return changes
 }
 
-// space is the stored content of a table: its rows by key.
 func space(t *testing.T, s *Store, id uint32) map[string]string {
 	t.Helper()
 	it, err := rowsIter(s, id)
@@ -108,7 +107,6 @@ func space(t *testing.T, s *Store, id uint32) map[string]string {
 	return rows
 }
 
-// computed is the content of each index, by name, computed from the rows of its table.
 func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 	t.Helper()
 	it, err := rowsIter(s, m.ID)

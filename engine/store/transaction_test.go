@@ -134,7 +134,7 @@ func TestCommitIsAtomicAcrossPowerLoss(t *testing.T) {
 		tab := lockable(t, s)
 		id := begin(t, s, tab, "a")
 		for n := range int64(rows) {
-			conformance.MustEqual(t, in(s, id, tab, false, put("a", n, column("text", words(strings.Repeat("x", 1000))))), "", "a write")
+			conformance.MustEqual(t, in(s, id, tab, false, put("a", n, column("x", words(strings.Repeat("x", 1e3))))), "", "write")
 		}
 		s.commits <- struct{}{} // nothing else writes now
 		watching.Store(true)
@@ -172,7 +172,7 @@ func TestIndexesShowTransactionAfterCommit(t *testing.T) {
 			conformance.Equal(t, rowsOf(t, s, index), 2, "rows of the index meanwhile, %s late", delay)
 			must(t, s.EndTransaction(ctx, id, commit))
 			c.ms.Add(10_000)
-			conformance.Equal(t, rowsOf(t, s, index), map[bool]int{false: 2, true: 3}[commit], "index, %s late, commit %t", delay, commit)
+			conformance.Equal(t, rowsOf(t, s, index), map[bool]int{false: 2, true: 3}[commit], "%s late, commit: %t", delay, commit)
 		}
 	}
 }

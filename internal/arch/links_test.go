@@ -18,7 +18,6 @@ var (
 	pageHeading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// TestPageLinksAreValid checks each link to a file of the repository, and its anchor.
 func TestPageLinksAreValid(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
@@ -45,7 +44,6 @@ func TestPageLinksAreValid(t *testing.T) {
 
 var namedPage = regexp.MustCompile(`\bdocs/[a-z/-]+\.md\b`)
 
-// TestPagesThatCodeNamesExist checks comments, help texts and error messages that refer to a page.
 func TestPagesThatCodeNamesExist(t *testing.T) {
 	names := 0
 	eachFile(t, func(string) bool { return false }, func(name, rel string) {
@@ -123,7 +121,6 @@ func hasAnchor(t *testing.T, page, anchor string) bool {
 
 var navPage = regexp.MustCompile(`[a-zA-Z/-]+\.md`)
 
-// TestEveryPageIsInTheNavigationOfTheSite compares the navigation with the pages of docs/.
 func TestEveryPageIsInTheNavigationOfTheSite(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := read(t, filepath.Join(root, "packaging", "site", "mkdocs.yml"))

@@ -24,7 +24,6 @@ func stages(text []byte) (all []instructions.Stage, warnings []string, err error
 }
 
 func dockerfile(t *testing.T) []byte {
-	t.Helper()
 	return must(os.ReadFile("../../Dockerfile"))
 }
 

@@ -54,7 +54,6 @@ func decode(text []byte) (runtime.Object, error) {
 }
 
 func nightly(t *testing.T, name string) []byte {
-	t.Helper()
 	return must(os.ReadFile(filepath.Join("..", "..", "examples", "nightly", name)))
 }
 
@@ -231,7 +230,6 @@ func TestTheCrontabHasTheScheduleOfTheCronJob(t *testing.T) {
 }
 
 func read(t *testing.T, path ...string) []byte {
-	t.Helper()
 	return must(os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...)))
 }
 

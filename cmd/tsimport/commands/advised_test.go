@@ -15,7 +15,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// quoted is a word of a command as a shell reads it that knows single quotes.
 var quoted = regexp.MustCompile(`(?:'[^']*'|[^' ])+`)
 
 // TestEveryAdvisedCommandCanBePlanned: for files with a key and databases the command has exactly their whole key.

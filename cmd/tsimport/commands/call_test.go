@@ -217,7 +217,6 @@ func TestLibraryCopyEqualsCommandCopy(t *testing.T) {
 
 var must = conformance.Must
 
-// given calls do with the context that flags have for arguments.
 func given(t *testing.T, of options.Commands, flags []cli.Flag, args []string, do func(c *call) error) error {
 	t.Helper()
 	read := func(l *line) error {

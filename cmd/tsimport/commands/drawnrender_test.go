@@ -24,7 +24,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// tableFormats are the formats that hold records of any cells.
 var tableFormats = []string{"csv", "jsonl", "array", "objects", "parquet"}
 
 type layout struct {

@@ -158,7 +158,6 @@ func TestThePageOfEndings(t *testing.T) {
 	}
 }
 
-// row is the row of a page, in English or Chinese.
 func (w *wayToEnd) row(language int) string {
 	all := [][2]string{{"none", "无"}, {"the cause", "原因"}, {"cause, counts, folder", "原因、行数、目录"}, {"counts, the first difference", "行数、第一处差异"}}
 	line, events, success := all[1], "`summary`, `error`", [2]string{"kept", "保留"}

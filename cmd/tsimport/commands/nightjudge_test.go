@@ -49,7 +49,6 @@ func (t *nightTable) has(d *delivery) bool {
 	return slices.Contains(slices.Collect(maps.Values(t.taken)), string(d.body))
 }
 
-// young reports whether a file may still be written, by the clock of a pod.
 func (t *nightTable) young(d *delivery, now time.Time) bool {
 	return t.settle > 0 && now.Sub(d.changed) < t.settle
 }
@@ -88,8 +87,8 @@ type listing struct {
 }
 
 func (s *season) listed(t *nightTable, more ...string) map[string]*listing {
-	args := strings.Fields("files --json --endpoint " + nightEndpoint + " --instance " + server.DefaultInstance + " --table " + t.name)
-	args = append(args, more...)
+	const place = "files --json --endpoint " + nightEndpoint + " --instance " + server.DefaultInstance + " --table "
+	args := append(strings.Fields(place+t.name), more...)
 	if s.state != "" {
 		args = append(args, "--state", s.state)
 	}
@@ -105,7 +104,6 @@ func (s *season) listed(t *nightTable, more ...string) map[string]*listing {
 	return all
 }
 
-// outcome is what a table's load of one night has to say of itself.
 type outcome struct {
 	code, bad      int
 	rows, rejected int      // of the files that the table has taken now
@@ -295,7 +293,6 @@ func (s *season) metrics() map[string]float64 {
 	return values
 }
 
-// judgeEnd compares how a night without faults has ended with how it has to end.
 func (s *season) judgeEnd(of map[string]outcome, p *pod) {
 	want, first := 0, ""
 	for _, c := range []int{3, 1} {
@@ -345,7 +342,6 @@ func (s *season) judgeEnd(of map[string]outcome, p *pod) {
 	}
 }
 
-// judgeSuccess compares when a load has last succeeded.
 func (s *season) judgeSuccess(load string, code int, last *float64, got map[string]float64) {
 	is := got["success_timestamp_seconds "+load]
 	if code == 0 {
@@ -368,7 +364,6 @@ type lastLine struct {
 	done, read, written, rejected, superseded, unfinished, bad int
 }
 
-// causes are what the last line has to say of faults.
 var causes = map[string]string{"the service is down": "cannot connect", "the secret is wrong": "OTSAuthFailed", clockIsOff: "this machine's clock is too far from the service's",
 	"the state is gone": "--state", "the state is not mounted": "it may be a share that is not mounted", "SIGTERM": "stopped by terminated", "the service goes away": "connect"}
 

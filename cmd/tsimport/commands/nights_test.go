@@ -197,7 +197,6 @@ func (s *season) oneNight() {
 	s.at(0, func() { s.judgeNight(p, clean, sure) })
 }
 
-// judgeNight compares what there is after a night, of whose last pod the end is given.
 func (s *season) judgeNight(p *pod, clean, sure bool) {
 	of := map[string]outcome{}
 	for _, t := range s.tables {
@@ -238,7 +237,6 @@ func (s *season) takeMetrics() {
 // maxOff is how far off the clock of a working pod is: the service refuses clocks that are off by more than 15 minutes.
 const maxOff = 14 * time.Minute
 
-// onePod runs a pod to its end, and reports whether nothing has failed.
 func (s *season) onePod() (p *pod, clean bool) {
 	f, what := s.drawFate()
 	off := time.Duration(0)
@@ -330,7 +328,6 @@ func (s *season) runBeside(p *pod, after time.Duration, machine bool) {
 
 const clockIsOff = "its clock is off by hours"
 
-// judgeFault compares how a pod ends for which something has failed.
 func (s *season) judgeFault(what string, p *pod) {
 	codes := map[string][]int{"": {0, 1, 3}, "the service is down": {1}, "the secret is wrong": {5}, clockIsOff: {5}, "the service goes away": {0, 1, 3}, "SIGTERM": {143, 0, 1, 3}, "the state is gone": {1, 2},
 		"the state is not mounted": {2}, "another pod": {0, 1, 3}, "another machine": {0, 1, 3}, "it dies": {0, 1, 3}}[what]

@@ -69,7 +69,6 @@ type delivery struct {
 	whole   []nightRow
 }
 
-// nightRow is a record. A bad one is rejected.
 type nightRow struct {
 	key, value string
 	bad        bool

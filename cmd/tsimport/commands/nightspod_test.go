@@ -111,7 +111,6 @@ func (p *pod) die() {
 
 func (p *pod) SameMemory() bool { return true }
 
-// RoundTrip passes a request to the service, unless the pod or the service is gone.
 func (p *pod) RoundTrip(r *http.Request) (*http.Response, error) {
 	refuse := func(err error) (*http.Response, error) {
 		if r.Body != nil {
