@@ -95,7 +95,7 @@ func (m *Map) Equal(o *Map) bool {
 	return slices.EqualFunc(m.bounds, o.bounds, bytes.Equal) && slices.Equal(m.tables, o.tables)
 }
 
-// Lower returns lane i's lower bound, encoded by AppendKey, nil for the first lane.
+// Lower returns lane i's lower bound as AppendKey encodes it; nil for the first lane.
 func (m *Map) Lower(i int) []byte {
 	if i == 0 {
 		return nil

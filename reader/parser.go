@@ -106,7 +106,7 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 	return &p.rec
 }
 
-// Raw returns a record's text for a file of rejected ones, nil if records have none, empty if it is not kept.
+// Raw returns a record's text for a file of rejects: nil if records have none, empty if it is not kept.
 func (s *File) Raw(sp source.Split, m table.Span) []byte {
 	if long := longOf(sp); long != nil {
 		return long.raw(s)

@@ -255,7 +255,7 @@ func (j *Job) whole() bool {
 	return true
 }
 
-// loaded replaces a frame by its rows, read back.
+// loaded replaces a frame by its rows, once they are read back.
 func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 	if j.err != nil {
 		return j.err

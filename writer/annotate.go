@@ -160,7 +160,7 @@ type Stamps struct {
 	last      atomic.Int64
 }
 
-// NewStamps makes timestamps within deviation of the service's time, whose present range service returns.
+// NewStamps makes timestamps within deviation of the service's time, whose current range service returns.
 func NewStamps(service func() (earliest, latest time.Time), deviation time.Duration) *Stamps {
 	return &Stamps{service: service, deviation: deviation.Milliseconds()}
 }

@@ -25,7 +25,7 @@ type Limiter struct {
 // it never could, and is paid for by the time after it.
 type model interface {
 	restart(at int64, full bool)
-	advance(at int64)        // to the present; every other call is about this time
+	advance(at int64)        // to now; every other call is about this time
 	fits(units float64) bool // a row of the current request
 	take(units float64)      // counts them
 	answer() time.Duration   // ends the current request: after how long its answer leaves

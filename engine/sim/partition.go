@@ -18,7 +18,7 @@ type partition struct {
 	factor float64 // share of the configured capacity
 	rate   float64 // units a second; 0 is without limit
 	limit  *limiter.Limiter
-	since  int64 // it serves with its present capacity, or will
+	since  int64 // it serves with its current capacity, or will
 	until  int64 // it does not serve
 	down   int64 // how long it has not served since, in nanoseconds
 	ended  int64 // its range was given to others; 0 is not yet

@@ -12,7 +12,7 @@ type schedule struct {
 	due   int64 // the earliest of the following, or never
 	round int64 // of splits
 	move  int64
-	split []dueSplit // of the present rounds, in order of time
+	split []dueSplit // of the current rounds, in order of time
 
 	mark int64 // numbers the calls of Latency
 }

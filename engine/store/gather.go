@@ -12,8 +12,8 @@ import (
 // memtables stay small. A flush takes all full memtables, so each is held back until enough others are full. The log
 // holds their rows meanwhile. Pebble's callback for a new file holds none of its locks.
 //
-// The first flushes are not held back: it pays once there is much to merge. Reads end it, since they look into each
-// memtable: updates of 1,000,000 rows cost half as much again.
+// The first flushes are not held back: that helps only once there is much to merge. Reads end it, since they look into
+// each memtable: updates of 1,000,000 rows cost half as much again.
 type gather struct {
 	after int           // number of flushes
 	count int           // memtables; 0 holds nothing back

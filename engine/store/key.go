@@ -86,7 +86,7 @@ func readEscaped(b []byte) (value, rest []byte, ok bool) {
 	}
 }
 
-// keyReader decodes one row key after another without allocations. The cells are views, valid until the next key.
+// keyReader decodes consecutive row keys without allocations. The cells are views, valid until the next key.
 type keyReader struct {
 	schema []wire.KeyColumn
 	names  [][]byte

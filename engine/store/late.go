@@ -19,7 +19,7 @@ import (
 
 // late holds delayed changes of indexes.
 type late struct {
-	mu     sync.Mutex    // of whoever carries it out
+	mu     sync.Mutex    // held while changes are carried out
 	serial atomic.Uint64 // of the last change that was kept
 	any    atomic.Bool   // something was kept since all was carried out
 }

@@ -192,7 +192,7 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// stream is StreamDetails, present even without a stream: Go's SDK dereferences it.
+// stream is StreamDetails, which is sent even without a stream: Go's SDK dereferences it.
 func (d *TableDescription) stream() []byte {
 	b := appendInt(nil, 1, flag(d.Stream.Enable))
 	if !d.Stream.Enable {

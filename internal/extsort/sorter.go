@@ -245,7 +245,7 @@ func (s *Sorted) Spilled() int64 { return s.from.spill }
 // Usage returns the past and current use of the disk.
 func (s *Sorted) Usage() spill.Usage { return s.from.store.Usage() }
 
-// Cuts returns at most n-1 keys, ascending, that divide the items into about equal parts.
+// Cuts returns at most n-1 ascending keys that divide the items into about equal parts.
 func (s *Sorted) Cuts(n int) [][]byte {
 	var keys [][]byte
 	if len(s.runs) == 0 {

@@ -78,7 +78,7 @@ type Position struct {
 	Record int64
 }
 
-// Block holds rows of one split that belong to one lane, packed: for each row its ordering key, its PlainBuffer bytes
+// Block holds packed rows of one split that belong to one lane: for each row its ordering key, its PlainBuffer bytes
 // and its original record. Blocks move between rooms and are spilled. One worker fills a block, which is frozen when it
 // is handed over; only Pending changes afterwards, and only in the room that holds the block.
 type Block struct {

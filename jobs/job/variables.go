@@ -101,7 +101,7 @@ func ResolveSettings(file string, settings []Setting, lookup Lookup) ([]Setting,
 	return s.Settings, err
 }
 
-// variables returns the load's variables, sorted by name.
+// variables returns the load's variables sorted by name.
 func (s *Single) variables() (names []string) {
 	texts := slices.Clone(s.From)
 	for _, t := range s.Settings {

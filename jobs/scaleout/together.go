@@ -26,7 +26,7 @@ func (p *Plan) atATimeAfter() int { return (p.atATime() + 1) / 2 }
 // mostWatched limits the open shards that a process watches for lost writers; with more, shards end often.
 const mostWatched = 64
 
-// DiskBytes estimates a worker's disk for data beyond memory: its shards, sorted and waiting, inputs and a run folder.
+// DiskBytes estimates a worker's disk for data beyond memory: its sorted and waiting shards, inputs and a run folder.
 func (p *Plan) DiskBytes() int64 {
 	heaviest := 0.0 // share of the rows
 	for _, s := range p.Shards {

@@ -39,7 +39,7 @@ var errFileOrder = errors.New("the sources are read in their own order")
 
 // pass configures a first pass.
 type pass struct {
-	decided bool  // whether it pays is not asked again
+	decided bool  // whether it is worthwhile is not asked again
 	head    int64 // records of the first source that were handed over
 }
 

@@ -15,7 +15,7 @@ import (
 // disjoint keys, a schedule reads the rest. Records handed over stay at its head, in their places, for a resumed load.
 
 const (
-	tellingSplits = 32 // that follow each other show whether a schedule pays
+	tellingSplits = 32 // that follow each other show whether a schedule is worthwhile
 	keysOfBlock   = 16 // about, that are looked at
 	// A switch reads again what was read, so at least 1/worthReading of that must be left.
 	worthReading = 4
@@ -26,7 +26,7 @@ type watch struct {
 	sources []*plan.Source
 	after   int // for tests: splits after which reading stops; 0 decides by the keys
 	splits  int
-	read    int64 // bytes of the present source
+	read    int64 // bytes of the current source
 
 	window  []readorder.Section // the last splits, with the keys of each
 	tables  tableNumbers

@@ -15,8 +15,8 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Order matters only within a key. Where it pays, a schedule reads consecutive sources with random access, so that a
-// sorted file spreads over all lanes. It is on disk before its first row; a resumed load follows it.
+// Order matters only within a key. Where it is faster, a schedule reads consecutive sources with random access, so that
+// a sorted file spreads over all lanes. It is on disk before its first row; a resumed load follows it.
 
 // Scheduling says when sources are read by a schedule.
 type Scheduling struct {
@@ -201,7 +201,7 @@ func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complet
 	return true, nil
 }
 
-// readUnscheduled reads sources in order and, if that pays later on, continues by a schedule. It returns how many
+// readUnscheduled reads sources in order and, if that becomes worthwhile, continues by a schedule. It returns how many
 // sources it has read: the others may be read in the same way.
 func (f *Flow) readUnscheduled(ctx context.Context, sources []*plan.Source) (n int, complete, failed bool, err error) {
 	w := f.watching(sources)

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// allowance is the number of rows that may leave a lane's queue until the next checkpoint, unknown to it.
+// allowance is the number of rows, unknown to the last checkpoint, that may leave a lane's queue until the next.
 type allowance struct {
 	left    int64 // rows that may leave now
 	next    int64 // that may from the moment on that the checkpoint on its way describes

@@ -85,7 +85,7 @@ func New(names []string, columns []table.Column, o Options) (*Converter, error) 
 	return c, nil
 }
 
-// Only makes the values of all other columns null from now on, unread.
+// Only leaves all other columns unread from now on; their values are null.
 func (c *Converter) Only(columns []int) {
 	for i := range c.index {
 		if !slices.Contains(columns, i) {

@@ -249,7 +249,7 @@ func (e memoryError) Is(target error) bool { return target == ErrMemory }
 // Random is a frozen Source that may be able to read its records in any order once their places are known.
 type Random interface {
 	Source
-	// Anywhere reports whether it can, and whether it pays.
+	// Anywhere reports whether it can, and whether that is worthwhile.
 	Anywhere() bool
 	// Reopen makes LoadStretch work after Close.
 	Reopen() error

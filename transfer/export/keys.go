@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// Keys are the ordering keys of the rows to export, sorted and distinct.
+// Keys are the sorted, distinct ordering keys of the rows to export.
 type Keys interface {
 	// From returns the keys from first on, each valid until the next.
 	From(first []byte) iter.Seq2[[]byte, error]

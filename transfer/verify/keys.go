@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Keys are the distinct keys of records, sorted. Close removes the files.
+// Keys are the sorted, distinct keys of records. Close removes the files.
 type Keys struct {
 	*extsort.Sorted
 	Count int64

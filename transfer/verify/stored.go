@@ -15,7 +15,7 @@ import (
 
 // Stored is rows in key order compared in place of a table: frozen, wide sources whose first columns are the key's.
 type Stored struct {
-	Table *client.Table // the table, present or former
+	Table *client.Table // the current or former table
 	Rows  source.Origin
 }
 

@@ -231,7 +231,7 @@ func eachField(message []byte, f func(protowire.Number, protowire.Type, []byte) 
 // ReplacedError says that a table was dropped, or another has its name now: its rows do not belong together.
 type ReplacedError struct {
 	Table string
-	Why   string // the service's present statement
+	Why   string // the service's current statement
 }
 
 func (e *ReplacedError) Error() string {

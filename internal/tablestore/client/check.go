@@ -99,7 +99,7 @@ func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *
 	return nil
 }
 
-// signs reports whether an Authorization value signs an answer: over the protocol's headers, sorted, and the path.
+// signs reports whether an Authorization value signs an answer: over the protocol's sorted headers and the path.
 func signs(given, path string, keys common.Credentials, header http.Header) bool {
 	given, scheme := strings.CutPrefix(given, "OTS ")
 	given, id := strings.CutPrefix(given, keys.GetAccessKeyID())
@@ -146,7 +146,7 @@ func (s *signer) request(path string, header http.Header) []byte {
 	return s.sign()
 }
 
-// appendHeaders appends the protocol's headers to the text, sorted.
+// appendHeaders appends the protocol's sorted headers to the text.
 func (s *signer) appendHeaders(header http.Header) {
 	var names [16]string
 	sorted := names[:0]

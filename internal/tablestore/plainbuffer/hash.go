@@ -82,7 +82,7 @@ func (h *Hasher) word(column uint64, variant byte, w uint64) uint64 {
 	return mix(lo^h.b, hi^h.c^column)
 }
 
-// longText is the shortest text for which hash/maphash pays.
+// longText is the shortest text for which hash/maphash is faster.
 const longText = 64
 
 func (h *Hasher) text(column uint64, variant byte, b []byte) uint64 {

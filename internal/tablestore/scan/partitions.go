@@ -22,7 +22,7 @@ const (
 
 // Partitions reads the starts of a table's partitions. It is not safe for concurrent use.
 type Partitions struct {
-	// Created means that this run made the table: in the first minute it is too small for sizes to be worth it.
+	// Created means that this run made the table: in the first minute it is too small to guess from sizes.
 	Created bool
 	// See is called at each reading with the table's creation time from client.Table; Read returns its error. May be nil.
 	See func(created int64) error
@@ -40,9 +40,9 @@ func NewPartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, name s
 	return &Partitions{admin: admin, sdk: sdk, name: name}
 }
 
-// Read returns the first partition-key value of every partition but the first, increasing. exact means that the service
-// itself named the partitions; otherwise they were guessed from the sizes of key ranges, at most once a minute: until
-// then a call returns the last guess, or its error. Nothing is retried; now is the caller's time.
+// Read returns, in increasing order, the first partition-key value of every partition but the first. exact means that
+// the service itself named the partitions; otherwise they were guessed from the sizes of key ranges, at most once a
+// minute: until then a call returns the last guess, or its error. Nothing is retried; now is the caller's time.
 func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err error) {
 	layout, err := p.admin.Layout(p.name)
 	if err == nil && p.See != nil {
@@ -165,8 +165,8 @@ func increasing(bounds []table.Value) []table.Value {
 	return slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
 }
 
-// Cuts returns keys, or first columns of keys, that cut a table into ranges of about the same size, increasing: at
-// least that many, if the service says where to cut and the table is large enough. Else they are partitions.
+// Cuts returns increasing keys, or first columns of keys, that cut a table into ranges of about the same size: at least
+// that many, if the service says where to cut and the table is large enough. Else they are partitions.
 func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ranges int) ([][]table.Value, error) {
 	p := NewPartitions(admin, sdk, name)
 	var splits []*tablestore.Split

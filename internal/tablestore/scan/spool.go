@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Spool keeps a scan's rows, compressed, until their columns and types are known: a Parquet file begins with them.
+// Spool keeps a scan's rows compressed until their columns and types are known: a Parquet file begins with them.
 // Reading the table twice would cost twice and could see two tables. Its output up to a Flush can be replayed.
 type Spool struct {
 	w      io.Writer

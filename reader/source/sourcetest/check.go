@@ -379,7 +379,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	return r
 }
 
-// text is a record as text, complete.
+// text is the complete text of a record.
 func text(rec *record.Record) string {
 	if rec.Bad != nil {
 		return fmt.Sprintf("bad: %s", rec.Bad.Code)

@@ -79,7 +79,7 @@ func All(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string
 	return rows
 }
 
-// Values reads a table and returns the named columns of each row, as Show shows them, sorted.
+// Values reads a table and returns the named columns of each row as Show shows them, in sorted order.
 func Values(t *testing.T, s sqltable.Server, names []string) (rows []string) {
 	t.Helper()
 	_, parts := Open(t, s, nil)
