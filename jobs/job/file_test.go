@@ -397,7 +397,7 @@ func TestRecordSurvivesAKill(t *testing.T) {
 	is, readErr := ReadRecord(dir)
 	_, statErr := os.Stat(filepath.Join(dir, ChangesFile))
 	conformance.True(t, err == nil && readErr == nil && errors.Is(statErr, fs.ErrNotExist) && is.State == Failed &&
-		slices.Equal(states(is), []string{"a done", "b failed", "c done"}), "%v, %v, %v, %q", err, readErr, statErr, is)
+		slices.Equal(states(is), []string{"a done", "b failed", "c done"}), "%v, %v, %v, %+v", err, readErr, statErr, is)
 }
 
 func TestLoadsAfterAFailedOneDoNotRun(t *testing.T) {
