@@ -186,14 +186,14 @@ func (f *badFinder) fit(ctx context.Context, names []string) error {
 			return err
 		}
 		f.held[names[n]] = true
-		f.bad[names[n]] = cmp.Or(f.unlike(names[n], names[0]), client.OneLine(err.Error()))
+		f.bad[names[n]] = cmp.Or(f.difference(names[n], names[0]), client.OneLine(err.Error()))
 		names = slices.Delete(names, n, n+1)
 	}
 	return nil
 }
 
-// unlike describes how the columns of an input differ from another's; "" if they do not.
-func (f *badFinder) unlike(name, other string) (why string) {
+// difference describes how the columns of an input differ from another's; "" if they do not.
+func (f *badFinder) difference(name, other string) (why string) {
 	has, wanted := strings.Split(f.columns[name], "\x00"), strings.Split(f.columns[other], "\x00")
 	part := func(what string, all, of []string) {
 		names := slices.DeleteFunc(slices.Clone(all), func(c string) bool { return slices.Contains(of, c) })

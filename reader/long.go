@@ -106,7 +106,7 @@ func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 		return r.endLong(), nil
 	}
 	if r.long.bytes > maxLongBytes {
-		return nil, r.unending()
+		return nil, r.endlessError()
 	}
 	reuse(p.data)
 	return nil, nil
@@ -122,8 +122,8 @@ func (r *textReader) endLong() []source.Split {
 	return []source.Split{sp}
 }
 
-// unending is the error for a long record without an end.
-func (r *textReader) unending() error {
+// endlessError is the error for a long record without an end.
+func (r *textReader) endlessError() error {
 	return fmt.Errorf("read %s: the record at byte %d does not end within %d bytes; close its quote, or use --quote none",
 		r.s.Name, r.long.offset, r.long.bytes)
 }

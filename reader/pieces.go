@@ -471,7 +471,7 @@ func (s *File) Finish() (splits []source.Split, err error) {
 	}
 	if r.long != nil {
 		if r.stitcher.Quoted() {
-			return nil, r.unending()
+			return nil, r.endlessError()
 		}
 		return r.endLong(), nil
 	}

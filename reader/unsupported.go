@@ -127,14 +127,14 @@ func (s *File) refuseBinary(head []byte) error {
 			return fmt.Errorf("read %s: the text looks like %s, without a byte order mark: --encoding %s", s.Name, name, name)
 		}
 	}
-	if share := strange(sample, s.Encoding.IsUTF8()); share > 0.1 {
+	if share := unusualShare(sample, s.Encoding.IsUTF8()); share > 0.1 {
 		return fmt.Errorf("read %s: the file is not text: %.0f %% of its first bytes are NULs or other control characters; if it is CSV, give --format csv", s.Name, 100*share)
 	}
 	return nil
 }
 
-// strange is the share of bytes unusual in rows: control characters that neither separate nor move, and no UTF-8.
-func strange(text []byte, isUTF8 bool) float64 {
+// unusualShare is the share of bytes unusual in rows: control characters that neither separate nor move, and no UTF-8.
+func unusualShare(text []byte, isUTF8 bool) float64 {
 	n := 0
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRune(text[i:])

@@ -21,7 +21,7 @@ type Batch struct {
 // Add adds the row and reports whether it fit; a row alone always fits. The caller ensures that no key comes twice.
 func (b *Batch) Add(r Ref) bool {
 	row := r.Row()
-	body := b.travels(r)
+	body := b.bodySize(r)
 	limit := b.MaxRows
 	limit = cmp.Or(limit, MaxBatchRows)
 	if len(b.Rows) > 0 && (len(b.Rows) >= limit ||
@@ -42,7 +42,7 @@ func (b *Batch) fits(size, body int) bool {
 // Replace replaces the i-th row and reports whether the new one fits.
 func (b *Batch) Replace(i int, r Ref) bool {
 	was, row := b.Rows[i], r.Row()
-	size, body := b.size-was.Row().Size()+row.Size(), b.body-b.travels(was)+b.travels(r)
+	size, body := b.size-was.Row().Size()+row.Size(), b.body-b.bodySize(was)+b.bodySize(r)
 	if len(b.Rows) > 1 && !b.fits(size, body) {
 		return false
 	}
@@ -50,8 +50,8 @@ func (b *Batch) Replace(i int, r Ref) bool {
 	return true
 }
 
-// travels returns the most bytes that the row takes in a request's body.
-func (b *Batch) travels(r Ref) int {
+// bodySize returns the most bytes that the row takes in a request's body.
+func (b *Batch) bodySize(r Ref) int {
 	n := r.Row().Bytes() + bodyBytesPerRow + b.RowExtra
 	if b.Extra != nil {
 		n += b.Extra(r)

@@ -164,7 +164,7 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 		name := freeName(strings.ReplaceAll(s.Name, hole, one.Table), made)
 		l := s.with(hole, name, nil)
 		l.Name = name
-		l.Refused = fmt.Sprintf("%s is for letters, digits, _ and -, not for table %s; %s", hole, one.Table, apart(one.Table))
+		l.Refused = fmt.Sprintf("%s is for letters, digits, _ and -, not for table %s; %s", hole, one.Table, loadAlone(one.Table))
 		made = append(made, l)
 	}
 	return made, nil
@@ -178,8 +178,8 @@ func (s *Single) leavesOut(value, table string) bool {
 	})
 }
 
-// apart says how to load a table that a pattern leaves out.
-func apart(name string) string {
+// loadAlone says how to load a table that a pattern leaves out.
+func loadAlone(name string) string {
 	quoted, _ := json.Marshal(name) // marshalling a string cannot fail
 	return fmt.Sprintf("leave it out with except: [%s]; or give it a load of its own with another name and table:", quoted)
 }
@@ -198,7 +198,7 @@ func (s *Single) checked(l Single, value string, made []Single) Single {
 		l.Name = free
 	}
 	if why != nil {
-		l.Refused = fmt.Sprintf("%s: %v; %s", value, why, apart(value))
+		l.Refused = fmt.Sprintf("%s: %v; %s", value, why, loadAlone(value))
 	}
 	return l
 }

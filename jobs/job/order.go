@@ -59,7 +59,7 @@ func (f *File) joinStdin(fail func(*Single, string, ...any) error) error {
 	slices.Sort(after)
 	before := func(name string) []string { return f.byName()[name].After }
 	for _, l := range readers {
-		if i := slices.IndexFunc(readers, func(o *Single) bool { return l != o && comes(before, l.Name, o.Name) }); i >= 0 {
+		if i := slices.IndexFunc(readers, func(o *Single) bool { return l != o && follows(before, l.Name, o.Name) }); i >= 0 {
 			return fail(l, "it reads standard input together with load %s, so it cannot come after it (by after, or as both write one table)", readers[i].Name)
 		}
 		l.After = slices.Compact(slices.Clone(after))
@@ -122,7 +122,7 @@ func (f *File) orderWrites() {
 		}
 		place := l.place()
 		for _, o := range into[place] {
-			if !comes(func(name string) []string { return byName[name].After }, o.Name, l.Name) && !slices.Contains(l.After, o.Name) {
+			if !follows(func(name string) []string { return byName[name].After }, o.Name, l.Name) && !slices.Contains(l.After, o.Name) {
 				l.After = append(slices.Clone(l.After), o.Name)
 			}
 		}
@@ -132,13 +132,13 @@ func (f *File) orderWrites() {
 
 // ComesAfter reports whether a load runs after another one, directly or indirectly.
 func (r *Record) ComesAfter(name, before string) bool {
-	return comes(func(name string) []string {
+	return follows(func(name string) []string {
 		return r.Loads[slices.IndexFunc(r.Loads, func(s *State) bool { return s.Name == name })].After
 	}, name, before)
 }
 
-// comes reports whether one load comes after another, by the direct predecessors of each.
-func comes(all func(name string) []string, name, after string) bool {
+// follows reports whether one load comes after another, by the direct predecessors of each.
+func follows(all func(name string) []string, name, after string) bool {
 	seen := map[string]bool{}
 	var reaches func(string) bool
 	reaches = func(n string) bool {

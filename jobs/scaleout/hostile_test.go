@@ -319,7 +319,7 @@ func TestFailedPartEndsItsProcess(t *testing.T) {
 			return nil
 		})
 		before := j.o.Drain
-		stop := conformance.Try(j.besides(p.ctx)).Must(t)
+		stop := conformance.Try(j.startParts(p.ctx)).Must(t)
 		<-j.o.Drain.Done() // what this part does ends
 		conformance.Is(t, j.rest(p.ctx), errStore, "the process continues")
 		conformance.Is(t, stop(), errStore, "the parts have failed")

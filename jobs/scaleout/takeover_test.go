@@ -148,7 +148,7 @@ func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 func TestProcessLooksAgainWhenItsOwnPartHasWorked(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		j := conformance.Try(w.start("worker", 2, -1, 0).open()).Must(t)
-		part := conformance.Try(j.beside(t.Context(), 1, 2)).Must(t)
+		part := conformance.Try(j.newPart(t.Context(), 1, 2)).Must(t)
 		began := time.Now()
 		var works sync.WaitGroup
 		works.Go(func() {

@@ -56,8 +56,8 @@ func (m *meter) take() float64 {
 	return since
 }
 
-// beside returns the job for a concurrent part of the process that writes shards with an equal share of memory.
-func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
+// newPart returns the job for a concurrent part of the process that writes shards with an equal share of memory.
+func (j *Job) newPart(drain context.Context, part, parts int) (*Job, error) {
 	o := j.o
 	o.Drain = drain
 	o.Load.Watch.Monitor = nil // it shows a single load
@@ -71,9 +71,9 @@ func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 	return b, nil
 }
 
-// besides starts parts that write shards concurrently. If one fails, the whole process stops. Stop ends all, waits, and
+// startParts starts parts that write shards concurrently. If one fails, the process stops. Stop ends all, waits, and
 // returns the first failure; unfinished shards are open again.
-func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
+func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
 	parts := j.Plan.atATime()
 	all := parts + j.Plan.atATimeAfter()
 	whole := j.o.Drain
@@ -88,7 +88,7 @@ func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
 		return err
 	}
 	for part := 1; part < all; part++ {
-		b, err := j.beside(drain, part, all)
+		b, err := j.newPart(drain, part, all)
 		if err != nil {
 			return stop, err
 		}

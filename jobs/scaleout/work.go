@@ -53,7 +53,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 				return worked, false, err
 			}
 			if !j.Plan.Direct {
-				if stop, err = j.besides(ctx); err != nil { // before the first shard, which can take long
+				if stop, err = j.startParts(ctx); err != nil { // before the first shard, which can take long
 					return false, false, err
 				}
 			}

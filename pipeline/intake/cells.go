@@ -141,8 +141,8 @@ func (c *cells) allBefore(of []record.Cell, ms int64) bool {
 	})
 }
 
-// asItIs reports whether cells of a name are written unchanged.
-func (c *cells) asItIs(name []byte) bool {
+// unchanged reports whether cells of a name are written unchanged.
+func (c *cells) unchanged(name []byte) bool {
 	n, ok := c.names[string(name)]
 	if !ok {
 		n = c.name(string(name))

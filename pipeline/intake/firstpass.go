@@ -351,8 +351,8 @@ func (e extremes) with(key []byte) extremes {
 	return e
 }
 
-// apart reports whether all keys of one are less than all keys of the other.
-func (e extremes) apart(other extremes) bool {
+// below reports whether all keys of one are less than all keys of the other.
+func (e extremes) below(other extremes) bool {
 	return e.least == nil || other.least == nil || bytes.Compare(e.greatest, other.least) < 0 || bytes.Compare(other.greatest, e.least) < 0
 }
 
@@ -391,7 +391,7 @@ func (m *sectionMaker) choose() int {
 	var after extremes
 	for i := n - 1; i >= (m.rows+1)/2; i-- {
 		after = after.with(m.key(i))
-		if far := max(i-m.rows, m.rows-i); far <= nearest && m.before[i].apart(after) {
+		if far := max(i-m.rows, m.rows-i); far <= nearest && m.before[i].below(after) {
 			best, nearest = i, far
 		}
 		if i >= m.rows {

@@ -332,7 +332,7 @@ func reserve(e *encode.Encoder, p *plan.Plan) {
 // asItCame appends an unmodified row of a table, and reports whether it could.
 func (p *parser) asItCame(v *values, rec *record.Record) bool {
 	row, why := v.rowValues(rec)
-	if why != nil || !p.encoder.AppendPacked(&p.rows, row, rec.Span, rec.Packed, nil, p.cells.asItIs) {
+	if why != nil || !p.encoder.AppendPacked(&p.rows, row, rec.Span, rec.Packed, nil, p.cells.unchanged) {
 		return false
 	}
 	p.cells.left, p.cells.expired = false, 0

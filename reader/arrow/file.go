@@ -98,7 +98,7 @@ func (f *File) readFooter() error {
 	f.layout = newLayout(f.name, readSchema(head, version), f.o.Flatten)
 	f.described = blocks(t, 2)
 	found := blocks(t, 3)
-	if err := apart(append(slices.Clone(f.described), found...), f.size); err != nil {
+	if err := checkBlocks(append(slices.Clone(f.described), found...), f.size); err != nil {
 		return err
 	}
 	for _, at := range found {
@@ -135,8 +135,8 @@ func blocks(t flatTable, i int) []block {
 	return all
 }
 
-// apart checks that the blocks are in the file and do not overlap: a batch listed twice would be read twice.
-func apart(all []block, size int64) error {
+// checkBlocks checks that the blocks are in the file and do not overlap: a batch listed twice would be read twice.
+func checkBlocks(all []block, size int64) error {
 	slices.SortFunc(all, func(a, b block) int {
 		if a.at < b.at {
 			return -1

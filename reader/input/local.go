@@ -64,7 +64,7 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 		return err
 	}
 	if len(e.set.Items) == before && len(e.repeats) == repeats {
-		return &missing{fmt.Sprintf("read folder %s: there are no files in it that are not hidden%s%s; name another", name, e.besides(), e.alsoSkipped("; skipped ")), true}
+		return &missing{fmt.Sprintf("read folder %s: there are no files in it that are not hidden%s%s; name another", name, e.extensions(), e.alsoSkipped("; skipped ")), true}
 	}
 	return nil
 }
@@ -77,8 +77,8 @@ func (e *expander) alsoSkipped(lead string) string {
 	return ""
 }
 
-// besides names the extensions that a folder's files need.
-func (e *expander) besides() string {
+// extensions names the extensions that a folder's files need.
+func (e *expander) extensions() string {
 	if len(e.options.Extensions) == 0 {
 		return ""
 	}

@@ -43,7 +43,7 @@ func (e *expander) objects(ctx context.Context, scheme, address string) error {
 		}
 	}
 	return &missing{fmt.Sprintf("open input %s: no object has this key, or one below it that is not hidden%s%s; check it",
-		name, e.besides(), e.alsoSkipped("; skipped ")), true}
+		name, e.extensions(), e.alsoSkipped("; skipped ")), true}
 }
 
 func wrapOpen(name string, err error) error {

@@ -131,38 +131,38 @@ func (c *cell) datum(pk bool, s *scanner) (d record.Datum, why string) {
 	switch kind {
 	case record.Integer, record.Date, record.TimeOfDay, record.Timestamp:
 		d.Int, err = strconv.ParseInt(string(v.Bytes), 10, 64)
-		return d, because(err, number, "no integer")
+		return d, kindFault(err, number, "no integer")
 	case record.Unsigned:
 		var n uint64
 		n, err = strconv.ParseUint(string(v.Bytes), 10, 64)
 		d.Int = int64(n)
-		return d, because(err, number, "no integer")
+		return d, kindFault(err, number, "no integer")
 	case record.Boolean:
 		d.Int = v.Int
-		return d, because(nil, v.Kind == record.Boolean, "no boolean")
+		return d, kindFault(nil, v.Kind == record.Boolean, "no boolean")
 	case record.Double:
 		if v.Kind == record.String && !c.vendors {
 			bits, err := strconv.ParseUint(string(v.Bytes), 16, 64)
 			d.Double = math.Float64frombits(bits)
-			return d, because(err, true, "no double")
+			return d, kindFault(err, true, "no double")
 		}
 		d.Double, err = strconv.ParseFloat(string(v.Bytes), 64)
-		if why = because(err, number, "no double"); why == "" && !table.KeepsDouble(v.Bytes, d.Double) {
+		if why = kindFault(err, number, "no double"); why == "" && !table.KeepsDouble(v.Bytes, d.Double) {
 			why = tooPrecise
 		}
 		return d, why
 	}
 	d.Bytes = v.Bytes
-	if why = because(nil, v.Kind == record.String, "no string"); why == "" && (c.base64 || kind == record.Binary || kind == record.Decimal) {
+	if why = kindFault(nil, v.Kind == record.String, "no string"); why == "" && (c.base64 || kind == record.Binary || kind == record.Decimal) {
 		var ok bool
 		d.Bytes, ok = unbase64(s, v.Bytes)
-		why = because(nil, ok, "not base64")
+		why = kindFault(nil, ok, "not base64")
 	}
 	return d, why
 }
 
-// because returns the fault of a parsed value that must be of some kind; "" for none.
-func because(err error, is bool, otherwise string) string {
+// kindFault returns the fault of a parsed value that must be of some kind; "" for none.
+func kindFault(err error, is bool, otherwise string) string {
 	switch {
 	case is && err == nil:
 		return ""

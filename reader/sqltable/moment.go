@@ -142,7 +142,7 @@ func (e *busyError) Unwrap() error { return e.error }
 // endOfPage is the time to read a page to its end after its load: an interrupted session is lost to other loads.
 const endOfPage = 5 * time.Second
 
-func gently(ctx context.Context) (context.Context, func()) {
+func withGrace(ctx context.Context) (context.Context, func()) {
 	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(endOfPage, func() { cancel(context.Cause(ctx)) }) })
 	return later, func() {
@@ -156,7 +156,7 @@ func (o *Origin) pageBy(p *part, by *session) (*page, error) {
 	if o.cfg.Moment == nil {
 		return p.page(p.ctx, by)
 	}
-	ctx, done := gently(p.ctx)
+	ctx, done := withGrace(p.ctx)
 	defer done()
 	if err := o.describeIn(ctx, by); err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (o *Origin) looking(ctx context.Context, do func(context.Context, Session) 
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		var by *session
 		if by, err = o.cfg.Moment.lend(ctx, o.only()); err == nil {
-			later, done := gently(ctx)
+			later, done := withGrace(ctx)
 			if err = o.describeIn(later, by); err == nil {
 				err = do(later, by.Session)
 			}

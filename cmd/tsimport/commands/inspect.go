@@ -90,7 +90,7 @@ func printInspections(w io.Writer, found []plan.Inspection, whole bool) error {
 	var alike []int
 	at := map[string]int{}
 	for _, in := range found {
-		key := likeness(&in)
+		key := blockKey(&in)
 		i, known := at[key]
 		if !known || key == "" || whole {
 			at[key] = len(blocks)
@@ -109,8 +109,8 @@ func printInspections(w io.Writer, found []plan.Inspection, whole bool) error {
 	return printTogether(w, found)
 }
 
-// likeness groups files into one block; it is empty for a file with something to report.
-func likeness(in *plan.Inspection) string {
+// blockKey groups files into one block; it is empty for a file with something to report.
+func blockKey(in *plan.Inspection) string {
 	if in.Error != "" || in.Hint != "" || in.Rejected > 0 || len(in.Notes) > 0 || len(in.Decisions) > 0 {
 		return ""
 	}

@@ -116,7 +116,7 @@ func runLoad(c *call, of kind) (err error) {
 	case c.given.IsSet("job-dir"):
 		limitMemory(cfg.Limits.Memory, false)
 		if asked.Plan {
-			return foretell(c, &cfg)
+			return estimateSteps(c, &cfg)
 		}
 		return planJobDir(c, &cfg)
 	}

@@ -252,8 +252,8 @@ func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	return endsAs(c, t, "load", s.ExitCode, s.Here, brief(said, s.Reasons))
 }
 
-// foretell estimates the steps of a load by many processes. It creates nothing, in the job directory or elsewhere.
-func foretell(c *call, cfg *pipeline.Config) error {
+// estimateSteps prints the expected steps of a load by many processes. It creates nothing, in the job directory or elsewhere.
+func estimateSteps(c *call, cfg *pipeline.Config) error {
 	if err := refuseInJobs(c); err != nil {
 		return err
 	}
