@@ -252,7 +252,7 @@ func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	return endsAs(c, t, "load", s.ExitCode, s.Here, brief(said, s.Reasons))
 }
 
-// estimateSteps prints the expected steps of a load by many processes. It creates nothing, in the job directory or elsewhere.
+// estimateSteps prints the expected steps of a load by many processes. It creates nothing.
 func estimateSteps(c *call, cfg *pipeline.Config) error {
 	if err := refuseInJobs(c); err != nil {
 		return err
