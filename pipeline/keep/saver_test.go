@@ -262,3 +262,12 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 		conformance.Equal(t, s.Complete(i, false), true, "part %d is not complete", i)
 	}
 }
+
+// A resumed load joins its keys as before: with another separator, rows would be in the table twice.
+func TestResumedLoadKeepsTheChosenSeparator(t *testing.T) {
+	for _, want := range []rune{'|', '\x1f', '–'} {
+		r := new(plan.Request)
+		(&Point{Job: &checkpoint.Job{Separator: string(want)}}).Settings(r, nil)
+		conformance.Equal(t, r.Separator, want, "separator")
+	}
+}

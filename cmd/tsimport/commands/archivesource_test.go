@@ -192,6 +192,29 @@ func TestVerifyMentionsArchiveRejectsLoadedLater(t *testing.T) {
 		"1 equal, 0 missing, 0 different, 1 surplus", "rejects of the run were loaded by run")
 }
 
+// TestWithoutNowAgesCountFromThePresent: a row of this month is written, one of two years ago archived.
+func TestWithoutNowAgesCountFromThePresent(t *testing.T) {
+	tsimport := commandsIn(t)
+	put(t, "age.yaml", "period: month\nclasses:\n  - {up_to: 0, ttl: -1}\n  - {archive: ./archive}\n")
+	now := time.Now().UTC()
+	put(t, "a.csv", fmt.Sprintf("id,at\n1,%s\n2,%s\n", now.Format(time.DateOnly), now.AddDate(-2, 0, 0).Format(time.DateOnly)))
+	said := tsimport(0, "load", "a.csv", "-t", "t_{month(at)}", "--pk", "id", "--age-policy", "age.yaml", "--run-dir", "run")
+	conformance.Contains(t, string(conformance.Read(t, "run", "summary.json")), `"policy_now": "`+now.Format("2006-"), "what a resumed load counts from")
+	holds(t, said, "new table t_"+now.Format("200601")+" (class 1): 1 written", "1 archived")
+}
+
+// TestRejectsOfAFoundDialectAreReadWithIt: nobody has said that the fields end at semicolons.
+func TestRejectsOfAFoundDialectAreReadWithIt(t *testing.T) {
+	tsimport := commandsIn(t)
+	put(t, "a.csv", "id;n\n1;2,5\n2;x\n3;4,5\n")
+	tsimport(3, "load", "a.csv", "-t", "t", "--pk", "id", "--dialect", "auto", "--type", "n=integer", "--max-errors", "3", "--run-dir", "run")
+	rejects := filepath.Join("run", "rejects.csv")
+	text := conformance.Read(t, "run", "rejects.csv")
+	must(t, os.WriteFile(rejects, bytes.ReplaceAll(text, []byte("x"), []byte("7")), 0o600))
+	tsimport(3, "load", "--retry-rejects", "run", "--max-errors", "3")
+	holds(t, tsimport(0, "export", "-t", "t"), "2,7")
+}
+
 func databaseIn(t *testing.T, statements ...string) {
 	t.Helper()
 	db := conformance.Try(sql.Open("sqlite", "shop.db")).Must(t)
