@@ -19,6 +19,8 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
 )
 
 // inJob is a test in virtual time of a world with a job of several splits and shards.
@@ -142,23 +144,30 @@ func TestRowsNumberedByTheServiceAreRefused(t *testing.T) {
 	})
 }
 
-func TestInputChangedBetweenSplitsIsRefused(t *testing.T) {
-	inJob(func(t *testing.T, w *world) {
-		worker := w.start("worker", 2, -1, 0)
-		worker.goesWrong(func(verb, name string, done bool) error {
-			if name == splitName(0) && verb == "put" && done {
-				for _, input := range w.inputs {
-					must(t, os.Chtimes(input, time.Time{}, time.Now().Add(time.Hour)))
-				}
-			}
-			return nil
-		})
-		err := worker.run(func(ctx context.Context, j *Job) error {
-			_, err := j.Work(ctx)
-			return err
-		})
-		refused(t, err, exitcode.Failed, "changed since it was found")
-	})(t)
+// changed is an origin whose sources say, once they are read, that they have changed meanwhile.
+type changed struct{ *sourcetest.Keyed }
+
+type changedPart struct{ source.Source }
+
+func (c changed) Open(ctx context.Context, division []byte) ([]source.Source, error) {
+	parts, err := c.Keyed.Open(ctx, division)
+	for i := range parts {
+		parts[i] = changedPart{parts[i]}
+	}
+	return parts, err
+}
+
+func (changedPart) Finished() error { return errors.New("changed while it was read") }
+
+func TestInputChangedWhileASplitIsReadIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.source = sourcetest.NewKeyed("changed", 50)
+		w.tune = func(cfg *pipeline.Config) { cfg.Read.Sources = changed{w.source} }
+		w.planned(func(*Request) {})
+		_, err := w.work()
+		refused(t, err, exitcode.Failed, "changed while it was read")
+	})
 }
 
 func (w *world) replace(name, from, to string) {

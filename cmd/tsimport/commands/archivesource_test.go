@@ -210,6 +210,8 @@ func TestRejectsOfAFoundDialectAreReadWithIt(t *testing.T) {
 	tsimport(3, "load", "a.csv", "-t", "t", "--pk", "id", "--dialect", "auto", "--type", "n=integer", "--max-errors", "3", "--run-dir", "run")
 	rejects := filepath.Join("run", "rejects.csv")
 	text := conformance.Read(t, "run", "rejects.csv")
+	summary := strings.Join(strings.Fields(string(conformance.Read(t, "run", "summary.json"))), " ")
+	conformance.Contains(t, summary, `"rejects_flags": [ "--delimiter", ";"`, "how they are read")
 	must(t, os.WriteFile(rejects, bytes.ReplaceAll(text, []byte("x"), []byte("7")), 0o600))
 	tsimport(3, "load", "--retry-rejects", "run", "--max-errors", "3")
 	holds(t, tsimport(0, "export", "-t", "t"), "2,7")
