@@ -357,6 +357,10 @@ func (w *world) check(s *Summary) {
 	if c := s.Compared; w.verify != (c != nil) || c != nil && (c.Compared != s.Written || c.Missing+c.Different+c.Surplus > 0 || s.ExitCode == exitcode.Differences) {
 		w.t.Errorf("compared: %+v", c)
 	}
+	p := conformance.Try(ReadPlan(w.t.Context(), w.store)).Must(w.t)
+	conformance.True(w.t, s.Splits == len(p.Splits) && s.Shards == len(p.Shards) && s.Processes >= 1 && (s.Attempts > 0) == (s.Requests > 0) &&
+		s.RowsSent >= s.Written && s.WriteCU >= s.Written && s.Requests >= (s.Written+19)/20 && s.Retried >= 0 &&
+		s.CPUSeconds > 0 && s.Seconds >= s.ReadSeconds && !s.Ended.Before(p.Planned), "the work of %+v", s.SummaryWork)
 	diff := gocmp.Diff(w.want, w.rows())
 	conformance.True(w.t, diff == "", "the table (-want +got)\n%s", diff)
 	want := ""
