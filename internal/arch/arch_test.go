@@ -291,7 +291,7 @@ func eachFile(t *testing.T, skip func(folder string) bool, do func(name, rel str
 			return err
 		case !entry.IsDir():
 			do(name, rel)
-		case entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") || !isPlaceOfWords(rel) || skip(rel):
+		case entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") || !isKept(rel) || skip(rel):
 			return fs.SkipDir
 		}
 		return nil
@@ -471,4 +471,13 @@ func fields(structs map[string]*ast.StructType, of string) (n int) {
 
 func isDocument(s *ast.StructType) bool {
 	return slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool { return f.Tag != nil && strings.Contains(f.Tag.Value, "json:") })
+}
+
+// isKept excludes folders that only a working copy has.
+func isKept(folder string) bool {
+	switch top, _, _ := strings.Cut(folder, "/"); top {
+	case "dist", "try", "tsimport-store", "tsimport-runs", "node_modules":
+		return false
+	}
+	return !strings.HasSuffix(folder, "/node_modules") && !strings.HasSuffix(folder, "/venv")
 }
