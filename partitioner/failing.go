@@ -84,7 +84,15 @@ func (c *Cutter) GiveUp(lane int) bool {
 	for _, k := range l.ready {
 		count(k)
 	}
-	if l.impatient || poor == 0 || poor < c.Held(lane)-l.waiting {
+	left := c.Held(lane) - l.waiting
+	for f := range c.flying {
+		for _, k := range f.keys {
+			if count(k); k.lane == lane {
+				left++
+			}
+		}
+	}
+	if l.impatient || poor == 0 || poor < left {
 		return false
 	}
 	l.impatient = true

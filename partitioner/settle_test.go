@@ -308,10 +308,11 @@ func TestPatienceLastsWhileAnotherRowMayBeWritten(t *testing.T) {
 	now := time.Unix(1, 0)
 	outcomes := []table.Outcome{{Fate: table.Unknown, Code: "OTSInternalServerError"}, {Fate: table.Written},
 		{Fate: table.Again, Throttled: true, Code: "OTSNotEnoughCapacityUnit"}}
-	for range 4 * impatientAfter {
+	for i := range 8 * impatientAfter {
 		var f Flight
 		c.Wake(now)
-		if c.Cut(now, 0, q, &f, 200) {
+		if c.Cut(now, 0, q, &f, float64(1+i%2*100)) {
+			conformance.MustTrue(t, !c.GiveUp(0), "it gives up a row while another is in flight")
 			for i, r := range f.Rows {
 				f.Outcomes[i] = outcomes[number(r)]
 			}
@@ -327,6 +328,34 @@ func TestPatienceLastsWhileAnotherRowMayBeWritten(t *testing.T) {
 		}
 	}
 	conformance.Equal(t, poor, 1, "rows that fail alone")
+}
+
+// The request of a row that always fails may take so long that it is in flight whenever the load looks.
+func TestRowInFlightIsGivenUp(t *testing.T) {
+	var end End
+	c, q := pour(Options{Final: func(r table.Ref, e End, _ table.Outcome) {
+		if number(r) == 0 {
+			end = e
+		}
+	}}, "0", "1", "2", "3")
+	now, gaveUp := time.Unix(1, 0), false
+	for range 4 * impatientAfter {
+		var f Flight
+		f.MaxRows = 2
+		c.Wake(now)
+		if now = now.Add(time.Minute); !c.Cut(now, 0, q, &f, 200) {
+			continue
+		}
+		gaveUp = gaveUp || c.GiveUp(0)
+		for i, r := range f.Rows {
+			f.Outcomes[i] = table.Outcome{Fate: table.Written}
+			if number(r) == 0 {
+				f.Outcomes[i] = table.Outcome{Fate: table.Unknown, Code: "OTSInternalServerError"}
+			}
+		}
+		c.Done(now, &f)
+	}
+	conformance.True(t, gaveUp && end == Rejected, "given up %v, end %v", gaveUp, end)
 }
 
 func only(bad int) func(n, attempt int) bool { return func(n, _ int) bool { return n == bad } }
