@@ -75,7 +75,7 @@ func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (reje
 			return 0, fmt.Errorf("write shard %d: %w", i, err)
 		}
 		if report.Read != run.Rows {
-			return 0, fmt.Errorf("write shard %d: %d rows were read of a run of %d", i, report.Read, run.Rows)
+			return 0, fmt.Errorf("write shard %d: read %d rows of a run of %d", i, report.Read, run.Rows)
 		}
 		if err := j.takeReport(ctx, r, report, origin); err != nil {
 			return 0, err
