@@ -157,7 +157,7 @@ func (o *outcomes) check(t *testing.T, c Counts) {
 	}
 }
 
-// noLeaks fails if goroutines are left that were not there before, after those that are ending had time. A test in a bubble
+// noLeaks fails if goroutines are left that were not there before, once the others have ended. A test in a bubble
 // needs no such check: a bubble fails if any goroutine is left in it.
 func noLeaks(t *testing.T) func() {
 	t.Helper()

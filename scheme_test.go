@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// squares is the room of a new kind of sources: a table of the whole numbers from 1 on and their squares. It is the server, its session
+// squares is the room of a new kind of source: a table of the whole numbers from 1 on and their squares. It is server, session
 // and its snapshot.
 type squares struct {
 	sqltable.Server

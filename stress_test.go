@@ -37,7 +37,7 @@ func (o *oracle) row(n int64, key, column string) Row {
 	return Row{Columns: []Column{Int64(column, n), String("id", key)}, Done: o.of(n)}
 }
 
-// last returns the value that a key must have: that of its last row that was not rejected. Sure is false if any row from there on
+// last returns the value that a key must have: of its last row that was not rejected. Sure is false if any row from there
 // is unfinished.
 func (o *oracle) last() (values map[string]string, unsure map[string]bool) {
 	values, unsure = map[string]string{}, map[string]bool{}

@@ -424,5 +424,5 @@ func (m *drawnLoad) runWithBadFile(before contents) {
 		delete(others, key)
 	}
 	conformance.Equal(t, cmp.Diff(others, got), "", "the rows of the other files (-want +got)")
-	m.t.Logf("%v: %d attempts, %s, %d read, %d sections", m, m.killed.attempts, r.BadInputs[0].Reason, r.BadInputs[0].Read, r.Sections)
+	m.t.Logf("%v: %d attempts, %s, %d read, in %d", m, m.killed.attempts, r.BadInputs[0].Reason, r.BadInputs[0].Read, r.Sections)
 }

@@ -275,7 +275,7 @@ func TestRowsOfOneKeyWaitOnlyForEachOther(t *testing.T) {
 		r, in := io.Pipe()
 		go func() {
 			// The input never ends: more rows might come.
-			fmt.Fprint(in, "id,a\n"+strings.Repeat("a,1\n", 400)+strings.Repeat("b,"+strings.Repeat("1", 100)+"\n", 12_000)) // more than the sample
+			fmt.Fprint(in, "id,a\n"+strings.Repeat("a,1\n", 400)+strings.Repeat("b,"+strings.Repeat("1", 100)+"\n", 12_000))
 		}()
 		cfg := w.config("-")
 		cfg.Read.Stdin, cfg.Read.SplitBytes = r, 4096

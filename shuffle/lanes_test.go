@@ -220,7 +220,7 @@ func (r *run) recount() {
 func (r *run) check() {
 	conformance.True(r.t, r.lanes.Bytes() == 0, "%d bytes are still counted", r.lanes.Bytes())
 	for _, l := range r.lanes.lanes {
-		conformance.True(r.t, l.writing == 0 && r.lanes.writing == 0, "%d of %d bytes are being written", l.writing, r.lanes.writing)
+		conformance.True(r.t, l.writing == 0 && r.lanes.writing == 0, "%d of %d bytes in writes", l.writing, r.lanes.writing)
 	}
 	seen := make([]bool, r.in)
 	for _, n := range r.left {

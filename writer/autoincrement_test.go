@@ -156,7 +156,7 @@ func numberedRows(t *testing.T, n int) (rows []table.Ref) {
 	t.Helper()
 	b, e := &table.Block{Split: new(table.Split)}, encode.New(numberedSchema, table.Put, false)
 	for i := range n {
-		conformance.MustEqual(t, e.Append(b, []table.Value{str("a"), {}, num(int64(i))}, nil, table.Span{Record: uint32(i)}, nil), nil, "reason")
+		conformance.MustEqual(t, e.Append(b, []table.Value{str("a"), {}, num(int64(i))}, nil, table.Span{Record: uint32(i)}, nil), nil, "")
 		rows = append(rows, table.Ref{Block: b, Index: int32(i)})
 	}
 	return rows

@@ -167,7 +167,7 @@ func countedRows(t *testing.T, n int) (rows []table.Ref) {
 		Columns: []table.Column{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}}
 	b, e := &table.Block{Split: new(table.Split)}, encode.New(s, table.Increment, false)
 	for i := range n {
-		conformance.MustEqual(t, e.Append(b, []table.Value{str("a"), num(int64(i))}, nil, table.Span{Record: uint32(i)}, nil), nil, "reason")
+		conformance.MustEqual(t, e.Append(b, []table.Value{str("a"), num(int64(i))}, nil, table.Span{Record: uint32(i)}, nil), nil, "")
 		rows = append(rows, table.Ref{Block: b, Index: int32(i)})
 	}
 	return rows

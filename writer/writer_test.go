@@ -246,7 +246,7 @@ func TestRefusedRequestIsHalvedToBadRows(t *testing.T) {
 			stats, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
 			conformance.MustTrue(t, err == nil && stats.Requests == f.requests, "%v, %+v, %d requests", err, stats, f.requests)
 			for i, o := range outcomes {
-				conformance.Equal(t, o.Fate == table.Refused, isBad[string(rows[i].Body())], "%d rows, bad %v: row %d: %+v", n, bad, i, o)
+				conformance.Equal(t, o.Fate == table.Refused, isBad[string(rows[i].Body())], "%d, bad %v: row %d: %+v", n, bad, i, o)
 			}
 		}
 	}
@@ -325,7 +325,7 @@ func TestOwnAttemptFailingConditionIsNotAReject(t *testing.T) {
 func TestReadBackComparesTimestamps(t *testing.T) {
 	for at, want := range map[int64]table.Fate{7000: table.Written, 7001: table.Refused} {
 		b, e := new(table.Block), encode.New(schema, table.Put, false)
-		conformance.MustEqual(t, e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Span{}, nil), nil, "reason")
+		conformance.MustEqual(t, e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Span{}, nil), nil, "")
 		res := storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: "v", Timestamp: at})
 		f := &fake{write: each(failed("OTSConditionCheckFail")),
 			get: func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return res, nil }}

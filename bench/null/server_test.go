@@ -109,7 +109,7 @@ func TestAnswersAreSigned(t *testing.T) {
 		_, err := admin.List()
 		conformance.True(t, wrong == (err != nil), "secret %s: %v", secret, err)
 		checked, unchecked := traffic.Checked.Load(), traffic.Unchecked.Load()
-		conformance.True(t, wrong || unchecked == 0 && checked == 3, "%d answers with checksum, %d without", checked, unchecked)
+		conformance.True(t, wrong || unchecked == 0 && checked == 3, "%d answers checked, %d not", checked, unchecked)
 	}
 }
 

@@ -172,7 +172,7 @@ func TestIndexesShowTransactionAfterCommit(t *testing.T) {
 			conformance.Equal(t, rowsOf(t, s, index), 2, "rows of the index meanwhile, %s late", delay)
 			must(t, s.EndTransaction(ctx, id, commit))
 			c.ms.Add(10_000)
-			conformance.Equal(t, rowsOf(t, s, index), map[bool]int{false: 2, true: 3}[commit], "%s late, commit: %t", delay, commit)
+			conformance.Equal(t, rowsOf(t, s, index), map[bool]int{false: 2, true: 3}[commit], "%s late, %t", delay, commit)
 		}
 	}
 }

@@ -198,7 +198,7 @@ func FuzzAPolicyIsReadOrRefused(f *testing.F) {
 		next := 0
 		for i := range p.Classes {
 			c := p.Classes[i]
-			conformance.True(t, c.From == next && c.UpTo >= c.From, "class %d has ages %d to %d, want from %d", i, c.From, c.UpTo, next)
+			conformance.True(t, c.From == next && c.UpTo >= c.From, "class %d: ages %d to %d, want from %d", i, c.From, c.UpTo, next)
 			next = c.UpTo + 1
 		}
 		conformance.True(t, p.Classes[len(p.Classes)-1].UpTo == Unbounded && p.Zone != nil, "%+v", p)

@@ -27,7 +27,7 @@ import (
 )
 
 var (
-	count   = flag.Int("mutants", 0, "how many mutants of each room to draw, its rooms included where the name ends in /...")
+	count   = flag.Int("mutants", 0, "how many mutants of each room to draw, with its rooms after /...")
 	seeds   = flag.String("seed", "1", "seeds of the draws, separated by spaces")
 	rooms   = flag.String("room", "", "rooms to draw from, as go list names them, separated by spaces; without it all of drawnFrom")
 	only    = flag.String("mutant", "", "the mutant of -room to run alone")

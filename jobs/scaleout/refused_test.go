@@ -144,7 +144,7 @@ func TestRowsNumberedByTheServiceAreRefused(t *testing.T) {
 	})
 }
 
-// changed is an origin whose sources say, once they are read, that they have changed meanwhile.
+// changed is an origin whose sources have changed while they were read.
 type changed struct{ *sourcetest.Keyed }
 
 type changedPart struct{ source.Source }

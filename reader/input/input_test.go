@@ -369,7 +369,7 @@ func TestLeftoversAreReadOnlyIfNamed(t *testing.T) {
 	// A possibly incomplete file counts as unread, so nothing is deleted because of it; an earlier version does not.
 	for arg, unread := range map[string]int{"d": 1, "back": 0} {
 		set := expand(t, Options{}, arg)
-		conformance.True(t, len(set.Unread) == unread && len(set.Warnings) == 1, "%s: %q of %q", arg, set.Unread, set.Warnings)
+		conformance.True(t, len(set.Unread) == unread && len(set.Warnings) == 1, "%s: %q, %q", arg, set.Unread, set.Warnings)
 	}
 }
 

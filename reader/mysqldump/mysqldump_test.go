@@ -258,7 +258,7 @@ func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 			of := conformance.Try(d.Choose(name)).Must(t)
 			live := conformance.Try(mysql.Parse(s.Address(url.QueryEscape(name)))).Must(t)
 			for i, c := range of.Columns {
-				if slices.Contains(flags, "--compact") && c.Form == asTime { // without the line that says so it is not known that times are in UTC
+				if slices.Contains(flags, "--compact") && c.Form == asTime { // nothing says that times are in UTC
 					of.Columns[i].Form = map[bool]int{true: asUTC, false: asTime}[c.SQL[:4] == "time"]
 				}
 			}

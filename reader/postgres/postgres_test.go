@@ -243,7 +243,7 @@ func TestRealServer(t *testing.T) {
 	})
 	t.Run("a standby that took over is another server", func(t *testing.T) {
 		other := s.Standby()
-		s.Exec("UPDATE big SET v = 3") // the first checkpoint of the other one takes its time, and it says no new timeline until then
+		s.Exec("UPDATE big SET v = 3") // it says no new timeline until its first checkpoint
 		at := s.Exec("SELECT pg_current_wal_lsn()")[0][0]
 		sqltest.Until(t, "the standby follows", func() bool { return other.Exec("SELECT pg_last_wal_replay_lsn() >= '" + at + "'")[0][0] == "t" })
 		a := addressOf(t, s.Address("big"))

@@ -206,6 +206,6 @@ func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 			tt.o(&o)
 		}
 		err := New(c, o).Refuse(t.Context())
-		conformance.True(t, (err == nil) == (tt.want == "") && strings.Contains(fmt.Sprint(err), tt.want), "%d: %v, want %q", i, err, tt.want)
+		conformance.True(t, (err == nil) == (tt.want == "") && strings.Contains(fmt.Sprint(err), tt.want), "%d: %v, %q", i, err, tt.want)
 	}
 }

@@ -225,7 +225,7 @@ func node(c Cell) pq.Node {
 	return pq.Int(64)
 }
 
-// templates are files of eight rows by pyarrow with the columns id and v, in whose place the values of a file are put: keys from
+// templates are files of eight rows by pyarrow with the columns id and v, replaced by the values of a file: keys from
 // templateKey on and values from templateValue on.
 //
 //go:embed testdata/drawn/*.arrow

@@ -127,7 +127,7 @@ func TestIntermittentChecksumIsDamage(t *testing.T) {
 	}
 	strip = true
 	err := ask()
-	conformance.True(t, err == nil && traffic.Unchecked.Load() == 1, "stripped: %v, %d counted", err, traffic.Unchecked.Load())
+	conformance.True(t, err == nil && traffic.Unchecked.Load() == 1, "stripped: %v, %d", err, traffic.Unchecked.Load())
 	strip = false
 	err = ask()
 	conformance.True(t, err == nil && traffic.Checked.Load() == 1, "%v, %d answers checked", err, traffic.Checked.Load())

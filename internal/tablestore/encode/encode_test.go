@@ -269,35 +269,35 @@ func TestOwnCellsKeepLimits(t *testing.T) {
 		cells   []Cell
 		code    string
 	}{
-		"the longest value":      {cells: []Cell{big}},
-		"a longer one":           {cells: []Cell{{a, text(table.MaxValueBytes + 1), -1}}, code: table.CodeValueTooLong},
-		"the largest row":        {cells: []Cell{big, rest(0)}},
-		"a larger one":           {cells: []Cell{big, rest(1)}, code: table.CodeRowTooLarge},
-		"a timestamp counts":     {cells: []Cell{big, {b, rest(0).Value, 5}}, code: table.CodeRowTooLarge},
-		"so does an added one":   {encoder: Encoder{StampBytes: 1}, cells: []Cell{{a, big.Value, 7}, rest(-8)}, code: table.CodeRowTooLarge},
-		"the most versions":      {cells: many(table.MaxColumns)},
-		"one more":               {cells: many(table.MaxColumns + 1), code: table.CodeTooManyColumns},
-		"a cell for an addition": {encoder: Encoder{ReserveCells: 1}, cells: many(table.MaxColumns), code: table.CodeTooManyColumns},
-		"room for an addition":   {encoder: Encoder{Reserve: 1}, cells: []Cell{big, rest(0)}, code: table.CodeRowTooLarge},
-		"two without a time":     {cells: []Cell{{a, one, -1}, {b, one, -1}, {a, one, -2}}, code: table.CodeSameCell},
-		"two of one timestamp":   {cells: []Cell{{a, one, 5}, {a, one, 7}, {a, one, 6}, {a, one, 6}}, code: table.CodeSameCell},
-		"two of the last time":   {cells: []Cell{{a, one, 5}, {a, one, 7}, {a, one, 7}}, code: table.CodeSameCell},
-		"with and without":       {cells: []Cell{{a, one, 5}, {a, one, -1}}},
-		"a value and none":       {cells: []Cell{{a, one, 5}, {Name: a, At: 6}}, code: table.CodeSameCell},
-		"an invalid timestamp":   {cells: []Cell{{a, one, table.MaxTimestamp}}, code: table.CodeRange},
-		"a timestamp too old":    {encoder: window, cells: []Cell{{a, one, 9_000}}, code: table.CodeRange},
-		"a timestamp that fits":  {encoder: window, cells: []Cell{{a, one, 10_000}}},
-		"a put of nothing":       {},
-		"an update of nothing":   {mode: table.Update, cells: []Cell{{Name: a}}, code: table.CodeNoCells},
-		"only integers add":      {mode: table.Increment, cells: []Cell{{a, str("1"), -1}}, code: table.CodeType},
-		"a value is added once":  {mode: table.Increment, cells: []Cell{{a, one, 5}, {a, one, 6}}, code: table.CodeSameCell},
-		"an update of too many":  {mode: table.Update, cells: append(many(table.MaxColumns), Cell{b, one, -1}), code: table.CodeTooManyColumns},
+		"the longest value":     {cells: []Cell{big}},
+		"a longer one":          {cells: []Cell{{a, text(table.MaxValueBytes + 1), -1}}, code: table.CodeValueTooLong},
+		"the largest row":       {cells: []Cell{big, rest(0)}},
+		"a larger one":          {cells: []Cell{big, rest(1)}, code: table.CodeRowTooLarge},
+		"a timestamp counts":    {cells: []Cell{big, {b, rest(0).Value, 5}}, code: table.CodeRowTooLarge},
+		"so does an added one":  {encoder: Encoder{StampBytes: 1}, cells: []Cell{{a, big.Value, 7}, rest(-8)}, code: table.CodeRowTooLarge},
+		"the most versions":     {cells: many(table.MaxColumns)},
+		"one more":              {cells: many(table.MaxColumns + 1), code: table.CodeTooManyColumns},
+		"an addition's cell":    {encoder: Encoder{ReserveCells: 1}, cells: many(table.MaxColumns), code: table.CodeTooManyColumns},
+		"room for an addition":  {encoder: Encoder{Reserve: 1}, cells: []Cell{big, rest(0)}, code: table.CodeRowTooLarge},
+		"two without a time":    {cells: []Cell{{a, one, -1}, {b, one, -1}, {a, one, -2}}, code: table.CodeSameCell},
+		"two of one timestamp":  {cells: []Cell{{a, one, 5}, {a, one, 7}, {a, one, 6}, {a, one, 6}}, code: table.CodeSameCell},
+		"two of the last time":  {cells: []Cell{{a, one, 5}, {a, one, 7}, {a, one, 7}}, code: table.CodeSameCell},
+		"with and without":      {cells: []Cell{{a, one, 5}, {a, one, -1}}},
+		"a value and none":      {cells: []Cell{{a, one, 5}, {Name: a, At: 6}}, code: table.CodeSameCell},
+		"an invalid timestamp":  {cells: []Cell{{a, one, table.MaxTimestamp}}, code: table.CodeRange},
+		"a timestamp too old":   {encoder: window, cells: []Cell{{a, one, 9_000}}, code: table.CodeRange},
+		"a timestamp that fits": {encoder: window, cells: []Cell{{a, one, 10_000}}},
+		"a put of nothing":      {},
+		"an update of nothing":  {mode: table.Update, cells: []Cell{{Name: a}}, code: table.CodeNoCells},
+		"only integers add":     {mode: table.Increment, cells: []Cell{{a, str("1"), -1}}, code: table.CodeType},
+		"a value is added once": {mode: table.Increment, cells: []Cell{{a, one, 5}, {a, one, 6}}, code: table.CodeSameCell},
+		"an update of too many": {mode: table.Update, cells: append(many(table.MaxColumns), Cell{b, one, -1}), code: table.CodeTooManyColumns},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(keyOnly, tt.mode, false)
 			e.Reserve, e.ReserveCells, e.StampBytes, e.Window = tt.encoder.Reserve, tt.encoder.ReserveCells, tt.encoder.StampBytes, tt.encoder.Window
 			block, why := appendOwn(e, tt.cells...)
-			conformance.True(t, why == nil && tt.code == "" || why != nil && why.Code == tt.code, "got %v, want %q", why, tt.code)
+			conformance.True(t, why == nil && tt.code == "" || why != nil && why.Code == tt.code, "%v, want %q", why, tt.code)
 			conformance.True(t, why == nil || len(block.Data)+len(block.Rows) == 0,
 				"%v left %d bytes and %d rows", why, len(block.Data), len(block.Rows))
 		})

@@ -114,7 +114,7 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 		got, err := AppendStamped([]byte("x"), row[:cut], 1)
 		conformance.True(t, err != nil && string(got[:1]) == "x", "the first %d bytes are stamped", cut)
 		conformance.Refused(t, conformance.ErrorOf(AppendWithout(nil, row[:cut], "m")), "", "a row cut at %d is taken", cut)
-		conformance.Refused(t, conformance.ErrorOf(AppendWithCell(nil, row[:cut], &n, num(0))), "", "cut at %d: a cell is added", cut)
+		conformance.Refused(t, conformance.ErrorOf(AppendWithCell(nil, row[:cut], &n, num(0))), "", "cut at %d", cut)
 	}
 	var r Row
 	r.Begin(nil)
