@@ -60,7 +60,7 @@ func TestImpossibleCopiesAreRefused(t *testing.T) {
 		"Filter n >: ":                         func(r *CopyRequest) { r.Filter = "n >" },
 		`Versions "0"`:                         func(r *CopyRequest) { r.Versions = "0" },
 		`Since "then"`:                         func(r *CopyRequest) { r.Since = "then" },
-		"Exclude with Since":                   func(r *CopyRequest) { r.Since, r.Exclude = "2026-01-31", []string{"n"} },
+		"Exclude with Since":                   func(r *CopyRequest) { r.Since, r.Exclude = "2026-01-31T08:00:00Z", []string{"n"} },
 		"MaxRCU -1":                            func(r *CopyRequest) { r.MaxRCU = -1 },
 		"FromKey: ":                            func(r *CopyRequest) { r.FromKey = "x" },
 		"FromKey 5 ToKey 5":                    func(r *CopyRequest) { r.FromKey, r.ToKey = "5", "5" },
