@@ -196,7 +196,7 @@ func (s *simulation) checkOut() {
 			counts[k.lane].waiting += len(k.waiting)
 		}
 	})
-	conformance.True(s.t, reflect.DeepEqual(s.cutter.lanes, counts), "the lanes count %+v, want %+v", s.cutter.lanes, counts)
+	conformance.True(s.t, reflect.DeepEqual(s.cutter.lanes, counts), "lanes count %+v, want %+v", s.cutter.lanes, counts)
 	seen := map[int]bool{}
 	s.cutter.Out(func(r table.Ref) {
 		n := number(r)

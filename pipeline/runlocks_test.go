@@ -386,7 +386,7 @@ func TestRisingKeyIsDetectedInNumbersAndDates(t *testing.T) {
 	}{
 		"numbers in turn":    {table.Integer, func(i int) table.Value { return table.Value{Type: table.Integer, Int: int64(i - 20)} }, true},
 		"numbers in a mixup": {table.Integer, func(i int) table.Value { return table.Value{Type: table.Integer, Int: int64(i * 37 % 41)} }, false},
-		"one number":         {table.Integer, func(int) table.Value { return table.Value{Type: table.Integer, Int: 7} }, false},
+		"one number":         {table.Integer, func(int) table.Value { return table.Value{Type: table.Integer} }, false},
 		"times": {table.String, func(i int) table.Value {
 			return table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "2026-01-02 10:%02d", i)}
 		}, true},

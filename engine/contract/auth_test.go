@@ -79,7 +79,7 @@ func TestOnlyAuthenticatedRequestsAreServed(t *testing.T) {
 		"a body too long":     {rawRequest{body: make([]byte, 5<<20+1)}, refusal{413, "OTSRequestBodyTooLarge", ""}, true},
 		"no such operation":   {rawRequest{operation: "DropThem"}, invalid("Unsupported operation: DropThem."), false},
 		"a lower-case name":   {rawRequest{operation: "listtable"}, invalid("Unsupported operation: listtable."), false},
-		"a missing table":     {rawRequest{operation: "DescribeTable", body: message{}.text(1, "absent")}, noSuchTable, false},
+		"a missing table":     {rawRequest{operation: "DescribeTable", body: message{}.text(1, "none")}, noSuchTable, false},
 		"an unparsable body":  {rawRequest{operation: "DescribeTable", body: []byte{0xff, 0xff}}, invalid(""), false},
 		"an empty body":       {rawRequest{operation: "DescribeTable"}, invalid(""), false},
 	} {

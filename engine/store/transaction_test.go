@@ -134,7 +134,7 @@ func TestCommitIsAtomicAcrossPowerLoss(t *testing.T) {
 		tab := lockable(t, s)
 		id := begin(t, s, tab, "a")
 		for n := range int64(rows) {
-			conformance.MustEqual(t, in(s, id, tab, false, put("a", n, column("x", words(strings.Repeat("x", 1e3))))), "", "write")
+			conformance.MustEqual(t, in(s, id, tab, false, put("a", n, column("x", words(strings.Repeat("x", 1e3))))), "", "")
 		}
 		s.commits <- struct{}{} // nothing else writes now
 		watching.Store(true)

@@ -173,7 +173,7 @@ func TestKeyBreakingValuesAreRejected(t *testing.T) {
 		{`split(Name, "-")[1]`, "Name", str("x"), CodeExpression, "out of range"},
 		{`trim(pad(DeviceID, 1))`, "DeviceID", num(10), table.CodeRange, "use a larger one"},
 		{`year(Name)`, "Name", str("yesterday"), table.CodeType, "2021-04-01"},
-		{`year(Name, "America/New_York")`, "Name", str("2024-03-10 02:30:00"), table.CodeRange, "America/New_York never showed"},
+		{`year(Name, "America/New_York")`, "Name", str("2024-03-10 02:30:00"), table.CodeRange, "New_York never showed"},
 		{`format_time(Name, "%d", "Pacific/Apia")`, "Name", str("2011-12-30"), table.CodeRange, "set forward"},
 		{`year(CardID, "s")`, "CardID", num(1 << 60), table.CodeRange, "unit"},
 		{`year(Mixed)`, "Mixed", num(5), table.CodeType, `"ms"`},

@@ -48,7 +48,7 @@ func TestFlagsApplyToCellsByTheirNames(t *testing.T) {
 		want   string
 	}{
 		"none":    {nil, "[a=integer 1  at -1 b=integer 2  at 5 b=integer 3  at 4 c=integer 4  at -1 n=null 0  at 0 new c=integer 5  at 7]"},
-		"only":    {func(r *plan.Request) { r.Columns.Only = []string{"b", "none"} }, "[b=integer 2  at 5 b=integer 3  at 4]"},
+		"only":    {func(r *plan.Request) { r.Columns.Only = []string{"b", "no"} }, "[b=integer 2  at 5 b=integer 3  at 4]"},
 		"exclude": {func(r *plan.Request) { r.Columns.Exclude = []string{"b", "n", "new c", "none"} }, "[a=integer 1  at -1 c=integer 4  at -1]"},
 		"type": {func(r *plan.Request) {
 			r.Columns.Types = map[string]plan.Type{"b": {Type: table.String}}

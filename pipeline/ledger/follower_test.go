@@ -46,7 +46,7 @@ func TestDamagedFileOfRepeatedRowsIsAnError(t *testing.T) {
 			return nil
 		})
 		whole := n%(len(text)/2) == 0
-		conformance.True(t, (err == nil) == whole && (!whole || read == n/(len(text)/2)), "%d bytes: %d rows, %v", n, read, err)
+		conformance.True(t, (err == nil) == whole && (!whole || read == n/(len(text)/2)), "%d: %d rows, %v", n, read, err)
 		conformance.Must(t, d.journal.File().Close())
 	}
 }

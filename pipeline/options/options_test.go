@@ -69,7 +69,7 @@ func TestMemoryIsMachineOrSmallestCgroupLimit(t *testing.T) {
 		"a group around it":  {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "1000\n", "sys/fs/cgroup/a/b/memory.max": "2000\n"}, 1000},
 		"the path of a host": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/docker/1234\n", "sys/fs/cgroup/memory.max": "536870912\n"}, 512 << 20},
 		"a path above":       {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/../..\n", "sys/fs/cgroup/memory.max": "7000\n"}, 7000},
-		"version 1": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory,hugetlb:/x\n",
+		"version 1": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory,rdma:/x\n",
 			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": "4096\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 4096},
 		"a limit above what there is": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "4:memory:/\n",
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, machine},

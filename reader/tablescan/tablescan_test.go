@@ -177,9 +177,9 @@ func TestRangeFilterAndConditionSelectRows(t *testing.T) {
 		"filter":      {func(c *Config) { c.Filter = filter }, func(i int) bool { return i%11 != 10 && i%4 > 0 }},
 		"filter by a column that is not asked for": {func(c *Config) { c.Filter, c.FilterUses, c.Columns = filter, []string{"versions"}, []string{"always"} },
 			func(i int) bool { return i%11 != 10 && i%4 > 0 }},
-		"since the last cell": {func(c *Config) { c.Since = w.now.UnixMilli() - 1000 }, func(i int) bool { return i%11 != 10 }},
-		"since tomorrow":      {func(c *Config) { c.Since = w.now.UnixMilli() + 86_400_000 }, func(int) bool { return false }},
-		"columns":             {func(c *Config) { c.Columns = []string{"always"} }, func(int) bool { return true }},
+		"since the last": {func(c *Config) { c.Since = w.now.UnixMilli() - 1000 }, func(i int) bool { return i%11 != 10 }},
+		"since tomorrow": {func(c *Config) { c.Since = w.now.UnixMilli() + 86_400_000 }, func(int) bool { return false }},
+		"columns":        {func(c *Config) { c.Columns = []string{"always"} }, func(int) bool { return true }},
 	} {
 		c := w.config()
 		tt.change(&c)
