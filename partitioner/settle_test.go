@@ -255,7 +255,7 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 		"the service is not there":    {40, func(n, attempt int) bool { return attempt < 60 }, away, 10, "[]", false},
 		"it works after a while":      {500, func(n, attempt int) bool { return n == 7 && attempt < hopelessAfter }, internal, 1e3, "[]", false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		run := func(t *testing.T, inFlight bool) { // inFlight: it asks while the rows are
 			var rejected []int
 			attempts, gaveUp, written, idle := map[int]int{}, false, 0, 0
 			keys := make([]string, tt.rows)
@@ -286,10 +286,11 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 					}
 					attempts[n]++
 				}
-				before := written
+				asks := func(at bool) bool { return at == inFlight && idle >= tt.patience && q.Ready() == 0 && c.GiveUp(0) }
+				before, gives := written, asks(true)
 				if c.Done(now, f); written > before {
 					idle = 0
-				} else if idle++; idle >= tt.patience && q.Ready() == 0 && c.GiveUp(0) {
+				} else if idle++; gives || asks(false) {
 					gaveUp, idle = true, 0
 				}
 			}
@@ -298,7 +299,9 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 				"rejected %v, want %s; gave up %v, want %v", rejected, tt.want, gaveUp, tt.gaveUp)
 			left := c.Remaining()
 			conformance.True(t, left+len(rejected)+written == tt.rows, "%d written, %d left of %d", written, left, tt.rows)
-		})
+		}
+		t.Run(name, func(t *testing.T) { run(t, false) })
+		t.Run(name+" in flight", func(t *testing.T) { run(t, true) })
 	}
 }
 
@@ -328,34 +331,6 @@ func TestPatienceLastsWhileAnotherRowMayBeWritten(t *testing.T) {
 		}
 	}
 	conformance.Equal(t, poor, 1, "rows that fail alone")
-}
-
-// The request of a row that always fails may take so long that it is in flight whenever the load looks.
-func TestRowInFlightIsGivenUp(t *testing.T) {
-	var end End
-	c, q := pour(Options{Final: func(r table.Ref, e End, _ table.Outcome) {
-		if number(r) == 0 {
-			end = e
-		}
-	}}, "0", "1", "2", "3")
-	now, gaveUp := time.Unix(1, 0), false
-	for range 4 * impatientAfter {
-		var f Flight
-		f.MaxRows = 2
-		c.Wake(now)
-		if now = now.Add(time.Minute); !c.Cut(now, 0, q, &f, 200) {
-			continue
-		}
-		gaveUp = gaveUp || c.GiveUp(0)
-		for i, r := range f.Rows {
-			f.Outcomes[i] = table.Outcome{Fate: table.Written}
-			if number(r) == 0 {
-				f.Outcomes[i] = table.Outcome{Fate: table.Unknown, Code: "OTSInternalServerError"}
-			}
-		}
-		c.Done(now, &f)
-	}
-	conformance.True(t, gaveUp && end == Rejected, "given up %v, end %v", gaveUp, end)
 }
 
 func only(bad int) func(n, attempt int) bool { return func(n, _ int) bool { return n == bad } }
