@@ -200,7 +200,7 @@ func TestASingleRowDoesNotWaitForOthers(t *testing.T) {
 	l := w.open(context.Background(), loaderOptions())
 	for n := range int64(3) {
 		written := make(chan Outcome)
-		must(t, l.Put(context.Background(), Row{Columns: []Column{String("id", "a")}, Done: func(o Outcome) { written <- o }}))
+		must(t, l.Put(t.Context(), Row{Columns: []Column{String("id", "a")}, Done: func(o Outcome) { written <- o }}))
 		conformance.Equal(t, <-written, Outcome{Number: n + 1, End: Written}, "written")
 	}
 	w.close(l)

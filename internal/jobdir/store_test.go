@@ -279,7 +279,7 @@ func TestDamagedOrNewerMirrorIsRefused(t *testing.T) {
 			s.Objects["checkpoint.000000001.000000001"], s.Objects["data/1-1"] = body, "x"
 			l := conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: virtual()})).Must(t)
 			defer l.Abandon()
-			conformance.InALine(t, conformance.ErrorOf(NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))), want, body)
+			conformance.InALine(t, conformance.ErrorOf(NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))), want, "%s", body)
 		})
 	}
 }

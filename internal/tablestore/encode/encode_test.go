@@ -280,7 +280,7 @@ func TestOwnCellsKeepLimits(t *testing.T) {
 		"an addition's cell":    {encoder: Encoder{ReserveCells: 1}, cells: many(table.MaxColumns), code: table.CodeTooManyColumns},
 		"room for an addition":  {encoder: Encoder{Reserve: 1}, cells: []Cell{big, rest(0)}, code: table.CodeRowTooLarge},
 		"two without a time":    {cells: []Cell{{a, one, -1}, {b, one, -1}, {a, one, -2}}, code: table.CodeSameCell},
-		"two of one timestamp":  {cells: []Cell{{a, one, 5}, {a, one, 7}, {a, one, 6}, {a, one, 6}}, code: table.CodeSameCell},
+		"two of one stamp":      {cells: []Cell{{a, one, 5}, {a, one, 7}, {a, one, 6}, {a, one, 6}}, code: table.CodeSameCell},
 		"two of the last time":  {cells: []Cell{{a, one, 5}, {a, one, 7}, {a, one, 7}}, code: table.CodeSameCell},
 		"with and without":      {cells: []Cell{{a, one, 5}, {a, one, -1}}},
 		"a value and none":      {cells: []Cell{{a, one, 5}, {Name: a, At: 6}}, code: table.CodeSameCell},
