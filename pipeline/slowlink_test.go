@@ -230,7 +230,7 @@ func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 	}
 	rows := int(c.units * float64(c.partitions) * (c.after + c.continues).Seconds())
 	rnd := rand.New(rand.NewPCG(1, 1))
-	text := rowsOf(column+",what\n", rows, func(i int) string { return fmt.Sprintf("k%08d-%d,%d\n", rnd.IntN(1e8), i, i) })
+	text := rowsOf(column+",what\n", rows, func(i int) string { return fmt.Sprintf("k%08d-%d,w%d\n", rnd.IntN(1e8), i, i) })
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		must(t, w.admin().Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}))

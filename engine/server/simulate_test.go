@@ -267,7 +267,7 @@ func TestLocationsAreInitialPartitions(t *testing.T) {
 // Samples of SDKs make tables with a stream that they do not read.
 func TestIgnoreStreams(t *testing.T) {
 	dir := t.TempDir()
-	spec := &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 24, OriginColumnsToGet: []string{"a", "b"}}
+	spec := &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 168, OriginColumnsToGet: []string{"a", "b"}}
 	request := func(name string) *tablestore.CreateTableRequest {
 		meta := &tablestore.TableMeta{TableName: name}
 		meta.AddPrimaryKeyColumn("k", tablestore.PrimaryKeyType_STRING)

@@ -101,6 +101,7 @@ func TestNightsOfAJob(t *testing.T) {
 	local, link, uptime := time.Local, toServices, jobdir.Uptime
 	t.Cleanup(func() { time.Local, toServices, jobdir.Uptime = local, link, uptime })
 	time.Local, toServices = zone, func(c context.Context) http.RoundTripper { return c.Value(podOf{}).(*pod) }
+	t.Chdir(t.TempDir()) // pods change it
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("ALIBABA_CLOUD_ACCESS_KEY_ID", server.DefaultAccessKeyID)
 	var pods, kills, faults, files, rows int
