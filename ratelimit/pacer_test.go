@@ -93,7 +93,7 @@ func TestChildStartsAtFullRateAndForgivesFirstThrottle(t *testing.T) {
 }
 
 func TestRateIsFiniteAndPositive(t *testing.T) {
-	odd := []float64{0, -1, 0.5, 1, 37, 200, 1e6, 1e300, math.NaN(), math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64}
+	odd := []float64{0, -1, 0.5, 1, 200, 1e6, 1e300, math.NaN(), math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64}
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		one := func() float64 { return odd[r.IntN(len(odd))] }
