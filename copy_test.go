@@ -86,7 +86,7 @@ func TestInterruptedCopyIsResumed(t *testing.T) {
 	r.Concurrency = 1
 	requests := 0
 	w.plan.Change(func(operation string) bool { return operation == "BatchWriteRow" }, func(faults.Request) faults.Fault {
-		if requests++; requests <= 20 {
+		if requests++; requests <= 10 { // of 15 at least
 			return faults.Fault{}
 		}
 		stop()
