@@ -146,17 +146,17 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 		{"40 of 3 MB", "a.csv", func(w io.Writer) { writeText(w, 40, 3<<20, "%d,%s\n", "id,v\n") }, 0, 3, 0, 40, "", ""},
 		{"an endless record in CSV", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,\"") }, 0, 2, 1, 0,
 			"close its quote, or use", ""},
-		{"endless CSV", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,") }, 0, 3, 1, 1, "more than 8 MiB", ""},
-		{"least memory", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,") }, 16, 3, 1, 1, "more than 6 MiB", ""},
+		{"endless CSV", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,") }, 0, 3, 1, 1, "above 8 MiB", ""},
+		{"least memory", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,") }, 16, 3, 1, 1, "above 6 MiB", ""},
 		{"a long line of JSON between others", "a.jsonl", func(w io.Writer) {
 			writeEndless(w, "{\"id\":1,\"v\":\"x\"}\n{\"id\":2,\"v\":\"")
 			io.WriteString(w, "\"}\n{\"id\":3,\"v\":\"x\"}\n")
-		}, 0, 3, 2, 1, "more than 8 MiB", three},
-		{"endless gz", "a.csv.gz", func(w io.Writer) { writePacked(gzip.NewWriter(w)) }, 0, 3, 1, 1, "more than 8 MiB", all},
-		{"an endless line in zstd", "a.csv.zst", func(w io.Writer) { z, _ := zstd.NewWriter(w); writePacked(z) }, 0, 3, 1, 1, "more than 8 MiB", ""},
-		{"endless lz4", "a.csv.lz4", func(w io.Writer) { writePacked(lz4.NewWriter(w)) }, 0, 3, 1, 1, "more than 8 MiB", two},
-		{"an endless line in bzip2", "a.csv.bz2", members(bzip2Head, bzip2Member, 10), 0, 3, 1, 1, "more than 8 MiB", two},
-		{"an endless line in xz", "a.csv.xz", members(xzHead, xzMember, 80), 0, 3, 1, 1, "more than 8 MiB", two},
+		}, 0, 3, 2, 1, "above 8 MiB", three},
+		{"endless gz", "a.csv.gz", func(w io.Writer) { writePacked(gzip.NewWriter(w)) }, 0, 3, 1, 1, "above 8 MiB", all},
+		{"an endless line in zstd", "a.csv.zst", func(w io.Writer) { z, _ := zstd.NewWriter(w); writePacked(z) }, 0, 3, 1, 1, "above 8 MiB", ""},
+		{"endless lz4", "a.csv.lz4", func(w io.Writer) { writePacked(lz4.NewWriter(w)) }, 0, 3, 1, 1, "above 8 MiB", two},
+		{"an endless line in bzip2", "a.csv.bz2", members(bzip2Head, bzip2Member, 10), 0, 3, 1, 1, "above 8 MiB", two},
+		{"an endless line in xz", "a.csv.xz", members(xzHead, xzMember, 80), 0, 3, 1, 1, "above 8 MiB", two},
 		{"a window of 512 MiB", "a.csv.xz", members(xzWindow, "", 0), 0, 2, 0, 0, "takes a window of more than 8 MiB", three},
 		{"a record of nothing but delimiters", "a.csv", func(w io.Writer) {
 			fmt.Fprintf(w, "id,v\n1,x\n%s\n2,x\n", strings.Repeat(",", 7<<20))
