@@ -286,6 +286,7 @@ func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 	for f := range c.flying {
 		for _, k := range f.keys {
 			k.failing.known = false
+			k.lane = route(k.row.Key())
 		}
 	}
 	for _, k := range c.retry {

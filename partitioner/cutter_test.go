@@ -182,6 +182,11 @@ func (s *simulation) checkOut() {
 			counts[i].promoted += 1 - min(k.attempts, 1)
 		}
 	}
+	for f := range s.cutter.flying {
+		for _, k := range f.keys {
+			conformance.Equal(s.t, k.lane, s.cutter.o.Route(k.row.Key()), "lane of a row in flight")
+		}
+	}
 	for _, k := range s.cutter.retry {
 		counts[k.lane].retrying++
 		if k.settles {

@@ -28,18 +28,11 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 			continue
 		}
 		written++
-		lane := k.lane
-		if c.o.Unordered && f.cuts != c.cuts {
-			lane = c.o.Route(k.row.Key())
-		}
-		c.lanes[lane].written++
+		c.lanes[k.lane].written++
 	}
 	for i, k := range f.keys {
 		c.flights--
 		o := f.Outcomes[i]
-		if o.Fate != table.Written && c.o.Unordered {
-			k.lane = c.o.Route(k.row.Key()) // lanes may have been cut again while it was in flight
-		}
 		if o.Fate == table.Unknown || o.Fate == table.Again {
 			if c.fails(k, f, &o, written > 0) {
 				if o.Fate == table.Unknown {
