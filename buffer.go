@@ -110,7 +110,8 @@ func (b *buffer) check(columns []Column) *table.Reason {
 }
 
 // keyKinds maps types of primary-key columns to kinds of values.
-var keyKinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
+var keyKinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String,
+	table.Binary: record.Binary}
 
 // keyColumn returns the position of a primary-key column, -1 for other columns.
 func (b *buffer) keyColumn(name string) int {

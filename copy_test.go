@@ -21,7 +21,8 @@ import (
 func (w *world) copyOf(t *testing.T) CopyRequest {
 	return CopyRequest{
 		Source: w.target(), From: "s", Target: w.target(), Table: "t",
-		NewTable: NewTable{Create: true}, Rates: Rates{Settle: settle}, Running: Running{RunDir: filepath.Join(t.TempDir(), "run")},
+		NewTable: NewTable{Create: true}, Rates: Rates{Settle: settle},
+		Running: Running{RunDir: filepath.Join(t.TempDir(), "run")},
 	}
 }
 
@@ -33,19 +34,22 @@ func (w *world) source(t *testing.T, rows int) {
 		text += fmt.Sprintf("%d,%d\n", i, i)
 	}
 	file, run := input(t, text)
-	_, err := w.load(Request{Table: "s", Mapping: Mapping{PK: []string{"id:integer"}}, NewTable: NewTable{Create: true}, Running: Running{RunDir: run}}, file)
+	_, err := w.load(Request{Table: "s", Mapping: Mapping{PK: []string{"id:integer"}}, NewTable: NewTable{Create: true},
+		Running: Running{RunDir: run}}, file)
 	must(t, err)
 }
 
 func TestImpossibleCopiesAreRefused(t *testing.T) {
 	w := newWorld(t)
 	r := w.copyOf(t)
-	if s, err := Copy(t.Context(), r); s != nil || !errors.Is(err, ErrTableMissing) || !strings.Contains(err.Error(), "the source, table s,") {
+	if s, err := Copy(t.Context(), r); s != nil || !errors.Is(err, ErrTableMissing) ||
+		!strings.Contains(err.Error(), "the source, table s,") {
 		t.Errorf("no source: %v, %+v", err, s)
 	}
 	w.source(t, 10)
 	r.Create = false
-	if s, err := Copy(t.Context(), r); s != nil || !errors.Is(err, ErrTableMissing) || !strings.Contains(err.Error(), "table t ") {
+	if s, err := Copy(t.Context(), r); s != nil || !errors.Is(err, ErrTableMissing) ||
+		!strings.Contains(err.Error(), "table t ") {
 		t.Errorf("no target: %v, %+v", err, s)
 	}
 	for text, change := range map[string]func(*CopyRequest){
@@ -60,17 +64,20 @@ func TestImpossibleCopiesAreRefused(t *testing.T) {
 		"Filter n >: ":                         func(r *CopyRequest) { r.Filter = "n >" },
 		`Versions "0"`:                         func(r *CopyRequest) { r.Versions = "0" },
 		`Since "then"`:                         func(r *CopyRequest) { r.Since = "then" },
-		"Exclude with Since":                   func(r *CopyRequest) { r.Since, r.Exclude = "2026-01-31T08:00:00Z", []string{"n"} },
-		"MaxRCU -1":                            func(r *CopyRequest) { r.MaxRCU = -1 },
-		"FromKey: ":                            func(r *CopyRequest) { r.FromKey = "x" },
-		"FromKey 5 ToKey 5":                    func(r *CopyRequest) { r.FromKey, r.ToKey = "5", "5" },
-		"Columns: a name is empty":             func(r *CopyRequest) { r.Columns = []string{""} },
-		"Concurrency 5000: want":               func(r *CopyRequest) { r.Concurrency = 5000 },
+		"Exclude with Since": func(r *CopyRequest) {
+			r.Since, r.Exclude = "2026-01-31T08:00:00Z", []string{"n"}
+		},
+		"MaxRCU -1":                func(r *CopyRequest) { r.MaxRCU = -1 },
+		"FromKey: ":                func(r *CopyRequest) { r.FromKey = "x" },
+		"FromKey 5 ToKey 5":        func(r *CopyRequest) { r.FromKey, r.ToKey = "5", "5" },
+		"Columns: a name is empty": func(r *CopyRequest) { r.Columns = []string{""} },
+		"Concurrency 5000: want":   func(r *CopyRequest) { r.Concurrency = 5000 },
 	} {
 		r := w.copyOf(t)
 		t.Setenv("TABLESTORE_INSTANCE", "")
 		change(&r)
-		if s, err := Copy(t.Context(), r); s != nil || !errors.As(err, new(*UsageError)) || !strings.HasPrefix(err.Error(), text) {
+		if s, err := Copy(t.Context(), r); s != nil || !errors.As(err, new(*UsageError)) ||
+			!strings.HasPrefix(err.Error(), text) {
 			t.Errorf("%s: %v, %+v", text, err, s)
 		}
 		conformance.Refused(t, conformance.ErrorOf(os.Stat(r.RunDir)), "", "%s: it has a run folder", text)
@@ -128,9 +135,12 @@ func TestLibraryLoadEqualsCommandLoad(t *testing.T) {
 	w := newWorld(t)
 	file, run := input(t, "id;n;left out\na;1;x\nb;many;x\na;3;x\n")
 	s, err := w.load(Request{
-		Text: Text{Delimiter: ";"}, NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"}, Set: []string{"twice=n*2"}, Exclude: []string{"left out"}, Type: map[string]string{"n": "integer"}, Rename: map[string]string{"n": "number"}}, Running: Running{RunDir: run},
+		Text: Text{Delimiter: ";"}, NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"},
+			Set: []string{"twice=n*2"}, Exclude: []string{"left out"}, Type: map[string]string{"n": "integer"},
+			Rename: map[string]string{"n": "number"}}, Running: Running{RunDir: run},
 	}, file)
-	if err != nil || s.Read != 3 || s.Rejected != 1 || s.Written+s.Superseded != 2 || s.RunDir != run || len(s.RejectsFiles) != 2 {
+	if err != nil || s.Read != 3 || s.Rejected != 1 || s.Written+s.Superseded != 2 || s.RunDir != run ||
+		len(s.RejectsFiles) != 2 {
 		t.Fatalf("%v, %+v", err, s)
 	}
 	got, want := w.rows(1), map[string]string{"a": "number=int64 3 twice=int64 6"}
@@ -141,7 +151,8 @@ func TestLoadErrorsAreDistinguishable(t *testing.T) {
 	w := newWorld(t)
 	file, run := input(t, "id,n\na,1\nb,2\n,3\n")
 	t.Chdir(filepath.Dir(run)) // where runs without a folder of their own are
-	options := Request{NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"}}, Running: Running{RunDir: run}, Writing: Writing{MaxErrors: "0"}, Rates: Rates{Settle: settle}}
+	options := Request{NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"}},
+		Running: Running{RunDir: run}, Writing: Writing{MaxErrors: "0"}, Rates: Rates{Settle: settle}}
 	load := func(o Request) (*Summary, error) { return w.load(o, file) }
 	s, err := load(options)
 	conformance.True(t, errors.Is(err, ErrErrorLimit) && s.Rejected == 1, "error limit: %v, %+v", err, s)
@@ -161,11 +172,13 @@ func TestLoadErrorsAreDistinguishable(t *testing.T) {
 	} {
 		var usage *UsageError
 		o.Fresh = true
-		if s, err := load(o); s != nil || !errors.As(err, &usage) || !strings.Contains(err.Error(), strings.TrimPrefix(text, "max errors")) && text != "--max-errors" {
+		if s, err := load(o); s != nil || !errors.As(err, &usage) ||
+			!strings.Contains(err.Error(), strings.TrimPrefix(text, "max errors")) && text != "--max-errors" {
 			t.Errorf("%s: %v, %+v", text, err, s)
 		}
 	}
-	if s, err := w.load(Request{Table: "missing"}, file); s != nil || !errors.Is(err, ErrTableMissing) || !errors.As(err, new(*UsageError)) {
+	if s, err := w.load(Request{Table: "missing"}, file); s != nil || !errors.Is(err, ErrTableMissing) ||
+		!errors.As(err, new(*UsageError)) {
 		t.Errorf("missing table: %v, %+v", err, s)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -218,7 +231,8 @@ func TestReturningFilesAreLoadedOnce(t *testing.T) {
 	must(t, os.WriteFile(file, []byte("id,n\na,2\nb,3\n"), 0o600))
 	o := options
 	o.RunDir = filepath.Join(dir, "changed")
-	if s, err := w.load(o, file); err != nil || len(s.BadInputs) != 1 || filepath.Base(s.BadInputs[0].Name) != "in.csv" || !strings.Contains(s.BadInputs[0].Reason, "changed") {
+	if s, err := w.load(o, file); err != nil || len(s.BadInputs) != 1 || filepath.Base(s.BadInputs[0].Name) != "in.csv" ||
+		!strings.Contains(s.BadInputs[0].Reason, "changed") {
 		t.Errorf("a changed file: %v, %v", s, err)
 	}
 	options.ReloadChanged = true
@@ -227,7 +241,8 @@ func TestReturningFilesAreLoadedOnce(t *testing.T) {
 	conformance.True(t, maps.Equal(got, want), "the table has %q, want %q", got, want)
 	// If folders are columns, the same content in another folder makes other rows.
 	for _, day := range []string{"day=1", "day=2"} {
-		must(t, errors.Join(os.Mkdir(filepath.Join(dir, day), 0o700), os.WriteFile(filepath.Join(dir, day, "in.csv"), []byte("id\nc\n"), 0o600)))
+		must(t, errors.Join(os.Mkdir(filepath.Join(dir, day), 0o700), os.WriteFile(filepath.Join(dir, day, "in.csv"),
+			[]byte("id\nc\n"), 0o600)))
 		o := options
 		o.RunDir, o.DoneMarker, o.PathColumns, o.Type = filepath.Join(dir, "run of "+day), "", true, nil
 		s, err := w.load(o, filepath.Join(dir, day))

@@ -42,7 +42,8 @@ func (e *RejectedError) Error() string {
 	if e.First.Column != "" {
 		column = " column " + e.First.Column + ":"
 	}
-	return fmt.Sprintf("%d rows were rejected, the first of them is row %d: %s:%s %s", e.Rows, e.First.Number, e.First.Code, column, e.First.Message)
+	return fmt.Sprintf("%d rows were rejected, the first of them is row %d: %s:%s %s", e.Rows, e.First.Number,
+		e.First.Code, column, e.First.Message)
 }
 
 // failure is an error with a kind.

@@ -73,8 +73,7 @@ func ExampleLoader_Put() {
 	}
 	fmt.Printf("%d written, %d rejected\n", counts.Written, counts.Rejected)
 	// Output:
-	// row 2: WrongType, column id: the key column is integer
-	// 1 written, 1 rejected
+	// row 2: WrongType, column id: the key column is integer 1 written, 1 rejected
 }
 
 // An update writes only the columns of its row. Rows may have different columns, and a cell may have several versions.
@@ -168,7 +167,9 @@ func ExampleLoad_database() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := db.Exec("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO users VALUES (1, 'Ada'), (2, 'Grace')"); err != nil {
+	if _,
+		err := db.Exec("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO users VALUES (1, 'Ada'), (2, " +
+		"'Grace')"); err != nil {
 		log.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
@@ -198,7 +199,8 @@ func ExampleLoad_archive() {
 	}
 	defer os.RemoveAll(run)
 	summary, err := tsimport.Load(context.Background(), tsimport.Request{
-		From: []string{"e2e/compatibility/testdata/an-archive/archive"}, Table: "restored", Target: target, // made by tsimport export --format archive
+		// made by tsimport export --format archive
+		From: []string{"e2e/compatibility/testdata/an-archive/archive"}, Table: "restored", Target: target,
 		NewTable: tsimport.NewTable{Create: true},
 		Running:  tsimport.Running{RunDir: filepath.Join(run, "run")},
 	})
@@ -228,7 +230,8 @@ func ExampleCopy() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	loader, err := tsimport.Open(ctx, target, "users", tsimport.LoaderOptions{Create: true, PK: []string{"id:integer"}, MaxVersions: 10})
+	loader, err := tsimport.Open(ctx, target, "users", tsimport.LoaderOptions{Create: true, PK: []string{"id:integer"},
+		MaxVersions: 10})
 	if err != nil {
 		log.Fatal(err)
 	}

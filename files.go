@@ -91,7 +91,8 @@ func Load(ctx context.Context, r Request) (*Summary, error) {
 }
 
 // run runs a load. next returns Summary.NextSince.
-func run(ctx context.Context, r *Request, cfg pipeline.Config, next func(*pipeline.Report) string) (summary *Summary, err error) {
+func run(ctx context.Context, r *Request, cfg pipeline.Config, next func(*pipeline.Report) string) (summary *Summary,
+	err error) {
 	cfg.Resume = keep.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}
 	again, err := recurring.Open(ctx, r, &cfg, nil)
 	if err != nil {
@@ -122,7 +123,8 @@ func run(ctx context.Context, r *Request, cfg pipeline.Config, next func(*pipeli
 		return nil, public(err)
 	}
 	s := &Summary{
-		Read: report.Read, Written: report.Written, Rejected: report.Rejected, Superseded: report.Superseded, ConditionFailed: report.ConditionFailed, MaybeApplied: report.MaybeApplied,
+		Read: report.Read, Written: report.Written, Rejected: report.Rejected, Superseded: report.Superseded,
+		ConditionFailed: report.ConditionFailed, MaybeApplied: report.MaybeApplied,
 		Archived: report.Archived, Unfinished: report.Unfinished, RunDir: report.RunDir, RejectsFiles: report.RejectsFiles,
 		BadInputs: badInputs(report.BadInputs), NextSince: next(report),
 	}
@@ -130,9 +132,11 @@ func run(ctx context.Context, r *Request, cfg pipeline.Config, next func(*pipeli
 	case err != nil:
 		err = public(err)
 	case report.State == pipeline.StateErrorLimit:
-		err = &failure{ErrErrorLimit, fmt.Errorf("load into table %s: %d of %d records were rejected, more than MaxErrors allows; see %s", r.Table, s.Rejected, s.Read, s.RunDir)}
+		err = &failure{ErrErrorLimit, fmt.Errorf("load into table %s: %d of %d records were rejected, more than MaxErrors "+
+			"allows; see %s", r.Table, s.Rejected, s.Read, s.RunDir)}
 	case report.State == pipeline.StateFinished && report.ExitCode == exitcode.Failed:
-		err = &failure{ErrTooManyBad, fmt.Errorf("load into table %s: %s; see %s", r.Table, ledger.BadText(report.BadInputs), s.RunDir)}
+		err = &failure{ErrTooManyBad, fmt.Errorf("load into table %s: %s; see %s", r.Table, ledger.BadText(report.BadInputs),
+			s.RunDir)}
 	case report.State == pipeline.StateInterrupted:
 		err = &failure{ErrInterrupted, fmt.Errorf("load into table %s: interrupted: %w", r.Table, ErrInterrupted)}
 	}

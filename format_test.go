@@ -93,7 +93,8 @@ func (f *avroFile) open() error {
 		if field.Type[0] != '[' {
 			field.Type = fmt.Appendf(nil, "[%s]", field.Type)
 		}
-		if json.Unmarshal(field.Type, &types) != nil || slices.ContainsFunc(types, func(t string) bool { return avroTypes[t] == nil }) {
+		if json.Unmarshal(field.Type, &types) != nil || slices.ContainsFunc(types,
+			func(t string) bool { return avroTypes[t] == nil }) {
 			return fmt.Errorf("column %q has the type %s, which is not supported", field.Name, field.Type)
 		}
 		f.columns, f.rows.Columns = append(f.columns, types), append(f.rows.Columns, field.Name)
@@ -104,7 +105,8 @@ func (f *avroFile) open() error {
 		was := len(c)
 		block := record.Rows{Number: len(f.data), Group: len(f.data), Rows: c.long(), FirstRow: f.rows.Rows, Bytes: c.long()}
 		at += int64(was - len(c))
-		if block.Rows < 0 || block.Bytes < 0 || block.Bytes > f.in.Size-at-avroSync || !bytes.Equal(f.read(at+block.Bytes, avroSync), mark) {
+		if block.Rows < 0 || block.Bytes < 0 || block.Bytes > f.in.Size-at-avroSync ||
+			!bytes.Equal(f.read(at+block.Bytes, avroSync), mark) {
 			return fmt.Errorf("block %d has no end: the file is cut short or damaged", len(f.data))
 		}
 		f.data = append(f.data, avroBlock{at, block.Bytes})
@@ -219,7 +221,8 @@ func (c *avroBytes) take(n int64) []byte {
 func avroRows(codec string, blocks, each int) []byte {
 	text := func(b []byte, s string) []byte { return append(binary.AppendVarint(b, int64(len(s))), s...) }
 	b := binary.AppendVarint([]byte(avroMagic), 2)
-	b = text(text(b, "avro.schema"), `{"type":"record","name":"r","fields":[{"name":"id","type":"string"},{"name":"n","type":["null","long"]},{"name":"v","type":"bytes"}]}`)
+	b = text(text(b, "avro.schema"),
+		`{"type":"record","name":"r","fields":[{"name":"id","type":"string"},{"name":"n","type":["null","long"]},{"name":"v","type":"bytes"}]}`)
 	b = append(text(text(b, "avro.codec"), codec), 0)
 	const mark = "0123456789abcdef"
 	b = append(b, mark...)
@@ -262,13 +265,15 @@ func TestNewFormatNeedsItsRoomAndOneLine(t *testing.T) {
 		"whole":      {avroRows("null", 3, 400), ""},
 		"compressed": {avroRows("deflate", 1, 1), `compressed as "deflate"`},
 		"cut":        {avroRows("null", 3, 400)[:9000], "cut short"},
-		"damaged":    {bytes.Replace(avroRows("null", 3, 400), []byte("\x04r7"), []byte("\x7fr7"), 1), "block 0: a value goes beyond its end"},
+		"damaged": {bytes.Replace(avroRows("null", 3, 400), []byte("\x04r7"), []byte("\x7fr7"), 1),
+			"block 0: a value goes beyond its end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, in := newWorld(t), filepath.Join(t.TempDir(), "in.avro")
 			must(t, os.WriteFile(in, tt.file, 0o600))
 			s, err := Load(t.Context(), Request{
-				From: []string{in}, Table: "t", Target: w.target(), Mapping: Mapping{PK: []string{"id"}}, NewTable: NewTable{Create: true}, Running: Running{RunDir: filepath.Join(t.TempDir(), "run")},
+				From: []string{in}, Table: "t", Target: w.target(), Mapping: Mapping{PK: []string{"id"}},
+				NewTable: NewTable{Create: true}, Running: Running{RunDir: filepath.Join(t.TempDir(), "run")},
 			})
 			if tt.want != "" {
 				conformance.Refused(t, err, tt.want, "error")

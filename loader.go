@@ -145,13 +145,16 @@ func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, erro
 	case !errors.Is(err, client.ErrNoTable):
 		return nil, err
 	case !cfg.Target.Create:
-		return nil, &failure{ErrTableMissing, fmt.Errorf("table %s does not exist in %s; to create it, set Create and PK", cfg.Target.Table, cfg.Target.Name)}
+		return nil, &failure{ErrTableMissing, fmt.Errorf("table %s does not exist in %s; to create it, set Create and PK",
+			cfg.Target.Table, cfg.Target.Name)}
 	case len(key) == 0:
-		return nil, usagef("table %s does not exist in %s; to create it, set PK to NAME:TYPE for each primary-key column", cfg.Target.Table, cfg.Target.Name)
+		return nil, usagef("table %s does not exist in %s; to create it, set PK to NAME:TYPE for each primary-key column",
+			cfg.Target.Table, cfg.Target.Name)
 	}
 	for _, k := range key {
 		if k.Auto {
-			return nil, usagef("table %s: its primary-key column %s is auto-increment; a loader cannot write such rows, but tsimport.Load can", cfg.Target.Table, k.Name)
+			return nil, usagef("table %s: its primary-key column %s is auto-increment; a loader cannot write such rows, but "+
+				"tsimport.Load can", cfg.Target.Table, k.Name)
 		}
 		if k.Type == table.Null {
 			return nil, usagef("--pk %s: give its type, as in %s:string", k.Name, k.Name)
@@ -371,7 +374,8 @@ func (l *Loader) compare(r *pipeline.Report) error {
 	if r.Written == c.Written && r.Superseded == c.Superseded && r.Rejected == c.Rejected && r.Read == c.Accepted {
 		return nil
 	}
-	return fmt.Errorf("of %d rows the load has read %d: it counts %d written, %d superseded and %d rejected rows, and the loader %d, %d and %d",
+	return fmt.Errorf("of %d rows the load has read %d: it counts %d written, %d superseded and %d rejected rows, and "+
+		"the loader %d, %d and %d",
 		c.Accepted, r.Read, r.Written, r.Superseded, r.Rejected, c.Written, c.Superseded, c.Rejected)
 }
 

@@ -25,8 +25,10 @@ func TestRowsArriveAsTheyWerePut(t *testing.T) {
 	now := time.Now()
 	raw := []byte{1, 2}
 	row := Row{Columns: []Column{
-		Int64("n", -5), Float64("double", 0.5), String("id", "a"), Bytes("raw", raw), Bool("yes", true), Bool("no", false), String("empty", ""),
-		Bytes("bytes", raw), Null("null"), Int64("v", 1).At(now), Int64("v", 2).At(now.Add(-time.Second)), String("v", "3").At(now.Add(-2 * time.Second)),
+		Int64("n", -5), Float64("double", 0.5), String("id", "a"), Bytes("raw", raw), Bool("yes", true), Bool("no", false),
+		String("empty", ""),
+		Bytes("bytes", raw), Null("null"), Int64("v", 1).At(now), Int64("v", 2).At(now.Add(-time.Second)),
+		String("v", "3").At(now.Add(-2 * time.Second)),
 	}}
 	must(t, l.Put(ctx, row))
 	raw[0] = 9 // the row was copied
@@ -51,7 +53,9 @@ func TestModesAndConditionsMatchTheCommand(t *testing.T) {
 		t.Helper()
 		l := w.open(ctx, o)
 		for _, columns := range rows {
-			err := l.Put(ctx, Row{Columns: columns, Done: func(out Outcome) { ends = append(ends, strings.TrimSpace(out.End.String()+" "+out.Code)) }})
+			err := l.Put(ctx,
+				Row{Columns: columns,
+					Done: func(out Outcome) { ends = append(ends, strings.TrimSpace(out.End.String()+" "+out.Code)) }})
 			if err == nil {
 				err = l.Flush(ctx)
 			}
@@ -101,7 +105,8 @@ func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
 		{[]Column{id, id}, "DuplicateCell", "id"},
 		{[]Column{id.At(time.Now())}, "WrongType", "id"},
 		{[]Column{id, Int64("x", 1), Int64("x", 2)}, "DuplicateCell", "x"},
-		{[]Column{id, Int64("x", 1).At(time.Now()), Int64("x", 2).At(time.Now().Add(-time.Minute).Truncate(time.Hour).Add(-48 * time.Hour))}, "OutOfRange", "x"},
+		{[]Column{id, Int64("x", 1).At(time.Now()), Int64("x",
+			2).At(time.Now().Add(-time.Minute).Truncate(time.Hour).Add(-48 * time.Hour))}, "OutOfRange", "x"},
 		{[]Column{id, Int64("x", 1).At(time.Unix(-5, 0))}, "OutOfRange", "x"},
 		{[]Column{id, Int64("", 1)}, "BadColumnName", ""},
 		{[]Column{id, Int64(strings.Repeat("n", 300), 1)}, "BadColumnName", ""},
@@ -116,7 +121,8 @@ func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
 		var got Outcome
 		must(t, l.Put(ctx, Row{Columns: c.columns, Done: func(o Outcome) { got = o }}))
 		conformance.Equal(t, l.Flush(ctx), nil, "Flush")
-		if got.End != Rejected || got.Code != c.code || c.column != "" && got.Column != c.column || got.Message == "" || got.Number != int64(i)+1 {
+		if got.End != Rejected || got.Code != c.code || c.column != "" && got.Column != c.column || got.Message == "" ||
+			got.Number != int64(i)+1 {
 			t.Errorf("row %d: %+v, want code %s", i+1, got, c.code)
 		}
 	}
@@ -137,13 +143,15 @@ func TestRejectedRowsWithoutADoneAreAnError(t *testing.T) {
 	}
 	must(t, l.Put(ctx, Row{Columns: []Column{Int64("id", 6)}, Done: func(Outcome) {}}))
 	var rejected *RejectedError
-	if err := l.Flush(ctx); !errors.As(err, &rejected) || rejected.Rows != 5 || rejected.First.Number != 1 || rejected.First.Code != "WrongType" {
+	if err := l.Flush(ctx); !errors.As(err, &rejected) || rejected.Rows != 5 || rejected.First.Number != 1 ||
+		rejected.First.Code != "WrongType" {
 		t.Errorf("flush: %v", err)
 	}
 	conformance.Equal(t, l.Flush(ctx), nil, "flush again")
 	for range 2 {
 		c, err := l.Close(ctx)
-		if rejected = nil; !errors.As(err, &rejected) || rejected.Rows != 5 || !strings.Contains(err.Error(), "5 rows were rejected, the first of them is row 1: WrongType: column id: ") {
+		if rejected = nil; !errors.As(err, &rejected) || rejected.Rows != 5 ||
+			!strings.Contains(err.Error(), "5 rows were rejected, the first of them is row 1: WrongType: column id: ") {
 			t.Errorf("close: %v", err)
 		}
 		conformance.Equal(t, c, Counts{Accepted: 6, Rejected: 6}, "counts")
@@ -168,25 +176,30 @@ func TestOpenErrorsAreDistinguishable(t *testing.T) {
 		is     error
 		usage  string
 	}{
-		"missing":         {ctx, w.target(), "t", LoaderOptions{}, ErrTableMissing, ""},
-		"permission":      {ctx, wrong, "t", loaderOptions(), ErrPermission, ""},
-		"interrupted":     {stopped, w.target(), "t", loaderOptions(), ErrInterrupted, ""},
-		"no type":         {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id"}}, nil, "give its type"},
-		"no key":          {ctx, w.target(), "t", LoaderOptions{Create: true}, nil, "set PK"},
-		"expression":      {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string=a"}}, nil, "computes no columns"},
-		"numbered":        {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string", "n:auto"}}, nil, "auto-increment"},
-		"mode":            {ctx, w.target(), "t", LoaderOptions{Mode: "replace"}, nil, `Mode "replace"`},
-		"increment":       {ctx, w.target(), "t", LoaderOptions{Mode: "increment"}, nil, "Mode increment"},
-		"memory":          {ctx, w.target(), "t", LoaderOptions{Memory: 1 << 20}, nil, "Memory"},
-		"concurrency":     {ctx, w.target(), "t", LoaderOptions{Concurrency: -1}, nil, "Concurrency"},
-		"null of a put":   {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string"}, OnNull: "delete"}, nil, "OnNull delete needs Mode update"},
+		"missing":     {ctx, w.target(), "t", LoaderOptions{}, ErrTableMissing, ""},
+		"permission":  {ctx, wrong, "t", loaderOptions(), ErrPermission, ""},
+		"interrupted": {stopped, w.target(), "t", loaderOptions(), ErrInterrupted, ""},
+		"no type":     {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id"}}, nil, "give its type"},
+		"no key":      {ctx, w.target(), "t", LoaderOptions{Create: true}, nil, "set PK"},
+		"expression": {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string=a"}}, nil,
+			"computes no columns"},
+		"numbered": {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string", "n:auto"}}, nil,
+			"auto-increment"},
+		"mode":        {ctx, w.target(), "t", LoaderOptions{Mode: "replace"}, nil, `Mode "replace"`},
+		"increment":   {ctx, w.target(), "t", LoaderOptions{Mode: "increment"}, nil, "Mode increment"},
+		"memory":      {ctx, w.target(), "t", LoaderOptions{Memory: 1 << 20}, nil, "Memory"},
+		"concurrency": {ctx, w.target(), "t", LoaderOptions{Concurrency: -1}, nil, "Concurrency"},
+		"null of a put": {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string"}, OnNull: "delete"},
+			nil, "OnNull delete needs Mode update"},
 		"several tables":  {ctx, w.target(), "t_{id}", loaderOptions(), nil, "one table"},
 		"name of a table": {ctx, w.target(), "9", loaderOptions(), nil, "table name"},
 		"endpoint":        {ctx, Target{Endpoint: "ftp://x", Instance: "i"}, "t", LoaderOptions{}, nil, "endpoint"},
-		"half a key":      {ctx, Target{Endpoint: "http://x", Instance: "i", AccessKeyID: "a"}, "t", LoaderOptions{}, nil, "only one of them"},
+		"half a key": {ctx, Target{Endpoint: "http://x", Instance: "i", AccessKeyID: "a"}, "t", LoaderOptions{}, nil,
+			"only one of them"},
 	} {
 		l, err := Open(tt.ctx, tt.target, tt.table, tt.o)
-		if l != nil || err == nil || tt.is != nil && !errors.Is(err, tt.is) || tt.is == nil && (!errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), tt.usage)) {
+		if l != nil || err == nil || tt.is != nil && !errors.Is(err, tt.is) || tt.is == nil &&
+			(!errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), tt.usage)) {
 			t.Errorf("%s: %v, %T", name, err, err)
 		}
 	}
@@ -243,7 +256,8 @@ func TestRowRefusedAfterALostAnswerIsMaybeApplied(t *testing.T) {
 			var got []Outcome
 			put := func(id string) {
 				t.Helper()
-				err := l.Put(ctx, Row{Columns: []Column{String("id", id), Int64("v", 1)}, Done: func(out Outcome) { got = append(got, out) }})
+				err := l.Put(ctx, Row{Columns: []Column{String("id", id), Int64("v", 1)},
+					Done: func(out Outcome) { got = append(got, out) }})
 				if err == nil {
 					err = l.Flush(ctx)
 				}
@@ -251,7 +265,8 @@ func TestRowRefusedAfterALostAnswerIsMaybeApplied(t *testing.T) {
 			}
 			put("applied")
 			put("refused")
-			if c := w.close(l); c.Rejected != 2 || c.MaybeApplied != 1 || !got[0].MaybeApplied || got[1].MaybeApplied || got[1].Code != "OTSParameterInvalid" {
+			if c := w.close(l); c.Rejected != 2 || c.MaybeApplied != 1 || !got[0].MaybeApplied || got[1].MaybeApplied ||
+				got[1].Code != "OTSParameterInvalid" {
 				t.Errorf("%+v, %+v", c, got)
 			}
 			rows := w.rows(1)

@@ -187,7 +187,8 @@ func (g *rowOutcomes) now() Counts {
 func (e *ending) outcome() Outcome {
 	o := Outcome{Number: e.record + 1, End: e.end}
 	if e.why != nil {
-		o.Code, o.Column, o.Message, o.Value, o.MaybeApplied = e.why.Code, e.why.Column, e.why.Message, e.why.Value, e.why.MaybeApplied
+		o.Code, o.Column, o.Message, o.Value, o.MaybeApplied = e.why.Code, e.why.Column, e.why.Message, e.why.Value,
+			e.why.MaybeApplied
 	}
 	return o
 }

@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// squares is the room of a new kind of source: a table of the whole numbers from 1 on and their squares. It is server, session
-// and its snapshot.
+// squares is the room of a new kind of source: a table of the whole numbers from 1 on and their squares. It is server,
+// session and its snapshot.
 type squares struct {
 	sqltable.Server
 	rows int
@@ -68,7 +68,8 @@ func TestNewSchemeNeedsItsRoomAndOneLine(t *testing.T) {
 
 	w := newWorld(t)
 	s := conformance.Try(Load(t.Context(), Request{
-		From: []string{"squares:1000"}, Table: "t", Target: w.target(), NewTable: NewTable{Create: true}, Running: Running{RunDir: filepath.Join(t.TempDir(), "run")},
+		From: []string{"squares:1000"}, Table: "t", Target: w.target(), NewTable: NewTable{Create: true},
+		Running: Running{RunDir: filepath.Join(t.TempDir(), "run")},
 	})).Must(t)
 	if rows := w.rows(1); s.Written != 1000 || len(rows) != 1000 || rows["999"] == "" {
 		t.Errorf("%+v, %d rows, %q", s, len(rows), rows["999"])

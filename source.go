@@ -45,7 +45,8 @@ func newRows(ctx context.Context, l *Loader) *rows {
 func (r *rows) About() source.About {
 	return source.About{
 		Name: "the rows that were put", Bytes: -1, Columns: r.columns, Wide: true, Pieces: int64(r.loader.bufferBytes),
-		Rejects:    source.Rejects{Kind: ".ndjson", Raw: func(source.Split, table.Span) []byte { return []byte{} }}, // rejects are reported, not stored
+		// rejects are reported, not stored
+		Rejects:    source.Rejects{Kind: ".ndjson", Raw: func(source.Split, table.Span) []byte { return []byte{} }},
 		AddColumns: func(names []string) { r.columns = slices.Concat(r.columns, names) },
 	}
 }
@@ -99,7 +100,8 @@ func (r *rows) Next() (source.Piece, error) {
 // Add makes a split of a buffer.
 func (r *rows) Add(p source.Piece) ([]source.Split, error) {
 	b := p.(piece).buffer
-	return []source.Split{{Number: int(min(b.first, 1)), Bytes: int64(b.bytes()), Rows: int64(len(b.rows)), First: b.first, Part: b}}, nil
+	return []source.Split{{Number: int(min(b.first, 1)), Bytes: int64(b.bytes()), Rows: int64(len(b.rows)), First: b.first,
+		Part: b}}, nil
 }
 
 func (r *rows) Suspend() error { return nil }

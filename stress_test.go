@@ -37,8 +37,8 @@ func (o *oracle) row(n int64, key, column string) Row {
 	return Row{Columns: []Column{Int64(column, n), String("id", key)}, Done: o.of(n)}
 }
 
-// last returns the value that a key must have: of its last row that was not rejected. Sure is false if any row from there
-// is unfinished.
+// last returns the value that a key must have: of its last row that was not rejected. Sure is false if any row from
+// there is unfinished.
 func (o *oracle) last() (values map[string]string, unsure map[string]bool) {
 	values, unsure = map[string]string{}, map[string]bool{}
 	numbers := map[string]int64{}
@@ -91,7 +91,8 @@ func putWithFaults(t *testing.T, mode string, seed uint64) {
 	w := newWorld(t)
 	rnd := rand.New(rand.NewPCG(seed, 77))
 	must(t, w.Sim().Simulate("", server.Simulation{Config: sim.Config{
-		PartitionUnits: 10_000, Burst: 100 * time.Millisecond, Partitions: 3, Latency: time.Millisecond, Jitter: 0.5, Seed: seed}}))
+		PartitionUnits: 10_000, Burst: 100 * time.Millisecond, Partitions: 3, Latency: time.Millisecond, Jitter: 0.5,
+		Seed: seed}}))
 	plan := conformance.Try(faults.Random{Rate: 0.15, Delay: 20 * time.Millisecond, Seed: seed}.Plan()).Must(t)
 	o := loaderOptions()
 	o.Mode, o.Memory, o.BatchBytes, o.Concurrency = mode, 16<<20, 1+rnd.Int64N(16<<10), 1+rnd.IntN(16)
@@ -311,7 +312,8 @@ func TestAKilledLoaderStillCounts(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			w := newWorld(t)
 			defer noLeaks(t)()
-			must(t, w.Sim().Simulate("", server.Simulation{Config: sim.Config{PartitionUnits: 5_000, Latency: 5 * time.Millisecond}}))
+			must(t, w.Sim().Simulate("", server.Simulation{Config: sim.Config{PartitionUnits: 5_000,
+				Latency: 5 * time.Millisecond}}))
 			ctx, kill := context.WithCancelCause(context.Background())
 			defer kill(nil)
 			reason := errors.New("the reason")

@@ -70,7 +70,8 @@ func Shapes() []Shape {
 // columns; and twelve columns with names of the maximum length.
 func OddShapes() []Shape {
 	id := ShapeColumn{"id", IntegerValues, 9}
-	many, null, long := Shape{Name: "1000", Columns: []ShapeColumn{id}}, Shape{Name: "null", Columns: []ShapeColumn{id}}, Shape{Name: "names", Columns: []ShapeColumn{id}}
+	many, null, long := Shape{Name: "1000", Columns: []ShapeColumn{id}}, Shape{Name: "null", Columns: []ShapeColumn{id}},
+		Shape{Name: "names", Columns: []ShapeColumn{id}}
 	for i := 1; i <= 1000; i++ {
 		many.Columns = append(many.Columns, ShapeColumn{fmt.Sprintf("c%03d", i), StringValues, 6})
 	}

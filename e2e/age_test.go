@@ -27,7 +27,8 @@ func newAging(t *testing.T, interval string) *aging { return newAgingTo(t, inter
 func newAgingTo(t *testing.T, interval, old string) *aging {
 	server := startServe(t, "--quiet", "--throughput-interval", interval)
 	a := &aging{place: newPlace(t, server.env()...), server: server, old: old}
-	a.write("policy.yaml", "period: month\nclasses:\n  - {up_to: 3, reserved: {read: 5, write: 9}, ttl: 864000}\n  - {archive: '"+old+"'}\n")
+	a.write("policy.yaml", "period: month\nclasses:\n  - {up_to: 3, reserved: {read: 5, write: 9}, ttl: 864000}\n  - "+
+		"{archive: '"+old+"'}\n")
 	for i, month := range []string{"202401", "202402", "202403", "202406"} {
 		tb := server.table("c_" + month)
 		meta := &tablestore.TableMeta{TableName: tb.name}

@@ -69,6 +69,7 @@ func smallPlace(b *testing.B, s *served) *place {
 		}
 		p.write(fmt.Sprintf("in/t%03d.csv", i), rows.String())
 	}
-	p.write("job.yaml", "version: 1\ndefaults: {create: true, pk: [id:integer]}\nloads:\n  \"{table}\": {from: [\"in/{table}.csv\"]}\n")
+	p.write("job.yaml", "version: 1\ndefaults: {create: true, pk: [id:integer]}\nloads:\n  \"{table}\": {from: "+
+		"[\"in/{table}.csv\"]}\n")
 	return p
 }

@@ -85,7 +85,8 @@ func TestABigTable(t *testing.T) {
 	for range rowsOf(t, s.client(), "cards") {
 		rows++
 	}
-	t.Logf("scan: %d rows, %.0f rows/s, engine %.2f µs/row", rows, float64(rows)/time.Since(begun).Seconds(), (s.cpu(t)-before)/float64(rows)*1e6)
+	t.Logf("scan: %d rows, %.0f rows/s, engine %.2f µs/row", rows, float64(rows)/time.Since(begun).Seconds(),
+		(s.cpu(t)-before)/float64(rows)*1e6)
 	conformance.Equal(t, rows, *bigRows, "the table: rows")
 	s.stop(t)
 	size := int64(0)

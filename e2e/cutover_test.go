@@ -53,18 +53,22 @@ func TestATableMovesWhileItIsWritten(t *testing.T) {
 		s.Stop("fast")
 		s.Go()
 		session := func() func(string) error {
-			conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))
+			conn, err := pgconn.Connect(context.Background(),
+				fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))
 			must(t, err)
 			return func(statement string) error {
 				_, err := conn.Exec(context.Background(), statement).ReadAll()
 				return err
 			}
 		}
-		c := &cutOver{T: t, session: session, row: func(query string) bool { return len(s.Exec(query)) > 0 }, address: s.Address("public.accounts"),
-			properties: fmt.Sprintf("connector.class=io.debezium.connector.postgresql.PostgresConnector\ndatabase.port=%d\ndatabase.user=postgres\ndatabase.dbname=postgres\nplugin.name=pgoutput\ntable.include.list=public.accounts\n", s.Port),
-			streams:    "SELECT 1 FROM pg_replication_slots WHERE active"}
+		c := &cutOver{T: t, session: session, row: func(query string) bool { return len(s.Exec(query)) > 0 },
+			address: s.Address("public.accounts"),
+			properties: fmt.Sprintf(
+				"connector.class=io.debezium.connector.postgresql.PostgresConnector\ndatabase.port=%d\ndatabase.user=postgres\ndatabase.dbname=postgres\nplugin.name=pgoutput\ntable.include.list=public.accounts\n", s.Port),
+			streams: "SELECT 1 FROM pg_replication_slots WHERE active"}
 		// A changed key takes along what the log does not otherwise have.
-		c.move(rows, "INSERT INTO accounts SELECT n, 'owner ' || n, n / 7.0, now(), md5(n::text), n %% 2 = 0 FROM generate_series(1, %d) n", "timestamptz", "ALTER TABLE accounts REPLICA IDENTITY FULL")
+		c.move(rows, "INSERT INTO accounts SELECT n, 'owner ' || n, n / 7.0, now(), md5(n::text), n %% 2 = 0 FROM "+
+			"generate_series(1, %d) n", "timestamptz", "ALTER TABLE accounts REPLICA IDENTITY FULL")
 	})
 	t.Run("MariaDB", func(t *testing.T) {
 		s := mysqltest.Start(t)
@@ -76,10 +80,13 @@ func TestATableMovesWhileItIsWritten(t *testing.T) {
 				return err
 			}
 		}
-		c := &cutOver{T: t, session: session, row: func(query string) bool { return len(s.Rows(query)) > 0 }, address: s.Address("accounts"),
-			properties: fmt.Sprintf("connector.class=io.debezium.connector.mariadb.MariaDbConnector\ndatabase.port=%d\ndatabase.user=root\ndatabase.server.id=%d\nschema.history.internal=io.debezium.relational.history.MemorySchemaHistory\ninclude.schema.changes=false\ndatabase.include.list=shop\n", s.Port, s.Port+1),
-			streams:    "SELECT 1 FROM information_schema.processlist WHERE command = 'Binlog Dump'"}
-		c.move(rows, "INSERT INTO accounts SELECT seq, CONCAT('owner ', seq), seq / 7.0, now(6), md5(seq), seq %% 2 = 0 FROM seq_1_to_%d", "timestamp(6) NULL")
+		c := &cutOver{T: t, session: session, row: func(query string) bool { return len(s.Rows(query)) > 0 },
+			address: s.Address("accounts"),
+			properties: fmt.Sprintf(
+				"connector.class=io.debezium.connector.mariadb.MariaDbConnector\ndatabase.port=%d\ndatabase.user=root\ndatabase.server.id=%d\nschema.history.internal=io.debezium.relational.history.MemorySchemaHistory\ninclude.schema.changes=false\ndatabase.include.list=shop\n", s.Port, s.Port+1),
+			streams: "SELECT 1 FROM information_schema.processlist WHERE command = 'Binlog Dump'"}
+		c.move(rows, "INSERT INTO accounts SELECT seq, CONCAT('owner ', seq), seq / 7.0, now(6), md5(seq), seq %% 2 = 0 "+
+			"FROM seq_1_to_%d", "timestamp(6) NULL")
 	})
 }
 
@@ -90,7 +97,8 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 		err := first(statement)
 		conformance.MustTrue(c, err == nil, "%s: %v", statement, err)
 	}
-	c.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, owner varchar(40), amount decimal(14,2), at " + moment + ", note text, active boolean DEFAULT true)")
+	c.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, owner varchar(40), amount decimal(14,2), at " + moment +
+		", note text, active boolean DEFAULT true)")
 	c.exec(fmt.Sprintf(fill, rows))
 	for _, statement := range more {
 		c.exec(statement)
@@ -138,8 +146,11 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 	must(t, json.Unmarshal(summary.Bytes(), &r))
 	conformance.True(t, during != 0 && r.Written != 0 && r.Read == r.Written,
 		"%d statements while the table was loaded, %d changes read and %d written", during, r.Read, r.Written)
-	t.Logf("%d rows, %d statements while the table was loaded and %d in all, %d changes applied; compared in %.1f s while all wrote; the writers stood still for %.1f s until the last change was applied, %.1f s with another comparison",
-		rows, during, c.done.Load(), r.Written, stopped.Sub(compared).Seconds(), pause.Seconds(), time.Since(stopped).Seconds())
+	t.Logf("%d rows, %d statements while the table was loaded and %d in all, %d changes applied; compared in %.1f s "+
+		"while all wrote; the writers stood still for %.1f s until the last change was applied, %.1f s with another "+
+		"comparison",
+		rows, during, c.done.Load(), r.Written, stopped.Sub(compared).Seconds(), pause.Seconds(),
+		time.Since(stopped).Seconds())
 }
 
 func (c *cutOver) until(what string, is func() bool) {
@@ -163,7 +174,8 @@ value.converter.replace.null.with.default=false
 `+c.properties)
 	out := conformance.Try(os.Create(p.path("stream.json"))).Must(c.T)
 	errs := conformance.Try(os.Create(p.path("engine.log"))).Must(c.T)
-	engine := exec.Command("java", "-cp", "debezium/target/classes:debezium/target/lib/*", "Changes", p.path("engine.properties"))
+	engine := exec.Command("java", "-cp", "debezium/target/classes:debezium/target/lib/*", "Changes",
+		p.path("engine.properties"))
 	engine.Stdout, engine.Stderr = out, errs
 	stdin := conformance.Try(engine.StdinPipe()).Must(c.T)
 	must(c.T, engine.Start())
@@ -207,7 +219,8 @@ func (c *cutOver) statement(rnd *rand.Rand) string {
 	id := 1 + rnd.Int64N(c.next.Load())
 	switch rnd.IntN(10) {
 	case 0, 1, 2:
-		return fmt.Sprintf("INSERT INTO accounts VALUES (%d, 'new', %d, CURRENT_TIMESTAMP, '%s', true)", c.next.Add(1), rnd.IntN(1e9), strings.Repeat("note ", rnd.IntN(2000)))
+		return fmt.Sprintf("INSERT INTO accounts VALUES (%d, 'new', %d, CURRENT_TIMESTAMP, '%s', true)", c.next.Add(1),
+			rnd.IntN(1e9), strings.Repeat("note ", rnd.IntN(2000)))
 	case 3, 4, 5:
 		return fmt.Sprintf("UPDATE accounts SET amount = amount + %d WHERE id = %d", rnd.IntN(100), id)
 	case 6:

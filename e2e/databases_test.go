@@ -40,18 +40,21 @@ func TestDatabasesAreLoadedByProcesses(t *testing.T) {
 		exec := func(statements ...string) { s.Exec(strings.Join(statements, ";")) }
 		exec("CREATE USER guarded PASSWORD 'geheim-right'")
 		guard(s, "guarded")
-		loadDatabase(t, s.Address, exec, "generate_series(1, 20000) AS n(seq)", "postgres@", "GRANT SELECT ON shop_orders TO guarded", "PGPASSWORD")
+		loadDatabase(t, s.Address, exec, "generate_series(1, 20000) AS n(seq)", "postgres@",
+			"GRANT SELECT ON shop_orders TO guarded", "PGPASSWORD")
 	})
 	t.Run("SQLite", func(t *testing.T) {
 		d := newDatabase(t, 0)
 		address := func(table string) string { return "sqlite:" + d.path("shop.db") + "?table=" + table }
-		loadDatabase(t, address, d.execute, "(WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < 20000) SELECT seq FROM n)", "", "", "")
+		loadDatabase(t, address, d.execute, "(WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq "+
+			"< 20000) SELECT seq FROM n)", "", "", "")
 	})
 	t.Run("MariaDB", func(t *testing.T) {
 		t.Setenv("HOME", t.TempDir())
 		s := mysqltest.Start(t)
 		s.Exec("CREATE USER guarded@'127.0.0.1' IDENTIFIED BY 'geheim-right'")
-		loadDatabase(t, s.Address, s.Exec, "seq_1_to_20000", "root@", "GRANT SELECT ON shop.* TO guarded@'127.0.0.1'", "MYSQL_PWD")
+		loadDatabase(t, s.Address, s.Exec, "seq_1_to_20000", "root@", "GRANT SELECT ON shop.* TO guarded@'127.0.0.1'",
+			"MYSQL_PWD")
 	})
 }
 
@@ -65,7 +68,8 @@ func guard(s *pgtest.Server, user string) {
 	conformance.Must(s, err)
 	s.Exec("SELECT pg_reload_conf()")
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres?sslmode=disable", user, s.Port))
+		conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres?sslmode=disable",
+			user, s.Port))
 		if err != nil {
 			return
 		}
@@ -74,7 +78,8 @@ func guard(s *pgtest.Server, user string) {
 	s.Fatal("the server does not guard the user")
 }
 
-func loadDatabase(t *testing.T, address func(table string) string, exec func(statements ...string), numbers, user, grant, variable string) {
+func loadDatabase(t *testing.T, address func(table string) string, exec func(statements ...string), numbers, user,
+	grant, variable string) {
 	follows := ""
 	if grant != "" {
 		follows = "to follow the source from here: resume_from "
@@ -115,7 +120,8 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 	}
 	p.ends(0, []string{"verify", "--run", "run"}, "source and table are equal, in each of the ", follows)
 	p.ends(0, []string{"sync", address("shop_orders"), "--table", "killed", "--store", "store", "--plan"}, follows)
-	exec("UPDATE shop_orders SET v = 'changed' WHERE id IN (3, 4)", "DELETE FROM shop_orders WHERE id = 5", "INSERT INTO shop_orders VALUES (30000, 'new')")
+	exec("UPDATE shop_orders SET v = 'changed' WHERE id IN (3, 4)", "DELETE FROM shop_orders WHERE id = 5",
+		"INSERT INTO shop_orders VALUES (30000, 'new')")
 	const moved = "the source has moved on, or the table was changed, in "
 	p.ends(6, strings.Fields("verify --run run"), moved, "2 different, 1 surplus")
 
@@ -142,13 +148,17 @@ func TestDatabasesOfDataX(t *testing.T) {
 	my.Exec("CREATE TABLE orders (id bigint PRIMARY KEY, City varchar(20), price decimal(8,2), day date)",
 		`INSERT INTO orders VALUES (1, 'Bern', 1.5, '2024-01-01'), (2, '"x"\n', 20, '2024-01-01'), (3, NULL, NULL, '2024-01-01'), (4, 'later', 0, '2024-01-02')`)
 	for part, rows := range map[string]string{"00": "(1, 'Bern', 1.5), (3, NULL, NULL)", "01": `(2, '"x"\n', 20)`} {
-		my.Exec("CREATE TABLE orders_"+part+" (id bigint PRIMARY KEY, `City` varchar(20), price decimal(8,2))", "INSERT INTO orders_"+part+" VALUES "+rows)
+		my.Exec("CREATE TABLE orders_"+part+" (id bigint PRIMARY KEY, `City` varchar(20), price decimal(8,2))",
+			"INSERT INTO orders_"+part+" VALUES "+rows)
 	}
-	const three = `{"order_id":1,"price":1.5,"town":"Bern"}` + "\n" + `{"order_id":2,"price":20.0,"town":"\"x\"\n"}` + "\n" + `{"order_id":3}` + "\n"
+	const three = `{"order_id":1,"price":1.5,"town":"Bern"}` + "\n" + `{"order_id":2,"price":20.0,"town":"\"x\"\n"}` +
+		"\n" + `{"order_id":3}` + "\n"
 	for name, c := range map[string]struct{ address, table, more, want string }{
-		"a condition": {my.Address("x"), `"table":["orders"]`, `"column":["id","City","price"],"splitPk":"id","where":"day = '${day}' -- of the day\n;",`, three},
-		"a query":     {my.Address("x"), `"querySql":["SELECT id + 0, City, price FROM orders WHERE day < '2024-01-02' ORDER BY rand();"]`, ``, three},
-		"shards":      {my.Address("x"), `"table":["orders_[00-01]"]`, "\"column\":[\"id\",\"`City`\",\"price\"],", three},
+		"a condition": {my.Address("x"), `"table":["orders"]`,
+			`"column":["id","City","price"],"splitPk":"id","where":"day = '${day}' -- of the day\n;",`, three},
+		"a query": {my.Address("x"),
+			`"querySql":["SELECT id + 0, City, price FROM orders WHERE day < '2024-01-02' ORDER BY rand();"]`, ``, three},
+		"shards": {my.Address("x"), `"table":["orders_[00-01]"]`, "\"column\":[\"id\",\"`City`\",\"price\"],", three},
 		"expressions": {my.Address("x"), `"table":["orders_00"]`, `"column":["id * 10","upper(City) AS t","price"],`,
 			`{"order_id":10,"price":1.5,"town":"BERN"}` + "\n" + `{"order_id":30}` + "\n"},
 	} {
@@ -182,7 +192,8 @@ func newDatabase(t *testing.T, rows int, tables ...string) *database {
 	d.execute("PRAGMA journal_mode = WAL")
 	for _, table := range tables {
 		d.execute("CREATE TABLE " + table + " (id INTEGER PRIMARY KEY, v)")
-		d.execute(fmt.Sprintf("INSERT INTO %s WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i, '%[1]s ' || i FROM n", table, rows))
+		d.execute(fmt.Sprintf("INSERT INTO %s WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "+
+			"SELECT i, '%[1]s ' || i FROM n", table, rows))
 	}
 	return d
 }
@@ -206,14 +217,18 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	}
 	run(0, []string{"format       table", "rows         3,000", "id      integer", "v       string"}, "inspect", address)
 	run(0, []string{`"rows":3000,"exact":true`}, "inspect", "--count", "--json", address)
-	run(0, []string{"only the primary key of the source is rated (id)", "--table orders --create --pk 'key=md5(id, 4) + text(id)'"}, "advise", address)
+	run(0, []string{"only the primary key of the source is rated (id)",
+		"--table orders --create --pk 'key=md5(id, 4) + text(id)'"}, "advise", address)
 	run(0, []string{"3,000 records read, 0 would be rejected", "3,000 keys, 0 records"}, "check", "--unique", address)
 	run(2, []string{"its rows are identified only by id"}, "check", address, "--pk", "v")
 	run(0, []string{"3,000 written"}, to("load", "--run-dir", "run")...)
 	run(0, []string{"3,000 equal", "as it was at one moment"}, to("verify")...)
-	d.execute("UPDATE orders SET v = 5 WHERE id = 100", "DELETE FROM orders WHERE id = 200", "INSERT INTO orders VALUES (9000, x'00')")
+	d.execute("UPDATE orders SET v = 5 WHERE id = 100", "DELETE FROM orders WHERE id = 200",
+		"INSERT INTO orders VALUES (9000, x'00')")
 	run(6, []string{"1 missing, 1 different, 1 surplus", "different id=100"}, to("verify")...)
-	run(6, []string{"1 missing, 1 different, 1 surplus", "in 1 of the 1 ranges that the run read", "orders from its first row on: 1 missing, 1 different, 1 surplus; the run read it in the snapshot of 20"}, "verify", "--run", "run")
+	run(6, []string{"1 missing, 1 different, 1 surplus", "in 1 of the 1 ranges that the run read",
+		"orders from its first row on: 1 missing, 1 different, 1 surplus; the run read it in the snapshot of 20"}, "verify",
+		"--run", "run")
 	run(0, []string{"would write 2 rows", "and delete 1 rows"}, to("sync", "--delete", "--plan")...)
 	run(0, []string{"2 rows written, 1 deleted"}, to("sync", "--delete")...)
 	run(0, []string{"3,000 equal, 0 missing, 0 different, 0 surplus"}, to("verify", "--extra", "fail")...)
@@ -221,7 +236,8 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	run(2, []string{"copy reads a Tablestore table; use tsimport load "}, "copy", address, "orders")
 	run(2, []string{"load it separately"}, "verify", address, "x.csv", "--table", "orders", "--store", "store")
 	d.execute("CREATE TABLE five (a INT, b INT, c INT, d INT, e INT, PRIMARY KEY (a, b, c, d, e))")
-	run(2, []string{"has 5 columns, but a table takes 1 to 4: combine several with --pk, such as --pk 'key=splice(auto, a, b, …)'"},
+	run(2, []string{"has 5 columns, but a table takes 1 to 4: combine several with --pk, such as --pk 'key=splice(auto, " +
+		"a, b, …)'"},
 		"load", "sqlite:shop.db?table=five", "--table", "t", "--store", "store")
 	run(2, []string{"--delimiter: it is for text inputs"}, "check", address, "--delimiter", ";")
 }
@@ -231,7 +247,8 @@ func TestDatabaseRejectsKeepColumnTypesAcrossRetries(t *testing.T) {
 	d := newDatabase(t, 0)
 	d.execute("CREATE TABLE typed (id INTEGER PRIMARY KEY, r REAL, s REAL, b BLOB, n INTEGER, t TEXT) STRICT")
 	d.execute("INSERT INTO typed VALUES (1, 9e999, 1, x'00ff', 7, '5'), (2, 0.5, 2, x'', 8, 'x')")
-	d.run(3, "load", "sqlite:shop.db?table=typed&sessions=2", "--require-snapshot", "--table", "t", "--store", "store", "--run-dir", "first", "-q")
+	d.run(3, "load", "sqlite:shop.db?table=typed&sessions=2", "--require-snapshot", "--table", "t", "--store", "store",
+		"--run-dir", "first", "-q")
 	d.run(3, "load", "--retry-rejects", "first", "--run-dir", "second", "-q")
 	text := d.read("second/rejects.ndjson")
 	corrected := strings.Replace(text, `"r":"+Inf"`, `"r":3.0`, 1)
@@ -307,7 +324,8 @@ func TestDumpsOfDatabasesAreLoadedCellByCell(t *testing.T) {
 			p := newPlace(t, s.env()...)
 			file := conformance.Try(filepath.Abs(filepath.Join("dumps", "made", of.file))).Must(t)
 			name := fmt.Sprint("t", i)
-			p.run(0, append([]string{"load", file, "--dialect", of.dialect, "--table", name, "--create", "--pk", "id:integer", "--settle", "1ms"}, strings.Fields(of.flags)...)...)
+			p.run(0, append([]string{"load", file, "--dialect", of.dialect, "--table", name, "--create", "--pk", "id:integer",
+				"--settle", "1ms"}, strings.Fields(of.flags)...)...)
 			got := dump(t, s, name)
 			for key, cells := range got {
 				got[key] = untimed(cells)
@@ -360,7 +378,8 @@ func TestASmallLoad(t *testing.T) {
 	p := newPlace(t, env...)
 	input := conformance.Try(filepath.Abs("../examples/student-cards.csv")).Must(t)
 	name := fmt.Sprintf("tsimport_small_%d_%d", time.Now().UnixMilli(), os.Getpid())
-	p.ends(0, []string{"load", input, "--create", "--limit", "2000", "--verify", "--table", name, "--pk", "DeviceID:integer", "--pk", "OrderNumber:integer"})
+	p.ends(0, []string{"load", input, "--create", "--limit", "2000", "--verify", "--table", name, "--pk",
+		"DeviceID:integer", "--pk", "OrderNumber:integer"})
 	p.ends(0, []string{"table", "drop", name, "--yes"})
 }
 
@@ -369,7 +388,8 @@ func TestStoresInDifferentFoldersAreDistinctTargets(t *testing.T) {
 	t.Parallel()
 	here := newPlace(t, "XDG_CACHE_HOME="+t.TempDir())
 	elsewhere := newPlace(t, here.env...)
-	load := []string{"load", here.write("in.csv", fileOf("id,v", 2000, func(i int) string { return fmt.Sprintf("%d,x", i) })), "--table", "t", "--pk", "id:integer"}
+	load := []string{"load", here.write("in.csv", fileOf("id,v", 2000,
+		func(i int) string { return fmt.Sprintf("%d,x", i) })), "--table", "t", "--pk", "id:integer"}
 	first := here.start(append(load, "--max-rows-per-second", "1")...)
 	first.must(func() bool { return len(here.glob("tsimport-runs/*/summary.json")) == 1 })
 	elsewhere.ends(0, load)
@@ -434,7 +454,8 @@ func TestResumeCost(t *testing.T) {
 	}
 	t.Parallel()
 	text := fileOf("id,n,v", *resumeRows, func(i int) string {
-		return fmt.Sprintf("%016x,%d,%s", uint64(i+1)*0x9e3779b97f4a7c15, i, strings.Repeat(fmt.Sprintf("%x some text that comes again ", i*7919), 28))
+		return fmt.Sprintf("%016x,%d,%s", uint64(i+1)*0x9e3779b97f4a7c15, i,
+			strings.Repeat(fmt.Sprintf("%x some text that comes again ", i*7919), 28))
 	})
 	for _, name := range []string{"in.csv", "in.csv.gz"} {
 		t.Run(name, func(t *testing.T) {
@@ -469,8 +490,10 @@ func TestResumeCost(t *testing.T) {
 			sum := p.summary()
 			// A checkpoint may be late; package pipeline tests that no lane sends more than it allows.
 			again, allowed := s.accepted(t)-sum.Written, int64(32**resumeRate/5+2*(31**resumeRate+*resumeRate/10))
-			t.Logf("%s: %d rows, killed at %d of which the checkpoint knew %d; first new write after %v; %d rows written again (%d sent again); checkpoints took %.2f %% of its time",
-				name, *resumeRows, before, known, toFirst.Round(time.Millisecond), again, sum.Replayed, 100*sum.CheckpointSeconds/sum.Seconds)
+			t.Logf("%s: %d rows, killed at %d of which the checkpoint knew %d; first new write after %v; %d rows written "+
+				"again (%d sent again); checkpoints took %.2f %% of its time",
+				name, *resumeRows, before, known, toFirst.Round(time.Millisecond), again, sum.Replayed,
+				100*sum.CheckpointSeconds/sum.Seconds)
 			conformance.True(t, again <= allowed,
 				"%d rows were written again, want at most %d: those in flight and two seconds' worth", again, allowed)
 		})
@@ -482,7 +505,8 @@ func TestAnAddressInUseEndsALoadBeforeItBegins(t *testing.T) {
 	address := strings.TrimSuffix(strings.TrimPrefix(w.status, "http://"), "/")
 	p := newPlace(t)
 	p.write("in.csv", "id\n1\n")
-	said := p.ends(2, []string{"load", "in.csv", "--table", "t", "--pk", "id", "--store", "store", "--status", address}, "tsimport: --status "+address+": ")
+	said := p.ends(2, []string{"load", "in.csv", "--table", "t", "--pk", "id", "--store", "store", "--status", address},
+		"tsimport: --status "+address+": ")
 	conformance.True(t, strings.Count(said, "\n") == 1, "%v", said)
 	p.ends(2, []string{"table", "list", "--store", "store"}) // it was not made
 	w.signal(syscall.SIGINT)

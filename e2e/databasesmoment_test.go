@@ -50,9 +50,11 @@ type bank struct {
 func banks(t *testing.T, tables int, test func(b *bank)) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		s := pgtest.Start(t)
-		b := &bank{T: t, address: s.Address, exec: func(statements ...string) { s.Exec(strings.Join(statements, ";")) }, tables: tables}
+		b := &bank{T: t, address: s.Address, exec: func(statements ...string) { s.Exec(strings.Join(statements, ";")) },
+			tables: tables}
 		b.session = func() (func(string) error, func()) {
-			conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))
+			conn, err := pgconn.Connect(context.Background(),
+				fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))
 			must(t, err)
 			return func(statement string) error {
 				_, err := conn.Exec(context.Background(), statement).ReadAll()
@@ -60,8 +62,10 @@ func banks(t *testing.T, tables int, test func(b *bank)) {
 			}, func() { _ = conn.Close(context.Background()) }
 		}
 		b.kill = func(of string) {
-			which := map[string]string{"the keeper": "ORDER BY backend_start LIMIT 1", "a reader": "ORDER BY backend_start DESC LIMIT 1"}[of]
-			s.Exec("SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'tsimport' AND xact_start IS NOT NULL " + which + ") AS of")
+			which := map[string]string{"the keeper": "ORDER BY backend_start LIMIT 1",
+				"a reader": "ORDER BY backend_start DESC LIMIT 1"}[of]
+			s.Exec("SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = " +
+				"'tsimport' AND xact_start IS NOT NULL " + which + ") AS of")
 		}
 		b.fill()
 		test(b)
@@ -88,7 +92,8 @@ func banks(t *testing.T, tables int, test func(b *bank)) {
 				}
 			}
 		}
-		s.Exec("CREATE USER reader@'127.0.0.1'", "GRANT SELECT, RELOAD, PROCESS, REPLICA MONITOR ON *.* TO reader@'127.0.0.1'")
+		s.Exec("CREATE USER reader@'127.0.0.1'",
+			"GRANT SELECT, RELOAD, PROCESS, REPLICA MONITOR ON *.* TO reader@'127.0.0.1'")
 		b.address = func(table string) string { return strings.Replace(s.Address(table), "root@", "reader@", 1) }
 		b.fill()
 		test(b)
@@ -101,7 +106,8 @@ func (b *bank) fill() {
 		values = append(values, fmt.Sprintf("(%d, %d)", n, momentAmount))
 	}
 	for n := range b.tables {
-		b.exec(fmt.Sprintf("CREATE TABLE bank_%03d (id integer PRIMARY KEY, amount integer)", n), fmt.Sprintf("INSERT INTO bank_%03d VALUES %s", n, strings.Join(values, ", ")))
+		b.exec(fmt.Sprintf("CREATE TABLE bank_%03d (id integer PRIMARY KEY, amount integer)", n),
+			fmt.Sprintf("INSERT INTO bank_%03d VALUES %s", n, strings.Join(values, ", ")))
 	}
 }
 
@@ -116,7 +122,8 @@ func (b *bank) transfers() (stop func() int64) {
 			for !over.Load() {
 				from, to, amount := rand.IntN(b.tables), rand.IntN(b.tables), rand.IntN(50)
 				update := func(table, sign int) string {
-					return fmt.Sprintf("UPDATE bank_%03d SET amount = amount + %d WHERE id = %d", table, sign*amount, rand.IntN(momentAccounts))
+					return fmt.Sprintf("UPDATE bank_%03d SET amount = amount + %d WHERE id = %d", table, sign*amount,
+						rand.IntN(momentAccounts))
 				}
 				err := exec("BEGIN")
 				for _, one := range []string{update(from, -1), update(to, 1), "COMMIT"} {
@@ -136,7 +143,8 @@ func (b *bank) transfers() (stop func() int64) {
 }
 
 func (b *bank) job(more string) string {
-	return fmt.Sprintf("version: 1\nparallel: 4\ndefaults: {create: true%s}\nloads: {\"{table}\": {from: %q, table: \"{table}\"}}\n", more, b.address("{table}"))
+	return fmt.Sprintf("version: 1\nparallel: 4\ndefaults: {create: true%s}\nloads: {\"{table}\": {from: %q, table: "+
+		"\"{table}\"}}\n", more, b.address("{table}"))
 }
 
 func (b *bank) sum(s *served) (sum, rows int64) {
@@ -177,7 +185,8 @@ func TestDatabasesAreLoadedAtOneMoment(t *testing.T) {
 			p := newPlace(b, s.env()...)
 			p.write("bank.yaml", b.job(""))
 			if run == 0 {
-				p.ends(0, []string{"run", "bank.yaml", "--plan"}, fmt.Sprintf("all %d tables of ", b.tables), "are read in one snapshot, by at most 4 sessions")
+				p.ends(0, []string{"run", "bank.yaml", "--plan"}, fmt.Sprintf("all %d tables of ", b.tables),
+					"are read in one snapshot, by at most 4 sessions")
 			}
 			p.ends(0, []string{"run", "bank.yaml"}, "one moment of ")
 			sum, rows := b.sum(s)
@@ -252,7 +261,8 @@ func TestDatabasesAreReadByFewSessions(t *testing.T) {
 		limit, right := "ALTER ROLE few CONNECTION LIMIT %d", "SELECT 1"
 		user := func() { b.exec("CREATE ROLE few LOGIN", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO few") }
 		if strings.HasPrefix(b.address(""), "mysql") {
-			limit, right = "GRANT USAGE ON *.* TO few@'127.0.0.1' WITH MAX_USER_CONNECTIONS %d", "GRANT RELOAD ON *.* TO few@'127.0.0.1'"
+			limit, right = "GRANT USAGE ON *.* TO few@'127.0.0.1' WITH MAX_USER_CONNECTIONS %d",
+				"GRANT RELOAD ON *.* TO few@'127.0.0.1'"
 			user = func() { b.exec("CREATE USER few@'127.0.0.1'", "GRANT SELECT ON shop.* TO few@'127.0.0.1'") }
 		}
 		user()
@@ -288,8 +298,9 @@ func TestDatabasesOfAJobThatIsResumed(t *testing.T) {
 			code int
 			says string
 		}{
-			"":                         {0, " are of 2 moments: "},
-			", require-snapshot: true": {1, "ended with the process that held it, and --require-snapshot does not allow another one"},
+			"": {0, " are of 2 moments: "},
+			", require-snapshot: true": {1, "ended with the process that held it, and --require-snapshot does not allow " +
+				"another one"},
 		} {
 			p := newPlace(b, s.env()...)
 			p.write("bank.yaml", b.slow(more))
@@ -312,7 +323,8 @@ func TestDatabasesOfShards(t *testing.T) {
 			for i := range 1500 {
 				values = append(values, fmt.Sprintf("(%d, 'row')", 3*i+n))
 			}
-			b.exec(fmt.Sprintf("CREATE TABLE shard_%02d (id integer PRIMARY KEY, v varchar(30))", n+8), fmt.Sprintf("INSERT INTO shard_%02d VALUES %s", n+8, strings.Join(values, ", ")))
+			b.exec(fmt.Sprintf("CREATE TABLE shard_%02d (id integer PRIMARY KEY, v varchar(30))", n+8),
+				fmt.Sprintf("INSERT INTO shard_%02d VALUES %s", n+8, strings.Join(values, ", ")))
 		}
 		address := b.address("shard_{08..10}")
 		p := newPlace(b, "TSIMPORT_CHECKPOINT_EVERY=50ms")
@@ -322,13 +334,15 @@ func TestDatabasesOfShards(t *testing.T) {
 		r.kill()
 		p.ends(0, []string{"resume", "run"}, "follow the source from here")
 		p.ends(0, []string{"verify", address, "--table", "whole", "--store", "store"}, "equal")
-		b.exec("UPDATE shard_09 SET v = 'changed' WHERE id = 4", "DELETE FROM shard_08 WHERE id = 3", "INSERT INTO shard_10 VALUES (3, 'moved')")
+		b.exec("UPDATE shard_09 SET v = 'changed' WHERE id = 4", "DELETE FROM shard_08 WHERE id = 3",
+			"INSERT INTO shard_10 VALUES (3, 'moved')")
 		p.ends(6, []string{"verify", address, "--table", "whole", "--store", "store"}, "2 different")
 		p.ends(0, []string{"sync", address, "--table", "whole", "--store", "store"})
 		p.ends(0, []string{"verify", address, "--table", "whole", "--store", "store"}, "equal")
 		n := strings.Count(p.output("export", "--table", "whole", "--store", "store", "--format", "jsonl"), `"id":`)
 		conformance.True(b, n == 4500, "%d rows", n)
-		p.write("shards.yaml", fmt.Sprintf("version: 1\nparallel: 2\ndefaults: {store: store}\nloads: {shards: {from: %q}, bank_000: {from: %q}}\n", address, b.address("bank_000")))
+		p.write("shards.yaml", fmt.Sprintf("version: 1\nparallel: 2\ndefaults: {store: store}\nloads: {shards: {from: %q}, "+
+			"bank_000: {from: %q}}\n", address, b.address("bank_000")))
 		p.ends(0, []string{"run", "shards.yaml"}, "one moment of ")
 		p.ends(0, []string{"inspect", address}, "id")
 		b.exec("INSERT INTO shard_10 VALUES (6, 'of shard_08, too')")
@@ -337,7 +351,8 @@ func TestDatabasesOfShards(t *testing.T) {
 			if command[0] == "run" {
 				args = []string{"run", "shards.yaml", "--fresh"}
 			}
-			said := p.ends(map[string]int{"load": 2, "sync": 2, "verify": 2, "run": 2}[command[0]], args, "both have a row with the key id 6")
+			said := p.ends(map[string]int{"load": 2, "sync": 2, "verify": 2, "run": 2}[command[0]], args,
+				"both have a row with the key id 6")
 			conformance.True(b, !strings.Contains(said, "4,501 written"), "%v", said)
 		}
 	})
@@ -359,13 +374,15 @@ func TestDatabasesArePlannedByFewSessions(t *testing.T) {
 // The way back: the server takes exported data of a database back unchanged by the statement that the export prints.
 
 // texts are values that look like the format's own syntax.
-var texts = []string{``, `plain`, `\N`, `\.`, `NULL`, `a\tb`, "tab\there", "line\nbreak\r\n", `"quoted", 'text'`, `back\\slash\`, "中文 é 😀", ` blanks `}
+var texts = []string{``, `plain`, `\N`, `\.`, `NULL`, `a\tb`, "tab\there", "line\nbreak\r\n", `"quoted", 'text'`,
+	`back\\slash\`, "中文 é 😀", ` blanks `}
 
 // exportedFor loads a table, exports it, and returns the statement that the export names.
 func exportedFor(t *testing.T, address, format, key string) (dir, statement string) {
 	t.Helper()
 	dir = t.TempDir()
-	for _, args := range [][]string{{"load", address, "-t", "a", "--create", "-q"}, {"export", "-t", "a", "--format", format, "-o", "out.txt"}} {
+	for _, args := range [][]string{{"load", address, "-t", "a", "--create", "-q"},
+		{"export", "-t", "a", "--format", format, "-o", "out.txt"}} {
 		cmd := exec.Command(binary, append(args, "--store", "store")...)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
@@ -387,7 +404,8 @@ func TestPostgreSQLRoundTrip(t *testing.T) {
 		da date, ti time(3), ts timestamp, tz timestamptz(3), iv interval, u uuid, ip inet, ci cidr, mac macaddr, bi bit(3), bv bit varying(9), j json, jb jsonb, x xml, ar int[], at text[], ra int4range, po point, tsv tsvector)`)
 	for i, text := range texts {
 		quoted := "E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
-		s.Exec(fmt.Sprintf(`INSERT INTO a (id, v, t, at, j) VALUES (%d, %s, %[2]s, ARRAY[%[2]s, NULL], to_json(%[2]s::text))`, i, quoted))
+		s.Exec(fmt.Sprintf(`INSERT INTO a (id, v, t, at, j) VALUES (%d, %s, %[2]s, ARRAY[%[2]s, NULL], to_json(%[2]s::text))`,
+			i, quoted))
 	}
 	s.Exec(`INSERT INTO a VALUES (100, -32768, 9223372036854775807, 'NaN', 1.5000, 3e38, 0.1, -12.34, 'ab', '', '', '\x00ff5c090a', true, '-infinity', '23:59:59.999', '0044-03-15 12:00:00 BC', '2026-01-01 00:00:00+08',
 		'1 year -2 days 03:04:05.6', '00000000-0000-0000-0000-000000000001', '::1/64', '10.0.0.0/8', '08:00:2b:01:02:03', B'101', B'', '{"a": 1,  "a": "\t"}', '{"b": null}', '<a>\</a>', '{1,NULL}', '{"a,b","\\"}', '[1,5)', '(1,2)', 'a b'),
@@ -395,7 +413,8 @@ func TestPostgreSQLRoundTrip(t *testing.T) {
 	dir, statement := exportedFor(t, s.Address("a"), "postgres", "id")
 	s.Exec(`CREATE TABLE b (LIKE a INCLUDING ALL)`)
 	s.Exec(strings.NewReplacer(`\copy a`, "COPY b", "'out.txt'", "'"+filepath.Join(dir, "out.txt")+"'").Replace(statement))
-	rows := s.Exec(`(SELECT 'a', old::text FROM a old EXCEPT ALL SELECT 'a', new::text FROM b new) UNION ALL (SELECT 'b', new::text FROM b new EXCEPT ALL SELECT 'b', old::text FROM a old)`)
+	rows :=
+		s.Exec(`(SELECT 'a', old::text FROM a old EXCEPT ALL SELECT 'a', new::text FROM b new) UNION ALL (SELECT 'b', new::text FROM b new EXCEPT ALL SELECT 'b', old::text FROM a old)`)
 	conformance.True(t, len(rows) == 0, "%d rows differ after %s: %q", len(rows), statement, rows)
 	rows = s.Exec("SELECT count(*) FROM b")
 	conformance.Equal(t, rows[0][0], fmt.Sprint(len(texts)+2), "%v rows came back", rows)
@@ -408,7 +427,8 @@ func TestMariaDBRoundTrip(t *testing.T) {
 	for i, text := range texts {
 		s.Exec(fmt.Sprintf(`INSERT INTO a (id, v, tx) VALUES (%d, x'%x', x'%[2]x')`, i, text))
 	}
-	s.Exec(`SET time_zone = '+00:00'`, `INSERT INTO a VALUES (100, -128, 9223372036854775807, 12345678901234567890.0123456789, 0.1, -1e300, 'ab', '', '', 'é', x'00ff5c090a0d1a', x'', x'5c4e0000', 1, 257, '2026-02-28', '-838:59:58.999', '0001-01-01 00:00:00.000001',
+	s.Exec(`SET time_zone = '+00:00'`,
+		`INSERT INTO a VALUES (100, -128, 9223372036854775807, 12345678901234567890.0123456789, 0.1, -1e300, 'ab', '', '', 'é', x'00ff5c090a0d1a', x'', x'5c4e0000', 1, 257, '2026-02-28', '-838:59:58.999', '0001-01-01 00:00:00.000001',
 		'2026-01-01 00:00:00.5', 2026, 'y', 'p,q', '{"a":  "\\t"}', POINT(1.5, -2)), (101, 0, 0, 0, 16777216, 0, '', NULL, NULL, '', x'80818283', x'c3a9ff', x'', 0, 0, '9999-12-31', '00:00:00', '2026-01-01 00:00:00', '1970-01-01 00:00:01', 1901, 'x', '', '[]', NULL)`)
 	every := ""
 	for b := range 256 {
@@ -417,10 +437,14 @@ func TestMariaDBRoundTrip(t *testing.T) {
 	s.Exec(fmt.Sprintf(`INSERT INTO a (id, bl) VALUES (102, x'%s')`, every))
 	dir, statement := exportedFor(t, s.Address("a"), "mysql", "id")
 	s.Exec(`CREATE TABLE b LIKE a`)
-	statement = strings.NewReplacer("LOCAL ", "", "TABLE a", "TABLE b", "'out.txt'", "'"+filepath.Join(dir, "out.txt")+"'", "`bo`", "@bo", "`bi`", "@bi", "`ts`", "@ts").Replace(statement)
-	s.Exec(`SET time_zone = '+00:00'`, statement+` SET bo = CAST(@bo AS UNSIGNED), bi = CAST(@bi AS UNSIGNED), ts = REPLACE(@ts, 'Z', '')`)
-	columns := "id, t1, u8, de, f + 0e0, d + 0e0, c, v, tx, l1, HEX(b), HEX(bl), HEX(b4), bo + 0, bi + 0, da, ti, dt, ts, y, e, st, j, HEX(g)"
-	rows := s.Rows("SELECT * FROM (SELECT " + columns + " FROM a EXCEPT SELECT " + columns + " FROM b) x UNION ALL SELECT * FROM (SELECT " + columns + " FROM b EXCEPT SELECT " + columns + " FROM a) y")
+	statement = strings.NewReplacer("LOCAL ", "", "TABLE a", "TABLE b", "'out.txt'", "'"+filepath.Join(dir, "out.txt")+"'",
+		"`bo`", "@bo", "`bi`", "@bi", "`ts`", "@ts").Replace(statement)
+	s.Exec(`SET time_zone = '+00:00'`, statement+
+		` SET bo = CAST(@bo AS UNSIGNED), bi = CAST(@bi AS UNSIGNED), ts = REPLACE(@ts, 'Z', '')`)
+	columns := "id, t1, u8, de, f + 0e0, d + 0e0, c, v, tx, l1, HEX(b), HEX(bl), HEX(b4), bo + 0, bi + 0, da, ti, dt, " +
+		"ts, y, e, st, j, HEX(g)"
+	rows := s.Rows("SELECT * FROM (SELECT " + columns + " FROM a EXCEPT SELECT " + columns +
+		" FROM b) x UNION ALL SELECT * FROM (SELECT " + columns + " FROM b EXCEPT SELECT " + columns + " FROM a) y")
 	conformance.True(t, len(rows) == 0, "%d rows differ after %s: %q", len(rows), statement, rows)
 	rows = s.Rows("SELECT count(*) FROM b")
 	conformance.Equal(t, rows[0][0], fmt.Sprint(len(texts)+3), "%v rows came back", rows)

@@ -49,9 +49,10 @@ var notRun = map[string][]string{
 	"other programs":                        {"make values"},
 	"two minutes, until the service takes another change": {"--reserved-write 5000"},
 	"results of measurements":                             {"before.txt", "a.json", "a1.json"},
-	"a database":                                          {"mysql ", "mysqldump ", "pg_dump ", "mongoexport ", "psql ", "sqlite3 ", "sqlite:"},
-	"what a database has written":                         {"--source-table"},
-	"libraries for Python":                                {"python3 -c"},
+	"a database": {"mysql ", "mysqldump ", "pg_dump ", "mongoexport ", "psql ",
+		"sqlite3 ", "sqlite:"},
+	"what a database has written": {"--source-table"},
+	"libraries for Python":        {"python3 -c"},
 }
 
 var (
@@ -98,7 +99,9 @@ func TestPagesNameSourceOfTheirFile(t *testing.T) {
 	linked := 0
 	for _, page := range docPages(t) {
 		commands := strings.Join(commandsOf(t, strings.TrimPrefix(page, "../")), "\n")
-		if !readsOrders.MatchString(commands) || strings.Contains(commands, "-o orders.csv") || strings.HasPrefix(page, "../docs/coming-from/") { // files of that program
+		if !readsOrders.MatchString(commands) || strings.Contains(commands, "-o orders.csv") ||
+			strings.HasPrefix(page, "../docs/coming-from/") {
+			// files of that program
 			continue
 		}
 		text := conformance.Try(os.ReadFile(page)).Must(t)
@@ -114,7 +117,8 @@ var readsOrders = regexp.MustCompile(`orders\.csv|(copy|sync|--table) orders\b`)
 // docPages returns the English pages of docs/ and its folders, as paths from this folder.
 func docPages(t *testing.T) (pages []string) {
 	t.Helper()
-	for _, pattern := range []string{"../docs/*.md", "../docs/internals/*.md", "../docs/how-to/*.md", "../docs/coming-from/*.md"} {
+	for _, pattern := range []string{"../docs/*.md", "../docs/internals/*.md", "../docs/how-to/*.md",
+		"../docs/coming-from/*.md"} {
 		found := conformance.Try(filepath.Glob(pattern)).Must(t)
 		conformance.MustTrue(t, len(found) != 0, "no page is %s", pattern)
 		pages = append(pages, found...)
@@ -127,7 +131,9 @@ func (p *place) bash(script string) *process {
 	p.t.Helper()
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Dir = p.dir
-	cmd.Env = slices.Concat(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TABLESTORE_") }), []string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH")}, p.env)
+	cmd.Env = slices.Concat(slices.DeleteFunc(os.Environ(),
+		func(v string) bool { return strings.HasPrefix(v, "TABLESTORE_") }), []string{"PATH=" + filepath.Dir(binary) + ":" +
+		os.Getenv("PATH")}, p.env)
 	return begin(p.t, cmd)
 }
 
@@ -199,11 +205,13 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 	// Also straight from the examples: the policy's archive is a folder beside it.
 	dir = root
 	run("examples", "tsimport gen student-cards --rows 2000 --days 800 --until now -o try/aged.csv")
-	run("examples", "tsimport load try/aged.csv --table 'aged_{month(OrderTime)}' --pk CardID --pk DeviceID --pk OrderNumber --age-policy examples/age-policy.yaml")
+	run("examples", "tsimport load try/aged.csv --table 'aged_{month(OrderTime)}' --pk CardID --pk DeviceID --pk "+
+		"OrderNumber --age-policy examples/age-policy.yaml")
 	clean("README.md")
 	readme := root
 	for _, page := range pages {
-		commands := slices.Concat(before[strings.TrimPrefix(page, "../docs/")], commandsOf(t, strings.TrimPrefix(page, "../")))
+		commands := slices.Concat(before[strings.TrimPrefix(page, "../docs/")],
+			commandsOf(t, strings.TrimPrefix(page, "../")))
 		if len(commands) == 0 {
 			continue
 		}
@@ -326,7 +334,8 @@ var before = map[string][]string{
 // TestDatabasesHowToRuns runs the commands of the page against a real MariaDB and PostgreSQL.
 func TestDatabasesHowToRuns(t *testing.T) {
 	my, pg := mysqltest.Start(t), pgtest.Start(t)
-	my.Exec("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(20))", "INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')",
+	my.Exec("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(20))",
+		"INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')",
 		"CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(20))", "INSERT INTO customers VALUES (1, 'Ann')")
 	pg.Exec("CREATE TABLE orders (id int PRIMARY KEY, item text); INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')")
 	text := conformance.Try(os.ReadFile("../docs/how-to/databases.md")).Must(t)
@@ -360,7 +369,8 @@ func TestManyMachinesHowToRuns(t *testing.T) {
 	lake := p.bucket(t, "lake")
 	const files, records = 3, 2000
 	for f := range files {
-		lake.Set(fmt.Sprintf("orders/%d.csv", f), fileOf("id,item", records, func(i int) string { return fmt.Sprintf("%d-%d,item %d", i, f, i) }), time.Now())
+		lake.Set(fmt.Sprintf("orders/%d.csv", f), fileOf("id,item", records,
+			func(i int) string { return fmt.Sprintf("%d-%d,item %d", i, f, i) }), time.Now())
 	}
 	var lines strings.Builder
 	for _, variable := range p.env {

@@ -34,10 +34,12 @@ type flink struct {
 	page     []string // the commands of docs/flink.md
 }
 
-const flinkOpens = " --add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/java.util=ALL-UNNAMED --add-opens=java.base/java.net=ALL-UNNAMED"
+const flinkOpens = " --add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/java.util=ALL-UNNAMED " +
+	"--add-opens=java.base/java.net=ALL-UNNAMED"
 
 func (f *flink) java(options, class string) string {
-	return fmt.Sprintf("exec java %s%s -Dlog4j.configurationFile=%s -cp '%s/lib/*' org.apache.flink.%s", options, flinkOpens, f.path("conf/log4j.properties"), *flinkFolder, class)
+	return fmt.Sprintf("exec java %s%s -Dlog4j.configurationFile=%s -cp '%s/lib/*' org.apache.flink.%s", options,
+		flinkOpens, f.path("conf/log4j.properties"), *flinkFolder, class)
 }
 
 func startFlink(t *testing.T, env []string) *flink {
@@ -68,8 +70,10 @@ appender.c.layout.type = PatternLayout
 appender.c.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
 `)
 	must(t, os.MkdirAll(f.path("bin"), 0o755))
-	must(t, os.WriteFile(f.path("bin/flink"), []byte("#!/bin/sh\n"+f.java("-Xmx256m", "client.cli.CliFrontend")+` "$@"`+"\n"), 0o755))
-	f.env = append(f.env, "FLINK_CONF_DIR="+f.path("conf"), "PATH="+f.path("bin")+":"+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	must(t, os.WriteFile(f.path("bin/flink"), []byte("#!/bin/sh\n"+f.java("-Xmx256m", "client.cli.CliFrontend")+` "$@"`+
+		"\n"), 0o755))
+	f.env = append(f.env, "FLINK_CONF_DIR="+f.path("conf"), "PATH="+f.path("bin")+":"+filepath.Dir(binary)+":"+
+		os.Getenv("PATH"))
 	f.managers = []*process{f.startJobs(), f.startTasks(), f.startTasks()}
 	f.await("the slots of the cluster", func() bool { return f.slots() == 4 })
 	return f
@@ -81,8 +85,10 @@ func (f *flink) startJobs() *process {
 }
 
 func (f *flink) startTasks() *process {
-	line := f.java("-Xmx640m -XX:MaxDirectMemorySize=512m", "runtime.taskexecutor.TaskManagerRunner") + " --configDir conf -D taskmanager.cpu.cores=1.0"
-	for _, d := range strings.Fields("framework.heap.size=128m task.heap.size=512m framework.off-heap.size=128m task.off-heap.size=64m network.min=128m " +
+	line := f.java("-Xmx640m -XX:MaxDirectMemorySize=512m", "runtime.taskexecutor.TaskManagerRunner") +
+		" --configDir conf -D taskmanager.cpu.cores=1.0"
+	for _, d := range strings.Fields("framework.heap.size=128m task.heap.size=512m framework.off-heap.size=128m " +
+		"task.off-heap.size=64m network.min=128m " +
 		"network.max=128m managed.size=256m jvm-metaspace.size=256m jvm-overhead.min=192m jvm-overhead.max=192m") {
 		line += " -D taskmanager.memory." + d
 	}
@@ -127,7 +133,8 @@ func (f *flink) of(begin, job, tsimport string) string {
 		f.t.Fatalf("docs/flink.md has no command %q", begin)
 	}
 	root := conformance.Try(filepath.Abs("..")).Must(f.t)
-	return strings.NewReplacer("oss://exports/orders", f.path("in"), "oss://jobs/orders-1", f.path(job), "--table orders", "--table "+job, " 20", " 3",
+	return strings.NewReplacer("oss://exports/orders", f.path("in"), "oss://jobs/orders-1", f.path(job), "--table orders",
+		"--table "+job, " 20", " 3",
 		"/usr/bin/tsimport", tsimport, "packaging/flink", filepath.Join(root, "packaging/flink")).Replace(f.page[i])
 }
 
@@ -222,7 +229,8 @@ func (j *flinkJob) exact() (again int) {
 	t := j.f.t
 	t.Helper()
 	again, why := j.ends("FINISHED")
-	t.Logf("FIGURES %s: %d rows after %.1f s, %d tasks begun again\n%s", filepath.Base(j.dir), *flinkRows, time.Since(j.began).Seconds(), again, why)
+	t.Logf("FIGURES %s: %d rows after %.1f s, %d tasks begun again\n%s", filepath.Base(j.dir), *flinkRows,
+		time.Since(j.began).Seconds(), again, why)
 	s := j.f.status(j.dir)
 	conformance.True(t, s.ExitCode != nil && *s.ExitCode == 0 && s.Read == *flinkRows && s.Written == *flinkRows, "%+v", s)
 	j.f.ends(0, []string{"verify", j.f.path("in") + "/*.csv", "--table", filepath.Base(j.dir), "--extra", "fail"})

@@ -83,7 +83,8 @@ func build(dir string) (string, error) {
 		return "", err
 	}
 	// Without debug information: linking takes half the time.
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(kept, "tsimport"), "example.com/tsimport/cmd/tsimport")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(kept, "tsimport"),
+		"example.com/tsimport/cmd/tsimport")
 	cmd.Env = append(os.Environ(), "GOTMPDIR="+kept) // of the same file system, so that a file is replaced at once
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)

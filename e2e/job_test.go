@@ -35,7 +35,8 @@ func TestTwoProcessesDoNotRunOneJob(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.write("in.csv", "id\n"+strings.Repeat("1\n2\n3\n4\n", 500))
-	p.write("job.yaml", "version: 1\ntarget: {store: s}\ndefaults: {create: true, max-rows-per-second: 10, order: none}\nloads:\n  t: {from: in.csv, pk: [id]}\n")
+	p.write("job.yaml", "version: 1\ntarget: {store: s}\ndefaults: {create: true, max-rows-per-second: 10, order: "+
+		"none}\nloads:\n  t: {from: in.csv, pk: [id]}\n")
 	first := p.start("run", "job.yaml", "-q")
 	var folder string
 	first.must(func() bool {

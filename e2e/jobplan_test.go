@@ -41,7 +41,8 @@ func unchanged(t *testing.T, dir string, before map[string]string) {
 }
 
 func csvOf(rows int) string {
-	return fileOf("id,customer,amount", rows, func(i int) string { return fmt.Sprintf("%d,%d,%d.5", i, []int{7, i}[i%2], i) })
+	return fileOf("id,customer,amount", rows,
+		func(i int) string { return fmt.Sprintf("%d,%d,%d.5", i, []int{7, i}[i%2], i) })
 }
 
 func TestAPlanOfAJobSaysWhatItWouldDoAndWritesNothing(t *testing.T) {
@@ -83,8 +84,10 @@ loads:
 		p.write(name, text)
 	}
 	for _, args := range []string{
-		"load in/orders.csv --store store -t old --pk id -q", "export --store store -t old -o in/old.parquet --format parquet -q",
-		"export --store store -t old -o in/archive --format archive -q", "load in/new.jsonl --store ./store -t known --pk id --only-new -q",
+		"load in/orders.csv --store store -t old --pk id -q",
+		"export --store store -t old -o in/old.parquet --format parquet -q",
+		"export --store store -t old -o in/archive --format archive -q",
+		"load in/new.jsonl --store ./store -t known --pk id --only-new -q",
 	} {
 		p.run(0, strings.Fields(args)...)
 	}
@@ -95,7 +98,9 @@ loads:
 	out := new(strings.Builder)
 	cmd.Stdout = out
 	r := begin(t, cmd)
-	if code, stderr := r.wait(), r.said.String(); code != 2 || !strings.Contains(stderr, " would end with exit code 2: ") || strings.Count(stderr, "\n") != 1 { // a load is refused
+	if code, stderr := r.wait(), r.said.String(); code != 2 ||
+		!strings.Contains(stderr, " would end with exit code 2: ") || strings.Count(stderr, "\n") != 1 {
+		// a load is refused
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	stdout := out.String()
@@ -129,11 +134,13 @@ func TestAPlanOfAnEmptyWildcardEndsAsTheJobWould(t *testing.T) {
 	p := newPlace(t)
 	p.write("job.yaml", "version: 1\nloads:\n  \"{t}\": {from: [\"in.{t}.csv\"], pk: [id]}\n")
 	p.write("one.yaml", "version: 1\nloads:\n  a: {from: [\"none*.csv\"], pk: [id]}\n")
-	p.write("nothing.yaml", "version: 1\nloads:\n  a: {from: [in.csv], pk: [id], only-new: true, fail-if-nothing-new: true}\n")
+	p.write("nothing.yaml", "version: 1\nloads:\n  a: {from: [in.csv], pk: [id], only-new: true, fail-if-nothing-new: "+
+		"true}\n")
 	p.write("in.csv", "id\n1\n")
 	p.run(0, "load", "in.csv", "-t", "a", "--pk", "id", "--only-new", "-q")
 	before := tree(t, p.dir)
-	for args, code := range map[string]int{"job.yaml": 7, "one.yaml": 7, "nothing.yaml": 7, "absent.yaml": 2, "job.yaml --metrics-file m.prom": 7} {
+	for args, code := range map[string]int{"job.yaml": 7, "one.yaml": 7, "nothing.yaml": 7, "absent.yaml": 2,
+		"job.yaml --metrics-file m.prom": 7} {
 		p.ends(code, append([]string{"run", "--plan"}, strings.Fields(args)...))
 	}
 	unchanged(t, p.dir, before)
@@ -145,14 +152,16 @@ func TestAPlanBesideARunningJobSaysThatItRuns(t *testing.T) {
 	p := newPlace(t, s.credentials()...)
 	p.write("in.csv", csvOf(20_000))
 	p.write("job.yaml", fmt.Sprintf(
-		"version: 1\ntarget: {endpoint: %q, instance: %s}\ndefaults: {create: true, max-rows-per-second: 20, state: st}\nloads:\n  a: {from: [in.csv], pk: [id]}\n  b: {from: [in.csv], pk: [id]}\n", s.URL, s.Instance))
+		"version: 1\ntarget: {endpoint: %q, instance: %s}\ndefaults: {create: true, max-rows-per-second: 20, state: "+
+			"st}\nloads:\n  a: {from: [in.csv], pk: [id]}\n  b: {from: [in.csv], pk: [id]}\n", s.URL, s.Instance))
 	plan := []string{"run", "job.yaml", "--plan"}
 	text := p.ends(0, plan, "it would be made")
 	conformance.True(t, !strings.Contains(text, "running"), "before: %s", text)
 	conformance.Equal(t, there(p.path("tsimport-runs"))(), false, "a plan made a folder of runs")
 	job := p.start("run", "job.yaml", "-q")
 	job.must(func() bool { return len(p.glob("tsimport-runs/*/a/checkpoint.bin")) > 0 })
-	p.ends(0, plan, fmt.Sprintf("the job is running now, as process %d", job.Process.Pid), "exists, key id:integer", "rows read are final", "according to its lease in st, ")
+	p.ends(0, plan, fmt.Sprintf("the job is running now, as process %d", job.Process.Pid), "exists, key id:integer",
+		"rows read are final", "according to its lease in st, ")
 	job.kill()
 	before := tree(t, p.dir)
 	text = p.ends(0, plan, "it would resume tsimport-runs")
@@ -181,7 +190,8 @@ loads:
 	before := tree(t, p.dir)
 	p.ends(1, []string{"run", "job.yaml", "--plan"}, // which comes before 5
 		"down: load into table down of instance i at http://127.0.0.1:9\n  failed    describe table down: cannot connect",
-		"\n  failed    the service did not answer for another load: describe table down: ", "(exit code 5)", "it is in use by another process",
+		"\n  failed    the service did not answer for another load: describe table down: ", "(exit code 5)",
+		"it is in use by another process",
 		"warning   decompress cut.csv.gz: gzip data is cut short", "job: 2 of 6 loads planned")
 	unchanged(t, p.dir, before)
 }

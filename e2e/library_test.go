@@ -44,16 +44,19 @@ func proxied(t *testing.T) (version string, env []string) {
 	must(t, os.WriteFile(filepath.Join(dir, version+".info"), fmt.Appendf(nil, `{"Version": %q}`, version), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "list"), []byte(version+"\n"), 0o600))
 	f := conformance.Try(os.Create(filepath.Join(dir, version+".zip"))).Must(t)
-	must(t, errors.Join(zip.CreateFromVCS(f, gomodule.Version{Path: module, Version: version}, tree, "HEAD", ""), f.Close()))
+	must(t, errors.Join(zip.CreateFromVCS(f, gomodule.Version{Path: module, Version: version}, tree, "HEAD", ""),
+		f.Close()))
 	cache := conformance.Try(exec.Command("go", "env", "GOMODCACHE").Output()).Must(t)
 	downloaded := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
 	t.Cleanup(func() { // what stays in the cache of modules is not to be found by another run
-		for _, of := range []string{filepath.Join(downloaded, "../..", module+"@"+version), filepath.Join(downloaded, module)} {
+		for _, of := range []string{filepath.Join(downloaded, "../..", module+"@"+version),
+			filepath.Join(downloaded, module)} {
 			_ = filepath.WalkDir(of, func(path string, _ fs.DirEntry, _ error) error { return os.Chmod(path, 0o700) })
 			must(t, os.RemoveAll(of))
 		}
 	})
-	return version, append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=file://"+proxy+",file://"+downloaded, "GOWORK=off", "GOSUMDB=off")
+	return version, append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=file://"+proxy+",file://"+downloaded, "GOWORK=off",
+		"GOSUMDB=off")
 }
 
 const module = "example.com/tsimport"
@@ -76,7 +79,8 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	tree := clonedTree(t)
 	commit := conformance.Try(exec.Command("git", "-C", tree, "rev-parse", "HEAD").Output()).Must(t)
 	built := exec.Command("bash", "packaging/dist.sh")
-	built.Dir, built.Env = tree, append(os.Environ(), "BARE=1", "GOFLAGS=", "DIST="+filepath.Join(dir, "dist"), "PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH)
+	built.Dir, built.Env = tree, append(os.Environ(), "BARE=1", "GOFLAGS=", "DIST="+filepath.Join(dir, "dist"),
+		"PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH)
 	out, err := built.CombinedOutput()
 	conformance.MustTrue(t, err == nil, "dist: %v\n%s", err, out)
 	for name, c := range map[string]*exec.Cmd{ // go run alone stamps nothing
@@ -84,7 +88,8 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 		"dist":   exec.Command(filepath.Join(dir, "dist", "tsimport-"+runtime.GOOS+"-"+runtime.GOARCH), "--version"),
 	} {
 		c.Dir = tree
-		if said, err := c.CombinedOutput(); err != nil || !strings.Contains(string(said), "version v0.0.0-") || !strings.Contains(string(said), "revision "+string(commit[:12])) || strings.Contains(string(said), "modified") {
+		if said, err := c.CombinedOutput(); err != nil || !strings.Contains(string(said), "version v0.0.0-") ||
+			!strings.Contains(string(said), "revision "+string(commit[:12])) || strings.Contains(string(said), "modified") {
 			t.Errorf("%s: --version: %v, %s", name, err, said)
 		}
 	}
@@ -137,7 +142,8 @@ func TestModulePathCanBeChanged(t *testing.T) {
 // The cost and place of an addition. An option is its entry in the table, its field and its use: the entry gives flag,
 // key of job files, schema, help, completion and what a resumed run keeps. A command is its file and its line.
 var additions = []struct{ file, after, line string }{
-	{"pipeline/options/table.go", "var ofLoads = []*Option{\n", `	{Name: "results-in", Group: results, In: Load, NotEmpty: true, Values: []string{"here", "there"}, Usage: "name of the run folder: here or there"},`},
+	{"pipeline/options/table.go", "var ofLoads = []*Option{\n",
+		`	{Name: "results-in", Group: results, In: Load, NotEmpty: true, Values: []string{"here", "there"}, Usage: "name of the run folder: here or there"},`},
 	{"pipeline/options/request.go", "type Running struct {\n", "	ResultsIn string `json:\"results-in,omitempty\"`"},
 	{"pipeline/options/config.go", "		RunDir: r.RunDir,\n", ""},
 	{"cmd/tsimport/commands/main.go", "			errorsCommand(in),\n", "			greetCommand(in),"},
@@ -163,7 +169,8 @@ func TestOptionsAndCommandsAreDefinedOnce(t *testing.T) {
 	overlay := conformance.Try(json.Marshal(map[string]any{"Replace": replace})).Must(t)
 	must(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
 	bin := filepath.Join(dir, "tsimport")
-	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", bin, "../cmd/tsimport").CombinedOutput()
+	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", bin,
+		"../cmd/tsimport").CombinedOutput()
 	conformance.MustTrue(t, err == nil, "%v\n%s", err, out)
 	p.write("in.csv", "id\na\n")
 	p.write("job.yaml", "version: 1\nloads:\n  t: {from: in.csv, pk: id, create: true, results-in: elsewhere}\n")
@@ -209,7 +216,8 @@ func TestLocalEngineSamplesAreTested(t *testing.T) {
 	t.Parallel()
 	page := conformance.Try(os.ReadFile("../docs/how-to/local-engine.md")).Must(t)
 	for language, file := range map[string]string{
-		"go": "../engine/enginetest/orders_test.go", "python": "python/orders.py", "javascript": "node/orders.js", "java": "java/src/main/java/Orders.java",
+		"go": "../engine/enginetest/orders_test.go", "python": "python/orders.py", "javascript": "node/orders.js",
+		"java": "java/src/main/java/Orders.java",
 	} {
 		code := conformance.Try(os.ReadFile(file)).Must(t)
 		sample := strings.Replace(string(code), "package enginetest_test\n", "package shop\n", 1)

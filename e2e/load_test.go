@@ -85,7 +85,8 @@ func TestIgnoredSignalsDoNotStopLoad(t *testing.T) {
 		t.Skip(err)
 	}
 	p := newPlace(t)
-	cmd := exec.Command(sh, "-c", `trap "" HUP INT; exec "$0" "$@"`, binary, "load", "-", "--table", "t", "--pk", "id", "--store", "store", "--run-dir", "run")
+	cmd := exec.Command(sh, "-c", `trap "" HUP INT; exec "$0" "$@"`, binary, "load", "-", "--table", "t", "--pk", "id",
+		"--store", "store", "--run-dir", "run")
 	cmd.Dir = p.dir
 	r, in := p.piped(cmd)
 	fmt.Fprint(in, "id,a\n"+strings.Repeat("k,some text that fills the first block of the stream\n", 30_000))
@@ -104,7 +105,8 @@ func TestIgnoredSignalsDoNotStopLoad(t *testing.T) {
 func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	const success = "# TYPE tsimport_last_run_success_timestamp_seconds gauge\ntsimport_last_run_success_timestamp_seconds{command=\"load\",load=\"\",table=\"t\"} 7\n"
+	const success = "# TYPE tsimport_last_run_success_timestamp_seconds " +
+		"gauge\ntsimport_last_run_success_timestamp_seconds{command=\"load\",load=\"\",table=\"t\"} 7\n"
 	p.write("m.prom", success)
 	r, in := p.piped(p.command(append([]string{"load", "-", "--metrics-file", "m.prom"}, ofCards...)...))
 	go bench.StudentCards{Rows: 40_000}.WriteCSV(t.Context(), in) // the kill may break the pipe
@@ -158,7 +160,8 @@ const fedRows = 60_000
 // the load has taken all rows: a load with enough to write lets them wait, and its end breaks the pipe.
 func (w *watched) feed() (fed chan struct{}) {
 	fed = make(chan struct{})
-	text := fileOf(strings.TrimSpace(bench.CSVHeader), fedRows, func(i int) string { return fmt.Sprintf("%d,A001,2,%d,1.5,2024-01-01T00:00:00Z,tea", i%100, i) })
+	text := fileOf(strings.TrimSpace(bench.CSVHeader), fedRows,
+		func(i int) string { return fmt.Sprintf("%d,A001,2,%d,1.5,2024-01-01T00:00:00Z,tea", i%100, i) })
 	go func() {
 		defer close(fed)
 		_, _ = io.WriteString(w.in, text)

@@ -141,8 +141,10 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 			0, 1, 0, 0, "give more with --memory", ""},
 		{"a list of 60 equal values", "a.parquet", writeList, 0, 3, 0, 1, "", ""},
 		{"60 columns with a value of 1 MiB each", "a.parquet", writeWide, 256, 3, 0, 40, "", ""},
-		{"120 values of 1 MB in CSV", "a.csv", func(w io.Writer) { writeText(w, 120, 1<<20, "%d,%s\n", "id,v\n") }, 0, 0, 120, 0, "", three},
-		{"120 values of 1 MB in JSON lines", "a.jsonl", func(w io.Writer) { writeText(w, 120, 1<<20, `{"id":%d,"v":"%s"}`+"\n", "") }, 0, 0, 120, 0, "", ""},
+		{"120 values of 1 MB in CSV", "a.csv", func(w io.Writer) { writeText(w, 120, 1<<20, "%d,%s\n", "id,v\n") }, 0, 0, 120,
+			0, "", three},
+		{"120 values of 1 MB in JSON lines", "a.jsonl",
+			func(w io.Writer) { writeText(w, 120, 1<<20, `{"id":%d,"v":"%s"}`+"\n", "") }, 0, 0, 120, 0, "", ""},
 		{"40 of 3 MB", "a.csv", func(w io.Writer) { writeText(w, 40, 3<<20, "%d,%s\n", "id,v\n") }, 0, 3, 0, 40, "", ""},
 		{"an endless record in CSV", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,\"") }, 0, 2, 1, 0,
 			"close its quote, or use", ""},
@@ -153,7 +155,8 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 			io.WriteString(w, "\"}\n{\"id\":3,\"v\":\"x\"}\n")
 		}, 0, 3, 2, 1, "above 8 MiB", three},
 		{"endless gz", "a.csv.gz", func(w io.Writer) { writePacked(gzip.NewWriter(w)) }, 0, 3, 1, 1, "above 8 MiB", all},
-		{"an endless line in zstd", "a.csv.zst", func(w io.Writer) { z, _ := zstd.NewWriter(w); writePacked(z) }, 0, 3, 1, 1, "above 8 MiB", ""},
+		{"an endless line in zstd", "a.csv.zst", func(w io.Writer) { z, _ := zstd.NewWriter(w); writePacked(z) }, 0, 3, 1, 1,
+			"above 8 MiB", ""},
 		{"endless lz4", "a.csv.lz4", func(w io.Writer) { writePacked(lz4.NewWriter(w)) }, 0, 3, 1, 1, "above 8 MiB", two},
 		{"an endless line in bzip2", "a.csv.bz2", members(bzip2Head, bzip2Member, 10), 0, 3, 1, 1, "above 8 MiB", two},
 		{"an endless line in xz", "a.csv.xz", members(xzHead, xzMember, 80), 0, 3, 1, 1, "above 8 MiB", two},
@@ -161,7 +164,8 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 		{"a record of nothing but delimiters", "a.csv", func(w io.Writer) {
 			fmt.Fprintf(w, "id,v\n1,x\n%s\n2,x\n", strings.Repeat(",", 7<<20))
 		}, 0, 3, 2, 1, "", ""},
-		{"rejected records of two bytes", "a.csv", func(w io.Writer) { fmt.Fprintf(w, "id,v\n%s", strings.Repeat("x\n", 100_000)) }, 0, 3, 0, 100_000, "", ""},
+		{"rejected records of two bytes", "a.csv",
+			func(w io.Writer) { fmt.Fprintf(w, "id,v\n%s", strings.Repeat("x\n", 100_000)) }, 0, 3, 0, 100_000, "", ""},
 		{"a page that says it is 2 GiB long", "a.parquet", func(w io.Writer) { writeLie(w, 130<<20, 1<<31-1) }, 0, 1, 0, 0,
 			"give more with --memory", three},
 		{"a page that says it is 1 MiB long and is 60", "a.parquet", func(w io.Writer) { writeLie(w, 60<<20, 1<<20) }, 0, 1,
@@ -178,7 +182,8 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 			must(t, f.Close())
 			memory := cmp.Or(test.memory, 64)
 			again := func() { must(t, os.RemoveAll(p.path("run"))) }
-			code, out := p.within(beside(idle, memory), again, append(load, test.file, "--memory", fmt.Sprintf("%dMiB", memory))...)
+			code, out := p.within(beside(idle, memory), again,
+				append(load, test.file, "--memory", fmt.Sprintf("%dMiB", memory))...)
 			var summary struct{ Rejected, Written int64 }
 			report, err := os.ReadFile(p.path("run/summary.json"))
 			if err == nil {
@@ -259,8 +264,10 @@ func writePacked(z io.WriteCloser) {
 func writeLie(w io.Writer, n, other int) {
 	var b bytes.Buffer
 	group := parquet.Group{"id": parquet.Leaf(parquet.Int64Type), "v": parquet.Encoded(parquet.String(), &parquet.Plain)}
-	p := parquet.NewWriter(&b, parquet.NewSchema("lie", group), parquet.Compression(&pzstd.Codec{}), parquet.SkipPageBounds("v"), parquet.DataPageStatistics(false))
-	p.WriteRows([]parquet.Row{{parquet.Int64Value(1).Level(0, 0, 0), parquet.ByteArrayValue(bytes.Repeat([]byte("l"), n)).Level(0, 0, 1)}})
+	p := parquet.NewWriter(&b, parquet.NewSchema("lie", group), parquet.Compression(&pzstd.Codec{}),
+		parquet.SkipPageBounds("v"), parquet.DataPageStatistics(false))
+	p.WriteRows([]parquet.Row{{parquet.Int64Value(1).Level(0, 0, 0),
+		parquet.ByteArrayValue(bytes.Repeat([]byte("l"), n)).Level(0, 0, 1)}})
 	p.Close()
 	// The header's fields 1 and 2: the type, and the length as a varint of Thrift's compact protocol.
 	head := func(n int) []byte { return varint.AppendVarint([]byte{0x15}, int64(n)) }
@@ -273,8 +280,10 @@ func writeLie(w io.Writer, n, other int) {
 
 // writeValues writes rows with a value of n bytes, different in every row or one dictionary entry.
 func writeValues(w io.Writer, rows, n int, differ bool) {
-	group := parquet.Group{"id": parquet.Leaf(parquet.Int64Type), "v": parquet.Encoded(parquet.String(), &parquet.RLEDictionary)}
-	options := []parquet.WriterOption{parquet.Compression(&pzstd.Codec{}), parquet.SkipPageBounds("v"), parquet.DataPageStatistics(false)}
+	group := parquet.Group{"id": parquet.Leaf(parquet.Int64Type), "v": parquet.Encoded(parquet.String(),
+		&parquet.RLEDictionary)}
+	options := []parquet.WriterOption{parquet.Compression(&pzstd.Codec{}), parquet.SkipPageBounds("v"),
+		parquet.DataPageStatistics(false)}
 	if differ {
 		group["v"], options = parquet.Encoded(parquet.String(), &parquet.Plain), options[1:]
 	}
@@ -294,9 +303,11 @@ func writeValues(w io.Writer, rows, n int, differ bool) {
 
 func writeList(w io.Writer) {
 	schema := parquet.NewSchema("list", parquet.Group{
-		"id": parquet.Leaf(parquet.Int64Type), "v": parquet.Repeated(parquet.Encoded(parquet.String(), &parquet.RLEDictionary)),
+		"id": parquet.Leaf(parquet.Int64Type), "v": parquet.Repeated(parquet.Encoded(parquet.String(),
+			&parquet.RLEDictionary)),
 	})
-	p := parquet.NewWriter(w, schema, parquet.Compression(&pzstd.Codec{}), parquet.SkipPageBounds("v"), parquet.DataPageStatistics(false))
+	p := parquet.NewWriter(w, schema, parquet.Compression(&pzstd.Codec{}), parquet.SkipPageBounds("v"),
+		parquet.DataPageStatistics(false))
 	row := parquet.Row{parquet.Int64Value(1).Level(0, 0, 0)}
 	text := bytes.Repeat([]byte("b"), 2<<20)
 	for i := range 60 {

@@ -37,7 +37,8 @@ func (p *pairOf) move(t *testing.T, name string, seed uint64, decide func() func
 	var through [2]*served
 	for i, s := range []*served{p.a, p.b} {
 		m.networks[i] = startProxy(t, s, decide())
-		through[i] = &served{URL: m.networks[i].URL, Instance: s.Instance, AccessKeyID: s.AccessKeyID, AccessKeySecret: s.AccessKeySecret}
+		through[i] = &served{URL: m.networks[i].URL, Instance: s.Instance, AccessKeyID: s.AccessKeyID,
+			AccessKeySecret: s.AccessKeySecret}
 	}
 	m.pairOf = pairUp(t, through[0], through[1])
 	m.direct.dir = m.dir
@@ -69,7 +70,8 @@ var ways = map[string]func(m *moved){
 		m.direct.same(m.direct.a, m.direct.b, m.name, "t")
 	},
 	"archived": func(m *moved) {
-		m.until(0, there(m.path("kept/manifest.json")), "export", "--table", "t", "--format", "archive", "-o", "kept", "--concurrency", "2")
+		m.until(0, there(m.path("kept/manifest.json")), "export", "--table", "t", "--format", "archive", "-o", "kept",
+			"--concurrency", "2")
 		m = m.swap()
 		m.until(0, m.finished, "load", "kept", "--table", m.name, "--create")
 		m.direct.same(m.direct.a, m.direct.b, m.name, "t")
@@ -78,14 +80,16 @@ var ways = map[string]func(m *moved){
 		m.direct.run(0, "export", "--table", "t", "--format", "archive", "-o", "kept")
 		m = m.swap()
 		keys := []string{"--table", m.name, "--returned-keys", "keys.csv"}
-		m.until(0, m.finished, append([]string{"load", "kept", "--create", "--pk", "pk1:string", "--pk", "pk2:auto"}, keys...)...)
+		m.until(0, m.finished, append([]string{"load", "kept", "--create", "--pk", "pk1:string", "--pk", "pk2:auto"},
+			keys...)...)
 		for _, source := range []string{"kept", m.inB("t")} {
 			m.direct.ends(0, append([]string{"verify", source, "--extra", "fail"}, keys...), fmt.Sprint(movedRows, " equal"))
 		}
 	},
 	"copied": func(m *moved) {
 		m.until(0, m.finished, "copy", "t", m.inB(m.name), "--create")
-		if s := m.summary(); s.Written != movedRows || s.Read-s.Read_again != movedRows || s.Rejected+s.Superseded+s.Unfinished != 0 {
+		if s := m.summary(); s.Written != movedRows || s.Read-s.Read_again != movedRows ||
+			s.Rejected+s.Superseded+s.Unfinished != 0 {
 			m.t.Errorf("%+v", s)
 		}
 		m.direct.same(m.direct.a, m.direct.b, "t", m.name)

@@ -142,7 +142,8 @@ func troubles(at float64) map[string]trouble {
 			}
 			return a
 		},
-		"garbage":  after(answer{200, http.Header{}, []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 SSH-2.0-OpenSSH_9.2\r\n\r\n")}),
+		"garbage": after(answer{200, http.Header{}, []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 " +
+			"SSH-2.0-OpenSSH_9.2\r\n\r\n")}),
 		"unsigned": unsigned,
 		"replayed": func(forward func() answer) answer { a := forward(); forward(); return a }, // as by a retrying proxy
 	}
@@ -155,7 +156,8 @@ func troubles(at float64) map[string]trouble {
 // drawTroubles gives one in four of the following requests a trouble, except the named ones, up to most times.
 func drawTroubles(seed uint64, most int, without ...string) func(operation string) trouble {
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(troubles(0))), func(name string) bool { return slices.Contains(without, name) })
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(troubles(0))),
+		func(name string) bool { return slices.Contains(without, name) })
 	described := false
 	return func(operation string) trouble {
 		first := operation == "DescribeTable" && !described // a trouble of the first request looks like a wrong endpoint

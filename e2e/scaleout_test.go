@@ -205,16 +205,18 @@ func TestAPlannedLoadRunsAsAnIndexedJob(t *testing.T) {
 			p, rnd := newPlace(t, startServe(t, "--sync", "none").env()...), rand.New(rand.NewPCG(seed, 22))
 			var inputs []string // whose keys are all different
 			for f := range 4 {
-				inputs = append(inputs, p.write(fmt.Sprintf("cards-%d.csv", f), fileOf("CardID,DeviceID,OrderNumber,Item", 3000, func(i int) string {
-					return fmt.Sprintf("%d,%d,%d,item %d of %d", 2000000000+i, f, i*7, i, f)
-				})))
+				inputs = append(inputs, p.write(fmt.Sprintf("cards-%d.csv", f), fileOf("CardID,DeviceID,OrderNumber,Item", 3000,
+					func(i int) string {
+						return fmt.Sprintf("%d,%d,%d,item %d of %d", 2000000000+i, f, i*7, i, f)
+					})))
 			}
 			bad := p.write("bad.csv", "CardID,DeviceID,OrderNumber,Item\nno number,1,1,x\n")
 			key := []string{"--table", "cards", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber"}
 			p.run(0, slices.Concat([]string{"load", "--create", "--settle", "1s", "--job-dir", p.path("jobs"), "--workers", "3",
 				"--verify", "--max-errors", "1", "--quiet", "--type", "CardID=integer"}, key, inputs, []string{bad})...)
 			var j indexedJob
-			must(t, yaml.Unmarshal([]byte(p.output("manifests", p.path("jobs"), "--image", "tsimport", "--volume", "shared:"+p.dir, "--memory", "256MiB")), &j))
+			must(t, yaml.Unmarshal([]byte(p.output("manifests", p.path("jobs"), "--image", "tsimport", "--volume", "shared:"+
+				p.dir, "--memory", "256MiB")), &j))
 			conformance.Equal(t, j.Spec.Completions, 3, "pods")
 			var pods sync.WaitGroup
 			var killed, said atomic.Int64

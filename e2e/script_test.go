@@ -32,8 +32,9 @@ func runScripts(t *testing.T, folder string) {
 			env.Setenv("GOGC", os.Getenv("GOGC"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode, "json": checkJSON, "repeat": repeatText,
-			"serve": func(ts *testscript.TestScript, neg bool, args []string) { serveStore(t, ts, neg, args) }},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode, "json": checkJSON,
+			"repeat": repeatText,
+			"serve":  func(ts *testscript.TestScript, neg bool, args []string) { serveStore(t, ts, neg, args) }},
 	})
 }
 
@@ -96,7 +97,8 @@ func TestExitCodes(t *testing.T) {
 	s := startServe(t)
 	p := newPlace(t, s.env()...)
 	rows := func(n int) string { return fileOf("id,n", n, func(i int) string { return fmt.Sprintf("%d,%d", i, i) }) }
-	for name, text := range map[string]string{"good.csv": rows(20), "many.csv": rows(2000), "other.csv": rows(19) + "19,7\n", "bad.csv": rows(20) + "x,1\n"} {
+	for name, text := range map[string]string{"good.csv": rows(20), "many.csv": rows(2000), "other.csv": rows(19) +
+		"19,7\n", "bad.csv": rows(20) + "x,1\n"} {
 		p.write(name, text)
 	}
 	n := 0
@@ -128,12 +130,14 @@ func TestBinaryReportsItsBuild(t *testing.T) {
 	if info, err := os.Stat("../.git"); err != nil || !info.IsDir() {
 		t.Skip("not a clone, or a worktree, which go build does not stamp")
 	}
-	if flags, err := exec.Command("go", "env", "GOFLAGS").Output(); err != nil || strings.Contains(string(flags), "-buildvcs=false") {
+	if flags, err := exec.Command("go", "env", "GOFLAGS").Output(); err != nil ||
+		strings.Contains(string(flags), "-buildvcs=false") {
 		t.Skipf("go build is told not to stamp, or cannot say (%v): GOFLAGS=%s", err, flags)
 	}
 	head, err := exec.Command("git", "-C", "..", "rev-parse", "HEAD").Output()
 	if err != nil {
 		t.Skipf("git does not say what is checked out: %v", err)
 	}
-	newPlace(t).ends(0, []string{"--version"}, "revision "+strings.TrimSpace(string(head))[:12], "go1.", runtime.GOOS+"/"+runtime.GOARCH)
+	newPlace(t).ends(0, []string{"--version"}, "revision "+strings.TrimSpace(string(head))[:12], "go1.", runtime.GOOS+"/"+
+		runtime.GOARCH)
 }

@@ -29,7 +29,8 @@ func secretAddresses(server string) (all []string) {
 		"http://HOST/N.csv?file=http://user:SECRET@other/", "http://HOST/N.csv#access_token=SECRET",
 		"http://HOST/eyJhbGciOi.SECRET.c2ln/N.csv",
 	} {
-		all = append(all, strings.NewReplacer("SECRET", planted, "HOST", host, "N.csv", fmt.Sprintf("%d.csv", i+1)).Replace(shape))
+		all = append(all, strings.NewReplacer("SECRET", planted, "HOST", host, "N.csv",
+			fmt.Sprintf("%d.csv", i+1)).Replace(shape))
 	}
 	return all
 }
@@ -100,7 +101,8 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 	run(2, with("load", []string{"@http://user:geheim@" + host + "/evil-list?geheim"}, "--run-dir", dir+"/evil")...)
 
 	// A load that stops, its possible outputs, and its end.
-	stopped := with("load", []string{addresses[3], bad}, "--run-dir", dir+"/stopped", "--type", "id=integer", "--json", "--max-errors")
+	stopped := with("load", []string{addresses[3], bad}, "--run-dir", dir+"/stopped", "--type", "id=integer", "--json",
+		"--max-errors")
 	run(4, append(stopped, "0")...)
 	folders := []string{dir + "/all", dir + "/bad", dir + "/stopped"}
 	for _, command := range []string{"runs", "runs --json"} {

@@ -34,10 +34,13 @@ func TestServeUsesCustomAccountAndHidesSecret(t *testing.T) {
 		shown      string // of the secret
 		id, secret string
 	}{
-		"a real account's secret":       {ownSecret, nil, "tsimport-local-secret", "tsimport-local", "tsimport-local-secret"},
-		"a key id, its secret in place": {ownSecret, []string{"--access-key-id", "me", "--listen", "0.0.0.0:0"}, "(from-environment)", "me", ownSecret},
-		"a file before the environment": {"other", []string{"--access-key-id", "me", "--access-key-secret-file", secretFile(t, ownSecret+"\r\nmore\n")}, "(from-file)", "me", ownSecret},
-		"a file for the key id there":   {"", []string{"--access-key-secret-file", secretFile(t, ownSecret)}, "(from-file)", "tsimport-local", ownSecret},
+		"a real account's secret": {ownSecret, nil, "tsimport-local-secret", "tsimport-local", "tsimport-local-secret"},
+		"a key id, its secret in place": {ownSecret, []string{"--access-key-id", "me", "--listen", "0.0.0.0:0"},
+			"(from-environment)", "me", ownSecret},
+		"a file before the environment": {"other", []string{"--access-key-id", "me", "--access-key-secret-file",
+			secretFile(t, ownSecret+"\r\nmore\n")}, "(from-file)", "me", ownSecret},
+		"a file for the key id there": {"", []string{"--access-key-secret-file", secretFile(t, ownSecret)}, "(from-file)",
+			"tsimport-local", ownSecret},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", v.env)
@@ -51,7 +54,9 @@ func TestServeUsesCustomAccountAndHidesSecret(t *testing.T) {
 			_, err = newClient(s.URL, "tsimport", v.id, v.secret).ListTable()
 			conformance.Equal(t, codeOf(err), "OTSAuthFailed", "another instance: %v", err)
 			s.stop(t)
-			if said := s.said.String(); strings.Contains(said, ownSecret) || strings.Contains(said, "can be reached from other machines, and traffic is not encrypted") != slices.Contains(v.args, "0.0.0.0:0") {
+			if said := s.said.String(); strings.Contains(said, ownSecret) ||
+				strings.Contains(said, "can be reached from other machines, and traffic is not encrypted") != slices.Contains(
+					v.args, "0.0.0.0:0") {
 				t.Errorf("stderr shows the secret, or who can reach it: %s", said)
 			}
 		})
@@ -139,8 +144,10 @@ func TestServeSpeaksTLS(t *testing.T) {
 	}
 	p := newPlace(t, s.env()...)
 	p.write("in.csv", "id,v\na,1\n")
-	for _, args := range []string{"load in.csv --table t --pk id --create", "load in.csv --table t --create --pk id --dry-run", "verify in.csv --table t", "table update t --ttl -1"} {
-		said := p.ends(5, strings.Fields(args), "the certificate of the endpoint is not trusted: x509: certificate signed by unknown authority; check --endpoint")
+	for _, args := range []string{"load in.csv --table t --pk id --create",
+		"load in.csv --table t --create --pk id --dry-run", "verify in.csv --table t", "table update t --ttl -1"} {
+		said := p.ends(5, strings.Fields(args), "the certificate of the endpoint is not trusted: x509: certificate signed "+
+			"by unknown authority; check --endpoint")
 		conformance.True(t, !strings.Contains(said, "waiting"), "%s: %s", args, said)
 	}
 }
@@ -151,7 +158,8 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 	p.write("orders.csv", "id,seq,v\na,1,x\nb,2,y\n")
 	p.run(0, strings.Fields("load orders.csv -t orders --create --pk id --pk seq:integer --store store")...)
 	p.run(0, strings.Fields("export -t orders --format archive -o kept --store store")...)
-	s := startServe(t, "--memory", "--seed", p.path("orders.csv")+"?pk=id&pk=seq:integer", "--seed", p.path("kept")+"?table=archived", "--seed", p.path("orders.csv")+"?table=orders")
+	s := startServe(t, "--memory", "--seed", p.path("orders.csv")+"?pk=id&pk=seq:integer", "--seed", p.path("kept")+
+		"?table=archived", "--seed", p.path("orders.csv")+"?table=orders")
 	for _, table := range []string{"orders", "archived"} {
 		conformance.Equal(t, len(dump(t, s, table)), 2, "%s", table)
 	}

@@ -74,7 +74,8 @@ func TestAPipeWithoutAReaderDoesNotHoldUpAStop(t *testing.T) {
 	conformance.True(t, code == 1 && strings.Contains(out, "nobody reads the pipe: "), "export: code %d\n%s", code, out)
 }
 
-var sigtermLimit = flag.Duration("sigterm-limit", time.Minute, "how long a checkpoint may take after SIGTERM; make crash asks for five seconds, on a machine that does nothing else")
+var sigtermLimit = flag.Duration("sigterm-limit", time.Minute, "how long a checkpoint may take after SIGTERM; make "+
+	"crash asks for five seconds, on a machine that does nothing else")
 
 // A scheduler kills a pod some seconds after SIGTERM: even without the service there must be a checkpoint by then.
 func TestSIGTERMLeavesACheckpoint(t *testing.T) {

@@ -49,8 +49,9 @@ func (s *served) newTable(t testing.TB, name string, versions int, defined ...st
 }
 
 func (tb *table) create(meta *tablestore.TableMeta, versions int) error {
-	_, err := tb.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, ReservedThroughput: &tablestore.ReservedThroughput{},
-		TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: versions}})
+	_, err := tb.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta,
+		ReservedThroughput: &tablestore.ReservedThroughput{},
+		TableOption:        &tablestore.TableOption{TimeToAlive: -1, MaxVersion: versions}})
 	return err
 }
 
@@ -96,7 +97,8 @@ func (tb *table) put(k *tablestore.PrimaryKey, cells ...cell) *tablestore.PutRow
 	p := &tablestore.PutRowChange{TableName: tb.name, PrimaryKey: k}
 	p.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 	for _, c := range cells {
-		p.Columns = append(p.Columns, tablestore.AttributeColumn{ColumnName: c.Name, Value: integer(c.Value), Timestamp: c.Timestamp})
+		p.Columns = append(p.Columns, tablestore.AttributeColumn{ColumnName: c.Name, Value: integer(c.Value),
+			Timestamp: c.Timestamp})
 	}
 	return p
 }
@@ -158,8 +160,10 @@ func rowsOf(t testing.TB, client *tablestore.TableStoreClient, name string) func
 			end.AddPrimaryKeyColumnWithMaxValue(*k.Name)
 		}
 		for start != nil {
-			r := conformance.Try(client.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
-				TableName: name, StartPrimaryKey: start, EndPrimaryKey: end, Direction: tablestore.FORWARD, MaxVersion: 100}})).Must(t)
+			r := conformance.Try(client.GetRange(&tablestore.GetRangeRequest{
+				RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
+					TableName: name, StartPrimaryKey: start, EndPrimaryKey: end, Direction: tablestore.FORWARD,
+					MaxVersion: 100}})).Must(t)
 			for _, row := range r.Rows {
 				if !yield(row) {
 					return
@@ -177,7 +181,8 @@ type pairOf struct {
 }
 
 func newPairOf(t testing.TB) *pairOf {
-	return pairUp(t, startServe(t, "--sync", "none", "--splits", "200ms:0ms:6"), startServe(t, "--sync", "none", "--splits", "150ms:0ms:6"))
+	return pairUp(t, startServe(t, "--sync", "none", "--splits", "200ms:0ms:6"),
+		startServe(t, "--sync", "none", "--splits", "150ms:0ms:6"))
 }
 
 func pairUp(t testing.TB, a, b *served) *pairOf {
@@ -303,5 +308,6 @@ func finalRows(dir string) int64 {
 	if err != nil {
 		return -1
 	}
-	return s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"] + s.Counters["archived"]
+	return s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"] +
+		s.Counters["archived"]
 }

@@ -15,7 +15,8 @@ func TestUnfaithfulCopiesAreRefused(t *testing.T) {
 	p := newPairOf(t)
 	p.fill("t", 0, 300)
 	for _, table := range []string{
-		"numbered --pk pk1:string --pk pk2:auto", "other --pk n:integer --max-versions 4", "texts --pk pk1:string --pk pk2:string --max-versions 4",
+		"numbered --pk pk1:string --pk pk2:auto", "other --pk n:integer --max-versions 4",
+		"texts --pk pk1:string --pk pk2:string --max-versions 4",
 		"old --pk pk1:string --pk pk2:integer --max-versions 4 --max-deviation 1",
 	} {
 		p.run(0, append([]string{"table", "create"}, strings.Fields(table)...)...)
@@ -55,7 +56,8 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 	p := newPairOf(t)
 	p.indexed("t", 300)
 	p.ends(0, []string{"copy", "t", p.inB("t"), "--create", "--verify"},
-		"gets the global index t_by_city with the key city, pk2 and the columns n when all rows are written", "made the 2 secondary indexes of the table")
+		"gets the global index t_by_city with the key city, pk2 and the columns n when all rows are written",
+		"made the 2 secondary indexes of the table")
 	p.sameIndexes(p.a, p.b, "t", "t")
 
 	// In one instance names are taken.
@@ -74,7 +76,8 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 	}
 	p.run(0, append([]string{"load", "kept", "--table", "v", "--create", "--verify"}, renamed...)...)
 	p.sameIndexes(p.a, p.a, "t", "v")
-	p.ends(0, strings.Fields("copy t w --create --exclude n --rename-index t_by_city=w_by_city"), "of whose columns it does not have n; create it")
+	p.ends(0, strings.Fields("copy t w --create --exclude n --rename-index t_by_city=w_by_city"),
+		"of whose columns it does not have n; create it")
 	for args, says := range map[string]string{
 		"--create --max-versions 3":      "keeps one version of a cell",
 		"--create --ttl 86400":           "expire only if it refuses updates",
@@ -92,7 +95,8 @@ func TestAnIndexIsNotWrittenTo(t *testing.T) {
 	const of = " --pk city:string --pk pk2:integer --pk pk1:string -q"
 	p.run(0, strings.Fields("load in.csv --create --table s"+of)...)
 	before := dump(t, p.a, "t_by_city")
-	for _, command := range []string{"load in.csv --table t_by_city" + of, "copy s t_by_city -q", "load in.csv --table t_by_city --mode delete --fresh" + of, "sync in.csv --table t_by_city" + of} {
+	for _, command := range []string{"load in.csv --table t_by_city" + of, "copy s t_by_city -q",
+		"load in.csv --table t_by_city --mode delete --fresh" + of, "sync in.csv --table t_by_city" + of} {
 		p.ends(1, strings.Fields(command), "the table is a secondary index")
 	}
 	conformance.Equal(t, differs(before, dump(t, p.a, "t_by_city")), "", "differs")
@@ -114,7 +118,8 @@ func TestAHostileNetworkChangesNoRow(t *testing.T) {
 				}
 				draw := func() func(string) trouble { return drawTroubles(seed, 12, without...) }
 				m := p.move(t, fmt.Sprint(name, seed), seed, draw)
-				m.more = strings.Fields(fmt.Sprintf("--request-timeout %v --settle %v --batch-bytes 2KiB", troubledTimeout, troubledSettle))
+				m.more = strings.Fields(fmt.Sprintf("--request-timeout %v --settle %v --batch-bytes 2KiB", troubledTimeout,
+					troubledSettle))
 				ways[name](m)
 			})
 		}

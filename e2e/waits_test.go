@@ -38,12 +38,15 @@ func silent(t *testing.T) (address string, taken <-chan struct{}) {
 // TestSIGTERMEndsEveryWait stops each command while it waits for a silent server, and logs how long that takes.
 func TestSIGTERMEndsEveryWait(t *testing.T) {
 	t.Parallel()
-	const service = "TABLESTORE_ENDPOINT=http://SERVER TABLESTORE_INSTANCE=i TABLESTORE_ACCESS_KEY_ID=a TABLESTORE_ACCESS_KEY_SECRET=b"
+	const service = "TABLESTORE_ENDPOINT=http://SERVER TABLESTORE_INSTANCE=i TABLESTORE_ACCESS_KEY_ID=a " +
+		"TABLESTORE_ACCESS_KEY_SECRET=b"
 	for name, line := range map[string]string{
-		"load":                  service + " load in.csv --table t --pk id",
-		"load, a state":         service + " AWS_ENDPOINT_URL=http://SERVER AWS_REGION=r AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b load in.csv --table t --pk id --only-new --state s3://states/x",
-		"load, http":            "load http://SERVER/in.csv --table t --pk id --store store",
-		"load, s3":              "AWS_ENDPOINT_URL=http://SERVER AWS_REGION=r AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b load s3://bucket/in.csv --table t --pk id --store store",
+		"load": service + " load in.csv --table t --pk id",
+		"load, a state": service + " AWS_ENDPOINT_URL=http://SERVER AWS_REGION=r AWS_ACCESS_KEY_ID=a " +
+			"AWS_SECRET_ACCESS_KEY=b load in.csv --table t --pk id --only-new --state s3://states/x",
+		"load, http": "load http://SERVER/in.csv --table t --pk id --store store",
+		"load, s3": "AWS_ENDPOINT_URL=http://SERVER AWS_REGION=r AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b " +
+			"load s3://bucket/in.csv --table t --pk id --store store",
 		"load, postgres":        "load postgres://u@SERVER/db?table=t&sslmode=disable --table t --store store",
 		"load, mysql":           "load mysql://u@SERVER/db?table=t --table t --store store",
 		"load, a job directory": service + " load in.csv --table t --pk id --job-dir jobs",

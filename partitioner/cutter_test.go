@@ -109,7 +109,8 @@ func simulate(t *testing.T, seed uint64) {
 	lanes := 1 + rnd.IntN(4)
 	s.queues = shuffle.New(lanes, shuffle.Options{Budget: 1 << 20})
 	s.cutter = New(Options{
-		Lanes: lanes, Route: routeBy(lanes), Unordered: unordered, Supersede: rnd.IntN(3) > 0, SettleFirst: rnd.IntN(4) == 0, Settle: settle, SuspectUntil: s.service.now.Add(settle), MaxWaiting: 1 + rnd.IntN(50),
+		Lanes: lanes, Route: routeBy(lanes), Unordered: unordered, Supersede: rnd.IntN(3) > 0, SettleFirst: rnd.IntN(4) == 0,
+		Settle: settle, SuspectUntil: s.service.now.Add(settle), MaxWaiting: 1 + rnd.IntN(50),
 		Backoff: func(attempt int) time.Duration { return time.Duration(attempt) * 10 * time.Millisecond },
 		Final: func(r table.Ref, end End, _ table.Outcome) {
 			s.ends[number(r)]++
@@ -254,7 +255,8 @@ func (s *simulation) step(flights int) {
 	f.MaxRows = 1 + s.rnd.IntN(8)
 	lane := s.rnd.IntN(s.queues.Len())
 	s.cutter.Wake(s.service.now)
-	if len(s.flying) < flights && s.rnd.IntN(2) == 0 && s.cutter.Cut(s.service.now, lane, s.queues.Lane(lane), f, 1+10*s.rnd.Float64()) {
+	if len(s.flying) < flights && s.rnd.IntN(2) == 0 && s.cutter.Cut(s.service.now, lane, s.queues.Lane(lane), f,
+		1+10*s.rnd.Float64()) {
 		s.landed = s.landed[:max(0, len(s.landed)-1)]
 		conformance.Equal(s.t, f.Lane, lane, "lane of the flight")
 		s.takeOff(f)
@@ -268,7 +270,8 @@ func (s *simulation) step(flights int) {
 		landing.Reset()
 		s.landed = append(s.landed, landing)
 		for _, k := range s.cutter.spare[:len(s.cutter.spare)*max(0, s.rnd.IntN(8)-6)] {
-			if !reflect.DeepEqual(*k, key{hash: k.hash, lane: k.lane, place: k.place, due: k.due, waiting: k.waiting[:0], replaced: k.replaced[:0]}) {
+			if !reflect.DeepEqual(*k, key{hash: k.hash, lane: k.lane, place: k.place, due: k.due, waiting: k.waiting[:0],
+				replaced: k.replaced[:0]}) {
 				s.t.Fatalf("the memory of a key that is forgotten has %+v", *k)
 			}
 		}
@@ -297,7 +300,8 @@ func (s *simulation) takeOff(f *Flight) {
 			"before it is sent, row %d has the outcome", number(r))
 		f.Outcomes[i] = s.send(sent{key, number(r)})
 	}
-	if !slices.ContainsFunc(f.Outcomes, func(o table.Outcome) bool { return o.Fate != table.Written }) && s.rnd.IntN(4) > 0 {
+	if !slices.ContainsFunc(f.Outcomes, func(o table.Outcome) bool { return o.Fate != table.Written }) &&
+		s.rnd.IntN(4) > 0 {
 		fill(f.Outcomes)
 		f.AllWritten = true
 	}

@@ -65,7 +65,8 @@ func (k *key) giveUp(o table.Outcome) table.Outcome {
 	o.MaybeApplied = k.repeated
 	o.Fate = table.Refused
 	o.Code = cmp.Or(o.Code, table.CodeNoAnswer)
-	o.Message = fmt.Sprintf("%s (failed %d times, %d of them alone, while other rows were written)", o.Message, k.attempts+1, k.failing.single)
+	o.Message = fmt.Sprintf("%s (failed %d times, %d of them alone, while other rows were written)", o.Message,
+		k.attempts+1, k.failing.single)
 	return o
 }
 

@@ -176,7 +176,8 @@ func (h *HotKeys) Report(lanes int) []HotKey {
 		}
 	}
 	slices.SortFunc(hot, func(a, b HotKey) int {
-		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Value.Int, b.Value.Int), bytes.Compare(a.Value.Bytes, b.Value.Bytes))
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Value.Int, b.Value.Int),
+			bytes.Compare(a.Value.Bytes, b.Value.Bytes))
 	})
 	return hot[:min(len(hot), maxReported)]
 }

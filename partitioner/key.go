@@ -98,7 +98,8 @@ func empty(refs []table.Ref) []table.Ref {
 }
 
 func (c *Cutter) turn(k *key, r table.Ref) {
-	k.row, k.attempts, k.repeated, k.stamping.stamp, k.stamping.first, k.stamping.restamps = r, 0, c.o.Repeated || r.Row().Suspect(), 0, 0, 0
+	k.row, k.attempts, k.repeated, k.stamping.stamp, k.stamping.first, k.stamping.restamps = r, 0, c.o.Repeated ||
+		r.Row().Suspect(), 0, 0, 0
 	k.failing = failing{}
 	if c.o.Stamps != nil && r.Row().Suspect() {
 		k.stamping.stamp = c.o.Stamps.Kept(r)

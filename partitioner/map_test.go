@@ -25,12 +25,14 @@ func compare(a, b table.Value) int {
 }
 
 func TestFindReturnsLaneOfKey(t *testing.T) {
-	integers := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
+	integers := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3),
+		rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
 	// Few letters make prefixes of each other, equal heads and long common prefixes frequent.
 	letters := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xff}), 0, 12)
 	prefix := rapid.SampledFrom([]string{"", "user-0", "a-prefix-longer-than-eight-bytes\x00"})
 	rapid.Check(t, func(t *rapid.T) {
-		kind, common := rapid.SampledFrom([]table.Type{table.Integer, table.String, table.Binary}).Draw(t, "type"), prefix.Draw(t, "common")
+		kind, common := rapid.SampledFrom([]table.Type{table.Integer, table.String, table.Binary}).Draw(t, "type"),
+			prefix.Draw(t, "common")
 		draw := func(label string) table.Value {
 			if kind == table.Integer {
 				return integer(integers.Draw(t, label))
@@ -67,7 +69,8 @@ func TestFindReturnsLaneOfKey(t *testing.T) {
 }
 
 var keyColumn = rapid.OneOf(rapid.Map(rapid.Int64(), integer),
-	rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 4), func(b []byte) table.Value { return table.Value{Type: table.Binary, Bytes: b} }))
+	rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 4),
+		func(b []byte) table.Value { return table.Value{Type: table.Binary, Bytes: b} }))
 
 func TestBoundsAreSortedAndCountOnce(t *testing.T) {
 	m := NewMap([]table.Value{integer(7), integer(-7), {}, integer(7), integer(0), {Type: table.Double, Double: 1}})
@@ -332,7 +335,8 @@ func TestInvalidKeysAreNotCounted(t *testing.T) {
 }
 
 func TestSmallInputOfOneValueIsReported(t *testing.T) {
-	for _, tt := range []struct{ rows, values, want int }{{199, 1, 0}, {200, 1, 1}, {999, 1, 1}, {2000, 1, 1}, {500, 2, 0}, {2000, 2, 2}} {
+	for _, tt := range []struct{ rows, values, want int }{{199, 1, 0}, {200, 1, 1}, {999, 1, 1}, {2000, 1, 1}, {500, 2, 0},
+		{2000, 2, 2}} {
 		h := NewHotKeys(table.Integer)
 		feed(h, tt.rows, func(i int) table.Value { return integer(int64(i % tt.values)) })
 		hot := h.ReportWhole()

@@ -86,7 +86,8 @@ func TestTimestampIsKeptOnlyIfMaybeApplied(t *testing.T) {
 		{fate: table.Unknown, suspect: true, kept: 7, from: 9, want: 2, restamped: true},
 		{fate: table.Unknown, suspect: true, want: 1}} {
 		var got table.Outcome
-		c, q := pour(Options{Stamps: &counting{kept: tt.kept, from: tt.from}, Final: func(_ table.Ref, _ End, o table.Outcome) { got = o }}, "a")
+		c, q := pour(Options{Stamps: &counting{kept: tt.kept, from: tt.from},
+			Final: func(_ table.Ref, _ End, o table.Outcome) { got = o }}, "a")
 		if r, _ := q.Front(); tt.suspect {
 			r.Row().SetSuspect()
 		}
@@ -250,10 +251,13 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 		"two of four, in a hurry":     {4, func(n, _ int) bool { return n < 2 }, internal, 40, "[0 1]", true},
 		"alone from the start":        {1, only(0), internal, 100, "[]", false},
 		"every row":                   {40, func(int, int) bool { return true }, internal, 100, "[]", false},
-		"it is throttled":             {500, only(3), table.Outcome{Fate: table.Again, Throttled: true, Code: "OTSNotEnoughCapacityUnit"}, 100, "[]", false},
-		"nobody answers":              {40, func(_, attempt int) bool { return attempt < 60 }, table.Outcome{Fate: table.Unknown}, 10, "[]", false},
-		"the service is not there":    {40, func(n, attempt int) bool { return attempt < 60 }, away, 10, "[]", false},
-		"it works after a while":      {500, func(n, attempt int) bool { return n == 7 && attempt < hopelessAfter }, internal, 1e3, "[]", false},
+		"it is throttled": {500, only(3), table.Outcome{Fate: table.Again, Throttled: true,
+			Code: "OTSNotEnoughCapacityUnit"}, 100, "[]", false},
+		"nobody answers": {40, func(_, attempt int) bool { return attempt < 60 },
+			table.Outcome{Fate: table.Unknown}, 10, "[]", false},
+		"the service is not there": {40, func(n, attempt int) bool { return attempt < 60 }, away, 10, "[]", false},
+		"it works after a while": {500, func(n, attempt int) bool { return n == 7 && attempt < hopelessAfter }, internal,
+			1e3, "[]", false},
 	} {
 		run := func(t *testing.T, inFlight bool) { // inFlight: it asks while the rows are
 			var rejected []int

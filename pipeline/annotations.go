@@ -53,7 +53,8 @@ func (a *attempt) newAnnotations() *annotations {
 		x.Increments = writer.NewIncrements(a.service.sdk, mark, run)
 		x.rowBytes = markBytes(mark) + x.Increments.ConditionBytes()
 	case at > 0:
-		x.AutoIncrement = writer.NewAutoIncrement(a.service.sdk, a.cfg.Target.Table, at, mark, table.Marker{Job: a.planned.Job(), Run: run})
+		x.AutoIncrement = writer.NewAutoIncrement(a.service.sdk, a.cfg.Target.Table, at, mark,
+			table.Marker{Job: a.planned.Job(), Run: run})
 		x.AutoIncrement.LookFirst, x.AutoIncrement.Parallel = a.cfg.Write.Marks.LookFirst, lookUps(a.cfg.Lanes.Concurrency)
 		x.AutoIncrement.Begun, x.AutoIncrement.Earlier = marksBegun(a.service.clock(), a.from), a.earlier()
 		if mark != "" {

@@ -38,7 +38,8 @@ func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed
 	if !a.cfg.Limits.SetAside || a.from.Snapshot != nil || !setsAside(failed) || !errors.As(failed, &inputs) {
 		return nil, failed
 	}
-	f := &badFinder{attempt: a, request: request, inputs: inputs, at: map[string]int{}, bad: map[string]string{}, columns: map[string]string{}, held: map[string]bool{}, works: a.cfg.Resume.Once() && a.cfg.Resume.Known.Works()}
+	f := &badFinder{attempt: a, request: request, inputs: inputs, at: map[string]int{}, bad: map[string]string{},
+		columns: map[string]string{}, held: map[string]bool{}, works: a.cfg.Resume.Once() && a.cfg.Resume.Known.Works()}
 	for i, item := range inputs.Items {
 		f.names, f.at[item.Name], f.bytes = append(f.names, item.Name), i, f.bytes+max(0, item.Size)
 	}
@@ -131,7 +132,8 @@ func (f *badFinder) together(ctx context.Context) error {
 	}
 	names := slices.DeleteFunc(slices.Clone(f.names), func(name string) bool { return f.bad[name] != "" })
 	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(f.attempt.cfg.Resume.Nights(a), f.attempt.cfg.Resume.Nights(b)), cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
+		return cmp.Or(cmp.Compare(f.attempt.cfg.Resume.Nights(a), f.attempt.cfg.Resume.Nights(b)),
+			cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
 	})
 	// One input of each set of columns decides whether the others are tried singly: each try plans for all.
 	var firsts []string

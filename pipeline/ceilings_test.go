@@ -230,7 +230,8 @@ func TestLastLaneTakesOverRequests(t *testing.T) {
 	for slices.Min(seconds) > 19 && len(seconds) <= 3 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			w.partitioned(server.Simulation{Config: sim.Config{Limiter: "sliding-window", PartitionUnits: 1000, TableUnits: 2000, Latency: 50 * time.Millisecond, Jitter: 0.1}}, "k1", "k2", "k3")
+			w.partitioned(server.Simulation{Config: sim.Config{Limiter: "sliding-window", PartitionUnits: 1000, TableUnits: 2000,
+				Latency: 50 * time.Millisecond, Jitter: 0.1}}, "k1", "k2", "k3")
 			random := rand.New(rand.NewPCG(1, 1))
 			text := rowsOf("id,n\n", 24_000, func(i int) string { // half of them in the first partition
 				return fmt.Sprintf("k%d%08d,%d\n", max(0, random.IntN(6)-2), random.IntN(1e8), i)
@@ -255,11 +256,14 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 		return w.config(w.file("in.csv", shuffled(1200)))
 	},
 	bottleneck.Table: func(w *world) trial {
-		must(w.t, w.server.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{NewTableMissing: time.Second}}}))
+		must(w.t,
+			w.server.Sim().Simulate("",
+				server.Simulation{Config: sim.Config{Answers: sim.Answers{NewTableMissing: time.Second}}}))
 		return w.byMonth(w.file("in.csv", purchases(500, 1)))
 	},
 	bottleneck.Index: func(w *world) trial {
-		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 1500, Burst: 100 * time.Millisecond, Answers: sim.Answers{Indexes: 2}}}, "k00600")
+		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 1500, Burst: 100 * time.Millisecond,
+			Answers: sim.Answers{Indexes: 2}}}, "k00600")
 		return w.config(w.file("in.csv", shuffled(1200)))
 	},
 	bottleneck.Link: func(w *world) trial {
@@ -354,7 +358,8 @@ func TestIndexesAreReportedBeforeFirstRowAndCounted(t *testing.T) {
 			conformance.True(t, !sent, "a row was sent before")
 		}
 		r := w.load(cfg)
-		const want = "table t has 2 secondary indexes (t_index1, t_index2): a row of one write unit costs 3 write units and 2 read units with them"
+		const want = "table t has 2 secondary indexes (t_index1, t_index2): a row of one write unit costs 3 write units " +
+			"and 2 read units with them"
 		conformance.Contains(t, said, want, "dry run %v: said", dry)
 		conformance.True(t, len(r.Indexes) == 2 && r.IndexWriteCU == 200 && r.IndexReadCU == 200,
 			"dry run %v: %+v", dry, r.ReportIndexes)
@@ -402,10 +407,12 @@ func TestALivePipeShowsTheLagOfItsChanges(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		r, pipe := io.Pipe()
 		cfg := w.config("-")
-		cfg.Read.Stdin, cfg.Read.Changes, cfg.Write.Mode = r, &reader.Changes{Typed: func(string) bool { return true }}, table.Changes
+		cfg.Read.Stdin, cfg.Read.Changes, cfg.Write.Mode = r, &reader.Changes{Typed: func(string) bool { return true }},
+			table.Changes
 		cfg.Watch.Progress = new(ledger.Progress)
 		change := func(id string) string {
-			return fmt.Sprintf(`{"op":"c","after":{"id":%q,"n":1},"source":{"table":"t","ts_ms":%d}}`+"\n", id, time.Now().UnixMilli())
+			return fmt.Sprintf(`{"op":"c","after":{"id":%q,"n":1},"source":{"table":"t","ts_ms":%d}}`+"\n", id,
+				time.Now().UnixMilli())
 		}
 		time.AfterFunc(time.Hour, func() {
 			_, _ = io.WriteString(pipe, change("a"))
@@ -438,8 +445,9 @@ func (l *lateStream) Read(b []byte) (int, error) {
 
 func TestLateStreamIsLimitedByReader(t *testing.T) {
 	for name, stream := range map[string]io.Reader{
-		"nothing at first":  &lateStream{strings.NewReader(numbered("k", 100)), 20 * time.Second},
-		"a few rows before": io.MultiReader(strings.NewReader(numbered("k", 10)), &lateStream{strings.NewReader("k00010,10\n"), 20 * time.Second}),
+		"nothing at first": &lateStream{strings.NewReader(numbered("k", 100)), 20 * time.Second},
+		"a few rows before": io.MultiReader(strings.NewReader(numbered("k", 10)),
+			&lateStream{strings.NewReader("k00010,10\n"), 20 * time.Second}),
 	} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			cfg := w.config("-")

@@ -85,7 +85,8 @@ func TestEarlierLoadNeverOverwritesLaterOne(t *testing.T) {
 	cfg.Pacer = func() lanes.Pacer { return restless{} }
 	r := w.overtaken(cfg)
 	conformance.True(t, r.Written == 2 && r.Rejected == 1 && r.ExitCode == exitcode.Rejects, "%+v", r)
-	conformance.Contains(t, strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"), "without this record", "the reject")
+	conformance.Contains(t, strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"), "without this record",
+		"the reject")
 	// With another mark column both may.
 	cfg = w.counted(w.file("third.csv", "id,n,m\nx,1000,\n"))
 	cfg.RunDir, cfg.Write.Marks.Column = filepath.Join(w.dir, "third"), "other"
@@ -275,7 +276,8 @@ func shuffled(rows int) string {
 
 func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
-		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 4000, Burst: 250 * time.Millisecond, Slow: map[int]float64{2: 0.025}}},
+		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 4000, Burst: 250 * time.Millisecond,
+			Slow: map[int]float64{2: 0.025}}},
 			"k00300", "k00600", "k00900")
 		cfg := w.config(w.file("in.csv", shuffled(1200)))
 		var longest atomic.Int64
@@ -302,14 +304,18 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	counts.Read, counts.Rejected = 1000, 3
 	r.point(start)
 	counts.Written = 200
-	r.landed(&lanes.Landing{At: start.Add(time.Second), Slot: one, Answer: lanes.Answer{Final: 200, Accepted: 200, Rows: 200}, Requests: 1})
+	r.landed(&lanes.Landing{At: start.Add(time.Second), Slot: one, Answer: lanes.Answer{Final: 200, Accepted: 200,
+		Rows: 200}, Requests: 1})
 	// The partition splits before an answer to the old lane.
 	parts := r.slots(partitioner.NewMap([]table.Value{{Type: table.Integer, Int: 5}}))
 	counts.Written = 600
-	r.landed(&lanes.Landing{At: start.Add(2 * time.Second), Slot: one, Answer: lanes.Answer{Final: 150, Throttled: 50, Accepted: 150, Rows: 200}, Retried: 10, Requests: 2})
-	r.landed(&lanes.Landing{At: start.Add(2 * time.Second), Slot: parts[1], Answer: lanes.Answer{Final: 250, Accepted: 500, Rows: 250}, Requests: 1})
+	r.landed(&lanes.Landing{At: start.Add(2 * time.Second), Slot: one, Answer: lanes.Answer{Final: 150, Throttled: 50,
+		Accepted: 150, Rows: 200}, Retried: 10, Requests: 2})
+	r.landed(&lanes.Landing{At: start.Add(2 * time.Second), Slot: parts[1], Answer: lanes.Answer{Final: 250, Accepted: 500,
+		Rows: 250}, Requests: 1})
 	tl := r.timeline()
-	want := []ledger.Point{{Read: 1000, Rejected: 3, Queued: 997}, {Final: 200, Requests: 1, Units: 200, Queued: 797}, {Final: 400, Throttled: 50, Retried: 10, Requests: 3, Units: 650, Queued: 397}}
+	want := []ledger.Point{{Read: 1000, Rejected: 3, Queued: 997}, {Final: 200, Requests: 1, Units: 200, Queued: 797},
+		{Final: 400, Throttled: 50, Retried: 10, Requests: 3, Units: 650, Queued: 397}}
 	conformance.True(t, len(tl.Points) == 3 && tl.Points[0] == want[0] && tl.Points[1] == want[1] &&
 		tl.Points[2] == want[2], "points %+v, want %+v", tl.Points, want)
 	h := tl.Heat
@@ -324,7 +330,8 @@ func TestTheTimelineOfADayIsBounded(t *testing.T) {
 	only := r.slots(partitioner.NewMap(nil))[0]
 	for s := range 86400 {
 		counts.Written++
-		r.landed(&lanes.Landing{At: start.Add(time.Duration(s) * time.Second), Slot: only, Answer: lanes.Answer{Final: 1}, Requests: 1})
+		r.landed(&lanes.Landing{At: start.Add(time.Duration(s) * time.Second), Slot: only, Answer: lanes.Answer{Final: 1},
+			Requests: 1})
 	}
 	tl := r.timeline()
 	sum := int64(0)

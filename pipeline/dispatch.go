@@ -78,7 +78,8 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		onSnapshot: a.hooks.onSnapshot,
 	}
 	d.lanes = lanes.New(m, &lanes.Options{
-		Config: &cfg.Lanes, Order: w.Order, Timeout: cfg.Target.Client.RequestTimeout, Memory: plan.DivideMemory(cfg.Limits.Memory), Disk: disk,
+		Config: &cfg.Lanes, Order: w.Order, Timeout: cfg.Target.Client.RequestTimeout,
+		Memory: plan.DivideMemory(cfg.Limits.Memory), Disk: disk,
 		Checkpointer: checkpointer, Counts: counts, Learnt: x.Size, Indexes: len(a.planned.Indexes()),
 		RowBytes: x.rowBytes, RowExtra: x.rowExtra, Leaves: f.Stamps.Sending, Free: free, Tuning: &a.hooks.Tuning,
 	})
@@ -90,10 +91,13 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		d.settling.hold = keep.Later(d.settling.hold, time.Now().Add(w.Settle))
 	}
 	if d.settling.hold.After(time.Now()) {
-		cfg.Watch.Progress.Waiting.Store(&ledger.Wait{Until: d.settling.hold, Why: "nothing is sent while requests of the previous process may still be applied"})
+		cfg.Watch.Progress.Waiting.Store(&ledger.Wait{Until: d.settling.hold,
+			Why: "nothing is sent while requests of the previous process may still be applied"})
 	}
 	counts.LateUntil = from.Late
-	d.account = &ledger.Account{Counts: counts, Rejects: f.Folder, Ends: cfg.Watch.Ends, OnReject: cfg.Watch.OnReject, OnKept: cfg.Watch.OnKept, Options: x.Options, Files: f, Limit: cfg.Limits.MaxErrors, Stop: d.stopFor, Hot: partitioner.NewHotKeys(keyType), Form: in.RowForm()}
+	d.account = &ledger.Account{Counts: counts, Rejects: f.Folder, Ends: cfg.Watch.Ends, OnReject: cfg.Watch.OnReject,
+		OnKept: cfg.Watch.OnKept, Options: x.Options, Files: f, Limit: cfg.Limits.MaxErrors, Stop: d.stopFor,
+		Hot: partitioner.NewHotKeys(keyType), Form: in.RowForm()}
 	if cfg.Limits.SetAside {
 		once := w.Mode == table.Increment || a.planned.Schema.Numbered > 0
 		d.account.Asides = ledger.NewAsides(cfg.Limits.MaxErrors, once, counts, a.planned, from.Snapshot, in)
@@ -109,7 +113,8 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		d.account.Tables.Resume(from.Snapshot)
 	}
 	d.admission = &admission{
-		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.Archive, want: a.survey.want, stop: d.stopper,
+		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.Archive, want: a.survey.want,
+		stop:        d.stopper,
 		hotKeyWatch: newCrowd(keyType, m.Several(), a.planned.Schema.Columns[0].Name, cfg.Watch.OnHotKey),
 	}
 	if checkpointer != nil {
@@ -125,8 +130,9 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	w, x, f := &d.cfg.Write, d.annotations, d.files
 	o := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
-		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && w.When == nil && !w.Unchanged && x.AutoIncrement == nil,
-		Settle:    w.Settle, SettleTimedOut: settleTimedOut(w.Settle, d.cfg.Target.Client.RequestTimeout),
+		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && w.When == nil &&
+			!w.Unchanged && x.AutoIncrement == nil,
+		Settle: w.Settle, SettleTimedOut: settleTimedOut(w.Settle, d.cfg.Target.Client.RequestTimeout),
 		SettleFirst: f.RepeatedRows != nil, Repeated: f.RepeatedRows != nil && w.Marks.LookFirst, Deletes: w.DeleteNull,
 		SuspectUntil: suspectUntil, Backoff: d.cfg.Lanes.Backoff.After, Final: d.account.Final,
 	}
@@ -238,7 +244,8 @@ func (d *dispatcher) reads() bool {
 		d.counts.SendWaits++
 	}
 	// A run without a checkpoint cannot be resumed, and would leave its archived records over.
-	return !d.stopper.stopped() && !full && !d.lanes.Queues.Saturated() && !(d.files.Archive != nil && d.checkpointer.When().AwaitsFirst())
+	return !d.stopper.stopped() && !full && !d.lanes.Queues.Saturated() &&
+		!(d.files.Archive != nil && d.checkpointer.When().AwaitsFirst())
 }
 
 // hand takes the intake's output; !ok means that it has ended.
@@ -365,7 +372,8 @@ func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 	if !m.Wants(now, d.lanes.LimitEvery()) {
 		return
 	}
-	word, unsure := d.lanes.LimitedBy(now, lanes.Limits{Blocked: blocked, Reading: !d.input.ended() && !d.input.waits, Stopped: d.stopper.stopped()})
+	word, unsure := d.lanes.LimitedBy(now, lanes.Limits{Blocked: blocked, Reading: !d.input.ended() && !d.input.waits,
+		Stopped: d.stopper.stopped()})
 	if w, ok := d.cfg.Read.Sources.(source.Waits); ok && word == bottleneck.Reader && w.Waiting() {
 		word = bottleneck.Source
 	}

@@ -140,7 +140,8 @@ func drawLoad(t *testing.T, name string, mode drawnMode, seed uint64) {
 	m := &drawnLoad{t: t, name: name, mode: mode, seed: seed}
 	defer func() {
 		if t.Failed() {
-			t.Logf("%v\nagain: go test ./pipeline -run 'TestAnyLoad/loads/%s$' -drawn-seed %d -drawn-seeds 1", m, strings.ReplaceAll(name, " ", "_")+"/"+fmt.Sprint(seed), seed)
+			t.Logf("%v\nagain: go test ./pipeline -run 'TestAnyLoad/loads/%s$' -drawn-seed %d -drawn-seeds 1", m,
+				strings.ReplaceAll(name, " ", "_")+"/"+fmt.Sprint(seed), seed)
 		}
 	}()
 	run := mode.run
@@ -165,7 +166,8 @@ func (m *drawnLoad) draw() (before contents) {
 	m.input = drawnInput{arrangement: arrangements[rnd.IntN(len(arrangements))], records: 100 + rnd.IntN(600),
 		unique: rnd.IntN(4) == 0, repeats: flip(), hot: rnd.IntN(3) == 0, late: flip(), strays: rnd.IntN(3) == 0,
 		spoiled: flip(), refused: rnd.IntN(3) == 0}
-	m.oracle = sequence{leaves: m.mode.leaves, mode: table.Mode(rnd.IntN(5) % 3), condition: table.Existence(rnd.IntN(5) % 3)}
+	m.oracle = sequence{leaves: m.mode.leaves, mode: table.Mode(rnd.IntN(5) % 3),
+		condition: table.Existence(rnd.IntN(5) % 3)}
 	m.versions = 1
 	m.settle(flip)
 	if m.mode.records > 0 {
@@ -176,8 +178,10 @@ func (m *drawnLoad) draw() (before contents) {
 
 	m.simulate.Config = sim.Config{Latency: time.Duration(1+rnd.IntN(5)) * time.Millisecond, Jitter: 0.9, Seed: m.seed}
 	before = contents{}
-	if o := &m.oracle; o.mode == table.Delete || o.condition == table.ExpectExist || o.leaves == sumsOfRows || o.leaves == rowsThatPass || o.leaves == lastRows && rnd.IntN(4) == 0 {
-		earlier := drawnInput{arrangement: "shuffled", keys: m.input.keys, records: min(300, m.input.records), perID: m.key.perID, amounts: m.input.amounts}
+	if o := &m.oracle; o.mode == table.Delete || o.condition == table.ExpectExist || o.leaves == sumsOfRows ||
+		o.leaves == rowsThatPass || o.leaves == lastRows && rnd.IntN(4) == 0 {
+		earlier := drawnInput{arrangement: "shuffled", keys: m.input.keys, records: min(300, m.input.records),
+			perID: m.key.perID, amounts: m.input.amounts}
 		first := earlier.draw(rnd, "before")
 		cfg := m.w.config(m.write("before", first, []string{"csv"}, 1)...)
 		plain := sequence{key: m.key}
@@ -208,12 +212,15 @@ func (m *drawnLoad) settle(flip func() bool) {
 		o.mode, o.condition, m.key, m.input.unique = table.Put, table.Ignore, &drawnKeys[0], false
 		m.input.records = min(m.input.records, 200)
 	case sumsOfRows:
-		o.mode, o.condition, m.key, m.input.amounts, m.input.refused = table.Increment, table.Ignore, &drawnKeys[0], true, false
+		o.mode, o.condition, m.key, m.input.amounts, m.input.refused = table.Increment, table.Ignore, &drawnKeys[0],
+			true, false
 	case allVersions:
 		o.mode, o.condition, m.versions, m.w.newest = table.Update, table.Ignore, 10_000, 10_000
 	case rowsThatPass:
-		o.mode, o.condition, m.key, m.input.amounts, m.input.refused = table.Mode(m.rnd.IntN(2)), table.Ignore, &drawnKeys[0], true, false
-		o.when = []string{"stored.n < new.n", "stored.n <= new.n", "new.n < stored.n", "not (stored.n >= new.n)"}[m.rnd.IntN(4)]
+		o.mode, o.condition, m.key, m.input.amounts, m.input.refused = table.Mode(m.rnd.IntN(2)), table.Ignore, &drawnKeys[0],
+			true, false
+		o.when = []string{"stored.n < new.n", "stored.n <= new.n", "new.n < stored.n",
+			"not (stored.n >= new.n)"}[m.rnd.IntN(4)]
 	case rowsOfChanges:
 		o.mode, o.condition = table.Changes, table.Ignore
 		if m.key.template != "" {
@@ -234,7 +241,8 @@ func (m *drawnLoad) settle(flip func() bool) {
 		o.condition = table.Ignore
 	}
 	if m.hasBadFile() { // what happened to a record shows only where no other has its key
-		o.mode, o.condition, o.deleteNull, m.input.unique, m.input.refused, m.input.spoiled = table.Put, table.Ignore, false, true, false, false
+		o.mode, o.condition, o.deleteNull, m.input.unique, m.input.refused, m.input.spoiled = table.Put, table.Ignore, false,
+			true, false, false
 	}
 	m.input.refused = m.input.refused && o.mode != table.Delete
 }
@@ -270,7 +278,8 @@ func (m *drawnLoad) configure(files []string) {
 	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1+rnd.IntN(16), 5+rnd.IntN(table.MaxBatchRows-4)
 	cfg.Read.SplitBytes, cfg.Read.Parsers, cfg.Read.ChainBytes = 64+rnd.IntN(8<<10), 1+rnd.IntN(4), 1000
 	cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax = int64(1+rnd.IntN(1<<20)), w.dir, int64(rnd.IntN(3))*50_000
-	cfg.surveyEvery, cfg.Checkpoint.Every, cfg.Allowance = 50*time.Millisecond, time.Duration(2+rnd.IntN(60))*time.Millisecond, int64(1+rnd.IntN(300))
+	cfg.surveyEvery, cfg.Checkpoint.Every, cfg.Allowance = 50*time.Millisecond,
+		time.Duration(2+rnd.IntN(60))*time.Millisecond, int64(1+rnd.IntN(300))
 	cfg.Pacer = func() lanes.Pacer { return restless{} }
 	cfg.Resume.Look = true
 	if m.scheduled = rnd.IntN(3) > 0; m.scheduled {
@@ -368,8 +377,10 @@ func (m *drawnLoad) runs(before contents) {
 		m.w.verifies(m.cfg, r)
 	}
 	m.note(r, want)
-	m.t.Logf("%v: %d attempts, %d rows sent again, %d sections, %d recuts, %d superseded, %d rejected, %d spilled, %d found, power lost %d times, %.1f s",
-		m, m.killed.attempts, m.killed.replayed, r.Sections, r.Recuts, r.Superseded, r.Rejected, r.SpilledRows, r.Found, m.w.grid.lost(), r.Seconds)
+	m.t.Logf("%v: %d attempts, %d rows sent again, %d sections, %d recuts, %d superseded, %d rejected, %d spilled, %d "+
+		"found, power lost %d times, %.1f s",
+		m, m.killed.attempts, m.killed.replayed, r.Sections, r.Recuts, r.Superseded, r.Rejected, r.SpilledRows, r.Found,
+		m.w.grid.lost(), r.Seconds)
 }
 
 func (m *drawnLoad) String() string {

@@ -49,12 +49,18 @@ type drawnKey struct {
 }
 
 var drawnKeys = []drawnKey{
-	{name: "plain", pk: []string{"id"}, columns: []string{"n"}, needsID: true, perID: 1, row: func(r *drawnRecord) string { return r.id }},
-	{name: "two columns", pk: []string{"id", "n:integer"}, needsID: true, perID: fan, row: func(r *drawnRecord) string { return fmt.Sprint(r.id, "/", r.n) }},
-	{name: "reversed", pk: []string{"k=reverse(id)"}, columns: []string{"id", "n"}, needsID: true, perID: 1, row: func(r *drawnRecord) string { return reversed(r.id) }},
-	{name: "padded", pk: []string{"k=pad(n, 6)"}, columns: []string{"id", "n"}, perID: 1, row: func(r *drawnRecord) string { return fmt.Sprintf("%06d", r.n) }},
-	{name: "bucketed", pk: []string{"s=bucket(n, 4)", "id"}, columns: []string{"n"}, needsID: true, perID: 1, row: func(r *drawnRecord) string { return fmt.Sprint(r.n%4, "/", r.id) }},
-	{name: "several tables", pk: []string{"id"}, columns: []string{"n"}, needsID: true, perID: 1, template: "t_{bucket(n, 5)}", row: func(r *drawnRecord) string { return r.id }},
+	{name: "plain", pk: []string{"id"}, columns: []string{"n"}, needsID: true, perID: 1,
+		row: func(r *drawnRecord) string { return r.id }},
+	{name: "two columns", pk: []string{"id", "n:integer"}, needsID: true, perID: fan,
+		row: func(r *drawnRecord) string { return fmt.Sprint(r.id, "/", r.n) }},
+	{name: "reversed", pk: []string{"k=reverse(id)"}, columns: []string{"id", "n"}, needsID: true, perID: 1,
+		row: func(r *drawnRecord) string { return reversed(r.id) }},
+	{name: "padded", pk: []string{"k=pad(n, 6)"}, columns: []string{"id", "n"}, perID: 1,
+		row: func(r *drawnRecord) string { return fmt.Sprintf("%06d", r.n) }},
+	{name: "bucketed", pk: []string{"s=bucket(n, 4)", "id"}, columns: []string{"n"}, needsID: true, perID: 1,
+		row: func(r *drawnRecord) string { return fmt.Sprint(r.n%4, "/", r.id) }},
+	{name: "several tables", pk: []string{"id"}, columns: []string{"n"}, needsID: true, perID: 1,
+		template: "t_{bucket(n, 5)}", row: func(r *drawnRecord) string { return r.id }},
 }
 
 func reversed(s string) string {
@@ -333,7 +339,8 @@ func (m *drawnLoad) parquet(records []drawnRecord) string {
 		return &s
 	}
 	var b bytes.Buffer
-	to := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(int64(20+rnd.IntN(400))), parquet.PageBufferSize(64+rnd.IntN(4000)))
+	to := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(int64(20+rnd.IntN(400))),
+		parquet.PageBufferSize(64+rnd.IntN(4000)))
 	for _, r := range records {
 		conformance.Must(t, conformance.ErrorOf(to.Write([]row{{text(r.id), r.n, text(r.a), text(r.b), r.c}})))
 	}

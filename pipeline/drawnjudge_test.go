@@ -48,7 +48,8 @@ type leftBySequence struct {
 }
 
 func (s *sequence) apply(before contents, records []drawnRecord) leftBySequence {
-	left := leftBySequence{rows: maps.Clone(before), past: map[string][]string{}, unsent: map[string]bool{}, open: map[string][]string{}, numbers: map[string]int{}}
+	left := leftBySequence{rows: maps.Clone(before), past: map[string][]string{}, unsent: map[string]bool{},
+		open: map[string][]string{}, numbers: map[string]int{}}
 	for i := range records {
 		r := &records[i]
 		_, written := left.rows[s.key.row(r)]
@@ -329,7 +330,8 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 		conformance.MustEqual(m.t, json.Unmarshal([]byte(line), &reason), nil, "%s", line)
 		got = append(got, fmt.Sprint(slices.Index(m.cfg.Inputs, reason.File), "/", reason.Record))
 	}
-	want := slices.DeleteFunc(append([]string{}, left.rejected...), func(name string) bool { return left.unsent[name] && !slices.Contains(got, name) })
+	want := slices.DeleteFunc(append([]string{}, left.rejected...),
+		func(name string) bool { return left.unsent[name] && !slices.Contains(got, name) })
 	slices.Sort(want)
 	slices.Sort(got)
 	conformance.Equal(m.t, cmp.Diff(want, got), "", "rejected records, as file/record (-want +got)")
@@ -401,7 +403,8 @@ func (m *drawnLoad) runWithBadFile(before contents) {
 	b := r.BadInputs[0]
 	conformance.True(t, !b.Sent || m.mode.leaves == numberedRows, "%v: rows that were sent are not remembered", b)
 	of := func(is bool) contents {
-		return m.oracle.apply(contents{}, slices.DeleteFunc(slices.Clone(m.records), func(d drawnRecord) bool { return (d.file == bad) != is })).rows
+		return m.oracle.apply(contents{}, slices.DeleteFunc(slices.Clone(m.records),
+			func(d drawnRecord) bool { return (d.file == bad) != is })).rows
 	}
 	others, rows, got := of(false), of(true), m.left(m.w.rows())
 	maps.Copy(others, maps.Collect(func(yield func(string, map[string]string) bool) {
@@ -413,7 +416,8 @@ func (m *drawnLoad) runWithBadFile(before contents) {
 	}))
 	for key, cells := range got {
 		if want, ok := rows[key]; ok {
-			if _, stood := before[key]; !stood && !maps.Equal(cells, want) || stood && !maps.Equal(cells, want) && !maps.Equal(cells, before[key]) {
+			if _, stood := before[key]; !stood && !maps.Equal(cells, want) || stood && !maps.Equal(cells, want) &&
+				!maps.Equal(cells, before[key]) {
 				t.Errorf("row %s of the bad file is %v, want %v or none", key, cells, want)
 			}
 			delete(got, key)
@@ -424,5 +428,6 @@ func (m *drawnLoad) runWithBadFile(before contents) {
 		delete(others, key)
 	}
 	conformance.Equal(t, cmp.Diff(others, got), "", "the rows of the other files (-want +got)")
-	m.t.Logf("%v: %d attempts, %s, %d read, in %d", m, m.killed.attempts, r.BadInputs[0].Reason, r.BadInputs[0].Read, r.Sections)
+	m.t.Logf("%v: %d attempts, %s, %d read, in %d", m, m.killed.attempts, r.BadInputs[0].Reason, r.BadInputs[0].Read,
+		r.Sections)
 }

@@ -19,7 +19,8 @@ func (a *attempt) openFiles(x *annotations) (_ *ledger.Files, err error) {
 		}
 	}()
 	if x.Stamps != nil {
-		if f.Stamps, err = ledger.OpenStamps(filepath.Join(f.Folder.Path, rundir.StampsDir), a.from.Counter(ledger.StampFiles), x.Stamps); err != nil {
+		if f.Stamps, err = ledger.OpenStamps(filepath.Join(f.Folder.Path, rundir.StampsDir),
+			a.from.Counter(ledger.StampFiles), x.Stamps); err != nil {
 			return nil, err
 		}
 	}
@@ -37,7 +38,8 @@ func (a *attempt) openFiles(x *annotations) (_ *ledger.Files, err error) {
 	mayFollow := len(s.Kept) > 0 || s.When != intake.Never && a.from.Snapshot == nil
 	if mayFollow && a.cfg.keeps() {
 		open := func() (_ *rundir.Journal, err error) {
-			f.RejectIndex, err = rundir.OpenJournal(filepath.Join(f.Folder.Path, rundir.RejectIndexFile), a.from.Counter(ledger.IndexBytes))
+			f.RejectIndex, err = rundir.OpenJournal(filepath.Join(f.Folder.Path, rundir.RejectIndexFile),
+				a.from.Counter(ledger.IndexBytes))
 			return f.RejectIndex, err
 		}
 		if a.from.Snapshot != nil { // the previous attempt's data after its checkpoint is cut off

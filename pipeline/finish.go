@@ -87,7 +87,8 @@ func (a *attempt) end(d *dispatcher, err error) error {
 }
 
 // finish closes the ledger and the run folder. err, if not nil, ended the load early.
-func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Folder, start time.Time, err error) (*Report, error) {
+func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
+	err error) (*Report, error) {
 	report.BadInputs = allBad(cfg, report.BadInputs)
 	err = report.conclude(cfg, err)
 	err = errors.Join(err, report.Balance(), folder.Close())

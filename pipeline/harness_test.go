@@ -107,7 +107,8 @@ func (w *world) sdk() *tablestore.TableStoreClient {
 
 func (w *world) target() client.Target {
 	return client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w.transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}}
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID,
+			AccessKeySecret: server.DefaultAccessKeySecret}}
 }
 
 // fail makes the requests selected by which fail.
@@ -185,9 +186,10 @@ func (w *world) config(inputs ...string) trial {
 			Define: table.Definition{TimeToLive: -1, MaxVersions: 1}},
 		Columns: plan.Columns{Types: map[string]plan.Type{}},
 		Write:   Write{Settle: settle},
-		Lanes:   lanes.Config{RetryFor: time.Minute, Backoff: ratelimit.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}},
-		Limits:  Limits{MaxErrors: ledger.MaxErrors{Rows: -1}},
-		RunDir:  filepath.Join(w.dir, "run"),
+		Lanes: lanes.Config{RetryFor: time.Minute, Backoff: ratelimit.Backoff{Base: time.Millisecond,
+			Max: 5 * time.Millisecond}},
+		Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}},
+		RunDir: filepath.Join(w.dir, "run"),
 	}}
 }
 
@@ -245,21 +247,22 @@ func (w *world) rowsOf(name string) contents {
 	w.t.Helper()
 	w.plan.WaitLate()
 	got := contents{}
-	err := scan.Table(context.Background(), w.sdk(), name, w.described(name).Key, scan.Options{Versions: w.newest}, func(r *scan.Row) error {
-		cells := map[string]string{}
-		for _, c := range r.Columns { // of versions, the newest first
-			if newer := cells[c.ColumnName]; newer != "" {
-				cells[c.ColumnName] = newer + newerThan
+	err := scan.Table(context.Background(), w.sdk(), name, w.described(name).Key, scan.Options{Versions: w.newest},
+		func(r *scan.Row) error {
+			cells := map[string]string{}
+			for _, c := range r.Columns { // of versions, the newest first
+				if newer := cells[c.ColumnName]; newer != "" {
+					cells[c.ColumnName] = newer + newerThan
+				}
+				cells[c.ColumnName] += fmt.Sprint(c.Value)
 			}
-			cells[c.ColumnName] += fmt.Sprint(c.Value)
-		}
-		var key []string
-		for _, k := range r.PrimaryKey.PrimaryKeys {
-			key = append(key, fmt.Sprint(k.Value))
-		}
-		got[strings.Join(key, "/")] = cells
-		return nil
-	})
+			var key []string
+			for _, k := range r.PrimaryKey.PrimaryKeys {
+				key = append(key, fmt.Sprint(k.Value))
+			}
+			got[strings.Join(key, "/")] = cells
+			return nil
+		})
 	must(w.t, err)
 	return got
 }

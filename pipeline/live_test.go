@@ -109,7 +109,8 @@ func loadChanging(t *testing.T, seed uint64) {
 	const rows = 1500
 	k := sourcetest.NewKeyed("live", rows)
 	k.Live, k.Parts, k.Page = true, 1+rnd.IntN(6), 5+rnd.IntN(60)
-	c := &changing{t: t, rnd: rnd, origin: k, grows: seed%2 == 0, was: map[int64][]string{}, stays: map[int64]bool{}, sent: map[int64]string{}, by: map[int64]int{}}
+	c := &changing{t: t, rnd: rnd, origin: k, grows: seed%2 == 0, was: map[int64][]string{}, stays: map[int64]bool{},
+		sent: map[int64]string{}, by: map[int64]int{}}
 	for id, text := range k.Rows() {
 		c.was[id], c.stays[id] = []string{text}, true
 	}
@@ -172,7 +173,8 @@ func loadChanging(t *testing.T, seed uint64) {
 		"%d read, %d written, %d sent again, %d times divided", r.Read, r.Written, r.Replayed, k.Divided())
 	conformance.True(t, r.ReadFrom != nil && r.ReadTo != nil && !r.ReadFrom.Before(r.FirstStarted.Add(-time.Second)) &&
 		len(r.Moments) != 0, "read from %v to %v, %v", r.ReadFrom, r.ReadTo, r.Moments)
-	t.Logf("%d parts, %v, one key a part %t, %d attempts, %d read again of %d, %d changes", k.Parts, cfg.Write.Order, !inOrder, c.attempt, r.ReadAgain, r.Read, c.version)
+	t.Logf("%d parts, %v, one key a part %t, %d attempts, %d read again of %d, %d changes", k.Parts, cfg.Write.Order,
+		!inOrder, c.attempt, r.ReadAgain, r.Read, c.version)
 	if t.Failed() {
 		t.Logf("repeat with -run %s", t.Name())
 	}

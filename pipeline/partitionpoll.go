@@ -60,7 +60,8 @@ type partitionPoller struct {
 }
 
 func newPartitionPoller(from partitions, every time.Duration) *partitionPoller {
-	s := &partitionPoller{from: from, every: cmp.Or(every, surveyEvery), asked: make(chan struct{}, 1), maps: make(chan *partitioner.Map), fatal: make(chan error, 1), reading: make(chan struct{}, 1)}
+	s := &partitionPoller{from: from, every: cmp.Or(every, surveyEvery), asked: make(chan struct{}, 1),
+		maps: make(chan *partitioner.Map), fatal: make(chan error, 1), reading: make(chan struct{}, 1)}
 	s.current.Store(partitioner.NewMap(nil))
 	return s
 }

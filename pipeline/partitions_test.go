@@ -27,7 +27,8 @@ import (
 // partitioned makes table t with the string key id and partitions that begin at the keys.
 func (w *world) partitioned(c server.Simulation, keys ...string) {
 	w.t.Helper()
-	must(w.t, w.admin().Create("t", []table.KeyColumn{{Name: "id", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
+	must(w.t, w.admin().Create("t", []table.KeyColumn{{Name: "id", Type: table.String}},
+		table.Definition{TimeToLive: -1, MaxVersions: 1}))
 	must(w.t, w.server.Sim().Simulate("t", c))
 	w.cutAt(0, keys...)
 }
@@ -91,7 +92,8 @@ func TestSinglePartitionKeyIsReportedDuringLoad(t *testing.T) {
 				conformance.True(t, rows <= 17_000, "%d rows", rows)
 			}
 			r := w.load(cfg)
-			if tt.said != (len(said) == 1) || tt.said && (said[0] != ledger.ReportHotKey{Column: "id", Value: "one", Share: 1} || !tt.dryRun && written == r.Written) {
+			if tt.said != (len(said) == 1) || tt.said && (said[0] != ledger.ReportHotKey{Column: "id", Value: "one", Share: 1} ||
+				!tt.dryRun && written == r.Written) {
 				t.Errorf("said %+v, when %d rows were written", said, written)
 			}
 			conformance.True(t, tt.share == 0 == (len(r.HotKeys) == 0) &&
@@ -296,7 +298,8 @@ func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 		order plan.Order
 		when  orderWhen
 		all   bool
-	}{{plan.OrderNone, orderWhenItPays, true}, {plan.LastWins, orderWhenItPays, true}, {plan.LastWins, orderNever, false}} {
+	}{{plan.OrderNone, orderWhenItPays, true}, {plan.LastWins, orderWhenItPays, true},
+		{plan.LastWins, orderNever, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.partitioned(server.Simulation{}, "k10000", "k20000", "k30000")
@@ -305,7 +308,8 @@ func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 			}
 			cfg := w.config(w.file("in.csv", text))
 			// A quarter of the rows fits into memory, and none on disk.
-			cfg.Write.Order, cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir, cfg.order = tt.order, 4<<20, 1, w.dir, tt.when
+			cfg.Write.Order, cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir, cfg.order = tt.order, 4<<20, 1,
+				w.dir, tt.when
 			cfg.Read.SplitBytes = 4 << 10
 			fed := 0
 			w.running(cfg, func(s *State) bool {

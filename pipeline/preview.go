@@ -83,7 +83,8 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	p := a.planned
 	v := &Preview{
 		Target:  PreviewTable{Key: p.Schema.Key, Create: p.Create, Table: p.Table(), Several: p.Tables != nil},
-		Columns: newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Merging: p.Merging, Distinct: p.Distinct, Through: p.ReadThrough(), Decisions: p.Decisions, Notes: p.Notes, Warnings: p.Warnings,
+		Columns: newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Merging: p.Merging, Distinct: p.Distinct,
+		Through: p.ReadThrough(), Decisions: p.Decisions, Notes: p.Notes, Warnings: p.Warnings,
 	}
 	if v.Target.Create {
 		v.Target.Ranges = len(p.Bounds) + 1
@@ -126,7 +127,8 @@ func (r *rising) is() bool { return r.rows >= 20 && r.rose*20 >= r.rows*19 }
 
 // beginsWithDate reports whether a text begins like 2026-01-31.
 func beginsWithDate(text []byte) bool {
-	return len(text) >= 10 && !slices.ContainsFunc([]int{0, 1, 2, 3, 5, 6, 8, 9}, func(i int) bool { return text[i] < '0' || text[i] > '9' }) &&
+	return len(text) >= 10 && !slices.ContainsFunc([]int{0, 1, 2, 3, 5, 6, 8, 9},
+		func(i int) bool { return text[i] < '0' || text[i] > '9' }) &&
 		(text[4] == '-' || text[4] == '/') && text[7] == text[4]
 }
 
@@ -167,14 +169,16 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 		v.Sample.Tables = append(v.Sample.Tables, PreviewShare{name, float64(tables[name]) / float64(rows)})
 	}
 	for _, broken := range p.Broken {
-		v.Warnings = append(v.Warnings, client.OneLine(broken.Error())+"; the load will fail there, and what is said here is of the records before")
+		v.Warnings = append(v.Warnings, client.OneLine(broken.Error())+
+			"; the load will fail there, and what is said here is of the records before")
 	}
 	report := hot.ReportWhole
 	if lanes := max(v.Target.Partitions, v.Target.Ranges); lanes > 1 {
 		report = func() []partitioner.HotKey { return hot.Report(lanes) }
 	}
 	for _, h := range report() {
-		v.Sample.HotKeys = append(v.Sample.HotKeys, ledger.ReportHotKey{Column: p.Schema.Key[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share})
+		v.Sample.HotKeys = append(v.Sample.HotKeys, ledger.ReportHotKey{Column: p.Schema.Key[0].Name,
+			Value: plan.ShowKey(h.Value), Share: h.Share})
 	}
 	if h, ok := hot.Largest(); ok {
 		v.Sample.Largest = ledger.ReportHotKey{Column: p.Schema.Key[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share}

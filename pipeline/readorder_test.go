@@ -111,7 +111,8 @@ func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
 		r, err := cfg.run(context.Background())
 		if name == "whole" {
 			conformance.True(t, err == nil && r.Sections != 0 && len(w.rows()) == 3000, "%v, %d rows", err, len(w.rows()))
-		} else if err == nil || !strings.Contains(err.Error(), checkpoint.OrderFile) || !strings.Contains(err.Error(), "start over with --fresh") {
+		} else if err == nil || !strings.Contains(err.Error(), checkpoint.OrderFile) ||
+			!strings.Contains(err.Error(), "start over with --fresh") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

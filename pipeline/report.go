@@ -38,15 +38,18 @@ type Report struct {
 // newReport begins the report of a load with facts known before its first row.
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
-		ReportTarget: ledger.ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete, Changes: cfg.Write.Mode == table.Changes},
-		ReportSource: ledger.ReportSource{Command: cfg.Invocation.Command, Arguments: cfg.Invocation.Arguments, Directory: cfg.Invocation.Directory, Inputs: planned.Request.ShownInputs()},
-		ReportTime:   ledger.ReportTime{Started: start.UTC()},
-		Order:        cfg.Write.Order.String(),
+		ReportTarget: ledger.ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun,
+			RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete, Changes: cfg.Write.Mode == table.Changes},
+		ReportSource: ledger.ReportSource{Command: cfg.Invocation.Command, Arguments: cfg.Invocation.Arguments,
+			Directory: cfg.Invocation.Directory, Inputs: planned.Request.ShownInputs()},
+		ReportTime: ledger.ReportTime{Started: start.UTC()},
+		Order:      cfg.Write.Order.String(),
 	}
 	noteRejectsDialect(r, planned.Sources)
 	for i, c := range planned.Schema.Columns {
 		r.Schema = append(r.Schema, ledger.ReportColumn{
-			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Unit: c.Unit, Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
+			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Unit: c.Unit,
+			Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
 		})
 	}
 	r.Units = planned.Units()

@@ -73,7 +73,8 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	}
 	cfg.Watch.Progress.Done.Store(true)
 	t := a.service.traffic
-	a.counts.BytesSent, a.counts.UncheckedAnswers, a.counts.ReplayedAnswers = t.BytesSent.Load(), t.Unchecked.Load(), t.Replayed.Load()
+	a.counts.BytesSent, a.counts.UncheckedAnswers, a.counts.ReplayedAnswers = t.BytesSent.Load(), t.Unchecked.Load(),
+		t.Replayed.Load()
 	return finish(ctx, &cfg, a.report(), a.folder, a.started, err)
 }
 
@@ -289,13 +290,17 @@ func (c *Config) comparable(planned *plan.Plan) error {
 		return nil
 	}
 	if c.Write.Mode == table.Increment {
-		return &plan.UsageError{Message: "--verify: a table of sums cannot be compared with records that were added to it (--mode increment); leave it out"}
+		return &plan.UsageError{Message: "--verify: a table of sums cannot be compared with records that were added to it " +
+			"(--mode increment); leave it out"}
 	}
 	if c.Write.When != nil {
-		return &plan.UsageError{Message: "--verify: rows that --when left out are not in the table, and no comparison can tell them from rows that are missing; leave it out"}
+		return &plan.UsageError{Message: "--verify: rows that --when left out are not in the table, and no comparison can " +
+			"tell them from rows that are missing; leave it out"}
 	}
-	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); k >= 0 && c.Write.Marks.ReturnedKeys == "" && c.Write.Condition != table.ExpectExist {
-		return &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them; give --returned-keys, or leave it out",
+	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); k >= 0 &&
+		c.Write.Marks.ReturnedKeys == "" && c.Write.Condition != table.ExpectExist {
+		return &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: the service "+
+			"assigns part of its keys, so the inputs do not have them; give --returned-keys, or leave it out",
 			c.Target.Table, planned.Schema.Key[k].Name)}
 	}
 	return nil

@@ -239,10 +239,14 @@ func TestColumnsMissingFromAFileMakeNoCells(t *testing.T) {
 	w.verifies(cfg, r)
 	keyless := w.file("keyless.csv", "x,y\n1,2\n")
 	for want, cfg := range map[string]trial{
-		"keyless.csv has no column \"id\", which":                    with(before, keyless),
-		"old.csv has no column \"y\", which":                         w.config(before, inputs[0]),
-		"load its rows without it with --missing null":               w.config(inputs[1], before),
-		"the primary key and --version-column need it in every file": func() trial { c := with(before, inputs[0]); c.Read.Convert.VersionColumn = "y"; return c }(),
+		"keyless.csv has no column \"id\", which":      with(before, keyless),
+		"old.csv has no column \"y\", which":           w.config(before, inputs[0]),
+		"load its rows without it with --missing null": w.config(inputs[1], before),
+		"the primary key and --version-column need it in every file": func() trial {
+			c := with(before, inputs[0])
+			c.Read.Convert.VersionColumn = "y"
+			return c
+		}(),
 	} {
 		_, err := cfg.run(context.Background())
 		conformance.True(t, isUsage(err) && strings.Contains(err.Error(), want), "%v, want %s", err, want)
@@ -296,7 +300,8 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 		exit    int
 	}{{4, exitcode.OK}, {5, exitcode.Failed}, {3, exitcode.Failed}} {
 		folder := conformance.Try(rundir.Create(t.TempDir(), nil)).Must(t)
-		r := &Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}}}
+		r := &Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Read: 7, Written: tt.written, Superseded: 2,
+			Unfinished: 1}}}
 		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}}} // which may leave rows unfinished
 		r, err := finish(t.Context(), &cfg, r, folder, time.Now(), nil)
 		conformance.True(t, r.ExitCode == tt.exit && (err != nil) == (tt.exit != exitcode.OK), "%+v: %v", tt, err)

@@ -119,7 +119,8 @@ func TestUnfinishedRunIsFoundDespiteClockChanges(t *testing.T) {
 	conformance.True(t, err == nil && got == want, "%q, %v", got, err)
 	other := madeRun(t, "other", noon.Add(-time.Minute), true)
 	var usage *plan.UsageError
-	if got, err := keep.Unfinished(identity); !errors.As(err, &usage) || !strings.Contains(usage.Message, want) || !strings.Contains(usage.Message, other) {
+	if got, err := keep.Unfinished(identity); !errors.As(err, &usage) || !strings.Contains(usage.Message, want) ||
+		!strings.Contains(usage.Message, other) {
 		t.Errorf("of two: %q, %v", got, err)
 	}
 	got, err = keep.Unfinished("of another load")
@@ -169,10 +170,12 @@ func TestOnlyRequestsOfPredecessorAreWaitedFor(t *testing.T) {
 			booted, in := time.Now(), w.file("in.csv", "id,a\nx,1\ny,2\n")
 			ends := c.sent && c.end == 0
 			hold := func() (*jobdir.Lease, Config) {
-				l := conformance.Try(jobdir.Acquire(t.Context(), store, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Clock: func() time.Duration { return time.Since(booted) }})).Must(t)
+				l := conformance.Try(jobdir.Acquire(t.Context(), store, jobdir.LeaseOptions{Wait: 2 * jobdir.Term,
+					Clock: func() time.Duration { return time.Since(booted) }})).Must(t)
 				cfg := w.config(in)
 				cfg.Write.Settle, cfg.Resume.Look = 0, true
-				cfg.Checkpoint.State, cfg.Watch.Progress, cfg.Watch.Monitor = jobdir.NewMirror(store, l), new(ledger.Progress), NewMonitor()
+				cfg.Checkpoint.State, cfg.Watch.Progress, cfg.Watch.Monitor = jobdir.NewMirror(store, l), new(ledger.Progress),
+					NewMonitor()
 				return l, cfg.Config
 			}
 			killed, cfg := hold()
@@ -266,10 +269,15 @@ func TestOnlyRowsThatMayNotBeSentTwiceAreAnnotated(t *testing.T) {
 		column           string
 	}{
 		"rows with keys of the input": {},
-		"a dry run":                   {set: func(c *Config, p *plan.Plan) { c.DryRun, p.Restamp, p.Schema.Numbered = true, true, 1 }},
-		"updates":                     {set: func(_ *Config, p *plan.Plan) { p.Restamp = true }, stamps: true},
-		"numbered rows":               {set: func(_ *Config, p *plan.Plan) { p.Schema.Numbered = 1 }, numbered: true, rowBytes: mark, column: "m"},
-		"numbered, without marks":     {set: func(_ *Config, p *plan.Plan) { p.Schema.Numbered, p.Mark = 1, "" }, numbered: true},
+		"a dry run": {set: func(c *Config,
+			p *plan.Plan) {
+			c.DryRun, p.Restamp, p.Schema.Numbered = true, true, 1
+		}},
+		"updates": {set: func(_ *Config, p *plan.Plan) { p.Restamp = true }, stamps: true},
+		"numbered rows": {set: func(_ *Config, p *plan.Plan) { p.Schema.Numbered = 1 }, numbered: true,
+			rowBytes: mark, column: "m"},
+		"numbered, without marks": {set: func(_ *Config, p *plan.Plan) { p.Schema.Numbered, p.Mark = 1, "" },
+			numbered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := attemptAt(Config{}, nil)
@@ -299,8 +307,10 @@ func TestNoMarkOfALoadIsOlderThanItsBeginning(t *testing.T) {
 		want   time.Time
 	}{
 		"a first attempt at an unknown time of the service": {nil, now.Add(-clockUnknown)},
-		"the first attempt has kept it":                     {&checkpoint.Snapshot{About: checkpoint.About{Begun: now, Counters: map[string]int64{marksBegunAt: begun.UnixMilli()}}}, begun},
-		"the first attempt was of an earlier version":       {&checkpoint.Snapshot{About: checkpoint.About{Begun: begun}}, begun.Add(-clockUnknown)},
+		"the first attempt has kept it": {&checkpoint.Snapshot{About: checkpoint.About{Begun: now,
+			Counters: map[string]int64{marksBegunAt: begun.UnixMilli()}}}, begun},
+		"the first attempt was of an earlier version": {&checkpoint.Snapshot{About: checkpoint.About{Begun: begun}},
+			begun.Add(-clockUnknown)},
 	} {
 		a := attemptAt(Config{}, tt.before)
 		ms := marksBegun(a.service.clock(), a.from)
@@ -320,19 +330,28 @@ func TestLoadEndings(t *testing.T) {
 		failed bool
 		limit  ledger.MaxErrors // the zero one is three rows
 	}{
-		"every row is written":               {counts: ledger.ReportCounts{Read: 2, Written: 2}, state: StateFinished},
-		"some records are rejected":          {counts: ledger.ReportCounts{Read: 2, Written: 1, Rejected: 1}, state: StateFinished, exit: exitcode.Rejects},
-		"too many are, as seen at the end":   {counts: ledger.ReportCounts{Read: 4, Rejected: 4}, state: StateErrorLimit, exit: exitcode.ErrorLimit},
-		"a share too large, seen at the end": {counts: ledger.ReportCounts{Read: 4, Written: 3, Rejected: 1}, state: StateErrorLimit, exit: exitcode.ErrorLimit, limit: ledger.MaxErrors{Share: true, Percent: 24}},
-		"too many are":                       {err: errors.Join(ledger.ErrLimit, stopped), state: StateErrorLimit, exit: exitcode.ErrorLimit},
-		"the user stops it":                  {counts: ledger.ReportCounts{Read: 2, Unfinished: 2}, err: &Interrupted{Signal: "SIGTERM", ExitCode: exitcode.Terminated}, state: StateInterrupted, exit: exitcode.Terminated},
+		"every row is written": {counts: ledger.ReportCounts{Read: 2, Written: 2}, state: StateFinished},
+		"some records are rejected": {counts: ledger.ReportCounts{Read: 2, Written: 1, Rejected: 1},
+			state: StateFinished, exit: exitcode.Rejects},
+		"too many are, as seen at the end": {counts: ledger.ReportCounts{Read: 4, Rejected: 4}, state: StateErrorLimit,
+			exit: exitcode.ErrorLimit},
+		"a share too large, seen at the end": {counts: ledger.ReportCounts{Read: 4, Written: 3, Rejected: 1},
+			state: StateErrorLimit, exit: exitcode.ErrorLimit, limit: ledger.MaxErrors{Share: true, Percent: 24}},
+		"too many are": {err: errors.Join(ledger.ErrLimit, stopped), state: StateErrorLimit,
+			exit: exitcode.ErrorLimit},
+		"the user stops it": {counts: ledger.ReportCounts{Read: 2, Unfinished: 2},
+			err: &Interrupted{Signal: "SIGTERM", ExitCode: exitcode.Terminated}, state: StateInterrupted,
+			exit: exitcode.Terminated},
 		"it fails, though many are rejected": {counts: ledger.ReportCounts{Read: 4, Rejected: 4}, err: stopped, failed: true},
-		"rows have not come again":           {counts: ledger.ReportCounts{Read: 2, Written: 1, Unfinished: 1}, state: StateFinished, failed: true},
-		"a dry run":                          {counts: ledger.ReportCounts{Read: 2, Unfinished: 2}, dry: true, state: StateFinished},
+		"rows have not come again": {counts: ledger.ReportCounts{Read: 2, Written: 1, Unfinished: 1},
+			state: StateFinished, failed: true},
+		"a dry run": {counts: ledger.ReportCounts{Read: 2, Unfinished: 2}, dry: true,
+			state: StateFinished},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Report{Counted: ledger.Counted{ReportCounts: tt.counts}}
-			err := r.conclude(&Config{DryRun: tt.dry, Limits: Limits{MaxErrors: cmp.Or(tt.limit, ledger.MaxErrors{Rows: 3})}}, tt.err)
+			err := r.conclude(&Config{DryRun: tt.dry, Limits: Limits{MaxErrors: cmp.Or(tt.limit, ledger.MaxErrors{Rows: 3})}},
+				tt.err)
 			conformance.True(t, r.State == tt.state && r.ExitCode == tt.exit && (err != nil) == tt.failed,
 				"%q, exit %d, %v", r.State, r.ExitCode, err)
 		})
@@ -356,7 +375,8 @@ func TestErrorLimitCountsRejectsOfAllAttempts(t *testing.T) {
 // TestAResumedLoadTakesTheTypesOfItsFirstAttempt: the later sample does not count.
 func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
 	w := newWorld(t)
-	cfg := w.config(w.file("a.jsonl", strings.Repeat(`{"id":"a","mix":1,"f":1.5}`+"\n", 50)+`{"id":"b","mix":"x","f":1}`+"\n"), w.file("b.csv", "id,mix,f\nc,2,2.50\n,3,1.5\n"))
+	cfg := w.config(w.file("a.jsonl", strings.Repeat(`{"id":"a","mix":1,"f":1.5}`+"\n", 50)+`{"id":"b","mix":"x","f":1}`+
+		"\n"), w.file("b.csv", "id,mix,f\nc,2,2.50\n,3,1.5\n"))
 	cfg = stopped(w, cfg)
 	job := conformance.Try(checkpoint.ReadJob(cfg.RunDir)).Must(t)
 	var r plan.Request
@@ -384,9 +404,11 @@ func TestRisingKeyIsDetectedInNumbersAndDates(t *testing.T) {
 		key  func(i int) table.Value
 		want bool
 	}{
-		"numbers in turn":    {table.Integer, func(i int) table.Value { return table.Value{Type: table.Integer, Int: int64(i - 20)} }, true},
-		"numbers in a mixup": {table.Integer, func(i int) table.Value { return table.Value{Type: table.Integer, Int: int64(i * 37 % 41)} }, false},
-		"one number":         {table.Integer, func(int) table.Value { return table.Value{Type: table.Integer} }, false},
+		"numbers in turn": {table.Integer,
+			func(i int) table.Value { return table.Value{Type: table.Integer, Int: int64(i - 20)} }, true},
+		"numbers in a mixup": {table.Integer,
+			func(i int) table.Value { return table.Value{Type: table.Integer, Int: int64(i * 37 % 41)} }, false},
+		"one number": {table.Integer, func(int) table.Value { return table.Value{Type: table.Integer} }, false},
 		"times": {table.String, func(i int) table.Value {
 			return table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "2026-01-02 10:%02d", i)}
 		}, true},

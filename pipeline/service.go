@@ -36,7 +36,8 @@ func connect(ctx, gentle context.Context, cfg *Config) (s service, err error) {
 	}
 	target := cfg.Target.Client
 	target.Compress = cfg.Write.Compress
-	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Lanes.Concurrency+lanes.MostSilent(cfg.Lanes.Concurrency), leastLookUps)), keyPatience
+	target.Connections, target.KeyPatience = client.Affordable(
+		max(cfg.Lanes.Concurrency+lanes.MostSilent(cfg.Lanes.Concurrency), leastLookUps)), keyPatience
 	target.AcceptUnsigned = target.AcceptUnsigned && cfg.Write.Mode != table.Delete
 	if s.connection, err = client.Connect(ctx, target, s.traffic); err == nil {
 		target.Transport = s.connection.Transport()
@@ -80,7 +81,8 @@ func (c *Config) TableBefore(ctx context.Context, rows bool) (b Before, err erro
 		}
 		return b, err
 	}
-	b.Twice = cfg.Write.Mode == table.Increment || slices.ContainsFunc(t.Key, func(k table.KeyColumn) bool { return k.Auto })
+	b.Twice = cfg.Write.Mode == table.Increment || slices.ContainsFunc(t.Key,
+		func(k table.KeyColumn) bool { return k.Auto })
 	pager := scan.NewPager(s.planning, cfg.Target.Table, t.Key, scan.Options{RetryFor: cfg.admin(ctx, nil).RetryFor})
 	pager.Limit(1)
 	for (rows || b.Twice) && !b.Rows {

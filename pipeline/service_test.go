@@ -82,7 +82,8 @@ func TestServiceDecidesTimestampAtLowerEdge(t *testing.T) {
 
 func TestNetworkFailureDuringTableLookUpDoesNotFailLoad(t *testing.T) {
 	for _, template := range []string{"", "t_{what}"} {
-		for _, fault := range []faults.Fault{{Action: faults.DropBefore}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.BadBody}} {
+		for _, fault := range []faults.Fault{{Action: faults.DropBefore}, {Action: faults.FlipBit, Bit: 99},
+			{Action: faults.BadBody}} {
 			t.Run(fmt.Sprintf("table %s, action %d", template, fault.Action), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
@@ -231,7 +232,8 @@ func TestUpdatesOfWholeRowTablesAreRefusedEarly(t *testing.T) {
 		switch {
 		case tt.refused == "":
 			conformance.True(t, err == nil && sent == 1, "--mode put: %d requests to write, %v", sent, err)
-		case err == nil || !strings.Contains(err.Error(), tt.refused) || !strings.Contains(err.Error(), "update_full_row") || sent != 0:
+		case err == nil || !strings.Contains(err.Error(), tt.refused) || !strings.Contains(err.Error(), "update_full_row") ||
+			sent != 0:
 			t.Errorf("%s: %d requests to write, %v", tt.refused, sent, err)
 		}
 		cfg.Target.Client.Transport = w.transport()
@@ -246,7 +248,8 @@ func TestTimestampsForAGlobalTableAreRefusedBeforeTheFirstRow(t *testing.T) {
 	for _, tt := range []struct{ version, refused string }{{"m", "--version-column m"}, {"", ""}} {
 		before := w.plan.Requests()
 		cfg := w.counted(w.file("in.csv", "id,n,m\na,5,1\n"))
-		cfg.Target.Client.Transport = merged{w.transport(), 1, protowire.AppendString(protowire.AppendTag(nil, 6, protowire.BytesType), "g-1")}
+		cfg.Target.Client.Transport = merged{w.transport(), 1,
+			protowire.AppendString(protowire.AppendTag(nil, 6, protowire.BytesType), "g-1")}
 		cfg.Read.Convert.VersionColumn = tt.version
 		cfg.Target.Key, cfg.Target.Create = nil, false
 		delete(cfg.Columns.Types, "m")
@@ -255,7 +258,8 @@ func TestTimestampsForAGlobalTableAreRefusedBeforeTheFirstRow(t *testing.T) {
 		switch {
 		case tt.refused == "" && (err != nil || sent != 1):
 			t.Errorf("without timestamps: %d requests to write, %v", sent, err)
-		case tt.refused != "" && (err == nil || !strings.Contains(err.Error(), tt.refused) || !strings.Contains(err.Error(), "is global") || sent != 0):
+		case tt.refused != "" && (err == nil || !strings.Contains(err.Error(), tt.refused) ||
+			!strings.Contains(err.Error(), "is global") || sent != 0):
 			t.Errorf("%s: %d requests to write, %v", tt.refused, sent, err)
 		}
 	}
@@ -429,7 +433,8 @@ func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
 	answer = protowire.AppendString(answer, "OTSParameterInvalid")
 	answer = protowire.AppendTag(answer, 2, protowire.BytesType)
 	answer = protowire.AppendString(answer, "A row is bad.")
-	return enginetest.Sign(&http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Request: req}, req.URL.Path, answer), nil
+	return enginetest.Sign(&http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Request: req},
+		req.URL.Path, answer), nil
 }
 
 func TestBatchKeepsConfiguredSizes(t *testing.T) {

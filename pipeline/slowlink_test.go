@@ -91,7 +91,8 @@ func (l *virtualLink) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // linkShare loads rows for that many seconds, and returns the share of what the link, or the round trips, allow.
-func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout time.Duration, law func() lanes.Pacer) (share float64, r *Report) {
+func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout time.Duration,
+	law func() lanes.Pacer) (share float64, r *Report) {
 	l.up, l.down, l.longest = time.Time{}, time.Time{}, 0
 	possible := l.bandwidth
 	if l.trip > 0 {
@@ -168,7 +169,8 @@ func TestALoadFillsASlowLink(t *testing.T) {
 func TestCompressedRequestsCarryMoreOverASlowLink(t *testing.T) {
 	seconds := map[string]float64{}
 	for _, mode := range []string{client.CompressOff, client.CompressOn} {
-		_, r := linkShare(t, &virtualLink{bandwidth: 1.6e6 / 8, compress: mode}, 20_000, 40, client.DefaultRequestTimeout, nil)
+		_, r := linkShare(t, &virtualLink{bandwidth: 1.6e6 / 8, compress: mode}, 20_000, 40,
+			client.DefaultRequestTimeout, nil)
 		seconds[mode] = r.Seconds
 	}
 	off := seconds[client.CompressOff]
@@ -200,7 +202,8 @@ func TestLinksInVirtualTime(t *testing.T) {
 				for _, row := range []int{20_000, 100} {
 					l := &virtualLink{bandwidth: bandwidth, trip: trip, stalls: stalls, stall: 400 * time.Millisecond}
 					share, r := linkShare(t, l, row, 40, client.DefaultRequestTimeout, nil)
-					fmt.Printf("%4.1f Mbit/s, %5v, stalls %4.2f %5d  %.3f %8d %8d  %v\n", bandwidth*8/1e6, trip, stalls, row, share, r.Requests, r.Retried, l.longest.Round(time.Millisecond))
+					fmt.Printf("%4.1f Mbit/s, %5v, stalls %4.2f %5d  %.3f %8d %8d  %v\n", bandwidth*8/1e6, trip, stalls, row, share,
+						r.Requests, r.Retried, l.longest.Round(time.Millisecond))
 				}
 			}
 		}
@@ -230,11 +233,13 @@ func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 	}
 	rows := int(c.units * float64(c.partitions) * (c.after + c.continues).Seconds())
 	rnd := rand.New(rand.NewPCG(1, 1))
-	text := rowsOf(column+",what\n", rows, func(i int) string { return fmt.Sprintf("k%08d-%d,w%d\n", rnd.IntN(1e8), i, i) })
+	text := rowsOf(column+",what\n", rows,
+		func(i int) string { return fmt.Sprintf("k%08d-%d,w%d\n", rnd.IntN(1e8), i, i) })
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		must(t, w.admin().Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
-		must(t, w.server.Sim().Simulate("t", server.Simulation{Config: sim.Config{PartitionUnits: c.units, Latency: 5 * time.Millisecond}}))
+		must(t, w.server.Sim().Simulate("t", server.Simulation{Config: sim.Config{PartitionUnits: c.units,
+			Latency: 5 * time.Millisecond}}))
 		var bounds []string
 		for i := 1; i < c.partitions; i++ {
 			bounds = append(bounds, fmt.Sprintf("k%08d", i*1e8/c.partitions))
@@ -310,13 +315,15 @@ func TestOutagesInVirtualTime(t *testing.T) {
 	}
 	for _, begins := range []time.Duration{outageBegins, -1} {
 		begun := max(0, begins)
-		fmt.Printf("begins %v after the first write\noutage          partitions  rows      seconds beyond it  missing  doubled  in doubt\n", begun)
+		fmt.Printf("begins %v after the first write\noutage          partitions  rows      seconds beyond it  missing  "+
+			"doubled  in doubt\n", begun)
 		for _, numbered := range []bool{false, true} {
 			for _, partitions := range []int{1, 32} {
 				without := -1.0
 				for _, lasts := range []time.Duration{5 * time.Second, 15 * time.Second, time.Minute} {
 					for _, kind := range faults.Outages {
-						c := outageCell{lasts: lasts, kind: kind, partitions: partitions, units: 1000 / float64(partitions), numbered: numbered, after: begun, continues: time.Minute, begins: begins}
+						c := outageCell{lasts: lasts, kind: kind, partitions: partitions, units: 1000 / float64(partitions),
+							numbered: numbered, after: begun, continues: time.Minute, begins: begins}
 						name := "own keys"
 						if numbered {
 							name = "numbered"
@@ -327,7 +334,8 @@ func TestOutagesInVirtualTime(t *testing.T) {
 							plain, _, _ := c.load(t)
 							without = plain.Seconds
 						}
-						fmt.Printf("%-15s %10d  %s %18.1f  %7d  %7d  %8d\n", fmt.Sprintf("%v %s", lasts, kind), partitions, name, r.Seconds-without-lasts.Seconds(), missing, doubled, r.MaybeTwice)
+						fmt.Printf("%-15s %10d  %s %18.1f  %7d  %7d  %8d\n", fmt.Sprintf("%v %s", lasts, kind), partitions, name,
+							r.Seconds-without-lasts.Seconds(), missing, doubled, r.MaybeTwice)
 					}
 				}
 			}

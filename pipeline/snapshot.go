@@ -97,7 +97,8 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	}
 	sends := !d.stopper.stopped() && !k.Stopped
 	// If no more is sent, or nothing is promised of it, allowances do not matter.
-	k.DescribeRows(s, d.lanes.Out(), d.lanes.Ranges(sends && k.Ordered), d.lanes.Waiting(k.Ordered, k.ReadTo()), d.readToEnd())
+	k.DescribeRows(s, d.lanes.Out(), d.lanes.Ranges(sends && k.Ordered), d.lanes.Waiting(k.Ordered, k.ReadTo()),
+		d.readToEnd())
 	k.DescribeSources(s)
 	d.follow(s.Open())
 	s.Moments = d.counts.KeepMoments()

@@ -29,14 +29,17 @@ func (a *attempt) startsOver(why *error) bool {
 	switch {
 	case a.cfg.Write.Mode == table.Increment:
 		advice = "rows of it were added: restore the old content or, if only its time changed, give --accept-changed-input"
-	case slices.ContainsFunc(a.from.Job.Details, func(d progress.Fact) bool { return d.Name == "--mark-column" }): // the service numbers its rows
-		advice = "rows of it are in the table: restore the old content, or keep the new content and give --fresh --look-first, which finds the rows that were written"
+	case slices.ContainsFunc(a.from.Job.Details, func(d progress.Fact) bool { return d.Name == "--mark-column" }):
+		// the service numbers its rows
+		advice = "rows of it are in the table: restore the old content, or keep the new content and give --fresh " +
+			"--look-first, which finds the rows that were written"
 	case a.cfg.Write.Condition != table.Ignore:
 		advice = "rows of it were written: restore the old content, or give --fresh, which rejects those in the table"
 	default:
 		return true
 	}
-	*why = &plan.UsageError{Message: fmt.Sprintf("run %s: its input has changed since it began (%s); %s", a.cfg.RunDir, client.OneLine(err.Error()), advice), Input: true}
+	*why = &plan.UsageError{Message: fmt.Sprintf("run %s: its input has changed since it began (%s); %s", a.cfg.RunDir,
+		client.OneLine(err.Error()), advice), Input: true}
 	return false
 }
 
@@ -53,6 +56,7 @@ func (a *attempt) again(asked Config, why error) Config {
 	asked.Resume.Look = false
 	// Requests of the attempt before, with old content, must not be applied after new ones.
 	asked.Resume.Hold = keep.Later(asked.Resume.Hold, keep.Later(a.from.Hold, a.from.SuspectUntil))
-	asked.Resume.Notes = append(asked.Resume.Notes, fmt.Sprintf("the unfinished run %s is started over: %s", a.cfg.RunDir, client.OneLine(why.Error())))
+	asked.Resume.Notes = append(asked.Resume.Notes, fmt.Sprintf("the unfinished run %s is started over: %s", a.cfg.RunDir,
+		client.OneLine(why.Error())))
 	return asked
 }

@@ -102,7 +102,8 @@ func (d *dispatcher) state(now time.Time) *State {
 		RowsOut: d.lanes.Cutter.InFlight(), Retrying: d.lanes.Cutter.Retrying(), Queued: d.lanes.Queues.Rows(),
 		LimitedBy: d.record.meter.Now().String(), Waiting: d.cfg.Watch.Progress.Wait(),
 	}
-	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.Queues.Bytes(), Budget: plan.DivideMemory(d.cfg.Limits.Memory).Lanes, Full: d.lanes.Queues.Full()}
+	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.Queues.Bytes(),
+		Budget: plan.DivideMemory(d.cfg.Limits.Memory).Lanes, Full: d.lanes.Queues.Full()}
 	s.Spill = d.lanes.Spilled()
 	s.Map = d.survey.state()
 	s.Map.Partitions, s.Map.Recuts = d.lanes.Partitions.Len(), d.counts.Recuts

@@ -47,7 +47,8 @@ type openTable struct {
 // tablesAtATime is the number of tables whose partitions are read concurrently: there may be hundreds, under one quota.
 const tablesAtATime = 4
 
-func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient, ids *keep.TableIDs, stop func(error)) *tables {
+func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient,
+	ids *keep.TableIDs, stop func(error)) *tables {
 	admin := cfg.admin(ctx, sdk)
 	admin.Proven = true
 	return &tables{
@@ -139,7 +140,8 @@ func (t *tables) openOne(name string) error {
 		t.made[name] = true
 		t.mu.Unlock()
 	}
-	at, found := slices.BinarySearchFunc(t.open, name, func(o *openTable, name string) int { return cmp.Compare(o.name, name) })
+	at, found := slices.BinarySearchFunc(t.open, name,
+		func(o *openTable, name string) int { return cmp.Compare(o.name, name) })
 	if !found {
 		t.open = slices.Insert(t.open, at, &openTable{name: name, from: p})
 	}

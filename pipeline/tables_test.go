@@ -79,7 +79,8 @@ func TestTablesThatMayNotBeCreatedStopTheLoad(t *testing.T) {
 	_, err := cfg.run(context.Background())
 	conformance.Refused(t, err, "--create", "error")
 	other := w.config(w.file("b.csv", "n,v\n1,2\n"))
-	other.Target.Table, other.Target.Key, other.RunDir = "t_202312", []table.KeyColumn{{Name: "n", Type: table.Integer}}, w.dir+"/other"
+	other.Target.Table, other.Target.Key, other.RunDir = "t_202312", []table.KeyColumn{{Name: "n", Type: table.Integer}},
+		w.dir+"/other"
 	w.load(other)
 	cfg.Target.Create, cfg.RunDir = true, w.dir+"/again"
 	conformance.Refused(t, conformance.ErrorOf(cfg.run(context.Background())), "primary key n:integer", "error")
@@ -104,7 +105,8 @@ func (w *world) described(name string) *client.Table {
 // aging has a policy by which the newest 4 months of purchases are hot, 8 are warm, and older ones go to the archive.
 func (w *world) aging(inputs ...string) trial {
 	cfg := w.byMonth(inputs...)
-	policy, err := lifecycle.Parse("policy", []byte("period: month\nclasses:\n- {up_to: 3, reserved: {read: 0, write: 500}}\n- {up_to: 11, reserved: {read: 200, write: 10}, max_versions: 2}\n- {archive: "+w.dir+"/old}\n"))
+	policy, err := lifecycle.Parse("policy", []byte("period: month\nclasses:\n- {up_to: 3, reserved: {read: 0, write: "+
+		"500}}\n- {up_to: 11, reserved: {read: 200, write: 10}, max_versions: 2}\n- {archive: "+w.dir+"/old}\n"))
 	must(w.t, err)
 	cfg.Target.Policy, cfg.Target.PolicyNow = policy, time.Date(2025, 10, 20, 0, 0, 0, 0, time.UTC)
 	return cfg
@@ -190,13 +192,15 @@ func (w *world) remake(name string) {
 	w.t.Helper()
 	admin := w.admin()
 	conformance.Must(w.t, admin.Drop(name))
-	if err := admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+	if err := admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.String}},
+		table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
 		w.t.Error(err)
 	}
 }
 
 func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
-	for name, want := range map[string]string{"made again": "table t_b was dropped and created again", "gone": "table t_b was dropped"} {
+	for name, want := range map[string]string{"made again": "table t_b was dropped and created again",
+		"gone": "table t_b was dropped"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.template = "t_{what}"

@@ -46,7 +46,8 @@ type timelineRecorder struct {
 // newTimelineRecorder makes a recorder. processors returns the processor time that the load has used.
 func newTimelineRecorder(counts *ledger.Counted, started time.Time, processors func() float64) *timelineRecorder {
 	// What earlier attempts have read does not count.
-	r := &timelineRecorder{counts: counts, started: started, read: counts.Read, rejected: counts.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
+	r := &timelineRecorder{counts: counts, started: started, read: counts.Read, rejected: counts.Rejected,
+		points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
 	o := bottleneck.Options{Used: processors, Processors: runtime.GOMAXPROCS(0), Each: r.limited}
 	r.meter = bottleneck.NewMeter(o)
 	return r

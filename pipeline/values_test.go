@@ -71,13 +71,15 @@ func TestLimitsAreCheckedBeforeSending(t *testing.T) {
 	for name, tt := range map[string]struct{ text, code string }{
 		"1,024 columns": {wide(table.MaxColumns), ""},
 		// The second row is valid: a file with no valid row is refused before any row is rejected.
-		"1,025 columns":    {wide(table.MaxColumns+1) + "short,1" + strings.Repeat(",", table.MaxColumns) + "\n", table.CodeTooManyColumns},
+		"1,025 columns": {wide(table.MaxColumns+1) + "short,1" + strings.Repeat(",", table.MaxColumns) + "\n",
+			table.CodeTooManyColumns},
 		"a value of 2 MiB": {big(table.MaxValueBytes), ""},
 		"a byte more":      {big(table.MaxValueBytes + 1), table.CodeValueTooLong},
 		"a key of 1 KiB":   {key(table.MaxKeyBytes), ""},
 		"a key byte more":  {key(table.MaxKeyBytes + 1), table.CodeKeyTooLong},
 		"4 MB in a row":    {"id,a,b,c\nk," + strings.Repeat("a", 2<<20-6) + "," + strings.Repeat("b", 2<<20) + ",\n", ""},
-		"a byte more, row": {"id,a,b,c\nk," + strings.Repeat("a", 2<<20-6) + "," + strings.Repeat("b", 2<<20) + ",c\n", table.CodeRowTooLarge},
+		"a byte more, row": {"id,a,b,c\nk," + strings.Repeat("a", 2<<20-6) + "," + strings.Repeat("b", 2<<20) + ",c\n",
+			table.CodeRowTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
@@ -104,14 +106,16 @@ func TestInvalidCombinationsWithWhenAreRefused(t *testing.T) {
 		change func(*trial)
 		says   string
 	}{
-		"with --condition":     {func(c *trial) { c.Write.Condition = table.ExpectExist }, "--when with --condition"},
-		"delete":               {func(c *trial) { c.Write.Mode = table.Delete }, "--mode delete"},
-		"increment":            {func(c *trial) { c.Write.Mode = table.Increment }, "--mode increment"},
-		"a key":                {func(c *trial) { c.Write.When = mustWhen(t, "stored.id < new.id") }, "stored.id is a primary-key column"},
+		"with --condition": {func(c *trial) { c.Write.Condition = table.ExpectExist }, "--when with --condition"},
+		"delete":           {func(c *trial) { c.Write.Mode = table.Delete }, "--mode delete"},
+		"increment":        {func(c *trial) { c.Write.Mode = table.Increment }, "--mode increment"},
+		"a key": {func(c *trial) { c.Write.When = mustWhen(t, "stored.id < new.id") },
+			"stored.id is a primary-key column"},
 		"a column that is not": {func(c *trial) { c.Write.When = mustWhen(t, "stored.x < new.x") }, "new.x"},
 		"equality":             {func(c *trial) { c.Write.When = mustWhen(t, "stored.at == new.at") }, "--order none"},
-		"a constant":           {func(c *trial) { c.Write.When = mustWhen(t, "stored.at < 5") }, "it compares nothing with the new row"},
-		"verify":               {func(c *trial) { c.Compared = true }, "--verify"},
+		"a constant": {func(c *trial) { c.Write.When = mustWhen(t, "stored.at < 5") },
+			"it compares nothing with the new row"},
+		"verify": {func(c *trial) { c.Compared = true }, "--verify"},
 		"verify of increments": {func(c *trial) {
 			c.Compared, c.Write.Mode, c.Write.When, c.Columns.Exclude = true, table.Increment, nil, []string{"text"}
 		}, "--verify"},
@@ -187,7 +191,9 @@ func (w *world) cells(id string) []*tablestore.AttributeColumn {
 	w.plan.WaitLate()
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", id)
-	res := conformance.Try(w.sdk().GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: key, MaxVersion: 10_000}})).Must(w.t)
+	res := conformance.Try(w.sdk().GetRow(&tablestore.GetRowRequest{
+		SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: key,
+			MaxVersion: 10_000}})).Must(w.t)
 	return res.Columns
 }
 

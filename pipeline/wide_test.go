@@ -45,21 +45,22 @@ func (w *world) wideRows(began time.Time) map[string]versionsOf {
 	w.t.Helper()
 	w.plan.WaitLate()
 	got := map[string]versionsOf{}
-	err := scan.Table(context.Background(), w.sdk(), "t", w.described("t").Key, scan.Options{Versions: 100}, func(r *tablestore.Row) error {
-		row := versionsOf{}
-		for _, c := range r.Columns {
-			at := c.Timestamp
-			if at >= began.UnixMilli() {
-				at = 0
+	err := scan.Table(context.Background(), w.sdk(), "t", w.described("t").Key, scan.Options{Versions: 100},
+		func(r *tablestore.Row) error {
+			row := versionsOf{}
+			for _, c := range r.Columns {
+				at := c.Timestamp
+				if at >= began.UnixMilli() {
+					at = 0
+				}
+				if row[c.ColumnName] == nil {
+					row[c.ColumnName] = map[int64]string{}
+				}
+				row[c.ColumnName][at] = fmt.Sprintf("%T %v", c.Value, c.Value)
 			}
-			if row[c.ColumnName] == nil {
-				row[c.ColumnName] = map[int64]string{}
-			}
-			row[c.ColumnName][at] = fmt.Sprintf("%T %v", c.Value, c.Value)
-		}
-		got[fmt.Sprint(r.PrimaryKey.PrimaryKeys[0].Value)] = row
-		return nil
-	})
+			got[fmt.Sprint(r.PrimaryKey.PrimaryKeys[0].Value)] = row
+			return nil
+		})
 	must(w.t, err)
 	return got
 }
@@ -182,7 +183,8 @@ func TestCellExpressions(t *testing.T) {
 	again.Target, again.Columns, again.RunDir = cfg.Target, cfg.Columns, cfg.RunDir+"2"
 	again.Columns.Keys, again.Columns.Set = nil, nil
 	again.Columns.Rename = map[string]string{"id": "city"}
-	again.Columns.Keys = []keyexpr.Column{{Name: "city", Type: table.String, Expr: `"none"`}, {Name: "spread", Type: table.String, Expr: `text(id)`}}
+	again.Columns.Keys = []keyexpr.Column{{Name: "city", Type: table.String, Expr: `"none"`},
+		{Name: "spread", Type: table.String, Expr: `text(id)`}}
 	w.load(again)
 	conformance.Equal(t, w.rows()["none/2"]["n"], "3", "the reject was loaded")
 }
@@ -198,8 +200,10 @@ func (w *world) onlyRejects(r *Report) string {
 // awful are records that each break one limit, by the reason's code. Without the column of that name each is loaded.
 func awful(now int64) map[string][]record.Cell {
 	with := func(cells ...record.Cell) []record.Cell {
-		return append(cells, textCell("text", "\x00<ü>\u2028\""), sourcetest.WideCell("v", sourcetest.OfAnyType(3), now-1), sourcetest.WideCell("v", sourcetest.OfAnyType(1), now-2),
-			sourcetest.WideCell("v", record.Datum{Kind: record.Double, Double: math.Copysign(0, -1)}, now-3), integerCell("max", math.MaxInt64))
+		return append(cells, textCell("text", "\x00<ü>\u2028\""), sourcetest.WideCell("v", sourcetest.OfAnyType(3), now-1),
+			sourcetest.WideCell("v", sourcetest.OfAnyType(1), now-2),
+			sourcetest.WideCell("v", record.Datum{Kind: record.Double, Double: math.Copysign(0, -1)}, now-3),
+			integerCell("max", math.MaxInt64))
 	}
 	long := func(name string, n int) record.Cell { return textCell(name, strings.Repeat("x", n)) }
 	many := make([]record.Cell, 1025)
@@ -261,7 +265,8 @@ func TestRejectedSelfDescribingRowsLoadAgain(t *testing.T) {
 		t.Errorf("%d rejected the third time", r.Rejected)
 	}
 	for i := range rows.Cells {
-		rows.Cells[i] = slices.DeleteFunc(rows.Cells[i], func(c record.Cell) bool { return slices.Contains(third.Columns.Exclude, string(c.Name)) })
+		rows.Cells[i] = slices.DeleteFunc(rows.Cells[i],
+			func(c record.Cell) bool { return slices.Contains(third.Columns.Exclude, string(c.Name)) })
 	}
 	want := wantOf(rows)
 	delete(want, fmt.Sprint(slices.Index(codes, "id"+table.CodeColumnName)))
@@ -282,7 +287,8 @@ func (w *world) reasons(r *Report) (all []rundir.Reason) {
 func TestDescribedColumnsAreAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	rows := wideOf([]record.Cell{integerCell("a", 1), integerCell("b", 2)}, []record.Cell{textCell("a", "1")}, []record.Cell{integerCell("c", 5)}, nil)
+	rows := wideOf([]record.Cell{integerCell("a", 1), integerCell("b", 2)}, []record.Cell{textCell("a", "1")},
+		[]record.Cell{integerCell("c", 5)}, nil)
 	rows.Append(record.Datum{Kind: record.Integer, Int: 0}, integerCell("a", 10))
 	cfg := w.fromWide(rows)
 	cfg.Target.Define.MaxVersions = 1
@@ -316,7 +322,8 @@ func TestSelfDescribingRowsAreNumbered(t *testing.T) {
 	for i := range many {
 		many[i] = integerCell(fmt.Sprint("c", i), int64(i))
 	}
-	rows := wideOf([]record.Cell{integerCell("a", 1)}, many, many[1:], []record.Cell{textCell(plan.DefaultMarkColumn, "mine")}, []record.Cell{integerCell("n", 1)})
+	rows := wideOf([]record.Cell{integerCell("a", 1)}, many, many[1:],
+		[]record.Cell{textCell(plan.DefaultMarkColumn, "mine")}, []record.Cell{integerCell("n", 1)})
 	cfg := w.fromWide(rows)
 	cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "n", Type: table.Integer, Auto: true}}
 	cfg.Target.Define.MaxVersions = 1

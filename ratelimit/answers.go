@@ -174,7 +174,8 @@ func (p *Pacer) queued(t throttle) {
 	p.evidence.paced = p.evidence.paced || p.phase != inCruise
 	t.since = t.met.Sub(p.gauge.from)
 	switch {
-	case p.phase == inCruise && p.probe.sent < 0.5*p.rate*t.now.Sub(p.probe.since).Seconds() && len(p.others.crowd.flying)+1 < p.max:
+	case p.phase == inCruise && p.probe.sent < 0.5*p.rate*t.now.Sub(p.probe.since).Seconds() &&
+		len(p.others.crowd.flying)+1 < p.max:
 		return // it has sent too little to keep the service busy, and may send more
 	case p.phase == inCruise && t.now.Sub(p.line.lateness.freeAt) < leastBusy && p.probe.gain < guessGain:
 		p.again(t)
@@ -337,10 +338,12 @@ func (p *Pacer) again(t throttle) {
 // trySmallerBatch makes batches smaller, and returns true, if a throttle refused so much that the batch, not the rate,
 // may exceed the bucket: the rate stays, and smaller batches show which it was.
 func (p *Pacer) trySmallerBatch(t throttle) bool {
-	if p.size.before > 0 || p.gauge.dead || t.now.Before(p.size.notBefore) || p.probe.gain >= guessGain || t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
+	if p.size.before > 0 || p.gauge.dead || t.now.Before(p.size.notBefore) || p.probe.gain >= guessGain ||
+		t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
 		return false
 	}
-	p.size = size{most: max(8, math.Floor(0.75*t.accepted/p.perRow)), before: p.size.most, at: t.now, notBefore: p.size.notBefore}
+	p.size = size{most: max(8, math.Floor(0.75*t.accepted/p.perRow)), before: p.size.most, at: t.now,
+		notBefore: p.size.notBefore}
 	return true
 }
 

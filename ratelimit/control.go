@@ -322,7 +322,8 @@ func (p *Pacer) batch() float64 {
 		}
 		rows = math.Ceil(seconds * perSecond)
 		if p.others.quota.on {
-			rows = max(rows, min(pushRows, math.Ceil(finestTime*perSecond)), math.Ceil(perSecond*p.line.rtt/(0.6*float64(p.max))))
+			rows = max(rows, min(pushRows, math.Ceil(finestTime*perSecond)),
+				math.Ceil(perSecond*p.line.rtt/(0.6*float64(p.max))))
 		}
 	}
 	return max(1, min(rows, maxRows, max(p.size.most, leastTime*perSecond))) * p.perRow

@@ -164,12 +164,14 @@ func (c *crowd) serves() float64 {
 
 // asking reports whether one more row, sent while a request is served, would tell whether units in flight are limited.
 func (c *crowd) asking(now time.Time) (at time.Time, ok bool) {
-	return c.last.Add(duration(crowdWay)), c.signs.same >= crowdAlike && c.signs.alike == 0 && len(c.flying) == 1 && !now.Before(c.until)
+	return c.last.Add(duration(crowdWay)), c.signs.same >= crowdAlike && c.signs.alike == 0 && len(c.flying) == 1 &&
+		!now.Before(c.until)
 }
 
 // begin begins to keep as much in flight as was served together.
 func (c *crowd) begin(now time.Time, perRow float64) {
-	c.on, c.most, c.room, c.more, c.asks, c.wrong, c.signs.alike = true, max(1, c.signs.clear), math.Inf(1), perRow, now.Add(crowdProbe/4), 0, 0
+	c.on, c.most, c.room, c.more, c.asks, c.wrong, c.signs.alike = true, max(1, c.signs.clear), math.Inf(1), perRow,
+		now.Add(crowdProbe/4), 0, 0
 	if c.signs.same >= crowdAlike {
 		c.room = c.signs.level
 	}
@@ -238,7 +240,8 @@ func (c *crowd) end(now time.Time) {
 func (p *Pacer) crowded(v visit, now, met time.Time, accepted float64) bool {
 	c := &p.others.crowd
 	switch {
-	case !c.on && (!p.evidence.queue || p.line.lateness.late == 0) && c.hears(v, now, accepted, p.perRow, p.evidence.paced || p.line.lateness.perUnit > 0):
+	case !c.on && (!p.evidence.queue || p.line.lateness.late == 0) &&
+		c.hears(v, now, accepted, p.perRow, p.evidence.paced || p.line.lateness.perUnit > 0):
 		p.phase = inCruise
 		c.begin(now, p.perRow)
 	case !c.on:

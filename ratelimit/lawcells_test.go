@@ -122,7 +122,8 @@ func grid() (cells []lawCell) {
 						continue
 					}
 					a := at{lanes, rate, rtt * ms}
-					cells = append(cells, partition(kind, "", a, limiter.Options{Kind: kind}), overTable("table, "+kind, "", a, limiter.Options{Kind: kind}))
+					cells = append(cells, partition(kind, "", a, limiter.Options{Kind: kind}),
+						overTable("table, "+kind, "", a, limiter.Options{Kind: kind}))
 				}
 			}
 		}
@@ -133,7 +134,8 @@ func grid() (cells []lawCell) {
 // lawCells are the cells of `make laws`.
 func lawCells() []lawCell {
 	bucket := limiter.Options{Kind: limiter.TokenBucket, Burst: time.Second}
-	full, whole, causeless, causelessWhole, lag2, lag5, long, longFull, small := bucket, bucket, bucket, bucket, bucket, bucket, bucket, bucket, bucket
+	full, whole, causeless, causelessWhole, lag2, lag5, long, longFull, small := bucket, bucket, bucket, bucket, bucket,
+		bucket, bucket, bucket, bucket
 	full.Full, whole.Whole, causeless.Causeless, long.Burst, small.Burst = true, true, 0.01, 300*time.Second, 100*ms
 	causelessWhole.Causeless, causelessWhole.Whole = 0.01, true
 	longFull.Burst, longFull.Full = 300*time.Second, true
@@ -182,7 +184,8 @@ func lawCells() []lawCell {
 		partition("token bucket", "", at{32, 1000, 5 * ms}, bucket).stalling(150 * ms),
 
 		partition("changes", "doubles", at{8, 1000, 5 * ms}, changing(bucket, double)).lasting(240 * time.Second),
-		partition("changes", "eight times", at{8, 1000, 5 * ms}, changing(bucket, steps(120*time.Second, 8))).lasting(240 * time.Second),
+		partition("changes", "eight times", at{8, 1000, 5 * ms}, changing(bucket, steps(120*time.Second, 8))).lasting(
+			240 * time.Second),
 		partition("changes", "half for 30 s", at{8, 1000, 5 * ms}, changing(bucket, half)).lasting(240 * time.Second),
 		partition("changes", "half for 30 s", at{32, 100, 50 * ms}, changing(bucket, half)).lasting(240 * time.Second),
 		partition("changes", "window, doubles", at{8, 1000, 5 * ms}, changing(fixed, double)).lasting(240 * time.Second),

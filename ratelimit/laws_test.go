@@ -119,7 +119,8 @@ func (c *lawCell) figures(w lawResult) string {
 		}
 		return text
 	}
-	line := bold(w.share < share-0.0005, fmt.Sprintf("%.3f", w.share)) + ", " + bold(w.refused > refused+0.00005, fmt.Sprintf("%.2f %%", 100*w.refused))
+	line := bold(w.share < share-0.0005, fmt.Sprintf("%.3f", w.share)) + ", " +
+		bold(w.refused > refused+0.00005, fmt.Sprintf("%.2f %%", 100*w.refused))
 	if !math.IsInf(late, 1) {
 		line += ", " + bold(w.late > late+0.005, fmt.Sprintf("%.2f s", w.late))
 	}
@@ -132,7 +133,8 @@ func (c *lawCell) figures(w lawResult) string {
 // TestASlowPartitionSlowsOnlyItself has one partition among seven that takes a tenth, or a unit a second.
 func TestASlowPartitionSlowsOnlyItself(t *testing.T) {
 	for _, part := range []float64{0.1, 0.001} {
-		c := partition("", "bucket", at{8, 1000, 5 * ms}, limiter.Options{Kind: limiter.TokenBucket}).lasting(100 * time.Second)
+		c := partition("", "bucket", at{8, 1000, 5 * ms}, limiter.Options{Kind: limiter.TokenBucket}).lasting(
+			100 * time.Second)
 		c.uneven = part
 		s := newLawSim(&c.lawScene, theLaw, 1)
 		s.run()
@@ -151,7 +153,8 @@ func TestPartitionWithoutLimitGetsFullWindow(t *testing.T) {
 		inFlight int
 		rtt      time.Duration
 	}{{8, 5 * ms}, {32, 5 * ms}, {64, 50 * ms}} {
-		c := lawScene{lanes: 1, rtt: x.rtt, even: true, length: 5 * time.Second, perRow: 1, slots: x.inFlight, lane: &limiter.Options{}}
+		c := lawScene{lanes: 1, rtt: x.rtt, even: true, length: 5 * time.Second, perRow: 1, slots: x.inFlight,
+			lane: &limiter.Options{}}
 		share := newLawSim(&c, theLaw, 1).run().rows / maxRows / float64(x.inFlight) * x.rtt.Seconds() / c.length.Seconds()
 		t.Logf("%d in flight, %v: %.3f", x.inFlight, x.rtt, share)
 		conformance.True(t, share >= 0.8, "%d in flight, %v: %.3f of what is possible", x.inFlight, x.rtt, share)
@@ -166,7 +169,8 @@ func TestControlReachesTargets(t *testing.T) {
 	full.Full, small.Burst, tiny.Burst = true, 250*ms, 100*ms
 	up.Steps = steps(10*time.Second, 8)
 	down.Steps = steps(10*time.Second, 0.4, limiter.Step{After: 20 * time.Second, Factor: 1})
-	fixed, sliding, queue := limiter.Options{Kind: limiter.FixedWindow}, limiter.Options{Kind: limiter.SlidingWindow}, limiter.Options{Kind: limiter.Queue}
+	fixed, sliding, queue := limiter.Options{Kind: limiter.FixedWindow}, limiter.Options{Kind: limiter.SlidingWindow},
+		limiter.Options{Kind: limiter.Queue}
 	units := limiter.Options{Kind: limiter.Concurrency}
 	requests := func(n int) limiter.Options { return limiter.Options{Kind: limiter.Concurrency, Requests: n} }
 	fleet, alone := at{32, 1000, 5 * ms}, at{1, 20000, 20 * ms}
@@ -218,7 +222,8 @@ func TestControlReachesTargets(t *testing.T) {
 	} {
 		w := worstLaw(&c.lawScene, 1)
 		most := w.rows / maxRows * c.requests
-		t.Logf("%s: share %.4f, refused %.4f, %.2f times the least requests, %.2f s, %.2f", c.name, w.share, w.refused, float64(w.requests)/w.rows*maxRows, w.late, w.fair)
+		t.Logf("%s: share %.4f, refused %.4f, %.2f times the least requests, %.2f s, %.2f", c.name, w.share, w.refused,
+			float64(w.requests)/w.rows*maxRows, w.late, w.fair)
 		conformance.True(t, w.share >= c.share && w.refused <= c.refused && (c.late == 0 || w.late <= c.late) &&
 			w.fair >= c.fair && float64(w.requests) <= most,
 			"%s: share %.4f, refused %.4f, %d requests, %.2f s, the smaller load's part %.2f", c.name, w.share, w.refused,
@@ -353,7 +358,8 @@ func constantsOf(t *testing.T, name string, text []byte) (all []constant) {
 		if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.CONST {
 			for _, s := range d.Specs {
 				if s := s.(*ast.ValueSpec); len(s.Values) == 1 && s.Type == nil {
-					all = append(all, constant{s.Names[0].Name, files.Position(s.Values[0].Pos()).Offset, files.Position(s.Values[0].End()).Offset})
+					all = append(all, constant{s.Names[0].Name, files.Position(s.Values[0].Pos()).Offset,
+						files.Position(s.Values[0].End()).Offset})
 				}
 			}
 		}
@@ -364,8 +370,10 @@ func constantsOf(t *testing.T, name string, text []byte) (all []constant) {
 // failed names the tests that fail when the constant is changed.
 func (c *constant) failed(t *testing.T, name string, text []byte, change string) string {
 	dir := t.TempDir()
-	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "ratelimit.test")
-	must(t, os.WriteFile(changed, slices.Concat(text[:c.from], []byte("("), text[c.from:c.to], []byte(")"+change), text[c.to:]), 0o600))
+	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"),
+		filepath.Join(dir, "ratelimit.test")
+	must(t, os.WriteFile(changed, slices.Concat(text[:c.from], []byte("("), text[c.from:c.to], []byte(")"+change),
+		text[c.to:]), 0o600))
 	path := conformance.Try(filepath.Abs(name)).Must(t)
 	replace := conformance.Try(json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})).Must(t)
 	must(t, os.WriteFile(overlay, replace, 0o600))

@@ -352,7 +352,8 @@ func (s *lawSim) arrive(r *lawRequest, now time.Time) {
 	l := &s.lanes[r.lane]
 	taken, delay := limiter.Admit(now, s.rows[:r.rows], s.parts[l.part], s.table)
 	r.taken = taken
-	if s.now >= int64(lawSettled) && (len(s.taken) == 1 || s.now < int64(s.c.later) || s.now >= int64(s.c.later+lawSettled)) {
+	if s.now >= int64(lawSettled) && (len(s.taken) == 1 || s.now < int64(s.c.later) ||
+		s.now >= int64(s.c.later+lawSettled)) {
 		r.measured = true
 		if taken > 0 {
 			s.delays = append(s.delays, float32(delay.Seconds()))

@@ -75,15 +75,16 @@ func TestOutageIsNotMistakenForRate(t *testing.T) {
 				for seed := range uint64(2) {
 					begin, end := 20*time.Second, 20*time.Second+lasts
 					from := time.Unix(1000, 0)
-					l := &refusing{now: from, pacer: NewPacer(PacerOptions{Rand: rand.New(rand.NewPCG(seed, 1))}), rate: func(d time.Duration) float64 {
-						switch {
-						case d < begin:
-							return rate
-						case d < end:
-							return 0
-						}
-						return rate * after
-					}}
+					l := &refusing{now: from, pacer: NewPacer(PacerOptions{Rand: rand.New(rand.NewPCG(seed, 1))}),
+						rate: func(d time.Duration) float64 {
+							switch {
+							case d < begin:
+								return rate
+							case d < end:
+								return 0
+							}
+							return rate * after
+						}}
 					l.run(from, begin)
 					l.run(from, end)
 					l.accepted = 0

@@ -21,21 +21,23 @@ type PacerOptions struct {
 //
 //  1. start: one request in flight at first, more as answers come back clean. The first throttle begins 2.
 //  2. measure: let the bucket refill for a moment, then empty it with small batches until a throttle: the rate.
-//  3. cruise: pace slightly above that rate. So a throttle comes every few seconds, costs a few rows, and gives a fresh measurement over a
-//     long time. Without one for a while the pacer reaches further up.
+//  3. cruise: pace slightly above that rate. So a throttle comes every few seconds, costs a few rows, and gives a fresh
+//     measurement over a long time. Without one for a while the pacer reaches further up.
 //
 // The limit need not be a token bucket. Its refusals show what it is:
 //
-//   - Refusals are counted, and accepted units earn them at half a percent. A bucket paced just above its rate refuses a few rows now and
-//     then. If a refusal costs a whole batch, cruise holds slightly below the rate until it is earned, and tries more in small batches.
-//   - A throttle less than a second after the last changes nothing: the service meters by the second. Nothing accepted for a while and then
-//     much is a quota per second (a window): then cruise holds slightly below the units accepted in the last second, and pushes above it now
-//     and then (quota). While nothing is accepted, few rows ask.
-//   - Answers that come later and later while nothing is refused are a queue. They mean the same as a throttle. Since latency also grows on
-//     busy processors, the rate is never set below what came back in some second of the last five to ten.
+//   - Refusals are counted, and accepted units earn them at half a percent. A bucket paced just above its rate refuses
+//     a few rows now and then. If a refusal costs a whole batch, cruise holds slightly below the rate until it is
+//     earned, and tries more in small batches.
+//   - A throttle less than a second after the last changes nothing: the service meters by the second. Nothing accepted
+//     for a while and then much is a quota per second (a window): then cruise holds slightly below the units accepted
+//     in the last second, and pushes above it now and then (quota). While nothing is accepted, few rows ask.
+//   - Answers that come later and later while nothing is refused are a queue. They mean the same as a throttle. Since
+//     latency also grows on busy processors, the rate is never set below what came back in some second of the last five
+//     to ten.
 //   - A refusal that comes much sooner than the answers to accepted rows shows a limit of the units in flight (crowd).
-//   - The share of rows refused just after a throttle, when there is room, is noise and no throttle; nor is a batch refused as a whole after
-//     many clean answers, if the next is taken.
+//   - The share of rows refused just after a throttle, when there is room, is noise and no throttle; nor is a batch
+//     refused as a whole after many clean answers, if the next is taken.
 //
 // Time without rows, without a worker, or with a partition that did not serve is not a sample: credit is capped and a
 // measurement across it is discarded. Rows in flight count in the middle between send and answer.

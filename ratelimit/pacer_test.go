@@ -232,7 +232,8 @@ func (c *recut) run(seed uint64) {
 					break
 				}
 				units = float64(int(units))
-				s := recutSend{sent: now, back: now.Add(time.Duration(float64(c.rtt) * (0.8 + 0.4*random.Float64()))), lane: i, units: units}
+				s := recutSend{sent: now, back: now.Add(time.Duration(float64(c.rtt) * (0.8 + 0.4*random.Float64()))), lane: i,
+					units: units}
 				switch {
 				case !now.Before(began.Add(c.cut)) && now.Before(began.Add(c.cut+c.away)):
 					s.away = true

@@ -193,7 +193,8 @@ func (p *Pacer) refusedInHold(now time.Time) {
 	lasts := heldLong
 	switch {
 	case q.cost < notable*p.rate:
-	case p.gauge.whole && (q.cost > lower*p.rate || full) && got < yieldBelow*q.best && got > yieldTo*q.best && now.After(q.yieldAt):
+	case p.gauge.whole && (q.cost > lower*p.rate || full) && got < yieldBelow*q.best && got > yieldTo*q.best &&
+		now.After(q.yieldAt):
 		p.setRate(yieldTo * q.best)
 		q.best, q.yieldAt, e.owed = (q.best+p.rate)/2, now.Add(yieldAgain), 0
 		lasts = yieldFor

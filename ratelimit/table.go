@@ -213,7 +213,8 @@ func (t *Table) exceeded(p *Pacer, met, now time.Time, units, accepted float64) 
 		*r = t.tally(now)
 	}
 	r.add(&p.others.member.refusals, units, accepted, p.evidence.noise)
-	if r.refusing < 2 || r.refused-r.most/2-r.causeless < t.pace.gain/(1+t.pace.gain)/2*r.units || r.units < tableLeast*t.pace.rate {
+	if r.refusing < 2 || r.refused-r.most/2-r.causeless < t.pace.gain/(1+t.pace.gain)/2*r.units ||
+		r.units < tableLeast*t.pace.rate {
 		return false
 	}
 	t.pace.setRate(max(t.pace.rate, t.pace.recent.between(met.Add(-second), met)))
@@ -268,7 +269,8 @@ func (t *Table) turn(now time.Time) {
 		if d < tableHold || t.pace.owed > 0 || t.pace.gate.none || !t.pace.doubts.trial.until.IsZero() {
 			return
 		}
-		if t.pace.doubts.useless++; t.pace.hold.refused <= max(tableUseless, t.pace.doubts.before/tableLess)*t.pace.hold.units {
+		if t.pace.doubts.useless++; t.pace.hold.refused <= max(tableUseless,
+			t.pace.doubts.before/tableLess)*t.pace.hold.units {
 			t.pace.doubts.useless = 0
 			t.pace.doubts.high = max(t.pace.doubts.high, t.pace.rate)
 		}

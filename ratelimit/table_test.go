@@ -38,7 +38,8 @@ func TestTrialDistinguishesTableFromPartitions(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]limiter.Options{"bucket": {Kind: limiter.TokenBucket, Burst: time.Second},
 		"fixed window": {Kind: limiter.FixedWindow}, "sliding window": {Kind: limiter.SlidingWindow}} {
-		for _, c := range []lawCell{partition("", "partitions", at{8, 1000, 5 * ms}, o), overTable("", "table", at{8, 1000, 5 * ms}, o)} {
+		for _, c := range []lawCell{partition("", "partitions", at{8, 1000, 5 * ms}, o),
+			overTable("", "table", at{8, 1000, 5 * ms}, o)} {
 			t.Run(name+", "+c.name, func(t *testing.T) {
 				t.Parallel()
 				c.length = 30 * time.Second
@@ -87,7 +88,8 @@ func TestTableWithoutRefusalsLimitsNothing(t *testing.T) {
 func TestOutageDoesNotChangeTableRate(t *testing.T) {
 	t.Parallel()
 	table, now := new(Table), time.Unix(1000, 0)
-	lanes := []*Pacer{NewPacer(PacerOptions{}), NewPacer(PacerOptions{}), NewPacer(PacerOptions{}), NewPacer(PacerOptions{})}
+	lanes := []*Pacer{NewPacer(PacerOptions{}), NewPacer(PacerOptions{}), NewPacer(PacerOptions{}),
+		NewPacer(PacerOptions{})}
 	send := func(d time.Duration, accepted float64) {
 		for end := now.Add(d); now.Before(end); now = now.Add(10 * ms) {
 			for _, p := range lanes {
@@ -174,7 +176,8 @@ func newSharedSim(c lawScene) (*lawSim, *Shared) {
 }
 
 func TestSharedRateIsUsedWithFewRefusals(t *testing.T) {
-	s, shared := newSharedSim(lawScene{length: 30 * time.Second, slots: 8, lane: &limiter.Options{Kind: limiter.TokenBucket, Rate: 8000, Burst: time.Second}})
+	s, shared := newSharedSim(lawScene{length: 30 * time.Second, slots: 8,
+		lane: &limiter.Options{Kind: limiter.TokenBucket, Rate: 8000, Burst: time.Second}})
 	r := s.run()
 	t.Logf("share %.4f, refused %.4f, rate %.0f", r.share, r.refused, shared.Rate())
 	conformance.True(t, r.share >= 0.97 && r.refused <= 0.01, "share %.4f, refused %.4f", r.share, r.refused)
@@ -184,7 +187,8 @@ func TestSharedRateIsUsedWithFewRefusals(t *testing.T) {
 // TestRateMeasuredTooLowRisesSoon has whole requests refused, so the capacity left by them is unknown.
 func TestRateMeasuredTooLowRisesSoon(t *testing.T) {
 	const rate = 1000.0
-	s, shared := newSharedSim(lawScene{length: 6 * time.Second, slots: 1, lane: &limiter.Options{Kind: limiter.TokenBucket, Rate: rate, Burst: 100 * ms, Whole: true}})
+	s, shared := newSharedSim(lawScene{length: 6 * time.Second, slots: 1, lane: &limiter.Options{Kind: limiter.TokenBucket,
+		Rate: rate, Burst: 100 * ms, Whole: true}})
 	taken, lowered := 0.0, false
 	s.trace = func(_ int, now time.Time, r *lawRequest) {
 		if at := now.Sub(s.base); at > 2*time.Second && !lowered {

@@ -130,7 +130,8 @@ func (t *Table) watch(p *Pacer, now time.Time, units, accepted float64) {
 	rate := w.accepted / took.Seconds()
 	steady := math.Abs(rate-t.watching.last) <= tableSteady*rate
 	t.watching.usual, t.watching.last = max(tableFades*t.watching.usual, rate), rate
-	if steady && t.watching.seen >= tableSeen && much >= tableRefused && rate >= tableUsual*t.watching.usual && w.far < w.units/2 {
+	if steady && t.watching.seen >= tableSeen && much >= tableRefused && rate >= tableUsual*t.watching.usual &&
+		w.far < w.units/2 {
 		t.on, t.watching.seen = true, 0
 		t.pace = tablePace{gate: gate{held: now}, doubts: doubts{before: (w.refused - w.causeless) / w.units}}
 		t.pace.setRate(rate)

@@ -149,7 +149,8 @@ func (w *wireTurns) law(i int) *endingLaw { return w.sim.lanes[i].law.(*endingLa
 // measure runs tsbench spread. Only token buckets count its start: they save up meanwhile.
 func (w *wireScene) measure(seed int) (r reached, err error) {
 	args := []string{"spread", "--only", "tsimport", "--order", "random", "--json", "--limiter", w.kind,
-		"--partitions", strconv.Itoa(wireLanes), "--partition-wcu", strconv.Itoa(wireRate), "--latency", wireTrip.String(), "--rows", strconv.Itoa(w.rows()), "--seed", strconv.Itoa(seed)}
+		"--partitions", strconv.Itoa(wireLanes), "--partition-wcu", strconv.Itoa(wireRate), "--latency", wireTrip.String(),
+		"--rows", strconv.Itoa(w.rows()), "--seed", strconv.Itoa(seed)}
 	if w.table > 0 {
 		args = append(args, "--limit-table", strconv.FormatFloat(w.table, 'f', -1, 64))
 	}
@@ -205,7 +206,8 @@ func TestWireReachesSimulatedRates(t *testing.T) {
 		t.Skip("takes minutes: make wire")
 	}
 	var table strings.Builder
-	fmt.Fprint(&table, "| `--limiter` | timers late | share simulated | share measured | refused simulated | refused measured |\n|---|---|---|---|---|---|\n")
+	fmt.Fprint(&table, "| `--limiter` | timers late | share simulated | share measured | refused simulated | refused "+
+		"measured |\n|---|---|---|---|---|---|\n")
 	for _, units := range []float64{0, 2000} {
 		for _, kind := range limiter.Kinds {
 			w := wireScene{kind, units}
@@ -225,7 +227,8 @@ func TestWireReachesSimulatedRates(t *testing.T) {
 				simulated.add(x, float64(*wireSeeds))
 				t.Logf("%s, timers %v late: seed %d: share %.3f, refused %.1f %%", &w, late, seed+1, x.share, 100*x.refused)
 			}
-			fmt.Fprintf(&table, "| %s | %.1f ms | %.3f | %.3f | %.1f %% | %.1f %% |\n", &w, late.Seconds()*1000, simulated.share, measured.share, 100*simulated.refused, 100*measured.refused)
+			fmt.Fprintf(&table, "| %s | %.1f ms | %.3f | %.3f | %.1f %% | %.1f %% |\n", &w, late.Seconds()*1000, simulated.share,
+				measured.share, 100*simulated.refused, 100*measured.refused)
 			conformance.True(t, *wireRuns == 0 || math.Abs(simulated.share-measured.share) <= 0.03, "%s: the shares differ", &w)
 		}
 	}
@@ -243,7 +246,8 @@ func TestQuotaPerSecondIsMeasuredOverASecond(t *testing.T) {
 
 // The last lanes of a load into a table with one limit get all of it.
 func TestLanesTakeShareOfEndedOnes(t *testing.T) {
-	for kind, want := range map[string]float64{limiter.TokenBucket: 0.92, limiter.FixedWindow: 0.82, limiter.SlidingWindow: 0.8} {
+	for kind, want := range map[string]float64{limiter.TokenBucket: 0.92, limiter.FixedWindow: 0.82,
+		limiter.SlidingWindow: 0.8} {
 		const seeds = 6
 		w, mean := wireScene{kind: kind, table: 2000}, 0.0
 		for seed := range uint64(seeds) {

@@ -72,7 +72,8 @@ func (c *chainer) note() error {
 	defer c.mu.Unlock()
 	sum := binary.BigEndian.Uint64(c.sum.Sum(nil))
 	if was, known := sumAt(c.want, c.read); known && was != sum {
-		return fmt.Errorf("read %s: within the %d bytes before byte %d it differs from what the run read before; give the same input, or "+source.StartOver,
+		return fmt.Errorf("read %s: within the %d bytes before byte %d it differs from what the run read before; give the "+
+			"same input, or "+source.StartOver,
 			c.name, c.want.Every, c.read)
 	}
 	if c.read%c.made.Every != 0 {

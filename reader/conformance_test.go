@@ -135,27 +135,37 @@ func optionsOf(f conformance.File) Options {
 // deviations are files whose reading differs from the manifest for their own reason, with the correct result.
 // sharedReason finds the reasons that files share.
 var deviations = map[string]string{
-	"csv/duckdb/17738.csv":                                      "an empty line of one column is a record without a value",
-	"csv/duckdb/afl/4086/case_3.csv":                            "an empty line of one column is a record without a value",
-	"csv/duckdb/blank_line.csv":                                 "an empty line of one column is a record without a value",
-	"csv/duckdb/test/windows_newline_empty.csv":                 "an empty line of one column is a record without a value",
-	"csv/duckdb-json/duplicate_key.ndjson":                      "a member that comes twice in an object is ambiguous: the record is rejected",
-	"csv/duckdb-json/malformed/union/empty_object.ndjson":       "valid JSON lines that the source's tool refuses for a type of its own",
-	"csv/duckdb-json/malformed/union/too_many_keys.ndjson":      "valid JSON lines that the source's tool refuses for a type of its own",
+	"csv/duckdb/17738.csv":                      "an empty line of one column is a record without a value",
+	"csv/duckdb/afl/4086/case_3.csv":            "an empty line of one column is a record without a value",
+	"csv/duckdb/blank_line.csv":                 "an empty line of one column is a record without a value",
+	"csv/duckdb/test/windows_newline_empty.csv": "an empty line of one column is a record without a value",
+	"csv/duckdb-json/duplicate_key.ndjson": "a member that comes twice in an object is ambiguous: " +
+		"the record is rejected",
+	"csv/duckdb-json/malformed/union/empty_object.ndjson": "valid JSON lines that the source's tool refuses for a " +
+		"type of its own",
+	"csv/duckdb-json/malformed/union/too_many_keys.ndjson": "valid JSON lines that the source's tool refuses for a " +
+		"type of its own",
 	"csv/jsontestsuite/test_parsing/y_array_heterogeneous.json": "elements of an array that are not objects are rejected",
-	"csv/xz-utils/files/bad-1-v1-magic-2.lz":                    "without its magic number it is not an lzip file; its bytes are read as text, and rejected where they are not UTF-8",
+	"csv/xz-utils/files/bad-1-v1-magic-2.lz": "without its magic number it is not an lzip file; its " +
+		"bytes are read as text, and rejected where they are not UTF-8",
 
-	"parquet/parquet-testing/data/datapage_v1-corrupt-checksum.parquet":                  "the page checksum is wrong: refused",
-	"parquet/duckdb/data/parquet-testing/decimal/byte_array_decimal_empty_value.parquet": "the length of its last value was changed by hand, and two bytes of the page are left over: refused",
-	"parquet/duckdb/data/parquet-testing/negative-timetz.parquet":                        "its times of day are negative: those records are rejected",
-	"parquet/parquet-testing/data/hadoop_lz4_compressed.parquet":                         "the deprecated LZ4 of Hadoop, which the source's tools cannot read",
-	"parquet/parquet-testing/data/int96_from_spark.parquet":                              "one of six timestamps overflowed when it was written: that record is rejected",
+	"parquet/parquet-testing/data/datapage_v1-corrupt-checksum.parquet": "the page checksum is wrong: " +
+		"refused",
+	"parquet/duckdb/data/parquet-testing/decimal/byte_array_decimal_empty_value.parquet": "the length of its last value " +
+		"was changed by hand, and two bytes of the page are left over: refused",
+	"parquet/duckdb/data/parquet-testing/negative-timetz.parquet": "its times of day are " +
+		"negative: those records are rejected",
+	"parquet/parquet-testing/data/hadoop_lz4_compressed.parquet": "the deprecated LZ4 of " +
+		"Hadoop, which the source's tools cannot read",
+	"parquet/parquet-testing/data/int96_from_spark.parquet": "one of six timestamps " +
+		"overflowed when it was written: that record is rejected",
 }
 
 // sharedReason returns the documented rule by which a file differs from the manifest, if there is one.
 func sharedReason(f conformance.File, got counted, text []byte) string {
 	switch {
-	case got.err != nil && (strings.Contains(got.err.Error(), "the file is lzip") || strings.Contains(got.err.Error(), "the file is lzma")):
+	case got.err != nil && (strings.Contains(got.err.Error(), "the file is lzip") ||
+		strings.Contains(got.err.Error(), "the file is lzma")):
 		return "lzip and .lzma are refused by name"
 	case got.err != nil && strings.Contains(got.err.Error(), "the file is empty"):
 		return "an empty file has no header and no columns: refused unless --names gives them"
@@ -166,7 +176,8 @@ func sharedReason(f conformance.File, got counted, text []byte) string {
 	case got.err == nil && got.bad > 0 && got.bad == got.quotes:
 		return "a record with text after a closing quote, or a quote that never closes, is rejected, not guessed at"
 	case f.Expected == "error" && got.err == nil && f.Format == "csv":
-		return "the source's tool refuses it for an option or a type; as text it can be read, ragged records are rejected when it is loaded"
+		return "the source's tool refuses it for an option or a type; as text it can be read, ragged records are rejected " +
+			"when it is loaded"
 	}
 	return deviations[f.Path]
 }
@@ -193,7 +204,8 @@ func TestEveryFileOfTheManifest(t *testing.T) {
 			checkTable(t, results, reasons)
 		}
 		// The part has its share of each kind, so a clone elsewhere proves as much.
-		for kind, atLeast := range map[string]int{"csv, ok": 100, "csv, error": 20, "json, error": 80, "json, ok": 3, "jsonl, ok": 30, "other, error": 23, "parquet, ok": 150, "parquet, error": 15, "text, error": 10} {
+		for kind, atLeast := range map[string]int{"csv, ok": 100, "csv, error": 20, "json, error": 80, "json, ok": 3,
+			"jsonl, ok": 30, "other, error": 23, "parquet, ok": 150, "parquet, error": 15, "text, error": 10} {
 			r := results[kind]
 			conformance.True(t, (kind == "other, error" || r != nil) && (r == nil || r.files >= atLeast), "%s: %+v", kind, r)
 		}
@@ -267,7 +279,8 @@ func (r *result) count(got counted, problem string) {
 // checkTable compares the table in the documents with the results, or writes it.
 func checkTable(t *testing.T, results map[string]*result, reasons map[string]int) {
 	var b strings.Builder
-	b.WriteString("| format, expected | files | read | refused | differing, with a reason below |\n|---|---|---|---|---|\n")
+	b.WriteString(
+		"| format, expected | files | read | refused | differing, with a reason below |\n|---|---|---|---|---|\n")
 	for _, k := range slices.Sorted(maps.Keys(results)) {
 		r := results[k]
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", k, r.files, r.read, r.refused, r.differ)
@@ -388,7 +401,8 @@ var claims = []claim{
 	{"LF with all CRs before it (CR LF, CR CR LF)", "made/text/crcrlf.csv", Options{}, "id,name; 1,Ann; 2,Bo"},
 	{"CR where lines end with CR throughout", "made/text/cr.csv", Options{}, "id,name; 1,Ann; 2,Bo"},
 	{"where a header holds a CR outside quotes", "made/text/mixed-header.csv", Options{}, "refused: carriage return"},
-	{"`--record-end TEXT`, exactly", "made/text/bcp.txt", Options{Dialect: csv.Dialect{Delimiter: "+|", RecordEnd: "&|\n"}}, "id,name; 1,a,b; 2,c\nd"},
+	{"`--record-end TEXT`, exactly", "made/text/bcp.txt",
+		Options{Dialect: csv.Dialect{Delimiter: "+|", RecordEnd: "&|\n"}}, "id,name; 1,a,b; 2,c\nd"},
 
 	{"objects in sequence (pretty-printed too)", "made/text/pretty.json", Options{}, "id; 1; 2"},
 	{"rules inside, is a rejected record", "made/text/array.json", Options{}, `id,v; 1,{"b":[1,2]}; 2,; BadJSON`},
@@ -398,7 +412,8 @@ var claims = []claim{
 	{"a member that comes twice in an object is ambiguous", "made/text/twice.jsonl", Options{}, "id; BadJSON; 3"},
 
 	{"an empty file has no header", "csv/csv-jl/test_empty_file.csv", Options{}, "refused: the file is empty"},
-	{"`--format csv` or `jsonl` reads any file as that", "made/refused/people.xml", Options{Format: CSV}, `<?xml version="1.0"?>; <people><p id="1">Ann</p></people>`},
+	{"`--format csv` or `jsonl` reads any file as that", "made/refused/people.xml", Options{Format: CSV},
+		`<?xml version="1.0"?>; <people><p id="1">Ann</p></people>`},
 	{"gzip has its checksum at the end", "made/compressed/baseball.badcrc.csv.gz", Options{}, "refused: invalid checksum"},
 	{"damaged fails the load", "made/compressed/baseball.badcheck.csv.zst", Options{}, "refused: CRC"},
 	{"damaged fails the load", "made/compressed/baseball.truncated.csv.bz2", Options{}, "refused: cut short"},
@@ -412,21 +427,28 @@ var claims = []claim{
 	{"| `sqlite` |", dumps + "sqlite.csv", dialect("sqlite"), "…"},
 	{"| `sqlite-quote` |", dumps + "sqlite-quote.txt", dialect("sqlite-quote"), "…"},
 	{"`TabSeparatedWithNames`", "made/text/clickhouse.tsv", dialect("clickhouse"), "id,name,v; 1,a\tb,; 2,\\qc,x"},
-	{"`CSVWithNames`, `…WithNamesAndTypes`", "made/text/clickhouse.csv", dialect("clickhouse-csv"), "id,name,v; 1,a \"b\",\\N"},
+	{"`CSVWithNames`, `…WithNamesAndTypes`", "made/text/clickhouse.csv", dialect("clickhouse-csv"),
+		"id,name,v; 1,a \"b\",\\N"},
 	{"say whether there is one", "made/text/clickhouse.tsv", dialect("clickhouse-types"), "id,name,v; 1,a\tb,; 2,\\qc,x"},
-	{"say whether there is one", "made/text/clickhouse.tsv", dialect("clickhouse-names"), "id,name,v; UInt64,String,Nullable(String); 1,a\tb,; 2,\\qc,x"},
+	{"say whether there is one", "made/text/clickhouse.tsv", dialect("clickhouse-names"),
+		"id,name,v; UInt64,String,Nullable(String); 1,a\tb,; 2,\\qc,x"},
 	{"say whether there is one", "made/text/clickhouse.csv", dialect("clickhouse-csv-types"), "id,name,v; 1,a \"b\",\\N"},
-	{"say whether there is one", "made/text/clickhouse.csv", dialect("clickhouse-csv-names"), "id,name,v; UInt64,String,Nullable(String); 1,a \"b\",\\N"},
+	{"say whether there is one", "made/text/clickhouse.csv", dialect("clickhouse-csv-names"),
+		"id,name,v; UInt64,String,Nullable(String); 1,a \"b\",\\N"},
 	{"`ESCAPED BY '\\'`", "made/text/hive-escaped.txt", dialect("hive-escaped", bare), "c1,c2,c3; 1,a\x01b,; 2,c\nd,"},
 	{"text tables without", "made/text/hive-plain.txt", dialect("hive-plain", bare), "c1,c2,c3; 1,a\\b,\\N; 2,c\\,d"},
 	{"records that depend on it", "made/text/hive-doubt.txt", dialect("hive", bare), "c1,c2,c3; AmbiguousEscape; 2,e,f"},
 	{"CSV of Excel, with or without a first line `sep=;`", "made/text/excel.csv", dialect("excel"), "id,name; 1,a;b"},
 
 	{"page checksum is wrong", apache + "datapage_v1-corrupt-checksum.parquet", Options{}, "refused: page checksum"},
-	{"bytes after a column's last page mean that something was lost or moved", "parquet/duckdb/data/parquet-testing/decimal/byte_array_decimal_empty_value.parquet", Options{}, "refused: page holds more than the values"},
+	{"bytes after a column's last page mean that something was lost or moved",
+		"parquet/duckdb/data/parquet-testing/decimal/byte_array_decimal_empty_value.parquet", Options{},
+		"refused: page holds more than the values"},
 	{"INT96 nanoseconds outside a day", apache + "int96_from_spark.parquet", Options{}, "…; OutOfRange…"},
-	{"compression LZ4 (deprecated, without a definition) | read", apache + "hadoop_lz4_compressed.parquet", Options{}, "c0,c1,v11; 1593604800,abc,42; 1593604800,def,7.7; 1593604801,abc,42.125; 1593604801,def,7.7"},
-	{"Not supported, and refused by name: encryption", "parquet/duckdb/data/parquet-testing/encryption/encrypted_footer.parquet", Options{}, "refused: encrypted"},
+	{"compression LZ4 (deprecated, without a definition) | read", apache + "hadoop_lz4_compressed.parquet", Options{},
+		"c0,c1,v11; 1593604800,abc,42; 1593604800,def,7.7; 1593604801,abc,42.125; 1593604801,def,7.7"},
+	{"Not supported, and refused by name: encryption",
+		"parquet/duckdb/data/parquet-testing/encryption/encrypted_footer.parquet", Options{}, "refused: encrypted"},
 }
 
 const baseball = "Rk,Year,Age,Tm,Lg,c6,W,L,W-L%,G,Finish,Wpost,Lpost,W-L%post,c15; 1,1978,37,Atlanta Braves,NL,,69,93,…"

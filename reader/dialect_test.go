@@ -78,7 +78,8 @@ func writeRandom(r *rand.Rand) *written {
 }
 
 func randomCell(r *rand.Rand, kind string) string {
-	words := []string{"it's", "o'clock", "'tis", "a, b", "x; y", `5" disk`, `say "hi"`, `C:\data`, "line\nend", "plain", "tab\there", "a|b", "", "'q'", `"q"`, "Köln", "don't; won't"}
+	words := []string{"it's", "o'clock", "'tis", "a, b", "x; y", `5" disk`, `say "hi"`, `C:\data`, "line\nend", "plain",
+		"tab\there", "a|b", "", "'q'", `"q"`, "Köln", "don't; won't"}
 	switch kind {
 	case "integer":
 		return fmt.Sprint(r.IntN(1000))
@@ -217,20 +218,22 @@ func sameButFor(rows, cells [][]string, from, to int) bool {
 }
 
 func TestTypedJSONIsFoundByItsContent(t *testing.T) {
-	const dynamo, mongo = `{"Item":{"id":{"N":"1"},"v":{"S":"x"}}}` + "\n", `{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"v":{"$numberInt":"7"}}` + "\n"
+	const dynamo, mongo = `{"Item":{"id":{"N":"1"},"v":{"S":"x"}}}` + "\n",
+		`{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"v":{"$numberInt":"7"}}` + "\n"
 	for name, tt := range map[string]struct {
 		text    string
 		o       Options
 		format  Format
 		records string
 	}{
-		"a full export":          {dynamo, Options{}, DynamoDB, "1|x"},
-		"items, named":           {`{"id":{"N":"1"},"v":{"S":"x"}}`, Options{Format: DynamoDB}, DynamoDB, "1|x"},
-		"items without Item":     {`{"id":{"N":"1"}}`, Options{}, JSONLines, `{"N":"1"}`},
-		"mongoexport":            {mongo, Options{}, MongoDB, "5d505646cf6d4fe581014ab2|7"},
-		"--jsonArray":            {"[" + strings.TrimSpace(mongo) + "]\n", Options{}, MongoDB, "5d505646cf6d4fe581014ab2|7"},
-		"plain JSON, named":      {`{"a":1}`, Options{Format: MongoDB}, MongoDB, "1"},
-		"--format jsonl":         {mongo, Options{Format: JSONLines}, JSONLines, `{"$oid":"5d505646cf6d4fe581014ab2"}|{"$numberInt":"7"}`},
+		"a full export":      {dynamo, Options{}, DynamoDB, "1|x"},
+		"items, named":       {`{"id":{"N":"1"},"v":{"S":"x"}}`, Options{Format: DynamoDB}, DynamoDB, "1|x"},
+		"items without Item": {`{"id":{"N":"1"}}`, Options{}, JSONLines, `{"N":"1"}`},
+		"mongoexport":        {mongo, Options{}, MongoDB, "5d505646cf6d4fe581014ab2|7"},
+		"--jsonArray":        {"[" + strings.TrimSpace(mongo) + "]\n", Options{}, MongoDB, "5d505646cf6d4fe581014ab2|7"},
+		"plain JSON, named":  {`{"a":1}`, Options{Format: MongoDB}, MongoDB, "1"},
+		"--format jsonl": {mongo, Options{Format: JSONLines}, JSONLines,
+			`{"$oid":"5d505646cf6d4fe581014ab2"}|{"$numberInt":"7"}`},
 		"flattened":              {mongo, Options{Format: JSONLines, Flatten: true}, JSONLines, "5d505646cf6d4fe581014ab2|7"},
 		"a wrong value after it": {dynamo + `{"Item":{"id":{"N":"x"},"v":{"S":"y"}}}` + "\n", Options{}, DynamoDB, "1|x\n"},
 	} {
@@ -311,33 +314,54 @@ func TestWideFilesKeepSourceContract(t *testing.T) {
 
 // TestWrappedRowsAreRefusedWithAdvice tries texts that were once silently misread, or read as one row.
 func TestWrappedRowsAreRefusedWithAdvice(t *testing.T) {
-	const statements = "\n/*!40101 SET NAMES utf8 */;\nCREATE TABLE `t` (\n  `id` int\n);\nINSERT INTO `t` (`id`) VALUES\n\t(1);\n"
+	const statements = "\n/*!40101 SET NAMES utf8 */;\nCREATE TABLE `t` (\n  `id` int\n);\nINSERT INTO `t` (`id`) " +
+		"VALUES\n\t(1);\n"
 	for name, c := range map[string]struct{ file, text, want string }{
-		"phpMyAdmin":                {"t.sql", "-- phpMyAdmin SQL Dump\n-- version 5" + statements, "SQL statements of phpMyAdmin, which are not CSV: give --format mysqldump"},
-		"HeidiSQL":                  {"t.sql", "-- ------\n-- Host: localhost\n-- HeidiSQL Version: 11" + statements, "SQL statements of HeidiSQL, "},
-		"mydumper":                  {"db.t.00000.sql", "/*!40101 SET NAMES binary*/;\nINSERT INTO `t` VALUES\n(1),\n(2);\n", "SQL statements of mydumper, which are not CSV: give --format mysqldump, or"},
-		"DataGrip":                  {"t.sql", "insert into t (id) values (1);\ninsert into t (id) values (2);\n", "the file is SQL statements, which are not CSV"},
+		"phpMyAdmin": {"t.sql", "-- phpMyAdmin SQL Dump\n-- version 5" + statements,
+			"SQL statements of phpMyAdmin, which are not CSV: give --format mysqldump"},
+		"HeidiSQL": {"t.sql", "-- ------\n-- Host: localhost\n-- HeidiSQL Version: 11" + statements,
+			"SQL statements of HeidiSQL, "},
+		"mydumper": {"db.t.00000.sql", "/*!40101 SET NAMES binary*/;\nINSERT INTO `t` VALUES\n(1),\n(2);\n",
+			"SQL statements of mydumper, which are not CSV: give --format mysqldump, or"},
+		"DataGrip": {"t.sql", "insert into t (id) values (1);\ninsert into t (id) values (2);\n",
+			"the file is SQL statements, which are not CSV"},
 		"no statement in a comment": {"t.csv", "-- a,b\n1,insert into x\n", ""},
 		"a statement in a field":    {"t.csv", "id,v\n1,\"\nINSERT INTO t VALUES (1)\"\n", ""},
-		"Debezium":                  {"t.jsonl", `{"before":null,"after":{"id":1},"source":{"table":"t"},"op":"c","ts_ms":1}`, "its records are changes as Debezium writes them: --mode changes applies them"},
-		"Debezium with its schema":  {"t.json", `{"schema":{"type":"struct"},"payload":{"before":{"id":1},"after":null,"source":{},"op":"d"}}`, "changes as Debezium"},
-		"incremental export":        {"t.json", `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"x"}},"NewImage":{"id":{"S":"x"}}}`, "an incremental export of DynamoDB: --mode changes applies them"},
-		"deletions":                 {"t.json", `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"x"}},"OldImage":{"id":{"S":"x"}}}`, "an incremental export of DynamoDB: --mode changes applies them"},
-		"Canal":                     {"t.json", `{"data":[{"id":"1"}],"database":"d","isDdl":false,"table":"t","type":"INSERT"}`, "changes as Canal"},
+		"Debezium": {"t.jsonl", `{"before":null,"after":{"id":1},"source":{"table":"t"},"op":"c","ts_ms":1}`,
+			"its records are changes as Debezium writes them: --mode changes applies them"},
+		"Debezium with its schema": {"t.json",
+			`{"schema":{"type":"struct"},"payload":{"before":{"id":1},"after":null,"source":{},"op":"d"}}`,
+			"changes as Debezium"},
+		"incremental export": {"t.json",
+			`{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"x"}},"NewImage":{"id":{"S":"x"}}}`,
+			"an incremental export of DynamoDB: --mode changes applies them"},
+		"deletions": {"t.json",
+			`{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"x"}},"OldImage":{"id":{"S":"x"}}}`,
+			"an incremental export of DynamoDB: --mode changes applies them"},
+		"Canal": {"t.json",
+			`{"data":[{"id":"1"}],"database":"d","isDdl":false,"table":"t","type":"INSERT"}`, "changes as Canal"},
 		"Debezium without a source": {"t.json", `{"before":{"id":1},"after":{"id":1},"op":"u"}`, "changes as Debezium"},
 		"a row of an audit":         {"t.json", `{"before":{"id":1},"after":{"id":1},"op":"update","source":"web"}`, ""},
 		"a row with such names":     {"t.json", `{"before":1,"after":2,"op":"x"}`, ""},
-		"GeoJSON":                   {"t.geojson", "{\"type\":\"FeatureCollection\",\n\"features\":[\n{\"type\":\"Feature\"},\n{\"type\":\"Feature\"}\n]}", "note: t.geojson is one record, whose member features is an array of objects; if those are the rows: jq -c '.features[]' t.geojson | tsimport load -"},
-		"an answer":                 {"t.json", `{"data":[{"id":1}],"count":3}`, "note: t.json is one record, whose member data is an array of objects; if those are the rows: jq -c '.data[]' t.json"},
-		"a scan of DynamoDB":        {"t.json", `{"Items":[{"id":{"S":"x"}}],"Count":1,"ScannedCount":1}`, "note: t.json is one record, whose member Items is an array of objects; if those are the rows: jq -c '.Items[]' t.json | tsimport load - --format dynamodb"},
-		"two of them":               {"t.json", "{\"data\":[{\"id\":1}]}\n{\"data\":[{\"id\":1}]}\n", ""},
-		"JSON that is called CSV":   {"t.csv", "{\"id\":1,\"v\":\"a\"}\n{\"id\":2,\"v\":\"b\"}\n", "format jsonl"},
-		"an array called CSV":       {"t.csv", "[{\"id\":1,\"v\":\"a\"},\n {\"id\":2}]\n", "format jsonl"},
-		"CSV with a bracket":        {"t.csv", "{\"a\":1},b\n1,2\n", "format csv"},
-		"broken lines":              {"t.jsonl", "{\"a\" 1}\n{'a':1}\n", "no line is a JSON object (the first record, on line 1: want ':' at byte 6, found '1')"},
-		"a comment":                 {"t.csv", "# exported today\nid,v\n1,a\n", "hint: the first line of t.csv begins with #: if such lines are comments, give --comment '#'"},
-		"two comments":              {"t.csv", "# exported\n# today\nid\n", "hint: the first line of t.csv begins with #"},
-		"a header with #":           {"t.csv", "#id,v\n1,a\n", "format csv"},
+		"GeoJSON": {"t.geojson",
+			"{\"type\":\"FeatureCollection\",\n\"features\":[\n{\"type\":\"Feature\"},\n{\"type\":\"Feature\"}\n]}",
+			"note: t.geojson is one record, whose member features is an array of objects; if those are the rows: jq -c " +
+				"'.features[]' t.geojson | tsimport load -"},
+		"an answer": {"t.json", `{"data":[{"id":1}],"count":3}`,
+			"note: t.json is one record, whose member data is an array of objects; if those are the rows: jq -c '.data[]' t.json"},
+		"a scan of DynamoDB": {"t.json", `{"Items":[{"id":{"S":"x"}}],"Count":1,"ScannedCount":1}`,
+			"note: t.json is one record, whose member Items is an array of objects; if those are the rows: jq -c '.Items[]' " +
+				"t.json | tsimport load - --format dynamodb"},
+		"two of them":             {"t.json", "{\"data\":[{\"id\":1}]}\n{\"data\":[{\"id\":1}]}\n", ""},
+		"JSON that is called CSV": {"t.csv", "{\"id\":1,\"v\":\"a\"}\n{\"id\":2,\"v\":\"b\"}\n", "format jsonl"},
+		"an array called CSV":     {"t.csv", "[{\"id\":1,\"v\":\"a\"},\n {\"id\":2}]\n", "format jsonl"},
+		"CSV with a bracket":      {"t.csv", "{\"a\":1},b\n1,2\n", "format csv"},
+		"broken lines": {"t.jsonl", "{\"a\" 1}\n{'a':1}\n",
+			"no line is a JSON object (the first record, on line 1: want ':' at byte 6, found '1')"},
+		"a comment": {"t.csv", "# exported today\nid,v\n1,a\n",
+			"hint: the first line of t.csv begins with #: if such lines are comments, give --comment '#'"},
+		"two comments":    {"t.csv", "# exported\n# today\nid\n", "hint: the first line of t.csv begins with #"},
+		"a header with #": {"t.csv", "#id,v\n1,a\n", "format csv"},
 	} {
 		item := itemOf(t, c.file, []byte(c.text))
 		item.Name = c.file

@@ -58,7 +58,8 @@ func (f *dumpFormat) open(s *File) error {
 	case s.Stream():
 		return fmt.Errorf("read %s: a dump is read twice, which a stream does not allow; save it as a file first", s.Name)
 	case s.text.bom > 0 || !s.Encoding.IsUTF8():
-		return fmt.Errorf("read %s: a dump is UTF-8 without a byte order mark; if the > of PowerShell wrote it, let the dump program write the file itself (pg_dump -f, mysqldump --result-file)", s.Name)
+		return fmt.Errorf("read %s: a dump is UTF-8 without a byte order mark; if the > of PowerShell wrote it, let the "+
+			"dump program write the file itself (pg_dump -f, mysqldump --result-file)", s.Name)
 	}
 	text, err := s.unpacked()
 	if err != nil {
@@ -131,7 +132,8 @@ func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 	for _, c := range t.Columns {
 		names = append(names, c.Name)
 	}
-	return fmt.Errorf("read %s: it is the schema that mysqldump --tab writes, and the rows are in %s; load that with --dialect mysql-tab --no-header --names '%s', and --type for what the sample does not show",
+	return fmt.Errorf("read %s: it is the schema that mysqldump --tab writes, and the rows are in %s; load that with "+
+		"--dialect mysql-tab --no-header --names '%s', and --type for what the sample does not show",
 		s.Name, rows, strings.Join(names, ","))
 }
 

@@ -29,9 +29,11 @@ func (s *File) refuseSQL(head []byte) error {
 		of = " of " + name
 	}
 	if strings.HasPrefix(begin, "/*!40") {
-		of, way = " of mydumper", "; its columns are in the file NAME-schema.sql, so first put that before the rows: cat NAME-schema.sql NAME.*.sql >NAME.sql"
+		of, way = " of mydumper", "; its columns are in the file NAME-schema.sql, so first put that before the rows: cat "+
+			"NAME-schema.sql NAME.*.sql >NAME.sql"
 	}
-	return fmt.Errorf("read %s: the file is SQL statements%s, which are not CSV: give --format mysqldump, or have the program write CSV%s", s.Name, of, way)
+	return fmt.Errorf("read %s: the file is SQL statements%s, which are not CSV: give --format mysqldump, or have the "+
+		"program write CSV%s", s.Name, of, way)
 }
 
 // changes are the members of change records.
@@ -56,7 +58,9 @@ func (s *File) refuseChanges(first map[string]json.RawMessage) error {
 	}
 	for _, c := range changes {
 		if !slices.ContainsFunc(c.members, func(name string) bool {
-			return first[name] == nil || name == "op" && !slices.Contains([]string{`"c"`, `"r"`, `"u"`, `"d"`, `"t"`}, string(first[name])) // as logs of audits have words
+			// as logs of audits have words
+			return first[name] == nil || name == "op" && !slices.Contains([]string{`"c"`, `"r"`, `"u"`, `"d"`, `"t"`},
+				string(first[name]))
 		}) {
 			return fmt.Errorf("read %s: its records are %s: --mode changes applies them; --format jsonl loads each as a record",
 				s.Name, c.what)
@@ -73,11 +77,13 @@ func (s *File) noteEnvelope(only map[string]json.RawMessage) {
 			continue
 		}
 		as := ""
-		if name == "Items" && !slices.ContainsFunc(slices.Collect(maps.Values(rows[0])), func(v json.RawMessage) bool { return v[0] != '{' }) {
+		if name == "Items" && !slices.ContainsFunc(slices.Collect(maps.Values(rows[0])),
+			func(v json.RawMessage) bool { return v[0] != '{' }) {
 			as = " --format dynamodb"
 		}
 		if table.PlainColumnName(name) { // also for jq
-			s.Hint = fmt.Sprintf("%s is one record, whose member %s is an array of objects; if those are the rows: jq -c '.%s[]' %s | tsimport load -%s",
+			s.Hint = fmt.Sprintf("%s is one record, whose member %s is an array of objects; if those are the rows: jq -c "+
+				"'.%s[]' %s | tsimport load -%s",
 				s.Name, name, name, s.shellName(), as)
 			s.Notes = append(s.Notes, s.Hint)
 		}

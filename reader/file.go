@@ -266,17 +266,20 @@ const minUTF8 = 8
 // contradicts returns an error if the text is clearly not in the given encoding.
 func (s *File) contradicts(given charset.Encoding) error {
 	if mark, _, marked := charset.DetectBOM(s.text.head); marked && !compatible(given, mark) {
-		return fmt.Errorf("read %s: it begins with the byte order mark of %s, which contradicts --encoding %s; leave out --encoding, or give --encoding '%s!' to read it that way anyway",
+		return fmt.Errorf("read %s: it begins with the byte order mark of %s, which contradicts --encoding %s; leave out "+
+			"--encoding, or give --encoding '%s!' to read it that way anyway",
 			s.Name, mark.Name(), given.Name(), given.Name())
 	}
 	wide := charset.CountUTF8(s.text.head)
 	switch {
 	case !given.MultiByte() || wide == 0:
 	case wide >= minUTF8:
-		return fmt.Errorf("read %s: it is valid UTF-8 with %d characters beyond ASCII in its beginning, which contradicts --encoding %s; leave out --encoding, or give --encoding '%s!' to read it that way anyway",
+		return fmt.Errorf("read %s: it is valid UTF-8 with %d characters beyond ASCII in its beginning, which contradicts "+
+			"--encoding %s; leave out --encoding, or give --encoding '%s!' to read it that way anyway",
 			s.Name, wide, given.Name(), given.Name())
 	default:
-		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as %s, but its first non-ASCII characters are also valid UTF-8: compare the values", s.Name, given.Name()))
+		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as %s, but its first non-ASCII characters are also valid UTF-8: "+
+			"compare the values", s.Name, given.Name()))
 	}
 	return nil
 }

@@ -180,12 +180,13 @@ func TestTextInOtherEncodingsIsTheSameText(t *testing.T) {
 		data []byte
 		o    Options
 	}{
-		"UTF-8":                  {[]byte(text), Options{}},
-		"UTF-16 with a mark":     {[]byte("\xff\xfe" + utf16le(text)), Options{}},
-		"UTF-16 without":         {[]byte(utf16le(text)), Options{Encoding: "utf-16le"}},
-		"GBK":                    {gb, Options{Encoding: "gbk"}},
-		"GB18030 with a mark":    {append([]byte{0x84, 0x31, 0x95, 0x33}, gb...), Options{}},
-		"GBK, made UTF-8 to cut": {bytes.ReplaceAll(gb, []byte(","), []byte("\t")), Options{Encoding: "gbk", Dialect: tcsv.Dialect{Delimiter: "\t", Escape: '~'}}},
+		"UTF-8":               {[]byte(text), Options{}},
+		"UTF-16 with a mark":  {[]byte("\xff\xfe" + utf16le(text)), Options{}},
+		"UTF-16 without":      {[]byte(utf16le(text)), Options{Encoding: "utf-16le"}},
+		"GBK":                 {gb, Options{Encoding: "gbk"}},
+		"GB18030 with a mark": {append([]byte{0x84, 0x31, 0x95, 0x33}, gb...), Options{}},
+		"GBK, made UTF-8 to cut": {bytes.ReplaceAll(gb, []byte(","), []byte("\t")),
+			Options{Encoding: "gbk", Dialect: tcsv.Dialect{Delimiter: "\t", Escape: '~'}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			columns, got := valuesOf(t, itemOf(t, "in.csv", tt.data), tt.o)
@@ -305,7 +306,8 @@ func TestTheAcidTestsStatedValues(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
 	conformance.MustTrue(t, err == nil && len(files) >= 10, "%d files: %v", len(files), err)
 	for _, path := range files {
-		expectation, err := os.ReadFile(filepath.Join(dir, "..", "json", strings.TrimSuffix(filepath.Base(path), ".csv")+".json"))
+		expectation, err := os.ReadFile(filepath.Join(dir, "..", "json", strings.TrimSuffix(filepath.Base(path), ".csv")+
+			".json"))
 		must(t, err)
 		var want []map[string]string
 		if bytes.HasPrefix(expectation, []byte("{")) {
@@ -425,7 +427,8 @@ func BenchmarkCSV(b *testing.B) {
 		report(b)
 	})
 	b.Run("parse-and-convert", func(b *testing.B) {
-		types := []table.Type{table.Integer, table.String, table.Integer, table.Integer, table.Double, table.String, table.String}
+		types := []table.Type{table.Integer, table.String, table.Integer, table.Integer, table.Double, table.String,
+			table.String}
 		names := []string{"CardID", "SellerID", "DeviceID", "OrderNumber", "Amount", "OrderTime", "Item"}
 		var columns []table.Column
 		for i, name := range names {
@@ -470,7 +473,8 @@ func TestLongFirstJSONRecordIsReadWhole(t *testing.T) {
 			conformance.True(t, err == nil && sampled != 0, "%s, %s: %d records sampled, %v", name, form, sampled, err)
 			f.Close()
 			_, rows := valuesOf(t, item(), Options{})
-			conformance.True(t, len(rows) == tt.rows && slices.ContainsFunc(rows, func(r []string) bool { return r[0] == value }),
+			conformance.True(t, len(rows) == tt.rows && slices.ContainsFunc(rows,
+				func(r []string) bool { return r[0] == value }),
 				"%s, %s: %d rows, or none has the long value", name, form, len(rows))
 		}
 	}

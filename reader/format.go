@@ -35,7 +35,8 @@ type Format interface {
 }
 
 // Formats are all formats. The last one that matches is taken: CSV matches everything.
-var Formats = []Format{CSV, JSONLines, Parquet, Arrow, DynamoDB, MongoDB, PGDump, MySQLDump, Debezium, Canal, Maxwell, DynamoDBExport}
+var Formats = []Format{CSV, JSONLines, Parquet, Arrow, DynamoDB, MongoDB, PGDump, MySQLDump, Debezium, Canal, Maxwell,
+	DynamoDBExport}
 
 // ParseFormat reads a format's name; nil is auto, by content and name.
 func ParseFormat(name string) (Format, error) {
@@ -120,7 +121,8 @@ func (s *File) nameColumns(given []string) {
 	}
 	for _, c := range s.fixed {
 		if taken[c.Name] {
-			s.Notes = append(s.Notes, fmt.Sprintf("column %s comes from the folders of --path-columns; a record whose own value differs is rejected", c.Name))
+			s.Notes = append(s.Notes, fmt.Sprintf("column %s comes from the folders of --path-columns; a record whose own "+
+				"value differs is rejected", c.Name))
 		}
 		s.Columns = append(s.Columns, c.Name)
 	}

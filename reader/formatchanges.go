@@ -123,7 +123,8 @@ func (f *changeFormat) open(s *File) error {
 		s.text.head = append(slices.Clone(s.text.head[:s.text.bom]), head...)
 	}
 	c := s.o.Changes
-	options := jsonl.Options{Layout: s.Layout, Changes: jsonl.Changes{Form: f.form, Table: s.o.Named.Table, Whole: &c.Whole, Typed: c.Typed, Without: c.Without}}
+	options := jsonl.Options{Layout: s.Layout, Changes: jsonl.Changes{Form: f.form, Table: s.o.Named.Table,
+		Whole: &c.Whole, Typed: c.Typed, Without: c.Without}}
 	switch named := s.o.Named.Table; {
 	case named != "" && f.form == jsonl.DynamoDBChanges:
 		return fmt.Errorf("read %s: --source-table %s: an export of DynamoDB is of one table; leave it out", s.Name, named)
@@ -205,7 +206,8 @@ func (p *changeParser) Followed() source.Followed {
 	return of
 }
 
-const wantChanges = "want JSON as canal, Maxwell, a connector of Debezium or an incremental export of DynamoDB writes it, or name the column that says what each record does with --op-column"
+const wantChanges = "want JSON as canal, Maxwell, a connector of Debezium or an incremental export of DynamoDB " +
+	"writes it, or name the column that says what each record does with --op-column"
 
 // opColumn is where a parser finds a record's operation.
 type opColumn struct {
@@ -226,5 +228,6 @@ func (o *opColumn) opOf(rec *record.Record) {
 		return
 	}
 	rec.Bad = &table.Reason{Column: o.of.Column, Code: jsonl.CodeChange, Value: table.Show(d.Bytes),
-		Message: fmt.Sprintf("the value does not name an operation; --op-column %s:VALUE=put|update|delete,… says what each value means", o.of.Column)}
+		Message: fmt.Sprintf("the value does not name an operation; --op-column %s:VALUE=put|update|delete,… says what "+
+			"each value means", o.of.Column)}
 }

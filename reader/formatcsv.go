@@ -108,7 +108,8 @@ func (s *csvText) findDialect(head []byte) error {
 	if s.Dialect.Delimiter == "" && s.Dialect.Name == "" {
 		s.Dialect.Delimiter = delimiterOf(s.Name)
 		if _, _, says := csv.Separator(start); says {
-			return fmt.Errorf("read %s: its first line %q names the delimiter, as Excel does: give --dialect excel", s.Name, firstLine(start))
+			return fmt.Errorf("read %s: its first line %q names the delimiter, as Excel does: give --dialect excel", s.Name,
+				firstLine(start))
 		}
 	}
 	preamble, note, err := s.Dialect.Settle(start, !s.o.NoHeader)
@@ -199,7 +200,8 @@ func (s *csvText) readHeader() error {
 	case first.Bad != nil:
 		return fmt.Errorf("read header of %s: %s", s.Name, first.Bad.Message)
 	case int(first.Span.End) == len(text) && len(s.text.head) == headBytes && !s.Dialect.Ended(text):
-		return fmt.Errorf("read header of %s: it does not end within %d bytes; look for a quote that never closes, or use --quote none", s.Name, headBytes)
+		return fmt.Errorf("read header of %s: it does not end within %d bytes; look for a quote that never closes, or use "+
+			"--quote none", s.Name, headBytes)
 	}
 	if err := s.refuseLoneCR(first); err != nil {
 		return err
@@ -242,16 +244,19 @@ func (s *csvText) typesRow(p *csv.Parser, columns int) (bool, error) {
 	named := ok && len(second.Fields) == columns && csv.NamesTypes(second)
 	switch {
 	case s.Dialect.Types == csv.WithTypes && !named:
-		return false, fmt.Errorf("read %s: the line after the header does not name a ClickHouse type for each of its %d columns; leave -types out of --dialect", s.Name, columns)
+		return false, fmt.Errorf("read %s: the line after the header does not name a ClickHouse type for each of its %d "+
+			"columns; leave -types out of --dialect", s.Name, columns)
 	case !named && s.Dialect.Types == csv.FindTypes:
 		s.Dialect.Name, s.Dialect.Types = s.Dialect.Name+"-names", csv.NoTypes
 		return false, nil
 	case s.Dialect.Types == csv.FindTypes && columns == 1:
-		return false, fmt.Errorf("read %s: %q after a one-column header may be a type or value: give --dialect %s-types or %s-names",
-			s.Name, second.Fields[0].Bytes, s.Dialect.Name, s.Dialect.Name)
+		return false,
+			fmt.Errorf("read %s: %q after a one-column header may be a type or value: give --dialect %s-types or %s-names",
+				s.Name, second.Fields[0].Bytes, s.Dialect.Name, s.Dialect.Name)
 	}
 	if s.Dialect.Types == csv.FindTypes {
-		s.Notes = append(s.Notes, fmt.Sprintf("%s: the line after the header names types and is not data; else give --dialect %s-names", s.Name, s.Dialect.Name))
+		s.Notes = append(s.Notes, fmt.Sprintf("%s: the line after the header names types and is not data; else give "+
+			"--dialect %s-names", s.Name, s.Dialect.Name))
 		s.Dialect.Name += "-types"
 	}
 	s.addSeam(second)
@@ -271,7 +276,8 @@ func (s *csvText) hintAtDelimiter(names []string) {
 		if delimiter == s.Dialect.Delimiter || !strings.Contains(names[0], delimiter) {
 			continue
 		}
-		s.Hint = fmt.Sprintf("%s has one column, %q; its fields may stand between %q: give --delimiter '%s', or --dialect auto", s.Name, names[0], delimiter, strings.Trim(fmt.Sprintf("%q", delimiter), `"`))
+		s.Hint = fmt.Sprintf("%s has one column, %q; its fields may stand between %q: give --delimiter '%s', or "+
+			"--dialect auto", s.Name, names[0], delimiter, strings.Trim(fmt.Sprintf("%q", delimiter), `"`))
 		return
 	}
 }
@@ -280,7 +286,8 @@ func (s *csvText) hintAtDelimiter(names []string) {
 func (s *csvText) hintAtComment(after []byte, names int) {
 	p := csv.NewParser(s.Dialect)
 	p.Reset(after)
-	if next, ok := p.Next(); ok && next.Bad == nil && (len(next.Fields) != names || bytes.HasPrefix(next.Fields[0].Bytes, []byte("#"))) {
+	if next, ok := p.Next(); ok && next.Bad == nil && (len(next.Fields) != names ||
+		bytes.HasPrefix(next.Fields[0].Bytes, []byte("#"))) {
 		s.Hint = fmt.Sprintf("the first line of %s begins with #: if such lines are comments, give --comment '#'", s.Name)
 	}
 }
@@ -291,7 +298,8 @@ func (s *csvText) headerNames(first *record.Record) (names []string, err error) 
 		if decode := s.Decode(); decode != nil {
 			var bad int
 			if text, bad = decode(nil, text); bad >= 0 {
-				return nil, fmt.Errorf("read header of %s: name %d is not %s%s", s.Name, i+1, s.Encoding.Name(), s.EncodingHint(f.Bytes))
+				return nil, fmt.Errorf("read header of %s: name %d is not %s%s", s.Name, i+1, s.Encoding.Name(),
+					s.EncodingHint(f.Bytes))
 			}
 		} else if !utf8.Valid(text) {
 			return nil, fmt.Errorf("read header of %s: name %d is not UTF-8%s", s.Name, i+1, s.EncodingHint(text))
@@ -310,7 +318,8 @@ func (s *csvText) refuseLoneCR(first *record.Record) error {
 		if f.Quoted || s.Dialect.RecordEnd != "" || bytes.IndexByte(f.Bytes, '\r') < 0 {
 			continue
 		}
-		return fmt.Errorf("read %s: %.60q in the first line holds a carriage return: lines seem to end with CR, but not all; make them line feeds: tr '\\r' '\\n' <%s | tsimport load -",
+		return fmt.Errorf("read %s: %.60q in the first line holds a carriage return: lines seem to end with CR, but not "+
+			"all; make them line feeds: tr '\\r' '\\n' <%s | tsimport load -",
 			s.Name, f.Bytes, s.shellName())
 	}
 	return nil

@@ -104,7 +104,8 @@ func (s *jsonText) parser([]int) source.Parser {
 			own[i] = member
 		}
 	}
-	return &jsonParser{s: s, jsonl: jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, Strict: true, Keys: s.keys, Layout: s.Layout,
+	return &jsonParser{s: s, jsonl: jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, Strict: true,
+		Keys: s.keys, Layout: s.Layout,
 		Wide: s.form.wide, Tags: s.as.tags, Wrapped: s.inItem, Missing: s.o.Named.Missing, Untyped: s.mayHaveTags()})}
 }
 
@@ -155,7 +156,8 @@ func (s *jsonText) discover(head []byte) error {
 	s.findTags(head)
 	typed := s.as.tags != jsonl.NoTags
 	if typed && s.o.Flatten {
-		return fmt.Errorf("read %s: --flatten has no meaning for --format %v: nested values are JSON text; leave it out%s", s.Name, s.Format,
+		return fmt.Errorf("read %s: --flatten has no meaning for --format %v: nested values are JSON text; leave it out%s",
+			s.Name, s.Format,
 			map[bool]string{true: ", or give --format jsonl, which makes columns of the tags"}[s.o.Format == nil])
 	}
 	wide := !typed && jsonl.IsWide(head)
@@ -163,7 +165,8 @@ func (s *jsonText) discover(head []byte) error {
 		s.Notes = append(s.Notes, fmt.Sprintf("the rows of %s describe themselves: each has cells of its own", s.Name))
 	}
 	var found jsonl.Columns
-	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten && !wide, Layout: s.Layout, Wide: wide, Tags: s.as.tags, Wrapped: s.inItem}, &found)
+	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten && !wide, Layout: s.Layout, Wide: wide,
+		Tags: s.as.tags, Wrapped: s.inItem}, &found)
 	switch {
 	case records == 0 || records > bad:
 	case typed:
@@ -207,7 +210,8 @@ func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error)
 		case object != nil, n > 0 && size == most:
 			return head[:n], false, nil
 		case size == most:
-			return nil, false, fmt.Errorf("read %s: the first record is longer than %d MiB, so its members are not known; put a shorter record first, or give more memory with --memory",
+			return nil, false, fmt.Errorf("read %s: the first record is longer than %d MiB, so its members are not known; put "+
+				"a shorter record first, or give more memory with --memory",
 				s.Name, most>>20)
 		}
 		size = min(2*size, most)
@@ -233,7 +237,8 @@ func (s *jsonText) findTags(head []byte) {
 		}
 	}
 	if s.o.Format == nil && s.as.tags != jsonl.NoTags {
-		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as --format %v: its values say their types; with --format jsonl they stay objects", s.Name, s.Format))
+		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as --format %v: its values say their types; with --format jsonl "+
+			"they stay objects", s.Name, s.Format))
 	}
 	s.inItem = s.as.tags == jsonl.DynamoDB && jsonl.Wrapped(head, s.Layout)
 }
@@ -264,7 +269,8 @@ func ShareTags(files []*File) error {
 		} else if files[i] = again; again.Suspend() != nil {
 			return fmt.Errorf("close %s", s.Name)
 		}
-		files[i].Notes = append(files[i].Notes, fmt.Sprintf("%s is read as --format %v, as %s is", s.Name, o.Format, from.Name))
+		files[i].Notes = append(files[i].Notes, fmt.Sprintf("%s is read as --format %v, as %s is", s.Name, o.Format,
+			from.Name))
 	}
 	return nil
 }

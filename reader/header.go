@@ -22,7 +22,8 @@ const (
 var (
 	integers = regexp.MustCompile(`^[+-]?[0-9]+$`)
 	decimals = regexp.MustCompile(`^[+-]?[0-9]*[.,][0-9]+([eE][+-]?[0-9]+)?$`)
-	dates    = regexp.MustCompile(`^([0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})([ T][0-9]{1,2}:.*)?$`)
+	dates    = regexp.MustCompile(
+		`^([0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})([ T][0-9]{1,2}:.*)?$`)
 )
 
 func likeness(text []byte) int {
@@ -93,7 +94,8 @@ func (s *csvText) doubtHeader(names []string, columns []int, gaps []bool) {
 	for i, name := range names {
 		like := likeness([]byte(name))
 		number := like == likeInteger && !years || like == likeDecimal
-		same := number && (columns[i] == likeInteger || columns[i] == likeDecimal) || like == likeDate && columns[i] == likeDate
+		same := number && (columns[i] == likeInteger || columns[i] == likeDecimal) || like == likeDate &&
+			columns[i] == likeDate
 		if same {
 			suspect = name
 		}

@@ -55,7 +55,8 @@ func (s *csvText) noteRepeated(header, text []byte) {
 	line, end := bytes.TrimRight(header, "\r\n"), []byte(s.Dialect.End())
 	for one := range bytes.SplitSeq(text, end) {
 		if bytes.Equal(bytes.TrimRight(one, "\r"), line) {
-			s.Notes = append(s.Notes, fmt.Sprintf("%s: %q, the name of its only column, appears again and is loaded as a value; files may have been joined there", s.Name, line))
+			s.Notes = append(s.Notes, fmt.Sprintf("%s: %q, the name of its only column, appears again and is loaded as a "+
+				"value; files may have been joined there", s.Name, line))
 			return
 		}
 	}

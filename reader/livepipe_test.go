@@ -50,16 +50,20 @@ func changesIn(t *testing.T, s *File) (rows []string, at []time.Duration) {
 
 func TestChangesOfALivePipeAreThoseOfTheFile(t *testing.T) {
 	event := func(op string, id int) string {
-		return fmt.Sprintf(`{"op":%q,"before":{"id":"%d"},"after":{"id":"%[2]d","v":"\n{é"},"source":{"table":"t","lsn":%[2]d}}`, op, id)
+		return fmt.Sprintf(
+			`{"op":%q,"before":{"id":"%d"},"after":{"id":"%[2]d","v":"\n{é"},"source":{"table":"t","lsn":%[2]d}}`, op, id)
 	}
 	canal := `{"database":"d","table":"t","isDdl":false,"type":"INSERT","data":[{"id":"1"},{"id":"2"}],"mysqlType":{"id":"text"},"es":7}` + "\n"
 	for name, tt := range map[string]struct {
 		text string
 		live bool // a part that ends with a line of a change is read before the next comes
 	}{
-		"Debezium":    {"null\n" + event("c", 1) + "\n" + event("d", 1) + "\r\n\n" + event("u", 2) + "\n", true},
-		"canal":       {canal + strings.Replace(canal, "INSERT", "DELETE", 1), true},
-		"Maxwell":     {strings.Repeat(`{"database":"d","table":"t","type":"insert","ts":7,"xid":3,"primary_key_columns":["id"],"data":{"id":"1"}}`+"\n", 2), true},
+		"Debezium": {"null\n" + event("c", 1) + "\n" + event("d", 1) + "\r\n\n" + event("u", 2) + "\n", true},
+		"canal":    {canal + strings.Replace(canal, "INSERT", "DELETE", 1), true},
+		"Maxwell": {
+			strings.Repeat(
+				`{"database":"d","table":"t","type":"insert","ts":7,"xid":3,"primary_key_columns":["id"],"data":{"id":"1"}}`+
+					"\n", 2), true},
 		"DynamoDB":    {strings.Repeat(`{"Metadata":{},"Keys":{"id":{"S":"x"}},"NewImage":{"id":{"S":"x"}}}`+"\n", 2), true},
 		"an array":    {"[" + event("c", 1) + "\n," + event("d", 1) + "\n]\n", false},
 		"many lines":  {strings.ReplaceAll(event("c", 1)+event("d", 1), ",", ",\n"), false},
@@ -105,7 +109,8 @@ func TestABrokenPipeIsNotTheEndOfItsChanges(t *testing.T) {
 	for _, parts := range [][]string{{change}, {change, ""}, {change, change[:20]}} {
 		synctest.Test(t, func(t *testing.T) {
 			n := 0
-			s, err := livePipe(t, Options{Changes: &Changes{Typed: func(string) bool { return true }}}, io.ErrClosedPipe, parts...)
+			s, err := livePipe(t, Options{Changes: &Changes{Typed: func(string) bool { return true }}},
+				io.ErrClosedPipe, parts...)
 			if err == nil {
 				defer s.Close()
 				err = readEach(s, func(*record.Record) { n++ })

@@ -77,7 +77,8 @@ func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	if r.long == nil {
 		data := r.stitcher.Add(p.data, p.scan)
 		if s.o.Changes != nil && s.Stream() && (len(data) > 0 || r.stitcher.Pending() == len(p.data)) {
-			// The next piece may be long in coming. What was read is copied: the pieces of a slow pipe are much shorter than their memory.
+			// The next piece may be long in coming. What was read is copied: the pieces of a slow pipe are much shorter than
+			// their memory.
 			rest := r.stitcher.Rest()
 			n := s.Dialect.LastEnd(rest)
 			data = append(data, rest[:n]...)
@@ -96,7 +97,8 @@ func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 			r.stitcher.Keep(bytes.Clone(pending))
 			return splits, nil
 		}
-		r.long = &longRecord{offset: r.offset, limit: limit, head: bytes.Clone(pending[:min(len(pending), table.MaxShownBytes+1)])}
+		r.long = &longRecord{offset: r.offset, limit: limit,
+			head: bytes.Clone(pending[:min(len(pending), table.MaxShownBytes+1)])}
 		r.long.add(pending, &s.Dialect)
 		return splits, nil
 	}

@@ -122,7 +122,8 @@ func TestUnclosedQuoteEndsReading(t *testing.T) {
 
 func TestPlaceholderOfLongRecordIsNotARecord(t *testing.T) {
 	for header, o := range map[string]Options{
-		"id\n1\n": {}, "id,v\n1,x\n": {Dialect: tcsv.Dialect{Delimiter: ",", Quote: '\'', EOL: '\n'}}, "{\"id\":1,\"v\":\"x\"}\n": {Format: JSONLines},
+		"id\n1\n": {}, "id,v\n1,x\n": {Dialect: tcsv.Dialect{Delimiter: ",", Quote: '\'', EOL: '\n'}},
+		"{\"id\":1,\"v\":\"x\"}\n": {Format: JSONLines},
 	} {
 		s := conformance.Try(Open(t.Context(), itemOf(t, "a.csv", []byte(header)), o)).Must(t)
 		raw := string((&longRecord{offset: 7, bytes: 1 << 24}).raw(s))
@@ -143,10 +144,11 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 		o    Options
 		want []string // the first field of each record, or why it is rejected
 	}{
-		"a header":          {"id,v\n1,a\nid,v\n2,b\n", Options{}, []string{"1", seam, "2"}},
-		"in other quotes":   {"id,v\n1,a\n\"id\",\"v\"\r\n2,b\n", Options{}, []string{"1", seam, "2"}},
-		"gzip members":      {packed("id,v\n1,a\n") + packed("id,v\n2,b\n"), Options{}, []string{"1", seam, "2"}},
-		"a mark":            {mark + "id,v\n1,a\n" + mark + "id,v\n2,b\n" + mark + "3,c\n", Options{}, []string{"1", seam, "2", seam}},
+		"a header":        {"id,v\n1,a\nid,v\n2,b\n", Options{}, []string{"1", seam, "2"}},
+		"in other quotes": {"id,v\n1,a\n\"id\",\"v\"\r\n2,b\n", Options{}, []string{"1", seam, "2"}},
+		"gzip members":    {packed("id,v\n1,a\n") + packed("id,v\n2,b\n"), Options{}, []string{"1", seam, "2"}},
+		"a mark": {mark + "id,v\n1,a\n" + mark + "id,v\n2,b\n" + mark + "3,c\n", Options{},
+			[]string{"1", seam, "2", seam}},
 		"a mark, no header": {"1,a\n" + mark + "2,b\n", Options{NoHeader: true}, []string{"1", seam}},
 		"UTF-16":            {utf16le(mark+"id,v\n1,a\n") + utf16le(mark+"id,v\n2,b\n"), Options{}, []string{"1", seam, "2"}},
 		"letters, no mark":  {"id,v\n\xef\xbb\xbf\xa1,b\n", Options{Encoding: "gbk"}, []string{"\xef\xbb\xbf\xa1"}},
@@ -201,20 +203,25 @@ func TestFolderDoesNotReplaceRecordsValue(t *testing.T) {
 		want               []string
 		o                  Options
 	}{
-		"CSV":           {"dt=2024-01-02", "in.csv", "dt,id\n2024-01-02,1\n2023-12-31,2\n,3\n\"\",4\n", []string{"2024-01-02", bad, "", bad}, Options{}},
+		"CSV": {"dt=2024-01-02", "in.csv", "dt,id\n2024-01-02,1\n2023-12-31,2\n,3\n\"\",4\n",
+			[]string{"2024-01-02", bad, "", bad}, Options{}},
 		"a null folder": {"dt=__HIVE_DEFAULT_PARTITION__", "in.csv", "dt,id\n,1\n2023,2\n", []string{"", bad}, Options{}},
 		"JSON numbers":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"m\":2}\n", []string{"1", bad}, Options{}},
 		"CSV numbers":   {"m=01", "in.csv", "m,id\n1,1\n1.0,2\n10,3\n", []string{"1", "1.0", bad}, Options{}},
-		"large numbers": {"m=9007199254740993", "in.csv", "m,id\n9007199254740992,1\n9007199254740993.0,2\n", []string{bad, "9007199254740993.0"}, Options{}},
-		"a fraction":    {"m=1%2F2", "in.csv", "m,id\n0.5,1\n1/2,2\n", []string{bad, "1/2"}, Options{}},
-		"an exponent":   {"m=100", "in.csv", "m,id\n1e2,1\n", []string{bad}, Options{}},
-		"GBK":           {"m=北京", "in.csv", "m,id\n" + city + ",1\n" + other + ",2\n", []string{city, bad}, Options{Encoding: "gbk"}},
-		"blanks":        {"m=a", "in.csv", "m,id\n a,1\n", []string{bad}, Options{}},
-		"trimmed":       {"m=a", "in.csv", "m,id\n a\t,1\n\" a\",2\n", []string{" a\t", bad}, Options{TrimNames: true}},
-		"two folders":   {"k=x/m=y", "in.csv", "k,m,id\nx,y,1\nz,y,2\nx,z,3\n", []string{"x", bad, bad}, Options{}},
-		"Spark's times": {"t=2024-01-02 00%3A00%3A00", "in.csv", "t,id\n2024-01-02T00:00:00.000,1\n2024-01-02T00:00:01,2\n2024-01-02 00:00:00.5,3\n", []string{"2024-01-02T00:00:00.000", bad, bad}, Options{}},
-		"JSON, absent":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"k\":2}\n", []string{"1", ""}, Options{}},
-		"others":        {"x=1", "in.csv", "dt,id\n1,2\n", []string{"1"}, Options{}},
+		"large numbers": {"m=9007199254740993", "in.csv", "m,id\n9007199254740992,1\n9007199254740993.0,2\n",
+			[]string{bad, "9007199254740993.0"}, Options{}},
+		"a fraction":  {"m=1%2F2", "in.csv", "m,id\n0.5,1\n1/2,2\n", []string{bad, "1/2"}, Options{}},
+		"an exponent": {"m=100", "in.csv", "m,id\n1e2,1\n", []string{bad}, Options{}},
+		"GBK": {"m=北京", "in.csv", "m,id\n" + city + ",1\n" + other + ",2\n", []string{city, bad},
+			Options{Encoding: "gbk"}},
+		"blanks":      {"m=a", "in.csv", "m,id\n a,1\n", []string{bad}, Options{}},
+		"trimmed":     {"m=a", "in.csv", "m,id\n a\t,1\n\" a\",2\n", []string{" a\t", bad}, Options{TrimNames: true}},
+		"two folders": {"k=x/m=y", "in.csv", "k,m,id\nx,y,1\nz,y,2\nx,z,3\n", []string{"x", bad, bad}, Options{}},
+		"Spark's times": {"t=2024-01-02 00%3A00%3A00", "in.csv",
+			"t,id\n2024-01-02T00:00:00.000,1\n2024-01-02T00:00:01,2\n2024-01-02 00:00:00.5,3\n",
+			[]string{"2024-01-02T00:00:00.000", bad, bad}, Options{}},
+		"JSON, absent": {"m=01", "in.jsonl", "{\"m\":1}\n{\"k\":2}\n", []string{"1", ""}, Options{}},
+		"others":       {"x=1", "in.csv", "dt,id\n1,2\n", []string{"1"}, Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -232,7 +239,8 @@ func TestFolderDoesNotReplaceRecordsValue(t *testing.T) {
 }
 
 func TestContradictedEncodingIsRefused(t *testing.T) {
-	const mark, few, many = "\xef\xbb\xbf", "id,v\n1,\u4e00\u4e8c\n", "id,v\n1,\u4e00\u4e8c\u4e09\u56db\n2,\u4e94\u516d\u4e03\u516b\n"
+	const mark, few, many = "\xef\xbb\xbf", "id,v\n1,\u4e00\u4e8c\n",
+		"id,v\n1,\u4e00\u4e8c\u4e09\u56db\n2,\u4e94\u516d\u4e03\u516b\n"
 	for name, tt := range map[string]struct {
 		text, encoding string
 		want, note     string // in the refusal; in a note
@@ -316,7 +324,8 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 	_, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a\tb\n \"x\ty\" \t\n")), tabs)
 	conformance.True(t, slices.EqualFunc(rows, [][]string{{"x\ty", ""}}, slices.Equal), "%q", rows)
 	for text, hint := range map[string]bool{
-		"id,v\n1, \"a\"\n": true, "id,v\n1, \"a,b\"\n": true, "id, \"v\"\n1,a\n": true, "id,v\n1, \"a\" b\n": false, "id,v\n1,\" \"\"a\"\"\"\n": false,
+		"id,v\n1, \"a\"\n": true, "id,v\n1, \"a,b\"\n": true, "id, \"v\"\n1,a\n": true, "id,v\n1, \"a\" b\n": false,
+		"id,v\n1,\" \"\"a\"\"\"\n": false,
 	} {
 		s, err := Open(t.Context(), itemOf(t, "in.csv", []byte(text)), Options{})
 		conformance.True(t, err == nil && strings.Contains(s.Hint, "--trim") == hint, "%q: hint %q, %v", text, s.Hint, err)

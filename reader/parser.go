@@ -85,7 +85,8 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 		return rec
 	}
 	has := min(own, len(rec.Fields))
-	p.rec = record.Record{Span: rec.Span, Timestamps: rec.Timestamps, Mode: rec.Mode, Cells: rec.Cells, Short: own - has, Fields: append(p.rec.Fields[:0], rec.Fields[:has]...)}
+	p.rec = record.Record{Span: rec.Span, Timestamps: rec.Timestamps, Mode: rec.Mode, Cells: rec.Cells, Short: own - has,
+		Fields: append(p.rec.Fields[:0], rec.Fields[:has]...)}
 	p.rec.Fields = append(p.rec.Fields, make([]record.Datum, own-has)...)
 	for _, c := range p.s.fixed {
 		d := record.Datum{Kind: record.Text, Bytes: []byte(c.Value)}
@@ -97,7 +98,8 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 	p.rec.Fields = append(p.rec.Fields, rec.Fields[has:]...)
 	for _, b := range p.both {
 		if own, folder := &p.rec.Fields[b.own], &p.rec.Fields[b.folder]; !p.s.sameValue(own, folder) {
-			p.rec.Bad = &table.Reason{Column: p.s.Columns[b.folder], Code: table.CodeFolder, Value: table.Show([]byte(convert.Text(own))),
+			p.rec.Bad = &table.Reason{Column: p.s.Columns[b.folder], Code: table.CodeFolder,
+				Value:   table.Show([]byte(convert.Text(own))),
 				Message: fmt.Sprintf("the record's own value differs from that of its folder, %q", folder.Bytes)}
 			*folder = *own // keeps the record unchanged
 			break

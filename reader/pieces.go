@@ -81,12 +81,15 @@ func (s *File) Next() (source.Piece, error) {
 
 // Damaged reports whether a read error comes from the input's content, so that another reading would fail as well.
 func Damaged(err error) bool {
-	return errors.As(err, new(*source.Lasting)) || lasting(err) != err && !errors.Is(err, source.ErrMemory) && !input.OfTransport(err)
+	return errors.As(err, new(*source.Lasting)) || lasting(err) != err && !errors.Is(err, source.ErrMemory) &&
+		!input.OfTransport(err)
 }
 
 func lasting(err error) error {
-	passes := err == nil || errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, input.ErrChanged) ||
-		errors.Is(err, fs.ErrClosed) || errors.As(err, new(syscall.Errno)) || errors.As(err, new(interface{ Exit() int })) || input.Passing(err)
+	passes := err == nil || errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, input.ErrChanged) ||
+		errors.Is(err, fs.ErrClosed) || errors.As(err, new(syscall.Errno)) || errors.As(err, new(interface{ Exit() int })) ||
+		input.Passing(err)
 	if passes {
 		return err
 	}
@@ -247,7 +250,8 @@ const slack = 64 << 10
 
 // room returns a buffer for the text of a piece of n bytes, a used one if possible.
 func room(n int) []byte {
-	if used, _ := usedTexts.Get().(*[]byte); used != nil && cap(*used) >= n+slack/2 { // of a split's text, the head of its first piece is missing
+	if used, _ := usedTexts.Get().(*[]byte); used != nil && cap(*used) >= n+slack/2 {
+		// of a split's text, the head of its first piece is missing
 		return (*used)[:n]
 	}
 	return make([]byte, n, n+min(n, slack)) // a small file has no next piece
@@ -427,7 +431,8 @@ func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
 		if limit < MaxRecordBytes {
 			more = "; give more memory with --memory if records are that long"
 		}
-		return splits, fmt.Errorf("read %s: the record at byte %d has no end within %d MiB; look for a quote that never closes, or use --quote none%s",
+		return splits, fmt.Errorf("read %s: the record at byte %d has no end within %d MiB; look for a quote that never "+
+			"closes, or use --quote none%s",
 			s.Name, r.offset, limit>>20, more)
 	}
 	return r.split(data), nil

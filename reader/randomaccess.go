@@ -18,7 +18,8 @@ func (s *File) Anywhere() bool {
 	if !s.item.Seekable() {
 		return false
 	}
-	return s.file != nil || s.inOrder == nil && s.item.Local() && s.Compression == compress.None && !s.text.transcode && s.Dialect.Parallel()
+	return s.file != nil || s.inOrder == nil && s.item.Local() && s.Compression == compress.None && !s.text.transcode &&
+		s.Dialect.Parallel()
 }
 
 // Reopen prepares the source for LoadStretch. It is not safe for concurrent use.
@@ -60,7 +61,8 @@ func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	}
 	var all []source.Split
 	splits, end := s.file.Splits, to.Record+to.Records
-	for i := sort.Search(len(splits), func(i int) bool { return splits[i].FirstRow+splits[i].Rows > to.Record }); i < len(splits) && splits[i].FirstRow < end; i++ {
+	for i := sort.Search(len(splits), func(i int) bool { return splits[i].FirstRow+splits[i].Rows > to.Record }); i < len(
+		splits) && splits[i].FirstRow < end; i++ {
 		rows := splits[i]
 		skip := max(0, to.Record-rows.FirstRow)
 		n := min(rows.Rows, end-rows.FirstRow) - skip

@@ -20,7 +20,8 @@ type RowFormat struct {
 	Begins func(head []byte) bool // reports whether a file is of the format for certain
 	Open   func(RowInput) (*RowFile, error)
 
-	inOrder func(RowInput, io.Reader) (*arrow.Stream, error) // of streams, and of files that Open refuses with arrow.ErrReplaced; nil refuses them
+	// of streams, and of files that Open refuses with arrow.ErrReplaced; nil refuses them
+	inOrder func(RowInput, io.Reader) (*arrow.Stream, error)
 }
 
 type RowInput struct {
@@ -78,7 +79,8 @@ func (f *RowFormat) open(s *File) error {
 		}
 	}
 	if f.inOrder == nil {
-		return fmt.Errorf("read %s: %v is read at many places, which a stream or a compressed file does not allow; save it as a file first", s.Name, f)
+		return fmt.Errorf("read %s: %v is read at many places, which a stream or a compressed file does not allow; save it "+
+			"as a file first", s.Name, f)
 	}
 	if err := s.openBatches(); err != nil {
 		return err
@@ -103,7 +105,8 @@ type batchRows struct {
 }
 
 func splitOf(rows *record.Rows, part any) source.Split {
-	return source.Split{Number: rows.Number, Bytes: rows.Bytes, Rows: rows.Rows, First: rows.FirstRow, Group: rows.Group + 1, Part: part}
+	return source.Split{Number: rows.Number, Bytes: rows.Bytes, Rows: rows.Rows, First: rows.FirstRow,
+		Group: rows.Group + 1, Part: part}
 }
 
 // splits returns the splits of a batch, which share its bytes of the input.

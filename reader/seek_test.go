@@ -119,7 +119,8 @@ func TestFilesKeepSourceContract(t *testing.T) {
 		short = b.Len()
 		fmt.Fprintf(&jsonl, "{\"id\":%d,\"v\":\"x%d\"}\n", i, i)
 		for _, of := range []string{"orders", "other"}[:1+i%2] { // other tables and tombstones are skipped
-			fmt.Fprintf(&changes, "{\"op\":\"c\",\"after\":{\"id\":%d,\"v\":\"x%d\"},\"source\":{\"table\":%q}}\n%s", i, i, of, []string{"", "null\n"}[i%3/2])
+			fmt.Fprintf(&changes, "{\"op\":\"c\",\"after\":{\"id\":%d,\"v\":\"x%d\"},\"source\":{\"table\":%q}}\n%s", i, i, of,
+				[]string{"", "null\n"}[i%3/2])
 		}
 		fmt.Fprintf(&dynamo, "{\"Item\":{\"id\":{\"N\":\"%d\"},\"v\":{\"M\":{\"x\":{\"S\":\"%d\"}}}}}\n", i, i)
 		fmt.Fprintf(&mongo, "%c{\"_id\":{\"$oid\":\"%024x\"},\"v\":{\"$numberLong\":\"%d\"}}", "[,"[min(i, 1)], i, i)
@@ -135,30 +136,36 @@ func TestFilesKeepSourceContract(t *testing.T) {
 		item func() input.Item
 		o    Options
 	}{
-		"a file":              {fileOf(t, "in.csv", text), Options{SplitBytes: 2_000}},
-		"a file cut in turn":  {fileOf(t, "in.csv", text), Options{SplitBytes: 2_000, Dialect: inOrder}},
-		"JSON lines":          {fileOf(t, "in.jsonl", jsonl.Bytes()), Options{SplitBytes: 2_000}},
-		"a JSON array":        {fileOf(t, "in.json", array.Bytes()), Options{SplitBytes: 2_000}},
-		"pretty JSON":         {fileOf(t, "in.json", pretty.Bytes()), Options{SplitBytes: 2_000}},
-		"JSON in a stream":    {func() input.Item { return streamOf(t, array.Bytes()) }, chained},
-		"DynamoDB JSON":       {fileOf(t, "in.json", dynamo.Bytes()), Options{SplitBytes: 2_000}},
-		"Extended JSON":       {fileOf(t, "in.json", mongo.Bytes()), Options{SplitBytes: 2_000}},
-		"changes":             {fileOf(t, "in.json", changes.Bytes()), Options{SplitBytes: 2_000, Named: Named{Table: "orders"}, Changes: &Changes{Typed: func(string) bool { return true }}}},
-		"changes in gzip":     {fileOf(t, "in.json.gz", gzipped(changes.Bytes())), Options{SplitBytes: 2_000, Named: Named{Table: "orders"}, Changes: &Changes{Typed: func(string) bool { return true }}}},
-		"changes in a stream": {func() input.Item { return streamOf(t, changes.Bytes()) }, Options{SplitBytes: 2_000, ChainBytes: 1_500, Named: Named{Table: "orders"}, Changes: &Changes{Typed: func(string) bool { return true }}}},
-		"UTF-16":              {fileOf(t, "in.csv", wide), Options{SplitBytes: 2_000, Encoding: "utf-16le"}},
-		"gzip":                {fileOf(t, "in.gz", zipped), Options{SplitBytes: 2_000}},
-		"BGZF":                {fileOf(t, "in.gz", bgzf(longText, 40_000)), Options{SplitBytes: 2_000}},
-		"zstd frames":         {fileOf(t, "in.zst", zstdFrames(t, longText, 40_000)), Options{SplitBytes: 2_000}},
-		"a stream":            {func() input.Item { return streamOf(t, text) }, chained},
-		"gzip in a stream":    {func() input.Item { return streamOf(t, zipped) }, chained},
-		"Parquet":             {fileOf(t, "in.parquet", parquetRows(t, records, 400)), Options{}},
-		"Arrow":               {fileOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{}},
-		"Arrow, flat":         {fileOf(t, "in.arrow", arrowBytes(t, "many_lz4.arrow")), Options{Flatten: true}},
-		"an Arrow stream":     {fileOf(t, "in.arrows", arrowBytes(t, "many_zstd.arrows")), Options{}},
-		"Arrow in a stream":   {func() input.Item { return streamOf(t, arrowBytes(t, "many.arrow")) }, chained},
-		"Arrow, compressed":   {fileOf(t, "in.arrows.gz", gzipped(arrowBytes(t, "many.arrows"))), Options{}},
-		"a dictionary twice":  {fileOf(t, "in.arrows", arrowBytes(t, "replaced.arrows")), Options{}},
+		"a file":             {fileOf(t, "in.csv", text), Options{SplitBytes: 2_000}},
+		"a file cut in turn": {fileOf(t, "in.csv", text), Options{SplitBytes: 2_000, Dialect: inOrder}},
+		"JSON lines":         {fileOf(t, "in.jsonl", jsonl.Bytes()), Options{SplitBytes: 2_000}},
+		"a JSON array":       {fileOf(t, "in.json", array.Bytes()), Options{SplitBytes: 2_000}},
+		"pretty JSON":        {fileOf(t, "in.json", pretty.Bytes()), Options{SplitBytes: 2_000}},
+		"JSON in a stream":   {func() input.Item { return streamOf(t, array.Bytes()) }, chained},
+		"DynamoDB JSON":      {fileOf(t, "in.json", dynamo.Bytes()), Options{SplitBytes: 2_000}},
+		"Extended JSON":      {fileOf(t, "in.json", mongo.Bytes()), Options{SplitBytes: 2_000}},
+		"changes": {fileOf(t, "in.json", changes.Bytes()),
+			Options{SplitBytes: 2_000, Named: Named{Table: "orders"},
+				Changes: &Changes{Typed: func(string) bool { return true }}}},
+		"changes in gzip": {fileOf(t, "in.json.gz", gzipped(changes.Bytes())),
+			Options{SplitBytes: 2_000, Named: Named{Table: "orders"},
+				Changes: &Changes{Typed: func(string) bool { return true }}}},
+		"changes in a stream": {func() input.Item { return streamOf(t, changes.Bytes()) },
+			Options{SplitBytes: 2_000, ChainBytes: 1_500, Named: Named{Table: "orders"},
+				Changes: &Changes{Typed: func(string) bool { return true }}}},
+		"UTF-16":             {fileOf(t, "in.csv", wide), Options{SplitBytes: 2_000, Encoding: "utf-16le"}},
+		"gzip":               {fileOf(t, "in.gz", zipped), Options{SplitBytes: 2_000}},
+		"BGZF":               {fileOf(t, "in.gz", bgzf(longText, 40_000)), Options{SplitBytes: 2_000}},
+		"zstd frames":        {fileOf(t, "in.zst", zstdFrames(t, longText, 40_000)), Options{SplitBytes: 2_000}},
+		"a stream":           {func() input.Item { return streamOf(t, text) }, chained},
+		"gzip in a stream":   {func() input.Item { return streamOf(t, zipped) }, chained},
+		"Parquet":            {fileOf(t, "in.parquet", parquetRows(t, records, 400)), Options{}},
+		"Arrow":              {fileOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{}},
+		"Arrow, flat":        {fileOf(t, "in.arrow", arrowBytes(t, "many_lz4.arrow")), Options{Flatten: true}},
+		"an Arrow stream":    {fileOf(t, "in.arrows", arrowBytes(t, "many_zstd.arrows")), Options{}},
+		"Arrow in a stream":  {func() input.Item { return streamOf(t, arrowBytes(t, "many.arrow")) }, chained},
+		"Arrow, compressed":  {fileOf(t, "in.arrows.gz", gzipped(arrowBytes(t, "many.arrows"))), Options{}},
+		"a dictionary twice": {fileOf(t, "in.arrows", arrowBytes(t, "replaced.arrows")), Options{}},
 	} {
 		t.Run(name, func(t *testing.T) { keepsTheContract(t, tt.item, tt.o) })
 	}

@@ -196,7 +196,8 @@ func BenchmarkFormats(b *testing.B) {
 		must(b, conformance.ErrorOf(w.Write([]card{one})))
 	}
 	must(b, w.Close())
-	quoted := strings.Repeat("\"2000000360\",\"C791\",\"928087\",\"100001\",\"21.58\",\"2024-01-01T00:00:00Z\",\"note\"\"book\"\n", rows)
+	quoted := strings.Repeat(
+		"\"2000000360\",\"C791\",\"928087\",\"100001\",\"21.58\",\"2024-01-01T00:00:00Z\",\"note\"\"book\"\n", rows)
 	line := `{"CardID":2000000360,"SellerID":"C791","DeviceID":928087,"OrderNumber":100001,"Amount":21.58,"OrderTime":"2024-01-01T00:00:00Z","Item":"notebook"}` + "\n"
 	for _, path := range []string{
 		write("plain.csv", benchmarkText(rows)),
@@ -265,7 +266,8 @@ func readWith(b *testing.B, item input.Item, workers int) int64 {
 }
 
 func convertAll(b *testing.B, s *File, work <-chan task) (records int64) {
-	types := []table.Type{table.Integer, table.String, table.Integer, table.Integer, table.Double, table.String, table.String}
+	types := []table.Type{table.Integer, table.String, table.Integer, table.Integer, table.Double, table.String,
+		table.String}
 	var columns []table.Column
 	var used []int
 	for i, name := range s.Columns {

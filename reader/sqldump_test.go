@@ -24,7 +24,9 @@ func pgDump(rows int) []byte {
 	for i := range rows {
 		fmt.Fprintf(&b, "%d\ta\\tb\\\\%d\\n\t\\\\x%02x\n", i, i, i%256)
 	}
-	b.WriteString("\\.\n\nCOPY public.b (x) FROM stdin;\n" + strings.Repeat("1\n", rows) + "\\.\n\nALTER TABLE ONLY public.t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n\n--\n-- PostgreSQL database dump complete\n--\n")
+	b.WriteString("\\.\n\nCOPY public.b (x) FROM stdin;\n" + strings.Repeat("1\n", rows) +
+		"\\.\n\nALTER TABLE ONLY public.t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n\n--\n-- PostgreSQL database dump " +
+		"complete\n--\n")
 	return b.Bytes()
 }
 
@@ -49,7 +51,8 @@ func mysqlDump(rows, each int) []byte {
 		}
 		b.WriteString("')" + map[bool]string{true: ";\n", false: ","}[i%each == each-1 || i == rows-1])
 	}
-	b.WriteString("UNLOCK TABLES;\nCREATE TABLE `b` (`x` int);\nINSERT INTO `b` VALUES (1)" + strings.Repeat(",\n(1)", rows-1) + ";\n-- Dump completed on 2024-01-01\n")
+	b.WriteString("UNLOCK TABLES;\nCREATE TABLE `b` (`x` int);\nINSERT INTO `b` VALUES (1)" +
+		strings.Repeat(",\n(1)", rows-1) + ";\n-- Dump completed on 2024-01-01\n")
 	return b.Bytes()
 }
 
@@ -63,7 +66,9 @@ func gzipped(text []byte) []byte {
 
 func TestDumpsKeepSourceContract(t *testing.T) {
 	for name, text := range dumpsOf(900) {
-		for form, item := range map[string]func() input.Item{"a file": fileOf(t, "in.sql", text), "gzip": fileOf(t, "in.sql.gz", gzipped(text)), "frames of zstd": fileOf(t, "in.sql.zst", zstdFrames(t, text, 4_000))} {
+		for form, item := range map[string]func() input.Item{"a file": fileOf(t, "in.sql", text),
+			"gzip": fileOf(t, "in.sql.gz", gzipped(text)), "frames of zstd": fileOf(t, "in.sql.zst",
+				zstdFrames(t, text, 4_000))} {
 			t.Run(name+" in "+form, func(t *testing.T) {
 				keepsTheContract(t, item, Options{SplitBytes: 2_000, Named: Named{Table: "t"}})
 			})
@@ -79,7 +84,8 @@ func dumpsOf(rows int) map[string][]byte {
 func TestDumpGivesRowsOfTable(t *testing.T) {
 	for name, text := range dumpsOf(500) {
 		for _, size := range []int{20, 333, 100_000} {
-			for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text), "gzip": itemOf(t, "in.sql.gz", gzipped(text))} {
+			for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text),
+				"gzip": itemOf(t, "in.sql.gz", gzipped(text))} {
 				r, err := readFrom(item, Options{Named: Named{Table: "t"}, SplitBytes: size}, nil, source.Chain{})
 				conformance.True(t, err == nil && len(r.records) == 500 && r.records[499] == "499|a\tb\\499\n|\xf3" &&
 					r.records[0] == "0|a\tb\\0\n|\x00",
@@ -99,7 +105,8 @@ func TestTruncatedDumpFailsAfterItsRows(t *testing.T) {
 	for name, text := range dumpsOf(500) {
 		at := bytes.Index(text, []byte("499")) - 10
 		for _, n := range []int{at, bytes.LastIndex(text, []byte("1")) - 200, len(text) - 60} {
-			for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text[:n]), "gzip": itemOf(t, "in.sql.gz", gzipped(text[:n]))} {
+			for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text[:n]),
+				"gzip": itemOf(t, "in.sql.gz", gzipped(text[:n]))} {
 				r, err := readFrom(item, Options{Named: Named{Table: "t"}, SplitBytes: 700}, nil, source.Chain{})
 				want := map[bool]int{true: 499, false: 500}[n == at]
 				conformance.True(t, err != nil && strings.Contains(err.Error(), "not whole") && len(r.records) >= want-30 &&
@@ -123,7 +130,9 @@ func TestDumpEndingBeforeKeySaysWhy(t *testing.T) {
 func TestMysqldumpTabSchemaNamesRowFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "t.sql")
-	must(t, os.WriteFile(name, []byte("-- MySQL dump\nCREATE TABLE `t` (\n  `id` int,\n  `v` text\n);\n-- Dump completed\n"), 0o644))
+	must(t,
+		os.WriteFile(name, []byte("-- MySQL dump\nCREATE TABLE `t` (\n  `id` int,\n  `v` text\n);\n-- Dump completed\n"),
+			0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "t.txt"), []byte("1\ta\n"), 0o644))
 	_, err := Open(t.Context(), found(t, name), Options{})
 	conformance.Refused(t, err, "t.txt; load that with --dialect mysql-tab --no-header --names 'id,v'", "error")
@@ -150,8 +159,11 @@ func TestOverlongDumpRowIsRefused(t *testing.T) {
 		rows int
 		want string
 	}{
-		"mysqldump": {"-- MySQL dump\nCREATE TABLE `t` (`v` text);\nINSERT INTO `t` VALUES ('a'),('" + long + "'),('b');\n-- Dump completed\n", 1, "is longer than 1 MiB"},
-		"pg_dump":   {"--\n-- PostgreSQL database dump\n--\nCREATE TABLE t (v text);\nCOPY t (v) FROM stdin;\na\n" + long + "\nb\n\\.\n--\n-- PostgreSQL database dump complete\n--\n", 3, ""}, // one of them is rejected
+		"mysqldump": {"-- MySQL dump\nCREATE TABLE `t` (`v` text);\nINSERT INTO `t` VALUES ('a'),('" + long +
+			"'),('b');\n-- Dump completed\n", 1, "is longer than 1 MiB"},
+		// one of them is rejected
+		"pg_dump": {"--\n-- PostgreSQL database dump\n--\nCREATE TABLE t (v text);\nCOPY t (v) FROM stdin;\na\n" + long +
+			"\nb\n\\.\n--\n-- PostgreSQL database dump complete\n--\n", 3, ""},
 	} {
 		r, err := readFrom(itemOf(t, "in.sql", []byte(tt.text)), Options{Memory: limit, SplitBytes: 1e5}, nil, source.Chain{})
 		conformance.True(t, len(r.records) == tt.rows && (tt.want != "" || err == nil) &&
@@ -167,13 +179,18 @@ func TestUnreadableDumpsAreRefused(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"a stream":             {streamOf(t, text), Options{}, "save it as a file first"},
-		"UTF-16":               {itemOf(t, "in.sql", []byte("\xff\xfe"+utf16le(string(text)))), Options{Format: PGDump}, "PowerShell"},
-		"several tables":       {itemOf(t, "in.sql", text), Options{}, "say which with --source-table"},
-		"no such table":        {itemOf(t, "in.sql", text), Options{Named: Named{Table: "x"}}, "the dump has no such table; it has public.a, public.t, public.b"},
-		"a table of CSV":       {itemOf(t, "in.csv", []byte("a\n1\n")), Options{Named: Named{Table: "x"}}, "--source-table x: it is not a database dump, but csv"},
-		"a table of Arrow":     {itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{Named: Named{Table: "x"}}, "--source-table x: it is not a database dump, but arrow"},
-		"something else in it": {itemOf(t, "in.sql", append(bytes.Clone(text), "\n\\! ls\n"...)), Options{}, "not a command that dumps have"},
+		"a stream": {streamOf(t, text), Options{}, "save it as a file first"},
+		"UTF-16": {itemOf(t, "in.sql", []byte("\xff\xfe"+utf16le(string(text)))), Options{Format: PGDump},
+			"PowerShell"},
+		"several tables": {itemOf(t, "in.sql", text), Options{}, "say which with --source-table"},
+		"no such table": {itemOf(t, "in.sql", text), Options{Named: Named{Table: "x"}},
+			"the dump has no such table; it has public.a, public.t, public.b"},
+		"a table of CSV": {itemOf(t, "in.csv", []byte("a\n1\n")), Options{Named: Named{Table: "x"}},
+			"--source-table x: it is not a database dump, but csv"},
+		"a table of Arrow": {itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{Named: Named{Table: "x"}},
+			"--source-table x: it is not a database dump, but arrow"},
+		"something else in it": {itemOf(t, "in.sql", append(bytes.Clone(text), "\n\\! ls\n"...)), Options{},
+			"not a command that dumps have"},
 	} {
 		conformance.Refused(t, conformance.ErrorOf(Open(t.Context(), tt.item, tt.o)), tt.want, "%s", name)
 	}

@@ -32,29 +32,42 @@ const (
 )
 
 var kindsWithoutRows = []notRows{
-	{magic: "SQLite format 3\x00", what: "a SQLite database", way: "load a table of it: tsimport load 'sqlite:FILE?table=NAME'; tsimport tables sqlite:FILE lists them"},
+	{magic: "SQLite format 3\x00", what: "a SQLite database",
+		way: "load a table of it: tsimport load 'sqlite:FILE?table=NAME'; tsimport tables sqlite:FILE lists them"},
 	{magic: "Obj\x01", what: "an Avro file", way: "convert it: avro-tools tojson FILE | tsimport load - --format jsonl"},
-	{magic: "ORC", is: isBinary, what: "an ORC file", way: toParquet + `import pyarrow.orc as o, pyarrow.parquet as p; p.write_table(o.read_table("FILE"), "FILE.parquet")`},
-	{magic: "FEA1", is: isBinary, what: "a Feather file of version 1", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
+	{magic: "ORC", is: isBinary, what: "an ORC file", way: toParquet +
+		`import pyarrow.orc as o, pyarrow.parquet as p; p.write_table(o.read_table("FILE"), "FILE.parquet")`},
+	{magic: "FEA1", is: isBinary, what: "a Feather file of version 1", way: toParquet +
+		`import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
 	{magic: "PARE", is: isBinary, what: "encrypted Parquet", way: "write it unencrypted: tsimport has no keys for it"},
 	{magic: "PAR1", is: isBinary, what: "Parquet inside a compressed file", way: "unpack it: Parquet needs random access"},
-	{is: isDuckDB, what: "a DuckDB database", way: "load a table of it: duckdb FILE -csv -c 'SELECT * FROM name' | tsimport load -"},
+	{is: isDuckDB, what: "a DuckDB database",
+		way: "load a table of it: duckdb FILE -csv -c 'SELECT * FROM name' | tsimport load -"},
 	{is: isBSON, what: "BSON", way: "convert it: bsondump FILE | tsimport load - --format jsonl"},
 	{magic: "%PDF-", what: "a PDF document", way: notATable},
 	{magic: "\x89PNG\r\n\x1a\n", what: "a PNG picture", way: notATable},
 	{magic: "\xff\xd8\xff", what: "a JPEG picture", way: notATable},
 	{magic: "GIF8", is: isBinary, what: "a GIF picture", way: notATable},
-	{magic: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", what: "an Office document of the old format, such as an .xls workbook", way: "save the sheet as CSV: soffice --headless --convert-to csv FILE"},
-	{magic: "PK\x03\x04", is: isWorkbook, what: "an .xlsx workbook or another Office document", way: "save the sheet as CSV UTF-8, or: soffice --headless --convert-to csv FILE"},
-	{magic: "\x78", is: isZlib, what: "zlib data (deflate)", way: `decompress it: python3 -c 'import sys,zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' <FILE | tsimport load -`},
-	{is: isHadoopBlocks, what: "snappy or LZ4 in the block framing of Hadoop", way: "decompress it: hadoop fs -text FILE | tsimport load -"},
-	{magic: "\x1e", is: func(h []byte) bool { return len(h) > 1 && (h[1] == '{' || h[1] == '[') }, what: "a JSON text sequence", way: `take out its separators: tr -d '\036' <FILE | tsimport load - --format jsonl`},
-	{magic: "\x89HDF\r\n\x1a\n", what: "an HDF5 file", way: toParquet + `import pandas; pandas.read_hdf("FILE").to_parquet("FILE.parquet")`},
-	{magic: "\x93NUMPY", what: "a NumPy array", way: toParquet + `import numpy, pandas; pandas.DataFrame(numpy.load("FILE")).to_parquet("FILE.parquet")`},
+	{magic: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", what: "an Office document of the old format, such as an .xls workbook",
+		way: "save the sheet as CSV: soffice --headless --convert-to csv FILE"},
+	{magic: "PK\x03\x04", is: isWorkbook, what: "an .xlsx workbook or another Office document",
+		way: "save the sheet as CSV UTF-8, or: soffice --headless --convert-to csv FILE"},
+	{magic: "\x78", is: isZlib, what: "zlib data (deflate)",
+		way: `decompress it: python3 -c 'import sys,zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' <FILE | tsimport load -`},
+	{is: isHadoopBlocks, what: "snappy or LZ4 in the block framing of Hadoop",
+		way: "decompress it: hadoop fs -text FILE | tsimport load -"},
+	{magic: "\x1e", is: func(h []byte) bool { return len(h) > 1 && (h[1] == '{' || h[1] == '[') },
+		what: "a JSON text sequence", way: `take out its separators: tr -d '\036' <FILE | tsimport load - --format jsonl`},
+	{magic: "\x89HDF\r\n\x1a\n", what: "an HDF5 file", way: toParquet +
+		`import pandas; pandas.read_hdf("FILE").to_parquet("FILE.parquet")`},
+	{magic: "\x93NUMPY", what: "a NumPy array", way: toParquet +
+		`import numpy, pandas; pandas.DataFrame(numpy.load("FILE")).to_parquet("FILE.parquet")`},
 	{magic: "\x7fELF", what: "a program", way: notATable},
 	{magic: "PGDMP", what: "a pg_dump archive", way: "make text of it: pg_restore -f dump.sql FILE, and load that"},
-	{magic: "toc.dat\x00", is: isTar, what: "a pg_dump archive (tar)", way: "make text of it: pg_restore -f dump.sql FILE, and load that"},
-	{magic: "PRAGMA foreign_keys=OFF;\n", what: "a dump of SQL statements", way: dialectsWay + "sqlite3 -quote -header DATABASE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
+	{magic: "toc.dat\x00", is: isTar, what: "a pg_dump archive (tar)",
+		way: "make text of it: pg_restore -f dump.sql FILE, and load that"},
+	{magic: "PRAGMA foreign_keys=OFF;\n", what: "a dump of SQL statements", way: dialectsWay +
+		"sqlite3 -quote -header DATABASE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
 	{magic: "$ion_1_0 ", what: "Amazon Ion", way: "export the table as DynamoDB JSON, or convert it to JSON lines"},
 	{magic: "<?xml", what: "XML", way: "convert it to CSV or JSON lines first"},
 	{is: htmlPage.Match, what: "a web page", way: "look at what the server says: it may be an error instead of the file"},
@@ -98,7 +111,8 @@ func (s *File) refusal(what, way string, inner bool) error {
 			way = "decompress it first; then " + way
 		}
 	}
-	return fmt.Errorf("read %s: the file is %s, which cannot be loaded; %s", s.Name, what, strings.ReplaceAll(way, "FILE", s.shellName()))
+	return fmt.Errorf("read %s: the file is %s, which cannot be loaded; %s", s.Name, what,
+		strings.ReplaceAll(way, "FILE", s.shellName()))
 }
 
 // shellName is the source's name in a shell command.
@@ -115,7 +129,8 @@ func (s *File) refuseBinary(head []byte) error {
 		return nil
 	}
 	if extension := Extension(s.Name); (extension == ".parquet" || extension == ".parq") && len(head) > 0 {
-		return fmt.Errorf("read %s: its name says Parquet, but it does not begin with PAR1: it is damaged or something else; give --format csv or jsonl if it is that", s.Name)
+		return fmt.Errorf("read %s: its name says Parquet, but it does not begin with PAR1: it is damaged or something "+
+			"else; give --format csv or jsonl if it is that", s.Name)
 	}
 	d := s.o.Dialect
 	if bytes.IndexByte(head, 0) < 0 || strings.ContainsRune(d.Delimiter+d.RecordEnd, 0) {
@@ -128,7 +143,8 @@ func (s *File) refuseBinary(head []byte) error {
 		}
 	}
 	if share := unusualShare(sample, s.Encoding.IsUTF8()); share > 0.1 {
-		return fmt.Errorf("read %s: the file is not text: %.0f %% of its first bytes are NULs or other control characters; if it is CSV, give --format csv", s.Name, 100*share)
+		return fmt.Errorf("read %s: the file is not text: %.0f %% of its first bytes are NULs or other control characters; "+
+			"if it is CSV, give --format csv", s.Name, 100*share)
 	}
 	return nil
 }
@@ -187,12 +203,14 @@ func isBSON(head []byte) bool {
 		return head[4] == 0
 	}
 	name, _, ended := bytes.Cut(head[5:min(len(head), 256)], []byte{0})
-	return (head[4] >= 1 && head[4] <= 0x13 || head[4] == 0x7f || head[4] == 0xff) && ended && len(name) > 0 && utf8.Valid(name) && !isBinary(name)
+	return (head[4] >= 1 && head[4] <= 0x13 || head[4] == 0x7f || head[4] == 0xff) && ended && len(name) > 0 &&
+		utf8.Valid(name) && !isBinary(name)
 }
 
 func isWorkbook(head []byte) bool {
 	head = head[:min(len(head), 64<<10)]
-	return bytes.Contains(head, []byte("[Content_Types].xml")) || bytes.Contains(head, []byte("_rels/.rels")) || bytes.Contains(head, []byte("mimetypeapplication/vnd.oasis.opendocument"))
+	return bytes.Contains(head, []byte("[Content_Types].xml")) || bytes.Contains(head, []byte("_rels/.rels")) ||
+		bytes.Contains(head, []byte("mimetypeapplication/vnd.oasis.opendocument"))
 }
 
 // isZlib checks the header and the data after it: either it inflates to its end with the right checksum, or much of it

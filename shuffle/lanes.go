@@ -176,7 +176,8 @@ func divide(i *item, route func(key []byte) int) map[int]*item {
 	items := make(map[int]*item, len(parts))
 	for to, rows := range parts {
 		items[to] = &item{
-			block: i.block, rows: rows, bytes: i.bytes * int64(len(rows)) / int64(i.count()), keys: i.keys, from: i.start(), to: i.to,
+			block: i.block, rows: rows, bytes: i.bytes * int64(len(rows)) / int64(i.count()), keys: i.keys,
+			from: i.start(), to: i.to,
 		}
 	}
 	return items
@@ -185,7 +186,8 @@ func divide(i *item, route func(key []byte) int) map[int]*item {
 // Recut replaces the lanes by n others. same returns the old lane with a new one's range, -1 for none: such a lane is
 // kept. The rows of all others are routed; a frame on disk waits in every new lane that over names for an old one, and
 // is routed when it is read back. keys returns the keys of a lane that is not kept; it may be nil.
-func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, route func(key []byte) int, keys func(lane int) *table.KeyRange) {
+func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, route func(key []byte) int,
+	keys func(lane int) *table.KeyRange) {
 	lanes := make([]*Queue, n)
 	kept := make([]bool, len(s.lanes))
 	for i := range lanes {

@@ -158,7 +158,8 @@ func TestRowsOfAKeyLeaveInOrderWhenSpilledOrRecut(t *testing.T) {
 			disk.MaxBytes = 8 << 10 // two frames at most: the disk is full most of the time
 		}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			r := newRun(t, seed, 1, Options{Budget: 1 + rand.New(rand.NewPCG(seed, 3)).Int64N(1<<16), Unordered: seed%4 == 1}, disk)
+			r := newRun(t, seed, 1, Options{Budget: 1 + rand.New(rand.NewPCG(seed, 3)).Int64N(1<<16), Unordered: seed%4 == 1},
+				disk)
 			r.life()
 			spilled += r.lanes.SpilledRows()
 			r.check()

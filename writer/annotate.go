@@ -92,7 +92,8 @@ func (w *Writer) annotateIncrements(c *Increments, rows []table.Ref) (err error)
 		d.mark = c.appendMark(d.mark[:0], r, at)
 		d.conds = c.appendCondition(d.conds, at)
 		d.condEnds = append(d.condEnds, len(d.conds))
-		if d.data, err = plainbuffer.AppendWithCell(d.data, r.Body(), &c.column, table.Value{Type: table.String, Bytes: d.mark}); err != nil {
+		if d.data, err = plainbuffer.AppendWithCell(d.data, r.Body(), &c.column,
+			table.Value{Type: table.String, Bytes: d.mark}); err != nil {
 			return fmt.Errorf("write to table %s: %w", w.table, err)
 		}
 		d.ends = append(d.ends, len(d.data))

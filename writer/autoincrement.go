@@ -141,7 +141,8 @@ func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.O
 }
 
 // findAll looks for the rows at the places, many at a time.
-func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, outcomes []table.Outcome) (stats Stats, err error) {
+func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, outcomes []table.Outcome) (stats Stats,
+	err error) {
 	if len(places) == 0 {
 		return stats, nil
 	}
@@ -230,7 +231,8 @@ func (n *AutoIncrement) isOf(want, has string) bool {
 // one has no lower number. If an attempt came too late, the row is sent again; the sweep deletes a copy.
 func (n *AutoIncrement) before(m marked, want table.Marked) bool {
 	is, ok := table.ParseMark(m.mark)
-	return ok && is.Job == want.Job && is.Run == want.Run && (is.Source < want.Source || is.Source == want.Source && is.Record < want.Record)
+	return ok && is.Job == want.Job && is.Run == want.Run && (is.Source < want.Source || is.Source == want.Source &&
+		is.Record < want.Record)
 }
 
 // unknown sets the outcome of a row that could not be looked for. Nothing was sent, so it can be tried again.

@@ -128,12 +128,14 @@ func (f *numbered) GetRange(r *tablestore.GetRangeRequest) (*tablestore.GetRange
 		if !ok {
 			continue
 		}
-		key := &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "u", Value: "a"}, {ColumnName: "seq", Value: n}}}
+		key := &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "u", Value: "a"},
+			{ColumnName: "seq", Value: n}}}
 		if len(res.Rows) == limit {
 			res.NextStartPrimaryKey = key
 			break
 		}
-		res.Rows = append(res.Rows, &tablestore.Row{PrimaryKey: key, Columns: []*tablestore.AttributeColumn{{ColumnName: "_m", Value: mark, Timestamp: n}}})
+		res.Rows = append(res.Rows, &tablestore.Row{PrimaryKey: key,
+			Columns: []*tablestore.AttributeColumn{{ColumnName: "_m", Value: mark, Timestamp: n}}})
 	}
 	return res, nil
 }
@@ -149,14 +151,16 @@ func (f *numbered) DeleteRow(r *tablestore.DeleteRowRequest) (*tablestore.Delete
 }
 
 var numberedSchema = &table.Schema{Table: "t", Numbered: 1,
-	Key:     []table.KeyColumn{{Name: "u", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}},
-	Columns: []table.Column{{Name: "u", Type: table.String}, {Name: "seq", Type: table.Integer}, {Name: "v", Type: table.Integer}}}
+	Key: []table.KeyColumn{{Name: "u", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}},
+	Columns: []table.Column{{Name: "u", Type: table.String}, {Name: "seq", Type: table.Integer},
+		{Name: "v", Type: table.Integer}}}
 
 func numberedRows(t *testing.T, n int) (rows []table.Ref) {
 	t.Helper()
 	b, e := &table.Block{Split: new(table.Split)}, encode.New(numberedSchema, table.Put, false)
 	for i := range n {
-		conformance.MustEqual(t, e.Append(b, []table.Value{str("a"), {}, num(int64(i))}, nil, table.Span{Record: uint32(i)}, nil), nil, "")
+		conformance.MustEqual(t, e.Append(b, []table.Value{str("a"), {}, num(int64(i))}, nil, table.Span{Record: uint32(i)},
+			nil), nil, "")
 		rows = append(rows, table.Ref{Block: b, Index: int32(i)})
 	}
 	return rows
@@ -203,7 +207,8 @@ func TestMissingRowIsSentAgainInBatch(t *testing.T) {
 }
 
 func TestUnsearchableRowIsNotSent(t *testing.T) {
-	for code, fatal := range map[string]bool{"OTSServerBusy": false, "OTSPartitionUnavailable": false, "OTSTimeout": false, "OTSAuthFailed": true} {
+	for code, fatal := range map[string]bool{"OTSServerBusy": false, "OTSPartitionUnavailable": false, "OTSTimeout": false,
+		"OTSAuthFailed": true} {
 		f, _, w := newNumbered()
 		f.read = func() error { return &tablestore.OtsError{Code: code, Message: "why", HttpStatusCode: 503} }
 		rows, o := numberedRows(t, 2), make([]table.Outcome, 2)
@@ -314,7 +319,8 @@ func TestSweepKeepsRowsOfOtherRuns(t *testing.T) {
 		f, n, _ := newNumbered()
 		n.LookFirst = lookFirst
 		rows := numberedRows(t, 1)
-		f.rows, f.last = map[int64]string{1: string(other.Append(nil, rows[0])), 2: string(testMarker.Append(nil, rows[0])), 3: string(other.Append(nil, rows[0]))}, 3
+		f.rows, f.last = map[int64]string{1: string(other.Append(nil, rows[0])), 2: string(testMarker.Append(nil, rows[0])),
+			3: string(other.Append(nil, rows[0]))}, 3
 		d := conformance.Try(n.Doubt(rows[0], table.Outcome{Number: 2})).Must(t)
 		if deleted, err := n.Sweep([]Doubt{d}); err != nil || deleted != 0 || len(f.rows) != 3 {
 			t.Errorf("look first %v: %d deleted, %v; rows %v", lookFirst, deleted, err, f.rows)

@@ -86,7 +86,8 @@ func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
 func (p *Earlier) begin(rows []table.Ref) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.tried || p.Rows < earlierRowsLeast || !slices.ContainsFunc(rows, func(r table.Ref) bool { return r.Row().Suspect() }) {
+	if p.tried || p.Rows < earlierRowsLeast || !slices.ContainsFunc(rows,
+		func(r table.Ref) bool { return r.Row().Suspect() }) {
 		return false
 	}
 	p.tried = true
@@ -113,7 +114,8 @@ func (p *Earlier) lookUp(want table.Marked, suspect bool) (number int64, copies 
 
 // readAll calls each with the rows with a mark in the ranges, several at a time, and reports whether these were all: it
 // gives up if that takes too many requests for that many rows, or if each wants no more.
-func (n *AutoIncrement) readAll(key []string, bounds []table.Value, rows int64, each func(marked) (more bool)) (all bool) {
+func (n *AutoIncrement) readAll(key []string, bounds []table.Value, rows int64,
+	each func(marked) (more bool)) (all bool) {
 	left := atomic.Int64{}
 	left.Store(rows/rowsPerPage + pagesMore + int64(len(bounds)))
 	var failed atomic.Bool
@@ -137,7 +139,8 @@ func (n *AutoIncrement) readAll(key []string, bounds []table.Value, rows int64, 
 }
 
 // bound returns the key at bounds[i] between two ranges; outside of bounds it is the table's first or last.
-func bound(key *tablestore.PrimaryKey, names []string, bounds []table.Value, i int, end func(*tablestore.PrimaryKey, string)) {
+func bound(key *tablestore.PrimaryKey, names []string, bounds []table.Value, i int,
+	end func(*tablestore.PrimaryKey, string)) {
 	for k, name := range names {
 		switch inside := i >= 0 && i < len(bounds); {
 		case inside && k == 0:
@@ -151,7 +154,8 @@ func bound(key *tablestore.PrimaryKey, names []string, bounds []table.Value, i i
 }
 
 // pageWithin reads a page while requests are left.
-func (n *AutoIncrement) pageWithin(c *tablestore.RangeRowQueryCriteria, left *atomic.Int64) (*tablestore.GetRangeResponse, bool) {
+func (n *AutoIncrement) pageWithin(c *tablestore.RangeRowQueryCriteria,
+	left *atomic.Int64) (*tablestore.GetRangeResponse, bool) {
 	for range pageTries {
 		if left.Add(-1) < 0 {
 			return nil, false

@@ -44,7 +44,8 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 var conditions = map[table.Existence]tablestore.RowExistenceExpectation{
-	table.Ignore: tablestore.RowExistenceExpectation_IGNORE, table.ExpectExist: tablestore.RowExistenceExpectation_EXPECT_EXIST,
+	table.Ignore:         tablestore.RowExistenceExpectation_IGNORE,
+	table.ExpectExist:    tablestore.RowExistenceExpectation_EXPECT_EXIST,
 	table.ExpectNotExist: tablestore.RowExistenceExpectation_EXPECT_NOT_EXIST,
 }
 
@@ -98,10 +99,13 @@ func TestLengthsTakeAsManyBytesAsTheyNeed(t *testing.T) {
 
 // Unusual requests: no cells, cells of all types, deleted columns, timestamps, keys that the service numbers, 4 MB.
 func TestUnusualRowsEqualTheSDKs(t *testing.T) {
-	schema := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "b", Type: table.Binary}, {Name: "n", Type: table.Integer}},
-		Columns: []table.Column{{Name: "s"}, {Name: "b"}, {Name: "n"}, {Name: "text"}, {Name: "bytes"}, {Name: "whole"}, {Name: "broken"}, {Name: "truth"}, {Name: "列"}}}
+	schema := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "s", Type: table.String},
+		{Name: "b", Type: table.Binary}, {Name: "n", Type: table.Integer}},
+		Columns: []table.Column{{Name: "s"}, {Name: "b"}, {Name: "n"}, {Name: "text"}, {Name: "bytes"}, {Name: "whole"},
+			{Name: "broken"}, {Name: "truth"}, {Name: "列"}}}
 	key := []table.Value{str("k\x00é"), {Type: table.Binary, Bytes: []byte{0, 0xff}}, num(-1 << 63)}
-	full := []table.Value{str(""), {Type: table.Binary}, num(1<<63 - 1), {Type: table.Double, Double: -0.5}, {Type: table.Boolean, Int: 1}, str("値")}
+	full := []table.Value{str(""), {Type: table.Binary}, num(1<<63 - 1), {Type: table.Double, Double: -0.5},
+		{Type: table.Boolean, Int: 1}, str("値")}
 	none := make([]table.Value, len(full))
 	large := append([]table.Value{str(strings.Repeat("x", 2<<20))}, none[1:]...)
 	for name, tt := range map[string]struct {
@@ -111,11 +115,13 @@ func TestUnusualRowsEqualTheSDKs(t *testing.T) {
 		stamps     []int64
 		numbered   bool
 	}{
-		"put of nothing":                  {mode: table.Put, rows: [][]table.Value{none}},
-		"put of all types":                {mode: table.Put, rows: [][]table.Value{full, none, full}},
-		"put, timestamps":                 {mode: table.Put, rows: [][]table.Value{full}, stamps: []int64{-1, -1, -1, 1, 1700000000000, -1, 5, 6, 7}},
-		"update that deletes everything":  {mode: table.Update, deleteNull: true, rows: [][]table.Value{none, full}},
-		"update, deleting one":            {mode: table.Update, deleteNull: true, rows: [][]table.Value{append(none[:1:1], full[1:]...)}},
+		"put of nothing":   {mode: table.Put, rows: [][]table.Value{none}},
+		"put of all types": {mode: table.Put, rows: [][]table.Value{full, none, full}},
+		"put, timestamps": {mode: table.Put, rows: [][]table.Value{full},
+			stamps: []int64{-1, -1, -1, 1, 1700000000000, -1, 5, 6, 7}},
+		"update that deletes everything": {mode: table.Update, deleteNull: true, rows: [][]table.Value{none, full}},
+		"update, deleting one": {mode: table.Update, deleteNull: true,
+			rows: [][]table.Value{append(none[:1:1], full[1:]...)}},
 		"delete":                          {mode: table.Delete, rows: [][]table.Value{none, full}},
 		"4 MB":                            {mode: table.Put, rows: [][]table.Value{large, large}},
 		"put of rows the service numbers": {mode: table.Put, rows: [][]table.Value{full, none}, numbered: true},
@@ -142,7 +148,8 @@ func TestUnusualRowsEqualTheSDKs(t *testing.T) {
 	}
 }
 
-func sdkChange(schema *table.Schema, name string, mode table.Mode, existence tablestore.RowExistenceExpectation, deleteNull bool,
+func sdkChange(schema *table.Schema, name string, mode table.Mode, existence tablestore.RowExistenceExpectation,
+	deleteNull bool,
 	key, cells []table.Value, stamps []int64) tablestore.RowChange {
 	pk := new(tablestore.PrimaryKey)
 	for i, k := range schema.Key {
@@ -184,7 +191,8 @@ type keyRefused struct{}
 
 func (keyRefused) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Body.Close()
-	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("\n\x0dOTSAuthFailed\x12\x02no"))}, nil
+	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader("\n\x0dOTSAuthFailed\x12\x02no"))}, nil
 }
 
 func TestAnUnsignedRefusalOfTheKeysStopsAndLeavesRowsInDoubt(t *testing.T) {
@@ -209,9 +217,11 @@ func TestAnswersAgreeWithTheSDK(t *testing.T) {
 		{IsOk: proto.Bool(true), Consumed: unit(7)}, {IsOk: proto.Bool(true), Consumed: unit(1), Row: key},
 		{IsOk: proto.Bool(false), Error: &otsprotocol.Error{Code: proto.String("OTSTimeout"), Message: proto.String("late")}},
 		{IsOk: proto.Bool(false), Error: &otsprotocol.Error{Code: proto.String("OTSTimeout")}}}
-	body, err := proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{Tables: []*otsprotocol.TableInBatchWriteRowResponse{
-		{TableName: proto.String("other"), Rows: rows[:1]}, {TableName: proto.String("t"), Rows: rows},
-	}}))
+	body,
+		err := proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{
+		Tables: []*otsprotocol.TableInBatchWriteRowResponse{
+			{TableName: proto.String("other"), Rows: rows[:1]}, {TableName: proto.String("t"), Rows: rows},
+		}}))
 	must(t, err)
 	body = append(body, 3<<3|5, 1, 2, 3, 4, 4<<3|1, 1, 2, 3, 4, 5, 6, 7, 8) // fields of a later service
 	got := conformance.Try(decodeAnswer(nil, body, "t", len(rows))).Must(t)
@@ -300,7 +310,8 @@ func TestAllWrittenSetsNoOutcomes(t *testing.T) {
 		"none":                   {[]result{failed("OTSServerBusy"), failed("OTSServerBusy")}, false},
 	} {
 		rows, repeated, outcomes := batch(t, len(tt.results), table.Put)
-		if _, err := New(echo{encodeAnswer("t", tt.results)}, nil, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err != nil {
+		if _, err := New(echo{encodeAnswer("t", tt.results)}, nil, "t", table.Put, table.Ignore).Write(rows, repeated,
+			outcomes); err != nil {
 			t.Fatal(err)
 		}
 		units, untouched := 0, table.Outcome{Fate: table.Unknown}
@@ -311,10 +322,12 @@ func TestAllWrittenSetsNoOutcomes(t *testing.T) {
 				units += outcomes[i].WriteCU
 			}
 		}
-		stats, err := New(echo{encodeAnswer("t", tt.results)}, nil, "t", table.Put, table.Ignore).With(Options{Brief: true}).Write(rows, repeated, brief)
+		stats, err := New(echo{encodeAnswer("t", tt.results)}, nil, "t", table.Put,
+			table.Ignore).With(Options{Brief: true}).Write(rows, repeated, brief)
 		conformance.True(t, err == nil && stats.AllWritten == tt.brief, "%s: all %v, error %v", name, stats.AllWritten, err)
 		for i := range brief {
-			if want := outcomes[i]; !tt.brief && brief[i] != want || tt.brief && (brief[i] != untouched || want.Fate != table.Written) {
+			if want := outcomes[i]; !tt.brief && brief[i] != want || tt.brief &&
+				(brief[i] != untouched || want.Fate != table.Written) {
 				t.Errorf("%s: row %d has the outcome %+v, without Brief %+v", name, i, brief[i], want)
 			}
 		}
@@ -382,7 +395,8 @@ func TestConnectionsCutWhileSendingLowerTheSize(t *testing.T) {
 		}
 	}()
 	connection := conformance.Try(client.Connect(t.Context(), client.Target{
-		Endpoint: "http://" + l.Addr().String(), Instance: "i", AcceptUnsigned: true, Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"},
+		Endpoint: "http://" + l.Addr().String(), Instance: "i", AcceptUnsigned: true,
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"},
 	}, nil)).Must(t)
 	cut := func() error {
 		for range 100 {
@@ -416,7 +430,8 @@ func TestStatus413IsBelievedAfterThreeSingleRows(t *testing.T) {
 		rows, times int
 		passed      bool // the same body before
 		want        table.Fate
-	}{{3, 5, false, table.Unknown}, {1, 2, false, table.Unknown}, {1, 3, false, table.Refused}, {1, 5, true, table.Unknown}} {
+	}{{3, 5, false, table.Unknown}, {1, 2, false, table.Unknown}, {1, 3, false, table.Refused},
+		{1, 5, true, table.Unknown}} {
 		rows, repeated, outcomes := batch(t, tt.rows, table.Put)
 		size := new(Size)
 		w := New(f, f, "t", table.Put, table.Ignore).With(Options{Size: size})

@@ -53,7 +53,8 @@ func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool,
 		}
 		nothing := since.Left == 0 && x.Live > 0 && since.Newest < oldest+(x.Reach-x.Live).Milliseconds()
 		switch {
-		case since.Left == 0 && w.mode == table.Update, nothing && (w.existence != table.Ignore || w.options.AutoIncrement != nil):
+		case since.Left == 0 && w.mode == table.Update, nothing &&
+			(w.existence != table.Ignore || w.options.AutoIncrement != nil):
 			*o = table.Outcome{Fate: table.Written, Expired: since.Dropped} // nothing is left to do
 		case nothing:
 			gone.add(i, r, plainbuffer.AppendDelete(nil, body), since.Dropped)
@@ -100,5 +101,6 @@ func (m *remade) write(w *Writer, mode table.Mode, stats *Stats, repeated []bool
 // lacks reports whether a row has no value for its condition.
 func (w *Writer) lacks(body []byte) bool {
 	row, err := plainbuffer.Decode(body)
-	return slices.ContainsFunc(w.options.When.New(), func(name string) bool { return err != nil || newValue(row, name).Type == table.Null })
+	return slices.ContainsFunc(w.options.When.New(),
+		func(name string) bool { return err != nil || newValue(row, name).Type == table.Null })
 }

@@ -144,7 +144,8 @@ func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) 
 }
 
 // readBack reads back a row that an earlier attempt may have written. The outcome is written, or otherwise's for o.
-func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref) (bool, error), otherwise func(*table.Outcome)) (table.Outcome, error) {
+func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref) (bool, error),
+	otherwise func(*table.Outcome)) (table.Outcome, error) {
 	unread := table.Outcome{Fate: table.Unknown, Code: o.Code, Message: o.Message}
 	if w.noReading {
 		return unread, nil // the run ends for it

@@ -83,7 +83,8 @@ func NewIncrements(r MarkReader, mark, run string) *Increments {
 	filter := binary.AppendUvarint([]byte{1 << 3, 1, 2<<3 | 2}, uint64(len(single)+length+len(c.after)))
 	filter = append(filter, single...)
 	// A Condition: row_existence (1): IGNORE, column_condition (2).
-	c.filter = binary.AppendUvarint([]byte{tagRowExistence, expectations[table.Ignore], 2<<3 | 2}, uint64(len(filter)+length+len(c.after)))
+	c.filter = binary.AppendUvarint([]byte{tagRowExistence, expectations[table.Ignore], 2<<3 | 2},
+		uint64(len(filter)+length+len(c.after)))
 	c.filter = append(c.filter, filter...)
 	return c
 }
@@ -204,7 +205,8 @@ const (
 )
 
 // settle reads the marks of rows that were not added to, and decides their records' outcomes. Its errors are permanent.
-func (c *Increments) settle(name string, rows []table.Ref, places []int, repeated []bool, outcomes []table.Outcome) error {
+func (c *Increments) settle(name string, rows []table.Ref, places []int, repeated []bool,
+	outcomes []table.Outcome) error {
 	marks, err := c.read(name, rows, places)
 	if err != nil {
 		code, message := errorText(err)
@@ -241,7 +243,8 @@ func (c *Increments) decide(m readMark, r table.Ref, repeated bool, o *table.Out
 		return // it is lower now
 	case !found && repeated:
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed, MaybeApplied: true,
-			Message: "a load that began later has added to the row, and the answer to an attempt of this record was lost: it may have been added or not; compare the row before you load the record again"}
+			Message: "a load that began later has added to the row, and the answer to an attempt of this record was lost: it " +
+				"may have been added or not; compare the row before you load the record again"}
 	case !found:
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
 			Message: "a later load has added to the row, without this record; load it again with --retry-rejects"}
@@ -260,15 +263,18 @@ func (c *Increments) decideOwn(own string, r table.Ref, at string, o *table.Outc
 		*o = table.Outcome{Fate: table.Written, Found: true}
 	case strings.Contains(names, signRefused+at):
 		c.Rejected(r, false)
-		*o = table.Outcome{Fate: table.Refused, Code: "OTSParameterInvalid", Message: "the service refused this record to an earlier attempt of the load"}
+		*o = table.Outcome{Fate: table.Refused, Code: "OTSParameterInvalid",
+			Message: "the service refused this record to an earlier attempt of the load"}
 	case strings.Contains(names, signGivenUp+at):
 		c.Rejected(r, true)
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed, MaybeApplied: true,
-			Message: "an earlier attempt of the load gave this record up, and it may have been added; compare the row before you load the record again"}
+			Message: "an earlier attempt of the load gave this record up, and it may have been added; compare the row before " +
+				"you load the record again"}
 	case strings.Contains(names, manyRefused):
 		c.manyOf(r)
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed, MaybeApplied: true,
-			Message: "many records of the row were refused before the load was interrupted, and whether this one was is not known: it may have been added; compare the row before you load the record again"}
+			Message: "many records of the row were refused before the load was interrupted, and whether this one was is not " +
+				"known: it may have been added; compare the row before you load the record again"}
 	default:
 		*o = table.Outcome{Fate: table.Written, Found: true}
 	}
@@ -296,7 +302,8 @@ func (c *Increments) read(name string, rows []table.Ref, places []int) (marks []
 		}
 		q.AddRow(key)
 	}
-	res, err := c.reader.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
+	res, err := c.reader.BatchGetRow(&tablestore.BatchGetRowRequest{
+		MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
 	if err != nil {
 		return nil, err
 	}
@@ -342,6 +349,7 @@ func isCountMark(text string) bool {
 
 func sameKey(a, b []*tablestore.PrimaryKeyColumn) bool {
 	return slices.EqualFunc(a, b, func(x, y *tablestore.PrimaryKeyColumn) bool {
-		return x.ColumnName == y.ColumnName && slices.Equal(table.AppendKey(nil, client.ValueOf(x.Value)), table.AppendKey(nil, client.ValueOf(y.Value)))
+		return x.ColumnName == y.ColumnName && slices.Equal(table.AppendKey(nil, client.ValueOf(x.Value)),
+			table.AppendKey(nil, client.ValueOf(y.Value)))
 	})
 }

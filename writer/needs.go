@@ -33,7 +33,8 @@ func (n *AutoIncrement) Try(key []table.KeyColumn) error {
 	to.PrimaryKeys[n.Column].Value = int64(0) // numbers begin above
 	if err := denied("GetRange", n.Table, func() error {
 		_, err := n.page(&tablestore.RangeRowQueryCriteria{
-			TableName: n.Table, StartPrimaryKey: from, EndPrimaryKey: to, Direction: tablestore.FORWARD, MaxVersion: 1, ColumnsToGet: []string{n.Mark}, Limit: 1,
+			TableName: n.Table, StartPrimaryKey: from, EndPrimaryKey: to, Direction: tablestore.FORWARD, MaxVersion: 1,
+			ColumnsToGet: []string{n.Mark}, Limit: 1,
 		})
 		return err
 	}); err != nil {
@@ -50,7 +51,8 @@ func (c *Increments) Try(name string, key []table.KeyColumn) error {
 	return denied("BatchGetRow", name, func() error {
 		q := &tablestore.MultiRowQueryCriteria{TableName: name, ColumnsToGet: []string{c.Mark}, MaxVersion: 1}
 		q.AddRow(nobody(key))
-		_, err := c.reader.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
+		_, err := c.reader.BatchGetRow(&tablestore.BatchGetRowRequest{
+			MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
 		return err
 	})
 }

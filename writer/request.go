@@ -43,7 +43,8 @@ func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 }
 
 // appendRequest is AppendRequest for annotated rows.
-func appendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref, d *annotated) []byte {
+func appendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref,
+	d *annotated) []byte {
 	size := 1 + lengthSize(len(name)) + len(name)
 	for i, r := range rows {
 		n := rowSize(d.size(i, r), len(d.condition(i))) + len(d.asks)

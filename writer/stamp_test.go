@@ -64,7 +64,8 @@ func TestAtFaultDetectsRefusedTimestamps(t *testing.T) {
 	for at, want := range map[int64]bool{999000: false, 995_100: false, 994_900: true, 1_004_900: false, 1_005_100: true} {
 		conformance.Equal(t, s.AtFault(at), want, "%d: at fault: %v", at, !want)
 	}
-	for at, want := range map[int64]bool{999_000: true, 990_600: true, 990_400: false, 980_000: false, 1_008_000: true, 1_010_000: false} {
+	for at, want := range map[int64]bool{999_000: true, 990_600: true, 990_400: false, 980_000: false, 1_008_000: true,
+		1_010_000: false} {
 		conformance.Equal(t, s.Takes(at), want, "%d: taken: %v", at, !want)
 	}
 }
@@ -73,7 +74,8 @@ func TestAtFaultDetectsRefusedTimestamps(t *testing.T) {
 func TestTimestampsOfAKeyRiseNoFasterThanTime(t *testing.T) {
 	c := &clock{now: 1_000_000}
 	s := NewStamps(c.service, time.Hour)
-	for after, want := range map[int64]time.Duration{999_999: 0, 1_000_000: time.Millisecond, 1_000_040: time.Millisecond, 1_900_000: 0} {
+	for after, want := range map[int64]time.Duration{999_999: 0, 1_000_000: time.Millisecond, 1_000_040: time.Millisecond,
+		1_900_000: 0} {
 		conformance.Equal(t, s.Wait(after), want, "after %d", after)
 	}
 }
@@ -112,7 +114,8 @@ func TestRowsAreSentWithTheirTimestamps(t *testing.T) {
 		for i, o := range outcomes {
 			want := table.Outcome{Fate: table.Written, Stamp: o.Stamp, WriteCU: 2}
 			if refuse {
-				want = table.Outcome{Fate: table.Refused, Stale: i == 1, Stamp: o.Stamp, Code: "OTSParameterInvalid", Message: "why"}
+				want = table.Outcome{Fate: table.Refused, Stale: i == 1, Stamp: o.Stamp, Code: "OTSParameterInvalid",
+					Message: "why"}
 			}
 			conformance.True(t, o == want && (refuse || o.Stamp == stamps[i]), "row %d: %+v, sent with %d", i, o, stamps)
 		}
@@ -122,7 +125,8 @@ func TestRowsAreSentWithTheirTimestamps(t *testing.T) {
 
 // Many small cells: they take more bytes on the wire than the service counts for them.
 func TestStampedRequestStaysWithinLimit(t *testing.T) {
-	s := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Columns: []table.Column{{Name: "id", Type: table.Integer}}}
+	s := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},
+		Columns: []table.Column{{Name: "id", Type: table.Integer}}}
 	for i := range 1000 {
 		s.Columns = append(s.Columns, table.Column{Name: fmt.Sprintf("c%03d", i), Type: table.Integer})
 	}
@@ -167,7 +171,8 @@ func countedRows(t *testing.T, n int) (rows []table.Ref) {
 		Columns: []table.Column{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}}
 	b, e := &table.Block{Split: new(table.Split)}, encode.New(s, table.Increment, false)
 	for i := range n {
-		conformance.MustEqual(t, e.Append(b, []table.Value{str("a"), num(int64(i))}, nil, table.Span{Record: uint32(i)}, nil), nil, "")
+		conformance.MustEqual(t, e.Append(b, []table.Value{str("a"), num(int64(i))}, nil, table.Span{Record: uint32(i)}, nil),
+			nil, "")
 		rows = append(rows, table.Ref{Block: b, Index: int32(i)})
 	}
 	return rows
@@ -193,7 +198,8 @@ func TestCountedRequestIsReadable(t *testing.T) {
 		for i, r := range req.Tables[0].Rows {
 			condition := tablestore.NewSingleColumnCondition(mark, tablestore.CT_LESS_THAN, testRun+"."+position(rows[i]))
 			condition.FilterIfMissing, condition.LatestVersionOnly = false, true
-			if want := condition.Serialize(); !bytes.Equal(r.Condition.ColumnCondition, want) || r.GetType() != otsprotocol.OperationType_UPDATE {
+			if want := condition.Serialize(); !bytes.Equal(r.Condition.ColumnCondition, want) ||
+				r.GetType() != otsprotocol.OperationType_UPDATE {
 				t.Fatalf("row %d: condition %x, want %x", i, r.Condition.ColumnCondition, want)
 			}
 			row, err := plainbuffer.Decode(r.RowChange)
@@ -222,15 +228,18 @@ func TestMarksDecideOutcomes(t *testing.T) {
 		"a later one's":              {readMark{text: mark(6, ""), any: true}, true, table.Written, ""},
 		"an earlier one's":           {readMark{text: mark(4, ""), any: true}, true, table.Again, ""},
 		"none":                       {readMark{}, true, table.Again, ""},
-		"it was refused":             {readMark{text: mark(6, "!"+position(rows[5])), any: true}, true, table.Refused, "an earlier attempt"},
-		"another was refused":        {readMark{text: mark(6, "!"+position(rows[4])), any: true}, true, table.Written, ""},
-		"many were refused":          {readMark{text: mark(6, "!*"), any: true}, true, table.Refused, "is not known"},
-		"it was given up":            {readMark{text: mark(6, "!"+position(rows[4])+"?"+position(rows[5])), any: true}, true, table.Refused, "may have been added"},
+		"it was refused": {readMark{text: mark(6, "!"+position(rows[5])), any: true}, true, table.Refused,
+			"an earlier attempt"},
+		"another was refused": {readMark{text: mark(6, "!"+position(rows[4])), any: true}, true, table.Written, ""},
+		"many were refused":   {readMark{text: mark(6, "!*"), any: true}, true, table.Refused, "is not known"},
+		"it was given up": {readMark{text: mark(6, "!"+position(rows[4])+"?"+position(rows[5])), any: true}, true,
+			table.Refused, "may have been added"},
 		"another was given up":       {readMark{text: mark(6, "?"+position(rows[4])), any: true}, true, table.Written, ""},
 		"a later load's, sent once":  {readMark{text: later, any: true}, false, table.Refused, "without this record"},
 		"a later load's, sent twice": {readMark{text: later, any: true}, true, table.Refused, "added or not"},
-		"of an earlier load":         {readMark{text: "00000000000000." + position(rows[9]), any: true}, true, table.Again, ""},
-		"something else":             {readMark{any: true, odd: true}, true, table.Refused, "not a mark"},
+		"of an earlier load": {readMark{text: "00000000000000." + position(rows[9]), any: true}, true,
+			table.Again, ""},
+		"something else": {readMark{any: true, odd: true}, true, table.Refused, "not a mark"},
 	} {
 		n := NewIncrements(nil, "_m", testRun)
 		o := table.Outcome{Fate: table.Again}
@@ -276,7 +285,8 @@ func TestRejectedRecordsTakeBoundedMemory(t *testing.T) {
 	named := func(c *Increments) string {
 		return strings.TrimPrefix(string(c.appendMark(nil, rows[4], position(rows[4]))), testRun+"."+position(rows[4]))
 	}
-	for i, want := range []string{"", "!" + position(rows[0]), "!" + position(rows[0]) + "!" + position(rows[1]), "!*", "!*"} {
+	for i, want := range []string{"", "!" + position(rows[0]), "!" + position(rows[0]) + "!" + position(rows[1]),
+		"!*", "!*"} {
 		conformance.Equal(t, named(c), want, "after %d", i)
 		c.Rejected(rows[i], false)
 		c.Rejected(rows[i], false)

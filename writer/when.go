@@ -74,7 +74,8 @@ func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	decoded.Cells = slices.DeleteFunc(decoded.Cells, func(c plainbuffer.Cell) bool { return c.Name == table.UnchangedColumn })
+	decoded.Cells = slices.DeleteFunc(decoded.Cells,
+		func(c plainbuffer.Cell) bool { return c.Name == table.UnchangedColumn })
 	stored, err := w.get(decoded, math.MaxInt32)
 	if err != nil || len(stored.PrimaryKey.PrimaryKeys) == 0 {
 		return false, err

@@ -138,12 +138,14 @@ func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 	for i := range outcomes {
 		outcomes[i].Fate = table.Unknown
 	}
-	return fmt.Errorf("write to table %s: every row of a request was answered with a code that Tablestore does not document, %s: %s; the rows may have been written",
+	return fmt.Errorf("write to table %s: every row of a request was answered with a code that Tablestore does not "+
+		"document, %s: %s; the rows may have been written",
 		w.table, outcomes[0].Code, outcomes[0].Message)
 }
 
 // refusedWhole handles an error for the request as a whole.
-func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
+func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated []bool,
+	outcomes []table.Outcome) (Stats, error) {
 	o, verdict := w.wholeOutcome(err)
 	if verdict == halve && len(rows) > 1 {
 		mid := len(rows) / 2
@@ -160,7 +162,8 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 	if client.TooLarge(err) && len(rows) == 1 && w.options.Size != nil && w.options.Size.refusedAlone(w.bytes) {
 		// It cannot be made smaller.
 		o.Fate, o.Code, o.MaybeApplied = table.Refused, "OTSRequestBodyTooLarge", true // nobody has signed that
-		o.Message = fmt.Sprintf("a gateway between here and the service refuses a request with this row alone (HTTP 413 for %d bytes); raise its limit on bodies, the service takes %d", w.bytes, table.MaxBodyBytes)
+		o.Message = fmt.Sprintf("a gateway between here and the service refuses a request with this row alone (HTTP 413 "+
+			"for %d bytes); raise its limit on bodies, the service takes %d", w.bytes, table.MaxBodyBytes)
 	}
 	fill(outcomes, o)
 	for i := range outcomes {

@@ -64,17 +64,20 @@ func encodeAnswer(name string, results []result) []byte {
 		row := &otsprotocol.RowInBatchWriteRowResponse{IsOk: proto.Bool(r.code == "")}
 		row.Row = r.key
 		if r.code == "" {
-			row.Consumed = &otsprotocol.ConsumedCapacity{CapacityUnit: &otsprotocol.CapacityUnit{Read: proto.Int32(0), Write: proto.Int32(int32(r.units))}}
+			row.Consumed = &otsprotocol.ConsumedCapacity{CapacityUnit: &otsprotocol.CapacityUnit{Read: proto.Int32(0),
+				Write: proto.Int32(int32(r.units))}}
 		} else {
 			row.Error = &otsprotocol.Error{Code: &r.code, Message: proto.String("why")}
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	return conformance.Try(proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{Tables: []*otsprotocol.TableInBatchWriteRowResponse{t}}))).Must(conformance.Sure{})
+	return conformance.Try(proto.Marshal(protoadapt.MessageV2Of(
+		&otsprotocol.BatchWriteRowResponse{Tables: []*otsprotocol.TableInBatchWriteRowResponse{t}}))).Must(conformance.Sure{})
 }
 
 var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},
-	Columns: []table.Column{{Name: "id", Type: table.Integer}, {Name: "v", Type: table.String}, {Name: "n", Type: table.Double}}}
+	Columns: []table.Column{{Name: "id", Type: table.Integer}, {Name: "v", Type: table.String},
+		{Name: "n", Type: table.Double}}}
 
 var must = conformance.Must
 
@@ -114,8 +117,10 @@ func storedRow(id int64, columns ...*tablestore.AttributeColumn) *tablestore.Get
 }
 
 func TestEachRowGetsItsOwnOutcome(t *testing.T) {
-	codes := []string{"", "OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTimeout", "OTSConditionCheckFail", "OTSInvalidPK", "OTSNobodyKnows", "OTSParameterInvalid"}
-	want := []table.Fate{table.Written, table.Again, table.Again, table.Unknown, table.Refused, table.Refused, table.Unknown, table.Refused}
+	codes := []string{"", "OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTimeout", "OTSConditionCheckFail",
+		"OTSInvalidPK", "OTSNobodyKnows", "OTSParameterInvalid"}
+	want := []table.Fate{table.Written, table.Again, table.Again, table.Unknown, table.Refused, table.Refused,
+		table.Unknown, table.Refused}
 	f := &fake{write: func(rows [][]byte) ([]result, error) {
 		results := ok(len(rows))
 		for i, c := range codes {
@@ -246,7 +251,8 @@ func TestRefusedRequestIsHalvedToBadRows(t *testing.T) {
 			stats, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
 			conformance.MustTrue(t, err == nil && stats.Requests == f.requests, "%v, %+v, %d requests", err, stats, f.requests)
 			for i, o := range outcomes {
-				conformance.Equal(t, o.Fate == table.Refused, isBad[string(rows[i].Body())], "%d, bad %v: row %d: %+v", n, bad, i, o)
+				conformance.Equal(t, o.Fate == table.Refused, isBad[string(rows[i].Body())], "%d, bad %v: row %d: %+v",
+					n, bad, i, o)
 			}
 		}
 	}
@@ -303,9 +309,12 @@ func TestOwnAttemptFailingConditionIsNotAReject(t *testing.T) {
 		{"not tried before", table.Put, table.ExpectNotExist, false, nil, nil, table.Refused},
 		{"the row is ours", table.Put, table.ExpectNotExist, true, storedRow(0, same), nil, table.Written},
 		{"an update's row is ours", table.Update, table.ExpectNotExist, true, storedRow(0, same), nil, table.Written},
-		{"another value", table.Put, table.ExpectNotExist, true, storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: "w"}), nil, table.Refused},
-		{"another type", table.Put, table.ExpectNotExist, true, storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: []byte("v")}), nil, table.Refused},
-		{"a column more", table.Put, table.ExpectNotExist, true, storedRow(0, same, &tablestore.AttributeColumn{ColumnName: "x", Value: "v"}), nil, table.Refused},
+		{"another value", table.Put, table.ExpectNotExist, true,
+			storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: "w"}), nil, table.Refused},
+		{"another type", table.Put, table.ExpectNotExist, true,
+			storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: []byte("v")}), nil, table.Refused},
+		{"a column more", table.Put, table.ExpectNotExist, true,
+			storedRow(0, same, &tablestore.AttributeColumn{ColumnName: "x", Value: "v"}), nil, table.Refused},
 		{"a column less", table.Put, table.ExpectNotExist, true, storedRow(0), nil, table.Refused},
 		{"a version more", table.Put, table.ExpectNotExist, true, storedRow(0, same, same), nil, table.Refused},
 		{"gone meanwhile", table.Put, table.ExpectNotExist, true, &tablestore.GetRowResponse{}, nil, table.Refused},
@@ -325,7 +334,8 @@ func TestOwnAttemptFailingConditionIsNotAReject(t *testing.T) {
 func TestReadBackComparesTimestamps(t *testing.T) {
 	for at, want := range map[int64]table.Fate{7000: table.Written, 7001: table.Refused} {
 		b, e := new(table.Block), encode.New(schema, table.Put, false)
-		conformance.MustEqual(t, e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Span{}, nil), nil, "")
+		conformance.MustEqual(t, e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Span{}, nil),
+			nil, "")
 		res := storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: "v", Timestamp: at})
 		f := &fake{write: each(failed("OTSConditionCheckFail")),
 			get: func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return res, nil }}

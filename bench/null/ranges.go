@@ -124,7 +124,8 @@ func (s *Stored) answer(request []byte) []byte {
 // place returns the first row at or after the bound, or open if the bound has no integer.
 func (s *Stored) place(bound []byte, open int) int {
 	key := table.Value{}
-	if _, err := plainbuffer.Walk(bound, func(v plainbuffer.View) { key = v.Value }, nil); err != nil || key.Type != table.Integer {
+	if _, err := plainbuffer.Walk(bound, func(v plainbuffer.View) { key = v.Value }, nil); err != nil ||
+		key.Type != table.Integer {
 		return open
 	}
 	at, _ := slices.BinarySearchFunc(s.rows, key.Int, func(r storedRow, key int64) int { return cmp.Compare(r.key, key) })

@@ -50,11 +50,12 @@ func Start(address string, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, began: fmt.Sprintf("%016x", time.Now().UnixNano())}
-	s.Server = &httptest.Server{Listener: l, Config: &http.Server{Handler: s, ConnState: func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			s.Connections.Add(1)
-		}
-	}}}
+	s.Server = &httptest.Server{Listener: l, Config: &http.Server{Handler: s,
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				s.Connections.Add(1)
+			}
+		}}}
 	if o.TLS {
 		s.StartTLS()
 	} else {
@@ -79,7 +80,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header, signed := w.Header(), []byte(nil)
 	for _, h := range [][2]string{ // in the order of the signature
 		{"x-ots-contentmd5", base64.StdEncoding.EncodeToString(sum[:])}, {"x-ots-contenttype", "protocol buffer"},
-		{"x-ots-date", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}, {"x-ots-requestid", fmt.Sprintf("%s-%012x", s.began, s.answers.Add(1))},
+		{"x-ots-date", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")},
+		{"x-ots-requestid", fmt.Sprintf("%s-%012x", s.began, s.answers.Add(1))},
 	} {
 		header[h[0]] = []string{h[1]} // Set would capitalize the name
 		signed = fmt.Appendf(signed, "%s:%s\n", h[0], h[1])
@@ -87,7 +89,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.o.AccessKeyID != "" {
 		mac := hmac.New(sha1.New, []byte(s.o.AccessKeySecret))
 		mac.Write(append(signed, r.URL.Path...))
-		header.Set("Authorization", fmt.Sprintf("OTS %s:%s", s.o.AccessKeyID, base64.StdEncoding.EncodeToString(mac.Sum(nil))))
+		header.Set("Authorization", fmt.Sprintf("OTS %s:%s", s.o.AccessKeyID,
+			base64.StdEncoding.EncodeToString(mac.Sum(nil))))
 	}
 	header.Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(status)

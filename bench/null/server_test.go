@@ -135,7 +135,9 @@ func TestTLSUsesAGeneratedCertificate(t *testing.T) {
 
 func TestAnInvalidRequestIsRefused(t *testing.T) {
 	s, address := start(t, Options{})
-	for _, text := range []string{"GET / HTTP/1.1\r\nHost: a\r\n", "POST /ListTable HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n", "POST /ListTable HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n"} {
+	for _, text := range []string{"GET / HTTP/1.1\r\nHost: a\r\n",
+		"POST /ListTable HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n",
+		"POST /ListTable HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n"} {
 		c := conformance.Try(net.Dial("tcp", address)).Must(t)
 		must(t, c.SetDeadline(time.Now().Add(5*time.Minute)))
 		must(t, conformance.ErrorOf(io.WriteString(c, text+"Connection: close\r\n\r\n")))
@@ -197,7 +199,8 @@ func TestBulkImportIsAnswered(t *testing.T) {
 func TestStoredRowsAreReadInPages(t *testing.T) {
 	const rows = 2*pageRows + 7
 	at := func(row int64) int64 { return bench.FirstID + row*((bench.LastID-bench.FirstID+1)/rows) }
-	shape := bench.Shape{Columns: []bench.ShapeColumn{{Name: "id", Kind: bench.IntegerValues}, {Name: "text", Kind: bench.StringValues, Length: 8}, {Name: "none", Kind: bench.NoValues}}}
+	shape := bench.Shape{Columns: []bench.ShapeColumn{{Name: "id", Kind: bench.IntegerValues},
+		{Name: "text", Kind: bench.StringValues, Length: 8}, {Name: "none", Kind: bench.NoValues}}}
 	texts := map[int64]string{}
 	must(t, shape.EachRow(rows, 1, func(fields []string) {
 		id := conformance.Try(strconv.ParseInt(fields[0], 10, 64)).Must(t)
@@ -206,7 +209,8 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 	stored := conformance.Try(RowsOf(shape, rows, 1)).Must(t)
 	admin, _ := signing(t, Options{Rows: stored}, "b")
 	read := func(from, to any, limit int32) (ids []int64, pages int) {
-		criteria := &tablestore.RangeRowQueryCriteria{TableName: "t", StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey), MaxVersion: 1, Limit: limit}
+		criteria := &tablestore.RangeRowQueryCriteria{TableName: "t", StartPrimaryKey: new(tablestore.PrimaryKey),
+			EndPrimaryKey: new(tablestore.PrimaryKey), MaxVersion: 1, Limit: limit}
 		if from == nil {
 			criteria.StartPrimaryKey.AddPrimaryKeyColumnWithMinValue("id")
 		} else {

@@ -153,7 +153,8 @@ func (r *Recorder) Result(end time.Duration) *Result {
 	}
 	t := &r.totals
 	res.PerSecond = Rates{perSecond(t.Rows), perSecond(t.Units), perSecond(t.Bytes), perSecond(t.Requests)}
-	for _, p := range slices.SortedFunc(slices.Values(r.parts), func(a, b partition) int { return strings.Compare(a.lower, b.lower) }) {
+	for _, p := range slices.SortedFunc(slices.Values(r.parts),
+		func(a, b partition) int { return strings.Compare(a.lower, b.lower) }) {
 		p.PerSecond = perSecond(p.Rows)
 		p.P50, p.P99 = p.service.Quantile(.5), p.service.Quantile(.99)
 		res.Partitions = append(res.Partitions, p.Partition)

@@ -115,7 +115,8 @@ func share(part, whole int64) float64 {
 func (r *Result) WriteBenchmark(w io.Writer) error {
 	s := &r.Settings
 	out := printer{bufio.NewWriter(w)}
-	out.printf("goos: %s\ngoarch: %s\npkg: tsimport/bench/write\ntarget: %s\n", runtime.GOOS, runtime.GOARCH, strings.ReplaceAll(s.Target, "\n", " "))
+	out.printf("goos: %s\ngoarch: %s\npkg: tsimport/bench/write\ntarget: %s\n", runtime.GOOS, runtime.GOARCH,
+		strings.ReplaceAll(s.Target, "\n", " "))
 	for _, unit := range []string{"rows/s", "CU/s", "B/s"} {
 		out.printf("Unit %s better=higher\n", unit)
 	}
@@ -130,8 +131,10 @@ func (r *Result) WriteBenchmark(w io.Writer) error {
 	if r.Totals.Rows > 0 {
 		perRow = r.Seconds * 1e9 / float64(r.Totals.Rows)
 	}
-	out.printf("BenchmarkWrite/keys=%s/size=%d/columns=%d/batch=%d/concurrency=%d/rate=%s-%d\t%d\t%.1f ns/op\t%.1f rows/s\t%.1f CU/s\t%.0f B/s",
-		s.Keys, s.RowSize, s.Columns, s.BatchRows, s.Concurrency, rate, runtime.GOMAXPROCS(0), max(1, r.Totals.Rows), perRow, r.PerSecond.Rows, r.PerSecond.Units, r.PerSecond.Bytes)
+	out.printf("BenchmarkWrite/keys=%s/size=%d/columns=%d/batch=%d/concurrency=%d/rate=%s-%d\t%d\t%.1f ns/op\t%.1f "+
+		"rows/s\t%.1f CU/s\t%.0f B/s",
+		s.Keys, s.RowSize, s.Columns, s.BatchRows, s.Concurrency, rate, runtime.GOMAXPROCS(0), max(1, r.Totals.Rows), perRow,
+		r.PerSecond.Rows, r.PerSecond.Units, r.PerSecond.Bytes)
 	for i, q := range Quantiles {
 		if i < len(r.Latency.At) {
 			out.printf("\t%.0f %s-ns", r.Latency.At[i]*1e6, quantileName(q))

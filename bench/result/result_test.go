@@ -21,10 +21,12 @@ func recorded(warmUp time.Duration, each func(*Sample)) *Result {
 	slots := []int{r.Slot("", ""), r.Slot("m", "m")}
 	for i := range 1000 {
 		sent := time.Duration(i) * 10 * time.Millisecond
-		s := &Sample{Intended: sent, Sent: sent, Done: sent + time.Duration(1+i%100)*time.Millisecond, Attempt: 1, Rows: 200, Written: 200, Units: 200, Bytes: 20000,
+		s := &Sample{Intended: sent, Sent: sent, Done: sent + time.Duration(1+i%100)*time.Millisecond, Attempt: 1, Rows: 200,
+			Written: 200, Units: 200, Bytes: 20000,
 			Outcome: OK, Slot: slots[i%2], Partition: []string{"", "m"}[i%2], Last: true, WarmUp: false}
 		if i%50 == 49 {
-			s.Written, s.Units, s.Bytes, s.Throttled, s.Outcome, s.Code, s.Last = 150, 150, 15000, 50, Partly, "OTSNotEnoughCapacityUnit", false
+			s.Written, s.Units, s.Bytes, s.Throttled, s.Outcome, s.Code, s.Last = 150, 150, 15000, 50, Partly,
+				"OTSNotEnoughCapacityUnit", false
 			s.Codes = map[string]int64{s.Code: 50}
 		}
 		r.Add(s)
@@ -33,7 +35,8 @@ func recorded(warmUp time.Duration, each func(*Sample)) *Result {
 		}
 	}
 	res := r.Result(10 * time.Second)
-	res.Settings = Settings{Target: "a test", Table: "t", RowSize: 100, Columns: 3, Keys: "random", BatchRows: 200, Concurrency: 32}
+	res.Settings = Settings{Target: "a test", Table: "t", RowSize: 100, Columns: 3, Keys: "random", BatchRows: 200,
+		Concurrency: 32}
 	res.Started = "2026-01-01T00:00:00Z"
 	return res
 }
@@ -127,7 +130,8 @@ func TestTextReportHasTheKeyFigures(t *testing.T) {
 	r.Steps = []Step{{Rate: 1000, Achieved: 1000, Passed: true}, {Rate: 2000, Why: "p99 40 ms"}}
 	var text strings.Builder
 	must(t, r.WriteText(&text))
-	for _, want := range []string{"stopped by interrupt after 10.0 s", "rows/s", "CU/s", "p99.99", "OTSNotEnoughCapacityUnit", "the first key", "p99 40 ms", "after a warm-up of 1.0 s"} {
+	for _, want := range []string{"stopped by interrupt after 10.0 s", "rows/s", "CU/s", "p99.99",
+		"OTSNotEnoughCapacityUnit", "the first key", "p99 40 ms", "after a warm-up of 1.0 s"} {
 		conformance.Contains(t, text.String(), want, "string")
 	}
 }

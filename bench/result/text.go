@@ -35,7 +35,8 @@ func (r *Result) WriteText(w io.Writer) error {
 // about describes the run in one line.
 func (r *Result) about() string {
 	s := &r.Settings
-	text := fmt.Sprintf("%s, table %s: rows of %d bytes in %d columns, %s keys, %d rows a request, ", s.Target, s.Table, s.RowSize, s.Columns, s.Keys, s.BatchRows)
+	text := fmt.Sprintf("%s, table %s: rows of %d bytes in %d columns, %s keys, %d rows a request, ", s.Target, s.Table,
+		s.RowSize, s.Columns, s.Keys, s.BatchRows)
 	if s.Rate > 0 {
 		return text + fmt.Sprintf("%s rows/s due, at most %d requests in flight", number(s.Rate), s.Concurrency)
 	}
@@ -62,9 +63,11 @@ func (p printer) totals(r *Result) {
 	if r.WarmUp > 0 {
 		p.printf(" after a warm-up of %.1f s", r.WarmUp)
 	}
-	p.printf("\n  %s rows/s, %s CU/s, %s/s, %s requests/s\n", number(r.PerSecond.Rows), number(r.PerSecond.Units), words.Bytes(int64(r.PerSecond.Bytes)), number(r.PerSecond.Requests))
+	p.printf("\n  %s rows/s, %s CU/s, %s/s, %s requests/s\n", number(r.PerSecond.Rows), number(r.PerSecond.Units),
+		words.Bytes(int64(r.PerSecond.Bytes)), number(r.PerSecond.Requests))
 	p.printf("  throttled %s rows (%.2f %% of those sent), unavailable %s, sent again %s, rejected %s, unfinished %s\n",
-		number(float64(t.Throttled)), 100*t.ThrottledShare(), number(float64(t.Unavailable)), number(float64(t.Retried)), number(float64(t.Failed)), number(float64(r.Unfinished)))
+		number(float64(t.Throttled)), 100*t.ThrottledShare(), number(float64(t.Unavailable)), number(float64(t.Retried)),
+		number(float64(t.Failed)), number(float64(r.Unfinished)))
 }
 
 func (p printer) latencies(r *Result) {
@@ -98,7 +101,8 @@ func (p printer) steps(steps []Step) {
 		if !s.Passed {
 			why = s.Why
 		}
-		lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%.2f %%\t%.1f\t%s\t", number(s.Rate), number(s.Achieved), milliseconds(s.P99), 100*s.Throttled, s.Seconds, why))
+		lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%.2f %%\t%.1f\t%s\t", number(s.Rate), number(s.Achieved),
+			milliseconds(s.P99), 100*s.Throttled, s.Seconds, why))
 	}
 	p.lines(lines)
 }
@@ -131,7 +135,9 @@ func (p printer) partitions(all []Partition) {
 }
 
 func (q *Partition) cells() []string {
-	return []string{cmp.Or(q.From, "the first key"), number(float64(q.Rows)), number(q.PerSecond), number(float64(q.Units)), number(float64(q.Throttled)), number(float64(q.Requests)), milliseconds(q.P50), milliseconds(q.P99)}
+	return []string{cmp.Or(q.From, "the first key"), number(float64(q.Rows)), number(q.PerSecond),
+		number(float64(q.Units)), number(float64(q.Throttled)), number(float64(q.Requests)), milliseconds(q.P50),
+		milliseconds(q.P99)}
 }
 
 func sorted(codes map[string]int64) []string {

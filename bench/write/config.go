@@ -72,7 +72,8 @@ func (c *Config) check() error {
 		{c.Rows < 0, "--rows: want 1 or more"},
 		{c.Rows == 0 && c.Duration <= 0, "say how long to measure: --rows or --duration"},
 		{c.WarmUp < 0 || c.Duration > 0 && c.WarmUp >= c.Duration, "--warmup: want less than --duration, which contains it"},
-		{c.BatchRows < 1 || c.BatchRows > table.MaxBatchRows, fmt.Sprintf("--batch-rows: want 1 to %d, the service's limit", table.MaxBatchRows)},
+		{c.BatchRows < 1 || c.BatchRows > table.MaxBatchRows, fmt.Sprintf("--batch-rows: want 1 to %d, the service's limit",
+			table.MaxBatchRows)},
 		{c.Concurrency < 1 || c.Concurrency > maxConcurrency, fmt.Sprintf("--concurrency: want 1 to %d", maxConcurrency)},
 		{!(c.Rate >= 0 && c.Rate <= maxRate), fmt.Sprintf("--rate: want rows a second, at most %.0f", maxRate)},
 		{c.RetryFor < 0, "--retry-for: want more than 0"},
@@ -116,8 +117,9 @@ func (c *Config) checkSearch() error {
 // settings is the part of the configuration that results repeat.
 func (c *Config) settings(tableName string) result.Settings {
 	return result.Settings{
-		Target: c.Target, Table: tableName, Rows: c.Rows, Duration: c.Duration.Seconds(), RowSize: c.Shape.RowSize, Columns: c.Shape.Columns,
-		Keys: string(c.Shape.Keys), BatchRows: c.BatchRows, Concurrency: c.Concurrency, Rate: c.Rate, Seed: c.Shape.Seed,
+		Target: c.Target, Table: tableName, Rows: c.Rows, Duration: c.Duration.Seconds(), RowSize: c.Shape.RowSize,
+		Columns: c.Shape.Columns,
+		Keys:    string(c.Shape.Keys), BatchRows: c.BatchRows, Concurrency: c.Concurrency, Rate: c.Rate, Seed: c.Shape.Seed,
 	}
 }
 

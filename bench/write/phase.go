@@ -172,7 +172,8 @@ func (p *phase) send(over context.Context, w rowWriter, s *sending, b *batch, in
 	s.begin(b)
 	for attempt := 1; ; attempt++ {
 		s.outcomes = append(s.outcomes[:0], make([]table.Outcome, len(s.rows))...)
-		sample := result.Sample{Intended: intended, Attempt: attempt, Rows: len(s.rows), Partition: b.shown, Sent: time.Since(p.began)}
+		sample := result.Sample{Intended: intended, Attempt: attempt, Rows: len(s.rows), Partition: b.shown,
+			Sent: time.Since(p.began)}
 		_, err := w.Write(s.rows, s.repeated, s.outcomes)
 		sample.Done = time.Since(p.began)
 		s.settle(&sample)

@@ -236,7 +236,8 @@ func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
 				return (&phase{surroundings: s, duration: duration, warmUp: duration / 5, rate: rate}).run(ctx)
 			}
 		}
-		search := &searcher{limits: Search{MaxP99: 50 * time.Millisecond, MaxThrottled: .01, Start: 500}, try: phaseOf(3 * time.Second), hold: phaseOf(20 * time.Second), say: logs(t)}
+		search := &searcher{limits: Search{MaxP99: 50 * time.Millisecond, MaxThrottled: .01, Start: 500},
+			try: phaseOf(3 * time.Second), hold: phaseOf(20 * time.Second), say: logs(t)}
 		res := conformance.Try(search.run(t.Context())).Must(t)
 		conformance.True(t, res.PerSecond.Rows >= .93*capacity && res.PerSecond.Rows <= 1.01*capacity &&
 			res.Totals.ThrottledShare() <= .01 && res.Latency.P(.99) <= 50, "found %v rows/s of %d, %v throttled, p99 %v ms",
@@ -254,7 +255,8 @@ func TestSearchFollowsATableThatGrows(t *testing.T) {
 			capacity = 4000
 		}
 		rows := min(rate, capacity)
-		r := &result.Result{Seconds: 5, PerSecond: result.Rates{Rows: rows}, Totals: result.Totals{Requests: 100, Rows: int64(5 * rows), RowsSent: int64(5 * rate)}}
+		r := &result.Result{Seconds: 5, PerSecond: result.Rates{Rows: rows},
+			Totals: result.Totals{Requests: 100, Rows: int64(5 * rows), RowsSent: int64(5 * rate)}}
 		r.Totals.Throttled = int64(5 * (rate - rows))
 		return r, nil
 	}
@@ -273,7 +275,8 @@ func TestSearchFindsTheLatencyLimit(t *testing.T) {
 	tried := 0
 	at := func(_ context.Context, rate float64) (*result.Result, error) {
 		tried++
-		r := &result.Result{Seconds: 5, PerSecond: result.Rates{Rows: rate}, Totals: result.Totals{Requests: 100, Rows: int64(5 * rate), RowsSent: int64(5 * rate)}}
+		r := &result.Result{Seconds: 5, PerSecond: result.Rates{Rows: rate},
+			Totals: result.Totals{Requests: 100, Rows: int64(5 * rate), RowsSent: int64(5 * rate)}}
 		p99 := 10.0
 		if rate > 3000 {
 			p99 = 100
@@ -287,7 +290,8 @@ func TestSearchFindsTheLatencyLimit(t *testing.T) {
 		tried <= 20, "%v, %v rows/s after %d tries; want a little below 3000", err, res.PerSecond.Rows, tried)
 	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, try: at, hold: at, say: logs(t)}
 	var none *errNoRate
-	if _, err := s.run(t.Context()); !errors.As(err, &none) || !strings.Contains(err.Error(), "not even 1 rows/s keeps to the limits: p99 10 ms, more than --max-p99 1ms") {
+	if _, err := s.run(t.Context()); !errors.As(err, &none) ||
+		!strings.Contains(err.Error(), "not even 1 rows/s keeps to the limits: p99 10 ms, more than --max-p99 1ms") {
 		t.Errorf("a limit that no rate keeps: %v", err)
 	}
 	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, least: 40, try: at, hold: at, say: logs(t)}
@@ -323,7 +327,8 @@ func TestSustainedRateMayBeFarBelowShortSteps(t *testing.T) {
 				} else if rate > limit {
 					p99 = 100
 				}
-				r := &result.Result{Seconds: 5, PerSecond: result.Rates{Rows: rows}, Totals: result.Totals{Requests: 100, Rows: int64(5 * rows), RowsSent: int64(5 * rows)}}
+				r := &result.Result{Seconds: 5, PerSecond: result.Rates{Rows: rows},
+					Totals: result.Totals{Requests: 100, Rows: int64(5 * rows), RowsSent: int64(5 * rows)}}
 				r.Latency = result.Latency{Count: 100, At: []float64{1, 1, 1, 1, p99, p99, p99}}
 				return r, nil
 			}
@@ -340,7 +345,8 @@ func TestRowSizeAndSinglePartitionBatches(t *testing.T) {
 		made := conformance.Try(newRows(Shape{RowSize: 333, Columns: 7, Keys: kind, Seed: 3}, 10000, "t")).Must(t)
 		s := around(1, nil)
 		if kind == bench.RandomKeys {
-			s.partitions.Store(partitioner.NewMap([]table.Value{{Type: table.Integer, Int: -1 << 61}, {Type: table.Integer, Int: 1 << 60}}))
+			s.partitions.Store(partitioner.NewMap([]table.Value{{Type: table.Integer, Int: -1 << 61},
+				{Type: table.Integer, Int: 1 << 60}}))
 		}
 		c := newCutter(made, 10000, 200, &s.partitions, 1)
 		rows := int64(0)

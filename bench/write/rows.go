@@ -68,11 +68,13 @@ func newRows(s Shape, n uint64, name string) (*rows, error) {
 func (r *rows) divide(s Shape, fixed int) error {
 	left := s.RowSize - fixed
 	if left < s.Columns {
-		return plan.Usagef("--row-size %d: names and keys alone take %d bytes, and each of %d columns one more", s.RowSize, fixed, s.Columns)
+		return plan.Usagef("--row-size %d: names and keys alone take %d bytes, and each of %d columns one more", s.RowSize,
+			fixed, s.Columns)
 	}
 	longest := (left + s.Columns - 1) / s.Columns
 	if longest > table.MaxValueBytes || s.RowSize > table.MaxRowBytes {
-		return plan.Usagef("--row-size %d: the service takes %d bytes a row and %d a value", s.RowSize, table.MaxRowBytes, table.MaxValueBytes)
+		return plan.Usagef("--row-size %d: the service takes %d bytes a row and %d a value", s.RowSize, table.MaxRowBytes,
+			table.MaxValueBytes)
 	}
 	for i := range s.Columns {
 		r.lengths = append(r.lengths, (left+i)/s.Columns) // they add up to left

@@ -46,7 +46,8 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	r := &run{Config: &c, name: c.TablePrefix + time.Now().UTC().Format("20060102T150405") + "_" + rand.Text()[:6], asked: make(chan struct{}, 1)}
+	r := &run{Config: &c, name: c.TablePrefix + time.Now().UTC().Format("20060102T150405") + "_" + rand.Text()[:6],
+		asked: make(chan struct{}, 1)}
 	if r.sdk, err = client.New(hard, c.Client, nil); err != nil {
 		return nil, plan.Usagef("%s", err.Error())
 	}
@@ -101,14 +102,16 @@ func (r *run) prepare() {
 
 func (r *run) measure(gentle context.Context) (res *result.Result, err error) {
 	if r.Search == nil {
-		res, err = (&phase{surroundings: r.surroundings, rows: r.Rows, duration: r.Duration, warmUp: r.WarmUp, rate: r.Rate}).run(gentle)
+		res, err = (&phase{surroundings: r.surroundings, rows: r.Rows, duration: r.Duration, warmUp: r.WarmUp,
+			rate: r.Rate}).run(gentle)
 	} else {
 		phaseOf := func(duration, warmUp time.Duration) func(context.Context, float64) (*result.Result, error) {
 			return func(ctx context.Context, rate float64) (*result.Result, error) {
 				return (&phase{surroundings: r.surroundings, duration: duration, warmUp: warmUp, rate: rate}).run(ctx)
 			}
 		}
-		s := &searcher{limits: *r.Search, try: phaseOf(r.Search.Step, min(mostWarmStep, r.Search.Step/4)), hold: phaseOf(r.Duration, r.WarmUp), say: r.Say,
+		s := &searcher{limits: *r.Search, try: phaseOf(r.Search.Step, min(mostWarmStep, r.Search.Step/4)),
+			hold: phaseOf(r.Duration, r.WarmUp), say: r.Say,
 			least: float64(r.BatchRows) / r.Search.Step.Seconds()}
 		res, err = s.run(gentle)
 	}

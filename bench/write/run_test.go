@@ -23,7 +23,8 @@ import (
 )
 
 func configOf(target client.Target) Config {
-	return Config{Client: target, Target: "an engine in memory", TablePrefix: "bench_", Shape: Shape{RowSize: 100, Columns: 3, Keys: bench.RandomKeys, Seed: 1}, Rows: 5000, Concurrency: 4}
+	return Config{Client: target, Target: "an engine in memory", TablePrefix: "bench_",
+		Shape: Shape{RowSize: 100, Columns: 3, Keys: bench.RandomKeys, Seed: 1}, Rows: 5000, Concurrency: 4}
 }
 
 func tables(t *testing.T, a *client.Admin) []string {
@@ -99,7 +100,8 @@ func TestAPhaseClosesItsConnections(t *testing.T) {
 
 func TestPartitionsAreTakenFromTheTable(t *testing.T) {
 	c := configOf(tabletest.Open(t, server.Options{Simulation: &server.Simulation{Config: sim.Config{Partitions: 4,
-		Sample: []sim.Key{sim.IntegerKey(-1 << 62), sim.IntegerKey(0), sim.IntegerKey(1 << 62), sim.IntegerKey(1<<62 + 1)}}}}).Target)
+		Sample: []sim.Key{sim.IntegerKey(-1 << 62), sim.IntegerKey(0), sim.IntegerKey(1 << 62),
+			sim.IntegerKey(1<<62 + 1)}}}}).Target)
 	c.Rows, c.Rate = 6000, 6000 // for a second: the map is read meanwhile
 	res := conformance.Try(Run(t.Context(), t.Context(), c)).Must(t)
 	sum := int64(0)

@@ -37,17 +37,18 @@ type errNoRate struct {
 }
 
 func (e *errNoRate) Error() string {
-	return fmt.Sprintf("find the highest rate: not even %.0f rows/s keeps to the limits: %s; allow more (--max-p99, --max-throttled)", e.rate, e.why)
+	return fmt.Sprintf("find the highest rate: not even %.0f rows/s keeps to the limits: %s; allow more (--max-p99, "+
+		"--max-throttled)", e.rate, e.why)
 }
 
 // run finds the rate, holds it and returns the result of holding it.
 //
 //  1. Double the rate until a step breaks a limit.
 //  2. Try rates in between. The throughput of a throttled step is a hint of the table's capacity.
-//  3. Retry the lowest rate that broke a limit. A new table has one partition and splits under load, so the rate may no longer
-//     be too high; then continue from 1.
-//  4. Hold the best rate. An idle partition saves up capacity, so a short step may pass at a rate that does not last; then hold
-//     a lower one.
+//  3. Retry the lowest rate that broke a limit. A new table has one partition and splits under load, so the rate may no
+//     longer be too high; then continue from 1.
+//  4. Hold the best rate. An idle partition saves up capacity, so a short step may pass at a rate that does not last;
+//     then hold a lower one.
 func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 	low, high, hint := 0.0, math.Inf(1), 0.0
 	least := max(s.least, 1)
@@ -121,7 +122,8 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 		}
 		rate = lower
 	}
-	return nil, fmt.Errorf("find the highest rate: none lasted; %.0f rows/s was the last of %d that were held: %s; allow more (--max-p99, --max-throttled) or hold it for less (--duration)", held, mostHolds, why)
+	return nil, fmt.Errorf("find the highest rate: none lasted; %.0f rows/s was the last of %d that were held: %s; "+
+		"allow more (--max-p99, --max-throttled) or hold it for less (--duration)", held, mostHolds, why)
 }
 
 // hintOf estimates the table's capacity from its throughput while it throttled; 0 if it did not throttle.
@@ -147,7 +149,8 @@ func between(low, high, hint float64) float64 {
 
 // judge records a step.
 func (s *searcher) judge(rate float64, r *result.Result) result.Step {
-	step := result.Step{Rate: rate, Achieved: r.PerSecond.Rows, P99: r.Latency.P(.99), Throttled: r.Totals.ThrottledShare(), Seconds: r.Seconds}
+	step := result.Step{Rate: rate, Achieved: r.PerSecond.Rows, P99: r.Latency.P(.99),
+		Throttled: r.Totals.ThrottledShare(), Seconds: r.Seconds}
 	switch limit := float64(s.limits.MaxP99.Microseconds()) / 1000; {
 	case r.Totals.Requests == 0:
 		step.Why = "no request was answered"
@@ -155,7 +158,8 @@ func (s *searcher) judge(rate float64, r *result.Result) result.Step {
 		step.Why = fmt.Sprintf("%.2f %% throttled (--max-throttled %.4g%%)", 100*step.Throttled, 100*s.limits.MaxThrottled)
 	case limit > 0 && step.P99 > limit:
 		step.Why = fmt.Sprintf("p99 %.4g ms, more than --max-p99 %v", step.P99, s.limits.MaxP99)
-	case step.Achieved < leastServed*rate && float64(r.Unfinished)+rate*r.Seconds-float64(r.Totals.Rows) > 2*float64(r.Settings.BatchRows):
+	case step.Achieved < leastServed*rate && float64(r.Unfinished)+rate*r.Seconds-float64(r.Totals.Rows) > 2*float64(
+		r.Settings.BatchRows):
 		step.Why = fmt.Sprintf("%.0f rows/s written, less than %.0f %% of those due", step.Achieved, 100*leastServed)
 	default:
 		step.Passed = true
@@ -165,6 +169,7 @@ func (s *searcher) judge(rate float64, r *result.Result) result.Step {
 	if !step.Passed {
 		verdict = "not kept: " + step.Why
 	}
-	s.say.Line("%.0f rows/s: %.0f written, p99 %.4g ms, %.2f %% throttled: %s", rate, step.Achieved, step.P99, 100*step.Throttled, verdict)
+	s.say.Line("%.0f rows/s: %.0f written, p99 %.4g ms, %.2f %% throttled: %s", rate, step.Achieved, step.P99,
+		100*step.Throttled, verdict)
 	return step
 }

@@ -17,7 +17,8 @@ const (
 	requestAllocs     = 105  // most of them headers of request and answer
 	requestAllocBytes = 8000 // of a body, whose size depends on the rows, a part that does not
 	mostAllocs        = 0.5  // a row; usually 0 to 0.2
-	mostAllocBytes    = 1250 // a row of 12 columns; usually 900 to 1,000: what is read (150), its block (560), a part of that again for what grows
+	// a row of 12 columns; usually 900 to 1,000: what is read (150), its block (560), a part of that again for what grows
+	mostAllocBytes = 1250
 )
 
 func TestLoadAllocatesAlmostNothingForARow(t *testing.T) {
@@ -26,9 +27,11 @@ func TestLoadAllocatesAlmostNothingForARow(t *testing.T) {
 			continue
 		}
 		load := func(rows int) (allocs, bytes float64) {
-			args := append([]string{"client", "--json", "--rounds", "1", "--rows", fmt.Sprint(rows), "--only", "tsimport"}, flags...)
+			args := append([]string{"client", "--json", "--rounds", "1", "--rows", fmt.Sprint(rows), "--only", "tsimport"},
+				flags...)
 			l := measured[costs](t, args...).Loads["tsimport"]
-			return l.AllocsPerRow*float64(rows) - requestAllocs*float64(l.Requests), l.AllocBytesPerRow*float64(rows) - requestAllocBytes*float64(l.Requests)
+			return l.AllocsPerRow*float64(rows) - requestAllocs*float64(l.Requests),
+				l.AllocBytesPerRow*float64(rows) - requestAllocBytes*float64(l.Requests)
 		}
 		const few, many = 20_000, 100_000
 		var allocs, bytes float64
@@ -53,7 +56,8 @@ func TestReadingAllocatesNothingForARow(t *testing.T) {
 			continue
 		}
 		allocations := func(rows int) float64 {
-			l := measured[costs](t, "client", "--json", "--rounds", "1", "--what", what, "--rows", fmt.Sprint(rows)).Loads["tsimport"]
+			l := measured[costs](t, "client", "--json", "--rounds", "1", "--what", what, "--rows",
+				fmt.Sprint(rows)).Loads["tsimport"]
 			conformance.True(t, l.CPUPerRow > 0 && l.AllocsPerRow > 0, "%s: %+v", what, l)
 			return l.AllocsPerRow*float64(rows) - requestAllocs*float64(l.Requests)
 		}

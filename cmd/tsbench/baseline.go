@@ -32,7 +32,8 @@ func baselineCommand() *cli.Command {
 		Name:   baseline,
 		Usage:  "load a file with the SDK, as a program that is written by hand does",
 		Hidden: true,
-		Description: "The environment is that of client's --baseline-cmd; BENCH_KEYS names the columns of the primary key, comma-separated, where\n" +
+		Description: "The environment is that of client's --baseline-cmd; BENCH_KEYS names the columns of the primary key, " +
+			"comma-separated, where\n" +
 			"it is not the first one, and BENCH_SECONDS is when to stop.",
 		Action: loadBaseline,
 	}

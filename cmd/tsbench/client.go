@@ -38,18 +38,21 @@ func clientCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "client",
 		Usage: "measure what a row costs the client, compared with a program that is written with the SDK",
-		Description: "Generates rows and loads them into a server in a process of its own that reads requests and answers success:\n" +
+		Description: "Generates rows and loads them into a server in a process of its own that reads requests and answers " +
+			"success:\n" +
 			"  tsimport  tsimport load\n" +
 			"  baseline  the SDK, one goroutine that reads and 32 that write 200 rows a request\n" +
 			"  external  --baseline-cmd\n" +
-			"With --what export, verify or copy the server gives the same rows to read; inspect (--count) and check (--unique) read the file.\n" +
+			"With --what export, verify or copy the server gives the same rows to read; inspect (--count) and check " +
+			"(--unique) read the file.\n" +
 			"The command of --baseline-cmd finds TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE,\n" +
 			"TABLESTORE_ACCESS_KEY_ID, TABLESTORE_ACCESS_KEY_SECRET, BENCH_FILE (CSV with a header), BENCH_TABLE (existing),\n" +
 			"BENCH_COLUMNS (NAME:TYPE, with commas, the primary key first) and BENCH_ROWS in its environment; it must write\n" +
 			"every row once, and may print {\"allocations\": N, \"allocated_bytes\": N, \"peak_rss_bytes\": N}.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "how many", Value: 1_000_000},
-			&cli.StringFlag{Name: "shape", Usage: "12 (columns, 150 bytes of CSV), 3 (60 bytes), 60; 4k, 64k or 2m (one cell of that size), 1000 (columns), null (no values), names (long ones)", Value: "12"},
+			&cli.StringFlag{Name: "shape", Usage: "12 (columns, 150 bytes of CSV), 3 (60 bytes), 60; 4k, 64k or 2m (one cell " +
+				"of that size), 1000 (columns), null (no values), names (long ones)", Value: "12"},
 			&cli.StringFlag{Name: "what", Usage: strings.Join(slices.Sorted(maps.Keys(tasks)), ", "), Value: "load"},
 			&cli.IntFlag{Name: "rounds", Usage: "number of loads of each kind, in turns; the median counts", Value: 3},
 			&cli.StringFlag{Name: "only", Usage: "only these `LOADS`, comma-separated"},
@@ -141,7 +144,8 @@ func measureClient(c *cli.Context, dir string) (err error) {
 		return plan.Usagef("--rounds %d: want 1 or more", c.Int("rounds"))
 	}
 	fmt.Fprintf(c.App.ErrWriter, "tsbench: generating %d rows of %d columns\n", report.Rows, len(m.shape.Columns))
-	if err := writeFile(m.file, func(w io.Writer) error { return m.shape.WriteCSV(c.Context, w, report.Rows, seed) }); err != nil {
+	if err := writeFile(m.file,
+		func(w io.Writer) error { return m.shape.WriteCSV(c.Context, w, report.Rows, seed) }); err != nil {
 		return err
 	}
 	if err := m.startServer(); err != nil {
@@ -168,7 +172,8 @@ func measureClient(c *cli.Context, dir string) (err error) {
 
 // startServer starts the null server and sets the environment for loads.
 func (m *measuring) startServer() (err error) {
-	args := []string{"null-server", "--latency", m.c.Duration("latency").String(), "--partitions", fmt.Sprint(m.c.Int("partitions"))}
+	args := []string{"null-server", "--latency", m.c.Duration("latency").String(), "--partitions",
+		fmt.Sprint(m.c.Int("partitions"))}
 	if m.task.reads {
 		args = append(args, "--shape", m.shape.Name, "--rows", fmt.Sprint(m.c.Uint64("rows")))
 	}
@@ -176,7 +181,8 @@ func (m *measuring) startServer() (err error) {
 		ca := filepath.Join(m.dir, "ca.pem")
 		args, m.env = append(args, "--tls-ca", ca), append(m.env, "SSL_CERT_FILE="+ca)
 	}
-	m.server, err = serve(m.c.Context, []string{"TABLESTORE_ACCESS_KEY_ID=null", "TABLESTORE_ACCESS_KEY_SECRET=null"}, args...)
+	m.server, err = serve(m.c.Context, []string{"TABLESTORE_ACCESS_KEY_ID=null", "TABLESTORE_ACCESS_KEY_SECRET=null"},
+		args...)
 	if err != nil {
 		return err
 	}
@@ -184,7 +190,8 @@ func (m *measuring) startServer() (err error) {
 	for _, c := range m.shape.Columns {
 		columns = append(columns, c.Name+":"+[...]string{"integer", "double", "string", "string"}[c.Kind])
 	}
-	m.env = append(append(m.env, m.server.env...), "BENCH_FILE="+m.file, "BENCH_COLUMNS="+strings.Join(columns, ","), fmt.Sprint("BENCH_ROWS=", m.c.Uint64("rows")))
+	m.env = append(append(m.env, m.server.env...), "BENCH_FILE="+m.file, "BENCH_COLUMNS="+strings.Join(columns, ","),
+		fmt.Sprint("BENCH_ROWS=", m.c.Uint64("rows")))
 	return nil
 }
 
@@ -256,7 +263,8 @@ func (r *costs) writeText(w io.Writer) error {
 		if own := r.Loads[tool].CPUPerRow; own > 0 {
 			of = fmt.Sprintf("%.2f", l.CPUPerRow/own)
 		}
-		fmt.Fprintf(t, "%s\t%.2f\t%s\t%.0f\t%.2f\t%.3f\t%.0f\t%d\t\n", name, l.CPUPerRow, of, l.RowsPerSecond, l.Wanted, l.AllocsPerRow, float64(l.PeakRSSBytes)/(1<<20), l.Connections)
+		fmt.Fprintf(t, "%s\t%.2f\t%s\t%.0f\t%.2f\t%.3f\t%.0f\t%d\t\n", name, l.CPUPerRow, of, l.RowsPerSecond, l.Wanted,
+			l.AllocsPerRow, float64(l.PeakRSSBytes)/(1<<20), l.Connections)
 	}
 	return t.Flush()
 }

@@ -24,7 +24,8 @@ func BenchmarkFloor(b *testing.B) {
 	for _, shape := range bench.Shapes() {
 		var text bytes.Buffer
 		conformance.Must(b, shape.WriteCSV(b.Context(), &text, rows, seed))
-		schema, kinds := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}}, [...]table.Type{table.Integer, table.Double, table.String, table.String}
+		schema, kinds := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}},
+			[...]table.Type{table.Integer, table.Double, table.String, table.String}
 		for _, c := range shape.Columns {
 			schema.Columns = append(schema.Columns, table.Column{Source: c.Name, Name: c.Name, Type: kinds[c.Kind]})
 		}

@@ -26,7 +26,8 @@ func ends(t *testing.T, code int, says string, args ...string) string {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	var stdout, stderr strings.Builder
-	if got := run(t.Context(), append([]string{"tsbench"}, args...), &stdout, &stderr); got != code || !strings.Contains(stderr.String()[strings.LastIndex(strings.TrimSpace(stderr.String()), "\n")+1:], says) {
+	if got := run(t.Context(), append([]string{"tsbench"}, args...), &stdout, &stderr); got != code ||
+		!strings.Contains(stderr.String()[strings.LastIndex(strings.TrimSpace(stderr.String()), "\n")+1:], says) {
 		t.Errorf("%q: exit code %d, want %d and %q:\n%s", args, got, code, says, &stderr)
 	}
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))

@@ -32,10 +32,12 @@ func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 		scenarios  []string
 		ideal      float64 // seconds at least
 	}{
-		{"--rows 20000 --partitions 4 --partition-wcu 2000 --only tsimport-none,baseline", 20000, 4, []string{baseline, tsimportNone}, 2.4},
+		{"--rows 20000 --partitions 4 --partition-wcu 2000 --only tsimport-none,baseline", 20000, 4,
+			[]string{baseline, tsimportNone}, 2.4},
 		// Four partitions of 1,000 rows a second would take 1.5 s.
 		{"--rows 6000 --partitions 4 --limiter queue --limit-table 3000 --only tsimport", 6000, 4, []string{tool}, 2},
-		{"--pk DeviceID:integer --pk OrderNumber:integer --pk CardID:integer --order arrival --rows 3000 --partitions 3 --slow 1:0.5 --only tsimport", 3000, 3, []string{tool}, 1.9},
+		{"--pk DeviceID:integer --pk OrderNumber:integer --pk CardID:integer --order arrival --rows 3000 --partitions 3 " +
+			"--slow 1:0.5 --only tsimport", 3000, 3, []string{tool}, 1.9},
 		{"--rows 6000 --partition-wcu 1000 --splits 3s:500ms:2 --only tsimport-none", 6000, 3, []string{tsimportNone}, 0},
 	} {
 		t.Run(fmt.Sprint("bench ", i+1), func(t *testing.T) {
@@ -62,7 +64,8 @@ func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 	}
 	stopped := measured[struct {
 		Scenarios []*scenario `json:"scenarios"`
-	}](t, "spread", "--json", "--rows", "5000", "--partitions", "2", "--partition-wcu", "100", "--only", "baseline", "--baseline-seconds", "1").Scenarios[0]
+	}](t, "spread", "--json", "--rows", "5000", "--partitions", "2", "--partition-wcu", "100", "--only", "baseline",
+		"--baseline-seconds", "1").Scenarios[0]
 	conformance.True(t, stopped.Stopped && stopped.Rows < 5000 && stopped.CapacityShare > 0 && stopped.Ideal == 0 &&
 		math.Abs(stopped.Makespan-stopped.Seconds) <= 0.001, "stopped: %+v", stopped)
 }
@@ -74,11 +77,13 @@ func TestSharesCountServingPartitionsOnly(t *testing.T) {
 		parts                     []partition
 		ceiling, end, share, want float64
 	}{
-		"two partitions":             {[]partition{whole, whole}, 0, 2000, 0.5, 1},
-		"of which one has no rows":   {[]partition{whole, {Capacity: 1000}}, 0, 2000, 0.25, 1},
-		"and one is slow":            {[]partition{whole, {rowCounts: rowCounts{Units: 500}, Capacity: 100}}, 0, 5000, 1500.0 / 5500, 5},
-		"in a table with a limit":    {[]partition{whole, whole}, 500, 8000, 0.5, 4},
-		"a split":                    {[]partition{{rowCounts: rowCounts{Units: 1000}, Capacity: 1000, EndedMS: at(2000)}, {rowCounts: rowCounts{Units: 1000}, Capacity: 1000, SinceMS: 3000}}, 0, 5000, 0.5, 1},
+		"two partitions":           {[]partition{whole, whole}, 0, 2000, 0.5, 1},
+		"of which one has no rows": {[]partition{whole, {Capacity: 1000}}, 0, 2000, 0.25, 1},
+		"and one is slow": {[]partition{whole, {rowCounts: rowCounts{Units: 500}, Capacity: 100}}, 0, 5000,
+			1500.0 / 5500, 5},
+		"in a table with a limit": {[]partition{whole, whole}, 500, 8000, 0.5, 4},
+		"a split": {[]partition{{rowCounts: rowCounts{Units: 1000}, Capacity: 1000, EndedMS: at(2000)},
+			{rowCounts: rowCounts{Units: 1000}, Capacity: 1000, SinceMS: 3000}}, 0, 5000, 0.5, 1},
 		"no capacity, so no measure": {[]partition{{rowCounts: rowCounts{Units: 10}}}, 0, 1000, 0, 0},
 	} {
 		stats := &tableStats{Partitions: tt.parts}
@@ -93,15 +98,18 @@ func TestSharesCountServingPartitionsOnly(t *testing.T) {
 
 func TestClientCostIsMeasuredAgainstBaselines(t *testing.T) {
 	external := fmt.Sprintf("%q baseline > %q", os.Args[0], t.TempDir()+"/out")
-	r := measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "3000", "--shape", "3", "--baseline-cmd", external)
+	r := measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "3000", "--shape", "3",
+		"--baseline-cmd", external)
 	for _, name := range []string{tool, baseline, "external"} {
 		l := r.Loads[name]
 		conformance.True(t, l.CPUPerRow > 0 && l.RowsPerSecond > 0 && l.PeakRSSBytes >= 1<<20 && l.Requests >= 15 &&
 			(l.AllocsPerRow > 0) == (name != "external"), "%s: %+v", name, l)
 	}
 	again := fmt.Sprintf("%q baseline && %q baseline", os.Args[0], os.Args[0])
-	conformance.Equal(t, measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "1000", "--shape", "3", "--only", "external", "--baseline-cmd", again).Loads["external"].RowsAgain, 1000, "rows that are sent again")
-	l := measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "50000", "--shape", "3", "--only", "tsimport", "--latency", "10ms", "--load-flag=--concurrency=256").Loads["tsimport"]
+	conformance.Equal(t, measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "1000", "--shape", "3",
+		"--only", "external", "--baseline-cmd", again).Loads["external"].RowsAgain, 1000, "rows that are sent again")
+	l := measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "50000", "--shape", "3", "--only", "tsimport",
+		"--latency", "10ms", "--load-flag=--concurrency=256").Loads["tsimport"]
 	if l.Connections > 256+8 || l.Requests < 250 { // the SDK's client has a few of its own
 		t.Errorf("%d connections for %d requests of 256 workers", l.Connections, l.Requests)
 	}

@@ -67,7 +67,8 @@ func nullServer(c *cli.Context) error {
 			return fmt.Errorf("write the certificate: %w", err)
 		}
 	}
-	fmt.Fprintf(c.App.Writer, "url=%s instance=null access_key_id=%s access_key_secret=%s\n", s.URL, o.AccessKeyID, o.AccessKeySecret)
+	fmt.Fprintf(c.App.Writer, "url=%s instance=null access_key_id=%s access_key_secret=%s\n", s.URL, o.AccessKeyID,
+		o.AccessKeySecret)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -27,7 +27,8 @@ func command(ctx context.Context, env []string, name string, args ...string) *ex
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 5 * time.Second
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "TABLESTORE_") && !strings.HasPrefix(v, "ALIBABA_CLOUD_") && !strings.HasPrefix(v, "BENCH_") {
+		if !strings.HasPrefix(v, "TABLESTORE_") && !strings.HasPrefix(v, "ALIBABA_CLOUD_") &&
+			!strings.HasPrefix(v, "BENCH_") {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
@@ -75,7 +76,8 @@ func serve(ctx context.Context, env []string, args ...string) (s *server, err er
 		}
 		return nil, fmt.Errorf("start %s: no ready line: %s", args[0], client.OneLine(s.stderr.String()))
 	}
-	for variable, name := range map[string]string{"ENDPOINT": "url", "INSTANCE": "instance", "ACCESS_KEY_ID": "access_key_id", "ACCESS_KEY_SECRET": "access_key_secret"} {
+	for variable, name := range map[string]string{"ENDPOINT": "url", "INSTANCE": "instance",
+		"ACCESS_KEY_ID": "access_key_id", "ACCESS_KEY_SECRET": "access_key_secret"} {
 		s.env = append(s.env, "TABLESTORE_"+variable+"="+s.says[name])
 	}
 	return s, nil

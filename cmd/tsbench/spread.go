@@ -35,13 +35,15 @@ var (
 )
 
 // simulation lists flags of tsimport serve, which validates them.
-var simulation = []string{"partition-wcu", "limiter", "limit-table", "limit-instance", "outage", "latency", "slow", "splits"}
+var simulation = []string{"partition-wcu", "limiter", "limit-table", "limit-instance", "outage", "latency",
+	"slow", "splits"}
 
 func spreadCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "spread",
 		Usage: "measure how evenly loads use the partitions of a table with limited capacity",
-		Description: "Loads the student-card dataset into a table of simulated partitions in several ways, each on a fresh engine in a process\n" +
+		Description: "Loads the student-card dataset into a table of simulated partitions in several ways, each on a fresh " +
+			"engine in a process\n" +
 			"of its own, and shows how much of the partitions' capacity each has used:\n" +
 			"  baseline       the official SDK, 200 rows a request in file order, 32 workers, the SDK's retries\n" +
 			"  tsimport       tsimport load, the last row of a key wins\n" +
@@ -51,17 +53,21 @@ func spreadCommand() *cli.Command {
 			&cli.Uint64Flag{Name: "rows", Usage: "number of rows", Value: 1_000_000},
 			&cli.StringFlag{Name: "order", Usage: "sorted (CardID), arrival or random", Value: string(bench.Sorted)},
 			&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: seed},
-			&cli.StringSliceFlag{Name: "pk", Usage: "primary-key column `NAME:TYPE`, in order (default: " + strings.Join(cardKey, ", ") + ")"},
+			&cli.StringSliceFlag{Name: "pk", Usage: "primary-key column `NAME:TYPE`, in order (default: " +
+				strings.Join(cardKey, ", ") + ")"},
 			&cli.StringFlag{Name: "only", Usage: "only these `WAYS` to load, comma-separated"},
 			&cli.Float64Flag{Name: "baseline-seconds", Usage: "measure the SDK's load for this many seconds", Value: 60},
-			&cli.StringSliceFlag{Name: "load-flag", Usage: "`FLAG` for tsimport load, as in --load-flag=--memory=128MiB; repeatable"},
+			&cli.StringSliceFlag{Name: "load-flag",
+				Usage: "`FLAG` for tsimport load, as in --load-flag=--memory=128MiB; repeatable"},
 			&cli.BoolFlag{Name: "json", Usage: "print the measurements as one JSON object"},
 			&cli.IntFlag{Name: "partitions", Usage: "of the table, with equal numbers of rows", Value: 32},
-			&cli.StringFlag{Name: "splits", Usage: "`EVERY[:UNAVAILABLE[:MAX]]`: begin with one partition, and halve all of them each EVERY until there are MAX, 32"},
+			&cli.StringFlag{Name: "splits", Usage: "`EVERY[:UNAVAILABLE[:MAX]]`: begin with one partition, and halve all of " +
+				"them each EVERY until there are MAX, 32"},
 			// These are passed to tsimport serve.
 			&cli.StringFlag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of each partition", Value: "1000"},
 			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of how capacity limits"},
-			&cli.Float64Flag{Name: "limit-instance", Usage: "write capacity `UNITS` a second of the whole instance, which refuses requests with 429 OTSFlowControl"},
+			&cli.Float64Flag{Name: "limit-instance",
+				Usage: "write capacity `UNITS` a second of the whole instance, which refuses requests with 429 OTSFlowControl"},
 			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` a second of the table, beside its partitions'"},
 			&cli.StringFlag{Name: "outage", Usage: "`SECONDS:KIND[:AFTER]`"},
 			&cli.StringFlag{Name: "latency", Usage: "of a request", Value: "5ms"},
@@ -258,14 +264,16 @@ func (s *spreading) load(ctx context.Context, e *server, found *scenario) error 
 			name, _, _ := strings.Cut(k, ":")
 			keys = append(keys, name)
 		}
-		env = append(slices.Clone(env), "BENCH_FILE="+s.file, "BENCH_TABLE="+tableName, "BENCH_COLUMNS="+strings.Join(cardColumns, ","),
+		env = append(slices.Clone(env), "BENCH_FILE="+s.file, "BENCH_TABLE="+tableName, "BENCH_COLUMNS="+
+			strings.Join(cardColumns, ","),
 			"BENCH_KEYS="+strings.Join(keys, ","), fmt.Sprint("BENCH_SECONDS=", s.c.Float64("baseline-seconds")))
 	} else {
 		order := plan.LastWins
 		if found.Name == tsimportNone {
 			order = plan.OrderNone
 		}
-		args = slices.Concat([]string{tool, "load", s.file, "--table", tableName, "--run-dir", filepath.Join(s.dir, "run-"+found.Name), "--order", order.String(), "--json", "--quiet"},
+		args = slices.Concat([]string{tool, "load", s.file, "--table", tableName, "--run-dir",
+			filepath.Join(s.dir, "run-"+found.Name), "--order", order.String(), "--json", "--quiet"},
 			s.flags(), s.c.StringSlice("load-flag"))
 	}
 	r, err := finish(command(ctx, env, self(), args...))
@@ -383,13 +391,15 @@ func ratio(a, b float64) float64 {
 // writeScenarios writes one line per scenario.
 func writeScenarios(out io.Writer, scenarios []*scenario) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tseconds\tlast row\tpossible\tcapacity share\tthrottled\trows\trequests\tbatch fill\tlost\tpeak memory\t")
+	fmt.Fprintln(t, "\tseconds\tlast row\tpossible\tcapacity share\tthrottled\trows\trequests\tbatch fill\tlost\tpeak "+
+		"memory\t")
 	for _, s := range scenarios {
 		stopped := ""
 		if s.Stopped {
 			stopped = "+"
 		}
-		fmt.Fprintf(t, "%s\t%.1f%s\t%.2f\t%.2f\t%.4f\t%.2f %%\t%d\t%d\t%.2f\t%d\t%d MiB\t\n", s.Name, s.Seconds, stopped, s.Makespan, s.Ideal, s.CapacityShare,
+		fmt.Fprintf(t, "%s\t%.1f%s\t%.2f\t%.2f\t%.4f\t%.2f %%\t%d\t%d\t%.2f\t%d\t%d MiB\t\n", s.Name, s.Seconds, stopped,
+			s.Makespan, s.Ideal, s.CapacityShare,
 			100*s.ThrottledShare, s.Rows, s.Requests, s.BatchFill, s.Lost, s.PeakRSSBytes>>20)
 	}
 	for _, s := range scenarios {

@@ -80,7 +80,8 @@ var corpus = []left{
 
 	{"a load of before 0.1.0", nil, func(p *place) {
 		load := []string{"load", "orders.csv", "--table", "orders", "--pk", "id", "--type", "id=integer"}
-		for _, command := range [][]string{{"resume"}, {"resume", p.one(runFolder)}, load, {"load", "--retry-rejects", p.one(runFolder)}} {
+		for _, command := range [][]string{{"resume"}, {"resume", p.one(runFolder)}, load,
+			{"load", "--retry-rejects", p.one(runFolder)}} {
 			_, said := p.run(2, command...)
 			holds(p, said, "was written by an earlier version of tsimport; use that version, or ")
 		}
@@ -149,7 +150,8 @@ loads:
 
 	{"a job file", func(p *place) {
 		p.write("orders.csv", header+orders(1, 20))
-		p.write("job.yaml", "version: 1\nloads:\n  orders:\n    from: [orders.csv]\n    pk: [id]\n    type: [price=integer]\n")
+		p.write("job.yaml",
+			"version: 1\nloads:\n  orders:\n    from: [orders.csv]\n    pk: [id]\n    type: [price=integer]\n")
 	}, func(p *place) {
 		out, _ := p.run(0, "run", "job.yaml", "--plan", "--json")
 		holds(p, out, `"table": "orders"`)
@@ -183,7 +185,8 @@ loads:
 		p.serve()
 		p.write("orders.csv", header+orders(1, 60))
 		p.made(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--create")
-		must(p, p.served.Sim().Simulate("", server.Simulation{Config: sim.Config{Partitions: 4}, SampleLines: []string{"15", "30", "45", "60"}}))
+		must(p, p.served.Sim().Simulate("", server.Simulation{Config: sim.Config{Partitions: 4},
+			SampleLines: []string{"15", "30", "45", "60"}}))
 		p.killedAt("GetRange", 3, "export", "--table", "orders", "--output", "archive/", "--concurrency", "1")
 		p.one("archive/archive-00001-*")
 	}, func(p *place) {
@@ -198,8 +201,10 @@ loads:
 		p.serve()
 		p.write("orders.csv", header+orders(1, 60))
 		p.made(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--create")
-		must(p, p.served.Sim().Simulate("", server.Simulation{Config: sim.Config{Partitions: 4}, SampleLines: []string{"15", "30", "45", "60"}}))
-		p.killedAt("GetRange", 6, "export", "--table", "orders", "--format", "parquet", "--output", "lake/all={id > 0}/", "--concurrency", "1")
+		must(p, p.served.Sim().Simulate("", server.Simulation{Config: sim.Config{Partitions: 4},
+			SampleLines: []string{"15", "30", "45", "60"}}))
+		p.killedAt("GetRange", 6, "export", "--table", "orders", "--format", "parquet", "--output", "lake/all={id > 0}/",
+			"--concurrency", "1")
 		p.one("lake/all=true/part-00001-*")
 	}, func(p *place) {
 		p.serve()

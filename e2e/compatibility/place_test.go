@@ -40,7 +40,8 @@ func TestMain(m *testing.M) {
 	serve := func(w http.ResponseWriter, r *http.Request) { (*service.Load()).ServeHTTP(w, r) }
 	proxy := httptest.NewServer(http.HandlerFunc(serve))
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TABLESTORE_") || strings.HasPrefix(name, "TSIMPORT_") ||
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TABLESTORE_") ||
+			strings.HasPrefix(name, "TSIMPORT_") ||
 			strings.HasSuffix(strings.ToLower(name), "_proxy") {
 			os.Unsetenv(name)
 		}
@@ -82,7 +83,8 @@ func newPlace(t *testing.T, dir string) *place {
 }
 
 func (p *place) serve() {
-	s, err := server.Open(filepath.Join(p.dir, "store"), server.Options{Hosts: []string{"tablestore.example"}, ThroughputInterval: -1, Log: log.New(io.Discard, "", 0)})
+	s, err := server.Open(filepath.Join(p.dir, "store"), server.Options{Hosts: []string{"tablestore.example"},
+		ThroughputInterval: -1, Log: log.New(io.Discard, "", 0)})
 	must(p, err)
 	p.served = s
 	p.Setenv("TABLESTORE_ENDPOINT", endpoint)

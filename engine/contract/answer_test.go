@@ -55,7 +55,8 @@ func (s *service) checkAnswer(t *testing.T, operation string, body, want message
 
 // TestAnswersOfReadsAreExact compares bodies byte by byte: what one SDK ignores may break another.
 func TestAnswersOfReadsAreExact(t *testing.T) {
-	s := proving(t, "1.9.2", "1.10.2", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.6", "2.6.1", "3.11.1", "3.11.6", "3.11.8", "4.1.4", "4.1.5", "4.1.7")
+	s := proving(t, "1.9.2", "1.10.2", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.6", "2.6.1", "3.11.1", "3.11.6", "3.11.8",
+		"4.1.4", "4.1.5", "4.1.7")
 	skipFields(t, s)
 	tb, rows := tableOfRows(t, s)
 	name := message{}.text(1, tb.name)
@@ -84,10 +85,11 @@ func TestAnswersOfReadsAreExact(t *testing.T) {
 		"a range":                 {"GetRange", scan.int(5, 2), both},
 		"a range up to its limit": {"GetRange", scan.int(5, 2).int(6, 1), one.bytes(3, b)},
 		"a range just as long":    {"GetRange", scan.int(5, 2).int(6, 2), both},
-		"a range backward":        {"GetRange", name.int(2, 1).bytes(7, most).bytes(8, least).int(5, 2).int(6, 1), unit.bytes(2, behindHeader(rows[1])).bytes(3, a)},
-		"an empty range":          {"GetRange", name.int(2, 0).bytes(7, none).bytes(8, most).int(5, 2), unit.bytes(2, nil)},
-		"a range of no column":    {"GetRange", scan.text(3, "x").int(5, 2), unit.bytes(2, nil)},
-		"a range with a hint":     {"GetRange", scan.int(5, 2).int(15, 1), both},
+		"a range backward": {"GetRange", name.int(2, 1).bytes(7, most).bytes(8, least).int(5, 2).int(6, 1),
+			unit.bytes(2, behindHeader(rows[1])).bytes(3, a)},
+		"an empty range":       {"GetRange", name.int(2, 0).bytes(7, none).bytes(8, most).int(5, 2), unit.bytes(2, nil)},
+		"a range of no column": {"GetRange", scan.text(3, "x").int(5, 2), unit.bytes(2, nil)},
+		"a range with a hint":  {"GetRange", scan.int(5, 2).int(15, 1), both},
 		"a batch": {"BatchGetRow", message{}.bytes(1, name.bytes(2, b).bytes(2, none).bytes(2, short).bytes(2, a).int(6, 2)).
 			bytes(1, message{}.text(1, other).bytes(2, a).int(6, 1)),
 			message{}.bytes(1, name.bytes(2, ok(behindHeader(rows[1]))).bytes(2, ok(nil)).
@@ -129,7 +131,8 @@ func TestAnswersOfWritesAreExact(t *testing.T) {
 		{"an update", "UpdateRow", added, consumed(1, 0, 1)},
 		{"an update that answers its key", "UpdateRow", added.bytes(4, keyOnly), consumed(1, 0, 1).bytes(2, key)},
 		{"an update asked for no column", "UpdateRow", added.bytes(4, message{}.int(1, 2)), consumed(1, 0, 1).bytes(2, key)},
-		{"a deletion that answers its key", "DeleteRow", name.bytes(2, gone).bytes(3, there).bytes(4, keyOnly), consumed(1, 1, 1).bytes(2, key)},
+		{"a deletion that answers its key", "DeleteRow", name.bytes(2, gone).bytes(3, there).bytes(4, keyOnly),
+			consumed(1, 1, 1).bytes(2, key)},
 		{"a deletion of nothing", "DeleteRow", name.bytes(2, gone).bytes(3, ignoring), consumed(1, 0, 1)},
 		{"a batch", "BatchWriteRow",
 			message{}.bytes(1, name.bytes(2, row(1, put, there)).bytes(2, row(1, short, ignoring))).
@@ -137,7 +140,8 @@ func TestAnswersOfWritesAreExact(t *testing.T) {
 			message{}.bytes(1, name.bytes(2, lost("OTSConditionCheckFail", "Condition check failed.", 1, 1)).
 				bytes(2, lost("OTSInvalidPK", "Validate PK size fail. Input: 1, Meta: 2.", 0, 1))).
 				bytes(1, message{}.text(1, missing).bytes(2, lost("OTSObjectNotExist", "Requested table does not exist.", 0, 1)))},
-		{"a good row", "BatchWriteRow", message{}.bytes(1, name.bytes(2, row(1, put, ignoring))), message{}.bytes(1, name.bytes(2, ok(0, 1)))},
+		{"a good row", "BatchWriteRow", message{}.bytes(1, name.bytes(2, row(1, put, ignoring))),
+			message{}.bytes(1, name.bytes(2, ok(0, 1)))},
 	} {
 		t.Run(v.what, func(t *testing.T) { s.checkAnswer(t, v.operation, v.body, v.want) })
 	}
@@ -173,7 +177,8 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	conformance.True(t, bytes.Equal(d.body, increased), "got  %x\nwant %x", d.body, increased)
 	u := s.ask(t, "UpdateTable", message{}.text(1, name).bytes(3, message{}.int(2, 7)))
 	u.check(t, accepted)
-	diff(t, u.body, []byte(message{}.bytes(1, reserved.int(2, created/1_000_000)).bytes(2, message{}.int(1, -1).int(2, 7).int(5, 86400).int(6, 1).int(7, 0)).bytes(3, stream)))
+	diff(t, u.body, []byte(message{}.bytes(1, reserved.int(2, created/1_000_000)).bytes(2,
+		message{}.int(1, -1).int(2, 7).int(5, 86400).int(6, 1).int(7, 0)).bytes(3, stream)))
 	l := s.ask(t, "ListTable", nil)
 	conformance.True(t, bytes.Contains(l.body, message{}.text(1, name)), "%q does not list %s", l.body, name)
 	x := s.ask(t, "DeleteTable", message{}.text(1, name))
@@ -209,7 +214,8 @@ func TestSplitPointsCutATableBySize(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			parts := int64(len(v.points) + 1)
-			want := consumed(1, parts, 0).bytes(2, message{}.text(1, "pk1").int(2, 2)).bytes(2, message{}.text(1, "pk2").int(2, 1))
+			want := consumed(1, parts, 0).bytes(2, message{}.text(1, "pk1").int(2, 2)).bytes(2,
+				message{}.text(1, "pk2").int(2, 1))
 			for _, p := range strings.Split(v.points, "") {
 				want = want.bytes(3, wireRow{key: []wireCell{{name: "pk1", value: vText(p)}}}.encode())
 			}
@@ -224,7 +230,8 @@ func TestSplitPointsCutATableBySize(t *testing.T) {
 		s.ask(t, "ComputeSplitPointsBySize", body).check(t, invalid(want))
 	}
 	t.Run("as the SDK reads it", func(t *testing.T) {
-		r, err := s.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: tb.name, SplitSize: 1, SplitSizeUnitInByte: ptr[int64](1 << 20)})
+		r, err := s.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: tb.name, SplitSize: 1,
+			SplitSizeUnitInByte: ptr[int64](1 << 20)})
 		must(t, err)
 		diff(t, len(r.Splits) > 0, true)
 	})

@@ -68,7 +68,8 @@ func TestAlternativeAnswersAreRecognized(t *testing.T) {
 	for name, others := range map[string][]server.Simulation{
 		"equal timestamps": {{Choices: server.Choices{FirstWriteWins: true}}},
 		"put after delete": {{Choices: server.Choices{DeletionsHideEarlier: true}}},
-		"pre-split":        {{Config: sim.Config{Answers: sim.Answers{PreSplit: sim.PreSplitIgnored}}}, {Config: sim.Config{Answers: sim.Answers{PreSplit: sim.PreSplitRefused}}}},
+		"pre-split": {{Config: sim.Config{Answers: sim.Answers{PreSplit: sim.PreSplitIgnored}}},
+			{Config: sim.Config{Answers: sim.Answers{PreSplit: sim.PreSplitRefused}}}},
 	} {
 		i := slices.IndexFunc(assumptions, func(a assumption) bool { return a.name == name })
 		for _, other := range others {
@@ -227,7 +228,8 @@ func askNewTable(t *testing.T, s *service) (string, bool) {
 	for {
 		err := tb.do(tb.put(tb.key("a")))
 		if err == nil {
-			return fmt.Sprintf("takes rows %v after CreateTable; before: %v", time.Since(begun).Round(100*time.Millisecond), met), time.Since(begun) < 90*time.Second
+			return fmt.Sprintf("takes rows %v after CreateTable; before: %v", time.Since(begun).Round(100*time.Millisecond),
+				met), time.Since(begun) < 90*time.Second
 		}
 		code := refusalOf(err).code
 		if !slices.Contains(met, code) {
@@ -347,7 +349,8 @@ func askIncrementWithCondition(t *testing.T, s *service) (string, bool) {
 			n = c.Value
 		}
 	}
-	return fmt.Sprintf("first: %q, repeated: %q, sum %v", first.code, second.code, n), first == accepted && second.code == conditionFailed.code && n == int64(5)
+	return fmt.Sprintf("first: %q, repeated: %q, sum %v", first.code, second.code, n), first == accepted &&
+		second.code == conditionFailed.code && n == int64(5)
 }
 
 func askBodySize(t *testing.T, s *service) (string, bool) {
@@ -358,7 +361,8 @@ func askBodySize(t *testing.T, s *service) (string, bool) {
 		changes := several(mib, func(i int) change { return tb.put(tb.key("size", i), c("v", text(1<<20-100))) })
 		_, err := s.batch(changes...)
 		answers = append(answers, fmt.Sprintf("%d MiB of rows: %v", mib, refusalOf(err)))
-		if code := refusalOf(err).code; mib == 3 && err != nil || mib == 6 && code != "OTSParameterInvalid" && code != "OTSRequestBodyTooLarge" {
+		if code := refusalOf(err).code; mib == 3 && err != nil || mib == 6 && code != "OTSParameterInvalid" &&
+			code != "OTSRequestBodyTooLarge" {
 			taken = false
 		}
 	}

@@ -60,7 +60,8 @@ func TestOnlyAuthenticatedRequestsAreServed(t *testing.T) {
 		"a header not signed": {added("x-ots-sdk-traceid", "1"), mismatch, true},
 		"any signed header":   {changed("x-ots-sdk-traceid", "1"), accepted, false},
 		"no such instance":    {rawRequest{instance: "no-such-instance"}, authFailed("The instance is not found."), true},
-		"another body's MD5":  {changed("x-ots-contentmd5", wrongMD5), authFailed("Mismatch between MD5 value of request body and x-ots-contentmd5 in header."), false},
+		"another body's MD5": {changed("x-ots-contentmd5", wrongMD5),
+			authFailed("Mismatch between MD5 value of request body and x-ots-contentmd5 in header."), false},
 		"a clock 20 min slow": {changed("x-ots-date", early), authFailed(shifted + early + "."), false},
 		"a clock 20 min fast": {changed("x-ots-date", late), authFailed(shifted + late + "."), false},
 		"a clock 10 min slow": {changed("x-ots-date", stamp(now.Add(-10*time.Minute))), accepted, false},
@@ -212,14 +213,16 @@ func TestEveryHeaderOfTheProtocolIsSigned(t *testing.T) {
 		request rawRequest
 		want    refusal
 	}{
-		"a token":               {changed("x-ots-ststoken", "TOKEN+/="), accepted},
-		"a token not signed":    {added("x-ots-ststoken", "TOKEN"), mismatch},
-		"a token taken away":    {rawRequest{change: header("x-ots-ststoken", "TOKEN"), after: header("x-ots-ststoken", "")}, mismatch},
+		"a token":            {changed("x-ots-ststoken", "TOKEN+/="), accepted},
+		"a token not signed": {added("x-ots-ststoken", "TOKEN"), mismatch},
+		"a token taken away": {rawRequest{change: header("x-ots-ststoken", "TOKEN"), after: header("x-ots-ststoken", "")},
+			mismatch},
 		"spaces around a value": {changed("x-ots-tag", "  a b  "), accepted},
 		"names in upper case":   {rawRequest{change: func(h http.Header) { h["X-OTS-TAG"] = []string{"x"} }}, accepted},
 		"what is not x-ots":     {added("x-acs-date", "x"), accepted},
 		"a content type":        {added("Content-Type", "application/x-protobuf"), accepted},
-		"one header changed":    {rawRequest{operation: "ListTable", change: header("x-ots-tag", "x"), after: header("x-ots-tag", "y")}, mismatch},
+		"one header changed": {rawRequest{operation: "ListTable", change: header("x-ots-tag", "x"),
+			after: header("x-ots-tag", "y")}, mismatch},
 		"a priority, a trace, an ip": {rawRequest{change: func(h http.Header) {
 			h.Set("x-ots-request-priority", "2")
 			h.Set("x-ots-trace-threshold", "500")

@@ -134,11 +134,12 @@ func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
 		"a delete of one":     {tb.delete(one), invalid("Invalid row to delete which with pk auto increment."), false},
 		"two placeholders":    {tb.put(two), invalid("2 pk auto increment exist in row."), false},
 		"a partition key":     {tb.put(first), invalid("Primary key column 'pk1' is not auto increment."), true},
-		"another table's":     {plain.put(plain.placeholder("a")), invalid("Primary key column 'pk2' is not auto increment."), true},
-		"a put of a value":    {tb.put(tb.key("a", 7)), invalidRow("IGNORE"), true},
-		"a put of a new one":  {expecting(expectNotExist, tb.put(tb.key("a", 7))), invalidRow("EXPECT_NOT_EXIST"), true},
-		"a value's update":    {tb.update(tb.key("a", n), set("v", 2)), invalidRow("IGNORE"), true},
-		"a put of none":       {expecting(expectExist, tb.put(tb.key("a", 7))), conditionFailed, true},
+		"another table's": {plain.put(plain.placeholder("a")), invalid("Primary key column 'pk2' is not auto increment."),
+			true},
+		"a put of a value":   {tb.put(tb.key("a", 7)), invalidRow("IGNORE"), true},
+		"a put of a new one": {expecting(expectNotExist, tb.put(tb.key("a", 7))), invalidRow("EXPECT_NOT_EXIST"), true},
+		"a value's update":   {tb.update(tb.key("a", n), set("v", 2)), invalidRow("IGNORE"), true},
+		"a put of none":      {expecting(expectExist, tb.put(tb.key("a", 7))), conditionFailed, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, s.do(v.change), v.want)
@@ -185,9 +186,12 @@ func TestAutoIncrementIsDeclaredForOneIntegerAfterThePartitionKey(t *testing.T) 
 		change func(r *create)
 		want   refusal
 	}{
-		"the partition key": {func(r *create) { r.meta = message{}.text(1, r.name).bytes(2, pk("pk1", 1)) }, invalid("First primary key can't be auto increment, table: …")},
-		"a STRING":          {func(r *create) { r.meta = r.meta.bytes(2, pk("pk2", 2)) }, invalid("AUTO_INCREMENT primary key must be integer.")},
-		"two columns":       {func(r *create) { r.meta = r.meta.bytes(2, pk("pk2", 1)).bytes(2, pk("pk3", 1)) }, invalid("AUTO_INCREMENT primary key count must <= 1.")},
+		"the partition key": {func(r *create) { r.meta = message{}.text(1, r.name).bytes(2, pk("pk1", 1)) },
+			invalid("First primary key can't be auto increment, table: …")},
+		"a STRING": {func(r *create) { r.meta = r.meta.bytes(2, pk("pk2", 2)) },
+			invalid("AUTO_INCREMENT primary key must be integer.")},
+		"two columns": {func(r *create) { r.meta = r.meta.bytes(2, pk("pk2", 1)).bytes(2, pk("pk3", 1)) },
+			invalid("AUTO_INCREMENT primary key count must <= 1.")},
 		"the last of four columns": {func(r *create) {
 			plain := func(name string) message { return message{}.text(1, name).int(2, 3) }
 			r.meta = r.meta.bytes(2, plain("pk2")).bytes(2, plain("pk3")).bytes(2, pk("pk4", 1))

@@ -40,7 +40,8 @@ func TestABatchMayNameSeveralTables(t *testing.T) {
 	s := proving(t, "3.6.3", "3.10.1", "3.10.4")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
 	missing := &table{service: s, name: newTableName()}
-	r, err := s.batch(one.put(one.key("a", 1), c("t", 1)), missing.put(missing.key("a", 1)), two.put(two.key("b", 2), c("t", 2)), missing.delete(missing.key("a", 1)))
+	r, err := s.batch(one.put(one.key("a", 1), c("t", 1)), missing.put(missing.key("a", 1)),
+		two.put(two.key("b", 2), c("t", 2)), missing.delete(missing.key("a", 1)))
 	must(t, err)
 	checkRow(t, r.TableToRowsResult[one.name][0], accepted)
 	checkRow(t, r.TableToRowsResult[two.name][0], accepted)
@@ -56,7 +57,8 @@ func TestABatchMayNameSeveralTables(t *testing.T) {
 		checkRows(t, r.TableToRowsResult[missing.name], noSuchTable)
 	})
 	t.Run("a row of another table is not a repeated one", func(t *testing.T) {
-		r := conformance.Try(s.batch(expecting(expectNotExist, one.put(one.key("k", 1), c("n", 1))), expecting(expectNotExist, two.put(two.key("k", 1))),
+		r := conformance.Try(s.batch(expecting(expectNotExist, one.put(one.key("k", 1), c("n", 1))),
+			expecting(expectNotExist, two.put(two.key("k", 1))),
 			one.update(one.key("k", 2), add("n", 1)), two.update(two.key("k", 2), add("n", 1)))).Must(t)
 		for _, tb := range []*table{one, two} {
 			checkRows(t, r.TableToRowsResult[tb.name], accepted)
@@ -135,13 +137,17 @@ func TestABatchThatIsMalformedIsRefusedAsAWhole(t *testing.T) {
 		body message
 		want refusal
 	}{
-		"no table":          {nil, invalid("No row is specified in BatchWriteRow.")},
-		"no rows":           {message{}.bytes(1, part).bytes(1, message{}.text(1, "other")), invalid("No operation is specified for table: 'other'.")},
-		"a table twice":     {message{}.bytes(1, part).bytes(1, part), invalid("Duplicated table name: " + tb.name + ".")},
-		"no table's name":   {message{}.bytes(1, part).bytes(1, message{}.text(1, "1t").bytes(2, good)), invalid("Invalid table name: '1t'.")},
-		"an operation of 4": {message{}.bytes(1, part.bytes(2, message{}.int(1, 4).bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("The modify type is invalid.")},
-		"no operation":      {message{}.bytes(1, part.bytes(2, message{}.bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("")},
-		"no condition":      {message{}.bytes(1, part.bytes(2, message{}.int(1, 1).bytes(2, flipped))), invalid("")},
+		"no table": {nil, invalid("No row is specified in BatchWriteRow.")},
+		"no rows": {message{}.bytes(1, part).bytes(1, message{}.text(1, "other")),
+			invalid("No operation is specified for table: 'other'.")},
+		"a table twice": {message{}.bytes(1, part).bytes(1, part), invalid("Duplicated table name: " + tb.name + ".")},
+		"no table's name": {message{}.bytes(1, part).bytes(1, message{}.text(1, "1t").bytes(2, good)),
+			invalid("Invalid table name: '1t'.")},
+		"an operation of 4": {message{}.bytes(1, part.bytes(2, message{}.int(1, 4).bytes(2, flipped).bytes(3,
+			message{}.int(1, 0)))), invalid("The modify type is invalid.")},
+		"no operation": {message{}.bytes(1, part.bytes(2, message{}.bytes(2, flipped).bytes(3, message{}.int(1, 0)))),
+			invalid("")},
+		"no condition": {message{}.bytes(1, part.bytes(2, message{}.int(1, 1).bytes(2, flipped))), invalid("")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.ask(t, "BatchWriteRow", v.body).check(t, v.want)
@@ -195,9 +201,10 @@ func TestBatchGetRowAnswersKeyByKey(t *testing.T) {
 		body message
 		want refusal
 	}{
-		"no table":            {nil, invalid("No row specified in the request of BatchGetRow.")},
-		"a bad table name":    {message{}.bytes(1, message{}.text(1, "1t").int(6, 1)), invalid("Invalid table name: '1t'.")},
-		"a bad column to get": {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).text(4, "").int(6, 1)), invalid("")},
+		"no table":         {nil, invalid("No row specified in the request of BatchGetRow.")},
+		"a bad table name": {message{}.bytes(1, message{}.text(1, "1t").int(6, 1)), invalid("Invalid table name: '1t'.")},
+		"a bad column to get": {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).text(4,
+			"").int(6, 1)), invalid("")},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) { s.ask(t, "BatchGetRow", v.body).check(t, v.want) })
 	}
@@ -234,8 +241,10 @@ func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 	})
 	t.Run("and its own fate", func(t *testing.T) {
 		other, missing := s.newTable(t, tableOptions{}), &table{service: s, name: newTableName()}
-		r := s.atomicBatch(t, expecting(expectExist, tb.put(tb.key("z", 1))), tb.put(tb.key("z", 2)), other.put(other.key("z", 1)), missing.put(missing.key("z", 1)))
-		for name, want := range map[string]refusal{tb.name: conditionFailed, other.name: accepted, missing.name: noSuchTable} {
+		r := s.atomicBatch(t, expecting(expectExist, tb.put(tb.key("z", 1))), tb.put(tb.key("z", 2)),
+			other.put(other.key("z", 1)), missing.put(missing.key("z", 1)))
+		for name, want := range map[string]refusal{tb.name: conditionFailed, other.name: accepted,
+			missing.name: noSuchTable} {
 			checkRows(t, r[name], want)
 		}
 		diff(t, len(tb.all(t))+len(other.all(t)), 2+1)
@@ -272,8 +281,9 @@ func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 		"a column's condition": {conditional, conditionFailed},
 		"an unfit key":         {tb.put(tb.key("a")), invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
 		"an increment of text": {tb.update(tb.key("a", 9), add("t", 1)), invalid("")},
-		"a timestamp of 1":     {tb.put(tb.key("a", 5), v("c", 1, 1)), invalid("Invalid timestamp. Cell:c. Timestamp:1. MinTimestamp:…")},
-		"another partition":    {tb.put(tb.key("b", 5)), refusal{0, "OTSDataOutOfRange", ""}},
+		"a timestamp of 1": {tb.put(tb.key("a", 5), v("c", 1, 1)),
+			invalid("Invalid timestamp. Cell:c. Timestamp:1. MinTimestamp:…")},
+		"another partition": {tb.put(tb.key("b", 5)), refusal{0, "OTSDataOutOfRange", ""}},
 	} {
 		for _, last := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, at the end %t", name, last), func(t *testing.T) {
@@ -297,14 +307,16 @@ func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 			tb.delete(tb.key("a", 9)), expecting(expectNotExist, tb.put(tb.key("a", 3))))
 		checkRows(t, r[tb.name], accepted)
 		diff(t, tb.all(t), []*row{
-			{[]any{"a", int64(1)}, []cell{c("t", int64(1))}}, {[]any{"a", int64(2)}, []cell{c("n", int64(1))}}, {[]any{"a", int64(3)}, nil}})
+			{[]any{"a", int64(1)}, []cell{c("t", int64(1))}}, {[]any{"a", int64(2)}, []cell{c("n", int64(1))}},
+			{[]any{"a", int64(3)}, nil}})
 	})
 }
 
 func TestDataSurvivesARestart(t *testing.T) {
 	spec(t, "3.6.5", "3.8.9")
 	t.Parallel()
-	for name, end := range map[string]func(*restartable){"after a stop": func(r *restartable) { r.stop() }, "after a loss of power": (*restartable).losePower} {
+	for name, end := range map[string]func(*restartable){"after a stop": func(r *restartable) { r.stop() },
+		"after a loss of power": (*restartable).losePower} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := openStore(t)

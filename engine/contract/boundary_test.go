@@ -36,7 +36,8 @@ func TestTimestampLimits(t *testing.T) {
 		want refusal
 	}{
 		"0": {0, accepted}, "1": {1, accepted}, "-1": {-1, outOfTime}, "the least integer": {math.MinInt64, outOfTime},
-		"the last": {lastTimestamp, accepted}, "one more": {lastTimestamp + 1, outOfTime}, "the greatest integer": {math.MaxInt64, outOfTime},
+		"the last": {lastTimestamp, accepted}, "one more": {lastTimestamp + 1, outOfTime},
+		"the greatest integer": {math.MaxInt64, outOfTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, row := range []wireRow{stamped(v.ts, 0), stamped(v.ts, 3)} {
@@ -125,19 +126,20 @@ func TestReadsMustSelectVersions(t *testing.T) {
 		want  refusal
 		found bool
 	}{
-		"a millisecond":           {rawRead{time: message{}.int(1, 5).int(2, 6)}, accepted, true},
-		"the one before":          {rawRead{time: message{}.int(1, 4).int(2, 5)}, accepted, false},
-		"from 0 on":               {rawRead{time: message{}.int(1, 0).int(2, 6)}, accepted, true},
-		"all there is":            {rawRead{time: message{}.int(1, 0).int(2, lastTimestamp+1)}, accepted, true},
-		"a range and versions":    {rawRead{time: message{}.int(1, 0).int(2, 6), versions: 1}, accepted, true},
-		"no length":               {rawRead{time: message{}.int(1, 5).int(2, 5)}, invalid(""), false},
-		"backward":                {rawRead{time: message{}.int(1, 6).int(2, 5)}, invalid(""), false},
-		"from before 0":           {rawRead{time: message{}.int(1, -1).int(2, 6)}, invalid(""), false},
-		"a start alone":           {rawRead{time: message{}.int(1, 5)}, both, false},
-		"an end alone":            {rawRead{time: message{}.int(2, 5)}, both, false},
-		"one time":                {rawRead{time: message{}.int(3, 5)}, accepted, true},
-		"one time and a range":    {rawRead{time: message{}.int(1, 0).int(2, 6).int(3, 5)}, invalid(""), false},
-		"one time and versions":   {rawRead{time: message{}.int(3, 5), versions: 1}, invalid("Specific tiemstamp and max versions cannot be given at the same time."), false},
+		"a millisecond":        {rawRead{time: message{}.int(1, 5).int(2, 6)}, accepted, true},
+		"the one before":       {rawRead{time: message{}.int(1, 4).int(2, 5)}, accepted, false},
+		"from 0 on":            {rawRead{time: message{}.int(1, 0).int(2, 6)}, accepted, true},
+		"all there is":         {rawRead{time: message{}.int(1, 0).int(2, lastTimestamp+1)}, accepted, true},
+		"a range and versions": {rawRead{time: message{}.int(1, 0).int(2, 6), versions: 1}, accepted, true},
+		"no length":            {rawRead{time: message{}.int(1, 5).int(2, 5)}, invalid(""), false},
+		"backward":             {rawRead{time: message{}.int(1, 6).int(2, 5)}, invalid(""), false},
+		"from before 0":        {rawRead{time: message{}.int(1, -1).int(2, 6)}, invalid(""), false},
+		"a start alone":        {rawRead{time: message{}.int(1, 5)}, both, false},
+		"an end alone":         {rawRead{time: message{}.int(2, 5)}, both, false},
+		"one time":             {rawRead{time: message{}.int(3, 5)}, accepted, true},
+		"one time and a range": {rawRead{time: message{}.int(1, 0).int(2, 6).int(3, 5)}, invalid(""), false},
+		"one time and versions": {rawRead{time: message{}.int(3, 5), versions: 1},
+			invalid("Specific tiemstamp and max versions cannot be given at the same time."), false},
 		"a range of nothing":      {rawRead{time: message{}}, none, false},
 		"nothing":                 {rawRead{}, none, false},
 		"versions of 0":           {rawRead{versions: -1}, zero, false},
@@ -145,12 +147,14 @@ func TestReadsMustSelectVersions(t *testing.T) {
 		"all an int32's versions": {rawRead{versions: math.MaxInt32}, accepted, true},
 		"1024 columns":            {rawRead{versions: 1, columns: many[:1024]}, accepted, true},
 		"1025 columns":            {rawRead{versions: 1, columns: many}, tooWide, false},
-		"256 bytes of a name":     {rawRead{versions: 1, columns: []string{text(256)}}, invalid("Invalid column name: '" + text(256) + "'."), false},
-		"a bad name":              {rawRead{columns: []string{"#a"}}, invalid("Invalid column name: '#a'."), false},
-		"1025 and no versions":    {rawRead{columns: many}, tooWide, false},
-		"40 filters":              {rawRead{filter: wide}, manyFilters, false},
-		"a NOT of two":            {rawRead{filter: not(leaf, leaf)}, invalid("Invalid NOT operator: the number of sub-filters must be 1."), false},
-		"that and 40 filters":     {rawRead{filter: allOf(not(leaf, leaf), wide)}, manyFilters, false},
+		"256 bytes of a name": {rawRead{versions: 1, columns: []string{text(256)}},
+			invalid("Invalid column name: '" + text(256) + "'."), false},
+		"a bad name":           {rawRead{columns: []string{"#a"}}, invalid("Invalid column name: '#a'."), false},
+		"1025 and no versions": {rawRead{columns: many}, tooWide, false},
+		"40 filters":           {rawRead{filter: wide}, manyFilters, false},
+		"a NOT of two": {rawRead{filter: not(leaf, leaf)},
+			invalid("Invalid NOT operator: the number of sub-filters must be 1."), false},
+		"that and 40 filters": {rawRead{filter: allOf(not(leaf, leaf), wide)}, manyFilters, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := v.send(t, tb, v.want)
@@ -246,13 +250,15 @@ func TestAnIncrementIsANewVersion(t *testing.T) {
 	s := proving(t, "3.8.6", "3.10.3", "4.1.7")
 	tb := s.newTable(t, tableOptions{versions: 3})
 	k, at := tb.key("a", 1), time.Now().Add(-time.Hour).UnixMilli()
-	must(t, s.do(tb.put(k, v("n", 30, at-1), v("n", 40, at), v("s", "text", at), v("d", 1.5, at), v("max", int64(math.MaxInt64), at), v("min", int64(math.MinInt64), at))))
+	must(t, s.do(tb.put(k, v("n", 30, at-1), v("n", 40, at), v("s", "text", at), v("d", 1.5, at),
+		v("max", int64(math.MaxInt64), at), v("min", int64(math.MinInt64), at))))
 	must(t, s.do(tb.update(k, add("n", 2))))
 	cells := tb.get(t, k, columns("n"), versions(9)).Cells
 	diff(t, (&row{Cells: cells}).untimed().Cells, []cell{c("n", int64(42)), c("n", int64(40)), c("n", int64(30))})
 	conformance.True(t, cells[0].Timestamp > at+1, "%+v is not of now", cells[0])
 	for name, steps := range map[string][]step{
-		"of text": {add("s", 1)}, "of a double": {add("d", 1)}, "beyond the greatest": {add("max", 1)}, "below the least": {add("min", -1)},
+		"of text": {add("s", 1)}, "of a double": {add("d", 1)}, "beyond the greatest": {add("max", 1)},
+		"below the least": {add("min", -1)},
 	} {
 		t.Run(name+" fails its row alone", func(t *testing.T) {
 			check(t, s.do(tb.update(k, steps...)), invalid(""))
@@ -312,7 +318,8 @@ func TestUpdateFullRow(t *testing.T) {
 	s := proving(t, "3.6.11")
 	tb := s.newTable(t, tableOptions{})
 	for _, full := range []bool{false, true} {
-		check(t, s.alter(tb.name, &tablestore.TableOption{TimeToAlive: -1, UpdateFullRow: &full}), invalid("The table options of UpdateTable can not contain updateFullRow."))
+		check(t, s.alter(tb.name, &tablestore.TableOption{TimeToAlive: -1, UpdateFullRow: &full}),
+			invalid("The table options of UpdateTable can not contain updateFullRow."))
 	}
 	whole := s.newTable(t, tableOptions{more: func(o *tablestore.TableOption) { o.UpdateFullRow = ptr(true) }})
 	d := describe(t, s, whole.name)

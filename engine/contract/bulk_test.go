@@ -39,7 +39,8 @@ func TestBulkImportWritesRowsOfOneTable(t *testing.T) {
 	// 3+1 and 3+8 bytes of key, 1+8 of the cell.
 	read := message{}.bytes(1, message{}.int(1, 0).int(2, 0))
 	invalidRow := message{}.text(1, "OTSInvalidPK").text(2, "Validate PK size fail. Input: 1, Meta: 2.")
-	want := message{}.text(1, tb.name).bytes(2, message{}.int(1, 1).bytes(3, read.bytes(2, message{}.int(1, 0).int(2, 24)))).
+	want := message{}.text(1, tb.name).bytes(2, message{}.int(1, 1).bytes(3,
+		read.bytes(2, message{}.int(1, 0).int(2, 24)))).
 		bytes(2, message{}.int(1, 0).bytes(2, invalidRow).bytes(3, message{}.bytes(1, message{}.int(1, 0).int(2, 1))))
 	conformance.True(t, bytes.Equal(a.body, want), "got  %x\nwant %x", a.body, want)
 	diff(t, tb.values(t, tb.key("a", 1)).Cells, []cell{c("n", int64(5))})
@@ -63,7 +64,8 @@ func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
 	must(t, s.do(tb.put(tb.key("a", 1), c("b", true), c("s", "é"))))
 	must(t, s.do(tb.put(tb.key("a", 2), c("a", int64(-1)), c("s", "old"))))
 	must(t, s.do(tb.update(tb.key("a", 2), set("s", "new"))))
-	all := message{}.text(1, tb.name).bytes(3, tb.key(minKey, minKey).Build(false)).bytes(4, tb.key(maxKey, maxKey).Build(false))
+	all := message{}.text(1, tb.name).bytes(3, tb.key(minKey, minKey).Build(false)).bytes(4,
+		tb.key(maxKey, maxKey).Build(false))
 	export := func(more message) *answer {
 		a := s.ask(t, "BulkExport", append(slices.Clip(all), more...))
 		a.check(t, accepted)
@@ -257,11 +259,14 @@ func TestPlainBufferEqualsSDKs(t *testing.T) {
 	k := wireKey("a", 1)
 	diff(t, crcOf(0, []byte("123456789")), byte(0xF4))
 	diff(t, wireRow{key: k, cells: []wireCell{
-		{name: "b", value: vBinary("\x00\xff")}, {name: "d", value: vDouble(3.25)}, {name: "i", value: vInt(-5), ts: 1700000000000, stamped: true},
+		{name: "b", value: vBinary("\x00\xff")}, {name: "d", value: vDouble(3.25)},
+		{name: "i", value: vInt(-5), ts: 1700000000000, stamped: true},
 		{name: "s", value: vText("é")}, {name: "t", value: vBool(1)},
-	}}.encode(), tb.put(tb.key("a", 1), c("b", []byte{0, 255}), c("d", 3.25), v("i", -5, 1700000000000), c("s", "é"), c("t", true)).Serialize())
+	}}.encode(), tb.put(tb.key("a", 1), c("b", []byte{0, 255}), c("d", 3.25), v("i", -5, 1700000000000), c("s", "é"),
+		c("t", true)).Serialize())
 	diff(t, wireRow{key: k, cells: []wireCell{
-		{name: "a", value: vInt(1)}, {name: "b", op: 1}, {name: "c", op: 3, ts: 7, stamped: true}, {name: "n", value: vInt(10), op: 4},
+		{name: "a", value: vInt(1)}, {name: "b", op: 1}, {name: "c", op: 3, ts: 7, stamped: true},
+		{name: "n", value: vInt(10), op: 4},
 	}}.encode(), tb.update(tb.key("a", 1), set("a", 1), drop("b"), dropAt("c", 7), add("n", 10)).Serialize())
 	diff(t, wireRow{key: k, marker: true}.encode(), tb.delete(tb.key("a", 1)).Serialize())
 }
@@ -290,8 +295,9 @@ func brokenCells() map[string]wireCase {
 	noInfinity := invalid("Infinity can't be set to double value.")
 	deletedValue := invalid("Column value cannot be given when type is DELETE_ONE_VERSION,DELETE_ALL_VERSION.")
 	return map[string]wireCase{
-		"no name tag":            with(1, wireCell{nameless: true, value: vInt(1)})(broken),
-		"an empty name":          {1, wireRow{key: key, cells: []wireCell{{value: vInt(1)}}}, invalid("Invalid column name: ''.")},
+		"no name tag": with(1, wireCell{nameless: true, value: vInt(1)})(broken),
+		"an empty name": {1, wireRow{key: key, cells: []wireCell{{value: vInt(1)}}},
+			invalid("Invalid column name: ''.")},
 		"an update's empty name": {2, wireRow{key: key, cells: []wireCell{{op: 1}}}, invalid("Invalid column name: ''.")},
 		"no value":               with(1, wireCell{})(invalid("No value is given for column name.")),
 		"no value of an update":  with(2, wireCell{})(invalid("No value is given for column name.")),
@@ -310,16 +316,19 @@ func brokenCells() map[string]wireCase {
 		"too short a text":       with(1, wireCell{value: vText("ab")[:6]})(broken),
 		"too small a size":       with(1, wireCell{value: vInt(1), wrongLen: -1})(broken),
 		"a size beyond the row":  with(1, wireCell{value: vInt(1), wrongLen: 1 << 20})(broken),
-		"no checksum":            with(1, wireCell{value: vInt(1), noCRC: true})(invalid("Invalid Column(c): missing checksum.")),
+		"no checksum": with(1, wireCell{value: vInt(1),
+			noCRC: true})(invalid("Invalid Column(c): missing checksum.")),
 		"a wrong cell checksum":  with(1, wireCell{value: vInt(1), wrongCRC: true})(brokenCell),
 		"an operation in a put":  with(1, sum)(invalid("OpType cannot be given for column name:c in PutRow.")),
 		"an unknown operation":   with(2, wireCell{op: 2})(broken),
 		"an operation above all": with(2, wireCell{op: 5})(broken),
 		"a deletion and a value": with(2, wireCell{value: vInt(1), op: 1})(deletedValue),
-		"a deletion at a time":   with(2, wireCell{op: 1, ts: ms, stamped: true})(invalid("Timestamp cannot be given when type is DELETE_ALL_VERSION.")),
-		"a version's deletion":   with(2, wireCell{op: 3, ts: ms, stamped: true})(accepted),
-		"a version at 0":         with(2, wireCell{op: 3, ts: 0, stamped: true})(accepted),
-		"no version to delete":   with(2, wireCell{op: 3})(invalid("Timestamp must be given when type is DELETE_ONE_VERSION.")),
+		"a deletion at a time": with(2, wireCell{op: 1, ts: ms,
+			stamped: true})(invalid("Timestamp cannot be given when type is DELETE_ALL_VERSION.")),
+		"a version's deletion": with(2, wireCell{op: 3, ts: ms, stamped: true})(accepted),
+		"a version at 0":       with(2, wireCell{op: 3, ts: 0, stamped: true})(accepted),
+		"no version to delete": with(2, wireCell{op: 3})(invalid(
+			"Timestamp must be given when type is DELETE_ONE_VERSION.")),
 		"a version and a value":  with(2, wireCell{value: vInt(1), op: 3, ts: ms, stamped: true})(deletedValue),
 		"a version out of range": with(2, wireCell{op: 3, ts: math.MaxInt64 / 1000, stamped: true})(outOfRange),
 		"an increment at a time": with(2, wireCell{value: vInt(1), op: 4, ts: ms, stamped: true})(broken),
@@ -329,24 +338,29 @@ func brokenCells() map[string]wireCase {
 		"an increment twice":     with(2, sum, sum)(broken),
 		"delete and increment":   with(2, wireCell{op: 1}, sum)(broken),
 		"a deletion and a put":   with(2, wireCell{op: 1}, wireCell{value: vInt(1)})(accepted),
-		"a deletion with cells":  {3, wireRow{key: key, cells: []wireCell{{name: "c", value: vInt(1)}}, marker: true}, invalid("Invalid delete row request: unexpected cells in request.")},
-		"a deletion unmarked":    {3, wireRow{key: key}, invalid("Invalid request of delete row: missing RowDeleteMarker in request.")},
-		"a deleted row":          {3, wireRow{key: key, marker: true}, accepted},
-		"a put marked deleted":   {1, wireRow{key: key, marker: true}, invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
-		"no row checksum":        {1, wireRow{key: key, noCRC: true}, invalid("Invalid row: missing checksum.")},
-		"a wrong row checksum":   {1, wireRow{key: key, wrongCRC: true}, broken},
-		"an extension":           {1, wireRow{key: key, extension: make([]byte, 24)}, accepted},
-		"a row without a key":    {1, wireRow{cells: []wireCell{{name: "c", value: vInt(1)}}}, broken},
-		"a key alone":            {1, wireRow{key: key}, accepted},
-		"six key columns":        {1, wireRow{key: slices.Repeat(key, 3)}, invalid("The number of primary key columns must be in range: [1, 4].")},
-		"an empty extension":     {1, wireRow{key: key, extension: []byte{}}, accepted},
-		"an attribute twice":     with(1, wireCell{value: vInt(1)}, wireCell{value: vText("x")})(accepted),
-		"not a number":           with(1, wireCell{value: vDouble(math.NaN())})(invalid("NaN can't be set to double value.")),
-		"an infinite double":     with(1, wireCell{value: vDouble(math.Inf(1))})(noInfinity),
-		"negative infinity":      with(2, wireCell{value: vDouble(math.Inf(-1))})(noInfinity),
-		"not UTF-8":              with(1, wireCell{value: vText("a\xffb")})(invalid("Value of column c must be UTF8 encoding.")),
-		"the first late time":    with(1, wireCell{value: vInt(1), ts: math.MaxInt64 / 1000, stamped: true})(outOfRange),
-		"a timestamp below 0":    with(1, wireCell{value: vInt(1), ts: -1, stamped: true})(outOfRange),
+		"a deletion with cells": {3, wireRow{key: key, cells: []wireCell{{name: "c", value: vInt(1)}}, marker: true},
+			invalid("Invalid delete row request: unexpected cells in request.")},
+		"a deletion unmarked": {3, wireRow{key: key},
+			invalid("Invalid request of delete row: missing RowDeleteMarker in request.")},
+		"a deleted row": {3, wireRow{key: key, marker: true}, accepted},
+		"a put marked deleted": {1, wireRow{key: key, marker: true},
+			invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
+		"no row checksum":      {1, wireRow{key: key, noCRC: true}, invalid("Invalid row: missing checksum.")},
+		"a wrong row checksum": {1, wireRow{key: key, wrongCRC: true}, broken},
+		"an extension":         {1, wireRow{key: key, extension: make([]byte, 24)}, accepted},
+		"a row without a key":  {1, wireRow{cells: []wireCell{{name: "c", value: vInt(1)}}}, broken},
+		"a key alone":          {1, wireRow{key: key}, accepted},
+		"six key columns": {1, wireRow{key: slices.Repeat(key, 3)},
+			invalid("The number of primary key columns must be in range: [1, 4].")},
+		"an empty extension": {1, wireRow{key: key, extension: []byte{}}, accepted},
+		"an attribute twice": with(1, wireCell{value: vInt(1)}, wireCell{value: vText("x")})(accepted),
+		"not a number":       with(1, wireCell{value: vDouble(math.NaN())})(invalid("NaN can't be set to double value.")),
+		"an infinite double": with(1, wireCell{value: vDouble(math.Inf(1))})(noInfinity),
+		"negative infinity":  with(2, wireCell{value: vDouble(math.Inf(-1))})(noInfinity),
+		"not UTF-8": with(1, wireCell{value: vText("a\xffb")})(invalid(
+			"Value of column c must be UTF8 encoding.")),
+		"the first late time": with(1, wireCell{value: vInt(1), ts: math.MaxInt64 / 1000, stamped: true})(outOfRange),
+		"a timestamp below 0": with(1, wireCell{value: vInt(1), ts: -1, stamped: true})(outOfRange),
 	}
 }
 
@@ -357,8 +371,10 @@ func brokenKeys() map[string]wireCase {
 		return wireCase{1, wireRow{key: []wireCell{cell, second}}, want}
 	}
 	return map[string]wireCase{
-		"a key's time":    key(wireCell{value: vText("a"), ts: 1, stamped: true}, invalid("Timestamp cannot be given for primary key name:pk1.")),
-		"a key's op":      key(wireCell{value: vText("a"), op: 1}, invalid("OpType cannot be given for primary key name:pk1.")),
+		"a key's time": key(wireCell{value: vText("a"), ts: 1, stamped: true},
+			invalid("Timestamp cannot be given for primary key name:pk1.")),
+		"a key's op": key(wireCell{value: vText("a"), op: 1},
+			invalid("OpType cannot be given for primary key name:pk1.")),
 		"a key's NULL":    key(wireCell{}, invalid("No value is given for primary key name:pk1.")),
 		"a key, no name":  {1, wireRow{key: []wireCell{{value: vText("a")}, second}}, invalid("")},
 		"a key of NULL":   key(wireCell{value: vNull}, invalid("VT_NULL is an invalid type for the primary key.")),
@@ -368,14 +384,17 @@ func brokenKeys() map[string]wireCase {
 		"a key's size":    key(wireCell{value: vText("a"), wrongLen: 4}, invalid("")),
 		"a key's bad CRC": key(wireCell{value: vText("a"), wrongCRC: true}, brokenCell),
 		"a key, no CRC":   key(wireCell{value: vText("a"), noCRC: true}, invalid("Invalid Column(pk1): missing checksum.")),
-		"a key of 255":    key(wireCell{name: text(255), value: vText("a")}, invalidPK("Validate PK name fail. Input: "+text(255)+", Meta: pk1.")),
-		"a key of 256":    key(wireCell{name: text(256), value: vText("a")}, invalid("Invalid column name: '"+text(256)+"'.")),
+		"a key of 255": key(wireCell{name: text(255), value: vText("a")}, invalidPK("Validate PK name fail. Input: "+
+			text(255)+", Meta: pk1.")),
+		"a key of 256": key(wireCell{name: text(256), value: vText("a")},
+			invalid("Invalid column name: '"+text(256)+"'.")),
 	}
 }
 
 // TestRowsAreParsedStrictly sends each row alone, and in a batch after a valid one, which must not be applied either.
 func TestRowsAreParsedStrictly(t *testing.T) {
-	s := proving(t, "2.1.1", "2.1.2", "2.2.1", "2.2.2", "2.3.1", "2.3.2", "2.3.3", "2.3.4", "2.3.5", "3.1.5", "3.1.6", "3.3.2", "3.3.6", "3.8.7", "3.10.2")
+	s := proving(t, "2.1.1", "2.1.2", "2.2.1", "2.2.2", "2.3.1", "2.3.2", "2.3.3", "2.3.4", "2.3.5", "3.1.5", "3.1.6",
+		"3.3.2", "3.3.6", "3.8.7", "3.10.2")
 	tb := s.newTable(t, tableOptions{})
 	paths := map[int64]string{1: "PutRow", 2: "UpdateRow", 3: "DeleteRow"}
 	for _, cases := range []map[string]wireCase{brokenCells(), brokenKeys()} {
@@ -406,8 +425,10 @@ func TestRowsAreParsedStrictly(t *testing.T) {
 func TestReadKeysContainOnlyKeyColumns(t *testing.T) {
 	s := proving(t, "2.3.1", "2.3.5", "3.1.6")
 	tb := s.newTable(t, tableOptions{})
-	inf, one := []wireCell{{name: "pk1", value: vInfMin}, {name: "pk2", value: vInfMin}}, wireCell{name: "pk2", value: vInt(1)}
-	unread, deleted := invalid("Attribute column cannot be given while reading data."), invalid("Delete marker cannot be given.")
+	inf, one := []wireCell{{name: "pk1", value: vInfMin}, {name: "pk2", value: vInfMin}},
+		wireCell{name: "pk2", value: vInt(1)}
+	unread, deleted := invalid("Attribute column cannot be given while reading data."),
+		invalid("Delete marker cannot be given.")
 	null := invalid("VT_NULL is an invalid type for the primary key.")
 	for name, v := range map[string]struct {
 		row   wireRow
@@ -420,8 +441,9 @@ func TestReadKeysContainOnlyKeyColumns(t *testing.T) {
 		"infinities":       {wireRow{key: inf}, invalid("VT_INF_MIN is an invalid type for the primary key."), accepted},
 		"a wrong checksum": {wireRow{key: wireKey("a", 1), wrongCRC: true}, invalid(""), invalid("")},
 		"NULL":             {wireRow{key: []wireCell{{name: "pk1", value: vNull}, one}}, null, null},
-		"a stamped key":    {wireRow{key: []wireCell{{name: "pk1", value: vText("a"), ts: 1, stamped: true}, one}}, invalid(""), invalid("")},
-		"no key at all":    {wireRow{}, invalid(""), invalid("")},
+		"a stamped key": {wireRow{key: []wireCell{{name: "pk1", value: vText("a"), ts: 1, stamped: true}, one}},
+			invalid(""), invalid("")},
+		"no key at all": {wireRow{}, invalid(""), invalid("")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := v.row.encode()

@@ -329,7 +329,8 @@ func TestPredefinedColumnsComeAndGo(t *testing.T) {
 		many = append(many, fmt.Sprintf("d%d", i))
 	}
 	must(t, add("b"))
-	check(t, r.do(tb.put(tb.key("a", 1), c("b", 1))), invalid("Invalid column type for column b expect VT_STRING actual VT_INTEGER"))
+	check(t, r.do(tb.put(tb.key("a", 1), c("b", 1))),
+		invalid("Invalid column type for column b expect VT_STRING actual VT_INTEGER"))
 	for what, v := range map[string]struct {
 		err  error
 		want refusal

@@ -77,8 +77,9 @@ func filtered(f tablestore.ColumnFilter) selection {
 func (tb *table) tryBatchGet(k *tablestore.PrimaryKey, read ...selection) (tablestore.RowResult, error) {
 	q := tb.criteria(k, read...)
 	r, err := tb.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{{
-		TableName: tb.name, PrimaryKey: []*tablestore.PrimaryKey{k}, ColumnsToGet: q.ColumnsToGet, MaxVersion: int(q.MaxVersion),
-		TimeRange: q.TimeRange, StartColumn: q.StartColumn, EndColumn: q.EndColumn, Filter: q.Filter,
+		TableName: tb.name, PrimaryKey: []*tablestore.PrimaryKey{k}, ColumnsToGet: q.ColumnsToGet,
+		MaxVersion: int(q.MaxVersion),
+		TimeRange:  q.TimeRange, StartColumn: q.StartColumn, EndColumn: q.EndColumn, Filter: q.Filter,
 	}}})
 	if err != nil {
 		return tablestore.RowResult{}, err
@@ -121,7 +122,8 @@ func (tb *table) checkReadsRefused(t *testing.T, f tablestore.ColumnFilter, want
 func (tb *table) checkConditionsRefused(t *testing.T, name string, f tablestore.ColumnFilter, want refusal) {
 	t.Helper()
 	k := tb.key(name, 1)
-	for how, change := range map[string]tablestore.RowChange{"put": tb.put(k), "update": tb.update(k, set("z", 1)), "delete": tb.delete(k)} {
+	for how, change := range map[string]tablestore.RowChange{"put": tb.put(k), "update": tb.update(k, set("z", 1)),
+		"delete": tb.delete(k)} {
 		err := tb.do(when(f, change))
 		bystander := tb.key(name+how, 2)
 		_, inBatch := tb.batch(tb.put(bystander), change)
@@ -150,13 +152,15 @@ func TestAFilterComparesEveryType(t *testing.T) {
 	whole := &row{[]any{"k", int64(1)}, cells}
 	// Less than, equal to and greater than the stored value.
 	for name, constants := range map[string][3]any{
-		"i": {9, 10, 11}, "d": {1.25, 1.5, 1.75}, "s": {"m", "mm", "n"}, "b": {[]byte{1}, []byte{1, 255}, []byte{2}}, "t": {false, true, nil},
+		"i": {9, 10, 11}, "d": {1.25, 1.5, 1.75}, "s": {"m", "mm", "n"}, "b": {[]byte{1}, []byte{1, 255}, []byte{2}},
+		"t": {false, true, nil},
 	} {
 		for i, constant := range constants {
 			if constant == nil {
 				continue
 			}
-			for op, want := range map[tablestore.ComparatorType]bool{eq: i == 1, ne: i != 1, gt: i == 0, ge: i <= 1, lt: i == 2, le: i >= 1} {
+			for op, want := range map[tablestore.ComparatorType]bool{eq: i == 1, ne: i != 1, gt: i == 0, ge: i <= 1, lt: i == 2,
+				le: i >= 1} {
 				t.Run(fmt.Sprintf("%s, comparator %d, %v", name, op, constant), func(t *testing.T) {
 					got := tb.get(t, k, filtered(compare(name, op, constant))).untimed()
 					diff(t, got, map[bool]*row{true: whole}[want])
@@ -202,7 +206,8 @@ func TestFiltersOfAllReadsAgree(t *testing.T) {
 		"no column is left: no row":        {lenient(compare("x", eq, 1)), []selection{versions(1), columns("x")}, nil},
 		"a key, a column may be missing":   {lenient(compare("x", eq, 1)), []selection{versions(1), columns("pk1")}, some()},
 		"the newest version decides":       {compare("a", eq, 11), []selection{versions(5)}, nil},
-		"any version suffices":             {anyVersion(compare("a", eq, 11)), []selection{versions(5)}, some(a2, a1, a0, b1, c2, c0)},
+		"any version suffices": {anyVersion(compare("a", eq, 11)), []selection{versions(5)},
+			some(a2, a1, a0, b1, c2, c0)},
 		"an unread version does not count": {anyVersion(compare("a", eq, 11)), []selection{versions(1)}, nil},
 		"the newest in time decides":       {compare("a", eq, 11), []selection{between(at, at+2)}, some(a1, a0, b1, c0)},
 		"the one at a time decides":        {compare("a", eq, 10), []selection{exactly(at)}, some(a0, c0)},
@@ -280,7 +285,8 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 		return f
 	}
 	single := func(comparator, typ int64, value []byte) rawFilter {
-		return rawFilter(message{}.int(1, typ).bytes(2, message{}.int(1, comparator).text(2, "c").bytes(3, value).int(4, 0).int(5, 0)))
+		return rawFilter(message{}.int(1, typ).bytes(2, message{}.int(1, comparator).text(2, "c").bytes(3, value).int(4,
+			0).int(5, 0)))
 	}
 	composite := func(operator int64, last []byte) rawFilter {
 		parts := message{}.int(1, operator).bytes(2, leaf.Serialize()).bytes(2, last)
@@ -296,20 +302,21 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 		filter tablestore.ColumnFilter
 		want   refusal
 	}{
-		"OR of 31":                 {anyOf(many(31)...), accepted},
-		"OR of 32":                 {anyOf(many(32)...), tooMany},
-		"AND of 31":                {allOf(many(31)...), accepted},
-		"AND of 32":                {allOf(many(32)...), tooMany},
-		"NOT 31 deep":              {nested(31), accepted},
-		"NOT 32 deep":              {nested(32), tooMany},
-		"two of 15":                {anyOf(allOf(many(15)...), allOf(many(14)...)), accepted},
-		"two of 15 and one":        {anyOf(allOf(many(15)...), allOf(many(15)...)), tooMany},
-		"AND of one":               {allOf(leaf), tooFew},
-		"OR of one":                {anyOf(leaf), tooFew},
-		"AND of none":              {allOf(), tooFew},
-		"NOT of two":               {not(leaf, leaf), invalid("")},
-		"NOT of none":              {not(), invalid("")},
-		"a page from column -1":    {pageOf(-1, 1), invalid("Offset in ColumnPaginationFilter must be greater than or equal to 0.")},
+		"OR of 31":          {anyOf(many(31)...), accepted},
+		"OR of 32":          {anyOf(many(32)...), tooMany},
+		"AND of 31":         {allOf(many(31)...), accepted},
+		"AND of 32":         {allOf(many(32)...), tooMany},
+		"NOT 31 deep":       {nested(31), accepted},
+		"NOT 32 deep":       {nested(32), tooMany},
+		"two of 15":         {anyOf(allOf(many(15)...), allOf(many(14)...)), accepted},
+		"two of 15 and one": {anyOf(allOf(many(15)...), allOf(many(15)...)), tooMany},
+		"AND of one":        {allOf(leaf), tooFew},
+		"OR of one":         {anyOf(leaf), tooFew},
+		"AND of none":       {allOf(), tooFew},
+		"NOT of two":        {not(leaf, leaf), invalid("")},
+		"NOT of none":       {not(), invalid("")},
+		"a page from column -1": {pageOf(-1, 1),
+			invalid("Offset in ColumnPaginationFilter must be greater than or equal to 0.")},
 		"a page of 0 columns":      {pageOf(0, 0), invalid("Limit in ColumnPaginationFilter must be greater than 0.")},
 		"a page of -1 columns":     {pageOf(0, -1), invalid("Limit in ColumnPaginationFilter must be greater than 0.")},
 		"a page of no offset":      {rawFilter(message{}.int(1, 3).bytes(2, message{}.int(2, 1))), noFilter},
@@ -356,7 +363,8 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 	}
 	for field := range 5 { // all of a comparison are needed
 		var body message
-		for i, b := range []message{message{}.int(1, 1), message{}.text(2, "c"), message{}.bytes(3, one), message{}.int(4, 0), message{}.int(5, 0)} {
+		for i, b := range []message{message{}.int(1, 1), message{}.text(2, "c"), message{}.bytes(3, one), message{}.int(4, 0),
+			message{}.int(5, 0)} {
 			if i != field {
 				body = append(body, b...)
 			}
@@ -367,7 +375,8 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 	tb.checkConditionsRefused(t, "a page inside", allOf(leaf, pageOf(0, 1)), invalid(""))
 	t.Run("a page inside another filter", func(t *testing.T) {
 		skipReal(t, s)
-		tb.checkReadsRefused(t, allOf(leaf, pageOf(0, 1)), invalid("ColumnPaginationFilter cannot be given inside CompositeColumnValueFilter."))
+		tb.checkReadsRefused(t, allOf(leaf, pageOf(0, 1)),
+			invalid("ColumnPaginationFilter cannot be given inside CompositeColumnValueFilter."))
 	})
 }
 

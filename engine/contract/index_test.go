@@ -23,7 +23,8 @@ func (s *service) withIndexes(t *testing.T, indexes ...*tablestore.IndexMeta) *t
 }
 
 func indexOn(name string, key []string, columns ...string) *tablestore.IndexMeta {
-	m := &tablestore.IndexMeta{IndexName: name, IndexType: tablestore.IT_GLOBAL_INDEX, Primarykey: key, DefinedColumns: columns}
+	m := &tablestore.IndexMeta{IndexName: name, IndexType: tablestore.IT_GLOBAL_INDEX, Primarykey: key,
+		DefinedColumns: columns}
 	return m
 }
 
@@ -108,7 +109,8 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 		checkRow(t, x.rows(t, x.put(key, c("b", "x")))[0], want)
 		check(t, s.deleteTable(byA), invalid("Can't delete index table directly."))
 		check(t, s.alter(byA, newOptions(-1, 1)), invalid("Can't update index table directly."))
-		check(t, s.addIndex(byA, indexOn(newTableName(), []string{"b"}), false), invalid("Can't create an index of an index table."))
+		check(t, s.addIndex(byA, indexOn(newTableName(), []string{"b"}), false),
+			invalid("Can't create an index of an index table."))
 		list := conformance.Try(s.ListTable()).Must(t)
 		for _, name := range list.TableNames {
 			conformance.True(t, name != byA, "the index is listed as a table")
@@ -123,9 +125,10 @@ func TestIndexedTableRefusesRepeatedRows(t *testing.T) {
 	tb := s.withIndexes(t, indexOn(name, []string{"a"}))
 	want := invalid("Repeated rows do not support tables with secondary indexes in BatchModify.")
 	for what, changes := range map[string][]tablestore.RowChange{
-		"two puts":            {tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 1), c("a", 2))},
-		"a put and an update": {tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("y", 1), c("a", 1)), tb.update(tb.key("x", 1), set("a", 2))},
-		"two deletions":       {tb.delete(tb.key("x", 1)), tb.delete(tb.key("x", 1))},
+		"two puts": {tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 1), c("a", 2))},
+		"a put and an update": {tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("y", 1), c("a", 1)),
+			tb.update(tb.key("x", 1), set("a", 2))},
+		"two deletions": {tb.delete(tb.key("x", 1)), tb.delete(tb.key("x", 1))},
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, err := tb.batch(changes...)
@@ -165,13 +168,15 @@ func TestInvalidIndexesAreRefused(t *testing.T) {
 		"a double as key":   {indexOn("i", []string{"c"}), unknown("c")},
 		"a column twice":    {indexOn("i", []string{"a", "a"}), invalid("Duplicated primary key name: 'a'.")},
 		"a column in both":  {indexOn("i", []string{"a"}, "a"), invalid("Duplicated column name: 'a'.")},
-		"a column beside":   {indexOn("i", []string{"a"}, "pk1"), invalid("Column 'pk1' of index 'i' is not a defined column of the table.")},
-		"five columns":      {indexOn("i", []string{"a", "b", "pk1", "pk2", "x"}), badKey},
-		"no key":            {indexOn("i", nil), badKey},
-		"33 columns":        {indexOn("i", []string{"a"}, manyColumns...), invalid("The number of attribute columns must be in range: [0, 32] in index.")},
-		"an index's name":   {indexOn(taken, []string{"b"}), alreadyExists},
-		"the table's name":  {indexOn(tb.name, []string{"b"}), alreadyExists},
-		"a wrong name":      {indexOn("1", []string{"b"}), invalid("Invalid table name: '1'.")},
+		"a column beside": {indexOn("i", []string{"a"}, "pk1"),
+			invalid("Column 'pk1' of index 'i' is not a defined column of the table.")},
+		"five columns": {indexOn("i", []string{"a", "b", "pk1", "pk2", "x"}), badKey},
+		"no key":       {indexOn("i", nil), badKey},
+		"33 columns": {indexOn("i", []string{"a"}, manyColumns...),
+			invalid("The number of attribute columns must be in range: [0, 32] in index.")},
+		"an index's name":  {indexOn(taken, []string{"b"}), alreadyExists},
+		"the table's name": {indexOn(tb.name, []string{"b"}), alreadyExists},
+		"a wrong name":     {indexOn("1", []string{"b"}), invalid("Invalid table name: '1'.")},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, s.addIndex(tb.name, v.index, false), v.want) })
 	}
@@ -183,7 +188,8 @@ func TestInvalidIndexesAreRefused(t *testing.T) {
 	old := s.newTable(t, tableOptions{versions: 2})
 	check(t, s.addIndex(old.name, indexOn(newTableName(), []string{"pk2"}), false), oneVersion)
 	check(t, s.dropIndex(tb.name, "not_there"), refusal{404, "OTSObjectNotExist", "Requested index does not exist."})
-	_, err := s.DeleteDefinedColumn(&tablestore.DeleteDefinedColumnRequest{TableName: tb.name, DefinedColumns: []string{"a"}})
+	_, err := s.DeleteDefinedColumn(&tablestore.DeleteDefinedColumnRequest{TableName: tb.name,
+		DefinedColumns: []string{"a"}})
 	check(t, err, invalid("Defined column 'a' is used by index '"+taken+"'."))
 	long := tb.put(tb.key("x", 1), c("b", text(1025)))
 	must(t, s.do(long))
@@ -194,7 +200,8 @@ func TestInvalidIndexesAreRefused(t *testing.T) {
 	for range 3 {
 		must(t, s.addIndex(tb.name, indexOn(newTableName(), []string{"a"}), false))
 	}
-	check(t, s.addIndex(tb.name, indexOn(newTableName(), []string{"a"}), false), invalid("Number of index per table exceeds the quota:5."))
+	check(t, s.addIndex(tb.name, indexOn(newTableName(), []string{"a"}), false),
+		invalid("Number of index per table exceeds the quota:5."))
 }
 
 func TestLocalIndexBeginsWithPartitionKey(t *testing.T) {
@@ -207,7 +214,8 @@ func TestLocalIndexBeginsWithPartitionKey(t *testing.T) {
 		return m
 	}
 	name := newTableName()
-	check(t, s.addIndex(tb.name, local(name, "a"), true), invalid("The first primary key column of local index '"+name+"' must be the table's, 'pk1'."))
+	check(t, s.addIndex(tb.name, local(name, "a"), true), invalid("The first primary key column of local index '"+name+
+		"' must be the table's, 'pk1'."))
 	must(t, s.do(tb.put(tb.key("x", 1), c("a", int64(9)), c("b", "early"))))
 	must(t, s.addIndex(tb.name, local(name, "pk1", "a"), true))
 	must(t, s.do(tb.put(tb.key("x", 2), c("a", int64(8)), c("b", "late"))))
@@ -222,7 +230,8 @@ func TestIndexColumnLimits(t *testing.T) {
 	s := proving(t, "3.14.1", "3.1.5")
 	skipReal(t, s)
 	columns, index := []string{"a", "b", "c", "d"}, newTableName()
-	o := tableOptions{numbered: true, keys: slices.Repeat(stringInteger[1:], 4), indexes: []*tablestore.IndexMeta{indexOn(index, columns)}}
+	o := tableOptions{numbered: true, keys: slices.Repeat(stringInteger[1:], 4),
+		indexes: []*tablestore.IndexMeta{indexOn(index, columns)}}
 	for _, name := range columns {
 		o.defined = append(o.defined, tablestore.DefinedColumnSchema{Name: name, ColumnType: tablestore.DefinedColumn_STRING})
 	}
@@ -249,7 +258,8 @@ func TestIndexColumnLimits(t *testing.T) {
 	check(t, err, tooMany)
 	check(t, s.do(tb.put(whole)), tooMany)
 	first := newTableName()
-	check(t, s.addIndex(tb.name, indexOn(first, []string{"pk4"}), false), invalid("First primary key can't be auto increment, table: "+first+"."))
+	check(t, s.addIndex(tb.name, indexOn(first, []string{"pk4"}), false),
+		invalid("First primary key can't be auto increment, table: "+first+"."))
 }
 
 func TestAnIndexExpiresWithItsTable(t *testing.T) {

@@ -84,14 +84,15 @@ func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
 		changes []change
 		over    string // the operation whose limit is exceeded by one
 	}{
-		"a put of 4 MB":                {[]change{tb.put(k, c("a", text(half)), c("b", text(rest)))}, ""},
-		"a put of 4 MB and 1":          {[]change{tb.put(k, c("a", text(half)), c("b", text(rest+1)))}, "PutRow"},
-		"an update of 4 MB":            {[]change{tb.update(k, set("a", text(half)), set("b", text(rest)))}, ""},
-		"an update of 4 MB and 1":      {[]change{tb.update(k, set("a", text(half)), set("b", text(rest+1)))}, "UpdateRow"},
-		"a batch of 4 MB":              {[]change{first, tb.update(k2, set("b", text(last)))}, ""},
-		"a batch of 4 MB and 1":        {[]change{first, tb.update(k2, set("b", text(last+1)))}, "BatchWriteRow"},
-		"4 MB with a timestamp":        {[]change{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-8)))}, ""},
-		"4 MB and 1 with a timestamp":  {[]change{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-7)))}, "BatchWriteRow"},
+		"a put of 4 MB":           {[]change{tb.put(k, c("a", text(half)), c("b", text(rest)))}, ""},
+		"a put of 4 MB and 1":     {[]change{tb.put(k, c("a", text(half)), c("b", text(rest+1)))}, "PutRow"},
+		"an update of 4 MB":       {[]change{tb.update(k, set("a", text(half)), set("b", text(rest)))}, ""},
+		"an update of 4 MB and 1": {[]change{tb.update(k, set("a", text(half)), set("b", text(rest+1)))}, "UpdateRow"},
+		"a batch of 4 MB":         {[]change{first, tb.update(k2, set("b", text(last)))}, ""},
+		"a batch of 4 MB and 1":   {[]change{first, tb.update(k2, set("b", text(last+1)))}, "BatchWriteRow"},
+		"4 MB with a timestamp":   {[]change{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-8)))}, ""},
+		"4 MB and 1 with a timestamp": {[]change{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-7)))},
+			"BatchWriteRow"},
 		"4 MB with a deleted column":   {[]change{first, tb.update(k2, set("b", text(last-1)), drop("x"))}, ""},
 		"4 MB and 1, a deleted column": {[]change{first, tb.update(k2, set("b", text(last)), drop("x"))}, "BatchWriteRow"},
 		"4 MB with an integer":         {[]change{first, tb.put(k2, c("b", text(last-9)), c("i", 1))}, ""},
@@ -200,7 +201,8 @@ func TestValueLimits(t *testing.T) {
 		"an updated text of 2 MB":          {tb, tb.update(tb.key("a", 1), set("a", text(valueLimit))), accepted},
 		"an updated text of 2 MB and 1":    {tb, tb.update(tb.key("a", 1), set("a", text(valueLimit+1))), valueOver},
 		"a column name of 255 bytes":       {tb, tb.update(tb.key("a", 1), set(text(255), 1)), accepted},
-		"a column name of 256 bytes":       {tb, tb.update(tb.key("a", 1), set(text(256), 1)), invalid("Invalid column name: '" + text(256) + "'.")},
+		"a column name of 256 bytes": {tb, tb.update(tb.key("a", 1), set(text(256), 1)),
+			invalid("Invalid column name: '" + text(256) + "'.")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, s.do(x.change), x.want)
@@ -354,7 +356,8 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		"a return type of 9":   {"PutRow", rawPut(tb.name, good, 0).bytes(4, message{}.int(1, 9)), invalid("")},
 		"RT_AFTER_MODIFY":      {"PutRow", rawPut(tb.name, good, 0).bytes(4, message{}.int(1, 2).text(2, "c")), invalid("")},
 		"RT_PK with columns":   {"PutRow", rawPut(tb.name, good, 0).bytes(4, message{}.int(1, 1).text(2, "c")), invalid("")},
-		"a marked update":      {"UpdateRow", rawPut(tb.name, deletion, 0), invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
+		"a marked update": {"UpdateRow", rawPut(tb.name, deletion, 0),
+			invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
 		"a table name of none": {"PutRow", rawPut("1t", good, 0), invalid("Invalid table name: '1t'.")},
 		"an unparsable body":   {"PutRow", message{0xff}, invalid("")},
 	} {

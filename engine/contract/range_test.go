@@ -55,7 +55,8 @@ func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 func TestBinaryKeysAreOrderedByUnsignedBytes(t *testing.T) {
 	s := proving(t, "3.1.3")
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_BINARY}})
-	keys := [][]any{{[]byte{}}, {[]byte{0}}, {[]byte{0, 0}}, {[]byte{0, 255}}, {[]byte{1}}, {[]byte{127}}, {[]byte{128}}, {[]byte{255}}, {[]byte{255, 0}}, {[]byte{255, 255}}}
+	keys := [][]any{{[]byte{}}, {[]byte{0}}, {[]byte{0, 0}}, {[]byte{0, 255}}, {[]byte{1}}, {[]byte{127}}, {[]byte{128}},
+		{[]byte{255}}, {[]byte{255, 0}}, {[]byte{255, 255}}}
 	tb.load(t, several(len(keys), func(i int) change { return tb.put(tb.key(keys[len(keys)-1-i]...)) })...)
 	rows, _ := tb.scan(t, tablestore.FORWARD, tb.key(minKey), tb.key(maxKey), 3)
 	diff(t, keysOf(rows), keys)
@@ -119,16 +120,20 @@ func TestInvalidRangesAreRefused(t *testing.T) {
 		"backward before the end": {tablestore.BACKWARD, tb.key("a", 1), tb.key("b", 1), 0, backward},
 		"backward from the end":   {tablestore.BACKWARD, tb.key("a", 1), tb.key("a", 1), 0, backward},
 		"a limit below 0":         {tablestore.FORWARD, tb.key("a", 1), tb.key("b", 1), -1, invalid("")},
-		"an end of one column":    {tablestore.FORWARD, tb.key("a", 1), tb.key("b"), 0, invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
-		"an end of a wrong type":  {tablestore.FORWARD, tb.key("a", 1), tb.key("b", "1"), 0, invalidPK("Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER.")},
-		"a start of a wrong type": {tablestore.FORWARD, tb.key(1, 1), tb.key("b", 1), 0, invalidPK("Validate PK type fail. Input: VT_INTEGER, Meta: VT_STRING.")},
+		"an end of one column": {tablestore.FORWARD, tb.key("a", 1), tb.key("b"), 0,
+			invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
+		"an end of a wrong type": {tablestore.FORWARD, tb.key("a", 1), tb.key("b", "1"), 0,
+			invalidPK("Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER.")},
+		"a start of a wrong type": {tablestore.FORWARD, tb.key(1, 1), tb.key("b", 1), 0,
+			invalidPK("Validate PK type fail. Input: VT_INTEGER, Meta: VT_STRING.")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.GetRange(ranged(tb.criteria(x.start), x.direction, x.end, x.limit))
 			check(t, err, x.want)
 		})
 	}
-	body := message{}.text(1, tb.name).bytes(7, tb.key("a", 1).Build(false)).bytes(8, tb.key("b", 1).Build(false)).int(5, 1)
+	body := message{}.text(1, tb.name).bytes(7, tb.key("a", 1).Build(false)).bytes(8, tb.key("b", 1).Build(false)).int(5,
+		1)
 	t.Run("a limit of 0", func(t *testing.T) { s.ask(t, "GetRange", body.int(2, 0).int(6, 0)).check(t, invalid("")) })
 	t.Run("no direction", func(t *testing.T) { s.ask(t, "GetRange", body).check(t, invalid("")) })
 }
@@ -144,7 +149,8 @@ func TestARangeContinuesPastFilteredRows(t *testing.T) {
 		diff(t, len(r.Rows), 0)
 		diff(t, keyValues(r.NextStartPrimaryKey), []any{"k", int64(5000)})
 		found, pages := tb.scan(t, tablestore.FORWARD, start, end, 0, filtered(compare("n", ge, 5000)))
-		diff(t, keysOf(found), [][]any{{"k", int64(5000)}, {"k", int64(5001)}, {"k", int64(5002)}, {"k", int64(5003)}, {"k", int64(5004)}})
+		diff(t, keysOf(found), [][]any{{"k", int64(5000)}, {"k", int64(5001)}, {"k", int64(5002)}, {"k", int64(5003)},
+			{"k", int64(5004)}})
 		diff(t, pages, []int{0, 5})
 		found, pages = tb.scan(t, tablestore.BACKWARD, end, start, 0, filtered(compare("n", lt, 2)))
 		diff(t, keysOf(found), [][]any{{"k", int64(1)}, {"k", int64(0)}})
@@ -205,7 +211,8 @@ func TestRangeReturnsRequestedKeyColumns(t *testing.T) {
 	})
 	t.Run("a filter still sees the key", func(t *testing.T) {
 		skipReal(t, s)
-		r := ranged(tb.criteria(tb.key("a", minKey), columns("pk2"), filtered(allOf(compare("pk1", eq, "a"), compare("pk2", gt, 1)))), tablestore.FORWARD, tb.key("a", maxKey), 0)
+		r := ranged(tb.criteria(tb.key("a", minKey), columns("pk2"),
+			filtered(allOf(compare("pk1", eq, "a"), compare("pk2", gt, 1)))), tablestore.FORWARD, tb.key("a", maxKey), 0)
 		r.RangeRowQueryCriteria.ReturnSpecifiedPkOnly = true
 		got := conformance.Try(s.GetRange(r)).Must(t)
 		diff(t, len(got.Rows), 2)

@@ -114,7 +114,8 @@ func (tb *table) values(t testing.TB, k *tablestore.PrimaryKey) *row {
 	return tb.get(t, k).untimed()
 }
 
-func ranged(q *tablestore.SingleRowQueryCriteria, d tablestore.Direction, end *tablestore.PrimaryKey, limit int32) *tablestore.GetRangeRequest {
+func ranged(q *tablestore.SingleRowQueryCriteria, d tablestore.Direction, end *tablestore.PrimaryKey,
+	limit int32) *tablestore.GetRangeRequest {
 	return &tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
 		TableName: q.TableName, StartPrimaryKey: q.PrimaryKey, EndPrimaryKey: end, Direction: d, Limit: limit,
 		ColumnsToGet: q.ColumnsToGet, MaxVersion: q.MaxVersion, TimeRange: q.TimeRange, StartColumn: q.StartColumn,
@@ -122,13 +123,15 @@ func ranged(q *tablestore.SingleRowQueryCriteria, d tablestore.Direction, end *t
 	}}
 }
 
-func (tb *table) page(t testing.TB, d tablestore.Direction, end key, limit int32, start key, options ...selection) *tablestore.GetRangeResponse {
+func (tb *table) page(t testing.TB, d tablestore.Direction, end key, limit int32, start key,
+	options ...selection) *tablestore.GetRangeResponse {
 	t.Helper()
 	r := conformance.Try(tb.GetRange(ranged(tb.criteria(start, options...), d, end, limit))).Must(t)
 	return r
 }
 
-func (tb *table) scan(t testing.TB, d tablestore.Direction, start, end *tablestore.PrimaryKey, limit int32, options ...selection) (rows []*row, pages []int) {
+func (tb *table) scan(t testing.TB, d tablestore.Direction, start, end *tablestore.PrimaryKey, limit int32,
+	options ...selection) (rows []*row, pages []int) {
 	t.Helper()
 	const most = 100
 	for start != nil {
@@ -179,14 +182,16 @@ func TestTheFirstRefusalIsTheAnswer(t *testing.T) {
 		{authFailed("The AccessKeyID does not exist."), func() { r.keyID = "" }},
 		{authFailed("Signature mismatch."), func() { r.secret = "" }},
 		{authFailed("The instance is not found."), func() { r.instance = "" }},
-		{authFailed("Mismatch between system time and x-ots-date: " + old + "."), func() { r.change = header("x-ots-contentmd5", "AAAA") }},
+		{authFailed("Mismatch between system time and x-ots-date: " + old + "."),
+			func() { r.change = header("x-ots-contentmd5", "AAAA") }},
 		{authFailed("Mismatch between MD5 value of request body and x-ots-contentmd5 in header."), func() { r.change = nil }},
 		{invalid("Unsupported operation: NoSuchThing."), func() { r.operation = "PutRow" }},
 		{invalid("Parse PBMessage from RawString failed."), func() { r.body = rawPut("1t", broken.encode(), 2) }},
 		{invalid("Invalid table name: '1t'."), func() { r.body = rawPut("none", broken.encode(), 2) }},
 		{invalid(""), func() { r.body = rawPut("no_such_table", short.encode(), 2) }},
 		{noSuchTable, func() { r.body = rawPut(tb.name, short.encode(), 2) }},
-		{invalidPK("Validate PK size fail. Input: 1, Meta: 2."), func() { r.body = rawPut(tb.name, wireRow{key: wireKey("there", 1)}.encode(), 2) }},
+		{invalidPK("Validate PK size fail. Input: 1, Meta: 2."),
+			func() { r.body = rawPut(tb.name, wireRow{key: wireKey("there", 1)}.encode(), 2) }},
 		{conditionFailed, func() { r.body = rawPut(tb.name, wireRow{key: wireKey("there", 1)}.encode(), 1) }},
 		{accepted, func() {}},
 	} {
@@ -252,7 +257,8 @@ func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
 		"start and end between columns":        {[]selection{versions(1), columnRange("aa", "bb")}, some(b1)},
 		"a column range and columns to get":    {[]selection{versions(1), columnRange("b", ""), columns("a", "c")}, some(c2)},
 		"a column range without any cell":      {[]selection{versions(1), columnRange("x", "")}, some()},
-		"all of it at once":                    {[]selection{versions(1), between(at, at+2), columns("a", "b", "pk1"), columnRange("a", "b")}, some(a1)},
+		"all of it at once": {[]selection{versions(1), between(at, at+2), columns("a", "b", "pk1"),
+			columnRange("a", "b")}, some(a1)},
 	} {
 		t.Run(name, func(t *testing.T) { tb.checkRead(t, k, x.want, x.read...) })
 	}
@@ -272,7 +278,8 @@ func TestTableKeepsVersionsAndTTL(t *testing.T) {
 		must(t, s.do(tb.put(k, v("a", 1, at), v("a", 3, at+2), v("a", 2, at+1))))
 		must(t, s.do(tb.update(k, setAt("b", 1, at+2), setAt("b", 2, at+3))))
 		must(t, s.do(tb.update(k, setAt("b", 0, at))))
-		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("a", int64(3), at+2), v("a", int64(2), at+1), v("b", int64(2), at+3), v("b", int64(1), at+2)})
+		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("a", int64(3), at+2), v("a", int64(2), at+1),
+			v("b", int64(2), at+3), v("b", int64(1), at+2)})
 		diff(t, tb.get(t, k, between(at, at+1)).Cells, []cell(nil))
 	})
 	t.Run("a version beyond the time to live is refused", func(t *testing.T) {

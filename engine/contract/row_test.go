@@ -41,7 +41,8 @@ func TestValuesSurviveTheRoundTrip(t *testing.T) {
 func TestKeysSurviveTheRoundTrip(t *testing.T) {
 	s := proving(t, "3.1.1")
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{
-		tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER, tablestore.PrimaryKeyType_BINARY, tablestore.PrimaryKeyType_STRING}})
+		tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER, tablestore.PrimaryKeyType_BINARY,
+		tablestore.PrimaryKeyType_STRING}})
 	for name, values := range map[string][]any{
 		"empty values":     {"", int64(0), []byte{}, ""},
 		"NUL bytes":        {"\x00", int64(1), []byte{0}, "a\x00b"},
@@ -101,13 +102,16 @@ func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 		cells  []cell // afterwards; the row is there unless gone
 		gone   bool
 	}{
-		"put creates a row":         {false, putting(c("z", 1), c("a", 2)), accepted, []cell{c("a", int64(2)), c("z", int64(1))}, false},
-		"put replaces columns":      {true, putting(c("b", 3)), accepted, []cell{c("b", int64(3))}, false},
-		"an empty put creates one":  {false, putting(), accepted, nil, false},
-		"an empty put empties it":   {true, putting(), accepted, nil, false},
-		"update creates a row":      {false, updating(set("c", 3)), accepted, []cell{c("c", int64(3))}, false},
-		"update keeps the others":   {true, updating(set("a", 9), set("c", true)), accepted, []cell{c("a", int64(9)), c("b", "two"), c("c", true)}, false},
-		"update changes a type":     {true, updating(set("a", "text")), accepted, []cell{c("a", "text"), c("b", "two")}, false},
+		"put creates a row": {false, putting(c("z", 1), c("a", 2)), accepted,
+			[]cell{c("a", int64(2)), c("z", int64(1))}, false},
+		"put replaces columns":     {true, putting(c("b", 3)), accepted, []cell{c("b", int64(3))}, false},
+		"an empty put creates one": {false, putting(), accepted, nil, false},
+		"an empty put empties it":  {true, putting(), accepted, nil, false},
+		"update creates a row":     {false, updating(set("c", 3)), accepted, []cell{c("c", int64(3))}, false},
+		"update keeps the others": {true, updating(set("a", 9), set("c", true)), accepted,
+			[]cell{c("a", int64(9)), c("b", "two"), c("c", true)}, false},
+		"update changes a type": {true, updating(set("a", "text")), accepted, []cell{c("a", "text"), c("b", "two")},
+			false},
 		"update deletes a column":   {true, updating(drop("a")), accepted, []cell{c("b", "two")}, false},
 		"update deletes no column":  {true, updating(drop("x")), accepted, kept, false},
 		"update deletes twice":      {true, updating(drop("a"), drop("a")), accepted, []cell{c("b", "two")}, false},
@@ -115,13 +119,14 @@ func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 		"a deletion creates no row": {false, updating(drop("a")), accepted, nil, true},
 		"no update is refused":      {true, updating(), invalid("Attribute column is missing."), kept, false},
 		"an increment creates":      {false, updating(add("n", -7)), accepted, []cell{c("n", int64(-7))}, false},
-		"an increment adds":         {true, updating(add("a", 41), set("c", "c")), accepted, []cell{c("a", int64(42)), c("b", "two"), c("c", "c")}, false},
-		"one of text is refused":    {true, updating(set("a", 5), add("b", 1)), invalid(""), kept, false},
-		"an overflow is refused":    {true, updating(add("a", math.MaxInt64)), invalid(""), kept, false},
-		"increment and put clash":   {true, updating(set("a", 5), add("a", 1)), invalid(""), kept, false},
-		"delete removes the row":    {true, func(k key) change { return tb.delete(k) }, accepted, nil, true},
-		"delete of none succeeds":   {false, func(k key) change { return tb.delete(k) }, accepted, nil, true},
-		"a column put twice":        {false, putting(c("a", 1), c("a", 2)), accepted, []cell{c("a", int64(2))}, false},
+		"an increment adds": {true, updating(add("a", 41), set("c", "c")), accepted,
+			[]cell{c("a", int64(42)), c("b", "two"), c("c", "c")}, false},
+		"one of text is refused":  {true, updating(set("a", 5), add("b", 1)), invalid(""), kept, false},
+		"an overflow is refused":  {true, updating(add("a", math.MaxInt64)), invalid(""), kept, false},
+		"increment and put clash": {true, updating(set("a", 5), add("a", 1)), invalid(""), kept, false},
+		"delete removes the row":  {true, func(k key) change { return tb.delete(k) }, accepted, nil, true},
+		"delete of none succeeds": {false, func(k key) change { return tb.delete(k) }, accepted, nil, true},
+		"a column put twice":      {false, putting(c("a", 1), c("a", 2)), accepted, []cell{c("a", int64(2))}, false},
 	} {
 		for _, how := range []string{"alone", "in a batch"} {
 			t.Run(name+" "+how, func(t *testing.T) {
@@ -170,12 +175,16 @@ func TestUpdateDeletesVersions(t *testing.T) {
 		steps []step
 		want  []cell
 	}{
-		"one version":             {[]step{dropAt("a", at+1)}, []cell{was("a", 3, at+2), was("a", 1, at), was("b", 4, at)}},
-		"no version":              {[]step{dropAt("a", at+9)}, []cell{was("a", 3, at+2), was("a", 2, at+1), was("a", 1, at), was("b", 4, at)}},
-		"all versions":            {[]step{drop("a")}, []cell{was("b", 4, at)}},
-		"one, and another is put": {[]step{dropAt("a", at+2), setAt("a", 9, at+5)}, []cell{was("a", 9, at+5), was("a", 2, at+1), was("a", 1, at), was("b", 4, at)}},
-		"none, one is put over":   {[]step{setAt("a", 9, at+1)}, []cell{was("a", 3, at+2), was("a", 9, at+1), was("a", 1, at), was("b", 4, at)}},
-		"none, a fourth is put":   {[]step{setAt("a", 9, at+5)}, []cell{was("a", 9, at+5), was("a", 3, at+2), was("a", 2, at+1), was("b", 4, at)}},
+		"one version": {[]step{dropAt("a", at+1)}, []cell{was("a", 3, at+2), was("a", 1, at), was("b", 4, at)}},
+		"no version": {[]step{dropAt("a", at+9)}, []cell{was("a", 3, at+2), was("a", 2, at+1), was("a", 1, at),
+			was("b", 4, at)}},
+		"all versions": {[]step{drop("a")}, []cell{was("b", 4, at)}},
+		"one, and another is put": {[]step{dropAt("a", at+2), setAt("a", 9, at+5)},
+			[]cell{was("a", 9, at+5), was("a", 2, at+1), was("a", 1, at), was("b", 4, at)}},
+		"none, one is put over": {[]step{setAt("a", 9, at+1)}, []cell{was("a", 3, at+2), was("a", 9, at+1), was("a", 1, at),
+			was("b", 4, at)}},
+		"none, a fourth is put": {[]step{setAt("a", 9, at+5)}, []cell{was("a", 9, at+5), was("a", 3, at+2),
+			was("a", 2, at+1), was("b", 4, at)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := tb.key(name, 1)
@@ -207,7 +216,8 @@ func TestWritesReturnRequestedRow(t *testing.T) {
 	t.Run("UpdateRow with RT_AFTER_MODIFY answers the sums asked for, by name", func(t *testing.T) {
 		must(t, s.do(tb.put(k(), c("n", 40), c("other", 1))))
 		before := time.Now().Add(-time.Minute).UnixMilli()
-		r, err := s.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: tb.update(k(), add("n", 2), add("m", -1), add("x", 1), set("c", 5), answering("n", "m"))})
+		r, err := s.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: tb.update(k(), add("n", 2), add("m", -1),
+			add("x", 1), set("c", 5), answering("n", "m"))})
 		must(t, err)
 		got := cellsOf(r.Columns)
 		diff(t, (&row{Cells: got}).untimed().Cells, []cell{c("m", int64(-1)), c("n", int64(42))})
@@ -277,7 +287,8 @@ func (tb *table) put(k *tablestore.PrimaryKey, cells ...cell) *tablestore.PutRow
 	p := &tablestore.PutRowChange{TableName: tb.name, PrimaryKey: k}
 	p.SetCondition(ignore)
 	for _, c := range cells {
-		p.Columns = append(p.Columns, tablestore.AttributeColumn{ColumnName: c.Name, Value: integer(c.Value), Timestamp: c.Timestamp})
+		p.Columns = append(p.Columns, tablestore.AttributeColumn{ColumnName: c.Name, Value: integer(c.Value),
+			Timestamp: c.Timestamp})
 	}
 	return p
 }

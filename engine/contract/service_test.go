@@ -87,7 +87,8 @@ func serve(t testing.TB, o server.Options) (s *service, end func()) {
 		conformance.Equal(t, e.Close(), nil, "stop the engine")
 	})
 	t.Cleanup(end)
-	s = &service{endpoint: h.URL, instance: server.DefaultInstance, keyID: server.DefaultAccessKeyID, secret: server.DefaultAccessKeySecret}
+	s = &service{endpoint: h.URL, instance: server.DefaultInstance, keyID: server.DefaultAccessKeyID,
+		secret: server.DefaultAccessKeySecret}
 	s.TableStoreClient = newClient(s.endpoint, s.instance, s.keyID, s.secret)
 	return s, end
 }
@@ -141,7 +142,8 @@ func dropTables() error {
 		if !strings.HasPrefix(name, tablePrefix+"_") {
 			continue
 		}
-		if _, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: name}); err != nil && refusalOf(err).code != "OTSObjectNotExist" {
+		if _, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: name}); err != nil &&
+			refusalOf(err).code != "OTSObjectNotExist" {
 			return fmt.Errorf("table %s is left behind: %w", name, err)
 		}
 	}
@@ -215,7 +217,8 @@ func (s *service) newTable(t testing.TB, o tableOptions) *table {
 	for _, d := range o.defined {
 		meta.AddDefinedColumn(d.Name, d.ColumnType)
 	}
-	option := &tablestore.TableOption{TimeToAlive: -1, MaxVersion: max(1, o.versions), DeviationCellVersionInSec: o.deviation}
+	option := &tablestore.TableOption{TimeToAlive: -1, MaxVersion: max(1, o.versions),
+		DeviationCellVersionInSec: o.deviation}
 	if o.ttl != 0 {
 		option.TimeToAlive = o.ttl
 	}
@@ -223,14 +226,16 @@ func (s *service) newTable(t testing.TB, o tableOptions) *table {
 		o.more(option)
 	}
 	must(t, conformance.ErrorOf(s.CreateTable(&tablestore.CreateTableRequest{
-		TableMeta: meta, TableOption: option, ReservedThroughput: &tablestore.ReservedThroughput{}, IndexMetas: o.indexes, EnableLocalTxn: o.localTxn,
+		TableMeta: meta, TableOption: option, ReservedThroughput: &tablestore.ReservedThroughput{}, IndexMetas: o.indexes,
+		EnableLocalTxn: o.localTxn,
 	})))
 	s.dropLater(t, tb.name)
 	s.awaitTable(t, tb)
 	return tb
 }
 
-func (s *service) create(meta *tablestore.TableMeta, option *tablestore.TableOption, indexes ...*tablestore.IndexMeta) error {
+func (s *service) create(meta *tablestore.TableMeta, option *tablestore.TableOption,
+	indexes ...*tablestore.IndexMeta) error {
 	_, err := s.CreateTable(&tablestore.CreateTableRequest{
 		TableMeta: meta, TableOption: option, ReservedThroughput: &tablestore.ReservedThroughput{}, IndexMetas: indexes,
 	})

@@ -16,7 +16,8 @@ import (
 func TestATableLivesFromCreateToDelete(t *testing.T) {
 	s := proving(t, "1.2.1", "3.6.1", "3.6.2", "3.6.5", "3.6.6", "3.6.7")
 	tb := s.newTable(t, tableOptions{versions: 3, ttl: 864000, deviation: 172800,
-		keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER, tablestore.PrimaryKeyType_BINARY, tablestore.PrimaryKeyType_STRING}})
+		keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER,
+			tablestore.PrimaryKeyType_BINARY, tablestore.PrimaryKeyType_STRING}})
 	var others []string
 	for range 12 {
 		others = append(others, s.newTable(t, tableOptions{}).name)
@@ -43,7 +44,8 @@ func TestATableLivesFromCreateToDelete(t *testing.T) {
 		diff(t, options(describe(t, s, other.name).TableOption), [3]int64{-1, 1, 86400})
 	})
 	t.Run("an update changes what it names", func(t *testing.T) {
-		r, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 5}})
+		r, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name,
+			TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 5}})
 		must(t, err)
 		diff(t, options(r.TableOption), [3]int64{-1, 5, 172800})
 		diff(t, options(describe(t, s, tb.name).TableOption), [3]int64{-1, 5, 172800})
@@ -197,12 +199,14 @@ func TestCreateTableRefusesInvalidDefinitions(t *testing.T) {
 		"five key columns": {func(r *create) {
 			r.meta = r.meta.bytes(2, pk("b", 2)).bytes(2, pk("c", 2)).bytes(2, pk("d", 2)).bytes(2, pk("e", 2))
 		}, keys},
-		"no key column":          {func(r *create) { r.meta = r.meta[:2+r.meta[1]] }, keys},
-		"a key without a name":   {key("", 2), invalid("Invalid column name: ''.")},
-		"a key of 256 bytes":     {key(text(256), 2), invalid("Invalid column name: '" + text(256) + "'.")},
-		"a key of type DOUBLE":   {key("d", 9), invalid("")},
-		"no time to live":        {func(r *create) { r.options = message{}.int(2, 1) }, invalid("Time-to-live is missing while creating table.")},
-		"no versions":            {func(r *create) { r.options = message{}.int(1, -1) }, invalid("MaxVersions is missing while creating table.")},
+		"no key column":        {func(r *create) { r.meta = r.meta[:2+r.meta[1]] }, keys},
+		"a key without a name": {key("", 2), invalid("Invalid column name: ''.")},
+		"a key of 256 bytes":   {key(text(256), 2), invalid("Invalid column name: '" + text(256) + "'.")},
+		"a key of type DOUBLE": {key("d", 9), invalid("")},
+		"no time to live": {func(r *create) { r.options = message{}.int(2, 1) },
+			invalid("Time-to-live is missing while creating table.")},
+		"no versions": {func(r *create) { r.options = message{}.int(1, -1) },
+			invalid("MaxVersions is missing while creating table.")},
 		"no read capacity":       {func(r *create) { r.throughput = message{}.int(2, 0) }, both},
 		"no write capacity":      {func(r *create) { r.throughput = message{}.int(1, 0) }, both},
 		"100,001 capacity units": {func(r *create) { r.throughput = message{}.int(1, 0).int(2, 100_001) }, invalid("")},
@@ -352,30 +356,35 @@ func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
 	otherType := invalid("The value type of partition does not match with primary key.")
 	noValue := invalid("Invalid partition range: the bound is not a value.")
 	for name, v := range map[string]typed{
-		"eleven":           {partitions(eleven...), invalid("The count of partitions cannot be greater than 10"), 0},
-		"no beginning":     {partitions(a, infMax), invalid("The first partition must begin at VT_INF_MIN."), 0},
-		"no end":           {partitions(infMin, a, b), invalid("The last partition must end at VT_INF_MAX."), 0},
-		"a gap":            {append(partitions(infMin, a), partitions(b, infMax)...), apart, 0},
-		"an overlap":       {append(partitions(infMin, b), partitions(a, infMax)...), apart, 0},
-		"a wrong order":    {append(partitions(a, infMax), partitions(infMin, a)...), invalid("The first partition must begin at VT_INF_MIN."), 0},
+		"eleven":       {partitions(eleven...), invalid("The count of partitions cannot be greater than 10"), 0},
+		"no beginning": {partitions(a, infMax), invalid("The first partition must begin at VT_INF_MIN."), 0},
+		"no end":       {partitions(infMin, a, b), invalid("The last partition must end at VT_INF_MAX."), 0},
+		"a gap":        {append(partitions(infMin, a), partitions(b, infMax)...), apart, 0},
+		"an overlap":   {append(partitions(infMin, b), partitions(a, infMax)...), apart, 0},
+		"a wrong order": {append(partitions(a, infMax), partitions(infMin, a)...),
+			invalid("The first partition must begin at VT_INF_MIN."), 0},
 		"descending":       {partitions(infMin, b, a, infMax), descends, 0},
 		"an empty range":   {partitions(infMin, a, a, infMax), descends, 0},
 		"a middle end":     {partitions(infMin, infMax, infMax), descends, 0},
 		"a text's integer": {partitions(infMin, integerBound(1), infMax), otherType, 0},
 		"a text's binary":  {partitions(infMin, []byte{7, 1, 0, 0, 0, 'a'}, infMax), otherType, 0},
-		"an empty text":    {partitions(infMin, textBound(""), infMax), invalid("The value of partition range can not be empty string."), 0},
-		"a broken text":    {partitions(infMin, textBound("\xff"), infMax), invalid("Value of column pk1 must be UTF8 encoding."), 0},
-		"65 bytes":         {partitions(infMin, textBound(text(65)), infMax), invalid("The value of partition range exceeds the MaxLength:64 with CurrentLength:65."), 0},
-		"a cut value":      {partitions(infMin, []byte{3, 9, 0, 0, 0, 'a'}, infMax), noValue, 0},
-		"bytes after it":   {partitions(infMin, append(textBound("a"), 1), infMax), noValue, 0},
-		"no value":         {partitions(infMin, nil, infMax), noValue, 0},
-		"an open end":      {message{}.bytes(4, message{}.bytes(1, infMin)), invalid(""), 0},
-		"an open begin":    {message{}.bytes(4, message{}.bytes(2, infMax)), invalid(""), 0},
-		"the least":        {partitions(infMin, integerBound(math.MinInt64), infMax), extreme, 1},
-		"the greatest":     {partitions(infMin, integerBound(math.MaxInt64), infMax), extreme, 1},
-		"an empty binary":  {partitions(infMin, []byte{7, 0, 0, 0, 0}, infMax), invalid("The value of partition range can not be empty binary."), 3},
-		"a binary's text":  {partitions(infMin, a, infMax), otherType, 3},
-		"64 bytes":         {partitions(infMin, textBound(text(64)), infMax), accepted, 0},
+		"an empty text": {partitions(infMin, textBound(""), infMax),
+			invalid("The value of partition range can not be empty string."), 0},
+		"a broken text": {partitions(infMin, textBound("\xff"), infMax),
+			invalid("Value of column pk1 must be UTF8 encoding."), 0},
+		"65 bytes": {partitions(infMin, textBound(text(65)), infMax),
+			invalid("The value of partition range exceeds the MaxLength:64 with CurrentLength:65."), 0},
+		"a cut value":    {partitions(infMin, []byte{3, 9, 0, 0, 0, 'a'}, infMax), noValue, 0},
+		"bytes after it": {partitions(infMin, append(textBound("a"), 1), infMax), noValue, 0},
+		"no value":       {partitions(infMin, nil, infMax), noValue, 0},
+		"an open end":    {message{}.bytes(4, message{}.bytes(1, infMin)), invalid(""), 0},
+		"an open begin":  {message{}.bytes(4, message{}.bytes(2, infMax)), invalid(""), 0},
+		"the least":      {partitions(infMin, integerBound(math.MinInt64), infMax), extreme, 1},
+		"the greatest":   {partitions(infMin, integerBound(math.MaxInt64), infMax), extreme, 1},
+		"an empty binary": {partitions(infMin, []byte{7, 0, 0, 0, 0}, infMax),
+			invalid("The value of partition range can not be empty binary."), 3},
+		"a binary's text": {partitions(infMin, a, infMax), otherType, 3},
+		"64 bytes":        {partitions(infMin, textBound(text(64)), infMax), accepted, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.checkCreate(t, func(r *create) {

@@ -22,7 +22,8 @@ func (s *service) lockable(t *testing.T) *table {
 }
 
 func (tb *table) tryStart(values ...any) (id string, err error) {
-	r, err := tb.StartLocalTransaction(&tablestore.StartLocalTransactionRequest{TableName: tb.name, PrimaryKey: tb.key(values...)})
+	r, err := tb.StartLocalTransaction(&tablestore.StartLocalTransactionRequest{TableName: tb.name,
+		PrimaryKey: tb.key(values...)})
 	if err != nil {
 		return "", err
 	}
@@ -206,7 +207,8 @@ func TestTransactionRefusesOtherKeysAndTables(t *testing.T) {
 	tb, other := s.lockable(t), s.lockable(t)
 	id := tb.start(t, "a")
 	outside := refusal{400, "OTSDataOutOfRange", "Data out of scope of transaction. Transaction PartKey:a. Data PartKey:b"}
-	elsewhere := refusal{400, "OTSDataOutOfRange", fmt.Sprintf("Data out of scope of transaction. Transaction Table:%s. Data Table:%s", tb.name, other.name)}
+	elsewhere := refusal{400, "OTSDataOutOfRange",
+		fmt.Sprintf("Data out of scope of transaction. Transaction Table:%s. Data Table:%s", tb.name, other.name)}
 	check(t, s.do(in(id, tb.put(tb.key("b", 1)))), outside)
 	check(t, s.do(in(id, other.put(other.key("a", 1)))), elsewhere)
 	_, _, err := tb.tryGet(tb.key("b", 1), reading(id))
@@ -220,7 +222,8 @@ func TestTransactionRefusesOtherKeysAndTables(t *testing.T) {
 	all := ranged(tb.criteria(tb.key(minKey, minKey), reading(id)), tablestore.FORWARD, tb.key("a", 1), 0)
 	all.RangeRowQueryCriteria.TransactionId = &id
 	_, err = s.GetRange(all)
-	check(t, err, refusal{400, "OTSDataOutOfRange", "Data out of scope of transaction. Transaction PartKey:a. Data PartKey:VT_INF_MIN"})
+	check(t, err, refusal{400, "OTSDataOutOfRange", "Data out of scope of transaction. Transaction PartKey:a. Data " +
+		"PartKey:VT_INF_MIN"})
 	codes := rowCodes(t, tb.batchIn(t, id, tb.put(tb.key("b", 1)), tb.put(tb.key("a", 2))))
 	diff(t, codes, []string{"OTSDataOutOfRange", ""})
 	diff(t, rowCodes(t, other.batchIn(t, id, other.put(other.key("a", 1)))), []string{"OTSDataOutOfRange"})
@@ -254,7 +257,8 @@ func TestTransactionEndsAfterAMinuteOrWithProcess(t *testing.T) {
 	check(t, tb.commit(id), noSession)
 	diff(t, len(tb.all(t)), 1)
 
-	for name, end := range map[string]func(*restartable){"a stop": func(r *restartable) { r.stop() }, "a loss of power": (*restartable).losePower} {
+	for name, end := range map[string]func(*restartable){"a stop": func(r *restartable) { r.stop() },
+		"a loss of power": (*restartable).losePower} {
 		r := openStore(t)
 		tb := r.lockable(t)
 		committed, open := tb.start(t, "a"), tb.start(t, "b")

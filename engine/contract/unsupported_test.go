@@ -9,7 +9,8 @@ import (
 // unsupported is the engine's answer to what it does not do, so that nothing is silently half done.
 var (
 	unsupported = refusal{400, "OTSUnsupportedOperation", ""}
-	noStreams   = refusal{400, "OTSUnsupportedOperation", "The engine does not support streams; read the table with GetRange or BulkExport."}
+	noStreams   = refusal{400, "OTSUnsupportedOperation",
+		"The engine does not support streams; read the table with GetRange or BulkExport."}
 )
 
 func skipReal(t *testing.T, s *service) {
@@ -28,8 +29,10 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 	_, err := s.SQLQuery(&tablestore.SQLQueryRequest{Query: "select 1"})
 	check(t, err, unsupported)
 	step := message{}.text(1, tb.name).bytes(2, message{}.text(1, "step").text(2, "pk2").int(4, 1).int(5, 0))
-	s.ask(t, "CreateIndex", step).check(t, refusal{400, "OTSUnsupportedOperation", "The engine does not support global secondary indexes in the mode IUM_SYNC_INDEX; make them with IUM_ASYNC_INDEX."})
-	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, StreamSpec: &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 24}})
+	s.ask(t, "CreateIndex", step).check(t, refusal{400, "OTSUnsupportedOperation",
+		"The engine does not support global secondary indexes in the mode IUM_SYNC_INDEX; make them with IUM_ASYNC_INDEX."})
+	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name,
+		StreamSpec: &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 24}})
 	check(t, err, noStreams)
 	diff(t, tb.all(t), []*row{{[]any{"a", int64(1)}, []cell{c("c", int64(1))}}})
 }

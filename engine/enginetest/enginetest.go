@@ -60,7 +60,8 @@ func Start(t testing.TB) *Engine {
 func Sign(res *http.Response, path string, body []byte) *http.Response {
 	sum := md5.Sum(body)
 	res.Header.Set(wire.HeaderMD5, base64.StdEncoding.EncodeToString(sum[:]))
-	res.Header.Set("Authorization", "OTS "+server.DefaultAccessKeyID+":"+wire.SignResponse(server.DefaultAccessKeySecret, path, res.Header))
+	res.Header.Set("Authorization", "OTS "+server.DefaultAccessKeyID+":"+wire.SignResponse(server.DefaultAccessKeySecret,
+		path, res.Header))
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return res
 }

@@ -15,7 +15,8 @@ func createTable(t *testing.T, c *tablestore.TableStoreClient, live int) {
 	meta := &tablestore.TableMeta{TableName: "orders"}
 	meta.AddPrimaryKeyColumn("id", tablestore.PrimaryKeyType_STRING)
 	_, err := c.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta,
-		TableOption: &tablestore.TableOption{TimeToAlive: live, MaxVersion: 1}, ReservedThroughput: &tablestore.ReservedThroughput{}})
+		TableOption:        &tablestore.TableOption{TimeToAlive: live, MaxVersion: 1},
+		ReservedThroughput: &tablestore.ReservedThroughput{}})
 	conformance.MustEqual(t, err, nil, "error")
 }
 
@@ -23,7 +24,8 @@ func columns(t *testing.T, c *tablestore.TableStoreClient) int {
 	t.Helper()
 	key := &tablestore.PrimaryKey{}
 	key.AddPrimaryKeyColumn("id", "1")
-	r, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "orders", PrimaryKey: key, MaxVersion: 1}})
+	r, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
+		TableName: "orders", PrimaryKey: key, MaxVersion: 1}})
 	conformance.MustEqual(t, err, nil, "error")
 	return len(r.Columns)
 }

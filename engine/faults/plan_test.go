@@ -32,7 +32,8 @@ func TestLaterRequestsWaitForOverdueDecisions(t *testing.T) {
 func TestOutageAffectsEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for kind, want := range map[string][]Action{
-			Busy: {Refuse, Refuse}, Throttle: {RefuseRows, RefuseRows}, Timeout: {Hang, Hang}, Reset: {DropBefore, DropAfter}, Page503: {BadBody, BadBody},
+			Busy: {Refuse, Refuse}, Throttle: {RefuseRows, RefuseRows}, Timeout: {Hang, Hang}, Reset: {DropBefore, DropAfter},
+			Page503: {BadBody, BadBody},
 		} {
 			o, err := ParseOutage("1.5:" + kind + ":2")
 			conformance.MustTrue(t, err == nil && o.String() == "1.5:"+kind+":2", "%v %v", o, err)
@@ -52,7 +53,8 @@ func TestOutageAffectsEveryRequest(t *testing.T) {
 }
 
 func TestInvalidOutagesAreRefused(t *testing.T) {
-	for _, text := range []string{"", "5", "busy", "0:busy", "-1:busy", "5:x", "5:busy:x", "5:busy:1:1", "NaN:busy", "1e9:busy"} {
+	for _, text := range []string{"", "5", "busy", "0:busy", "-1:busy", "5:x", "5:busy:x", "5:busy:1:1", "NaN:busy",
+		"1e9:busy"} {
 		conformance.Refused(t, conformance.ErrorOf(ParseOutage(text)), "", "%q is an outage", text)
 	}
 }
@@ -125,7 +127,8 @@ func TestInvalidPlansAreRefused(t *testing.T) {
 	for _, r := range []Random{{Rate: -0.1}, {Rate: 1.1}, {Rate: 1, Kinds: []string{"explode"}}, {Rate: 1, Delay: -1}} {
 		conformance.Refused(t, conformance.ErrorOf(r.Plan()), "", "%+v: no error", r)
 	}
-	for _, s := range [][]Step{{{N: -1, Action: "refuse"}}, {{Action: ""}}, {{Action: "refuse"}, {Action: "refuse"}}, {{Action: "refuse", Delay: -1}}} {
+	for _, s := range [][]Step{{{N: -1, Action: "refuse"}}, {{Action: ""}}, {{Action: "refuse"}, {Action: "refuse"}},
+		{{Action: "refuse", Delay: -1}}} {
 		conformance.Refused(t, conformance.ErrorOf(Scripted(s, nil)), "", "%+v: no error", s)
 	}
 }

@@ -40,10 +40,12 @@ var rowWrites = []string{"BatchWriteRow", "PutRow", "UpdateRow", "DeleteRow", "B
 // Transient codes of whole requests, and of single rows.
 var (
 	requestCodes = []string{
-		wire.CodeServerBusy, wire.CodePartitionUnavailable, wire.CodeServerUnavailable, wire.CodeTimeout, wire.CodeInternalServerError,
+		wire.CodeServerBusy, wire.CodePartitionUnavailable, wire.CodeServerUnavailable, wire.CodeTimeout,
+		wire.CodeInternalServerError,
 		wire.CodeNotEnoughCapacityUnit, wire.CodeCapacityUnitExhausted, wire.CodeRowOperationConflict, wire.CodeTableNotReady,
 	}
-	rowCodes = []string{wire.CodeNotEnoughCapacityUnit, wire.CodeCapacityUnitExhausted, wire.CodeServerBusy, wire.CodePartitionUnavailable}
+	rowCodes = []string{wire.CodeNotEnoughCapacityUnit, wire.CodeCapacityUnitExhausted, wire.CodeServerBusy,
+		wire.CodePartitionUnavailable}
 )
 
 // defaultLate is the default delay of ApplyLate.

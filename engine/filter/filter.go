@@ -34,7 +34,8 @@ func (r *row) versions(name []byte) []wire.Cell {
 			return r.key[i : i+1]
 		}
 	}
-	from, found := slices.BinarySearchFunc(r.cells, name, func(c wire.Cell, name []byte) int { return bytes.Compare(c.Name, name) })
+	from, found := slices.BinarySearchFunc(r.cells, name,
+		func(c wire.Cell, name []byte) int { return bytes.Compare(c.Name, name) })
 	if !found {
 		return nil
 	}

@@ -23,7 +23,9 @@ type rule struct {
 // newRule compiles an expression of at most room instructions.
 func newRule(room int, regex []byte, cast wire.ValueType) (*rule, *wire.Error) {
 	if len(regex) > MaxRegexBytes {
-		return nil, wire.Invalid("The length of regex in ValueTransferRule exceeds the limit, limit size: %d, current size: %d.", MaxRegexBytes, len(regex))
+		return nil,
+			wire.Invalid("The length of regex in ValueTransferRule exceeds the limit, limit size: %d, current size: %d.",
+				MaxRegexBytes, len(regex))
 	}
 	if cast != wire.Integer && cast != wire.Double && cast != wire.String {
 		return nil, wire.Invalid("%s is an invalid cast type of ValueTransferRule.", cast)
@@ -38,7 +40,8 @@ func newRule(room int, regex []byte, cast wire.ValueType) (*rule, *wire.Error) {
 	}
 	n := size(parsed)
 	if n > room {
-		return nil, wire.Invalid("Invalid regex in ValueTransferRule: `%s` is too complex, counting its repeats and the filter's other expressions.", text)
+		return nil, wire.Invalid("Invalid regex in ValueTransferRule: `%s` is too complex, counting its repeats and the "+
+			"filter's other expressions.", text)
 	}
 	compiled, err := regexp.Compile(text)
 	if err != nil {

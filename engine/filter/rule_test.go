@@ -51,7 +51,8 @@ func TestRuleComparesPartOfText(t *testing.T) {
 		conformance.Equal(t, f.Match(nil, cells("c", "a12")), true, "does not match")
 	})
 	t.Run("the missing column's rule comes first", func(t *testing.T) {
-		f := decode(t, leaf{op: existsNot, column: "c", value: 0, filterIfMissing: true, rule: transfer("x", wire.String)}.bytes())
+		f := decode(t, leaf{op: existsNot, column: "c", value: 0, filterIfMissing: true,
+			rule: transfer("x", wire.String)}.bytes())
 		conformance.Equal(t, f.Match(nil, nil), false, "a missing column passes")
 	})
 }
@@ -207,7 +208,8 @@ func variant(v any) []byte {
 func cells(namesAndValues ...any) (list []wire.Cell) {
 	for i := 0; i < len(namesAndValues); i += 2 {
 		typ, b := payload(namesAndValues[i+1])
-		list = append(list, wire.Cell{Name: []byte(namesAndValues[i].(string)), Type: typ, Value: b, Timestamp: int64(1000 - i), Stamped: true})
+		list = append(list, wire.Cell{Name: []byte(namesAndValues[i].(string)), Type: typ, Value: b,
+			Timestamp: int64(1000 - i), Stamped: true})
 	}
 	slices.SortStableFunc(list, func(a, b wire.Cell) int { return bytes.Compare(a.Name, b.Name) })
 	return list
@@ -239,7 +241,8 @@ func FuzzFilter(f *testing.F) {
 		composite(combineNot, single.bytes()),
 		composite(combineAnd, single.bytes(), composite(combineOr, single.bytes(), single.bytes())), pagination(1, 2),
 		pagination(-1, 0),
-		unhex(f, "0802123a0802121a08011216080412036167651a0900120000000000000020012801121a08011216080112046e616d651a080303000000626f6220002800"),
+		unhex(f,
+			"0802123a0802121a08011216080412036167651a0900120000000000000020012801121a08011216080112046e616d651a080303000000626f6220002800"),
 	} {
 		f.Add(b, "name", "n=12", int64(18), 1.5)
 	}

@@ -45,7 +45,8 @@ func New(o Options, start time.Time) (*Limiter, error) {
 		return nil, err
 	}
 	o = o.filled()
-	l := &Limiter{options: o, capacity: capacity{o.Rate, start.UnixNano(), o.Steps}, random: rand.New(rand.NewPCG(o.Seed, 3))}
+	l := &Limiter{options: o, capacity: capacity{o.Rate, start.UnixNano(), o.Steps},
+		random: rand.New(rand.NewPCG(o.Seed, 3))}
 	switch c := &l.capacity; o.Kind {
 	case TokenBucket:
 		l.model = &bucket{capacity: c, burst: o.Burst}

@@ -72,7 +72,8 @@ func TestLimitsAcceptExpectedRows(t *testing.T) {
 			{at: 0, rows: 200, units: 1, taken: 100}, {at: 0.74, rows: 1, units: 1}, {at: 0.75, rows: 60, units: 1, taken: 60},
 			{at: 1.74, rows: 60, units: 1, taken: 40}, {at: 1.75, rows: 200, units: 1, taken: 100}}},
 		"a window larger rows pay for": {Options{Kind: FixedWindow, Rate: 100}, []step{
-			{at: 0, rows: 2, units: 250, taken: 1}, {at: 0.75, rows: 1, units: 1}, {at: 1.75, rows: 60, units: 1, taken: 50}, {at: 2.75, rows: 60, units: 1, taken: 60}}},
+			{at: 0, rows: 2, units: 250, taken: 1}, {at: 0.75, rows: 1, units: 1}, {at: 1.75, rows: 60, units: 1, taken: 50},
+			{at: 2.75, rows: 60, units: 1, taken: 60}}},
 		"windows that begin with a request": {Options{Kind: FixedWindow, Rate: 100, Unaligned: true}, []step{
 			{at: 0.6, rows: 200, units: 1, taken: 100}, {at: 1.59, rows: 1, units: 1}, {at: 1.7, rows: 60, units: 1, taken: 60},
 			{at: 2.65, rows: 60, units: 1, taken: 40}, {at: 2.71, rows: 1, units: 1, taken: 1}}},
@@ -88,13 +89,16 @@ func TestLimitsAcceptExpectedRows(t *testing.T) {
 			{at: 0, rows: 10, units: 1, taken: 10, delay: 0.2}, {at: 0.05, rows: 5, units: 1, taken: 5, delay: 0.1},
 			{at: 0.1, rows: 1, units: 1}, {at: 0.15, rows: 5, units: 1, taken: 5, delay: 0.1}}},
 		"units at a time": {Options{Kind: Concurrency, Rate: 100}, []step{
-			{at: 0, rows: 20, units: 1, taken: 10, delay: 0.1}, {at: 0.09, rows: 1, units: 1}, {at: 0.1, rows: 4, units: 1, taken: 4, delay: 0.1},
+			{at: 0, rows: 20, units: 1, taken: 10, delay: 0.1}, {at: 0.09, rows: 1, units: 1},
+			{at: 0.1, rows: 4, units: 1, taken: 4, delay: 0.1},
 			{at: 0.15, rows: 8, units: 1, taken: 6, delay: 0.1}, {at: 0.25, rows: 1, units: 50, taken: 1, delay: 0.5}}},
 		"whole requests": {Options{Rate: 100, Whole: true}, []step{
 			{at: 0.5, rows: 51, units: 1}, {at: 0.5, rows: 50, units: 1, taken: 50}, {at: 1.4, rows: 200, units: 1},
 			{at: 1.5, rows: 200, units: 1, taken: 200}, {at: 2.49, rows: 1, units: 1}}},
-		"a rate that changes": {Options{Rate: 100, Burst: 10 * time.Second, Steps: []Step{{time.Second, 2}, {2 * time.Second, 0.5}}}, []step{
-			{at: 1, rows: 500, units: 1, taken: 100}, {at: 1.5, rows: 500, units: 1, taken: 100}, {at: 3, rows: 500, units: 1, taken: 150}}},
+		"a rate that changes": {Options{Rate: 100, Burst: 10 * time.Second,
+			Steps: []Step{{time.Second, 2}, {2 * time.Second, 0.5}}}, []step{
+			{at: 1, rows: 500, units: 1, taken: 100}, {at: 1.5, rows: 500, units: 1, taken: 100},
+			{at: 3, rows: 500, units: 1, taken: 150}}},
 		"a queue whose rate changes": {Options{Kind: Queue, Rate: 100, Steps: []Step{{time.Second, 2}}}, []step{
 			{at: 0.5, rows: 150, units: 1, taken: 150, delay: 1}}},
 		"what is taken counts late": {Options{Rate: 100, Lag: 2 * time.Second}, []step{

@@ -24,7 +24,8 @@ import (
 
 // Histories of clients of one partition key, with and without transactions, splits, minutes that pass and power losses.
 
-var transactionHistories = flag.Int("transaction-histories", 40, "concurrent histories of transactions that are checked for an order that explains them")
+var transactionHistories = flag.Int("transaction-histories", 40,
+	"concurrent histories of transactions that are checked for an order that explains them")
 
 type asked struct {
 	kind   kind
@@ -316,7 +317,8 @@ func TestTransactionHistoriesAreLinearizable(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, what := range []string{"write", "read", "scan", "start", "end", "minute", "lost", conflicts, gone, "OTSConditionCheckFail", "OTSPartitionUnavailable"} {
+	for _, what := range []string{"write", "read", "scan", "start", "end", "minute", "lost", conflicts, gone,
+		"OTSConditionCheckFail", "OTSPartitionUnavailable"} {
 		conformance.Equal(t, seen[what] > 0, true, "%s was met", what)
 	}
 }
@@ -409,26 +411,32 @@ func TestUnorderableTransactionHistoryIsDetected(t *testing.T) {
 		before, after []event
 		want          bool
 	}{
-		"a commit":            {seq(begin(id), put(id, 0, 1), sees("", 0, 0), sees(id, 0, 1), ends(id, true), sees("", 0, 1)), nil, true},
-		"a dirty read":        {seq(begin(id), put(id, 0, 1), sees("", 0, 1), ends(id, true)), nil, false},
-		"an unseen write":     {seq(begin(id), put(id, 0, 1), sees(id, 0, 0)), nil, false},
-		"half a commit":       {seq(begin(id), put(id, 0, 1), put(id, 1, 1), ends(id, true), sees("", 0, 1), sees("", 1, 0)), nil, false},
-		"an abort is seen":    {seq(begin(id), put(id, 0, 1), ends(id, false), sees("", 0, 1)), nil, false},
-		"a write in a lock":   {seq(begin(id), put("", 0, 1)), nil, false},
-		"write kept out":      {seq(begin(id), refused(put("", 0, 1), conflicts), ends(id, true), put("", 0, 1)), nil, true},
-		"a lone conflict":     {seq(begin(id), ends(id, true), refused(put("", 0, 1), conflicts)), nil, false},
-		"two transactions":    {seq(begin(id), begin(other)), nil, false},
-		"two, apart":          {seq(begin(id), minutes, begin(other), refused(ends(id, true), gone)), nil, true},
-		"a late commit":       {seq(begin(id), minutes, ends(id, true)), nil, false},
-		"busy alone":          {seq(begin(id), refused(ends(id, true), "OTSSessionBusy")), nil, false},
-		"a commit survives":   {seq(begin(id), put(id, 0, 1), ends(id, true)), seq(sees("", 0, 1), refused(ends(id, true), gone)), true},
+		"a commit": {seq(begin(id), put(id, 0, 1), sees("", 0, 0), sees(id, 0, 1), ends(id, true), sees("", 0, 1)),
+			nil, true},
+		"a dirty read":    {seq(begin(id), put(id, 0, 1), sees("", 0, 1), ends(id, true)), nil, false},
+		"an unseen write": {seq(begin(id), put(id, 0, 1), sees(id, 0, 0)), nil, false},
+		"half a commit": {seq(begin(id), put(id, 0, 1), put(id, 1, 1), ends(id, true), sees("", 0, 1), sees("", 1, 0)),
+			nil, false},
+		"an abort is seen":  {seq(begin(id), put(id, 0, 1), ends(id, false), sees("", 0, 1)), nil, false},
+		"a write in a lock": {seq(begin(id), put("", 0, 1)), nil, false},
+		"write kept out":    {seq(begin(id), refused(put("", 0, 1), conflicts), ends(id, true), put("", 0, 1)), nil, true},
+		"a lone conflict":   {seq(begin(id), ends(id, true), refused(put("", 0, 1), conflicts)), nil, false},
+		"two transactions":  {seq(begin(id), begin(other)), nil, false},
+		"two, apart":        {seq(begin(id), minutes, begin(other), refused(ends(id, true), gone)), nil, true},
+		"a late commit":     {seq(begin(id), minutes, ends(id, true)), nil, false},
+		"busy alone":        {seq(begin(id), refused(ends(id, true), "OTSSessionBusy")), nil, false},
+		"a commit survives": {seq(begin(id), put(id, 0, 1), ends(id, true)),
+			seq(sees("", 0, 1), refused(ends(id, true), gone)), true},
 		"a commit does not":   {seq(begin(id), put(id, 0, 1), ends(id, true)), seq(sees("", 0, 0)), false},
 		"a session survives":  {seq(begin(id), put(id, 0, 1)), seq(ends(id, true)), false},
 		"a lost one survives": {seq(begin(id), put(id, 0, 1), lost(ends(id, true))), seq(sees("", 0, 1)), true},
 		"a lost one does not": {seq(begin(id), put(id, 0, 1), lost(ends(id, true))), seq(sees("", 0, 0)), true},
-		"half a lost one":     {seq(begin(id), put(id, 0, 1), put(id, 1, 1), lost(ends(id, true))), seq(sees("", 0, 1), sees("", 1, 0)), false},
-		"a commit seen once":  {seq(begin(id), put(id, 0, 1), lost(ends(id, true)), sees("", 0, 1)), seq(sees("", 0, 0)), true},
-		"after a lost commit": {seq(begin(id), put(id, 0, 1), lost(ends(id, true)), sees("", 0, 1), put("", 1, 1)), seq(sees("", 0, 0), sees("", 1, 1)), false},
+		"half a lost one": {seq(begin(id), put(id, 0, 1), put(id, 1, 1), lost(ends(id, true))),
+			seq(sees("", 0, 1), sees("", 1, 0)), false},
+		"a commit seen once": {seq(begin(id), put(id, 0, 1), lost(ends(id, true)), sees("", 0, 1)),
+			seq(sees("", 0, 0)), true},
+		"after a lost commit": {seq(begin(id), put(id, 0, 1), lost(ends(id, true)), sees("", 0, 1), put("", 1, 1)),
+			seq(sees("", 0, 0), sees("", 1, 1)), false},
 	} {
 		conformance.Equal(t, explained(h.before, h.after, 5), h.want, "%s", name)
 	}

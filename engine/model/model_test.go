@@ -102,7 +102,8 @@ type change struct {
 }
 
 func randomChange(rng *rand.Rand, n int64) *change {
-	c := &change{n: n, expect: existence(rng.IntN(5) % 3), kind: kindOfWrite(rng.IntN(4)), column: string(rune('a' + rng.IntN(2)))}
+	c := &change{n: n, expect: existence(rng.IntN(5) % 3), kind: kindOfWrite(rng.IntN(4)),
+		column: string(rune('a' + rng.IntN(2)))}
 	if c.value = rng.Int64N(100); rng.IntN(3) == 0 {
 		c.kind = add
 	}
@@ -244,10 +245,12 @@ type engine struct {
 
 func (e *engine) open(t *testing.T) {
 	t.Helper()
-	e.server = conformance.Try(server.Open("store", server.Options{FS: e.fs, Now: e.clock.now, AnyCredentials: true})).Must(t)
+	e.server = conformance.Try(server.Open("store", server.Options{FS: e.fs, Now: e.clock.now,
+		AnyCredentials: true})).Must(t)
 	c := tablestore.NewDefaultTableStoreConfig()
 	c.RetryTimes, c.Transport = 0, dated{e.server.Transport(), e.clock}
-	e.TableStoreClient = tablestore.NewClientWithConfig("http://engine", server.DefaultInstance, server.DefaultAccessKeyID, server.DefaultAccessKeySecret, "", c)
+	e.TableStoreClient = tablestore.NewClientWithConfig("http://engine", server.DefaultInstance, server.DefaultAccessKeyID,
+		server.DefaultAccessKeySecret, "", c)
 }
 
 func (e *engine) close(t *testing.T) {
@@ -293,7 +296,8 @@ func keyOf(p, n int64) *tablestore.PrimaryKey {
 }
 
 // answered is an answer with a row, whose key and cells are shown like the model's.
-func answered(u *tablestore.ConsumedCapacityUnit, key *tablestore.PrimaryKey, cells []*tablestore.AttributeColumn) answer {
+func answered(u *tablestore.ConsumedCapacityUnit, key *tablestore.PrimaryKey,
+	cells []*tablestore.AttributeColumn) answer {
 	var parts []string
 	if len(key.PrimaryKeys) > 0 {
 		parts = append(parts, fmt.Sprint("n=", key.PrimaryKeys[1].Value))
@@ -306,7 +310,8 @@ func answered(u *tablestore.ConsumedCapacityUnit, key *tablestore.PrimaryKey, ce
 
 // change sends a change as a single request. An addition returns the column.
 func (e *engine) change(partition int64, c *change, id string) answer {
-	key, expects := keyOf(partition, c.n), &tablestore.RowCondition{RowExistenceExpectation: tablestore.RowExistenceExpectation(c.expect)}
+	key, expects := keyOf(partition, c.n), &tablestore.RowCondition{
+		RowExistenceExpectation: tablestore.RowExistenceExpectation(c.expect)}
 	none := &tablestore.PrimaryKey{}
 	switch c.kind {
 	case put:

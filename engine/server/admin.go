@@ -148,10 +148,12 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 	}
 	handler := methods[r.method]
 	if handler == nil {
-		return nil, &adminError{http.StatusMethodNotAllowed, fmt.Sprintf("%s does not take %s, only %s", r.path, r.method, strings.Join(methodsOf(r.path), ", "))}
+		return nil, &adminError{http.StatusMethodNotAllowed, fmt.Sprintf("%s does not take %s, only %s", r.path, r.method,
+			strings.Join(methodsOf(r.path), ", "))}
 	}
 	if r.tooLong {
-		return nil, &adminError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is longer than %d bytes", maxAdminBytes)}
+		return nil, &adminError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is longer than %d bytes",
+			maxAdminBytes)}
 	}
 	return handler(s, ctx, table, r.body)
 }

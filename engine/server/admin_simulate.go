@@ -175,7 +175,8 @@ func readKey(key wire.KeyColumn, raw json.RawMessage) (sim.Key, error) {
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&b); err != nil || b.Binary == nil {
-			return "", badRequest(`%.100s is not a value of the BINARY partition key %s: write {"binary": "base64"}`, raw, key.Name)
+			return "", badRequest(`%.100s is not a value of the BINARY partition key %s: write {"binary": "base64"}`,
+				raw, key.Name)
 		}
 		k = sim.Key(*b.Binary)
 	}

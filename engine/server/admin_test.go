@@ -97,7 +97,8 @@ func TestAWebPageCannotDriveTheEngine(t *testing.T) {
 	for _, v := range []struct {
 		name, value string
 		status      int
-	}{{"Origin", "http://elsewhere", 403}, {"Origin", "null", 403}, {"Sec-Fetch-Site", "cross-site", 403}, {"Sec-Fetch-Site", "same-site", 403},
+	}{{"Origin", "http://elsewhere", 403}, {"Origin", "null", 403}, {"Sec-Fetch-Site", "cross-site", 403},
+		{"Sec-Fetch-Site", "same-site", 403},
 		{"Sec-Fetch-Site", "same-origin", 200}, {"Sec-Fetch-Site", "none", 200}} {
 		a := s.serve(testContext, &request{method: "GET", path: "/_engine/stats", header: http.Header{v.name: {v.value}}})
 		conformance.Equal(t, a.status, v.status, "%s: %s", v.name, v.value)
@@ -132,7 +133,8 @@ func createKeyTable(t testing.TB, c *tablestore.TableStoreClient, name string, t
 	meta := &tablestore.TableMeta{TableName: name}
 	meta.AddPrimaryKeyColumn("id", typ)
 	_, err := c.CreateTable(&tablestore.CreateTableRequest{
-		TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1}, ReservedThroughput: &tablestore.ReservedThroughput{},
+		TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1},
+		ReservedThroughput: &tablestore.ReservedThroughput{},
 	})
 	return err
 }
@@ -143,7 +145,8 @@ func TestKeysOfEveryTypeAreReadAndWritten(t *testing.T) {
 	for typ, v := range map[tablestore.PrimaryKeyType]struct{ keys, want string }{
 		tablestore.PrimaryKeyType_INTEGER: {`[5, -7]`, "[<nil> -7 5]"},
 		tablestore.PrimaryKeyType_STRING:  {`["\u0000", "ü"]`, "[<nil> \x00 ü]"},
-		tablestore.PrimaryKeyType_BINARY:  {`[{"binary":"/w=="}, {"binary":"AAE="}]`, "[<nil> map[binary:AAE=] map[binary:/w==]]"},
+		tablestore.PrimaryKeyType_BINARY: {`[{"binary":"/w=="}, {"binary":"AAE="}]`,
+			"[<nil> map[binary:AAE=] map[binary:/w==]]"},
 	} {
 		name := fmt.Sprintf("t%d", typ)
 		must(t, createKeyTable(t, c, name, typ))
@@ -183,7 +186,8 @@ func TestATableIsCutEvenlyOverItsRows(t *testing.T) {
 }
 
 func TestDefaultSampleCutsLaterTables(t *testing.T) {
-	s := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"30", "-5", "10", "20"}}})
+	s := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2},
+		SampleLines: []string{"30", "-5", "10", "20"}}})
 	c := inProcess(s)
 	must(t, createKeyTable(t, c, "numbers", tablestore.PrimaryKeyType_INTEGER))
 	must(t, createKeyTable(t, c, "texts", tablestore.PrimaryKeyType_STRING))
@@ -242,7 +246,8 @@ func TestReadsWaitForTheirPartition(t *testing.T) {
 		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys":["m"]}`, nil)
 		tell(t, s, "POST", "/_engine/tables/t/move", `{"partition":1,"unavailable_ms":500}`, nil)
 		read := func(k *tablestore.PrimaryKey) error {
-			_, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: k, MaxVersion: 1}})
+			_, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
+				TableName: "t", PrimaryKey: k, MaxVersion: 1}})
 			return err
 		}
 		conformance.Equal(t, read(key("a", 0)), nil, "contents read")
@@ -250,7 +255,9 @@ func TestReadsWaitForTheirPartition(t *testing.T) {
 		both := &tablestore.MultiRowQueryCriteria{TableName: "t", MaxVersion: 1}
 		both.AddRow(key("a", 0))
 		both.AddRow(key("z", 1))
-		r, err := c.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{both}})
+		r,
+			err := c.BatchGetRow(&tablestore.BatchGetRowRequest{
+			MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{both}})
 		must(t, err)
 		rows := r.TableToRowsResult["t"]
 		conformance.True(t, rows[0].IsSucceed && rows[1].Error.Code == wire.CodePartitionUnavailable, "%+v", rows)
@@ -282,7 +289,8 @@ func TestACancelledRequestIsNotAppliedBeforeHalfOfItsLatency(t *testing.T) {
 
 func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		tell(t, s, "POST", "/_engine/faults", `{"plan":[{"n":1,"action":"apply-late","delay_ms":500},{"n":2,"action":"refuse","code":"OTSTableNotReady"},{"n":3,"action":"refuse-rows","code":"OTSServerBusy"}]}`, nil)
+		tell(t, s, "POST", "/_engine/faults",
+			`{"plan":[{"n":1,"action":"apply-late","delay_ms":500},{"n":2,"action":"refuse","code":"OTSTableNotReady"},{"n":3,"action":"refuse-rows","code":"OTSServerBusy"}]}`, nil)
 		results := make([]string, 0, 4)
 		for _, k := range []string{"a", "b", "c"} {
 			_, err := c.BatchWriteRow(rowsOf(k))
@@ -314,7 +322,8 @@ type faultsShown struct {
 }
 
 func TestFaultsFromTheOptionsAreShown(t *testing.T) {
-	random, err := faults.Random{Rate: 0.25, Kinds: []string{"refuse:OTSServerBusy"}, Delay: 2 * time.Second, Seed: 7}.Plan()
+	random, err := faults.Random{Rate: 0.25, Kinds: []string{"refuse:OTSServerBusy"}, Delay: 2 * time.Second,
+		Seed: 7}.Plan()
 	must(t, err)
 	scripted, err := faults.Scripted([]faults.Step{{N: 3, Action: "apply-late", Delay: time.Second}}, []string{"PutRow"})
 	must(t, err)
@@ -322,9 +331,11 @@ func TestFaultsFromTheOptionsAreShown(t *testing.T) {
 		plan *faults.Plan
 		want map[string]any
 	}{
-		"random":   {random, map[string]any{"rate": 0.25, "kinds": []any{"refuse:OTSServerBusy"}, "delay_ms": 2000.0, "seed": 7.0}},
-		"scripted": {scripted, map[string]any{"operations": []any{"PutRow"}, "plan": []any{map[string]any{"n": 3.0, "action": "apply-late", "delay_ms": 1000.0}}}},
-		"by hand":  {&faults.Plan{}, nil},
+		"random": {random, map[string]any{"rate": 0.25, "kinds": []any{"refuse:OTSServerBusy"}, "delay_ms": 2000.0,
+			"seed": 7.0}},
+		"scripted": {scripted, map[string]any{"operations": []any{"PutRow"},
+			"plan": []any{map[string]any{"n": 3.0, "action": "apply-late", "delay_ms": 1000.0}}}},
+		"by hand": {&faults.Plan{}, nil},
 	} {
 		s := open(t, Options{Faults: tt.plan})
 		var got faultsShown

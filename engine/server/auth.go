@@ -28,7 +28,8 @@ func (s *Server) authenticate(r *request) (secret string, err *wire.Error) {
 // authenticateHeaders checks everything except the body.
 func (s *Server) authenticateHeaders(path string, h http.Header) (secret string, err *wire.Error) {
 	secret = s.identify(h)
-	for _, name := range []string{wire.HeaderDate, wire.HeaderAPIVersion, wire.HeaderAccessKeyID, wire.HeaderInstance, wire.HeaderMD5} {
+	for _, name := range []string{wire.HeaderDate, wire.HeaderAPIVersion, wire.HeaderAccessKeyID, wire.HeaderInstance,
+		wire.HeaderMD5} {
 		if h.Get(name) == "" {
 			return secret, wire.Invalid("Missing header: %s.", strings.ToLower(name))
 		}

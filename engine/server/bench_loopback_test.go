@@ -62,7 +62,8 @@ func loopback(b *testing.B, s *Server, op string, body []byte, rows int) {
 
 // BenchmarkLoopbackBatchPut sends 200 rows of ten columns a request, to memory and to a folder with and without syncs.
 func BenchmarkLoopbackBatchPut(b *testing.B) {
-	for name, o := range map[string]Options{"sync=always": {}, "sync=none": {NoSync: true}, "memory": {InMemory: true, NoSync: true}} {
+	for name, o := range map[string]Options{"sync=always": {}, "sync=none": {NoSync: true},
+		"memory": {InMemory: true, NoSync: true}} {
 		b.Run(name, func(b *testing.B) {
 			dir := b.TempDir()
 			if o.InMemory {

@@ -57,7 +57,8 @@ func (c *crowd) Accept() (net.Conn, error) {
 		go old.Conn.Close()
 		if !c.told {
 			c.told = true
-			c.log.Printf("%d connections are open, all that --max-connections allows: idle ones, and those without a known access key, are closed for new ones", c.most)
+			c.log.Printf("%d connections are open, all that --max-connections allows: idle ones, and those without a known "+
+				"access key, are closed for new ones", c.most)
 		}
 	}
 	if c.closed {
@@ -75,7 +76,8 @@ func (c *crowd) givesWay() (first *placed) {
 		switch {
 		case p.idle.IsZero() && p.proven:
 		case first == nil, first.idle.IsZero() && !p.idle.IsZero(),
-			!p.idle.IsZero() && p.idle.Before(first.idle), p.idle.IsZero() && first.idle.IsZero() && p.opened.Before(first.opened):
+			!p.idle.IsZero() && p.idle.Before(first.idle), p.idle.IsZero() && first.idle.IsZero() &&
+				p.opened.Before(first.opened):
 			first = p
 		}
 	}

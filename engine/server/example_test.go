@@ -25,11 +25,13 @@ func Example() {
 
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.Transport = store.Transport()
-	client := tablestore.NewClientWithConfig("http://localhost", server.DefaultInstance, server.DefaultAccessKeyID, server.DefaultAccessKeySecret, "", config)
+	client := tablestore.NewClientWithConfig("http://localhost", server.DefaultInstance, server.DefaultAccessKeyID,
+		server.DefaultAccessKeySecret, "", config)
 	meta := &tablestore.TableMeta{TableName: "orders"}
 	meta.AddPrimaryKeyColumn("customer", tablestore.PrimaryKeyType_STRING)
 	if _, err := client.CreateTable(&tablestore.CreateTableRequest{
-		TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1}, ReservedThroughput: &tablestore.ReservedThroughput{},
+		TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1},
+		ReservedThroughput: &tablestore.ReservedThroughput{},
 	}); err != nil {
 		log.Fatal(err)
 	}
@@ -49,7 +51,5 @@ func Example() {
 		}
 	}
 	// Output:
-	// partition 0 from ""
-	// partition 1 from "g"
-	// partition 2 from "p"
+	// partition 0 from "" partition 1 from "g" partition 2 from "p"
 }

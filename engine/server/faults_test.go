@@ -59,17 +59,19 @@ func TestWholeRequestFaults(t *testing.T) {
 		err     string // part of the code or of the text
 		applied int
 	}{
-		"busy":               {faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}, "OTSServerBusy", 0},
-		"an odd code":        {faults.Fault{Action: faults.Refuse, Code: "OTSStorageServerBusy"}, "OTSStorageServerBusy", 0},
-		"cut before":         {faults.Fault{Action: faults.DropBefore}, "EOF", 0},
-		"cut after":          {faults.Fault{Action: faults.DropAfter}, "EOF", 3},
-		"then timeout":       {faults.Fault{Action: faults.AnswerErrorAfter}, "OTSTimeout", 3},
-		"then internal":      {faults.Fault{Action: faults.AnswerErrorAfter, Code: "OTSInternalServerError"}, "OTSInternalServerError", 3},
-		"a proxy's page":     {faults.Fault{Action: faults.BadBody}, "OTSServerUnavailable", 0},
-		"a cut answer":       {faults.Fault{Action: faults.TruncateBody}, "EOF", 3},
-		"reset midway":       {faults.Fault{Action: faults.ResetBody}, "", 3},
-		"late, and cut":      {faults.Fault{Action: faults.ApplyLate, Delay: 20 * time.Millisecond}, "", 3},
-		"late, then timeout": {faults.Fault{Action: faults.ApplyLate, Code: "OTSTimeout", Delay: 20 * time.Millisecond}, "OTSTimeout", 3},
+		"busy":         {faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}, "OTSServerBusy", 0},
+		"an odd code":  {faults.Fault{Action: faults.Refuse, Code: "OTSStorageServerBusy"}, "OTSStorageServerBusy", 0},
+		"cut before":   {faults.Fault{Action: faults.DropBefore}, "EOF", 0},
+		"cut after":    {faults.Fault{Action: faults.DropAfter}, "EOF", 3},
+		"then timeout": {faults.Fault{Action: faults.AnswerErrorAfter}, "OTSTimeout", 3},
+		"then internal": {faults.Fault{Action: faults.AnswerErrorAfter, Code: "OTSInternalServerError"},
+			"OTSInternalServerError", 3},
+		"a proxy's page": {faults.Fault{Action: faults.BadBody}, "OTSServerUnavailable", 0},
+		"a cut answer":   {faults.Fault{Action: faults.TruncateBody}, "EOF", 3},
+		"reset midway":   {faults.Fault{Action: faults.ResetBody}, "", 3},
+		"late, and cut":  {faults.Fault{Action: faults.ApplyLate, Delay: 20 * time.Millisecond}, "", 3},
+		"late, then timeout": {faults.Fault{Action: faults.ApplyLate, Code: "OTSTimeout", Delay: 20 * time.Millisecond},
+			"OTSTimeout", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, v.fault, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {
@@ -106,10 +108,12 @@ func TestARowOfABulkImportIsAcknowledgedOnlyIfItWasApplied(t *testing.T) {
 		for i := range int64(5) {
 			rows = append(rows, put("t", key("k", i), "v", i))
 		}
-		s.SetFaults(&faults.Plan{Only: func(op string) bool { return op == "BulkImport" }, Decide: func(r faults.Request) faults.Fault {
-			refused := func(i int) string { return map[int]string{1: "OTSServerBusy"}[i] }
-			return []faults.Fault{{Action: faults.RefuseRows, RowCode: refused}, {Action: faults.DropBefore}, {Action: faults.DropAfter}}[min(r.N, 2)]
-		}})
+		s.SetFaults(&faults.Plan{Only: func(op string) bool { return op == "BulkImport" },
+			Decide: func(r faults.Request) faults.Fault {
+				refused := func(i int) string { return map[int]string{1: "OTSServerBusy"}[i] }
+				return []faults.Fault{{Action: faults.RefuseRows, RowCode: refused}, {Action: faults.DropBefore},
+					{Action: faults.DropAfter}}[min(r.N, 2)]
+			}})
 		tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 3, "burst_ms": 1000}`, nil)
 		time.Sleep(time.Second)
 		var applied []bool

@@ -50,7 +50,8 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 	single := tablestore.NewSingleColumnCondition("c", tablestore.CT_GREATER_EQUAL, int64(1))
 	both := tablestore.NewCompositeColumnCondition(tablestore.LO_AND)
 	both.AddFilter(single)
-	both.AddFilter(tablestore.NewSingleColumnValueRegexFilter("s", tablestore.CT_EQUAL, tablestore.NewValueTransferRule("([0-9]+)", tablestore.Variant_INTEGER), int64(7)))
+	both.AddFilter(tablestore.NewSingleColumnValueRegexFilter("s", tablestore.CT_EQUAL,
+		tablestore.NewValueTransferRule("([0-9]+)", tablestore.Variant_INTEGER), int64(7)))
 	filters := []tablestore.ColumnFilter{nil, single, both, &tablestore.PaginationFilter{Offset: 1, Limit: 2}}
 	all := put("t", k, "c", int64(math.MaxInt64), "s", "a7", "d", 2.5, "b", []byte{0, 255}, "t", true)
 	all.AddColumnWithTimestamp("c", int64(2), s.o.Now().UnixMilli())
@@ -78,9 +79,11 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 	}
 	c.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: u})
 	for _, f := range filters {
-		one := &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: k, MaxVersion: 2, ColumnsToGet: []string{"c", "pk1"}, Filter: f}
+		one := &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: k, MaxVersion: 2,
+			ColumnsToGet: []string{"c", "pk1"}, Filter: f}
 		c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: one})
-		many := &tablestore.MultiRowQueryCriteria{TableName: "t", MaxVersion: 1, Filter: f, StartColumn: ptrTo("a"), EndColumn: ptrTo("z")}
+		many := &tablestore.MultiRowQueryCriteria{TableName: "t", MaxVersion: 1, Filter: f, StartColumn: ptrTo("a"),
+			EndColumn: ptrTo("z")}
 		many.AddRow(k)
 		many.AddRow(key("none", 2))
 		c.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{many}})
@@ -112,9 +115,11 @@ func aboutTables(c *tablestore.TableStoreClient) {
 	c.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: "t", IndexName: "i"})
 	c.ListSearchIndex(&tablestore.ListSearchIndexRequest{TableName: "t"})
 	c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
-	c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", TableOption: &tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 2, DeviationCellVersionInSec: 9},
+	c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", TableOption: &tablestore.TableOption{TimeToAlive: 86400,
+		MaxVersion: 2, DeviationCellVersionInSec: 9},
 		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: 1, Writecap: 2}})
-	c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1, SplitSizeUnitInByte: ptrTo(int64(1 << 20)), SplitPointLimit: ptrTo(int32(3))})
+	c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1,
+		SplitSizeUnitInByte: ptrTo(int64(1 << 20)), SplitPointLimit: ptrTo(int32(3))})
 	more := &tablestore.AddDefinedColumnRequest{TableName: "t"}
 	more.AddDefinedColumn("d", tablestore.DefinedColumn_STRING)
 	c.AddDefinedColumn(more)
@@ -142,7 +147,8 @@ func createWithEverything() []byte {
 func bulkRequests() (imports, exports [][]byte) {
 	low, high := bounds()
 	export := nested(nested(nested(nil, 1, []byte("t")), 3, low.Build(false)), 4, high.Build(false))
-	return [][]byte{bulkImport(put("t", key("k", 1), "c", int64(1), "s", "text"))}, [][]byte{export, varint(slices.Clip(export), 6, 0)}
+	return [][]byte{bulkImport(put("t", key("k", 1), "c", int64(1), "s", "text"))},
+		[][]byte{export, varint(slices.Clip(export), 6, 0)}
 }
 
 // fuzzed is a server that is made again after losing its table, or after many requests.
@@ -171,7 +177,8 @@ func (z *fuzzed) renew(t testing.TB) {
 	createTable(t, c, "t", 2)
 	b := &tablestore.BatchWriteRowRequest{}
 	for i := range int64(200) {
-		b.AddRowChange(put("t", key(fmt.Sprint("k", i%7), i), "c", i, "s", strings.Repeat("x", int(i)), "d", float64(i), "b", []byte{byte(i)}, "t", i%2 == 0))
+		b.AddRowChange(put("t", key(fmt.Sprint("k", i%7), i), "c", i, "s", strings.Repeat("x", int(i)), "d", float64(i), "b",
+			[]byte{byte(i)}, "t", i%2 == 0))
 	}
 	conformance.Must(t, conformance.ErrorOf(c.BatchWriteRow(b)))
 }
@@ -239,7 +246,8 @@ func FuzzHandler(f *testing.F) {
 func checkAnswer(t *testing.T, op string, a *answer) {
 	t.Helper()
 	conformance.True(t, a.status < http.StatusInternalServerError, "%s: %d %q", op, a.status, a.body)
-	if a.header.Get(wire.HeaderMD5) != md5Text(a.body) || a.header.Get("Authorization") != "OTS "+DefaultAccessKeyID+":"+wire.SignResponse(DefaultAccessKeySecret, "/"+op, a.header) {
+	if a.header.Get(wire.HeaderMD5) != md5Text(a.body) || a.header.Get("Authorization") != "OTS "+DefaultAccessKeyID+":"+
+		wire.SignResponse(DefaultAccessKeySecret, "/"+op, a.header) {
 		t.Errorf("%s: not signed: %v", op, a.header)
 	}
 	if a.status == http.StatusOK || a.header.Get(wire.HeaderResponseCompress) != "" {
@@ -264,8 +272,10 @@ func FuzzConnection(f *testing.F) {
 	chunked := strings.Replace(list, "Content-Length: 0\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1)
 	for _, text := range []string{
 		list, list + list, create, chunked, create[:len(create)-5], strings.Replace(list, "HTTP/1.1", "HTTP/1.0", 1),
-		"GET /_engine/stats HTTP/1.1\r\nHost: x\r\n\r\n", "POST /_engine/faults HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
-		"POST /%00 HTTP/1.1\r\nHost: x\r\nContent-Length: 5242881\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n", "\x16\x03\x01", "",
+		"GET /_engine/stats HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST /_engine/faults HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+		"POST /%00 HTTP/1.1\r\nHost: x\r\nContent-Length: 5242881\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n",
+		"\x16\x03\x01", "",
 	} {
 		f.Add([]byte(text))
 	}

@@ -130,8 +130,10 @@ func (s *Server) mayAdminister(r *http.Request) error {
 		return &adminError{http.StatusForbidden, "other machines are refused, because this server has a secret but no TLS"}
 	}
 	id, secret, _ := r.BasicAuth()
-	if subtle.ConstantTimeCompare([]byte(id), []byte(s.o.AccessKeyID))&subtle.ConstantTimeCompare([]byte(secret), []byte(s.o.AccessKeySecret)) != 1 {
-		return &adminError{http.StatusUnauthorized, "this server has a secret: send the access key id and the secret as user and password (curl -u ID:SECRET)"}
+	if subtle.ConstantTimeCompare([]byte(id), []byte(s.o.AccessKeyID))&subtle.ConstantTimeCompare([]byte(secret),
+		[]byte(s.o.AccessKeySecret)) != 1 {
+		return &adminError{http.StatusUnauthorized,
+			"this server has a secret: send the access key id and the secret as user and password (curl -u ID:SECRET)"}
 	}
 	return nil
 }

@@ -114,8 +114,10 @@ func TestForeignHostNamesAreRefusedWithPublicKey(t *testing.T) {
 		host, secret string
 		want         int
 	}{
-		{"localhost:8087", "", 200}, {"LOCALHOST", "", 200}, {"me.localhost:1", "", 200}, {"127.0.0.1:8087", "", 200}, {"[::1]:8087", "", 200}, {"192.0.2.1", "", 200},
-		{"listen.example:8087", "", 200}, {"evil.example", "", 403}, {"evil.example:8087", "", 403}, {"localhost.evil.example", "", 403},
+		{"localhost:8087", "", 200}, {"LOCALHOST", "", 200}, {"me.localhost:1", "", 200}, {"127.0.0.1:8087", "", 200},
+		{"[::1]:8087", "", 200}, {"192.0.2.1", "", 200},
+		{"listen.example:8087", "", 200}, {"evil.example", "", 403}, {"evil.example:8087", "", 403},
+		{"localhost.evil.example", "", 403},
 		{"evil.example", "another-secret", 200}, // a web page does not know the secret
 	} {
 		s := open(t, Options{AccessKeySecret: v.secret, Hosts: []string{"listen.example"}})
@@ -140,7 +142,8 @@ func TestForeignHostNamesAreRefusedWithPublicKey(t *testing.T) {
 
 var testContext = context.Background()
 
-func scan(t testing.TB, c *tablestore.TableStoreClient, table string, dir tablestore.Direction, limit int32) (rows []string) {
+func scan(t testing.TB, c *tablestore.TableStoreClient, table string, dir tablestore.Direction,
+	limit int32) (rows []string) {
 	t.Helper()
 	from, to := bounds()
 	if dir == tablestore.BACKWARD {
@@ -241,9 +244,12 @@ func TestAdminAPIRequiresCustomSecret(t *testing.T) {
 		tls                    bool
 		want                   int
 	}{
-		{"", "192.0.2.1:5000", "", false, 200}, {secret, "192.0.2.1:5000", secret, false, 403}, {secret, "[2001:db8::1]:5000", secret, false, 403},
-		{secret, "", secret, false, 403}, {secret, "192.0.2.1:5000", secret, true, 200}, {secret, "192.0.2.1:5000", "", true, 401},
-		{secret, "127.0.0.1:5000", "", false, 401}, {secret, "127.0.0.1:5000", "wrong", false, 401}, {secret, "127.0.0.1:5000", secret, false, 200},
+		{"", "192.0.2.1:5000", "", false, 200}, {secret, "192.0.2.1:5000", secret, false, 403},
+		{secret, "[2001:db8::1]:5000", secret, false, 403},
+		{secret, "", secret, false, 403}, {secret, "192.0.2.1:5000", secret, true, 200},
+		{secret, "192.0.2.1:5000", "", true, 401},
+		{secret, "127.0.0.1:5000", "", false, 401}, {secret, "127.0.0.1:5000", "wrong", false, 401},
+		{secret, "127.0.0.1:5000", secret, false, 200},
 		{secret, "[::1]:5000", secret, false, 200}, {secret, "[::ffff:127.0.0.1]:5000", secret, false, 200},
 	} {
 		s := open(t, Options{AccessKeySecret: v.secret})

@@ -129,7 +129,8 @@ func raw(s *Server, op string, body []byte, change func(http.Header)) *answer {
 	if h.Get(wire.HeaderSignature) == "" && h.Get(wire.HeaderSignatureV4) == "" {
 		h.Set(wire.HeaderSignature, wire.Sign(DefaultAccessKeySecret, "/"+op, h))
 	}
-	return s.serve(testContext, &request{method: http.MethodPost, path: "/" + op, header: h, body: body, tooLong: len(body) > wire.MaxBodyBytes})
+	return s.serve(testContext, &request{method: http.MethodPost, path: "/" + op, header: h, body: body,
+		tooLong: len(body) > wire.MaxBodyBytes})
 }
 
 type clock struct{ at time.Time }

@@ -272,7 +272,8 @@ func (r failingReader) Read([]byte) (int, error) {
 // borrowRequest reads the request's body, without a copy if it is in memory: net/http sets GetBody only for readers
 // over a byte slice, and those hand the whole slice to WriteTo at once.
 func borrowRequest(r *http.Request) (*request, error) {
-	if wt, ok := r.Body.(io.WriterTo); ok && r.GetBody != nil && r.ContentLength > 0 && r.ContentLength <= wire.MaxBodyBytes {
+	if wt, ok := r.Body.(io.WriterTo); ok && r.GetBody != nil && r.ContentLength > 0 &&
+		r.ContentLength <= wire.MaxBodyBytes {
 		var b borrower
 		if _, err := wt.WriteTo(&b); err != nil {
 			return nil, err

@@ -72,9 +72,11 @@ var unimplemented = []string{
 // instead names the replacement of a refused operation; empty means none.
 func instead(operation string) string {
 	switch {
-	case strings.Contains(operation, "SearchIndex"), operation == "Search", operation == "ParallelScan", operation == "ComputeSplits", operation == "SQLQuery":
+	case strings.Contains(operation, "SearchIndex"), operation == "Search", operation == "ParallelScan",
+		operation == "ComputeSplits", operation == "SQLQuery":
 		return " Read with GetRange, or make a secondary index."
-	case strings.Contains(operation, "Stream"), operation == "GetShardIterator", strings.HasPrefix(operation, "tunnel/"), strings.Contains(operation, "DeliveryTask"):
+	case strings.Contains(operation, "Stream"), operation == "GetShardIterator", strings.HasPrefix(operation, "tunnel/"),
+		strings.Contains(operation, "DeliveryTask"):
 		return " Read the table with GetRange or BulkExport."
 	case strings.Contains(operation, "Timeseries"):
 		return " Keep the points as rows of a table, with the time in the last column of the key."

@@ -33,7 +33,8 @@ func TestDataClockAdvances(t *testing.T) {
 		tell(t, s, method, "/_engine/clock", map[string]string{http.MethodPost: `{"advance": "36h"}`}[method], &got)
 		conformance.True(t, got["ahead_ms"] == float64(36*3600*1000), "%s: %v", method, got)
 	}
-	for _, bad := range []string{`{"advance": "-1s"}`, `{"advance": "soon"}`, `{"advance": "900000h"}`, `{"set": "36h"}`, `{}`} {
+	for _, bad := range []string{`{"advance": "-1s"}`, `{"advance": "soon"}`, `{"advance": "900000h"}`,
+		`{"set": "36h"}`, `{}`} {
 		status := admin(t, s, http.MethodPost, "/_engine/clock", bad, &got)
 		conformance.True(t, status == http.StatusBadRequest, "%s: %d %v", bad, status, got)
 	}
@@ -78,7 +79,8 @@ func TestAnyCredentialsAreAccepted(t *testing.T) {
 	s := open(t, Options{InMemory: true, AnyCredentials: true})
 	web := httptest.NewServer(s)
 	defer web.Close()
-	for _, who := range [][3]string{{"another", "LTAI5tExample", "not the secret"}, {DefaultInstance, DefaultAccessKeyID, DefaultAccessKeySecret}, {"x", DefaultAccessKeyID, "wrong"}} {
+	for _, who := range [][3]string{{"another", "LTAI5tExample", "not the secret"},
+		{DefaultInstance, DefaultAccessKeyID, DefaultAccessKeySecret}, {"x", DefaultAccessKeyID, "wrong"}} {
 		c := tablestore.NewClient(web.URL, who[0], who[1], who[2])
 		conformance.Equal(t, conformance.ErrorOf(c.ListTable()), nil, "%q", who)
 	}
@@ -129,7 +131,8 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 		conformance.True(t, !slices.ContainsFunc(got, func(c string) bool { return c != "" }), "%v: %v", simulated, got)
 		var stats struct{ Instance sim.InstanceCount }
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
-		conformance.Equal(t, stats.Instance, sim.InstanceCount{Units: 4, Refused: 1, Rows: 2}, "simulated %v: %+v", simulated, stats)
+		conformance.Equal(t, stats.Instance, sim.InstanceCount{Units: 4, Refused: 1, Rows: 2}, "simulated %v: %+v",
+			simulated, stats)
 		tell(t, s, "DELETE", "/_engine/stats", "", nil)
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
 		conformance.Equal(t, stats.Instance, sim.InstanceCount{}, "simulated %v: %+v", simulated, stats)

@@ -49,7 +49,8 @@ func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
 		return of.serve(ctx, r)
 	}
 	if !s.begin() {
-		return s.finish(r, s.identify(r.header), nil, wire.Failf(wire.CodePartitionUnavailable, "The server is closed: nothing was applied."))
+		return s.finish(r, s.identify(r.header), nil, wire.Failf(wire.CodePartitionUnavailable,
+			"The server is closed: nothing was applied."))
 	}
 	defer s.serving.Done()
 	defer func() {
@@ -100,7 +101,8 @@ func (s *Server) admit(r *request) (secret string, op operation, err *wire.Error
 	return secret, nil, wire.Invalid("Unsupported operation: %s.", name)
 }
 
-func (s *Server) injectFault(ctx context.Context, r *request, secret string, op operation, c call, body []byte) *answer {
+func (s *Server) injectFault(ctx context.Context, r *request, secret string, op operation, c call,
+	body []byte) *answer {
 	plan := s.plan.Load()
 	plan.Await(time.Now())
 	f := plan.Next(r.operation(), c.rows())
@@ -112,7 +114,8 @@ func (s *Server) injectFault(ctx context.Context, r *request, secret string, op 
 	case faults.BadBody:
 		return page(f.Code)
 	case faults.Redirect:
-		return &answer{status: http.StatusTemporaryRedirect, header: http.Header{"Location": {"http://tablestore.invalid" + r.path}}}
+		return &answer{status: http.StatusTemporaryRedirect,
+			header: http.Header{"Location": {"http://tablestore.invalid" + r.path}}}
 	case faults.Hang:
 		if f.Applied {
 			_, _ = s.carry(ctx, c)
@@ -204,7 +207,8 @@ func (s *Server) finish(r *request, secret string, body []byte, err *wire.Error)
 	h[wire.HeaderDate] = []string{s.o.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
 	h[wire.HeaderContentType] = []string{"protocol buffer"}
 	if secret != "" {
-		h["Authorization"] = []string{"OTS " + r.header.Get(wire.HeaderAccessKeyID) + ":" + wire.SignResponse(secret, r.path, h)}
+		h["Authorization"] = []string{"OTS " + r.header.Get(wire.HeaderAccessKeyID) + ":" +
+			wire.SignResponse(secret, r.path, h)}
 	}
 	h["Content-Length"] = []string{strconv.Itoa(len(a.body))}
 	return a

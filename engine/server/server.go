@@ -55,7 +55,8 @@ type Options struct {
 	MaxTables          int // tables of the instance; 0 means no quota, the service's is 64
 	TableOps           int // table operations in any second; 0 means no limit, the service's is 10
 
-	InstanceUnits float64 // write capacity units a second of all tables; more is refused with OTSFlowControl; 0 is unlimited
+	// write capacity units a second of all tables; more is refused with OTSFlowControl; 0 is unlimited
+	InstanceUnits float64
 
 	Simulation *Simulation // of every table; nil means none. Sim changes it later
 }

@@ -19,7 +19,8 @@ import (
 
 func askAdmin(s *Server, method, path, body string) *answer {
 	long := len(body) > maxAdminBytes
-	return s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body), tooLong: long})
+	return s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body),
+		tooLong: long})
 }
 
 func admin(t testing.TB, s *Server, method, path, body string, out any) int {
@@ -195,7 +196,8 @@ func batch(atomic bool, changes ...tablestore.RowChange) *tablestore.BatchWriteR
 
 func TestSimulationUsesTablePartitionsAndNumbersServedRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := reopen(t, "", Options{InMemory: true, Simulation: &Simulation{Config: sim.Config{PartitionUnits: 3, Partitions: 8, Seed: 1}}})
+		s := reopen(t, "", Options{InMemory: true, Simulation: &Simulation{Config: sim.Config{PartitionUnits: 3,
+			Partitions: 8, Seed: 1}}})
 		createNumbered(t, s)
 		c := inProcess(s)
 		s.sim.find([]byte("t"))
@@ -250,7 +252,8 @@ func TestLocationsAreInitialPartitions(t *testing.T) {
 			must(t, s.Sim().Simulate("", Simulation{}))
 		}
 		unit := int64(1 << 20)
-		r, err := c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1, SplitSizeUnitInByte: &unit})
+		r, err := c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1,
+			SplitSizeUnitInByte: &unit})
 		must(t, err)
 		var got []string
 		names := map[string]int{}
@@ -267,11 +270,13 @@ func TestLocationsAreInitialPartitions(t *testing.T) {
 // Samples of SDKs make tables with a stream that they do not read.
 func TestIgnoreStreams(t *testing.T) {
 	dir := t.TempDir()
-	spec := &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 168, OriginColumnsToGet: []string{"a", "b"}}
+	spec := &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 168,
+		OriginColumnsToGet: []string{"a", "b"}}
 	request := func(name string) *tablestore.CreateTableRequest {
 		meta := &tablestore.TableMeta{TableName: name}
 		meta.AddPrimaryKeyColumn("k", tablestore.PrimaryKeyType_STRING)
-		return &tablestore.CreateTableRequest{TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1},
+		return &tablestore.CreateTableRequest{TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1,
+			MaxVersion: 1},
 			ReservedThroughput: &tablestore.ReservedThroughput{}, StreamSpec: spec}
 	}
 	for _, reopened := range []bool{false, true} {
@@ -288,7 +293,8 @@ func TestIgnoreStreams(t *testing.T) {
 		_, err = c.DescribeStream(&tablestore.DescribeStreamRequest{StreamId: d.StreamDetails.StreamId})
 		conformance.Equal(t, code(err), wire.CodeUnsupported, "a stream is read: %v", err)
 		if reopened {
-			u, err := c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", StreamSpec: &tablestore.StreamSpecification{EnableStream: false}})
+			u, err := c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t",
+				StreamSpec: &tablestore.StreamSpecification{EnableStream: false}})
 			conformance.True(t, err == nil && !u.StreamDetails.EnableStream, "switched off: %v, %+v", err, u)
 		}
 		must(t, s.Close())
@@ -304,7 +310,8 @@ func lockable(t testing.TB, c *tablestore.TableStoreClient, name string) {
 	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
 	meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
 	yes := true
-	must(t, conformance.ErrorOf(c.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1},
+	must(t, conformance.ErrorOf(c.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta,
+		TableOption:        &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1},
 		ReservedThroughput: &tablestore.ReservedThroughput{}, EnableLocalTxn: &yes})))
 }
 

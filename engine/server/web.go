@@ -70,7 +70,9 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limit
 	under := &serving{limits, newBodyBudget(limits.BodyBytes, limits.BodyWait)}
 	limited := newCrowd(listener, limits.Connections, s.o.Log)
 	web := &http.Server{
-		BaseContext:       func(net.Listener) context.Context { return context.WithValue(context.Background(), limitsKey{}, under) },
+		BaseContext: func(net.Listener) context.Context {
+			return context.WithValue(context.Background(), limitsKey{}, under)
+		},
 		ConnContext:       limited.context,
 		ConnState:         limited.state,
 		Handler:           s,

@@ -80,7 +80,8 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
 	// A complete request gets its answer however late it comes; limits apply only to what never comes.
-	addr := onPort(t, s, Limits{HeaderTimeout: patience, ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})
+	addr := onPort(t, s, Limits{HeaderTimeout: patience, ReadTimeout: 300 * time.Millisecond,
+		IdleTimeout: 300 * time.Millisecond})
 	short := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond})
 	list := onWire(t, s, "ListTable", nil)
 	const post = "POST /ListTable HTTP/1.1\r\nHost: localhost\r\n"
@@ -101,7 +102,8 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 		"a negative length":   {post + "Content-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
 		"a huge length":       {post + "Content-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400 "},
 		"two lengths":         {post + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", "HTTP/1.1 400 "},
-		"a chunked body":      {strings.Replace(list, "Content-Length: 0\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1), "HTTP/1.1 200 "},
+		"a chunked body": {strings.Replace(list, "Content-Length: 0\r\n\r\n",
+			"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1), "HTTP/1.1 200 "},
 		"broken chunks":       {post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400 "},
 		"an unknown encoding": {post + "Transfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 501 "},
 		"half a body":         {post + "Content-Length: 100\r\n\r\nhalf", "HTTP/1.1 400 "},
@@ -109,11 +111,13 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 		"a terabyte, asked":   {post + "Expect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n", "HTTP/1.1 413 "},
 		"a terabyte":          {post + "Content-Length: 1099511627776\r\n\r\nabc", "HTTP/1.1 413 "},
 		"headers too long":    {post + "X-Ots-Tag: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
-		"a long line":         {"POST /" + strings.Repeat("x", 80<<10) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 431 "},
-		"nothing but a line":  {"POST /ListTable HTTP/1.1\r\n", ""},
-		"half a header":       {"POST /ListTable HTTP/1.1\r\nHost: ", ""},
-		"nothing":             {"", ""},
-		"a long admin path":   {"POST /_engine/" + strings.Repeat("tables/", 1000) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 "},
+		"a long line": {"POST /" + strings.Repeat("x", 80<<10) + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			"HTTP/1.1 431 "},
+		"nothing but a line": {"POST /ListTable HTTP/1.1\r\n", ""},
+		"half a header":      {"POST /ListTable HTTP/1.1\r\nHost: ", ""},
+		"nothing":            {"", ""},
+		"a long admin path": {"POST /_engine/" + strings.Repeat("tables/", 1000) +
+			" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 "},
 	}
 	answers := map[string]func() string{}
 	for name, v := range cases { // all of them wait at the same time until their connections are idle for too long
@@ -159,7 +163,8 @@ func TestAnnouncedBodiesTakeLittleMemory(t *testing.T) {
 	addr := onPort(t, s, Limits{Connections: 100, Grace: time.Millisecond})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	head := strings.Replace(onWire(t, s, "PutRow", nil), "Content-Length: 0", fmt.Sprintf("Content-Length: %d", wire.MaxBodyBytes), 1)
+	head := strings.Replace(onWire(t, s, "PutRow", nil), "Content-Length: 0",
+		fmt.Sprintf("Content-Length: %d", wire.MaxBodyBytes), 1)
 	// With Expect the server asks for the body when it begins to read it: then its memory is taken.
 	head = strings.Replace(head, "\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n", 1)
 	for range 100 {

@@ -114,16 +114,21 @@ func (c *Config) Check() error {
 		value float64
 		max   float64
 	}{
-		{"partition capacity", c.PartitionUnits, maxUnits}, {"limit of the table", c.TableUnits, maxUnits}, {"burst", float64(c.Burst), longest}, {"latency", float64(c.Latency), longest},
+		{"partition capacity", c.PartitionUnits, maxUnits}, {"limit of the table", c.TableUnits, maxUnits},
+		{"burst", float64(c.Burst), longest}, {"latency", float64(c.Latency), longest},
 		{"jitter", c.Jitter, 1}, {"partitions", float64(c.Partitions), MaxPartitions},
 		{"auto split bytes", float64(c.AutoSplit.Bytes), 1e18}, {"auto split load", c.AutoSplit.Load, 1},
-		{"auto split sustain", float64(c.AutoSplit.Sustain), longest}, {"auto split unavailable", float64(c.AutoSplit.Unavailable), longest},
+		{"auto split sustain", float64(c.AutoSplit.Sustain), longest},
+		{"auto split unavailable", float64(c.AutoSplit.Unavailable), longest},
 		{"auto split max partitions", float64(c.AutoSplit.MaxPartitions), MaxPartitions},
 		{"splits start", float64(c.Splits.Start), longest}, {"splits every", float64(c.Splits.Every), longest},
-		{"splits stagger", float64(c.Splits.Stagger), longest}, {"splits unavailable", float64(c.Splits.Unavailable), longest},
+		{"splits stagger", float64(c.Splits.Stagger), longest},
+		{"splits unavailable", float64(c.Splits.Unavailable), longest},
 		{"splits max partitions", float64(c.Splits.MaxPartitions), MaxPartitions},
-		{"new table missing", float64(c.Answers.NewTableMissing), longest}, {"indexes", float64(c.Answers.Indexes), MaxIndexes},
-		{"moves per minute", c.Moves.PerMinute, maxMovesPerMinute}, {"moves unavailable", float64(c.Moves.Unavailable), longest},
+		{"new table missing", float64(c.Answers.NewTableMissing), longest}, {"indexes", float64(c.Answers.Indexes),
+			MaxIndexes},
+		{"moves per minute", c.Moves.PerMinute, maxMovesPerMinute},
+		{"moves unavailable", float64(c.Moves.Unavailable), longest},
 	} {
 		if !(n.value >= 0) {
 			return fmt.Errorf("%s must not be negative", n.name)

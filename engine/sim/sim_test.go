@@ -46,7 +46,8 @@ func TestABucketIsEmptyAtTheStartAndHoldsABurst(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		want  int
-	}{{0, 0}, {10 * time.Millisecond, 1}, {110 * time.Millisecond, 10}, {10 * time.Second, 100}, {10 * time.Second, 0}, {10500 * time.Millisecond, 50}} {
+	}{{0, 0}, {10 * time.Millisecond, 1}, {110 * time.Millisecond, 10}, {10 * time.Second, 100}, {10 * time.Second, 0},
+		{10500 * time.Millisecond, 50}} {
 		conformance.Equal(t, accepted(write(table, at(step.after), repeated("k", 200)...)), step.want, "after %v", step.after)
 	}
 }
@@ -125,8 +126,10 @@ func TestInvalidConfigurationErrors(t *testing.T) {
 		"partitions is too large":                      {Partitions: MaxPartitions + 1},
 		"moves per minute must not be negative":        {Moves: Moves{PerMinute: math.NaN()}},
 
-		"slow: the share of partition 1 must be above 0 and at most 1, not 2":                                      {PartitionUnits: 1, Slow: map[int]float64{1: 2}},
-		`unknown throttle code "x"; want one of OTSNotEnoughCapacityUnit, OTSCapacityUnitExhausted, OTSServerBusy`: {ThrottleCode: "x"},
+		"slow: the share of partition 1 must be above 0 and at most 1, not 2": {
+			PartitionUnits: 1, Slow: map[int]float64{1: 2}},
+		`unknown throttle code "x"; want one of OTSNotEnoughCapacityUnit, OTSCapacityUnitExhausted, OTSServerBusy`: {
+			ThrottleCode: "x"},
 	} {
 		err := c.Check()
 		conformance.True(t, err != nil && err.Error() == want, "%+v: %v, want %s", c, err, want)
@@ -149,7 +152,8 @@ func TestSecondsAreCountedAndForgottenInTime(t *testing.T) {
 	write(table, at(1500*time.Millisecond), "a", "a")
 	write(table, at(2500*time.Millisecond), "a")
 	p := table.Stats(at(3 * time.Second)).Partitions[0]
-	want := []Second{{start.Unix() + 1, Count{Rows: 1, Units: 1, Throttled: 1}}, {start.Unix() + 2, Count{Rows: 1, Units: 1}}}
+	want := []Second{{start.Unix() + 1, Count{Rows: 1, Units: 1, Throttled: 1}},
+		{start.Unix() + 2, Count{Rows: 1, Units: 1}}}
 	conformance.True(t, slices.Equal(p.Seconds, want) && p.FirstRow.Equal(at(1500*time.Millisecond)) &&
 		p.LastRow.Equal(at(2500*time.Millisecond)), "%+v", p)
 	for i := range 2 * maxSeconds {
@@ -220,11 +224,13 @@ func hasPartitions(t *testing.T, table *Table, now time.Time, want int) {
 func digits(i int) Key { return Key(fmt.Sprintf("%04d", i*7919%10000)) }
 
 func TestPlannedSplitsHalveEveryPartitionUntilThereAreEnough(t *testing.T) {
-	table := NewTable(Config{Splits: Splits{Start: time.Second, Every: 2 * time.Second, Unavailable: 100 * time.Millisecond, MaxPartitions: 8}}, start)
+	table := NewTable(Config{Splits: Splits{Start: time.Second, Every: 2 * time.Second,
+		Unavailable: 100 * time.Millisecond, MaxPartitions: 8}}, start)
 	for _, step := range []struct {
 		until time.Duration
 		want  int
-	}{{999 * time.Millisecond, 1}, {2 * time.Second, 2}, {4 * time.Second, 4}, {6 * time.Second, 8}, {20 * time.Second, 8}} {
+	}{{999 * time.Millisecond, 1}, {2 * time.Second, 2}, {4 * time.Second, 4}, {6 * time.Second, 8},
+		{20 * time.Second, 8}} {
 		load(table, step.until-time.Second+time.Millisecond, step.until, digits)
 		hasPartitions(t, table, at(step.until), step.want)
 	}
@@ -240,7 +246,8 @@ func TestStaggeredSplitsBeginOneAfterTheOther(t *testing.T) {
 	for i := range sample {
 		sample[i] = Key(fmt.Sprintf("%02d", i))
 	}
-	table := NewTable(Config{Partitions: 4, Sample: sample, Splits: Splits{Start: time.Second, Stagger: 100 * time.Millisecond}}, start)
+	table := NewTable(Config{Partitions: 4, Sample: sample,
+		Splits: Splits{Start: time.Second, Stagger: 100 * time.Millisecond}}, start)
 	write(table, start, "50")
 	for i, want := range []int{3, 4, 5, 6, 7, 7} {
 		now := at(950*time.Millisecond + time.Duration(i)*100*time.Millisecond)
@@ -305,7 +312,8 @@ func TestHalvesAreAsEvenAsKeysAllow(t *testing.T) {
 		keys string
 		want Key
 		ok   bool
-	}{{"", "", false}, {"a", "", false}, {"aaaa", "", false}, {"ab", "b", true}, {"aaab", "b", true}, {"abbb", "b", true}, {"abcd", "c", true}, {"abbbbc", "b", true}, {"aabbbc", "b", true}, {"abbbcc", "c", true}} {
+	}{{"", "", false}, {"a", "", false}, {"aaaa", "", false}, {"ab", "b", true}, {"aaab", "b", true}, {"abbb", "b", true},
+		{"abcd", "c", true}, {"abbbbc", "b", true}, {"aabbbc", "b", true}, {"abbbcc", "c", true}} {
 		var keys []Key
 		for _, c := range v.keys {
 			keys = append(keys, Key(c))
@@ -348,7 +356,8 @@ func TestALimiterWithoutACapacityIsRefused(t *testing.T) {
 	for _, c := range []Config{{Limiter: limiter.Queue}, {PartitionUnits: 1, Limiter: "leaky"}, {TableUnits: -1}} {
 		conformance.True(t, c.Check() != nil, "%+v is taken", c)
 	}
-	for _, c := range []Config{{PartitionUnits: 1, Limiter: limiter.Queue}, {TableUnits: 1, Limiter: limiter.FixedWindow}, {TableUnits: 5}} {
+	for _, c := range []Config{{PartitionUnits: 1, Limiter: limiter.Queue}, {TableUnits: 1, Limiter: limiter.FixedWindow},
+		{TableUnits: 5}} {
 		conformance.Equal(t, c.Check(), nil, "%+v", c)
 	}
 }

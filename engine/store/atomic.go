@@ -20,7 +20,8 @@ func (w *writer) checkAtomic(tables []TableWrite) {
 			first = r
 		}
 		if r.outcome.Err == nil && !bytes.Equal(partitionPart(first.key), partitionPart(r.key)) {
-			r.outcome.Err = wire.Failf(wire.CodeDataOutOfRange, "Data out of scope of atomic. Atomic PartKey:%s. Data PartKey:%s",
+			r.outcome.Err = wire.Failf(wire.CodeDataOutOfRange,
+				"Data out of scope of atomic. Atomic PartKey:%s. Data PartKey:%s",
 				first.change.Row.Key[0].Text(), r.change.Row.Key[0].Text())
 		}
 	}

@@ -37,7 +37,8 @@ func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 		if n == markerName {
 			return checkMarker(fs, dir)
 		}
-		foreign = foreign || !strings.HasPrefix(n, markerName+".") || !strings.HasSuffix(n, ".tmp") // left by a process that was killed while it created the store
+		// left by a process that was killed while it created the store
+		foreign = foreign || !strings.HasPrefix(n, markerName+".") || !strings.HasSuffix(n, ".tmp")
 	}
 	if foreign {
 		return fmt.Errorf("open store %s: the directory is not empty and not a tsimport store", dir)
@@ -142,5 +143,6 @@ func lockError(dir string, err error) error {
 	if errors.As(err, new(*os.PathError)) { // the lock file could not even be opened
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
-	return fmt.Errorf("open store %s: it is in use by another process; stop that one, or reach the store through it (tsimport serve, then --endpoint)", dir)
+	return fmt.Errorf("open store %s: it is in use by another process; stop that one, or reach the store through it "+
+		"(tsimport serve, then --endpoint)", dir)
 }

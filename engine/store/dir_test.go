@@ -199,7 +199,8 @@ func TestCopiedRowsEqualRowsReadByCell(t *testing.T) {
 			change := drawStored(rng, k, now)
 			apply(t, s, tab, change)
 			if rng.IntN(10) == 0 {
-				apply(t, s, tab, wire.Change{Op: wire.PutRow, Row: wire.Row{Key: rowKey(k), Cells: []wire.Cell{at("a", string(make([]byte, 200_000)), 0)}}})
+				apply(t, s, tab, wire.Change{Op: wire.PutRow, Row: wire.Row{Key: rowKey(k),
+					Cells: []wire.Cell{at("a", string(make([]byte, 200_000)), 0)}}})
 			}
 		}
 		for k := range int64(600) { // the keys alone take two units
@@ -207,7 +208,9 @@ func TestCopiedRowsEqualRowsReadByCell(t *testing.T) {
 		}
 		c.ms.Add(rng.Int64N(90_000_000)) // some of it expires
 		for _, versions := range []int32{0, 1, 2, 9} {
-			q := &wire.GetRange{Backward: rng.IntN(2) == 0, Limit: rng.IntN(60), Start: []wire.Cell{{Name: []byte("k"), Type: wire.InfMin}}, End: []wire.Cell{{Name: []byte("k"), Type: wire.InfMax}}}
+			q := &wire.GetRange{Backward: rng.IntN(2) == 0, Limit: rng.IntN(60),
+				Start: []wire.Cell{{Name: []byte("k"), Type: wire.InfMin}},
+				End:   []wire.Cell{{Name: []byte("k"), Type: wire.InfMax}}}
 			if q.Backward {
 				q.Start, q.End = q.End, q.Start
 			}

@@ -38,14 +38,17 @@ func (x *index) meta() wire.IndexMeta {
 
 // has reports whether the index contains a column.
 func (x *index) has(name string) bool {
-	return slices.Contains(x.Columns, name) || slices.ContainsFunc(x.Key, func(k wire.KeyColumn) bool { return k.Name == name })
+	return slices.Contains(x.Columns, name) || slices.ContainsFunc(x.Key,
+		func(k wire.KeyColumn) bool { return k.Name == name })
 }
 
 // table is the index as a table, which is read like any other.
 func (x *index) table(of *meta) *meta {
-	m := &meta{ID: x.ID, Name: x.Name, Key: x.Key, TTL: of.TTL, NoUpdate: of.NoUpdate, MaxVersions: 1, Deviation: of.Deviation, Of: of.Name, Created: of.Created, LastIncrease: of.LastIncrease}
+	m := &meta{ID: x.ID, Name: x.Name, Key: x.Key, TTL: of.TTL, NoUpdate: of.NoUpdate, MaxVersions: 1,
+		Deviation: of.Deviation, Of: of.Name, Created: of.Created, LastIncrease: of.LastIncrease}
 	for _, name := range x.Columns {
-		m.Defined = append(m.Defined, of.Defined[slices.IndexFunc(of.Defined, func(d wire.DefinedColumn) bool { return d.Name == name })])
+		m.Defined = append(m.Defined,
+			of.Defined[slices.IndexFunc(of.Defined, func(d wire.DefinedColumn) bool { return d.Name == name })])
 	}
 	return m
 }
@@ -192,7 +195,9 @@ func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.
 			return nil, false, nil
 		}
 		if n := len(c.Value); n > wire.MaxKeyValueBytes {
-			return nil, false, wire.Invalid("The length of primary key column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", k.Name, wire.MaxKeyValueBytes, n)
+			return nil, false,
+				wire.Invalid("The length of primary key column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", k.Name,
+					wire.MaxKeyValueBytes, n)
 		}
 		entry = appendColumn(entry, c)
 	}

@@ -31,7 +31,8 @@ func words(s string) wire.Cell { return wire.Cell{Type: wire.String, Value: []by
 
 func indexed(t *testing.T, s *Store, indexes ...wire.IndexMeta) *Table {
 	t.Helper()
-	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger}},
+	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString},
+		{Name: "n", Type: wire.KeyInteger}},
 		Defined: []wire.DefinedColumn{{Name: "a", Type: 1}, {Name: "b", Type: 4}, {Name: "c", Type: 2}}, Indexes: indexes}
 	r.Options.TTL.Value, r.Options.MaxVersions.Value = -1, 1
 	must(t, s.CreateTable(ctx, r))
@@ -245,13 +246,15 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 	return after
 }
 
-var schema = []wire.KeyColumn{{Name: "s", Type: wire.KeyString}, {Name: "i", Type: wire.KeyInteger}, {Name: "b", Type: wire.KeyBinary}}
+var schema = []wire.KeyColumn{{Name: "s", Type: wire.KeyString}, {Name: "i", Type: wire.KeyInteger},
+	{Name: "b", Type: wire.KeyBinary}}
 
 func integer(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
 
 func TestAPartOfAKeyIsNotAKey(t *testing.T) {
 	m := &meta{ID: 7, Key: schema}
-	b, err := m.appendKey(nil, []wire.Cell{column("s", words("a\x00")), column("i", whole(-1)), {Name: []byte("b"), Type: wire.Binary, Value: []byte{255}}})
+	b, err := m.appendKey(nil, []wire.Cell{column("s", words("a\x00")), column("i", whole(-1)),
+		{Name: []byte("b"), Type: wire.Binary, Value: []byte{255}}})
 	must(t, err)
 	for n := range b {
 		_, ok := decodeKey(b[:n], schema)

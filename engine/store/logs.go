@@ -32,7 +32,9 @@ func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged
 	for _, name := range names {
 		err := eachSerial(fs, data, name, func(n uint64) error {
 			if n > last+1 {
-				return fmt.Errorf("writes %d to %d are missing before log %s: a log has been cut; restore the directory from a copy", last+1, n-1, name)
+				return fmt.Errorf(
+					"writes %d to %d are missing before log %s: a log has been cut; restore the directory from a copy",
+					last+1, n-1, name)
 			}
 			last = max(last, n)
 			return nil
@@ -61,7 +63,8 @@ func (s *Store) flushedSerial(fs vfs.FS, data string, lock *pebble.Lock) (uint64
 	if d, err := pebble.Peek(data, fs); err != nil || !d.Exists {
 		return 0, err
 	}
-	db, err := pebble.Open(data, &pebble.Options{FS: withoutLogs{fs}, ReadOnly: true, Lock: lock, DisableTableStats: true, Logger: logger{&s.health}})
+	db, err := pebble.Open(data, &pebble.Options{FS: withoutLogs{fs}, ReadOnly: true, Lock: lock, DisableTableStats: true,
+		Logger: logger{&s.health}})
 	if err != nil {
 		return 0, err
 	}

@@ -21,7 +21,8 @@ import (
 func newNumbered(t testing.TB, s *Store) *Table {
 	t.Helper()
 	r := tableRequest("numbered", -1, 1)
-	r.Key = []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger, AutoIncrement: true}, {Name: "s", Type: wire.KeyString}}
+	r.Key = []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger, AutoIncrement: true},
+		{Name: "s", Type: wire.KeyString}}
 	must(t, s.CreateTable(ctx, r))
 	return s.Table(r.Name)
 }

@@ -19,7 +19,8 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Fi
 }
 
 // GetIn is Get in a transaction, unless its id is empty.
-func (s *Store) GetIn(id wire.TransactionID, t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Filter) (o wire.Outcome) {
+func (s *Store) GetIn(id wire.TransactionID, t *Table, key []wire.Cell, sel *wire.Selection,
+	f *filter.Filter) (o wire.Outcome) {
 	o.Consumed.Read = 1
 	m := t.meta.Load()
 	k, err := m.appendKey(nil, key)
@@ -173,7 +174,8 @@ func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter
 	defer it.Close()
 	buffer := pageBuffers.Get().(*[]byte)
 	sc := scanner{
-		rows: (*buffer)[:pageMargin], it: it, backward: q.Backward, limit: q.Limit, keyPart: q.KeyPart, keys: newKeyReader(m.Key),
+		rows: (*buffer)[:pageMargin], it: it, backward: q.Backward, limit: q.Limit, keyPart: q.KeyPart,
+		keys:   newKeyReader(m.Key),
 		reader: reader{meta: m, rules: m.rules(s.millis()), selector: newSelector(&q.Selection, m.Key), filter: f},
 	}
 	sc.plain = sc.rowsAsTheyAre()
@@ -181,7 +183,8 @@ func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter
 		return nil, readError(e)
 	}
 	*buffer = sc.rows
-	return &Page{wire.Capacity{Read: max(1, wire.Units(sc.scanned))}, sc.scanned, sc.rows[pageMargin:], sc.next, buffer}, nil
+	return &Page{wire.Capacity{Read: max(1, wire.Units(sc.scanned))}, sc.scanned, sc.rows[pageMargin:], sc.next, buffer},
+		nil
 }
 
 // bounds checks the two keys of a range. A backward range is (end, start]: the byte 00 after a key is the least key
@@ -298,7 +301,8 @@ func (s *scanner) beginRow(key []wire.Cell) {
 // rowsAsTheyAre reports whether only surplus versions and expired cells are left out of rows, which copyRow detects.
 func (s *scanner) rowsAsTheyAre() bool {
 	q := s.selector
-	return s.filter == nil && s.meta.Of == "" && q.wanted == nil && q.StartColumn == nil && q.EndColumn == nil && !q.TimeExact.Set && !q.TimeStart.Set
+	return s.filter == nil && s.meta.Of == "" && q.wanted == nil && q.StartColumn == nil && q.EndColumn == nil &&
+		!q.TimeExact.Set && !q.TimeStart.Set
 }
 
 // copyRow is one without decoded cells, which made up a third of a row's cost.

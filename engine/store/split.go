@@ -42,7 +42,8 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 		return nil, readError(err)
 	}
 	defer it.Close()
-	c := cutter{ctx: ctx, it: it, keys: newKeyReader(m.Key), limit: limit, full: func(size int64) bool { return size/unit >= r.Size.Value }}
+	c := cutter{ctx: ctx, it: it, keys: newKeyReader(m.Key), limit: limit,
+		full: func(size int64) bool { return size/unit >= r.Size.Value }}
 	if about := sizes.rows + sizes.memtables; about <= s.readForSplits || sizes.memtables > sizes.rows {
 		err = c.byRows()
 	} else if err = c.bySizes(s, sizes); err == nil {

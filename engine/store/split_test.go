@@ -54,13 +54,17 @@ func TestSplitPointsOfLargeTableFollowFileSizes(t *testing.T) {
 		largest int64 // of a partition key, bytes
 		least   int64 // of a part
 	}{
-		"texts that begin alike":   {wire.KeyString, func(n int) []byte { return fmt.Appendf(nil, "customers-of-the-north-%08d", n) }, 300, 1 << 19},
-		"integers of both signs":   {wire.KeyInteger, number, 300, 1 << 19},
-		"integers, most in a few":  {wire.KeyInteger, func(n int) []byte { return number(n * n / rows) }, 120_000, 1 << 19},
-		"binaries with zero bytes": {wire.KeyBinary, func(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)<<24) }, 300, 1 << 19},
-		"nested keys":              {wire.KeyString, func(n int) []byte { return bytes.Repeat([]byte{'a'}, 1+n%900) }, 30_000, 1 << 17}, // which take little in a file where they are long
-		"one key has half":         {wire.KeyString, func(n int) []byte { return fmt.Appendf(nil, "%05d", max(n, rows/2)) }, 9 << 20, 1 << 19},
-		"one key":                  {wire.KeyString, func(n int) []byte { return []byte("one") }, 18 << 20, 1 << 19},
+		"texts that begin alike": {wire.KeyString,
+			func(n int) []byte { return fmt.Appendf(nil, "customers-of-the-north-%08d", n) }, 300, 1 << 19},
+		"integers of both signs":  {wire.KeyInteger, number, 300, 1 << 19},
+		"integers, most in a few": {wire.KeyInteger, func(n int) []byte { return number(n * n / rows) }, 120_000, 1 << 19},
+		"binaries with zero bytes": {wire.KeyBinary,
+			func(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)<<24) }, 300, 1 << 19},
+		// which take little in a file where they are long
+		"nested keys": {wire.KeyString, func(n int) []byte { return bytes.Repeat([]byte{'a'}, 1+n%900) }, 30_000, 1 << 17},
+		"one key has half": {wire.KeyString, func(n int) []byte { return fmt.Appendf(nil, "%05d", max(n, rows/2)) },
+			9 << 20, 1 << 19},
+		"one key": {wire.KeyString, func(n int) []byte { return []byte("one") }, 18 << 20, 1 << 19},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +109,8 @@ func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, larg
 	it := conformance.Try(s.db.NewIter(nil)).Must(t)
 	defer it.Close()
 	size, part := int64(0), 0
-	for ok := it.SeekGE(appendRowPrefix(nil, tab.id)); ok && bytes.Compare(it.Key(), appendRowPrefix(nil, tab.id+1)) < 0; ok = it.Next() {
+	for ok := it.SeekGE(appendRowPrefix(nil, tab.id)); ok &&
+		bytes.Compare(it.Key(), appendRowPrefix(nil, tab.id+1)) < 0; ok = it.Next() {
 		if part < len(points) && bytes.Compare(it.Key(), points[part]) >= 0 {
 			conformance.MustTrue(t, bytes.HasPrefix(it.Key(), points[part]),
 				"point %d, %q, is no partition key of the table", part, points[part])

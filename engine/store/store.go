@@ -69,7 +69,8 @@ type Store struct {
 // Open opens the store in dir, and creates it if dir is missing or empty.
 func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
-		o: o, readForSplits: readForSplits, waitingLimit: maxWaitingBytes, tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
+		o: o, readForSplits: readForSplits, waitingLimit: maxWaitingBytes, tables: map[string]*Table{},
+		seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
 	}
 	s.health.failed = make(chan struct{})
 	s.health.flushFailed = make(chan struct{}, 1)

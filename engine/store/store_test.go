@@ -129,10 +129,12 @@ func TestRowsAndTablesSurviveAReopen(t *testing.T) {
 		s := reopen(t, dir, Options{ReadOnly: readOnly})
 		if !readOnly {
 			tab := newTable(t, s, -1, 1)
-			apply(t, s, tab, change(wire.PutRow, 1, at("a", "x", 0)), change(wire.PutRow, 2), change(wire.PutRow, 3), change(wire.DeleteRow, 3))
+			apply(t, s, tab, change(wire.PutRow, 1, at("a", "x", 0)), change(wire.PutRow, 2), change(wire.PutRow, 3),
+				change(wire.DeleteRow, 3))
 		} else {
 			tab := s.Table([]byte("t"))
-			if got := read(t, s, tab, 1); !strings.HasPrefix(got, "a=x@") || read(t, s, tab, 2) != "" || read(t, s, tab, 3) != "-" {
+			if got := read(t, s, tab, 1); !strings.HasPrefix(got, "a=x@") || read(t, s, tab, 2) != "" ||
+				read(t, s, tab, 3) != "-" {
 				t.Error(got, read(t, s, tab, 2), read(t, s, tab, 3))
 			}
 			out := make([]wire.Outcome, 1)

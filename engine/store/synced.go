@@ -47,7 +47,8 @@ func appendSlot(dst []byte, number uint64) []byte {
 
 func readSlot(b []byte) (number uint64, ok bool) {
 	const end = len(syncedMagic) + 8
-	if len(b) < end+4 || string(b[:len(syncedMagic)]) != syncedMagic || binary.BigEndian.Uint32(b[end:]) != crc32.Checksum(b[:end], crcTable) {
+	if len(b) < end+4 || string(b[:len(syncedMagic)]) != syncedMagic ||
+		binary.BigEndian.Uint32(b[end:]) != crc32.Checksum(b[:end], crcTable) {
 		return 0, false
 	}
 	return binary.BigEndian.Uint64(b[len(syncedMagic):]), true
@@ -68,7 +69,9 @@ func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
 		}
 	}
 	if !ok {
-		return 0, false, fmt.Errorf("%s is damaged; restore the directory from a copy, or delete that file to accept what the rest holds", syncedName)
+		return 0, false,
+			fmt.Errorf("%s is damaged; restore the directory from a copy, or delete that file to accept what the rest holds",
+				syncedName)
 	}
 	return number, true, nil
 }

@@ -322,7 +322,8 @@ func (t *Table) Describe() *wire.TableDescription {
 		Created: m.Created, Bounds: m.partitionBounds(),
 	}
 	if m.Stream != nil {
-		d.Stream = wire.StreamSpec{Enable: true, Hours: wire.Optional[int32]{Value: m.Stream.Hours, Set: true}, Columns: m.Stream.Columns}
+		d.Stream = wire.StreamSpec{Enable: true, Hours: wire.Optional[int32]{Value: m.Stream.Hours, Set: true},
+			Columns: m.Stream.Columns}
 	}
 	for i := range m.Indexes {
 		d.IndexMetas = append(d.IndexMetas, m.Indexes[i].meta())

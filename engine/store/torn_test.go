@@ -48,7 +48,8 @@ func TestTornStoreIsRefusedAfterClose(t *testing.T) { tear(t, true) }
 // tear cuts each file at many places, and flips bytes: a store that then opens must be whole or report the damage.
 func tear(t *testing.T, closed bool) {
 	fs, rows := storeAfter(t, closed)
-	err := wholeOrError(fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}), rows, true)
+	err := wholeOrError(fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}),
+		rows, true)
 	conformance.MustTrue(t, err == nil, "the store as it was: %v", err)
 	rng := rand.New(rand.NewPCG(2, 2))
 	whole, refused := 0, 0
@@ -251,7 +252,8 @@ func TestStoreWithDamagedTableRefusesWritesAndCloses(t *testing.T) {
 	conformance.Refused(t, s.Close(), "damaged", "close")
 }
 
-var powerRounds = flag.Int("power-rounds", 5, "losses of power of numbered rows, those that are acknowledged and twice as many of those that are not synced")
+var powerRounds = flag.Int("power-rounds", 5,
+	"losses of power of numbered rows, those that are acknowledged and twice as many of those that are not synced")
 
 // rowText is a value unique to a row, long enough to cross blocks of the log.
 func rowText(k int64) string { return strings.Repeat(fmt.Sprint(k, " "), 1+int(k%97)*7) }
@@ -326,7 +328,8 @@ func TestAcknowledgedNumbersSurvivePowerLoss(t *testing.T) {
 }
 
 // loadAndCrash writes from four clients and copies the disk after a random acknowledgement, the last that counts.
-func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand, acknowledged map[int64]bool, sent int64) (*vfs.MemFS, int64) {
+func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand, acknowledged map[int64]bool,
+	sent int64) (*vfs.MemFS, int64) {
 	t.Helper()
 	var mu sync.Mutex
 	var after *vfs.MemFS

@@ -163,7 +163,8 @@ func (s *Store) EndTransaction(ctx context.Context, id wire.TransactionID, commi
 }
 
 // endTransaction publishes the writes and frees the partition key atomically. It returns what to sync.
-func (s *Store) endTransaction(ctx context.Context, id wire.TransactionID, commit bool) (b *pebble.Batch, err *wire.Error) {
+func (s *Store) endTransaction(ctx context.Context, id wire.TransactionID, commit bool) (b *pebble.Batch,
+	err *wire.Error) {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
 	t, err := s.take(id)
@@ -203,9 +204,11 @@ func (w *writer) refuseLocked() {
 func (t *transaction) holds(key []byte, partition *wire.Cell, m *meta) *wire.Error {
 	switch own := t.table.meta.Load(); {
 	case m.ID != own.ID:
-		return wire.Failf(wire.CodeDataOutOfRange, "Data out of scope of transaction. Transaction Table:%s. Data Table:%s", own.Name, m.Name)
+		return wire.Failf(wire.CodeDataOutOfRange, "Data out of scope of transaction. Transaction Table:%s. Data Table:%s",
+			own.Name, m.Name)
 	case !strings.HasPrefix(string(key), t.part):
-		return wire.Failf(wire.CodeDataOutOfRange, "Data out of scope of transaction. Transaction PartKey:%s. Data PartKey:%s", t.key.Text(), partition.Text())
+		return wire.Failf(wire.CodeDataOutOfRange,
+			"Data out of scope of transaction. Transaction PartKey:%s. Data PartKey:%s", t.key.Text(), partition.Text())
 	}
 	return nil
 }
@@ -248,7 +251,8 @@ func (s *Store) WriteIn(id wire.TransactionID, tables []TableWrite, atomic bool)
 	defer s.transactions.give(t)
 	if s.transactions.waiting.Load() > s.waitingLimit {
 		if s.transactions.endExpired(s.millis()); s.transactions.waiting.Load() > s.waitingLimit {
-			return wire.Failf(wire.CodeServerBusy, "The local transactions that are open hold more than %d MB; commit or abort some.", maxWaitingBytes>>20)
+			return wire.Failf(wire.CodeServerBusy,
+				"The local transactions that are open hold more than %d MB; commit or abort some.", maxWaitingBytes>>20)
 		}
 	}
 	w := writers.Get().(*writer)

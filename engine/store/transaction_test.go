@@ -21,7 +21,8 @@ import (
 // lockable makes a table with transactions and the key p, n.
 func lockable(t testing.TB, s *Store, indexes ...wire.IndexMeta) *Table {
 	t.Helper()
-	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger}},
+	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString},
+		{Name: "n", Type: wire.KeyInteger}},
 		Defined: []wire.DefinedColumn{{Name: "a", Type: 1}}, Indexes: indexes}
 	r.Options.TTL.Value, r.Options.MaxVersions.Value, r.LocalTxn.Value = -1, 1, true
 	must(t, s.CreateTable(ctx, r))
@@ -39,7 +40,8 @@ func put(p string, n int64, cells ...wire.Cell) wire.Change { return pair(wire.P
 
 func pair(op wire.RowOp, p string, n int64, cells ...wire.Cell) wire.Change {
 	key := []wire.Cell{column("p", words(p)), column("n", whole(n))}
-	return wire.Change{Op: op, Row: wire.Row{Key: key, Cells: cells, Delete: op == wire.DeleteRow}, DataBytes: 16 + len(p) + wire.DataBytes(cells)}
+	return wire.Change{Op: op, Row: wire.Row{Key: key, Cells: cells, Delete: op == wire.DeleteRow},
+		DataBytes: 16 + len(p) + wire.DataBytes(cells)}
 }
 
 // in writes in a transaction, or outside if id is nil, and returns the codes of the request and its rows.
@@ -147,7 +149,8 @@ func TestCommitIsAtomicAcrossPowerLoss(t *testing.T) {
 		for i, fs := range append(states, last) {
 			s := reopen(t, "d", Options{FS: fs})
 			n := rowsOf(t, s, s.Table([]byte("t")))
-			conformance.Equal(t, n == rows || n == 0 && i < len(states), true, "%d of %d rows are left, with %d %% in state %d of %d", n, rows, left, i, len(states))
+			conformance.Equal(t, n == rows || n == 0 && i < len(states), true,
+				"%d of %d rows are left, with %d %% in state %d of %d", n, rows, left, i, len(states))
 			must(t, s.Close())
 		}
 	}
@@ -161,7 +164,8 @@ func TestIndexesShowTransactionAfterCommit(t *testing.T) {
 		must(t, s.Choose(Choices{IndexDelay: delay}))
 		tab := lockable(t, s, wire.IndexMeta{Name: "x", Key: []string{"a"}})
 		index := s.Table([]byte("x"))
-		conformance.Equal(t, in(s, nil, tab, false, put("a", 1, column("a", whole(1))), put("a", 2, column("a", whole(2)))), "", "writes before")
+		conformance.Equal(t, in(s, nil, tab, false, put("a", 1, column("a", whole(1))), put("a", 2, column("a", whole(2)))),
+			"", "writes before")
 		c.ms.Add(10_000)
 		for _, commit := range []bool{false, true} {
 			id := begin(t, s, tab, "a")
@@ -181,7 +185,8 @@ func TestIndexesShowTransactionAfterCommit(t *testing.T) {
 func TestTableChangesEndTransactions(t *testing.T) {
 	for name, change := range map[string]func(*Store) error{
 		"an index is made": func(s *Store) error {
-			return asError(s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: wire.IndexMeta{Name: "y", Key: []string{"a"}}}))
+			return asError(s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"),
+				Index: wire.IndexMeta{Name: "y", Key: []string{"a"}}}))
 		},
 		"an index is dropped": func(s *Store) error {
 			return asError(s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte("x")}))

@@ -279,7 +279,8 @@ func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Erro
 		if cell.Stamped {
 			if from, to := m.window(now, choices); cell.Timestamp < from || cell.Timestamp >= to {
 				ms := now % 1000 // bounds are in whole seconds
-				return wire.Invalid("Invalid timestamp. Cell:%s. Timestamp:%d. MinTimestamp:%d. MaxTimestamp:%d.", cell.Name, cell.Timestamp, from+ms, min(to, math.MaxInt64-ms)+ms)
+				return wire.Invalid("Invalid timestamp. Cell:%s. Timestamp:%d. MinTimestamp:%d. MaxTimestamp:%d.", cell.Name,
+					cell.Timestamp, from+ms, min(to, math.MaxInt64-ms)+ms)
 			}
 		}
 		for j := range m.Defined {

@@ -92,7 +92,8 @@ func checkKey(key []Cell, use keyUse) *Error {
 			return Invalid("%s is an invalid type for the primary key.", c.Type)
 		case String, Binary:
 			if len(c.Value) > MaxKeyValueBytes {
-				return Invalid("The length of primary key column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", c.Name, MaxKeyValueBytes, len(c.Value))
+				return Invalid("The length of primary key column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", c.Name,
+					MaxKeyValueBytes, len(c.Value))
 			}
 			if c.Type == String && !utf8.Valid(c.Value) {
 				return Invalid("Value of column %s must be UTF8 encoding.", c.Name)
@@ -154,7 +155,8 @@ func CheckValue(c *Cell) *Error {
 		}
 	case String, Binary:
 		if len(c.Value) > MaxValueBytes {
-			return Invalid("The length of attribute column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", c.Name, MaxValueBytes, len(c.Value))
+			return Invalid("The length of attribute column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", c.Name,
+				MaxValueBytes, len(c.Value))
 		}
 		if c.Type == String && !utf8.Valid(c.Value) {
 			return Invalid("Value of column %s must be UTF8 encoding.", c.Name)

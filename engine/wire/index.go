@@ -51,13 +51,17 @@ func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn
 		return nil, Invalid("First primary key can't be auto increment, table: %s.", r.Name)
 	}
 	if r.Local && r.Key[0] != key[0].Name {
-		return nil, Invalid("The first primary key column of local index '%s' must be the table's, '%s'.", r.Name, key[0].Name)
+		return nil, Invalid("The first primary key column of local index '%s' must be the table's, '%s'.", r.Name,
+			key[0].Name)
 	}
 	var whole []KeyColumn
 	for _, name := range r.Key {
 		c, ok := indexColumn(name, key, defined)
 		if !ok {
-			return nil, Invalid("Column '%s' of index '%s' is neither a primary key column of the table nor a defined column of a key type.", name, r.Name)
+			return nil,
+				Invalid(
+					"Column '%s' of index '%s' is neither a primary key column of the table nor a defined column of a key type.",
+					name, r.Name)
 		}
 		if slices.ContainsFunc(whole, func(k KeyColumn) bool { return k.Name == name }) {
 			return nil, Invalid("Duplicated primary key name: '%s'.", name)

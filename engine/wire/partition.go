@@ -73,7 +73,8 @@ func (r *CreateTable) bound(b []byte) (Cell, *Error) {
 	case typ == Integer && (c.Int() == math.MinInt64 || c.Int() == math.MaxInt64):
 		return c, Invalid("The value of partition range can not be INT64_MIN or INT64_MAX.")
 	case typ != Integer && len(value) > MaxPartitionBoundBytes:
-		return c, Invalid("The value of partition range exceeds the MaxLength:%d with CurrentLength:%d.", MaxPartitionBoundBytes, len(value))
+		return c, Invalid("The value of partition range exceeds the MaxLength:%d with CurrentLength:%d.",
+			MaxPartitionBoundBytes, len(value))
 	case typ == String && !utf8.Valid(value):
 		return c, Invalid("Value of column %s must be UTF8 encoding.", c.Name)
 	}

@@ -129,7 +129,8 @@ func (p *parser) row(d *Decoder) (row Row) {
 	if p.err == nil && p.at(tagData) {
 		row.Cells = p.section(d, MaxCells+1)
 		if p.err == nil && len(row.Cells) > MaxCells {
-			p.err = Invalid("The number of attribute columns exceeds the limit, limit count: %d, column count: %d.", MaxCells, len(row.Cells)+p.countCells())
+			p.err = Invalid("The number of attribute columns exceeds the limit, limit count: %d, column count: %d.", MaxCells,
+				len(row.Cells)+p.countCells())
 		}
 	}
 	if p.err != nil {

@@ -143,7 +143,8 @@ func TestOversizedMatrixIsNotMade(t *testing.T) {
 		rows, columns int
 		own           bool
 		want          BlockType
-	}{{1000, 20, false, SimpleRowMatrix}, {1000, 4, true, SimpleRowMatrix}, {1000, 20, true, PlainBuffer}, {0, 0, false, SimpleRowMatrix}} {
+	}{{1000, 20, false, SimpleRowMatrix}, {1000, 4, true, SimpleRowMatrix}, {1000, 20, true, PlainBuffer},
+		{0, 0, false, SimpleRowMatrix}} {
 		stream := streamOf(v.rows, v.columns, v.own)
 		if v.rows == 0 {
 			stream = nil

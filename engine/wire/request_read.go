@@ -30,7 +30,8 @@ var (
 func (s *Selection) within(m message, n *selectionFields) message {
 	return append(m, message{
 		{n.columns, "", &s.Columns}, {n.versions, "", &s.MaxVersions}, {n.filter, "", &s.Filter},
-		{n.start, "", &s.StartColumn}, {n.end, "", &s.EndColumn}, {n.time, "", s.times}, {n.token, "", refused("tokens of wide-column paging")},
+		{n.start, "", &s.StartColumn}, {n.end, "", &s.EndColumn}, {n.time, "", s.times},
+		{n.token, "", refused("tokens of wide-column paging")},
 	}...)
 }
 
@@ -42,7 +43,8 @@ func (s *Selection) times(b []byte) *Error {
 // check checks the names of a selection. The versions to read are checked later: see CheckVersions.
 func (s *Selection) check() *Error {
 	if n := len(s.Columns); n > MaxColumnsToGet {
-		return Invalid("The number of columns from the request exceeds the limit, limit count: %d, column count: %d.", MaxColumnsToGet, n)
+		return Invalid("The number of columns from the request exceeds the limit, limit count: %d, column count: %d.",
+			MaxColumnsToGet, n)
 	}
 	if len(s.EndColumn) == 0 {
 		s.EndColumn = nil // an empty name bounds nothing

@@ -189,7 +189,8 @@ type SplitPoints struct {
 // DecodeSplitPoints reads ComputeSplitPointsBySizeRequest and checks its sizes.
 func DecodeSplitPoints(b []byte) (*SplitPoints, *Error) {
 	r := &SplitPoints{}
-	err := message{{1, "table_name", &r.Name}, {2, "split_size", &r.Size}, {3, "", &r.UnitBytes}, {4, "", &r.Limit}}.read(b)
+	err := message{{1, "table_name", &r.Name}, {2, "split_size", &r.Size}, {3, "", &r.UnitBytes},
+		{4, "", &r.Limit}}.read(b)
 	switch {
 	case err != nil:
 	case r.Size.Value <= 0:

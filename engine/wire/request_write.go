@@ -109,7 +109,8 @@ func noOperation(table []byte) *Error {
 }
 
 func tooMuchData(op string, size int) *Error {
-	return Invalid("The total data size of %s request exceeds the limit, limit size: %d, data size: %d.", op, MaxRequestDataBytes, size)
+	return Invalid("The total data size of %s request exceeds the limit, limit size: %d, data size: %d.", op,
+		MaxRequestDataBytes, size)
 }
 
 // DecodeBatch reads BatchWriteRow. Any failure here fails the whole request, before anything is applied.
@@ -180,7 +181,8 @@ func (r *WriteRequest) row(b []byte) *Error {
 	var row []byte
 	r.rows = append(r.rows, Change{})
 	c := &r.rows[len(r.rows)-1]
-	err := message{{1, "type", &op}, {2, "row_change", &row}, {3, "condition", c.condition}, {4, "", c.returnContent}}.read(b)
+	err := message{{1, "type", &op}, {2, "row_change", &row}, {3, "condition", c.condition},
+		{4, "", c.returnContent}}.read(b)
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,8 @@ func failedUnits(e *Error, read bool) Capacity {
 	switch {
 	case e.Code == CodeConditionCheckFail:
 		return Capacity{Read: 1, Write: 1}
-	case e.Status >= http.StatusInternalServerError, e.Code == CodeNotEnoughCapacityUnit, e.Code == CodeCapacityUnitExhausted:
+	case e.Status >= http.StatusInternalServerError, e.Code == CodeNotEnoughCapacityUnit,
+		e.Code == CodeCapacityUnitExhausted:
 		return Capacity{}
 	case read:
 		return Capacity{Read: 1}

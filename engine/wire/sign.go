@@ -49,7 +49,8 @@ func DeriveKeyV4(secret, signDate, region string) string {
 
 // SignV4 is the V4 signature under a key of DeriveKeyV4.
 func SignV4(derived, path string, header http.Header) string {
-	return base64.StdEncoding.EncodeToString(sum(sha256.New, []byte(derived), append(stringToSign(path, header), "ots"...)))
+	return base64.StdEncoding.EncodeToString(sum(sha256.New, []byte(derived),
+		append(stringToSign(path, header), "ots"...)))
 }
 
 // SignResponse signs an answer: its x-ots headers first, then the path without a line feed.

@@ -242,7 +242,9 @@ ratelimit: engine/limiter
 var standardOnly = []string{"internal/table", "engine/limiter"}
 
 // goroutineRooms are the only rooms that may start goroutines outside tests.
-var goroutineRooms = []string{".", "jobs/job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir", "cmd/tsimport/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store", "engine/faults", "cmd/tsbench", "bench/write"}
+var goroutineRooms = []string{".", "jobs/job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir",
+	"cmd/tsimport/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store",
+	"engine/faults", "cmd/tsbench", "bench/write"}
 
 // fileRooms are the only rooms that create, open for writing or rename files outside tests, in the program's own
 // folders. A user's path is written through internal/atomicfile, which handles links, pipes and devices.
@@ -256,7 +258,8 @@ func writesFiles(call *ast.CallExpr) bool {
 		return false
 	}
 	room, ok := of.X.(*ast.Ident)
-	return ok && room.Name == "os" && slices.Contains([]string{"Create", "CreateTemp", "OpenFile", "Rename", "WriteFile"}, of.Sel.Name)
+	return ok && room.Name == "os" && slices.Contains([]string{"Create", "CreateTemp", "OpenFile", "Rename", "WriteFile"},
+		of.Sel.Name)
 }
 
 func TestEveryImportIsAListedArrow(t *testing.T) {
@@ -462,7 +465,8 @@ func TestLoadPathStructsAreSmall(t *testing.T) {
 func fields(structs map[string]*ast.StructType, of string) (n int) {
 	for _, f := range structs[of].Fields.List {
 		n += max(1, len(f.Names))
-		if id, ok := f.Type.(*ast.Ident); ok && len(f.Names) == 0 && structs[id.Name] != nil && !isDocument(structs[id.Name]) {
+		if id, ok := f.Type.(*ast.Ident); ok && len(f.Names) == 0 && structs[id.Name] != nil &&
+			!isDocument(structs[id.Name]) {
 			n += fields(structs, id.Name) - 1
 		}
 	}
@@ -470,7 +474,8 @@ func fields(structs map[string]*ast.StructType, of string) (n int) {
 }
 
 func isDocument(s *ast.StructType) bool {
-	return slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool { return f.Tag != nil && strings.Contains(f.Tag.Value, "json:") })
+	return slices.ContainsFunc(s.Fields.List,
+		func(f *ast.Field) bool { return f.Tag != nil && strings.Contains(f.Tag.Value, "json:") })
 }
 
 // isKept excludes folders that only a working copy has.

@@ -117,7 +117,8 @@ func TestEveryPageHasChineseVersion(t *testing.T) {
 			if filepath.Base(page) == "terms.md" { // the list of terms has nothing to translate
 				continue
 			}
-			english := filepath.Join(root, "docs", strings.TrimPrefix(filepath.ToSlash(page), filepath.ToSlash(filepath.Join(root, "docs", "zh"))+"/"))
+			english := filepath.Join(root, "docs", strings.TrimPrefix(filepath.ToSlash(page),
+				filepath.ToSlash(filepath.Join(root, "docs", "zh"))+"/"))
 			conformance.True(t, conformance.ErrorOf(os.Stat(english)) == nil, "%s has no English page", page)
 		}
 	}

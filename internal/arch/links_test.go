@@ -61,7 +61,8 @@ func TestPagesThatCodeNamesExist(t *testing.T) {
 
 func pages(t *testing.T) (pages []string) {
 	root := filepath.Join("..", "..")
-	for _, pattern := range []string{"*.md", filepath.Join("docs", "*.md"), filepath.Join("docs", "*", "*.md"), filepath.Join("docs", "*", "*", "*.md")} {
+	for _, pattern := range []string{"*.md", filepath.Join("docs", "*.md"), filepath.Join("docs", "*", "*.md"),
+		filepath.Join("docs", "*", "*", "*.md")} {
 		found := conformance.Try(filepath.Glob(filepath.Join(root, pattern))).Must(t)
 		pages = append(pages, found...)
 	}
@@ -189,8 +190,10 @@ func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
 }
 
 var (
-	goTest      = regexp.MustCompile(`(?:\$\(GO\)|go) test (?:[^\n` + "`" + `]* )?\./([a-z0-9_/]+)\b[^\n` + "`" + `]*? -run '?([^ '"` + "`" + `\n]+)`)
-	benches     = regexp.MustCompile(`(?:\$\(GO\)|go) test (?:[^\n` + "`" + `]* )?\./([a-z0-9_/]+)\b[^\n` + "`" + `]*? -bench '?([^ '"` + "`" + `\n]+)`)
+	goTest = regexp.MustCompile(`(?:\$\(GO\)|go) test (?:[^\n` + "`" + `]* )?\./([a-z0-9_/]+)\b[^\n` + "`" +
+		`]*? -run '?([^ '"` + "`" + `\n]+)`)
+	benches = regexp.MustCompile(`(?:\$\(GO\)|go) test (?:[^\n` + "`" + `]* )?\./([a-z0-9_/]+)\b[^\n` + "`" +
+		`]*? -bench '?([^ '"` + "`" + `\n]+)`)
 	declareTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 )
 
@@ -212,7 +215,8 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	found := 0
 	for _, page := range append(slices.Sorted(maps.Keys(englishPages(t, root))), "Makefile", "CONTRIBUTING.md") {
 		text := read(t, filepath.Join(root, page))
-		for _, m := range slices.Concat(goTest.FindAllStringSubmatch(string(text), -1), benches.FindAllStringSubmatch(string(text), -1)) {
+		for _, m := range slices.Concat(goTest.FindAllStringSubmatch(string(text), -1),
+			benches.FindAllStringSubmatch(string(text), -1)) {
 			for _, pattern := range strings.Split(strings.ReplaceAll(m[2], "$$", "$"), "|") { // no pattern has parentheses
 				if pattern == "^$" {
 					continue // none, for benchmarks

@@ -192,13 +192,15 @@ const (
 )
 
 // emphasized are words that pages set in italics without defining them.
-var emphasized = []string{"and", "and a line end", "any", "at the same time", "error", "every", "is", "new", "of allowed", "ok", "old", "text", "without", "scanned", "too few samples to tell", "file order", "dynamodb json"}
+var emphasized = []string{"and", "and a line end", "any", "at the same time", "error", "every", "is", "new",
+	"of allowed", "ok", "old", "text", "without", "scanned", "too few samples to tell", "file order", "dynamodb json"}
 
 var italics = regexp.MustCompile(`(?:^|[^*\w])\*([A-Za-z][A-Za-z -]{2,}?)\*(?:[^*\w]|$)`)
 
 func glossary(t *testing.T, root string) map[string]bool {
 	t.Helper()
-	text := slices.Concat(read(t, filepath.Join(root, filepath.FromSlash(glossaryPage))), read(t, filepath.Join(root, filepath.FromSlash(glossaryOfCode))))
+	text := slices.Concat(read(t, filepath.Join(root, filepath.FromSlash(glossaryPage))),
+		read(t, filepath.Join(root, filepath.FromSlash(glossaryOfCode))))
 	words := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
@@ -227,12 +229,14 @@ func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 			continue
 		}
 		all.Write(text)
-		for _, m := range italics.FindAllStringSubmatch(codeSpan.ReplaceAllString(fence.ReplaceAllString(string(text), ""), "x"), -1) {
+		for _, m := range italics.FindAllStringSubmatch(codeSpan.ReplaceAllString(fence.ReplaceAllString(string(text), ""),
+			"x"), -1) {
 			word := strings.ToLower(m[1])
 			if slices.Contains(emphasized, word) {
 				continue
 			}
-			if introduced++; !words[word] && !words[strings.TrimSuffix(word, "s")] && !words[strings.TrimSuffix(word, "ed")] && !words[strings.TrimSuffix(word, "led")] {
+			if introduced++; !words[word] && !words[strings.TrimSuffix(word, "s")] && !words[strings.TrimSuffix(word, "ed")] &&
+				!words[strings.TrimSuffix(word, "led")] {
 				t.Errorf("%s introduces %q, which %s does not define", page, word, glossaryPage)
 			}
 		}

@@ -57,7 +57,8 @@ func TestFolderSocketAndDanglingLinkAreRefused(t *testing.T) {
 	}
 	defer listener.Close()
 	must(t, errors.Join(os.Symlink(circle, circle), os.Symlink(victim, dangling)))
-	for path, want := range map[string]string{dir: "is a folder", circle: "circle", dangling: "is a link to " + victim, socket: "neither"} {
+	for path, want := range map[string]string{dir: "is a folder", circle: "circle", dangling: "is a link to " + victim,
+		socket: "neither"} {
 		refused := new(RefusedError)
 		err := writeTo(t.Context(), path, "rows")
 		conformance.True(t, errors.As(err, &refused) && refused.Exit() == 2 && strings.Contains(err.Error(), want), "%v", err)
@@ -133,7 +134,8 @@ func TestFileOfDescriptorIsNotReplaced(t *testing.T) {
 func TestLongNameIsShortenedWithHash(t *testing.T) {
 	dir := t.TempDir()
 	names := map[string]bool{}
-	for _, base := range []string{strings.Repeat("a", 249), strings.Repeat("a", 255), strings.Repeat("a", 254) + "b", strings.Repeat("表", 85)} {
+	for _, base := range []string{strings.Repeat("a", 249), strings.Repeat("a", 255), strings.Repeat("a", 254) + "b",
+		strings.Repeat("表", 85)} {
 		name := filepath.Join(dir, base)
 		err := writeTo(t.Context(), name, "rows")
 		conformance.True(t, err == nil && content(t, name) == "rows", "%d bytes: %v", len(base), err)

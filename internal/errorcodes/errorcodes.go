@@ -75,17 +75,29 @@ func does(code string) string {
 
 var exits = []Entry{
 	exit(exitcode.OK, "done: every row is written and nothing differs", "nothing"),
-	exit(exitcode.Failed, "the command stopped before its end: a fault of this machine, the network or the service, a file that changed, too many bad files with --only-new, or --timeout", "give the same command again: a load resumes"),
+	exit(exitcode.Failed, "the command stopped before its end: a fault of this machine, the network or the service, a "+
+		"file that changed, too many bad files with --only-new, or --timeout", "give the same command again: a load resumes"),
 	exit(exitcode.Usage, "a wrong flag or configuration, or an input not as stated", "correct what the message names"),
-	exit(exitcode.Rejects, "finished, but some rows were rejected, files were set aside (--only-new), or a sync withheld its deletes", "correct the rejected rows in the run folder, then tsimport load --retry-rejects FOLDER; of a file that was cut, load a new delivery instead (after --only-new, with --reload-changed); tsimport files --state bad lists files that were set aside"),
-	exit(exitcode.ErrorLimit, "more rows were rejected than --max-errors allows", "see the reasons in the run folder; correct the input or the types, or raise --max-errors, and resume"),
-	exit(exitcode.Refused, "refused permanently: the access key, a permission, a table that is gone or was replaced, a quota, a certificate that is not trusted", "correct the account or the table, then give the same command again: a load resumes"),
-	exit(exitcode.Differences, "verify, load --verify or copy --verify found differences, or check found keys that collide or, with --fail-on-duplicates, repeat", "look at the differences that were listed"),
-	exit(exitcode.NoInput, "no input: the globs, folders and prefixes that are given match nothing, or nothing is new with --fail-if-nothing-new. A file that is named and not there is bad usage (2), and so is a glob without a match beside inputs that are there", "wait for the delivery"),
+	exit(exitcode.Rejects, "finished, but some rows were rejected, files were set aside (--only-new), or a sync "+
+		"withheld its deletes", "correct the rejected rows in the run folder, then tsimport load --retry-rejects FOLDER; "+
+		"of a file that was cut, load a new delivery instead (after --only-new, with --reload-changed); tsimport files "+
+		"--state bad lists files that were set aside"),
+	exit(exitcode.ErrorLimit, "more rows were rejected than --max-errors allows",
+		"see the reasons in the run folder; correct the input or the types, or raise --max-errors, and resume"),
+	exit(exitcode.Refused, "refused permanently: the access key, a permission, a table that is gone or was replaced, a "+
+		"quota, a certificate that is not trusted",
+		"correct the account or the table, then give the same command again: a load resumes"),
+	exit(exitcode.Differences, "verify, load --verify or copy --verify found differences, or check found keys that "+
+		"collide or, with --fail-on-duplicates, repeat", "look at the differences that were listed"),
+	exit(exitcode.NoInput, "no input: the globs, folders and prefixes that are given match nothing, or nothing is new "+
+		"with --fail-if-nothing-new. A file that is named and not there is bad usage (2), and so is a glob without a match "+
+		"beside inputs that are there", "wait for the delivery"),
 	exit(exitcode.Hangup, "the terminal is gone (SIGHUP)", "give the same command again: a load resumes"),
 	exit(exitcode.Interrupted, "stopped by Ctrl-C (SIGINT)", "give the same command again: a load resumes"),
-	exit(exitcode.Crashed, "the program crashed: a defect, no memory, no thread, or SIGQUIT; no core is dumped, for it would hold access keys", "give the same command again: a load resumes; report what it printed"),
-	exit(exitcode.Killed, "killed (SIGKILL), as by an administrator or for lack of memory; it could print nothing", "give the same command again: a load resumes; for lack of memory, lower --memory"),
+	exit(exitcode.Crashed, "the program crashed: a defect, no memory, no thread, or SIGQUIT; no core is dumped, for it "+
+		"would hold access keys", "give the same command again: a load resumes; report what it printed"),
+	exit(exitcode.Killed, "killed (SIGKILL), as by an administrator or for lack of memory; it could print nothing",
+		"give the same command again: a load resumes; for lack of memory, lower --memory"),
 	exit(exitcode.Pipe, "the reader of the output has closed it, as | head does", "nothing, if that was meant"),
 	exit(exitcode.Terminated, "stopped by SIGTERM, such as by a scheduler", "give the same command again: a load resumes"),
 }

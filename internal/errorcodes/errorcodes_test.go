@@ -121,7 +121,8 @@ func page() []byte {
 	var b bytes.Buffer
 	fmt.Fprint(&b, `# Errors
 
-Every code that you can meet, with its cause and what to do. `+"`tsimport errors CODE`"+` prints an entry. This page is made from the
+Every code that you can meet, with its cause and what to do. `+"`tsimport errors CODE`"+
+		` prints an entry. This page is made from the
 program's catalogue by `+"`make errors`"+`; change it there.
 `)
 	all := All()
@@ -134,8 +135,11 @@ program's catalogue by `+"`make errors`"+`; change it there.
 		title, text string
 		does        bool
 	}{
-		{Exit, "Exit codes", "A job ends with the first of " + strings.Join(codes, ", ") + " that one of its loads has ended with.", false},
-		{Reject, "Why rows are rejected", "The run folder has each rejected record, as it was, and its reason, with file, record, line, column and value, in `rejects.jsonl`.\nA row that the service refused has the service's code.", false},
+		{Exit, "Exit codes", "A job ends with the first of " + strings.Join(codes, ", ") +
+			" that one of its loads has ended with.", false},
+		{Reject, "Why rows are rejected", "The run folder has each rejected record, as it was, and its reason, with file, " +
+			"record, line, column and value, in `rejects.jsonl`.\nA row that the service refused has the service's code.",
+			false},
 		{Service, "What the service answers", "Codes of the service, and what a load does with each.", true},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", section.title, section.text)

@@ -50,8 +50,10 @@ func Of(err error) int {
 	return Failed
 }
 
-// Order has all codes that a command ends with itself; the first one that occurs is the common code of several commands.
-var Order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Differences, NoInput, Rejects, OK}
+// Order has all codes that a command ends with itself; the first one that occurs is the common code of several
+// commands.
+var Order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Differences, NoInput,
+	Rejects, OK}
 
 // First returns a job's code from its parts' codes; OK if there are none. A code not listed here counts as Failed.
 func First(codes ...int) int {

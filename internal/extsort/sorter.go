@@ -124,7 +124,8 @@ func (s *Sorter) sortFrom(items []item, shift int) {
 	if len(items) <= few {
 		for i := 1; i < len(items); i++ {
 			moved, to := items[i], i
-			for ; to > 0 && (moved.head < items[to-1].head || moved.head == items[to-1].head && s.compare(&moved, &items[to-1]) < 0); to-- {
+			for ; to > 0 && (moved.head < items[to-1].head || moved.head == items[to-1].head &&
+				s.compare(&moved, &items[to-1]) < 0); to-- {
 				items[to] = items[to-1]
 			}
 			items[to] = moved

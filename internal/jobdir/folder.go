@@ -48,7 +48,8 @@ func (f folder) PutAbsent(_ context.Context, name string, body []byte) error {
 			}
 		}
 		err = ErrExists
-	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EMLINK), errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS),
+		errors.Is(err, syscall.EMLINK), errors.Is(err, errors.ErrUnsupported):
 		err = fmt.Errorf("%w (%v)", errNoLinks, errors.Unwrap(err))
 	}
 	if removeErr := os.Remove(own); err == nil {
@@ -106,7 +107,8 @@ func (f folder) List(_ context.Context, prefix string) (names []string, err erro
 			return err
 		}
 		rel, err := filepath.Rel(f.path, name)
-		if rel = filepath.ToSlash(rel); err == nil && strings.HasPrefix(rel, prefix) && !strings.HasSuffix(rel, ownSuffix) && !strings.HasSuffix(rel, atomicfile.Suffix) {
+		if rel = filepath.ToSlash(rel); err == nil && strings.HasPrefix(rel, prefix) && !strings.HasSuffix(rel, ownSuffix) &&
+			!strings.HasSuffix(rel, atomicfile.Suffix) {
 			names = append(names, rel)
 		}
 		return err

@@ -271,7 +271,8 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 		} else if err != nil {
 			return nil, refusal(s, err)
 		}
-		return nil, progress.Unfitf("%s does not list %s at once, which was put there: two processes could work on the same; take a place that lists what it has", s, leaseName(epoch))
+		return nil, progress.Unfitf("%s does not list %s at once, which was put there: two processes could work on the "+
+			"same; take a place that lists what it has", s, leaseName(epoch))
 	} else if last > epoch {
 		return nil, nil
 	}

@@ -147,7 +147,8 @@ func TestTwoHoldersNeverActAtTheSameTime(t *testing.T) {
 			clock := virtual()
 			for range 2 + r.IntN(3) {
 				own := rand.New(rand.NewPCG(r.Uint64(), 0))
-				f := &faulty{Store: shared, rand: rand.New(rand.NewPCG(r.Uint64(), 0)), slow: r.IntN(12), fail: r.IntN(12), lie: r.IntN(12), late: r.IntN(8)}
+				f := &faulty{Store: shared, rand: rand.New(rand.NewPCG(r.Uint64(), 0)), slow: r.IntN(12), fail: r.IntN(12),
+					lie: r.IntN(12), late: r.IntN(8)}
 				all.Go(func() {
 					for ctx.Err() == nil {
 						work(ctx, f, own, book, clock)

@@ -219,7 +219,8 @@ func (m *Mirror) keepBytes(ctx context.Context, body []byte, before []part) ([]p
 
 func (m *Mirror) putPart(ctx context.Context, body []byte) (part, error) {
 	m.object++
-	p := part{Object: fmt.Sprintf("data/%09d-%09d", m.Epoch, m.object), Bytes: int64(len(body)), Sum: crc32.Checksum(body, castagnoli)}
+	p := part{Object: fmt.Sprintf("data/%09d-%09d", m.Epoch, m.object), Bytes: int64(len(body)),
+		Sum: crc32.Checksum(body, castagnoli)}
 	return p, m.Store.Put(ctx, p.Object, body)
 }
 
@@ -228,7 +229,8 @@ const listedAfter = time.Minute
 
 // Restore writes the files of the newest checkpoint to the paths that place returns, replacing others, and returns
 // their folder's name. It returns "" if there is no checkpoint, or the last one says that all is finished.
-func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (path string, err error)) (folder string, err error) {
+func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (path string, err error)) (folder string,
+	err error) {
 	for began := time.Now(); ; {
 		folder, err = m.restore(ctx, place)
 		if !errors.Is(err, fs.ErrNotExist) {

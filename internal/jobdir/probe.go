@@ -29,7 +29,8 @@ func Probe(ctx context.Context, s Store) error {
 	err := s.PutAbsent(ctx, name, second)
 	if err == nil {
 		_ = s.Delete(ctx, name)
-		return progress.Unfitf("%s: it replaces objects that a put must not replace (conditional puts have no effect there: in OSS, of buckets with versioning; turn it off, or take another bucket)", s)
+		return progress.Unfitf("%s: it replaces objects that a put must not replace (conditional puts have no effect "+
+			"there: in OSS, of buckets with versioning; turn it off, or take another bucket)", s)
 	}
 	if !errors.Is(err, ErrExists) {
 		return refusal(s, err)
@@ -57,9 +58,11 @@ func Probe(ctx context.Context, s Store) error {
 func refusal(s Store, err error) error {
 	answer, isAnswer := errors.AsType[*objectstore.Error](err)
 	switch {
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), isAnswer && (answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), isAnswer &&
+		(answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized):
 		return progress.Unfitf("%s cannot be written to: %w", s, err)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), isAnswer && answer.Status == http.StatusInsufficientStorage:
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), isAnswer &&
+		answer.Status == http.StatusInsufficientStorage:
 		return progress.Unfitf("%s is full: %w", s, err)
 	case isAnswer && answer.Status == http.StatusNotImplemented:
 		return progress.Unfitf("%s has no conditional puts: %w", s, err)

@@ -64,7 +64,9 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 	scheme = strings.ToLower(scheme)
 	bucket, prefix, _ := strings.Cut(rest, "/")
 	if why := objectstore.CheckBucket(scheme, bucket); why != "" {
-		return nil, fmt.Errorf("%s://…: the part before the first / %s; write %s://bucket/prefix; keys come from the environment", scheme, why, scheme)
+		return nil,
+			fmt.Errorf("%s://…: the part before the first / %s; write %s://bucket/prefix; keys come from the environment",
+				scheme, why, scheme)
 	}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
@@ -222,12 +224,15 @@ func passing(err error) bool {
 	var invalid *objectstore.Invalid
 	var path *fs.PathError
 	switch {
-	case err == nil, errors.Is(err, ErrExists), errors.Is(err, fs.ErrNotExist), errors.As(err, &invalid), errors.As(err, &path):
+	case err == nil, errors.Is(err, ErrExists), errors.Is(err, fs.ErrNotExist), errors.As(err, &invalid),
+		errors.As(err, &path):
 		return false
 	case errors.As(err, &refused):
 		// S3's 409 says that another conditional put was in progress. A full disk stays full.
-		return refused.Status >= 500 && refused.Status != http.StatusNotImplemented && refused.Status != http.StatusInsufficientStorage ||
-			refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusRequestTimeout || refused.Code == "ConditionalRequestConflict"
+		return refused.Status >= 500 && refused.Status != http.StatusNotImplemented &&
+			refused.Status != http.StatusInsufficientStorage ||
+			refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusRequestTimeout ||
+			refused.Code == "ConditionalRequestConflict"
 	}
 	return true
 }
@@ -289,7 +294,8 @@ func (v view) PutFile(ctx context.Context, name, file string) error {
 	if err != nil {
 		return err
 	}
-	return v.attempt(ctx, int(info.Size()), func(ctx context.Context) error { return v.Store.PutFile(ctx, v.prefix+name, file) })
+	return v.attempt(ctx, int(info.Size()),
+		func(ctx context.Context) error { return v.Store.PutFile(ctx, v.prefix+name, file) })
 }
 
 func (v view) Get(ctx context.Context, name string) (body []byte, err error) {

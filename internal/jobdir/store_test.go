@@ -50,7 +50,8 @@ func TestStoresKeepContract(t *testing.T) {
 		conformance.True(t, err == nil && len(names) == 0, "%q, %v", names, err)
 		conformance.Is(t, conformance.ErrorOf(s.Get(ctx, "a/b")), fs.ErrNotExist, "error")
 		conformance.Equal(t, Below(s, "a/b").String(), strings.TrimSuffix(s.String(), "/")+"/a/b", "string")
-		must(t, errors.Join(s.PutAbsent(ctx, "a/b", []byte("1")), s.Put(ctx, "a/b", []byte("2")), s.Put(ctx, "a/empty", nil), s.Put(ctx, "c", []byte("3"))))
+		must(t, errors.Join(s.PutAbsent(ctx, "a/b", []byte("1")), s.Put(ctx, "a/b", []byte("2")), s.Put(ctx, "a/empty", nil),
+			s.Put(ctx, "c", []byte("3"))))
 		conformance.Is(t, s.PutAbsent(ctx, "a/b", []byte("4")), ErrExists, "put absent")
 		conformance.Equal(t, string(conformance.Try(s.Get(ctx, "a/b")).Must(t)), "2", "a/b")
 		must(t, s.Put(ctx, "c", []byte("0123456789")))
@@ -279,7 +280,8 @@ func TestDamagedOrNewerMirrorIsRefused(t *testing.T) {
 			s.Objects["checkpoint.000000001.000000001"], s.Objects["data/1-1"] = body, "x"
 			l := conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: virtual()})).Must(t)
 			defer l.Abandon()
-			conformance.InALine(t, conformance.ErrorOf(NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))), want, "%s", body)
+			conformance.InALine(t, conformance.ErrorOf(NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))), want,
+				"%s", body)
 		})
 	}
 }

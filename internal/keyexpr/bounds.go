@@ -147,7 +147,8 @@ func (f *finder) orderedIn(column string) int {
 			continue
 		}
 		for _, piece := range piecesOf(p.root) {
-			if s, ok := single(piece.node.order); ok && s.Column == column && (p.root.pieces == nil || piece.node.typ == table.String) {
+			if s, ok := single(piece.node.order); ok && s.Column == column &&
+				(p.root.pieces == nil || piece.node.typ == table.String) {
 				f.order = s.Order
 				return n
 			}
@@ -248,7 +249,8 @@ func (f *finder) column(i int, p *Program, ordered int) {
 // enumerate notes that there is a range for each value of a piece, if it has few and depends on unknown values.
 func (f *finder) enumerate(p *Program, piece piece) bool {
 	n := piece.node
-	if len(n.order) != 1 || n.order[0].Order != NoOrder || n.order[0].Values < 2 || n.order[0].Values > mostRanges || n.width == 0 || n.typ != table.String {
+	if len(n.order) != 1 || n.order[0].Order != NoOrder || n.order[0].Values < 2 || n.order[0].Values > mostRanges ||
+		n.width == 0 || n.typ != table.String {
 		return false
 	}
 	_, names := f.compiled(p, piece)
@@ -390,7 +392,8 @@ func (b *Bounds) inGo() string {
 		}
 		lines = append(lines, fmt.Sprintf("%s%s := new(tablestore.PrimaryKey)", indent, name[n]))
 		for _, v := range bound {
-			call := fmt.Sprintf("AddPrimaryKeyColumn(%q, %s)", v.Name, v.in("int64(%d)", "[]byte(%s)", "fmt.Sprintf(%q, i)", b.Prefix))
+			call := fmt.Sprintf("AddPrimaryKeyColumn(%q, %s)", v.Name,
+				v.in("int64(%d)", "[]byte(%s)", "fmt.Sprintf(%q, i)", b.Prefix))
 			switch v.Limit {
 			case limitMin:
 				call = fmt.Sprintf("AddPrimaryKeyColumnWithMinValue(%q)", v.Name)

@@ -55,9 +55,12 @@ func TestBoundsContainExactlyRowsOfValues(t *testing.T) {
 		{[]string{"CardID", "OrderNumber"}, "OrderNumber", []string{"CardID"}, 1, false},
 		{[]string{"SellerID", "OrderNumber"}, "SellerID", nil, 1, false},
 		{[]string{`k=pad(DeviceID,6)+":"+SellerID+":"+text(CardID)`, "OrderNumber"}, "DeviceID", nil, 1, false},
-		{[]string{`k=pad(DeviceID,6)+":"+SellerID+":"+text(CardID)`, "OrderNumber"}, "SellerID", []string{"DeviceID"}, 1, true},
-		{[]string{`k=pad(DeviceID,6)+":"+SellerID+":"+text(CardID)`, "OrderNumber"}, "CardID", []string{"DeviceID", "SellerID"}, 1, true},
-		{[]string{`k=splice(",", pad(DeviceID,6), SellerID, CardID)`, "OrderNumber"}, "SellerID", []string{"DeviceID"}, 1, false},
+		{[]string{`k=pad(DeviceID,6)+":"+SellerID+":"+text(CardID)`, "OrderNumber"}, "SellerID",
+			[]string{"DeviceID"}, 1, true},
+		{[]string{`k=pad(DeviceID,6)+":"+SellerID+":"+text(CardID)`, "OrderNumber"}, "CardID",
+			[]string{"DeviceID", "SellerID"}, 1, true},
+		{[]string{`k=splice(",", pad(DeviceID,6), SellerID, CardID)`, "OrderNumber"}, "SellerID",
+			[]string{"DeviceID"}, 1, false},
 		{[]string{`k=splice(",", SellerID, pad(DeviceID,6)+Name)`}, "DeviceID", []string{"SellerID"}, 1, false},
 		{[]string{`k=SellerID+"x"+Name`, "CardID"}, "SellerID", nil, 1, true},
 		{[]string{`k=md5(OrderNumber,1)+pad(OrderNumber,3)`, "CardID"}, "OrderNumber", nil, 1, false},
@@ -135,7 +138,8 @@ func TestRangeBoundsContainExactlyItsRows(t *testing.T) {
 		{[]string{"SellerID", "OrderNumber"}, "SellerID", nil, 1, false},
 		{[]string{`k=pad(DeviceID,6)+":"+SellerID+":"+text(CardID)`, "OrderNumber"}, "DeviceID", nil, 1, false},
 		{[]string{`k=splice(",", pad(DeviceID,6), SellerID, CardID)`}, "DeviceID", nil, 1, false},
-		{[]string{`k=splice(",", pad(DeviceID,6), SellerID, pad(CardID,4))`}, "CardID", []string{"DeviceID", "SellerID"}, 1, false},
+		{[]string{`k=splice(",", pad(DeviceID,6), SellerID, pad(CardID,4))`}, "CardID", []string{"DeviceID", "SellerID"}, 1,
+			false},
 		{[]string{`k=SellerID+"x"+Name`, "CardID"}, "SellerID", nil, 0, false},
 		{[]string{`k=md5(CardID,1)+pad(CardID,3)`, "OrderNumber"}, "CardID", nil, 16, false},
 		{[]string{`k=bucket(CardID,3)`, "CardID", "OrderNumber"}, "CardID", nil, 3, false},
@@ -236,7 +240,8 @@ key.AddPrimaryKeyColumn("SellerID", "\u4e2d\"")`, `primary_key = [("SellerID", "
 }
 
 func TestFollowingIsNextText(t *testing.T) {
-	for text, want := range map[string]string{"a": "b", "a,": "a-", "\x7f": "\u0080", "国": "图", "\uD7FF": "\uE000", "a\U0010FFFF": "b", "\U0010FFFF": ""} {
+	for text, want := range map[string]string{"a": "b", "a,": "a-", "\x7f": "\u0080", "国": "图", "\uD7FF": "\uE000",
+		"a\U0010FFFF": "b", "\U0010FFFF": ""} {
 		got, ok := following([]byte(text))
 		conformance.True(t, (string(got) == want || text == "国") && ok == (want != "") &&
 			(bytes.Compare(got, []byte(text)) > 0 || !ok), "after %q comes %q, want %q", text, got, want)
@@ -256,7 +261,8 @@ func TestAnExplanationWarnsOfFewPartitionKeysAndFourColumns(t *testing.T) {
 		{[]string{"CardID", "k=bucket(CardID, 16)"}, ""},
 	} {
 		notes := strings.Join(Explain(design(t, env, tt.key...), nil, nil, nil).Notes, "\n")
-		if tt.warn == "" && (strings.Contains(notes, "at most") || strings.Contains(notes, "are the most")) || !strings.Contains(notes, tt.warn) {
+		if tt.warn == "" && (strings.Contains(notes, "at most") || strings.Contains(notes, "are the most")) ||
+			!strings.Contains(notes, tt.warn) {
 			t.Errorf("%q: %s", tt.key, notes)
 		}
 	}
@@ -373,7 +379,8 @@ func TestFixedWidthTextsKeepFollowingOrder(t *testing.T) {
 	} {
 		order := compile(t, source).root.order
 		for i := range want {
-			if len(order) != len(want) || order[i].Order != want[i] || order[i].Order == CoarseAscending && order[i].Column != "CardID" {
+			if len(order) != len(want) || order[i].Order != want[i] || order[i].Order == CoarseAscending &&
+				order[i].Column != "CardID" {
 				t.Errorf("%s: %+v, want %v", source, order, want)
 				break
 			}
@@ -384,7 +391,8 @@ func TestFixedWidthTextsKeepFollowingOrder(t *testing.T) {
 // drawText draws an expression that gives a text from a and b (texts), n (an integer) and x, whose type varies by row.
 func drawText(rnd *rand.Rand, depth int) string {
 	if depth == 0 {
-		return []string{"a", "b", "text(n)", "text(x)", `"/"`, `"1"`, `"-"`, "pad(n,2,signed)", "desc(n,\"text\")", "pad(a,3)", "pad(x,3)", "x", `a + "/" + b`, `a + "1" + text(n)`}[rnd.IntN(14)]
+		return []string{"a", "b", "text(n)", "text(x)", `"/"`, `"1"`, `"-"`, "pad(n,2,signed)", "desc(n,\"text\")",
+			"pad(a,3)", "pad(x,3)", "x", `a + "/" + b`, `a + "1" + text(n)`}[rnd.IntN(14)]
 	}
 	l, r := drawText(rnd, depth-1), drawText(rnd, rnd.IntN(depth))
 	return fmt.Sprintf([]string{"(%s + %s)", `splice("-",%s,%s)`, `splice(",",%s,%s)`, "(sha256(%s,32) + %s)",

@@ -240,7 +240,8 @@ func (g *guarding) seen(n ast.Node) ast.Node {
 
 // call makes a call that replaces a node, with its place and type.
 func (g *guarding) call(name string, of ast.Node, args ...ast.Node) ast.Node {
-	made := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: append([]ast.Node{&ast.IdentifierNode{Value: workName}}, args...)}
+	made := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name},
+		Arguments: append([]ast.Node{&ast.IdentifierNode{Value: workName}}, args...)}
 	made.SetLocation(of.Location())
 	made.SetNature(*of.Nature())
 	return made

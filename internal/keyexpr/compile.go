@@ -94,7 +94,8 @@ func (p *Program) Source() string { return p.source }
 
 // NewEvaluator makes an Evaluator for one worker.
 func (p *Program) NewEvaluator() *Evaluator {
-	return &Evaluator{program: p, slots: make([]table.Value, p.slots), vms: make([]vm.VM, p.scripts), envs: make([]map[string]any, p.scripts)}
+	return &Evaluator{program: p, slots: make([]table.Value, p.slots), vms: make([]vm.VM, p.scripts),
+		envs: make([]map[string]any, p.scripts)}
 }
 
 // Observer makes an Evaluator that shows the parts of splice(auto, …) to the chooser. Its values are meaningless.
@@ -137,7 +138,8 @@ func CompileColumn(col Column, env Env) (*Program, error) {
 		p.Type = col.Type
 		return p, nil
 	}
-	return nil, fmt.Errorf("expression %q gives %s, and column %s is to be %s; %s", brief(col.Expr), a(p.Type), col.Name, col.Type, convertHint(col.Type))
+	return nil, fmt.Errorf("expression %q gives %s, and column %s is to be %s; %s", brief(col.Expr), a(p.Type), col.Name,
+		col.Type, convertHint(col.Type))
 }
 
 func convertHint(to table.Type) string {

@@ -69,7 +69,8 @@ func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 // fail keeps the reason why the row has no value, naming the function or operator by its source, and returns false.
 func (e *Evaluator) fail(n *node, code string, value []byte, format string, args ...any) bool {
 	if e.why == nil {
-		e.why = &table.Reason{Column: e.program.name, Code: code, Value: table.Show(value), Message: brief(n.src) + ": " + fmt.Sprintf(format, args...)}
+		e.why = &table.Reason{Column: e.program.name, Code: code, Value: table.Show(value), Message: brief(n.src) + ": " +
+			fmt.Sprintf(format, args...)}
 	}
 	return false
 }

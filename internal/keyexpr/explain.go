@@ -57,12 +57,15 @@ func Explain(d Design, samples [][]table.Value, given Given, upto Upto) Explanat
 	var segments []Segment
 	for i, p := range d.Programs {
 		if p == nil {
-			x.Key = append(x.Key, KeyColumn{Name: d.Columns[i].Name, Type: table.Integer.String(), Expression: "auto", Order: []Segment{},
-				Recipe: "the service numbers the rows of a partition key as they are written; a reader takes a range over all numbers, or the number that the load noted (--returned-keys)"})
+			x.Key = append(x.Key, KeyColumn{Name: d.Columns[i].Name, Type: table.Integer.String(), Expression: "auto",
+				Order: []Segment{},
+				Recipe: "the service numbers the rows of a partition key as they are written; a reader takes a range over all " +
+					"numbers, or the number that the load noted (--returned-keys)"})
 			segments = append(segments, Segment{Text: writingOrder, Order: NoOrder})
 			continue
 		}
-		k := KeyColumn{Name: d.Columns[i].Name, Type: p.Type.String(), Expression: d.Columns[i].Source(), Recipe: p.root.recipe, Order: p.root.order}
+		k := KeyColumn{Name: d.Columns[i].Name, Type: p.Type.String(), Expression: d.Columns[i].Source(),
+			Recipe: p.root.recipe, Order: p.root.order}
 		if p.Auto && p.env.Separator != 0 {
 			k.Separator = string(p.env.Separator)
 		}
@@ -150,14 +153,18 @@ func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.V
 	case why != nil:
 		return v, why
 	case v.Type == table.Null:
-		return v, &table.Reason{Column: p.name, Code: table.CodeNullKey, Message: brief(p.source) + " is null, and a primary-key column needs a value; give one with ??"}
+		return v, &table.Reason{Column: p.name, Code: table.CodeNullKey, Message: brief(p.source) +
+			" is null, and a primary-key column needs a value; give one with ??"}
 	case !v.Type.KeyType():
-		return v, &table.Reason{Column: p.name, Code: table.CodeType, Message: brief(p.source) + ": a primary-key column cannot be " + a(v.Type) + "; use int(…) or text(…)"}
+		return v, &table.Reason{Column: p.name, Code: table.CodeType, Message: brief(p.source) +
+			": a primary-key column cannot be " + a(v.Type) + "; use int(…) or text(…)"}
 	case len(v.Bytes) > table.MaxKeyBytes:
 		return v, &table.Reason{Column: p.name, Code: table.CodeKeyTooLong, Value: table.Show(v.Bytes),
-			Message: fmt.Sprintf("%s has %d bytes, and a key value has at most %d; shorten it with substr, lookup or a hash", brief(p.source), len(v.Bytes), table.MaxKeyBytes)}
+			Message: fmt.Sprintf("%s has %d bytes, and a key value has at most %d; shorten it with substr, lookup or a hash",
+				brief(p.source), len(v.Bytes), table.MaxKeyBytes)}
 	case first && v.Type != table.Integer && len(v.Bytes) == 0:
-		return v, &table.Reason{Column: p.name, Code: CodeEmptyKey, Message: brief(p.source) + " is empty, and so would be the partition key; give a value"}
+		return v, &table.Reason{Column: p.name, Code: CodeEmptyKey, Message: brief(p.source) +
+			" is empty, and so would be the partition key; give a value"}
 	}
 	return v, nil
 }
@@ -210,7 +217,8 @@ func rangeOf(column string, segments []Segment) Range {
 			known, values = false, 1
 		}
 	}
-	return Range{Column: column, Use: "no", How: "the key does not preserve its order; look for single values, or use a table or index"}
+	return Range{Column: column, Use: "no",
+		How: "the key does not preserve its order; look for single values, or use a table or index"}
 }
 
 func foundRange(column string, s Segment, before []string, values int, known bool) Range {
@@ -225,9 +233,11 @@ func foundRange(column string, s Segment, before []string, values int, known boo
 	case len(before) == 0:
 		return Range{Column: column, Use: "yes", How: how}
 	case known:
-		return Range{Column: column, Use: "many", How: fmt.Sprintf("in up to %d ranges, one for each value of %s; in each, %s", values, strings.Join(before, ", "), how)}
+		return Range{Column: column, Use: "many", How: fmt.Sprintf(
+			"in up to %d ranges, one for each value of %s; in each, %s", values, strings.Join(before, ", "), how)}
 	}
-	return Range{Column: column, Use: "with a prefix", How: "only among rows with the same value of " + strings.Join(before, ", ") + "; there, " + how}
+	return Range{Column: column, Use: "with a prefix", How: "only among rows with the same value of " +
+		strings.Join(before, ", ") + "; there, " + how}
 }
 
 // notes warns of a design's losses and assumptions.
@@ -242,20 +252,27 @@ func (d Design) notes(segments []Segment) []string {
 			continue
 		}
 		if p.Type == table.Double || p.Type == table.Boolean {
-			notes = append(notes, fmt.Sprintf("%s: a primary-key column cannot be %s; wrap the expression in text(…) or int(…)", d.Columns[i].Name, a(p.Type)))
+			notes = append(notes, fmt.Sprintf("%s: a primary-key column cannot be %s; wrap the expression in text(…) or int(…)",
+				d.Columns[i].Name, a(p.Type)))
 		}
 		if p.Auto && p.env.Separator != 0 {
-			notes = append(notes, fmt.Sprintf("%s: splice(auto, …) takes %q, which sorts below every character of the sample; write it in place of auto, so that later files get the same keys", d.Columns[i].Name, string(p.env.Separator)))
+			notes = append(notes, fmt.Sprintf("%s: splice(auto, …) takes %q, which sorts below every character of the sample; "+
+				"write it in place of auto, so that later files get the same keys", d.Columns[i].Name, string(p.env.Separator)))
 		}
 		for _, f := range p.Files {
-			notes = append(notes, fmt.Sprintf("%s: the keys depend on %s (sha256 %s); changing a code changes the keys of rows that are already loaded", d.Columns[i].Name, f.Name, f.SHA256[:12]))
+			notes = append(notes, fmt.Sprintf("%s: the keys depend on %s (sha256 %s); changing a code changes the keys of "+
+				"rows that are already loaded", d.Columns[i].Name, f.Name, f.SHA256[:12]))
 			if f.Shared > 0 {
-				notes = append(notes, fmt.Sprintf("%s: %d names in %s share a code with another name; where nothing else in the key tells them apart, the last row replaces the others", d.Columns[i].Name, f.Shared, f.Name))
+				notes = append(notes, fmt.Sprintf("%s: %d names in %s share a code with another name; where nothing else in the "+
+					"key tells them apart, the last row replaces the others", d.Columns[i].Name, f.Shared, f.Name))
 			}
 		}
 	}
-	if len(segments) > 0 && segments[0].Order == NoOrder && segments[0].Values > 0 && !strings.HasPrefix(segments[0].Text, "lookup(") {
-		notes = append(notes, "a random prefix instead would write the same row under another key each time: a rerun would double rows, and a later row would not replace an earlier one; "+segments[0].Text+" gives a row the same key every time")
+	if len(segments) > 0 && segments[0].Order == NoOrder && segments[0].Values > 0 &&
+		!strings.HasPrefix(segments[0].Text, "lookup(") {
+		notes = append(notes, "a random prefix instead would write the same row under another key each time: a rerun would "+
+			"double rows, and a later row would not replace an earlier one; "+segments[0].Text+
+			" gives a row the same key every time")
 	}
 	return notes
 }
@@ -286,7 +303,9 @@ func (d Design) enumeration() []string {
 }
 
 func enumerationNote(column, has string) string {
-	return fmt.Sprintf("%s, the partition key, %s: a value is never split, so no more partitions than that ever share the rows, and each value should stay below 10 GB; join a column of many values to it with splice, or begin with one", column, has)
+	return fmt.Sprintf("%s, the partition key, %s: a value is never split, so no more partitions than that ever share "+
+		"the rows, and each value should stay below 10 GB; join a column of many values to it with splice, or begin with one",
+		column, has)
 }
 
 // A sample shows an enumeration if each value comes that often in it.
@@ -306,7 +325,8 @@ func (x *Explanation) NoteSample(rows, values int) {
 		has = fmt.Sprintf("has one value in the first %d records", rows)
 	}
 	note := enumerationNote(x.Key[0].Name, has)
-	if !slices.ContainsFunc(x.Notes, func(n string) bool { return strings.HasPrefix(n, x.Key[0].Name+", the partition key, can have") }) {
+	if !slices.ContainsFunc(x.Notes,
+		func(n string) bool { return strings.HasPrefix(n, x.Key[0].Name+", the partition key, can have") }) {
 		x.Notes = append(x.Notes, note)
 	}
 }

@@ -32,7 +32,8 @@ func design(t *testing.T, env Env, columns ...string) Design {
 }
 
 // records are the inputs of the published designs: logs, time series and trade records.
-var records = []Input{{"host", table.String}, {"event", table.String}, {"time", table.Integer}, {"seller", table.String}, {"buyer", table.String}, {"order", table.Integer}}
+var records = []Input{{"host", table.String}, {"event", table.String}, {"time", table.Integer},
+	{"seller", table.String}, {"buyer", table.String}, {"order", table.Integer}}
 
 func TestPublishedDesignsAreExplained(t *testing.T) {
 	env := Env{Columns: records, SaltColumns: []string{"order"}}
@@ -45,7 +46,8 @@ func TestPublishedDesignsAreExplained(t *testing.T) {
 			map[string]string{"host": "yes", "event": "with a prefix", "time": "with a prefix"}},
 		{[]string{"host", "event", "time=desc(time)"}, []string{"web1", "login", "9223372035237533407"},
 			map[string]string{"host": "yes", "event": "with a prefix", "time": "with a prefix"}},
-		{[]string{`bucket=format_time(time, "2006010215", "s")`, "time", "host", "event"}, []string{"2021040102", "1617242400", "web1", "login"},
+		{[]string{`bucket=format_time(time, "2006010215", "s")`, "time", "host", "event"},
+			[]string{"2021040102", "1617242400", "web1", "login"},
 			map[string]string{"time": "yes", "host": "with a prefix", "event": "with a prefix"}},
 		{[]string{`bucket=bucket(time - time % 3600, 7)`, "time", "host"}, []string{"4", "1617242400", "web1"},
 			map[string]string{"time": "many", "host": "with a prefix"}},
@@ -68,7 +70,10 @@ func TestPublishedDesignsAreExplained(t *testing.T) {
 }
 
 func TestExplanationForReaders(t *testing.T) {
-	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte, error) { return []byte("Zoë,z\nZoe,z\nx,1\n"), nil }}
+	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte,
+		error) {
+		return []byte("Zoë,z\nZoe,z\nx,1\n"), nil
+	}}
 	x := Explain(design(t, env, `k=splice(auto, md5(CardID,2), pad(DeviceID,6), lookup(Name, "codes.csv"))`, "Score"),
 		[][]table.Value{row(nil), row(with{"DeviceID": num(-1)})}, nil, nil)
 	text := x.Text()
@@ -166,7 +171,8 @@ func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 			}
 			values = append(values, set)
 		}
-		cases = append(cases, map[string]any{"source": source, "setup": x.PythonSetup, "python": x.Key[0].Python, "rows": values, "keys": keys})
+		cases = append(cases, map[string]any{"source": source, "setup": x.PythonSetup, "python": x.Key[0].Python,
+			"rows": values, "keys": keys})
 	}
 	data := conformance.Try(json.Marshal(cases)).Must(t)
 	// JSON has no integral doubles, and Python must get the values that a driver gives it.
@@ -335,9 +341,11 @@ func FuzzCompile(f *testing.F) {
 		v, why := p.NewEvaluator().Eval(values)
 		conformance.MustTrue(t, why != nil || v.Type == table.Null || p.Type == table.Any || v.Type == p.Type,
 			"%s: %v, promised %v", source, v.Type, p.Type)
-		if again, whyAgain := p.NewEvaluator().Eval(values); (why == nil) != (whyAgain == nil) || string(appendText(nil, v)) != string(appendText(nil, again)) {
+		if again, whyAgain := p.NewEvaluator().Eval(values); (why == nil) != (whyAgain == nil) ||
+			string(appendText(nil, v)) != string(appendText(nil, again)) {
 			t.Fatalf("%s: %v %v, then %v %v", source, v, why, again, whyAgain)
 		}
-		Explain(Design{Columns: []Column{{Name: "k", Expr: source}}, Programs: []*Program{p}, Inputs: inputs}, [][]table.Value{values}, nil, nil).Text()
+		Explain(Design{Columns: []Column{{Name: "k", Expr: source}}, Programs: []*Program{p}, Inputs: inputs},
+			[][]table.Value{values}, nil, nil).Text()
 	})
 }

@@ -22,26 +22,28 @@ var functions map[string]function
 
 func init() {
 	functions = map[string]function{
-		"col":         {`col("name")`, 1, 1, (*compiler).col},
-		"pad":         {`pad(x, digits) or pad(x, digits, signed)`, 2, 3, (*compiler).pad},
-		"splice":      {`splice("separator", part, …) or splice(auto, part, …)`, 2, -1, (*compiler).splice},
-		"reverse":     {`reverse(x) of a text or an integer`, 1, 1, (*compiler).reverse},
-		"bucket":      {`bucket(x, n)`, 2, 2, (*compiler).bucket},
-		"salt":        {`salt(n) or salt(n, column, …)`, 1, -1, (*compiler).salt},
-		"desc":        {`desc(integer) or desc(integer, "text")`, 1, 2, (*compiler).desc},
-		"lookup":      {`lookup(x, "file.csv") or lookup(x, "file.csv", "keep")`, 2, 3, (*compiler).lookup},
-		"text":        {`text(x)`, 1, 1, (*compiler).textOf},
-		"int":         {`int(x) of a text, an integer or a double`, 1, 1, (*compiler).integer},
-		"lower":       {`lower(x) of a text`, 1, 1, (*compiler).letters},
-		"upper":       {`upper(x) of a text`, 1, 1, (*compiler).letters},
-		"substr":      {`substr(x, from) or substr(x, from, n) of a text or an integer, counting characters from 1`, 2, 3, (*compiler).substr},
+		"col":     {`col("name")`, 1, 1, (*compiler).col},
+		"pad":     {`pad(x, digits) or pad(x, digits, signed)`, 2, 3, (*compiler).pad},
+		"splice":  {`splice("separator", part, …) or splice(auto, part, …)`, 2, -1, (*compiler).splice},
+		"reverse": {`reverse(x) of a text or an integer`, 1, 1, (*compiler).reverse},
+		"bucket":  {`bucket(x, n)`, 2, 2, (*compiler).bucket},
+		"salt":    {`salt(n) or salt(n, column, …)`, 1, -1, (*compiler).salt},
+		"desc":    {`desc(integer) or desc(integer, "text")`, 1, 2, (*compiler).desc},
+		"lookup":  {`lookup(x, "file.csv") or lookup(x, "file.csv", "keep")`, 2, 3, (*compiler).lookup},
+		"text":    {`text(x)`, 1, 1, (*compiler).textOf},
+		"int":     {`int(x) of a text, an integer or a double`, 1, 1, (*compiler).integer},
+		"lower":   {`lower(x) of a text`, 1, 1, (*compiler).letters},
+		"upper":   {`upper(x) of a text`, 1, 1, (*compiler).letters},
+		"substr": {`substr(x, from) or substr(x, from, n) of a text or an integer, counting characters from 1`, 2, 3,
+			(*compiler).substr},
 		"format_time": {`format_time(x, "layout"[, "zone"][, "s|ms|us|ns"])`, 2, 4, (*compiler).formatTime},
 		"year":        {`year(x[, "zone"][, "s|ms|us|ns"])`, 1, 3, (*compiler).timePart},
 		"month":       {`month(x[, "zone"][, "s|ms|us|ns"])`, 1, 3, (*compiler).timePart},
 		"day":         {`day(x[, "zone"][, "s|ms|us|ns"])`, 1, 3, (*compiler).timePart},
 	}
 	for name, d := range digests {
-		functions[name] = function{fmt.Sprintf("%s(x) or %s(x, digits), digits from 1 to %d", name, name, 2*d.size), 1, 2, (*compiler).digest}
+		functions[name] = function{fmt.Sprintf("%s(x) or %s(x, digits), digits from 1 to %d", name, name, 2*d.size), 1, 2,
+			(*compiler).digest}
 	}
 }
 

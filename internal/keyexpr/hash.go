@@ -25,12 +25,18 @@ type digest struct {
 
 // digests are the hashes by name. Numeric ones are written with their highest byte first.
 var digests = map[string]digest{
-	"md5":     {md5.Size, func(sum *[32]byte, text []byte) { s := md5.Sum(text); copy(sum[:], s[:]) }, "hashlib.md5(%s).hexdigest()"},
-	"sha1":    {sha1.Size, func(sum *[32]byte, text []byte) { s := sha1.Sum(text); copy(sum[:], s[:]) }, "hashlib.sha1(%s).hexdigest()"},
-	"sha256":  {sha256.Size, func(sum *[32]byte, text []byte) { *sum = sha256.Sum256(text) }, "hashlib.sha256(%s).hexdigest()"},
-	"crc32":   {4, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint32(sum[:], crc32.ChecksumIEEE(text)) }, `"%%08x" %% zlib.crc32(%s)`},
-	"murmur3": {4, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint32(sum[:], murmur3(text)) }, `"%%08x" %% mmh3.hash(%s, signed=False)`},
-	"xxhash":  {8, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint64(sum[:], xxhash.Sum64(text)) }, "xxhash.xxh64(%s).hexdigest()"},
+	"md5": {md5.Size, func(sum *[32]byte, text []byte) { s := md5.Sum(text); copy(sum[:], s[:]) },
+		"hashlib.md5(%s).hexdigest()"},
+	"sha1": {sha1.Size, func(sum *[32]byte, text []byte) { s := sha1.Sum(text); copy(sum[:], s[:]) },
+		"hashlib.sha1(%s).hexdigest()"},
+	"sha256": {sha256.Size, func(sum *[32]byte, text []byte) { *sum = sha256.Sum256(text) },
+		"hashlib.sha256(%s).hexdigest()"},
+	"crc32": {4, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint32(sum[:], crc32.ChecksumIEEE(text)) },
+		`"%%08x" %% zlib.crc32(%s)`},
+	"murmur3": {4, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint32(sum[:], murmur3(text)) },
+		`"%%08x" %% mmh3.hash(%s, signed=False)`},
+	"xxhash": {8, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint64(sum[:], xxhash.Sum64(text)) },
+		"xxhash.xxh64(%s).hexdigest()"},
 }
 
 // collisionFree is the number of hexadecimal digits of SHA-256 without known collisions. MD5 and SHA-1 have some.
@@ -93,8 +99,10 @@ func (c *compiler) bucket(k *call) *node {
 		n.recipe = fmt.Sprintf("%s modulo %d, as %d digits", x.recipe, count, n.width)
 		n.python = fmt.Sprintf("str(%s %% %d).zfill(%d)", x.python, count, n.width)
 	} else {
-		n.recipe = fmt.Sprintf("the first 8 hexadecimal digits of the md5 of %s as a number, modulo %d, as %d digits", x.recipe, count, n.width)
-		n.python = fmt.Sprintf("str(int(hashlib.md5(%s).hexdigest()[:8], 16) %% %d).zfill(%d)", bytesPython(x), count, n.width)
+		n.recipe = fmt.Sprintf("the first 8 hexadecimal digits of the md5 of %s as a number, modulo %d, as %d digits",
+			x.recipe, count, n.width)
+		n.python = fmt.Sprintf("str(int(hashlib.md5(%s).hexdigest()[:8], 16) %% %d).zfill(%d)", bytesPython(x),
+			count, n.width)
 	}
 	n.text = func(e *Evaluator, row []table.Value) bool {
 		start := len(e.buf)
@@ -145,7 +153,8 @@ func (c *compiler) salt(k *call) *node {
 	}
 	width := bucketWidth(count)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, int(count)), width: width,
-		recipe: fmt.Sprintf("a salt from 0 to %d with %d digits, computed from %s (see docs/keys.md)", count-1, width, strings.TrimPrefix(list, ", ")),
+		recipe: fmt.Sprintf("a salt from 0 to %d with %d digits, computed from %s (see docs/keys.md)", count-1, width,
+			strings.TrimPrefix(list, ", ")),
 		python: fmt.Sprintf(`str(int(hashlib.md5(b"".join(b"\0" if v is None else b"\1" + struct.pack(">I", len(v)) + v for v in [%s])).hexdigest()[:8], 16) %% %d).zfill(%d)`, strings.TrimPrefix(python, ", "), count, width)}
 	n.text = func(e *Evaluator, row []table.Value) bool {
 		start := len(e.buf)

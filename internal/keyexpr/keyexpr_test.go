@@ -31,7 +31,8 @@ func dbl(f float64) table.Value { return table.Value{Type: table.Double, Double:
 func yesno(b bool) table.Value  { return table.Value{Type: table.Boolean, Int: truth(b)} }
 func bin(s string) table.Value  { return table.Value{Type: table.Binary, Bytes: []byte(s)} }
 func row(set with) []table.Value {
-	values := []table.Value{num(66661), str("a100"), num(16), num(200004), str("Zoë"), dbl(2.5), yesno(true), bin("\xff\x00"), str("A-1"), num(12), str("x")}
+	values := []table.Value{num(66661), str("a100"), num(16), num(200004), str("Zoë"), dbl(2.5), yesno(true),
+		bin("\xff\x00"), str("A-1"), num(12), str("x")}
 	for name, v := range set {
 		for i, in := range inputs {
 			if in.Name == name {
@@ -44,7 +45,8 @@ func row(set with) []table.Value {
 
 func compile(t testing.TB, source string) *Program {
 	t.Helper()
-	return conformance.Try(Compile(source, Env{Name: "k", Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}})).Must(t)
+	return conformance.Try(Compile(source, Env{Name: "k", Columns: inputs,
+		SaltColumns: []string{"CardID", "SellerID"}})).Must(t)
 }
 
 // eval returns the value of an expression as text, or the error that refuses it.
@@ -452,7 +454,8 @@ func TestAConditionPassesRowsOfAnyColumns(t *testing.T) {
 }
 
 func TestAConditionIsTrueOrFalse(t *testing.T) {
-	for text, want := range map[string]string{`md5(city)`: "not a condition", `age +`: "unexpected", `random() > 1`: "not available"} {
+	for text, want := range map[string]string{`md5(city)`: "not a condition", `age +`: "unexpected",
+		`random() > 1`: "not available"} {
 		conformance.Refused(t, conformance.ErrorOf(CompileWhere(text)), want, "%s", text)
 	}
 	w := conformance.Try(CompileWhere(`age`)).Must(t)
@@ -517,7 +520,8 @@ func TestExpressionsHaveABudget(t *testing.T) {
 		"len(map(1..900000, map(1..900000, #)))",
 		"len(uniq(1..900000))",
 		"len(join(map(1..100000, s), repeat(s, 1000)))",
-		"let a = s+s+s+s+s+s+s+s; let b = a+a+a+a+a+a+a+a; let c = b+b+b+b+b+b+b+b; let d = c+c+c+c+c+c+c+c; let e = d+d+d+d+d+d+d+d; let f = e+e+e+e+e+e+e+e; len(f+f+f+f+f+f+f+f)",
+		"let a = s+s+s+s+s+s+s+s; let b = a+a+a+a+a+a+a+a; let c = b+b+b+b+b+b+b+b; let d = c+c+c+c+c+c+c+c; let e = " +
+			"d+d+d+d+d+d+d+d; let f = e+e+e+e+e+e+e+e; len(f+f+f+f+f+f+f+f)",
 	} {
 		p := conformance.Try(Compile(source, Env{Name: "k", Columns: []Input{{Name: "s", Type: table.String}}})).Must(t)
 		var before, after runtime.MemStats

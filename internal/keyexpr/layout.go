@@ -37,7 +37,8 @@ func (l timeLayout) format(dst []byte, t time.Time) []byte {
 const between = "-/:. _"
 
 // clockParts are the parts of a time from the largest down, in Go's layouts and in strftime's.
-var clockParts = []struct{ layout, directive string }{{"2006", "%Y"}, {"01", "%m"}, {"02", "%d"}, {"15", "%H"}, {"04", "%M"}, {"05", "%S"}}
+var clockParts = []struct{ layout, directive string }{{"2006", "%Y"}, {"01", "%m"}, {"02", "%d"}, {"15", "%H"},
+	{"04", "%M"}, {"05", "%S"}}
 
 // ordered reports whether the layout's texts sort like times, and their length.
 func (l timeLayout) ordered() (ordered bool, width int) {
@@ -97,8 +98,10 @@ next:
 				return pattern + "%" + string(b), true
 			}
 		}
-		if !strings.ContainsRune(between+"T", rune(layout[0])) || strings.HasPrefix(layout, "_2") && !strings.HasPrefix(layout, "_2006") ||
-			strings.HasPrefix(layout, ".0") && !strings.HasPrefix(layout, ".01") && !strings.HasPrefix(layout, ".02") && !strings.HasPrefix(layout, ".04") && !strings.HasPrefix(layout, ".05") {
+		if !strings.ContainsRune(between+"T", rune(layout[0])) || strings.HasPrefix(layout, "_2") &&
+			!strings.HasPrefix(layout, "_2006") ||
+			strings.HasPrefix(layout, ".0") && !strings.HasPrefix(layout, ".01") && !strings.HasPrefix(layout, ".02") &&
+				!strings.HasPrefix(layout, ".04") && !strings.HasPrefix(layout, ".05") {
 			return "", false
 		}
 		pattern, layout = pattern+layout[:1], layout[1:]
@@ -107,7 +110,8 @@ next:
 }
 
 // strftime maps directives to Go's layouts.
-var strftime = map[byte]string{'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM",
+var strftime = map[byte]string{'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'H': "15", 'I': "03", 'M': "04",
+	'S': "05", 'p': "PM",
 	'f': "", 'j': "002", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'z': "-0700", 'Z': "MST",
 	'F': "2006-01-02", 'T': "15:04:05", '%': "%"}
 

@@ -30,7 +30,8 @@ func (c *compiler) lookup(k *call) *node {
 		}
 	}
 	t := c.lookupFile(k, name)
-	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: "the code of " + x.recipe + " in " + name, python: fmt.Sprintf("codes(%q)[%s]", name, textPython(x))}
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: "the code of " + x.recipe + " in " +
+		name, python: fmt.Sprintf("codes(%q)[%s]", name, textPython(x))}
 	if keep {
 		n.recipe += ", or itself if it has none"
 		n.python = fmt.Sprintf("codes(%q).get(%s, %s)", name, textPython(x), textPython(x))
@@ -49,7 +50,8 @@ func (c *compiler) lookup(k *call) *node {
 		case known:
 			e.buf = append(e.buf[:start], code...)
 		case !keep:
-			return e.fail(n, CodeUnknownName, text, "%q is not in %s; add it, or keep unknown values with lookup(x, file, \"keep\")", table.Show(text), name)
+			return e.fail(n, CodeUnknownName, text,
+				"%q is not in %s; add it, or keep unknown values with lookup(x, file, \"keep\")", table.Show(text), name)
 		default:
 			e.buf = append(e.buf[:start], text...)
 		}
@@ -72,7 +74,8 @@ func (c *compiler) lookupFile(k *call, name string) lookupTable {
 	}
 	t := parseLookup(k, name, data)
 	sum := sha256.Sum256(data)
-	c.program.Files = append(c.program.Files, LookupFile{Name: name, SHA256: hex.EncodeToString(sum[:]), Shared: t.shared()})
+	c.program.Files = append(c.program.Files, LookupFile{Name: name, SHA256: hex.EncodeToString(sum[:]),
+		Shared: t.shared()})
 	if c.lookups == nil {
 		c.lookups = map[string]lookupTable{}
 	}

@@ -72,7 +72,8 @@ func (e *Evaluator) padInteger(n *node, v int64, width int) bool {
 func (e *Evaluator) padDigits(n *node, text []byte, width int) bool {
 	for _, b := range text {
 		if b-'0' > 9 {
-			return e.fail(n, table.CodeType, text, "%q is more than digits, so padding does not order it; leave pad out, or use int(…)", table.Show(text))
+			return e.fail(n, table.CodeType, text,
+				"%q is more than digits, so padding does not order it; leave pad out, or use int(…)", table.Show(text))
 		}
 	}
 	if len(text) == 0 || len(text) > width {
@@ -94,9 +95,13 @@ func (c *compiler) padSigned(k *call, x *node) *node {
 	for range width {
 		beyond *= 10
 	}
-	n := &node{typ: table.String, src: k.src, order: reorder(x, k.src, false, false), width: width + 1, signed: true, tells: x.tells,
-		recipe: fmt.Sprintf(`%s as "0" and %d decimal digits with leading zeros, or if it is negative as "-" and that of 10^%d %s`, x.recipe, width, width, "+ it"),
-		python: fmt.Sprintf(`("0" + str(%s).zfill(%d) if %s >= 0 else "-" + str(10**%d + %s).zfill(%d))`, x.python, width, x.python, width, x.python, width)}
+	n := &node{typ: table.String, src: k.src, order: reorder(x, k.src, false, false), width: width + 1, signed: true,
+		tells: x.tells,
+		recipe: fmt.Sprintf(
+			`%s as "0" and %d decimal digits with leading zeros, or if it is negative as "-" and that of 10^%d %s`, x.recipe,
+			width, width, "+ it"),
+		python: fmt.Sprintf(`("0" + str(%s).zfill(%d) if %s >= 0 else "-" + str(10**%d + %s).zfill(%d))`, x.python, width,
+			x.python, width, x.python, width)}
 	n.text = func(e *Evaluator, row []table.Value) bool {
 		start := len(e.buf)
 		v := x.value(e, row)
@@ -134,7 +139,8 @@ func (c *compiler) desc(k *call) *node {
 			panic(k.refusef("%q is not a form; want %s", form, k.usage))
 		}
 	}
-	n := &node{typ: table.Integer, src: k.src, order: reorder(x, k.src, true, false), tells: x.tells, recipe: fmt.Sprintf("%d - %s", int64(math.MaxInt64), x.recipe),
+	n := &node{typ: table.Integer, src: k.src, order: reorder(x, k.src, true, false), tells: x.tells,
+		recipe: fmt.Sprintf("%d - %s", int64(math.MaxInt64), x.recipe),
 		python: fmt.Sprintf("(2**63 - 1 - %s)", x.python)}
 	left := func(e *Evaluator, row []table.Value) table.Value {
 		v := x.value(e, row)

@@ -13,14 +13,16 @@ import (
 )
 
 // native are the binary operators that run without the expression language.
-var native = map[string]bool{"+": true, "-": true, "*": true, "%": true, "/": true, "==": true, "!=": true, "<": true, "<=": true,
-	">": true, ">=": true, "and": true, "&&": true, "or": true, "||": true, "??": true}
+var native = map[string]bool{"+": true, "-": true, "*": true, "%": true, "/": true, "==": true, "!=": true, "<": true,
+	"<=": true,
+	">":  true, ">=": true, "and": true, "&&": true, "or": true, "||": true, "??": true}
 
 func number(t table.Type) bool { return t == table.Integer || t == table.Double }
 
 func (c *compiler) unary(n *ast.UnaryNode) *node {
 	x := c.node(n.Node)
-	made := &node{typ: x.typ, src: n.String(), order: unordered(n.String(), 0), recipe: n.String(), python: n.Operator + x.python}
+	made := &node{typ: x.typ, src: n.String(), order: unordered(n.String(), 0), recipe: n.String(),
+		python: n.Operator + x.python}
 	switch n.Operator {
 	case "-", "+":
 		if x.typ != table.Any && !number(x.typ) {
@@ -92,7 +94,8 @@ func (c *compiler) arithmetic(n *node, op byte, l, r *node) {
 	for _, x := range []*node{l, r} {
 		if x.typ != table.Any && (text && x.typ != table.String || !text && !number(x.typ)) {
 			if text && x.typ != table.Null {
-				panic(refusef("%s: %s is %s; + joins texts: write text(%s), or pad(…, n) to keep the order of numbers", brief(n.src), brief(x.src), a(x.typ), brief(x.src)))
+				panic(refusef("%s: %s is %s; + joins texts: write text(%s), or pad(…, n) to keep the order of numbers",
+					brief(n.src), brief(x.src), a(x.typ), brief(x.src)))
 			}
 			panic(refusef("%s: %s is %s; want numbers", brief(n.src), brief(x.src), a(x.typ)))
 		}
@@ -261,7 +264,8 @@ func (c *compiler) conditional(n *ast.ConditionalNode) *node {
 		panic(refusef("%s: %s is %s; want a condition", brief(src), brief(cond.src), a(cond.typ)))
 	}
 	t := common(src, yes, no)
-	made := &node{typ: t, src: src, order: unordered(src, 0), recipe: src, python: "(" + yes.python + " if " + cond.python + " else " + no.python + ")"}
+	made := &node{typ: t, src: src, order: unordered(src, 0), recipe: src, python: "(" + yes.python + " if " +
+		cond.python + " else " + no.python + ")"}
 	made.value = func(e *Evaluator, row []table.Value) table.Value {
 		v, ok := e.condition(made, cond, row)
 		switch {

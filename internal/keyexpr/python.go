@@ -56,12 +56,16 @@ var pythonNeeds = []struct{ call, line string }{
 	{"hashlib.", "import hashlib"}, {"struct.", "import struct"}, {"zlib.", "import zlib"}, {"math.", "import math"},
 	{"mmh3.", "import mmh3  # pip install mmh3"}, {"xxhash.", "import xxhash  # pip install xxhash"},
 	{"double(", "from decimal import Decimal"},
-	{"double(", `double = lambda x: repr(x) if x and not 1e-7 <= abs(x) < 1e21 else format(Decimal(repr(x)).normalize(), "f")`},
+	{"double(",
+		`double = lambda x: repr(x) if x and not 1e-7 <= abs(x) < 1e21 else format(Decimal(repr(x)).normalize(), "f")`},
 	{"codes(", "import csv"},
-	{"codes(", `codes = lambda name: dict(csv.reader(open(name, encoding="utf-8-sig", newline="")))  # once for each file`},
+	{"codes(",
+		`codes = lambda name: dict(csv.reader(open(name, encoding="utf-8-sig", newline="")))  # once for each file`},
 	{"time_of(", "from datetime import datetime, timedelta, timezone"}, {"time_of(", "from zoneinfo import ZoneInfo"},
-	{"time_of(", `moment = lambda x, unit: datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=x * 1000000 // unit) if isinstance(x, int) else datetime.fromisoformat(x)`},
-	{"time_of(", `time_of = lambda x, zone, unit=1: (lambda t: (t if t.tzinfo else t.replace(tzinfo=ZoneInfo(zone))).astimezone(ZoneInfo(zone)))(moment(x, unit))`},
+	{"time_of(",
+		`moment = lambda x, unit: datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=x * 1000000 // unit) if isinstance(x, int) else datetime.fromisoformat(x)`},
+	{"time_of(",
+		`time_of = lambda x, zone, unit=1: (lambda t: (t if t.tzinfo else t.replace(tzinfo=ZoneInfo(zone))).astimezone(ZoneInfo(zone)))(moment(x, unit))`},
 }
 
 // pythonSetup is the lines in front of a key's formulas.
@@ -87,7 +91,8 @@ func columnText(name string) string {
 }
 
 // pythonWords cannot be names of variables in Python, or are called by formulas.
-var pythonWords = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from global
+var pythonWords = strings.Fields(
+	`False None True and as assert async await break class continue def del elif else except finally for from global
 	if import in is lambda nonlocal not or pass raise return try while with yield
 	row str int abs len open dict format repr isinstance float hashlib struct zlib math mmh3 xxhash csv double codes time_of moment
 	Decimal datetime timedelta timezone ZoneInfo`)
@@ -101,8 +106,9 @@ func pythonName(name string) string {
 }
 
 // words of the expression language that look like names.
-var words = map[string]bool{"in": true, "or": true, "and": true, "not": true, "matches": true, "contains": true, "startsWith": true,
-	"endsWith": true, "let": true, "true": true, "false": true, "nil": true, "if": true, "else": true}
+var words = map[string]bool{"in": true, "or": true, "and": true, "not": true, "matches": true, "contains": true,
+	"startsWith": true,
+	"endsWith":   true, "let": true, "true": true, "false": true, "nil": true, "if": true, "else": true}
 
 func identifier(name string) bool {
 	for i, r := range name {

@@ -45,7 +45,8 @@ func (c *compiler) script(n ast.Node) *node {
 		}
 	}()
 	src := n.String()
-	s := &script{compiler: c, config: grammar(), columns: map[int]string{}, vars: types.Map{}, skip: map[ast.Node]bool{}, collect: true}
+	s := &script{compiler: c, config: grammar(), columns: map[int]string{}, vars: types.Map{}, skip: map[ast.Node]bool{},
+		collect: true}
 	ast.Walk(&n, s)
 	s.collect = false
 	ast.Walk(&n, s)
@@ -109,7 +110,8 @@ func (s *script) Visit(at *ast.Node) {
 				s.skip[n.Arguments[2]] = true
 			}
 			if callee.Value == "splice" && k.keyword(0, "auto") {
-				panic(refusef("%s: splice(auto, …) cannot be an argument of %q; choose a separator", brief(n.String()), "the expression language's own functions"))
+				panic(refusef("%s: splice(auto, …) cannot be an argument of %q; choose a separator", brief(n.String()),
+					"the expression language's own functions"))
 			}
 		default:
 			s.call(at, callee.Value, n)
@@ -195,7 +197,8 @@ func (p *Program) boxed(n *node, first int) func(...any) (any, error) {
 		for i, arg := range args {
 			v, ok := unbox(arg)
 			if !ok {
-				return nil, &table.Reason{Column: p.name, Code: table.CodeType, Message: fmt.Sprintf("%s: argument is %T; want a text, a number or a condition", brief(n.src), arg)}
+				return nil, &table.Reason{Column: p.name, Code: table.CodeType,
+					Message: fmt.Sprintf("%s: argument is %T; want a text, a number or a condition", brief(n.src), arg)}
 			}
 			e.slots[first+i] = v
 		}

@@ -30,7 +30,8 @@ func (c *compiler) splice(k *call) *node {
 		inner := slices.Clone(piecesOf(x))
 		if i < len(k.args)-2 {
 			inner[len(inner)-1].sealed = true // by the separator, below all its characters
-			inner = append(inner, piece{node: constant(table.Value{Type: table.String, Bytes: []byte(joined)}), sealed: true, separator: true})
+			inner = append(inner, piece{node: constant(table.Value{Type: table.String, Bytes: []byte(joined)}), sealed: true,
+				separator: true})
 		}
 		n.pieces = append(n.pieces, inner...)
 		if i > 0 {
@@ -88,7 +89,8 @@ func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table
 			}
 			if at := firstAtOrBelow(e.buf[start:], separator); at >= 0 {
 				r, _ := utf8.DecodeRune(e.buf[start+at:])
-				return e.fail(n, CodeBreaksOrder, e.buf[start:], "the value of %s has the character %q, which does not sort above the separator %q, so the order of keys would break; use a lower separator or splice(auto, …)",
+				return e.fail(n, CodeBreaksOrder, e.buf[start:], "the value of %s has the character %q, which does not sort "+
+					"above the separator %q, so the order of keys would break; use a lower separator or splice(auto, …)",
 					brief(x.src), r, separator)
 			}
 		}
@@ -158,5 +160,6 @@ func (c *SeparatorChooser) Choose() (rune, error) {
 			return r, nil
 		}
 	}
-	return 0, fmt.Errorf("splice(auto, …): the values have the character %q, and no separator sorts below it; hash such a column, e.g. md5(x, 8), or leave it out", rune(c.lowest))
+	return 0, fmt.Errorf("splice(auto, …): the values have the character %q, and no separator sorts below it; hash such "+
+		"a column, e.g. md5(x, 8), or leave it out", rune(c.lowest))
 }

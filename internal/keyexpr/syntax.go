@@ -17,7 +17,10 @@ type slotRef int
 func (c *compiler) node(n ast.Node) *node {
 	switch n := n.(type) {
 	case *ast.NilNode:
-		return (&node{src: "nil", python: "None", value: func(*Evaluator, []table.Value) table.Value { return null }}).finish()
+		return (&node{src: "nil", python: "None", value: func(*Evaluator,
+			[]table.Value) table.Value {
+			return null
+		}}).finish()
 	case *ast.IdentifierNode:
 		return c.column(n.Value)
 	case *ast.IntegerNode:
@@ -65,7 +68,8 @@ func constant(v table.Value) *node {
 	if v.Type == table.String {
 		text = strconv.Quote(text)
 	}
-	n := &node{typ: v.Type, src: text, recipe: text, python: text, constant: &v, order: []Segment{{Text: text, Order: Constant, Values: 1}},
+	n := &node{typ: v.Type, src: text, recipe: text, python: text, constant: &v,
+		order: []Segment{{Text: text, Order: Constant, Values: 1}},
 		value: func(*Evaluator, []table.Value) table.Value { return v }}
 	if v.Type == table.Boolean && v.Int != 0 {
 		n.python = "True"

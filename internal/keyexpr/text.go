@@ -21,8 +21,9 @@ func (c *compiler) col(k *call) *node {
 // textOf keeps the order of texts; numbers have another order as texts.
 func (c *compiler) textOf(k *call) *node {
 	x := c.operand(k, 0)
-	n := &node{typ: table.String, src: k.src, order: textOrder(x), width: x.width, plain: x.plain && x.typ == table.String, signed: x.signed,
-		tells: x.textTells(), digits: x.typ == table.Integer || x.digits,
+	n := &node{typ: table.String, src: k.src, order: textOrder(x), width: x.width, plain: x.plain && x.typ == table.String,
+		signed: x.signed,
+		tells:  x.textTells(), digits: x.typ == table.Integer || x.digits,
 		recipe: x.recipe, python: textPython(x), text: x.text}
 	if x.typ == table.String {
 		n.value = x.value
@@ -35,7 +36,8 @@ func (c *compiler) textOf(k *call) *node {
 // integer keeps the order of numbers, also of those written as text.
 func (c *compiler) integer(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer, table.Double)
-	n := &node{typ: table.Integer, src: k.src, order: numberOrder(x, k.src), recipe: x.recipe + " as a number", python: "int(" + x.python + ")"}
+	n := &node{typ: table.Integer, src: k.src, order: numberOrder(x, k.src), recipe: x.recipe + " as a number",
+		python: "int(" + x.python + ")"}
 	if x.typ == table.Integer {
 		n.tells = x.tells
 	}
@@ -159,7 +161,8 @@ func prefixBytes(text []byte, n int64) int {
 // reverse keeps no order: the fast-changing end comes first. An integer becomes its digits: reverse(120) is "021".
 func (c *compiler) reverse(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
-	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), width: x.width, tells: x.textTells(), recipe: x.recipe + " written backwards", python: textPython(x) + "[::-1]"}
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), width: x.width, tells: x.textTells(),
+		recipe: x.recipe + " written backwards", python: textPython(x) + "[::-1]"}
 	if x.typ == table.String && n.width > 0 && x.constant != nil {
 		n.width = len(x.constant.Bytes)
 	}

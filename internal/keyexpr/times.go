@@ -53,7 +53,8 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 	case v.Type == table.Null:
 		return time.Time{}, false
 	case v.Type == table.Integer && at.unit == 0:
-		return time.Time{}, e.fail(n, table.CodeType, e.shown(v), "%d is an integer; say what it counts since 1970 with \"s\", \"ms\", \"us\" or \"ns\"", v.Int)
+		return time.Time{}, e.fail(n, table.CodeType, e.shown(v),
+			"%d is an integer; say what it counts since 1970 with \"s\", \"ms\", \"us\" or \"ns\"", v.Int)
 	case v.Type == table.Integer:
 		seconds, rest := v.Int/at.unit, v.Int%at.unit
 		if rest < 0 {
@@ -79,16 +80,19 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		if layout != time.RFC3339 {
 			local, ok := table.LocalTime(t, at.zone)
 			if !ok {
-				return time.Time{}, e.fail(n, table.CodeRange, v.Bytes, "clocks in %s never showed %q: they were set forward past it", at.zone, table.Show(v.Bytes))
+				return time.Time{}, e.fail(n, table.CodeRange, v.Bytes,
+					"clocks in %s never showed %q: they were set forward past it", at.zone, table.Show(v.Bytes))
 			}
 			t = local
 		}
 		if t = t.In(at.zone); t.Year() < 0 || t.Year() > 9999 { // an offset may lead over the edge
-			return time.Time{}, e.fail(n, table.CodeRange, v.Bytes, "%q is not in years 0 to 9999 of %s", table.Show(v.Bytes), at.zone)
+			return time.Time{}, e.fail(n, table.CodeRange, v.Bytes, "%q is not in years 0 to 9999 of %s",
+				table.Show(v.Bytes), at.zone)
 		}
 		return t, true
 	}
-	return time.Time{}, e.fail(n, table.CodeType, v.Bytes, "%q is not a time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
+	return time.Time{}, e.fail(n, table.CodeType, v.Bytes,
+		"%q is not a time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
 }
 
 // formatTime keeps a coarse order if years, then smaller units of fixed widths follow, and clocks never go back.
@@ -102,7 +106,8 @@ func (c *compiler) formatTime(k *call) *node {
 		panic(k.refusef("the layout %q has no part of a time; use 2006-01-02 15:04:05 or %%Y-%%m-%%d %%H:%%M:%%S", written))
 	}
 	at, x := c.moment(k, 2)
-	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: fmt.Sprintf("%s as a time like %q in %s", x.recipe, written, at.zone),
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: fmt.Sprintf("%s as a time like %q in %s",
+		x.recipe, written, at.zone),
 		python: layout.python(at.python(x))}
 	if ordered, width := layout.ordered(); ordered {
 		n.width, n.signed = width, true // as a number it may not be ordered: the layout "-2006" gives negative ones
@@ -137,7 +142,8 @@ func (at clock) python(x *node) string {
 // timePart is year, month or day as an integer. A year keeps the order coarsely.
 func (c *compiler) timePart(k *call) *node {
 	at, x := c.moment(k, 1)
-	n := &node{typ: table.Integer, src: k.src, recipe: fmt.Sprintf("the %s of %s in %s", k.name, x.recipe, at.zone), python: at.python(x) + "." + k.name}
+	n := &node{typ: table.Integer, src: k.src, recipe: fmt.Sprintf("the %s of %s in %s", k.name, x.recipe, at.zone),
+		python: at.python(x) + "." + k.name}
 	part := time.Time.Year
 	switch k.name {
 	case "year":

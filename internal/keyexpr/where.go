@@ -61,7 +61,8 @@ func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason)
 	case why != nil:
 		return false, why
 	case v.Type != table.Boolean && v.Type != table.Null:
-		return false, &table.Reason{Code: CodeExpression, Message: fmt.Sprintf("the condition %s gives a value of type %s, not true or false", brief(t.of.Source()), v.Type)}
+		return false, &table.Reason{Code: CodeExpression, Message: fmt.Sprintf(
+			"the condition %s gives a value of type %s, not true or false", brief(t.of.Source()), v.Type)}
 	}
 	return v.Type == table.Boolean && v.Int != 0, nil
 }

@@ -68,7 +68,8 @@ func (p *Policy) Change(period Period, have Table, now time.Time) Change {
 	for _, s := range []struct {
 		want *int
 		at   *int
-	}{{c.Class.Read, &c.Want.Read}, {c.Class.Write, &c.Want.Write}, {c.Class.TTL, &c.Want.TTL}, {c.Class.MaxVersions, &c.Want.MaxVersions}} {
+	}{{c.Class.Read, &c.Want.Read}, {c.Class.Write, &c.Want.Write}, {c.Class.TTL, &c.Want.TTL},
+		{c.Class.MaxVersions, &c.Want.MaxVersions}} {
 		if s.want != nil {
 			*s.at = *s.want
 		}
@@ -83,7 +84,8 @@ func (t *Template) Matching(names []string) (tables, others []string) {
 		if p, ok := t.Period(name); ok {
 			periods[name] = p
 			tables = append(tables, name)
-		} else if len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) && strings.HasSuffix(name, t.suffix) {
+		} else if len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) &&
+			strings.HasSuffix(name, t.suffix) {
 			others = append(others, name)
 		}
 	}

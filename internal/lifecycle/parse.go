@@ -129,7 +129,10 @@ func policyFields() []field[Policy] {
 }
 
 func number(name, what string, from, to int, place func(*Class) **int) field[Class] {
-	return field[Class]{name, false, func(d *document, n *yaml.Node, c *Class) { *place(c) = new(d.number(n, what, from, to)) }}
+	return field[Class]{name, false, func(d *document, n *yaml.Node,
+		c *Class) {
+		*place(c) = new(d.number(n, what, from, to))
+	}}
 }
 
 func classFields() []field[Class] {
@@ -150,7 +153,8 @@ func classFields() []field[Class] {
 			case c.Archive == "":
 				panic(d.refusef(n, "archive is empty; want a folder, oss://bucket/prefix or s3://bucket/prefix"))
 			case address.MatchString(c.Archive) && !c.Remote():
-				panic(d.refusef(n, "archive %q is an address of another kind; want a folder, oss://bucket/prefix or s3://bucket/prefix", shorten(c.Archive)))
+				panic(d.refusef(n, "archive %q is an address of another kind; want a folder, oss://bucket/prefix or "+
+					"s3://bucket/prefix", shorten(c.Archive)))
 			}
 		}},
 		{"drop", false, func(d *document, n *yaml.Node, c *Class) {
@@ -223,7 +227,8 @@ func (d *document) text(n *yaml.Node, want string) string {
 func (d *document) number(n *yaml.Node, want string, from, to int) int {
 	d.kind(n, yaml.ScalarNode, want)
 	v, err := strconv.Atoi(n.Value)
-	if n.ShortTag() != "!!int" || n.Style != 0 || err != nil && !errors.Is(err, strconv.ErrRange) || strconv.Itoa(v) != n.Value && err == nil {
+	if n.ShortTag() != "!!int" || n.Style != 0 || err != nil && !errors.Is(err, strconv.ErrRange) ||
+		strconv.Itoa(v) != n.Value && err == nil {
 		panic(d.refusef(n, "%q: want %s as a whole number in digits", shorten(n.Value), want))
 	}
 	if err != nil || v < from || v > to {

@@ -73,7 +73,8 @@ func (p *Policy) Fits(t *Template) error {
 		return fmt.Errorf("the policy's period is a %s, that of table %s a %s; use the same", p.Unit, t, t.Unit)
 	}
 	if t.Zone != "" && t.Zone != p.Zone.String() {
-		return fmt.Errorf("the policy uses the time zone %s, but table %s holds a %s in the zone %s: leave the zone of the table out, or give the policy \"zone: %s\"",
+		return fmt.Errorf("the policy uses the time zone %s, but table %s holds a %s in the zone %s: leave the zone of the "+
+			"table out, or give the policy \"zone: %s\"",
 			p.Zone, t, t.Unit, t.Zone, t.Zone)
 	}
 	return nil

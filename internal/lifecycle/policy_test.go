@@ -128,7 +128,8 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: month\nclasses: {}", "line 2: want a list of classes"},
 		{"period: month\nclasses: []", "line 2: no classes"},
 		{"period: month\nclasses:\n  -", "want the fields of a class"},
-		{in + "{up_too: 1}", `line 3: unknown field "up_too" of a class; there are up_to, reserved, ttl, max_versions, archive, drop`},
+		{in + "{up_too: 1}",
+			`line 3: unknown field "up_too" of a class; there are up_to, reserved, ttl, max_versions, archive, drop`},
 		{in + "{up_to: 1}", "line 3: the last class has all that is older"},
 		{in + "{}\n  - {}", "line 3: class 1 lacks up_to"},
 		{in + "{up_to: 1}\n  - {up_to: 1}\n  - {}", "line 4: up_to 1 of class 2: want 2 or more"},
@@ -198,7 +199,8 @@ func FuzzAPolicyIsReadOrRefused(f *testing.F) {
 		next := 0
 		for i := range p.Classes {
 			c := p.Classes[i]
-			conformance.True(t, c.From == next && c.UpTo >= c.From, "class %d: ages %d to %d, want from %d", i, c.From, c.UpTo, next)
+			conformance.True(t, c.From == next && c.UpTo >= c.From, "class %d: ages %d to %d, want from %d", i, c.From,
+				c.UpTo, next)
 			next = c.UpTo + 1
 		}
 		conformance.True(t, p.Classes[len(p.Classes)-1].UpTo == Unbounded && p.Zone != nil, "%+v", p)
@@ -234,7 +236,8 @@ func TestANameIsFormattedFromAPeriodAndParsedBack(t *testing.T) {
 
 func TestEveryPeriodHasOneName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		template := &Template{Unit: Unit(rapid.IntRange(int(Year), int(Day)).Draw(t, "unit")), prefix: "c_", suffix: rapid.SampledFrom([]string{"", "_x", "7"}).Draw(t, "suffix")}
+		template := &Template{Unit: Unit(rapid.IntRange(int(Year), int(Day)).Draw(t, "unit")), prefix: "c_",
+			suffix: rapid.SampledFrom([]string{"", "_x", "7"}).Draw(t, "suffix")}
 		first, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()-1
 		moment := time.Unix(rapid.Int64Range(first, last).Draw(t, "time"), 0).UTC()
 		p := template.Unit.at(moment)
@@ -247,7 +250,8 @@ func TestEveryPeriodHasOneName(t *testing.T) {
 
 func TestForeignNamesHaveNoPeriod(t *testing.T) {
 	for template, names := range map[string][]string{
-		"consume_{month}": {"consume_2024", "consume_20240301", "consume_202413", "consume_202400", "consume_2024-3", "consume_ 20243", "consume_+20243",
+		"consume_{month}": {"consume_2024", "consume_20240301", "consume_202413", "consume_202400", "consume_2024-3",
+			"consume_ 20243", "consume_+20243",
 			"consume_２０２４", "consume_", "consume", "Consume_202403", "consume_202403_old", "xconsume_202403", "consume_aaaaaa"},
 		"t{day}_x": {"t20230229_x", "t20240132_x", "t2024030_x", "t20240301x", "t20240301_xx"},
 		"a{year}a": {"aa", "a", "a202a", "a20240a"},
@@ -296,7 +300,8 @@ classes:
 		reserves, options, shortens, expired bool
 	}{
 		{"202405", Table{"c", 0, 5000, -1, 1}, "[]", false, false, false, false},
-		{"202406", Table{"c", 3, 0, 86400, 2}, "[{reserved.read 3 0} {reserved.write 0 5000} {ttl 86400 -1} {max_versions 2 1}]", true, true, true, false},
+		{"202406", Table{"c", 3, 0, 86400, 2},
+			"[{reserved.read 3 0} {reserved.write 0 5000} {ttl 86400 -1} {max_versions 2 1}]", true, true, true, false},
 		{"202404", Table{"c", 3, 5, 86400, 2}, "[{reserved.write 5 7}]", true, false, false, false},
 		{"202403", Table{"c", 3, 5, -1, 2}, "[{ttl -1 86400}]", false, true, true, false},
 		{"202403", Table{"c", 3, 5, 86401, 2}, "[{ttl 86401 86400}]", false, true, true, false},
@@ -359,7 +364,8 @@ func (j judge) keyword(keyword string, arg any, s map[string]any, v any) bool {
 	case "$schema", "$comment", "$defs", "title", "description":
 		return true
 	case "type":
-		return map[string]bool{"object": isObject, "array": isList, "string": isText, "integer": isNumber && number == math.Trunc(number)}[arg.(string)]
+		return map[string]bool{"object": isObject, "array": isList, "string": isText, "integer": isNumber &&
+			number == math.Trunc(number)}[arg.(string)]
 	case "enum":
 		return slices.Contains(arg.([]any), v)
 	case "const":

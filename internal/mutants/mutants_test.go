@@ -27,13 +27,15 @@ import (
 )
 
 var (
-	count   = flag.Int("mutants", 0, "how many mutants of each room to draw, with its rooms after /...")
-	seeds   = flag.String("seed", "1", "seeds of the draws, separated by spaces")
-	rooms   = flag.String("room", "", "rooms to draw from, as go list names them, separated by spaces; without it all of drawnFrom")
+	count = flag.Int("mutants", 0, "how many mutants of each room to draw, with its rooms after /...")
+	seeds = flag.String("seed", "1", "seeds of the draws, separated by spaces")
+	rooms = flag.String("room", "", "rooms to draw from, as go list names them, separated by spaces; without it all "+
+		"of drawnFrom")
 	only    = flag.String("mutant", "", "the mutant of -room to run alone")
 	workers = flag.Int("workers", 2, "how many mutants to run at a time")
 	longest = flag.Duration("longest", 90*time.Second, "tests that take longer alone do not judge")
-	budget  = flag.Duration("budget", time.Hour, "how long tests judge one mutant, quick ones first; what survives is listed with the number of tests left")
+	budget  = flag.Duration("budget", time.Hour,
+		"how long tests judge one mutant, quick ones first; what survives is listed with the number of tests left")
 )
 
 // drawnFrom are the rooms in which a mistake loses, doubles or changes a row.
@@ -76,7 +78,8 @@ func TestMutants(t *testing.T) {
 	fmt.Printf("\nsurvivors\n%s\n", survivors(verdicts, known))
 	fmt.Printf("room | drawn | killed | equivalent | share killed of the others | 95 %% | not judged | dangerous\n")
 	for _, line := range lines {
-		fmt.Print(tally(line, slices.DeleteFunc(slices.Clone(verdicts), func(v verdict) bool { return !slices.Contains(drawnBy[line], v.mutant) }), known))
+		fmt.Print(tally(line, slices.DeleteFunc(slices.Clone(verdicts),
+			func(v verdict) bool { return !slices.Contains(drawnBy[line], v.mutant) }), known))
 	}
 }
 
@@ -276,7 +279,8 @@ func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn s
 	defer os.RemoveAll(folder)
 	ctx, cancel := context.WithTimeout(context.Background(), limit+10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -d 4194304; exec "$0" "$@"`, s.binary, "-test.timeout="+limit.String(),
+	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -d 4194304; exec "$0" "$@"`, s.binary, "-test.timeout="+
+		limit.String(),
 		"-test.failfast", "-test.run=^("+strings.Join(tests, "|")+")$")
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), selected+"="+strconv.Itoa(number), seen+"="+reachedIn, "TMPDIR="+folder,
@@ -375,7 +379,8 @@ func judge(t testing.TB, mutants []*mutant, limits limits, say func(format strin
 	slices.SortFunc(tests, func(a, b *test) int {
 		return cmp.Or(cmp.Compare(a.took, b.took), cmp.Compare(a.suite.name+a.name, b.suite.name+b.name))
 	})
-	say("%d tests reach a mutant", len(slices.DeleteFunc(slices.Clone(tests), func(t *test) bool { return len(t.reached) == 0 })))
+	say("%d tests reach a mutant", len(slices.DeleteFunc(slices.Clone(tests),
+		func(t *test) bool { return len(t.reached) == 0 })))
 	verdicts := make([]verdict, len(mutants))
 	conformance.Must(t, inParallel(limits.workers, mutants, func(m *mutant) error {
 		i := slices.Index(mutants, m)

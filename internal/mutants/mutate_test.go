@@ -80,7 +80,8 @@ func (r *room) sitesOf(file *sourceFile, body *ast.FuncDecl) [][]*mutant {
 	ast.Inspect(body.Body, func(n ast.Node) bool {
 		var site []*mutant
 		add := func(from, to token.Pos, text string) {
-			site = append(site, &mutant{room: r, file: file, body: body, start: r.offset(from), end: r.offset(to), text: text, function: name})
+			site = append(site, &mutant{room: r, file: file, body: body, start: r.offset(from), end: r.offset(to), text: text,
+				function: name})
 		}
 		isLast := len(last) > 0 && n == ast.Node(last[len(last)-1])
 		r.change(n, isLast, add)
@@ -107,7 +108,8 @@ var flipped = map[token.Token][]token.Token{
 	token.LSS: {token.LEQ}, token.LEQ: {token.LSS}, token.GTR: {token.GEQ}, token.GEQ: {token.GTR},
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LAND: {token.LOR}, token.LOR: {token.LAND},
 	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL}, token.REM: {token.QUO},
-	token.ADD_ASSIGN: {token.SUB_ASSIGN}, token.SUB_ASSIGN: {token.ADD_ASSIGN}, token.INC: {token.DEC}, token.DEC: {token.INC},
+	token.ADD_ASSIGN: {token.SUB_ASSIGN}, token.SUB_ASSIGN: {token.ADD_ASSIGN}, token.INC: {token.DEC},
+	token.DEC:      {token.INC},
 	token.CONTINUE: {token.BREAK}, token.BREAK: {token.CONTINUE},
 }
 
@@ -261,7 +263,8 @@ func load(t testing.TB, root string, names ...string) []*room {
 		if p.DepOnly {
 			continue
 		}
-		r := &room{root: p.Module.Dir, dir: p.Dir, path: strings.TrimPrefix(p.ImportPath, p.Module.Path+"/"), module: p.Module.Path, fset: fset, importer: imports}
+		r := &room{root: p.Module.Dir, dir: p.Dir, path: strings.TrimPrefix(p.ImportPath, p.Module.Path+"/"),
+			module: p.Module.Path, fset: fset, importer: imports}
 		r.info = types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
 		for _, name := range p.GoFiles {
 			text := conformance.Try(os.ReadFile(filepath.Join(p.Dir, name))).Must(t)

@@ -16,7 +16,8 @@ import (
 )
 
 // legal matches the names of files with licences and notices, including Go's patent grants.
-var legal = regexp.MustCompile(`(?i)^([a-z]+[_-])?(licen[sc]es?|copying|copyright|notice|patents)([._-][a-z0-9]+)*(\.txt|\.md)?$`)
+var legal = regexp.MustCompile(
+	`(?i)^([a-z]+[_-])?(licen[sc]es?|copying|copyright|notice|patents)([._-][a-z0-9]+)*(\.txt|\.md)?$`)
 
 // text is one licence or notice, and its origin: path and version of modules, and the file in them.
 type text struct {
@@ -101,7 +102,8 @@ func format(texts map[string]*text, modules int) []byte {
 	}
 	slices.SortFunc(all, func(a, b *text) int { return strings.Compare(a.of[0], b.of[0]) })
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "Third-party notices of %s: the licences of Go and of %d modules that its binary contains.\nMade by make notices; do not edit.\n", program, modules)
+	fmt.Fprintf(&b, "Third-party notices of %s: the licences of Go and of %d modules that its binary contains.\nMade by "+
+		"make notices; do not edit.\n", program, modules)
 	for _, x := range all {
 		fmt.Fprintf(&b, "\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), strings.Join(x.of, "\n"), x.body)
 	}

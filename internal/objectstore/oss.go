@@ -31,7 +31,8 @@ const (
 )
 
 // regionInHost finds the region in a public, internal or dual-stack endpoint.
-var regionInHost = regexp.MustCompile(`^(?:oss-([a-z]+-[a-z0-9-]+?)(?:-internal)?|([a-z]+-[a-z0-9-]+)\.oss)\.aliyuncs\.com$`)
+var regionInHost = regexp.MustCompile(
+	`^(?:oss-([a-z]+-[a-z0-9-]+?)(?:-internal)?|([a-z]+-[a-z0-9-]+)\.oss)\.aliyuncs\.com$`)
 
 // ossBucket is OSS's rule for bucket names, of 3 to 63 bytes.
 var ossBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9-]+[a-z0-9]$`)
@@ -50,7 +51,8 @@ func NewOSS(o OSS, transport http.RoundTripper) (Service, error) {
 		o.Region = m[1] + m[2]
 	}
 	if o.Endpoint == "" && o.Region == "" {
-		return nil, fmt.Errorf("neither the endpoint nor the region of the bucket is known; give one, or set %s or %s", ossEndpointEnv, ossRegionEnv)
+		return nil, fmt.Errorf("neither the endpoint nor the region of the bucket is known; give one, or set %s or %s",
+			ossEndpointEnv, ossRegionEnv)
 	}
 	config := oss.NewConfig().
 		WithRetryer(correctClock{}).
@@ -103,7 +105,8 @@ func plainOSS(err error) error {
 	)
 	switch {
 	case errors.As(err, &service):
-		return &Error{Status: service.StatusCode, Code: service.Code, Message: oneLine(service.Message), RetryAfter: RetryAfter(service.Headers)}
+		return &Error{Status: service.StatusCode, Code: service.Code, Message: oneLine(service.Message),
+			RetryAfter: RetryAfter(service.Headers)}
 	case errors.As(err, &parameter):
 		return &Invalid{withoutOperation(err)}
 	case errors.As(err, &operation):
@@ -144,11 +147,13 @@ func (s ossService) List(ctx context.Context, bucket, prefix, token string, most
 }
 
 func (s ossService) Head(ctx context.Context, bucket, key string) (Object, error) {
-	result, err := s.client.HeadObject(ctx, &oss.HeadObjectRequest{Bucket: oss.Ptr(bucket), Key: oss.Ptr(key), RequestCommon: plainBodies})
+	result, err := s.client.HeadObject(ctx, &oss.HeadObjectRequest{Bucket: oss.Ptr(bucket), Key: oss.Ptr(key),
+		RequestCommon: plainBodies})
 	if err != nil {
 		return Object{}, plainOSS(err)
 	}
-	return Object{Key: key, Size: result.ContentLength, ETag: oss.ToString(result.ETag), Modified: oss.ToTime(result.LastModified)}, nil
+	return Object{Key: key, Size: result.ContentLength, ETag: oss.ToString(result.ETag),
+		Modified: oss.ToTime(result.LastModified)}, nil
 }
 
 func (s ossService) Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error) {

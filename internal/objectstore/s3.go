@@ -41,7 +41,8 @@ var (
 )
 
 // s3Domains are the domains of AWS's partitions.
-var s3Domains = map[string]string{"": "amazonaws.com", "cn-": "amazonaws.com.cn", "eusc-": "amazonaws.eu", "us-iso-": "c2s.ic.gov",
+var s3Domains = map[string]string{"": "amazonaws.com", "cn-": "amazonaws.com.cn", "eusc-": "amazonaws.eu",
+	"us-iso-":  "c2s.ic.gov",
 	"us-isob-": "sc2s.sgov.gov", "us-isof-": "csp.hci.ic.gov", "eu-isoe-": "cloud.adc-e.uk"}
 
 // s3Service makes its five requests itself: the SDK's S3 client took a tenth of the first build's time.
@@ -59,7 +60,8 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	if _, err := endpointHost("S3", o.Endpoint, "https://minio.example:9000"); err != nil {
 		return nil, err
 	}
-	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 64 }) // splits are read by many
+	// splits are read by many
+	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 64 })
 	given, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client))
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of AWS: %w", err)
@@ -71,8 +73,14 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	s := &s3Service{scheme: "https", region: cmp.Or(o.Region, given.Region), inHost: true, keys: given.Credentials,
 		client: smithyhttp.NewClientHandlerWithOptions(sameServer(client.GetTransport())),
 		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })} // only S3 signs paths unescaped
-	fips, err1 := s3Setting(given.ConfigSources, func(s s3Source) (aws.FIPSEndpointState, bool, error) { return s.GetUseFIPSEndpoint(ctx) })
-	dual, err2 := s3Setting(given.ConfigSources, func(s s3Source) (aws.DualStackEndpointState, bool, error) { return s.GetUseDualStackEndpoint(ctx) })
+	fips, err1 := s3Setting(given.ConfigSources, func(s s3Source) (aws.FIPSEndpointState, bool,
+		error) {
+		return s.GetUseFIPSEndpoint(ctx)
+	})
+	dual, err2 := s3Setting(given.ConfigSources, func(s s3Source) (aws.DualStackEndpointState, bool,
+		error) {
+		return s.GetUseDualStackEndpoint(ctx)
+	})
 	configured, err3 := s3Configured(ctx, given)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, fmt.Errorf("read the configuration of AWS: %w", err)
@@ -137,7 +145,10 @@ func s3Configured(ctx context.Context, given aws.Config) (string, error) {
 	if err != nil || ignored || all && !own {
 		return aws.ToString(given.BaseEndpoint), err
 	}
-	endpoint, err := s3Setting(given.ConfigSources, func(s s3Source) (string, bool, error) { return s.GetServiceBaseEndpoint(ctx, "S3") })
+	endpoint, err := s3Setting(given.ConfigSources, func(s s3Source) (string, bool,
+		error) {
+		return s.GetServiceBaseEndpoint(ctx, "S3")
+	})
 	return cmp.Or(endpoint, aws.ToString(given.BaseEndpoint)), err
 }
 
@@ -157,7 +168,8 @@ func (s *s3Service) address(bucket, key string, query url.Values) *url.URL {
 }
 
 // do sends a request, and returns a successful answer. A request refused for its time is sent again with the service's.
-func (s *s3Service) do(ctx context.Context, method, bucket, key string, query url.Values, header map[string]string, body io.ReadSeeker) (*http.Response, error) {
+func (s *s3Service) do(ctx context.Context, method, bucket, key string, query url.Values, header map[string]string,
+	body io.ReadSeeker) (*http.Response, error) {
 	if key == "" && query == nil {
 		return nil, &Invalid{errors.New("the object has no key")} // the request would be for the bucket
 	}
@@ -169,7 +181,8 @@ func (s *s3Service) do(ctx context.Context, method, bucket, key string, query ur
 	return answer, err
 }
 
-func (s *s3Service) once(ctx context.Context, method string, address *url.URL, header map[string]string, body io.ReadSeeker) (*http.Response, error) {
+func (s *s3Service) once(ctx context.Context, method string, address *url.URL, header map[string]string,
+	body io.ReadSeeker) (*http.Response, error) {
 	request := smithyhttp.NewStackRequest().(*smithyhttp.Request)
 	request.Method, request.URL = method, address
 	for name, value := range header {
@@ -191,14 +204,16 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 	}
 	keys, err := s.keys.Retrieve(ctx)
 	if err != nil && ctx.Err() == nil {
-		err = &Invalid{errors.New("there are no credentials for S3; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or give the pod a role")}
+		err = &Invalid{errors.New("there are no credentials for S3; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, " +
+			"AWS_PROFILE, or give the pod a role")}
 	}
 	if err != nil {
 		return nil, cmp.Or(ctx.Err(), err)
 	}
 	hash := hex.EncodeToString(sum.Sum(nil))
 	request.Header.Set("X-Amz-Content-Sha256", hash)
-	if err := s.signer.SignHTTP(ctx, keys, request.Request, hash, "s3", s.region, time.Now().Add(time.Duration(s.ahead.Load()))); err != nil {
+	if err := s.signer.SignHTTP(ctx, keys, request.Request, hash, "s3", s.region,
+		time.Now().Add(time.Duration(s.ahead.Load()))); err != nil {
 		return nil, &Invalid{err}
 	}
 	request.Header.Set("Accept-Encoding", "identity") // no decompression; unsigned, because gateways may change it

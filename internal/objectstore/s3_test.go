@@ -107,12 +107,14 @@ func signed(r *http.Request, body []byte) (ok bool) {
 	canonical += "\n" + given["SignedHeaders"] + "\n" + hex.EncodeToString(sum[:])
 	scope := strings.Split(given["Credential"], "/")
 	key := []byte("AWS4the-secret")
-	for _, part := range append(scope[1:], "AWS4-HMAC-SHA256\n"+r.Header.Get("X-Amz-Date")+"\n"+strings.Join(scope[1:], "/")+"\n"+fmt.Sprintf("%x", sha256.Sum256([]byte(canonical)))) {
+	for _, part := range append(scope[1:], "AWS4-HMAC-SHA256\n"+r.Header.Get("X-Amz-Date")+"\n"+
+		strings.Join(scope[1:], "/")+"\n"+fmt.Sprintf("%x", sha256.Sum256([]byte(canonical)))) {
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte(part))
 		key = mac.Sum(nil)
 	}
-	return scope[0] == "the-id" && r.Header.Get("X-Amz-Security-Token") == "the-token" && strings.Contains(given["SignedHeaders"], "host") &&
+	return scope[0] == "the-id" && r.Header.Get("X-Amz-Security-Token") == "the-token" &&
+		strings.Contains(given["SignedHeaders"], "host") &&
 		r.Header.Get("X-Amz-Content-Sha256") == hex.EncodeToString(sum[:]) && hex.EncodeToString(key) == given["Signature"]
 }
 
@@ -204,7 +206,8 @@ func TestEndlessListingsAreStopped(t *testing.T) {
 		"nowhere, later": {func(n int) Page { return Page{keys(n), true, []string{"a", "", ""}[n-1]} }, "not from where", 2},
 		"the same token": {func(n int) Page { return Page{keys(n), true, "a"} }, "not from where", 2},
 		"the same page":  {func(n int) Page { return Page{keys(1), true, fmt.Sprint(n)} }, "2 of the listing repeats", 2},
-		"endless pages":  {func(n int) Page { return Page{keys(n), true, fmt.Sprint(n)} }, "10000 pages with 10000 objects", maxPages},
+		"endless pages": {func(n int) Page { return Page{keys(n), true, fmt.Sprint(n)} }, "10000 pages with 10000 objects",
+			maxPages},
 		"always empty":   {func(n int) Page { return Page{nil, true, fmt.Sprint(n)} }, "1000 pages with 0 objects", maxEmpty},
 		"long keys":      {func(n int) Page { return Page{append(keys(n), long...), true, fmt.Sprint(n)} }, "256 pages", 256},
 		"caller's error": {func(n int) Page { return Page{[]Object{{Key: "stop"}}, true, "a"} }, "stopped", 1},

@@ -200,7 +200,8 @@ func EachPage(list func(token string) (Page, error), each func([]Object) error) 
 		case page.Token == "" || page.Token == token:
 			return errors.New("the service says that its list continues, but not from where; try again")
 		case pages >= maxPages || empty >= maxEmpty || bytes > maxKeyBytes:
-			return fmt.Errorf("the listing does not end: %d pages with %d objects so far, the last %d pages without any; name a prefix with fewer objects", pages, keys, empty)
+			return fmt.Errorf("the listing does not end: %d pages with %d objects so far, the last %d pages without any; name "+
+				"a prefix with fewer objects", pages, keys, empty)
 		}
 		token = page.Token
 	}

@@ -16,8 +16,10 @@ func example() *Page {
 		Title: "Load into <b>t</b>", State: "finished", Tone: Good, Lead: []string{"</script><script>alert(1)</script>"},
 		Facts:  []Fact{{"rows/s", "1,000", "of which few"}},
 		Charts: []Chart{{Title: "Rows", Every: 1, Series: []Series{{"rows/s", []float64{1, math.NaN(), 3}}}}},
-		Heat:   &Heat{Title: "Partitions", Unit: "rows/s", Every: 2, Partitions: []string{"", "</script>"}, Counts: [][]int64{{200, 0}, {1, 100}}},
-		Tables: []Table{{Title: "Settings", Columns: []string{"name", "value"}, Numbers: []bool{false, true}, Rows: [][]string{{"<i>x</i>", "1"}}, Note: "a note"}},
+		Heat: &Heat{Title: "Partitions", Unit: "rows/s", Every: 2, Partitions: []string{"", "</script>"},
+			Counts: [][]int64{{200, 0}, {1, 100}}},
+		Tables: []Table{{Title: "Settings", Columns: []string{"name", "value"}, Numbers: []bool{false, true},
+			Rows: [][]string{{"<i>x</i>", "1"}}, Note: "a note"}},
 	}
 }
 
@@ -49,7 +51,8 @@ func TestPageIsSelfContained(t *testing.T) {
 	html := render(t, example())
 	asks := regexp.MustCompile(`(?i)<(link|iframe|img|object)|\s(src|href)=|@import|url\(|fetch\(|XMLHttpRequest`)
 	conformance.Equal(t, asks.FindString(html), "", "the page asks for something")
-	for _, want := range []string{"default-src 'none'", "prefers-color-scheme: dark", "uPlot", ">1,000<", `class="verdict good"`, `<td class="n">1</td>`, "a note"} {
+	for _, want := range []string{"default-src 'none'", "prefers-color-scheme: dark", "uPlot", ">1,000<",
+		`class="verdict good"`, `<td class="n">1</td>`, "a note"} {
 		conformance.Contains(t, html, want, "the page")
 	}
 }

@@ -60,7 +60,9 @@ func TestFailedRunKeepsLastSuccess(t *testing.T) {
 		{[]Run{load(monday, 1)}, "exit_code" + of + "1", "success_timestamp"},
 		{[]Run{load(monday, 0), other}, "success_timestamp_seconds" + of + first, "exit_code" + of + "1"},
 		{[]Run{load(monday.Add(24*time.Hour), 3), other}, "success_timestamp_seconds" + of + first, "exit_code" + of + "0"},
-		{[]Run{load(monday.Add(25*time.Hour), 1)}, `success_timestamp_seconds{command="load",load="a \"quoted\"\nname",table="orders"} ` + first, `exit_code{command="load",load="a`},
+		{[]Run{load(monday.Add(25*time.Hour), 1)},
+			`success_timestamp_seconds{command="load",load="a \"quoted\"\nname",table="orders"} ` + first,
+			`exit_code{command="load",load="a`},
 		{[]Run{load(monday.Add(48*time.Hour), 0)}, "success_timestamp_seconds" + of + "1.7955792005e+09", first},
 	} {
 		must(t, WriteFile(t.Context(), path, step.runs))

@@ -36,7 +36,8 @@ func makeFolder(dir string) (*folder, error) {
 		return nil, err
 	}
 	f := &folder{path: path}
-	f.lock = flock.New(filepath.Join(path, lockName), flock.SetFlag(os.O_CREATE|os.O_EXCL|os.O_RDWR), flock.SetPermissions(0o600))
+	f.lock = flock.New(filepath.Join(path, lockName), flock.SetFlag(os.O_CREATE|os.O_EXCL|os.O_RDWR),
+		flock.SetPermissions(0o600))
 	if err := f.hold(); err != nil {
 		return nil, cmp.Or(err, f.remove())
 	}

@@ -46,7 +46,8 @@ func rows(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 2))
 	var b []byte
 	for len(b) < n {
-		b = fmt.Appendf(b, "\x03\x04CardID\x05%08x\x03\x04Student\x05name %d\x03\x04Amount\x05%d.%02d", r.Uint32(), r.IntN(5000), r.IntN(900), r.IntN(100))
+		b = fmt.Appendf(b, "\x03\x04CardID\x05%08x\x03\x04Student\x05name %d\x03\x04Amount\x05%d.%02d", r.Uint32(),
+			r.IntN(5000), r.IntN(900), r.IntN(100))
 	}
 	return b[:n]
 }

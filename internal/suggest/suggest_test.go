@@ -10,7 +10,8 @@ import (
 func TestNearest(t *testing.T) {
 	words := []string{"load", "copy", "ttl", "pk", "max-errors", "max-rows", "DeviceID", "CardID", "sync"}
 	for word, want := range map[string][]string{
-		"laod": {"load"}, "lod": {"load"}, "loadd": {"load"}, "lpad": {"load"}, "deviceid": {"DeviceID"}, "Cardid": {"CardID"}, "max-eror": {"max-errors"},
+		"laod": {"load"}, "lod": {"load"}, "loadd": {"load"}, "lpad": {"load"}, "deviceid": {"DeviceID"},
+		"Cardid": {"CardID"}, "max-eror": {"max-errors"},
 		"tl": {"ttl"}, "px": {"pk"}, "nonsense": nil, "load": nil, "": nil, strings.Repeat("x", 100): nil,
 	} {
 		conformance.Same(t, Nearest(word, words), want, "%s", word)

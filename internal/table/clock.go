@@ -8,7 +8,8 @@ func LocalTime(wall time.Time, zone *time.Location) (at time.Time, ok bool) {
 	if zone == time.UTC {
 		return wall, true
 	}
-	at = time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), zone)
+	at = time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(),
+		wall.Nanosecond(), zone)
 	_, offset := at.Zone()
 	if at.Unix()+int64(offset) != wall.Unix() {
 		return at, false

@@ -92,9 +92,10 @@ const AnyAge = 100 * 366 * 86400
 
 // Definition is what a new table needs besides its key.
 type Definition struct {
-	TimeToLive    int   `json:"ttl"`                  // seconds; -1 keeps forever
-	MaxVersions   int   `json:"max_versions"`         // versions kept per cell
-	MaxDeviation  int64 `json:"max_deviation"`        // seconds a cell's timestamp may differ from the server's clock; 0 takes the service's 86,400
+	TimeToLive  int `json:"ttl"`          // seconds; -1 keeps forever
+	MaxVersions int `json:"max_versions"` // versions kept per cell
+	// seconds a cell's timestamp may differ from the server's clock; 0 takes the service's 86,400
+	MaxDeviation  int64 `json:"max_deviation"`
 	ReservedRead  int   `json:"reserved_read"`        // capacity units
 	ReservedWrite int   `json:"reserved_write"`       // capacity units
 	NoUpdates     bool  `json:"no_updates,omitempty"` // rows are put and deleted only: the option allow_update is off
@@ -110,7 +111,8 @@ type Index struct {
 
 // Holds reports whether the index is the requested one: the service completes the key by the table's.
 func (i Index) Holds(asked *Index) bool {
-	return i.Name == asked.Name && i.Local == asked.Local && len(i.Key) >= len(asked.Key) && slices.Equal(i.Key[:len(asked.Key)], asked.Key) &&
+	return i.Name == asked.Name && i.Local == asked.Local && len(i.Key) >= len(asked.Key) &&
+		slices.Equal(i.Key[:len(asked.Key)], asked.Key) &&
 		slices.Equal(slices.Sorted(slices.Values(i.Columns)), slices.Sorted(slices.Values(asked.Columns)))
 }
 

@@ -22,7 +22,8 @@ import (
 func TestKeysCompareAsTheServiceOrdersRows(t *testing.T) {
 	value := rapid.OneOf(
 		rapid.Map(rapid.Int64(), func(v int64) Value { return Value{Type: Integer, Int: v} }),
-		rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0x7f, 0xfe, 0xff}), 0, 4), func(b []byte) Value { return Value{Type: Binary, Bytes: b} }),
+		rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0x7f, 0xfe, 0xff}), 0, 4),
+			func(b []byte) Value { return Value{Type: Binary, Bytes: b} }),
 	)
 	rapid.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(1, 3).Draw(t, "columns")
@@ -59,7 +60,8 @@ func TestDoublesKeepTheirTextAndTheirValue(t *testing.T) {
 // TestShortDecimalsAgreeWithStrconv tries decimals with few digits, and the doubles next to them.
 func TestShortDecimalsAgreeWithStrconv(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.Int64Range(-2e15, 2e15).Draw(t, "digits") / rapid.SampledFrom([]int64{1, 1000, 1e6, 1e9, 1e12}).Draw(t, "/")
+		n := rapid.Int64Range(-2e15, 2e15).Draw(t, "digits") / rapid.SampledFrom([]int64{1, 1000, 1e6, 1e9, 1e12}).Draw(t,
+			"/")
 		v := float64(n) / rapid.SampledFrom([]float64{1, 10, 100, 1000, 10_000, 1e9}).Draw(t, "power")
 		for _, v := range []float64{v, math.Nextafter(v, 0), math.Nextafter(v, math.Inf(1)), v / 3} {
 			if a := math.Abs(v); a != 0 && a < 1e-7 {
@@ -111,10 +113,12 @@ func TestABatchEndsAtTheServicesLimits(t *testing.T) {
 
 func TestNamesFollowTheServicesRules(t *testing.T) {
 	long := string(bytes.Repeat([]byte{'a'}, 255))
-	for name, ok := range map[string]bool{"a": true, "_9": true, "9a": false, "": false, "a-b": false, long: true, long + "a": false, "表": false} {
+	for name, ok := range map[string]bool{"a": true, "_9": true, "9a": false, "": false, "a-b": false, long: true, long +
+		"a": false, "表": false} {
 		conformance.Equal(t, (CheckTableName(name) == nil), ok, "table name %.20q", name)
 	}
-	for name, ok := range map[string]bool{"a": true, "表 1.x": true, "": false, "#a": false, long: true, long + "a": false, "\xff": false} {
+	for name, ok := range map[string]bool{"a": true, "表 1.x": true, "": false, "#a": false, long: true, long + "a": false,
+		"\xff": false} {
 		conformance.Equal(t, (CheckColumnName(name) == nil), ok, "column name %.20q", name)
 	}
 }
@@ -128,7 +132,8 @@ func packedBlock(t *rapid.T) *Block {
 		b.Data = append(b.Data, text.Draw(t, "key")...)
 		body := len(b.Data)
 		b.Data = append(b.Data, text.Draw(t, "body")...)
-		b.Append(start, body, rapid.IntRange(0, 1<<22).Draw(t, "size"), Span{Start: uint32(10 * i), Record: uint32(i), Line: uint32(2 * i)}, text.Draw(t, "record"))
+		b.Append(start, body, rapid.IntRange(0, 1<<22).Draw(t, "size"), Span{Start: uint32(10 * i), Record: uint32(i),
+			Line: uint32(2 * i)}, text.Draw(t, "record"))
 	}
 	return b
 }
@@ -274,7 +279,8 @@ func TestLocalTimeIsAnInstantOrNone(t *testing.T) {
 }
 
 func TestEveryInstantIsFoundByItsWallClock(t *testing.T) {
-	for _, name := range []string{"America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Shanghai", "Pacific/Apia", "Africa/Casablanca"} {
+	for _, name := range []string{"America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Shanghai",
+		"Pacific/Apia", "Africa/Casablanca"} {
 		zone := conformance.Try(time.LoadLocation(name)).Must(t)
 		found := map[int64]time.Time{}
 		for at := time.Date(1991, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2025; at = at.Add(30 * time.Minute) {

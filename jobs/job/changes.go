@@ -67,7 +67,8 @@ func (r *Record) readChanges(folder string) error {
 	}
 	for line := range bytes.Lines(text) {
 		var c change
-		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &c) != nil || c.Of != r.Changes || c.Load < 0 || c.Load >= len(r.Loads) {
+		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &c) != nil || c.Of != r.Changes || c.Load < 0 ||
+			c.Load >= len(r.Loads) {
 			break
 		}
 		c.State.Single = r.Loads[c.Load].Single

@@ -131,7 +131,8 @@ func quoted(text string) string {
 }
 
 func isNull(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
+	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" &&
+		n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 }
 
 // values reads the value of a key as the texts its flag would take.

@@ -154,7 +154,8 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 	case len(patterns)+len(refused) == 0 && leftOut:
 		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: except leaves out every input of from", s.Name)}}
 	case len(patterns)+len(refused) == 0:
-		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: no input has a name such as %s", s.Name, strings.Join(resolved.From, ", "))}}
+		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: no input has a name such as %s", s.Name,
+			strings.Join(resolved.From, ", "))}}
 	}
 	var made []Single
 	for _, value := range slices.Sorted(maps.Keys(patterns)) {
@@ -164,7 +165,8 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 		name := freeName(strings.ReplaceAll(s.Name, hole, one.Table), made)
 		l := s.with(hole, name, nil)
 		l.Name = name
-		l.Refused = fmt.Sprintf("%s is for letters, digits, _ and -, not for table %s; %s", hole, one.Table, loadAlone(one.Table))
+		l.Refused = fmt.Sprintf("%s is for letters, digits, _ and -, not for table %s; %s", hole, one.Table,
+			loadAlone(one.Table))
 		made = append(made, l)
 	}
 	return made, nil
@@ -191,7 +193,8 @@ func (s *Single) checked(l Single, value string, made []Single) Single {
 		why = table.CheckTableName(at)
 	}
 	if !IsName(l.Name) {
-		why = errors.New("that is not a load name: want letters, digits, _, - and ., not beginning with - or ., and not the name of a file in the job's folder")
+		why = errors.New("that is not a load name: want letters, digits, _, - and ., not beginning with - or ., and not " +
+			"the name of a file in the job's folder")
 	}
 	if free := freeName(l.Name, made); free != l.Name {
 		why = cmp.Or(why, errors.New("another load's name differs only in case: some file systems give both one run folder"))

@@ -112,7 +112,8 @@ func Parse(path string, text []byte, v *Vocabulary) (*File, error) {
 	parts := map[string]*yaml.Node{}
 	for _, e := range top {
 		if !slices.Contains(known, e.name) {
-			return nil, d.errorf(e.line, "unknown key %s; a job has %s%s", quoted(e.name), strings.Join(known, ", "), suggest.Hint(e.name, known))
+			return nil, d.errorf(e.line, "unknown key %s; a job has %s%s", quoted(e.name), strings.Join(known, ", "),
+				suggest.Hint(e.name, known))
 		}
 		parts[e.name] = e.value
 	}
@@ -240,10 +241,13 @@ func (r *fileReader) unknown(e entry, what string, names []string) error {
 		return r.errorf(e.line, "%s: %s", e.name, why)
 	}
 	lower := strings.ToLower(e.name)
-	if slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(lower, s) }) && len(suggest.Nearest(e.name, names)) == 0 {
-		return r.errorf(e.line, "%s: a job file holds no access keys; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or name a profile", quoted(e.name))
+	if slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(lower, s) }) &&
+		len(suggest.Nearest(e.name, names)) == 0 {
+		return r.errorf(e.line, "%s: a job file holds no access keys; set TABLESTORE_ACCESS_KEY_ID and "+
+			"TABLESTORE_ACCESS_KEY_SECRET, or name a profile", quoted(e.name))
 	}
-	return r.errorf(e.line, "unknown key %s in %s; keys are the names of flags%s", quoted(e.name), what, suggest.Hint(e.name, names))
+	return r.errorf(e.line, "unknown key %s in %s; keys are the names of flags%s", quoted(e.name), what,
+		suggest.Hint(e.name, names))
 }
 
 func (r *fileReader) loads(n *yaml.Node) (all []Single, err error) {
@@ -281,7 +285,8 @@ func (r *fileReader) load(e entry) (l Single, err error) {
 			return l, err
 		}
 		if _, ok := r.vocabulary.Commands[l.Command]; !ok {
-			return l, r.errorf(all[i].value.Line, "command %s: want %s%s", quoted(l.Command), strings.Join(commands, ", "), suggest.Hint(l.Command, commands))
+			return l, r.errorf(all[i].value.Line, "command %s: want %s%s", quoted(l.Command), strings.Join(commands, ", "),
+				suggest.Hint(l.Command, commands))
 		}
 	}
 	own := map[string]bool{}
@@ -310,7 +315,8 @@ func (r *fileReader) load(e entry) (l Single, err error) {
 	case len(l.except) > 0 && placeholder.FindString(l.Name) == "":
 		return l, r.errorf(l.line, "load %s: except: the name has no variable part such as {table}", l.Name)
 	case l.ReadsStdin() && (l.Command != Load || l.Value("mode") != "changes" || len(l.From) > 1):
-		return l, r.errorf(l.line, "load %s: from: standard input cannot be read again when the job is resumed; name a file, or read only changes from it (mode: changes)", l.Name)
+		return l, r.errorf(l.line, "load %s: from: standard input cannot be read again when the job is resumed; name a "+
+			"file, or read only changes from it (mode: changes)", l.Name)
 	}
 	return l, nil
 }

@@ -26,8 +26,12 @@ var must = conformance.Must
 
 var small = &Vocabulary{
 	Commands: map[string][]*options.Option{
-		Load: {{Name: "table"}, {Name: "pk", Kind: options.Texts}, {Name: "create", Kind: options.Switch}, {Name: "max-errors"}, {Name: "ttl", Kind: options.Whole}, {Name: "retry-for", Kind: options.Duration}, {Name: "columns", Kind: options.List},
-			{Name: "rename", Kind: options.Renamings}, {Name: "null", Kind: options.Texts}, {Name: "memory", Scope: options.OfJob}, {Name: "max-wcu", Kind: options.Number, Scope: options.OfBoth}, {Name: "store"}, {Name: "endpoint"}, {Name: "mode"}},
+		Load: {{Name: "table"}, {Name: "pk", Kind: options.Texts}, {Name: "create", Kind: options.Switch},
+			{Name: "max-errors"}, {Name: "ttl", Kind: options.Whole}, {Name: "retry-for", Kind: options.Duration},
+			{Name: "columns", Kind: options.List},
+			{Name: "rename", Kind: options.Renamings}, {Name: "null", Kind: options.Texts},
+			{Name: "memory", Scope: options.OfJob}, {Name: "max-wcu", Kind: options.Number, Scope: options.OfBoth},
+			{Name: "store"}, {Name: "endpoint"}, {Name: "mode"}},
 		Sync:   {{Name: "table"}, {Name: "delete", Kind: options.Switch}, {Name: "store"}, {Name: "endpoint"}},
 		Copy:   {{Name: "table"}, {Name: "since"}, {Name: "store"}, {Name: "endpoint"}},
 		Export: {{Name: "table"}, {Name: "output"}, {Name: "store"}, {Name: "endpoint"}},
@@ -116,26 +120,31 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		{"version: 1\n", "job.yaml:1: loads are missing"},
 		{"version: 2\nloads: {a: {}}", `job.yaml:1: version "2"; this tsimport reads version 1`},
 		{"loads: {a: {}}", "job.yaml:1: version is missing"},
-		{"version: 1\nload: {}", `job.yaml:2: unknown key "load"; a job has version, target, defaults, loads, parallel; did you mean loads?`},
+		{"version: 1\nload: {}",
+			`job.yaml:2: unknown key "load"; a job has version, target, defaults, loads, parallel; did you mean loads?`},
 		{"version: 1\nparallel: 0\nloads: {a: {from: x}}", "job.yaml:2: parallel: want the number of loads"},
 		{"version: 1\nloads: [a]", "job.yaml:2: loads: want keys with values, not a list"},
 		{"version: 1\nloads: {}", "job.yaml:2: loads is empty"},
 		{"a: [", "not YAML"},
 		{"- a", "job.yaml:1: a job: want keys with values, not a list"},
 		{"version: 1\n---\nversion: 1", "a second document"},
-		{head + "  a: {from: x, pk: &p [id]}\n  b: {from: y, pk: *p}", "job.yaml:3: &p: a job file has no anchors; put what loads have in common into defaults"},
+		{head + "  a: {from: x, pk: &p [id]}\n  b: {from: y, pk: *p}",
+			"job.yaml:3: &p: a job file has no anchors; put what loads have in common into defaults"},
 		{head + "  a: &a [x, x]\n  b: &b [*a, *a, *a]\n  c: [*b, *b, *b]\n", "job.yaml:3: &a: a job file has no anchors"},
-		{head + "  a: {from: x, max-eror: 5}", `job.yaml:3: unknown key "max-eror" in load a; keys are the names of flags; did you mean max-errors?`},
+		{head + "  a: {from: x, max-eror: 5}",
+			`job.yaml:3: unknown key "max-eror" in load a; keys are the names of flags; did you mean max-errors?`},
 		{head + "  a: {from: x, ttx: 5}", `did you mean ttl?`},
 		{head + "  a: {from: x, fresh: true}", "job.yaml:3: fresh: give tsimport run --fresh"},
 		{head + "  a: {from: x, access-key-secret: abc}", "a job file holds no access keys"},
 		{head + "  a: {from: x, since: abc}", "job.yaml:3: since: tsimport load has no flag --since"},
-		{head + "  a: {from: x, memory: 1GiB}", "job.yaml:3: memory: all loads of the job have it together; put it into defaults"},
+		{head + "  a: {from: x, memory: 1GiB}",
+			"job.yaml:3: memory: all loads of the job have it together; put it into defaults"},
 		{head + "  a: {from: x, create: yes}", `job.yaml:3: create: want true or false, not "yes"`},
 		{head + "  a: {from: x, create: \"true\"}", "create: want true or false"},
 		{head + "  a: {from: x, ttl: soon}", `ttl: want a whole number in digits only, such as 1000, not "soon"`},
 		{head + "  a: {from: x, ttl: 1.5}", "ttl: want a whole number in digits"},
-		{head + "  a: {from: x, retry-for: 90}", "retry-for: want a duration with a unit, such as 500ms, 30s or 15m, not \"90\""},
+		{head + "  a: {from: x, retry-for: 90}",
+			"retry-for: want a duration with a unit, such as 500ms, 30s or 15m, not \"90\""},
 		{head + "  a: {from: x, max-errors: [1]}", "max-errors: want a text, not a list"},
 		{head + "  a: {from: x, max-errors: true}", "max-errors: want a text"},
 		{head + "  a: {from: x, pk: {id: integer}}", "pk: want a list of texts, not keys with values"},
@@ -149,16 +158,23 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		{head + "  a: 5", "load a: want keys with values"},
 		{head + "  a: {from: \"-\"}", "standard input cannot be read again"},
 		{head + "  a: {from: [\"-\", x], mode: changes}", "read only changes from it"},
-		{head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\"}", "job.yaml:4: load b: from: standard input cannot be read again"},
-		{head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\", mode: changes}", "load a: 2 loads read standard input, all at a time; give parallel: 2, or more"},
-		{head + "  a: {from: \"-\", mode: changes}\n  b: {from: x, after: [a]}\n  c: {from: \"-\", mode: changes, after: [b]}", "load c: it reads standard input together with load a, so it cannot come after it"},
-		{head + "  a: {from: \"-\", mode: changes, table: t}\n  b: {from: \"-\", mode: changes, table: t}", "as both write one table"},
+		{head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\"}",
+			"job.yaml:4: load b: from: standard input cannot be read again"},
+		{head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\", mode: changes}",
+			"load a: 2 loads read standard input, all at a time; give parallel: 2, or more"},
+		{head +
+			"  a: {from: \"-\", mode: changes}\n  b: {from: x, after: [a]}\n  c: {from: \"-\", mode: changes, after: [b]}",
+			"load c: it reads standard input together with load a, so it cannot come after it"},
+		{head + "  a: {from: \"-\", mode: changes, table: t}\n  b: {from: \"-\", mode: changes, table: t}",
+			"as both write one table"},
 		{head + "  a: {command: lod, from: x}", `command "lod": want load, copy, sync, export; did you mean load?`},
 		{head + "  a: {command: export}", "output is missing"},
 		{head + "  a: {command: copy, from: [x, y]}", "a copy reads one table"},
 		{head + "  a: {from: x, after: [b]}", `load a: after: there is no load "b"`},
-		{head + "  a: {from: x, after: [b]}\n  b: {from: x, after: [c]}\n  c: {from: x, after: [a]}", "after: the loads wait for each other: a after b after c after a"},
-		{head + "  a: {from: x, pk: [id], table: t}\n  b: {from: y, pk: [no], table: t}", "job.yaml:4: load b: table t has the key no here, and id in load a"},
+		{head + "  a: {from: x, after: [b]}\n  b: {from: x, after: [c]}\n  c: {from: x, after: [a]}",
+			"after: the loads wait for each other: a after b after c after a"},
+		{head + "  a: {from: x, pk: [id], table: t}\n  b: {from: y, pk: [no], table: t}",
+			"job.yaml:4: load b: table t has the key no here, and id in load a"},
 		{head + "  a: {command: export, output: o}\n  b: {command: export, output: o}", "load a also writes the output o"},
 		{head + "  \"{t}\": {from: \"none/{t}.csv\"}", "load {t}: no input has a name such as none/{t}.csv"},
 		{head + "  \"{t}\": {from: x.csv}", "from does not contain {t}"},
@@ -167,10 +183,12 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		{head + "  \"{t}\": {from: \"f/{t}.csv\"}\n  b: {from: z}", "two loads have this name"},
 		{head + "  \"{t}{u}\": {from: \"f/{t}.csv\"}", "want one part in braces at most"},
 		{head + "  a: {from: \"${x y}\"}", "is not a variable; want ${NAME} or ${NAME:-default}"},
-		{head + "  a: {from: \"https://u:pw@host/x.csv\"}", "from: it holds a secret in clear; put that into an environment variable"},
+		{head + "  a: {from: \"https://u:pw@host/x.csv\"}",
+			"from: it holds a secret in clear; put that into an environment variable"},
 		{head + "  a: {from: \"https://h/x.csv?Signature=abcdefabcdef1234\"}", "holds a secret in clear"},
 		{head + "  a: {from: \"https://u:${PW:-pw}@host/x.csv\"}", "holds a secret in clear"},
-		{"version: 1\ntarget: {stor: x}\nloads: {a: {from: x}}", "job.yaml:2: unknown key \"stor\" in target; keys are the names of flags; did you mean store?"},
+		{"version: 1\ntarget: {stor: x}\nloads: {a: {from: x}}",
+			"job.yaml:2: unknown key \"stor\" in target; keys are the names of flags; did you mean store?"},
 		{"version: 1\ndefaults: {table: x}\nloads: {a: {from: x}}", "table: it says what one load is"},
 	} {
 		_, err := prepare(c.text, "d/a.b.csv", "e/a_b_c.csv", "f/b.csv")
@@ -185,7 +203,8 @@ func TestUnmatchedPlaceholderHasNoInput(t *testing.T) {
 }
 
 func TestVariablesAreReplaced(t *testing.T) {
-	f, err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: \"${DIR}/x.csv\", endpoint: \"${E:-http://d}\", table: \"t${N:-0}$1\", max-errors: \"https://u:${PW}@h/\"}"), small)
+	f, err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: \"${DIR}/x.csv\", endpoint: \"${E:-http://d}\", "+
+		"table: \"t${N:-0}$1\", max-errors: \"https://u:${PW}@h/\"}"), small)
 	must(t, err)
 	values := map[string]string{"DIR": "/data", "PW": "secret", "N": ""}
 	lookup := func(name string) (string, bool) { v, ok := values[name]; return v, ok }
@@ -204,7 +223,8 @@ func TestVariablesAreReplaced(t *testing.T) {
 }
 
 func TestLoadsIntoOneTableRunInSequence(t *testing.T) {
-	f := conformance.Try(prepare("version: 1\nloads:\n  a: {from: x, table: t, after: [c]}\n  b: {from: x, table: t}\n  c: {from: x, table: t}\n  d: {from: x, table: u}\n  e: {from: x, table: t, store: other}")).Must(t)
+	f := conformance.Try(prepare("version: 1\nloads:\n  a: {from: x, table: t, after: [c]}\n  b: {from: x, table: t}\n  " +
+		"c: {from: x, table: t}\n  d: {from: x, table: u}\n  e: {from: x, table: t, store: other}")).Must(t)
 	var got []string
 	for _, l := range f.Loads {
 		got = append(got, l.Name+" "+strings.Join(l.After, ","))
@@ -213,9 +233,12 @@ func TestLoadsIntoOneTableRunInSequence(t *testing.T) {
 }
 
 func TestOnlyNamedLoadsAreRun(t *testing.T) {
-	before, err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: x}\n  b: {from: x, after: [a]}\n  \"t{n}\": {from: \"f/{n}.csv\", after: [b]}"), small)
+	before,
+		err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: x}\n  b: {from: x, after: [a]}\n  \"t{n}\": "+
+		"{from: \"f/{n}.csv\", after: [b]}"), small)
 	must(t, err)
-	for names, want := range map[string]string{"": "a b t1 t2", "b": "b", "t{n}": "t1 t2", "a t2": "a t2", "c": "there is no load \"c\""} {
+	for names, want := range map[string]string{"": "a b t1 t2", "b": "b", "t{n}": "t1 t2", "a t2": "a t2",
+		"c": "there is no load \"c\""} {
 		f, err := before.Expand(context.Background(), noVariables, inputsOf("f/1.csv", "f/2.csv"))
 		if err == nil {
 			err = f.Select(strings.Fields(names), before)
@@ -255,8 +278,10 @@ var odd = []string{ofShop + "a", ofShop + "we%60ird.na+me", ofShop + "1st", ofSh
 func TestUnloadableTableDoesNotBlockOthers(t *testing.T) {
 	f := conformance.Try(prepare(head+`  "{table}": {from: "`+ofShop+`{table}", table: "{table}"}`, odd...)).Must(t)
 	want := map[string]string{
-		"a": "", "Items": "", "items-2": `items: another load's name differs only in case`, "1st": "want letters, digits and underscores, not starting with a digit", "_x": "-x: that is not a load name",
-		"lock-2": "lock: that is not a load name", "we_ird.na_me": "not for table we`ird.na me; leave it out with except: [\"we`ird.na me\"]; or give it a load of its own with another name and table:",
+		"a": "", "Items": "", "items-2": `items: another load's name differs only in case`,
+		"1st": "want letters, digits and underscores, not starting with a digit", "_x": "-x: that is not a load name",
+		"lock-2": "lock: that is not a load name", "we_ird.na_me": "not for table we`ird.na me; leave it out with except: " +
+			"[\"we`ird.na me\"]; or give it a load of its own with another name and table:",
 		"__n__": "not for table ünï", "we_ird.na_me-2": "not for table we_ird.na_me",
 	}
 	for _, l := range f.Loads {
@@ -269,7 +294,8 @@ func TestUnloadableTableDoesNotBlockOthers(t *testing.T) {
 }
 
 func TestExceptedTablesAreLeftOut(t *testing.T) {
-	const job = "version: 1\nloads:\n  \"{table}\": {from: \"mysql://h/shop?table={table}\", table: \"{table}\", except: [\"we`ird*\", \"??n\", we_*, 1st, Items, lock, \"-x\", ünï, nothere]}\n"
+	const job = "version: 1\nloads:\n  \"{table}\": {from: \"mysql://h/shop?table={table}\", table: \"{table}\", " +
+		"except: [\"we`ird*\", \"??n\", we_*, 1st, Items, lock, \"-x\", ünï, nothere]}\n"
 	f, err := prepare(job+"  weird: {from: \"mysql://h/shop?table=we%60ird.na+me\", table: weird}", odd...)
 	must(t, err)
 	var names []string
@@ -286,7 +312,8 @@ func TestExceptedTablesAreLeftOut(t *testing.T) {
 	} {
 		conformance.Refused(t, conformance.ErrorOf(prepare(tt.job, "d/a.csv")), tt.wants, "%s", tt.job)
 	}
-	f, err = prepare("version: 1\nloads:\n  \"{t}\": {from: \"d/{t}.csv\", except: [b, tmp_*]}", "d/a.csv", "d/b.csv", "d/tmp_1.csv")
+	f, err = prepare("version: 1\nloads:\n  \"{t}\": {from: \"d/{t}.csv\", except: [b, tmp_*]}", "d/a.csv", "d/b.csv",
+		"d/tmp_1.csv")
 	conformance.True(t, err == nil && len(f.Loads) == 1 && f.Loads[0].Name == "a", "%v, %v", f, err)
 }
 
@@ -346,7 +373,8 @@ func TestLoadsRunInOrderWithinTheParallelLimit(t *testing.T) {
 func TestLoadsOfStandardInputBeginTogether(t *testing.T) {
 	for failing, want := range map[string]string{"none": "a done, b done, c done, d done, e done",
 		"d": "a done, b not run, c done, d failed, e not run", "b": "a done, b failed, c done, d done, e done"} {
-		f := conformance.Try(prepare("version: 1\nparallel: 2\nloads:\n  a: {from: x}\n  b: {from: \"-\", mode: changes}\n  c: {from: y}\n  d: {from: z}\n  e: {from: \"-\", mode: changes, after: [d]}")).Must(t)
+		f := conformance.Try(prepare("version: 1\nparallel: 2\nloads:\n  a: {from: x}\n  b: {from: \"-\", mode: changes}\n " +
+			" c: {from: y}\n  d: {from: z}\n  e: {from: \"-\", mode: changes, after: [d]}")).Must(t)
 		r, dir := conformance.Try(NewRecord(f, nil, noVariables)).Must(t), t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
 			var both sync.WaitGroup
@@ -367,10 +395,12 @@ func TestLoadsOfStandardInputBeginTogether(t *testing.T) {
 // TestRecordSurvivesAKill: each starting load sees how earlier ones ended, though the record is not rewritten.
 func TestRecordSurvivesAKill(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, ChangesFile), []byte(`{"of":"before","load":1,"state":{"state":"done"}}`+"\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, ChangesFile), []byte(`{"of":"before","load":1,"state":{"state":"done"}}`+"\n"),
+		0o600))
 	r := recordOf(1, "a", "b", "c")
 	r.Loads[1].From = []string{"b.csv"}
-	want := map[string]string{"a": "[a running b waiting c waiting]", "b": "[a done b running c waiting]", "c": "[a done b failed c running]"}
+	want := map[string]string{"a": "[a running b waiting c waiting]", "b": "[a done b running c waiting]",
+		"c": "[a done b failed c running]"}
 	whole := ""
 	err := r.Run(t.Context(), dir, func(_ context.Context, s *State) Outcome {
 		text := conformance.Try(os.ReadFile(filepath.Join(dir, FolderFile))).Must(t)
@@ -496,7 +526,8 @@ func TestBegunLoadCannotBeChanged(t *testing.T) {
 		begun[keys] = conformance.Try(NewRecord(f, nil, os.LookupEnv)).Must(t).Loads[0].Digest
 	}
 	one := begun["max-errors: 1"]
-	conformance.True(t, one == begun["max-errors: 9"] && one == begun["max-wcu: 5"] && one != begun["pk: [id]"] && one != begun["endpoint: x"],
+	conformance.True(t, one == begun["max-errors: 9"] && one == begun["max-wcu: 5"] && one != begun["pk: [id]"] &&
+		one != begun["endpoint: x"],
 		"a begun load may have another limit of errors or speed, but no other key: %v", begun)
 	conformance.Refused(t, recordOf(1).Continue(before), "load b has begun and is no longer in the job", "error")
 }
@@ -520,7 +551,8 @@ func TestJobOfAnotherVersionIsNotRestarted(t *testing.T) {
 	for state, refused := range map[string]bool{Running: true, Failed: true, Done: false, Replaced: false} {
 		must(t, progress.Write(filepath.Join(folder, FolderFile), 0o600, Version+1, Record{Identity: "one", State: state}))
 		_, _, err := Find(root, "one")
-		conformance.True(t, (err != nil) == refused && (!refused || strings.Contains(err.Error(), "by a newer version of tsimport")),
+		conformance.True(t, (err != nil) == refused && (!refused ||
+			strings.Contains(err.Error(), "by a newer version of tsimport")),
 			"%s: %v", state, err)
 		_, _, err = Find(root, "other")
 		conformance.True(t, err == nil, "%s: another job is refused: %v", state, err)

@@ -121,7 +121,8 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find job file: %w", err)
 	}
-	r := &Record{File: path, Names: names, Parallel: f.Parallel, Common: f.Common, State: Waiting, Variables: map[string]string{}}
+	r := &Record{File: path, Names: names, Parallel: f.Parallel, Common: f.Common, State: Waiting,
+		Variables: map[string]string{}}
 	common := Single{Settings: f.Common}
 	for _, l := range append([]Single{common}, f.Loads...) {
 		for _, name := range l.variables() {
@@ -164,7 +165,8 @@ func (r *Record) SameVariables(lookup Lookup) error {
 			if !ok {
 				is = "is not set"
 			}
-			return &Error{r.File, 0, fmt.Sprintf("the job was begun with another value of the variable %s of the environment, which %s now; set it as it was, or start over with tsimport run --fresh", name, is)}
+			return &Error{r.File, 0, fmt.Sprintf("the job was begun with another value of the variable %s of the environment, "+
+				"which %s now; set it as it was, or start over with tsimport run --fresh", name, is)}
 		}
 	}
 	return nil
@@ -192,7 +194,8 @@ func (r *Record) Continue(before *Record) error {
 			continue
 		}
 		if b.Digest != s.Digest && b.State != Failed && !(b.State == Done && s.comesAgain()) {
-			return &Error{r.File, s.line, fmt.Sprintf("load %s was changed since the job was begun on %s, and has begun; put it back, finish the job as it was with tsimport resume, or start over with --fresh",
+			return &Error{r.File, s.line, fmt.Sprintf("load %s was changed since the job was begun on %s, and has begun; put "+
+				"it back, finish the job as it was with tsimport resume, or start over with --fresh",
 				s.Name, before.Started.Local().Format("2006-01-02 15:04:05"))}
 		}
 		single, digest := s.Single, s.Digest
@@ -202,7 +205,8 @@ func (r *Record) Continue(before *Record) error {
 	}
 	for _, s := range before.Loads {
 		if was[s.Name] != nil && s.State != Waiting && s.State != Held && s.State != Failed && s.State != Done {
-			return &Error{r.File, 0, fmt.Sprintf("load %s has begun and is no longer in the job; put it back, finish the job as it was with tsimport resume, or start over with --fresh", s.Name)}
+			return &Error{r.File, 0, fmt.Sprintf("load %s has begun and is no longer in the job; put it back, finish the job "+
+				"as it was with tsimport resume, or start over with --fresh", s.Name)}
 		}
 	}
 	r.Started = before.Started

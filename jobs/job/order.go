@@ -60,7 +60,8 @@ func (f *File) joinStdin(fail func(*Single, string, ...any) error) error {
 	before := func(name string) []string { return f.byName()[name].After }
 	for _, l := range readers {
 		if i := slices.IndexFunc(readers, func(o *Single) bool { return l != o && follows(before, l.Name, o.Name) }); i >= 0 {
-			return fail(l, "it reads standard input together with load %s, so it cannot come after it (by after, or as both write one table)", readers[i].Name)
+			return fail(l, "it reads standard input together with load %s, so it cannot come after it (by after, or as both "+
+				"write one table)", readers[i].Name)
 		}
 		l.After = slices.Compact(slices.Clone(after))
 	}
@@ -106,7 +107,8 @@ func (f *File) checkTables(fail func(*Single, string, ...any) error) error {
 			return fail(l, "load %s also writes the output %s", other.Name, l.Value("output"))
 		}
 		if a, b := other.values("pk"), l.values("pk"); len(a) > 0 && len(b) > 0 && !slices.Equal(a, b) {
-			return fail(l, "table %s has the key %s here, and %s in load %s; loads into one table have one key", l.Table(), strings.Join(b, ", "), strings.Join(a, ", "), other.Name)
+			return fail(l, "table %s has the key %s here, and %s in load %s; loads into one table have one key", l.Table(),
+				strings.Join(b, ", "), strings.Join(a, ", "), other.Name)
 		}
 	}
 	return nil
@@ -122,7 +124,8 @@ func (f *File) orderWrites() {
 		}
 		place := l.place()
 		for _, o := range into[place] {
-			if !follows(func(name string) []string { return byName[name].After }, o.Name, l.Name) && !slices.Contains(l.After, o.Name) {
+			if !follows(func(name string) []string { return byName[name].After }, o.Name, l.Name) &&
+				!slices.Contains(l.After, o.Name) {
 				l.After = append(slices.Clone(l.After), o.Name)
 			}
 		}

@@ -185,7 +185,8 @@ func (r *Record) conclude() {
 			r.State = Failed
 		}
 	}
-	if r.ExitCode = exitcode.First(all...); r.State != Done && (r.ExitCode == exitcode.OK || r.ExitCode == exitcode.Rejects) {
+	if r.ExitCode = exitcode.First(all...); r.State != Done &&
+		(r.ExitCode == exitcode.OK || r.ExitCode == exitcode.Rejects) {
 		r.ExitCode = exitcode.Failed // 3 means that everything loadable was loaded
 	}
 }

@@ -18,11 +18,13 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 		return schema{"anyOf": []any{of, schema{"type": "string", "pattern": `\$\{`}, null}}
 	}
 	definitions := schema{
-		"text": withVariable(text), "bool": withVariable(schema{"type": "boolean"}), "whole": withVariable(schema{"type": "integer"}),
+		"text": withVariable(text), "bool": withVariable(schema{"type": "boolean"}),
+		"whole":  withVariable(schema{"type": "integer"}),
 		"number": withVariable(schema{"type": "number"}), "list": withVariable(list),
 		"pairs": withVariable(schema{"anyOf": []any{list, schema{"type": "object", "additionalProperties": text}}}),
 	}
-	kinds := map[options.Kind]string{options.Switch: "bool", options.Whole: "whole", options.Number: "number", options.List: "list", options.Texts: "list", options.Lists: "list",
+	kinds := map[options.Kind]string{options.Switch: "bool", options.Whole: "whole", options.Number: "number",
+		options.List: "list", options.Texts: "list", options.Lists: "list",
 		options.Renamings: "pairs", options.Typings: "pairs"}
 	value := func(k *options.Option) schema {
 		name := "key-" + k.Name
@@ -78,7 +80,8 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 		"target": object(target), "defaults": object(defaults),
 		"loads": schema{"type": "object", "minProperties": 1, "additionalProperties": schema{"oneOf": loads}},
 	})
-	root["$schema"], root["title"], root["$defs"] = "https://json-schema.org/draft/2020-12/schema", "tsimport job", definitions
+	root["$schema"], root["title"], root["$defs"] = "https://json-schema.org/draft/2020-12/schema", "tsimport job",
+		definitions
 	root["type"], root["required"] = "object", []string{"version", "loads"}
 	out, err := json.MarshalIndent(root, "", " ")
 	return append(out, '\n'), err

@@ -135,7 +135,8 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 		"chosen":                  {"", false, "long", begins, remove},
 		"chosen, and cut":         {"", false, "long", begins, func(name string) error { return os.Truncate(name, 2) }},
 		"begun":                   {"", false, "long", ends, remove},
-		"begun, and changed":      {"", false, "long", ends, func(name string) error { return os.WriteFile(name, []byte("x"), 0o600) }},
+		"begun, and changed": {"", false, "long", ends,
+			func(name string) error { return os.WriteFile(name, []byte("x"), 0o600) }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := newDrop(t)
@@ -239,7 +240,8 @@ func (d *drop) elsewhere(name, content string) {
 	item := find(d.t, place.dir)[0]
 	hash, err := hashOf(d.t.Context(), &item)
 	f := File{Name: filepath.Join(d.dir, name), Size: item.Size, Hash: hash, Run: "elsewhere"}
-	must(d.t, errors.Join(err, d.ledger().append(d.t.Context(), &event{Kind: kindLoaded, Table: d.table, Files: []File{f}})))
+	must(d.t, errors.Join(err, d.ledger().append(d.t.Context(), &event{Kind: kindLoaded, Table: d.table,
+		Files: []File{f}})))
 }
 
 func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
@@ -305,7 +307,8 @@ func TestRecordedFieldsOfAFile(t *testing.T) {
 	d.deliver("b", "one")
 	d.want(Options{}, "2 of 2 inputs are known") // which notes the new time of b
 	// Other objects are skipped, regardless of their position.
-	must(t, errors.Join(d.store.PutAbsent(t.Context(), eventPrefix+"!", []byte{}), d.store.PutAbsent(t.Context(), eventPrefix+"a", []byte{})))
+	must(t, errors.Join(d.store.PutAbsent(t.Context(), eventPrefix+"!", []byte{}),
+		d.store.PutAbsent(t.Context(), eventPrefix+"a", []byte{})))
 	a, b := filepath.Join(d.dir, "a"), filepath.Join(d.dir, "b")
 	t.Chdir(d.dir)
 	if name := NameOf(&find(t, "a")[0]); name != a { // wherever it is called from
@@ -331,13 +334,19 @@ func TestSelectorWithoutALedger(t *testing.T) {
 	d.deliver("a", "one")
 	d.deliver("b", "two")
 	d.deliver("b.done", "")
-	s := NewSelector(nil, Options{DoneMarker: "{}.done", Exists: func(context.Context, string) (is bool, err error) { return }})
+	s := NewSelector(nil, Options{DoneMarker: "{}.done", Exists: func(context.Context, string) (is bool,
+		err error) {
+		return
+	}})
 	chosen, notes, err := s.Select(t.Context(), find(t, d.dir), d.table, nil, nil)
 	conformance.True(t, err == nil && len(chosen) == 1 && len(notes) == 1 && !s.Once() && s.Units() == nil &&
 		len(s.Blocks()) == 0, "%v, %q, %v", chosen, notes, err)
 	must(t, errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context(), nil), s.NothingNew(t.Context(), nil)))
 	// It may be unknown whether there is a marker.
-	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool, error) { return false, errStore }})
+	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool,
+		error) {
+		return false, errStore
+	}})
 	_, _, err = s.Select(t.Context(), find(t, d.dir), d.table, nil, nil)
 	conformance.Is(t, err, errStore, "got")
 	// The time of the last change may be unknown too.
@@ -444,7 +453,8 @@ type drop struct {
 
 func newDrop(t *testing.T) *drop {
 	t.Helper()
-	return &drop{t: t, dir: t.TempDir(), store: &faulty{objects: map[string][]byte{}, at: -1}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), table: 1}
+	return &drop{t: t, dir: t.TempDir(), store: &faulty{objects: map[string][]byte{}, at: -1},
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), table: 1}
 }
 
 func (d *drop) ledger() *Ledger {
@@ -594,7 +604,8 @@ func TestReplacedBadFileIsTriedDuringAnUnfinishedLoad(t *testing.T) {
 	s := NewSelector(d.ledger(), Options{Job: "job"})
 	_, _, err := s.Select(t.Context(), find(t, d.dir), 1, chosen, nil)
 	must(t, errors.Join(err, s.Begin(t.Context(), 1, "run")))
-	must(t, s.Loaded(t.Context(), []checkpoint.BadInput{{Name: filepath.Join(d.dir, "bad"), Reason: "as it was", Held: true, Source: -1}}))
+	must(t, s.Loaded(t.Context(), []checkpoint.BadInput{{Name: filepath.Join(d.dir, "bad"), Reason: "as it was",
+		Held: true, Source: -1}}))
 	d.want(Options{}, "1 of 2 inputs are known", "bad")
 }
 
@@ -638,7 +649,8 @@ func TestInputsOfChangesAreTakenInTheirOrder(t *testing.T) {
 		must(t, os.Remove(filepath.Join(d.dir, "z")))
 		deliver("b", "c", "d")
 		must(t, os.Remove(filepath.Join(d.dir, "c.done")))
-		d.want(o, "c: left out, without their marker {}.done (--done-marker)\n"+filepath.Join(d.dir, "d")+": left out: changes wait for the earlier inputs", "b")
+		d.want(o, "c: left out, without their marker {}.done (--done-marker)\n"+filepath.Join(d.dir, "d")+
+			": left out: changes wait for the earlier inputs", "b")
 		d.deliver("c.done", "")
 		d.want(o, "1 of 3 inputs", "c", "d")
 		remove := func(name string) {
@@ -653,7 +665,8 @@ func TestInputsOfChangesAreTakenInTheirOrder(t *testing.T) {
 		}
 		deliver(late)
 		d.now = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-		d.refused(o, late+" comes before "+filepath.Join(d.dir, "d")+", whose changes the table has taken", "tsimport files forget")
+		d.refused(o, late+" comes before "+filepath.Join(d.dir, "d")+", whose changes the table has taken",
+			"tsimport files forget")
 		remove(late)
 		deliver("e")
 		d.want(o, "", "e")

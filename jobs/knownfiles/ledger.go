@@ -307,7 +307,8 @@ func (l *Ledger) append(ctx context.Context, e *event) error {
 		return nil
 	}
 	old := l.old
-	if err := l.put(ctx, &event{Kind: kindAll, Table: l.table, Time: e.Time, Files: l.Files(), Bad: l.Bad(), Works: l.works, Former: l.former(), Begun: l.begun, Units: l.units}); err != nil {
+	if err := l.put(ctx, &event{Kind: kindAll, Table: l.table, Time: e.Time, Files: l.Files(), Bad: l.Bad(),
+		Works: l.works, Former: l.former(), Begun: l.begun, Units: l.units}); err != nil {
 		return err
 	}
 	l.old = l.old[len(l.old)-1:]
@@ -330,7 +331,8 @@ func (l *Ledger) former() (all []File) {
 			all = append(all, f)
 		}
 	}
-	slices.SortFunc(all, func(a, b File) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Hash, b.Hash)) })
+	slices.SortFunc(all,
+		func(a, b File) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Hash, b.Hash)) })
 	return all
 }
 

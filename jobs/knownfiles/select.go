@@ -84,14 +84,16 @@ func (s *Selector) Once() bool { return s.ledger != nil }
 
 // Select returns the inputs for a table by its creation time (0 if not yet created), and notes for the user. It
 // selects exactly the inputs that an earlier attempt of the same load selected. Inputs named in without are left out.
-func (s *Selector) Select(ctx context.Context, found []input.Item, created int64, earlier []string, without map[string]bool) (chosen []input.Item, notes []string, err error) {
+func (s *Selector) Select(ctx context.Context, found []input.Item, created int64, earlier []string,
+	without map[string]bool) (chosen []input.Item, notes []string, err error) {
 	s.sort(found)
 	s.found, s.trees, s.seen, s.bad, s.resume = found, nil, nil, nil, earlier != nil
 	if s.ledger != nil {
 		s.ledger.bind(created)
 		for i := range found {
 			if found[i].Size < 0 || found[i].Name == input.Stdin {
-				return nil, nil, &Refused{fmt.Sprintf("--only-new: %s is a stream, so it is unknown whether it was loaded before; save it as a file, or leave --only-new out", found[i].Name)}
+				return nil, nil, &Refused{fmt.Sprintf("--only-new: %s is a stream, so it is unknown whether it was loaded "+
+					"before; save it as a file, or leave --only-new out", found[i].Name)}
 			}
 			if err := s.touched(ctx, &found[i]); err != nil {
 				return nil, nil, err
@@ -203,7 +205,9 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 			continue
 		}
 		if s.o.Settle > 0 && item.Modified.IsZero() {
-			return nil, nil, &Refused{fmt.Sprintf("--settle-files: it is unknown when %s was changed; use --done-marker, or leave it out", item.Name)}
+			return nil, nil,
+				&Refused{fmt.Sprintf("--settle-files: it is unknown when %s was changed; use --done-marker, or leave it out",
+					item.Name)}
 		}
 		if s.o.Settle > 0 && now.Sub(item.Modified) < s.o.Settle {
 			young = append(young, item.Name)
@@ -258,13 +262,15 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 	others, othersBySize := s.ledger.otherJobs(s.o.Job)
 	sizes, bySize, aside, last := s.ledger.sizes(), map[int64][]*input.Item{}, s.aside(found), s.lastChanges()
 	if names := slices.Sorted(maps.Keys(others)); s.o.Changes && len(names) > 0 {
-		return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s, and changes of these inputs may come before its own: finish it first (%s)",
+		return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s, and changes of these "+
+			"inputs may come before its own: finish it first (%s)",
 			names[0], others[names[0]].Command)}
 	}
 	for i := range found {
 		item := &found[i]
 		if u, begun := others[NameOf(item)]; begun {
-			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s: finish it first (%s), or take the file out of it with tsimport files forget", item.Name, u.Command)}
+			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s: finish it first (%s), "+
+				"or take the file out of it with tsimport files forget", item.Name, u.Command)}
 		}
 		b, err := s.asideAs(ctx, item, aside[item.Size])
 		if err != nil {
@@ -272,7 +278,8 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		}
 		switch {
 		case b.Sent:
-			s.leaveOut(item, b.Reason+"; rows of it are in the table and would be there twice if it was loaded again: compare them, then give tsimport files forget to have it loaded", b)
+			s.leaveOut(item, b.Reason+"; rows of it are in the table and would be there twice if it was loaded again: compare "+
+				"them, then give tsimport files forget to have it loaded", b)
 			continue
 		case b.Held:
 			s.leaveOut(item, b.Reason, b)
@@ -294,7 +301,8 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 				continue
 			}
 			if s.o.SetAside && !s.o.ReloadChanged {
-				s.leaveOut(item, "it changed after the table had taken it; --reload-changed, in a job reload-changed: true, loads what it is now", Bad{})
+				s.leaveOut(item, "it changed after the table had taken it; --reload-changed, in a job reload-changed: true, "+
+					"loads what it is now", Bad{})
 				continue
 			}
 			changed = append(changed, item.Name)
@@ -312,7 +320,9 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 			}
 		}
 		if own := describe(item, ""); s.o.Changes && last.Name != "" && s.compare(&own, &last) < 0 {
-			return nil, nil, &Refused{fmt.Sprintf("--only-new: %s comes before %s, whose changes the table has taken: its own would undo later ones; "+againWith, item.Name, last.Name)}
+			return nil, nil,
+				&Refused{fmt.Sprintf("--only-new: %s comes before %s, whose changes the table has taken: its own would undo "+
+					"later ones; "+againWith, item.Name, last.Name)}
 		}
 		if err := s.notBegun(ctx, item, othersBySize[item.Size]); err != nil {
 			return nil, nil, err
@@ -321,13 +331,17 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		bySize[item.Size] = append(bySize[item.Size], item)
 	}
 	if len(changed) > 0 && s.o.Changes {
-		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s changed after the table had taken its changes%s; "+againWith, changed[0], andMore(len(changed)-1))}
+		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s changed after the table had taken its changes%s; "+againWith,
+			changed[0], andMore(len(changed)-1))}
 	}
 	if len(changed) > 0 && !s.o.ReloadChanged {
-		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s changed after the table had taken it%s; load what it is now with --reload-changed", changed[0], andMore(len(changed)-1))}
+		return nil, nil,
+			&Refused{fmt.Sprintf("--only-new: %s changed after the table had taken it%s; load what it is now with "+
+				"--reload-changed", changed[0], andMore(len(changed)-1))}
 	}
 	notes = appendNote(notes, changed, "changed since the table took them; loaded again (--reload-changed)")
-	notes = appendNote(notes, renamed, "left out, the table has taken this content under another name (to load it, forget that name: tsimport files forget)")
+	notes = appendNote(notes, renamed, "left out, the table has taken this content under another name (to load it, "+
+		"forget that name: tsimport files forget)")
 	if known > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d inputs are known and left out", known, len(found)))
 	}
@@ -338,7 +352,8 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 func (s *Selector) aside(found []input.Item) map[int64][]*input.Item {
 	all := map[int64][]*input.Item{}
 	for i := range found {
-		if b := s.ledger.bad[NameOf(&found[i])]; b.Sent || b.Held && b.of(&found[i]) && (b.Rejected == 0 || s.o.Exceeds(b.Rejected, b.Read)) {
+		if b := s.ledger.bad[NameOf(&found[i])]; b.Sent || b.Held && b.of(&found[i]) &&
+			(b.Rejected == 0 || s.o.Exceeds(b.Rejected, b.Read)) {
 			all[found[i].Size] = append(all[found[i].Size], &found[i])
 		}
 	}
@@ -393,7 +408,8 @@ func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInp
 
 // leaveOut leaves out a bad input.
 func (s *Selector) leaveOut(item *input.Item, reason string, was Bad) {
-	s.bad = append(s.bad, checkpoint.BadInput{Name: item.Name, Reason: reason, Source: -1, Sent: was.Sent, Held: was.Held, Read: was.Read, Rejected: was.Rejected})
+	s.bad = append(s.bad, checkpoint.BadInput{Name: item.Name, Reason: reason, Source: -1, Sent: was.Sent, Held: was.Held,
+		Read: was.Read, Rejected: was.Rejected})
 }
 
 // Nights returns the number of nights on which an input of this content was bad.
@@ -482,7 +498,8 @@ func (s *Selector) notBegun(ctx context.Context, item *input.Item, begun []unfin
 	}
 	for _, u := range begun {
 		if u.Sum == sum {
-			return &Refused{fmt.Sprintf("--only-new: %s begins like %s and is as long, which an unfinished load has begun to load: finish that first (%s), or take the file out of it with tsimport files forget",
+			return &Refused{fmt.Sprintf("--only-new: %s begins like %s and is as long, which an unfinished load has begun to "+
+				"load: finish that first (%s), or take the file out of it with tsimport files forget",
 				item.Name, u.Name, u.Command)}
 		}
 	}
@@ -506,7 +523,8 @@ func (s *Selector) same(ctx context.Context, item *input.Item, f File) (bool, er
 }
 
 // knownContent reports whether a new name's input has a known content of its size, or a selected input's.
-func (s *Selector) knownContent(ctx context.Context, item *input.Item, known bool, chosen []*input.Item) (is bool, as string, err error) {
+func (s *Selector) knownContent(ctx context.Context, item *input.Item, known bool, chosen []*input.Item) (is bool,
+	as string, err error) {
 	if !known && len(chosen) == 0 {
 		return false, "", nil
 	}
@@ -596,7 +614,8 @@ func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) er
 	if len(s.seen)+len(noted)+len(gone) == 0 {
 		return nil
 	}
-	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: s.seen, Bad: noted, Gone: gone})
+	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: s.seen,
+		Bad: noted, Gone: gone})
 }
 
 // Begin records, before the first row is sent, the inputs that are about to be loaded into the table created then.
@@ -605,7 +624,8 @@ func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
 		return nil
 	}
 	if created == 0 {
-		return &Refused{"--only-new: the service does not say when the table was made, so a table created again could not be distinguished from this one; leave --only-new out"}
+		return &Refused{"--only-new: the service does not say when the table was made, so a table created again could not " +
+			"be distinguished from this one; leave --only-new out"}
 	}
 	s.run = run
 	s.ledger.bind(created)
@@ -674,5 +694,6 @@ func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error 
 		files = append(files, f)
 	}
 	noted, gone := s.noted(ctx, bad, now)
-	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: files, Bad: noted, Gone: gone, Works: works})
+	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: files,
+		Bad: noted, Gone: gone, Works: works})
 }

@@ -37,7 +37,8 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 		if err != nil || len(names) > 0 {
 			return nil, err
 		}
-		return &unbegun{what: "knows no file of", twice: fmt.Sprintf("tsimport files forget --table %s --state %s", suggest.Arg(r.Table), suggest.Arg(r.State))}, nil
+		return &unbegun{what: "knows no file of", twice: fmt.Sprintf("tsimport files forget --table %s --state %s",
+			suggest.Arg(r.Table), suggest.Arg(r.State))}, nil
 	}
 	own := filepath.Join(r.State, "loads")
 	if r.OnlyNew {
@@ -48,7 +49,8 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 	none := unbegun{what: "knows no file of", begin: "mkdir -p " + suggest.Arg(own), twice: "mkdir -p " + suggest.Arg(own)}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		none.what, none.missing, none.begin = "is missing, and known files and unfinished loads with it, of", true, "mkdir -p "+suggest.Arg(r.State)
+		none.what, none.missing, none.begin = "is missing, and known files and unfinished loads with it, of", true,
+			"mkdir -p "+suggest.Arg(r.State)
 	case err != nil, is(own), !r.OnlyNew && len(entries) > 0:
 		return nil, nil // if unreadable, the probe says why
 	case !r.OnlyNew:
@@ -61,7 +63,8 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 
 // checkState refuses a place that does not know a table with rows, if these may be of present inputs. A missing folder
 // may be an unmounted share. An empty folder and an unknown table are refused only if rows would be loaded twice.
-func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, store jobdir.Store, place string) (missing bool, err error) {
+func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, store jobdir.Store,
+	place string) (missing bool, err error) {
 	if plan.IsTemplate(cfg.Target.Table) {
 		return false, nil
 	}
@@ -80,5 +83,8 @@ func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, s
 	if before.Twice {
 		why, begin = "if it is not the place of the loads before, their rows would be there twice", is.twice
 	}
-	return false, plan.Usagef("--state %s %s table %s, which has rows: %s; mount or name the right place or, for a first load, give: %s", r.State, is.what, cfg.Target.Table, why, begin)
+	return false,
+		plan.Usagef(
+			"--state %s %s table %s, which has rows: %s; mount or name the right place or, for a first load, give: %s", r.State,
+			is.what, cfg.Target.Table, why, begin)
 }

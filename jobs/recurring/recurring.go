@@ -72,7 +72,8 @@ func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (
 }
 
 // openState opens the state of the load. Known is the lease of the known files as seen before the load took its own.
-func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.Config, job, place string) (store jobdir.Store, known *jobdir.Seen, err error) {
+func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.Config, job,
+	place string) (store jobdir.Store, known *jobdir.Seen, err error) {
 	store, err = OpenStore(ctx, r, cfg.Read.Find)
 	if err != nil || r.State == "" {
 		return store, known, err
@@ -187,7 +188,8 @@ func check(r *options.Request, cfg *pipeline.Config) error {
 		{cfg.Limits.Records > 0, "--limit", "a file that was loaded in part is neither new nor known"},
 		{r.Verify, "--verify", "the table has the rows of earlier files too; run tsimport verify with all files"},
 		{plan.IsTemplate(cfg.Target.Table), "--table " + cfg.Target.Table, "files are known for one table, not several"},
-		{r.ReloadChanged && cfg.Write.Mode == table.Changes, "--reload-changed with --mode changes", "the changes of a file that is loaded again would undo later ones"},
+		{r.ReloadChanged && cfg.Write.Mode == table.Changes, "--reload-changed with --mode changes",
+			"the changes of a file that is loaded again would undo later ones"},
 		{r.RetryRejects != "", "--retry-rejects", "rejects are loaded by the run that has them"},
 	} {
 		if bad.is {
@@ -213,7 +215,8 @@ func PlaceOf(place, target, tableName string) string {
 }
 
 // lockKnown keeps other loads of new files, and tsimport files forget, from the table's known files.
-func (o *Load) lockKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string, seen *jobdir.Seen) (err error) {
+func (o *Load) lockKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string,
+	seen *jobdir.Seen) (err error) {
 	if r.State != "" {
 		_, err = o.lease(ctx, knownIn(r, store, place), seen)
 	} else {
@@ -234,7 +237,8 @@ func knownIn(r *options.Request, store jobdir.Store, place string) jobdir.Store 
 }
 
 // Change opens a table's known files for a change, and locks out loads until Close.
-func Change(ctx context.Context, r *options.Request, find input.Options, place string, say words.Say) (*Load, *knownfiles.Ledger, error) {
+func Change(ctx context.Context, r *options.Request, find input.Options, place string, say words.Say) (*Load,
+	*knownfiles.Ledger, error) {
 	o := &Load{say: say}
 	store, err := storeThere(ctx, r, find)
 	if err == nil {

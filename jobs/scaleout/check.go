@@ -15,14 +15,18 @@ func Check(cfg *pipeline.Config) error {
 	}{
 		{to.Place != "" || to.Absent, "an embedded store serves one process; use --endpoint and --instance (tsimport serve)"},
 		{cfg.DryRun, "--dry-run: a plan of a job makes its table and its directory; give it without --job-dir"},
-		{plan.IsTemplate(to.Table) || to.Policy != nil, "--table with an expression: shards are made of the keys of one table; load the periods one after the other, or without --job-dir"},
+		{plan.IsTemplate(to.Table) || to.Policy != nil, "--table with an expression: shards are made of the keys of one " +
+			"table; load the periods one after the other, or without --job-dir"},
 		{to.Asked.Columns != "", "--define: make the table first with tsimport table create"},
 		{w.Mode == table.Changes, "--mode changes: shards do not keep what each change does; load without --job-dir"},
 		{w.Mode == table.Increment, "--mode increment: a takeover may add a record twice; load without --job-dir"},
-		{w.Condition != table.Ignore || w.When != nil, "--condition and --when: what they find depends on what a process that is taken over has written; load without --job-dir"},
+		{w.Condition != table.Ignore || w.When != nil, "--condition and --when: what they find depends on what a process " +
+			"that is taken over has written; load without --job-dir"},
 		{w.Unchanged, "--if-unchanged: load without --job-dir"},
-		{w.Mode == table.Update && !writtenAsRead(cfg), "--mode update: several updates of a key cannot be made one yet; load without --job-dir, or files with --order none and without --verify"},
-		{w.Marks.ReturnedKeys != "" || w.Marks.AtLeastOnce || w.Marks.LookFirst, "keys that the service numbers need one process; load without --job-dir"},
+		{w.Mode == table.Update && !writtenAsRead(cfg), "--mode update: several updates of a key cannot be made one yet; " +
+			"load without --job-dir, or files with --order none and without --verify"},
+		{w.Marks.ReturnedKeys != "" || w.Marks.AtLeastOnce || w.Marks.LookFirst,
+			"keys that the service numbers need one process; load without --job-dir"},
 		{cfg.Limits.Records > 0, "--limit: the first records are not known before all splits are read; cut the inputs"},
 		{cfg.Resume.Known != nil, "--only-new, --files-by, --settle-files and --done-marker: name the chosen inputs"},
 		{cfg.Checkpoint.State != nil, "--state: the job directory keeps what another machine needs; leave it out"},
@@ -50,7 +54,8 @@ func writtenAsRead(cfg *pipeline.Config) bool {
 // checkPlan refuses loads for reasons that only the plan reveals.
 func checkPlan(p *plan.Plan) error {
 	if p.Schema.Numbered > 0 {
-		return plan.Usagef("--job-dir: table %s has the auto-increment key column %s: rows must be numbered in their order, by one process; load without --job-dir", p.Schema.Table, p.Schema.Key[p.Schema.Numbered].Name)
+		return plan.Usagef("--job-dir: table %s has the auto-increment key column %s: rows must be numbered in their "+
+			"order, by one process; load without --job-dir", p.Schema.Table, p.Schema.Key[p.Schema.Numbered].Name)
 	}
 	for _, s := range p.Sources {
 		if s.Chain != nil {

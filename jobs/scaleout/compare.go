@@ -82,7 +82,8 @@ func (j *Job) writtenRows(ctx context.Context, i int, written *shardResult) (*sh
 }
 
 // compareRange compares adjacent ranges of keys.
-func (j *Job) compareRange(ctx context.Context, origin *shardOrigin, first, last int, rejected rundir.Rejected, r *compareResult) error {
+func (j *Job) compareRange(ctx context.Context, origin *shardOrigin, first, last int, rejected rundir.Rejected,
+	r *compareResult) error {
 	var from, to []table.Value
 	of := *origin
 	if first > 0 {
@@ -102,13 +103,15 @@ func (j *Job) compareRange(ctx context.Context, origin *shardOrigin, first, last
 	request := cfg.Request()
 	request.RunDir = ""
 	found, err := verify.Run(ctx, verify.Config{
-		Request: request, Client: sdk, From: from, To: to, Rejected: rejected, Loaded: j.Plan.Planned, Clock: clock, Examples: 3,
-		Workers: cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, RetryFor: cfg.Lanes.RetryFor,
+		Request: request, Client: sdk, From: from, To: to, Rejected: rejected, Loaded: j.Plan.Planned, Clock: clock,
+		Examples: 3,
+		Workers:  cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, RetryFor: cfg.Lanes.RetryFor,
 	})
 	if err != nil {
 		return err
 	}
-	r.Compared, r.Missing, r.Different, r.Surplus = r.Compared+found.RowsExpected, r.Missing+found.Missing, r.Different+found.Different, r.Surplus+found.Extra
+	r.Compared, r.Missing, r.Different, r.Surplus = r.Compared+found.RowsExpected, r.Missing+found.Missing,
+		r.Different+found.Different, r.Surplus+found.Extra
 	for _, e := range found.Examples {
 		r.Examples = append(r.Examples, difference{Kind: e.Kind, Key: e.Key.String(), Columns: e.Columns})
 	}

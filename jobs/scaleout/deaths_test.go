@@ -125,13 +125,15 @@ func TestStoreFaultsLoseNothing(t *testing.T) {
 func TestTaskFailureIsShownUntilTheTaskIsDone(t *testing.T) {
 	ctx := t.Context()
 	store := conformance.Try(jobdir.Open(ctx, t.TempDir(), jobdir.Options{})).Must(t)
-	p := &Plan{Version: planVersion, ID: "one", Job: &checkpoint.Job{}, Splits: []Split{{}, {}}, Shards: []Shard{{Ranges: []int{0}}}}
+	p := &Plan{Version: planVersion, ID: "one", Job: &checkpoint.Job{}, Splits: []Split{{}, {}},
+		Shards: []Shard{{Ranges: []int{0}}}}
 	p, err := keepPlan(ctx, store, p)
 	conformance.MustTrue(t, err == nil, "%v", err)
 	j := conformance.Try(newJob(store, p, Options{Owner: "a worker"})).Must(t)
 	failed := &plan.UsageError{Message: "read oss://u:secret@b/in.csv: it has changed"}
 	conformance.Equal(t, j.told(ctx, stageRead, 1, failed), error(failed), "the error became")
-	for _, none := range []error{nil, jobdir.ErrLost, jobdir.ErrLate, fmt.Errorf("write: %w", errNoSlot), &StoppedError{}, &jobdir.HeldError{}} {
+	for _, none := range []error{nil, jobdir.ErrLost, jobdir.ErrLate, fmt.Errorf("write: %w", errNoSlot), &StoppedError{},
+		&jobdir.HeldError{}} {
 		conformance.Equal(t, j.told(ctx, stageRead, 0, none), none, "became")
 	}
 	ended, end := context.WithCancel(ctx)
@@ -190,7 +192,8 @@ func TestTheFirstResultOfATaskCounts(t *testing.T) {
 		return d
 	}
 	first := &splitResult{done: rejects("first", 7), Split: 3, Read: 9, Rows: 2}
-	second := &splitResult{done: rejects("second", 0), Split: 3, Read: 9, Rows: 9, ExpiredCells: 5, Index: runfile.Object{Name: "an index"}}
+	second := &splitResult{done: rejects("second", 0), Split: 3, Read: 9, Rows: 9, ExpiredCells: 5,
+		Index: runfile.Object{Name: "an index"}}
 	for _, r := range []*splitResult{first, second} {
 		must(t, j.commit(ctx, store, splitName(3), r))
 	}
@@ -328,7 +331,8 @@ func TestWaitingWorkerStopsWithinTwoSeconds(t *testing.T) {
 				var at time.Time
 				time.AfterFunc(after, func() { at = time.Now(); end(errSignal) })
 				p := w.start("worker", 2, -1, 0)
-				j := conformance.Try(Open(p.ctx, p, Options{Load: w.config(p), Program: "test", Drain: drain, Clock: func() time.Duration { return time.Since(w.startsAt) }})).Must(t)
+				j := conformance.Try(Open(p.ctx, p, Options{Load: w.config(p), Program: "test", Drain: drain,
+					Clock: func() time.Duration { return time.Since(w.startsAt) }})).Must(t)
 				_, err := j.Work(p.ctx)
 				took := time.Since(at)
 				conformance.True(t, errors.Is(err, errSignal) && !at.IsZero() && took <= 2*time.Second, "%v later: %v", took, err)
@@ -345,10 +349,15 @@ func TestJobDirectoryFaultsPauseAWorkerForALimitedTime(t *testing.T) {
 		err   error
 		says  string
 	}{
-		"a minute":           {func(since time.Duration, _ string) bool { return since < time.Minute }, nil, "the job directory fails"},
-		"forever":            {func(time.Duration, string) bool { return true }, errStore, "the job directory fails"},
-		"leases given back":  {func(_ time.Duration, name string) bool { return strings.Contains(name, "/lease.") }, nil, "warning: give back the lease"},
-		"a minute, in turns": {func(since time.Duration, _ string) bool { return int(since.Seconds())%10 < 5 && since < time.Minute }, nil, ""},
+		"a minute": {func(since time.Duration, _ string) bool { return since < time.Minute }, nil,
+			"the job directory fails"},
+		"forever": {func(time.Duration, string) bool { return true }, errStore, "the job directory fails"},
+		"leases given back": {func(_ time.Duration, name string) bool { return strings.Contains(name, "/lease.") }, nil,
+			"warning: give back the lease"},
+		"a minute, in turns": {func(since time.Duration,
+			_ string) bool {
+			return int(since.Seconds())%10 < 5 && since < time.Minute
+		}, nil, ""},
 	} {
 		t.Run(name, inJob(func(t *testing.T, w *world) {
 			began := time.Now()

@@ -43,11 +43,12 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	cfg.Invocation = keep.Invocation{}
 	cfg.Checkpoint = keep.Checkpoint{None: true, Lease: lease, Repeats: true}
 	var failed error
-	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor, OnKept: func(ordinal int, r *table.Reject) {
-		if err := t.keep(ctx, split, ordinal, r); err != nil {
-			failed = err
-		}
-	}}
+	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor,
+		OnKept: func(ordinal int, r *table.Reject) {
+			if err := t.keep(ctx, split, ordinal, r); err != nil {
+				failed = err
+			}
+		}}
 	cfg.Drain = j.draining()
 	report, err := pipeline.Run(ctx, cfg)
 	err = cmp.Or(err, failed)
@@ -72,7 +73,8 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 // keep stores a rejected record of a split that is written directly.
 func (t *splitTask) keep(ctx context.Context, split *Split, ordinal int, r *table.Reject) error {
 	s := t.prepared.Plan.Sources[split.Parts[ordinal].Source]
-	return t.rejects.add(ctx, &keptReject{Source: s.Ordinal, Record: r.Location.Record - 1, Header: s.Header, Read: true, Reject: *r})
+	return t.rejects.add(ctx, &keptReject{Source: s.Ordinal, Record: r.Location.Record - 1, Header: s.Header, Read: true,
+		Reject: *r})
 }
 
 type splitOrigin struct {

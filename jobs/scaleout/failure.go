@@ -37,12 +37,14 @@ type Failure struct {
 
 // told records why an attempt failed and returns the error, unless it was stopped or overtaken.
 func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
-	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) || errors.Is(err, jobdir.ErrLate) ||
+	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) ||
+		errors.Is(err, jobdir.ErrLate) ||
 		errors.Is(err, errNoSlot) || errors.As(err, new(*StoppedError)) || errors.As(err, new(*jobdir.HeldError)) {
 		return err
 	}
 	f := Failure{
-		Plan: j.Plan.ID, Stage: stage, Index: i, By: j.o.Owner, At: time.Now().UTC(), ExitCode: exitcode.Of(err), Message: input.RedactText(client.OneLine(err.Error())),
+		Plan: j.Plan.ID, Stage: stage, Index: i, By: j.o.Owner, At: time.Now().UTC(), ExitCode: exitcode.Of(err),
+		Message: input.RedactText(client.OneLine(err.Error())),
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
@@ -58,7 +60,8 @@ const mostFailures = 20
 
 // resultOf names the result of a task, by stage.
 var resultOf = map[string]func(i int) string{
-	stageRead: splitName, stageWrite: shardName, stageVerify: compareName, stageFinish: func(int) string { return summaryName },
+	stageRead: splitName, stageWrite: shardName, stageVerify: compareName,
+	stageFinish: func(int) string { return summaryName },
 }
 
 // addFailures collects the failures of unfinished tasks.

@@ -101,9 +101,11 @@ func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	defer sorter.Close()
 	f := &finisher{job: j, summary: s, rejects: sorter, named: map[string]bool{}, by: map[string]bool{}}
 	attempt := nonce()
-	*s = Summary{done: j.newDone(attempt), Planned: j.Plan.Planned, State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
+	*s = Summary{done: j.newDone(attempt), Planned: j.Plan.Planned, State: pipeline.StateFinished,
+		Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
 	s.Live, s.Position = j.Plan.Live, j.Plan.Position
-	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.limit, f.awaitLate, f.comparisons, f.mergeRejects, f.page} {
+	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.limit, f.awaitLate, f.comparisons,
+		f.mergeRejects, f.page} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -187,7 +189,8 @@ func (f *finisher) splits(ctx context.Context) error {
 
 func (s *Summary) add(w *written) {
 	s.Written, s.Maybe, s.ExpiredCells = s.Written+w.Written, s.Maybe+w.Maybe, s.ExpiredCells+w.Expired
-	s.Attempts, s.WriteCU, s.Requests, s.RowsSent = s.Attempts+w.Attempts, s.WriteCU+w.WriteCU, s.Requests+w.Requests, s.RowsSent+w.RowsSent
+	s.Attempts, s.WriteCU, s.Requests, s.RowsSent = s.Attempts+w.Attempts, s.WriteCU+w.WriteCU, s.Requests+w.Requests,
+		s.RowsSent+w.RowsSent
 	s.Throttled, s.Retried = s.Throttled+w.Throttled, s.Retried+w.Retried
 }
 
@@ -233,7 +236,8 @@ func (f *finisher) balance(context.Context) error {
 		return fmt.Errorf("the ledger does not balance: runs have %d more rows than shards have taken", f.rows)
 	}
 	if sum := s.Written + s.Rejected + s.Superseded; sum != s.Read {
-		return fmt.Errorf("the ledger does not balance: %d records read, but %d written + %d rejected + %d superseded = %d", s.Read, s.Written, s.Rejected, s.Superseded, sum)
+		return fmt.Errorf("the ledger does not balance: %d records read, but %d written + %d rejected + %d superseded = %d",
+			s.Read, s.Written, s.Rejected, s.Superseded, sum)
 	}
 	var err error
 	if f.sorted, err = f.rejects.Sort(); err != nil {
@@ -264,7 +268,8 @@ func (f *finisher) comparisons(ctx context.Context) error {
 				return fmt.Errorf("the job is not done: shard %d is not compared yet", i)
 			}
 			c := s.Compared
-			c.Compared, c.Missing, c.Different, c.Surplus = c.Compared+r.Compared, c.Missing+r.Missing, c.Different+r.Different, c.Surplus+r.Surplus
+			c.Compared, c.Missing, c.Different, c.Surplus = c.Compared+r.Compared, c.Missing+r.Missing, c.Different+r.Different,
+				c.Surplus+r.Surplus
 			c.Examples = append(c.Examples, r.Examples...)
 			s.CPUSeconds += r.CPU
 		}

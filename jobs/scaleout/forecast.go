@@ -83,7 +83,8 @@ func Forecast(o *Outlook) []Step {
 		return float64(requests) * storeAnswers.Seconds() / float64(atATime*workers)
 	}
 	ceiling := func(seconds float64) float64 {
-		for _, at := range []struct{ rate, all float64 }{{o.Rates.MaxWCU, float64(o.Units)}, {o.Rates.MaxRows, float64(o.Rows)}, {o.Rates.MaxBytes, all}} {
+		for _, at := range []struct{ rate, all float64 }{{o.Rates.MaxWCU, float64(o.Units)},
+			{o.Rates.MaxRows, float64(o.Rows)}, {o.Rates.MaxBytes, all}} {
 			if at.rate > 0 {
 				seconds = max(seconds, at.all/at.rate)
 			}
@@ -124,5 +125,6 @@ func Forecast(o *Outlook) []Step {
 
 func finishing(splits, shards, memory int64, waiting func(int64, int) float64) Step {
 	n := splits + shards
-	return Step{Name: "finish", Tasks: 1, Requests: n, Seconds: waiting(n, readsAtATime), Memory: memory + resultBytes*splits}
+	return Step{Name: "finish", Tasks: 1, Requests: n, Seconds: waiting(n, readsAtATime),
+		Memory: memory + resultBytes*splits}
 }

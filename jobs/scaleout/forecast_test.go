@@ -12,12 +12,14 @@ import (
 func TestForecastsGrowWithTheInputs(t *testing.T) {
 	of := func(bytes int64, workers int) *Outlook {
 		rows := bytes / 77
-		return &Outlook{Bytes: bytes, Rows: rows, RowBytes: 109, Units: rows, Looked: true, Workers: workers, Processors: 8, Memory: 4 << 30}
+		return &Outlook{Bytes: bytes, Rows: rows, RowBytes: 109, Units: rows, Looked: true, Workers: workers, Processors: 8,
+			Memory: 4 << 30}
 	}
 	steps := func(o *Outlook) map[string]Step {
 		all := map[string]Step{}
 		for _, s := range Forecast(o) {
-			t.Logf("%d bytes, %d workers: %s: %d tasks, %d bytes, %d requests, %v, %d bytes of memory", o.Bytes, o.Workers, s.Name, s.Tasks, s.Bytes, s.Requests, time.Duration(s.Seconds*1e9).Round(time.Second), s.Memory)
+			t.Logf("%d bytes, %d workers: %s: %d tasks, %d bytes, %d requests, %v, %d bytes of memory", o.Bytes, o.Workers,
+				s.Name, s.Tasks, s.Bytes, s.Requests, time.Duration(s.Seconds*1e9).Round(time.Second), s.Memory)
 			all[s.Name] = s
 		}
 		return all

@@ -93,7 +93,8 @@ func TestFailingWorkerIsNamedAndOthersContinue(t *testing.T) {
 			others.Go(func() { w.together(func(_ int, p *process) { p.slow = time.Second }) })
 			p := w.start("cannot", 1, -1, 0)
 			p.goesWrong(c.fails)
-			j, err := Open(p.ctx, p, Options{Load: w.config(p), Program: cmp.Or(c.program, "test"), Owner: p.name, Clock: func() time.Duration { return time.Since(w.startsAt) }})
+			j, err := Open(p.ctx, p, Options{Load: w.config(p), Program: cmp.Or(c.program, "test"), Owner: p.name,
+				Clock: func() time.Duration { return time.Since(w.startsAt) }})
 			if err == nil {
 				_, err = j.Work(p.ctx)
 				conformance.Equal(t, j.Close(), nil, "Close")
@@ -412,7 +413,8 @@ func liveJob(t *testing.T, seed uint64) {
 func (w *world) checkLive(s *Summary, past map[int64][]string, bad map[int64]bool) {
 	w.t.Helper()
 	got := w.rows()
-	if from := s.Follow(); from != "to follow the source from here: resume_from LSN 0/1; safe_since unknown: it is a test" {
+	if from :=
+		s.Follow(); from != "to follow the source from here: resume_from LSN 0/1; safe_since unknown: it is a test" {
 		w.t.Error(from)
 	}
 	conformance.True(w.t, s.Live && s.Read == s.Written+s.Rejected && s.Written == int64(len(got)) &&

@@ -66,11 +66,15 @@ func Open(ctx context.Context, store jobdir.Store, o Options) (*Job, error) {
 
 func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	if p.Program != o.Program {
-		return nil, progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, o.Program)
+		return nil,
+			progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version",
+				store, p.Program, o.Program)
 	}
 	o.Owner = cmp.Or(o.Owner, jobdir.ThisProcess())
 	o.Drain = cmp.Or(o.Drain, context.Background())
-	j := &Job{Plan: p, store: store, o: o, known: newKnown(), slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, looks: map[string]*look{}, worked: make(chan struct{}, 1), together: p.together(o.Load.Lanes.Concurrency)}
+	j := &Job{Plan: p, store: store, o: o, known: newKnown(), slot: new(slot), cpu: newMeter(), parts: 1,
+		seen: map[string]*jobdir.Seen{}, looks: map[string]*look{}, worked: make(chan struct{}, 1),
+		together: p.together(o.Load.Lanes.Concurrency)}
 	var err error
 	j.shards, err = p.shardMap()
 	return j, err
@@ -105,7 +109,8 @@ func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	}
 	p, err := pipeline.Prepare(context.WithoutCancel(ctx), j.o.Load, j.Plan.former())
 	if errors.As(err, new(*pipeline.ChangedError)) {
-		return nil, progress.Unfitf("%s cannot be worked on: since it was planned, %w; put back what it was, or plan a new job in another directory", j.store, err)
+		return nil, progress.Unfitf("%s cannot be worked on: since it was planned, %w; put back what it was, or plan a new "+
+			"job in another directory", j.store, err)
 	}
 	if err != nil {
 		return nil, err
@@ -134,7 +139,8 @@ func (j *Job) sameTable(p *pipeline.Prepared) error {
 	t := p.Plan.Table()
 	switch {
 	case t == nil:
-		return progress.Unfitf("table %s was dropped since the job in %s was planned, with the rows that were written; plan a new job in another directory", j.Plan.Job.Table, j.store)
+		return progress.Unfitf("table %s was dropped since the job in %s was planned, with the rows that were written; "+
+			"plan a new job in another directory", j.Plan.Job.Table, j.store)
 	case t.Created != 0 && j.Plan.TableCreated != 0 && t.Created != j.Plan.TableCreated:
 		return &keep.ReplacedError{Table: t.Name, Was: j.Plan.TableCreated, Now: t.Created}
 	}
@@ -176,7 +182,8 @@ func (j *Job) lease(ctx context.Context, folder string) (*jobdir.Lease, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(drain, func() { cancel(context.Cause(drain)) })()
-	l, err := jobdir.Acquire(ctx, jobdir.Below(j.store, folder), jobdir.LeaseOptions{Owner: j.o.Owner, Clock: j.o.Clock, Seen: seen})
+	l, err := jobdir.Acquire(ctx, jobdir.Below(j.store, folder), jobdir.LeaseOptions{Owner: j.o.Owner, Clock: j.o.Clock,
+		Seen: seen})
 	if err != nil && drain.Err() != nil {
 		err = context.Cause(drain)
 	}

@@ -48,7 +48,8 @@ func (l *large) Get(_ context.Context, name string) ([]byte, error) {
 	if _, err := fmt.Sscanf(name, "splits/%06d.json", &i); err != nil {
 		return nil, fs.ErrNotExist
 	}
-	r := splitResult{done: done{Version: planVersion, Plan: "large", By: "process 1 on a host of the name that hosts have"}, Split: i, Read: 1000, Rows: 1000, Bytes: 62_000}
+	r := splitResult{done: done{Version: planVersion, Plan: "large",
+		By: "process 1 on a host of the name that hosts have"}, Split: i, Read: 1000, Rows: 1000, Bytes: 62_000}
 	r.Objects = []runfile.Object{{Name: fmt.Sprintf("runs/%06d.1234abcd", i), Bytes: int64(len(l.run))}}
 	r.Index = runfile.Object{Name: r.Objects[0].Name + ".index", Bytes: int64(len(l.index))}
 	return json.Marshal(&r)
@@ -82,7 +83,8 @@ func (l *large) List(context.Context, string) (names []string, err error) {
 func TestTheStatusOfALargeJobTakesLessThanAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &large{splits: 20_000}
-		p := &Plan{Version: planVersion, ID: "large", Job: &checkpoint.Job{}, Splits: make([]Split, store.splits), Shards: make([]Shard, 1250)}
+		p := &Plan{Version: planVersion, ID: "large", Job: &checkpoint.Job{}, Splits: make([]Split, store.splits),
+			Shards: make([]Shard, 1250)}
 		began := time.Now()
 		s := conformance.Try((&Watcher{job: &Job{Plan: p, store: store, known: newKnown()}}).Status(t.Context())).Must(t)
 		if took := time.Since(began); s.Stages[0].Done != store.splits || s.Read != 20_000_000 || took > time.Minute {
@@ -103,7 +105,8 @@ func TestShardOfALargeJobReadsOnlyItsOwnExtents(t *testing.T) {
 			}
 		}
 		conformance.Must(t, w.Close())
-		p := &Plan{Version: planVersion, ID: "large", Job: &checkpoint.Job{}, Splits: make([]Split, splits), Shards: make([]Shard, shards)}
+		p := &Plan{Version: planVersion, ID: "large", Job: &checkpoint.Job{}, Splits: make([]Split, splits),
+			Shards: make([]Shard, shards)}
 		j := &Job{Plan: p, store: store, known: newKnown()}
 		j.o.Load.Limits.TempDir = t.TempDir()
 		sorter := conformance.Try(extsort.New(extsort.Options{Memory: 32 << 20})).Must(t)

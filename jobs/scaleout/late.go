@@ -13,12 +13,14 @@ import (
 // A late request of a killed process may be applied after another attempt's. It repeats the same row, so tasks do not
 // wait:
 //
-//   - Every attempt at a shard sends the rows of one reduced run, which is committed before its first row is sent and has each key
-//     once; no other shard has the key. So nothing else is ever written to the key, and a late request writes the same cells: a put
-//     replaces the row by itself, a delete deletes again. Timestamps from records (version columns) are bytes of the row. A cell
-//     without one gets the service's time, which is that of the load in either case.
-//   - With --order none each key occurs once in the inputs, and each attempt at a split reads the same records: likewise. A late
-//     update has an older timestamp than its repeat, so the repeat stays; both delete the same columns.
+//   - Every attempt at a shard sends the rows of one reduced run, which is committed before its first row is sent and
+//     has each key once; no other shard has the key. So nothing else is ever written to the key, and a late request
+//     writes the same cells: a put replaces the row by itself, a delete deletes again. Timestamps from records (version
+//     columns) are bytes of the row. A cell without one gets the service's time, which is that of the load in either
+//     case.
+//   - With --order none each key occurs once in the inputs, and each attempt at a split reads the same records:
+//     likewise. A late update has an older timestamp than its repeat, so the repeat stays; both delete the same
+//     columns.
 //   - Operations that depend on the table's contents (conditions, increments, auto-increment keys) are refused (Check).
 //
 // After the rows it could disturb a comparison or the next load. So results say until when a request may arrive, by the
@@ -38,7 +40,8 @@ func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 		end = time.Now().Add(j.o.Load.LongestLate())
 	}
 	if left := time.Until(end); left > 0 {
-		j.o.Say.Line("all rows are written; waiting until %s (%v), for until then requests of a worker that was lost may come late", end.Format(time.TimeOnly), left.Round(time.Second))
+		j.o.Say.Line("all rows are written; waiting until %s (%v), for until then requests of a worker that was lost may "+
+			"come late", end.Format(time.TimeOnly), left.Round(time.Second))
 	}
 	for time.Until(end) > 0 {
 		if err := j.pause(ctx, lookEvery); err != nil {

@@ -75,9 +75,11 @@ func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 // sameAs refuses a plan of another load.
 func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error {
 	if p.Program != r.Program {
-		return progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, r.Program)
+		return progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same "+
+			"version", store, p.Program, r.Program)
 	}
-	if p.Job.Identity != progress.Identify(append([]string{r.Load.Target.Name, r.Load.Target.Table}, r.Load.Inputs...)...) {
+	if p.Job.Identity != progress.Identify(append([]string{r.Load.Target.Name, r.Load.Target.Table},
+		r.Load.Inputs...)...) {
 		return progress.Unfitf("--job-dir %s holds another job, with other inputs or table; give an empty place", store)
 	}
 	prepared, err := pipeline.Prepare(ctx, r.Load, p.former())
@@ -105,13 +107,15 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 		Direct: writtenAsRead(&r.Load),
 	}
 	p.Unique = !p.Direct && !r.Load.Compared && (r.Load.Write.Order == plan.OrderNone || prepared.Plan.Distinct)
-	p.Division, p.Live, p.Position, p.Readers = prepared.Plan.Division, prepared.Plan.Live, prepared.Plan.Position, r.Readers
+	p.Division, p.Live, p.Position, p.Readers = prepared.Plan.Division, prepared.Plan.Live,
+		prepared.Plan.Position, r.Readers
 	for _, s := range prepared.Plan.Sources {
 		p.Inputs = append(p.Inputs, s.Name)
 	}
 	p.Key = prepared.Plan.Schema.Key
 	var err error
-	if p.Splits, err = divide(ctx, prepared.Plan, splitSize(prepared.Plan.Bytes, workers, r.SplitSize), r.Say); err != nil {
+	if p.Splits, err = divide(ctx, prepared.Plan, splitSize(prepared.Plan.Bytes, workers, r.SplitSize),
+		r.Say); err != nil {
 		return nil, err
 	}
 	if len(p.Splits) == 0 {

@@ -33,7 +33,8 @@ func (p *Plan) parts() (all []Part) {
 	for _, s := range p.Splits {
 		all = append(all, s.Parts...)
 	}
-	slices.SortFunc(all, func(a, b Part) int { return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Record, b.Record)) })
+	slices.SortFunc(all,
+		func(a, b Part) int { return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Record, b.Record)) })
 	return all
 }
 
@@ -49,14 +50,16 @@ func (f *finisher) checkRejects() error {
 	for ; all.next != nil; n++ {
 		r := all.next
 		if r.Source == source && r.Record == record {
-			return fmt.Errorf("the ledger does not balance: record %d of %s was rejected twice", r.Record+1, f.job.Plan.Inputs[r.Source])
+			return fmt.Errorf("the ledger does not balance: record %d of %s was rejected twice", r.Record+1,
+				f.job.Plan.Inputs[r.Source])
 		}
 		source, record = r.Source, r.Record
 		for len(parts) > 0 && !all.before(parts[0].Source, parts[0].end()) {
 			parts = parts[1:]
 		}
 		if len(parts) == 0 || all.before(parts[0].Source, parts[0].Record) {
-			return progress.Unfitf("%s is damaged: record %d of %s was rejected, and no split has it", f.job.store, r.Record+1, f.job.Plan.Inputs[r.Source])
+			return progress.Unfitf("%s is damaged: record %d of %s was rejected, and no split has it", f.job.store, r.Record+1,
+				f.job.Plan.Inputs[r.Source])
 		}
 		if !r.Read {
 			f.again[parts[0]] = r.Record

@@ -17,7 +17,8 @@ func pageOf(j *Job, s *Summary, shards []*shardResult) ([]byte, error) {
 	if s.ExitCode == exitcode.OK {
 		p.Tone = page.Good
 	}
-	p.Lead = []string{fmt.Sprintf("%d inputs to %s, by %d processes: %d splits and %d shards.", len(s.Inputs), s.Target, s.Processes, s.Splits, s.Shards)}
+	p.Lead = []string{fmt.Sprintf("%d inputs to %s, by %d processes: %d splits and %d shards.", len(s.Inputs), s.Target,
+		s.Processes, s.Splits, s.Shards)}
 	p.Facts = []page.Fact{
 		{Name: "rows written", Value: n(s.Written)},
 		{Name: "rows a second", Value: strconv.FormatFloat(s.RowsPerSecond, 'f', 0, 64), Note: "from the plan to the end"},
@@ -26,22 +27,29 @@ func pageOf(j *Job, s *Summary, shards []*shardResult) ([]byte, error) {
 	}
 	p.Tables = []page.Table{{
 		Title: "Records", Columns: []string{"", "records"}, Numbers: []bool{false, true},
-		Rows: [][]string{{"read", n(s.Read)}, {"written", n(s.Written)}, {"rejected", n(s.Rejected)}, {"superseded", n(s.Superseded)}},
+		Rows: [][]string{{"read", n(s.Read)}, {"written", n(s.Written)}, {"rejected", n(s.Rejected)},
+			{"superseded", n(s.Superseded)}},
 	}}
 	if c := s.Compared; c != nil {
-		p.Tables = append(p.Tables, page.Table{Title: "Comparison", Columns: []string{"", "rows"}, Numbers: []bool{false, true},
-			Rows: [][]string{{"compared", n(c.Compared)}, {"missing", n(c.Missing)}, {"different", n(c.Different)}, {"surplus", n(c.Surplus)}}})
+		p.Tables = append(p.Tables, page.Table{Title: "Comparison", Columns: []string{"", "rows"},
+			Numbers: []bool{false, true},
+			Rows: [][]string{{"compared", n(c.Compared)}, {"missing", n(c.Missing)}, {"different", n(c.Different)},
+				{"surplus", n(c.Surplus)}}})
 	}
 	if len(s.Reasons) > 0 {
 		t := page.Table{Title: "Rejected", Columns: []string{"code", "records", "first"}, Numbers: []bool{false, true}}
 		for _, r := range s.Reasons {
-			t.Rows = append(t.Rows, []string{r.Code, n(r.Count), fmt.Sprintf("record %d of %s: %s", r.First.Record, r.First.File, r.First.Message)})
+			t.Rows = append(t.Rows, []string{r.Code, n(r.Count), fmt.Sprintf("record %d of %s: %s", r.First.Record, r.First.File,
+				r.First.Message)})
 		}
 		p.Tables = append(p.Tables, t)
 	}
-	t := page.Table{Title: "Shards", Columns: []string{"shard", "ranges", "rows", "written", "superseded", "rejected", "requests", "throttled", "attempts", "time", "by"}, Numbers: []bool{true, true, true, true, true, true, true, true, true, true}}
+	t := page.Table{Title: "Shards", Columns: []string{"shard", "ranges", "rows", "written", "superseded", "rejected",
+		"requests", "throttled", "attempts", "time", "by"}, Numbers: []bool{true, true, true, true, true, true, true, true,
+		true, true}}
 	for i, r := range shards {
-		t.Rows = append(t.Rows, []string{strconv.Itoa(i), strconv.Itoa(len(j.Plan.Shards[i].Ranges)), n(r.From), n(r.Written), n(r.Superseded), n(r.Rejected), n(r.Requests), n(r.Throttled),
+		t.Rows = append(t.Rows, []string{strconv.Itoa(i), strconv.Itoa(len(j.Plan.Shards[i].Ranges)), n(r.From), n(r.Written),
+			n(r.Superseded), n(r.Rejected), n(r.Requests), n(r.Throttled),
 			strconv.Itoa(r.Attempts), shortTime(r.Ended.Sub(r.Started).Seconds()), r.By})
 	}
 	p.Tables = append(p.Tables, t)

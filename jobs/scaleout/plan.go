@@ -155,7 +155,8 @@ func ReadPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 		return nil, err
 	}
 	if !there {
-		return nil, progress.Unfitf("%s is not a job directory: it has %w %s; plan a load with tsimport load … --job-dir", store, errNoPlan, PlanName)
+		return nil, progress.Unfitf("%s is not a job directory: it has %w %s; plan a load with tsimport load … --job-dir",
+			store, errNoPlan, PlanName)
 	}
 	if p.ID == "" || p.Job == nil || len(p.Splits) == 0 || p.Direct != (len(p.Shards) == 0) {
 		return nil, progress.Unfitf("%s of %s is damaged: it lacks what every plan has", PlanName, store)
@@ -195,5 +196,6 @@ func checkEmpty(ctx context.Context, store jobdir.Store, plan string, but ...str
 	if at < 0 {
 		return false, nil
 	}
-	return false, progress.Unfitf("%s has no %s, but it is not empty: there is %s; it may be a copy that is not whole, or another job's; give an empty place", store, plan, names[at])
+	return false, progress.Unfitf("%s has no %s, but it is not empty: there is %s; it may be a copy that is not whole, "+
+		"or another job's; give an empty place", store, plan, names[at])
 }

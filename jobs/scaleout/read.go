@@ -152,7 +152,8 @@ func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 			s.SetSplitBytes(int((bytes + n - 1) / n)) // the last one ends with the split
 		}
 	}
-	if err := eachSplit(ctx, p, t.job.shards, part.Records, func(p *intake.Parsed) error { return t.take(ctx, p) }); err != nil {
+	if err := eachSplit(ctx, p, t.job.shards, part.Records,
+		func(p *intake.Parsed) error { return t.take(ctx, p) }); err != nil {
 		return err
 	}
 	if f, ok := s.Source.(interface{ Finished() error }); ok && part.Records >= 0 {
@@ -177,7 +178,8 @@ func (t *splitTask) take(ctx context.Context, p *intake.Parsed) error {
 	t.result.Read += int64(p.Records)
 	for i := range p.Rejects {
 		r := &p.Rejects[i]
-		if err := t.rejects.add(ctx, &keptReject{Source: p.Split.Ordinal, Record: p.Split.FirstRecord + int64(r.Span.Record), Header: p.Split.Header, Read: true, Reject: p.Split.Reject(r.Span, r.Reason, r.Raw)}); err != nil {
+		if err := t.rejects.add(ctx, &keptReject{Source: p.Split.Ordinal, Record: p.Split.FirstRecord + int64(r.Span.Record),
+			Header: p.Split.Header, Read: true, Reject: p.Split.Reject(r.Span, r.Reason, r.Raw)}); err != nil {
 			return err
 		}
 	}
@@ -189,7 +191,8 @@ func (t *splitTask) take(ctx context.Context, p *intake.Parsed) error {
 		for i := range b.Block.Rows {
 			ref := table.Ref{Block: b.Block, Index: int32(i)}
 			row := ref.Row()
-			if err := t.runs.Add(shard, &runfile.Row{Key: ref.Key(), Body: ref.Body(), Size: row.Size(), Source: p.Split.Ordinal, Record: p.Split.FirstRecord + int64(row.Number())}); err != nil {
+			if err := t.runs.Add(shard, &runfile.Row{Key: ref.Key(), Body: ref.Body(), Size: row.Size(), Source: p.Split.Ordinal,
+				Record: p.Split.FirstRecord + int64(row.Number())}); err != nil {
 				return err
 			}
 		}

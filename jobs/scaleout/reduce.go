@@ -227,7 +227,8 @@ func (j *Job) keepLast(ctx context.Context, r *reducedResult, sorted *extsort.So
 			n[i], value = v, value[max(size, 0):]
 		}
 		body = append(body[:0], value...)
-		row = runfile.Row{Key: append(row.Key[:0], it.Key()...), Body: body, Size: int(n[0]), Source: int(n[1]), Record: int64(n[2])}
+		row = runfile.Row{Key: append(row.Key[:0], it.Key()...), Body: body, Size: int(n[0]), Source: int(n[1]),
+			Record: int64(n[2])}
 	}
 	if err := w.Close(); err != nil {
 		return err
@@ -237,7 +238,8 @@ func (j *Job) keepLast(ctx context.Context, r *reducedResult, sorted *extsort.So
 		r.Frames = append(r.Frames, frame{f.Extent, f.First, f.Last})
 	}
 	if r.From != r.Rows+r.Superseded {
-		return fmt.Errorf("the ledger of shard %d does not balance: %d rows in runs, %d kept and %d superseded", r.Shard, r.From, r.Rows, r.Superseded)
+		return fmt.Errorf("the ledger of shard %d does not balance: %d rows in runs, %d kept and %d superseded", r.Shard,
+			r.From, r.Rows, r.Superseded)
 	}
 	return nil
 }

@@ -104,7 +104,8 @@ func TestUnusableDirectoryIsRefusedByName(t *testing.T) {
 		"no plan": {func(w *world) { delete(w.store.Objects, PlanName) }, exitcode.Usage, "is not a job directory"},
 		"damaged": {func(w *world) { w.store.Objects[PlanName] = "{" }, exitcode.Usage, "plan.json of memory is damaged"},
 		"newer":   {func(w *world) { w.replace(PlanName, `"version": 1`, `"version": 2`) }, exitcode.Usage, "newer version"},
-		"another": {func(w *world) { w.replace(PlanName, `"program": "test"`, `"program": "other"`) }, exitcode.Usage, "must have the same version"},
+		"another": {func(w *world) { w.replace(PlanName, `"program": "test"`, `"program": "other"`) }, exitcode.Usage,
+			"must have the same version"},
 		"shards that lack a range": {func(w *world) {
 			was := w.store.Objects[PlanName]
 			w.store.Objects[PlanName] = regexp.MustCompile(`"ranges": \[\s*0\s*\]`).ReplaceAllString(was, `"ranges": []`)
@@ -206,7 +207,8 @@ func TestDirectoryOfAnotherLoadIsRefused(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		p := w.start("another", 5, -1, 0)
 		refused(t, w.plan(p, func(r *Request) { r.Load.Target.Table = "u" }), exitcode.Usage, "another job")
-		refused(t, w.plan(p, func(r *Request) { r.Load.Write.Mode = table.Delete }), exitcode.Usage, "--mode was put and is delete now")
+		refused(t, w.plan(p, func(r *Request) { r.Load.Write.Mode = table.Delete }), exitcode.Usage,
+			"--mode was put and is delete now")
 		refused(t, w.plan(p, func(r *Request) { r.Program = "other" }), exitcode.Usage, "must have the same version")
 		conformance.Equal(t, w.plan(p, func(*Request) {}), nil, "the same load")
 		delete(w.store.Objects, PlanName)

@@ -76,7 +76,8 @@ func (l *rejectLists) put(ctx context.Context) error {
 	if err := l.store.PutAbsent(ctx, name, body); err != nil {
 		return fmt.Errorf("store rejected rows in %s: %w", l.store, err)
 	}
-	l.lists = append(l.lists, keptList{Object: name, Bytes: int64(len(body)), Sum: crc32.Checksum(body, castagnoli), Records: l.records})
+	l.lists = append(l.lists, keptList{Object: name, Bytes: int64(len(body)), Sum: crc32.Checksum(body, castagnoli),
+		Records: l.records})
 	l.text.Reset()
 	l.records = 0
 	return nil

@@ -177,7 +177,8 @@ func (j *Job) commit(ctx context.Context, store jobdir.Store, name string, r res
 	return nil
 }
 
-func putJSON(ctx context.Context, put func(ctx context.Context, name string, body []byte) error, name string, v any) error {
+func putJSON(ctx context.Context, put func(ctx context.Context, name string, body []byte) error, name string,
+	v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err

@@ -68,11 +68,17 @@ func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, erro
 		_, err := checkEmpty(ctx, store, LoadsName, "loads/")
 		return nil, err
 	case kept.Program != l.Program:
-		return nil, progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, kept.Program, l.Program)
+		return nil,
+			progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version",
+				store, kept.Program, l.Program)
 	case kept.Identity != l.Identity:
 		return nil, progress.Unfitf("--job-dir %s holds another job, of %s; give an empty place", store, kept.File)
-	case !slices.EqualFunc(kept.Loads, l.Loads, func(a, b OneLoad) bool { return a.Name == b.Name && slices.Equal(a.After, b.After) }):
-		return nil, progress.Unfitf("--job-dir %s has this job with other loads, or in another order: %s was changed since it was planned; give an empty place", store, kept.File)
+	case !slices.EqualFunc(kept.Loads, l.Loads, func(a,
+		b OneLoad) bool {
+		return a.Name == b.Name && slices.Equal(a.After, b.After)
+	}):
+		return nil, progress.Unfitf("--job-dir %s has this job with other loads, or in another order: %s was changed since "+
+			"it was planned; give an empty place", store, kept.File)
 	}
 	return kept, nil
 }
@@ -134,7 +140,9 @@ type Several struct {
 // OpenSeveral opens a job directory with many loads.
 func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
 	if l.Program != o.Program {
-		return nil, progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, l.Program, o.Program)
+		return nil,
+			progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version",
+				store, l.Program, o.Program)
 	}
 	o.Owner, o.Drain = cmp.Or(o.Owner, jobdir.ThisProcess()), cmp.Or(o.Drain, context.Background())
 	j := &Job{store: store, o: o, seen: map[string]*jobdir.Seen{}}
@@ -142,7 +150,8 @@ func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
 }
 
 // Work takes loads until all have ended, with other processes. do works on a load until it is done or all are stopped.
-func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load string) error) (done *LoadsSummary, err error) {
+func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load string) error) (done *LoadsSummary,
+	err error) {
 	begun := false
 	err = s.job.persist(ctx, func() (worked, over bool, err error) {
 		if !begun {
@@ -199,7 +208,8 @@ func (s *Several) at(all []*LoadDone, name string) *LoadDone {
 }
 
 // take works on a load that no other process works on, or helps with it if its source permits one more.
-func (s *Several) take(ctx context.Context, l *OneLoad, helps bool, do func(context.Context, string) error) (worked bool, err error) {
+func (s *Several) take(ctx context.Context, l *OneLoad, helps bool,
+	do func(context.Context, string) error) (worked bool, err error) {
 	var held []*jobdir.Lease
 	defer func() {
 		for _, lease := range held {

@@ -43,7 +43,8 @@ func newManyLoads(t *testing.T, seconds map[string]int, change func(*OneLoad)) *
 			change(&one)
 		}
 		l.Loads = append(l.Loads, one)
-		p := &Plan{Version: planVersion, Program: "test", ID: "plan of " + name, Job: new(checkpoint.Job), Direct: true, Splits: make([]Split, 1)}
+		p := &Plan{Version: planVersion, Program: "test", ID: "plan of " + name, Job: new(checkpoint.Job), Direct: true,
+			Splits: make([]Split, 1)}
 		text := conformance.Try(json.Marshal(p)).Must(t)
 		must(t, m.store.PutAbsent(t.Context(), FolderOf(name)+"/"+PlanName, text))
 	}
@@ -52,7 +53,8 @@ func newManyLoads(t *testing.T, seconds map[string]int, change func(*OneLoad)) *
 }
 
 func (m *manyLoads) work(p *process) (*LoadsSummary, error) {
-	s, err := OpenSeveral(p, m.loads, Options{Program: "test", Owner: p.name, Clock: func() time.Duration { return p.ahead + time.Since(m.startsAt) }})
+	s, err := OpenSeveral(p, m.loads, Options{Program: "test", Owner: p.name,
+		Clock: func() time.Duration { return p.ahead + time.Since(m.startsAt) }})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,8 @@ func (m *manyLoads) do(ctx context.Context, p *process, load string) error {
 		why := &StoppedError{Why: "it is refused", Code: code}
 		return errors.Join(putJSON(ctx, store.Put, stopName, why), why)
 	}
-	sum := &Summary{done: done{Version: planVersion, Plan: "plan of " + load, By: p.name}, ExitCode: m.codes[load], SummaryCounts: SummaryCounts{Read: 5, Written: 5}}
+	sum := &Summary{done: done{Version: planVersion, Plan: "plan of " + load, By: p.name}, ExitCode: m.codes[load],
+		SummaryCounts: SummaryCounts{Read: 5, Written: 5}}
 	if err := putJSON(ctx, store.PutAbsent, summaryName, sum); !errors.Is(err, jobdir.ErrExists) {
 		return err
 	}
@@ -247,9 +250,10 @@ func TestLoadAfterAnUnsuccessfulOneIsNotRun(t *testing.T) {
 
 func TestAJobDirectoryOfAnotherJobIsRefused(t *testing.T) {
 	m := newManyLoads(t, map[string]int{"a": 1}, nil)
-	for name, l := range map[string]*Loads{"another job": {Program: "test", Identity: "other"}, "another version": {Program: "later", Identity: "this"},
-		"other loads":   {Program: "test", Identity: "this", Loads: []OneLoad{{Name: "a"}, {Name: "b"}}},
-		"another order": {Program: "test", Identity: "this", Loads: []OneLoad{{Name: "a", After: []string{"b"}}}}} {
+	for name, l := range map[string]*Loads{"another job": {Program: "test", Identity: "other"},
+		"another version": {Program: "later", Identity: "this"},
+		"other loads":     {Program: "test", Identity: "this", Loads: []OneLoad{{Name: "a"}, {Name: "b"}}},
+		"another order":   {Program: "test", Identity: "this", Loads: []OneLoad{{Name: "a", After: []string{"b"}}}}} {
 		_, err := KeepLoads(t.Context(), m.store, l)
 		refused(t, err, exitcode.Usage, "")
 		conformance.True(t, conformance.ErrorOf(CheckLoads(t.Context(), m.store, l)) != nil, "%s is not refused", name)

@@ -73,7 +73,8 @@ func rangesOf(cuts, sample []table.Value, hot map[string]bool) []*keyRange {
 // one place's rows, in a shuffled input as half a sampled row.
 func weigh(ranges []*keyRange, places [][]table.Value) {
 	at := func(v table.Value) int {
-		i, found := slices.BinarySearchFunc(ranges[1:], v, func(r *keyRange, v table.Value) int { return table.Compare(r.lower, v) })
+		i, found := slices.BinarySearchFunc(ranges[1:], v,
+			func(r *keyRange, v table.Value) int { return table.Compare(r.lower, v) })
 		if found {
 			i++
 		}
@@ -163,7 +164,8 @@ func cutHeaviest(ranges *[]*keyRange) bool {
 func middle(r *keyRange) int {
 	for i, half := 0, len(r.sample)/2; i <= half; i++ {
 		for _, at := range []int{half - i, half + i} {
-			if at > 0 && at < len(r.sample) && table.Compare(r.sample[at-1], r.sample[at]) < 0 && (r.lower.Type == table.Null || table.Compare(r.lower, r.sample[at]) < 0) {
+			if at > 0 && at < len(r.sample) && table.Compare(r.sample[at-1], r.sample[at]) < 0 &&
+				(r.lower.Type == table.Null || table.Compare(r.lower, r.sample[at]) < 0) {
 				return at
 			}
 		}

@@ -157,8 +157,10 @@ func TestMoreMachinesLoadFaster(t *testing.T) {
 				return
 			}
 			took[n] = s.Seconds
-			t.Logf("%d partitions, %2d processes: %6.1f s, of that reading %5.1f, writing %6.1f; %.2f of the capacity while writing; %.2f %% throttled, %d requests, %d shards",
-				p, n, s.Seconds, s.ReadSeconds, s.WriteSeconds, float64(each)/(unitsOfPartition*s.WriteSeconds), 100*float64(s.Throttled)/float64(s.RowsSent), s.Requests, s.Shards)
+			t.Logf("%d partitions, %2d processes: %6.1f s, of that reading %5.1f, writing %6.1f; %.2f of the capacity while "+
+				"writing; %.2f %% throttled, %d requests, %d shards",
+				p, n, s.Seconds, s.ReadSeconds, s.WriteSeconds, float64(each)/(unitsOfPartition*s.WriteSeconds),
+				100*float64(s.Throttled)/float64(s.RowsSent), s.Requests, s.Shards)
 		}
 		conformance.True(t, took[4] <= 0.6*took[1], "%d partitions: 1 process takes %.1f s, 4 %.1f s", p, took[1], took[4])
 	}

@@ -240,7 +240,8 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	s := conformance.Try(server.Open("", server.Options{InMemory: true})).Must(t)
 	t.Cleanup(func() { conformance.Equal(t, s.Close(), nil, "error") })
-	return &world{t: t, dir: t.TempDir(), store: storetest.NewMemory(jobdir.ErrExists), server: s, want: map[string]string{}, startsAt: time.Now()}
+	return &world{t: t, dir: t.TempDir(), store: storetest.NewMemory(jobdir.ErrExists), server: s,
+		want: map[string]string{}, startsAt: time.Now()}
 }
 
 func (w *world) file(name, text string) string {
@@ -287,7 +288,8 @@ func (w *world) config(transport http.RoundTripper) pipeline.Config {
 		Target: plan.Target{
 			Client: client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: transport,
 				RequestTimeout: 10 * time.Second,
-				Credentials:    &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}},
+				Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID,
+					AccessKeySecret: server.DefaultAccessKeySecret}},
 			Name: "test", Table: "t", Create: true, Key: []table.KeyColumn{{Name: "id", Type: table.String}},
 			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
 		},
@@ -316,7 +318,8 @@ func (w *world) start(name string, seed uint64, acts int, pauses float64) *proce
 }
 
 func (p *process) open() (*Job, error) {
-	return Open(p.ctx, p, Options{Load: p.w.config(p), Program: "test", Owner: p.name, Clock: func() time.Duration { return p.ahead + time.Since(p.w.startsAt) }})
+	return Open(p.ctx, p, Options{Load: p.w.config(p), Program: "test", Owner: p.name,
+		Clock: func() time.Duration { return p.ahead + time.Since(p.w.startsAt) }})
 }
 
 // run lets the process do something and closes what it has open.
@@ -354,11 +357,13 @@ func (w *world) check(s *Summary) {
 		s.Superseded == int64(w.good-len(w.want)) && s.Rejected == int64(len(w.rejects)),
 		"%d read, %d written, %d superseded, %d rejected; want %d, %d, %d, %d", s.Read, s.Written, s.Superseded, s.Rejected,
 		w.good+len(w.rejects), len(w.want), w.good-len(w.want), len(w.rejects))
-	if c := s.Compared; w.verify != (c != nil) || c != nil && (c.Compared != s.Written || c.Missing+c.Different+c.Surplus > 0 || s.ExitCode == exitcode.Differences) {
+	if c := s.Compared; w.verify != (c != nil) || c != nil &&
+		(c.Compared != s.Written || c.Missing+c.Different+c.Surplus > 0 || s.ExitCode == exitcode.Differences) {
 		w.t.Errorf("compared: %+v", c)
 	}
 	p := conformance.Try(ReadPlan(w.t.Context(), w.store)).Must(w.t)
-	conformance.True(w.t, s.Splits == len(p.Splits) && s.Shards == len(p.Shards) && s.Processes >= 1 && (s.Attempts > 0) == (s.Requests > 0) &&
+	conformance.True(w.t, s.Splits == len(p.Splits) && s.Shards == len(p.Shards) && s.Processes >= 1 &&
+		(s.Attempts > 0) == (s.Requests > 0) &&
 		s.RowsSent >= s.Written && s.WriteCU >= s.Written && s.Requests >= (s.Written+19)/20 && s.Retried >= 0 &&
 		s.CPUSeconds > 0 && s.Seconds >= s.ReadSeconds && !s.Ended.Before(p.Planned), "the work of %+v", s.SummaryWork)
 	diff := gocmp.Diff(w.want, w.rows())

@@ -39,7 +39,8 @@ func (t *splitTask) snapshotsOf() (all []source.Snapshot) {
 // add adds the snapshots of a split.
 func (l *SummaryLive) add(more []source.Snapshot) {
 	for _, s := range more {
-		at := slices.IndexFunc(l.Snapshots, func(o source.Snapshot) bool { return o.Name == s.Name && o.Taken.Equal(s.Taken) })
+		at := slices.IndexFunc(l.Snapshots,
+			func(o source.Snapshot) bool { return o.Name == s.Name && o.Taken.Equal(s.Taken) })
 		if at < 0 {
 			l.Snapshots = append(l.Snapshots, s)
 			continue

@@ -31,7 +31,8 @@ type shardOrigin struct {
 func (o shardOrigin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
 	r := &shardRows{ctx: ctx, of: o}
 	for _, f := range o.frames() {
-		if (o.upper == nil || bytes.Compare(f.First, o.upper) < 0) && (o.lower == nil || bytes.Compare(f.Last, o.lower) >= 0) {
+		if (o.upper == nil || bytes.Compare(f.First, o.upper) < 0) &&
+			(o.lower == nil || bytes.Compare(f.Last, o.lower) >= 0) {
 			r.frames = append(r.frames, f)
 		}
 		r.bytes += f.At.Length
@@ -56,7 +57,8 @@ func (o *shardOrigin) frames() []shardFrame {
 	}
 	order := readorder.Spread(sections, 0)
 	if o.job.Plan.Unique { // frames have unknown keys of splits: for sorted inputs, chance spreads them
-		rand.New(rand.NewPCG(uint64(o.run.Shard), 0)).Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
+		rand.New(rand.NewPCG(uint64(o.run.Shard), 0)).Shuffle(len(order),
+			func(a, b int) { order[a], order[b] = order[b], order[a] })
 	}
 	read := make([]shardFrame, 0, len(all))
 	var first int64
@@ -144,7 +146,8 @@ func (r *shardRows) Next() (source.Piece, error) {
 	}
 	f := &r.frames[r.next]
 	r.next++
-	return shardPiece{split: source.Split{Number: r.next - 1, Bytes: f.At.Length, Rows: f.At.Rows, First: f.first, Part: f}}, nil
+	return shardPiece{split: source.Split{Number: r.next - 1, Bytes: f.At.Length, Rows: f.At.Rows, First: f.first,
+		Part: f}}, nil
 }
 
 func (r *shardRows) Add(p source.Piece) ([]source.Split, error) {
@@ -175,12 +178,13 @@ func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records
 		fields[i] = record.Datum{Kind: record.Absent}
 	}
 	var made record.Row
-	err = runfile.ReadFrames(p.of.ctx, p.of.of.job.store, p.of.of.run.Objects, &f.At, &p.unpacker, func(r *runfile.Row) error {
-		made = record.Row{Key: r.Key, Body: r.Body, Size: r.Size}
-		each(&record.Record{Fields: fields, Span: table.Span{Record: uint32(records)}, Row: &made})
-		records++
-		return nil
-	})
+	err = runfile.ReadFrames(p.of.ctx, p.of.of.job.store, p.of.of.run.Objects, &f.At, &p.unpacker,
+		func(r *runfile.Row) error {
+			made = record.Row{Key: r.Key, Body: r.Body, Size: r.Size}
+			each(&record.Record{Fields: fields, Span: table.Span{Record: uint32(records)}, Row: &made})
+			records++
+			return nil
+		})
 	if err != nil {
 		return records, 0, fmt.Errorf("read rows of %s: %w", p.of.of.name, err)
 	}
@@ -188,7 +192,8 @@ func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records
 }
 
 // origins finds the input records of rows of the run; next returns the rows' numbers in the run, in ascending order.
-func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, more bool, err error), each func(number int64, r *runfile.Row) error) error {
+func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, more bool, err error),
+	each func(number int64, r *runfile.Row) error) error {
 	var unpacker runfile.Unpacker
 	number, more, err := next()
 	var first int64

@@ -69,7 +69,9 @@ func divide(ctx context.Context, p *plan.Plan, size int64, say words.Say) (split
 	}
 	flush()
 	if len(splits) > mostSplits {
-		return nil, &plan.UsageError{Message: fmt.Sprintf("the inputs make %d splits, and a job takes at most %d; read fewer of them at a time", len(splits), mostSplits)}
+		return nil,
+			&plan.UsageError{Message: fmt.Sprintf("the inputs make %d splits, and a job takes at most %d; read fewer of them "+
+				"at a time", len(splits), mostSplits)}
 	}
 	return splits, nil
 }
@@ -90,7 +92,8 @@ func divideSource(ctx context.Context, p *plan.Plan, ordinal int, size int64) (s
 			splits[n-1].Bytes += s.Bytes
 			continue
 		}
-		splits = append(splits, Split{Bytes: s.Bytes, Parts: []Part{{Source: ordinal, Record: s.From.Record, Line: s.From.Line, Offset: s.From.Offset, Records: s.Records}}})
+		splits = append(splits, Split{Bytes: s.Bytes, Parts: []Part{{Source: ordinal, Record: s.From.Record,
+			Line: s.From.Line, Offset: s.From.Offset, Records: s.Records}}})
 	}
 	if n := len(splits); n > 0 {
 		first := &splits[0].Parts[0]

@@ -247,7 +247,8 @@ func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, the
 		folder, _, isLease := strings.Cut(name, "/lease.")
 		kind, number, _ := strings.Cut(folder, "/")
 		at := slices.IndexFunc(s.Stages, func(st StageState) bool {
-			return map[string]string{readingFolder: stageRead, writingFolder: stageWrite, comparingFolder: stageVerify}[kind] == st.Stage
+			return map[string]string{readingFolder: stageRead, writingFolder: stageWrite,
+				comparingFolder: stageVerify}[kind] == st.Stage
 		})
 		if !isLease || folder == last || at < 0 {
 			continue
@@ -310,7 +311,8 @@ func (s *Status) Metrics(to io.Writer) error {
 	for _, st := range s.Stages {
 		fmt.Fprintf(&b, "tsimport_job_tasks{stage=%q,state=\"done\"} %d\n", st.Stage, st.Done)
 		fmt.Fprintf(&b, "tsimport_job_tasks{stage=%q,state=\"held\"} %d\n", st.Stage, st.Held)
-		fmt.Fprintf(&b, "tsimport_job_tasks{stage=%q,state=\"open\"} %d\n", st.Stage, st.Tasks-st.Done-min(st.Held, st.Tasks-st.Done))
+		fmt.Fprintf(&b, "tsimport_job_tasks{stage=%q,state=\"open\"} %d\n", st.Stage,
+			st.Tasks-st.Done-min(st.Held, st.Tasks-st.Done))
 	}
 	metric("tsimport_job_records_total", "Records of tasks that are done, by outcome.", "counter")
 	for _, c := range []struct {

@@ -63,7 +63,8 @@ func (j *Job) stop(ctx context.Context, why *StoppedError) error {
 // stopRefused stops all processes after a permanent refusal by the service, which each of them would meet.
 func (j *Job) stopRefused(ctx context.Context, err error) {
 	if exitcode.Of(err) == exitcode.Refused && !errors.As(err, new(*StoppedError)) {
-		_ = j.stop(ctx, &StoppedError{Why: input.RedactText(client.OneLine(err.Error())), Code: exitcode.Refused}) // the error itself matters more
+		// the error itself matters more
+		_ = j.stop(ctx, &StoppedError{Why: input.RedactText(client.OneLine(err.Error())), Code: exitcode.Refused})
 	}
 }
 
@@ -162,7 +163,8 @@ func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
 	if err != nil || !limit.Exceeded(n.Rejected, n.Read, end) {
 		return err
 	}
-	why := &StoppedError{Why: fmt.Sprintf("%d of %d records were rejected, more than --max-errors allows", n.Rejected, n.Read), Code: exitcode.ErrorLimit}
+	why := &StoppedError{Why: fmt.Sprintf("%d of %d records were rejected, more than --max-errors allows", n.Rejected,
+		n.Read), Code: exitcode.ErrorLimit}
 	if err := j.stop(ctx, why); err != nil {
 		return err
 	}
@@ -177,7 +179,8 @@ var errOver = errors.New("another attempt has done the task")
 
 // watched calls do. It drains its loads when the job is stopped, the process is to end, or over (may be nil) reports
 // that another attempt has done the task: a process paused for hours must not send after the job's end.
-func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool, do func(ctx context.Context) error) error {
+func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool,
+	do func(ctx context.Context) error) error {
 	if err := j.rest(ctx); err != nil {
 		return err
 	}

@@ -138,7 +138,10 @@ func (j *Job) atWork() int {
 
 // writeOpen writes shards until all are written.
 func (j *Job) writeOpen(ctx context.Context) error {
-	return j.untilWritten(ctx, func(write stage, open []int) (worked bool, err error) { return j.takeOne(ctx, write, open) })
+	return j.untilWritten(ctx, func(write stage, open []int) (worked bool,
+		err error) {
+		return j.takeOne(ctx, write, open)
+	})
 }
 
 // takeOver writes the shards of lost processes until all are written.

@@ -130,14 +130,16 @@ type stage struct {
 func (j *Job) stages() []stage {
 	all := []stage{
 		{len(j.Plan.Splits), splitName, splitFolder, func(ctx context.Context, i int) error {
-			return j.told(ctx, stageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i) }))
+			return j.told(ctx, stageRead, i, j.watched(ctx, j.isRead(i),
+				func(ctx context.Context) error { return j.readSplit(ctx, i) }))
 		}, j.Plan.Direct},
 	}
 	if j.Plan.Direct {
 		return all
 	}
 	all = append(all, stage{len(j.Plan.Shards), shardName, shardFolder, func(ctx context.Context, i int) error {
-		return j.told(ctx, stageWrite, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i) }))
+		return j.told(ctx, stageWrite, i, j.watched(ctx, nil,
+			func(ctx context.Context) error { return j.writeShard(ctx, i) }))
 	}, true})
 	if j.Plan.Verify {
 		all = append(all, stage{len(j.Plan.Shards), compareName, compareFolder, func(ctx context.Context, i int) error {

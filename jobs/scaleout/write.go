@@ -67,7 +67,8 @@ func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (reje
 	if err != nil {
 		return 0, err
 	}
-	r := &shardResult{done: j.newDone(fmt.Sprintf("%09d", lease.Epoch)), Shard: i, From: run.From, Superseded: run.Superseded}
+	r := &shardResult{done: j.newDone(fmt.Sprintf("%09d", lease.Epoch)), Shard: i, From: run.From,
+		Superseded: run.Superseded}
 	origin := &shardOrigin{job: j, run: run, key: j.Plan.Key, name: fmt.Sprintf("shard %d", i)}
 	var report *pipeline.Report
 	if run.Rows > 0 {
@@ -83,7 +84,9 @@ func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (reje
 		r.LateUntil = report.LateUntil
 	}
 	if r.From != r.Superseded+r.Written+r.Refused {
-		return 0, fmt.Errorf("the ledger of shard %d does not balance: %d rows in runs, %d superseded, %d written and %d rejected", i, r.From, r.Superseded, r.Written, r.Refused)
+		return 0,
+			fmt.Errorf("the ledger of shard %d does not balance: %d rows in runs, %d superseded, %d written and %d rejected", i,
+				r.From, r.Superseded, r.Written, r.Refused)
 	}
 	if err := lease.Check(); err != nil {
 		return 0, err
@@ -109,7 +112,8 @@ func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdi
 	cfg.RunDir = dir
 	cfg.Resume = keep.Resume{Look: true}
 	cfg.Checkpoint = keep.Checkpoint{
-		Every: j.o.Load.Checkpoint.Every, Keep: true, State: jobdir.NewMirror(jobdir.Below(j.store, shardFolder(i)), lease), Repeats: true,
+		Every: j.o.Load.Checkpoint.Every, Keep: true, State: jobdir.NewMirror(jobdir.Below(j.store, shardFolder(i)), lease),
+		Repeats: true,
 	}
 	report, err := pipeline.Run(ctx, cfg)
 	if err != nil {
@@ -168,7 +172,8 @@ func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.R
 			return err
 		}
 		one := &keptReject{Source: row.Source, Record: row.Record, Row: number, Reject: table.Reject{
-			Reason: table.Reason{Column: w.Column, Code: w.Code, Message: w.Message, Value: w.Value, MaybeApplied: w.MaybeApplied},
+			Reason: table.Reason{Column: w.Column, Code: w.Code, Message: w.Message, Value: w.Value,
+				MaybeApplied: w.MaybeApplied},
 		}}
 		if j.Plan.Live { // Read again it would be another record.
 			prepared, err := j.prepare(ctx)
@@ -213,12 +218,15 @@ func (j *Job) sortReasons(run string, read []shardFrame) (*extsort.Sorted, error
 
 func writtenOf(report *pipeline.Report) written {
 	return written{
-		Written: report.Written, Refused: report.Rejected, Attempts: report.Attempts, WriteCU: report.WriteCU, Requests: report.Requests, RowsSent: report.RowsSent,
-		BytesSent: report.BytesSent, Throttled: report.Throttled, Retried: report.Retried, Seconds: report.Seconds, Reasons: report.RejectReasons, Maybe: report.MaybeApplied, Expired: report.ExpiredCells,
+		Written: report.Written, Refused: report.Rejected, Attempts: report.Attempts, WriteCU: report.WriteCU,
+		Requests: report.Requests, RowsSent: report.RowsSent,
+		BytesSent: report.BytesSent, Throttled: report.Throttled, Retried: report.Retried, Seconds: report.Seconds,
+		Reasons: report.RejectReasons, Maybe: report.MaybeApplied, Expired: report.ExpiredCells,
 	}
 }
 
 // shard returns the result of a shard, nil if it was not written.
 func (j *Job) shard(ctx context.Context, i int) (*shardResult, error) {
-	return cached(ctx, j, j.known.written, i, shardName(i), func(r *shardResult) bool { return r.Shard == i && r.From == r.Superseded+r.Written+r.Refused })
+	return cached(ctx, j, j.known.written, i, shardName(i),
+		func(r *shardResult) bool { return r.Shard == i && r.From == r.Superseded+r.Written+r.Refused })
 }

@@ -62,7 +62,8 @@ func TestImageRunsTheBinaryUnprivileged(t *testing.T) {
 }
 
 func TestMistakesInTheDockerfileAreFound(t *testing.T) {
-	for from, to := range map[string]string{"VOLUME /data": "VOLUMES /data", "FROM scratch": "FROM", "COPY --from=build /out/tsimport": "COPY --form=build /out/tsimport"} {
+	for from, to := range map[string]string{"VOLUME /data": "VOLUMES /data", "FROM scratch": "FROM",
+		"COPY --from=build /out/tsimport": "COPY --form=build /out/tsimport"} {
 		wrong := bytes.Replace(dockerfile(t), []byte(from), []byte(to), 1)
 		if bytes.Equal(wrong, dockerfile(t)) {
 			t.Fatalf("%q is not in the Dockerfile", from)

@@ -49,7 +49,8 @@ func decode(text []byte) (runtime.Object, error) {
 			return nil, err
 		}
 	}
-	object, _, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer().Decode(text, nil, nil)
+	object, _, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer().Decode(text, nil,
+		nil)
 	return object, err
 }
 
@@ -71,7 +72,8 @@ func TestCronJobIsValid(t *testing.T) {
 	c := cronJob(t)
 	_, err := cron.ParseStandard(c.Spec.Schedule)
 	check(t, err == nil, "schedule: %v", err)
-	check(t, slices.Contains([]batchv1.ConcurrencyPolicy{batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent}, c.Spec.ConcurrencyPolicy),
+	check(t, slices.Contains([]batchv1.ConcurrencyPolicy{batchv1.AllowConcurrent, batchv1.ForbidConcurrent,
+		batchv1.ReplaceConcurrent}, c.Spec.ConcurrencyPolicy),
 		"concurrencyPolicy %q is none of the API's", c.Spec.ConcurrencyPolicy)
 	// The name of a job is that of the CronJob plus 11 characters.
 	why := validation.IsDNS1123Subdomain(c.Name)
@@ -129,12 +131,14 @@ func checkFailures(t *testing.T, job *batchv1.JobSpec) {
 	if job.PodFailurePolicy == nil {
 		t.Fatal("there is no podFailurePolicy")
 	}
-	actions := []batchv1.PodFailurePolicyAction{batchv1.PodFailurePolicyActionIgnore, batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionFailIndex, batchv1.PodFailurePolicyActionCount}
+	actions := []batchv1.PodFailurePolicyAction{batchv1.PodFailurePolicyActionIgnore,
+		batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionFailIndex, batchv1.PodFailurePolicyActionCount}
 	for i, r := range job.PodFailurePolicy.Rules {
 		check(t, slices.Contains(actions, r.Action) && (r.OnExitCodes == nil) != (len(r.OnPodConditions) == 0),
 			"rule %d: action %q, and wants one of onExitCodes and onPodConditions", i, r.Action)
 		for _, p := range r.OnPodConditions {
-			if p.Type == "" || !slices.Contains([]corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}, p.Status) {
+			if p.Type == "" || !slices.Contains([]corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse,
+				corev1.ConditionUnknown}, p.Status) {
 				t.Errorf("rule %d: condition %q is %q", i, p.Type, p.Status)
 			}
 		}
@@ -144,10 +148,12 @@ func checkFailures(t *testing.T, job *batchv1.JobSpec) {
 		}
 		check(t, e.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn ||
 			e.Operator == batchv1.PodFailurePolicyOnExitCodesOpNotIn, "rule %d: operator %q", i, e.Operator)
-		if !slices.IsSorted(e.Values) || len(slices.Compact(slices.Clone(e.Values))) != len(e.Values) || e.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn && slices.Contains(e.Values, 0) {
+		if !slices.IsSorted(e.Values) || len(slices.Compact(slices.Clone(e.Values))) != len(e.Values) ||
+			e.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn && slices.Contains(e.Values, 0) {
 			t.Errorf("rule %d: exit codes %v: want them in order, each once, and not 0", i, e.Values)
 		}
-		if e.ContainerName != nil && !slices.ContainsFunc(job.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == *e.ContainerName }) {
+		if e.ContainerName != nil && !slices.ContainsFunc(job.Template.Spec.Containers,
+			func(c corev1.Container) bool { return c.Name == *e.ContainerName }) {
 			t.Errorf("rule %d: there is no container %q", i, *e.ContainerName)
 		}
 	}
@@ -247,7 +253,8 @@ func indexedJob(t *testing.T, text []byte) *batchv1.Job {
 	checkPod(t, &j.Spec.Template.Spec)
 	checkFailures(t, &j.Spec)
 	s := &j.Spec
-	if s.CompletionMode == nil || *s.CompletionMode != batchv1.IndexedCompletion || s.Completions == nil || s.Parallelism == nil || s.BackoffLimitPerIndex == nil {
+	if s.CompletionMode == nil || *s.CompletionMode != batchv1.IndexedCompletion || s.Completions == nil ||
+		s.Parallelism == nil || s.BackoffLimitPerIndex == nil {
 		t.Fatalf("%s is not an Indexed Job with a limit for each index", j.Name)
 	}
 	check(t, *s.Completions >= 1 && *s.Completions <= 10_000 && *s.Parallelism == *s.Completions &&
@@ -320,7 +327,8 @@ func TestExampleIsAKustomizePatch(t *testing.T) {
 	for _, text := range manifests(t) {
 		files := filesys.MakeFsInMemory()
 		for name, content := range map[string][]byte{
-			"job.yaml": text, "patch.yaml": read(t, "examples", "kubernetes", "patch.yaml"), "kustomization.yaml": read(t, "examples", "kubernetes", "kustomization.yaml"),
+			"job.yaml": text, "patch.yaml": read(t, "examples", "kubernetes", "patch.yaml"),
+			"kustomization.yaml": read(t, "examples", "kubernetes", "kustomization.yaml"),
 		} {
 			if err := files.WriteFile(name, content); err != nil {
 				t.Fatal(err)

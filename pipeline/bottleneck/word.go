@@ -27,18 +27,27 @@ func Words() []Word {
 }
 
 var texts = [count]struct{ name, reason, advice string }{
-	Partition: {"partition", "the table's partitions accept no more rows", "give the table a partition key that spreads, as tsimport advise proposes, or have it split before the load"},
-	Instance:  {"instance", "the service throttles the whole instance", "raise its limit, or load when others use less"},
-	Table:     {"table", "the table takes no more from all its partitions together, or is being made", "raise its reserved write throughput, or make it before the load"},
-	Index:     {"index", "each row is also written to the table's secondary indexes, which take a part of its capacity", "drop the indexes and create them after the load"},
-	Link:      {"link", "as many requests as may be are in flight, and their answers take their time", "raise --concurrency, or load from a machine closer to the service"},
-	Key:       {"key", "rows wait for earlier rows of the same key, which are written one after the other", "spread the rows over more keys; no flag makes one key faster"},
-	Reader:    {"reader", "the input gives no more rows", "give files that are faster to read, such as local or uncompressed ones, or several of them"},
-	CPU:       {"cpu", "this machine has no processor left", "use a machine with more processors, or with less to do"},
-	Disk:      {"disk", "rows wait for this machine's disk", "raise --memory, or TMPDIR and --run-dir on a faster disk"},
-	Ceiling:   {"ceiling", "a limit of the command itself holds it back", "raise --max-wcu, --max-rows-per-second or --max-bytes-per-second"},
-	Outage:    {"outage", "the service, or a part of it, did not answer, or requests of a process that was killed may still be applied", "wait; nothing is lost, and the load continues by itself"},
-	Source:    {"source", "the database that rows come from does not answer", "see what happens to it; reading continues by itself when it answers within --retry-for"},
+	Partition: {"partition", "the table's partitions accept no more rows",
+		"give the table a partition key that spreads, as tsimport advise proposes, or have it split before the load"},
+	Instance: {"instance", "the service throttles the whole instance", "raise its limit, or load when others use less"},
+	Table: {"table", "the table takes no more from all its partitions together, or is being made",
+		"raise its reserved write throughput, or make it before the load"},
+	Index: {"index", "each row is also written to the table's secondary indexes, which take a part of its capacity",
+		"drop the indexes and create them after the load"},
+	Link: {"link", "as many requests as may be are in flight, and their answers take their time",
+		"raise --concurrency, or load from a machine closer to the service"},
+	Key: {"key", "rows wait for earlier rows of the same key, which are written one after the other",
+		"spread the rows over more keys; no flag makes one key faster"},
+	Reader: {"reader", "the input gives no more rows",
+		"give files that are faster to read, such as local or uncompressed ones, or several of them"},
+	CPU:  {"cpu", "this machine has no processor left", "use a machine with more processors, or with less to do"},
+	Disk: {"disk", "rows wait for this machine's disk", "raise --memory, or TMPDIR and --run-dir on a faster disk"},
+	Ceiling: {"ceiling", "a limit of the command itself holds it back",
+		"raise --max-wcu, --max-rows-per-second or --max-bytes-per-second"},
+	Outage: {"outage", "the service, or a part of it, did not answer, or requests of a process that was killed may " +
+		"still be applied", "wait; nothing is lost, and the load continues by itself"},
+	Source: {"source", "the database that rows come from does not answer",
+		"see what happens to it; reading continues by itself when it answers within --retry-for"},
 }
 
 // String is the word as reports, metrics and docs/tuning.md spell it.

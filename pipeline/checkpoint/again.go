@@ -64,7 +64,8 @@ func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
 		}
 		from, numbers := starts[source], s.Read.Numbered(source)
 		if from.Record > numbers {
-			return 0, fmt.Errorf("the checkpoint has %d records of input %d, but its place is after record %d", numbers, source+1, from.Record)
+			return 0, fmt.Errorf("the checkpoint has %d records of input %d, but its place is after record %d", numbers,
+				source+1, from.Record)
 		}
 		records += numbers - from.Record
 		from.Source, from.Record = source, numbers

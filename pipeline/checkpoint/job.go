@@ -106,7 +106,8 @@ func (j *Job) KeepDivision(dir string, division []byte) error {
 		j.Division = ""
 		return nil
 	}
-	if err := atomicfile.WriteBytes(filepath.Join(dir, DivisionFile), atomicfile.Options{Perm: 0o600}, division); err != nil {
+	if err := atomicfile.WriteBytes(filepath.Join(dir, DivisionFile), atomicfile.Options{Perm: 0o600},
+		division); err != nil {
 		return fmt.Errorf("keep the division of the input: %w", err)
 	}
 	j.Division = sumOf(division)

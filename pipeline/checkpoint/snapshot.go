@@ -126,7 +126,8 @@ func (s *Snapshot) Encode() ([]byte, error) {
 		raw = appendSet(raw, p.Waiting)
 		before = p.Lower
 	}
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, fmt.Errorf("encode checkpoint: %w", err)
 	}
@@ -199,7 +200,8 @@ func decodeRaw(raw []byte) (*Snapshot, error) {
 		p := Piece{Lower: append(before[:shared:shared], rest...)}
 		allowance := d.number()
 		p.Allowance, p.Waiting = int64(allowance), d.set()
-		if d.bad || allowance > math.MaxInt64 || (i == 0) != (len(p.Lower) == 0) || i > 0 && string(p.Lower) <= string(before) {
+		if d.bad || allowance > math.MaxInt64 || (i == 0) != (len(p.Lower) == 0) || i > 0 &&
+			string(p.Lower) <= string(before) {
 			return nil, errDamaged
 		}
 		s.Pieces = append(s.Pieces, p)

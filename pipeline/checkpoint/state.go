@@ -193,7 +193,8 @@ func Continue(base *State, again Set, pieces []Piece) []Piece {
 		t := &tiles[i]
 		old, own := base.Pieces[base.pieceOf(t.Lower)], pieces[now.pieceOf(t.Lower)]
 		t.Allowance = max(own.Allowance, old.Allowance)
-		t.Waiting = Union(Subtract(own.Waiting, base.Read), Union(Intersect(own.Waiting, old.Waiting), Subtract(old.Waiting, again)))
+		t.Waiting = Union(Subtract(own.Waiting, base.Read), Union(Intersect(own.Waiting, old.Waiting),
+			Subtract(old.Waiting, again)))
 	}
 	return join(tiles)
 }

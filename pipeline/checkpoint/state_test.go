@@ -194,7 +194,8 @@ func TestSuspectsAreRowsOutAndFirstOfEachPiece(t *testing.T) {
 }
 
 func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
-	s := &State{Read: Set{{At(0, 0), At(0, 5)}, {At(1, 0), At(1, 7)}, {At(2, 0), At(2, 3)}}, Pieces: []Piece{{Waiting: Set{{At(1, 6), At(2, 1)}}}}}
+	s := &State{Read: Set{{At(0, 0), At(0, 5)}, {At(1, 0), At(1, 7)}, {At(2, 0), At(2, 3)}},
+		Pieces: []Piece{{Waiting: Set{{At(1, 6), At(2, 1)}}}}}
 	for source, want := range []bool{true, false, false, false} {
 		conformance.Equal(t, s.Complete(source, true), want, "source %d complete", source)
 	}
@@ -208,7 +209,8 @@ func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 // simulated is a job of 100,000,000 rows: each tenth lane is slow and spilled, and 256 workers have full requests.
 func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 	const rows = 100_000_000
-	s := &Snapshot{About: About{Job: "0123456789abcdef", Time: time.Unix(1e9, 0), Counters: map[string]int64{"read": rows}, Ordered: ordered}}
+	s := &Snapshot{About: About{Job: "0123456789abcdef", Time: time.Unix(1e9, 0), Counters: map[string]int64{"read": rows},
+		Ordered: ordered}}
 	s.Read = Set{{0, rows}}
 	if !ordered {
 		s.Read = nil
@@ -275,13 +277,15 @@ func sample(read Position) *Snapshot {
 			Starts: []Start{{Source: 1, Record: 2, Line: 3, Offset: 4, Bytes: 5}},
 			Chains: []Chain{{Source: 1, Every: 8, Sums: []uint64{1, 2}}}},
 		State: State{Read: Set{{0, read}, {At(1, 0), At(1, 9)}},
-			Pieces: []Piece{{Waiting: Set{{1, 2}, {4, 8}}, Allowance: 3}, {Lower: []byte("key1")}, {Lower: []byte("key2"), Waiting: Set{{At(1, 0), At(1, 1)}}}},
-			Out:    Set{{2, 3}}},
+			Pieces: []Piece{{Waiting: Set{{1, 2}, {4, 8}}, Allowance: 3}, {Lower: []byte("key1")},
+				{Lower: []byte("key2"), Waiting: Set{{At(1, 0), At(1, 1)}}}},
+			Out: Set{{2, 3}}},
 	}
 }
 
 func TestASnapshotSurvivesTheRoundTrip(t *testing.T) {
-	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}, simulated(rand.New(rand.NewPCG(1, 1)), 40, false)} {
+	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}, simulated(rand.New(rand.NewPCG(1, 1)),
+		40, false)} {
 		file := conformance.Try(s.Encode()).Must(t)
 		conformance.Equal(t, cmp.Diff(s, conformance.Try(Decode(file)).Must(t)), "", "(-want +got)")
 	}
@@ -364,7 +368,8 @@ func TestACheckpointThatCannotBeWrittenIsAnError(t *testing.T) {
 
 func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 	dir := t.TempDir()
-	j := &Job{Identity: progress.Identify("a", "b"), Details: []progress.Fact{{Name: "mode", Value: "put"}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}
+	j := &Job{Identity: progress.Identify("a", "b"), Details: []progress.Fact{{Name: "mode", Value: "put"}},
+		Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}
 	must(t, j.Write(dir))
 	conformance.Equal(t, cmp.Diff(j, conformance.Try(ReadJob(dir)).Must(t)), "", "(-want +got)")
 	must(t, os.WriteFile(filepath.Join(dir, JobFile), []byte("{"), 0o644))

@@ -23,5 +23,6 @@ func readUptime() Uptime {
 	if err != nil {
 		return Uptime{}
 	}
-	return Uptime{Boot: strings.Join([]string{strings.TrimSpace(string(boot)), host, space}, " "), Up: time.Duration(at.Nano())}
+	return Uptime{Boot: strings.Join([]string{strings.TrimSpace(string(boot)), host, space}, " "),
+		Up: time.Duration(at.Nano())}
 }

@@ -37,7 +37,8 @@ func Config(r *options.Command) (*sqltable.Config, error) {
 	if !slices.ContainsFunc(r.From, open.IsDatabase) {
 		for option, given := range map[string]bool{"query": r.Query != "", "require-snapshot": r.RequireSnapshot} {
 			if given {
-				return nil, plan.Usagef("--%s applies only to tables of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", option)
+				return nil, plan.Usagef("--%s applies only to tables of a database, such as "+
+					"postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", option)
 			}
 		}
 		return nil, nil
@@ -124,7 +125,8 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		}
 	} else {
 		if len(cfg.Target.Key) == 0 && len(key) > table.MaxKeyColumns {
-			return plan.Usagef("the source's primary key has %d columns, but a table takes 1 to %d: combine several with --pk, such as --pk 'key=splice(auto, %s, %s, …)' (docs/keys.md)",
+			return plan.Usagef("the source's primary key has %d columns, but a table takes 1 to %d: combine several with "+
+				"--pk, such as --pk 'key=splice(auto, %s, %s, …)' (docs/keys.md)",
 				len(key), table.MaxKeyColumns, columns[key[0]].Name, columns[key[1]].Name)
 		}
 		l.proposeKey(cfg, columns, key)
@@ -158,7 +160,9 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 	for i := range cfg.Target.Key {
 		k := &cfg.Target.Key[i]
 		computed := slices.ContainsFunc(cfg.Columns.Keys, func(c keyexpr.Column) bool { return c.Name == k.Name })
-		if at := slices.IndexFunc(columns, func(c sqltable.Column) bool { return cfg.Columns.To(c.Name) == k.Name }); at >= 0 && k.Type == table.Null && !computed && columns[at].Type.KeyType() {
+		if at := slices.IndexFunc(columns,
+			func(c sqltable.Column) bool { return cfg.Columns.To(c.Name) == k.Name }); at >= 0 && k.Type == table.Null &&
+			!computed && columns[at].Type.KeyType() {
 			k.Type = columns[at].Type
 		}
 	}

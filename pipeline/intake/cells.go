@@ -45,7 +45,9 @@ type renamed struct {
 func (c *cells) become(n *cellName) *table.Reason {
 	to := n.to
 	if to.record == c.record && to.from != n.from {
-		return &table.Reason{Column: n.column.Name, Code: table.CodeSameCell, Message: fmt.Sprintf("--rename makes the columns %s and %s of the record one; use another name, or --exclude", to.from, n.from)}
+		return &table.Reason{Column: n.column.Name, Code: table.CodeSameCell,
+			Message: fmt.Sprintf("--rename makes the columns %s and %s of the record one; use another name, or --exclude",
+				to.from, n.from)}
 	}
 	to.record, to.from = c.record, n.from
 	return nil
@@ -59,7 +61,8 @@ func newCells(p *plan.Plan) *cells {
 	if p.Request.Target.Aging.DropExpired {
 		window = p.Window()
 	}
-	c := &cells{window: window, gone: -1, plan: p, names: map[string]*cellName{}, renamed: map[string]*renamed{}, made: []encode.Cell{}, nulls: p.Request.DeleteNull}
+	c := &cells{window: window, gone: -1, plan: p, names: map[string]*cellName{}, renamed: map[string]*renamed{},
+		made: []encode.Cell{}, nulls: p.Request.DeleteNull}
 	if reach, live, _ := p.Expiry(); live > 0 {
 		c.gone = max(live-reach, 0).Milliseconds()
 	}
@@ -147,7 +150,8 @@ func (c *cells) unchanged(name []byte) bool {
 	if !ok {
 		n = c.name(string(name))
 	}
-	return n.why == nil && n.name != nil && n.to == nil && n.column.Type == table.Any && n.column.Time == nil && n.column.Own == table.Null
+	return n.why == nil && n.name != nil && n.to == nil && n.column.Type == table.Any && n.column.Time == nil &&
+		n.column.Own == table.Null
 }
 
 // at returns the treatment of the i-th cell of a record, by its name.

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 // cellsOf returns the cells of a load of self-describing rows, and its values.
 func cellsOf(t *testing.T, change func(*plan.Request)) (*cells, *values) {
 	t.Helper()
-	r := ask(file(t, "a.ndjson", `{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"IsInt":true}]},"Attr":{"Values":[{"C":"version","V":1617242400000,"IsInt":true}]}}`+"\n"))
+	r := ask(file(t, "a.ndjson",
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"IsInt":true}]},"Attr":{"Values":[{"C":"version","V":1617242400000,"IsInt":true}]}}`+"\n"))
 	r.Target.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
 	if change != nil {
 		change(r)
@@ -47,9 +48,11 @@ func TestFlagsApplyToCellsByTheirNames(t *testing.T) {
 		change func(*plan.Request)
 		want   string
 	}{
-		"none":    {nil, "[a=integer 1  at -1 b=integer 2  at 5 b=integer 3  at 4 c=integer 4  at -1 n=null 0  at 0 new c=integer 5  at 7]"},
-		"only":    {func(r *plan.Request) { r.Columns.Only = []string{"b", "no"} }, "[b=integer 2  at 5 b=integer 3  at 4]"},
-		"exclude": {func(r *plan.Request) { r.Columns.Exclude = []string{"b", "n", "new c", "none"} }, "[a=integer 1  at -1 c=integer 4  at -1]"},
+		"none": {nil, "[a=integer 1  at -1 b=integer 2  at 5 b=integer 3  at 4 c=integer 4  at -1 n=null 0  at 0 new " +
+			"c=integer 5  at 7]"},
+		"only": {func(r *plan.Request) { r.Columns.Only = []string{"b", "no"} }, "[b=integer 2  at 5 b=integer 3  at 4]"},
+		"exclude": {func(r *plan.Request) { r.Columns.Exclude = []string{"b", "n", "new c", "none"} },
+			"[a=integer 1  at -1 c=integer 4  at -1]"},
 		"type": {func(r *plan.Request) {
 			r.Columns.Types = map[string]plan.Type{"b": {Type: table.String}}
 			r.Columns.Only = []string{"b"}
@@ -87,7 +90,8 @@ func TestRenameThatMergesColumnsIsRefused(t *testing.T) {
 		{[]record.Cell{cellOf("a", 1, 5), cellOf("a", 2, 4)}, "[c=integer 1  at 5 c=integer 2  at 4]"},
 		{[]record.Cell{cellOf("c", 1, 5)}, "[c=integer 1  at 5]"},
 		{[]record.Cell{cellOf("a", 1, 5), cellOf("c", 2, 4)}, "--rename makes the columns a and c of the record one"},
-		{[]record.Cell{cellOf("a", 1, 5), cellOf("x", 1, 5), cellOf("b", 2, 4)}, "--rename makes the columns a and b of the record one"},
+		{[]record.Cell{cellOf("a", 1, 5), cellOf("x", 1, 5), cellOf("b", 2, 4)},
+			"--rename makes the columns a and b of the record one"},
 		{[]record.Cell{cellOf("b", 1, 5), cellOf("x", 1, 5)}, "[c=integer 1  at 5 x=integer 1  at 5]"},
 	} {
 		made, why := c.make(v, &record.Record{Fields: []record.Datum{{Kind: record.Integer}}, Cells: tt.cells})
@@ -102,7 +106,8 @@ func TestRenameThatMergesColumnsIsRefused(t *testing.T) {
 
 func TestTheVersionColumnIsTheTimestampOfAllCells(t *testing.T) {
 	c, v := cellsOf(t, func(r *plan.Request) { r.Read.Convert.VersionColumn = "version" })
-	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}, {Kind: record.Integer, Int: 77}}, Cells: []record.Cell{cellOf("a", 1, -1), cellOf("version", 77, 5)}}
+	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}, {Kind: record.Integer, Int: 77}},
+		Cells: []record.Cell{cellOf("a", 1, -1), cellOf("version", 77, 5)}}
 	made, why := c.make(v, rec)
 	got := fmt.Sprint(shown(made))
 	conformance.True(t, why == nil && got == "[a=integer 1  at 77 version=integer 77  at 77]", "%s, %v", got, why)
@@ -116,7 +121,8 @@ func TestRememberedNamesAreBounded(t *testing.T) {
 	c, v := cellsOf(t, nil)
 	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}}}
 	for i := range 5 * maxCellNames {
-		rec.Cells = []record.Cell{cellOf("always", 1, -1), cellOf(fmt.Sprint("only in ", i), 1, -1), cellOf(fmt.Sprintf("%0300d", i), 1, -1)}
+		rec.Cells = []record.Cell{cellOf("always", 1, -1), cellOf(fmt.Sprint("only in ", i), 1, -1),
+			cellOf(fmt.Sprintf("%0300d", i), 1, -1)}
 		rec.Cells = rec.Cells[:2+i%2]
 		made, why := c.make(v, rec)
 		conformance.MustTrue(t, why != nil == (i%2 == 1) && (why == nil || why.Code == table.CodeColumnName),

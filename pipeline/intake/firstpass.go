@@ -44,9 +44,11 @@ type pass struct {
 }
 
 // firstPass returns the sections of consecutive sources: the head's and the rest. It may fail with errFileOrder.
-func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (head, rest []readorder.Section, err error) {
+func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (head, rest []readorder.Section,
+	err error) {
 	bytes := f.plan.Shares().Sections()
-	c := &collector{flow: f, pass: l, first: sources[0].Ordinal, head: readorder.NewHead(bytes / 4), rest: readorder.NewBuilder(f.scheduling.rows(), bytes), tables: numberTables(f.plan)}
+	c := &collector{flow: f, pass: l, first: sources[0].Ordinal, head: readorder.NewHead(bytes / 4),
+		rest: readorder.NewBuilder(f.scheduling.rows(), bytes), tables: numberTables(f.plan)}
 	if l.head > 0 {
 		c.rest = readorder.NewBuilder(f.scheduling.rows(), bytes*3/4)
 	}
@@ -70,7 +72,8 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 
 // readThrough reads sources in order without handing over: find processes a split, collect takes its result.
 func (f *Flow) readThrough(
-	outer context.Context, sources []*plan.Source, find func(context.Context, *parser, *job), collect func(j *job, made *Parsed, records, lines int64) error,
+	outer context.Context, sources []*plan.Source, find func(context.Context, *parser, *job),
+	collect func(j *job, made *Parsed, records, lines int64) error,
 ) error {
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
@@ -307,7 +310,8 @@ func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, erro
 	}
 	m := &sectionMaker{split: split, made: &Parsed{}}
 	m.rows, m.next = rows.of()
-	records, lines, err := sp.parser.Parse(split, func(rec *record.Record) { m.add(rec.Span, sp.values.appendKey(m.buffer[:0], rec)) })
+	records, lines,
+		err := sp.parser.Parse(split, func(rec *record.Record) { m.add(rec.Span, sp.values.appendKey(m.buffer[:0], rec)) })
 	if err != nil {
 		return nil, err
 	}
@@ -353,7 +357,8 @@ func (e extremes) with(key []byte) extremes {
 
 // below reports whether all keys of one are less than all keys of the other.
 func (e extremes) below(other extremes) bool {
-	return e.least == nil || other.least == nil || bytes.Compare(e.greatest, other.least) < 0 || bytes.Compare(other.greatest, e.least) < 0
+	return e.least == nil || other.least == nil || bytes.Compare(e.greatest, other.least) < 0 ||
+		bytes.Compare(other.greatest, e.least) < 0
 }
 
 // add adds a record with its key, nil if it makes no row.

@@ -171,7 +171,8 @@ func (f *Flow) stages(ctx context.Context, group *errgroup.Group, sources iter.S
 }
 
 // stagesOf starts the stages of one of several streams, each with its own memory. done is called at its end.
-func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter.Seq[*plan.Source], work chan *job, done func(), room int64) stream {
+func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter.Seq[*plan.Source], work chan *job,
+	done func(), room int64) stream {
 	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
 	s := stream{work: work, splits: make(chan *job, ahead), budget: newByteBudget(room)}
 	pieces := make(chan *job, ahead)

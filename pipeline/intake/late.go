@@ -41,7 +41,8 @@ type watch struct {
 // watching returns the watch of sources, nil if they must be read in order.
 func (f *Flow) watching(sources []*plan.Source) *watch {
 	s := &f.scheduling
-	if s.When == Never || s.When == Always && s.SwitchAfter == 0 || f.stays || f.resumed != nil || f.plan.Request.Records > 0 || f.plan.Live {
+	if s.When == Never || s.When == Always && s.SwitchAfter == 0 || f.stays || f.resumed != nil ||
+		f.plan.Request.Records > 0 || f.plan.Live {
 		return nil
 	}
 	return &watch{sources: sources, after: s.SwitchAfter, tables: numberTables(f.plan)}
@@ -92,7 +93,8 @@ func (w *watch) ends(j *job) {
 		w.wants = w.splits >= w.after
 	default:
 		if w.present.Lower != nil {
-			w.window = append(w.window, readorder.Section{Records: 1, Table: w.tables.of([]readorder.Interval{w.present}), Keys: []readorder.Interval{w.present}})
+			w.window = append(w.window, readorder.Section{Records: 1, Table: w.tables.of([]readorder.Interval{w.present}),
+				Keys: []readorder.Interval{w.present}})
 		}
 		if w.present = (readorder.Interval{}); len(w.window) < tellingSplits {
 			return

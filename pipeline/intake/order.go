@@ -76,7 +76,8 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 }
 
 // feed reads the sources in turn and hands each piece to the workers and to stitch. What precedes an error is loaded.
-func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *byteBudget, rows int64) error {
+func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *byteBudget,
+	rows int64) error {
 	for s := range sources {
 		if err := feedPieces(ctx, s, work, pieces, r, rows); err != nil {
 			if ctx.Err() != nil || !send(ctx, pieces, &job{source: s, err: err}) {
@@ -107,7 +108,8 @@ func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r
 		if err != nil {
 			return err
 		}
-		j := &job{source: s, first: first, begun: begun, piece: piece, prepared: make(chan error, 1), bytes: rows + piece.Bytes()}
+		j := &job{source: s, first: first, begun: begun, piece: piece, prepared: make(chan error, 1),
+			bytes: rows + piece.Bytes()}
 		r.add(j.bytes - n)
 		if !send(ctx, pieces, j) || !send(ctx, work, j) {
 			return context.Cause(ctx)
@@ -271,5 +273,6 @@ func (f *Flow) handEnd(ctx context.Context, j *job) bool {
 	if !f.plan.Live && f.plan.Request.Order != plan.OrderNone {
 		return true
 	}
-	return send(ctx, f.splits, Handed{Ended: &Ended{Source: j.source.Ordinal, Moment: Moment{From: j.begun, To: time.Now()}}})
+	return send(ctx, f.splits, Handed{Ended: &Ended{Source: j.source.Ordinal,
+		Moment: Moment{From: j.begun, To: time.Now()}}})
 }

@@ -19,17 +19,18 @@ type Stretch struct {
 // Outline reads the one source of a plan and returns where its records are: stretches of a split or a row group.
 func Outline(ctx context.Context, p *plan.Plan) (all []Stretch, err error) {
 	last := 0 // group of the last stretch
-	err = New(p, partitioner.NewMap(nil)).readThrough(ctx, p.Sources, count, func(j *job, made *Parsed, records, lines int64) error {
-		if n := len(all); n > 0 && last > 0 && j.split.Group == last {
-			all[n-1].Records += int64(made.Records)
-			all[n-1].Bytes += j.split.Bytes
+	err = New(p, partitioner.NewMap(nil)).readThrough(ctx, p.Sources, count,
+		func(j *job, made *Parsed, records, lines int64) error {
+			if n := len(all); n > 0 && last > 0 && j.split.Group == last {
+				all[n-1].Records += int64(made.Records)
+				all[n-1].Bytes += j.split.Bytes
+				return nil
+			}
+			last = j.split.Group
+			from := source.Place{Record: records, Line: lines, Offset: j.split.Offset}
+			all = append(all, Stretch{From: from, Records: int64(made.Records), Bytes: j.split.Bytes})
 			return nil
-		}
-		last = j.split.Group
-		from := source.Place{Record: records, Line: lines, Offset: j.split.Offset}
-		all = append(all, Stretch{From: from, Records: int64(made.Records), Bytes: j.split.Bytes})
-		return nil
-	})
+		})
 	return all, err
 }
 

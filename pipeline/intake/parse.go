@@ -68,7 +68,8 @@ func newParser(f *Flow) *parser {
 		cells: newCells(f.plan), changed: f.plan.Wide && !f.plan.AsItIs(),
 	}
 	keep := r.Keep == plan.KeepRecord || r.Keep == plan.KeepNothing
-	made.asTheyCame = made.cells != nil && made.cells.window == nil && !made.changed && keep && r.Mode == table.Put && r.When == nil && encoder.Body == encode.WholeBody
+	made.asTheyCame = made.cells != nil && made.cells.window == nil && !made.changed && keep && r.Mode == table.Put &&
+		r.When == nil && encoder.Body == encode.WholeBody
 	return made
 }
 
@@ -210,7 +211,8 @@ func (p *parser) has(column string, values []table.Value) bool {
 			return values[i].Type != table.Null
 		}
 	}
-	return p.cells != nil && slices.ContainsFunc(p.encoder.Cells, func(c encode.Cell) bool { return c.Name.String() == column && c.Value.Type != table.Null })
+	return p.cells != nil && slices.ContainsFunc(p.encoder.Cells,
+		func(c encode.Cell) bool { return c.Name.String() == column && c.Value.Type != table.Null })
 }
 
 // tableName returns a table's name as a string, allocated once per name.

@@ -76,7 +76,8 @@ func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(mad
 
 // parts makes rows of the records of a split, divides them over the lanes and calls emit part by part until it returns
 // false. The last part may be empty. turn is closed when the split's turn comes.
-func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, turn <-chan struct{}, emit func(*Parsed, bool) bool) error {
+func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, turn <-chan struct{},
+	emit func(*Parsed, bool) bool) error {
 	sp, err := p.forSource(s)
 	if err != nil {
 		return err
@@ -93,7 +94,8 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 }
 
 // inTurn calls parse, which reads a split, and again at the split's turn if its pages need too much memory.
-func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struct{}, parse func() (*Parsed, error)) (*Parsed, error) {
+func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struct{},
+	parse func() (*Parsed, error)) (*Parsed, error) {
 	if !sp.waits {
 		sp.parser.LimitMemory(p.memory.PagesAhead(p.flow.plan.Request.Read.Workers()))
 		made, err := parse()
@@ -163,7 +165,8 @@ func (m *partMaker) begin() {
 		number = max(number, 1) // only the first part of a source is its beginning
 	}
 	m.made = &Parsed{Split: &table.Split{
-		Source: m.source.Name, Ordinal: m.source.Ordinal, Header: m.source.Header, Number: number, Offset: m.split.Offset + int64(m.start), Key: m.shown,
+		Source: m.source.Name, Ordinal: m.source.Ordinal, Header: m.source.Header, Number: number,
+		Offset: m.split.Offset + int64(m.start), Key: m.shown,
 	}}
 	if m.passed == 0 {
 		m.made.Key = m.split.Key

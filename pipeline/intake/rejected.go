@@ -188,7 +188,8 @@ func loadsAlike(c *table.Column, a, b *record.Datum) bool {
 	if why != nil || whyNot != nil {
 		return why != nil && whyNot != nil
 	}
-	return v.Type == w.Type && v.Int == w.Int && math.Float64bits(v.Double) == math.Float64bits(w.Double) && string(v.Bytes) == string(w.Bytes)
+	return v.Type == w.Type && v.Int == w.Int && math.Float64bits(v.Double) == math.Float64bits(w.Double) &&
+		string(v.Bytes) == string(w.Bytes)
 }
 
 // plainForm is the default form of a value.
@@ -210,7 +211,8 @@ func plainForm(d *record.Datum) *record.Datum {
 func forms(c *table.Column, v table.Value) []*record.Datum {
 	switch {
 	case c.Time != nil:
-		at := time.Unix(floor(v.Int, c.Time.Unit), (v.Int-floor(v.Int, c.Time.Unit)*c.Time.Unit)*(1e9/c.Time.Unit)).In(c.Time.Zone)
+		at := time.Unix(floor(v.Int, c.Time.Unit), (v.Int-floor(v.Int, c.Time.Unit)*c.Time.Unit)*(1e9/c.Time.Unit)).In(
+			c.Time.Zone)
 		layout := c.Time.Layout
 		return []*record.Datum{text(at.Format(layout)), text(at.Format(strings.Replace(layout, "05", "05.999999999", 1)))}
 	case v.Type == table.Integer:

@@ -26,7 +26,8 @@ func TestRejectedBinaryRecordIsJSONLine(t *testing.T) {
 		{Kind: record.JSON, Bytes: []byte(`{"x":[1]}`)}, {Kind: record.Decimal, Bytes: []byte{12}},
 		{Kind: record.Timestamp, Int: 0, Unit: record.Seconds}, {Kind: record.String, Bytes: []byte{'a', 255}}}}
 	line := k.appendRecord([]byte("before\n"), columns, rec)
-	const want = "before\n" + `{"s":"a \"b\"\n","n":1.50,"i":-7,"u":18446744073709551615,"b":true,"bin":"AP8=","j":"{\"x\":[1]}","amount":12,` +
+	const want = "before\n" +
+		`{"s":"a \"b\"\n","n":1.50,"i":-7,"u":18446744073709551615,"b":true,"bin":"AP8=","j":"{\"x\":[1]}","amount":12,` +
 		`"when":"1970-01-01T00:00:00Z","wrong":<"base64 Yf8=" has no form in JSON that loads as the same value>}` + "\n"
 	conformance.Equal(t, string(line), want, "%s", line)
 }
@@ -34,7 +35,8 @@ func TestRejectedBinaryRecordIsJSONLine(t *testing.T) {
 // randomDatum is a value of any kind in binary formats.
 func randomDatum(rnd *rand.Rand) record.Datum {
 	units := []record.Unit{record.Seconds, record.Millis, record.Micros, record.Nanos}
-	texts := []string{"", "\n", "AP8=", "00ff", "1234", "007", "true", "é", "{}", "2024-01-01", "2024-03-10T02:30:00Z", "a\xff", "null", "<b>"}
+	texts := []string{"", "\n", "AP8=", "00ff", "1234", "007", "true", "é", "{}", "2024-01-01", "2024-03-10T02:30:00Z",
+		"a\xff", "null", "<b>"}
 	some := func() []byte {
 		if rnd.IntN(2) == 0 {
 			return []byte(texts[rnd.IntN(len(texts))])
@@ -111,7 +113,8 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 		parsers[flatten] = jsonl.NewParser(jsonl.Options{Columns: []string{"c", "m"}, Flatten: flatten, Strict: true})
 	}
 	var times []*table.Time
-	for _, text := range []string{"", ",Asia/Shanghai", ",America/New_York,ns", "datetime,America/New_York,s", "date,Asia/Shanghai,s", "%d/%m/%Y %H:%M:%S,UTC,us"} {
+	for _, text := range []string{"", ",Asia/Shanghai", ",America/New_York,ns", "datetime,America/New_York,s",
+		"date,Asia/Shanghai,s", "%d/%m/%Y %H:%M:%S,UTC,us"} {
 		times = append(times, conformance.Try(convert.ParseTime(text)).Must(t))
 	}
 	loaded, kept := 0, map[string]int{}
@@ -130,14 +133,16 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 			uses = append(uses, table.Column{Source: "c", Name: "c", Type: table.Integer})
 		}
 		for flatten, p := range parsers {
-			line := rejectWriterOf(read, version, flatten).appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{d}})
+			line := rejectWriterOf(read, version, flatten).appendRecord(nil, []string{"c"},
+				&record.Record{Fields: []record.Datum{d}})
 			p.Reset(line)
 			rec, ok := p.Next()
 			conformance.MustEqual(t, ok, true, "no record in %s", line)
 			if rec.Bad != nil {
 				conformance.MustTrue(t, strings.Contains(string(line), `<"`), "%s of %+v is refused: %v", line, d, rec.Bad)
 				if len(uses) == 1 && outcome(t, uses[0], d) != "refused" {
-					kept[fmt.Sprintf("%d to %v, own %v, flattened %v, time %v", d.Kind, uses[0].Type, uses[0].Own, flatten, uses[0].Time != nil)]++
+					kept[fmt.Sprintf("%d to %v, own %v, flattened %v, time %v", d.Kind, uses[0].Type, uses[0].Own, flatten,
+						uses[0].Time != nil)]++
 				}
 				continue
 			}
@@ -150,7 +155,8 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 	}
 	// Cannot be kept: flattened bytes of their own type in a column without one, times that the layout cannot express.
 	for what := range kept {
-		if !strings.HasSuffix(what, "time true") && (!strings.HasPrefix(what, fmt.Sprintf("%d to %v, ", record.Binary, table.Any)) || !strings.HasSuffix(what, "flattened true, time false")) &&
+		if !strings.HasSuffix(what, "time true") && (!strings.HasPrefix(what, fmt.Sprintf("%d to %v, ", record.Binary,
+			table.Any)) || !strings.HasSuffix(what, "flattened true, time false")) &&
 			what != fmt.Sprintf("%d to %v, own %v, flattened true, time false", record.Binary, table.Binary, table.Binary) &&
 			!strings.HasPrefix(what, fmt.Sprintf("%d to %v, own %v, ", record.JSON, table.Binary, table.Binary)) {
 			t.Errorf("a value is not kept so that it loads: kind %s", what)
@@ -167,16 +173,19 @@ func TestAKeptRecordSaysTheTypesOfItsColumns(t *testing.T) {
 	loaded := map[table.Type]int{}
 	for range 15_000 {
 		d, c := randomDatum(rnd), table.Column{Source: "c", Name: "c", Type: types[rnd.IntN(len(types))]}
-		if d.Kind == record.JSON && c.Type == table.Binary || d.Kind == record.Number || outcome(t, c, d) == "refused" || d.Kind == record.Null {
+		if d.Kind == record.JSON && c.Type == table.Binary || d.Kind == record.Number || outcome(t, c, d) == "refused" ||
+			d.Kind == record.Null {
 			continue
 		}
-		line := rejectWriterOf([]table.Column{c}, "", false).appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{d}})
+		line := rejectWriterOf([]table.Column{c}, "", false).appendRecord(nil, []string{"c"},
+			&record.Record{Fields: []record.Datum{d}})
 		p.Reset(line)
 		rec, ok := p.Next()
 		conformance.MustEqual(t, ok, true, "no record in %s", line)
 		in := convert.NewInference(1, convert.Options{})
 		in.Add(rec)
-		seen := table.Column{Source: "c", Name: "c", Type: in.Type(0), Exact: true, Inferred: true, Own: in.Own(0, in.Type(0))}
+		seen := table.Column{Source: "c", Name: "c", Type: in.Type(0), Exact: true, Inferred: true,
+			Own: in.Own(0, in.Type(0))}
 		want, got := outcome(t, c, d), outcome(t, seen, rec.Fields[0])
 		conformance.MustTrue(t, got == want,
 			"%+v of a column of %v: kept as %s it is a %v, and loads as %s, want %s", d, c.Type, line, seen.Type, got, want)
@@ -200,7 +209,8 @@ func TestRefusedValueIsKeptUnchanged(t *testing.T) {
 		{table.Double, record.Datum{Kind: record.Binary, Bytes: []byte{0, 255}}, `{"base64":"AP8="}`},
 		{table.Boolean, record.Datum{Kind: record.String, Bytes: []byte("maybe")}, `"maybe"`},
 	} {
-		line := rejectWriterOf([]table.Column{{Source: "c", Name: "c", Type: tt.to}}, "", false).appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{tt.d}})
+		line := rejectWriterOf([]table.Column{{Source: "c", Name: "c", Type: tt.to}}, "", false).appendRecord(nil,
+			[]string{"c"}, &record.Record{Fields: []record.Datum{tt.d}})
 		conformance.Equal(t, string(line), `{"c":`+tt.want+"}\n", "%+v of a column of %v: %s", tt.d, tt.to, line)
 	}
 }
@@ -232,7 +242,10 @@ func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 		}
 	}
 	f := flow(t, ask(path), "k0100")
-	f.Resume(&Resumed{Records: o, Begin: func(int) (source.Place, source.Chain, bool) { return source.Place{}, source.Chain{}, false }})
+	f.Resume(&Resumed{Records: o, Begin: func(int) (source.Place, source.Chain,
+		bool) {
+		return source.Place{}, source.Chain{}, false
+	}})
 	var got []place
 	must(t, runs(t, f, func(p *Parsed) {
 		got = append(got, places(p)...)

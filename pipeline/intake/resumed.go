@@ -67,7 +67,8 @@ func (p *Resumed) dropFinal(made *Parsed) {
 	made.Archived = slices.DeleteFunc(made.Archived, func(a Archived) bool {
 		return p.Records.Counted(source, first+int64(a.Span.Record))
 	})
-	made.Expired = slices.DeleteFunc(made.Expired, func(e Expired) bool { return p.Records.Counted(source, first+int64(e.Record)) })
+	made.Expired = slices.DeleteFunc(made.Expired,
+		func(e Expired) bool { return p.Records.Counted(source, first+int64(e.Record)) })
 	// Records are asked for in order, not lane by lane.
 	type row struct {
 		record uint32

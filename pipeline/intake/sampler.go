@@ -11,7 +11,8 @@ import (
 
 // Look makes rows of a sample of a plan's records as a load would. row is nil for one archived, or rejected for why;
 // whole means certainly a complete record. each returns whether it counts. A row is valid during the call.
-func Look(ctx context.Context, p *plan.Plan, each func(row *table.Ref, why *table.Reason, whole bool) (counts bool)) error {
+func Look(ctx context.Context, p *plan.Plan, each func(row *table.Ref, why *table.Reason,
+	whole bool) (counts bool)) error {
 	made, sources := newParser(&Flow{plan: p}), map[*plan.Source]*sourceParser{}
 	var failed error
 	err := p.Look(ctx, func(s *plan.Source, rec *record.Record, whole bool) bool {

@@ -235,13 +235,15 @@ func (f *Flow) readUnscheduled(ctx context.Context, sources []*plan.Source) (n i
 	return n + s.Sources, complete, failed, err
 }
 
-func (f *Flow) readScheduled(ctx context.Context, s *readorder.Schedule, sources []*plan.Source, next turn) (complete, failed bool, err error) {
+func (f *Flow) readScheduled(ctx context.Context, s *readorder.Schedule, sources []*plan.Source, next turn) (complete,
+	failed bool, err error) {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
-	out := stream{work: make(chan *job), splits: make(chan *job, ahead), budget: newByteBudget(f.plan.Shares().ReadAhead - s.Held())}
+	out := stream{work: make(chan *job), splits: make(chan *job, ahead),
+		budget: newByteBudget(f.plan.Shares().ReadAhead - s.Held())}
 	turns := &turns{flow: f, schedule: s, sources: sources, opened: make([]bool, len(sources))}
 	group.Go(func() error { return turns.feed(ctx, next, out) })
 	f.parsers(group, func(p *parser) error {
@@ -364,7 +366,8 @@ var errChanged = errors.New("they have changed since the load first read them")
 // loadSection returns the section of a job as splits, if it has not changed.
 func (p *parser) loadSection(ctx context.Context, j *job) ([]source.Split, error) {
 	s := j.section
-	splits, err := random(j.source).LoadStretch(source.Stretch{Record: s.Record, Records: s.Records, Offset: s.Offset, Bytes: s.Bytes})
+	splits, err := random(j.source).LoadStretch(source.Stretch{Record: s.Record, Records: s.Records, Offset: s.Offset,
+		Bytes: s.Bytes})
 	if err != nil {
 		return nil, err
 	}

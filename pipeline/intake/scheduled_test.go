@@ -47,7 +47,8 @@ func (s *seen) take(t *testing.T, p *Parsed) {
 	conformance.Equal(t, at.Record, s.next[at.Source], "where a split of %d records comes, %v", p.Records, at)
 	s.next[at.Source] += int64(p.Records)
 	all := places(p)
-	if n := len(s.records); n > 0 && len(all) > 0 && s.records[n-1].Source == all[0].Source && s.records[n-1].Record > all[0].Record {
+	if n := len(s.records); n > 0 && len(all) > 0 && s.records[n-1].Source == all[0].Source &&
+		s.records[n-1].Record > all[0].Record {
 		s.moved = true
 	}
 	s.records = append(s.records, all...)
@@ -121,7 +122,8 @@ func TestScheduleKeepsRecordsAndKeyOrder(t *testing.T) {
 			s := Scheduling{When: Always, Rows: 1 + rnd.IntN(60)}
 			if switching {
 				order, s.SwitchAfter = plan.LastWins, 1+rnd.IntN(6)
-				inputs = append(inputs, file(t, "c.csv.gz", packed(t, shapes(rnd, shape, 100))), file(t, "d.csv", shapes(rnd, shape, 300)))
+				inputs = append(inputs, file(t, "c.csv.gz", packed(t, shapes(rnd, shape, 100))),
+					file(t, "d.csv", shapes(rnd, shape, 300)))
 			}
 			var kept []*readorder.Schedule
 			s.Keep = func(all []*readorder.Schedule) error {
@@ -170,7 +172,8 @@ func orderOf(a, b place) int {
 }
 
 func TestAScheduleIsMadeWhereItPays(t *testing.T) {
-	for shape, pays := range map[string]bool{"sorted": true, "descending": true, "strays": true, "concatenated": true, "shuffled": false} {
+	for shape, pays := range map[string]bool{"sorted": true, "descending": true, "strays": true, "concatenated": true,
+		"shuffled": false} {
 		r := ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), shape, 25000)))
 		r.Read.SplitBytes = 64 << 10
 		f := flow(t, r)
@@ -276,7 +279,8 @@ func TestLoadStopsHandOverIfScheduleCannotBeKept(t *testing.T) {
 		r := ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 3000)))
 		r.Read.SplitBytes = 1000
 		f := flow(t, r)
-		f.Follow(Scheduling{When: Always, Rows: 20, SwitchAfter: after, Keep: func([]*readorder.Schedule) error { return cause }})
+		f.Follow(Scheduling{When: Always, Rows: 20, SwitchAfter: after,
+			Keep: func([]*readorder.Schedule) error { return cause }})
 		got, err := look(t, f)
 		if n := len(got.records); !errors.Is(err, cause) || n > 2000 || n > 0 != (after > 0) {
 			t.Errorf("a switch after %d splits: %d records, error %v", after, n, err)
@@ -379,7 +383,8 @@ func TestTablesAreNumberedByFirstRow(t *testing.T) {
 	for i, c := range []struct {
 		names []string
 		want  int32
-	}{{[]string{"west"}, 0}, {[]string{"east", "west"}, 0}, {[]string{"east"}, 1}, {nil, 0}, {[]string{"a", "b"}, 2}, {[]string{"b"}, 3}, {[]string{"b", "east"}, 1}} {
+	}{{[]string{"west"}, 0}, {[]string{"east", "west"}, 0}, {[]string{"east"}, 1}, {nil, 0}, {[]string{"a", "b"}, 2},
+		{[]string{"b"}, 3}, {[]string{"b", "east"}, 1}} {
 		conformance.Equal(t, numbers.of(of(c.names...)), c.want, "%d: section of tables %v has number", i, c.names)
 	}
 	numbers = numberTables(&plan.Plan{})
@@ -390,7 +395,8 @@ func TestTablesAreNumberedByFirstRow(t *testing.T) {
 func TestSwitchToScheduleKeepsFollowingStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 9))
-		sorted, stream, last := file(t, "a.csv", shapes(rnd, "sorted", 600)), shapes(rnd, "sorted", 100), file(t, "b.csv", shapes(rnd, "sorted", 300))
+		sorted, stream, last := file(t, "a.csv", shapes(rnd, "sorted", 600)), shapes(rnd, "sorted", 100),
+			file(t, "b.csv", shapes(rnd, "sorted", 300))
 		reading := func(s Scheduling) *seen {
 			r := ask(sorted, "-", last)
 			r.Read.SplitBytes, r.Read.Stdin = 1000, strings.NewReader(stream)

@@ -46,7 +46,8 @@ func NewCheckpointer(from *Point, folder *rundir.Folder, planned *plan.Plan, t T
 		saver:        newSaver(folder.Path, l.Checkpoint.Sync, t.OnSave),
 		ids:          from.IDs,
 		Patience:     ratelimit.Patience{For: cmp.Or(t.Patience, keepPatience)},
-		about:        checkpoint.About{Job: from.Job.Identity, Attempt: 1, Begun: now.UTC(), Ordered: l.Ordered, Settle: l.Settle},
+		about: checkpoint.About{Job: from.Job.Identity, Attempt: 1, Begun: now.UTC(), Ordered: l.Ordered,
+			Settle: l.Settle},
 	}
 	if l.Checkpoint.State != nil {
 		k.calm = stateEvery

@@ -52,7 +52,8 @@ func (l *Load) keepInState(folder string, encoded []byte) error {
 		case name == ".":
 		case e.IsDir() && !strings.Contains(name, "=") && name != rundir.StampsDir:
 			return fs.SkipDir // of earlier attempts
-		case e.IsDir(), !e.Type().IsRegular(), strings.HasSuffix(name, atomicfile.Suffix), name == checkpoint.File, name == checkpoint.PrevFile, name == checkpoint.JobFile,
+		case e.IsDir(), !e.Type().IsRegular(), strings.HasSuffix(name, atomicfile.Suffix), name == checkpoint.File,
+			name == checkpoint.PrevFile, name == checkpoint.JobFile,
 			strings.HasPrefix(name, rundir.LockFile), name == rundir.SummaryFile, name == rundir.PageFile:
 		default:
 			files = append(files, jobdir.MirrorFile{Name: name, Path: path, Grows: rundir.Grows(name)})

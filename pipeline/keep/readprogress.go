@@ -202,7 +202,8 @@ func (k *ReadProgress) ForIntake() *intake.Resumed {
 		Records: records,
 		Begin: func(ordinal int) (source.Place, source.Chain, bool) {
 			s := starts[ordinal]
-			return source.Place{Record: s.Record, Line: s.Line, Offset: s.Offset, Key: s.Key}, chains[ordinal], b.Complete(ordinal, k.Ordered && !k.live)
+			return source.Place{Record: s.Record, Line: s.Line, Offset: s.Offset, Key: s.Key}, chains[ordinal],
+				b.Complete(ordinal, k.Ordered && !k.live)
 		},
 	}
 }
@@ -220,7 +221,8 @@ func (k *ReadProgress) ReadTo() checkpoint.Position { return k.again.End() }
 func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 
 // DescribeRows adds the records read and their unfinished rows: out, or queued in a range. whole: all input was read.
-func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange, waiting []checkpoint.Queued, whole bool) {
+func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange,
+	waiting []checkpoint.Queued, whole bool) {
 	s.Read = append(checkpoint.Set(nil), k.read...)
 	for p := range k.leftover.out {
 		out = append(out, p)

@@ -80,7 +80,8 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	o = &Point{Load: l, IDs: NewTableIDs(), Job: &checkpoint.Job{
 		Identity: progress.Identify(append([]string{l.Target, l.Table}, l.Inputs...)...),
 		Run:      table.NewRun(now),
-		Args:     l.Resume.Args, Request: l.Resume.Request, Command: l.Invocation.Command, Target: l.Target, Table: l.Table, Started: now.UTC(), PolicyNow: l.PolicyNow,
+		Args:     l.Resume.Args, Request: l.Resume.Request, Command: l.Invocation.Command, Target: l.Target, Table: l.Table,
+		Started: now.UTC(), PolicyNow: l.PolicyNow,
 	}}
 	o.Job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
 	o.runs = sync.OnceValues(func() ([]foundRun, error) { return runsOf(o.Job.Identity) })
@@ -126,7 +127,8 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 		return o, fmt.Errorf("the run in %s cannot be resumed: %w", path, err)
 	}
 	if job.Identity != o.Job.Identity {
-		return o, &plan.UsageError{Message: fmt.Sprintf("--run-dir %s holds an unfinished load of other inputs or into another table; finish it with tsimport resume %s, give another --run-dir, or "+source.StartOver,
+		return o, &plan.UsageError{Message: fmt.Sprintf("--run-dir %s holds an unfinished load of other inputs or into "+
+			"another table; finish it with tsimport resume %s, give another --run-dir, or "+source.StartOver,
 			path, path)}
 	}
 	s, err := checkpoint.Read(path)
@@ -171,7 +173,8 @@ func (o *Point) Settings(r *plan.Request, given *checkpoint.Job) {
 				if err != nil {
 					own = parsed
 				}
-				r.Inferred[t.Column] = plan.Inferred{Type: parsed, Zeros: slices.Contains(job.Zeros, t.Column), Own: own, Asked: t.Asked}
+				r.Inferred[t.Column] = plan.Inferred{Type: parsed, Zeros: slices.Contains(job.Zeros, t.Column), Own: own,
+					Asked: t.Asked}
 			}
 		}
 		if separator, n := utf8.DecodeRuneInString(job.Separator); n > 0 {
@@ -195,7 +198,8 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	details = append(details, facts...)
 	if o.Snapshot != nil {
 		if o.Snapshot.Job != o.Job.Identity {
-			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s does not belong to the load of its checkpoint; "+source.StartOver, l.RunDir, checkpoint.JobFile)}
+			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s does not belong to the load of its checkpoint; "+
+				source.StartOver, l.RunDir, checkpoint.JobFile)}
 		}
 		if planned.Create {
 			return tableGone(l.RunDir, l.Table)
@@ -205,8 +209,10 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 			return err
 		}
 		changes, inputsOnly := progress.Changes(o.Job.Details, details)
-		grown := l.Resume.Once() && slices.ContainsFunc(changes, func(text string) bool { return strings.HasPrefix(text, "size of ") })
-		if len(changes) > 0 && (!inputsOnly || !l.Resume.AcceptChanged || grown) { // records of a grown input would be treated as loaded
+		grown := l.Resume.Once() && slices.ContainsFunc(changes,
+			func(text string) bool { return strings.HasPrefix(text, "size of ") })
+		if len(changes) > 0 && (!inputsOnly || !l.Resume.AcceptChanged || grown) {
+			// records of a grown input would be treated as loaded
 			return o.changedError(changes, inputsOnly, details)
 		}
 		if len(changes) > 0 {
@@ -264,13 +270,15 @@ func (o *Point) changedError(changes []string, inputsOnly bool, now []progress.F
 		text += fmt.Sprintf(" (and %d more changes)", n)
 	}
 	changed := inputsOnly || slices.ContainsFunc(now, func(d progress.Fact) bool {
-		return d.Input && !slices.ContainsFunc(o.Job.Details, func(was progress.Fact) bool { return was.Name == d.Name && was.Value == d.Value })
+		return d.Input && !slices.ContainsFunc(o.Job.Details,
+			func(was progress.Fact) bool { return was.Name == d.Name && was.Value == d.Value })
 	})
 	advice := "give the same command, or " + source.StartOver
 	if inputsOnly {
 		advice = source.StartOver + ", or resume with --accept-changed-input if the part already read is unchanged"
 	}
-	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; %s", o.Load.RunDir, text, advice), Changed: changed}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; %s", o.Load.RunDir, text, advice),
+		Changed: changed}
 }
 
 // OpenFolder creates the run folder, or opens the one to resume, with its lock.
@@ -379,7 +387,8 @@ func (o *Point) ReadOrder(planned *plan.Plan) error {
 	}
 	for _, s := range o.Order {
 		if s.Source+s.Sources > len(planned.Sources) {
-			return fmt.Errorf("read the order of reading: it is for %d inputs, but there are %d; "+source.StartOver, s.Source+s.Sources, len(planned.Sources))
+			return fmt.Errorf("read the order of reading: it is for %d inputs, but there are %d; "+source.StartOver,
+				s.Source+s.Sources, len(planned.Sources))
 		}
 	}
 	return nil

@@ -156,8 +156,10 @@ func unfinished(runs []foundRun, err error) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", &plan.UsageError{Message: fmt.Sprintf("%d runs of this load are unfinished: %s; resume one with tsimport resume FOLDER, or "+source.StartOver,
-		len(found), strings.Join(found, ", "))}
+	return "",
+		&plan.UsageError{Message: fmt.Sprintf("%d runs of this load are unfinished: %s; resume one with tsimport resume "+
+			"FOLDER, or "+source.StartOver,
+			len(found), strings.Join(found, ", "))}
 }
 
 // foundRun is a run folder and its job, or why the job cannot be read.
@@ -206,7 +208,8 @@ func (o *Point) replaceOthers() error {
 		return fmt.Errorf("find other runs of this load: %w", err)
 	}
 	for _, r := range runs {
-		if r.unfit != nil || r.job.ReplacedBy != "" || rundir.SameFile(r.path, o.Load.RunDir) || !checkpoint.Exists(r.path) && stateOf(r.path) != "running" {
+		if r.unfit != nil || r.job.ReplacedBy != "" || rundir.SameFile(r.path, o.Load.RunDir) || !checkpoint.Exists(r.path) &&
+			stateOf(r.path) != "running" {
 			continue
 		}
 		lock, err := rundir.TakeLock(r.path)

@@ -38,7 +38,8 @@ func (s *steps) take(name string) error {
 // recordedSaver is a saver with its own folder. It never blocks on the checkpoints of a test.
 func recordedSaver(t *testing.T, fail string) (*saver, *steps) {
 	taken := &steps{fail: fail}
-	s := newSaver(t.TempDir(), func() error { return taken.take("store") }, func(*checkpoint.Snapshot) error { return taken.take("checkpoint") })
+	s := newSaver(t.TempDir(), func() error { return taken.take("store") },
+		func(*checkpoint.Snapshot) error { return taken.take("checkpoint") })
 	s.jobs, s.done = make(chan *saving, 2), make(chan Saved, 2)
 	return s, taken
 }
@@ -185,16 +186,21 @@ func TestWaitForPreviousAttempt(t *testing.T) {
 		uptime        checkpoint.Uptime
 		suspect, hold time.Duration
 	}{
-		"at once":               {uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour}, suspect: settle},
-		"a while later":         {uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 340*time.Second}, suspect: 30 * time.Second},
+		"at once": {uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour}, suspect: settle},
+		"a while later": {uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 340*time.Second},
+			suspect: 30 * time.Second},
 		"long after":            {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: 2 * time.Hour}},
 		"after another boot":    {uptime: checkpoint.Uptime{Boot: "b", Up: 2 * time.Hour}, suspect: settle},
 		"on an unknown machine": {about: checkpoint.About{}, uptime: checkpoint.Uptime{}, suspect: settle},
-		"an older checkpoint":   {about: checkpoint.About{Older: true}, uptime: checkpoint.Uptime{Boot: "a", Up: 2 * time.Hour}, suspect: settle},
-		"all is settled":        {about: checkpoint.About{Settled: true}, uptime: checkpoint.Uptime{Boot: "b"}},
-		"held at once":          {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour}, hold: 20 * time.Second},
-		"held, a while later":   {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 15*time.Second}, hold: 5 * time.Second},
-		"held, another boot":    {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second}, uptime: checkpoint.Uptime{Boot: "b", Up: time.Hour + 15*time.Second}, hold: 20 * time.Second},
+		"an older checkpoint": {about: checkpoint.About{Older: true},
+			uptime: checkpoint.Uptime{Boot: "a", Up: 2 * time.Hour}, suspect: settle},
+		"all is settled": {about: checkpoint.About{Settled: true}, uptime: checkpoint.Uptime{Boot: "b"}},
+		"held at once": {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second},
+			uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour}, hold: 20 * time.Second},
+		"held, a while later": {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second},
+			uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 15*time.Second}, hold: 5 * time.Second},
+		"held, another boot": {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second},
+			uptime: checkpoint.Uptime{Boot: "b", Up: time.Hour + 15*time.Second}, hold: 20 * time.Second},
 	} {
 		// The wall clock of the previous process does not count: it was an hour fast, or slow.
 		for _, wall := range []time.Duration{-time.Hour, 0, time.Hour} {
@@ -240,7 +246,8 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 	most := 0
 	for i := range parts {
 		for j := range int64(splits) {
-			k.Counted(&intake.Parsed{Split: &table.Split{Ordinal: i, FirstRecord: 10 * j, Position: table.Position{Source: i, Record: 10 * j}}, Records: 10, Key: make([]byte, 100)}, 0)
+			k.Counted(&intake.Parsed{Split: &table.Split{Ordinal: i, FirstRecord: 10 * j,
+				Position: table.Position{Source: i, Record: 10 * j}}, Records: 10, Key: make([]byte, 100)}, 0)
 			most = max(most, k.held)
 		}
 		k.Ended(&intake.Ended{Source: i})

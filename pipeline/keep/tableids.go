@@ -36,7 +36,8 @@ type ReplacedError struct {
 }
 
 func (e *ReplacedError) Error() string {
-	return fmt.Sprintf("table %s was dropped and created again: the load began with the one created at %s, the present one was created at %s, and the rows written before are lost",
+	return fmt.Sprintf("table %s was dropped and created again: the load began with the one created at %s, the present "+
+		"one was created at %s, and the rows written before are lost",
 		e.Table, madeAt(e.Was), madeAt(e.Now))
 }
 
@@ -110,7 +111,8 @@ func (o *Point) SameTables(planned *plan.Plan, admin *client.Admin) error {
 }
 
 func tableGone(run, name string) error {
-	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: table %s was dropped with the rows that the run had written; "+source.StartOver, run, name)}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: table %s was dropped with the rows that the "+
+		"run had written; "+source.StartOver, run, name)}
 }
 
 func tableReplaced(run string, why error) error {

@@ -13,10 +13,11 @@ type Config struct {
 	BatchRows    int // rows in a request; 0 takes the service's limit
 	BatchBytes   int // of a request's body, unless one row is larger; 0 takes the service's limit
 	Rates        Rates
-	Shared       *SharedLimits     // shared with other loads of the process, besides its own; nil means none
-	FlushRequest *FlushRequest     // sends batches that are not full; nil never does
-	RetryFor     time.Duration     // without progress of a partition before the load gives up; 0 is pipeline.DefaultRetryFor
-	Backoff      ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
+	Shared       *SharedLimits // shared with other loads of the process, besides its own; nil means none
+	FlushRequest *FlushRequest // sends batches that are not full; nil never does
+	// without progress of a partition before the load gives up; 0 is pipeline.DefaultRetryFor
+	RetryFor time.Duration
+	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
 }
 
 // Rates are limits over all partitions in units a second; 0 means none.

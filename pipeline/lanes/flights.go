@@ -58,7 +58,8 @@ type flights struct {
 
 func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 	f := &flights{
-		out: make(chan *flight, workers+2*MostSilent(workers)), back: make(chan Result, workers+MostSilent(workers)), most: workers, budget: budget,
+		out: make(chan *flight, workers+2*MostSilent(workers)), back: make(chan Result, workers+MostSilent(workers)),
+		most: workers, budget: budget,
 		room: func() int { return math.MaxInt }, away: map[*flight]struct{}{}, unheard: unheard{timeout: timeout},
 	}
 	for range workers {

@@ -118,7 +118,8 @@ type trouble struct {
 type tally struct{ written, throttled, unavailable int64 }
 
 func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duration) *lane {
-	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, away: away{fresh: table.MaxBatchRows}, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
+	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, away: away{fresh: table.MaxBatchRows},
+		turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
 // child is the lane of a partition split off this one's, or with most of its keys: it inherits this lane's knowledge.
@@ -128,7 +129,8 @@ func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool)
 		pacer = own.Child(now)
 	}
 	c := newLane(index, queue, pacer, l.trouble.patience.For)
-	c.perRow, c.turn.lastSend, c.health.notBefore, c.health.down, c.health.hung, c.health.took = l.perRow, l.turn.lastSend, l.health.notBefore, l.health.down, l.health.hung, l.health.took
+	c.perRow, c.turn.lastSend, c.health.notBefore, c.health.down, c.health.hung, c.health.took = l.perRow, l.turn.lastSend,
+		l.health.notBefore, l.health.down, l.health.hung, l.health.took
 	c.health.unknown = unknown{known: l.health.unknown.known, fresh: l.health.unknown.fresh}
 	if !split {
 		c.health.outages, c.health.refusing = l.health.outages, l.health.refusing
@@ -151,7 +153,8 @@ func (l *lane) takeOver(from []*lane) {
 		}
 	}
 	if best != nil {
-		l.trouble.stuck, l.trouble.tries, l.trouble.lastError = true, min(best.trouble.tries, leastTries-1), best.trouble.lastError
+		l.trouble.stuck, l.trouble.tries, l.trouble.lastError = true, min(best.trouble.tries, leastTries-1),
+			best.trouble.lastError
 		l.trouble.patience.Inherit(&best.trouble.patience)
 	}
 }

@@ -77,10 +77,12 @@ func (t *Tuning) newPacer(alone bool) Pacer {
 func New(m *partitioner.Map, o *Options) *Set {
 	s := &Set{
 		hearing: hearing{probes: 1}, Partitions: m, options: o,
-		disk:     &disk{store: o.Disk, jobs: make(chan *shuffle.Job, diskWorkers), done: make(chan *shuffle.Job, diskWorkers)},
+		disk: &disk{store: o.Disk, jobs: make(chan *shuffle.Job, diskWorkers),
+			done: make(chan *shuffle.Job, diskWorkers)},
 		ceilings: newCeilings(o), flights: newFlights(o.Concurrency, o.Memory.InFlight, o.Timeout),
 	}
-	s.Queues = shuffle.New(m.Len(), shuffle.Options{Budget: o.Memory.Lanes, Store: o.Disk, Unordered: o.Order == plan.OrderNone, Free: o.Free})
+	s.Queues = shuffle.New(m.Len(), shuffle.Options{Budget: o.Memory.Lanes, Store: o.Disk,
+		Unordered: o.Order == plan.OrderNone, Free: o.Free})
 	for i := range m.Len() {
 		keys := m.Range(i)
 		s.Queues.SetKeys(i, &keys)
@@ -164,7 +166,8 @@ func (s *Set) Empty() bool { return s.Unfinished() == 0 }
 
 // ends reports, once, that the last row of a lane has become final. Lanes of earlier maps have no rows.
 func (s *Set) ends(l *lane) bool {
-	if l.turn.ended || l.away.requests > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 || s.Cutter.Held(l.index) > 0 {
+	if l.turn.ended || l.away.requests > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 ||
+		s.Cutter.Held(l.index) > 0 {
 		return false
 	}
 	l.turn.ended = true
@@ -274,7 +277,8 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 		l.turn.units, l.turn.at, l.turn.asks = l.pacer.NextOf(now, l.away.requests, l.perRow, float64(rows)*l.perRow)
 	}
 	l.turn.paced = l.turn.at
-	if l.turn.asks && !l.unserved() && s.ceilings.window.Late() && (s.said.throttled.IsZero() || now.Sub(s.said.throttled) > throttledLately) {
+	if l.turn.asks && !l.unserved() && s.ceilings.window.Late() &&
+		(s.said.throttled.IsZero() || now.Sub(s.said.throttled) > throttledLately) {
 		l.turn.units = max(l.turn.units, min(float64(rows), l.lateBatch())*l.perRow)
 	}
 	if l.turn.asks && s.said.few && !l.unserved() {
@@ -284,7 +288,8 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 	if s.Cutter.Promoted(l.index) > 0 && l.fewKeys(s.Cutter.Ready(l.index), fresh, s.ceilings.batchRows()) {
 		l.turn.at = keep.Later(l.turn.at, l.turn.lastSend.Add(linger))
 	}
-	if soon && rows < s.ceilings.wanted(l.table, l.turn.units, l.perRow) && l.queue.Bytes() < int64(s.ceilings.batchBytes()) {
+	if soon && rows < s.ceilings.wanted(l.table, l.turn.units, l.perRow) &&
+		l.queue.Bytes() < int64(s.ceilings.batchBytes()) {
 		l.turn.at = keep.Later(l.turn.at, l.turn.lastSend.Add(linger))
 	}
 }
@@ -317,7 +322,8 @@ func (s *Set) Hopeless(now time.Time, more bool) error {
 			continue
 		}
 		if more || l.queue.Ready() > 0 || l.queue.More() || !s.Cutter.GiveUp(l.index) {
-			return &impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", s.name(l.index), s.options.RetryFor), l.trouble.lastError}
+			return &impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", s.name(l.index), s.options.RetryFor),
+				l.trouble.lastError}
 		}
 		l.trouble.patience.Progress(now)
 	}

@@ -179,7 +179,8 @@ func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
 		var bounds []table.Value
 		for i, waited := range seconds {
 			bounds = append(bounds, table.Value{Type: table.Integer, Int: int64(i)})
-			s.all = append(s.all, &lane{index: i, turn: turn{begun: time.Now()}, backlog: backlog{waiting: time.Duration(waited * float64(time.Second))}})
+			s.all = append(s.all, &lane{index: i, turn: turn{begun: time.Now()},
+				backlog: backlog{waiting: time.Duration(waited * float64(time.Second))}})
 		}
 		s.Partitions = partitioner.NewMap(bounds[1:])
 		return s.slowest(100 * time.Second)
@@ -221,7 +222,8 @@ func TestAMonitorShowsEachLane(t *testing.T) {
 func TestFinalRowsStayFinalWhileLaterRowsWait(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		base := new(checkpoint.Snapshot)
-		base.State = checkpoint.State{Read: checkpoint.Set{{From: checkpoint.At(0, 0), To: checkpoint.At(0, 2)}}, Pieces: []checkpoint.Piece{{}}}
+		base.State = checkpoint.State{Read: checkpoint.Set{{From: checkpoint.At(0, 0), To: checkpoint.At(0, 2)}},
+			Pieces: []checkpoint.Piece{{}}}
 		k := keep.NewReadProgress(new(plan.Plan), ordered, base)
 		s, now := restlessLanes(), time.Unix(1e9, 0)
 		b := blockOf(new(table.Split), "k0", "k1", "k2", "k3")

@@ -76,7 +76,8 @@ func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 		return m.Blocked // a batch would leave
 	}
 	most := bottleneck.None
-	for _, w := range []bottleneck.Word{bottleneck.Outage, bottleneck.Table, bottleneck.Partition, bottleneck.Disk, bottleneck.Link, bottleneck.Key} {
+	for _, w := range []bottleneck.Word{bottleneck.Outage, bottleneck.Table, bottleneck.Partition, bottleneck.Disk,
+		bottleneck.Link, bottleneck.Key} {
 		if held[w] > held[most] {
 			most = w
 		}

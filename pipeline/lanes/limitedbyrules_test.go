@@ -73,7 +73,8 @@ func TestWordIsWhatHoldsMostLanesBack(t *testing.T) {
 	now := time.Now()
 	const few, many = 10, table.MaxBatchRows
 	starved, ready := laneState{}, laneState{rows: many}
-	paced, full, down := laneState{rows: many, paced: true}, laneState{rows: many, full: true}, laneState{rows: many, down: true}
+	paced, full, down := laneState{rows: many, paced: true}, laneState{rows: many, full: true},
+		laneState{rows: many, down: true}
 	for _, tt := range []struct {
 		name   string
 		Set    []laneState
@@ -82,9 +83,12 @@ func TestWordIsWhatHoldsMostLanesBack(t *testing.T) {
 		want   bottleneck.Word
 	}{
 		{"rows come, and none waits", []laneState{starved, starved}, Limits{Reading: true}, true, bottleneck.Reader},
-		{"a few wait for their partition, and more come", []laneState{{rows: few, paced: true}, starved}, Limits{Reading: true}, true, bottleneck.Reader},
-		{"a few wait for a fast partition", []laneState{{rows: few, paced: true, rate: 1000}}, Limits{Reading: true}, true, bottleneck.Reader},
-		{"a few are many for a slow partition", []laneState{{rows: few, paced: true, rate: 10}}, Limits{Reading: true}, true, bottleneck.Partition},
+		{"a few wait for their partition, and more come", []laneState{{rows: few, paced: true}, starved},
+			Limits{Reading: true}, true, bottleneck.Reader},
+		{"a few wait for a fast partition", []laneState{{rows: few, paced: true, rate: 1000}}, Limits{Reading: true}, true,
+			bottleneck.Reader},
+		{"a few are many for a slow partition", []laneState{{rows: few, paced: true, rate: 10}}, Limits{Reading: true}, true,
+			bottleneck.Partition},
 		{"a few wait, and none come", []laneState{{rows: few, paced: true}, starved}, Limits{}, false, bottleneck.Partition},
 		{"many wait", []laneState{paced, starved, starved}, Limits{Reading: true}, true, bottleneck.Partition},
 		{"the partition lets no more in flight", []laneState{full, starved}, Limits{Reading: true}, true, bottleneck.Link},
@@ -94,9 +98,12 @@ func TestWordIsWhatHoldsMostLanesBack(t *testing.T) {
 		{"most partitions are away", []laneState{down, down, paced}, Limits{Reading: true}, true, bottleneck.Outage},
 		{"a few are away", []laneState{down, paced, paced}, Limits{Reading: true}, true, bottleneck.Partition},
 		{"no worker is free", []laneState{ready, paced, paced}, Limits{Blocked: bottleneck.Link}, false, bottleneck.Link},
-		{"no worker is free, and none is needed", []laneState{paced, paced}, Limits{Blocked: bottleneck.Link}, false, bottleneck.Partition},
-		{"a ceiling", []laneState{ready, paced, paced}, Limits{Blocked: bottleneck.Ceiling, Reading: true}, true, bottleneck.Ceiling},
-		{"a ceiling, and a lane that has a few rows", []laneState{{rows: few}}, Limits{Blocked: bottleneck.Ceiling, Reading: true}, false, bottleneck.Ceiling},
+		{"no worker is free, and none is needed", []laneState{paced, paced}, Limits{Blocked: bottleneck.Link}, false,
+			bottleneck.Partition},
+		{"a ceiling", []laneState{ready, paced, paced}, Limits{Blocked: bottleneck.Ceiling, Reading: true}, true,
+			bottleneck.Ceiling},
+		{"a ceiling, and a lane that has a few rows", []laneState{{rows: few}},
+			Limits{Blocked: bottleneck.Ceiling, Reading: true}, false, bottleneck.Ceiling},
 		{"memory is full of rows on their way to the disk", []laneState{starved}, Limits{}, false, bottleneck.Disk},
 		{"nothing is left but the last answers", []laneState{starved}, Limits{}, false, bottleneck.Link},
 	} {
@@ -133,7 +140,8 @@ func TestIndexesAreBlamedOnlyIfMostPartitionsLag(t *testing.T) {
 
 func TestLongestLaneGoesFirstUnderSharedRate(t *testing.T) {
 	now := time.Now()
-	s := lanesOf(t, now, laneState{rows: 10}, laneState{rows: 500, paced: true}, laneState{rows: 300}, laneState{rows: 200})
+	s := lanesOf(t, now, laneState{rows: 10}, laneState{rows: 500, paced: true}, laneState{rows: 300},
+		laneState{rows: 200})
 	turns := map[int]bool{}
 	for range 200 {
 		l, _ := s.choose(now, false)

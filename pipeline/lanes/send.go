@@ -130,7 +130,8 @@ func (s *Set) Landed(r *Result, ended bool) Landing {
 	if ended && s.ends(l) {
 		s.ceilings.tables.ended(l)
 	}
-	landed := Landing{Answer: a, At: r.done, Slot: l.slot, Retried: f.Retried, Requests: r.stats.Requests, Table: f.table, Changed: changed, Err: r.err}
+	landed := Landing{Answer: a, At: r.done, Slot: l.slot, Retried: f.Retried, Requests: r.stats.Requests, Table: f.table,
+		Changed: changed, Err: r.err}
 	s.flights.free(f)
 	return landed
 }

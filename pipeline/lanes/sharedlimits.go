@@ -21,7 +21,8 @@ type SharedLimits struct {
 
 // NewSharedLimits makes limits for loads that run together.
 func NewSharedLimits(r Rates, requests int) *SharedLimits {
-	return &SharedLimits{rows: newSharedRate(r.MaxRows), units: newSharedRate(r.MaxWCU), bytes: newSharedRate(r.MaxBytes), requests: requests}
+	return &SharedLimits{rows: newSharedRate(r.MaxRows), units: newSharedRate(r.MaxWCU), bytes: newSharedRate(r.MaxBytes),
+		requests: requests}
 }
 
 // join makes the share of one load; nil limits give nil, which limits nothing.

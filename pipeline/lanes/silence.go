@@ -71,7 +71,8 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 		case due.After(now):
 			n.overdue = false
 			f.unheard.lookAt = ratelimit.Earlier(f.unheard.lookAt, due)
-		case f.unheard.silents+len(silent) >= MostSilent(f.most) || !n.probe && f.unheard.silents+len(silent) >= silentRequests*f.most:
+		case f.unheard.silents+len(silent) >= MostSilent(f.most) || !n.probe &&
+			f.unheard.silents+len(silent) >= silentRequests*f.most:
 		case n.overdue:
 			silent = append(silent, n)
 		default:

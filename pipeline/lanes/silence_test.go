@@ -208,7 +208,8 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 			now = now.Add(time.Second)
 			l.pacer.Sent(now, 1)
 			l.away.requests++
-			changed := l.landed(now, now.Add(time.Millisecond), Answer{units: 1, Accepted: 1, Final: 1, Rows: 1}, ratelimit.Backoff{})
+			changed := l.landed(now, now.Add(time.Millisecond), Answer{units: 1, Accepted: 1, Final: 1, Rows: 1},
+				ratelimit.Backoff{})
 			conformance.True(t, changed && !l.health.down, "the lane does not notice that the partition serves again")
 			conformance.Equal(t, l.pacer.Rate(), 1000, "the rate after the outage")
 		})
@@ -220,7 +221,8 @@ func TestProcessPauseDoesNotExhaustPatience(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	l := &lane{pacer: restless{}, trouble: trouble{patience: ratelimit.Patience{For: 15 * time.Minute}}}
 	fail := func() {
-		l.landed(now, now, Answer{Rows: 1, failed: 1, code: "OTSTimeout"}, ratelimit.Backoff{Base: time.Second, Max: time.Second})
+		l.landed(now, now, Answer{Rows: 1, failed: 1, code: "OTSTimeout"},
+			ratelimit.Backoff{Base: time.Second, Max: time.Second})
 	}
 	for range 10 {
 		fail()

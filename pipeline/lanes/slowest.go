@@ -95,9 +95,11 @@ func (s *Set) slowest(elapsed time.Duration) *ledger.ReportSlowest {
 	}
 	slices.SortStableFunc(used, func(a, b *lane) int { return cmp.Compare(b.backlog.waiting, a.backlog.waiting) })
 	top, others := used[0], used[len(used)/2].backlog.waiting
-	if top.backlog.waiting < slowestLeast || top.backlog.waiting.Seconds() < slowestShare*elapsed.Seconds() || top.backlog.waiting < slowestRatio*others {
+	if top.backlog.waiting < slowestLeast || top.backlog.waiting.Seconds() < slowestShare*elapsed.Seconds() ||
+		top.backlog.waiting < slowestRatio*others {
 		return nil
 	}
-	return &ledger.ReportSlowest{Partition: top.index, Table: top.table, From: FirstKey(s.Partitions, top.index), Rows: top.tally.written, Waiting: top.backlog.waiting.Seconds(),
+	return &ledger.ReportSlowest{Partition: top.index, Table: top.table, From: FirstKey(s.Partitions, top.index),
+		Rows: top.tally.written, Waiting: top.backlog.waiting.Seconds(),
 		OthersWaiting: others.Seconds(), Throttled: top.tally.throttled, Unavailable: top.tally.unavailable}
 }

@@ -40,10 +40,12 @@ func flightOf(keys ...string) *flight {
 
 func newWorker(err error) (*Worker, *refusingSender) {
 	s := &refusingSender{err: err}
-	return &Worker{Writer: writer.New(s, nil, "first", table.Put, table.Ignore), Table: "first", Ids: keep.NewTableIDs()}, s
+	return &Worker{Writer: writer.New(s, nil, "first", table.Put, table.Ignore), Table: "first", Ids: keep.NewTableIDs()},
+		s
 }
 
-var noTable = &tablestore.OtsError{Code: "OTSObjectNotExist", Message: "Requested table does not exist.", HttpStatusCode: 404}
+var noTable = &tablestore.OtsError{Code: "OTSObjectNotExist", Message: "Requested table does not exist.",
+	HttpStatusCode: 404}
 
 func fates(f *flight) (all []table.Fate) {
 	for i := range f.Outcomes {

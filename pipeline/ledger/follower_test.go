@@ -22,7 +22,8 @@ func TestLogPlaceIsThatOfLastSettledSplit(t *testing.T) {
 	for _, c := range []struct {
 		before checkpoint.Position
 		want   uint64 // 0 is none
-	}{{0, 0}, {checkpoint.At(0, 9), 0}, {checkpoint.At(0, 29), 1}, {checkpoint.At(0, 29), 0}, {checkpoint.At(1, 5), 4}, {checkpoint.At(9, 0), 0}} {
+	}{{0, 0}, {checkpoint.At(0, 9), 0}, {checkpoint.At(0, 29), 1}, {checkpoint.At(0, 29), 0}, {checkpoint.At(1, 5), 4},
+		{checkpoint.At(9, 0), 0}} {
 		last, any := f.Settled(c.before)
 		conformance.True(t, any == (c.want > 0) && (!any || last.Last.Position == c.want),
 			"all before %d is settled: %+v, %v, want %d", c.before, last.Last, any, c.want)

@@ -235,7 +235,8 @@ func (r *ReportCounts) Final() int64 {
 // Balance checks the ledger.
 func (r *ReportCounts) Balance() error {
 	if sum := r.Final() + r.Unfinished; sum != r.Read {
-		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d with a failed condition + %d archived + %d unfinished = %d",
+		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d "+
+			"with a failed condition + %d archived + %d unfinished = %d",
 			r.Read, r.Written, r.Rejected, r.Superseded, r.ConditionFailed, r.Archived, r.Unfinished, sum)
 	}
 	return nil

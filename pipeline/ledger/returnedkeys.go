@@ -100,7 +100,8 @@ func (k *returnedKeys) add(r table.Ref, o table.Outcome) error {
 		case i == k.column:
 			fields = append(fields, strconv.FormatInt(o.Number, 10))
 		default:
-			fields = append(fields, keyField(c.Value.Type == table.Integer, c.Value.Type == table.Binary, c.Value.Int, c.Value.Bytes))
+			fields = append(fields, keyField(c.Value.Type == table.Integer, c.Value.Type == table.Binary, c.Value.Int,
+				c.Value.Bytes))
 		}
 	}
 	if k.old != nil {
@@ -121,7 +122,8 @@ func (k *returnedKeys) appendOld(fields []string, r table.Ref) ([]string, error)
 	for i := range rec.Fields[:k.columns] {
 		d := &rec.Fields[i]
 		if d.None() {
-			return nil, fmt.Errorf("keep returned keys: record %d of %s lacks part of its old key", r.Number()+1, r.Block.Split.Source)
+			return nil, fmt.Errorf("keep returned keys: record %d of %s lacks part of its old key", r.Number()+1,
+				r.Block.Split.Source)
 		}
 		fields = append(fields, keyField(d.Kind == record.Integer, d.Kind == record.Binary, d.Int, d.Bytes))
 	}

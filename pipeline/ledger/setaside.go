@@ -34,7 +34,8 @@ type asides struct {
 
 // NewAsides begins with the counts of earlier attempts. limit applies to each input; once means that a row may not be
 // sent twice. It is nil for a load that cannot set inputs aside.
-func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan, from *checkpoint.Snapshot, flow *intake.Flow) *asides {
+func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan, from *checkpoint.Snapshot,
+	flow *intake.Flow) *asides {
 	if planned.Parallel || planned.Live {
 		return nil
 	}
@@ -43,7 +44,8 @@ func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan,
 			return nil // its read-ahead would be lost
 		}
 	}
-	a := &asides{counted: counted, sources: planned.Sources, limit: limit, once: once, counts: make([]bySource, len(planned.Sources)), flow: flow}
+	a := &asides{counted: counted, sources: planned.Sources, limit: limit, once: once,
+		counts: make([]bySource, len(planned.Sources)), flow: flow}
 	flow.OnFault(func(s *plan.Source, err error) bool { return planned.AtFault(s, err) })
 	if from == nil {
 		return a
@@ -98,7 +100,8 @@ func (a *asides) Add(source int, reason string, held bool) {
 		return
 	}
 	a.Added()
-	a.counted.BadInputs = append(a.counted.BadInputs, keep.BadInput{Name: a.sources[source].Name, Reason: reason, Held: held, Source: source})
+	a.counted.BadInputs = append(a.counted.BadInputs, keep.BadInput{Name: a.sources[source].Name, Reason: reason,
+		Held: held, Source: source})
 }
 
 // End checks the share of rejected rows of every source, and completes the entries of bad ones.

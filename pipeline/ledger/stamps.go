@@ -62,7 +62,8 @@ const keys = 1 << 63
 
 // OpenStamps opens the folder; need is the first valid file, 0 in a first attempt.
 func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) {
-	s := &stamps{Stamps: source, dir: dir, number: need, needed: need, spare: need, from: need, passed: map[checkpoint.Position]int64{}}
+	s := &stamps{Stamps: source, dir: dir, number: need, needed: need, spare: need, from: need,
+		passed: map[checkpoint.Position]int64{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep timestamps of updates: %w", err)
 	}
@@ -114,7 +115,8 @@ func (s *stamps) path(n int64) string { return filepath.Join(s.dir, strconv.Form
 
 // Kept returns the timestamp that an earlier attempt sent a row with, 0 if there is none or its cells may be hidden.
 func (s *stamps) Kept(r table.Ref) int64 {
-	i, found := slices.BinarySearchFunc(s.earlier, keep.PositionOf(r), func(e stamp, at checkpoint.Position) int { return cmp.Compare(e.at, at) })
+	i, found := slices.BinarySearchFunc(s.earlier, keep.PositionOf(r),
+		func(e stamp, at checkpoint.Position) int { return cmp.Compare(e.at, at) })
 	if !found || len(s.passed) > 0 && s.earlier[i].ms <= s.passed[ofKey(r)] {
 		return 0
 	}

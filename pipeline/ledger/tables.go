@@ -74,7 +74,8 @@ func (l *Tables) Add(name string) (isNew bool, err error) {
 
 // counters returns the counters of a table in a checkpoint.
 func (t *ReportTable) counters() map[string]*int64 {
-	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected, "archived": &t.Archived, "condition_failed": &t.ConditionFailed}
+	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected,
+		"archived": &t.Archived, "condition_failed": &t.ConditionFailed}
 }
 
 // Keep adds the counts to a checkpoint.

@@ -44,7 +44,8 @@ func checkChanges(asked *Request) error {
 	case asked.Order == "none":
 		return fmt.Errorf("--mode changes with --order none: changes of a row must be applied in order; leave it out")
 	case plan.IsTemplate(asked.Table):
-		return fmt.Errorf("--mode changes into table %s: a change that deletes a row may lack the column that names its table; load into one table", asked.Table)
+		return fmt.Errorf("--mode changes into table %s: a change that deletes a row may lack the column that names its "+
+			"table; load into one table", asked.Table)
 	}
 	return nil
 }
@@ -69,7 +70,8 @@ func parseChanges(r *Request, to *plan.Read) error {
 			value, op, _ := strings.Cut(one, "=")
 			mode, known := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete}[op]
 			if !known || column == "" {
-				return fmt.Errorf("--op-column %s: want NAME:VALUE=put|update|delete,…, such as Op:I=put,U=put,D=delete", r.OpColumn)
+				return fmt.Errorf("--op-column %s: want NAME:VALUE=put|update|delete,…, such as Op:I=put,U=put,D=delete",
+					r.OpColumn)
 			}
 			c.Values[value] = mode
 		}

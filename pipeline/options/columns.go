@@ -133,8 +133,10 @@ func ParseList(text string) ([]string, error) {
 }
 
 func parseWrite(r *Request, w *pipeline.Write) error {
-	modes := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete, "increment": table.Increment, "changes": table.Changes}
-	conditions := map[string]table.Existence{"ignore": table.Ignore, "exist": table.ExpectExist, "not-exist": table.ExpectNotExist}
+	modes := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete,
+		"increment": table.Increment, "changes": table.Changes}
+	conditions := map[string]table.Existence{"ignore": table.Ignore, "exist": table.ExpectExist,
+		"not-exist": table.ExpectNotExist}
 	w.Mode, w.Condition, w.DeleteNull = modes[r.Mode], conditions[r.Condition], r.OnNull == "delete"
 	if text := r.When; text != "" {
 		var err error

@@ -79,8 +79,9 @@ type Own struct {
 
 // optionsOf are the options of each command.
 var optionsOf = map[string]Commands{
-	"load": Load | Ending, "copy": Copy | Ending, "sync": Sync | Ending, "verify": Verify | Ending, "export": Export | Ending,
-	"work": Machine,
+	"load": Load | Ending, "copy": Copy | Ending, "sync": Sync | Ending, "verify": Verify | Ending,
+	"export": Export | Ending,
+	"work":   Machine,
 }
 
 // OfCommand returns the options of a command by its name, in the order of help.

@@ -27,11 +27,13 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 		RunDir: r.RunDir,
 		DryRun: r.DryRun, Compared: r.Verify,
 	}
-	cfg.Target.Asked = plan.AskedOptions{Any: asked.TTL != 0 || asked.MaxVersions != 0 || asked.Define != nil, Columns: strings.Join(asked.Define, "; ")}
+	cfg.Target.Asked = plan.AskedOptions{Any: asked.TTL != 0 || asked.MaxVersions != 0 || asked.Define != nil,
+		Columns: strings.Join(asked.Define, "; ")}
 	if r.VersionColumn != "" {
 		cfg.Target.Define.MaxDeviation = table.AnyAge
 	}
-	cfg.Write.Marks = pipeline.Marks{ReturnedKeys: r.ReturnedKeys, Column: r.MarkColumn, LookFirst: r.LookFirst, AtLeastOnce: r.AtLeastOnce}
+	cfg.Write.Marks = pipeline.Marks{ReturnedKeys: r.ReturnedKeys, Column: r.MarkColumn, LookFirst: r.LookFirst,
+		AtLeastOnce: r.AtLeastOnce}
 	cfg.Lanes.Concurrency, cfg.Lanes.RetryFor, cfg.Write.Settle = r.Concurrency, r.RetryFor, r.Settle
 	if r.DryRun && r.Verify {
 		return cfg, plan.Usagef("--verify: a dry run writes nothing to compare")

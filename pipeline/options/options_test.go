@@ -49,7 +49,8 @@ func TestSizesAreReadInPowersOfTwoAndTen(t *testing.T) {
 }
 
 func TestInvalidSizesAreRefused(t *testing.T) {
-	for _, text := range []string{"", " ", "M", "-1", "-1M", "+1", "1e3", "0x10", "1_000", "NaN", "Inf", "1.2.3", "1 2", "12 parsecs", "7EB", "9999999T", "9223372036854775808"} {
+	for _, text := range []string{"", " ", "M", "-1", "-1M", "+1", "1e3", "0x10", "1_000", "NaN", "Inf", "1.2.3", "1 2",
+		"12 parsecs", "7EB", "9999999T", "9223372036854775808"} {
 		n, err := ParseSize(text)
 		conformance.Refused(t, err, `"`+text+`"`, "%q is %d", text, n)
 	}
@@ -62,15 +63,21 @@ func TestMemoryIsMachineOrSmallestCgroupLimit(t *testing.T) {
 		files map[string]string
 		want  int64
 	}{
-		"nothing is known":   {nil, 0},
-		"no control groups":  {map[string]string{"proc/meminfo": meminfo}, machine},
-		"version 2":          {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "1073741824\n"}, 1 << 30},
-		"version 2, no max":  {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n"}, machine},
-		"a group around it":  {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "1000\n", "sys/fs/cgroup/a/b/memory.max": "2000\n"}, 1000},
-		"the path of a host": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/docker/1234\n", "sys/fs/cgroup/memory.max": "536870912\n"}, 512 << 20},
-		"a path above":       {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/../..\n", "sys/fs/cgroup/memory.max": "7000\n"}, 7000},
+		"nothing is known":  {nil, 0},
+		"no control groups": {map[string]string{"proc/meminfo": meminfo}, machine},
+		"version 2": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
+			"sys/fs/cgroup/a/b/memory.max": "1073741824\n"}, 1 << 30},
+		"version 2, no max": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n",
+			"sys/fs/cgroup/a/memory.max": "max\n"}, machine},
+		"a group around it": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
+			"sys/fs/cgroup/a/memory.max": "1000\n", "sys/fs/cgroup/a/b/memory.max": "2000\n"}, 1000},
+		"the path of a host": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/docker/1234\n",
+			"sys/fs/cgroup/memory.max": "536870912\n"}, 512 << 20},
+		"a path above": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/../..\n",
+			"sys/fs/cgroup/memory.max": "7000\n"}, 7000},
 		"version 1": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory,rdma:/x\n",
-			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": "4096\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 4096},
+			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": "4096\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":   "9223372036854771712\n"}, 4096},
 		"a limit above what there is": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "4:memory:/\n",
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, machine},
 		"broken files": {map[string]string{"proc/meminfo": "MemTotal: much\n", "proc/self/cgroup": "gibberish\n0::\n"}, 0},
@@ -84,7 +91,8 @@ func TestMemoryIsMachineOrSmallestCgroupLimit(t *testing.T) {
 }
 
 func TestALoadTakesAQuarterOfTheMachineWithinBounds(t *testing.T) {
-	for machine, want := range map[int64]int64{0: 1 << 30, 1 << 40: 1 << 30, 4 << 30: 1 << 30, 2 << 30: 512 << 20, 1 << 20: 16 << 20} {
+	for machine, want := range map[int64]int64{0: 1 << 30, 1 << 40: 1 << 30, 4 << 30: 1 << 30, 2 << 30: 512 << 20,
+		1 << 20: 16 << 20} {
 		conformance.Equal(t, defaultMemory(machine), want, "of %d bytes it takes", machine)
 	}
 }
@@ -108,7 +116,8 @@ func TestAmbiguousZerosAreRefused(t *testing.T) {
 		conformance.True(t, err != nil && strings.HasPrefix(err.Error(), "--"+name), "--%s %q: %v", name, given, err)
 	}
 	r := new(Command)
-	for name, set := range map[string]string{"quote": "", "columns": "", "settle": "0s", "max-wcu": "0", "create": "false"} {
+	for name, set := range map[string]string{"quote": "", "columns": "", "settle": "0s", "max-wcu": "0",
+		"create": "false"} {
 		conformance.Equal(t, Find(name).Set(r, []string{set}), nil, "%s=%s", name, set)
 	}
 	conformance.True(t, r.Quote == "none" && r.Columns != nil, "%+v", r)
@@ -117,7 +126,8 @@ func TestAmbiguousZerosAreRefused(t *testing.T) {
 // A machine that receives a request does what was asked, and learns no secret.
 func TestRequestSurvivesTheRoundTrip(t *testing.T) {
 	var r Command
-	values := map[Kind]string{Plain: "text", Switch: "true", Whole: "7", Number: "2.5", Size: "3MiB", Duration: "90s", Texts: "a", List: `a,"b,c"`, Lists: "d", Renamings: `"x=y"=z`, Typings: "a=integer"}
+	values := map[Kind]string{Plain: "text", Switch: "true", Whole: "7", Number: "2.5", Size: "3MiB", Duration: "90s",
+		Texts: "a", List: `a,"b,c"`, Lists: "d", Renamings: `"x=y"=z`, Typings: "a=integer"}
 	for _, o := range everyOption {
 		value := values[o.Kind]
 		if byName[o.Name].Values != nil {
@@ -139,7 +149,8 @@ func TestRequestSurvivesTheRoundTrip(t *testing.T) {
 
 // If no field is quoted, a text in quotes is literal.
 func TestQuotedNullTextsApplyToQuotedFields(t *testing.T) {
-	for quote, want := range map[string]string{"": `["NULL" "\""] ["N" ""]`, "'": `["NULL" "\""] ["N" ""]`, "none": `["NULL" "\"N\"" "\"\"" "\""] []`} {
+	for quote, want := range map[string]string{"": `["NULL" "\""] ["N" ""]`, "'": `["NULL" "\""] ["N" ""]`,
+		"none": `["NULL" "\"N\"" "\"\"" "\""] []`} {
 		r := new(Request)
 		r.Quote, r.Null = quote, []string{"NULL", `"N"`, `""`, `"`}
 		to, err := Read(r)

@@ -98,27 +98,29 @@ type Numbered struct {
 
 // Rates is how fast rows are written, and which resources that may use.
 type Rates struct {
-	Concurrency       int           `json:"concurrency,omitempty"` // requests in flight; 0 is 32
-	BatchBytes        int64         `json:"batch-bytes,omitempty"` // 0 is 4 MiB
-	MaxWCU            float64       `json:"max-wcu,omitempty"`     // 0 means no limit, here and below
-	MaxRowsPerSecond  float64       `json:"max-rows-per-second,omitempty"`
-	MaxBytesPerSecond int64         `json:"max-bytes-per-second,omitempty"`
-	Compress          string        `json:"compress,omitempty"`  // requests: on or off; "" is off
-	Memory            int64         `json:"memory,omitempty"`    // for rows, at least 16 MiB; 0 is a quarter, at most 1 GiB
-	RetryFor          time.Duration `json:"retry-for,omitempty"` // nanoseconds in JSON; 0 is 15 minutes
-	Settle            time.Duration `json:"settle,omitempty"`    // 0 is twice the time of a request
+	Concurrency       int     `json:"concurrency,omitempty"` // requests in flight; 0 is 32
+	BatchBytes        int64   `json:"batch-bytes,omitempty"` // 0 is 4 MiB
+	MaxWCU            float64 `json:"max-wcu,omitempty"`     // 0 means no limit, here and below
+	MaxRowsPerSecond  float64 `json:"max-rows-per-second,omitempty"`
+	MaxBytesPerSecond int64   `json:"max-bytes-per-second,omitempty"`
+	Compress          string  `json:"compress,omitempty"` // requests: on or off; "" is off
+	// for rows, at least 16 MiB; 0 is a quarter, at most 1 GiB
+	Memory   int64         `json:"memory,omitempty"`
+	RetryFor time.Duration `json:"retry-for,omitempty"` // nanoseconds in JSON; 0 is 15 minutes
+	Settle   time.Duration `json:"settle,omitempty"`    // 0 is twice the time of a request
 }
 
 // Recurring is about repeated loads (docs/how-to/nightly-files.md).
 type Recurring struct {
-	OnlyNew          bool          `json:"only-new,omitempty"`            // load each input once per table
-	ReloadChanged    bool          `json:"reload-changed,omitempty"`      // with OnlyNew: load changed inputs
-	FailIfNothingNew bool          `json:"fail-if-nothing-new,omitempty"` // an error, in place of a summary without rows
-	FilesBy          string        `json:"files-by,omitempty"`            // name or time; "": by name with OnlyNew
-	SettleFiles      time.Duration `json:"settle-files,omitempty"`        // leave out inputs changed in this time; 0 is none
-	DoneMarker       string        `json:"done-marker,omitempty"`         // file required beside an input {}: {}.done
-	BadInputs        string        `json:"bad-inputs,omitempty"`          // set-aside or stop; "": set-aside with OnlyNew
-	State            string        `json:"state,omitempty"`               // place of known files, checkpoints and lease
+	OnlyNew          bool   `json:"only-new,omitempty"`            // load each input once per table
+	ReloadChanged    bool   `json:"reload-changed,omitempty"`      // with OnlyNew: load changed inputs
+	FailIfNothingNew bool   `json:"fail-if-nothing-new,omitempty"` // an error, in place of a summary without rows
+	FilesBy          string `json:"files-by,omitempty"`            // name or time; "": by name with OnlyNew
+	// leave out inputs changed in this time; 0 is none
+	SettleFiles time.Duration `json:"settle-files,omitempty"`
+	DoneMarker  string        `json:"done-marker,omitempty"` // file required beside an input {}: {}.done
+	BadInputs   string        `json:"bad-inputs,omitempty"`  // set-aside or stop; "": set-aside with OnlyNew
+	State       string        `json:"state,omitempty"`       // place of known files, checkpoints and lease
 }
 
 // Database is how a database is read, besides its address (docs/sql.md).

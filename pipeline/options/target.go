@@ -36,7 +36,8 @@ type Target struct {
 // Open completes the target and names it.
 func (t *Target) Open(ctx context.Context) (to client.Target, name string, err error) {
 	to = client.Target{
-		Endpoint: cmp.Or(t.Endpoint, os.Getenv("TABLESTORE_ENDPOINT")), Instance: cmp.Or(t.Instance, os.Getenv("TABLESTORE_INSTANCE")),
+		Endpoint:    cmp.Or(t.Endpoint, os.Getenv("TABLESTORE_ENDPOINT")),
+		Instance:    cmp.Or(t.Instance, os.Getenv("TABLESTORE_INSTANCE")),
 		Credentials: t.Credentials, Transport: t.Transport, RequestTimeout: t.RequestTimeout,
 	}
 	switch {
@@ -56,7 +57,8 @@ func (t *Target) Open(ctx context.Context) (to client.Target, name string, err e
 		return to, "", plan.Usagef("%v", err)
 	}
 	if to.Credentials == nil && t.AccessKeyID != "" {
-		to.Credentials = &common.DefaultCredentialsProvider{AccessKeyID: t.AccessKeyID, AccessKeySecret: t.AccessKeySecret, SecurityToken: t.SecurityToken}
+		to.Credentials = &common.DefaultCredentialsProvider{AccessKeyID: t.AccessKeyID, AccessKeySecret: t.AccessKeySecret,
+			SecurityToken: t.SecurityToken}
 	}
 	if to.Credentials == nil {
 		if to.Credentials, err = accesskey.Find(ctx, nil); errors.As(err, new(*accesskey.DownError)) {

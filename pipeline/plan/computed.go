@@ -194,7 +194,8 @@ func (p *planner) compile(col keyexpr.Column) (*keyexpr.Program, error) {
 	switch {
 	case i >= len(s.Key):
 	case program.Type == table.Any:
-		return nil, usagef("%s %s: the type of %s varies by row, but a key column has one type; give one, as in %s:string=…, or use text(…)", flag, col.Name, col.Expr, col.Name)
+		return nil, usagef("%s %s: the type of %s varies by row, but a key column has one type; give one, as in "+
+			"%s:string=…, or use text(…)", flag, col.Name, col.Expr, col.Name)
 	case !program.Type.KeyType():
 		return nil, usagef("%s %s: a primary-key column cannot be %s; use text(…) or int(…)", flag, col.Name, program.Type)
 	}

@@ -96,7 +96,8 @@ func found(each func(yield func(name string, found []source.Found))) (all []Deci
 // dispute is the decision on a column type that some sampled values contradict.
 func dispute(name string, t table.Type, few convert.Minority) Decision {
 	d := Decision{What: "column " + name, As: typeText(t)}
-	if d.Against = fmt.Sprintf("%s others (%s) beside %s", counted(few.Others), quoted(few.Examples), values(few.Most, few.Type)); t != few.Type {
+	if d.Against = fmt.Sprintf("%s others (%s) beside %s", counted(few.Others), quoted(few.Examples),
+		values(few.Most, few.Type)); t != few.Type {
 		d.Flag = fmt.Sprintf("--type %s=%s", name, few.Type)
 	} else {
 		d.Flag = fmt.Sprintf("--type %s=string", name)

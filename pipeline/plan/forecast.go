@@ -213,7 +213,8 @@ func (p *planner) settleCounts(at int) error {
 	const mode = "--mode increment: "
 	switch {
 	case at > 0:
-		return usagef(mode+"table %s has the auto-increment key column %s, and a row with such a key can be changed only if it exists; load into a table without one", r.Target.Table, p.key()[at].Name)
+		return usagef(mode+"table %s has the auto-increment key column %s, and a row with such a key can be changed only "+
+			"if it exists; load into a table without one", r.Target.Table, p.key()[at].Name)
 	case p.plan.Tables != nil:
 		return usagef(mode + "a load into several tables cannot add; load each table separately")
 	case r.Condition != table.Ignore:
@@ -239,7 +240,9 @@ func (p *planner) checkWholeRows() error {
 	if err != nil || !whole {
 		return err
 	}
-	return usagef("--mode %s: in table %s an update removes the columns that it does not name (its option update_full_row); give --mode put and whole rows, or load into a table without the option", modeNames[mode], p.plan.table.Name)
+	return usagef("--mode %s: in table %s an update removes the columns that it does not name (its option "+
+		"update_full_row); give --mode put and whole rows, or load into a table without the option", modeNames[mode],
+		p.plan.table.Name)
 }
 
 // checkGlobal refuses timestamps for a global table, which accepts none.
@@ -273,11 +276,13 @@ func (p *planner) checkCounts() error {
 	}
 	for _, c := range columns {
 		if c.Type != table.Integer {
-			return usagef("--mode increment: column %s is %s, and only integers can be added; leave it out (--exclude %s), or give --type %s=integer, which rejects records with other values",
+			return usagef("--mode increment: column %s is %s, and only integers can be added; leave it out (--exclude %s), or "+
+				"give --type %s=integer, which rejects records with other values",
 				c.Name, c.Type, c.Name, c.Name)
 		}
 		if t := p.plan.table; t != nil && t.Defined[c.Name] != table.Null && t.Defined[c.Name] != table.Integer {
-			return usagef("--mode increment: table %s defines column %s as %s, and only integers can be added; leave it out (--exclude %s)", t.Name, c.Name, t.Defined[c.Name], c.Name)
+			return usagef("--mode increment: table %s defines column %s as %s, and only integers can be added; leave it out "+
+				"(--exclude %s)", t.Name, c.Name, t.Defined[c.Name], c.Name)
 		}
 	}
 	return nil

@@ -102,7 +102,8 @@ func (p *planner) noKeyType(name string) error {
 	if p.sampled.bad != nil {
 		first = fmt.Sprintf(" (the first: %v)", p.sampled.bad)
 	}
-	return usagef("primary-key column %s of a new table: no sampled record has a value%s, so its type is unknown; give --pk %s:TYPE",
+	return usagef("primary-key column %s of a new table: no sampled record has a value%s, so its type is unknown; give "+
+		"--pk %s:TYPE",
 		name, first, name)
 }
 
@@ -150,7 +151,8 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 			return usagef("column %s: %s it as %s, but these values are %s; give --type %s=%s, or leave out --types strict",
 				col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
 		}
-		p.warnf("column %s: %s it as %s, but this load writes it as %s, the type of its values; --type %s=%s keeps the type and rejects values that do not fit",
+		p.warnf("column %s: %s it as %s, but this load writes it as %s, the type of its values; --type %s=%s keeps the "+
+			"type and rejects values that do not fit",
 			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
 	}
 	if d, ok := numbers(in, at, col.Name, col.Type); ok { // then the type that most have takes all values
@@ -185,7 +187,8 @@ func typeText(t table.Type) string {
 
 // minorityText says why a column does not have one type.
 func minorityText(col *table.Column, few convert.Minority) string {
-	text := fmt.Sprintf("column %s: %s, %s others (%s) in the sample; ", col.Name, values(few.Most, few.Type), counted(few.Others), quoted(few.Examples))
+	text := fmt.Sprintf("column %s: %s, %s others (%s) in the sample; ", col.Name, values(few.Most, few.Type),
+		counted(few.Others), quoted(few.Examples))
 	switch col.Type {
 	case few.Type:
 		return text + "loaded as " + few.Type.String() + ", the others are rejected"
@@ -205,7 +208,8 @@ func minorityText(col *table.Column, few convert.Minority) string {
 }
 
 var plurals = map[table.Type]string{
-	table.Integer: "integers", table.Double: "doubles", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values",
+	table.Integer: "integers", table.Double: "doubles", table.Boolean: "booleans", table.String: "strings",
+	table.Binary: "binary values",
 }
 
 func values(n int, t table.Type) string { return counted(n) + " " + plurals[t] }
@@ -314,7 +318,8 @@ func (p *planner) checkWidth() error {
 	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {
 		return nil
 	}
-	return usagef("%s has %d columns besides the primary key, but a row has at most %d; choose some with --columns, or exclude some with --exclude",
+	return usagef("%s has %d columns besides the primary key, but a row has at most %d; choose some with --columns, or "+
+		"exclude some with --exclude",
 		p.plan.Sources[0].Name, n, table.MaxColumns)
 }
 

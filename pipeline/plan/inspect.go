@@ -279,7 +279,8 @@ func (i *inspector) finish() {
 			unit = convert.Measure(i.measures[k][""])
 		}
 		i.in.Columns = append(i.in.Columns, InspectedColumn{
-			Name: name, Type: t.String(), Unit: unit, Nulls: c.nulls, Longest: c.longest, Example: table.Show(c.example), Min: table.Show(low), Max: table.Show(high),
+			Name: name, Type: t.String(), Unit: unit, Nulls: c.nulls, Longest: c.longest, Example: table.Show(c.example),
+			Min: table.Show(low), Max: table.Show(high),
 		})
 	}
 }

@@ -58,7 +58,8 @@ func TestTypesOfTheTableAreTheDefault(t *testing.T) {
 		{"ok", "false", "ok:boolean", ""},
 		{"mixed", "5", "mixed:integer", ""},
 		{"fresh", "5", "fresh:integer", ""},
-		{"price", strings.Repeat("5.00\nx,", 19) + "n/a", "price:double", `19 doubles, 1 others ("n/a") in the sample; loaded as double, the others are rejected`},
+		{"price", strings.Repeat("5.00\nx,", 19) + "n/a", "price:double",
+			`19 doubles, 1 others ("n/a") in the sample; loaded as double, the others are rejected`},
 		{"price", strings.Repeat("12.80\nx,", 100) + "0.1000000000000000055", "price:double", "100 doubles, 1 others"},
 		{"price", strings.Repeat("5.00\nx,", 5) + "n/a", "price:string", "price: the table has it as double"}, // too few
 	} {
@@ -87,7 +88,8 @@ func TestTypesOfLastRunFillMissingTypes(t *testing.T) {
 		for i := 0; i < len(types); i += 2 {
 			schema = append(schema, map[string]string{"name": types[i], "type": types[i+1]})
 		}
-		text, _ := json.Marshal(map[string]any{"version": 1, "table": "t", "target": target, "written": written, "schema": schema})
+		text, _ := json.Marshal(map[string]any{"version": 1, "table": "t", "target": target, "written": written,
+			"schema": schema})
 		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), text, 0o644))
 	}
 	run("20260101T000000.000Z-t", "test", 5, "rare", "double", "price", "double")
@@ -121,7 +123,8 @@ func TestAColumnOfNearlyOneTypeIsReported(t *testing.T) {
 	for _, tt := range []struct {
 		text, kind, warning string
 	}{
-		{column(2000, 100, "7", "n/a"), "string", `qty: 1,980 integers, 20 others ("n/a") in the sample; loaded as string; --null n/a loads them as null, --type qty=integer or --types strict rejects them`},
+		{column(2000, 100, "7", "n/a"), "string",
+			`qty: 1,980 integers, 20 others ("n/a") in the sample; loaded as string; --null n/a loads them as null, --type qty=integer or --types strict rejects them`},
 		{column(100, 20, "7.5", "10.50"), "string", ""}, // a note says that all are numbers
 		{column(100, 50, "true", "no"), "string", "98 booleans, 2 others"},
 		{column(100, 5, "7", "x"), "string", ""}, // too many
@@ -137,11 +140,13 @@ func TestAColumnOfNearlyOneTypeIsReported(t *testing.T) {
 	}
 	r := ask(file(t, "in.csv", column(2000, 100, "7", "n/a")))
 	r.Columns.Known = KnownStrict
-	if p := makes(t, r, nil); p.Schema.Columns[1].Type != table.Integer || !strings.Contains(strings.Join(p.Warnings, ""), "the others are rejected") {
+	if p := makes(t, r, nil); p.Schema.Columns[1].Type != table.Integer || !strings.Contains(strings.Join(p.Warnings, ""),
+		"the others are rejected") {
 		t.Errorf("--types strict: %s, %q", p.Schema.Columns[1].Type, p.Warnings)
 	}
 	r = ask(file(t, "in.jsonl", strings.Repeat("{\"id\":\"a\",\"n\":1.5}\n", 99)+`{"id":"b","n":0.1000000000000000055}`))
-	if p := makes(t, r, nil); !strings.Contains(strings.Join(p.Warnings, ""), `n: 99 doubles, 1 others ("0.1000000000000000055") in the sample; loaded as string`) {
+	if p := makes(t, r, nil); !strings.Contains(strings.Join(p.Warnings, ""),
+		`n: 99 doubles, 1 others ("0.1000000000000000055") in the sample; loaded as string`) {
 		t.Errorf("JSON: %q", p.Warnings)
 	}
 }
@@ -165,7 +170,8 @@ func TestColumnTypeFollowsSample(t *testing.T) {
 		r.Columns.Types = map[string]Type{"id": {Type: table.String}, "v": {Type: table.String}}
 	}
 	kept := func(r *Request) {
-		r.Inferred = map[string]Inferred{"id": {Type: table.String, Own: table.Double}, "v": {Type: table.Integer, Own: table.Integer}}
+		r.Inferred = map[string]Inferred{"id": {Type: table.String, Own: table.Double},
+			"v": {Type: table.Integer, Own: table.Integer}}
 	}
 	for _, tt := range []struct {
 		key  table.Type
@@ -204,7 +210,8 @@ func (r keyedRows) About() source.About {
 
 // TestSourceKeysStayDistinctOrAreRefused has the key a (text), n (number), and b (binary) in a longer one.
 func TestSourceKeysStayDistinctOrAreRefused(t *testing.T) {
-	a, n, b := source.KeyColumn{Name: "a", Kind: record.String}, source.KeyColumn{Name: "n", Kind: record.Integer}, source.KeyColumn{Name: "b", Kind: record.Binary}
+	a, n, b := source.KeyColumn{Name: "a", Kind: record.String}, source.KeyColumn{Name: "n", Kind: record.Integer},
+		source.KeyColumn{Name: "b", Kind: record.Binary}
 	for _, c := range []struct {
 		keys   string // separated by spaces; NAME=EXPRESSION is computed
 		unique []source.KeyColumn
@@ -255,7 +262,8 @@ func TestSourceKeysStayDistinctOrAreRefused(t *testing.T) {
 		{keys: "h=md5(a,2) i=md5(a,3) j=md5(a,4)", lost: "a,n"},
 	} {
 		rows := keyedRows{&sourcetest.Rows{Name: "rows", Columns: []string{"a", "n", "b"}}, c.unique, c.also}
-		rows.Data = [][]record.Datum{{{Kind: record.String, Bytes: []byte("x")}, {Kind: record.Integer, Int: 1}, {Kind: record.Binary, Bytes: []byte{1}}}}
+		rows.Data = [][]record.Datum{{{Kind: record.String, Bytes: []byte("x")}, {Kind: record.Integer, Int: 1},
+			{Kind: record.Binary, Bytes: []byte{1}}}}
 		if rows.unique == nil {
 			rows.unique = []source.KeyColumn{a, n}
 		}
@@ -282,7 +290,8 @@ func TestSourceKeysStayDistinctOrAreRefused(t *testing.T) {
 		usage := new(UsageError)
 		conformance.True(t, errors.As(err, &usage) &&
 			strings.Contains(err.Error(), "differ only in "+strings.ReplaceAll(c.lost, ",", ", ")+" may become one row") &&
-			strings.Contains(err.Error(), "splice(auto, …)") == (len(r.Target.Key)+strings.Count(c.lost, ",")+1 > table.MaxKeyColumns),
+			strings.Contains(err.Error(), "splice(auto, …)") == (len(r.Target.Key)+strings.Count(c.lost,
+				",")+1 > table.MaxKeyColumns),
 			"%s: %v, and %s is lost", c.keys, err, c.lost)
 		looked := 0
 		r.Read.Look = func(context.Context) error { looked++; return errors.New("seen") }

@@ -24,7 +24,8 @@ func (p *planner) checkLive() error {
 			return usagef("%s changes while it is read, but %s does not; load them separately", live, frozen)
 		}
 		if about.Live && len(about.Unique) == 0 {
-			return usagef("%s changes while it is read and does not say which columns identify its rows: after an interruption it would be unknown which rows were loaded", s.Name)
+			return usagef("%s changes while it is read and does not say which columns identify its rows: after an "+
+				"interruption it would be unknown which rows were loaded", s.Name)
 		}
 	}
 	if !p.plan.Live {
@@ -33,20 +34,26 @@ func (p *planner) checkLive() error {
 	name := p.plan.Sources[0].Name
 	switch {
 	case r.Mode == table.Increment:
-		return usagef("--mode increment: %s changes while it is read, and a row read again after an interruption could be added with another value; load a copy that does not change", name)
+		return usagef("--mode increment: %s changes while it is read, and a row read again after an interruption could be "+
+			"added with another value; load a copy that does not change", name)
 	case r.Condition != table.Ignore:
-		return usagef("--condition: %s changes while it is read, and a row read again after an interruption would meet the load's own earlier write; leave the condition out", name)
+		return usagef("--condition: %s changes while it is read, and a row read again after an interruption would meet the "+
+			"load's own earlier write; leave the condition out", name)
 	case r.Mode == table.Update && r.Read.Merges && p.plan.Sources[0].About().Wide: // lost cells stay, as requested
 	case r.Mode == table.Update && !r.DeleteNull:
-		return usagef("--mode update: %s changes while it is read, and a column that is null when its row is read again would keep the earlier value; give --on-null delete, or --mode put", name)
+		return usagef("--mode update: %s changes while it is read, and a column that is null when its row is read again "+
+			"would keep the earlier value; give --on-null delete, or --mode put", name)
 	case r.Mode == table.Update && p.lacking():
-		return usagef("--mode update: %s changes while it is read, and a column that is missing when its row is read again would keep the earlier value; give --mode put", name)
+		return usagef("--mode update: %s changes while it is read, and a column that is missing when its row is read again "+
+			"would keep the earlier value; give --mode put", name)
 	case r.Mode == table.Update && r.Read.Convert.VersionColumn != "":
-		return usagef("--mode update with --version-column: %s changes while it is read, and a row read again with an earlier version would be a mixture of both; give --mode put", name)
+		return usagef("--mode update with --version-column: %s changes while it is read, and a row read again with an "+
+			"earlier version would be a mixture of both; give --mode put", name)
 	case r.Divided && r.Records > 0:
 		return usagef("--limit: %s changes while it is read, so earlier rows are unknown; "+source.StartOver, name)
 	case p.plan.Tables.Archives():
-		return usagef("--age-policy: %s changes while it is read, and a row read again after an interruption would be archived twice; load with a policy that archives nothing", name)
+		return usagef("--age-policy: %s changes while it is read, and a row read again after an interruption would be "+
+			"archived twice; load with a policy that archives nothing", name)
 	}
 	return nil
 }
@@ -66,7 +73,8 @@ func (p *planner) settleKeys() error {
 			return err
 		}
 	}
-	if p.declaresTable() || p.hasOldKey() && !slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Type == table.Null }) {
+	if p.declaresTable() || p.hasOldKey() && !slices.ContainsFunc(p.key(),
+		func(k table.KeyColumn) bool { return k.Type == table.Null }) {
 		p.plan.Empty = false // its table is known without a record
 	}
 	p.plan.Distinct = p.distinct()
@@ -78,11 +86,13 @@ func (p *planner) settleKeys() error {
 // changed before a second reading, the row would be in the table twice. Timestamps set here would leave two versions.
 func (p *planner) checkLiveKeys() error {
 	if p.numbered > 0 && !p.request.Written && !p.request.Read.Archived {
-		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an interruption it would be unknown which rows were written; load a copy that does not change",
+		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an "+
+			"interruption it would be unknown which rows were written; load a copy that does not change",
 			p.request.Target.Table, p.plan.Schema.Key[p.numbered].Name, p.plan.Sources[0].Name)
 	}
 	if p.plan.Restamp && !(p.request.Read.Merges && len(p.request.Columns.Set) == 0) {
-		return usagef("--mode update: table %s keeps several versions of a cell, and %s changes while it is read: a row read again after an interruption would leave another version; give --mode put",
+		return usagef("--mode update: table %s keeps several versions of a cell, and %s changes while it is read: a row "+
+			"read again after an interruption would leave another version; give --mode put",
 			p.request.Target.Table, p.plan.Sources[0].Name)
 	}
 	made, named, err := p.keyColumns()
@@ -93,13 +103,15 @@ func (p *planner) checkLiveKeys() error {
 		unique := s.About().Unique
 		for _, c := range made {
 			if !isUnique(unique, c) {
-				return usagef("the primary key of table %s is made of column %s, and %s changes while it is read: its rows are identified only by %s, so a row read again with another %s would be in the table twice; make the key of those",
+				return usagef("the primary key of table %s is made of column %s, and %s changes while it is read: its rows are "+
+					"identified only by %s, so a row read again with another %s would be in the table twice; make the key of those",
 					p.request.Target.Table, c, s.Name, strings.Join(namesOf(unique), ", "), c)
 			}
 		}
 		for _, c := range named {
 			if !isUnique(unique, c) {
-				return usagef("--table %s is made of column %s, and %s changes while it is read: its rows are identified only by %s, so a row read again with another %s would be in two tables; make the name of those",
+				return usagef("--table %s is made of column %s, and %s changes while it is read: its rows are identified only by "+
+					"%s, so a row read again with another %s would be in two tables; make the name of those",
 					p.request.Target.Table, c, s.Name, strings.Join(namesOf(unique), ", "), c)
 			}
 		}

@@ -44,7 +44,8 @@ func ReadingMemory(memory int64) reader.Memory { return DivideMemory(memory).rea
 
 // reading limits the readers of one input.
 func (s Shares) reading() reader.Memory {
-	return reader.Memory{RecordBytes: int(s.Record), PageBytes: s.Pages, WindowBytes: int(s.Window), BlockBytes: int(max(s.ReadAhead/4, 1))}
+	return reader.Memory{RecordBytes: int(s.Record), PageBytes: s.Pages, WindowBytes: int(s.Window),
+		BlockBytes: int(max(s.ReadAhead/4, 1))}
 }
 
 // PagesAhead limits the Parquet pages, in bytes, that a parser may hold before its split's turn.

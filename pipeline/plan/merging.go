@@ -20,7 +20,8 @@ type Merging struct {
 }
 
 func (m *Merging) Text() string {
-	return fmt.Sprintf("rows of %s that differ only in %s may become one row: their own key is %s", m.Source, strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
+	return fmt.Sprintf("rows of %s that differ only in %s may become one row: their own key is %s", m.Source,
+		strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
 }
 
 // SameKeys is the refusal after all rows were read: rows of of share a key with another row, such as these.
@@ -29,7 +30,8 @@ func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	if len(keys) > 0 {
 		such = ", as with " + strings.Join(keys, ", ")
 	}
-	return usagef("%d of the %d rows of %s would be lost: several rows would get one key%s; add columns of the source's key to the table's key",
+	return usagef("%d of the %d rows of %s would be lost: several rows would get one key%s; add columns of the source's "+
+		"key to the table's key",
 		rows, of, strings.Join(r.ShownInputs(), ", "), such)
 }
 
@@ -47,7 +49,8 @@ func (p *planner) merging() (found *Merging) {
 			keys[0] = declaredKey(&about)
 		}
 		for _, names := range about.AlsoUnique {
-			keys = append(keys, slices.DeleteFunc(slices.Clone(about.Unique), func(k source.KeyColumn) bool { return !slices.Contains(names, k.Name) }))
+			keys = append(keys, slices.DeleteFunc(slices.Clone(about.Unique),
+				func(k source.KeyColumn) bool { return !slices.Contains(names, k.Name) }))
 		}
 		if !slices.ContainsFunc(keys, func(k []source.KeyColumn) bool { return len(p.lost(k)) == 0 }) {
 			name := s.Name
@@ -100,7 +103,8 @@ func (p *planner) lost(key []source.KeyColumn) []source.KeyColumn {
 	}
 	return slices.DeleteFunc(slices.Clone(key), func(k source.KeyColumn) bool {
 		return slices.Contains(told, k.Name) &&
-			slices.ContainsFunc(p.plan.Fields, func(c table.Column) bool { return c.Source == k.Name && p.takesAsItIs(&c, k.Kind) })
+			slices.ContainsFunc(p.plan.Fields,
+				func(c table.Column) bool { return c.Source == k.Name && p.takesAsItIs(&c, k.Kind) })
 	})
 }
 

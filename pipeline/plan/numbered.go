@@ -33,7 +33,8 @@ func (p *planner) settleNumbers() error {
 		return p.settleCounts(at)
 	}
 	if at > 0 && p.plan.Tables != nil {
-		return usagef("--table %s: a load into several tables cannot number the auto-increment column %s; load each table separately", r.Target.Table, p.key()[at].Name)
+		return usagef("--table %s: a load into several tables cannot number the auto-increment column %s; load each table "+
+			"separately", r.Target.Table, p.key()[at].Name)
 	}
 	if at == 0 {
 		return p.refuseNumbering(fmt.Sprintf("table %s has none", r.Target.Table))
@@ -44,20 +45,24 @@ func (p *planner) settleNumbers() error {
 	renumbers := given && !p.isComputed(name) && r.Mode == table.Put && r.Condition == table.Ignore && p.hasOldKey()
 	if (given || p.isComputed(name)) && !renumbers {
 		if r.Mode != table.Delete && r.Condition != table.ExpectExist {
-			return usagef("the service assigns the values of auto-increment column %s; leave the column out (--exclude %s) to add rows, or give --condition exist to change existing rows", name, name)
+			return usagef("the service assigns the values of auto-increment column %s; leave the column out (--exclude %s) to "+
+				"add rows, or give --condition exist to change existing rows", name, name)
 		}
 		return p.refuseNumbering(fmt.Sprintf("the input gives the values of %s", name))
 	}
 	switch {
 	case r.Mode != table.Put:
-		return usagef("--mode %s: rows of table %s are distinguished by the auto-increment column %s, which the input does not have; only --mode put makes rows", modeNames[r.Mode], r.Target.Table, name)
+		return usagef("--mode %s: rows of table %s are distinguished by the auto-increment column %s, which the input does "+
+			"not have; only --mode put makes rows", modeNames[r.Mode], r.Target.Table, name)
 	case r.Condition != table.Ignore:
-		return usagef("--condition: a row whose %s the service assigns is always new; leave the condition out, or load a file with a column %s", name, name)
+		return usagef("--condition: a row whose %s the service assigns is always new; leave the condition out, or load a "+
+			"file with a column %s", name, name)
 	case r.Order == OrderNone:
 		return usagef("--order none: the service assigns %s as rows are written, in input order; leave it out", name)
 	}
 	if p.hasOldKey() && !p.plan.Live && !r.Returned {
-		return usagef("--table %s: the service assigns new values of the auto-increment column %s; give --returned-keys FILE, which keeps the old key of each row beside the new one, or load into a table in which %s is a plain integer",
+		return usagef("--table %s: the service assigns new values of the auto-increment column %s; give --returned-keys "+
+			"FILE, which keeps the old key of each row beside the new one, or load into a table in which %s is a plain integer",
 			r.Target.Table, name, name)
 	}
 	p.numbered = at
@@ -105,7 +110,8 @@ func (p *planner) refuseNumbering(why string) error {
 		given bool
 		flag  string
 	}{
-		{r.AtLeastOnce, "--at-least-once"}, {r.LookFirst, "--look-first"}, {r.Returned, "--returned-keys"}, {markColumn, "--mark-column"},
+		{r.AtLeastOnce, "--at-least-once"}, {r.LookFirst, "--look-first"}, {r.Returned, "--returned-keys"},
+		{markColumn, "--mark-column"},
 	} {
 		if f.given {
 			return usagef("%s: it is for auto-increment key columns that the service assigns, and %s; leave it out", f.flag, why)
@@ -114,7 +120,8 @@ func (p *planner) refuseNumbering(why string) error {
 	return nil
 }
 
-var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete", table.Increment: "increment", table.Changes: "changes"}
+var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete",
+	table.Increment: "increment", table.Changes: "changes"}
 
 // settleMark ensures that no column of the input is treated as marks.
 func (p *planner) settleMark() error {
@@ -123,7 +130,8 @@ func (p *planner) settleMark() error {
 		return usagef("--at-least-once: rows have no marks, which --look-first and --mark-column need; leave one out")
 	}
 	if r.AtLeastOnce {
-		p.warnf("--at-least-once: a row whose answer is lost is sent again unchanged, so it may be in table %s twice, and a late attempt may have a number above those of later rows", r.Target.Table)
+		p.warnf("--at-least-once: a row whose answer is lost is sent again unchanged, so it may be in table %s twice, and "+
+			"a late attempt may have a number above those of later rows", r.Target.Table)
 		return nil
 	}
 	mark := cmp.Or(r.MarkColumn, DefaultMarkColumn)
@@ -132,7 +140,8 @@ func (p *planner) settleMark() error {
 	}
 	if p.isComputed(mark) || slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Name == mark }) ||
 		slices.ContainsFunc(p.all, func(c string) bool { return p.rename(c) == mark && p.wanted(c) }) {
-		return usagef("--mark-column %s: the input or the key has a column of that name; give another name, leave the column out (--exclude %s), or give --at-least-once", mark, mark)
+		return usagef("--mark-column %s: the input or the key has a column of that name; give another name, leave the "+
+			"column out (--exclude %s), or give --at-least-once", mark, mark)
 	}
 	if t := p.plan.table; t != nil && t.Defined[mark] != table.Null && t.Defined[mark] != table.String {
 		return usagef("--mark-column %s: table %s defines it as %s, not string; use another", mark, t.Name, t.Defined[mark])
@@ -178,7 +187,8 @@ func (p *planner) checkVersions() error {
 		return nil
 	}
 	if p.request.Read.Convert.VersionColumn != "" && p.request.Mode == table.Put {
-		return usagef("--version-column with --mode put: table %s keeps %d versions, but each put erases the earlier ones of its row; give --mode update", p.request.Target.Table, versions)
+		return usagef("--version-column with --mode put: table %s keeps %d versions, but each put erases the earlier ones "+
+			"of its row; give --mode update", p.request.Target.Table, versions)
 	}
 	p.plan.Restamp = p.request.Mode == table.Update
 	return nil
@@ -193,5 +203,6 @@ func (p *planner) checkChanged() error {
 	if p.request.Mode != table.Changes || versions <= 1 {
 		return nil
 	}
-	return usagef("--mode changes: table %s keeps %d versions of each cell, and a repeated change would add one; load into a table that keeps one", p.request.Target.Table, versions)
+	return usagef("--mode changes: table %s keeps %d versions of each cell, and a repeated change would add one; load "+
+		"into a table that keeps one", p.request.Target.Table, versions)
 }

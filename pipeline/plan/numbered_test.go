@@ -159,20 +159,28 @@ func TestSchemaOfSelfDescribingRowsIsTheirKey(t *testing.T) {
 		fields   []string // that the source gives
 		warnings []string // a part of each
 	}{
-		"as it is":   {nil, "id integer, part string", []string{"id", "part"}, nil},
-		"a part":     {func(r *Request) { r.Target.Key = r.Target.Key[:1] }, "id integer", []string{"id", "part"}, []string{"column part of"}},
-		"an exclude": {func(r *Request) { r.Target.Key, r.Columns.Exclude = r.Target.Key[:1], []string{"part", "none"} }, "id integer", []string{"id", "part"}, nil},
-		"of a cell":  {func(r *Request) { r.Target.Key = append(r.Target.Key, table.KeyColumn{Name: "n"}) }, "id integer, part string, n integer", []string{"id", "part", "n"}, nil},
+		"as it is": {nil, "id integer, part string", []string{"id", "part"}, nil},
+		"a part": {func(r *Request) { r.Target.Key = r.Target.Key[:1] }, "id integer", []string{"id", "part"},
+			[]string{"column part of"}},
+		"an exclude": {func(r *Request) { r.Target.Key, r.Columns.Exclude = r.Target.Key[:1], []string{"part", "none"} },
+			"id integer", []string{"id", "part"}, nil},
+		"of a cell": {func(r *Request) { r.Target.Key = append(r.Target.Key, table.KeyColumn{Name: "n"}) },
+			"id integer, part string, n integer", []string{"id", "part", "n"}, nil},
 		"renamed": {func(r *Request) {
-			r.Target.Key, r.Columns.Rename = append(r.Target.Key, table.KeyColumn{Name: "town"}), map[string]string{"city": "town"}
+			r.Target.Key, r.Columns.Rename = append(r.Target.Key, table.KeyColumn{Name: "town"}),
+				map[string]string{"city": "town"}
 		}, "id integer, part string, town string", []string{"id", "part", "city"}, nil},
 		"computed": {func(r *Request) {
 			r.Target.Key[0] = table.KeyColumn{Name: "h"}
-			r.Columns.Keys, r.Columns.Set = []keyexpr.Column{{Name: "h", Expr: `pad(id, 5) + city`}}, []keyexpr.Column{{Name: "late", Expr: "n > 3"}}
+			r.Columns.Keys, r.Columns.Set = []keyexpr.Column{{Name: "h", Expr: `pad(id, 5) + city`}},
+				[]keyexpr.Column{{Name: "late", Expr: "n > 3"}}
 		}, "h string, part string, late boolean", []string{"id", "part", "city", "n"}, nil},
-		"unknown":  {func(r *Request) { r.Columns.Set = []keyexpr.Column{{Name: "x", Expr: `text(cty)`}} }, "id integer, part string, x string", []string{"id", "part", "cty"}, []string{"column cty"}},
-		"versions": {func(r *Request) { r.Read.Convert.VersionColumn = "n" }, "id integer, part string", []string{"id", "part", "n"}, nil},
-		"a table":  {func(r *Request) { r.Target.Table = "t_{city}" }, "id integer, part string", []string{"id", "part", "city"}, nil},
+		"unknown": {func(r *Request) { r.Columns.Set = []keyexpr.Column{{Name: "x", Expr: `text(cty)`}} },
+			"id integer, part string, x string", []string{"id", "part", "cty"}, []string{"column cty"}},
+		"versions": {func(r *Request) { r.Read.Convert.VersionColumn = "n" }, "id integer, part string",
+			[]string{"id", "part", "n"}, nil},
+		"a table": {func(r *Request) { r.Target.Table = "t_{city}" }, "id integer, part string",
+			[]string{"id", "part", "city"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := conformance.Try(planWide(t, tt.change)).Must(t)

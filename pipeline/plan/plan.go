@@ -118,7 +118,8 @@ func (e *InputsError) Unwrap() error { return e.error }
 
 // Make opens the inputs, looks at the table and settles the schema. It writes and creates nothing. Close the plan.
 func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
-	p := &planner{request: r, plan: &Plan{Request: r, units: map[string]string{}}, admin: admin, measures: map[string]map[string]tally{}}
+	p := &planner{request: r, plan: &Plan{Request: r, units: map[string]string{}}, admin: admin,
+		measures: map[string]map[string]tally{}}
 	steps := []func() error{
 		p.checkFlags,
 		p.settleTables,
@@ -268,7 +269,8 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 	}
 	switch {
 	case len(sources) == 0:
-		return &UsageError{Message: strings.Join(p.request.ShownInputs(), ", ") + ": there is nothing to read", Input: true, Nothing: true}
+		return &UsageError{Message: strings.Join(p.request.ShownInputs(), ", ") + ": there is nothing to read", Input: true,
+			Nothing: true}
 	case len(sources) > source.MaxSources:
 		return usagef("%s has %d parts, but a load takes at most %d; load it in several runs",
 			strings.Join(p.request.ShownInputs(), ", "), len(sources), source.MaxSources)
@@ -343,7 +345,8 @@ func (p *planner) openFiles(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if p.request.RunDir != "" && rundir.Touches(p.request.RunDir, item.Name) {
-			return usagef("input %s is a file of the run folder %s, which this run would write to; give another --run-dir", item.Name, p.request.RunDir)
+			return usagef("input %s is a file of the run folder %s, which this run would write to; give another --run-dir",
+				item.Name, p.request.RunDir)
 		}
 		s, err := reader.Open(ctx, item, options)
 		if warning, ok := reader.Skips(item, err); ok {
@@ -356,7 +359,8 @@ func (p *planner) openFiles(ctx context.Context) error {
 		}
 		if s.Doubt != "" {
 			_ = s.Close() // it was only read
-			return cannotLoad(ctx, fmt.Errorf("read %s: %s; give --no-header or, if it is a header, its names: --no-header --skip-lines 1 --names A,B", s.Name, s.Doubt))
+			return cannotLoad(ctx, fmt.Errorf("read %s: %s; give --no-header or, if it is a header, its names: --no-header "+
+				"--skip-lines 1 --names A,B", s.Name, s.Doubt))
 		}
 		files = append(files, s)
 		// Thousands of inputs must not hold thousands of open files.
@@ -389,7 +393,8 @@ func cannotLoad(ctx context.Context, err error) error {
 	if input.Passing(err) {
 		return err
 	}
-	return &UsageError{Message: err.Error(), Input: true, Damaged: reader.Damaged(err), Changed: errors.As(err, new(interface{ InputMissing() })), Nothing: errors.Is(err, input.ErrNothing)}
+	return &UsageError{Message: err.Error(), Input: true, Damaged: reader.Damaged(err),
+		Changed: errors.As(err, new(interface{ InputMissing() })), Nothing: errors.Is(err, input.ErrNothing)}
 }
 
 // headerOf finds or adds the header under which a source's rejected records are kept.
@@ -471,9 +476,11 @@ func (p *planner) checkColumns(s *Source) error {
 		}
 		switch {
 		case p.isKeyName(p.rename(c)) && !p.isComputed(p.rename(c)), c == p.request.Read.Convert.VersionColumn:
-			return usagef("%s has no column %q, which %s has; the primary key and --version-column need it in every file: add it, or leave the file out", s.Name, c, p.owner[c])
+			return usagef("%s has no column %q, which %s has; the primary key and --version-column need it in every file: add "+
+				"it, or leave the file out", s.Name, c, p.owner[c])
 		case !p.request.Read.Convert.Missing:
-			return usagef("%s has no column %q, which %s has; files loaded together need the same columns: load its rows without it with --missing null, "+
+			return usagef("%s has no column %q, which %s has; files loaded together need the same columns: load its rows "+
+				"without it with --missing null, "+
 				"leave it out with --exclude, or load them separately", s.Name, c, p.owner[c])
 		}
 		lacking = append(lacking, strconv.Quote(c))

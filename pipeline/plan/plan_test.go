@@ -90,10 +90,13 @@ func TestColumnsAreChosenNamedAndTyped(t *testing.T) {
 		change func(*Request)
 		want   []string
 	}{
-		"as they are":  {func(r *Request) {}, []string{"id:integer!", "i:integer!", "d:double!", "s:string!", "b:boolean!", "e:string!"}},
-		"only some":    {func(r *Request) { r.Columns.Only = []string{"s", "i"} }, []string{"id:integer!", "i:integer!", "s:string!"}},
+		"as they are": {func(r *Request) {}, []string{"id:integer!", "i:integer!", "d:double!", "s:string!", "b:boolean!",
+			"e:string!"}},
+		"only some": {func(r *Request) { r.Columns.Only = []string{"s", "i"} },
+			[]string{"id:integer!", "i:integer!", "s:string!"}},
 		"only the key": {func(r *Request) { r.Columns.Only = []string{} }, []string{"id:integer!"}},
-		"excluded":     {func(r *Request) { r.Columns.Exclude = []string{"e", "b", "d"} }, []string{"id:integer!", "i:integer!", "s:string!"}},
+		"excluded": {func(r *Request) { r.Columns.Exclude = []string{"e", "b", "d"} },
+			[]string{"id:integer!", "i:integer!", "s:string!"}},
 		"renamed": {func(r *Request) {
 			r.Columns.Rename = map[string]string{"id": "key", "s": "text"}
 			r.Columns.Only = []string{"s"}
@@ -107,7 +110,9 @@ func TestColumnsAreChosenNamedAndTyped(t *testing.T) {
 			r.Columns.Only = []string{"b"}
 			r.Target.Key = []table.KeyColumn{{Name: "s"}, {Name: "id", Type: table.String}}
 		}, []string{"s:string!", "id:string", "b:boolean!"}},
-		"a double cannot be a key":      {func(r *Request) { r.Columns.Only = []string{}; r.Target.Key = []table.KeyColumn{{Name: "d"}} }, []string{"d:string!"}},
+		"a double cannot be a key": {
+			func(r *Request) { r.Columns.Only = []string{}; r.Target.Key = []table.KeyColumn{{Name: "d"}} },
+			[]string{"d:string!"}},
 		"a delete has key columns only": {func(r *Request) { r.Mode = table.Delete }, []string{"id:integer!"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,11 +129,12 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 		change func(*Request)
 		want   string
 	}{
-		"no input":         {func(r *Request) { r.Inputs = nil }, "no input"},
-		"no table":         {func(r *Request) { r.Target.Table = "" }, "--table"},
-		"bad table name":   {func(r *Request) { r.Target.Table = "a-b" }, `"a-b"`},
-		"data as a header": {func(r *Request) { r.Inputs = []string{file(t, "in.csv", "1,2006-02-15\n2,2006-02-16\n")} }, "--no-header"},
-		"missing file":     {func(r *Request) { r.Inputs = []string{"none.csv"} }, "none.csv"},
+		"no input":       {func(r *Request) { r.Inputs = nil }, "no input"},
+		"no table":       {func(r *Request) { r.Target.Table = "" }, "--table"},
+		"bad table name": {func(r *Request) { r.Target.Table = "a-b" }, `"a-b"`},
+		"data as a header": {func(r *Request) { r.Inputs = []string{file(t, "in.csv", "1,2006-02-15\n2,2006-02-16\n")} },
+			"--no-header"},
+		"missing file": {func(r *Request) { r.Inputs = []string{"none.csv"} }, "none.csv"},
 		"ragged records only": {func(r *Request) {
 			r.Inputs, r.Target.Key[0].Type = []string{file(t, "in.csv", "id,n\n1,2,3\n4,5,6\n")}, table.Null
 		}, "has a value (the first: RaggedRecord: 3 fields, the header has 2), so its type is unknown; give --pk id:TYPE"},
@@ -145,16 +151,19 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 		"five keys":           {func(r *Request) { r.Target.Key = make([]table.KeyColumn, 5) }, "5 key columns"},
 		"in --columns":        {func(r *Request) { r.Columns.Only = []string{"zz"} }, `--columns names column "zz"`},
 		"in --exclude":        {func(r *Request) { r.Columns.Exclude = []string{"zz"} }, `--exclude names column "zz"`},
-		"in --rename":         {func(r *Request) { r.Columns.Rename = map[string]string{"zz": "y"} }, `--rename names column "zz"`},
-		"in --type":           {func(r *Request) { r.Columns.Types = map[string]Type{"zz": {}} }, `--type names column "zz"`},
-		"a name twice":        {func(r *Request) { r.Columns.Rename = map[string]string{"n": "id"} }, `both be called "id"`},
+		"in --rename": {func(r *Request) { r.Columns.Rename = map[string]string{"zz": "y"} },
+			`--rename names column "zz"`},
+		"in --type":    {func(r *Request) { r.Columns.Types = map[string]Type{"zz": {}} }, `--type names column "zz"`},
+		"a name twice": {func(r *Request) { r.Columns.Rename = map[string]string{"n": "id"} }, `both be called "id"`},
 		"a double key": {func(r *Request) {
 			r.Target.Key[0].Type = 0
 			r.Columns.Types = map[string]Type{"id": {Type: table.Double}}
 		}, "cannot be double"},
-		"key type twice":             {func(r *Request) { r.Columns.Types = map[string]Type{"id": {Type: table.Integer}} }, "--type id=integer"},
-		"on-null without update":     {func(r *Request) { r.DeleteNull = true }, "--mode update"},
-		"empty update":               {func(r *Request) { r.Mode = table.Update; r.Columns.Only = []string{} }, "--mode update"},
+		"key type twice": {func(r *Request) { r.Columns.Types = map[string]Type{"id": {Type: table.Integer}} },
+			"--type id=integer"},
+		"on-null without update": {func(r *Request) { r.DeleteNull = true }, "--mode update"},
+		"empty update": {func(r *Request) { r.Mode = table.Update; r.Columns.Only = []string{} },
+			"--mode update"},
 		"a name the service refuses": {func(r *Request) { r.Columns.Rename = map[string]string{"n": "#n"} }, "#n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,8 @@ func (p *planner) settlePreSplit() error {
 			return nil
 		}
 		if slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return !s.Anywhere() }) {
-			p.notef("the new table begins with one partition, because only the beginning of an input can be read in advance (compressed, re-encoded or remote)")
+			p.notef("the new table begins with one partition, because only the beginning of an input can be read in advance " +
+				"(compressed, re-encoded or remote)")
 			return nil
 		}
 	}

@@ -47,7 +47,10 @@ func sortedParquet(t *testing.T, n int) string {
 func shares(keys []string, bounds []table.Value) []int {
 	parts := make([]int, len(bounds)+1)
 	for _, k := range keys {
-		n, found := slices.BinarySearchFunc(bounds, k, func(b table.Value, k string) int { return strings.Compare(string(b.Bytes), k) })
+		n, found := slices.BinarySearchFunc(bounds, k, func(b table.Value,
+			k string) int {
+			return strings.Compare(string(b.Bytes), k)
+		})
 		if found {
 			n++
 		}
@@ -73,12 +76,13 @@ func TestRangesOfSortedFilesAreEven(t *testing.T) {
 		files, keys []string
 		pk          string
 	}{
-		"CSV":                 {[]string{file(t, "a.csv", sortedRecords(rows))}, keys, ""},
-		"a computed key":      {[]string{file(t, "b.csv", sortedRecords(rows))}, reversed, "k=reverse(id)"},
-		"JSON lines":          {[]string{file(t, "a.ndjson", strings.Join(lines, ""))}, keys, ""},
-		"descending":          {[]string{file(t, "b.ndjson", strings.Join(descending, ""))}, keys, ""},
-		"Parquet":             {[]string{file(t, "a.parquet", sortedParquet(t, rows))}, keys, ""},
-		"one after the other": {[]string{file(t, "c.ndjson", strings.Join(lines[:half], "")), file(t, "d.ndjson", strings.Join(lines[half:], ""))}, keys, ""},
+		"CSV":            {[]string{file(t, "a.csv", sortedRecords(rows))}, keys, ""},
+		"a computed key": {[]string{file(t, "b.csv", sortedRecords(rows))}, reversed, "k=reverse(id)"},
+		"JSON lines":     {[]string{file(t, "a.ndjson", strings.Join(lines, ""))}, keys, ""},
+		"descending":     {[]string{file(t, "b.ndjson", strings.Join(descending, ""))}, keys, ""},
+		"Parquet":        {[]string{file(t, "a.parquet", sortedParquet(t, rows))}, keys, ""},
+		"one after the other": {[]string{file(t, "c.ndjson", strings.Join(lines[:half], "")),
+			file(t, "d.ndjson", strings.Join(lines[half:], ""))}, keys, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ask(test.files...)
@@ -134,7 +138,8 @@ func TestAutomaticRangesFollowTheSizeOfTheInputs(t *testing.T) {
 	for _, test := range []struct {
 		bytes, limit int64
 		want         int
-	}{{1000, 0, 0}, {-1, 0, 0}, {49_999_900, 0, 1}, {50_000_000, 0, 2}, {125_000_000, 0, 5}, {1 << 40, 0, client.MaxRanges}, {1 << 40, 600_000, 2}} {
+	}{{1000, 0, 0}, {-1, 0, 0}, {49_999_900, 0, 1}, {50_000_000, 0, 2}, {125_000_000, 0, 5},
+		{1 << 40, 0, client.MaxRanges}, {1 << 40, 600_000, 2}} {
 		p := &planner{plan: &Plan{Bytes: test.bytes}, request: &Request{Records: test.limit}}
 		p.sampled.records, p.sampled.bytes = 10, 1000
 		conformance.Equal(t, p.autoRanges(), test.want, "%d bytes, --limit %d: ranges", test.bytes, test.limit)
@@ -150,11 +155,13 @@ func TestBoundsAreValidForService(t *testing.T) {
 	for name, v := range map[string]struct {
 		values, want []table.Value
 	}{
-		"long texts":                    {[]table.Value{text("a"), text("b"), text(long + "yyy"), text(long + "zzz")}, []table.Value{text("b"), text(long + "yy"), text(long + "zz")}},
-		"a letter is not cut":           {[]table.Value{text("a"), text(long + "x姓")}, []table.Value{text(long + "x")}},
-		"long texts that begin alike":   {[]table.Value{text(long + "xx1"), text(long + "xx2")}, nil},
-		"an empty text":                 {[]table.Value{text(""), text("b")}, []table.Value{text("b")}},
-		"the greatest and least number": {[]table.Value{whole(math.MinInt64), whole(7), whole(math.MaxInt64)}, []table.Value{whole(7)}},
+		"long texts": {[]table.Value{text("a"), text("b"), text(long + "yyy"), text(long + "zzz")},
+			[]table.Value{text("b"), text(long + "yy"), text(long + "zz")}},
+		"a letter is not cut":         {[]table.Value{text("a"), text(long + "x姓")}, []table.Value{text(long + "x")}},
+		"long texts that begin alike": {[]table.Value{text(long + "xx1"), text(long + "xx2")}, nil},
+		"an empty text":               {[]table.Value{text(""), text("b")}, []table.Value{text("b")}},
+		"the greatest and least number": {[]table.Value{whole(math.MinInt64), whole(7), whole(math.MaxInt64)},
+			[]table.Value{whole(7)}},
 	} {
 		got := rangeBounds(slices.Clone(v.values), len(v.values))
 		if !slices.EqualFunc(got, v.want, func(a, b table.Value) bool { return table.Compare(a, b) == 0 }) {
@@ -214,18 +221,21 @@ func TestValueUnfitForTableNameRejectsRow(t *testing.T) {
 }
 
 func TestInvalidTemplateIsRefused(t *testing.T) {
-	for _, text := range []string{"t_{", "t_}", "t_{}", "t_{month}", "t-{month(at)}", "t_{month(at)}}", "t_{{month(at)}", "ü{shop}"} {
+	for _, text := range []string{"t_{", "t_}", "t_{}", "t_{month}", "t-{month(at)}", "t_{month(at)}}", "t_{{month(at)}",
+		"ü{shop}"} {
 		conformance.Refused(t, conformance.ErrorOf(parseTables(text, nil)), "", "%s", text)
 	}
 	for _, text := range []string{"t_{nobody}", "t_{month(at, 3)}", `t_{splice(auto, shop, shop)}`} {
 		tables := conformance.Try(parseTables(text, nil)).Must(t)
-		p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{{Name: "at", Type: table.String}, {Name: "shop", Type: table.String}}}}}
+		p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{{Name: "at", Type: table.String},
+			{Name: "shop", Type: table.String}}}}}
 		conformance.Refused(t, p.compileTables(), "", "%s compiles", text)
 	}
 }
 
 func TestATableIsCreatedWithThePolicysOptionsForItsAge(t *testing.T) {
-	policy := conformance.Try(lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1, reserved: {write: 9}}\n- {up_to: 3, ttl: 86400, max_versions: 3}\n- {archive: /old}\n"))).Must(t)
+	policy := conformance.Try(lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1, reserved: {write: "+
+		"9}}\n- {up_to: 3, ttl: 86400, max_versions: 3}\n- {archive: /old}\n"))).Must(t)
 	period := conformance.Try(lifecycle.ParseTemplate("t_{month(at)}")).Must(t)
 	tables := &Tables{period: period, policy: policy, now: time.Date(2024, 6, 30, 0, 0, 0, 0, time.UTC)}
 	asked := table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedWrite: 1, ReservedRead: 2}

@@ -67,7 +67,8 @@ func TestReaderMemoryIsPartOfTotal(t *testing.T) {
 		}
 		for _, parsers := range []int{1, 2, 64} {
 			if ahead := s.PagesAhead(parsers) * int64(parsers); ahead > s.ReadAhead {
-				t.Errorf("%d MiB, %d parsers: %d bytes of pages are read ahead, more than the %d for all", memory>>20, parsers, ahead, s.ReadAhead)
+				t.Errorf("%d MiB, %d parsers: %d bytes of pages are read ahead, more than the %d for all", memory>>20, parsers,
+					ahead, s.ReadAhead)
 			}
 		}
 		limit := MemoryLimit(memory)
@@ -85,7 +86,8 @@ func TestTemplateAsFileName(t *testing.T) {
 }
 
 func TestPolicyWithoutArchiveFolderIsRefused(t *testing.T) {
-	for last, want := range map[string]string{"{archive: 'OSS://bucket/old'}": "in an object store", "{drop: true}": "omits no rows by age"} {
+	for last, want := range map[string]string{"{archive: 'OSS://bucket/old'}": "in an object store",
+		"{drop: true}": "omits no rows by age"} {
 		policy := conformance.Try(lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- "+last+"\n"))).Must(t)
 		r := ask(file(t, "in.csv", "id,at\na,2024-05-06\n"))
 		r.Target.Table, r.Target.Policy = "t_{month(at)}", policy
@@ -116,7 +118,8 @@ func TestLoadThatOnlyArchivesIsWarnedOf(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)
 	for rows, want := range map[string]string{
-		"a,2020-05-06\nb,2020-07-01\n": "all 2 sampled records go to archive /old, none to a table: they are of t_202005 to t_202007",
+		"a,2020-05-06\nb,2020-07-01\n": "all 2 sampled records go to archive /old, none to a table: they are of t_202005 " +
+			"to t_202007",
 		"a,2020-05-06\n":               "they are of t_202005, too old",
 		"a,2020-05-06\nb,2024-06-30\n": "",
 		"a,never\n":                    "",
@@ -144,7 +147,8 @@ func (k keyed) About() source.About { return k.about }
 
 func TestColumnsOfOldAndNewKeysHaveDistinctNames(t *testing.T) {
 	unique := []source.KeyColumn{{Name: "room", Kind: record.String}, {Name: "id", Kind: record.Integer}}
-	p := &Plan{Wide: true, Sources: []*Source{{Source: keyed{about: source.About{Unique: unique}}}}, Schema: &table.Schema{Numbered: 1}}
+	p := &Plan{Wide: true, Sources: []*Source{{Source: keyed{about: source.About{Unique: unique}}}},
+		Schema: &table.Schema{Numbered: 1}}
 	for _, c := range []struct{ key, want []string }{
 		{[]string{"room", "id"}, []string{"file", "record", "room", "id", "old_room", "old_id"}},
 		{[]string{"old_id", "id"}, []string{"file", "record", "old_id", "id", "old__room", "old__id"}},
@@ -204,7 +208,8 @@ func wide(columns, values int) string {
 
 func TestInputsWithoutLoadableRowAreRefusedEarly(t *testing.T) {
 	for _, columns := range []int{1025, 20_000} {
-		refused(t, ask(file(t, "a.csv", wide(columns, columns))), nil, fmt.Sprintf("has %d columns besides the primary key, but a row has at most 1024", columns))
+		refused(t, ask(file(t, "a.csv", wide(columns, columns))), nil,
+			fmt.Sprintf("has %d columns besides the primary key, but a row has at most 1024", columns))
 	}
 	makes(t, ask(file(t, "a.csv", wide(1024, 1024))), nil)
 	makes(t, ask(file(t, "a.csv", wide(3000, 1024))), nil) // records lack most of the columns
@@ -284,7 +289,8 @@ func TestTypedColumnsTakeTextsThatSurviveRoundTrip(t *testing.T) {
 		want := "id:integer:integer n:integer:integer f:double:double s:string:string b:boolean:boolean mix:any:integer"
 		conformance.Equal(t, strings.Join(all, " "), want, "join")
 		said := strings.Join(p.Warnings, "\n")
-		for _, want := range []string{"key column id: 1,001 integers, 1 others (\"1000\")", "rejecting the others", "--type id=string makes text of all 1,002"} {
+		for _, want := range []string{"key column id: 1,001 integers, 1 others (\"1000\")", "rejecting the others",
+			"--type id=string makes text of all 1,002"} {
 			conformance.Contains(t, said, want, "said")
 		}
 	}
@@ -303,7 +309,8 @@ func TestNumbersThatAreLoadedAsTextAreNoted(t *testing.T) {
 
 func TestTypeTagsInAnyInputApplyToAll(t *testing.T) {
 	plain := file(t, "a.jsonl", `{"id":"x","v":1}`+"\n")
-	tagged := file(t, "b.jsonl", `{"id":"y","v":2}`+"\n"+`{"id":{"$oid":"5d505646cf6d4fe581014ab2"},"v":{"$numberLong":"3"}}`+"\n")
+	tagged := file(t, "b.jsonl", `{"id":"y","v":2}`+"\n"+
+		`{"id":{"$oid":"5d505646cf6d4fe581014ab2"},"v":{"$numberLong":"3"}}`+"\n")
 	csv := file(t, "c.csv", "id,v\nz,4\n")
 	for _, order := range [][]string{{plain, tagged, csv}, {csv, tagged, plain}, {plain, csv, "-", tagged}} {
 		r := ask(order...)

@@ -44,7 +44,8 @@ func (p *planner) settleSchema() error {
 			if hint = "; " + hint + suggest.Hint(k.Name, p.all); len(p.hints) > 0 {
 				hint = "" // the input's own says why, and is added to the error
 			}
-			return usagef("no column %q in %s, which should be a primary-key column of table %s (the file has %q)%s", k.Name, p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint)
+			return usagef("no column %q in %s, which should be a primary-key column of table %s (the file has %q)%s", k.Name,
+				p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint)
 		}
 		if slices.Contains(p.request.Columns.Exclude, src) {
 			return usagef("--exclude %s: the column is part of the primary key", src)
@@ -107,7 +108,8 @@ func (p *planner) checkNamed(columns []string) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Types)) {
-		known := p.plan.Wide || slices.ContainsFunc(columns, func(col string) bool { return col == name || p.rename(col) == name })
+		known := p.plan.Wide || slices.ContainsFunc(columns,
+			func(col string) bool { return col == name || p.rename(col) == name })
 		if !known {
 			return p.unknownColumn("--type", name, columns)
 		}
@@ -126,7 +128,8 @@ func (p *planner) checkNamed(columns []string) error {
 }
 
 func (p *planner) unknownColumn(flag, name string, columns []string) error {
-	return usagef("%s names column %q, which %s does not have (it has %q)%s", flag, name, p.plan.Sources[0].Name, firstOf(columns), suggest.Hint(name, columns))
+	return usagef("%s names column %q, which %s does not have (it has %q)%s", flag, name, p.plan.Sources[0].Name,
+		firstOf(columns), suggest.Hint(name, columns))
 }
 
 // firstOf limits the columns listed in a message.
@@ -182,6 +185,7 @@ func indexText(name string, names []string) string {
 	if n == 1 {
 		indexes, them = "a secondary index", "it"
 	}
-	return fmt.Sprintf("table %s has %s (%s): a row of one write unit costs %d write units and %d read units with %s, and slows the load; a load is faster if the indexes are dropped before it and created after it",
+	return fmt.Sprintf("table %s has %s (%s): a row of one write unit costs %d write units and %d read units with %s, "+
+		"and slows the load; a load is faster if the indexes are dropped before it and created after it",
 		name, indexes, strings.Join(names, ", "), 1+n, n, them)
 }

@@ -13,7 +13,8 @@ type Selection interface {
 	// Select returns the inputs to load into the table created then, in order, and notes for the user. created is as in
 	// client.Table, 0 if the table is not yet created. earlier are the names chosen by the first attempt of a resumed
 	// load, nil in the first. Inputs in without are left out.
-	Select(ctx context.Context, found []input.Item, created int64, earlier []string, without map[string]bool) (chosen []input.Item, notes []string, err error)
+	Select(ctx context.Context, found []input.Item, created int64, earlier []string,
+		without map[string]bool) (chosen []input.Item, notes []string, err error)
 }
 
 // Units is implemented by a Selection that remembers the units of the table's columns between loads.

@@ -177,9 +177,11 @@ func (p *planner) settleTables() error {
 		last := target.Policy.Classes[len(target.Policy.Classes)-1]
 		switch {
 		case last.Drop:
-			return usagef("--age-policy: the policy drops old tables, but a load omits no rows by age; give it a copy of the policy with {} as the last class")
+			return usagef("--age-policy: the policy drops old tables, but a load omits no rows by age; give it a copy of the " +
+				"policy with {} as the last class")
 		case last.Remote():
-			return usagef("--age-policy: a load archives old rows in a folder, but the policy's archive is in an object store; give the load a copy of the policy with a folder, or without the class with archive")
+			return usagef("--age-policy: a load archives old rows in a folder, but the policy's archive is in an object " +
+				"store; give the load a copy of the policy with a folder, or without the class with archive")
 		}
 		if last.Archives() && p.request.Mode == table.Delete {
 			return usagef("--age-policy: the policy archives old rows, but --mode delete writes none; use one without archive")
@@ -204,7 +206,8 @@ func (p *planner) compileTables() error {
 		if part.expr == "" {
 			continue
 		}
-		program, err := keyexpr.CompileColumn(keyexpr.Column{Name: "--table", Type: table.String, Expr: part.expr}, p.plan.env)
+		program, err := keyexpr.CompileColumn(keyexpr.Column{Name: "--table", Type: table.String, Expr: part.expr},
+			p.plan.env)
 		if err != nil {
 			return usagef("--table %s: %v", t.Text, err)
 		}
@@ -248,13 +251,15 @@ func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table
 			return nil, false, why
 		}
 		if v.Type != table.String {
-			return nil, false, &table.Reason{Column: "--table", Code: table.CodeNullKey, Message: fmt.Sprintf("%s gives no value, so the row has no table", part.program.Source())}
+			return nil, false, &table.Reason{Column: "--table", Code: table.CodeNullKey,
+				Message: fmt.Sprintf("%s gives no value, so the row has no table", part.program.Source())}
 		}
 		n.name = append(n.name, v.Bytes...)
 	}
 	if n.last == nil || !bytes.Equal(n.name, n.last) {
 		if err := table.CheckTableName(string(n.name)); err != nil {
-			return nil, false, &table.Reason{Column: "--table", Code: table.CodeType, Message: err.Error(), Value: table.Show(n.name)}
+			return nil, false, &table.Reason{Column: "--table", Code: table.CodeType, Message: err.Error(),
+				Value: table.Show(n.name)}
 		}
 		n.last = append(n.last[:0], n.name...)
 		n.archived = n.tables.Archive(string(n.name)) != ""
@@ -374,7 +379,8 @@ func policyText(p *lifecycle.Policy) string {
 		return fmt.Sprint(*n)
 	}
 	for _, c := range p.Classes {
-		text += fmt.Sprintf("; %s: read %s, write %s, ttl %s, versions %s, archive %q", c.Ages(), number(c.Read), number(c.Write), number(c.TTL), number(c.MaxVersions), c.Archive)
+		text += fmt.Sprintf("; %s: read %s, write %s, ttl %s, versions %s, archive %q", c.Ages(), number(c.Read),
+			number(c.Write), number(c.TTL), number(c.MaxVersions), c.Archive)
 	}
 	return text
 }
@@ -418,7 +424,8 @@ func (p *planner) describeTables() error {
 		}
 	}
 	if len(target.Key) == 0 {
-		return usagef("no table of %s exists in %s; to create them, give --create and their primary key with --pk NAME[:TYPE], once for each column in order", target.Table, target.Name)
+		return usagef("no table of %s exists in %s; to create them, give --create and their primary key with --pk "+
+			"NAME[:TYPE], once for each column in order", target.Table, target.Name)
 	}
 	return nil
 }
@@ -440,10 +447,12 @@ func (p *Plan) OpenTable(admin *client.Admin, name string) (t *client.Table, mad
 		return nil, made, err
 	}
 	if !slices.Equal(t.Key, p.Schema.Key) {
-		return nil, made, fmt.Errorf("table %s has the primary key %s, but the load's is %s; all tables of %s need the same", name, keyText(t.Key), keyText(p.Schema.Key), p.Tables.Text)
+		return nil, made, fmt.Errorf("table %s has the primary key %s, but the load's is %s; all tables of %s need the same",
+			name, keyText(t.Key), keyText(p.Schema.Key), p.Tables.Text)
 	}
 	if t.MaxVersions > 1 && p.Request.Mode == table.Update && !p.Restamp {
-		return nil, made, fmt.Errorf("table %s keeps %d versions of a cell, but others of %s keep one; load it separately", name, t.MaxVersions, p.Tables.Text)
+		return nil, made, fmt.Errorf("table %s keeps %d versions of a cell, but others of %s keep one; load it separately",
+			name, t.MaxVersions, p.Tables.Text)
 	}
 	return t, made, nil
 }

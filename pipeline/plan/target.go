@@ -51,7 +51,8 @@ func (p *planner) matchKey(t *client.Table) error {
 		return nil
 	}
 	if !KeyFits(given, t.Key) {
-		return usagef("table %s exists with the primary key %s, not %s; leave --pk out or use another table", t.Name, keyText(t.Key), keyText(given))
+		return usagef("table %s exists with the primary key %s, not %s; leave --pk out or use another table", t.Name,
+			keyText(t.Key), keyText(given))
 	}
 	return nil
 }
@@ -98,9 +99,13 @@ func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refus
 	const again = "give the command again"
 	switch {
 	case !slices.Equal(t.Key, p.Schema.Key):
-		return nil, made, refused, fmt.Errorf("create table %s: another process has created it meanwhile, with the primary key %s; %s", t.Name, keyText(t.Key), again)
+		return nil, made, refused,
+			fmt.Errorf("create table %s: another process has created it meanwhile, with the primary key %s; %s", t.Name,
+				keyText(t.Key), again)
 	case t.MaxVersions != target.Define.MaxVersions:
-		return nil, made, refused, fmt.Errorf("create table %s: another process has created it meanwhile, with %d versions per cell instead of %d; %s", t.Name, t.MaxVersions, target.Define.MaxVersions, again)
+		return nil, made, refused,
+			fmt.Errorf("create table %s: another process has created it meanwhile, with %d versions per cell instead of %d; %s",
+				t.Name, t.MaxVersions, target.Define.MaxVersions, again)
 	}
 	p.table = t
 	return t, made, refused, nil
@@ -206,7 +211,8 @@ func (p *planner) namesAreFree(indexes []table.Index) error {
 		} else if !errors.Is(err, client.ErrNoTable) {
 			return err
 		}
-		p.notef("the new table gets the %s when all rows are written: the service then reads them, and each row in the index costs at least one write unit", i)
+		p.notef("the new table gets the %s when all rows are written: the service then reads them, and each row in the "+
+			"index costs at least one write unit", i)
 	}
 	return nil
 }
@@ -248,9 +254,11 @@ func CheckIndexes(t *Target, key []table.KeyColumn) error {
 func CheckIndexable(d *table.Definition, index string) error {
 	switch {
 	case d.MaxVersions != 1:
-		return usagef("--max-versions %d: a table with the index %s keeps one version of a cell; leave it out, or make the table first with tsimport table create, without indexes", d.MaxVersions, index)
+		return usagef("--max-versions %d: a table with the index %s keeps one version of a cell; leave it out, or make the "+
+			"table first with tsimport table create, without indexes", d.MaxVersions, index)
 	case d.TimeToLive != -1 && !d.NoUpdates:
-		return usagef("--ttl %d: the data of a table with the index %s expire only if it refuses updates; leave it out, or make the table first with tsimport table create, without indexes", d.TimeToLive, index)
+		return usagef("--ttl %d: the data of a table with the index %s expire only if it refuses updates; leave it out, or "+
+			"make the table first with tsimport table create, without indexes", d.TimeToLive, index)
 	}
 	return nil
 }

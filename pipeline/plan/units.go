@@ -99,9 +99,11 @@ func (p *planner) kept(i int, path, measure string) string {
 	switch {
 	case of == table.Boolean || of == table.Binary,
 		of == table.Double && isMeasured(measure) && !decimal && !duration, // is rejected
-		of == table.String && !col.Exact && i >= p.plainKeys() && !duration && (isMeasured(measure) || measure == convert.Bytes):
+		of == table.String && !col.Exact && i >= p.plainKeys() && !duration &&
+			(isMeasured(measure) || measure == convert.Bytes):
 		return ""
-	case of == table.Double && decimal, of == table.Integer && (measure == "decimal, scale 0" || measure != "" && !isMeasured(measure)):
+	case of == table.Double && decimal, of == table.Integer && (measure == "decimal, scale 0" || measure != "" &&
+		!isMeasured(measure)):
 		return convert.Numbers
 	}
 	return measure
@@ -122,12 +124,14 @@ func mixes(a, b string) bool {
 	case isMeasured(b):
 		a, b = b, a
 	}
-	return strings.HasPrefix(a, "duration") || b != convert.Texts && (b != convert.NumericTexts || !strings.HasPrefix(a, "decimal"))
+	return strings.HasPrefix(a, "duration") || b != convert.Texts &&
+		(b != convert.NumericTexts || !strings.HasPrefix(a, "decimal"))
 }
 
 func (p *planner) mixed(i int, path string, a, b use) error {
 	col := &p.plan.Fields[i]
-	way, keep := "load them separately, into two columns, with --rename", fmt.Sprintf("--type %s=string keeps the text of each", col.Name)
+	way, keep := "load them separately, into two columns, with --rename",
+		fmt.Sprintf("--type %s=string keeps the text of each", col.Name)
 	of := family(a.unit)
 	switch key := i < p.plainKeys(); {
 	case of != family(b.unit) || path != "" || a.by == lastRun && (key || col.Type != table.String):
@@ -136,7 +140,8 @@ func (p *planner) mixed(i int, path string, a, b use) error {
 	case of == "number" && !key:
 		way = fmt.Sprintf("%s; --type %s=double loads all as numbers", keep, col.Name)
 	case of == "time":
-		way = fmt.Sprintf("%s; --type '%s=timestamp(,UTC,ns)' loads nanoseconds and reads local times in that zone", keep, col.Name)
+		way = fmt.Sprintf("%s; --type '%s=timestamp(,UTC,ns)' loads nanoseconds and reads local times in that zone",
+			keep, col.Name)
 		if key {
 			_, way, _ = strings.Cut(way, "; ")
 		}
@@ -145,7 +150,8 @@ func (p *planner) mixed(i int, path string, a, b use) error {
 		way, _, _ = strings.Cut(way, "; ") // the table has texts
 		way += "; --types infer ignores the last run"
 	}
-	return usagef("column %s: %s has it as %s, and %s as %s, which one column cannot hold together; %s", col.Name+path, a.by, a.unit, b.by, b.unit, way)
+	return usagef("column %s: %s has it as %s, and %s as %s, which one column cannot hold together; %s", col.Name+path,
+		a.by, a.unit, b.by, b.unit, way)
 }
 
 // family is the common part of measures that one column type can hold.

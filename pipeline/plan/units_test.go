@@ -48,15 +48,20 @@ func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.W
 }
 
 func TestMixedUnitsAreRefusedByName(t *testing.T) {
-	ms, us := parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond)), parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond))
+	ms, us := parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond)),
+		parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond))
 	local := parquetFile(t, "local.parquet", parquet.TimestampAdjusted(parquet.Millisecond, false))
 	date, number := parquetFile(t, "date.parquet", parquet.Date()), parquetFile(t, "number.parquet", parquet.Int(64))
 	zero := parquetFile(t, "zero.parquet", parquet.Decimal(0, 18, parquet.Int64Type))
-	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)), parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
-	text, bytes := parquetFile(t, "text.parquet", parquet.String()), parquetFile(t, "bytes.parquet", parquet.Leaf(parquet.ByteArrayType))
+	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)),
+		parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
+	text, bytes := parquetFile(t, "text.parquet", parquet.String()),
+		parquetFile(t, "bytes.parquet", parquet.Leaf(parquet.ByteArrayType))
 	numbers, words := file(t, "numbers.csv", "id,v\nb,5\n"), file(t, "words.csv", "id,v\nb,2023-11-14\n")
-	nothing, unseen := parquetFile(t, "nothing.parquet", parquet.Optional(parquet.Int(64))), parquetFile(t, "large.parquet", parquet.Optional(parquet.Int(64)))
-	integer, str, double, binary := Type{Type: table.Integer}, Type{Type: table.String}, Type{Type: table.Double}, Type{Type: table.Binary}
+	nothing, unseen := parquetFile(t, "nothing.parquet", parquet.Optional(parquet.Int(64))),
+		parquetFile(t, "large.parquet", parquet.Optional(parquet.Int(64)))
+	integer, str, double, binary := Type{Type: table.Integer}, Type{Type: table.String}, Type{Type: table.Double},
+		Type{Type: table.Binary}
 	instant := conformance.Try(convert.ParseTime(",UTC,us")).Must(t)
 	for _, tt := range []struct {
 		a, b string
@@ -101,8 +106,10 @@ func TestMixedUnitsAreRefusedByName(t *testing.T) {
 }
 
 func TestDurationsDoNotMixWithOtherNumbers(t *testing.T) {
-	for _, column := range []table.Column{{Type: table.Integer, Exact: true}, {Type: table.Integer}, {Type: table.Double}, {Type: table.String}, {Type: table.Any, Exact: true}} {
-		for _, other := range []string{"duration, ms", "duration, months", convert.Numbers, convert.NumericTexts, convert.Texts} {
+	for _, column := range []table.Column{{Type: table.Integer, Exact: true}, {Type: table.Integer}, {Type: table.Double},
+		{Type: table.String}, {Type: table.Any, Exact: true}} {
+		for _, other := range []string{"duration, ms", "duration, months", convert.Numbers, convert.NumericTexts,
+			convert.Texts} {
 			p := planner{request: new(Request), plan: &Plan{Schema: new(table.Schema), Fields: []table.Column{column}}}
 			for _, path := range []string{"", ".d"} {
 				a, b := p.kept(0, path, "duration, s"), p.kept(0, path, other)
@@ -117,12 +124,15 @@ func TestDurationsDoNotMixWithOtherNumbers(t *testing.T) {
 // TestParquetDurationsKeepArrowUnit uses pyarrow's schemas of v: a duration in s, and one in ms.
 func TestParquetDurationsKeepArrowUnit(t *testing.T) {
 	const begin = "/////3AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAUAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAESEAAAABgAAAAEAAAAAAAAAAEAAAB2"
-	s := parquetFile(t, "s.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin+"AAYACAAGAAYAAAAAAAAA"))
-	ms := parquetFile(t, "ms.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin+"AAAABAAEAAQAAAAAAAAA"))
+	s := parquetFile(t, "s.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin+
+		"AAYACAAGAAYAAAAAAAAA"))
+	ms := parquetFile(t, "ms.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin+
+		"AAAABAAEAAQAAAAAAAAA"))
 	damaged := parquetFile(t, "damaged.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin))
 	refused(t, ask(s, ms), nil, "duration, ms")
 	refused(t, ask(s, damaged), nil, "as number")
-	words := []string{file(t, "words.csv", "id,v\nb,5 s\n"), file(t, "words.jsonl", "{\"id\":\"b\",\"v\":\"5 s\"}\n"), parquetFile(t, "words.parquet", parquet.String())}
+	words := []string{file(t, "words.csv", "id,v\nb,5 s\n"), file(t, "words.jsonl", "{\"id\":\"b\",\"v\":\"5 s\"}\n"),
+		parquetFile(t, "words.parquet", parquet.String())}
 	for _, text := range words {
 		refused(t, ask(text, s), nil, "as text")
 	}
@@ -158,7 +168,8 @@ func TestNestedDurationsHaveOneUnit(t *testing.T) {
 }
 
 func TestKeysHaveOneUnitAndScale(t *testing.T) {
-	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)), parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
+	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)),
+		parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
 	for _, expression := range []string{"", `md5(v)`} {
 		r := ask(two, three)
 		if r.Target.Key = []table.KeyColumn{{Name: "v"}}; expression != "" {
@@ -188,7 +199,8 @@ func TestUnitMustMatchLastRun(t *testing.T) {
 			r.Columns.Types = map[string]Type{"v": {Type: table.Integer}}
 		}
 	}
-	us, ms := parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond)), parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond))
+	us, ms := parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond)),
+		parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond))
 	// A load in between lacks the column, and keeps its unit for the next one.
 	r := ask(file(t, "between.csv", "id,w\nb,5\n"))
 	r.Target.Absent, r.Target.Key = false, nil
@@ -228,7 +240,8 @@ type keptUnits map[string]string
 
 func (k keptUnits) Units() map[string]string  { return k }
 func (keptUnits) KeepUnits(map[string]string) {}
-func (keptUnits) Select(_ context.Context, found []input.Item, _ int64, _ []string, _ map[string]bool) ([]input.Item, []string, error) {
+func (keptUnits) Select(_ context.Context, found []input.Item, _ int64, _ []string, _ map[string]bool) ([]input.Item,
+	[]string, error) {
 	return found, nil, nil
 }
 
@@ -258,12 +271,17 @@ func TestComputedColumnsAreTypedInSchema(t *testing.T) {
 		want, fields string
 	}{
 		{[]string{"k=pad(card, 4)"}, nil, nil, "k:string< card:integer! seller:string! name:string!", "card seller name"},
-		{[]string{"k=desc(card)", "seller"}, []string{"up=upper(name)"}, nil, "k:integer< seller:string! card:integer! name:string! up:string<", "seller card name"},
-		{[]string{"card:string=text(card)"}, []string{"name=lower(name)"}, nil, "card:string< seller:string! name:string<", "seller card name"},
-		{[]string{"k=pad(card, 4)"}, nil, func(r *Request) { r.Columns.Exclude = []string{"card"} }, "k:string< seller:string! name:string!", "seller name card"},
-		{[]string{"k=pad(card, 4)"}, nil, func(r *Request) { r.Columns.Only = []string{"seller"} }, "k:string< seller:string!", "seller card"},
+		{[]string{"k=desc(card)", "seller"}, []string{"up=upper(name)"}, nil,
+			"k:integer< seller:string! card:integer! name:string! up:string<", "seller card name"},
+		{[]string{"card:string=text(card)"}, []string{"name=lower(name)"}, nil, "card:string< seller:string! name:string<",
+			"seller card name"},
+		{[]string{"k=pad(card, 4)"}, nil, func(r *Request) { r.Columns.Exclude = []string{"card"} },
+			"k:string< seller:string! name:string!", "seller name card"},
+		{[]string{"k=pad(card, 4)"}, nil, func(r *Request) { r.Columns.Only = []string{"seller"} },
+			"k:string< seller:string!", "seller card"},
 		{[]string{"k=pad(card, 4)"}, nil, func(r *Request) { r.Mode = table.Delete }, "k:string<", "card"},
-		{[]string{"k=salt(9)", "c"}, nil, func(r *Request) { r.Columns.Rename = map[string]string{"card": "c"} }, "k:string< c:integer!<card seller:string! name:string!", "card seller name"},
+		{[]string{"k=salt(9)", "c"}, nil, func(r *Request) { r.Columns.Rename = map[string]string{"card": "c"} },
+			"k:string< c:integer!<card seller:string! name:string!", "card seller name"},
 		{[]string{"k=card + \"x\""}, nil, func(r *Request) {
 			r.Columns.Exclude = []string{"card"}
 			r.Columns.Types = map[string]Type{"card": {Type: table.String}}

@@ -20,16 +20,20 @@ func (p *planner) checkWhen() error {
 	case r.Mode == table.Delete && r.When.Matches():
 		return nil // a deletion that is repeated finds no row
 	case r.Mode == table.Delete:
-		return usagef("--when with --mode delete: a row to be deleted has only its key, without values to compare; %s followed by a condition looks at the stored row", condition.Matching)
+		return usagef("--when with --mode delete: a row to be deleted has only its key, without values to compare; %s "+
+			"followed by a condition looks at the stored row", condition.Matching)
 	case r.When.Matches():
 		return usagef("--when %s: writing a row changes what it reads; %s is for --mode delete", r.When, condition.Matching)
 	case r.Mode == table.Increment:
 		return usagef("--when with --mode increment: increments have a condition against being added twice")
 	case p.numbered > 0:
-		return usagef("--when: the service takes no condition for rows whose auto-increment column %s it assigns; they are always new", s.Key[p.numbered].Name)
+		return usagef("--when: the service takes no condition for rows whose auto-increment column %s it assigns; they are "+
+			"always new", s.Key[p.numbered].Name)
 	}
-	const exact = "a condition that joins comparisons of a column with the same column by <, <=, > or >= with and, such as stored.at < new.at"
-	const nothing = "it compares nothing with the new row, and could refuse the load's own writes: name one of its columns, as in stored.updated_at < new.updated_at"
+	const exact = "a condition that joins comparisons of a column with the same column by <, <=, > or >= with and, such " +
+		"as stored.at < new.at"
+	const nothing = "it compares nothing with the new row, and could refuse the load's own writes: name one of its " +
+		"columns, as in stored.updated_at < new.updated_at"
 	switch {
 	case r.When.Rising():
 	case len(r.When.New()) == 0 && p.plan.Live:
@@ -37,9 +41,11 @@ func (p *planner) checkWhen() error {
 	case len(r.When.New()) == 0 && r.Order != OrderNone:
 		return usagef("--when %s: %s, or give --order none if no key comes twice", r.When, nothing)
 	case p.plan.Live:
-		return usagef("--when %s: %s changes while it is read, and a row read again after an interruption would be compared with the load's own earlier write; exact is %s", r.When, p.plan.Sources[0].Name, exact)
+		return usagef("--when %s: %s changes while it is read, and a row read again after an interruption would be "+
+			"compared with the load's own earlier write; exact is %s", r.When, p.plan.Sources[0].Name, exact)
 	case r.Order != OrderNone:
-		return usagef("--when %s: a row sent again after an interruption would be compared with a later row of its key; give --order none if no key comes twice, or %s", r.When, exact)
+		return usagef("--when %s: a row sent again after an interruption would be compared with a later row of its key; "+
+			"give --order none if no key comes twice, or %s", r.When, exact)
 	}
 	for _, name := range r.When.Stored() {
 		if slices.ContainsFunc(s.Key, func(k table.KeyColumn) bool { return k.Name == name }) {

@@ -44,7 +44,8 @@ func (p *planner) askForColumns() error {
 		ask(version)
 	}
 	for _, k := range p.key() {
-		if k.Auto || p.isComputed(k.Name) || slices.ContainsFunc(p.all, func(c string) bool { return p.rename(c) == k.Name }) {
+		if k.Auto || p.isComputed(k.Name) || slices.ContainsFunc(p.all,
+			func(c string) bool { return p.rename(c) == k.Name }) {
 			continue
 		}
 		name := k.Name
@@ -84,8 +85,10 @@ func (p *planner) joinWide() error {
 // warnOfDescribed names the sources' own columns, mostly keys, that are not loaded because they are not cells.
 func (p *planner) warnOfDescribed() {
 	for _, c := range p.all {
-		if p.plan.described[c] && !slices.Contains(p.columns, c) && !p.isNumbered(p.rename(c)) && p.wanted(c) && !p.isComputed(p.rename(c)) && c != p.request.Read.Convert.VersionColumn && p.request.Mode != table.Delete {
-			p.warnf("column %s of %s is not part of the primary key and not loaded; --set %s=… makes an attribute of it, --exclude %s leaves it out without this warning",
+		if p.plan.described[c] && !slices.Contains(p.columns, c) && !p.isNumbered(p.rename(c)) && p.wanted(c) &&
+			!p.isComputed(p.rename(c)) && c != p.request.Read.Convert.VersionColumn && p.request.Mode != table.Delete {
+			p.warnf("column %s of %s is not part of the primary key and not loaded; --set %s=… makes an attribute of it, "+
+				"--exclude %s leaves it out without this warning",
 				c, p.owner[c], p.rename(c), c)
 		}
 	}
@@ -106,7 +109,8 @@ func (p *Plan) Described(column string) bool { return p.described[column] }
 // AsItIs reports whether rows equal their records: no key is computed and no cell is changed.
 func (p *Plan) AsItIs() bool {
 	c := &p.Request.Columns
-	return p.Makers == nil && p.Tables == nil && p.Schema.Numbered == 0 && len(c.Rename) == 0 && len(c.Types) == 0 && p.Request.Read.Convert.VersionColumn == ""
+	return p.Makers == nil && p.Tables == nil && p.Schema.Numbered == 0 && len(c.Rename) == 0 && len(c.Types) == 0 &&
+		p.Request.Read.Convert.VersionColumn == ""
 }
 
 // Cell returns the table's column for cells of a name, in a load of self-describing records. loaded is false for cells

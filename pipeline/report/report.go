@@ -21,7 +21,8 @@ import (
 // Write writes the page into the run folder and returns its path.
 func Write(r *pipeline.Report) (path string, err error) {
 	path = filepath.Join(r.RunDir, rundir.PageFile)
-	err = atomicfile.Write(path, atomicfile.Options{Perm: 0o600}, func(w io.Writer) error { return page.Write(w, Page(r)) })
+	err = atomicfile.Write(path, atomicfile.Options{Perm: 0o600},
+		func(w io.Writer) error { return page.Write(w, Page(r)) })
 	if err != nil {
 		return "", fmt.Errorf("write the page of the load: %w", err)
 	}
@@ -37,7 +38,8 @@ func Page(r *pipeline.Report) *page.Page {
 	if t := r.Timeline; t != nil && len(t.Points) > 0 {
 		p.Charts = charts(r, t)
 		if len(t.Heat.Partitions) > 1 && len(t.Heat.Counts) > 0 {
-			p.Heat = &page.Heat{Title: "Rows written by partition", Unit: "rows/s", Every: t.Heat.Every.Seconds(), Partitions: t.Heat.Partitions, Counts: t.Heat.Counts}
+			p.Heat = &page.Heat{Title: "Rows written by partition", Unit: "rows/s", Every: t.Heat.Every.Seconds(),
+				Partitions: t.Heat.Partitions, Counts: t.Heat.Counts}
 		}
 	}
 	p.Tables = []page.Table{ledgerTable(r), requests(r), settings(r), schema(r)}
@@ -76,7 +78,8 @@ func facts(r *pipeline.Report) []page.Fact {
 		{Name: "rows written", Value: words.Grouped(r.Written), Note: "of " + words.Grouped(r.Read) + " read"},
 		{Name: "rows a second", Value: words.Grouped(int64(r.RowsPerSecond)), Note: "in " + seconds(r.Seconds)},
 		{Name: "rejected", Value: words.Grouped(r.Rejected)},
-		{Name: "throttled", Value: fmt.Sprintf("%.2f %%", 100*float64(r.Throttled)/float64(sent)), Note: words.Grouped(r.Throttled) + " rows sent again"},
+		{Name: "throttled", Value: fmt.Sprintf("%.2f %%", 100*float64(r.Throttled)/float64(sent)),
+			Note: words.Grouped(r.Throttled) + " rows sent again"},
 		{Name: "partitions", Value: strconv.Itoa(r.Partitions), Note: strconv.Itoa(r.PartitionsUsed) + " used by this load"},
 		{Name: "peak memory", Value: words.Bytes(r.PeakRSSBytes), Note: words.Bytes(r.SpilledBytes) + " spilled"},
 	}
@@ -125,13 +128,15 @@ func charts(r *pipeline.Report, t *ledger.Timeline) []page.Chart {
 		}},
 	}
 	if len(r.LimitedBy) > 0 {
-		charts = append(charts, page.Chart{Title: "What limited the load, seconds in each second", Every: page.Number(every), Series: limitSeries(r, over)})
+		charts = append(charts, page.Chart{Title: "What limited the load, seconds in each second", Every: page.Number(every),
+			Series: limitSeries(r, over)})
 	}
 	return charts
 }
 
 // limitSeries has a line for each word that was true.
-func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float64, bool) page.Series) (all []page.Series) {
+func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float64,
+	bool) page.Series) (all []page.Series) {
 	for _, l := range r.LimitedBy {
 		w := bottleneck.Parse(l.By)
 		all = append(all, over(l.By, func(p *ledger.Point) float64 { return p.Limited[w].Seconds() }, true))
@@ -141,7 +146,8 @@ func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float
 
 // limits lists the load's limits.
 func limits(r *pipeline.Report) page.Table {
-	t := page.Table{Title: "What limited the load", Columns: []string{"", "share of the time", "", "to load faster"}, Numbers: []bool{false, true}}
+	t := page.Table{Title: "What limited the load", Columns: []string{"", "share of the time", "", "to load faster"},
+		Numbers: []bool{false, true}}
 	for _, l := range r.LimitedBy {
 		w := bottleneck.Parse(l.By)
 		t.Rows = append(t.Rows, []string{l.By, fmt.Sprintf("%.1f %%", 100*l.Share), w.Reason(), w.Advice()})
@@ -154,23 +160,30 @@ var nameAndNumber = []bool{false, true}
 func ledgerTable(r *pipeline.Report) page.Table {
 	return page.Table{Title: "Ledger", Numbers: nameAndNumber, Note: "Read is the sum of the others.", Rows: [][]string{
 		{"read", words.Grouped(r.Read)}, {"written", words.Grouped(r.Written)}, {"rejected", words.Grouped(r.Rejected)},
-		{"superseded by a later row of the same key", words.Grouped(r.Superseded)}, {"not written because of --when", words.Grouped(r.ConditionFailed)}, {"unfinished", words.Grouped(r.Unfinished)},
+		{"superseded by a later row of the same key", words.Grouped(r.Superseded)},
+		{"not written because of --when", words.Grouped(r.ConditionFailed)}, {"unfinished", words.Grouped(r.Unfinished)},
 	}}
 }
 
 func requests(r *pipeline.Report) page.Table {
 	rows := [][]string{
-		{"requests", words.Grouped(r.Requests)}, {"rows sent, including those sent again", words.Grouped(r.RowsSent)}, {"rows a request", fmt.Sprintf("%.1f", float64(r.RowsSent)/float64(max(r.Requests, 1)))},
-		{"rows sent again", words.Grouped(r.Retried)}, {"throttled", words.Grouped(r.Throttled)}, {"unavailable", words.Grouped(r.Unavailable)},
-		{"capacity units", words.Grouped(r.WriteCU)}, {"bytes read", words.Bytes(r.BytesRead)}, {"bytes sent", words.Bytes(r.BytesSent)},
-		{"readings of the partition map", words.Grouped(r.PartitionReads)}, {"changes of the partitions", words.Grouped(r.Recuts)},
-		{"until every partition had rows", seconds(r.LastLaneSeconds)}, {"rows spilled", words.Grouped(r.SpilledRows)}, {"CPU", seconds(r.CPUSeconds)},
+		{"requests", words.Grouped(r.Requests)}, {"rows sent, including those sent again", words.Grouped(r.RowsSent)},
+		{"rows a request", fmt.Sprintf("%.1f", float64(r.RowsSent)/float64(max(r.Requests, 1)))},
+		{"rows sent again", words.Grouped(r.Retried)}, {"throttled", words.Grouped(r.Throttled)},
+		{"unavailable", words.Grouped(r.Unavailable)},
+		{"capacity units", words.Grouped(r.WriteCU)}, {"bytes read", words.Bytes(r.BytesRead)},
+		{"bytes sent", words.Bytes(r.BytesSent)},
+		{"readings of the partition map", words.Grouped(r.PartitionReads)},
+		{"changes of the partitions", words.Grouped(r.Recuts)},
+		{"until every partition had rows", seconds(r.LastLaneSeconds)}, {"rows spilled", words.Grouped(r.SpilledRows)},
+		{"CPU", seconds(r.CPUSeconds)},
 	}
 	return page.Table{Title: "Requests and means", Numbers: nameAndNumber, Rows: rows}
 }
 
 func settings(r *pipeline.Report) page.Table {
-	rows := [][]string{{"command", r.Command}, {"target", r.Target}, {"table", r.Table}, {"order", r.Order}, {"started", r.Started.Format(time.RFC3339)}, {"run folder", r.RunDir}}
+	rows := [][]string{{"command", r.Command}, {"target", r.Target}, {"table", r.Table}, {"order", r.Order},
+		{"started", r.Started.Format(time.RFC3339)}, {"run folder", r.RunDir}}
 	if r.Created {
 		rows = append(rows, []string{"table made", "yes"})
 	}
@@ -196,7 +209,9 @@ func schema(r *pipeline.Report) page.Table {
 }
 
 func hotKeys(r *pipeline.Report) page.Table {
-	t := page.Table{Title: "Hot spots", Columns: []string{"column", "value", "share of rows"}, Numbers: []bool{false, false, true}, Note: "One value of the partition key is never split: such a value limits the load, regardless of what the table can take."}
+	t := page.Table{Title: "Hot spots", Columns: []string{"column", "value", "share of rows"},
+		Numbers: []bool{false, false, true}, Note: "One value of the partition key is never split: such a value limits the " +
+			"load, regardless of what the table can take."}
 	for _, h := range r.HotKeys {
 		t.Rows = append(t.Rows, []string{h.Column, h.Value, fmt.Sprintf("%.1f %%", 100*h.Share)})
 	}

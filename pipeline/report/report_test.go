@@ -26,8 +26,10 @@ func example(dir string) *pipeline.Report {
 			ReportTraffic: ledger.ReportTraffic{Requests: 5, RowsSent: 1000, WriteCU: 1980},
 			ReportPartitions: ledger.ReportPartitions{Partitions: 2, PartitionsUsed: 2,
 				HotKeys: []ledger.ReportHotKey{{Column: "id", Value: "7", Share: .5}}},
-			Timeline: &ledger.Timeline{Every: time.Second, Points: []ledger.Point{{Final: 400, Read: 1000}, {Final: 400}, {Final: 200, Queued: 1}},
-				Heat: timeline.Map{Every: time.Second, Partitions: []string{"", "m"}, Counts: [][]int64{{400, 0}, {0, 400}, {100, 100}}}},
+			Timeline: &ledger.Timeline{Every: time.Second, Points: []ledger.Point{{Final: 400, Read: 1000}, {Final: 400},
+				{Final: 200, Queued: 1}},
+				Heat: timeline.Map{Every: time.Second, Partitions: []string{"", "m"},
+					Counts: [][]int64{{400, 0}, {0, 400}, {100, 100}}}},
 		},
 	}
 }
@@ -37,7 +39,8 @@ func TestThePageOfALoadIsInItsRunFolder(t *testing.T) {
 	path, err := Write(example(dir))
 	conformance.MustTrue(t, err == nil && path == filepath.Join(dir, "report.html"), "%s, %v", path, err)
 	text := conformance.Try(os.ReadFile(path)).Must(t)
-	for _, want := range []string{"Load into t", "finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition", "Ledger", "Hot spots", "capacity units"} {
+	for _, want := range []string{"Load into t", "finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition",
+		"Ledger", "Hot spots", "capacity units"} {
 		conformance.Contains(t, string(text), want, "the page")
 	}
 	files, err := os.ReadDir(dir)

@@ -143,7 +143,8 @@ func (a *Archive) make(key archiveKey) (*Journal, error) {
 // enlist durably notes that a file is about to be made.
 func (a *Archive) enlist(e archiveEntry) (err error) {
 	if a.list == nil {
-		if a.list, err = os.OpenFile(filepath.Join(a.run, ArchiveFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		if a.list, err = os.OpenFile(filepath.Join(a.run, ArchiveFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
+			0o600); err != nil {
 			return err
 		}
 	}

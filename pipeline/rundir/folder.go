@@ -75,7 +75,8 @@ func (f *Folder) opened(i int, file *os.File) *rejectsFile {
 
 func newFolder(path string, headers []Header) *Folder {
 	return &Folder{
-		Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{}, files: make([]*rejectsFile, len(headers)+1),
+		Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{},
+		files: make([]*rejectsFile, len(headers)+1),
 	}
 }
 
@@ -107,7 +108,8 @@ func Touches(folder, file string) bool {
 }
 
 // ownFiles are the files of a run besides its rejects, under the names used by the packages that write them.
-var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, BlocksFile, StampsDir, ArchiveFile, "run.json", "division.bin", "order.bin", "order.other.bin", RejectIndexFile, "checkpoint.bin", "checkpoint.prev"}
+var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, BlocksFile, StampsDir, ArchiveFile, "run.json",
+	"division.bin", "order.bin", "order.other.bin", RejectIndexFile, "checkpoint.bin", "checkpoint.prev"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"
@@ -150,7 +152,8 @@ func (e *FolderError) Exit() int {
 }
 
 func (e *FolderError) lasts() bool {
-	return errors.Is(e.Err, fs.ErrPermission) || errors.Is(e.Err, syscall.EROFS) || errors.Is(e.Err, syscall.ENOTDIR) || errors.Is(e.Err, syscall.EEXIST)
+	return errors.Is(e.Err, fs.ErrPermission) || errors.Is(e.Err, syscall.EROFS) || errors.Is(e.Err, syscall.ENOTDIR) ||
+		errors.Is(e.Err, syscall.EEXIST)
 }
 
 // Create makes the folder. The files of an earlier run in it are first moved into attempt-N below it.
@@ -188,7 +191,8 @@ func KeepEarlier(path string) (err error) {
 		if e.IsDir() && strings.Contains(e.Name(), "=") { // rejects of partition folders
 			old = append(old, e.Name())
 		}
-		if e.Type().IsRegular() && (slices.Contains(ownFiles, strings.TrimSuffix(e.Name(), atomicfile.Suffix)) || isRejectsFile(e.Name()) || isEdited(e.Name())) {
+		if e.Type().IsRegular() && (slices.Contains(ownFiles, strings.TrimSuffix(e.Name(), atomicfile.Suffix)) ||
+			isRejectsFile(e.Name()) || isEdited(e.Name())) {
 			old = append(old, e.Name())
 		}
 	}

@@ -29,7 +29,8 @@ func create(t *testing.T, path string) *Folder {
 
 func reject(t *testing.T, f *Folder, header int, raw string) {
 	t.Helper()
-	must(t, f.Reject(header, table.Reject{Location: table.Location{Source: "in.csv", Record: 2}, Reason: table.Reason{Code: "Why"}, Raw: []byte(raw)}))
+	must(t, f.Reject(header, table.Reject{Location: table.Location{Source: "in.csv", Record: 2},
+		Reason: table.Reason{Code: "Why"}, Raw: []byte(raw)}))
 }
 
 func TestRecordsAreKeptByteForByteUnderTheirHeader(t *testing.T) {
@@ -55,7 +56,8 @@ func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
 		reject(t, f, 0, strings.Repeat("r", run+1))
 		must(t, f.Close())
 	}
-	for name, want := range map[string]string{"attempt-1/rejects.csv": "r\n", "attempt-2/rejects.csv": "rr\n", "rejects.csv": "rrr\n"} {
+	for name, want := range map[string]string{"attempt-1/rejects.csv": "r\n", "attempt-2/rejects.csv": "rr\n",
+		"rejects.csv": "rrr\n"} {
 		conformance.Equal(t, read(t, filepath.Join(dir, name)), "a,b\r\n"+want, "%s", name)
 	}
 	stray := filepath.Join(t.TempDir(), "stray")
@@ -178,7 +180,8 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 		"rejects.csv": "id,v\n3,worse\n", "rejects-2.later-1.csv": "x,y\n2,later\n"} {
 		conformance.Equal(t, read(t, filepath.Join(dir, name)), want, "%s", name)
 	}
-	want := []string{filepath.Join(dir, "rejects.csv"), filepath.Join(dir, "rejects.edited-1.csv"), filepath.Join(dir, ReasonsFile)}
+	want := []string{filepath.Join(dir, "rejects.csv"), filepath.Join(dir, "rejects.edited-1.csv"),
+		filepath.Join(dir, ReasonsFile)}
 	conformance.Same(t, f.RejectsFiles(), want, "files of rejects")
 
 	// An attempt that moved a file aside and was killed before its first checkpoint leaves none with the first name.

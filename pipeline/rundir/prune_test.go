@@ -68,11 +68,13 @@ func TestPartlyRemovedRunIsStillARun(t *testing.T) {
 
 func TestContentsDistinguishOwnAndForeignFiles(t *testing.T) {
 	none := func(string, bool) bool { return false }
-	dir := finished(t, "run.json", "report.html", "rejects.jsonl", "rejects-2.csv", "rejects.index", "repeated.bin", "archived.jsonl", "lock.holder", "summary.json.part",
+	dir := finished(t, "run.json", "report.html", "rejects.jsonl", "rejects-2.csv", "rejects.index", "repeated.bin",
+		"archived.jsonl", "lock.holder", "summary.json.part",
 		"attempt-1/rejects.csv", "dt=2026/rejects.csv", "stamps/0001", "attempt-2/stamps/0001", "checkpoint.prev")
 	c, err := ContentsOf(dir, none)
 	conformance.True(t, err == nil && c.Foreign == "" && c.Bytes == 16*4 && !c.Newest.IsZero(), "%+v, %v", c, err)
-	for _, name := range []string{"notes.txt", "rejects.fixed.csv", "rejects.edited-1.csv", "attempt-1/notes.txt", "put/run.json", "attempt-x/run.json", "summary.json.bak", "job.json"} {
+	for _, name := range []string{"notes.txt", "rejects.fixed.csv", "rejects.edited-1.csv", "attempt-1/notes.txt",
+		"put/run.json", "attempt-x/run.json", "summary.json.bak", "job.json"} {
 		c, err := ContentsOf(finished(t, name), none)
 		conformance.True(t, err == nil && c.Foreign != "" && strings.HasPrefix(name, filepath.ToSlash(c.Foreign)),
 			"%s: %+v, %v", name, c, err)
@@ -117,13 +119,16 @@ func TestRunRoundTrip(t *testing.T) {
 		file   string
 		record int64
 	}{{"b.csv", 7}, {"a.csv", 900}, {"a.csv", 3}, {"a.csv", 40}} {
-		must(t, f.Reject(0, table.Reject{Location: table.Location{Source: r.file, Record: r.record}, Reason: table.Reason{Code: "X", Message: "new\nline"}, Raw: []byte("x\n")}))
+		must(t, f.Reject(0, table.Reject{Location: table.Location{Source: r.file, Record: r.record},
+			Reason: table.Reason{Code: "X", Message: "new\nline"}, Raw: []byte("x\n")}))
 	}
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	must(t, WriteSummary(f.Path, map[string]any{"arguments": []string{"load", "a b.csv"}, "directory": "/d", "started": started.Add(time.Hour), "first_started": started}))
+	must(t, WriteSummary(f.Path, map[string]any{"arguments": []string{"load", "a b.csv"}, "directory": "/d",
+		"started": started.Add(time.Hour), "first_started": started}))
 	must(t, f.Close())
 	got, err := ReadRun(dir)
-	want := &Run{Arguments: []string{"load", "a b.csv"}, Directory: "/d", Started: started, Rejected: Rejected{"a.csv": {3, 40, 900}, "b.csv": {7}}}
+	want := &Run{Arguments: []string{"load", "a b.csv"}, Directory: "/d", Started: started,
+		Rejected: Rejected{"a.csv": {3, 40, 900}, "b.csv": {7}}}
 	diff := cmp.Diff(want, got)
 	conformance.True(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 	for record, rejected := range map[int64]bool{2: false, 3: true, 41: false, 900: true, 901: false} {
@@ -182,7 +187,8 @@ func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
 	conformance.True(t, os.IsNotExist(err), "there is an index of no rejects")
 	reject := func(header int, source string, record int64, raw string) {
 		t.Helper()
-		must(t, f.Reject(header, table.Reject{Location: table.Location{Source: source, Record: record}, Reason: table.Reason{Code: "x"}, Raw: []byte(raw)}))
+		must(t, f.Reject(header, table.Reject{Location: table.Location{Source: source, Record: record},
+			Reason: table.Reason{Code: "x"}, Raw: []byte(raw)}))
 	}
 	reject(1, "c.csv", 2, "c2")
 	reject(0, "b.csv", 9, "b9,\"two\nlines\"\n")

@@ -77,7 +77,8 @@ func ReadRun(path string) (*Run, error) {
 		Request json.RawMessage `json:"request"`
 	}
 	// A load that ended before it began has no such file.
-	if err := progress.Read(filepath.Join(path, "run.json"), Version, &job, "name another run"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := progress.Read(filepath.Join(path, "run.json"), Version, &job, "name another run"); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read run: %w", err)
 	}
 	run.Retried, run.Request = job.Retried, job.Request

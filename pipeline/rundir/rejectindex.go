@@ -61,7 +61,8 @@ func (f *Folder) indexOne(header int, source string, record int64, raw, reason i
 func (f *Folder) SortRejects() (sorted bool, err error) {
 	name := filepath.Join(f.Path, RejectIndexFile)
 	entries, err := readIndex(name)
-	if err == nil && len(entries) > 0 && len(f.edited) == 0 && f.locate(entries) && !slices.IsSortedFunc(entries, byInput) {
+	if err == nil && len(entries) > 0 && len(f.edited) == 0 && f.locate(entries) &&
+		!slices.IsSortedFunc(entries, byInput) {
 		sorted, err = true, f.rewrite(entries)
 	}
 	if err != nil {

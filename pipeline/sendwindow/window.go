@@ -50,7 +50,8 @@ type Mark struct {
 
 func New(timeout time.Duration) *Window {
 	usual := time.Duration(float64(timeout) / within)
-	return &Window{aim: usual, usual: usual, cap: timeout / most, size: max(first*timeout.Seconds(), least), base: math.MaxInt64}
+	return &Window{aim: usual, usual: usual, cap: timeout / most, size: max(first*timeout.Seconds(), least),
+		base: math.MaxInt64}
 }
 
 // Open reports whether another request may leave. One may always be in flight.

@@ -80,7 +80,8 @@ func TestWindowFillsLinkWithShortRequests(t *testing.T) {
 				for _, row := range []int{150, 20_000, 400_000} {
 					t.Run(fmt.Sprint(mbit, " Mbit/s, ", trip, ", ", room, " at a time, rows of ", row), func(t *testing.T) {
 						t.Parallel()
-						y := &way{rate: steady(mbit * 1e6 / 8), trip: trip, service: time.Millisecond, room: room, row: row, most: 4 << 20}
+						y := &way{rate: steady(mbit * 1e6 / 8), trip: trip, service: time.Millisecond, room: room, row: row,
+							most: 4 << 20}
 						if row == 150 {
 							y.most = 200 * row
 						}
@@ -168,7 +169,8 @@ func TestWindowReportsLateAnswers(t *testing.T) {
 	for _, c := range []struct {
 		took time.Duration
 		want bool
-	}{{200 * time.Millisecond, false}, {230 * time.Millisecond, false}, {400 * time.Millisecond, true}, {200 * time.Millisecond, false}} {
+	}{{200 * time.Millisecond, false}, {230 * time.Millisecond, false}, {400 * time.Millisecond, true},
+		{200 * time.Millisecond, false}} {
 		if answer(c.took); w.Late() != c.want {
 			t.Errorf("late %v of answers that take %v on a way of 200 ms", w.Late(), c.took)
 		}

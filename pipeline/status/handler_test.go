@@ -39,16 +39,20 @@ func (f *fake) State(ctx context.Context) (*pipeline.State, error) {
 func sample() *pipeline.State {
 	return &pipeline.State{
 		Table: "cards", Order: "last-wins", Seconds: 12.5,
-		StateCounts: pipeline.StateCounts{Read: 1000, Written: 700, Rejected: 3, Superseded: 2, Retried: 50, Throttled: 40, Requests: 9, WriteCU: 701},
-		StateWork:   pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 200, Retrying: 10, Queued: 95, LimitedBy: "partition"},
+		StateCounts: pipeline.StateCounts{Read: 1000, Written: 700, Rejected: 3, Superseded: 2, Retried: 50, Throttled: 40,
+			Requests: 9, WriteCU: 701},
+		StateWork: pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 200, Retrying: 10, Queued: 95,
+			LimitedBy: "partition"},
 
 		Memory: pipeline.StateMemory{Limit: 1 << 30, Lanes: 1 << 20, Budget: 1 << 28, Full: true},
 		Spill:  lanes.Spill{Frames: 2, RawBytes: 4096, DiskBytes: 1024, Rows: 60},
 		Map:    pipeline.StateMap{Partitions: 2, Exact: true, Reads: 5, Recuts: 1},
 		Marks:  pipeline.StateMarks{BytesRead: 5000, BytesTotal: 10000, Final: 705},
 		Lanes: []lanes.State{
-			{Partition: 0, Rate: 990.5, Pace: "cruise", Queued: 90, Spilled: true, Retrying: 10, InFlight: 3, Final: 600, Throttled: 40},
-			{Partition: 1, From: "m", Pace: "start", Queued: 5, InFlight: 1, Final: 105, Unavailable: 7, Down: true, Trouble: "OTSPartitionUnavailable"},
+			{Partition: 0, Rate: 990.5, Pace: "cruise", Queued: 90, Spilled: true, Retrying: 10, InFlight: 3, Final: 600,
+				Throttled: 40},
+			{Partition: 1, From: "m", Pace: "start", Queued: 5, InFlight: 1, Final: 105, Unavailable: 7, Down: true,
+				Trouble: "OTSPartitionUnavailable"},
 		},
 	}
 }
@@ -175,7 +179,8 @@ func TestBinaryKeyIsAValidLabel(t *testing.T) {
 
 func TestTheFrontPageNamesTheOthersAndNothingElseIsThere(t *testing.T) {
 	h := Handler(&fake{})
-	if w := get(h, "/"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "/status ") || !strings.Contains(w.Body.String(), "/metrics ") {
+	if w := get(h, "/"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "/status ") ||
+		!strings.Contains(w.Body.String(), "/metrics ") {
 		t.Errorf("answer %d %s", w.Code, w.Body)
 	}
 	conformance.Equal(t, get(h, "/other").Code, http.StatusNotFound, "/other: answer")

@@ -45,7 +45,8 @@ var (
 	info    = prometheus.NewDesc("tsimport_load_info", "The load; the value is always 1.", []string{"table", "order"}, nil)
 	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "Pace of a lane (start, measure, cruise or known); always 1.",
 		[]string{"partition", "from", "pace"}, nil)
-	limited = prometheus.NewDesc("tsimport_limited_by", "What keeps the load from being faster: 1 for the word that is true now, 0 for the others (docs/tuning.md).",
+	limited = prometheus.NewDesc("tsimport_limited_by",
+		"What keeps the load from being faster: 1 for the word that is true now, 0 for the others (docs/tuning.md).",
 		[]string{"by"}, nil)
 )
 
@@ -53,9 +54,12 @@ var stateMetrics = []metric[state]{
 	counter("rows_read", "Rows read from the input.", func(s *state) int64 { return s.Read }),
 	counter("rows_written", "Rows that the service has accepted.", func(s *state) int64 { return s.Written }),
 	counter("rows_rejected", "Rows that will not be written.", func(s *state) int64 { return s.Rejected }),
-	counter("rows_superseded", "Rows replaced by a later row of their key before they were sent.", func(s *state) int64 { return s.Superseded }),
-	counter("rows_condition_failed", "Rows not written because the row in the table did not pass --when.", func(s *state) int64 { return s.ConditionFailed }),
-	counter("rows_archived", "Rows written to files because their period is too old for a table.", func(s *state) int64 { return s.Archived }),
+	counter("rows_superseded", "Rows replaced by a later row of their key before they were sent.",
+		func(s *state) int64 { return s.Superseded }),
+	counter("rows_condition_failed", "Rows not written because the row in the table did not pass --when.",
+		func(s *state) int64 { return s.ConditionFailed }),
+	counter("rows_archived", "Rows written to files because their period is too old for a table.",
+		func(s *state) int64 { return s.Archived }),
 	counter("rows_retried", "Rows sent again.", func(s *state) int64 { return s.Retried }),
 	counter("rows_throttled", "Rows refused for capacity, to be sent again.", func(s *state) int64 { return s.Throttled }),
 	counter("requests", "BatchWriteRow requests answered.", func(s *state) int64 { return s.Requests }),
@@ -70,24 +74,28 @@ var stateMetrics = []metric[state]{
 	gauge("requests_in_flight_limit", "Maximum number of requests in flight.", func(s *state) int { return s.Workers }),
 	gauge("memory_limit_bytes", "Memory that the load may take.", func(s *state) int64 { return s.Memory.Limit }),
 	gauge("memory_lanes_bytes", "Memory of rows in lanes and in flight.", func(s *state) int64 { return s.Memory.Lanes }),
-	gauge("memory_lanes_budget_bytes", "Memory that rows in lanes and in flight may take.", func(s *state) int64 { return s.Memory.Budget }),
+	gauge("memory_lanes_budget_bytes", "Memory that rows in lanes and in flight may take.",
+		func(s *state) int64 { return s.Memory.Budget }),
 	gauge("memory_full", "1 while reading waits for memory.", func(s *state) int { return number(s.Memory.Full) }),
 	gauge("spill_frames", "Frames of spilled rows on disk.", func(s *state) int { return s.Spill.Frames }),
 	gauge("spill_disk_bytes", "Disk that spilled rows take.", func(s *state) int64 { return s.Spill.DiskBytes }),
 	gauge("spill_raw_bytes", "Spilled rows on disk before compression.", func(s *state) int64 { return s.Spill.RawBytes }),
 	counter("rows_spilled", "Rows that were ever spilled.", func(s *state) int64 { return s.Spill.Rows }),
 	gauge("partitions", "Known partitions of the table.", func(s *state) int { return s.Map.Partitions }),
-	gauge("partition_map_exact", "1 if the service has named the partitions.", func(s *state) int { return number(s.Map.Exact) }),
+	gauge("partition_map_exact", "1 if the service has named the partitions.",
+		func(s *state) int { return number(s.Map.Exact) }),
 	counter("partition_map_reads", "Readings of the partition map.", func(s *state) int64 { return s.Map.Reads }),
 	counter("partition_map_recuts", "Changes of the partition map.", func(s *state) int64 { return s.Map.Recuts }),
-	gauge("partition_map_failing", "1 if the last reading of the partition map failed.", func(s *state) int { return number(s.Map.Error != "") }),
+	gauge("partition_map_failing", "1 if the last reading of the partition map failed.",
+		func(s *state) int { return number(s.Map.Error != "") }),
 }
 
 // inputSize is omitted while the size is unknown.
 var inputSize = gauge("input_size_bytes", "Size of the input.", func(s *state) int64 { return s.Marks.BytesTotal })
 
 var laneMetrics = []metric[lane]{
-	laneGauge("rate_capacity_units_per_second", "Rate that the partition is assumed to accept; 0 if unknown.", func(l *lane) float64 { return l.Rate }),
+	laneGauge("rate_capacity_units_per_second", "Rate that the partition is assumed to accept; 0 if unknown.",
+		func(l *lane) float64 { return l.Rate }),
 	laneGauge("rows_queued", "Rows that wait in memory.", func(l *lane) int { return l.Queued }),
 	laneGauge("spilled", "1 while rows of the lane are on disk.", func(l *lane) int { return number(l.Spilled) }),
 	laneGauge("rows_to_retry", "Rows that wait to be sent again.", func(l *lane) int { return l.Retrying }),

@@ -98,15 +98,17 @@ func TestDamageIsReportedBeforeFirstRow(t *testing.T) {
 		want   string
 	}{
 		"a part is missing": {func(m *Manifest) error { return os.Remove(m.Path(&m.Parts[1])) }, "missing"},
-		"a part is cut":     {func(m *Manifest) error { return os.Truncate(m.Path(&m.Parts[1]), m.Parts[1].Bytes-1) }, "the manifest says"},
+		"a part is cut": {func(m *Manifest) error { return os.Truncate(m.Path(&m.Parts[1]), m.Parts[1].Bytes-1) },
+			"the manifest says"},
 		"a part is a folder": {func(m *Manifest) error {
 			return errors.Join(os.Remove(m.Path(&m.Parts[0])), os.Mkdir(m.Path(&m.Parts[0]), 0o700))
 		}, "not a file"},
 		"a bit of a part": {func(m *Manifest) error {
 			return change(m.Path(&m.Parts[2]), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
 		}, "sha256"},
-		"parts are swapped":      {swap, "swapped"},
-		"the manifest is gone":   {func(m *Manifest) error { return os.Remove(filepath.Join(m.Dir(), ManifestName)) }, "no manifest.json"},
+		"parts are swapped": {swap, "swapped"},
+		"the manifest is gone": {func(m *Manifest) error { return os.Remove(filepath.Join(m.Dir(), ManifestName)) },
+			"no manifest.json"},
 		"the manifest is edited": {edit(`"rows": 4`, `"rows": 5`), "not that of its text"},
 		"the format is newer":    {edit(`"version": 2`, `"version": 3`), "it has version 3 of the format"},
 		"another format":         {edit(Format, "other"), "not the manifest of an archive"},
@@ -139,7 +141,8 @@ func change(file string, how func([]byte) []byte) error {
 // edit replaces all occurrences of a text in the manifest.
 func edit(from, to string) func(*Manifest) error {
 	return func(m *Manifest) error {
-		return change(filepath.Join(m.Dir(), ManifestName), func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(from), []byte(to)) })
+		return change(filepath.Join(m.Dir(), ManifestName),
+			func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(from), []byte(to)) })
 	}
 }
 
@@ -292,20 +295,26 @@ func TestArchiveOnFullDiskIsContinued(t *testing.T) {
 	}
 }
 
-var wideKey = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String}, {Name: "raw", Type: table.Binary}}
+var wideKey = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String},
+	{Name: "raw", Type: table.Binary}}
 
 func wideRow(i int) *record.Record {
 	rec := &record.Record{Fields: []record.Datum{
-		{Kind: record.Integer, Int: math.MinInt64 + int64(i)}, {Kind: record.String, Bytes: []byte(fmt.Sprintf("\x00 \"<é\xff%d", i)[:5+i%3])}, {Kind: record.Binary, Bytes: bytes.Repeat([]byte{255}, i%4)},
+		{Kind: record.Integer, Int: math.MinInt64 + int64(i)},
+		{Kind: record.String, Bytes: []byte(fmt.Sprintf("\x00 \"<é\xff%d", i)[:5+i%3])},
+		{Kind: record.Binary, Bytes: bytes.Repeat([]byte{255}, i%4)},
 	}}
-	for _, d := range []float64{0, math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64, math.NaN(), math.Inf(-1), 1e21, 0.1}[i%8:] {
-		rec.Cells = append(rec.Cells, sourcetest.WideCell(fmt.Sprint("d", len(rec.Cells)), record.Datum{Kind: record.Double, Double: d}, int64(1000+i)))
+	for _, d := range []float64{0, math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64, math.NaN(),
+		math.Inf(-1), 1e21, 0.1}[i%8:] {
+		rec.Cells = append(rec.Cells, sourcetest.WideCell(fmt.Sprint("d", len(rec.Cells)),
+			record.Datum{Kind: record.Double, Double: d}, int64(1000+i)))
 	}
 	for v := range i % 5 {
 		rec.Cells = append(rec.Cells, sourcetest.WideCell("versions", sourcetest.OfAnyType(i+v), int64(5000-v)))
 	}
 	if i%3 == 0 {
-		rec.Cells = append(rec.Cells, sourcetest.WideCell("列\U0010ffff", record.Datum{Kind: record.String, Bytes: []byte{}}, 1), sourcetest.WideCell("b", record.Datum{Kind: record.Binary, Bytes: []byte{}}, 2),
+		rec.Cells = append(rec.Cells, sourcetest.WideCell("列\U0010ffff", record.Datum{Kind: record.String, Bytes: []byte{}},
+			1), sourcetest.WideCell("b", record.Datum{Kind: record.Binary, Bytes: []byte{}}, 2),
 			sourcetest.WideCell("no text", record.Datum{Kind: record.String, Bytes: []byte("\xff\xfe")}, 2))
 	}
 	return rec
@@ -330,7 +339,8 @@ func TestArchiveHasPosition(t *testing.T) {
 	p := New(m).Position()
 	conformance.True(t, p.ResumeFrom == nil, "an archive that does not say when it was begun: %s", p.Follow())
 	m.Began = time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
-	conformance.Equal(t, New(m).Position().Follow(), "to follow the source from here: resume_from 2026-01-02T03:03:05.006Z", "")
+	conformance.Equal(t, New(m).Position().Follow(),
+		"to follow the source from here: resume_from 2026-01-02T03:03:05.006Z", "")
 }
 
 func TestPartKeepsSourceContract(t *testing.T) {

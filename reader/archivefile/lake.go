@@ -102,7 +102,8 @@ type Encoded struct {
 
 func (f *Encoded) part(rng int, name string) *Part {
 	sum := sha256.Sum256(f.Body)
-	return &Part{Name: name, Range: rng, Rows: f.Rows, Bytes: int64(len(f.Body)), SHA256: hex.EncodeToString(sum[:]), Width: f.Width}
+	return &Part{Name: name, Range: rng, Rows: f.Rows, Bytes: int64(len(f.Body)), SHA256: hex.EncodeToString(sum[:]),
+		Width: f.Width}
 }
 
 // Put puts files with the next rows of a range, made by encode. When all are there the range is at next; nil ends it.
@@ -130,7 +131,8 @@ func (w *Writer) Put(rng int, names []string, encode func(name string) (*Encoded
 }
 
 // Rewrite rewrites the files that have fewer columns than others, several concurrently. All ranges must be complete.
-func (w *Writer) Rewrite(ctx context.Context, atATime int, rewrite func(body []byte, width int, rows int64) (*Encoded, error)) error {
+func (w *Writer) Rewrite(ctx context.Context, atATime int, rewrite func(body []byte, width int, rows int64) (*Encoded,
+	error)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atATime)
 	for _, p := range slices.Clone(w.parts) {
@@ -147,7 +149,8 @@ func (w *Writer) Rewrite(ctx context.Context, atATime int, rewrite func(body []b
 	return group.Wait()
 }
 
-func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte, width int, rows int64) (*Encoded, error)) error {
+func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte, width int, rows int64) (*Encoded,
+	error)) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -173,7 +176,8 @@ func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte,
 	if err := w.step("file rewritten"); err != nil {
 		return err
 	}
-	return cmp.Or(w.note(entry{Range: p.Range, At: w.Range(p.Range), Files: []*Part{f.part(p.Range, p.Name)}}), w.step("rewriting noted"))
+	return cmp.Or(w.note(entry{Range: p.Range, At: w.Range(p.Range), Files: []*Part{f.part(p.Range, p.Name)}}),
+		w.step("rewriting noted"))
 }
 
 // Discard removes everything written: the same export would fail again.
@@ -194,7 +198,8 @@ func (w *Writer) FinishLake() (*LakeManifest, error) {
 		return nil, errors.New("finish export: a range is not complete")
 	}
 	for _, p := range w.parts {
-		m.Rows, m.Bytes, m.Files = m.Rows+p.Rows, m.Bytes+p.Bytes, append(m.Files, LakeFile{p.Name, p.Rows, p.Bytes, p.SHA256})
+		m.Rows, m.Bytes, m.Files = m.Rows+p.Rows, m.Bytes+p.Bytes,
+			append(m.Files, LakeFile{p.Name, p.Rows, p.Bytes, p.SHA256})
 	}
 	slices.SortFunc(m.Files, func(a, b LakeFile) int { return strings.Compare(a.Name, b.Name) })
 	text, err := json.MarshalIndent(m, "", " ")

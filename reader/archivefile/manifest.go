@@ -127,7 +127,8 @@ func (s *Selection) Facts() []progress.Fact {
 	}
 	return []progress.Fact{
 		{Name: "--from-key", Value: s.From}, {Name: "--to-key", Value: s.To}, {Name: "--columns", Value: columns},
-		{Name: "--filter", Value: s.Filter}, {Name: "--where", Value: s.Where}, {Name: "the keys", Value: s.Keys}, {Name: "--versions", Value: strconv.Itoa(s.Versions)},
+		{Name: "--filter", Value: s.Filter}, {Name: "--where", Value: s.Where}, {Name: "the keys", Value: s.Keys},
+		{Name: "--versions", Value: strconv.Itoa(s.Versions)},
 	}
 }
 
@@ -262,7 +263,8 @@ func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	file := files.Path(ManifestName)
 	size, err := files.Size(ManifestName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &DamagedError{files.Path(""), "it has no " + ManifestName + ": it is not an archive, or a part of one, or the export to it is not finished"}
+		return nil, &DamagedError{files.Path(""), "it has no " + ManifestName +
+			": it is not an archive, or a part of one, or the export to it is not finished"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
@@ -290,7 +292,9 @@ func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	case head.Format != Format:
 		return nil, &DamagedError{file, "it is not the manifest of an archive"}
 	case head.Version != Version:
-		return nil, &DamagedError{file, fmt.Sprintf("it has version %d of the format, and this program reads version %d; use the tsimport version that wrote it", head.Version, Version)}
+		return nil,
+			&DamagedError{file, fmt.Sprintf("it has version %d of the format, and this program reads version %d; use the "+
+				"tsimport version that wrote it", head.Version, Version)}
 	}
 	at := -1
 	if len(head.SHA256) == len(noSum) {

@@ -38,7 +38,8 @@ func (o *objects) lock() (err error) {
 	if err := jobdir.Probe(o.ctx, jobdir.Below(o.store, besideName)); err != nil {
 		return err
 	}
-	o.held, err = jobdir.Acquire(o.ctx, jobdir.Below(o.store, besideName), jobdir.LeaseOptions{Wait: 2 * jobdir.Term, OnWait: o.onWait})
+	o.held, err = jobdir.Acquire(o.ctx, jobdir.Below(o.store, besideName), jobdir.LeaseOptions{Wait: 2 * jobdir.Term,
+		OnWait: o.onWait})
 	if held := new(jobdir.HeldError); errors.As(err, &held) {
 		return &OccupiedError{o.String(), "is being written by another process (" + held.Owner + ")"}
 	}
@@ -205,7 +206,8 @@ func (r *remote) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 
 // Find returns the files of the archive at an address or of its manifest, or nil. An incomplete lake's are an error.
 func Find(ctx context.Context, address string, o input.Options) (Files, error) {
-	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"), items: map[string]*input.Item{}}
+	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"),
+		items: map[string]*input.Item{}}
 	o.PathColumns, o.Extensions = false, nil
 	find := func(name string, take func(item *input.Item)) error {
 		set, err := input.Expand(ctx, []string{r.place + "/" + name}, o)

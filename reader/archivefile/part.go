@@ -66,7 +66,8 @@ func (p *part) SetSplitBytes(n int) { p.bytes = n }
 const sampleBytes = 64 << 10
 
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
-	look := &part{ctx: p.ctx, of: p.of, entry: p.entry, name: p.name, TableRows: p.TableRows, bytes: min(max(budget, 1), sampleBytes)}
+	look := &part{ctx: p.ctx, of: p.of, entry: p.entry, name: p.name, TableRows: p.TableRows,
+		bytes: min(max(budget, 1), sampleBytes)}
 	defer func() { err = errors.Join(err, look.Close()) }()
 	parser := look.NewParser(nil)
 	for read < budget {
@@ -182,7 +183,8 @@ func (p *part) Add(next source.Piece) ([]source.Split, error) {
 	pc := next.(*piece)
 	p.splits++
 	return []source.Split{{
-		Number: p.splits - 1, Data: pc.text, Offset: pc.offset, Bytes: p.entry.Bytes * int64(len(pc.text)) / max(p.entry.Text, 1), Rows: pc.rows, First: pc.first,
+		Number: p.splits - 1, Data: pc.text, Offset: pc.offset, Bytes: p.entry.Bytes * int64(len(pc.text)) / max(p.entry.Text,
+			1), Rows: pc.rows, First: pc.first,
 	}}, nil
 }
 
@@ -248,7 +250,8 @@ func (o *Origin) Open(ctx context.Context, _ []byte) (parts []source.Source, err
 	}
 	for i := range o.m.Parts {
 		p := &o.m.Parts[i]
-		parts = append(parts, &part{ctx: ctx, of: o, entry: p, name: path.Join(path.Base(filepath.ToSlash(o.m.Dir())), p.Name)})
+		parts = append(parts, &part{ctx: ctx, of: o, entry: p,
+			name: path.Join(path.Base(filepath.ToSlash(o.m.Dir())), p.Name)})
 	}
 	return parts, nil
 }

@@ -48,7 +48,8 @@ func newFolder(dir string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make archive folder: %w", err)
 	}
-	return &folder{localFiles: localFiles(dir), held: flock.New(filepath.Join(dir, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR))}, nil
+	return &folder{localFiles: localFiles(dir), held: flock.New(filepath.Join(dir, lockName),
+		flock.SetFlag(os.O_CREATE|os.O_RDWR))}, nil
 }
 
 func (f *folder) String() string { return string(f.localFiles) }

@@ -67,7 +67,8 @@ type Subject struct {
 // facts returns the facts that must not change when the export is resumed, after one of a table created at that time.
 func (s *Subject) facts(created int64) []progress.Fact {
 	return append([]progress.Fact{
-		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table}, {Name: "the table's primary key", Value: fmt.Sprint(s.Key)}, progress.Made(s.Created, created),
+		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table},
+		{Name: "the table's primary key", Value: fmt.Sprint(s.Key)}, progress.Made(s.Created, created),
 	}, slices.Concat(s.Holds.Facts(), s.Layout.facts())...)
 }
 
@@ -96,7 +97,8 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("an interrupted export to %s cannot be continued: %s; repeat the same command, or "+progress.StartOver, e.Place, strings.Join(e.Changes, ", and "))
+	return fmt.Sprintf("an interrupted export to %s cannot be continued: %s; repeat the same command, or "+
+		progress.StartOver, e.Place, strings.Join(e.Changes, ", and "))
 }
 
 // UnusableError says that an interrupted export cannot be continued.
@@ -143,7 +145,8 @@ func (k *Kind) OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait fu
 }
 
 func (k *Kind) open(at place, fresh bool) (w *Writer, err error) {
-	w = &Writer{kind: k, place: at, step: func(string) error { return nil }, owed: map[int][]string{}, known: map[string]int{}}
+	w = &Writer{kind: k, place: at, step: func(string) error { return nil }, owed: map[int][]string{},
+		known: map[string]int{}}
 	if _, err := w.files(); err != nil {
 		return nil, err
 	}
@@ -177,7 +180,8 @@ func (w *Writer) files() (map[string]int64, error) {
 		return nil, &OccupiedError{w.place.String(), why}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		if whole := strings.TrimSuffix(name, atomicfile.Suffix); whole != journalName && whole != lockName && whole != w.kind.manifest && !w.kind.part.MatchString(whole) {
+		if whole := strings.TrimSuffix(name, atomicfile.Suffix); whole != journalName && whole != lockName &&
+			whole != w.kind.manifest && !w.kind.part.MatchString(whole) {
 			return nil, &OccupiedError{w.place.String(), fmt.Sprintf("holds other files (%s)", name)}
 		}
 	}
@@ -231,7 +235,8 @@ func (w *Writer) readJournal() error {
 		return &ChangedError{w.place.String(), []string{"it was of another --format"}}
 	}
 	if w.subject.Version != w.kind.version {
-		return &UnusableError{fmt.Errorf("%s has format version %d; use the tsimport version that wrote it, or "+progress.StartOver, w.place.Path(journalName), w.subject.Version)}
+		return &UnusableError{fmt.Errorf("%s has format version %d; use the tsimport version that wrote it, or "+
+			progress.StartOver, w.place.Path(journalName), w.subject.Version)}
 	}
 	sizes, err := w.files()
 	if err != nil {
@@ -253,7 +258,8 @@ func (w *Writer) readJournal() error {
 		p := &w.parts[i]
 		size, there := sizes[p.Name]
 		if rewritten := w.ended() && p.Width < len(w.columns); !there || size >= 0 && size != p.Bytes && !rewritten {
-			return &UnusableError{fmt.Errorf("continue archive: part %s was changed after it was written; "+progress.StartOver, w.place.Path(p.Name))}
+			return &UnusableError{fmt.Errorf("continue archive: part %s was changed after it was written; "+progress.StartOver,
+				w.place.Path(p.Name))}
 		}
 		known[p.Name] = true
 		w.Resumed += p.Rows
@@ -473,7 +479,8 @@ type PartWriter struct {
 // NewPart begins the next part of a range.
 func (w *Writer) NewPart(rng int) (*PartWriter, error) {
 	at := w.Range(rng)
-	p := &PartWriter{w: w, columns: map[string]bool{}, part: Part{Range: rng, Name: fmt.Sprintf("archive-%05d-%05d.jsonl.zst", rng+1, at.Parts+1)}}
+	p := &PartWriter{w: w, columns: map[string]bool{},
+		part: Part{Range: rng, Name: fmt.Sprintf("archive-%05d-%05d.jsonl.zst", rng+1, at.Parts+1)}}
 	var err error
 	if p.packer, err = zstd.NewWriter(&p.body, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true)); err != nil {
 		return nil, fmt.Errorf("create part of the archive: %w", err)

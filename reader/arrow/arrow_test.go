@@ -186,7 +186,8 @@ func TestValuesAgreeWithWriters(t *testing.T) {
 			b, want := read(t, file), wanted(t, file)
 			for _, rows := range []int64{0, 1, 3, 100} {
 				have, err := readSplits(b, Options{SplitRows: rows})
-				if replaced := strings.Contains(file, "replaced"); replaced != errors.Is(err, ErrReplaced) || err != nil && !replaced {
+				if replaced := strings.Contains(file, "replaced"); replaced != errors.Is(err, ErrReplaced) || err != nil &&
+					!replaced {
 					t.Fatal(err)
 				} else if !replaced {
 					same(t, have, want)

@@ -155,7 +155,9 @@ func checkBlocks(all []block, size int64) error {
 
 func (f *File) message(at block) (message, error) {
 	if at.metadata > f.o.metadata() {
-		return message{}, fmt.Errorf("the metadata of a message takes %d bytes, but the limit is %d; give more memory with --memory", at.metadata, f.o.metadata())
+		return message{},
+			fmt.Errorf("the metadata of a message takes %d bytes, but the limit is %d; give more memory with --memory",
+				at.metadata, f.o.metadata())
 	}
 	raw := make([]byte, at.metadata) // at once: a file may be far away
 	if n, err := f.r.ReadAt(raw, at.at); n < len(raw) {
@@ -245,9 +247,10 @@ func mayBegin(head []byte) bool {
 
 var (
 	errNeither = errors.New("it is neither an Arrow file nor an Arrow stream")
-	errNoEnd   = errors.New("the stream ends without its end mark, as if its writer had been stopped; if it is whole, add the mark: printf '\\377\\377\\377\\377\\0\\0\\0\\0' >>FILE")
-	errMore    = errors.New("data follows the end mark of the stream; put each stream into its own file")
-	errOrder   = errors.New("the schema is not the first message, or there are two")
+	errNoEnd   = errors.New("the stream ends without its end mark, as if its writer had been stopped; if it is whole, " +
+		"add the mark: printf '\\377\\377\\377\\377\\0\\0\\0\\0' >>FILE")
+	errMore  = errors.New("data follows the end mark of the stream; put each stream into its own file")
+	errOrder = errors.New("the schema is not the first message, or there are two")
 )
 
 // dictionaries returns all dictionaries. They are kept until Forget.

@@ -188,7 +188,8 @@ func TestSharedMetadataTablesCostOnlyTheirBytes(t *testing.T) {
 
 func TestFalseLengthsAllocateNothing(t *testing.T) {
 	head := func(n uint32) []byte { return binary.LittleEndian.AppendUint32([]byte{0xff, 0xff, 0xff, 0xff}, n) }
-	for _, b := range [][]byte{head(1 << 31), head(1<<32 - 1), head(1 << 19), append([]byte("ARROW1\x00\x00"), head(1<<19)...), []byte("ARROW1"), []byte("FEA1\x00\x00\x00\x00")} {
+	for _, b := range [][]byte{head(1 << 31), head(1<<32 - 1), head(1 << 19),
+		append([]byte("ARROW1\x00\x00"), head(1<<19)...), []byte("ARROW1"), []byte("FEA1\x00\x00\x00\x00")} {
 		hostile(t, b, false)
 		before := allocated()
 		_, err1 := NewStream(bytes.NewReader(b), "x", Options{})

@@ -88,7 +88,8 @@ func (f *field) measure(all record.Measures, path string) {
 }
 
 // takeDictionary returns the dictionaries with one message's values in a new map: owners of the old one keep it.
-func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, limit int64) (map[int64]*dictionary, error) {
+func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, limit int64) (map[int64]*dictionary,
+	error) {
 	id := m.head.number(0, 8, 0)
 	f := l.schema.byID[id]
 	if f == nil {
@@ -118,7 +119,8 @@ func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, li
 	before := held
 	load := loader{batch: meta, body: b, dicts: old, unpacked: map[int][]byte{}, hold: func(n int64) error {
 		if held += n; limit > 0 && held > limit {
-			return fmt.Errorf("dictionaries take %d MiB or more, memory allows %d MiB; give more with --memory, or write the columns without dictionaries", held>>20+1, limit>>20)
+			return fmt.Errorf("dictionaries take %d MiB or more, memory allows %d MiB; give more with --memory, or write the "+
+				"columns without dictionaries", held>>20+1, limit>>20)
 		}
 		return nil
 	}}

@@ -34,7 +34,8 @@ func (f *File) NewParser(columns []int) *Parser {
 func (s *Stream) NewParser(columns []int) *Parser { return newParser(&s.layout, columns) }
 
 func newParser(l *layout, columns []int) *Parser {
-	p := &Parser{layout: l, group: -1, wanted: map[*field]bool{}, used: slices.Compact(slices.Sorted(slices.Values(columns)))}
+	p := &Parser{layout: l, group: -1, wanted: map[*field]bool{},
+		used: slices.Compact(slices.Sorted(slices.Values(columns)))}
 	p.rec.Fields = make([]record.Datum, len(l.names))
 	p.values = make([]values, len(p.used))
 	p.Memory = source.Memory{What: "columns", Also: ", or write smaller record batches"}

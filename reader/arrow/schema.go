@@ -158,7 +158,8 @@ func (s *schema) encode(f *field, t flatTable) {
 
 // same reports whether two fields' values look the same.
 func (f *field) same(g *field) bool {
-	return f.typ == g.typ && f.kind == g.kind && f.width == g.width && f.scale == g.scale && f.unit == g.unit && f.flavor == g.flavor &&
+	return f.typ == g.typ && f.kind == g.kind && f.width == g.width && f.scale == g.scale && f.unit == g.unit &&
+		f.flavor == g.flavor &&
 		f.local == g.local && slices.EqualFunc(f.fields, g.fields, (*field).same)
 }
 
@@ -281,7 +282,8 @@ func (f *field) checkFields(t flatTable) {
 	case typeMap:
 		wrong = n != 1 || f.fields[0].typ != typeStruct || len(f.fields[0].fields) != 2 || f.fields[0].dict != nil
 	case typeRuns:
-		if wrong = n != 2 || f.fields[0].typ != typeInt || f.fields[0].flavor != signed || f.fields[0].width < 2 || f.fields[0].dict != nil; !wrong {
+		if wrong = n != 2 || f.fields[0].typ != typeInt || f.fields[0].flavor != signed || f.fields[0].width < 2 ||
+			f.fields[0].dict != nil; !wrong {
 			f.kind = f.fields[1].kind
 		}
 	case typeUnion:

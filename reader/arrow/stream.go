@@ -53,7 +53,8 @@ func (s *Stream) begin() (err error) {
 		}
 		// Neither writes a mark between the batches and the footer; Polars omits the schema's length, too.
 		if mark, err := s.r.Peek(4); err == nil && binary.LittleEndian.Uint32(mark) != continuation {
-			return errors.New("a file of Arrow before 0.15, or of Polars, cannot be read in order, as from a pipe or decompressed: save it to a file first and load that, " +
+			return errors.New("a file of Arrow before 0.15, or of Polars, cannot be read in order, as from a pipe or " +
+				"decompressed: save it to a file first and load that, " +
 				"or write a stream (in Polars write_ipc_stream)")
 		}
 	}
@@ -111,7 +112,8 @@ func (s *Stream) next() (_ *Batch, err error) {
 			return nil, errOrder
 		}
 		if limit := s.o.MaxBody; limit > 0 && m.body > limit {
-			return nil, fmt.Errorf("the next one takes %d MiB, memory allows %d MiB of a stream; give more with --memory, write smaller batches, or write it to a file that is not compressed", m.body>>20+1, limit>>20)
+			return nil, fmt.Errorf("the next one takes %d MiB, memory allows %d MiB of a stream; give more with --memory, "+
+				"write smaller batches, or write it to a file that is not compressed", m.body>>20+1, limit>>20)
 		}
 		data, err := s.readBody(m.body)
 		if err != nil {
@@ -163,7 +165,8 @@ func (s *Stream) end() error {
 		return err
 	}
 	n := len(b) - 4 - len(Magic)
-	if n < 0 || int64(len(b)) > s.o.metadata() || string(b[n+4:]) != Magic || int64(binary.LittleEndian.Uint32(b[n:])) != int64(n) {
+	if n < 0 || int64(len(b)) > s.o.metadata() || string(b[n+4:]) != Magic ||
+		int64(binary.LittleEndian.Uint32(b[n:])) != int64(n) {
 		return errors.New("the footer is cut short, or data follows it")
 	}
 	if listed := len(blocks(newFlat(b[:n]).root(), 3)); listed != s.batches {

@@ -18,7 +18,8 @@ const maxBuffer = 1 << 34
 var errPacked = errors.New("a buffer does not decompress to its stated size")
 
 var zstdDecoders = sync.Pool{New: func() any {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxMemory(maxBuffer))
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true),
+		zstd.WithDecoderMaxMemory(maxBuffer))
 	if err != nil {
 		panic(err) // the options are constants
 	}

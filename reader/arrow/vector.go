@@ -225,7 +225,8 @@ func (v *vector) time(d *record.Datum, i int64) *table.Reason {
 		return nil
 	}
 	*d = record.Datum{Kind: record.Integer, Int: n}
-	return &table.Reason{Column: f.path, Code: table.CodeRange, Message: "the value is not " + wrong, Value: strconv.FormatInt(n, 10)}
+	return &table.Reason{Column: f.path, Code: table.CodeRange, Message: "the value is not " + wrong,
+		Value: strconv.FormatInt(n, 10)}
 }
 
 var errBytes = errors.New("the bytes of a value differ from its prefix in the view")

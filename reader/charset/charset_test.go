@@ -27,7 +27,8 @@ func find(t testing.TB, name string) Encoding {
 	return conformance.Try(Find(name)).Must(t)
 }
 
-var names = []string{"gb18030", "gbk", "big5", "shift-jis", "euc-jp", "euc-kr", "iso-8859-1", "iso-8859-2", "iso-8859-15", "windows-1252", "windows-1251", "koi8-r", "ibm866", "macintosh", "ibm037"}
+var names = []string{"gb18030", "gbk", "big5", "shift-jis", "euc-jp", "euc-kr", "iso-8859-1", "iso-8859-2",
+	"iso-8859-15", "windows-1252", "windows-1251", "koi8-r", "ibm866", "macintosh", "ibm037"}
 
 func TestNamesAreFound(t *testing.T) {
 	for name, want := range map[string]string{
@@ -221,7 +222,8 @@ func filesDecodeToTheEndAndBack(t *testing.T, dir string) {
 	counts := map[string]int{}
 	for _, f := range conformance.Files(t, dir) {
 		name := strings.TrimSuffix(f.Encoding, "-bom")
-		if f.Compression != "none" || f.Format == "parquet" || !slices.Contains([]string{"gb18030", "utf-16le", "utf-16be", "latin1"}, name) {
+		if f.Compression != "none" || f.Format == "parquet" ||
+			!slices.Contains([]string{"gb18030", "utf-16le", "utf-16be", "latin1"}, name) {
 			continue
 		}
 		data := conformance.Read(t, dir, f.Path)

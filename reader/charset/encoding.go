@@ -42,7 +42,8 @@ var aliases = map[string]string{
 	"utf-16-be": "utf-16be", "ucs-2": "utf-16", "ucs-2le": "utf-16le", "ucs-2be": "utf-16be",
 }
 
-const some = "utf-8, gb18030, gbk, utf-16, utf-16le, utf-16be, big5, shift-jis, euc-jp, euc-kr, iso-8859-1 to -16, windows-1250 to -1258, koi8-r, macintosh"
+const some = "utf-8, gb18030, gbk, utf-16, utf-16le, utf-16be, big5, shift-jis, euc-jp, euc-kr, iso-8859-1 to -16, " +
+	"windows-1250 to -1258, koi8-r, macintosh"
 
 // Find returns the encoding of a name, ignoring case, _ and -. latin1 is ISO 8859-1, not windows-1252 as in browsers.
 func Find(name string) (Encoding, error) {
@@ -56,8 +57,10 @@ func Find(name string) (Encoding, error) {
 		}
 	}
 	switch {
-	case strings.HasPrefix(label, "utf-32"), strings.HasPrefix(label, "utf32"), strings.HasPrefix(label, "utf-7"), label == "cesu-8",
-		strings.HasPrefix(label, "iso-2022"), strings.HasPrefix(label, "hz"), label == "replacement", label == "x-user-defined":
+	case strings.HasPrefix(label, "utf-32"), strings.HasPrefix(label, "utf32"), strings.HasPrefix(label, "utf-7"),
+		label == "cesu-8",
+		strings.HasPrefix(label, "iso-2022"), strings.HasPrefix(label, "hz"), label == "replacement",
+		label == "x-user-defined":
 		return Encoding{}, fmt.Errorf("find encoding %s: not supported; known are %s and others", name, some)
 	case label == "us-ascii":
 		return Encoding{legacy, tableOf(label, nil)}, nil

@@ -175,7 +175,8 @@ func (t *table) addLastPairs() {
 	private := rune(0xE766)
 	for i, r := range t.pairs {
 		code := i + 0x8000
-		if trail := code & 0xFF; r != none || code < 0x8140 || code > 0xFEFE || trail < 0x40 || trail == 0x7F || trail == 0xFF {
+		if trail := code & 0xFF; r != none || code < 0x8140 || code > 0xFEFE || trail < 0x40 || trail == 0x7F ||
+			trail == 0xFF {
 			continue
 		}
 		for known[private] {

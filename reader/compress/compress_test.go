@@ -175,7 +175,8 @@ func TestErrorsNameFileKindAndPlace(t *testing.T) {
 	conformance.Is(t, err, io.ErrUnexpectedEOF, "cut short")
 	conformance.Equal(t, fmt.Sprint(err), "decompress file: gzip data is cut short at byte 500: unexpected EOF", "error")
 	broken := errors.New("connection reset")
-	r, _ := NewLimitedReader(Zstd, io.MultiReader(bytes.NewReader(pack(t, Zstd, sample(1000))[:100]), iotest.ErrReader(broken)), "a.zst", 0)
+	r, _ := NewLimitedReader(Zstd, io.MultiReader(bytes.NewReader(pack(t, Zstd, sample(1000))[:100]),
+		iotest.ErrReader(broken)), "a.zst", 0)
 	_, err = io.ReadAll(r)
 	conformance.True(t, errors.Is(err, broken) && strings.HasPrefix(err.Error(), "read a.zst at byte 100: "), "%v", err)
 	for _, k := range made {
@@ -258,7 +259,8 @@ func TestSnappyCopyBeyondWindowIsRefused(t *testing.T) {
 
 // deviations are the files on which this package and the manifest differ, with the reason.
 var deviations = map[string]string{
-	"csv/xz-utils/files/bad-1-v1-magic-2.lz": "the damaged magic is what makes it lzip; it is not recognised and is read as text, which its bytes are not",
+	"csv/xz-utils/files/bad-1-v1-magic-2.lz": "the damaged magic is what makes it lzip; it is not recognised and is " +
+		"read as text, which its bytes are not",
 }
 
 // references returns the digests of the files as decompressed by gzip, bzip2, xz, lz4 and zstd (Debian 12):

@@ -68,7 +68,8 @@ var kinds = [...]kind{
 			return &snappyRawReader{src: r.src, window: min(r.src.window, snappyWindow)}, nil
 		}},
 
-	Zip:      {name: "zip", magics: []string{"PK\x03\x04", "PK\x05\x06", "PK\x07\x08"}, way: "unpack it: unzip -p FILE | tsimport load -"},
+	Zip: {name: "zip", magics: []string{"PK\x03\x04", "PK\x05\x06", "PK\x07\x08"},
+		way: "unpack it: unzip -p FILE | tsimport load -"},
 	SevenZip: {name: "7z", magics: []string{"7z\xbc\xaf\x27\x1c"}, way: "unpack it: 7z x -so FILE | tsimport load -"},
 	Rar:      {name: "rar", magics: []string{"Rar!\x1a\x07"}, way: "unpack it: unrar p -inul FILE | tsimport load -"},
 	Tar: {name: "tar", is: func(head []byte) bool { return len(head) >= 262 && string(head[257:262]) == "ustar" },
@@ -78,7 +79,8 @@ var kinds = [...]kind{
 	ZstdLegacy: {name: "zstd before 0.8", is: func(head []byte) bool { return detectFrame(head) == ZstdLegacy },
 		way: "decompress it with the program that wrote it"},
 	Lzma: {name: "lzma", is: isLzma, way: "decompress it: xz --format=lzma -dc FILE | tsimport load -"},
-	Lzip: {name: "lzip", is: func(head []byte) bool { return len(head) >= 6 && string(head[:4]) == "LZIP" && head[4] <= 1 },
+	Lzip: {name: "lzip",
+		is:  func(head []byte) bool { return len(head) >= 6 && string(head[:4]) == "LZIP" && head[4] <= 1 },
 		way: "decompress it: lzip -dc FILE | tsimport load -"},
 }
 
@@ -104,7 +106,8 @@ const (
 func Detect(head []byte, whole bool) Kind {
 	for k := range kinds {
 		of := &kinds[k]
-		if of.is != nil && of.is(head) || slices.ContainsFunc(of.magics, func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }) {
+		if of.is != nil && of.is(head) || slices.ContainsFunc(of.magics,
+			func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }) {
 			return Kind(k)
 		}
 	}
@@ -151,7 +154,8 @@ func isBzip2(head []byte) bool {
 		return false
 	}
 	next := head[4:min(len(head), 10)]
-	return bytes.HasPrefix([]byte("\x31\x41\x59\x26\x53\x59"), next) || bytes.HasPrefix([]byte("\x17\x72\x45\x38\x50\x90"), next)
+	return bytes.HasPrefix([]byte("\x31\x41\x59\x26\x53\x59"), next) ||
+		bytes.HasPrefix([]byte("\x17\x72\x45\x38\x50\x90"), next)
 }
 
 // isLzma recognises the header that every encoder writes; the format has no magic.

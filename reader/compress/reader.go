@@ -17,7 +17,8 @@ type windowError struct{ limit int }
 
 func (e *windowError) Error() string {
 	if e.limit < MaxWindow {
-		return fmt.Sprintf("decompressing it takes a window of more than %d MiB, which is more than memory allows; give more with --memory", e.limit>>20)
+		return fmt.Sprintf("decompressing it takes a window of more than %d MiB, which is more than memory allows; give "+
+			"more with --memory", e.limit>>20)
 	}
 	return fmt.Sprintf("a window of more than %d MiB is not supported", MaxWindow>>20)
 }

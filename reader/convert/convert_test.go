@@ -273,11 +273,13 @@ func TestNullsAndRaggedRecordsAreConfigurable(t *testing.T) {
 		rec  *record.Record
 		want string
 	}{
-		"defaults":            {Options{}, rec(plain(""), text("")), null + "|"},
-		"unquoted nulls":      {Options{Nulls: []string{"NULL", `\N`}}, rec(plain("NULL"), text("NULL")), null + "|NULL"},
-		"empty is text":       {Options{EmptyIsText: true}, rec(plain(""), text("")), "|"},
-		"quoted nulls":        {Options{Nulls: []string{"NULL"}, QuotedNulls: []string{`\N`}, Trim: true}, rec(text(`\N`), plain(`\N`)), null + `|\N`},
-		"other quoted texts":  {Options{Nulls: []string{"NULL"}, QuotedNulls: []string{`\N`}, Trim: true}, rec(text("NULL"), text(` \N`)), `NULL| \N`},
+		"defaults":       {Options{}, rec(plain(""), text("")), null + "|"},
+		"unquoted nulls": {Options{Nulls: []string{"NULL", `\N`}}, rec(plain("NULL"), text("NULL")), null + "|NULL"},
+		"empty is text":  {Options{EmptyIsText: true}, rec(plain(""), text("")), "|"},
+		"quoted nulls": {Options{Nulls: []string{"NULL"}, QuotedNulls: []string{`\N`}, Trim: true},
+			rec(text(`\N`), plain(`\N`)), null + `|\N`},
+		"other quoted texts": {Options{Nulls: []string{"NULL"}, QuotedNulls: []string{`\N`}, Trim: true},
+			rec(text("NULL"), text(` \N`)), `NULL| \N`},
 		"empty quoted null":   {Options{QuotedNulls: []string{""}}, rec(plain("v"), text("")), "v|" + null},
 		"not trimmed":         {Options{}, rec(plain(" v\t"), text(" q ")), " v\t| q "},
 		"trimmed":             {Options{Trim: true}, rec(plain(" v\t"), text(" q ")), "v| q "},
@@ -355,7 +357,8 @@ func TestTheVersionColumnGivesTimestamps(t *testing.T) {
 		_, why := c.Version(&record.Record{Fields: []record.Datum{text("v"), text(in)}})
 		conformance.True(t, why != nil && why.Column == "ts", "%s: %v", in, why)
 	}
-	conformance.Refused(t, conformance.ErrorOf(New([]string{"a"}, nil, Options{VersionColumn: "ts"})), "", "no version column")
+	conformance.Refused(t, conformance.ErrorOf(New([]string{"a"}, nil, Options{VersionColumn: "ts"})), "",
+		"no version column")
 }
 
 func TestTypesAreInferredOnlyFromCanonicalText(t *testing.T) {
@@ -437,7 +440,8 @@ func TestExportedBinaryValueIsDecodedOrRejected(t *testing.T) {
 	check(t, table.Column{Type: table.String}, tagged, str(`{"base64":"AP8="}`), "")
 	check(t, table.Column{Type: table.Binary, Hex: true}, json(`{"base64":"AP8="}`), bin(0, 255), "")
 	check(t, table.Column{Type: table.Binary}, json(`{"base64":""}`), table.Value{Type: table.Binary, Bytes: nil}, "")
-	for _, text := range []string{`{"base64":"AP8"}`, `{"base64":7}`, `{"base64":"AP8=","x":1}`, `{"Base64":"AP8="}`, `{}`, `["base64"]`, `{"base64":"AP8=\u003d"}`, `{"base64":"`} {
+	for _, text := range []string{`{"base64":"AP8"}`, `{"base64":7}`, `{"base64":"AP8=","x":1}`, `{"Base64":"AP8="}`, `{}`,
+		`["base64"]`, `{"base64":"AP8=\u003d"}`, `{"base64":"`} {
 		check(t, table.Column{Type: table.Binary}, json(text), table.Value{}, table.CodeType)
 	}
 	for _, s := range []string{`{"base64":7}`, `{"base64":"","x":1}`, `{"a":{"base64":"AP8="}}`, `[{"base64":"AP8="}]`} {

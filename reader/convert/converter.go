@@ -251,7 +251,8 @@ func (c *Converter) text(d *record.Datum) (record.Datum, *table.Reason) {
 		from := len(c.scratch)
 		var bad int
 		if c.scratch, bad = c.o.Decode(c.scratch, t.Bytes); bad >= 0 {
-			return t, &table.Reason{Code: table.CodeUTF8, Message: fmt.Sprintf("byte %d of the field is not in the file's encoding%s", bad, c.looks(t.Bytes))}
+			return t, &table.Reason{Code: table.CodeUTF8, Message: fmt.Sprintf(
+				"byte %d of the field is not in the file's encoding%s", bad, c.looks(t.Bytes))}
 		}
 		t.Bytes = c.scratch[from:len(c.scratch):len(c.scratch)]
 	}
@@ -292,7 +293,8 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 		return timestampValue(v, col.Time, d)
 	}
 	if col.Own != table.Null && col.Type != table.Any && d.Kind != record.Text && !ownFits(col.Own, d) {
-		return wrong("%s in a column of %s; --type %s=string makes text of all its values, and --type %s=any, which a primary key cannot have, leaves each its type",
+		return wrong("%s in a column of %s; --type %s=string makes text of all its values, and --type %s=any, which a "+
+			"primary key cannot have, leaves each its type",
 			kindOf(d), owns[col.Own], col.Name, col.Name)
 	}
 	switch col.Type {

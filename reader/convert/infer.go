@@ -322,7 +322,8 @@ func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
 	}
 	few.Others = total - few.Most
 	numbers := g.allTaken(table.Double) && g.texts(table.Double) == g.text.n // as text, for a string column
-	if !g.typed() || few.Most == 0 || few.Others == 0 || t == table.Boolean || numbers && few.Others*minorityShare > total {
+	if !g.typed() || few.Most == 0 || few.Others == 0 || t == table.Boolean || numbers &&
+		few.Others*minorityShare > total {
 		return table.String, Minority{}, false
 	}
 	few.Examples = g.examples(few.Type)
@@ -365,7 +366,8 @@ func (in *Inference) Merge(o *Inference) {
 	for i := range in.columns {
 		g, h := &in.columns[i], &o.columns[i]
 		all := h.text.n
-		for _, pair := range [][2]*tally{{&g.integer, &h.integer}, {&g.double, &h.double}, {&g.decimal, &h.decimal}, {&g.boolean, &h.boolean}} {
+		for _, pair := range [][2]*tally{{&g.integer, &h.integer}, {&g.double, &h.double}, {&g.decimal, &h.decimal},
+			{&g.boolean, &h.boolean}} {
 			if pair[1].most { // the rest is not counted
 				pair[1].n = all
 			}
@@ -456,7 +458,8 @@ func (in *Inference) Seen(i int) bool {
 func (in *Inference) Fits(i int, t table.Type) bool {
 	g := &in.columns[i]
 	own, kinds := g.ownType()
-	if kinds > 1 || g.long.n > 0 && t != table.String || kinds == 1 && own != t && !(t == table.Double && own == table.Integer && !g.large) {
+	if kinds > 1 || g.long.n > 0 && t != table.String || kinds == 1 && own != t &&
+		!(t == table.Double && own == table.Integer && !g.large) {
 		return false
 	}
 	if kinds == 1 && own == table.Double && g.own[table.Integer].n > 0 && g.large {

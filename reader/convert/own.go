@@ -39,7 +39,8 @@ func ownFits(own table.Type, d *record.Datum) bool {
 }
 
 var owns = map[table.Type]string{
-	table.Integer: "integers", table.Double: "numbers", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values",
+	table.Integer: "integers", table.Double: "numbers", table.Boolean: "booleans", table.String: "strings",
+	table.Binary: "binary values",
 }
 
 // kindOf names the file's type of a value.

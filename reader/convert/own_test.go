@@ -192,7 +192,8 @@ func TestTypesOfAFileDoNotMixInAColumn(t *testing.T) {
 		check(t, tt.col, tt.d, tt.want, tt.code)
 	}
 	_, why := convertOne(kept(table.String), jsonDatum("5"))
-	const want = "an integer in a column of strings; --type c=string makes text of all its values, and --type c=any, which a primary key cannot have, leaves each its type"
+	const want = "an integer in a column of strings; --type c=string makes text of all its values, and --type c=any, " +
+		"which a primary key cannot have, leaves each its type"
 	conformance.True(t, why != nil && why.Message == want && why.Column == "c" &&
 		bytes.Equal([]byte(why.Value), []byte("5")), "%+v", why)
 }
@@ -244,7 +245,8 @@ func TestDigitsAgreeWithMathBig(t *testing.T) {
 		}
 		check(text, rnd.IntN(2) == 0)
 	}
-	for _, text := range []string{"9223372036854775807", "9223372036854775808", "9223372036854775809", "000000000000000000000001", "999999999999999999", "1000000000000000000"} {
+	for _, text := range []string{"9223372036854775807", "9223372036854775808", "9223372036854775809",
+		"000000000000000000000001", "999999999999999999", "1000000000000000000"} {
 		check([]byte(text), false)
 		check([]byte(text), true)
 	}
@@ -269,7 +271,8 @@ func TestDecimalsAgreeWithStrconv(t *testing.T) {
 		printed := string(table.AppendDouble(nil, want))
 		conformance.MustTrue(t, canonical == (printed == text), "%q: canonical %v, prints %s", text, canonical, printed)
 	}
-	for _, text := range []string{"-", "1.", "-1.", ".1", "-1.50", "0.5", "00", "1..2", "999999999999999", "9999999999999999", "9.99999999999999", "123456789012345.6", "9007199254740993"} {
+	for _, text := range []string{"-", "1.", "-1.", ".1", "-1.50", "0.5", "00", "1..2", "999999999999999",
+		"9999999999999999", "9.99999999999999", "123456789012345.6", "9007199254740993"} {
 		check(text)
 	}
 	for length := 1; length <= 17; length++ {
@@ -316,7 +319,8 @@ func TestAddFieldEqualsAdd(t *testing.T) {
 		for range 1 + rnd.IntN(3) {
 			kind := kinds[rnd.IntN(len(kinds))]
 			for range []int{1, 70, 200}[rnd.IntN(3)] {
-				rec := &record.Record{Fields: []record.Datum{{Kind: record.Text, Bytes: []byte(kind[rnd.IntN(len(kind))]), Quoted: rnd.IntN(9) == 0}}}
+				rec := &record.Record{Fields: []record.Datum{{Kind: record.Text, Bytes: []byte(kind[rnd.IntN(len(kind))]),
+					Quoted: rnd.IntN(9) == 0}}}
 				one.Add(rec)
 				_, why := other.Texts(rec)
 				conformance.MustTrue(t, why == nil, "%v", why)
@@ -356,15 +360,19 @@ func TestAddFieldEqualsAdd(t *testing.T) {
 
 // TestUsualValuesEqualExactOnes converts texts with and without the fast path.
 func TestUsualValuesEqualExactOnes(t *testing.T) {
-	texts := []string{"", "0", "-0", "7", "-7", "007", "+5", "999999999999999", "1000000000000000", "9223372036854775807", "9223372036854775808", "1.5", "10.50", "-20.25", "0.5", "1.", ".5",
+	texts := []string{"", "0", "-0", "7", "-7", "007", "+5", "999999999999999", "1000000000000000", "9223372036854775807",
+		"9223372036854775808", "1.5", "10.50", "-20.25", "0.5", "1.", ".5",
 		"1e5", "123456789.123456", "true", "pear", "ü", "\xff", "12a", "NULL", " 7 "}
 	names := []string{"i", "I", "d", "D", "Z", "s", "b"}
-	columns := []table.Column{{Source: "i", Type: table.Integer, Exact: true}, {Source: "I", Type: table.Integer}, {Source: "d", Type: table.Double, Exact: true},
-		{Source: "D", Type: table.Double}, {Source: "Z", Type: table.Double, Exact: true, Zeros: true}, {Source: "s", Type: table.String}, {Source: "b", Type: table.Boolean, Exact: true}}
+	columns := []table.Column{{Source: "i", Type: table.Integer, Exact: true}, {Source: "I", Type: table.Integer},
+		{Source: "d", Type: table.Double, Exact: true},
+		{Source: "D", Type: table.Double}, {Source: "Z", Type: table.Double, Exact: true, Zeros: true},
+		{Source: "s", Type: table.String}, {Source: "b", Type: table.Boolean, Exact: true}}
 	for i := range columns {
 		columns[i].Name = columns[i].Source
 	}
-	for _, o := range []Options{{}, {Nulls: []string{"NULL", "7"}}, {EmptyIsText: true}, {Trim: true}, {QuotedNulls: []string{"pear"}}, {QuotedNulls: []string{""}}} {
+	for _, o := range []Options{{}, {Nulls: []string{"NULL", "7"}}, {EmptyIsText: true}, {Trim: true},
+		{QuotedNulls: []string{"pear"}}, {QuotedNulls: []string{""}}} {
 		short := conformance.Try(New(names, columns, o)).Must(t)
 		exact, _ := New(names, columns, o)
 		clear(exact.usual)
@@ -436,7 +444,8 @@ func TestTextsJoinTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 		for _, in := range []*Inference{whole, ab, ba} {
 			key, few, mixed := in.KeyType(0)
 			got := in.Type(0)
-			conformance.True(t, got == tt.want && key == tt.key && mixed == (tt.rejected > 0) && few.Others == tt.rejected, "%s", name)
+			conformance.True(t, got == tt.want && key == tt.key && mixed == (tt.rejected > 0) && few.Others == tt.rejected,
+				"%s", name)
 			_, nearly := in.Minority(0, false)
 			conformance.True(t, !nearly || tt.want == table.Any, "%s: a minority", name)
 		}
@@ -485,7 +494,8 @@ func TestNumbersKeptAsTextAreReported(t *testing.T) {
 func TestPlainNumbersHaveNoSignOrLeadingZeros(t *testing.T) {
 	for text, want := range map[string]bool{
 		"0": true, "0.50": true, "-0.5": true, "10": true, "10.50": true, "-7": true,
-		"00": false, "07": false, "01.5": false, "-01.5": false, "007": false, "+7": false, "7.": false, ".5": false, "1e5": false, "": false, "-": false, "1.5x": false,
+		"00": false, "07": false, "01.5": false, "-01.5": false, "007": false, "+7": false, "7.": false, ".5": false,
+		"1e5": false, "": false, "-": false, "1.5x": false,
 	} {
 		conformance.Equal(t, PlainNumber([]byte(text)), want, "%q", text)
 	}

@@ -73,7 +73,8 @@ var layouts = map[string]string{
 
 var strptime = map[byte]string{
 	'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'b': "Jan", 'B': "January", 'e': "_2",
-	'I': "03", 'p': "PM", 'z': "-0700", 'Z': "MST", 'a': "Mon", 'A': "Monday", 'j': "002", 'f': "000000", 'T': "15:04:05", 'F': "2006-01-02", '%': "%",
+	'I': "03", 'p': "PM", 'z': "-0700", 'Z': "MST", 'a': "Mon", 'A': "Monday", 'j': "002", 'f': "000000", 'T': "15:04:05",
+	'F': "2006-01-02", '%': "%",
 }
 
 // ParseTime reads the argument of timestamp(layout,zone,unit): the layout is a name, Go's or strptime's, the zone an

@@ -77,7 +77,8 @@ const (
 	Bytes        = "binary"
 )
 
-var unitNames = map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs", record.Nanos: "ns", record.Months: "months"}
+var unitNames = map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs",
+	record.Nanos: "ns", record.Months: "months"}
 
 // Measure names the kind, unit, scale and zone of values by the source's schema, such as "timestamp, µs", or "".
 func Measure(d record.Datum) string {

@@ -138,24 +138,32 @@ func TestDialectRecords(t *testing.T) {
 		"a quoted field at the very end":  {Default, "a,\"b\"", rows{{"a", "“b”"}}},
 		"a quoted field before CR at end": {Default, "a,\"b\"\r", rows{{"a", "“b”"}}},
 
-		"escapes":             {escaping, "a\\,b,\"c\\\"d\"\"e\",\\\\\nx\\\ny,z\n", rows{{"a,b", "“c\"d\"e”", "\\"}, {"x\ny", "z"}}},
-		"an escaped N":        {escaping, "\\N,N,\"N\"\n", rows{{"∅", "N", "“N”"}}},
-		"escaped letters":     {escaping, "a\\n\n\"\\N\"\n\\NN\nC:\\temp\n\\0\nb\n", rows{{bad}, {bad}, {bad}, {bad}, {bad}, {"b"}}},
-		"another escape":      {Dialect{Delimiter: ",", Escape: '^'}, "a^nb,^N,^^\n", rows{{"anb", "N", "^"}}},
-		"CR CR LF":            {Default, "a,b\r\r\n1,\"2\"\r\r\r\n\r\r\n3,\"4\r\r\n\"\r\r\n5,6\r\r", rows{{"a", "b"}, {"1", "“2”"}, {"3", "“4\r\r\n”"}, {"5", "6"}}},
-		"CR CR LF, careful":   {escaping, "a,b\r\r\n1,\"2\"\r\r\r\n3,4\\\r\r\n", rows{{"a", "b"}, {"1", "“2”"}, {"3", "4\r"}}},
-		"a record end":        {Dialect{Delimiter: "+|", RecordEnd: "&|\n"}, "1+|a\nb\r&|\n2+|&||&|\n3+|c", rows{{"1", "a\nb\r"}, {"2", "&||"}, {"3", "c"}}},
-		"one byte ends":       {Dialect{Delimiter: "\x01", Quote: '"', RecordEnd: "\x02"}, "1\x01a\r\n\x02\x022\x01\"b\x02\"\x02", rows{{"1", "a\r\n"}, {"2", "“b\x02”"}}},
-		"an editor's end":     {Dialect{Delimiter: "\t", RecordEnd: ";", Blank: true}, "1\t2;;3\t4;\r\n", rows{{"1", "2"}, {""}, {"3", "4"}}},
+		"escapes": {escaping, "a\\,b,\"c\\\"d\"\"e\",\\\\\nx\\\ny,z\n",
+			rows{{"a,b", "“c\"d\"e”", "\\"}, {"x\ny", "z"}}},
+		"an escaped N": {escaping, "\\N,N,\"N\"\n", rows{{"∅", "N", "“N”"}}},
+		"escaped letters": {escaping, "a\\n\n\"\\N\"\n\\NN\nC:\\temp\n\\0\nb\n",
+			rows{{bad}, {bad}, {bad}, {bad}, {bad}, {"b"}}},
+		"another escape": {Dialect{Delimiter: ",", Escape: '^'}, "a^nb,^N,^^\n", rows{{"anb", "N", "^"}}},
+		"CR CR LF": {Default, "a,b\r\r\n1,\"2\"\r\r\r\n\r\r\n3,\"4\r\r\n\"\r\r\n5,6\r\r",
+			rows{{"a", "b"}, {"1", "“2”"}, {"3", "“4\r\r\n”"}, {"5", "6"}}},
+		"CR CR LF, careful": {escaping, "a,b\r\r\n1,\"2\"\r\r\r\n3,4\\\r\r\n",
+			rows{{"a", "b"}, {"1", "“2”"}, {"3", "4\r"}}},
+		"a record end": {Dialect{Delimiter: "+|", RecordEnd: "&|\n"}, "1+|a\nb\r&|\n2+|&||&|\n3+|c",
+			rows{{"1", "a\nb\r"}, {"2", "&||"}, {"3", "c"}}},
+		"one byte ends": {Dialect{Delimiter: "\x01", Quote: '"', RecordEnd: "\x02"},
+			"1\x01a\r\n\x02\x022\x01\"b\x02\"\x02", rows{{"1", "a\r\n"}, {"2", "“b\x02”"}}},
+		"an editor's end": {Dialect{Delimiter: "\t", RecordEnd: ";", Blank: true}, "1\t2;;3\t4;\r\n",
+			rows{{"1", "2"}, {""}, {"3", "4"}}},
 		"an exact record end": {Dialect{Delimiter: ",", RecordEnd: "\n"}, "a,b\r\n\r\n", rows{{"a", "b\r"}, {"\r"}}},
-		"an exact CR LF":      {Dialect{Delimiter: ",", RecordEnd: "\r\n"}, "a,b\nc\r\r\nd,e\r\n", rows{{"a", "b\nc\r"}, {"d", "e"}}},
-		"a last delimiter":    {Dialect{Delimiter: "|", RecordEnd: "|\n"}, "1|a|\n2||\n", rows{{"1", "a"}, {"2", ""}}},
-		"a last escape":       {escaping, "a,b\\", rows{{bad}}},
-		"a delimiter of two":  {long, "a+|'b+|c'+|d+e|\n+|+|x\n", rows{{"a", "“b+|c”", "d+e|"}, {"", "", "x"}}},
-		"comments":            {comments, "#c,\"\n1,\"#2\n3\"\n#x\n4,#5\n#end", rows{{"1", "“#2\n3”"}, {"4", "#5"}}},
-		"errors, careful":     {escaping, "\"a\"b,c\n1,\"2\n", rows{{table.CodeQuote}, {table.CodeQuote}}},
-		"CR LF, careful":      {escaping, "a,b\r\nc,\"d\r\n\"\r\n", rows{{"a", "b"}, {"c", "“d\r\n”"}}},
-		"empty, careful":      {comments, "\n\r\n1,2\n\n#\n", rows{{"1", "2"}}},
+		"an exact CR LF": {Dialect{Delimiter: ",", RecordEnd: "\r\n"}, "a,b\nc\r\r\nd,e\r\n",
+			rows{{"a", "b\nc\r"}, {"d", "e"}}},
+		"a last delimiter":   {Dialect{Delimiter: "|", RecordEnd: "|\n"}, "1|a|\n2||\n", rows{{"1", "a"}, {"2", ""}}},
+		"a last escape":      {escaping, "a,b\\", rows{{bad}}},
+		"a delimiter of two": {long, "a+|'b+|c'+|d+e|\n+|+|x\n", rows{{"a", "“b+|c”", "d+e|"}, {"", "", "x"}}},
+		"comments":           {comments, "#c,\"\n1,\"#2\n3\"\n#x\n4,#5\n#end", rows{{"1", "“#2\n3”"}, {"4", "#5"}}},
+		"errors, careful":    {escaping, "\"a\"b,c\n1,\"2\n", rows{{table.CodeQuote}, {table.CodeQuote}}},
+		"CR LF, careful":     {escaping, "a,b\r\nc,\"d\r\n\"\r\n", rows{{"a", "b"}, {"c", "“d\r\n”"}}},
+		"empty, careful":     {comments, "\n\r\n1,2\n\n#\n", rows{{"1", "2"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Must(t, tt.d.Check())
@@ -266,7 +274,8 @@ func checkCover(t *testing.T, d Dialect, text []byte, all []shown) {
 }
 
 func compareWithStandard(t *testing.T, text []byte, d Dialect, all []shown) {
-	if d.Delimiter[0] >= 0x80 || d.Delimiter[0] == 0 || bytes.Contains(text, []byte{'\r'}) || strings.ContainsAny(string(text), "“”") {
+	if d.Delimiter[0] >= 0x80 || d.Delimiter[0] == 0 || bytes.Contains(text, []byte{'\r'}) ||
+		strings.ContainsAny(string(text), "“”") {
 		return // the standard library rewrites CR LF inside quotes, and its delimiter is a rune
 	}
 	r := stdcsv.NewReader(bytes.NewReader(text))
@@ -312,7 +321,8 @@ func TestMarkedLinesEqualOthers(t *testing.T) {
 	dialects := []Dialect{Default, {Delimiter: "\x00", Quote: '"'}, {Delimiter: "\x81"},
 		{Delimiter: "|", Quote: '\'', Blank: true}, {Delimiter: ",", Quote: '"', EOL: '\r'},
 		{Delimiter: "\t", Escape: '\\', Escapes: EscapesHive, Null: `\N`}, {Delimiter: ",", Quote: '"', RecordEnd: "\n"}}
-	pieces := []string{"a", "b7", "é", "\x80", "\xff", ",", "|", "\t", "\x00", "\x81", ",,", "\r", "\r\n", "\n", "\n\n", "\r\n\r\n", `"`, `""`, "'", `\`, `\N`, "a word that is longer than others"}
+	pieces := []string{"a", "b7", "é", "\x80", "\xff", ",", "|", "\t", "\x00", "\x81", ",,", "\r", "\r\n", "\n", "\n\n",
+		"\r\n\r\n", `"`, `""`, "'", `\`, `\N`, "a word that is longer than others"}
 	rnd := rand.New(rand.NewPCG(3, 5))
 	all := func(p *Parser, text []byte) string {
 		p.Reset(text)
@@ -378,8 +388,10 @@ func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
 		text    string
 		want    [][]string
 	}{
-		"MySQL's client":     {mysql, true, "a\tb\n1\tx\\ty\\nz\\0\\\\\r\n2\tNULL\n\\\\N\t\n", rows{{"a", "b"}, {"1", "x\ty\nz\x00\\\r"}, {"2", "∅"}, {"\\N", ""}}},
-		"MySQL's server":     {mysql, false, "1\tx\\\ty\\\nz\\0\\\\\r\n2\tNULL\n3\t\\N\n", rows{{"1", "x\ty\nz\x00\\\r"}, {"2", "NULL"}, {"3", "∅"}}},
+		"MySQL's client": {mysql, true, "a\tb\n1\tx\\ty\\nz\\0\\\\\r\n2\tNULL\n\\\\N\t\n",
+			rows{{"a", "b"}, {"1", "x\ty\nz\x00\\\r"}, {"2", "∅"}, {"\\N", ""}}},
+		"MySQL's server": {mysql, false, "1\tx\\\ty\\\nz\\0\\\\\r\n2\tNULL\n3\t\\N\n",
+			rows{{"1", "x\ty\nz\x00\\\r"}, {"2", "NULL"}, {"3", "∅"}}},
 		"client, no header":  {mysql, false, "1\tNULL\n2\t\\\\N\n3\tx\\ny\n", rows{{"1", "∅"}, {"2", "\\N"}, {"3", "x\ny"}}},
 		"server, NULL first": {mysql, false, "\\N\tNULL\n", rows{{"∅", "NULL"}}},
 		"server with header": {mysql, true, "a\tb\n1\tNULL\n2\t\\N\n", rows{{"a", "b"}, {"1", "NULL"}, {"2", "∅"}}},
@@ -390,27 +402,35 @@ func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
 		"MySQL on Windows":   {mysql, true, "a\tb\r\n1\tx\r\r\n", rows{{"a", "b"}, {"1", "x\r"}}},
 		"empty lines":        {mysql, true, "a\n\nb\n", rows{{"a"}, {""}, {"b"}}},
 
-		"PostgreSQL":          {postgres, false, "1\ta\\tb\\nc\\r\\\\\\b\\f\\v\n2\t\\N\n3\tNULL\n\\.\n", rows{{"1", "a\tb\nc\r\\\b\f\v"}, {"2", "∅"}, {"3", "NULL"}}},
+		"PostgreSQL": {postgres, false, "1\ta\\tb\\nc\\r\\\\\\b\\f\\v\n2\t\\N\n3\tNULL\n\\.\n",
+			rows{{"1", "a\tb\nc\r\\\b\f\v"}, {"2", "∅"}, {"3", "NULL"}}},
 		"PostgreSQL's digits": {postgres, false, "\\101\\1018\\x41\\x4G\\xg\\q\\\tb\n", rows{{"AA8A\x04Gxgq\tb"}}},
 		"PostgreSQL, CR LF":   {postgres, false, "1\ta\\r\r\n\\.\r\n", rows{{"1", "a\r"}}},
 		"an escaped end mark": {postgres, false, "\\\\.\n\\.\n", rows{{"\\."}}},
 		"a line end as data":  {postgres, false, "a\\\nb\tc\n", rows{{"a\nb", "c"}}},
-		"CSV of PostgreSQL":   {postgresCSV, false, "1,,\"\",\"\\.\",\\N,\"a\nb\"\n\"\\.\"\n\n\\.\n", rows{{"1", "", "“”", "“\\.”", "\\N", "“a\nb”"}, {"“\\.”"}, {""}}},
-		"ClickHouse":          {clickHouse, true, "1\ta\\tb\\nc\\'d\\\\e\\0\\b\\f\\r\n\\N\t\n", rows{{"1", "a\tb\nc'd\\e\x00\b\f\r"}, {"∅", ""}}},
-		"ClickHouse, more":    {clickHouse, true, "100\\%\\d\\x41\\a\\e\\v\\/\\\"\n\\xZZ\na\\Nb\n", rows{{"100\\%\\dA\a\x1b\v/\""}, {bad}, {bad}}},
-		"CSV of ClickHouse":   {clickHouseCSV, true, "1,\"a\"\"b\\n\",\\N,\"\\N\"\n", rows{{"1", "“a\"b\\n”", "∅", "“\\N”"}}},
+		"CSV of PostgreSQL": {postgresCSV, false, "1,,\"\",\"\\.\",\\N,\"a\nb\"\n\"\\.\"\n\n\\.\n",
+			rows{{"1", "", "“”", "“\\.”", "\\N", "“a\nb”"}, {"“\\.”"}, {""}}},
+		"ClickHouse": {clickHouse, true, "1\ta\\tb\\nc\\'d\\\\e\\0\\b\\f\\r\n\\N\t\n",
+			rows{{"1", "a\tb\nc'd\\e\x00\b\f\r"}, {"∅", ""}}},
+		"ClickHouse, more": {clickHouse, true, "100\\%\\d\\x41\\a\\e\\v\\/\\\"\n\\xZZ\na\\Nb\n",
+			rows{{"100\\%\\dA\a\x1b\v/\""}, {bad}, {bad}}},
+		"CSV of ClickHouse": {clickHouseCSV, true, "1,\"a\"\"b\\n\",\\N,\"\\N\"\n", rows{{"1", "“a\"b\\n”", "∅", "“\\N”"}}},
 
-		"Hive":            {hive, false, "1\x01a\\\\b\\nc\\rd\\\x01\x01\\N\n\\\\N\x01\n", rows{{"1", "a\\b\nc\rd\x01", "∅"}, {"\\N", ""}}},
-		"Hive, CR LF":     {hive, false, "1\x01\\N\r\n2\x01a\\\\b\r\n", rows{{"1", "∅"}, {"2", "a\\b"}}},
-		"Hive, unescaped": {hive, false, "1\x01C:\\new\\temp\x01\\N\n2\x01x\\\x01y\\\n", rows{{"1", "C:\\new\\temp", "∅"}, {"2", "x\\", "y\\"}}},
-		"Hive, no sign":   {hive, false, "1\x01C:\\new\n2\x01\\N\n", rows{{bad}, {"2", "∅"}}},
-		"not Hive's":      {hiveEscaped, false, "a\\tb\nc\\\n", rows{{bad}, {"c\\"}}},
+		"Hive": {hive, false, "1\x01a\\\\b\\nc\\rd\\\x01\x01\\N\n\\\\N\x01\n",
+			rows{{"1", "a\\b\nc\rd\x01", "∅"}, {"\\N", ""}}},
+		"Hive, CR LF": {hive, false, "1\x01\\N\r\n2\x01a\\\\b\r\n", rows{{"1", "∅"}, {"2", "a\\b"}}},
+		"Hive, unescaped": {hive, false, "1\x01C:\\new\\temp\x01\\N\n2\x01x\\\x01y\\\n",
+			rows{{"1", "C:\\new\\temp", "∅"}, {"2", "x\\", "y\\"}}},
+		"Hive, no sign": {hive, false, "1\x01C:\\new\n2\x01\\N\n", rows{{bad}, {"2", "∅"}}},
+		"not Hive's":    {hiveEscaped, false, "a\\tb\nc\\\n", rows{{bad}, {"c\\"}}},
 
-		"Excel":         {excel, true, "sep=;\r\na;b\r\n1,5;\"x\ny\"\r\n", rows{{"sep=", ""}, {"a", "b"}, {"1,5", "“x\ny”"}}},
-		"Excel, bare":   {excel, true, "a;b\r\n1,5;2\r\n3,5;4\r\n", rows{{"a", "b"}, {"1,5", "2"}, {"3,5", "4"}}},
-		"SQLite's CSV":  {sqlite, true, "a,b\r\n,\"\"\r\n\"x\r\ny\",'\r\n\r\n", rows{{"a", "b"}, {"", "“”"}, {"“x\r\ny”", "'"}, {""}}},
-		"SQLite quotes": {sqliteQuote, true, "'a','b'\n1,NULL\n-2.5,'NULL'\nX'00ff','it''s\n\\n'\nX'',''\n", rows{{"“a”", "“b”"}, {"#1", "∅"}, {"#-2.5", "“NULL”"}, {"<00ff>", "“it's\n\\n”"}, {"<>", "“”"}}},
-		"half a digit":  {sqliteQuote, true, "X'0'\nX'zz'\n1\n", rows{{bad}, {bad}, {"#1"}}},
+		"Excel":       {excel, true, "sep=;\r\na;b\r\n1,5;\"x\ny\"\r\n", rows{{"sep=", ""}, {"a", "b"}, {"1,5", "“x\ny”"}}},
+		"Excel, bare": {excel, true, "a;b\r\n1,5;2\r\n3,5;4\r\n", rows{{"a", "b"}, {"1,5", "2"}, {"3,5", "4"}}},
+		"SQLite's CSV": {sqlite, true, "a,b\r\n,\"\"\r\n\"x\r\ny\",'\r\n\r\n",
+			rows{{"a", "b"}, {"", "“”"}, {"“x\r\ny”", "'"}, {""}}},
+		"SQLite quotes": {sqliteQuote, true, "'a','b'\n1,NULL\n-2.5,'NULL'\nX'00ff','it''s\n\\n'\nX'',''\n",
+			rows{{"“a”", "“b”"}, {"#1", "∅"}, {"#-2.5", "“NULL”"}, {"<00ff>", "“it's\n\\n”"}, {"<>", "“”"}}},
+		"half a digit": {sqliteQuote, true, "X'0'\nX'zz'\n1\n", rows{{bad}, {bad}, {"#1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := settled(t, tt.program, tt.text, tt.header)
@@ -444,7 +464,8 @@ func TestFlagsNameADialectExactly(t *testing.T) {
 	got := strings.Join((&Dialect{Delimiter: "\x01", Quote: '\'', Comment: "#", RecordEnd: "~\n"}).Flags(), " ")
 	conformance.True(t, got == `--delimiter \x01 --quote ' --escape none --comment # --record-end ~\n`, "%s", got)
 	for a := range 256 {
-		for _, text := range []string{string([]byte{byte(a)}), string([]byte{byte(a), 'x'}), string([]byte{'x', byte(a)}), string([]byte{byte(a), byte(a)})} {
+		for _, text := range []string{string([]byte{byte(a)}), string([]byte{byte(a), 'x'}), string([]byte{'x', byte(a)}),
+			string([]byte{byte(a), byte(a)})} {
 			again, err := Unescape(escaped(text))
 			conformance.True(t, err == nil && again == text, "%q: %s, which is %q, %v", text, escaped(text), again, err)
 		}

@@ -55,9 +55,12 @@ func (d *Dialect) pair(dst, text []byte) (_ []byte, n int, why string) {
 		case c == d.Escape || c == d.Delimiter[0] || c >= 1 && c <= 8:
 			return append(dst, c), 2, ""
 		}
-		return dst, 2, fmt.Sprintf("Hive does not write %q where it escapes; if the table has no ESCAPED BY, give --dialect hive-plain", text[:2])
+		return dst, 2,
+			fmt.Sprintf("Hive does not write %q where it escapes; if the table has no ESCAPED BY, give --dialect hive-plain",
+				text[:2])
 	case EscapesUnknown:
-		return dst, 2, fmt.Sprintf("%q may be an escape sequence or text: give --dialect hive-escaped if the table has ESCAPED BY, hive-plain if not", text[:2])
+		return dst, 2, fmt.Sprintf("%q may be an escape sequence or text: give --dialect hive-escaped if the table has "+
+			"ESCAPED BY, hive-plain if not", text[:2])
 	}
 	if d.Escape == '\\' && isAlphanumeric(c) {
 		return dst, 2, fmt.Sprintf("%q after the character of --escape has a meaning in most files: %s", c, escapesAdvice)
@@ -163,7 +166,8 @@ func doubtMessage(d *Dialect) string {
 	if d.Doubt == `\N` {
 		return `mysql --batch does not write \N; for SELECT INTO OUTFILE or mysqldump --tab give --dialect mysql-tab`
 	}
-	return "NULL means null in the output of mysql --batch, and text in that of SELECT INTO OUTFILE and mysqldump --tab: give --dialect mysql-batch or mysql-tab"
+	return "NULL means null in the output of mysql --batch, and text in that of SELECT INTO OUTFILE and mysqldump " +
+		"--tab: give --dialect mysql-batch or mysql-tab"
 }
 
 // typed reads an unquoted SQL field: a blob X'…' or a number.

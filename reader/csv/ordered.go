@@ -97,7 +97,8 @@ func (g *general) field(f *fieldText) fieldEnd {
 
 // blanks moves past the blanks around a quote, which belong to the delimiter.
 func (g *general) blanks() {
-	for g.d.Trim && g.pos < len(g.data) && (g.data[g.pos] == ' ' || g.data[g.pos] == '\t') && g.data[g.pos] != g.d.Delimiter[0] {
+	for g.d.Trim && g.pos < len(g.data) && (g.data[g.pos] == ' ' || g.data[g.pos] == '\t') &&
+		g.data[g.pos] != g.d.Delimiter[0] {
 		g.pos++
 	}
 }

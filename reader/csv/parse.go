@@ -93,7 +93,8 @@ func (p *Parser) Next() (*record.Record, bool) {
 			Span:   table.Span{Start: uint32(start), Record: p.passed.records, Line: p.passed.lines},
 		}
 		switch {
-		case p.plain && (p.d.Quote == 0 || bytes.IndexByte(line, p.d.Quote) < 0) && (p.d.Escape == 0 || bytes.IndexByte(line, p.d.Escape) < 0):
+		case p.plain && (p.d.Quote == 0 || bytes.IndexByte(line, p.d.Quote) < 0) &&
+			(p.d.Escape == 0 || bytes.IndexByte(line, p.d.Escape) < 0):
 			p.scratch = p.scratch[:0]
 			p.split(line)
 			p.pass(next)

@@ -111,7 +111,8 @@ func (d *Dialect) settleMySQL(head []byte, header bool) (note string) {
 		switch c := head[i+1]; {
 		case c == special || c == '\n':
 			server = true
-		case c == 'N' && (i == 0 || head[i-1] == special || head[i-1] == '\n') && i+2 < len(head) && (head[i+2] == special || head[i+2] == '\n'):
+		case c == 'N' && (i == 0 || head[i-1] == special || head[i-1] == '\n') && i+2 < len(head) &&
+			(head[i+2] == special || head[i+2] == '\n'):
 			server = true
 		case c == 'n' || c == 't' && special == '\t':
 			batch = true

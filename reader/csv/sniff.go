@@ -113,7 +113,8 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 		several, single = single, nil // all records have one field
 	}
 	for _, r := range slices.Concat(doubtful, others, single) { // a fault in the header or few records
-		if r.misfits <= maxFault && slices.ContainsFunc(several, func(s reading) bool { return s.d.Delimiter == r.d.Delimiter }) {
+		if r.misfits <= maxFault && slices.ContainsFunc(several,
+			func(s reading) bool { return s.d.Delimiter == r.d.Delimiter }) {
 			several = append(several, r)
 		}
 	}
@@ -126,7 +127,8 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 		for _, r := range best {
 			names = append(names, fmt.Sprintf("%v (%d columns)", r.d, r.fields))
 		}
-		return Dialect{}, fmt.Errorf("the text can be read in %d ways: %s; say which with --delimiter, --quote and --escape", len(best), strings.Join(names, " or "))
+		return Dialect{}, fmt.Errorf("the text can be read in %d ways: %s; say which with --delimiter, --quote and --escape",
+			len(best), strings.Join(names, " or "))
 	}
 	d := best[0].d
 	if usual := d; d.Quote == 0 { // later records may have quotes
@@ -174,7 +176,8 @@ func choose(all []reading) []reading {
 	slices.SortStableFunc(all, func(a, b reading) int { return a.misfits - b.misfits })
 	var plausible, best []reading
 	for _, r := range all {
-		if r.misfits <= all[0].misfits+maxFault && !slices.ContainsFunc(plausible, func(p reading) bool { return !p.contradicts(&r) }) {
+		if r.misfits <= all[0].misfits+maxFault && !slices.ContainsFunc(plausible,
+			func(p reading) bool { return !p.contradicts(&r) }) {
 			plausible = append(plausible, r)
 		}
 	}

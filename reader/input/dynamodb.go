@@ -47,7 +47,8 @@ func (e *expander) listsExport(name string) bool {
 // exported adds the parts of an export by either of its lists, which must agree; false for other arguments.
 func (e *expander) exported(ctx context.Context, arg string) (is bool, err error) {
 	folder, name := path.Split(filepath.ToSlash(arg))
-	if scheme, _, address := strings.Cut(arg, "://"); name != exportSummary && name != exportFiles || address && !strings.EqualFold(scheme, "s3") && !strings.EqualFold(scheme, "oss") {
+	if scheme, _, address := strings.Cut(arg, "://"); name != exportSummary && name != exportFiles || address &&
+		!strings.EqualFold(scheme, "s3") && !strings.EqualFold(scheme, "oss") {
 		return false, nil
 	}
 	text, err := e.list(ctx, arg)
@@ -81,7 +82,8 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 			if n == 1 && name == exportFiles {
 				return false, nil // a file that is only called so
 			}
-			return true, fmt.Errorf("open input %s line %d: it does not name a part of an export of DynamoDB with dataFileS3Key and itemCount; is the file whole?", Redact(files), n)
+			return true, fmt.Errorf("open input %s line %d: it does not name a part of an export of DynamoDB with "+
+				"dataFileS3Key and itemCount; is the file whole?", Redact(files), n)
 		}
 		if first := named[path.Base(p.Key)]; first > 0 {
 			return true, fmt.Errorf("open input %s line %d: it names %s, as line %d does; download the list again",
@@ -95,7 +97,8 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 		return true, wrapOpen(Redact(files), err)
 	}
 	if want >= 0 && items != want {
-		return true, fmt.Errorf("open input %s: its parts have %d items, and %s says %d: one of the files is not whole; download the export again", Redact(files), items, exportSummary, want)
+		return true, fmt.Errorf("open input %s: its parts have %d items, and %s says %d: one of the files is not whole; "+
+			"download the export again", Redact(files), items, exportSummary, want)
 	}
 	for _, p := range parts {
 		if err := e.argument(ctx, folder+"data/"+path.Base(p.Key), ""); err != nil {

@@ -30,7 +30,8 @@ func followSafely(c *http.Client) *http.Client {
 		case len(via) >= maxRedirects:
 			return fmt.Errorf("it was redirected %d times", len(via))
 		case req.URL.Scheme != "https" && via[len(via)-1].URL.Scheme == "https":
-			return unusable{errors.New("the server redirects from https to http, where anyone on the way can read and change it; use the http address if that is intended")}
+			return unusable{errors.New("the server redirects from https to http, where anyone on the way can read and change " +
+				"it; use the http address if that is intended")}
 		case internal(req.URL.Hostname()) && !internal(via[0].URL.Hostname()):
 			return unusable{errors.New("a public server redirects into this network; use that address if intended")}
 		}
@@ -76,8 +77,9 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	if r.ranges && r.version.size > 0 && r.version.String() == "" {
 		// Ranges of two contents of one length could not be distinguished. A resumed run compares the content.
 		r.ranges = false
-		e.warn("%s: the server sends no ETag or modification time: it is read in one go, so a lost connection ends the load; "+
-			"download it first if it is large", name)
+		e.warn(
+			"%s: the server sends no ETag or modification time: it is read in one go, so a lost connection ends the load; "+
+				"download it first if it is large", name)
 	}
 	get.match = r.version.matchable()
 	r.fetcher = get
@@ -87,7 +89,8 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		return name, err
 	}
 	modified, _ := http.ParseTime(r.version.modified)
-	e.add(Item{Name: name, Size: r.version.size, Version: r.version.String(), Modified: modified, Columns: columns, src: r}, u.String())
+	e.add(Item{Name: name, Size: r.version.size, Version: r.version.String(), Modified: modified, Columns: columns,
+		src: r}, u.String())
 	return name, nil
 }
 

@@ -179,7 +179,8 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	}
 	const left = "skipped unfinished or replaced files, by their names (%d): %s; to read one, name it or its ending"
 	if len(e.passed.dotted) > 0 {
-		e.unread("skipped objects with a folder called . or .. in their keys (%d), which other programs take for other objects: %s; name one to read it",
+		e.unread("skipped objects with a folder called . or .. in their keys (%d), which other programs take for other "+
+			"objects: %s; name one to read it",
 			len(e.passed.dotted), someOf(e.passed.dotted))
 	}
 	if e.passed.unfinished {

@@ -285,7 +285,8 @@ func TestBlockedReadEndsWithContext(t *testing.T) {
 
 // TestNonDataFilesAreReadOnlyByName checks which files each form of an argument matches.
 func TestNonDataFilesAreReadOnlyByName(t *testing.T) {
-	tree(t, "a.csv", "runs/r1/rejects.csv", "runs/r1/attempt-1/rejects.csv", "runs/r2/rejects.csv", "store/data/x", "out.csv", "d/b.csv")
+	tree(t, "a.csv", "runs/r1/rejects.csv", "runs/r1/attempt-1/rejects.csv", "runs/r2/rejects.csv", "store/data/x",
+		"out.csv", "d/b.csv")
 	o := Options{NotData: func(name string, folder bool) string {
 		switch base := filepath.Base(name); {
 		case folder && (base == "r1" || base == "r2" || base == "attempt-1"):
@@ -339,7 +340,8 @@ func TestLeftoversAreReadOnlyIfNamed(t *testing.T) {
 	}{
 		{"d", kept, "skipped unfinished or replaced files, by their names (13): "},
 		{"d/*", kept, "skipped unfinished or replaced files, by their names (13): "},
-		{"**/*.csv*", "back/z.csv d/a.csv d/o.bak/p.csv only-new/y.csv", "skipped unfinished or replaced files, by their names (8): "},
+		{"**/*.csv*", "back/z.csv d/a.csv d/o.bak/p.csv only-new/y.csv",
+			"skipped unfinished or replaced files, by their names (8): "},
 		{"d/*.csv", "d/a.csv", "skipped unfinished or replaced files, by their names (1): "},
 		{"d/*~", "d/a.csv~", ""},
 		{"d/*.bak", "d/o.bak/p.csv", ""},

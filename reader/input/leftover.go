@@ -27,11 +27,14 @@ func Unpacked(name string) string {
 // isLeftover reports whether an unnamed file is a leftover, and notes it, unless the glob's last part asks for it.
 func (e *expander) isLeftover(name, pattern string) bool {
 	base := strings.ToLower(path.Base(filepath.ToSlash(name)))
-	i := slices.IndexFunc(leftovers, func(end string) bool { return strings.HasSuffix(base, end) || strings.HasSuffix(Unpacked(base), end) })
+	i := slices.IndexFunc(leftovers,
+		func(end string) bool { return strings.HasSuffix(base, end) || strings.HasSuffix(Unpacked(base), end) })
 	lock := slices.IndexFunc(locks, func(begin string) bool { return strings.HasPrefix(base, begin) })
-	ways := strings.FieldsFunc(strings.ToLower(path.Base(pattern)), func(r rune) bool { return strings.ContainsRune("{,}", r) })
+	ways := strings.FieldsFunc(strings.ToLower(path.Base(pattern)),
+		func(r rune) bool { return strings.ContainsRune("{,}", r) })
 	asked := slices.ContainsFunc(ways, func(way string) bool {
-		return i >= 0 && strings.HasSuffix("."+Unpacked(way), leftovers[i]) || lock >= 0 && strings.HasPrefix(way, locks[lock])
+		return i >= 0 && strings.HasSuffix("."+Unpacked(way), leftovers[i]) || lock >= 0 &&
+			strings.HasPrefix(way, locks[lock])
 	})
 	if i < 0 && lock < 0 || asked || i >= 0 && slices.Contains(e.options.Extensions, leftovers[i]) {
 		return false
@@ -55,6 +58,7 @@ func (e *expander) warnOfCopies() {
 		first[Unpacked(name)] = name
 	}
 	if len(pairs) > 0 {
-		e.warn("%s seem to be the same file, compressed and not, or compressed in two ways; both are read: leave one out if they are", someOf(pairs))
+		e.warn("%s seem to be the same file, compressed and not, or compressed in two ways; both are read: leave one out "+
+			"if they are", someOf(pairs))
 	}
 }

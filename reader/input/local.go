@@ -64,7 +64,8 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 		return err
 	}
 	if len(e.set.Items) == before && len(e.repeats) == repeats {
-		return &missing{fmt.Sprintf("read folder %s: there are no files in it that are not hidden%s%s; name another", name, e.extensions(), e.alsoSkipped("; skipped ")), true}
+		return &missing{fmt.Sprintf("read folder %s: there are no files in it that are not hidden%s%s; name another", name,
+			e.extensions(), e.alsoSkipped("; skipped ")), true}
 	}
 	return nil
 }
@@ -174,7 +175,9 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 	}
 	names, err := doublestar.FilepathGlob(pattern, options...)
 	if errors.Is(err, doublestar.ErrBadPattern) {
-		return true, &missing{fmt.Sprintf("open input %s: no file has this name, and it is not a valid glob; check its brackets, or escape them with \\", pattern), false}
+		return true,
+			&missing{fmt.Sprintf("open input %s: no file has this name, and it is not a valid glob; check its brackets, or "+
+				"escape them with \\", pattern), false}
 	}
 	if err != nil {
 		return true, fmt.Errorf("match %s: %w", pattern, err)
@@ -189,7 +192,8 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 		if err != nil {
 			return true, fmt.Errorf("match %s: %w", pattern, err)
 		}
-		if err := e.matched(ctx, match{name: name, base: base, below: filepath.ToSlash(below), pattern: pattern, deep: deep, marks: spellsMark(pattern)}); err != nil {
+		if err := e.matched(ctx, match{name: name, base: base, below: filepath.ToSlash(below), pattern: pattern, deep: deep,
+			marks: spellsMark(pattern)}); err != nil {
 			return true, err
 		}
 	}

@@ -92,7 +92,8 @@ func (r *remote) mayName(arg string) error {
 		return nil
 	case "http", "https":
 	default:
-		return fmt.Errorf("%s: a list from a server names addresses only (http://, https://, oss:// or s3://); download the list to name files", Redact(arg))
+		return fmt.Errorf("%s: a list from a server names addresses only (http://, https://, oss:// or s3://); download "+
+			"the list to name files", Redact(arg))
 	}
 	u, err := url.Parse(arg)
 	if err != nil {

@@ -25,14 +25,15 @@ import (
 func TestAddressIsObjectFolderGlobOrPrefix(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		for arg, want := range map[string][]string{
-			"one.csv":     {"one.csv"},
-			"data":        {"data/1.csv", "data/2 +ü%\x01.csv", "data/sub/3.json"},
-			"data/":       {"data/1.csv", "data/2 +ü%\x01.csv", "data/sub/3.json"},
-			"data/sub":    {"data/sub/3.json"},
-			"data/sub/":   {"data/sub/3.json"},
-			"data-":       {"data-old/4.csv"},
-			"dat":         {"data-old/4.csv", "data/1.csv", "data/2 +ü%\x01.csv", "data/sub/3.json"},
-			"**/*.csv":    {"data-old/4.csv", "data/1.csv", "data/2 +ü%\x01.csv", "dt=1/5.csv", "dt=2/6.csv", "g[1].csv", "one.csv"},
+			"one.csv":   {"one.csv"},
+			"data":      {"data/1.csv", "data/2 +ü%\x01.csv", "data/sub/3.json"},
+			"data/":     {"data/1.csv", "data/2 +ü%\x01.csv", "data/sub/3.json"},
+			"data/sub":  {"data/sub/3.json"},
+			"data/sub/": {"data/sub/3.json"},
+			"data-":     {"data-old/4.csv"},
+			"dat":       {"data-old/4.csv", "data/1.csv", "data/2 +ü%\x01.csv", "data/sub/3.json"},
+			"**/*.csv": {"data-old/4.csv", "data/1.csv", "data/2 +ü%\x01.csv", "dt=1/5.csv", "dt=2/6.csv", "g[1].csv",
+				"one.csv"},
 			"dt=*":        {"dt=1/5.csv", "dt=2/6.csv"},
 			"data/_S*":    {"data/_SUCCESS"},
 			"g[1].csv":    {"g[1].csv"},
@@ -130,7 +131,8 @@ func TestKeysWithDotFoldersAreReportedUnlessNamed(t *testing.T) {
 				continue
 			}
 			conformance.True(t, err == nil && slices.Equal(names(set), s.names("d/1.csv")) && len(set.Unread) == 1 &&
-				strings.Contains(set.Unread[0], "(2), which other programs take for other objects: "+s.at+"d/../x.csv, "+s.at+"d/./y.csv"),
+				strings.Contains(set.Unread[0], "(2), which other programs take for other objects: "+s.at+"d/../x.csv, "+s.at+
+					"d/./y.csv"),
 				"%s: %+v, %v", arg, set, err)
 		}
 		wantError(t, conformance.ErrorOf(Expand(t.Context(), s.names("only"), s.o)), nil, s.at+"only/../z.csv")

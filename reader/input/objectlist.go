@@ -21,7 +21,8 @@ func (e *expander) objects(ctx context.Context, scheme, address string) error {
 	bucket, key, _ := strings.Cut(address, "/")
 	name := objectName(scheme, bucket, key)
 	if why := objectstore.CheckBucket(scheme, bucket); why != "" {
-		return fmt.Errorf("open input %s: the part before the first / %s; write %s://bucket/key; keys come from the environment", Redact(name), why, scheme)
+		return fmt.Errorf("open input %s: the part before the first / %s; write %s://bucket/key; keys come from the "+
+			"environment", Redact(name), why, scheme)
 	}
 	service, err := e.service(ctx, scheme)
 	if err != nil {

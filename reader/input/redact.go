@@ -13,7 +13,8 @@ import (
 const withheld = "xxxxx"
 
 // harmless are the query parameters whose values are shown. Others are withheld: no list of secrets is complete.
-var harmless = strings.Fields(`page pagesize page_size per_page limit offset count part partnumber chunk split shard format type version versionid
+var harmless = strings.Fields(
+	`page pagesize page_size per_page limit offset count part partnumber chunk split shard format type version versionid
 	v sv sr ver alt file filename table dataset sheet gid tab year month day hour date from to start end region lang locale encoding charset
 	compression delimiter header sort order expires x-oss-expires x-amz-expires x-goog-expires x-amz-algorithm x-goog-algorithm
 	x-oss-signature-version`)
@@ -52,7 +53,8 @@ var (
 
 // secretWords in the name of a path segment such as /token=…/ make its value secret. Others are partition folders.
 var secretWords = []string{
-	"sign", "sig", "token", "secret", "pass", "pwd", "key", "credential", "auth", "code", "session", "hdn", "hmac", "jwt", "sid", "acl",
+	"sign", "sig", "token", "secret", "pass", "pwd", "key", "credential", "auth", "code", "session", "hdn", "hmac", "jwt",
+	"sid", "acl",
 }
 
 // Redact returns an argument with the secrets of addresses removed, to show and keep. It is idempotent.
@@ -134,7 +136,8 @@ func splitByPassword(u *url.URL) bool {
 	if u.Path == "" && u.RawQuery == "" && strings.Contains(u.Fragment, "@") {
 		return u.User == nil
 	}
-	return u.User == nil && u.Port() != "" && (strings.Contains(u.EscapedPath(), "@") || u.Path == "" && strings.Contains(u.RawQuery, "@"))
+	return u.User == nil && u.Port() != "" && (strings.Contains(u.EscapedPath(), "@") || u.Path == "" &&
+		strings.Contains(u.RawQuery, "@"))
 }
 
 // redactObject is for oss:// and s3://, which have no user and no query: ? is part of a glob.
@@ -192,7 +195,8 @@ func redactQuery(query string, parameter func(string) string) string {
 // redactSetting is redactParameter for database addresses.
 func redactSetting(part string) string {
 	name, value, _ := strings.Cut(part, "=")
-	if slices.Contains(ofDatabases, strings.ToLower(name)) && !strings.Contains(value, "@") && !jsonWebToken.MatchString(value) {
+	if slices.Contains(ofDatabases, strings.ToLower(name)) && !strings.Contains(value, "@") &&
+		!jsonWebToken.MatchString(value) {
 		return part
 	}
 	return redactParameter(part)
@@ -215,7 +219,8 @@ func redactParameter(part string) string {
 	case !slices.Contains(harmless, strings.ToLower(plainName)):
 		return name + "=" + withheld
 	}
-	if plain, err := url.QueryUnescape(value); err != nil || len(plain) > mostShown || !harmlessValue.MatchString(plain) || jsonWebToken.MatchString(plain) {
+	if plain, err := url.QueryUnescape(value); err != nil || len(plain) > mostShown || !harmlessValue.MatchString(plain) ||
+		jsonWebToken.MatchString(plain) {
 		return name + "=" + withheld
 	}
 	return part

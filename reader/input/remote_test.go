@@ -91,7 +91,8 @@ func TestServerThatKeepsFailingIsGivenUp(t *testing.T) {
 }
 
 func TestARefusalIsNotRepeated(t *testing.T) {
-	for code, is := range map[int]error{404: fs.ErrNotExist, 410: fs.ErrNotExist, 401: fs.ErrPermission, 403: fs.ErrPermission, 400: nil, 501: nil} {
+	for code, is := range map[int]error{404: fs.ErrNotExist, 410: fs.ErrNotExist, 401: fs.ErrPermission,
+		403: fs.ErrPermission, 400: nil, 501: nil} {
 		s := newSite(t, text)
 		s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
 		_, err := Expand(t.Context(), []string{s.address}, Options{Retry: soon})
@@ -135,8 +136,11 @@ func TestObjectChangedDuringStreamIsAnError(t *testing.T) {
 
 func TestTimeAndSizeDetectChangesWithoutETags(t *testing.T) {
 	for header, change := range map[string]func(s *site, w http.ResponseWriter){
-		"last modified": func(_ *site, w http.ResponseWriter) { w.Header().Set("Last-Modified", "Tue, 02 Jan 2024 00:00:00 GMT") },
-		"bytes":         func(s *site, _ http.ResponseWriter) { s.content += "!" },
+		"last modified": func(_ *site,
+			w http.ResponseWriter) {
+			w.Header().Set("Last-Modified", "Tue, 02 Jan 2024 00:00:00 GMT")
+		},
+		"bytes": func(s *site, _ http.ResponseWriter) { s.content += "!" },
 	} {
 		s := newSite(t, text)
 		s.etag.Store("")
@@ -329,14 +333,16 @@ func TestWrongSchemeIsNotTemporary(t *testing.T) {
 	plain, secure := httptest.NewServer(page), httptest.NewTLSServer(page)
 	defer plain.Close()
 	defer secure.Close()
-	for _, at := range []string{"https" + strings.TrimPrefix(plain.URL, "http"), "http" + strings.TrimPrefix(secure.URL, "https")} {
+	for _, at := range []string{"https" + strings.TrimPrefix(plain.URL, "http"), "http" +
+		strings.TrimPrefix(secure.URL, "https")} {
 		_, err := http.Get(at + "/a.csv")
 		if err == nil {
 			continue // the server says 400
 		}
 		conformance.True(t, !again(err) && !Passing(err), "%s: %v is repeated", at, err)
 	}
-	for text, other := range map[string]bool{`malformed HTTP response "\x15\x03\x01"`: true, `malformed HTTP response "SSH-2.0"`: false} {
+	for text, other := range map[string]bool{`malformed HTTP response "\x15\x03\x01"`: true,
+		`malformed HTTP response "SSH-2.0"`: false} {
 		err := errors.New(text)
 		conformance.True(t, again(err) != other, "%v: %v", err, !other)
 	}
@@ -345,14 +351,17 @@ func TestWrongSchemeIsNotTemporary(t *testing.T) {
 }
 
 func TestBareErrorsAreNotTemporary(t *testing.T) {
-	for _, err := range []error{ErrChanged, unusable{io.EOF}, &statusError{code: 404}, fmt.Errorf("x: %w", &statusError{code: 505})} {
+	for _, err := range []error{ErrChanged, unusable{io.EOF}, &statusError{code: 404},
+		fmt.Errorf("x: %w", &statusError{code: 505})} {
 		conformance.Equal(t, again(err), false, "%v is repeated", err)
 	}
 	nowhere := &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
-	for err, passing := range map[error]bool{nowhere: true, &net.OpError{Op: "dial", Err: nowhere}: true, ErrChanged: false, &statusError{code: 404}: false} {
+	for err, passing := range map[error]bool{nowhere: true, &net.OpError{Op: "dial", Err: nowhere}: true,
+		ErrChanged: false, &statusError{code: 404}: false} {
 		conformance.Equal(t, Passing(fmt.Errorf("read a.csv: %w", err)), passing, "%v may pass", err) // exit code 1, not 2
 	}
-	for _, err := range []error{io.EOF, errStalled, &url.Error{Err: io.ErrUnexpectedEOF}, &statusError{code: 500}, &statusError{code: 408}} {
+	for _, err := range []error{io.EOF, errStalled, &url.Error{Err: io.ErrUnexpectedEOF}, &statusError{code: 500},
+		&statusError{code: 408}} {
 		conformance.Equal(t, again(err), true, "%v is not repeated", err)
 	}
 }

@@ -93,7 +93,8 @@ func (u unusable) Unwrap() error { return u.error }
 // otherScheme reports whether a server that speaks TLS was asked by http, or vice versa, in part by net/http's text.
 func otherScheme(err error) bool {
 	return errors.As(err, new(tls.RecordHeaderError)) ||
-		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") || strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
+		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") ||
+		strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
 }
 
 // again reports whether another attempt may succeed, as after any error not known to last.
@@ -176,7 +177,8 @@ func Passing(err error) bool {
 
 // OfTransport reports whether an error is about reaching an input, not about its content.
 func OfTransport(err error) bool {
-	return errors.As(err, new(*statusError)) || errors.As(err, new(unusable)) || errors.As(err, new(*url.Error)) || errors.As(err, new(*objectstore.Error)) ||
+	return errors.As(err, new(*statusError)) || errors.As(err, new(unusable)) || errors.As(err, new(*url.Error)) ||
+		errors.As(err, new(*objectstore.Error)) ||
 		errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrChanged) || Passing(err)
 }
 

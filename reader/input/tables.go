@@ -23,10 +23,14 @@ type tableKind struct {
 }
 
 var tableKinds = []*tableKind{
-	{name: "a Delta Lake table", folder: "_delta_log", export: "in DuckDB COPY (SELECT * FROM delta_scan('TABLE')) TO 'rows.parquet'"},
-	{name: "an Apache Hudi table", folder: ".hoodie", export: "in Spark spark.read.format(\"hudi\").load('TABLE').write.parquet('rows')"},
-	{name: "an Apache Iceberg table", folder: "metadata", file: isIcebergMetadata, export: "in DuckDB COPY (SELECT * FROM iceberg_scan('TABLE')) TO 'rows.parquet'"},
-	{name: "an Apache Paimon table", folder: "snapshot", file: isPaimonSnapshot, export: "in Spark spark.read.format(\"paimon\").load('TABLE').write.parquet('rows')"},
+	{name: "a Delta Lake table", folder: "_delta_log",
+		export: "in DuckDB COPY (SELECT * FROM delta_scan('TABLE')) TO 'rows.parquet'"},
+	{name: "an Apache Hudi table", folder: ".hoodie",
+		export: "in Spark spark.read.format(\"hudi\").load('TABLE').write.parquet('rows')"},
+	{name: "an Apache Iceberg table", folder: "metadata", file: isIcebergMetadata,
+		export: "in DuckDB COPY (SELECT * FROM iceberg_scan('TABLE')) TO 'rows.parquet'"},
+	{name: "an Apache Paimon table", folder: "snapshot", file: isPaimonSnapshot,
+		export: "in Spark spark.read.format(\"paimon\").load('TABLE').write.parquet('rows')"},
 }
 
 func isIcebergMetadata(name string) bool {

@@ -77,14 +77,16 @@ func TestFilesNextToATableAreRead(t *testing.T) {
 
 const (
 	summaryText = `{"version":"2020-06-30","exportArn":"arn:aws:dynamodb:x","exportTime":"2026-01-02T03:04:05.678Z","itemCount":3,"outputFormat":"DYNAMODB_JSON","exportType":"FULL_EXPORT"}`
-	filesText   = `{"itemCount":1,"md5Checksum":"x","etag":"y","dataFileS3Key":"AWSDynamoDB/01/data/b.json.gz"}` + "\n" + `{"itemCount":2,"dataFileS3Key":"AWSDynamoDB/01/data/a.json.gz"}` + "\n"
+	filesText   = `{"itemCount":1,"md5Checksum":"x","etag":"y","dataFileS3Key":"AWSDynamoDB/01/data/b.json.gz"}` + "\n" +
+		`{"itemCount":2,"dataFileS3Key":"AWSDynamoDB/01/data/a.json.gz"}` + "\n"
 )
 
 // exportOf writes a DynamoDB export; a part without text is left out.
 func exportOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "01")
-	for name, text := range map[string]string{exportSummary: summaryText, exportFiles: filesText, "manifest-files.md5": "x", "_started": " ", "data/a.json.gz": "a", "data/b.json.gz": "b"} {
+	for name, text := range map[string]string{exportSummary: summaryText, exportFiles: filesText,
+		"manifest-files.md5": "x", "_started": " ", "data/a.json.gz": "a", "data/b.json.gz": "b"} {
 		if other, ok := files[name]; ok {
 			text = other
 		}
@@ -113,9 +115,11 @@ func TestDynamoDBExportByListsOrFolder(t *testing.T) {
 	}
 	set := expand(t, Options{}, dir)
 	wantNames(t, set, filepath.Join(dir, "data/a.json.gz"), filepath.Join(dir, "data/b.json.gz"))
-	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "list of an export"), "%q", set.Warnings)
+	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "list of an export"), "%q",
+		set.Warnings)
 	server := newS3(t)
-	for name, text := range map[string]string{exportSummary: summaryText, exportFiles: filesText, "data/a.json.gz": "a", "data/b.json.gz": "b"} {
+	for name, text := range map[string]string{exportSummary: summaryText, exportFiles: filesText, "data/a.json.gz": "a",
+		"data/b.json.gz": "b"} {
 		server.Set("AWSDynamoDB/01/"+name, text, time.Unix(1e9, 0))
 	}
 	set = expand(t, server.o, server.at+"AWSDynamoDB/01/"+exportSummary)
@@ -126,15 +130,19 @@ func TestDynamoDBExportByListsOrFolder(t *testing.T) {
 
 func TestIncompleteExportIsRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ file, text, arg, want string }{
-		"a part is missing":             {"data/a.json.gz", "", exportSummary, "a.json.gz: there is no such file"},
-		"the list of parts is missing":  {exportFiles, "", exportSummary, "list of its parts is missing"},
-		"the list of parts is cut":      {exportFiles, strings.SplitAfter(filesText, "\n")[0], exportSummary, "1 items, and manifest-summary.json says 3"},
-		"the list ends within a line":   {exportFiles, filesText[:len(filesText)-9], exportFiles, "line 2"},
-		"a line names no part":          {exportFiles, filesText + "{}\n", exportSummary, "line 3"},
-		"a summary without a count":     {exportSummary, `{"exportArn":"x"}`, exportSummary, "how many items"},
-		"a part that is named twice":    {exportFiles, filesText + strings.SplitAfter(filesText, "\n")[0], exportSummary, "it names b.json.gz, as line 1 does"},
-		"an export in Ion":              {exportSummary, strings.Replace(summaryText, "DYNAMODB_JSON", "ION", 1), exportSummary, "the export is in ION"},
-		"an export of changes":          {exportSummary, strings.Replace(summaryText, "FULL", "INCREMENTAL", 1), exportSummary, "INCREMENTAL_EXPORT"},
+		"a part is missing":            {"data/a.json.gz", "", exportSummary, "a.json.gz: there is no such file"},
+		"the list of parts is missing": {exportFiles, "", exportSummary, "list of its parts is missing"},
+		"the list of parts is cut": {exportFiles, strings.SplitAfter(filesText, "\n")[0], exportSummary,
+			"1 items, and manifest-summary.json says 3"},
+		"the list ends within a line": {exportFiles, filesText[:len(filesText)-9], exportFiles, "line 2"},
+		"a line names no part":        {exportFiles, filesText + "{}\n", exportSummary, "line 3"},
+		"a summary without a count":   {exportSummary, `{"exportArn":"x"}`, exportSummary, "how many items"},
+		"a part that is named twice": {exportFiles, filesText + strings.SplitAfter(filesText, "\n")[0], exportSummary,
+			"it names b.json.gz, as line 1 does"},
+		"an export in Ion": {exportSummary, strings.Replace(summaryText, "DYNAMODB_JSON", "ION", 1),
+			exportSummary, "the export is in ION"},
+		"an export of changes": {exportSummary, strings.Replace(summaryText, "FULL", "INCREMENTAL", 1),
+			exportSummary, "INCREMENTAL_EXPORT"},
 		"an export without parts":       {exportFiles, "\n", exportFiles, "lists no parts"},
 		"a list without an end of line": {exportFiles, strings.Repeat("x", maxLineBytes+1), exportFiles, "too long"},
 	} {
@@ -202,22 +210,27 @@ func TestSecretsOfAddressesAreHidden(t *testing.T) {
 			conformance.Equal(t, Redact(got), got, "%s", got)
 		}
 	}
-	for _, arg := range []string{"a?.csv", "data//part-?.csv", "@list", "c:/a?b@c", "-", `u="https://x/?id=" + id`, "a@b:c", "http: Server gave HTTP response"} {
+	for _, arg := range []string{"a?.csv", "data//part-?.csv", "@list", "c:/a?b@c", "-", `u="https://x/?id=" + id`,
+		"a@b:c", "http: Server gave HTTP response"} {
 		conformance.Equal(t, Redact(arg), arg, "%s", arg)
 	}
 }
 
 func TestAddressesInTextAreShownWithoutSecrets(t *testing.T) {
-	cause := errors.New(`get "https://u:geheim@h/a?sig=geheim": read a.csv:https://h/?geheim; then //u:geheim@h/b (oss://i:geheim@b): no such host`)
+	cause :=
+		errors.New(`get "https://u:geheim@h/a?sig=geheim": read a.csv:https://h/?geheim; then //u:geheim@h/b (oss://i:geheim@b): no such host`)
 	err := RedactError(cause)
 	conformance.True(t, !strings.Contains(err.Error(), "geheim") && errors.Is(err, cause), "error %v", err)
-	conformance.Equal(t, err.Error(), `get "https://xxxxx@h/a?sig=xxxxx": read a.csv:https://h/?xxxxx; then //xxxxx@h/b (oss://xxxxx@b): no such host`, "error")
+	conformance.Equal(t, err.Error(),
+		`get "https://xxxxx@h/a?sig=xxxxx": read a.csv:https://h/?xxxxx; then //xxxxx@h/b (oss://xxxxx@b): no such host`,
+		"error")
 	plain := errors.New("read a.csv: EOF")
 	conformance.True(t, RedactError(plain) == plain && RedactError(nil) == nil, "an error without a secret is changed")
 }
 
 func TestPasswordMayContainNumberSign(t *testing.T) {
-	for _, arg := range []string{"http://user:geheim#pw@127.0.0.1/a.csv", "http://user:12#geheim@127.0.0.1/a.csv", "http://geheim#pw@127.0.0.1/a"} {
+	for _, arg := range []string{"http://user:geheim#pw@127.0.0.1/a.csv", "http://user:12#geheim@127.0.0.1/a.csv",
+		"http://geheim#pw@127.0.0.1/a"} {
 		_, err := Expand(t.Context(), []string{arg}, Options{Retry: soon})
 		conformance.True(t, err != nil && strings.Contains(err.Error(), "%-escape characters") &&
 			!strings.Contains(err.Error(), "geheim"), "%s: %v", arg, err)

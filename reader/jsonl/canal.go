@@ -194,7 +194,8 @@ func (p *Parser) canalChange(start int) bool {
 	p.changed.event.table = append(p.changed.event.table[:0], name[:]...)
 	switch {
 	case m.kind == "" || name[0] == "" && !m.ddl || m.canal != (p.options.Changes.Form == CanalChanges):
-		return p.refuse("", CodeChange, "want type, database and table, with isDdl as in canal messages, or without it as in Maxwell messages", start)
+		return p.refuse("", CodeChange, "want type, database and table, with isDdl as in canal messages, or without it as "+
+			"in Maxwell messages", start)
 	case m.ddl:
 		return p.canalDefinition(&m, name[:], start)
 	}
@@ -220,7 +221,9 @@ func (p *Parser) canalChange(start int) bool {
 	}
 	if m.old >= 0 && !p.members(m.old, func(key []byte, from, _ int) bool {
 		_, ofKey := p.index[string(key)]
-		return !ofKey || p.refuse(string(key), CodeChange, "the update changes a column that the table's key is made of, and would leave the old row; use a key of the columns of the source's own key, and binlog_row_image=FULL (Maxwell: output_primary_key_columns=true); a change of every column looks like that of a log without it", from)
+		return !ofKey || p.refuse(string(key), CodeChange, "the update changes a column that the table's key is made of, "+
+			"and would leave the old row; use a key of the columns of the source's own key, and binlog_row_image=FULL "+
+			"(Maxwell: output_primary_key_columns=true); a change of every column looks like that of a log without it", from)
 	}) {
 		return false
 	}
@@ -228,7 +231,10 @@ func (p *Parser) canalChange(start int) bool {
 		m.typesEnd = m.types
 	}
 	columns, ok := p.canalColumns(m.types, m.typesEnd)
-	return ok && p.members(m.data, func(key []byte, from, to int) bool { return p.changedValue(columns, key, from, to) }) && p.changesAny()
+	return ok && p.members(m.data, func(key []byte, from,
+		to int) bool {
+		return p.changedValue(columns, key, from, to)
+	}) && p.changesAny()
 }
 
 // firstRow returns the place of an array's first object, and whether there are more.
@@ -253,7 +259,8 @@ func (p *Parser) firstRow(from, to int) (at int, more bool) {
 var harmless = []string{"CREATE", "CINDEX", "DINDEX", "table-create", "database-create"}
 
 // changesRows are statements that canal copies with the type QUERY.
-var changesRows = regexp.MustCompile(`(?i)^\s*(/\*.*?\*/\s*)*(insert|update|delete|replace|load|truncate|drop|alter|rename|call)\b`)
+var changesRows = regexp.MustCompile(
+	`(?i)^\s*(/\*.*?\*/\s*)*(insert|update|delete|replace|load|truncate|drop|alter|rename|call)\b`)
 
 // beside is a character next to a name.
 const beside = `[^\p{L}\p{N}_$]`
@@ -265,11 +272,13 @@ func (p *Parser) canalDefinition(m *canalMessage, name []string, at int) bool {
 		named = whole.Is("")
 	}
 	bare := named[strings.LastIndexByte(named, '.')+1:]
-	mine := IsTable(named, name) || regexp.MustCompile(`(?i)(^|`+beside+`)`+regexp.QuoteMeta(bare)+`($|`+beside+`)`).MatchString(m.sql)
+	mine := IsTable(named, name) || regexp.MustCompile(`(?i)(^|`+beside+`)`+regexp.QuoteMeta(bare)+`($|`+beside+
+		`)`).MatchString(m.sql)
 	switch {
 	case slices.Contains(harmless, m.kind):
 	case mine, name[1] == "" && m.kind != "QUERY", m.kind == "QUERY" && changesRows.MatchString(m.sql):
-		return p.refuse("", CodeDDL, fmt.Sprintf("a statement %s that may change the table %s: %.100s; do the same here, and continue with the messages after this one", m.kind, named, m.sql), at)
+		return p.refuse("", CodeDDL, fmt.Sprintf("a statement %s that may change the table %s: %.100s; do the same here, "+
+			"and continue with the messages after this one", m.kind, named, m.sql), at)
 	}
 	return p.pass(true)
 }

@@ -26,7 +26,8 @@ type cell struct {
 // vendorsMembers are the members of the vendor's tool, vendorsKinds the names of its kinds in T.
 var (
 	vendorsMembers = []string{"C", "V", "T", "IsInt", "TS"}
-	vendorsKinds   = map[record.Kind]bool{record.Integer: true, record.Double: true, record.Binary: true, record.String: true, record.Boolean: true}
+	vendorsKinds   = map[record.Kind]bool{record.Integer: true, record.Double: true, record.Binary: true,
+		record.String: true, record.Boolean: true}
 )
 
 // cell reads an object with a value, under PK or not. False: bad is set. Unknown members are refused.
@@ -83,7 +84,8 @@ func (p *Parser) cellMember(c *cell, key []byte, d record.Datum) bool {
 	case name == "TS" && d.Kind == record.Null && c.vendors:
 	case name == "TS" && d.Kind == record.Number:
 		if c.at, err = strconv.ParseInt(string(d.Bytes), 10, 64); err != nil || c.at < 0 {
-			return p.refuse(string(c.name), table.CodeType, fmt.Sprintf("TS %s is not a timestamp in milliseconds", table.Show(d.Bytes)), s.pos-len(d.Bytes))
+			return p.refuse(string(c.name), table.CodeType, fmt.Sprintf("TS %s is not a timestamp in milliseconds",
+				table.Show(d.Bytes)), s.pos-len(d.Bytes))
 		}
 		if c.at == 0 && c.vendors {
 			c.at = NoTimestamp
@@ -153,7 +155,8 @@ func (c *cell) datum(pk bool, s *scanner) (d record.Datum, why string) {
 		return d, why
 	}
 	d.Bytes = v.Bytes
-	if why = kindFault(nil, v.Kind == record.String, "no string"); why == "" && (c.base64 || kind == record.Binary || kind == record.Decimal) {
+	if why = kindFault(nil, v.Kind == record.String, "no string"); why == "" &&
+		(c.base64 || kind == record.Binary || kind == record.Decimal) {
 		var ok bool
 		d.Bytes, ok = unbase64(s, v.Bytes)
 		why = kindFault(nil, ok, "not base64")

@@ -17,11 +17,13 @@ import (
 type ChangeForm uint8
 
 const (
-	NoChanges       ChangeForm = iota
-	DebeziumChanges            // events of Debezium's connectors, as its JSON converter writes their values: with schema and payload, or the payload alone
-	CanalChanges               // messages of canal, one row each
-	MaxwellChanges             // messages of Maxwell
-	DynamoDBChanges            // incremental exports of DynamoDB, with the last change of each item
+	NoChanges ChangeForm = iota
+	// events of Debezium's connectors, as its JSON converter writes their values: with schema and payload, or the payload
+	// alone
+	DebeziumChanges
+	CanalChanges    // messages of canal, one row each
+	MaxwellChanges  // messages of Maxwell
+	DynamoDBChanges // incremental exports of DynamoDB, with the last change of each item
 )
 
 // Codes of a change that ends a load: later changes may rely on it.
@@ -126,7 +128,9 @@ func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
 	}
 	whole := strings.Join(name, ".")
 	if first := c.Whole.Is(whole); first != whole {
-		return false, p.refuse("", CodeTable, fmt.Sprintf("the change is of table %s and others are of %s; name one of them in full, and the others are counted", whole, first), at)
+		return false,
+			p.refuse("", CodeTable, fmt.Sprintf("the change is of table %s and others are of %s; name one of them in full, "+
+				"and the others are counted", whole, first), at)
 	}
 	return true, true
 }
@@ -246,7 +250,8 @@ func (p *Parser) dynamoChange(start int) bool {
 			}
 		case "Metadata", "OldImage":
 		default:
-			return p.refuse("", CodeChange, fmt.Sprintf("member %q is not part of an incremental export: want Metadata, Keys, OldImage and NewImage", name), from)
+			return p.refuse("", CodeChange, fmt.Sprintf("member %q is not part of an incremental export: want Metadata, Keys, "+
+				"OldImage and NewImage", name), from)
 		}
 		return true
 	}) {
@@ -274,13 +279,15 @@ func (p *Parser) dynamoChange(start int) bool {
 var changeMarks = []struct {
 	form  ChangeForm
 	marks [2]string
-}{{DebeziumChanges, [2]string{`"op"`, `"source"`}}, {CanalChanges, [2]string{`"isDdl"`, `"database"`}}, {MaxwellChanges, [2]string{`"xid"`, `"database"`}}, {DynamoDBChanges, [2]string{`"Keys"`, `Image"`}}}
+}{{DebeziumChanges, [2]string{`"op"`, `"source"`}}, {CanalChanges, [2]string{`"isDdl"`, `"database"`}},
+	{MaxwellChanges, [2]string{`"xid"`, `"database"`}}, {DynamoDBChanges, [2]string{`"Keys"`, `Image"`}}}
 
 // GuessChanges returns the form of a text's changes and the first one's table, if stated, or why none can be read.
 func GuessChanges(head []byte, layout Layout, given ChangeForm) (form ChangeForm, name, why string) {
 	for _, of := range changeMarks {
 		form := of.form
-		if given != NoChanges && given != form || given == NoChanges && !(bytes.Contains(head, []byte(of.marks[0])) && bytes.Contains(head, []byte(of.marks[1]))) {
+		if given != NoChanges && given != form || given == NoChanges && !(bytes.Contains(head, []byte(of.marks[0])) &&
+			bytes.Contains(head, []byte(of.marks[1]))) {
 			continue
 		}
 		head := head

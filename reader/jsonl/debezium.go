@@ -73,15 +73,20 @@ func (p *Parser) debeziumChange(start int) bool {
 	case "d":
 		p.record.Mode, image = table.Delete, e.before
 	case "t":
-		return p.refuse("", CodeDDL, fmt.Sprintf("table %s was truncated; delete its rows here, and continue with the events after this one", strings.Join(e.table, ".")), payload)
+		return p.refuse("", CodeDDL, fmt.Sprintf("table %s was truncated; delete its rows here, and continue with the "+
+			"events after this one", strings.Join(e.table, ".")), payload)
 	default:
 		return p.refuse("", CodeChange, fmt.Sprintf("op %q is not known: want c, r, u, d or t", e.op), payload)
 	}
 	if image < 0 {
-		return p.refuse("", CodeChange, fmt.Sprintf("a change %q has no image of its row; a table of PostgreSQL needs a primary key, or REPLICA IDENTITY FULL", e.op), payload)
+		return p.refuse("", CodeChange, fmt.Sprintf("a change %q has no image of its row; a table of PostgreSQL needs a "+
+			"primary key, or REPLICA IDENTITY FULL", e.op), payload)
 	}
 	columns, ok := p.columnsOf(schema, schemaEnd)
-	if !ok || !p.sameKey(e) || !p.members(image, func(name []byte, from, to int) bool { return p.changedValue(columns, name, from, to) }) {
+	if !ok || !p.sameKey(e) || !p.members(image, func(name []byte, from,
+		to int) bool {
+		return p.changedValue(columns, name, from, to)
+	}) {
 		return false
 	}
 	return p.changesAny()
@@ -89,7 +94,8 @@ func (p *Parser) debeziumChange(start int) bool {
 
 // changesAny skips an update that changes no loaded column.
 func (p *Parser) changesAny() bool {
-	if p.record.Mode == table.Update && !slices.ContainsFunc(p.record.Cells, func(c record.Cell) bool { _, key := p.index[string(c.Name)]; return !key }) {
+	if p.record.Mode == table.Update && !slices.ContainsFunc(p.record.Cells,
+		func(c record.Cell) bool { _, key := p.index[string(c.Name)]; return !key }) {
 		return p.pass(false)
 	}
 	return true
@@ -110,7 +116,8 @@ func (p *Parser) sameKey(e *debeziumEvent) bool {
 	return p.members(e.after, func(name []byte, from, to int) bool {
 		before, key := was[string(name)]
 		return !key || before == string(p.scan.data[from:to]) ||
-			p.refuse(string(name), CodeChange, "the update changes a column that the table's key is made of, and would leave the old row; use a key of the columns of the source's own key", from)
+			p.refuse(string(name), CodeChange, "the update changes a column that the table's key is made of, and would leave "+
+				"the old row; use a key of the columns of the source's own key", from)
 	})
 }
 
@@ -203,11 +210,13 @@ func (p *Parser) definition(payload int) bool {
 		named = whole.Is("")
 	}
 	if len(of.Changes) == 0 && drops.MatchString(p.changed.event.ddl) {
-		return p.refuse("", CodeDDL, fmt.Sprintf("a statement that empties or drops something, and the event does not say which tables: %.100s; do the same here, and continue with the events after this one", p.changed.event.ddl), payload)
+		return p.refuse("", CodeDDL, fmt.Sprintf("a statement that empties or drops something, and the event does not say "+
+			"which tables: %.100s; do the same here, and continue with the events after this one", p.changed.event.ddl), payload)
 	}
 	for _, c := range of.Changes {
 		if name := strings.Split(strings.ReplaceAll(c.ID, `"`, ""), "."); c.Type != "CREATE" && IsTable(named, name) {
-			return p.refuse("", CodeDDL, fmt.Sprintf("table %s was altered: %.100s; alter the load likewise, and continue with the events after this one", strings.Join(name, "."), p.changed.event.ddl), payload)
+			return p.refuse("", CodeDDL, fmt.Sprintf("table %s was altered: %.100s; alter the load likewise, and continue "+
+				"with the events after this one", strings.Join(name, "."), p.changed.event.ddl), payload)
 		}
 	}
 	return p.pass(true)
@@ -346,7 +355,8 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 		if of == "VARBIT" {
 			refuse("events do not say how many bits a value of varbit has")
 		}
-	case "", "io.debezium.data.Json", "io.debezium.data.Enum", "io.debezium.data.EnumSet", "io.debezium.data.Uuid", "io.debezium.data.Xml", "io.debezium.data.Ltree":
+	case "", "io.debezium.data.Json", "io.debezium.data.Enum", "io.debezium.data.EnumSet", "io.debezium.data.Uuid",
+		"io.debezium.data.Xml", "io.debezium.data.Ltree":
 		switch m.Type {
 		case "int8", "int16", "int32", "int64":
 			if c.read = readWhole; strings.Contains(of, "UNSIGNED") {
@@ -393,7 +403,8 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 		case p.changed.event.op == "u":
 			p.record.Mode = table.Update
 		default: // a row that has a new key
-			return p.refuse(string(name), CodeChange, "the value did not change when the row's key did, and the database has not logged it; set REPLICA IDENTITY FULL and write the row again", from)
+			return p.refuse(string(name), CodeChange, "the value did not change when the row's key did, and the database has "+
+				"not logged it; set REPLICA IDENTITY FULL and write the row again", from)
 		}
 		return true
 	}
@@ -402,7 +413,8 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 	case value[0] == 'n':
 	case columns == nil:
 		if s.pos = from; value[0] == '{' || value[0] == '[' || !p.options.Changes.Typed(string(name)) {
-			return p.refuse(string(name), CodeChange, "the event does not say the types of its columns; set value.converter.schemas.enable=true in the connector (canal: mysqlType), or say the column's type", from)
+			return p.refuse(string(name), CodeChange, "the event does not say the types of its columns; set "+
+				"value.converter.schemas.enable=true in the connector (canal: mysqlType), or say the column's type", from)
 		}
 		p.scalar(&d)
 	case c == nil:
@@ -413,14 +425,16 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 	case c.refuse != "":
 		return p.refuse(string(name), table.CodeType, c.refuse, from)
 	case bytes.Equal(c.instead, value) && !p.changed.event.nulls:
-		return p.refuse(string(name), CodeChange, "the value is the column's default, which may stand for a null; set value.converter.replace.null.with.default=false in the connector, and begin without a snapshot", from)
+		return p.refuse(string(name), CodeChange, "the value is the column's default, which may stand for a null; set "+
+			"value.converter.replace.null.with.default=false in the connector, and begin without a snapshot", from)
 	default:
 		if why := c.read(p, c, &d, from, to); why != "" {
 			return p.refuse(string(name), table.CodeType, why, from)
 		}
 	}
 	if d.Kind == record.Unsigned && d.Int < 0 && !p.options.Changes.Typed(string(name)) {
-		return p.refuse(string(name), table.CodeType, "the integer does not fit in 64 bits with a sign; say the column's type (string), or leave it out", from)
+		return p.refuse(string(name), table.CodeType,
+			"the integer does not fit in 64 bits with a sign; say the column's type (string), or leave it out", from)
 	}
 	p.addCell(name, d)
 	return true

@@ -113,7 +113,8 @@ func (t *tagged) double() *leaf {
 		return t.leaf(record.Datum{Kind: record.Double, Double: f}, nil)
 	}
 	f, wrong := strconv.ParseFloat(string(text), 64)
-	if wrong != nil || !isNumber(text) || !table.KeepsDouble(text, f) || f == 0 && bytes.ContainsAny(mantissa(text), "123456789") {
+	if wrong != nil || !isNumber(text) || !table.KeepsDouble(text, f) || f == 0 &&
+		bytes.ContainsAny(mantissa(text), "123456789") {
 		t.failf("$numberDouble holds %.40q, which is not a double", text)
 	}
 	return t.leaf(record.Datum{Kind: record.Double, Double: f}, text)

@@ -114,8 +114,10 @@ func compare(t *testing.T, name string, d record.Datum, raw json.RawMessage) {
 
 func FuzzJSONLines(f *testing.F) {
 	for _, seed := range []string{
-		`{"a":1,"b":"x","c":[1,{"d":null}]}`, `{"a":"\ud83d\ude00\u00e9\n"}`, `{"a":1,"a":2}`, " {} \r", `{"a": -0.5e+7 , "b" : {"x" : [ true ] } }`,
-		`{"PK":{"Values":["k",0]},"Attr":{"Values":[{"C":"n","V":1,"TS":5,"IsInt":true}]}}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, "{}\n{}\n",
+		`{"a":1,"b":"x","c":[1,{"d":null}]}`, `{"a":"\ud83d\ude00\u00e9\n"}`, `{"a":1,"a":2}`, " {} \r",
+		`{"a": -0.5e+7 , "b" : {"x" : [ true ] } }`,
+		`{"PK":{"Values":["k",0]},"Attr":{"Values":[{"C":"n","V":1,"TS":5,"IsInt":true}]}}`, "{\"a\":\"\xff\"}",
+		`{"a":"\ud800"}`, "{}\n{}\n",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -111,7 +111,8 @@ func TestVendorExportsBecomeRowsWithTimestamps(t *testing.T) {
 		{`{"PK":{"Values":["k"]},"Attr":{"Values":[{"C":"w","V":9007199254740993}]}}`, `bad OutOfRange`},
 		{`{"PK":{"Values":["k"]},"Attr":{"Values":[{"C":"w","V":0.1000000000000000055}]}}`, `bad OutOfRange`},
 		{` {"PK":{"Values":[{"C":"pk2","V":"a"},{"C":"uid","V":7,"IsInt":true}]}}`, `i7 s"a" null null null`},
-		{`{"Attr":{"Values":[{"c":"name","v":"AQID","t":"binary","ts":0}]},"PK":{"Values":["k"]}}`, `s"k" null b010203 null null`},
+		{`{"Attr":{"Values":[{"c":"name","v":"AQID","t":"binary","ts":0}]},"PK":{"Values":["k"]}}`,
+			`s"k" null b010203 null null`},
 		{`{"PK":{"Values":["k"]},"Attr":{"Values":[{"C":"age","V":1.5,"IsInt":true}]}}`, `bad WrongType`},
 		{`{"PK":{"Values":["k"]},"Attr":{"Values":[{"C":"age","V":9223372036854775808,"IsInt":true}]}}`, `bad OutOfRange`},
 		{`{"PK":{"Values":["k"]},"Attr":{"Values":[{"C":"age","V":1e999}]}}`, `bad OutOfRange`},
@@ -208,7 +209,9 @@ func TestManyKeysAreCheckedInLinearTime(t *testing.T) {
 
 func TestUnknownMemberRejectsRecordIfStrict(t *testing.T) {
 	p := NewParser(Options{Columns: []string{"a", "o.b"}, Flatten: true, Strict: true})
-	p.Reset([]byte("{\"a\":1,\"o\":{\"b\":2}}\n{\"a\":1,\"x\":2}\n{\"a\":1,\"x\":null}\n{\"o\":{\"c\":3}}\n{\"PK\":{\"Values\":[{\"C\":\"a\",\"V\":1},{\"C\":\"z\",\"V\":1}]}}\n"))
+	p.Reset(
+		[]byte(
+			"{\"a\":1,\"o\":{\"b\":2}}\n{\"a\":1,\"x\":2}\n{\"a\":1,\"x\":null}\n{\"o\":{\"c\":3}}\n{\"PK\":{\"Values\":[{\"C\":\"a\",\"V\":1},{\"C\":\"z\",\"V\":1}]}}\n"))
 	for i, want := range []string{"", CodeUnknown + " x", "", CodeUnknown + " o.c", CodeUnknown + " z"} {
 		rec, ok := p.Next()
 		got := ""

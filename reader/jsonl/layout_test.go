@@ -66,14 +66,19 @@ func TestRecordsDoNotDependOnCuts(t *testing.T) {
 		text   string
 		want   []string
 	}{
-		{Array, `[{"a":1},{"a":"}]\"\\"} , {"a":{"b":[1,{"c":2}]}}]`, []string{`n1 {"a":1}`, `s"}]\"\\" {"a":"}]\"\\"}`, `j{"b":[1,{"c":2}]} {"a":{"b":[1,{"c":2}]}}`}},
+		{Array, `[{"a":1},{"a":"}]\"\\"} , {"a":{"b":[1,{"c":2}]}}]`, []string{`n1 {"a":1}`, `s"}]\"\\" {"a":"}]\"\\"}`,
+			`j{"b":[1,{"c":2}]} {"a":{"b":[1,{"c":2}]}}`}},
 		{Array, "\n[\n {\n \"a\" : [ 1,\n 2 ] }\n,\n{}\n]\n", []string{"j[1,2] {\n \"a\" : [ 1,\n 2 ] }", "null {}"}},
 		{Array, `[] [{"a":1}]` + "\n" + `[{"a":2}]`, []string{`n1 {"a":1}`, `n2 {"a":2}`}},
-		{Array, "\ufeff[{\"a\":1}]\n\ufeff[{\"a\":2}]\ufeff\n\ufeff [{\"a\":3}]\ufeff", []string{`n1 {"a":1}`, `n2 {"a":2}`, `n3 {"a":3}`}},
-		{Array, `[1,"x]",null,{"a":1},[{"a":2}],-1.5e3]`, []string{`bad BadJSON 1`, `bad BadJSON "x]"`, `bad BadJSON null`, `n1 {"a":1}`, `bad BadJSON [{"a":2}]`, `bad BadJSON -1.5e3`}},
+		{Array, "\ufeff[{\"a\":1}]\n\ufeff[{\"a\":2}]\ufeff\n\ufeff [{\"a\":3}]\ufeff",
+			[]string{`n1 {"a":1}`, `n2 {"a":2}`, `n3 {"a":3}`}},
+		{Array, `[1,"x]",null,{"a":1},[{"a":2}],-1.5e3]`, []string{`bad BadJSON 1`, `bad BadJSON "x]"`, `bad BadJSON null`,
+			`n1 {"a":1}`, `bad BadJSON [{"a":2}]`, `bad BadJSON -1.5e3`}},
 		{Array, `[{"a":1,},{"a":2}]`, []string{`bad BadJSON {"a":1,}`, `n2 {"a":2}`}},
-		{Objects, `{"a":1}{"a":2} {"a":3}` + "\r\n" + `{"a":4}`, []string{`n1 {"a":1}`, `n2 {"a":2}`, `n3 {"a":3}`, `n4 {"a":4}`}},
-		{Objects, "{\n\t\"a\": \"x\",\n\t\"a\": 2\n}\n{\"a\":\n5}", []string{"bad BadJSON {\n\t\"a\": \"x\",\n\t\"a\": 2\n}", "n5 {\"a\":\n5}"}},
+		{Objects, `{"a":1}{"a":2} {"a":3}` + "\r\n" + `{"a":4}`, []string{`n1 {"a":1}`, `n2 {"a":2}`, `n3 {"a":3}`,
+			`n4 {"a":4}`}},
+		{Objects, "{\n\t\"a\": \"x\",\n\t\"a\": 2\n}\n{\"a\":\n5}", []string{"bad BadJSON {\n\t\"a\": \"x\",\n\t\"a\": 2\n}",
+			"n5 {\"a\":\n5}"}},
 		{Objects, `{"a":1}[{"a":2}]7`, []string{`n1 {"a":1}`, `bad BadJSON [{"a":2}]`, `bad BadJSON 7`}},
 	} {
 		o.Layout = c.layout
@@ -178,7 +183,8 @@ func TestManifestLinesAgreeWithEncodingJSON(t *testing.T) {
 func wideText(rec *record.Record) string {
 	var s strings.Builder
 	datum := func(d *record.Datum) {
-		fmt.Fprintf(&s, "%d %t %t %d %d %d %x %q;", d.Kind, d.Quoted, d.Local, d.Scale, d.Unit, d.Int, math.Float64bits(d.Double), d.Bytes)
+		fmt.Fprintf(&s, "%d %t %t %d %d %d %x %q;", d.Kind, d.Quoted, d.Local, d.Scale, d.Unit, d.Int,
+			math.Float64bits(d.Double), d.Bytes)
 	}
 	for i := range rec.Fields {
 		datum(&rec.Fields[i])
@@ -243,7 +249,8 @@ func anyKey(r *rand.Rand) record.Datum {
 // known key.
 func TestWideRowsRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
-	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.MaxFloat64, 1e21, 5, math.Float64frombits(0x7ff8000000000123)}
+	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64,
+		math.MaxFloat64, 1e21, 5, math.Float64frombits(0x7ff8000000000123)}
 	names := []string{"a", "b\xff"}
 	for n := range 3000 {
 		rec := &record.Record{Fields: []record.Datum{anyKey(r), anyKey(r)}}
@@ -251,7 +258,8 @@ func TestWideRowsRoundTrip(t *testing.T) {
 			rec.Fields[0] = anyWide(r)
 		}
 		for range r.IntN(5) {
-			c := record.Cell{Name: fmt.Appendf(nil, "n%d \u2028<\"%s", r.IntN(3), []byte{byte(r.Uint32())}), Datum: anyWide(r), At: int64(r.IntN(5)) - 1}
+			c := record.Cell{Name: fmt.Appendf(nil, "n%d \u2028<\"%s", r.IntN(3), []byte{byte(r.Uint32())}), Datum: anyWide(r),
+				At: int64(r.IntN(5)) - 1}
 			if n%3 == 0 {
 				c.Datum = anyKey(r)
 			}
@@ -280,15 +288,21 @@ func TestArchiveLinesAreRead(t *testing.T) {
 	cell := func(name string, at int64, d record.Datum) record.Cell {
 		return record.Cell{Name: []byte(name), Datum: d, At: at}
 	}
-	want := &record.Record{Fields: []record.Datum{{Kind: record.String, Bytes: []byte("a")}, {Kind: record.String, Bytes: []byte("\xff")}}, Cells: []record.Cell{
-		cell("i", 2, record.Datum{Kind: record.Integer, Int: math.MinInt64}), cell("i", 1, record.Datum{Kind: record.String, Bytes: []byte("x")}),
-		cell("d", 1, record.Datum{Kind: record.Double, Double: math.Copysign(0, -1)}), cell("n", 1, record.Datum{Kind: record.Double, Double: math.Float64frombits(0x7ff8000000000123)}),
-		cell("t", 1, record.Datum{Kind: record.Boolean, Int: 1}), cell("\xff", 1, record.Datum{Kind: record.Binary, Bytes: []byte{0, 255}}), cell("e", 1, record.Datum{Kind: record.String}),
+	want := &record.Record{Fields: []record.Datum{{Kind: record.String, Bytes: []byte("a")},
+		{Kind: record.String, Bytes: []byte("\xff")}}, Cells: []record.Cell{
+		cell("i", 2, record.Datum{Kind: record.Integer, Int: math.MinInt64}),
+		cell("i", 1, record.Datum{Kind: record.String, Bytes: []byte("x")}),
+		cell("d", 1, record.Datum{Kind: record.Double, Double: math.Copysign(0, -1)}),
+		cell("n", 1, record.Datum{Kind: record.Double, Double: math.Float64frombits(0x7ff8000000000123)}),
+		cell("t", 1, record.Datum{Kind: record.Boolean, Int: 1}),
+		cell("\xff", 1, record.Datum{Kind: record.Binary, Bytes: []byte{0, 255}}),
+		cell("e", 1, record.Datum{Kind: record.String}),
 	}}
 	line := AppendWhole(nil, []string{"a", "b"}, want)
 	back := readArchived(line, "a", "b")
 	conformance.True(t, back.Bad == nil && wideText(back) == wideText(want), "%s\ngave %s", line, wideText(back))
-	for _, line := range []string{`{"PK":{"Values":["a","b"]},"Attr":{"Values":[]}}`, `{"Wide":true,"PK":{"Values":["a"]},"Attr":{"Values":[]}}`, `{"a":1}`,
+	for _, line := range []string{`{"PK":{"Values":["a","b"]},"Attr":{"Values":[]}}`,
+		`{"Wide":true,"PK":{"Values":["a"]},"Attr":{"Values":[]}}`, `{"a":1}`,
 		`{"Wide":true,"PK":{"Values":[{"C":"a","V":"x"}]}}`, `{"Wide":true,"PK":{"Values":["a","b"]}}`} {
 		rec := readArchived([]byte(line), "a", "b")
 		conformance.True(t, rec.Bad != nil, "%s is read: %s", line, wideText(rec))
@@ -296,8 +310,11 @@ func TestArchiveLinesAreRead(t *testing.T) {
 }
 
 func FuzzWide(f *testing.F) {
-	f.Add([]byte(`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"IsInt":true}]},"Attr":{"Values":[{"C64":"/w==","V":"AA==","T":"binary","TS":5}]}}`))
-	f.Add([]byte(`{"Wide":true,"PK":{"Values":[{"C":"id","V":7,"T":"timestamp","Unit":1000,"Local":true},{"C":"a","V":null}]}}`))
+	f.Add(
+		[]byte(`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"IsInt":true}]},"Attr":{"Values":[{"C64":"/w==","V":"AA==","T":"binary","TS":5}]}}`))
+	f.Add(
+		[]byte(
+			`{"Wide":true,"PK":{"Values":[{"C":"id","V":7,"T":"timestamp","Unit":1000,"Local":true},{"C":"a","V":null}]}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if bytes.IndexByte(line, '\n') >= 0 {
 			return

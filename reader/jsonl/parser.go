@@ -255,7 +255,8 @@ func (p *Parser) line() bool {
 		return false
 	}
 	if p.strange {
-		return p.refuse(string(p.unknown), CodeUnknown, "no line of the sample has this member: name it with --columns to load it, or with --exclude not to", 0)
+		return p.refuse(string(p.unknown), CodeUnknown,
+			"no line of the sample has this member: name it with --columns to load it, or with --exclude not to", 0)
 	}
 	for i := range p.record.Fields {
 		if p.seen[i] != p.turn {
@@ -301,7 +302,8 @@ func (p *Parser) broken(want string) bool {
 func (p *Parser) failed(column []byte) bool {
 	s := &p.scan
 	if s.fault.utf8 {
-		return p.refuse(string(column), table.CodeUTF8, fmt.Sprintf("%s at byte %d of the line", s.fault.why, s.fault.pos+1), s.fault.pos)
+		return p.refuse(string(column), table.CodeUTF8, fmt.Sprintf("%s at byte %d of the line", s.fault.why, s.fault.pos+1),
+			s.fault.pos)
 	}
 	s.pos = s.fault.pos
 	return p.broken(s.fault.why)
@@ -309,7 +311,8 @@ func (p *Parser) failed(column []byte) bool {
 
 // refuse sets bad; the value shown begins at from.
 func (p *Parser) refuse(column, code, message string, from int) bool {
-	p.bad = table.Reason{Column: column, Code: code, Message: message, Value: table.Show(p.scan.data[min(from, len(p.scan.data)):])}
+	p.bad = table.Reason{Column: column, Code: code, Message: message,
+		Value: table.Show(p.scan.data[min(from, len(p.scan.data)):])}
 	return false
 }
 

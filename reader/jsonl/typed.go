@@ -53,7 +53,8 @@ func (p *Parser) unexpected(name, value []byte, at int) bool {
 	if _, err := t.value(MongoDB); err != nil || t.found == 0 {
 		return true // another object
 	}
-	return p.refuse(string(name), CodeTag, "the value has a type tag of MongoDB, and no record in the sample of all inputs has one; --format mongodb reads all records with their tags, --format jsonl keeps them as objects", at)
+	return p.refuse(string(name), CodeTag, "the value has a type tag of MongoDB, and no record in the sample of all "+
+		"inputs has one; --format mongodb reads all records with their tags, --format jsonl keeps them as objects", at)
 }
 
 // Wrapped reports whether a DynamoDB text wraps each item in {"Item":…}.
@@ -282,7 +283,8 @@ var strictBase64 = base64.StdEncoding.Strict()
 var jsonTrue, jsonFalse, jsonNull = []byte("true"), []byte("false"), []byte("null")
 
 // attributeTypes are DynamoDB's.
-var attributeTypes = map[string]string{"S": "S", "N": "N", "B": "B", "BOOL": "BOOL", "NULL": "NULL", "M": "M", "L": "L", "SS": "SS", "NS": "NS", "BS": "BS"}
+var attributeTypes = map[string]string{"S": "S", "N": "N", "B": "B", "BOOL": "BOOL", "NULL": "NULL", "M": "M", "L": "L",
+	"SS": "SS", "NS": "NS", "BS": "BS"}
 
 // attribute reads a DynamoDB value.
 func (t *tagged) attribute() (l *leaf) {

@@ -45,7 +45,8 @@ func typedRecord(o Options, text string) string {
 	case record.Double:
 		return "double " + string(table.AppendDouble(nil, d.Double))
 	}
-	return fmt.Sprintf("%s %s", map[record.Kind]string{record.String: "string", record.Number: "number", record.Binary: "binary", record.JSON: "json"}[d.Kind], d.Bytes)
+	return fmt.Sprintf("%s %s", map[record.Kind]string{record.String: "string", record.Number: "number",
+		record.Binary: "binary", record.JSON: "json"}[d.Kind], d.Bytes)
 }
 
 func checkTyped(t *testing.T, o Options, cases [][2]string) {
@@ -63,13 +64,15 @@ func checkTyped(t *testing.T, o Options, cases [][2]string) {
 func TestDynamoDBValuesAreUnwrapped(t *testing.T) {
 	cases := [][2]string{
 		{`{"S":"x\u0041\"é"}`, `string xA"é`}, {`{"S":""}`, "string "},
-		{`{"N":"7"}`, "number 7"}, {`{"N":"-12.50"}`, "number -12.50"}, {`{"N":"12345678901234567890123456789012345678"}`, "number 12345678901234567890123456789012345678"},
+		{`{"N":"7"}`, "number 7"}, {`{"N":"-12.50"}`, "number -12.50"}, {`{"N":"12345678901234567890123456789012345678"}`,
+			"number 12345678901234567890123456789012345678"},
 		{`{"N":"1E+2"}`, "number 1E+2"}, {`{"B":"AAEC/w=="}`, "binary \x00\x01\x02\xff"}, {`{"B":""}`, "binary "},
 		{`{"BOOL":true}`, "boolean 1"}, {`{"BOOL":false}`, "boolean 0"}, {`{"NULL":true}`, "null"},
 		{`{"M":{}}`, "json {}"}, {`{"L":[]}`, "json []"},
 		{`{"M":{"k\"":{"S":"v\n"},"n":{"N":"1.50"},"m":{"M":{"l":{"L":[{"BOOL":true},{"NULL":true},{"B":"AQ=="}]}}}}}`,
 			`json {"k\"":"v\n","n":1.50,"m":{"l":[true,null,"AQ=="]}}`},
-		{`{"SS":["a","b\t"]}`, `json ["a","b\t"]`}, {`{"NS":["1","2.5"]}`, "json [1,2.5]"}, {`{"BS":["AQ==","Ag=="]}`, `json ["AQ==","Ag=="]`},
+		{`{"SS":["a","b\t"]}`, `json ["a","b\t"]`}, {`{"NS":["1","2.5"]}`, "json [1,2.5]"},
+		{`{"BS":["AQ==","Ag=="]}`, `json ["AQ==","Ag=="]`},
 
 		{`{"N":"abc"}`, "! N holds \"abc\", which is not a number"}, {`{"N":"007"}`, "! not a number"},
 		{`{"N":""}`, "! not a number"}, {`{"N":"NaN"}`, "! not a number"}, {`{"N":7}`, "! N does not hold a string"},
@@ -90,7 +93,8 @@ func TestDynamoDBValuesAreUnwrapped(t *testing.T) {
 		cases[i][0] = `{"Item":` + cases[i][0] + `}`
 	}
 	checkTyped(t, Options{Tags: DynamoDB, Wrapped: true}, append(cases,
-		[2]string{`{"Item":{"a":{"S":"x"}},"b":1}`, "! nothing beside Item"}, [2]string{`{"a":{"S":"x"}}`, "! want {\"Item\":{…}}"},
+		[2]string{`{"Item":{"a":{"S":"x"}},"b":1}`, "! nothing beside Item"},
+		[2]string{`{"a":{"S":"x"}}`, "! want {\"Item\":{…}}"},
 		[2]string{`{"Item":[]}`, "! want {\"Item\":{…}}"}, [2]string{`{}`, "! want {\"Item\":{…}}"}))
 }
 
@@ -110,7 +114,9 @@ func TestMongoDBValuesAreUnwrapped(t *testing.T) {
 		{`{"$binary":{"subType":"80","base64":""}}`, "binary "}, {`{"$binary":"AQI=","$type":"00"}`, "binary \x01\x02"},
 		{`{"$binary":{"base64":"c//SZESzSGmQ6OfR38A11A==","subType":"04"}}`, "string 73ffd264-44b3-4869-90e8-e7d1dfc035d4"},
 		{`{"$uuid":"73FFD264-44b3-4869-90e8-e7d1dfc035d4"}`, "string 73ffd264-44b3-4869-90e8-e7d1dfc035d4"},
-		{`{"$timestamp":{"t":4294967295,"i":1}}`, `json {"t":4294967295,"i":1}`}, {`{"$regularExpression":{"pattern":"a\"","options":"i"}}`, `json {"pattern":"a\"","options":"i"}`}, {`{"$undefined":true}`, "null"},
+		{`{"$timestamp":{"t":4294967295,"i":1}}`, `json {"t":4294967295,"i":1}`},
+		{`{"$regularExpression":{"pattern":"a\"","options":"i"}}`, `json {"pattern":"a\"","options":"i"}`},
+		{`{"$undefined":true}`, "null"},
 		{`null`, "null"}, {`"x"`, "string x"}, {`7`, "number 7"}, {`1.0`, "number 1.0"}, {`true`, "boolean 1"},
 		{`{"b":{"$numberLong":"7"},"c":[{"$oid":"5d505646cf6d4fe581014ab2"},1.50,"x\n",null,{"$date":{"$numberLong":"1500"}},{"$numberDouble":"1.0"},{"$numberDecimal":"2.50"}]}`,
 			`json {"b":7,"c":["5d505646cf6d4fe581014ab2",1.50,"x\n",null,"1970-01-01T00:00:01.5Z",1.0,2.50]}`},
@@ -120,30 +126,40 @@ func TestMongoDBValuesAreUnwrapped(t *testing.T) {
 
 		{`{"$oid":"5d50"}`, "! not 24 hexadecimal digits"}, {`{"$oid":7}`, "! $oid does not hold a string"},
 		{`{"$oid":"5d505646cf6d4fe581014ab2","$numberInt":"1"}`, "! a member beside $oid"},
-		{`{"b":1,"$oid":"5d505646cf6d4fe581014ab2"}`, "! $oid beside other members"}, {`{"$numberInt":"2147483648"}`, "! not an integer of 32 bits"}, {`{"$numberLong":"9223372036854775808"}`, "! not an integer of 64 bits"},
+		{`{"b":1,"$oid":"5d505646cf6d4fe581014ab2"}`, "! $oid beside other members"},
+		{`{"$numberInt":"2147483648"}`, "! not an integer of 32 bits"}, {`{"$numberLong":"9223372036854775808"}`,
+			"! not an integer of 64 bits"},
 		{`{"$numberLong":"+1"}`, "! not an integer"}, {`{"$numberLong":1}`, "! does not hold a string"},
 		{`{"$numberDouble":"0.1000000000000000055"}`, "! not a double"},
 		{`{"$numberDouble":"1e400"}`, "! not a double"}, {`{"$numberDouble":"1e-400"}`, "! not a double"},
 		{`{"$numberDouble":"0x1p3"}`, "! not a double"}, {`{"$numberDouble":"1_0"}`, "! not a double"},
-		{`{"$numberDecimal":"1,5"}`, "! not a number"}, {`{"$date":"yesterday"}`, "! not a time in milliseconds"}, {`{"$date":"1970-01-01T00:00:00.0001Z"}`, "! not a time in milliseconds"},
+		{`{"$numberDecimal":"1,5"}`, "! not a number"}, {`{"$date":"yesterday"}`, "! not a time in milliseconds"},
+		{`{"$date":"1970-01-01T00:00:00.0001Z"}`, "! not a time in milliseconds"},
 		{`{"$date":{"$numberInt":"1"}}`, "! $date holds neither"}, {`{"$date":1.5}`, "! not milliseconds"},
-		{`{"$date":[]}`, "! $date holds neither"}, {`{"$date":{"$numberLong":"1","b":1}}`, "! a member beside $numberLong"}, {`{"$binary":{"base64":"?","subType":"00"}}`, "! not base64"},
-		{`{"$binary":{"base64":""}}`, "! base64 and subType"}, {`{"$binary":{"base64":"","subType":"xyz"}}`, "! subtype"}, {`{"$binary":{"base64":"","subType":"04"}}`, "! not a UUID"}, {`{"$binary":""}`, "! no $type"},
-		{`{"$binary":{"base64":"","subType":"00","c":""}}`, "! base64 and subType"}, {`{"$binary":{"base64":1,"subType":"00"}}`, "! does not hold a string"}, {`{"$binary":7}`, "! base64 and subType"},
-		{`{"$uuid":"73ffd26444b3486990e8e7d1dfc035d4"}`, "! not a UUID"}, {`{"$timestamp":{"t":4294967296,"i":1}}`, "! $timestamp"}, {`{"$timestamp":{"i":1,"t":1}}`, "! $timestamp"},
+		{`{"$date":[]}`, "! $date holds neither"}, {`{"$date":{"$numberLong":"1","b":1}}`, "! a member beside $numberLong"},
+		{`{"$binary":{"base64":"?","subType":"00"}}`, "! not base64"},
+		{`{"$binary":{"base64":""}}`, "! base64 and subType"}, {`{"$binary":{"base64":"","subType":"xyz"}}`, "! subtype"},
+		{`{"$binary":{"base64":"","subType":"04"}}`, "! not a UUID"}, {`{"$binary":""}`, "! no $type"},
+		{`{"$binary":{"base64":"","subType":"00","c":""}}`, "! base64 and subType"},
+		{`{"$binary":{"base64":1,"subType":"00"}}`, "! does not hold a string"}, {`{"$binary":7}`, "! base64 and subType"},
+		{`{"$uuid":"73ffd26444b3486990e8e7d1dfc035d4"}`, "! not a UUID"}, {`{"$timestamp":{"t":4294967296,"i":1}}`,
+			"! $timestamp"}, {`{"$timestamp":{"i":1,"t":1}}`, "! $timestamp"},
 		{`{"$timestamp":{"t":1}}`, "! $timestamp"}, {`{"$timestamp":{"t":1,"i":1,"j":1}}`, "! $timestamp"},
 		{`{"$regularExpression":"a"}`, "! pattern and options"}, {`{"$undefined":false}`, "! $undefined"},
 		{`{"$minKey":1}`, "! $minKey has no value"}, {`{"$code":"f","$scope":{}}`, "! a member beside"},
-		{`[{"$numberDouble":"NaN"}]`, "! which JSON cannot hold"}, {`{"b":{"$numberDecimal":"Infinity"}}`, "! which JSON cannot hold"}, {`[{"$oid":"x"}]`, "! not 24 hexadecimal"},
+		{`[{"$numberDouble":"NaN"}]`, "! which JSON cannot hold"}, {`{"b":{"$numberDecimal":"Infinity"}}`,
+			"! which JSON cannot hold"}, {`[{"$oid":"x"}]`, "! not 24 hexadecimal"},
 	}
 	for i := range cases {
 		cases[i][0] = `{"a":` + cases[i][0] + `}`
 	}
-	checkTyped(t, Options{Tags: MongoDB}, append(cases, [2]string{`{"$oid":"5d505646cf6d4fe581014ab2"}`, "! the record is not a document"}))
+	checkTyped(t, Options{Tags: MongoDB}, append(cases, [2]string{`{"$oid":"5d505646cf6d4fe581014ab2"}`,
+		"! the record is not a document"}))
 }
 
 func TestMemberMissingInSampleIsRefusedUnlessNull(t *testing.T) {
-	for text, want := range map[string]string{`{"a":{"N":"1"},"b":{"NULL":true}}`: "", `{"a":{"N":"1"},"b":{"N":"1"}}`: CodeUnknown} {
+	for text, want := range map[string]string{`{"a":{"N":"1"},"b":{"NULL":true}}`: "",
+		`{"a":{"N":"1"},"b":{"N":"1"}}`: CodeUnknown} {
 		p := NewParser(Options{Columns: []string{"a"}, Strict: true, Tags: DynamoDB})
 		p.Reset([]byte(text))
 		r, _ := p.Next()

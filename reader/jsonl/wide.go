@@ -21,8 +21,11 @@ import (
 //
 // A name that is not UTF-8 is in base64 as C64.
 var kindNames = [...]string{
-	record.Text: "text", record.Number: "number", record.Integer: "integer", record.Boolean: "boolean", record.Unsigned: "unsigned", record.Double: "double", record.String: "string", record.Binary: "binary", record.JSON: "json",
-	record.Decimal: "decimal", record.Date: "date", record.TimeOfDay: "time", record.Timestamp: "timestamp", record.Absent: "",
+	record.Text: "text", record.Number: "number", record.Integer: "integer", record.Boolean: "boolean",
+	record.Unsigned: "unsigned", record.Double: "double", record.String: "string", record.Binary: "binary",
+	record.JSON:    "json",
+	record.Decimal: "decimal", record.Date: "date", record.TimeOfDay: "time", record.Timestamp: "timestamp",
+	record.Absent: "",
 }
 
 // kindNamed returns the kind that T names.
@@ -163,7 +166,8 @@ func (p *Parser) fillFields() {
 		if !ok || p.seen[field] == p.turn {
 			continue
 		}
-		if f := &p.record.Fields[field]; f.Kind == record.Absent || c.At < 0 || p.timestamps[field] >= 0 && c.At > p.timestamps[field] {
+		if f := &p.record.Fields[field]; f.Kind == record.Absent || c.At < 0 || p.timestamps[field] >= 0 &&
+			c.At > p.timestamps[field] {
 			*f, p.timestamps[field] = c.Datum, c.At
 		}
 	}

@@ -82,11 +82,14 @@ func parse(arg string) (a *Address, of named, err error) {
 		return nil, of, err
 	}
 	if _, has := u.User.Password(); has || q.Has("password") {
-		return nil, of, errors.New("the address holds a password, which would stay in the shell's history and in the run folder; leave it out and set MYSQL_PWD, or put it into ~/.my.cnf")
+		return nil, of, errors.New("the address holds a password, which would stay in the shell's history and in the run " +
+			"folder; leave it out and set MYSQL_PWD, or put it into ~/.my.cnf")
 	}
 	for name := range q {
 		if !parameters[name] {
-			return nil, of, fmt.Errorf("%s: there is no parameter %s; want table, key, socket, defaults-file, ssl-mode, ssl-ca, ssl-cert or ssl-key", arg, name)
+			return nil, of,
+				fmt.Errorf("%s: there is no parameter %s; want table, key, socket, defaults-file, ssl-mode, ssl-ca, ssl-cert or "+
+					"ssl-key", arg, name)
 		}
 	}
 	of.table = q.Get("table")
@@ -106,7 +109,8 @@ func parse(arg string) (a *Address, of named, err error) {
 	c := a.config
 	c.User = cmp.Or(u.User.Username(), o["user"], os.Getenv("USER"))
 	c.Passwd = cmp.Or(o["password"], os.Getenv("MYSQL_PWD"))
-	c.Net, c.Addr = "tcp", net.JoinHostPort(cmp.Or(u.Hostname(), o["host"], "127.0.0.1"), cmp.Or(u.Port(), o["port"], "3306"))
+	c.Net, c.Addr = "tcp", net.JoinHostPort(cmp.Or(u.Hostname(), o["host"], "127.0.0.1"),
+		cmp.Or(u.Port(), o["port"], "3306"))
 	if o["socket"] != "" && u.Host == "" {
 		c.Net, c.Addr = "unix", o["socket"]
 	}
@@ -122,7 +126,8 @@ func parse(arg string) (a *Address, of named, err error) {
 	return a, of, nil
 }
 
-var parameters = map[string]bool{"table": true, "key": true, "socket": true, "defaults-file": true, "ssl-mode": true, "ssl-ca": true, "ssl-cert": true, "ssl-key": true}
+var parameters = map[string]bool{"table": true, "key": true, "socket": true, "defaults-file": true, "ssl-mode": true,
+	"ssl-ca": true, "ssl-cert": true, "ssl-key": true}
 
 // secure sets up TLS as the servers' programs do by the same names.
 func (a *Address) secure(o map[string]string) error {

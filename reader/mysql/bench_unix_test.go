@@ -15,7 +15,8 @@ import (
 
 func BenchmarkATableBesideTheDriver(b *testing.B) {
 	s := mysqltest.Start(b)
-	s.Exec("CREATE TABLE orders (id bigint PRIMARY KEY, customer varchar(40), price decimal(12,2), paid int, at timestamp(3) NULL, w double, note text)",
+	s.Exec("CREATE TABLE orders (id bigint PRIMARY KEY, customer varchar(40), price decimal(12,2), paid int, at "+
+		"timestamp(3) NULL, w double, note text)",
 		`INSERT INTO orders SELECT CAST(seq AS INT), CONCAT('customer ', seq MOD 1000), seq / 100.0, seq MOD 3 = 0, '2024-01-01' + INTERVAL seq SECOND, seq / 3e0, IF(seq MOD 5 > 0, MD5(seq), NULL) FROM seq_1_to_500000`, "ANALYZE TABLE orders")
 	a := conformance.Try(Parse(s.Address("orders"))).Must(b)
 	sqltest.Beside(b, a, 500_000, func() (n int) {

@@ -60,7 +60,8 @@ func (s *session) estimated(ctx context.Context, t *sqltable.Table) (bounds [][]
 		return nil, nil // no rows, or too many
 	}
 	estimate := func(from, to int64) (piece, error) {
-		n, err := s.explain(ctx, fmt.Sprintf("SELECT %s FROM %s FORCE INDEX (PRIMARY) WHERE %[1]s >= %[3]d AND %[1]s < %[4]d", first, t.Name, from, to))
+		n, err := s.explain(ctx, fmt.Sprintf("SELECT %s FROM %s FORCE INDEX (PRIMARY) WHERE %[1]s >= %[3]d AND %[1]s < %[4]d",
+			first, t.Name, from, to))
 		return piece{from, to, n}, err
 	}
 	whole, err := estimate(least, greatest+1)
@@ -124,7 +125,8 @@ func (s *session) explain(ctx context.Context, sql string) (int64, error) {
 
 // key returns the key of the row that many after the first match, nil if there is none.
 func (s *session) key(ctx context.Context, t *sqltable.Table, where string, after int64) (key [][]byte, err error) {
-	r, err := s.rows(ctx, fmt.Sprintf("SELECT %s%s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", keyNames(t), from(t), where, after))
+	r, err := s.rows(ctx, fmt.Sprintf("SELECT %s%s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", keyNames(t), from(t),
+		where, after))
 	if err != nil {
 		return nil, err
 	}

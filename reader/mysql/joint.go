@@ -29,7 +29,8 @@ const heldAtOnce = 50
 
 // SnapshotOf opens sessions while nothing is committed at the server, for a moment: their read views are then of one
 // state of it. A user who may not hold up commits gets one session, whose view needs no lock.
-func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
+func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int,
+	_ sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
 	h := &snapshot{}
 	o := &opening{of: a, snapshot: h}
 	if err = o.connect(ctx, sessions); err == nil {

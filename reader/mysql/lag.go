@@ -66,7 +66,8 @@ func (w *watch) Lag(ctx context.Context) (lag time.Duration, known bool, err err
 		return 0, false, err
 	}
 	if n == 0 || at < 0 {
-		return 0, false, &sqltable.Unwatched{Says: "the server is not a replica, and does not know how far its replicas lag; give the address of a replica, or leave the flag out"}
+		return 0, false, &sqltable.Unwatched{Says: "the server is not a replica, and does not know how far its replicas " +
+			"lag; give the address of a replica, or leave the flag out"}
 	}
 	return lag, known, nil
 }
@@ -87,7 +88,8 @@ func (w *watch) findAsk(ctx context.Context) (string, error) {
 
 func mayNotWatch(err error) error {
 	if mayNot(err) {
-		return &sqltable.Unwatched{Says: "the user may not see how far replication lags; GRANT REPLICA MONITOR (MariaDB) or REPLICATION CLIENT (MySQL) to it"}
+		return &sqltable.Unwatched{Says: "the user may not see how far replication lags; GRANT REPLICA MONITOR (MariaDB) " +
+			"or REPLICATION CLIENT (MySQL) to it"}
 	}
 	return err
 }

@@ -29,7 +29,9 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 		return nil, fmt.Errorf("list the tables of %s: %w", arg, err)
 	}
 	defer s.Close()
-	rows, err := s.query(ctx, "SELECT TABLE_NAME, TABLE_TYPE, COALESCE(TABLE_ROWS, -1), COALESCE(DATA_LENGTH, -1) FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+text(a.config.DBName)+" AND TABLE_TYPE <> 'SEQUENCE' ORDER BY TABLE_NAME")
+	rows, err := s.query(ctx, "SELECT TABLE_NAME, TABLE_TYPE, COALESCE(TABLE_ROWS, -1), COALESCE(DATA_LENGTH, -1) FROM "+
+		"information_schema.TABLES WHERE TABLE_SCHEMA = "+text(a.config.DBName)+
+		" AND TABLE_TYPE <> 'SEQUENCE' ORDER BY TABLE_NAME")
 	if err != nil {
 		return nil, fmt.Errorf("list the tables of %s: %w", arg, err)
 	}

@@ -51,13 +51,15 @@ func TestOptionsComeFromServersOptionFile(t *testing.T) {
 		must(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
-	write(".my.cnf", "[mysqld]\nuser = other\n# user = another\n[client]\nuser=me\npassword = \"a \\\"b #c\"\nport=3307\nhost = db.example # here\nssl_mode = DISABLED\n")
+	write(".my.cnf", "[mysqld]\nuser = other\n# user = another\n[client]\nuser=me\npassword = \"a \\\"b "+
+		"#c\"\nport=3307\nhost = db.example # here\nssl_mode = DISABLED\n")
 	a := addressOf(t, "mysql:///shop?table=orders")
 	c := a.config
 	conformance.True(t, c.User == "me" && c.Passwd == `a \"b #c` && c.Addr == "db.example:3307" && c.TLS == nil &&
 		c.DBName == "shop", "%+v", c)
 	t.Setenv("MYSQL_PWD", "of the environment")
-	a, err := Parse("mysql://you@h/shop?table=orders&defaults-file=" + write("else.cnf", "[client]\nsocket=/run/x.sock\npassword='x\\sy'\n"))
+	a, err := Parse("mysql://you@h/shop?table=orders&defaults-file=" +
+		write("else.cnf", "[client]\nsocket=/run/x.sock\npassword='x\\sy'\n"))
 	must(t, err)
 	c = a.config
 	conformance.True(t, c.User == "you" && c.Passwd == "x y" && c.Addr == "h:3306" && c.TLS != nil, "%+v", c)
@@ -70,7 +72,8 @@ func TestOptionsComeFromServersOptionFile(t *testing.T) {
 func TestTimesBecomeRFC3339IfPossible(t *testing.T) {
 	var scratch []byte
 	for from, to := range map[string]string{
-		"2024-02-29 12:34:56.789": "2024-02-29T12:34:56.789Z", "2024-02-29 12:34:56": "2024-02-29T12:34:56Z", "0000-00-00 00:00:00": "0000-00-00 00:00:00",
+		"2024-02-29 12:34:56.789": "2024-02-29T12:34:56.789Z", "2024-02-29 12:34:56": "2024-02-29T12:34:56Z",
+		"0000-00-00 00:00:00": "0000-00-00 00:00:00",
 		"2024-00-01 00:00:00": "2024-00-01 00:00:00", "2024-01-00 00:00:00": "2024-01-00 00:00:00", "": "",
 	} {
 		var d record.Datum
@@ -99,14 +102,17 @@ func TestLostSessionsAreReplacedAndWrongQueriesNotRepeated(t *testing.T) {
 }
 
 func TestPageBoundsUseWholeKey(t *testing.T) {
-	table := &sqltable.Table{Key: []int{0, 1}, Columns: []sqltable.Column{{Name: "a", Of: &column{base: "int"}}, {Name: "b`", Of: &column{base: "varchar"}}}}
+	table := &sqltable.Table{Key: []int{0, 1}, Columns: []sqltable.Column{{Name: "a", Of: &column{base: "int"}},
+		{Name: "b`", Of: &column{base: "varchar"}}}}
 	var sql bytes.Buffer
-	where(&sql, table, sqltable.Query{Lower: [][]byte{[]byte("-5"), []byte("x'")}, Past: true, Upper: [][]byte{[]byte("7"), {}}})
+	where(&sql, table, sqltable.Query{Lower: [][]byte{[]byte("-5"), []byte("x'")}, Past: true,
+		Upper: [][]byte{[]byte("7"), {}}})
 	want := " WHERE (`a` > -5 OR `a` = -5 AND `b``` > _utf8mb4 x'7827') AND (`a` < 7 OR `a` = 7 AND `b``` < _utf8mb4 x'')"
 	conformance.True(t, sql.String() == want, "%s\nwant %s", &sql, want)
 }
 
-func open(t *testing.T, s *mysqltest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
+func open(t *testing.T, s *mysqltest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin,
+	[]source.Source) {
 	t.Helper()
 	return sqltest.Open(t, addressOf(t, s.Address(table)), change)
 }
@@ -134,11 +140,14 @@ const sequence = " FROM seq_1_to_"
 
 func TestRealServer(t *testing.T) {
 	s := mysqltest.Start(t)
-	s.Exec("CREATE TABLE numbers (id bigint PRIMARY KEY, text text)", "INSERT INTO numbers SELECT CAST(seq AS INT) * 10 - 20000, CONCAT('row ', seq)"+sequence+"5000", "CREATE TABLE wide (id bigint unsigned PRIMARY KEY, text text)",
+	s.Exec("CREATE TABLE numbers (id bigint PRIMARY KEY, text text)",
+		"INSERT INTO numbers SELECT CAST(seq AS INT) * 10 - 20000, CONCAT('row ', seq)"+sequence+"5000",
+		"CREATE TABLE wide (id bigint unsigned PRIMARY KEY, text text)",
 		"INSERT INTO wide SELECT 18446744073709551615 - seq, CONCAT('row ', seq)"+sequence+"3000",
 		`CREATE TABLE texts (a varchar(20) COLLATE utf8mb4_unicode_ci, b char(3) CHARACTER SET latin1, n decimal(10,3), y binary(16), at timestamp(3), d date, v int, PRIMARY KEY (a, b, n, y, at, d))`,
 		`INSERT INTO texts SELECT CONCAT(SUBSTR('aBcÄéz', 1 + seq MOD 6, 1), seq MOD 100), CONCAT('é', seq MOD 7), CAST(seq AS INT) / 100 - 15, UNHEX(MD5(seq)), '2024-01-01 00:00:00.5' + INTERVAL seq SECOND, '2024-01-01' + INTERVAL seq DAY, seq`+sequence+"3000",
-		"CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (500), PARTITION b VALUES LESS THAN MAXVALUE)", "INSERT INTO parted SELECT seq, REPEAT('x', 100)"+sequence+"3000")
+		"CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (500), "+
+			"PARTITION b VALUES LESS THAN MAXVALUE)", "INSERT INTO parted SELECT seq, REPEAT('x', 100)"+sequence+"3000")
 	server := func(table string) sqltable.Server { return addressOf(t, s.Address(url.QueryEscape(table))) }
 	for _, table := range []string{"numbers", "wide", "texts", "parted"} {
 		t.Run("keeps the contract of sources: "+table, func(t *testing.T) {
@@ -147,7 +156,8 @@ func TestRealServer(t *testing.T) {
 	}
 
 	t.Run("a row that would not fit in memory ends the reading", func(t *testing.T) {
-		s.Exec("CREATE TABLE large (id int PRIMARY KEY, v longblob)", "INSERT INTO large SELECT seq, REPEAT('x', IF(seq = 3, 5000000, 100)) FROM seq_1_to_5")
+		s.Exec("CREATE TABLE large (id int PRIMARY KEY, v longblob)",
+			"INSERT INTO large SELECT seq, REPEAT('x', IF(seq = 3, 5000000, 100)) FROM seq_1_to_5")
 		sqltest.Large(t, server("large"))
 	})
 
@@ -160,43 +170,58 @@ func TestRealServer(t *testing.T) {
 			"SET SESSION sql_mode = ''")
 		conn := conformance.Try(s.DB.Conn(context.Background())).Must(t)
 		defer conn.Close()
-		for _, sql := range []string{"SET sql_mode = ''", "INSERT INTO kinds (id, da, dt, ts, e, d) VALUES (2, '0000-00-00', '2024-00-00 00:00:00', '0000-00-00 00:00:00', '', 1.7976931348623157e308)"} {
+		for _, sql := range []string{"SET sql_mode = ''", "INSERT INTO kinds (id, da, dt, ts, e, d) VALUES (2, " +
+			"'0000-00-00', '2024-00-00 00:00:00', '0000-00-00 00:00:00', '', 1.7976931348623157e308)"} {
 			must(t, conformance.ErrorOf(conn.ExecContext(context.Background(), sql)))
 		}
 		sqltest.Exact(t, server("kinds"), []string{
-			`3 1 0 ""|`, `3 -9223372036854775808 0 ""|`, `4 -1 0 ""|`, `3 -8388608 0 ""|`, `3 3 0 ""|`, `3 42 0 ""|`, `5 0 0.10000000149011612 ""|`, `5 0 0.3333333333333333 ""|`, `5 0 1234.5679931640625 ""|`, `"-12345678901234567890.12345"|`,
-			`6 1 0 ""|`, `4 257 0 ""|`, `"tab\t\"é😀"|`, `"ab"|`, `7 0 0 ""|`, `"é€"|`, `"中文"|`, `8 0 0 "\x01\x02\x00\x00"|`, `8 0 0 "\x00\xff"|`, `"{\"a\": 1.50,  \"a\":2}"|`, `"ok"|`, `"a,c"|`, `"2024-02-29"|`, `"2024-02-29T12:34:56.000001"|`,
-			`"2024-03-10T02:30:00.500Z"|`, `"-838:59:58.9"|`, `3 2155 0 ""|`, `"00112233-4455-6677-8899-aabbccddeeff"|`, `"::ffff:1.2.3.4"|`, `8 0 0 "\x00\x00\x00\x00\x01\x01`, `3 2 0 ""|`, `3 7 0 ""|`,
-		}, []string{`5 0 1.7976931348623157e+308 ""|`, `"0000-00-00"|`, `"2024-00-00 00:00:00.000000"|`, `"0000-00-00 00:00:00.000"|`})
+			`3 1 0 ""|`, `3 -9223372036854775808 0 ""|`, `4 -1 0 ""|`, `3 -8388608 0 ""|`, `3 3 0 ""|`, `3 42 0 ""|`,
+			`5 0 0.10000000149011612 ""|`, `5 0 0.3333333333333333 ""|`, `5 0 1234.5679931640625 ""|`,
+			`"-12345678901234567890.12345"|`,
+			`6 1 0 ""|`, `4 257 0 ""|`, `"tab\t\"é😀"|`, `"ab"|`, `7 0 0 ""|`, `"é€"|`, `"中文"|`, `8 0 0 "\x01\x02\x00\x00"|`,
+			`8 0 0 "\x00\xff"|`, `"{\"a\": 1.50,  \"a\":2}"|`, `"ok"|`, `"a,c"|`, `"2024-02-29"|`,
+			`"2024-02-29T12:34:56.000001"|`,
+			`"2024-03-10T02:30:00.500Z"|`, `"-838:59:58.9"|`, `3 2155 0 ""|`, `"00112233-4455-6677-8899-aabbccddeeff"|`,
+			`"::ffff:1.2.3.4"|`, `8 0 0 "\x00\x00\x00\x00\x01\x01`, `3 2 0 ""|`, `3 7 0 ""|`,
+		}, []string{`5 0 1.7976931348623157e+308 ""|`, `"0000-00-00"|`, `"2024-00-00 00:00:00.000000"|`,
+			`"0000-00-00 00:00:00.000"|`})
 	})
 
 	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
-		s.Exec("CREATE TABLE nokey (id int)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE floats (f double PRIMARY KEY)", "CREATE TABLE prefix (t text, PRIMARY KEY (t(10)))", "CREATE TABLE enums (e enum('b','a') PRIMARY KEY)",
-			"CREATE TABLE aria (id int PRIMARY KEY) ENGINE = Aria", "CREATE TABLE chinese (c varchar(9) CHARACTER SET gbk PRIMARY KEY)")
+		s.Exec("CREATE TABLE nokey (id int)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE floats (f double PRIMARY KEY)",
+			"CREATE TABLE prefix (t text, PRIMARY KEY (t(10)))", "CREATE TABLE enums (e enum('b','a') PRIMARY KEY)",
+			"CREATE TABLE aria (id int PRIMARY KEY) ENGINE = Aria",
+			"CREATE TABLE chinese (c varchar(9) CHARACTER SET gbk PRIMARY KEY)")
 		sqltest.Refused(t, server, map[string]string{"nokey": "no primary key", "v": "is not a table",
 			"floats": "column f of the primary key", "prefix": "the first 10 characters", "enums": "enum('b','a')",
 			"aria": "ENGINE = InnoDB", "chinese": "character set gbk", "nothere": "there is no table"})
 	})
 
 	t.Run("what is refused as a table is loaded by the query that the refusal names", func(t *testing.T) {
-		s.Exec("CREATE TABLE moods (m enum('sad','ok'), b bit(3), n decimal(4,2), id int, PRIMARY KEY (m, b, n, id))", "INSERT INTO moods VALUES ('sad', b'101', 1.5, 1), ('ok', b'101', 1.5, 1), ('sad', b'100', 1.5, 1), ('sad', b'101', 1.25, 1)",
-			"CREATE VIEW `it's` AS SELECT id FROM numbers", "INSERT INTO nokey VALUES (1), (2), (3), (4)", "INSERT INTO prefix VALUES ('a'), ('b')")
+		s.Exec("CREATE TABLE moods (m enum('sad','ok'), b bit(3), n decimal(4,2), id int, PRIMARY KEY (m, b, n, id))",
+			"INSERT INTO moods VALUES ('sad', b'101', 1.5, 1), ('ok', b'101', 1.5, 1), ('sad', b'100', 1.5, 1), ('sad', "+
+				"b'101', 1.25, 1)",
+			"CREATE VIEW `it's` AS SELECT id FROM numbers", "INSERT INTO nokey VALUES (1), (2), (3), (4)",
+			"INSERT INTO prefix VALUES ('a'), ('b')")
 		query := func(key, sql string) sqltable.Server { return parseQuery(t, s, key, sql) }
 		sqltest.Named(t, server, query, map[string]int{"moods": 4, "it's": 5000, "nokey": 4, "prefix": 2})
 	})
 
 	t.Run("unique indexes of parts of the key are known, those of the beginning of a column are not", func(t *testing.T) {
-		s.Exec("CREATE TABLE indexed (a int, b varchar(90), c int, PRIMARY KEY (a, b, c), UNIQUE (b(10)), UNIQUE (c, a), INDEX (a))")
+		s.Exec("CREATE TABLE indexed (a int, b varchar(90), c int, PRIMARY KEY (a, b, c), UNIQUE (b(10)), UNIQUE (c, a), " +
+			"INDEX (a))")
 		sqltest.Unique(t, server("indexed"), []string{"a", "c"})
 	})
 
 	remake := func() {
-		s.Exec("DROP TABLE IF EXISTS big", "CREATE TABLE big (id int PRIMARY KEY, v int, pad text)", "INSERT INTO big SELECT seq, 0, REPEAT('x', 200)"+sequence+"40000", "ANALYZE TABLE big")
+		s.Exec("DROP TABLE IF EXISTS big", "CREATE TABLE big (id int PRIMARY KEY, v int, pad text)",
+			"INSERT INTO big SELECT seq, 0, REPEAT('x', 200)"+sequence+"40000", "ANALYZE TABLE big")
 	}
 	t.Run("all ranges are of one snapshot while rows change", func(t *testing.T) {
 		remake()
 		sqltest.Changed(t, server("big"), 1, 1, func() {
-			s.Exec("UPDATE big SET v = 1", "DELETE FROM big WHERE id % 2 = 0", "INSERT INTO big SELECT seq + 40000, 2, ''"+sequence+"1000")
+			s.Exec("UPDATE big SET v = 1", "DELETE FROM big WHERE id % 2 = 0", "INSERT INTO big SELECT seq + 40000, 2, ''"+
+				sequence+"1000")
 		})
 		sqltest.Until(t, "no session holds a snapshot", func() bool { return len(openTransactions(s)) == 0 })
 	})
@@ -218,7 +243,8 @@ func TestRealServer(t *testing.T) {
 			s.Exec("UPDATE big SET v = 1")
 		})
 	})
-	for what, lose := range map[string]func(){"all sessions were killed": func() { kill(true) }, "a crash of the server": func() { s.Kill(); s.Go() }} {
+	for what, lose := range map[string]func(){"all sessions were killed": func() { kill(true) },
+		"a crash of the server": func() { s.Kill(); s.Go() }} {
 		t.Run("the rest is of another snapshot after "+what, func(t *testing.T) {
 			remake()
 			sqltest.Changed(t, server("big"), 3, 2, lose)
@@ -247,7 +273,8 @@ func TestRealServer(t *testing.T) {
 		must(t, tx.Rollback())
 	})
 	t.Run("a user who may not read all columns reads none", func(t *testing.T) {
-		s.Exec("CREATE USER some@'127.0.0.1'", "GRANT SELECT (id, text) ON shop.numbers TO some@'127.0.0.1'", "GRANT SELECT (id) ON shop.wide TO some@'127.0.0.1'")
+		s.Exec("CREATE USER some@'127.0.0.1'", "GRANT SELECT (id, text) ON shop.numbers TO some@'127.0.0.1'",
+			"GRANT SELECT (id) ON shop.wide TO some@'127.0.0.1'")
 		some := func(table string) sqltable.Server {
 			return addressOf(t, strings.Replace(s.Address(table), "root@", "some@", 1))
 		}
@@ -275,6 +302,7 @@ func TestRealServer(t *testing.T) {
 	t.Run("a user who may only read has one session, and one snapshot", func(t *testing.T) {
 		remake()
 		s.Exec("CREATE USER reader@'127.0.0.1'", "GRANT SELECT ON shop.big TO reader@'127.0.0.1'")
-		sqltest.Changed(t, addressOf(t, strings.Replace(s.Address("big"), "root@", "reader@", 1)), 2, 1, func() { s.Exec("UPDATE big SET v = 1") })
+		sqltest.Changed(t, addressOf(t, strings.Replace(s.Address("big"), "root@", "reader@", 1)), 2, 1,
+			func() { s.Exec("UPDATE big SET v = 1") })
 	})
 }

@@ -38,7 +38,8 @@ const (
 )
 
 // Position returns the binary log's place, and since when transactions are open.
-func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltable.Table, sessions int) (p source.Position, err error) {
+func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltable.Table,
+	sessions int) (p source.Position, err error) {
 	s := look.(*session)
 	replica, deaf, err := a.isReplica(ctx, s)
 	if err != nil {
@@ -74,7 +75,8 @@ func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltab
 		p.ResumeFrom, err = a.resumeFrom(ctx, s, t, sessions, status)
 	}
 	if err == nil && deaf && p.ResumeFrom.Unknown == "" {
-		p.ResumeFrom = &source.Resume{Unknown: "the binary log of the server lacks what it replicates; turn log_slave_updates on, or load from its source"}
+		p.ResumeFrom = &source.Resume{Unknown: "the binary log of the server lacks what it replicates; turn " +
+			"log_slave_updates on, or load from its source"}
 	}
 	return p, err
 }
@@ -102,7 +104,9 @@ func (a *Address) openSince(ctx context.Context, s *session) (since, unknown str
 
 // isReplica reports whether the server is a replica, nil if unknown, and whether its log lacks replicated changes.
 func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf bool, err error) {
-	vars, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_slave_updates', 'log_replica_updates', 'gtid_slave_pos')")
+	vars,
+		err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_slave_updates', 'log_replica_updates', "+
+		"'gtid_slave_pos')")
 	if err != nil {
 		return nil, false, err
 	}
@@ -126,7 +130,8 @@ func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf boo
 }
 
 // resumeFrom returns the binary log's place, or its place when a read view began if the server knows that.
-func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table, sessions int, status map[string]string) (_ *source.Resume, err error) {
+func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table, sessions int,
+	status map[string]string) (_ *source.Resume, err error) {
 	const none = "the server writes no binary log (log_bin)"
 	if len(status) > 0 {
 		r := &source.Resume{File: status["binlog_snapshot_file"], GTID: status["binlog_snapshot_gtid_executed"]}
@@ -134,7 +139,8 @@ func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table,
 			return &source.Resume{Unknown: none}, nil
 		}
 		r.Position, err = strconv.ParseUint(status["binlog_snapshot_position"], 10, 64)
-		if rows, unknown, wrong := a.asked(ctx, s, "SELECT BINLOG_GTID_POS('"+strings.ReplaceAll(r.File, "'", "''")+"', "+status["binlog_snapshot_position"]+")", ""); wrong != nil {
+		if rows, unknown, wrong := a.asked(ctx, s, "SELECT BINLOG_GTID_POS('"+strings.ReplaceAll(r.File, "'", "''")+"', "+
+			status["binlog_snapshot_position"]+")", ""); wrong != nil {
 			return nil, wrong
 		} else if unknown == "" {
 			r.GTID = rows[0][0]
@@ -181,12 +187,14 @@ func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table,
 
 // beginView begins a read view and returns the server's report of its moment in the binary log, nothing if it has none.
 func (s *session) beginView(ctx context.Context) (map[string]string, error) {
-	for _, sql := range []string{"COMMIT", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"} {
+	for _, sql := range []string{"COMMIT", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+		"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"} {
 		if err := s.exec(ctx, sql); err != nil {
 			return nil, err
 		}
 	}
-	rows, err := s.query(ctx, "SHOW STATUS WHERE Variable_name IN ('binlog_snapshot_file', 'binlog_snapshot_position', 'binlog_snapshot_gtid_executed')")
+	rows, err := s.query(ctx, "SHOW STATUS WHERE Variable_name IN ('binlog_snapshot_file', 'binlog_snapshot_position', "+
+		"'binlog_snapshot_gtid_executed')")
 	status := map[string]string{}
 	for _, r := range rows {
 		status[strings.ToLower(r[0])] = r[1]
@@ -195,7 +203,8 @@ func (s *session) beginView(ctx context.Context) (map[string]string, error) {
 }
 
 // asked runs a query that needs a right. A refusal is not an error: other kinds of servers speak the protocol.
-func (a *Address) asked(ctx context.Context, s *session, sql, right string) (rows [][]string, unknown string, err error) {
+func (a *Address) asked(ctx context.Context, s *session, sql, right string) (rows [][]string, unknown string,
+	err error) {
 	rows, err = s.query(ctx, sql)
 	e := new(mysql.MySQLError)
 	switch {

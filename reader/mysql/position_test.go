@@ -23,8 +23,10 @@ import (
 func TestPositionOfRealServerMissesNothing(t *testing.T) {
 	t.Setenv("TZ", "America/New_York") // InnoDB writes its times so
 	s := mysqltest.Start(t)
-	s.Exec("CREATE TABLE orders (id int PRIMARY KEY, v text, updated_at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6))", "INSERT INTO orders (id, v) SELECT -CAST(seq AS INT), 'old'"+sequence+"1000",
-		"CREATE USER reader@'127.0.0.1'", "GRANT SELECT ON shop.orders TO reader@'127.0.0.1'", "CREATE USER seeing@'127.0.0.1'", "GRANT SELECT ON shop.orders TO seeing@'127.0.0.1'",
+	s.Exec("CREATE TABLE orders (id int PRIMARY KEY, v text, updated_at timestamp(6) NOT NULL DEFAULT "+
+		"CURRENT_TIMESTAMP(6))", "INSERT INTO orders (id, v) SELECT -CAST(seq AS INT), 'old'"+sequence+"1000",
+		"CREATE USER reader@'127.0.0.1'", "GRANT SELECT ON shop.orders TO reader@'127.0.0.1'",
+		"CREATE USER seeing@'127.0.0.1'", "GRANT SELECT ON shop.orders TO seeing@'127.0.0.1'",
 		"GRANT PROCESS, REPLICA MONITOR ON *.* TO seeing@'127.0.0.1'")
 	as := func(user string) *Address {
 		return addressOf(t, strings.Replace(s.Address("orders"), "root@", user+"@", 1))
@@ -118,7 +120,8 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		end(w, "ROLLBACK")
 	})
 	t.Run("a transaction that is in the log and that nobody sees yet is not passed over", func(t *testing.T) {
-		s.Exec("SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'", "SET GLOBAL rpl_semi_sync_master_timeout = 60000", "SET GLOBAL rpl_semi_sync_master_enabled = ON")
+		s.Exec("SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'", "SET GLOBAL rpl_semi_sync_master_timeout = 60000",
+			"SET GLOBAL rpl_semi_sync_master_enabled = ON")
 		before := sqltest.Position(t, as("root"))
 		w := connect()
 		ended := make(chan error, 1)
@@ -127,7 +130,8 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 			ended <- err
 		}()
 		place := func() string { return strings.Join(s.Rows("SHOW MASTER STATUS")[0][:2], " ") }
-		sqltest.Until(t, "the log has it", func() bool { return place() != fmt.Sprint(before.ResumeFrom.File, " ", before.ResumeFrom.Position) })
+		sqltest.Until(t, "the log has it",
+			func() bool { return place() != fmt.Sprint(before.ResumeFrom.File, " ", before.ResumeFrom.Position) })
 		now := sqltest.Position(t, as("root"))
 		conformance.Equal(t, *now.ResumeFrom, *before.ResumeFrom, "resume_from, while the log is at %s", place())
 		conformance.Equal(t, s.Rows("SELECT COUNT(*) FROM orders WHERE id = -5003")[0][0], "0", "it is seen")
@@ -141,7 +145,8 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		changed := func(since string) sqltable.Server {
 			return parseQuery(t, s, "id", "SELECT id, v FROM orders WHERE updated_at >= '"+since+"'")
 		}
-		for what, table := range map[string]sqltable.Server{"one session": addressOf(t, s.Address("orders")), "a query": parseQuery(t, s, "id", "SELECT id, v FROM orders")} {
+		for what, table := range map[string]sqltable.Server{"one session": addressOf(t, s.Address("orders")),
+			"a query": parseQuery(t, s, "id", "SELECT id, v FROM orders")} {
 			t.Run(what, func(t *testing.T) {
 				sqltest.Followed(t, table, changed, rows, func() func() {
 					var open []*sql.Conn
@@ -166,7 +171,8 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		unknown("log_slave_updates is off", p.ResumeFrom.Unknown, "log_slave_updates")
 		unknown("open transactions", p.SafeSince, "a replica does not know")
 		r.Exec("STOP SLAVE") // its rows come later, with the times that they have
-		unknown("open transactions", sqltest.Position(t, addressOf(t, r.Address("orders"))).SafeSince, "a replica does not know")
+		unknown("open transactions", sqltest.Position(t, addressOf(t, r.Address("orders"))).SafeSince,
+			"a replica does not know")
 		r.Options("--log-slave-updates=ON")
 		p = sqltest.Position(t, addressOf(t, r.Address("orders")))
 		conformance.True(t, p.ResumeFrom.File != "", "%v", p)
@@ -228,7 +234,8 @@ func (r *mysqlRows) Next(to []driver.Value) error {
 
 // A position in MySQL's log may be later than the visible rows: it counts only while the table is locked.
 func TestPositionInBinaryLog(t *testing.T) {
-	log := [][]driver.Value{{"bin.000003", int64(157), "", "", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5,\n4e11fa47-71ca-11e1-9e33-c80aa9429562:1"}}
+	log := [][]driver.Value{{"bin.000003", int64(157), "", "",
+		"3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5,\n4e11fa47-71ca-11e1-9e33-c80aa9429562:1"}}
 	const gtid = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5,4e11fa47-71ca-11e1-9e33-c80aa9429562:1"
 	noGTID := [][]driver.Value{{"bin.000003", int64(157), "", "", ""}}
 	for name, c := range map[string]struct {
@@ -239,24 +246,36 @@ func TestPositionInBinaryLog(t *testing.T) {
 		want     source.Resume
 		since    string
 	}{
-		"it is locked":       {log: log, sessions: 4, want: source.Resume{File: "bin.000003", Position: 157, GTID: gtid}, since: "2026-01-02T03:04:05Z"},
-		"before version 8.2": {log: log, sessions: 4, refused: map[string]uint16{"SHOW BINARY LOG STATUS": 1064}, want: source.Resume{File: "bin.000003", Position: 157, GTID: gtid}, since: "2026"},
-		"one session":        {log: log, sessions: 1, want: source.Resume{GTID: gtid}, since: "2026"},
-		"a query":            {log: log, sessions: 4, query: "SELECT 1", want: source.Resume{GTID: gtid}, since: "2026"},
-		"it is not lockable": {log: log, sessions: 4, refused: map[string]uint16{"LOCK TABLES": 1142}, want: source.Resume{GTID: gtid}, since: "2026"},
-		"it is written to":   {log: log, sessions: 4, refused: map[string]uint16{"LOCK TABLES": 1205}, want: source.Resume{GTID: gtid}, since: "2026"},
-		"without GTIDs":      {log: noGTID, sessions: 1, want: source.Resume{Unknown: "needs gtid_mode=ON at the server or, for tables read by several sessions, the right LOCK TABLES"}, since: "2026"},
-		"locked, no GTIDs":   {log: noGTID, sessions: 2, want: source.Resume{File: "bin.000003", Position: 157}, since: "2026"},
-		"no binary log":      {sessions: 4, want: source.Resume{Unknown: "the server writes no binary log (log_bin)"}, since: "2026"},
-		"no right to see the log": {log: log, sessions: 4, refused: map[string]uint16{"SHOW BINARY LOG STATUS": 1064, "SHOW MASTER STATUS": 1227, "SHOW REPLICA STATUS": 1227},
-			want: source.Resume{Unknown: "needs the right REPLICATION CLIENT"}, since: "unknown: needs the right REPLICA MONITOR (MariaDB) or REPLICATION CLIENT"},
-		"no right to PROCESS": {log: log, sessions: 4, refused: map[string]uint16{"SELECT DATE_FORMAT": 1227}, want: source.Resume{File: "bin.000003", Position: 157, GTID: gtid}, since: "unknown: needs the right PROCESS"},
+		"it is locked": {log: log, sessions: 4, want: source.Resume{File: "bin.000003", Position: 157, GTID: gtid},
+			since: "2026-01-02T03:04:05Z"},
+		"before version 8.2": {log: log, sessions: 4, refused: map[string]uint16{"SHOW BINARY LOG STATUS": 1064},
+			want: source.Resume{File: "bin.000003", Position: 157, GTID: gtid}, since: "2026"},
+		"one session": {log: log, sessions: 1, want: source.Resume{GTID: gtid}, since: "2026"},
+		"a query":     {log: log, sessions: 4, query: "SELECT 1", want: source.Resume{GTID: gtid}, since: "2026"},
+		"it is not lockable": {log: log, sessions: 4, refused: map[string]uint16{"LOCK TABLES": 1142},
+			want: source.Resume{GTID: gtid}, since: "2026"},
+		"it is written to": {log: log, sessions: 4, refused: map[string]uint16{"LOCK TABLES": 1205},
+			want: source.Resume{GTID: gtid}, since: "2026"},
+		"without GTIDs": {log: noGTID, sessions: 1, want: source.Resume{
+			Unknown: "needs gtid_mode=ON at the server or, for tables read by several sessions, the right LOCK TABLES"},
+			since: "2026"},
+		"locked, no GTIDs": {log: noGTID, sessions: 2, want: source.Resume{File: "bin.000003", Position: 157},
+			since: "2026"},
+		"no binary log": {sessions: 4, want: source.Resume{Unknown: "the server writes no binary log (log_bin)"},
+			since: "2026"},
+		"no right to see the log": {log: log, sessions: 4, refused: map[string]uint16{"SHOW BINARY LOG STATUS": 1064,
+			"SHOW MASTER STATUS": 1227, "SHOW REPLICA STATUS": 1227},
+			want:  source.Resume{Unknown: "needs the right REPLICATION CLIENT"},
+			since: "unknown: needs the right REPLICA MONITOR (MariaDB) or REPLICATION CLIENT"},
+		"no right to PROCESS": {log: log, sessions: 4, refused: map[string]uint16{"SELECT DATE_FORMAT": 1227},
+			want: source.Resume{File: "bin.000003", Position: 157, GTID: gtid}, since: "unknown: needs the right PROCESS"},
 	} {
 		refused := map[string]uint16{"SHOW ALL REPLICAS STATUS": 1064}
 		maps.Copy(refused, c.refused)
 		m := &mysqlServer{refused: refused, answers: map[string][][]driver.Value{
-			"SHOW BINARY LOG STATUS": c.log, "SHOW MASTER STATUS": c.log, "SELECT DATE_FORMAT(UTC": {{"2026-01-02T03:04:06Z"}}, "SELECT DATE_FORMAT(MIN": {{"2026-01-02T03:04:05Z", int64(1), int64(0)}},
-			"SHOW GLOBAL VARIABLES": {{"log_replica_updates", "ON"}},
+			"SHOW BINARY LOG STATUS": c.log, "SHOW MASTER STATUS": c.log, "SELECT DATE_FORMAT(UTC": {{"2026-01-02T03:04:06Z"}},
+			"SELECT DATE_FORMAT(MIN": {{"2026-01-02T03:04:05Z", int64(1), int64(0)}},
+			"SHOW GLOBAL VARIABLES":  {{"log_replica_updates", "ON"}},
 		}}
 		a := &Address{query: c.query}
 		p := conformance.Try(a.Position(t.Context(), &session{conn: m}, &sqltable.Table{Name: "t"}, c.sessions)).Must(t)

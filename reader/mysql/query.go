@@ -31,7 +31,8 @@ func ParseQuery(arg, query string) (*Address, error) {
 const maxKeyText = 1024
 
 // sortedKinds are the possible types of a query's key: each of their values has one text.
-var sortedKinds = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "year", "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "binary", "varbinary", "date", "datetime", "timestamp"}
+var sortedKinds = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "year", "char", "varchar", "tinytext",
+	"text", "mediumtext", "longtext", "binary", "varbinary", "date", "datetime", "timestamp"}
 
 // source is the query in place of a table. The query may end in a comment.
 func (a *Address) source() string { return " FROM (" + a.query + "\n) AS query" }
@@ -74,7 +75,8 @@ func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Tabl
 		c := &t.Columns[k]
 		of := c.Of.(*column)
 		if !slices.Contains(sortedKinds, of.base) {
-			return nil, refusef("column %s of the query's key has the type %s, in which different texts can be equal; cast it, such as CAST(%s AS CHAR), or let key= name another", c.Name, of.of, quote(c.Name))
+			return nil, refusef("column %s of the query's key has the type %s, in which different texts can be equal; cast "+
+				"it, such as CAST(%s AS CHAR), or let key= name another", c.Name, of.of, quote(c.Name))
 		}
 		if c.Kind == record.String && of.charset != "" {
 			// A collation may equate different texts: they are sorted by their bytes.
@@ -131,7 +133,9 @@ func (s *session) charsets(ctx context.Context, columns []answered, source strin
 
 // checkEngines refuses a query that uses a table whose engine has no snapshots, directly or through a view.
 func (a *Address) checkEngines(ctx context.Context, s *session) error {
-	rows, err := s.query(ctx, `SELECT t.TABLE_NAME, COALESCE(t.ENGINE, ''), COALESCE(v.VIEW_DEFINITION, ''), t.TABLE_TYPE FROM information_schema.TABLES t
+	rows,
+		err := s.query(ctx,
+		`SELECT t.TABLE_NAME, COALESCE(t.ENGINE, ''), COALESCE(v.VIEW_DEFINITION, ''), t.TABLE_TYPE FROM information_schema.TABLES t
 		LEFT JOIN information_schema.VIEWS v ON v.TABLE_SCHEMA = t.TABLE_SCHEMA AND v.TABLE_NAME = t.TABLE_NAME
 		WHERE t.TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') AND (t.TABLE_TYPE = 'VIEW' OR COALESCE(t.ENGINE, '') <> 'InnoDB')`)
 	if err != nil {
@@ -148,7 +152,8 @@ func (a *Address) checkEngines(ctx context.Context, s *session) error {
 			seen[i] = true
 			switch {
 			case r[3] != "VIEW":
-				return refusef("the query reads %s, whose engine %s has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load a file of the query", r[0], r[1])
+				return refusef("the query reads %s, whose engine %s has no snapshots; convert it with ALTER TABLE … ENGINE = "+
+					"InnoDB, or load a file of the query", r[0], r[1])
 			case r[2] == "":
 				return refusef("the user may not see the tables of the view %s; grant SHOW VIEW, or query its tables", r[0])
 			}

@@ -15,8 +15,10 @@ import (
 
 func TestQueryNeedsKey(t *testing.T) {
 	for _, c := range []struct{ arg, query, want string }{
-		{"mysql://u@h/d", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=a&table=t", "SELECT 1", "leave one out"}, {"mysql://u@h/d?key=a", " ; ", "--query is empty"},
-		{"mysql://u@h/d?key=a", "drop table t", "want a SELECT, not drop"}, {"mysql://u@h/d?key=a,b", "SELECT 1;", ""}, {"mysql://u:planted@h/d?key=a", "SELECT 1", "holds a password"},
+		{"mysql://u@h/d", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=", "SELECT 1", "add key=COLUMN"},
+		{"mysql://u@h/d?key=a&table=t", "SELECT 1", "leave one out"}, {"mysql://u@h/d?key=a", " ; ", "--query is empty"},
+		{"mysql://u@h/d?key=a", "drop table t", "want a SELECT, not drop"}, {"mysql://u@h/d?key=a,b", "SELECT 1;", ""},
+		{"mysql://u:planted@h/d?key=a", "SELECT 1", "holds a password"},
 	} {
 		a, err := ParseQuery(c.arg, c.query)
 		conformance.True(t, (c.want != "" || err == nil && a.query == "SELECT 1") &&
@@ -27,35 +29,47 @@ func TestQueryNeedsKey(t *testing.T) {
 }
 
 func TestNamesAreFoundAsWords(t *testing.T) {
-	for text, want := range map[string]bool{"SELECT * FROM Log": true, "SELECT log.id FROM a": true, "`log`": true, "SELECT catalog, login, log_ FROM a, slog WHERE x = log2": false, "": false} {
+	for text, want := range map[string]bool{"SELECT * FROM Log": true, "SELECT log.id FROM a": true, "`log`": true,
+		"SELECT catalog, login, log_ FROM a, slog WHERE x = log2": false, "": false} {
 		conformance.Equal(t, names(text, "log"), want, "%q: %v", text, !want)
 	}
 }
 
 func TestQueriesOnRealServer(t *testing.T) {
 	s := mysqltest.Start(t)
-	s.Exec("CREATE TABLE customers (id int PRIMARY KEY, name varchar(40) COLLATE utf8mb4_general_ci)", "CREATE TABLE orders (id int PRIMARY KEY, customer int, price decimal(10,2), at timestamp NULL, c varchar(9) CHARACTER SET gbk, b bit(3))",
-		"INSERT INTO customers SELECT seq, CONCAT(IF(seq % 2, 'Customer ', 'customer '), seq DIV 2)"+sequence+"100", "INSERT INTO orders SELECT seq, seq % 100 + 1, seq / 100, '2024-01-01' + INTERVAL seq SECOND, '中文', 5"+sequence+"30000",
+	s.Exec("CREATE TABLE customers (id int PRIMARY KEY, name varchar(40) COLLATE utf8mb4_general_ci)",
+		"CREATE TABLE orders (id int PRIMARY KEY, customer int, price decimal(10,2), at timestamp NULL, c varchar(9) "+
+			"CHARACTER SET gbk, b bit(3))",
+		"INSERT INTO customers SELECT seq, CONCAT(IF(seq % 2, 'Customer ', 'customer '), seq DIV 2)"+sequence+"100",
+		"INSERT INTO orders SELECT seq, seq % 100 + 1, seq / 100, '2024-01-01' + INTERVAL seq SECOND, '中文', 5"+
+			sequence+"30000",
 		"CREATE TABLE old (id int PRIMARY KEY) ENGINE = MyISAM", "CREATE VIEW seen AS SELECT id FROM old")
-	const joined = "SELECT o.id, c.name, o.price, UPPER(c.name) AS `Upper`, REPEAT('x', 200) AS pad FROM orders o JOIN customers c ON c.id = o.customer # all of them"
+	const joined = "SELECT o.id, c.name, o.price, UPPER(c.name) AS `Upper`, REPEAT('x', 200) AS pad FROM orders o JOIN " +
+		"customers c ON c.id = o.customer # all of them"
 	address := func(t *testing.T, key, query string) *Address { return parseQuery(t, s, key, query) }
 	server := func(query string) sqltable.Server { return address(t, "id", query) }
 	for key, query := range map[string]string{
-		"id": "SELECT id, price FROM orders WHERE id < 1000 -- some", "name,id": "SELECT o.id, c.name, o.price FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id <= 1000",
-		"day,n": "SELECT CAST(at AS DATE) AS day, id AS n, price FROM orders WHERE id <= 1000", "at": "SELECT at, id FROM orders WHERE id <= 1000", "k": "SELECT CAST(seq * 7919 % 1001 AS CHAR) AS k, seq FROM seq_1_to_1000",
-		"h": "SELECT UNHEX(MD5(seq)) AS h FROM seq_1_to_1000",
+		"id":      "SELECT id, price FROM orders WHERE id < 1000 -- some",
+		"name,id": "SELECT o.id, c.name, o.price FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id <= 1000",
+		"day,n":   "SELECT CAST(at AS DATE) AS day, id AS n, price FROM orders WHERE id <= 1000",
+		"at":      "SELECT at, id FROM orders WHERE id <= 1000",
+		"k":       "SELECT CAST(seq * 7919 % 1001 AS CHAR) AS k, seq FROM seq_1_to_1000",
+		"h":       "SELECT UNHEX(MD5(seq)) AS h FROM seq_1_to_1000",
 	} {
 		t.Run("keeps the contract of sources: "+key, func(t *testing.T) {
 			sqltest.Contract(t, func() sqltable.Server { return address(t, key, query) }, 4<<10)
 		})
 	}
 	t.Run("texts that a collation equates are different keys", func(t *testing.T) {
-		_, parts := sqltest.Open(t, address(t, "k", "SELECT 'a' AS k UNION ALL SELECT 'A' UNION ALL SELECT 'a ' UNION ALL SELECT 'ä'"), nil)
+		_,
+			parts := sqltest.Open(t, address(t, "k", "SELECT 'a' AS k UNION ALL SELECT 'A' UNION ALL SELECT 'a ' UNION ALL "+
+			"SELECT 'ä'"), nil)
 		parts[0].SetSplitBytes(1)
 		conformance.Equal(t, len(sqltest.All(t, parts, nil)), 4, "all")
 	})
 	t.Run("types are those of the columns", func(t *testing.T) {
-		got := sqltest.Values(t, address(t, "id", "SELECT id, c, b, at, price, NULL AS n, 18446744073709551615 AS u, CAST(0.1 AS FLOAT) AS f FROM orders WHERE id = 1"), []string{"id", "c", "b", "at", "price", "n", "u", "f"})
+		got := sqltest.Values(t, address(t, "id", "SELECT id, c, b, at, price, NULL AS n, 18446744073709551615 AS u, "+
+			"CAST(0.1 AS FLOAT) AS f FROM orders WHERE id = 1"), []string{"id", "c", "b", "at", "price", "n", "u", "f"})
 		want := `3 "1"|7 "中文"|4 "5"|7 "2024-01-01T00:00:01Z"|7 "0.01"|null|4 "18446744073709551615"|5 "0.10000000149011612"|`
 		conformance.True(t, len(got) == 1 && got[0] == want, "%q, want %q", got, want)
 	})
@@ -111,7 +125,8 @@ func TestQueriesOnRealServer(t *testing.T) {
 // TestServersRowLimitTruncatesNothing has a server that gives every session a small sql_select_limit.
 func TestServersRowLimitTruncatesNothing(t *testing.T) {
 	s := mysqltest.Start(t)
-	s.Exec("CREATE TABLE wide (id int PRIMARY KEY, a int, b int, c int, d int)", "INSERT INTO wide SELECT seq, 1, 2, 3, 4"+sequence+"1000", "SET GLOBAL sql_select_limit = 2")
+	s.Exec("CREATE TABLE wide (id int PRIMARY KEY, a int, b int, c int, d int)", "INSERT INTO wide SELECT seq, 1, 2, 3, 4"+
+		sequence+"1000", "SET GLOBAL sql_select_limit = 2")
 	a := parseQuery(t, s, "id", "SELECT * FROM wide")
 	_, table := open(t, s, "wide", nil)
 	_, query := sqltest.Open(t, a, nil)
@@ -124,10 +139,15 @@ func TestServersRowLimitTruncatesNothing(t *testing.T) {
 
 func TestTablesAreListed(t *testing.T) {
 	s := mysqltest.Start(t)
-	s.Exec("CREATE TABLE customers (id int PRIMARY KEY)", "INSERT INTO customers SELECT seq"+sequence+"1000", "CREATE TABLE `o.1 ``x` (b int, a varchar(9), PRIMARY KEY (a, b))", "CREATE TABLE nokey (id int)", "CREATE VIEW seen AS SELECT * FROM nokey",
-		"CREATE TABLE versions (id int PRIMARY KEY) WITH SYSTEM VERSIONING", "CREATE SEQUENCE numbers", "CREATE TABLE gone (id int)", "CREATE VIEW broken AS SELECT * FROM gone", "DROP TABLE gone", "ANALYZE TABLE customers")
+	s.Exec("CREATE TABLE customers (id int PRIMARY KEY)", "INSERT INTO customers SELECT seq"+sequence+"1000",
+		"CREATE TABLE `o.1 ``x` (b int, a varchar(9), PRIMARY KEY (a, b))", "CREATE TABLE nokey (id int)",
+		"CREATE VIEW seen AS SELECT * FROM nokey",
+		"CREATE TABLE versions (id int PRIMARY KEY) WITH SYSTEM VERSIONING", "CREATE SEQUENCE numbers",
+		"CREATE TABLE gone (id int)", "CREATE VIEW broken AS SELECT * FROM gone", "DROP TABLE gone",
+		"ANALYZE TABLE customers")
 	for pattern, want := range map[string]string{
-		"":        "broken view [] is not a table, customers table 1000 [id], nokey table 0 [] no primary key, o.1 `x table 0 [a b], seen view 0 [] is not a table, versions table 0 [id], ",
+		"": "broken view [] is not a table, customers table 1000 [id], nokey table 0 [] no primary key, o.1 `x " +
+			"table 0 [a b], seen view 0 [] is not a table, versions table 0 [id], ",
 		"c*":      "customers table 1000 [id], ",
 		"nothing": "",
 	} {
@@ -164,7 +184,8 @@ func TestTablesAreListed(t *testing.T) {
 func TestTLSOnRealServer(t *testing.T) {
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)",
-		"CREATE USER safe@'127.0.0.1' REQUIRE SSL", "CREATE USER known@'127.0.0.1' REQUIRE X509", "GRANT SELECT ON shop.* TO safe@'127.0.0.1'", "GRANT SELECT ON shop.* TO known@'127.0.0.1'")
+		"CREATE USER safe@'127.0.0.1' REQUIRE SSL", "CREATE USER known@'127.0.0.1' REQUIRE X509",
+		"GRANT SELECT ON shop.* TO safe@'127.0.0.1'", "GRANT SELECT ON shop.* TO known@'127.0.0.1'")
 	address := func(user, host, parameters string) (*Address, error) {
 		return Parse(strings.NewReplacer("root@", user+"@", "127.0.0.1", host).Replace(s.Address("t")) + parameters)
 	}
@@ -173,7 +194,8 @@ func TestTLSOnRealServer(t *testing.T) {
 		{"root", "127.0.0.1", "", ""},
 		{"root", "127.0.0.1", "&ssl-mode=PREFERRED", ""},
 		{"root", "127.0.0.1", "&ssl-mode=DISABLED", ""},
-		{"root", "127.0.0.1", "&ssl-mode=REQUIRED", "the server does not support TLS, which the address requires; turn TLS on at the server or, where the network is trusted, give ssl-mode=DISABLED"},
+		{"root", "127.0.0.1", "&ssl-mode=REQUIRED", "the server does not support TLS, which the address requires; turn TLS " +
+			"on at the server or, where the network is trusted, give ssl-mode=DISABLED"},
 		{"root", "127.0.0.1", "&ssl-mode=VERIFY_CA", "does not support TLS"},
 	})
 	ours, others := sqltest.NewAuthority(t), sqltest.NewAuthority(t)
@@ -188,23 +210,27 @@ func TestTLSOnRealServer(t *testing.T) {
 		{"safe", "127.0.0.1", "&ssl-mode=REQUIRED", ""},
 		{"safe", "127.0.0.1", "&ssl-mode=VERIFY_CA&ssl-ca=" + ours.File, ""},
 		{"safe", "127.0.0.1", "&ssl-ca=" + ours.File, ""},
-		{"safe", "127.0.0.1", "&ssl-ca=" + others.File, "unknown authority; give the authority's certificate with ssl-ca=FILE"},
+		{"safe", "127.0.0.1", "&ssl-ca=" + others.File,
+			"unknown authority; give the authority's certificate with ssl-ca=FILE"},
 		{"safe", "127.0.0.1", "&ssl-mode=VERIFY_CA", "unknown authority"}, // the machine's
 		{"safe", "127.0.0.1", "&ssl-mode=VERIFY_IDENTITY&ssl-ca=" + ours.File, ""},
-		{"safe", "localhost", "&ssl-mode=VERIFY_IDENTITY&ssl-ca=" + ours.File, "match localhost); connect by one of them or, to trust any that the authority has signed, give ssl-mode=VERIFY_CA"},
+		{"safe", "localhost", "&ssl-mode=VERIFY_IDENTITY&ssl-ca=" + ours.File,
+			"match localhost); connect by one of them or, to trust any that the authority has signed, give ssl-mode=VERIFY_CA"},
 		{"safe", "localhost", "&ssl-mode=VERIFY_CA&ssl-ca=" + ours.File, ""},
 		{"safe", "127.0.0.1", "&ssl-mode=SOMETIMES", "want DISABLED"},
 		{"safe", "127.0.0.1", "&ssl-ca=" + key, "no certificate"},
 		{"known", "127.0.0.1", "&ssl-mode=REQUIRED", "Access denied"},
 		{"known", "127.0.0.1", "&ssl-mode=VERIFY_CA&ssl-ca=" + ours.File + pair(cert, key), ""},
-		{"known", "127.0.0.1", "&ssl-mode=REQUIRED" + pair(strange, strangeKey), "see whether it trusts the certificate that ssl-cert and ssl-key give"},
+		{"known", "127.0.0.1", "&ssl-mode=REQUIRED" + pair(strange, strangeKey),
+			"see whether it trusts the certificate that ssl-cert and ssl-key give"},
 		{"known", "127.0.0.1", pair(cert, strangeKey), "ssl-cert, ssl-key"},
 	})
 }
 
 func TestReplicationOnRealServer(t *testing.T) {
 	s := mysqltest.Start(t)
-	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text)", "INSERT INTO big SELECT seq, REPEAT('x', 200)"+sequence+"30000")
+	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text)", "INSERT INTO big SELECT seq, REPEAT('x', 200)"+
+		sequence+"30000")
 	sqltest.NoLag(t, addressOf(t, s.Address("big")), "is not a replica")
 	replica := mysqltest.Start(t)
 	replica.Follow(s)
@@ -228,7 +254,8 @@ func TestReplicationOnRealServer(t *testing.T) {
 	has("the replica has the user", "SELECT 1 FROM mysql.db WHERE User = 'plain'")
 	sqltest.NoLag(t, addressOf(t, strings.Replace(replica.Address("big"), "root@", "plain@", 1)), "GRANT REPLICA MONITOR")
 	t.Run("reading pauses while replication is stopped", func(t *testing.T) {
-		sqltest.Paused(t, addressOf(t, replica.Address("big")), func() { replica.Exec("STOP SLAVE SQL_THREAD") }, func() { replica.Exec("START SLAVE SQL_THREAD") })
+		sqltest.Paused(t, addressOf(t, replica.Address("big")), func() { replica.Exec("STOP SLAVE SQL_THREAD") },
+			func() { replica.Exec("START SLAVE SQL_THREAD") })
 	})
 	t.Run("a lag is that of the replica", func(t *testing.T) {
 		replica.Exec("STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 2", "START SLAVE")
@@ -248,9 +275,12 @@ func TestTablesShareOneSnapshot(t *testing.T) {
 	t.Run("rows are those of each table", func(t *testing.T) { sqltest.Alike(t, server("a"), server("b")) })
 	t.Run("loads that end cost the others nothing", func(t *testing.T) { sqltest.Cancelled(t, server("a"), server("b")) })
 	t.Run("tables that cannot be read are refused, and the others are read", func(t *testing.T) {
-		s.Exec("CREATE VIEW seen AS SELECT 1", "CREATE TABLE keyless (v int)", "CREATE TABLE isam (id int PRIMARY KEY) ENGINE=MyISAM")
-		_, open := sqltest.Joined(t, true, server("seen"), server("a"), server("none"), server("keyless"), server("isam"), server("later"))
-		for n, says := range []string{"is not a table", "", "there is no table", "has no primary key", "has no snapshots", "could not be read when the snapshot"} {
+		s.Exec("CREATE VIEW seen AS SELECT 1", "CREATE TABLE keyless (v int)",
+			"CREATE TABLE isam (id int PRIMARY KEY) ENGINE=MyISAM")
+		_, open := sqltest.Joined(t, true, server("seen"), server("a"), server("none"), server("keyless"), server("isam"),
+			server("later"))
+		for n, says := range []string{"is not a table", "", "there is no table", "has no primary key", "has no snapshots",
+			"could not be read when the snapshot"} {
 			sqltest.Says(t, func() error { _, err := open(n, t.Context()); return err }, says)
 			if n == 1 {
 				s.Exec("CREATE TABLE later (id int PRIMARY KEY)")

@@ -19,7 +19,8 @@ import (
 // settings make texts of values exact and the same everywhere, and keep a read from being stopped between two pages. A
 // proxy may give the session to others afterwards, unchanged: none of the settings refuses anything.
 var settings = []string{
-	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = 18446744073709551615, max_sort_length = 1024, wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
+	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = 18446744073709551615, max_sort_length = 1024, " +
+		"wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
 }
 
 type session struct {
@@ -63,7 +64,8 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-var tlsWords = sqltable.TLSWords{Off: "ssl-mode=DISABLED", CA: "ssl-ca", AnyName: "ssl-mode=VERIFY_CA", Own: "ssl-cert=FILE and ssl-key=FILE"}
+var tlsWords = sqltable.TLSWords{Off: "ssl-mode=DISABLED", CA: "ssl-ca", AnyName: "ssl-mode=VERIFY_CA",
+	Own: "ssl-cert=FILE and ssl-key=FILE"}
 
 // refused says why there is no connection. The driver's error has no password.
 func (a *Address) refused(err error) error {
@@ -71,7 +73,8 @@ func (a *Address) refused(err error) error {
 	case errors.Is(err, mysql.ErrNoTLS):
 		return tlsWords.NoTLS(err)
 	case cut(err) != err && a.config.TLS != nil && len(a.config.TLS.Certificates) > 0: // the driver keeps no alert
-		return sqltable.Said("the server ended the connection before a session began; see whether it trusts the certificate that ssl-cert and ssl-key give", cut(err))
+		return sqltable.Said("the server ended the connection before a session began; see whether it trusts the "+
+			"certificate that ssl-cert and ssl-key give", cut(err))
 	}
 	if a.Full(err) {
 		return sqltable.Said(err.Error()+sqltable.NeedsOne, err)

@@ -52,7 +52,8 @@ func (h *snapshot) Lacks() error { return h.lacks }
 
 // Snapshot opens sessions while the table is locked against writers, for a moment: their read views are then of one
 // state of it. A user who may not lock tables gets one session, whose view needs no lock.
-func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot, t *sqltable.Table, err error) {
+func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot,
+	t *sqltable.Table, err error) {
 	h := &snapshot{}
 	if a.query != "" {
 		sessions = 1
@@ -68,7 +69,10 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	}
 	if err == nil && a.query != "" {
 		s := o.open[0]
-		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) { return s.ask(ctx, t, q) }}
+		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows,
+			error) {
+			return s.ask(ctx, t, q)
+		}}
 	}
 	if err == nil {
 		t, err = a.describe(ctx, o.open[0])
@@ -141,7 +145,8 @@ func (o *opening) begin(ctx context.Context, lock, what string, then ...string) 
 		}
 	}
 	for _, s := range o.open {
-		for _, sql := range append([]string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"}, then...) {
+		for _, sql := range append([]string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+			"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"}, then...) {
 			if err := s.exec(ctx, sql); err != nil {
 				return err
 			}
@@ -164,7 +169,8 @@ func (a *Address) sameServer(ctx context.Context, all []*session) error {
 		}
 		var other string
 		if other, err = s.server(ctx); err == nil && other != first {
-			return refusef("sessions of %s reach several servers (%s and %s), whose snapshots would differ in time; give the address of one server, or sessions=1", a.shown, first, other)
+			return refusef("sessions of %s reach several servers (%s and %s), whose snapshots would differ in time; give the "+
+				"address of one server, or sessions=1", a.shown, first, other)
 		}
 	}
 	return err
@@ -172,7 +178,8 @@ func (a *Address) sameServer(ctx context.Context, all []*session) error {
 
 // server returns the session's server.
 func (s *session) server(ctx context.Context) (string, error) {
-	rows, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'server_id', 'hostname', 'port', 'version')")
+	rows, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'server_id', "+
+		"'hostname', 'port', 'version')")
 	text := ""
 	for _, v := range rows {
 		text += ", " + v[0] + " " + v[1]

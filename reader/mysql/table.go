@@ -38,7 +38,8 @@ type column struct {
 var unicode = []string{"", "utf8", "utf8mb3", "utf8mb4", "ascii", "latin1", "ucs2", "utf16", "utf16le", "utf32"}
 
 // keyTypes are the possible types of a key: their texts compare like their values.
-var keyTypes = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "char", "varchar", "binary", "varbinary", "decimal", "date", "datetime", "timestamp", "time", "year", "uuid", "inet4", "inet6"}
+var keyTypes = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "char", "varchar", "binary", "varbinary",
+	"decimal", "date", "datetime", "timestamp", "time", "year", "uuid", "inet4", "inet6"}
 
 // kinds are the kinds of values whose text is not kept. All others stay the server's text.
 var kinds = map[string]record.Kind{
@@ -57,7 +58,8 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return a.describeQuery(ctx, s)
 	}
 	db, name := text(a.config.DBName), text(a.table)
-	rows, err := s.query(ctx, "SELECT TABLE_TYPE, COALESCE(ENGINE, ''), COALESCE(DATA_LENGTH, 0), COALESCE(CREATE_TIME, ''), TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name)
+	rows, err := s.query(ctx, "SELECT TABLE_TYPE, COALESCE(ENGINE, ''), COALESCE(DATA_LENGTH, 0), COALESCE(CREATE_TIME, "+
+		"''), TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +69,12 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	}
 	r := rows[0]
 	if r[0] != "BASE TABLE" && r[0] != "SYSTEM VERSIONED" { // of that the current rows are read
-		return nil, refusef("%s is not a table: a view has no primary key from which a load could resume; %s", t.Name, sqltable.ByQuery("*", t.Name))
+		return nil, refusef("%s is not a table: a view has no primary key from which a load could resume; %s", t.Name,
+			sqltable.ByQuery("*", t.Name))
 	}
 	if r[1] != "InnoDB" {
-		return nil, refusef("%s uses the engine %s, which has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load it from a file", t.Name, r[1])
+		return nil, refusef("%s uses the engine %s, which has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, "+
+			"or load it from a file", t.Name, r[1])
 	}
 	t.Bytes, _ = strconv.ParseInt(r[2], 10, 64)
 	// The server's list of columns omits columns that the user may not read.
@@ -96,8 +100,11 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	return t, nil
 }
 
-func describeColumns(ctx context.Context, s *session, t *sqltable.Table, schema *strings.Builder, db, name string) error {
-	rows, err := s.query(ctx, "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, COALESCE(CHARACTER_SET_NAME, ''), COALESCE(COLLATION_NAME, '') FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name+" ORDER BY ORDINAL_POSITION")
+func describeColumns(ctx context.Context, s *session, t *sqltable.Table, schema *strings.Builder, db,
+	name string) error {
+	rows, err := s.query(ctx, "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, COALESCE(CHARACTER_SET_NAME, ''), "+
+		"COALESCE(COLLATION_NAME, '') FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name+
+		" ORDER BY ORDINAL_POSITION")
 	if err != nil {
 		return err
 	}
@@ -173,17 +180,21 @@ func (of *column) settle(c *sqltable.Column) {
 	if c.Kind == record.String && !slices.Contains(unicode, of.charset) {
 		// A text that does not survive conversion to Unicode and back gives invalid UTF-8, so the row is rejected.
 		name := of.expression
-		of.expression = fmt.Sprintf("IF(BINARY CONVERT(CONVERT(%s USING utf8mb4) USING %s) <=> BINARY %[1]s, CAST(CONVERT(%[1]s USING utf8mb4) AS BINARY), CAST(x'ff' AS BINARY))", name, of.charset)
+		of.expression = fmt.Sprintf("IF(BINARY CONVERT(CONVERT(%s USING utf8mb4) USING %s) <=> BINARY %[1]s, "+
+			"CAST(CONVERT(%[1]s USING utf8mb4) AS BINARY), CAST(x'ff' AS BINARY))", name, of.charset)
 	}
 }
 
 func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *strings.Builder, db, name string) error {
-	rows, err := s.query(ctx, "SELECT COLUMN_NAME, COALESCE(SUB_PART, '') FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name+" AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX")
+	rows,
+		err := s.query(ctx, "SELECT COLUMN_NAME, COALESCE(SUB_PART, '') FROM information_schema.STATISTICS WHERE "+
+		"TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name+" AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX")
 	if err != nil {
 		return err
 	}
 	if len(rows) == 0 {
-		return refusef("%s has no primary key: after an interruption it would be unknown which rows were loaded; add one, or %s", t.Name, sqltable.ByQuery("*", t.Name))
+		return refusef("%s has no primary key: after an interruption it would be unknown which rows were loaded; add one, "+
+			"or %s", t.Name, sqltable.ByQuery("*", t.Name))
 	}
 	instead := keyedQuery(t, rows)
 	for _, r := range rows {
@@ -198,12 +209,15 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 		case !slices.Contains(keyTypes, of.base):
 			return refusef("column %s of the primary key of %s has type %s, unfit for a key; %s", r[0], t.Name, of.of, instead)
 		case !slices.Contains(unicode, of.charset):
-			return refusef("column %s of the primary key of %s uses the character set %s, whose texts may have no equivalent in Unicode; load the table from a file", r[0], t.Name, of.charset)
+			return refusef("column %s of the primary key of %s uses the character set %s, whose texts may have no equivalent "+
+				"in Unicode; load the table from a file", r[0], t.Name, of.charset)
 		}
 		t.Key = append(t.Key, i)
 		fmt.Fprintf(schema, ", key %q", r[0])
 	}
-	unique, err := s.query(ctx, "SELECT INDEX_NAME, IF(SUB_PART IS NULL, COALESCE(COLUMN_NAME, ''), '') FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name+" AND NON_UNIQUE = 0 AND INDEX_NAME <> 'PRIMARY'")
+	unique, err := s.query(ctx, "SELECT INDEX_NAME, IF(SUB_PART IS NULL, COALESCE(COLUMN_NAME, ''), '') FROM "+
+		"information_schema.STATISTICS WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name+
+		" AND NON_UNIQUE = 0 AND INDEX_NAME <> 'PRIMARY'")
 	t.AddUnique(unique)
 	return err
 }

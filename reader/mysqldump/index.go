@@ -71,7 +71,8 @@ func (x *index) statement(line []byte) error {
 		case len(trimmed) == 0 || trimmed[0] == '#' || begins(trimmed, "/*M!999999") || begins(trimmed, "/*!999999"):
 			return nil
 		case begins(trimmed, "mysqldump: ") || begins(trimmed, "mariadb-dump: "):
-			return fmt.Errorf("at byte %d: a message of the dump program is in the dump: %.80q; make it again without 2>&1", x.Offset-int64(len(line)), trimmed)
+			return fmt.Errorf("at byte %d: a message of the dump program is in the dump: %.80q; make it again without 2>&1",
+				x.Offset-int64(len(line)), trimmed)
 		case bytes.HasPrefix(trimmed, []byte("--")):
 			x.comment(string(trimmed))
 			return nil
@@ -140,7 +141,8 @@ func (x *index) take(statement []byte) error {
 			x.Schema = parts[0]
 		}
 	}
-	if after, ok := sqldump.Words(tokens, "CREATE", "TABLE"); ok && len(text) == len(bytes.TrimSpace(statement)) { // a conditional one stands for a view
+	if after, ok := sqldump.Words(tokens, "CREATE", "TABLE"); ok && len(text) == len(bytes.TrimSpace(statement)) {
+		// a conditional one stands for a view
 		x.create(after)
 	}
 	return nil
@@ -153,7 +155,8 @@ var unicode = []string{"utf8", "utf8mb3", "utf8mb4", "binary"}
 func (x *index) set(tokens []sqldump.Token) error {
 	for i, t := range tokens {
 		if t.Quoted && strings.Contains(strings.ToUpper(t.Text), "NO_BACKSLASH_ESCAPES") {
-			return fmt.Errorf("at byte %d: SQL_MODE has NO_BACKSLASH_ESCAPES, so texts in the dump are ambiguous; make the dump with another SQL_MODE", x.From)
+			return fmt.Errorf("at byte %d: SQL_MODE has NO_BACKSLASH_ESCAPES, so texts in the dump are ambiguous; make the "+
+				"dump with another SQL_MODE", x.From)
 		}
 		if i+1 < len(tokens) && t.Is("NAMES") && i == 0 {
 			if charset := strings.ToLower(strings.Trim(tokens[1].Text, "'")); !slices.Contains(unicode, charset) {

@@ -55,7 +55,9 @@ func TestDumpIsReadWithSchema(t *testing.T) {
 	for _, c := range orders.Columns {
 		columns = append(columns, fmt.Sprintf("%s %s %v", c.Name, c.SQL, c.Type()))
 	}
-	want := []string{"id bigint(20) unsigned integer", "t tinyint(4) integer", "flag tinyint(1) integer", "z int(8) unsigned zerofill integer", "dc decimal(12,2) string", "f float double", "d double double", "b1 bit(1) boolean",
+	want := []string{"id bigint(20) unsigned integer", "t tinyint(4) integer", "flag tinyint(1) integer",
+		"z int(8) unsigned zerofill integer", "dc decimal(12,2) string", "f float double", "d double double",
+		"b1 bit(1) boolean",
 		"b bit(12) integer", "y year(4) integer", "bi binary(4) binary", "vb varbinary(20) binary", "bl blob binary",
 		"c char(10) string", "v varchar(100) string", "tx text string", "e enum('a','b''c') string", "s set('x','y') string",
 		"j longtext string", "da date string", "ti time string", "dt datetime(3) string", "ts timestamp(6) string",
@@ -91,15 +93,18 @@ func TestMySQL8DumpIsRead(t *testing.T) {
 	if want := []string{
 		"1|true|7|{\"a\": \"b\\n\"}|\x00\\'|\xe6\x10\x00\x00\x00|2024-02-29T12:34:56Z|it's; ),(",
 		"2|false|null|null|null|\xe6\x10\x00\x00|null|null",
-	}; !slices.Equal(rows, want) || !slices.Equal(orders.Key, []string{"id"}) || orders.Note != "the dump has no values of generated columns: twice, low" {
+	}; !slices.Equal(rows, want) || !slices.Equal(orders.Key, []string{"id"}) ||
+		orders.Note != "the dump has no values of generated columns: twice, low" {
 		t.Errorf("%q, want %q; key %q, %s", rows, want, orders.Key, orders.Note)
 	}
 }
 
 func TestTruncatedDumpIsAnError(t *testing.T) {
 	text := shop(t)
-	first, complete := bytes.Index(text, []byte("Distrib")), bytes.Index(text, []byte("-- Dump completed"))+len("-- Dump completed")
-	sqltest.CutAnywhere(t, text, first, complete, Index, func(of *sqldump.Table) []string { return rowsOf(t, text, of, 100) })
+	first, complete := bytes.Index(text, []byte("Distrib")),
+		bytes.Index(text, []byte("-- Dump completed"))+len("-- Dump completed")
+	sqltest.CutAnywhere(t, text, first, complete, Index,
+		func(of *sqldump.Table) []string { return rowsOf(t, text, of, 100) })
 }
 
 func TestTextsNotFromMysqldumpAreRefused(t *testing.T) {
@@ -145,7 +150,8 @@ func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
 			conformance.Equal(t, strings.Join(rowsOf(t, whole, d.Find("t"), size), " "), want, "%q by %d", text, size)
 		}
 	}
-	d, err := Index(strings.NewReader("USE `a b`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\nUSE `c`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\n"))
+	d, err := Index(strings.NewReader("USE `a b`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\nUSE " +
+		"`c`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\n"))
 	conformance.True(t, err == nil && d.Find("a b.t") != nil && d.Find("c.t") != nil, "%v, %v", d, err)
 	d = conformance.Try(Index(strings.NewReader("INSERT INTO `t` (`a`,`b`,`c`) VALUES (7,'x',_binary 'y\\0');\n"))).Must(t)
 	p := NewParser(d.Find("t").Columns)
@@ -165,15 +171,22 @@ func TestValuesHaveColumnTypes(t *testing.T) {
 	x.utc = true
 	for _, tt := range []struct{ sql, value, want string }{
 		{"int(11)", "-7", "-7"}, {"int", "1.5", "!"}, {"int", "'7'", "!"}, {"int", "9223372036854775808", "!"},
-		{"int", "0x07", "!"}, {"int", "NULL", "null"}, {"int", "NULLX", "!"}, {"bigint(20) unsigned", "18446744073709551615", "18446744073709551615"}, {"bigint unsigned", "-1", "!"}, {"decimal(5,2)", "-1.50", "-1.50"},
-		{"decimal(5,2)", "1e5", "1e5"}, {"double", "0.1", "0.1"}, {"double", "1e-400", "!"}, {"double", "0.1000000000000000055", "!"}, {"double", "1e999", "!"}, {"float", "0.1", "0.10000000149011612"}, {"double", "'1'", "!"},
+		{"int", "0x07", "!"}, {"int", "NULL", "null"}, {"int", "NULLX", "!"}, {"bigint(20) unsigned", "18446744073709551615",
+			"18446744073709551615"}, {"bigint unsigned", "-1", "!"}, {"decimal(5,2)", "-1.50", "-1.50"},
+		{"decimal(5,2)", "1e5", "1e5"}, {"double", "0.1", "0.1"}, {"double", "1e-400", "!"},
+		{"double", "0.1000000000000000055", "!"}, {"double", "1e999", "!"}, {"float", "0.1", "0.10000000149011612"},
+		{"double", "'1'", "!"},
 		{"bit(1)", "b'1'", "true"}, {"bit(1)", "0x00", "false"}, {"bit(1)", "b'10'", "!"}, {"bit(12)", "b'100000001'", "257"},
 		{"bit(12)", "_binary '\\0\\Z'", "26"}, {"bit(64)", "0xFFFFFFFFFFFFFFFF", "18446744073709551615"},
 		{"bit(64)", "0x01FFFFFFFFFFFFFFFF", "!"}, {"bit(3)", "b'2'", "!"}, {"bit(3)", "5", "!"}, {"blob", "0x", ""},
-		{"blob", "x'0aF0'", "\n\xf0"}, {"blob", "0x0", "!"}, {"blob", "x'0g'", "!"}, {"blob", "_binary 'a\\'\\0\\n\\r\\t\\b\\Z\\\\\\%\\q'", "a'\x00\n\r\t\b\x1a\\\\%q"}, {"blob", "_binary ", "!"}, {"blob", "_binary x", "!"}, {"blob", "7", "!"},
+		{"blob", "x'0aF0'", "\n\xf0"}, {"blob", "0x0", "!"}, {"blob", "x'0g'", "!"},
+		{"blob", "_binary 'a\\'\\0\\n\\r\\t\\b\\Z\\\\\\%\\q'", "a'\x00\n\r\t\b\x1a\\\\%q"}, {"blob", "_binary ", "!"},
+		{"blob", "_binary x", "!"}, {"blob", "7", "!"},
 		{"blob", "x'00", "!"}, {"text", "'a''b'", "a'b"}, {"text", "'a", "!"}, {"text", "'a\\", "!"}, {"text", "0x41", "!"},
 		{"text", "'a' 'b'", "!"}, {"text", "", "!"}, {"text", "CURRENT_USER()", "!"}, {"text", "\"a\"", "!"},
-		{"date", "'0000-00-00'", "0000-00-00"}, {"datetime", "'2024-02-29 12:34:56'", "2024-02-29T12:34:56"}, {"datetime", "'2024-00-29 00:00:00'", "2024-00-29 00:00:00"}, {"timestamp", "'2024-02-29 12:34:56.5'", "2024-02-29T12:34:56.5Z"},
+		{"date", "'0000-00-00'", "0000-00-00"}, {"datetime", "'2024-02-29 12:34:56'", "2024-02-29T12:34:56"},
+		{"datetime", "'2024-00-29 00:00:00'", "2024-00-29 00:00:00"}, {"timestamp", "'2024-02-29 12:34:56.5'",
+			"2024-02-29T12:34:56.5Z"},
 		{"timestamp", "'0000-00-00 00:00:00'", "0000-00-00 00:00:00"}, {"timestamp", "7", "!"}, {"year(4)", "2024", "2024"},
 		{"varchar(9)", "-.5", "-.5"}, {"varchar(9)", "-", "!"}, {"varchar(9)", "1.", "1."}, {"varchar(9)", "1e", "!"},
 	} {
@@ -187,7 +200,8 @@ func TestValuesHaveColumnTypes(t *testing.T) {
 		conformance.Equal(t, slices.Equal(got, []string{tt.want}), true, "%s %s: %q, want %q", tt.sql, tt.value, got, tt.want)
 	}
 	p := NewParser([]sqldump.Column{column("int"), column("int")})
-	for text, want := range map[string]string{",(1)": "RaggedRecord ", ",(1,2,3)": "RaggedRecord ", ",(1,2)": "1|2", ",(1,x)": "WrongType c", ",(1,2,x)": "WrongType "} {
+	for text, want := range map[string]string{",(1)": "RaggedRecord ", ",(1,2,3)": "RaggedRecord ", ",(1,2)": "1|2",
+		",(1,x)": "WrongType c", ",(1,2,x)": "WrongType "} {
 		conformance.Same(t, sqltest.Read(p, []byte(text), true, sqltest.Text), []string{want}, "%s", text)
 	}
 }
@@ -198,7 +212,8 @@ func FuzzIndex(f *testing.F) {
 	for _, part := range strings.SplitAfter(string(text), ";\n\n") {
 		f.Add([]byte(part))
 	}
-	f.Add([]byte("CREATE TABLE `t` (`id` int, `b` blob, `f` float, `ts` timestamp);\nINSERT INTO `t` (`b`,`id`) VALUES (_binary 'a\\'''),(x'00',1);\nREPLACE INTO `t` (`b`,`id`) VALUES (b'1',0x);\n"))
+	f.Add([]byte("CREATE TABLE `t` (`id` int, `b` blob, `f` float, `ts` timestamp);\nINSERT INTO `t` (`b`,`id`) VALUES " +
+		"(_binary 'a\\'''),(x'00',1);\nREPLACE INTO `t` (`b`,`id`) VALUES (b'1',0x);\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := Index(bytes.NewReader(text))
 		if err != nil {
@@ -230,7 +245,10 @@ func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 		"dt datetime, dt6 datetime(6), ts timestamp NULL, ts3 timestamp(3) NULL, g geometry, u uuid, i6 inet6, "+
 		"`PRIMARY` int, `odd ``name(;` int, gen int GENERATED ALWAYS AS (i4 * 2) STORED, "+
 		"virt varchar(20) GENERATED ALWAYS AS (CONCAT(c, '!')) VIRTUAL) COMMENT 'it\\'s; PRIMARY KEY (x)'",
-		"INSERT INTO `odd ``t(;` (id,i1,i2,i3,i4,z,dc,f,d,b1,b9,b64,y,bi,vb,tb,bl,c,v,t,l1,e,s,j,da,ti,dt,dt6,ts,ts3,g,u,i6,`PRIMARY`,`odd ``name(;`) SELECT seq, seq % 100 - 50, seq, -seq, seq * 7, seq, seq / 7, ROUND(seq / 8, 3), seq / 7e0 * POW(10, seq % 300), seq % 2, seq % 512, seq * 12345678901, 1901 + seq % 200, UNHEX(MD5(seq)), CONCAT(UNHEX(MD5(seq)), "+
+		"INSERT INTO `odd ``t(;` "+
+			"(id,i1,i2,i3,i4,z,dc,f,d,b1,b9,b64,y,bi,vb,tb,bl,c,v,t,l1,e,s,j,da,ti,dt,dt6,ts,ts3,g,u,i6,`PRIMARY`,`odd "+
+			"``name(;`) SELECT seq, seq % 100 - 50, seq, -seq, seq * 7, seq, seq / 7, ROUND(seq / 8, 3), seq / 7e0 * POW(10, "+
+			"seq % 300), seq % 2, seq % 512, seq * 12345678901, 1901 + seq % 200, UNHEX(MD5(seq)), CONCAT(UNHEX(MD5(seq)), "+
 			"CHAR(seq % 256), '\\\\', \"'\", CHAR(0), CHAR(26)), CHAR(seq % 256), REPEAT(CHAR(seq % 256), seq % 50), "+
 			"seq % 1000, CONCAT('v', CHAR(seq % 128), '\\\\\\'\"'), CONCAT(CHAR(seq USING utf32), 'a\\tb\\n\\r\\0\\Z%_;),('), "+
 			"'é', 'b\\'c', 'x,y', '{\"a\": \"b\\\\n\"}', DATE_ADD('1000-01-01', INTERVAL seq * 100 DAY), "+
@@ -238,13 +256,19 @@ func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 			"INTERVAL seq * 1000001 MICROSECOND), DATE_ADD('1970-01-02', INTERVAL seq HOUR), DATE_ADD('1970-01-02', "+
 			"INTERVAL seq HOUR), POINT(seq, -seq), UUID(), '::1', seq, NULL"+rows+" WHERE seq NOT BETWEEN 0xD800 AND 0xDFFF",
 		"INSERT INTO `odd ``t(;` (id) VALUES (18446744073709551615)",
-		"INSERT INTO `odd ``t(;` (id, da, dt, ts, t, bl, v, d) VALUES (0, '0000-00-00', '0000-00-00', '0000-00-00', '', '', 'NULL', -0.0), (9000, '2024-00-00', '2024-00-01', NULL, '\\\\N', '0x41', '\\\\', 5e-324)",
+		"INSERT INTO `odd ``t(;` (id, da, dt, ts, t, bl, v, d) VALUES (0, '0000-00-00', '0000-00-00', '0000-00-00', '', "+
+			"'', 'NULL', -0.0), (9000, '2024-00-00', '2024-00-01', NULL, '\\\\N', '0x41', '\\\\', 5e-324)",
 		"CREATE TABLE plain (a varchar(9), b int, PRIMARY KEY (b, a))", "INSERT INTO plain SELECT CONCAT('x', seq), seq"+rows,
-		"CREATE TRIGGER tr BEFORE INSERT ON plain FOR EACH ROW SET NEW.a = CONCAT(NEW.a, ';;')", "CREATE VIEW vw AS SELECT 1", "CREATE PROCEDURE p() BEGIN SELECT 'INSERT INTO `plain` VALUES (9);'; END")
+		"CREATE TRIGGER tr BEFORE INSERT ON plain FOR EACH ROW SET NEW.a = CONCAT(NEW.a, ';;')", "CREATE VIEW vw AS SELECT 1",
+		"CREATE PROCEDURE p() BEGIN SELECT 'INSERT INTO `plain` VALUES (9);'; END")
 	address := conformance.Try(url.Parse(s.Address("x"))).Must(t)
-	for _, flags := range [][]string{{"--routines", "shop"}, {"--hex-blob", "shop"}, {"--complete-insert", "--skip-extended-insert", "shop"}, {"--skip-opt", "--quick", "shop"}, {"--replace", "--no-autocommit", "--databases", "shop"},
-		{"--insert-ignore", "--skip-comments", "--net-buffer-length=16384", "shop"}, {"--compact", "shop"}, {"--single-transaction", "--skip-tz-utc", "shop", "plain"}, {"--all-databases"}} {
-		c := exec.Command("mysqldump", append([]string{"--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port=" + address.Port(), "--user=root", "--default-character-set=utf8mb4"}, flags...)...)
+	for _, flags := range [][]string{{"--routines", "shop"}, {"--hex-blob", "shop"},
+		{"--complete-insert", "--skip-extended-insert", "shop"}, {"--skip-opt", "--quick", "shop"},
+		{"--replace", "--no-autocommit", "--databases", "shop"},
+		{"--insert-ignore", "--skip-comments", "--net-buffer-length=16384", "shop"}, {"--compact", "shop"},
+		{"--single-transaction", "--skip-tz-utc", "shop", "plain"}, {"--all-databases"}} {
+		c := exec.Command("mysqldump", append([]string{"--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port=" +
+			address.Port(), "--user=root", "--default-character-set=utf8mb4"}, flags...)...)
 		var says bytes.Buffer
 		c.Stderr = &says
 		out, err := c.Output()

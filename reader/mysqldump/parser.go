@@ -40,7 +40,8 @@ func (p *Parser) Next() (*record.Record, bool) {
 	if !ok {
 		return nil, false
 	}
-	p.rec = record.Record{Span: table.Span{Start: uint32(start), Record: uint32(p.records), Line: uint32(p.lines)}, Fields: p.rec.Fields[:0]}
+	p.rec = record.Record{Span: table.Span{Start: uint32(start), Record: uint32(p.records), Line: uint32(p.lines)},
+		Fields: p.rec.Fields[:0]}
 	p.records++
 	end := start + 1 + p.cutter.inRow(p.data[start+1:])
 	p.lines += bytes.Count(p.data[start:end], []byte("\n"))
@@ -88,13 +89,16 @@ func (p *Parser) row(text []byte) bool {
 			name = p.columns[i].Name
 		}
 		if err != nil {
-			p.bad = table.Reason{Column: name, Code: table.CodeType, Message: fmt.Sprintf("byte %d of the row: %v", v.pos+1, err), Value: table.Show(text[min(v.pos, len(text)):])}
+			p.bad = table.Reason{Column: name, Code: table.CodeType, Message: fmt.Sprintf("byte %d of the row: %v", v.pos+1,
+				err), Value: table.Show(text[min(v.pos, len(text)):])}
 			return false
 		}
 		if i < len(p.columns) {
 			d, err := datum(&p.columns[i], one, &p.scratch)
 			if err != nil {
-				p.bad = table.Reason{Column: name, Code: table.CodeType, Message: fmt.Sprintf("the value in the dump does not have the type %s: %v", p.columns[i].SQL, err), Value: table.Show(one.text)}
+				p.bad = table.Reason{Column: name, Code: table.CodeType,
+					Message: fmt.Sprintf("the value in the dump does not have the type %s: %v", p.columns[i].SQL, err),
+					Value:   table.Show(one.text)}
 				return false
 			}
 			p.rec.Fields = append(p.rec.Fields, d)
@@ -103,7 +107,8 @@ func (p *Parser) row(text []byte) bool {
 			if i+1 == len(p.columns) {
 				return true
 			}
-			p.bad = table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d values where the table has %d columns", i+1, len(p.columns)), Value: table.Show(text)}
+			p.bad = table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d values where the table has %d columns", i+1,
+				len(p.columns)), Value: table.Show(text)}
 			return false
 		}
 		v.pos++ // comma

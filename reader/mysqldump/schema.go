@@ -40,7 +40,8 @@ var forms = map[string]struct {
 }
 
 // others begin items that are not columns. A column's name is quoted, unless the dump was made without quotes.
-var others = []string{"PRIMARY", "KEY", "UNIQUE", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "CHECK", "FOREIGN", "PERIOD"}
+var others = []string{"PRIMARY", "KEY", "UNIQUE", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "CHECK",
+	"FOREIGN", "PERIOD"}
 
 // create takes the rest of CREATE TABLE.
 func (x *index) create(tokens []sqldump.Token) {

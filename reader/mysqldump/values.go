@@ -275,7 +275,8 @@ func bits(text []byte, one bool) (n int64, err error) {
 
 // rfc3339 writes a time in RFC 3339 if it can: dates with zeros, which are not dates, are unchanged.
 func rfc3339(scratch *[]byte, text []byte, utc bool) []byte {
-	if len(text) < 19 || text[10] != ' ' || string(text[:4]) == "0000" || string(text[5:7]) == "00" || string(text[8:10]) == "00" {
+	if len(text) < 19 || text[10] != ' ' || string(text[:4]) == "0000" || string(text[5:7]) == "00" ||
+		string(text[8:10]) == "00" {
 		return text
 	}
 	from := len(*scratch)

@@ -22,7 +22,8 @@ type Database struct {
 }
 
 func database[S sqltable.Server](
-	table func(address string) (S, error), query func(address, query string) (S, error), list func(context.Context, string) ([]sqltable.Listed, error),
+	table func(address string) (S, error), query func(address, query string) (S, error),
+	list func(context.Context, string) ([]sqltable.Listed, error),
 ) Database {
 	return Database{
 		func(address string) (sqltable.Server, error) { return table(address) },
@@ -42,7 +43,8 @@ func IsDatabase(address string) bool {
 }
 
 // ErrNoDatabase describes the arguments of Tables.
-var ErrNoDatabase = errors.New("want the address of one database, such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; " +
+var ErrNoDatabase = errors.New("want the address of one database, such as postgres://USER@HOST/DATABASE, " +
+	"mysql://USER@HOST/DATABASE or sqlite:FILE; " +
 	"tsimport table list lists the tables of a Tablestore")
 
 // Tables lists the tables of a database, or those that match its address's pattern, each with an address for Config.

@@ -26,7 +26,8 @@ type calendar struct {
 	utc    bool
 }
 
-var utcNames = []string{"UTC", "GMT", "Z", "Zulu", "UCT", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0", "+00:00", "UTC+00:00", "GMT+00:00"}
+var utcNames = []string{"UTC", "GMT", "Z", "Zulu", "UCT", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0", "+00:00",
+	"UTC+00:00", "GMT+00:00"}
 
 // settleCalendar sets the calendar by Spark's entries in the footer. Versions are texts, as in Spark, from 2.4.1.
 func (l *leaf) settleCalendar(f *footer) {
@@ -63,8 +64,10 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 	if d.Kind == record.Timestamp && !l.calendar.utc && days < year1900 {
 		raw := fmt.Sprintf("%d of %d a second since 1970 in Spark's old calendar", d.Int, int64(d.Unit))
 		*d = record.Datum{Kind: record.String, Bytes: []byte(raw)} // among the rejects, a time would be a wrong one
-		return &table.Reason{Column: l.path, Code: table.CodeRange, Value: raw, Message: fmt.Sprintf("a timestamp before 1900 that Spark wrote in "+
-			"its old calendar and in the zone %q cannot be converted exactly; write the file again with Spark 3 or later, without legacy mode", cmp.Or(l.calendar.zone, "unknown"))}
+		return &table.Reason{Column: l.path, Code: table.CodeRange, Value: raw,
+			Message: fmt.Sprintf("a timestamp before 1900 that Spark wrote in "+
+				"its old calendar and in the zone %q cannot be converted exactly; write the file again with Spark 3 or later, "+
+				"without legacy mode", cmp.Or(l.calendar.zone, "unknown"))}
 	}
 	if days < firstGregorian {
 		d.Int += (gregorian(days) - days) * day // far from the ends of 64 bits, or toward 0

@@ -40,7 +40,8 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	case l.ann == annFloat16:
 		d.Double = jsontext.Half(binary.LittleEndian.Uint16(b))
 	case l.kind == record.Decimal && len(b) > maxDecimalBytes:
-		return &table.Reason{Column: l.path, Code: table.CodeRange, Message: fmt.Sprintf("the decimal has %d bytes; at most %d are read", len(b), maxDecimalBytes)}
+		return &table.Reason{Column: l.path, Code: table.CodeRange,
+			Message: fmt.Sprintf("the decimal has %d bytes; at most %d are read", len(b), maxDecimalBytes)}
 	case l.kind == record.Decimal && len(b) == 0:
 		d.Scale, d.Bytes = l.scale, c.numbers[:1] // no bytes are the number 0
 		c.numbers[0] = 0
@@ -89,7 +90,8 @@ func (c *column) number(d *record.Datum, v int64) *table.Reason {
 }
 
 func (l *leaf) outside(v int64, what string) *table.Reason {
-	return &table.Reason{Column: l.path, Code: table.CodeRange, Message: "the value is not " + what, Value: strconv.FormatInt(v, 10)}
+	return &table.Reason{Column: l.path, Code: table.CodeRange, Message: "the value is not " + what,
+		Value: strconv.FormatInt(v, 10)}
 }
 
 const secondsOfDay = 86400
@@ -100,7 +102,8 @@ func int96(d *record.Datum, b []byte, column string) *table.Reason {
 	nanos := int64(binary.LittleEndian.Uint64(b))
 	days := int64(int32(binary.LittleEndian.Uint32(b[8:]))) - julianEpoch
 	if nanos < 0 || nanos >= secondsOfDay*1e9 {
-		return &table.Reason{Column: column, Code: table.CodeRange, Message: "the nanoseconds of the INT96 timestamp are not within a day", Value: hex.EncodeToString(b)}
+		return &table.Reason{Column: column, Code: table.CodeRange,
+			Message: "the nanoseconds of the INT96 timestamp are not within a day", Value: hex.EncodeToString(b)}
 	}
 	d.Local = true
 	seconds := days*secondsOfDay + nanos/1e9
@@ -112,7 +115,8 @@ func int96(d *record.Datum, b []byte, column string) *table.Reason {
 	case nanos%1000 == 0 && seconds >= -span*1000 && seconds < span*1000:
 		d.Int, d.Unit = seconds*1e6+nanos/1000, record.Micros
 	default:
-		return &table.Reason{Column: column, Code: table.CodeRange, Message: "INT96 timestamp does not fit 64 bits", Value: hex.EncodeToString(b)}
+		return &table.Reason{Column: column, Code: table.CodeRange, Message: "INT96 timestamp does not fit 64 bits",
+			Value: hex.EncodeToString(b)}
 	}
 	return nil
 }

@@ -71,7 +71,8 @@ func hostile(t *testing.T, b []byte, o Options) {
 func seeds(t testing.TB) [][]byte {
 	s := "text"
 	var b, c, d bytes.Buffer
-	rows := []shapes{{ID: 1, List: []int64{1, 2}, Bare: []string{"x"}, Struct: &inner{B: &s}, Map: map[string]float64{"k": 1}, Pairs: map[int32]bool{1: true}}, {ID: 2}, {ID: 3, Deep: [][]inner{{{A: 1}}}}}
+	rows := []shapes{{ID: 1, List: []int64{1, 2}, Bare: []string{"x"}, Struct: &inner{B: &s},
+		Map: map[string]float64{"k": 1}, Pairs: map[int32]bool{1: true}}, {ID: 2}, {ID: 3, Deep: [][]inner{{{A: 1}}}}}
 	type flat struct {
 		A string  `parquet:"a,dict,snappy"`
 		B int64   `parquet:"b,delta,zstd"`
@@ -137,7 +138,8 @@ func TestHostileFooterIsRefusedBeforeAllocating(t *testing.T) {
 	b := append([]byte("PAR1"), bytes.Repeat([]byte{0xff}, 64)...)
 	b = binary.LittleEndian.AppendUint32(b, 1<<32-1)
 	b = append(b, "PAR1"...)
-	conformance.Refused(t, conformance.ErrorOf(Open(bytes.NewReader(b), int64(len(b)), "x.parquet", Options{})), "", "4 GiB")
+	conformance.Refused(t, conformance.ErrorOf(Open(bytes.NewReader(b), int64(len(b)), "x.parquet", Options{})),
+		"", "4 GiB")
 	hostile(t, b, Options{})
 }
 
@@ -219,7 +221,8 @@ func TestRepeatedMapKeyRejectsRecord(t *testing.T) {
 			return nil
 		}))
 	}
-	want := []string{`{"a":0,"b":1}`, table.CodeType + ` key "a" occurs twice in a map`, table.CodeType + ` key "x" occurs twice in a map`, `{}`, `{"b":0,"a":1}`}
+	want := []string{`{"a":0,"b":1}`, table.CodeType + ` key "a" occurs twice in a map`, table.CodeType +
+		` key "x" occurs twice in a map`, `{}`, `{"b":0,"a":1}`}
 	conformance.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"), "rows")
 }
 

@@ -276,7 +276,8 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 // TestHybridCalendarAgreesWithSpark compares with the table of switches in Spark's RebaseDateTime, and with the dates
 // of Spark's own tests.
 func TestHybridCalendarAgreesWithSpark(t *testing.T) {
-	switches := []int64{-719164, -682945, -646420, -609895, -536845, -500320, -463795, -390745, -354220, -317695, -244645, -208120, -171595, -141427}
+	switches := []int64{-719164, -682945, -646420, -609895, -536845, -500320, -463795, -390745, -354220, -317695, -244645,
+		-208120, -171595, -141427}
 	diffs := []int64{2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, 0}
 	for day := switches[0]; day < firstGregorian; day++ {
 		at, found := slices.BinarySearch(switches, day)
@@ -285,7 +286,8 @@ func TestHybridCalendarAgreesWithSpark(t *testing.T) {
 		}
 		conformance.MustEqual(t, gregorian(day), day+diffs[at], "day %d", day)
 	}
-	for day, want := range map[int64]string{-141428: "1582-10-04", -719164: "0001-01-01", -719165: "0000-12-31", -719163 - 366: "0000-01-02", -244646: "1300-02-29 is 03-01"} {
+	for day, want := range map[int64]string{-141428: "1582-10-04", -719164: "0001-01-01", -719165: "0000-12-31",
+		-719163 - 366: "0000-01-02", -244646: "1300-02-29 is 03-01"} {
 		got := time.Unix(gregorian(day)*secondsOfDay, 0).UTC().Format(time.DateOnly)
 		conformance.True(t, (got == want || want[5:10] == "02-29") && (want[5:10] != "02-29" || got == "1300-03-01"),
 			"day %d is %s, want %s", day, got, want)
@@ -305,7 +307,8 @@ func TestSparksOldCalendarKeepsWrittenDates(t *testing.T) {
 	}
 	date, micros, millis := pq.Date(), pq.Timestamp(pq.Microsecond), pq.Timestamp(pq.Millisecond)
 	local := pq.TimestampAdjusted(pq.Microsecond, false)
-	const version, zone, legacy, legacy96 = sparkPrefix + "version", sparkPrefix + "timeZone", sparkPrefix + "legacyDateTime", sparkPrefix + "legacyINT96"
+	const version, zone, legacy, legacy96 = sparkPrefix + "version", sparkPrefix + "timeZone", sparkPrefix +
+		"legacyDateTime", sparkPrefix + "legacyINT96"
 	const row = sparkPrefix + "sql.parquet.row.metadata"
 	old := []string{version, "2.4.8", zone, "UTC"}
 	utc := pq.Leaf(pq.Int96Type)
@@ -334,13 +337,14 @@ func TestSparksOldCalendarKeepsWrittenDates(t *testing.T) {
 		"the first of 64 bits": {old, micros, pq.Int64Value(-1 << 63), 2180 * day},
 		"Spark 3":              {[]string{version, "3.0.0"}, date, pq.Int32Value(noDate), 0},
 		"legacy mode":          {[]string{version, "3.5.1", legacy, ""}, date, pq.Int32Value(noDate), shift},
-		"legacy INT96 alone":   {[]string{version, "3.5.1", legacy96, "", zone, "UTC"}, micros, pq.Int64Value(noDate * day * 1e6), 0},
-		"legacy INT96":         {[]string{version, "3.5.1", legacy96, "", zone, "Etc/UTC"}, utc, int96(noDate, 0), shift},
-		"INT96 of Spark 3.0":   {[]string{version, "3.0.3", zone, "UTC"}, utc, int96(noDate, 0), shift},
-		"INT96 of Spark 3.1":   {[]string{version, "3.1.0", zone, "UTC"}, utc, int96(noDate, 0), 0},
-		"Spark by parquet-mr":  {[]string{row, "{}", "writer", ""}, date, pq.Int32Value(noDate), shift},
-		"Spark by another":     {[]string{row, "{}"}, date, pq.Int32Value(noDate), 0},
-		"not Spark's":          {nil, date, pq.Int32Value(noDate), 0},
+		"legacy INT96 alone": {[]string{version, "3.5.1", legacy96, "", zone, "UTC"}, micros,
+			pq.Int64Value(noDate * day * 1e6), 0},
+		"legacy INT96":        {[]string{version, "3.5.1", legacy96, "", zone, "Etc/UTC"}, utc, int96(noDate, 0), shift},
+		"INT96 of Spark 3.0":  {[]string{version, "3.0.3", zone, "UTC"}, utc, int96(noDate, 0), shift},
+		"INT96 of Spark 3.1":  {[]string{version, "3.1.0", zone, "UTC"}, utc, int96(noDate, 0), 0},
+		"Spark by parquet-mr": {[]string{row, "{}", "writer", ""}, date, pq.Int32Value(noDate), shift},
+		"Spark by another":    {[]string{row, "{}"}, date, pq.Int32Value(noDate), 0},
+		"not Spark's":         {nil, date, pq.Int32Value(noDate), 0},
 	} {
 		var options []pq.WriterOption
 		for i := 0; i < len(c.keys); i += 2 {

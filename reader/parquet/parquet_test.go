@@ -64,32 +64,40 @@ func TestEveryTypeKeepsKindAndValue(t *testing.T) {
 		v    pq.Value
 		want record.Datum
 	}{
-		"boolean":    {leaf(pq.BooleanType), pq.BooleanValue(true), datum{Kind: record.Boolean, Int: 1}},
-		"int32":      {leaf(pq.Int32Type), pq.Int32Value(-5), datum{Kind: record.Integer, Int: -5}},
-		"int64":      {leaf(pq.Int64Type), long(math.MinInt64), datum{Kind: record.Integer, Int: math.MinInt64}},
-		"int8":       {pq.Int(8), pq.Int32Value(-128), datum{Kind: record.Integer, Int: -128}},
-		"uint32":     {pq.Uint(32), pq.Int32Value(-1), datum{Kind: record.Integer, Int: math.MaxUint32}},
-		"uint64":     {pq.Uint(64), long(-1), datum{Kind: record.Unsigned, Int: -1}},
-		"float":      {leaf(pq.FloatType), pq.FloatValue(0.1), datum{Kind: record.Double, Double: float64(float32(0.1))}},
-		"double":     {leaf(pq.DoubleType), pq.DoubleValue(0.1), datum{Kind: record.Double, Double: 0.1}},
-		"string":     {pq.String(), pq.ByteArrayValue([]byte("é\xff")), datum{Kind: record.String, Bytes: []byte("é\xff")}},
-		"enum":       {pq.Enum(), pq.ByteArrayValue([]byte("A")), datum{Kind: record.String, Bytes: []byte("A")}},
-		"json":       {pq.JSON(), pq.ByteArrayValue([]byte("{}")), datum{Kind: record.String, Bytes: []byte("{}")}},
-		"bson":       {pq.BSON(), pq.ByteArrayValue([]byte{0}), datum{Kind: record.Binary, Bytes: []byte{0}}},
-		"bytes":      {leaf(pq.ByteArrayType), pq.ByteArrayValue([]byte{}), datum{Kind: record.Binary, Bytes: []byte{}}},
-		"fixed":      {leaf(bin(3)), fixed([]byte("abc")), datum{Kind: record.Binary, Bytes: []byte("abc")}},
-		"uuid":       {pq.UUID(), fixed(uuid), datum{Kind: record.String, Bytes: []byte("00010203-0405-0607-0809-0a0b0c0d0eff")}},
-		"decimal32":  {pq.Decimal(2, 9, pq.Int32Type), pq.Int32Value(-1), datum{Kind: record.Decimal, Scale: 2, Bytes: bytes.Repeat([]byte{255}, 8)}},
-		"decimal64":  {pq.Decimal(3, 18, pq.Int64Type), long(258), datum{Kind: record.Decimal, Scale: 3, Bytes: []byte{0, 0, 0, 0, 0, 0, 1, 2}}},
-		"decimal":    {pq.Decimal(4, 20, bin(9)), fixed([]byte("123456789")), datum{Kind: record.Decimal, Scale: 4, Bytes: []byte("123456789")}},
-		"date":       {pq.Date(), pq.Int32Value(-1), datum{Kind: record.Date, Int: -1}},
-		"time ms":    {pq.Time(pq.Millisecond), pq.Int32Value(7), datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Millis}},
-		"time ns":    {pq.Time(pq.Nanosecond), long(7), datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Nanos}},
-		"stamp us":   {pq.Timestamp(pq.Microsecond), long(-7), datum{Kind: record.Timestamp, Int: -7, Unit: record.Micros}},
-		"local ms":   {pq.TimestampAdjusted(pq.Millisecond, false), long(7), datum{Kind: record.Timestamp, Int: 7, Unit: record.Millis, Local: true}},
-		"int96":      {leaf(pq.Int96Type), int96(julianEpoch+1, 5), datum{Kind: record.Timestamp, Int: 86400e9 + 5, Unit: record.Nanos, Local: true}},
-		"int96 past": {leaf(pq.Int96Type), int96(julianEpoch-1, 5), datum{Kind: record.Timestamp, Int: -86400e9 + 5, Unit: record.Nanos, Local: true}},
-		"int96 far":  {leaf(pq.Int96Type), int96(julianEpoch+2932896, 1000), datum{Kind: record.Timestamp, Int: 253402214400e6 + 1, Unit: record.Micros, Local: true}},
+		"boolean": {leaf(pq.BooleanType), pq.BooleanValue(true), datum{Kind: record.Boolean, Int: 1}},
+		"int32":   {leaf(pq.Int32Type), pq.Int32Value(-5), datum{Kind: record.Integer, Int: -5}},
+		"int64":   {leaf(pq.Int64Type), long(math.MinInt64), datum{Kind: record.Integer, Int: math.MinInt64}},
+		"int8":    {pq.Int(8), pq.Int32Value(-128), datum{Kind: record.Integer, Int: -128}},
+		"uint32":  {pq.Uint(32), pq.Int32Value(-1), datum{Kind: record.Integer, Int: math.MaxUint32}},
+		"uint64":  {pq.Uint(64), long(-1), datum{Kind: record.Unsigned, Int: -1}},
+		"float":   {leaf(pq.FloatType), pq.FloatValue(0.1), datum{Kind: record.Double, Double: float64(float32(0.1))}},
+		"double":  {leaf(pq.DoubleType), pq.DoubleValue(0.1), datum{Kind: record.Double, Double: 0.1}},
+		"string":  {pq.String(), pq.ByteArrayValue([]byte("é\xff")), datum{Kind: record.String, Bytes: []byte("é\xff")}},
+		"enum":    {pq.Enum(), pq.ByteArrayValue([]byte("A")), datum{Kind: record.String, Bytes: []byte("A")}},
+		"json":    {pq.JSON(), pq.ByteArrayValue([]byte("{}")), datum{Kind: record.String, Bytes: []byte("{}")}},
+		"bson":    {pq.BSON(), pq.ByteArrayValue([]byte{0}), datum{Kind: record.Binary, Bytes: []byte{0}}},
+		"bytes":   {leaf(pq.ByteArrayType), pq.ByteArrayValue([]byte{}), datum{Kind: record.Binary, Bytes: []byte{}}},
+		"fixed":   {leaf(bin(3)), fixed([]byte("abc")), datum{Kind: record.Binary, Bytes: []byte("abc")}},
+		"uuid": {pq.UUID(), fixed(uuid), datum{Kind: record.String,
+			Bytes: []byte("00010203-0405-0607-0809-0a0b0c0d0eff")}},
+		"decimal32": {pq.Decimal(2, 9, pq.Int32Type), pq.Int32Value(-1),
+			datum{Kind: record.Decimal, Scale: 2, Bytes: bytes.Repeat([]byte{255}, 8)}},
+		"decimal64": {pq.Decimal(3, 18, pq.Int64Type), long(258),
+			datum{Kind: record.Decimal, Scale: 3, Bytes: []byte{0, 0, 0, 0, 0, 0, 1, 2}}},
+		"decimal": {pq.Decimal(4, 20, bin(9)), fixed([]byte("123456789")),
+			datum{Kind: record.Decimal, Scale: 4, Bytes: []byte("123456789")}},
+		"date":     {pq.Date(), pq.Int32Value(-1), datum{Kind: record.Date, Int: -1}},
+		"time ms":  {pq.Time(pq.Millisecond), pq.Int32Value(7), datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Millis}},
+		"time ns":  {pq.Time(pq.Nanosecond), long(7), datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Nanos}},
+		"stamp us": {pq.Timestamp(pq.Microsecond), long(-7), datum{Kind: record.Timestamp, Int: -7, Unit: record.Micros}},
+		"local ms": {pq.TimestampAdjusted(pq.Millisecond, false), long(7),
+			datum{Kind: record.Timestamp, Int: 7, Unit: record.Millis, Local: true}},
+		"int96": {leaf(pq.Int96Type), int96(julianEpoch+1, 5), datum{Kind: record.Timestamp, Int: 86400e9 + 5,
+			Unit: record.Nanos, Local: true}},
+		"int96 past": {leaf(pq.Int96Type), int96(julianEpoch-1, 5), datum{Kind: record.Timestamp, Int: -86400e9 + 5,
+			Unit: record.Nanos, Local: true}},
+		"int96 far": {leaf(pq.Int96Type), int96(julianEpoch+2932896, 1000),
+			datum{Kind: record.Timestamp, Int: 253402214400e6 + 1, Unit: record.Micros, Local: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, bad := one(t, c.node, c.v)
@@ -102,7 +110,8 @@ func TestEveryTypeKeepsKindAndValue(t *testing.T) {
 }
 
 func TestHalfFloatsWidenExactly(t *testing.T) {
-	for h, want := range map[uint16]float64{0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: math.Ldexp(1, -24), 0x3555: 0.333251953125, 0xfc00: math.Inf(-1)} {
+	for h, want := range map[uint16]float64{0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: math.Ldexp(1, -24),
+		0x3555: 0.333251953125, 0xfc00: math.Inf(-1)} {
 		conformance.Equal(t, jsontext.Half(h), want, "%04x", h)
 	}
 	conformance.Equal(t, math.IsNaN(jsontext.Half(0x7e01)), true, "NaN is not NaN")
@@ -197,8 +206,9 @@ func random(t testing.TB, seed uint64, version int) []byte {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	var rows []row
 	for i := range 900 {
-		r := row{Plain: int64(i), Dict: fmt.Sprint(rnd.IntN(20)), Delta: int32(rnd.Uint32()), Length: strings.Repeat("x", rnd.IntN(9)),
-			Bytes: fmt.Sprintf("prefix%06d", i), Split: rnd.Float64(), Flag: rnd.IntN(2) == 0}
+		r := row{Plain: int64(i), Dict: fmt.Sprint(rnd.IntN(20)), Delta: int32(rnd.Uint32()),
+			Length: strings.Repeat("x", rnd.IntN(9)),
+			Bytes:  fmt.Sprintf("prefix%06d", i), Split: rnd.Float64(), Flag: rnd.IntN(2) == 0}
 		if rnd.IntN(3) > 0 {
 			r.Maybe = new(rnd.Int64())
 		}

@@ -15,7 +15,8 @@ import (
 
 // Is reports whether a text begins as dumps do.
 func Is(head []byte) bool {
-	firsts := []string{"--\n-- PostgreSQL database dump\n", "--\n-- PostgreSQL database cluster dump\n", "-- PostgreSQL database dump", "--\r\n-- PostgreSQL database"}
+	firsts := []string{"--\n-- PostgreSQL database dump\n", "--\n-- PostgreSQL database cluster dump\n",
+		"-- PostgreSQL database dump", "--\r\n-- PostgreSQL database"}
 	return slices.ContainsFunc(firsts, func(first string) bool { return bytes.HasPrefix(head, []byte(first)) })
 }
 
@@ -140,7 +141,8 @@ func (x *index) set(tokens []sqldump.Token) error {
 		x.Schema = value
 	case tokens[0].Is("standard_conforming_strings") && !strings.EqualFold(value, "on"):
 		return errors.New("standard_conforming_strings is off, so its texts are ambiguous; dump with a newer pg_dump")
-	case tokens[0].Is("client_encoding") && !slices.Contains([]string{"UTF8", "UTF-8", "SQL_ASCII"}, strings.ToUpper(value)):
+	case tokens[0].Is("client_encoding") && !slices.Contains([]string{"UTF8", "UTF-8", "SQL_ASCII"},
+		strings.ToUpper(value)):
 		return fmt.Errorf("the dump is in %s; make it with pg_dump --encoding UTF8", value)
 	}
 	return nil
@@ -184,7 +186,8 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	case !ok || len(after) > 0 || name == "":
 		return fmt.Errorf("at byte %d: a COPY that pg_dump does not write", x.From)
 	case string(rest) == "\r\n":
-		return fmt.Errorf("at byte %d: the line ends are CR LF, which the dump did not have when it was made; copy it again without changing it", x.From)
+		return fmt.Errorf("at byte %d: the line ends are CR LF, which the dump did not have when it was made; copy it "+
+			"again without changing it", x.From)
 	case string(rest) != "\n" && len(rest) > 0:
 		return fmt.Errorf("at byte %d: %.40q after a COPY", x.From, rest)
 	}

@@ -41,7 +41,8 @@ func (p *Parser) Next() (*record.Record, bool) {
 		end, next = start+n, start+n+1
 	}
 	p.pos = next
-	p.rec = record.Record{Fields: p.rec.Fields[:0], Span: table.Span{Start: uint32(start), End: uint32(next), Record: uint32(p.records), Line: uint32(p.records)}}
+	p.rec = record.Record{Fields: p.rec.Fields[:0], Span: table.Span{Start: uint32(start), End: uint32(next),
+		Record: uint32(p.records), Line: uint32(p.records)}}
 	p.records++
 	p.scratch = p.scratch[:0]
 	if !p.row(p.data[start:end]) {
@@ -59,7 +60,8 @@ func (p *Parser) row(line []byte) bool {
 		}
 		if !more || i == len(p.columns) {
 			n := 1 + bytes.Count(line, []byte{'\t'})
-			p.bad = table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d values where the table has %d columns", n, len(p.columns)), Value: table.Show(line)}
+			p.bad = table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d values where the table has %d columns", n,
+				len(p.columns)), Value: table.Show(line)}
 			return false
 		}
 		field := rest
@@ -78,11 +80,14 @@ func (p *Parser) row(line []byte) bool {
 			text, ok = p.unescape(field)
 		}
 		if !ok {
-			p.bad = table.Reason{Column: c.Name, Code: table.CodeEscape, Message: "a backslash before a byte that pg_dump does not escape", Value: table.Show(field)}
+			p.bad = table.Reason{Column: c.Name, Code: table.CodeEscape,
+				Message: "a backslash before a byte that pg_dump does not escape", Value: table.Show(field)}
 			return false
 		}
 		if d.Bytes = text; p.value(&d, c) != nil {
-			p.bad = table.Reason{Column: c.Name, Code: table.CodeType, Message: fmt.Sprintf("the value in the dump does not have the type %s: %v", c.SQL, p.value(&d, c)), Value: table.Show(text)}
+			p.bad = table.Reason{Column: c.Name, Code: table.CodeType,
+				Message: fmt.Sprintf("the value in the dump does not have the type %s: %v", c.SQL, p.value(&d, c)),
+				Value:   table.Show(text)}
 			return false
 		}
 		p.rec.Fields = append(p.rec.Fields, d)

@@ -38,21 +38,27 @@ func TestDumpIsReadWithSchema(t *testing.T) {
 	for _, c := range orders.Columns {
 		columns = append(columns, fmt.Sprintf("%s %s %d", c.Name, c.SQL, c.Kind))
 	}
-	want := []string{"id bigint 3", "customer text 7", "amount numeric(12,2) 7", "paid boolean 6", "at timestamp with time zone 7", "local timestamp without time zone 7", "w double precision 5", "r real 5",
-		"raw bytea 8", "m public.mood 7", "p public.price 7", "s public.small 3", "iv interval 7", "tags text[] 7", "j jsonb 7", "u uuid 7", `Odd "Name text 7`}
+	want := []string{"id bigint 3", "customer text 7", "amount numeric(12,2) 7", "paid boolean 6",
+		"at timestamp with time zone 7", "local timestamp without time zone 7", "w double precision 5", "r real 5",
+		"raw bytea 8", "m public.mood 7", "p public.price 7", "s public.small 3", "iv interval 7", "tags text[] 7",
+		"j jsonb 7", "u uuid 7", `Odd "Name text 7`}
 	conformance.True(t, slices.Equal(columns, want) && slices.Equal(orders.Key, []string{"id"}) && orders.Rows == 3,
 		"columns %q, key %q, %d rows", columns, orders.Key, orders.Rows)
 	conformance.Same(t, rowsOf(text, orders), []string{
-		"1|Ann\t\"x\", \\ é\nline|10.50|true|2024-02-29T07:04:56.789Z|2024-02-29T12:34:56|0.1|0.10000000149011612|\x00\xff\\|ok|9.99|7|P1Y-2DT3H4M5.5S|{a,\"b c\"}|{\"a\": 1}|73ffd264-44b3-4869-90e8-e7d1dfc035d4|\\N",
+		"1|Ann\t\"x\", \\ " +
+			"é\nline|10.50|true|2024-02-29T07:04:56.789Z|2024-02-29T12:34:56|0.1|0.10000000149011612|\x00\xff\\|ok|9.99|7|P1Y-2DT3H4M5.5S|{a,\"b c\"}|{\"a\": 1}|73ffd264-44b3-4869-90e8-e7d1dfc035d4|\\N",
 		"2||null|false|infinity|-infinity|NaN|-Inf||null|null|null|P-1MT-0.000001S|{}|null|null|null",
-		"3|\\.|0.00|null|0044-03-15 00:00:00+00 BC|12345-01-01T00:00:00.5|1e+300|1.4999999853326784e-10|null|sad|1.00|-1|PT0S|null|[]|null|",
+		"3|\\.|0.00|null|0044-03-15 00:00:00+00 " +
+			"BC|12345-01-01T00:00:00.5|1e+300|1.4999999853326784e-10|null|sad|1.00|-1|PT0S|null|[]|null|",
 	}, "rows")
 	c := d.Find("public.customers")
 	conformance.True(t, slices.Equal(c.Key, []string{"b", "a"}) && c.Rows == 5, "customers: %+v", c)
 	got := d.Describe(orders)
-	conformance.True(t, strings.HasPrefix(got, "table public.orders, 3 rows; skipped: 5 other tables with 7 rows (other.orders 1, public.customers 5, public.parted_1 1) and ") &&
+	conformance.True(t, strings.HasPrefix(got, "table public.orders, 3 rows; skipped: 5 other tables with 7 rows "+
+		"(other.orders 1, public.customers 5, public.parted_1 1) and ") &&
 		strings.HasSuffix(got, "generated columns: gen"), "%s", got)
-	for name, want := range map[string]string{"": "4 tables with rows", "orders": "other.orders, public.orders", "parted": "it is partitioned", "x": "no such table", "nokey": "", "customers": ""} {
+	for name, want := range map[string]string{"": "4 tables with rows", "orders": "other.orders, public.orders",
+		"parted": "it is partitioned", "x": "no such table", "nokey": "", "customers": ""} {
 		_, err := d.Choose(name)
 		conformance.True(t, (want != "" || err == nil) && (want == "" || err != nil && strings.Contains(err.Error(), want)),
 			"%q: %v, want %q", name, err, want)
@@ -87,8 +93,10 @@ func TestTextsNotFromPgDumpAreRefused(t *testing.T) {
 }
 
 func TestNamesWithoutSchemaUseSearchPath(t *testing.T) {
-	const one = "CREATE DOMAIN small AS smallint;\nCREATE TABLE t (\n    id small,\n    v text\n);\nCOPY t (id, v) FROM stdin;\n1\ta\n\\.\nALTER TABLE ONLY t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n"
-	text := "SET search_path = public, pg_catalog;\n" + one + "SET search_path = other, pg_catalog;\n" + one + "SELECT pg_catalog.set_config('search_path', '', false);\n"
+	const one = "CREATE DOMAIN small AS smallint;\nCREATE TABLE t (\n    id small,\n    v text\n);\nCOPY t (id, v) FROM " +
+		"stdin;\n1\ta\n\\.\nALTER TABLE ONLY t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n"
+	text := "SET search_path = public, pg_catalog;\n" + one + "SET search_path = other, pg_catalog;\n" + one +
+		"SELECT pg_catalog.set_config('search_path', '', false);\n"
 	d := conformance.Try(Index(strings.NewReader(text))).Must(t)
 	for _, name := range []string{"public.t", "other.t"} {
 		of := conformance.Try(d.Choose(name)).Must(t)
@@ -99,7 +107,9 @@ func TestNamesWithoutSchemaUseSearchPath(t *testing.T) {
 }
 
 func TestBadValueRejectsRow(t *testing.T) {
-	columns := []sqldump.Column{{Name: "a", SQL: "integer", Kind: record.Integer, Form: asInteger}, {Name: "b", SQL: "bytea", Kind: record.Binary, Form: asBytes}, {Name: "c", SQL: "boolean", Kind: record.Boolean, Form: asBoolean}}
+	columns := []sqldump.Column{{Name: "a", SQL: "integer", Kind: record.Integer, Form: asInteger},
+		{Name: "b", SQL: "bytea", Kind: record.Binary, Form: asBytes}, {Name: "c", SQL: "boolean", Kind: record.Boolean,
+			Form: asBoolean}}
 	text := "1\t\\\\x00\tt\nx\t\\N\t\\N\n1\t\\\\f\tt\n1\ta\\\\000\\\\\\\\\tt\n1\t\\\\xf\tt\n1\t\\N\ttrue\n1\t\\N\n"
 	got := rowsOf([]byte(text), &sqldump.Table{Columns: columns, To: int64(len(text))})
 	conformance.Same(t, got, []string{"1|\x00|true", "WrongType a", "WrongType b", "1|a\x00\\|true", "WrongType b",
@@ -137,7 +147,8 @@ func FuzzIndex(f *testing.F) {
 		f.Add([]byte(part))
 	}
 	f.Add([]byte("COPY a (x) FROM stdin;\n1\n\\.\n"))
-	f.Add([]byte("CREATE TABLE a (x timestamp with time zone, y interval);\nCOPY a (x, y) FROM stdin;\n2024-02-29 12:34:56.789+05:30\t1 year -2 days 03:04:05.5\n\\.\n"))
+	f.Add([]byte("CREATE TABLE a (x timestamp with time zone, y interval);\nCOPY a (x, y) FROM stdin;\n2024-02-29 " +
+		"12:34:56.789+05:30\t1 year -2 days 03:04:05.5\n\\.\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := Index(bytes.NewReader(text))
 		if err != nil {
@@ -174,16 +185,19 @@ func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 			ip inet, cd cidr, mc macaddr, x xml, pt point, pr pair, "Select" text COLLATE "C" DEFAULT 'a;b(''', gen int GENERATED ALWAYS AS (i4 * 2) STORED, ident int GENERATED BY DEFAULT AS IDENTITY);
 		ALTER DATABASE postgres SET TimeZone = 'America/New_York'; ALTER DATABASE postgres SET IntervalStyle = 'sql_standard'; ALTER DATABASE postgres SET bytea_output = 'escape'; ALTER DATABASE postgres SET DateStyle = 'German'`)
 	const name = `"Odd Schema"."t;(x"`
-	s.Exec(`INSERT INTO ` + name + ` SELECT i, i % 30000, -i, i, i / 7.0, i / 1000.0, random(), random() * pow(10, i % 300), i % 2 = 0, decode(md5(i::text), 'hex'), E'a\tb\\\n\r\b\f\v' || chr(1 + i % 2000) || E'\\N\\.', 'v' || i, 'c' || i % 100, 'x', 'n',
+	s.Exec(`INSERT INTO ` + name +
+		` SELECT i, i % 30000, -i, i, i / 7.0, i / 1000.0, random(), random() * pow(10, i % 300), i % 2 = 0, decode(md5(i::text), 'hex'), E'a\tb\\\n\r\b\f\v' || chr(1 + i % 2000) || E'\\N\\.', 'v' || i, 'c' || i % 100, 'x', 'n',
 			'2000-01-01'::date + i, '12:34:56.789', '12:34:56+02', '2000-01-01'::timestamp + i * interval '1.001 s', '2000-01-01', '1890-01-01'::timestamptz + i * interval '1 day 1 hour 1.5 s', i * interval '1 mon' - i % 7 * interval '1 day' + i % 5 * interval '-1.25 s',
 			interval '1 day 2:03:04.5', md5(i::text)::uuid, '{"a": 1}', '{"b": [1, "x"]}', 'o''k', 1 + i, i % 100, ARRAY[i, NULL], ARRAY['a b', '"', NULL], int4range(i, i + 5), B'10101', B'1', '10.0.0.1/8', '10.0.0.0/8', '08:00:2b:01:02:03', '<a/>', '(1,2)',
 			ROW(i, 'x y')::pair, 'sel'
 			FROM generate_series(1, 3000) i;
-		INSERT INTO ` + name + ` (id) VALUES (-1); INSERT INTO ` + name + ` (id, t, y, n, f4, f8, ts, tz, d, iv, c, vc) VALUES (-2, '', '', 'NaN', 'NaN', 'Infinity', 'infinity', '-infinity', 'infinity', '0', '', ''),
+		INSERT INTO ` + name + ` (id) VALUES (-1); INSERT INTO ` + name +
+		` (id, t, y, n, f4, f8, ts, tz, d, iv, c, vc) VALUES (-2, '', '', 'NaN', 'NaN', 'Infinity', 'infinity', '-infinity', 'infinity', '0', '', ''),
 			(-3, '\N', '\x00', '-Infinity', '-0', '-0', '4713-01-01 00:00:00 BC', '4713-01-02 00:00:00+00 BC', '4713-01-01 BC', '-1 year -2 mons +3 days -04:05:06', ' ', 'NULL'), (-4, E'\\.', E'\\\\x', 1e-100, 1e-40, 5e-324, '294276-12-31 23:59:59.999999', '294276-12-31 23:59:59.999999+00', '5874897-12-31', '178000000 years', NULL, E'\n')`)
 	s.Exec(`CREATE TABLE plain (a text, b int, PRIMARY KEY (b, a)); INSERT INTO plain SELECT 'x' || i, i FROM generate_series(1, 10) i; CREATE TABLE one (v text); INSERT INTO one VALUES (''), (NULL), (E'\n'), ('\.')`)
 	address, _, _ := strings.Cut(s.Address("x"), "&table")
-	for _, flags := range [][]string{nil, {"--clean", "--if-exists", "--create"}, {"--no-owner", "--no-privileges", "--quote-all-identifiers"}} {
+	for _, flags := range [][]string{nil, {"--clean", "--if-exists", "--create"},
+		{"--no-owner", "--no-privileges", "--quote-all-identifiers"}} {
 		out := conformance.Try(exec.Command("pg_dump", append(flags, address)...).Output()).Must(t)
 		conformance.Equal(t, Is(out), true, "%q: not known by its beginning", flags)
 		d, err := Index(bytes.NewReader(out))

@@ -108,7 +108,8 @@ func withoutSize(name string) string {
 }
 
 // afterType are words that follow a column's type.
-var afterType = []string{"NOT", "NULL", "DEFAULT", "COLLATE", "GENERATED", "CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "STORAGE", "COMPRESSION", "OPTIONS", ";"}
+var afterType = []string{"NOT", "NULL", "DEFAULT", "COLLATE", "GENERATED", "CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK",
+	"REFERENCES", "STORAGE", "COMPRESSION", "OPTIONS", ";"}
 
 // typeName is the type's name at the beginning of tokens, with one space between its words.
 func typeName(tokens []sqldump.Token) (name string, rest []sqldump.Token) {

@@ -128,7 +128,8 @@ func isTime(text []byte) bool {
 		}
 	}
 	month, day, hour, minute := text[at+1:at+3], text[at+4:at+6], text[at+7:at+9], text[at+10:at+12]
-	return string(month) >= "01" && string(month) <= "12" && string(day) >= "01" && string(day) <= "31" && string(hour) <= "23" && string(minute) <= "59" && text[at+13] <= '5' && text[len(text)-1] != '.'
+	return string(month) >= "01" && string(month) <= "12" && string(day) >= "01" && string(day) <= "31" &&
+		string(hour) <= "23" && string(minute) <= "59" && text[at+13] <= '5' && text[len(text)-1] != '.'
 }
 
 func offset(text string) (seconds int, err error) {

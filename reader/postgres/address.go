@@ -88,11 +88,13 @@ func parse(arg string) (a *Address, name string, err error) {
 		return nil, "", err
 	}
 	if _, has := u.User.Password(); has {
-		return nil, "", errors.New("the address holds a password, which would stay in the shell's history and in the run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass")
+		return nil, "", errors.New("the address holds a password, which would stay in the shell's history and in the run " +
+			"folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass")
 	}
 	for _, s := range secrets {
 		if q.Has(s) {
-			return nil, "", fmt.Errorf("the address holds a secret (%s), which would stay in the shell's history and in the run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass", s)
+			return nil, "", fmt.Errorf("the address holds a secret (%s), which would stay in the shell's history and in the "+
+				"run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass", s)
 		}
 	}
 	a, name = &Address{shown: arg}, q.Get("table")

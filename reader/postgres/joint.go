@@ -20,11 +20,13 @@ func (a *Address) Database() string {
 	if a.query != "" {
 		return ""
 	}
-	return fmt.Sprintf("postgres://%s@%s/%s", a.config.User, net.JoinHostPort(a.config.Host, strconv.Itoa(int(a.config.Port))), a.config.Database)
+	return fmt.Sprintf("postgres://%s@%s/%s", a.config.User,
+		net.JoinHostPort(a.config.Host, strconv.Itoa(int(a.config.Port))), a.config.Database)
 }
 
 // SnapshotOf exports a snapshot of several tables, locked before so that none is truncated or altered meanwhile.
-func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int, before sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
+func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int,
+	before sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
 		return nil, p, passing(err)
@@ -55,7 +57,8 @@ func (h *snapshot) lockAll(ctx context.Context, tables []sqltable.Server) error 
 	}
 	var locks []string
 	err := within(ctx, h.conn, func() error {
-		rows, err := query(ctx, h.conn, `SELECT n.nspname::text, c.relname::text, c.relkind::text FROM (VALUES `+strings.Join(values, ", ")+`) AS v(name)
+		rows, err := query(ctx, h.conn, `SELECT n.nspname::text, c.relname::text, c.relkind::text FROM (VALUES `+
+			strings.Join(values, ", ")+`) AS v(name)
 			JOIN pg_class c ON c.oid = to_regclass(v.name) JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND has_table_privilege(c.oid, 'SELECT')`, names...)
 		for _, r := range rows {

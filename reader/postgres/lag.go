@@ -61,7 +61,9 @@ func (w *watch) lag(ctx context.Context) (lag time.Duration, known bool, err err
 	case hidden != "0":
 		return 0, false, &sqltable.Unwatched{Says: "the user may not see the standbys' lag; GRANT pg_monitor to it"}
 	case all == "0" && !w.seen:
-		return 0, false, &sqltable.Unwatched{Says: "the server is not a standby, and none streams from it; give the address of a standby, or leave the flag out"}
+		return 0, false,
+			&sqltable.Unwatched{Says: "the server is not a standby, and none streams from it; give the address of a standby, " +
+				"or leave the flag out"}
 	case all == "0":
 		return 0, false, nil // it was disconnected
 	}

@@ -33,7 +33,8 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	return all, err
 }
 
-func list(ctx context.Context, conn *pgconn.PgConn, a *Address, arg, pattern string) (all []sqltable.Listed, err error) {
+func list(ctx context.Context, conn *pgconn.PgConn, a *Address, arg, pattern string) (all []sqltable.Listed,
+	err error) {
 	bare := pattern != "" && !strings.Contains(pattern, ".")
 	rows, err := query(ctx, conn, `SELECT n.nspname::text, c.relname::text,
 			coalesce((SELECT CASE WHEN bool_or(l.reltuples < 0) THEN -1 ELSE sum(l.reltuples) END FROM pg_partition_tree(c.oid) p JOIN pg_class l ON l.oid = p.relid WHERE p.isleaf), c.reltuples)::bigint::text,

@@ -39,7 +39,8 @@ func TestPoolerSessionsStayUnchanged(t *testing.T) {
 		plain.RawQuery = "sslmode=disable"
 		for range 6 { // sessions of the pool come by turns
 			conn := conformance.Try(pgconn.Connect(ctx, plain.String())).Must(t)
-			res, err := conn.Exec(ctx, "INSERT INTO written VALUES (1); SELECT current_setting('DateStyle') || current_setting('extra_float_digits') || current_setting('row_security'); SELECT name FROM pg_prepared_statements").ReadAll()
+			res, err := conn.Exec(ctx, "INSERT INTO written VALUES (1); SELECT current_setting('DateStyle') || "+
+				"current_setting('extra_float_digits') || current_setting('row_security'); SELECT name FROM pg_prepared_statements").ReadAll()
 			conformance.MustEqual(t, err, nil, "after %s", what)
 			if got := string(res[1].Rows[0][0]); got != "ISO, MDY1on" || len(res[2].Rows) > 0 {
 				t.Errorf("after %s: settings %q, statements %q", what, got, res[2].Rows)
@@ -85,7 +86,8 @@ func TestLastFreeSessionReads(t *testing.T) {
 		conformance.True(t, len(notes) == want && (want <= 0 || strings.Contains(notes[0], "reading with 1 of 4 sessions")),
 			"sessions=%d: %q", sessions, notes)
 	}
-	held, err := pgconn.Connect(t.Context(), strings.Replace(strings.Replace(s.Address(""), "&table=", "", 1), "postgres@", "few@", 1))
+	held, err := pgconn.Connect(t.Context(), strings.Replace(strings.Replace(s.Address(""), "&table=", "", 1), "postgres@",
+		"few@", 1))
 	must(t, err)
 	defer held.Close(context.Background())
 	_, _, err = addressOf(t, strings.Replace(s.Address("numbers"), "postgres@", "few@", 1)).Look(t.Context())
@@ -105,7 +107,9 @@ func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table st
 	must(t, free.Close())
 	server := conformance.Try(url.Parse(s.Address(""))).Must(t)
 	file := t.TempDir() + "/pgbouncer.ini"
-	text := fmt.Sprintf("[databases]\npostgres = host=127.0.0.1 port=%s user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = %d\n", server.Port(), port, sessions)
+	text := fmt.Sprintf("[databases]\npostgres = host=127.0.0.1 port=%s user=postgres\n[pgbouncer]\nlisten_addr = "+
+		"127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = %d\n",
+		server.Port(), port, sessions)
 	must(t, os.WriteFile(file, []byte(text), 0o644))
 	c := exec.Command(bouncer, "-q", file)
 	if os.Getuid() == 0 { // it refuses to run as root
@@ -147,7 +151,8 @@ func TestTablesShareOneSnapshot(t *testing.T) {
 		session := conformance.Try(h.Join(t.Context())).Must(t)
 		defer session.Close()
 		must(t, conformance.ErrorOf(a.Describe(t.Context(), session)))
-		s.Exec("SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'tsimport' ORDER BY backend_start LIMIT 1) AS keeper")
+		s.Exec("SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = " +
+			"'tsimport' ORDER BY backend_start LIMIT 1) AS keeper")
 		s.Exec("TRUNCATE b")
 		conformance.Is(t, conformance.ErrorOf(b.Describe(t.Context(), session)), errKeeper, "describe")
 		must(t, conformance.ErrorOf(a.Describe(t.Context(), session)))
@@ -178,7 +183,8 @@ func TestTablesShareOneSnapshot(t *testing.T) {
 
 func TestReplicationOnRealServer(t *testing.T) {
 	s := pgtest.Start(t)
-	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text); INSERT INTO big SELECT i, repeat('x', 200) FROM generate_series(1, 30000) i; ANALYZE; CREATE USER plain; GRANT SELECT ON big TO plain")
+	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text); INSERT INTO big SELECT i, repeat('x', 200) FROM " +
+		"generate_series(1, 30000) i; ANALYZE; CREATE USER plain; GRANT SELECT ON big TO plain")
 	sqltest.NoLag(t, addressOf(t, s.Address("big")), "none streams from it")
 	standby := s.Standby()
 	says := func(what string, of *pgtest.Server, sql, want string) {
@@ -207,7 +213,8 @@ func TestReplicationOnRealServer(t *testing.T) {
 		})
 	}
 	t.Run("a standby that is lost holds reading up", func(t *testing.T) {
-		_, parts := sqltest.Open(t, addressOf(t, s.Address("big")), func(c *sqltable.Config) { c.MaxLag, c.RetryFor = time.Second, 2*time.Second })
+		_, parts := sqltest.Open(t, addressOf(t, s.Address("big")),
+			func(c *sqltable.Config) { c.MaxLag, c.RetryFor = time.Second, 2*time.Second })
 		must(t, conformance.ErrorOf(parts[0].Next()))
 		standby.Stop("immediate")
 		says("nothing streams", s, "SELECT count(*) FROM pg_stat_replication", "0")

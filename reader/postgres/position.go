@@ -26,14 +26,16 @@ const (
 	// the lock of its number until snapshots see it. One that waits for its client or for a lock is not committing.
 	mayCommit = `SELECT l.transactionid::text, coalesce(p.gid, '') FROM pg_locks l LEFT JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
 		WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND coalesce(p.database, current_database()) = current_database()
-			AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = l.pid AND (a.datid <> ` + ofDatabase + ` OR a.state LIKE 'idle in transaction%' OR a.wait_event_type IN ('Client', 'Lock')))`
+			AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = l.pid AND (a.datid <> ` + ofDatabase +
+		` OR a.state LIKE 'idle in transaction%' OR a.wait_event_type IN ('Client', 'Lock')))`
 
 	// ofOpen is when the database's oldest open transaction began, how many sessions hide it, and how many transactions
 	// are prepared, which state only when they were prepared. One that begins now may not state it yet: hence the second.
 	ofOpen = `SELECT to_char(least(statement_timestamp() - interval '1 second', min(a.xact_start)) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
 			(count(*) FILTER (WHERE NOT pg_has_role(a.usesysid, 'USAGE') AND NOT pg_has_role('pg_read_all_stats', 'USAGE')))::text,
 			(count(*) FILTER (WHERE a.state = 'disabled'))::text, (SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database())::text
-		FROM pg_stat_activity a WHERE a.datid = ` + ofDatabase + ` AND a.backend_type IS DISTINCT FROM 'autovacuum worker' AND a.pid <> pg_backend_pid()`
+		FROM pg_stat_activity a WHERE a.datid = ` + ofDatabase +
+		` AND a.backend_type IS DISTINCT FROM 'autovacuum worker' AND a.pid <> pg_backend_pid()`
 )
 
 // Open transactions are examined again, for at most commitWait, until none of them may have been committing.
@@ -44,11 +46,13 @@ const (
 
 const (
 	needsStats = "needs the role pg_read_all_stats: other users have transactions open"
-	isPrepared = "a prepared transaction is open (pg_prepared_xacts), which does not say when it began or is committed; end it, and load again"
+	isPrepared = "a prepared transaction is open (pg_prepared_xacts), which does not say when it began or is committed; " +
+		"end it, and load again"
 )
 
 // Position returns the log's place, and since when transactions are open.
-func (a *Address) Position(ctx context.Context, look sqltable.Session, _ *sqltable.Table, _ int) (p source.Position, err error) {
+func (a *Address) Position(ctx context.Context, look sqltable.Session, _ *sqltable.Table, _ int) (p source.Position,
+	err error) {
 	conn := look.(*session).conn
 	rows, unknown, err := asked(ctx, conn, ofLSN)
 	if err != nil || unknown != "" {

@@ -25,7 +25,8 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 	}
 	connect := func(user string) *pgconn.PgConn {
 		t.Helper()
-		conn, err := pgconn.Connect(t.Context(), strings.Replace(strings.SplitN(s.Address("orders"), "&", 2)[0], "postgres@", user+"@", 1))
+		conn, err := pgconn.Connect(t.Context(), strings.Replace(strings.SplitN(s.Address("orders"), "&", 2)[0], "postgres@",
+			user+"@", 1))
 		must(t, err)
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
 		return conn
@@ -48,14 +49,16 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 
 	t.Run("a quiet server", func(t *testing.T) {
 		p := sqltest.Position(t, as("seeing"))
-		if since, err := time.Parse(time.RFC3339, p.SafeSince); err != nil || time.Since(since) < time.Second || time.Since(since) > time.Minute || !notLater(p, s.Exec("SELECT pg_current_wal_lsn()")[0][0]) {
+		if since, err := time.Parse(time.RFC3339, p.SafeSince); err != nil || time.Since(since) < time.Second ||
+			time.Since(since) > time.Minute || !notLater(p, s.Exec("SELECT pg_current_wal_lsn()")[0][0]) {
 			t.Error(p)
 		}
 	})
 	t.Run("a transaction that waits for its client is safe, and seen by those who may", func(t *testing.T) {
 		w := connect("writer")
 		exec(w, "BEGIN; INSERT INTO orders VALUES (-5000)")
-		began := s.Exec("SELECT to_char(xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') FROM pg_stat_activity WHERE usename = 'writer'")[0][0]
+		began := s.Exec("SELECT to_char(xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') FROM " +
+			"pg_stat_activity WHERE usename = 'writer'")[0][0]
 		sqltest.Until(t, "it is older than what is subtracted", func() bool {
 			return s.Exec("SELECT '" + began + "' < clock_timestamp() - interval '1 second'")[0][0] == "t"
 		})
@@ -81,33 +84,35 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		conformance.Contains(t, p.SafeSince, "track_activities", "%v", p)
 		must(t, w.Close(t.Context()))
 	})
-	t.Run("a committed transaction that nobody sees yet, because a standby has not confirmed it, is not passed over", func(t *testing.T) {
-		s.Exec("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-		s.Exec("SELECT pg_reload_conf()")
-		ended := make(chan error, 1)
-		w := connect("writer")
-		before := s.Exec("SELECT pg_current_wal_insert_lsn()")[0][0]
-		go func() {
-			_, err := w.Exec(context.Background(), "INSERT INTO orders VALUES (-5003)").ReadAll()
-			ended <- err
-		}()
-		sqltest.Until(t, "the transaction waits for the standby", func() bool {
-			return s.Exec("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")[0][0] == "1"
+	t.Run("a committed transaction that nobody sees yet, because a standby has not confirmed it, is not passed over",
+		func(t *testing.T) {
+			s.Exec("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+			s.Exec("SELECT pg_reload_conf()")
+			ended := make(chan error, 1)
+			w := connect("writer")
+			before := s.Exec("SELECT pg_current_wal_insert_lsn()")[0][0]
+			go func() {
+				_, err := w.Exec(context.Background(), "INSERT INTO orders VALUES (-5003)").ReadAll()
+				ended <- err
+			}()
+			sqltest.Until(t, "the transaction waits for the standby", func() bool {
+				return s.Exec("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")[0][0] == "1"
+			})
+			s.Exec("SET synchronous_commit = local; CREATE TABLE later (a int)") // the log moves on
+			a := as("postgres")
+			p := sqltest.Position(t, a)
+			_, parts := sqltest.Open(t, a, nil)
+			conformance.Equal(t, len(sqltest.All(t, parts, nil)), 1000, "the snapshot sees the transaction")
+			conformance.True(t, p.ResumeFrom.Unknown != "" || notLater(p, before), "%s is after %s", p.ResumeFrom, before)
+			s.Exec("ALTER SYSTEM RESET synchronous_standby_names")
+			s.Exec("SELECT pg_reload_conf()")
+			must(t, <-ended)
+			s.Exec("DELETE FROM orders WHERE id < -1000")
 		})
-		s.Exec("SET synchronous_commit = local; CREATE TABLE later (a int)") // the log moves on
-		a := as("postgres")
-		p := sqltest.Position(t, a)
-		_, parts := sqltest.Open(t, a, nil)
-		conformance.Equal(t, len(sqltest.All(t, parts, nil)), 1000, "the snapshot sees the transaction")
-		conformance.True(t, p.ResumeFrom.Unknown != "" || notLater(p, before), "%s is after %s", p.ResumeFrom, before)
-		s.Exec("ALTER SYSTEM RESET synchronous_standby_names")
-		s.Exec("SELECT pg_reload_conf()")
-		must(t, <-ended)
-		s.Exec("DELETE FROM orders WHERE id < -1000")
-	})
 	t.Run("a standby says what it has replayed, and not what is open", func(t *testing.T) {
 		p := sqltest.Position(t, addressOf(t, s.Standby().Address("orders")))
-		if p.ResumeFrom.LSN == "" || !notLater(p, s.Exec("SELECT pg_current_wal_lsn()")[0][0]) || !strings.Contains(p.SafeSince, "primary") {
+		if p.ResumeFrom.LSN == "" || !notLater(p, s.Exec("SELECT pg_current_wal_lsn()")[0][0]) ||
+			!strings.Contains(p.SafeSince, "primary") {
 			t.Error(p)
 		}
 	})
@@ -123,7 +128,8 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		s.Stop("fast")
 		s.Go()
 		changed := func(since string) sqltable.Server {
-			a, err := ParseQuery(strings.Replace(s.Address(""), "table=", "key=id", 1), "SELECT id, v FROM orders WHERE updated_at >= '"+since+"'")
+			a, err := ParseQuery(strings.Replace(s.Address(""), "table=", "key=id", 1),
+				"SELECT id, v FROM orders WHERE updated_at >= '"+since+"'")
 			must(t, err)
 			return a
 		}

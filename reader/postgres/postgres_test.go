@@ -67,11 +67,13 @@ func TestBinaryTimesEqualServersTexts(t *testing.T) {
 		must(t, binaryTime(&d, binary.BigEndian.AppendUint64(nil, uint64(micros)), &scratch))
 		return string(d.Bytes)
 	}
-	for at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 10_000; at = at.Add(131*time.Hour + 17*time.Minute + 3*time.Second + 120*time.Microsecond) {
+	for at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 10_000; at = at.Add(
+		131*time.Hour + 17*time.Minute + 3*time.Second + 120*time.Microsecond) {
 		micros := (at.Unix()-epoch.Unix())*1_000_000 + int64(at.Nanosecond())/1000
 		conformance.MustEqual(t, write(micros), at.Format("2006-01-02T15:04:05.999999"), "write")
 	}
-	for micros, want := range map[int64]string{math.MaxInt64: "infinity", math.MinInt64: "-infinity", 0: "2000-01-01T00:00:00", -1: "1999-12-31T23:59:59.999999"} {
+	for micros, want := range map[int64]string{math.MaxInt64: "infinity", math.MinInt64: "-infinity",
+		0: "2000-01-01T00:00:00", -1: "1999-12-31T23:59:59.999999"} {
 		conformance.Equal(t, write(micros), want, "%d", micros)
 	}
 	for base, read := range binaries {
@@ -80,7 +82,8 @@ func TestBinaryTimesEqualServersTexts(t *testing.T) {
 	}
 }
 
-func open(t *testing.T, s *pgtest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
+func open(t *testing.T, s *pgtest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin,
+	[]source.Source) {
 	t.Helper()
 	return sqltest.Open(t, addressOf(t, s.Address(table)), change)
 }
@@ -131,7 +134,8 @@ func TestRealServer(t *testing.T) {
 	}
 
 	t.Run("values of every type are exact", func(t *testing.T) {
-		s.Exec(`CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN price AS numeric(10,2); CREATE TYPE pair AS (a int, b text);
+		s.Exec(
+			`CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN price AS numeric(10,2); CREATE TYPE pair AS (a int, b text);
 			CREATE TABLE kinds (id smallint PRIMARY KEY, i8 bigint, f4 real, f8 double precision, n numeric, p price, b boolean, t text, c char(5), v varchar(9), y bytea, u uuid,
 			j json, jb jsonb, d date, ts timestamp, tz timestamptz, tm time, tmz timetz, iv interval, m mood, a int[], at text[], bits bit(3), vb varbit, ip inet, r int4range, pr pair, mo money, x xml, o oid,
 			g int GENERATED ALWAYS AS (id * 2) STORED);
@@ -139,9 +143,12 @@ func TestRealServer(t *testing.T) {
 			'{"a": 1.50,  "a":2}', '{"b":1.50,"a":1}', 'infinity', '0044-03-15 01:02:03 BC', '2024-03-10 02:30:00.5+05:30', '24:00:00', '10:00:00+02', '1 year -2 days 3.5 s', 'ok', '{1,NULL,3}', '{"a b",NULL,"\""}', B'101', B'1', '10.0.0.1/8', '[1,5)', '(1,"x y")', 1234.5, '<a/>', 4294967295);
 			INSERT INTO kinds (id, f8, n, tz) VALUES (2, 'Infinity', 123456789012345678901234567890.00100, 'infinity')`)
 		sqltest.Exact(t, server("kinds"), []string{
-			`3 1 0 ""|`, `3 -9223372036854775808 0 ""|`, `5 0 0.10000000149011612 ""|`, `5 0 0.1 ""|`, `7 0 0 "NaN"|`, `"12345678.90"|`, `6 1 0 ""|`, `"tab\t\"é"|`, `"ab   "|`, `7 0 0 ""|`, `8 0 0 "\x00\xff"|`,
-			`"00112233-4455-6677-8899-aabbccddeeff"|`, `"{\"a\": 1.50,  \"a\":2}"|`, `"{\"a\": 1, \"b\": 1.50}"|`, `"infinity"|`, `"0044-03-15 01:02:03 BC"|`, `"2024-03-09T21:00:00.5Z"|`, `"24:00:00"|`, `"10:00:00+02"|`, `"P1Y-2DT3.5S"|`,
-			`"ok"|`, `"{1,NULL,3}"|`, `"{\"a b\",NULL,\"\\\"\"}"|`, `"101"|`, `"1"|`, `"10.0.0.1/8"|`, `"[1,5)"|`, `"(1,\"x y\")"|`, `"1234.50"|`, `"<a/>"|`, `3 4294967295 0 ""|`, `3 2 0 ""|`,
+			`3 1 0 ""|`, `3 -9223372036854775808 0 ""|`, `5 0 0.10000000149011612 ""|`, `5 0 0.1 ""|`, `7 0 0 "NaN"|`,
+			`"12345678.90"|`, `6 1 0 ""|`, `"tab\t\"é"|`, `"ab   "|`, `7 0 0 ""|`, `8 0 0 "\x00\xff"|`,
+			`"00112233-4455-6677-8899-aabbccddeeff"|`, `"{\"a\": 1.50,  \"a\":2}"|`, `"{\"a\": 1, \"b\": 1.50}"|`, `"infinity"|`,
+			`"0044-03-15 01:02:03 BC"|`, `"2024-03-09T21:00:00.5Z"|`, `"24:00:00"|`, `"10:00:00+02"|`, `"P1Y-2DT3.5S"|`,
+			`"ok"|`, `"{1,NULL,3}"|`, `"{\"a b\",NULL,\"\\\"\"}"|`, `"101"|`, `"1"|`, `"10.0.0.1/8"|`, `"[1,5)"|`,
+			`"(1,\"x y\")"|`, `"1234.50"|`, `"<a/>"|`, `3 4294967295 0 ""|`, `3 2 0 ""|`,
 		}, []string{`5 0 +Inf ""|`, `"123456789012345678901234567890.00100"|`, `7 0 0 "infinity"|`})
 	})
 
@@ -197,17 +204,20 @@ func TestRealServer(t *testing.T) {
 	t.Run("all ranges are of one snapshot while rows change", func(t *testing.T) {
 		s.Exec(`CREATE TABLE big (id int PRIMARY KEY, v int, pad text); INSERT INTO big SELECT i, 0, repeat('x', 200) FROM generate_series(1, 40000) i`)
 		sqltest.Changed(t, server("big"), 1, 1, func() {
-			s.Exec("UPDATE big SET v = 1; DELETE FROM big WHERE id % 2 = 0; INSERT INTO big SELECT i, 2, '' FROM generate_series(40001, 41000) i")
+			s.Exec("UPDATE big SET v = 1; DELETE FROM big WHERE id % 2 = 0; INSERT INTO big SELECT i, 2, '' FROM " +
+				"generate_series(40001, 41000) i")
 		})
 		sqltest.Until(t, "no session holds a snapshot", func() bool {
-			return s.Exec("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tsimport' AND state LIKE 'idle in trans%'")[0][0] == "0"
+			return s.Exec("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tsimport' AND state LIKE 'idle in " +
+				"trans%'")[0][0] == "0"
 		})
 	})
 
 	t.Run("a session that is killed joins the snapshot again", func(t *testing.T) {
 		s.Exec(`DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text); INSERT INTO big SELECT i, 0, repeat('x', 200) FROM generate_series(1, 40000) i`)
 		sqltest.Changed(t, server("big"), 3, 1, func() {
-			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport' AND query LIKE 'SELECT \"id\"%LIMIT%'; UPDATE big SET v = 1")
+			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport' AND query LIKE " +
+				"'SELECT \"id\"%LIMIT%'; UPDATE big SET v = 1")
 		})
 	})
 	t.Run("after a crash of the server the rest is of another snapshot", func(t *testing.T) {
@@ -223,21 +233,26 @@ func TestRealServer(t *testing.T) {
 		s.Exec("CREATE DATABASE " + name + " ENCODING '" + encoding + "' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
 		a := addressOf(t, strings.Replace(s.Address("t"), "/postgres?", "/"+name+"?", 1))
 		conn := conformance.Try(connect(t.Context(), a)).Must(t)
-		must(t, errors.Join(conn.Exec(t.Context(), "SET default_transaction_read_only = off").Close(), conn.Exec(t.Context(), sql).Close()))
+		must(t, errors.Join(conn.Exec(t.Context(), "SET default_transaction_read_only = off").Close(),
+			conn.Exec(t.Context(), sql).Close()))
 		hangUp(conn)
 		_, parts := sqltest.Open(t, a, nil)
 		return parts
 	}
 	t.Run("texts of a database without an encoding are its bytes", func(t *testing.T) {
-		parts := database(t, "bytes", "SQL_ASCII", `CREATE TABLE t (id text PRIMARY KEY, v text); INSERT INTO t VALUES (E'k\xfe', 'x'), ('l', E'bad \xff'), ('m', 'é')`)
+		parts := database(t, "bytes", "SQL_ASCII",
+			`CREATE TABLE t (id text PRIMARY KEY, v text); INSERT INTO t VALUES (E'k\xfe', 'x'), ('l', E'bad \xff'), ('m', 'é')`)
 		parts[0].SetSplitBytes(1) // a page for each row: its key is where the next one begins
-		if got := strings.Join(sqltest.All(t, parts, nil), "\n"); !strings.Contains(got, `"k\xfe"|`) || !strings.Contains(got, `"bad \xff"|`) || !strings.Contains(got, `"é"|`) {
+		if got := strings.Join(sqltest.All(t, parts, nil), "\n"); !strings.Contains(got, `"k\xfe"|`) ||
+			!strings.Contains(got, `"bad \xff"|`) || !strings.Contains(got, `"é"|`) {
 			t.Error(got)
 		}
 	})
 	t.Run("a text that has no UTF-8 ends the reading, and says where", func(t *testing.T) {
-		parts := database(t, "japanese", "EUC_JP", `SET client_encoding = 'EUC_JP'; CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'x'), (2, E'\xa9\xa9')`)
-		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(), "after the row id 1: the server cannot convert a text to UTF-8") || !strings.Contains(err.Error(), "--query") {
+		parts := database(t, "japanese", "EUC_JP",
+			`SET client_encoding = 'EUC_JP'; CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'x'), (2, E'\xa9\xa9')`)
+		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(),
+			"after the row id 1: the server cannot convert a text to UTF-8") || !strings.Contains(err.Error(), "--query") {
 			t.Error(err)
 		}
 	})
@@ -245,7 +260,8 @@ func TestRealServer(t *testing.T) {
 		other := s.Standby()
 		s.Exec("UPDATE big SET v = 3") // it says no new timeline until its first checkpoint
 		at := s.Exec("SELECT pg_current_wal_lsn()")[0][0]
-		sqltest.Until(t, "the standby follows", func() bool { return other.Exec("SELECT pg_last_wal_replay_lsn() >= '" + at + "'")[0][0] == "t" })
+		sqltest.Until(t, "the standby follows",
+			func() bool { return other.Exec("SELECT pg_last_wal_replay_lsn() >= '" + at + "'")[0][0] == "t" })
 		a := addressOf(t, s.Address("big"))
 		to := a.config.Port
 		dial := a.config.DialFunc
@@ -260,7 +276,8 @@ func TestRealServer(t *testing.T) {
 	})
 	t.Run("a table that is replaced meanwhile fails the reading", func(t *testing.T) {
 		sqltest.Replaced(t, server("big"), func() {
-			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'; DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
+			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'; DROP TABLE " +
+				"big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
 		}, "")
 	})
 }
@@ -286,12 +303,15 @@ func TestQueriesOnRealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE customers (id int PRIMARY KEY, name text); CREATE TABLE orders (id int PRIMARY KEY, customer int, price numeric(10,2), at timestamptz);
 		INSERT INTO customers SELECT i, 'customer ' || i FROM generate_series(1, 100) i; INSERT INTO orders SELECT i, i % 100 + 1, i / 100.0, '2024-01-01'::timestamptz + i * interval '1 s' FROM generate_series(1, 30000) i; ANALYZE`)
-	const joined = "SELECT o.id, c.name, o.price, upper(c.name) AS \"Upper\", repeat('x', 200) AS pad FROM orders o JOIN customers c ON c.id = o.customer -- all of them"
+	const joined = "SELECT o.id, c.name, o.price, upper(c.name) AS \"Upper\", repeat('x', 200) AS pad FROM orders o " +
+		"JOIN customers c ON c.id = o.customer -- all of them"
 	address := func(t *testing.T, key, query string) *Address { return parseQuery(t, s, key, query) }
 	server := func(query string) sqltable.Server { return address(t, "id", query) }
 	for key, query := range map[string]string{
-		"id": "SELECT id, price FROM orders WHERE id < 1000 -- some", "name,id": "SELECT o.id, c.name, o.price FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id <= 1000",
-		"day,n": "SELECT at::date AS day, id AS n, price FROM orders WHERE id <= 1000", "k": "SELECT (i * 7919 % 1001)::text AS k, i FROM generate_series(1, 1000) i",
+		"id":      "SELECT id, price FROM orders WHERE id < 1000 -- some",
+		"name,id": "SELECT o.id, c.name, o.price FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id <= 1000",
+		"day,n":   "SELECT at::date AS day, id AS n, price FROM orders WHERE id <= 1000",
+		"k":       "SELECT (i * 7919 % 1001)::text AS k, i FROM generate_series(1, 1000) i",
 	} {
 		t.Run("keeps the contract of sources: "+key, func(t *testing.T) {
 			sqltest.Contract(t, func() sqltable.Server { return address(t, key, query) }, 4<<10)
@@ -314,8 +334,10 @@ func TestQueriesOnRealServer(t *testing.T) {
 		sql       string
 		snapshots int
 	}{
-		"its session was killed":   {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport' AND query LIKE 'SELECT \"id\"%'", 1},
-		"all sessions were killed": {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'", 2},
+		"its session was killed": {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = " +
+			"'tsimport' AND query LIKE 'SELECT \"id\"%'", 1},
+		"all sessions were killed": {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = " +
+			"'tsimport'", 2},
 	} {
 		t.Run("it continues after "+what, func(t *testing.T) {
 			sqltest.Continued(t, server(joined), kill.snapshots, func() { s.Exec(kill.sql) })
@@ -333,12 +355,15 @@ func TestQueriesOnRealServer(t *testing.T) {
 	})
 	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
 		sqltest.Refused(t, server, map[string]string{
-			"SELECT 1.5 AS id": "cast it", "SELECT 1 AS id, 2 AS id": "two columns", "SELECT 1 AS other": "no column id", "SELECT 1 AS id) q; SELECT (1": "columns of the query",
+			"SELECT 1.5 AS id": "cast it", "SELECT 1 AS id, 2 AS id": "two columns", "SELECT 1 AS other": "no column id",
+			"SELECT 1 AS id) q; SELECT (1":                                       "columns of the query",
 			"WITH gone AS (DELETE FROM orders RETURNING id) SELECT id FROM gone": "columns of the query",
 		})
 	})
 	t.Run("a table that was emptied between snapshot and lock is noticed", func(t *testing.T) {
-		for _, change := range []string{"SELECT 1", "TRUNCATE customers", "DROP TABLE customers; CREATE TABLE customers (id int PRIMARY KEY, name text)", "ALTER TABLE customers ALTER id TYPE bigint"} {
+		for _, change := range []string{"SELECT 1", "TRUNCATE customers",
+			"DROP TABLE customers; CREATE TABLE customers (id int PRIMARY KEY, name text)",
+			"ALTER TABLE customers ALTER id TYPE bigint"} {
 			ctx := context.Background()
 			a := address(t, "id", joined)
 			conn := conformance.Try(connect(ctx, a)).Must(t)
@@ -400,7 +425,8 @@ func secure(s *pgtest.Server, ca, cert, key, rules string) {
 		err = os.WriteFile(file, append([]byte(rules), text...), 0o600)
 	}
 	conformance.Must(s, err)
-	for _, sql := range []string{"ssl_ca_file = 'ca.pem'", "ssl_cert_file = 'cert.pem'", "ssl_key_file = 'key.pem'", "ssl = on"} {
+	for _, sql := range []string{"ssl_ca_file = 'ca.pem'", "ssl_cert_file = 'cert.pem'", "ssl_key_file = 'key.pem'",
+		"ssl = on"} {
 		s.Exec("ALTER SYSTEM SET " + sql)
 	}
 	s.Stop("fast")
@@ -411,17 +437,20 @@ func TestTLSOnRealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec("CREATE TABLE t (id int PRIMARY KEY); CREATE USER safe; CREATE USER known; GRANT SELECT ON t TO safe, known")
 	address := func(user, host, parameters string) (*Address, error) {
-		return Parse(strings.NewReplacer("postgres@", user+"@", "127.0.0.1", host, "sslmode=disable&", "").Replace(s.Address("t")) + parameters)
+		return Parse(strings.NewReplacer("postgres@", user+"@", "127.0.0.1", host, "sslmode=disable&",
+			"").Replace(s.Address("t")) + parameters)
 	}
 	sqltest.Tried(t, address, []sqltest.TLS{
 		{"postgres", "127.0.0.1", "", ""},
 		{"postgres", "127.0.0.1", "&sslmode=prefer", ""},
 		{"postgres", "127.0.0.1", "&sslmode=disable", ""},
-		{"postgres", "127.0.0.1", "&sslmode=require", "the server does not support TLS, which the address requires; turn TLS on at the server or, where the network is trusted, give sslmode=disable"},
+		{"postgres", "127.0.0.1", "&sslmode=require", "the server does not support TLS, which the address requires; turn " +
+			"TLS on at the server or, where the network is trusted, give sslmode=disable"},
 	})
 	ours, others := sqltest.NewAuthority(t), sqltest.NewAuthority(t)
 	cert, key := ours.Server()
-	secure(s, ours.File, cert, key, "hostssl all safe all trust\nhost all safe all reject\nhostssl all known all cert\nhost all known all reject\n")
+	secure(s, ours.File, cert, key, "hostssl all safe all trust\nhost all safe all reject\nhostssl all known all "+
+		"cert\nhost all known all reject\n")
 	cert, key = ours.Client("known")
 	strange, strangeKey := others.Client("known")
 	other, otherKey := ours.Client("safe")
@@ -431,16 +460,21 @@ func TestTLSOnRealServer(t *testing.T) {
 		{"safe", "127.0.0.1", "&sslmode=disable", "pg_hba.conf rejects"},
 		{"safe", "127.0.0.1", "&sslmode=require", ""},
 		{"safe", "127.0.0.1", "&sslmode=verify-ca&sslrootcert=" + ours.File, ""},
-		{"safe", "127.0.0.1", "&sslmode=verify-ca&sslrootcert=" + others.File, "unknown authority; give the authority's certificate with sslrootcert=FILE"},
+		{"safe", "127.0.0.1", "&sslmode=verify-ca&sslrootcert=" + others.File,
+			"unknown authority; give the authority's certificate with sslrootcert=FILE"},
 		{"safe", "127.0.0.1", "&sslmode=verify-full&sslrootcert=" + ours.File, ""},
-		{"safe", "localhost", "&sslmode=verify-full&sslrootcert=" + ours.File, "match localhost); connect by one of them or, to trust any that the authority has signed, give sslmode=verify-ca"},
-		{"safe", "127.0.0.1", "&sslmode=verify-ca&sslrootcert=/nowhere.pem", "/nowhere.pem: no such file or directory); want the parameters of libpq"},
-		{"nobody", "127.0.0.1", "&sslmode=disable", "the server refuses the session: role \"nobody\" does not exist (SQLSTATE 28000)"},
+		{"safe", "localhost", "&sslmode=verify-full&sslrootcert=" + ours.File,
+			"match localhost); connect by one of them or, to trust any that the authority has signed, give sslmode=verify-ca"},
+		{"safe", "127.0.0.1", "&sslmode=verify-ca&sslrootcert=/nowhere.pem",
+			"/nowhere.pem: no such file or directory); want the parameters of libpq"},
+		{"nobody", "127.0.0.1", "&sslmode=disable",
+			"the server refuses the session: role \"nobody\" does not exist (SQLSTATE 28000)"},
 		{"safe", "localhost", "&sslmode=verify-ca&sslrootcert=" + ours.File, ""},
 		{"safe", "127.0.0.1", "&sslmode=sometimes", "sslmode"},
 		{"known", "127.0.0.1", "&sslmode=require", "certificate"},
 		{"known", "127.0.0.1", "&sslmode=verify-full&sslrootcert=" + ours.File + pair(cert, key), ""},
-		{"known", "127.0.0.1", "&sslmode=require" + pair(strange, strangeKey), "give one that it trusts with sslcert=FILE and sslkey=FILE"},
+		{"known", "127.0.0.1", "&sslmode=require" + pair(strange, strangeKey),
+			"give one that it trusts with sslcert=FILE and sslkey=FILE"},
 		{"known", "127.0.0.1", "&sslmode=require" + pair(other, otherKey), "certificate authentication failed"},
 	})
 }

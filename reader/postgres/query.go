@@ -13,7 +13,8 @@ import (
 
 // sortedTypes are the possible types of a query's key, and expressions that sort them with equal texts for equal keys.
 var sortedTypes = map[string]string{
-	"int2": "", "int4": "", "int8": "", "oid": "", "uuid": "", "bytea": "", "date": "", "timestamp": "", "timestamptz": "", "text": ` COLLATE "C"`, "varchar": ` COLLATE "C"`,
+	"int2": "", "int4": "", "int8": "", "oid": "", "uuid": "", "bytea": "", "date": "", "timestamp": "", "timestamptz": "",
+	"text": ` COLLATE "C"`, "varchar": ` COLLATE "C"`,
 }
 
 // describeQuery asks for a query's columns. The address names the key.
@@ -28,7 +29,9 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 	for _, f := range prepared.Fields {
 		oids, mods = append(oids, fmt.Sprint(f.DataTypeOID)), append(mods, fmt.Sprint(f.TypeModifier))
 	}
-	rows, err := query(ctx, conn, `SELECT t.typname::text, format_type(t.oid, m.mod) FROM unnest($1::oid[], $2::int[]) WITH ORDINALITY m(oid, mod, n) JOIN pg_type t ON t.oid = m.oid ORDER BY n`,
+	rows,
+		err := query(ctx, conn,
+		`SELECT t.typname::text, format_type(t.oid, m.mod) FROM unnest($1::oid[], $2::int[]) WITH ORDINALITY m(oid, mod, n) JOIN pg_type t ON t.oid = m.oid ORDER BY n`,
 		"{"+strings.Join(oids, ",")+"}", "{"+strings.Join(mods, ",")+"}")
 	if err != nil {
 		return nil, err
@@ -43,7 +46,8 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 	}
 	fmt.Fprintf(&s, "the query %q of %s", a.query, system)
 	for i, f := range prepared.Fields {
-		c, of := sqltable.Column{Name: f.Name, Kind: record.String}, column{of: rows[i][1], base: rows[i][0], oid: f.DataTypeOID}
+		c, of := sqltable.Column{Name: f.Name, Kind: record.String}, column{of: rows[i][1], base: rows[i][0],
+			oid: f.DataTypeOID}
 		of.sort = sortedTypes[of.base]
 		of.settle(&c)
 		fmt.Fprintf(&s, ", %q %s", c.Name, of.of)
@@ -56,7 +60,8 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 		c := &t.Columns[k]
 		of := c.Of.(column)
 		if _, ok := sortedTypes[of.base]; !ok {
-			return nil, fmt.Errorf("column %s of the query's key has the type %s, in which different texts can be equal; cast it, such as %s::text, or let key= name another", c.Name, of.of, quote(c.Name))
+			return nil, fmt.Errorf("column %s of the query's key has the type %s, in which different texts can be equal; cast "+
+				"it, such as %s::text, or let key= name another", c.Name, of.of, quote(c.Name))
 		}
 		fmt.Fprintf(&s, ", key %q", c.Name)
 	}
@@ -79,7 +84,9 @@ func (t *described) unmoved(ctx context.Context, conn *pgconn.PgConn) error {
 		return err
 	}
 	// The catalogue is the snapshot's; the function gives the current state.
-	moved, err := query(ctx, conn, `SELECT coalesce(c.relname::text, 'one that is new') FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
+	moved,
+		err := query(ctx, conn,
+		`SELECT coalesce(c.relname::text, 'one that is new') FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
 		WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND (c.oid IS NULL OR c.relkind IN ('r', 'm') AND c.relfilenode <> 0 AND c.relfilenode <> pg_relation_filenode(c.oid))`)
 	if err != nil {

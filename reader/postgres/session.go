@@ -60,7 +60,8 @@ func within(ctx context.Context, conn *pgconn.PgConn, do func() error) error {
 	return conn.Exec(ctx, "COMMIT").Close()
 }
 
-var tlsWords = sqltable.TLSWords{Off: "sslmode=disable", CA: "sslrootcert", AnyName: "sslmode=verify-ca", Own: "sslcert=FILE and sslkey=FILE"}
+var tlsWords = sqltable.TLSWords{Off: "sslmode=disable", CA: "sslrootcert", AnyName: "sslmode=verify-ca",
+	Own: "sslcert=FILE and sslkey=FILE"}
 
 // refused says why there is no connection: the driver's error has no password and names each attempt in its own line.
 func refused(err error) error {
@@ -73,7 +74,9 @@ func refused(err error) error {
 	}
 	_, text, _ := strings.Cut(err.Error(), "`:")
 	attempts := strings.Split(strings.TrimSpace(cmp.Or(text, err.Error())), "\n\t")
-	if !slices.ContainsFunc(attempts, func(a string) bool { return !strings.Contains(a, "server refused TLS connection") }) { // the driver has no other sign
+	if !slices.ContainsFunc(attempts,
+		func(a string) bool { return !strings.Contains(a, "server refused TLS connection") }) {
+		// the driver has no other sign
 		return tlsWords.NoTLS(err)
 	}
 	if said := tlsWords.Explain(err); said != err {
@@ -139,7 +142,8 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 	percent := min(100, 100*samplePages/float64(of.pages))
 	keys := strings.Join(of.names(), ", ")
 	ask := func() error {
-		res := s.conn.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s TABLESAMPLE SYSTEM (%g) ORDER BY %s", keys, of.from(), percent, keys), nil, nil, nil, nil).Read()
+		res := s.conn.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s TABLESAMPLE SYSTEM (%g) ORDER BY %s", keys, of.from(),
+			percent, keys), nil, nil, nil, nil).Read()
 		for i := 1; i < ranges && len(res.Rows) >= ranges; i++ {
 			bounds = append(bounds, res.Rows[i*len(res.Rows)/ranges])
 		}
@@ -176,7 +180,8 @@ type snapshot struct {
 }
 
 // Snapshot exports a snapshot, and ensures that the table is unchanged and its rows are not older than those read.
-func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Snapshot) (sqltable.Snapshot, *sqltable.Table, error) {
+func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Snapshot) (sqltable.Snapshot,
+	*sqltable.Table, error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
 		return nil, nil, err
@@ -226,7 +231,9 @@ func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 		return fmt.Errorf("the snapshot %s of the server cannot be read: %w", h.name, err)
 	}
 	if before, ok := before.(*snapshot); ok && h.next < before.next {
-		return fmt.Errorf("the server of %s has fewer transactions (%d) than when rows were read before (%d): it was replaced by one that lags or lost some, and rows would become older; start over with --fresh", h.of.shown, h.next, before.next)
+		return fmt.Errorf("the server of %s has fewer transactions (%d) than when rows were read before (%d): it was "+
+			"replaced by one that lags or lost some, and rows would become older; start over with --fresh", h.of.shown, h.next,
+			before.next)
 	}
 	return nil
 }
@@ -287,7 +294,10 @@ func (h *snapshot) reader(conn *pgconn.PgConn) *session {
 	if h.joint != nil {
 		s.joins = h
 	} else if h.t.query != "" {
-		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) { return s.ask(ctx, h.t, q) }}
+		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows,
+			error) {
+			return s.ask(ctx, h.t, q)
+		}}
 	}
 	return s
 }
@@ -372,7 +382,8 @@ func (r rows) Close() error {
 		return &sqltable.RowTooLarge{Bytes: int64(large.ActualBodyLen), Limit: int64(large.MaxExpectedBodyLen) - rowOverhead}
 	}
 	if pg := new(pgconn.PgError); errors.As(err, &pg) && (pg.Code == "22021" || pg.Code == "22P05") {
-		return fmt.Errorf("the server cannot convert a text to UTF-8: %w; correct the row, or leave its column out by a query (--query)", err)
+		return fmt.Errorf("the server cannot convert a text to UTF-8: %w; correct the row, or leave its column out by a "+
+			"query (--query)", err)
 	}
 	return err
 }

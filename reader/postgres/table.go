@@ -78,7 +78,9 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 		return describeQuery(ctx, conn, a)
 	}
 	name := a.named()
-	rows, err := query(ctx, conn, `SELECT c.oid::text, c.relkind::text, n.nspname::text, c.relname::text, c.relhassubclass::text,
+	rows,
+		err := query(ctx, conn,
+		`SELECT c.oid::text, c.relkind::text, n.nspname::text, c.relname::text, c.relhassubclass::text,
 		(SELECT coalesce(sum(pg_relation_size(p.relid)), pg_relation_size(c.oid)) / current_setting('block_size')::int FROM pg_partition_tree(c.oid) p)::bigint::text,
 		has_table_privilege(c.oid, 'SELECT')::text, c.relpersistence::text
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)`, name)
@@ -98,11 +100,14 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 	}
 	switch {
 	case relkind == "v" || relkind == "m" || relkind == "f":
-		return nil, fmt.Errorf("%s is not a table: a view or a foreign table has no primary key from which a load could resume; %s", t.Name, sqltable.ByQuery("*", t.Name))
+		return nil,
+			fmt.Errorf("%s is not a table: a view or a foreign table has no primary key from which a load could resume; %s",
+				t.Name, sqltable.ByQuery("*", t.Name))
 	case relkind != "r" && relkind != "p":
 		return nil, fmt.Errorf("%s is not a table", t.Name)
 	case relkind == "r" && r[4] == "true":
-		return nil, fmt.Errorf("other tables inherit from %s: a key may be there several times; load each table by itself, after NO INHERIT, or all rows at once: %s", t.Name, sqltable.ByQuery("*", t.Name))
+		return nil, fmt.Errorf("other tables inherit from %s: a key may be there several times; load each table by itself, "+
+			"after NO INHERIT, or all rows at once: %s", t.Name, sqltable.ByQuery("*", t.Name))
 	case r[6] != "true":
 		return nil, fmt.Errorf("the user may not SELECT from all columns of %s", t.Name)
 	case r[7] == "t":
@@ -159,7 +164,8 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 		return fmt.Errorf("%s has no columns", t.Name)
 	}
 	if len(at) == 0 {
-		return fmt.Errorf("%s has no primary key: after an interruption it would be unknown which rows were loaded; add one, or %s", t.Name, sqltable.ByQuery("*", t.Name))
+		return fmt.Errorf("%s has no primary key: after an interruption it would be unknown which rows were loaded; add "+
+			"one, or %s", t.Name, sqltable.ByQuery("*", t.Name))
 	}
 	for i := range len(at) {
 		place := at[i+1]
@@ -169,7 +175,9 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 	if err := t.checkKey(); err != nil {
 		return err
 	}
-	unique, err := query(ctx, conn, `SELECT i.indexrelid::text, a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts-1])
+	unique,
+		err := query(ctx, conn,
+		`SELECT i.indexrelid::text, a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts-1])
 		WHERE i.indrelid = $1::oid AND i.indisunique AND NOT i.indisprimary AND NOT i.indisexclusion AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL`, oid)
 	t.AddUnique(unique)
 	return err
@@ -236,5 +244,6 @@ func lost(err error) bool {
 	case "08", "53", "57", "40": // connection, resources, operator intervention, conflicts of a standby
 		return true
 	}
-	return pg.Code == "25P03" || pg.Code == "25P04" || pg.Code == "25P02" || pg.Code == "55P03" // time-outs of idle and of long transactions, an aborted one, a lock that is not to be had
+	// time-outs of idle and of long transactions, an aborted one, a lock that is not to be had
+	return pg.Code == "25P03" || pg.Code == "25P04" || pg.Code == "25P02" || pg.Code == "55P03"
 }

@@ -64,7 +64,8 @@ type Measures map[string]Datum
 // Steps of such paths: to the elements of a list or the values of a map, and to its keys.
 const Elements, Keys = "[]", "{key}"
 
-var kindOf = [...]Kind{table.Null: Null, table.Integer: Integer, table.Double: Double, table.Boolean: Boolean, table.String: String, table.Binary: Binary}
+var kindOf = [...]Kind{table.Null: Null, table.Integer: Integer, table.Double: Double, table.Boolean: Boolean,
+	table.String: String, table.Binary: Binary}
 
 // Of makes a datum of a table's value.
 func Of(v table.Value) Datum {
@@ -186,7 +187,8 @@ func (d *Datum) AppendDecimal(dst []byte) []byte {
 func AppendDatetime(dst, text []byte) []byte {
 	from := len(dst)
 	dst = append(dst, text...)
-	if len(text) >= 19 && text[10] == ' ' && string(text[:4]) != "0000" && string(text[5:7]) != "00" && string(text[8:10]) != "00" {
+	if len(text) >= 19 && text[10] == ' ' && string(text[:4]) != "0000" && string(text[5:7]) != "00" &&
+		string(text[8:10]) != "00" {
 		dst[from+10] = 'T'
 	}
 	return dst

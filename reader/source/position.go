@@ -58,12 +58,14 @@ func (r *Resume) Before(o *Resume) bool {
 		_, _ = fmt.Sscanf(of.LSN, "%X/%X", &high, &low) // zeros otherwise
 		return of.Position | high<<32 | low
 	}
-	return cmp.Or(cmp.Compare(len(r.File), len(o.File)), cmp.Compare(r.File, o.File), cmp.Compare(number(r), number(o))) < 0
+	return cmp.Or(cmp.Compare(len(r.File), len(o.File)), cmp.Compare(r.File, o.File),
+		cmp.Compare(number(r), number(o))) < 0
 }
 
 func (r *Resume) String() string {
 	var parts []string
-	for _, part := range []struct{ name, value string }{{"file", r.File}, {"position", fmt.Sprint(r.Position)}, {"GTID", r.GTID}, {"LSN", r.LSN}} {
+	for _, part := range []struct{ name, value string }{{"file", r.File}, {"position", fmt.Sprint(r.Position)},
+		{"GTID", r.GTID}, {"LSN", r.LSN}} {
 		if part.value != "" && part.value != "0" {
 			parts = append(parts, part.name+" "+part.value)
 		}

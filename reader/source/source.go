@@ -157,7 +157,8 @@ type TableRows struct {
 
 // Keyed completes an About for rows of a table with a key.
 func (r *TableRows) Keyed(key []table.KeyColumn, a About) About {
-	kinds := map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
+	kinds := map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String,
+		table.Binary: record.Binary}
 	for _, k := range key {
 		a.Columns = append(a.Columns, k.Name)
 		a.Unique = append(a.Unique, KeyColumn{k.Name, kinds[k.Type]})

@@ -39,7 +39,8 @@ type Column struct {
 
 // types are the table types of kinds that do not become strings.
 var types = map[record.Kind]table.Type{
-	record.Integer: table.Integer, record.Unsigned: table.Integer, record.Double: table.Double, record.Boolean: table.Boolean, record.Binary: table.Binary,
+	record.Integer: table.Integer, record.Unsigned: table.Integer, record.Double: table.Double,
+	record.Boolean: table.Boolean, record.Binary: table.Binary,
 }
 
 // Type is the type of its values: Null if only the values can tell.

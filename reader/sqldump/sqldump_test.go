@@ -15,7 +15,8 @@ func TestStatementsAgreeWithDatabase(t *testing.T) {
 		s          Syntax
 		text, want string
 	}{
-		{postgres, `SELECT "a""b", 'it''s;', E'\';', $x$;$y$;$x$ -- ;` + "\n/* ; /* ; */ ; */ x;", `SELECT [a"b] , ['it''s;'] , E [E'] , [$x$;$y$;$x$] x ;`},
+		{postgres, `SELECT "a""b", 'it''s;', E'\';', $x$;$y$;$x$ -- ;` + "\n/* ; /* ; */ ; */ x;",
+			`SELECT [a"b] , ['it''s;'] , E [E'] , [$x$;$y$;$x$] x ;`},
 		{postgres, `a$1, $1 'x\'`, `a$1 , $1 ['x\']`},
 		{mysql, "SELECT `a``b`, 'it\\'s;', \"x\\\";\" # ;\n/* ; */ 5;", "SELECT [a`b] , ['it\\'s;'] , [\"x\\\";\"] 5 ;"},
 		{mysql, "'a", "['a]"}, {mysql, "/* x", ""}, {postgres, "$x$ y", "[$x$ y]"},
@@ -55,7 +56,8 @@ func TestTableIsChosenByName(t *testing.T) {
 	}
 	wide.Arrange(names, record.Text)
 	for name, want := range map[string]string{
-		"": "2 tables with rows: b.t, b.u", "t": "--source-table t: the dump has a.t, b.t", "a.t": "", "u": "", "x": "no such table; it has a.t, b.t, b.u, wide", "wide": "4097 columns",
+		"": "2 tables with rows: b.t, b.u", "t": "--source-table t: the dump has a.t, b.t", "a.t": "", "u": "",
+		"x": "no such table; it has a.t, b.t, b.u, wide", "wide": "4097 columns",
 	} {
 		of, err := d.Choose(name)
 		conformance.True(t, (want != "" || err == nil && of != nil) &&
@@ -66,7 +68,8 @@ func TestTableIsChosenByName(t *testing.T) {
 		of := odd.Add(name)
 		of.Columns, of.Rows = []Column{{Name: "x", Kind: record.Integer}}, int64(i)
 	}
-	for name, want := range map[string]string{`"S.x"."T.1"`: `"S.x"."T.1"`, "S.x.T.1": `"S.x"."T.1"`, "T.1": `"S.x"."T.1"`, `"T.1"`: `"S.x"."T.1"`, `We"ird`: `s."We""ird"`, `"We""ird"`: `s."We""ird"`,
+	for name, want := range map[string]string{`"S.x"."T.1"`: `"S.x"."T.1"`, "S.x.T.1": `"S.x"."T.1"`, "T.1": `"S.x"."T.1"`,
+		`"T.1"`: `"S.x"."T.1"`, `We"ird`: `s."We""ird"`, `"We""ird"`: `s."We""ird"`,
 		"a.b": "a.b", `"a.b"`: `"a.b"`, "s.c": "s.c"} {
 		of, err := odd.Choose(name)
 		conformance.True(t, err == nil && of.Name == want, "%s: %v, %v, want %s", name, of, err, want)
@@ -76,7 +79,8 @@ func TestTableIsChosenByName(t *testing.T) {
 	for i := range 30 {
 		d.Add(fmt.Sprint("more", i)).Rows = 1
 	}
-	if text := d.Describe(d.Find("a.t")); !strings.Contains(text, "skipped: 33 other tables with 33 rows (b.t 1, b.u 2, more0 1") || !strings.Contains(text, "12 more)") {
+	if text := d.Describe(d.Find("a.t")); !strings.Contains(text,
+		"skipped: 33 other tables with 33 rows (b.t 1, b.u 2, more0 1") || !strings.Contains(text, "12 more)") {
 		t.Error(text)
 	}
 }
@@ -98,7 +102,8 @@ func TestNumbersAreExactOrRefused(t *testing.T) {
 		}
 		conformance.Equal(t, got, want, "%q", text)
 	}
-	for text, want := range map[string]string{"-9223372036854775808": "-9223372036854775808", "9223372036854775808": "it is too large", "1.0": "want an integer", "": "want an integer", "0x1": "want an integer"} {
+	for text, want := range map[string]string{"-9223372036854775808": "-9223372036854775808",
+		"9223372036854775808": "it is too large", "1.0": "want an integer", "": "want an integer", "0x1": "want an integer"} {
 		n, err := Integer(text)
 		got := fmt.Sprint(n)
 		if err != nil {

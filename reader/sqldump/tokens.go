@@ -152,7 +152,8 @@ func Tokens(statement []byte, s Syntax) (tokens []Token) {
 		case l.opens(statement):
 			for l.end != "" && l.inside(statement) {
 				// a doubled quote is one
-				if at := l.pos; l.end == "" && (c == '\'' || c == '"' || c == s.Quote) && at < len(statement) && statement[at] == c {
+				if at := l.pos; l.end == "" && (c == '\'' || c == '"' || c == s.Quote) && at < len(statement) &&
+					statement[at] == c {
 					l.end = string(c)
 					l.pos++
 				}

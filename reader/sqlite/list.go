@@ -25,7 +25,8 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 		return nil, fmt.Errorf("list the tables of %s: %w", arg, err)
 	}
 	defer s.Close()
-	found, err := s.query(ctx, "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")
+	found, err := s.query(ctx, "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', "+
+		"'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")
 	if err != nil {
 		return nil, fmt.Errorf("list the tables of %s: %w", arg, err)
 	}
@@ -44,7 +45,8 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 		}
 		of := *a
 		of.table = r[0]
-		one := sqltable.Listed{Table: r[0], Kind: r[1], Rows: -1, Bytes: -1, Address: before + "?table=" + url.QueryEscape(r[0])}
+		one := sqltable.Listed{Table: r[0], Kind: r[1], Rows: -1, Bytes: -1, Address: before + "?table=" +
+			url.QueryEscape(r[0])}
 		t, err := of.describe(ctx, s)
 		if err != nil {
 			one.Refused, _, _ = strings.Cut(err.Error(), "\n")
@@ -70,7 +72,8 @@ const countedBytes = 64 << 20
 
 // count counts a table's rows, and the bytes of its pages.
 func (s *session) count(ctx context.Context, t *sqltable.Table, one *sqltable.Listed) error {
-	r, err := s.query(ctx, "SELECT (SELECT count(*) FROM "+t.Name+"), (SELECT sum(pgsize) FROM dbstat WHERE name = ? AND aggregate = 1)", one.Table)
+	r, err := s.query(ctx, "SELECT (SELECT count(*) FROM "+t.Name+
+		"), (SELECT sum(pgsize) FROM dbstat WHERE name = ? AND aggregate = 1)", one.Table)
 	if err == nil {
 		one.Rows, _ = strconv.ParseInt(r[0][0], 10, 64)
 		one.Bytes, err = strconv.ParseInt(r[0][1], 10, 64)

@@ -56,7 +56,8 @@ func (a *Address) explain(err error) error {
 	if codeOf(err) != codeDamaged {
 		return err
 	}
-	return fmt.Errorf("%s is damaged: %w; rescue what can be read, and load that: sqlite3 %s .recover | sqlite3 copy.db", a.path, err, a.word())
+	return fmt.Errorf("%s is damaged: %w; rescue what can be read, and load that: sqlite3 %s .recover | sqlite3 copy.db",
+		a.path, err, a.word())
 }
 
 // connect opens the file and begins a transaction, which sees one moment of it. A log of changes needs shared memory in
@@ -66,7 +67,8 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s, err := a.open(ctx, false)
-	if code := codeOf(err); err != nil && (code == codeCannotOpen || code == codeReadOnly || code == codePermission) && a.unlogged() {
+	if code := codeOf(err); err != nil && (code == codeCannotOpen || code == codeReadOnly || code == codePermission) &&
+		a.unlogged() {
 		info, statErr := os.Stat(a.path)
 		if statErr != nil {
 			return nil, statErr
@@ -82,7 +84,9 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("%s is not a file of SQLite, or is encrypted: %w", a.path, err)
 	case codeCannotOpen, codeReadOnly, codePermission:
 		if !a.unlogged() {
-			return nil, fmt.Errorf("%s has changes in a file beside it (-wal or -journal) that cannot be read from here: give the right to write to the folder, or open it once with sqlite3, or copy it: sqlite3 %s '.backup copy.db': %w", a.path, a.word(), err)
+			return nil, fmt.Errorf("%s has changes in a file beside it (-wal or -journal) that cannot be read from here: give "+
+				"the right to write to the folder, or open it once with sqlite3, or copy it: sqlite3 %s '.backup copy.db': %w",
+				a.path, a.word(), err)
 		}
 	}
 	return nil, err
@@ -258,7 +262,8 @@ func (s *session) unchanged() error {
 	if err != nil {
 		return err
 	}
-	if now.Size() != s.frozen.Size() || !now.ModTime().Equal(s.frozen.ModTime()) || !os.SameFile(now, s.frozen) || !s.of.unlogged() {
+	if now.Size() != s.frozen.Size() || !now.ModTime().Equal(s.frozen.ModTime()) || !os.SameFile(now, s.frozen) ||
+		!s.of.unlogged() {
 		return errChanged
 	}
 	return nil
@@ -272,7 +277,8 @@ func (r *rows) write() error {
 		kind := kindOf(v)
 		if kind == record.Null {
 			if c.Of.(*column).inKey {
-				return fmt.Errorf("column %s of the primary key is null in a row, and a load cannot resume at such a row; give the row a key, or declare the column NOT NULL", c.Name)
+				return fmt.Errorf("column %s of the primary key is null in a row, and a load cannot resume at such a row; give "+
+					"the row a key, or declare the column NOT NULL", c.Name)
 			}
 			r.texts[i] = nil
 			continue
@@ -281,7 +287,8 @@ func (r *rows) write() error {
 		if c.Read != nil {
 			r.room = append(r.room, byte(kind))
 		} else if kind != c.Kind {
-			return fmt.Errorf("column %s of the primary key holds %s in one row and %s in another; resuming needs values of one type", c.Name, words[c.Kind], words[kind])
+			return fmt.Errorf("column %s of the primary key holds %s in one row and %s in another; resuming needs values of "+
+				"one type", c.Name, words[c.Kind], words[kind])
 		}
 		switch v := v.(type) {
 		case int64:
@@ -302,7 +309,8 @@ func (r *rows) write() error {
 	return nil
 }
 
-var words = map[record.Kind]string{record.Integer: "an integer", record.Double: "a real number", record.String: "a text", record.Binary: "a blob"}
+var words = map[record.Kind]string{record.Integer: "an integer", record.Double: "a real number",
+	record.String: "a text", record.Binary: "a blob"}
 
 func kindOf(v driver.Value) record.Kind {
 	switch v.(type) {
@@ -368,7 +376,8 @@ type snapshot struct{ sqltable.Together }
 const attempts = 20
 
 // Snapshot begins sessions between two looks at the file that find no change.
-func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (sqltable.Snapshot, *sqltable.Table, error) {
+func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (sqltable.Snapshot,
+	*sqltable.Table, error) {
 	look, err := a.connect(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -30,7 +30,8 @@ func newDatabase(t *testing.T, statements ...string) *database {
 	d := &database{t: t, path: filepath.Join(t.TempDir(), "a shop#1?.db")}
 	var err error
 	a := &Address{path: d.path}
-	d.DB, err = sql.Open("sqlite", strings.Replace(a.dsn(false), "mode=ro&_pragma=busy_timeout(10000)&_pragma=query_only(1)", "_pragma=busy_timeout(0)", 1))
+	d.DB, err = sql.Open("sqlite", strings.Replace(a.dsn(false),
+		"mode=ro&_pragma=busy_timeout(10000)&_pragma=query_only(1)", "_pragma=busy_timeout(0)", 1))
 	must(t, err)
 	d.SetMaxOpenConns(1)
 	t.Cleanup(func() { d.DB.Close() })
@@ -66,8 +67,10 @@ func filled(t *testing.T) *database {
 		"CREATE TABLE composed (a TEXT, b INT, v, PRIMARY KEY (b DESC, a)) WITHOUT ROWID",
 		"CREATE TABLE blobs (k BLOB PRIMARY KEY NOT NULL, v) WITHOUT ROWID", "CREATE TABLE keyless (v)")
 	for _, into := range []string{
-		"numbers SELECT 'v' || i, i * 7 - 5000 FROM n", "texts SELECT CASE i % 2 WHEN 0 THEN 'k' ELSE 'K' END || printf('%05d', i), i FROM n",
-		"composed SELECT 'a' || (i % 13), i / 13, i FROM n", "blobs SELECT CAST(printf('%05d', i) AS BLOB), x'00' FROM n", "keyless SELECT i FROM n",
+		"numbers SELECT 'v' || i, i * 7 - 5000 FROM n",
+		"texts SELECT CASE i % 2 WHEN 0 THEN 'k' ELSE 'K' END || printf('%05d', i), i FROM n",
+		"composed SELECT 'a' || (i % 13), i / 13, i FROM n", "blobs SELECT CAST(printf('%05d', i) AS BLOB), x'00' FROM n",
+		"keyless SELECT i FROM n",
 	} {
 		table, rest, _ := strings.Cut(into, " ")
 		d.exec("INSERT INTO " + table + " " + fmt.Sprintf(count, 1200) + rest)
@@ -88,7 +91,8 @@ func TestTablesKeepSourceContract(t *testing.T) {
 }
 
 func TestValuesKeepTheirOwnTypes(t *testing.T) {
-	d := newDatabase(t, "CREATE TABLE t (id INTEGER PRIMARY KEY, i INTEGER, r REAL, x TEXT, b BLOB, n NUMERIC, d DATETIME, y BOOLEAN, any, g AS (i || '!') STORED, v AS (r))",
+	d := newDatabase(t, "CREATE TABLE t (id INTEGER PRIMARY KEY, i INTEGER, r REAL, x TEXT, b BLOB, n NUMERIC, d "+
+		"DATETIME, y BOOLEAN, any, g AS (i || '!') STORED, v AS (r))",
 		"CREATE TABLE strict (id TEXT PRIMARY KEY NOT NULL, i INT, r REAL, x TEXT, b BLOB, a ANY) STRICT",
 		`INSERT INTO t (id, i, r, x, b, n, d, y, any) VALUES (1, 9223372036854775807, 1, 'é' || char(0) || 'x', x'', '12.50', '2024-01-02 03:04:05', 1, -0.0),
 			(2, 'text', 'text', x'ff00', 'text', '1e400', 1700000000, 'yes', x'00'), (3, NULL, 1e300, '', NULL, '007', NULL, 0, 1e999), (4, 2.5, -9223372036854775808, 5, 5, 5.0, 5.5, 5.5, 9007199254740993)`,
@@ -117,7 +121,8 @@ func TestRangesShareOneSnapshotDuringWrites(t *testing.T) {
 	conformance.MustTrue(t, len(parts) >= 2, "%d parts", len(parts))
 	rows := sqltest.All(t, parts, func(n int) {
 		if n == 1 {
-			d.exec("UPDATE big SET v = 1", "DELETE FROM big WHERE id % 2 = 0", "INSERT INTO big "+fmt.Sprintf(count, 1000)+"SELECT i + 40000, 2, '' FROM n", "PRAGMA wal_checkpoint")
+			d.exec("UPDATE big SET v = 1", "DELETE FROM big WHERE id % 2 = 0", "INSERT INTO big "+fmt.Sprintf(count, 1000)+
+				"SELECT i + 40000, 2, '' FROM n", "PRAGMA wal_checkpoint")
 		}
 	})
 	for _, r := range rows {
@@ -130,7 +135,8 @@ func TestRangesShareOneSnapshotDuringWrites(t *testing.T) {
 }
 
 func TestWriterWaitsWithoutWAL(t *testing.T) {
-	d := newDatabase(t, "CREATE TABLE big (id INTEGER PRIMARY KEY, v INT, pad TEXT)", "INSERT INTO big "+fmt.Sprintf(count, 20000)+"SELECT i, 0, hex(zeroblob(100)) FROM n")
+	d := newDatabase(t, "CREATE TABLE big (id INTEGER PRIMARY KEY, v INT, pad TEXT)", "INSERT INTO big "+
+		fmt.Sprintf(count, 20000)+"SELECT i, 0, hex(zeroblob(100)) FROM n")
 	_, parts := d.open("big", nil)
 	rows := sqltest.All(t, parts, func(n int) {
 		_, err := d.Exec("UPDATE big SET v = 1")
@@ -142,7 +148,8 @@ func TestWriterWaitsWithoutWAL(t *testing.T) {
 }
 
 func TestKeysFollowTheirIndex(t *testing.T) {
-	d := newDatabase(t, "CREATE TABLE t (k TEXT COLLATE NOCASE, v, PRIMARY KEY (k COLLATE BINARY)) WITHOUT ROWID", "INSERT INTO t VALUES ('a', 1), ('A', 2), ('b', 3), ('B', 4), ('', 5)")
+	d := newDatabase(t, "CREATE TABLE t (k TEXT COLLATE NOCASE, v, PRIMARY KEY (k COLLATE BINARY)) WITHOUT ROWID",
+		"INSERT INTO t VALUES ('a', 1), ('A', 2), ('b', 3), ('B', 4), ('', 5)")
 	s, described, err := d.address("t").Look(t.Context())
 	must(t, err)
 	defer s.Close()
@@ -200,9 +207,12 @@ func TestPagesUseKeyIndex(t *testing.T) {
 }
 
 func TestInexactTablesAreRefusedByName(t *testing.T) {
-	d := newDatabase(t, "CREATE TABLE mixed (k PRIMARY KEY, v)", "INSERT INTO mixed VALUES (1, 1), ('1', 2)", "CREATE TABLE nulls (k TEXT PRIMARY KEY)", "INSERT INTO nulls VALUES ('a'), (NULL)",
-		"CREATE TABLE reals (k REAL PRIMARY KEY)", "INSERT INTO reals VALUES (1.5)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE own (rowid TEXT)", "CREATE VIRTUAL TABLE words USING fts5(t)")
-	for table, want := range map[string]string{"mixed": "types integer and text", "nulls": "types text and null", "reals": "type real", "v": "is a view", "own": "a column of its own called rowid",
+	d := newDatabase(t, "CREATE TABLE mixed (k PRIMARY KEY, v)", "INSERT INTO mixed VALUES (1, 1), ('1', 2)",
+		"CREATE TABLE nulls (k TEXT PRIMARY KEY)", "INSERT INTO nulls VALUES ('a'), (NULL)",
+		"CREATE TABLE reals (k REAL PRIMARY KEY)", "INSERT INTO reals VALUES (1.5)", "CREATE VIEW v AS SELECT 1",
+		"CREATE TABLE own (rowid TEXT)", "CREATE VIRTUAL TABLE words USING fts5(t)")
+	for table, want := range map[string]string{"mixed": "types integer and text", "nulls": "types text and null",
+		"reals": "type real", "v": "is a view", "own": "a column of its own called rowid",
 		"words": "table of an extension", "nothere": "there is no table", "sqlite_schema": "there is no table"} {
 		_, err := sqltable.New(sqltable.Config{Server: d.address(table)}).Divide(t.Context())
 		conformance.InALine(t, err, want, "%s", table)
@@ -212,11 +222,13 @@ func TestInexactTablesAreRefusedByName(t *testing.T) {
 	conformance.Refused(t, err, "UTF-16le", "UTF-16")
 	text := filepath.Join(t.TempDir(), "text.db")
 	must(t, os.WriteFile(text, []byte(strings.Repeat("id,v\n", 300)), 0o644))
-	for arg, want := range map[string]string{"sqlite:" + text + "?table=t": "not a file of SQLite", "sqlite:/no/such.db?table=t": "there is no file", "sqlite:" + t.TempDir() + "?table=t": "is a folder"} {
+	for arg, want := range map[string]string{"sqlite:" + text + "?table=t": "not a file of SQLite",
+		"sqlite:/no/such.db?table=t": "there is no file", "sqlite:" + t.TempDir() + "?table=t": "is a folder"} {
 		_, _, err := conformance.Try(Parse(arg)).Must(t).Look(t.Context())
 		conformance.Refused(t, err, want, "%s", arg)
 	}
-	for arg, want := range map[string]string{"sqlite:a.db": "names no table", "sqlite:?table=t": "names no file", "sqlite::memory:?table=t": "names no file", "sqlite:a.db?table=t&mode=rw": "no parameter mode"} {
+	for arg, want := range map[string]string{"sqlite:a.db": "names no table", "sqlite:?table=t": "names no file",
+		"sqlite::memory:?table=t": "names no file", "sqlite:a.db?table=t&mode=rw": "no parameter mode"} {
 		conformance.Refused(t, conformance.ErrorOf(Parse(arg)), want, "%s", arg)
 	}
 }
@@ -308,14 +320,16 @@ func TestImmutableFileIsCheckedAfterEachPage(t *testing.T) {
 func TestDamagedFileErrorGivesAdvice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "my shop.db")
 	db := conformance.Try(sql.Open("sqlite", path)).Must(t)
-	for _, s := range []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, v)", "CREATE TABLE whole (a INTEGER PRIMARY KEY)", "INSERT INTO t " + fmt.Sprintf(count, 2000) + "SELECT i, hex(zeroblob(100)) FROM n"} {
+	for _, s := range []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, v)", "CREATE TABLE whole (a INTEGER PRIMARY KEY)",
+		"INSERT INTO t " + fmt.Sprintf(count, 2000) + "SELECT i, hex(zeroblob(100)) FROM n"} {
 		must(t, conformance.ErrorOf(db.Exec(s)))
 	}
 	must(t, db.Close())
 	text := conformance.Try(os.ReadFile(path)).Must(t)
 	page := len(text) / 2 &^ 4095
 	copy(text[page:page+4096], bytes.Repeat([]byte{0xff}, 4096))
-	const want = "shop.db is damaged: database disk image is malformed (11); rescue what can be read, and load that: sqlite3 '/"
+	const want = "shop.db is damaged: database disk image is malformed (11); rescue what can be read, and load that: " +
+		"sqlite3 '/"
 	for what, text := range map[string][]byte{"a page": text, "the end": text[:len(text)/3]} {
 		must(t, os.WriteFile(path, text, 0o600))
 		a := conformance.Try(Parse("sqlite:" + path + "?table=t")).Must(t)
@@ -343,7 +357,8 @@ func TestTablesAreListed(t *testing.T) {
 	d.exec("CREATE VIEW seen AS SELECT 1 AS a")
 	all := conformance.Try(List(t.Context(), "sqlite:"+d.path+"?table=*e*")).Must(t)
 	got := fmt.Sprintf("%+v", all)
-	for _, want := range []string{"Table:texts", "Table:composed Address:sqlite:" + d.path + "?table=composed Kind:table Rows:", "Table:keyless", "Key:[rowid]", "Table:seen", "is a view"} {
+	for _, want := range []string{"Table:texts", "Table:composed Address:sqlite:" + d.path +
+		"?table=composed Kind:table Rows:", "Table:keyless", "Key:[rowid]", "Table:seen", "is a view"} {
 		conformance.Contains(t, got, want, "got")
 	}
 	conformance.Equal(t, len(all), 5, "tables")
@@ -352,7 +367,8 @@ func TestTablesAreListed(t *testing.T) {
 			continue
 		}
 		var rows, bytes int64
-		must(t, d.QueryRow("SELECT count(*), (SELECT sum(pgsize) FROM dbstat WHERE name = ?) FROM "+one.Table, one.Table).Scan(&rows, &bytes))
+		must(t, d.QueryRow("SELECT count(*), (SELECT sum(pgsize) FROM dbstat WHERE name = ?) FROM "+one.Table,
+			one.Table).Scan(&rows, &bytes))
 		conformance.True(t, one.Rows == rows && one.Bytes == bytes && bytes != 0, "%+v, want %d, %d", one, rows, bytes)
 	}
 }

@@ -30,9 +30,11 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, err
 	}
 	if encoding[0][0] != "UTF-8" {
-		return nil, fmt.Errorf("%s stores texts as %s, and invalid characters would be replaced silently; make a copy in UTF-8: sqlite3 %s .dump | sqlite3 copy.db", a.path, encoding[0][0], a.word())
+		return nil, fmt.Errorf("%s stores texts as %s, and invalid characters would be replaced silently; make a copy in "+
+			"UTF-8: sqlite3 %s .dump | sqlite3 copy.db", a.path, encoding[0][0], a.word())
 	}
-	found, err := s.query(ctx, "SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main' AND (name = ?1 OR lower(name) = lower(?1)) ORDER BY name <> ?1", a.table)
+	found, err := s.query(ctx, "SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main' AND (name = "+
+		"?1 OR lower(name) = lower(?1)) ORDER BY name <> ?1", a.table)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +46,8 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	switch kind := found[0][1]; kind {
 	case "table":
 	case "view":
-		return nil, fmt.Errorf("%s is a view, which has no key from which a load could resume; load it from a file: sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
+		return nil, fmt.Errorf("%s is a view, which has no key from which a load could resume; load it from a file: "+
+			"sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
 	default:
 		return nil, fmt.Errorf("%s is a %s table of an extension, not one of rows", t.Name, kind)
 	}
@@ -60,7 +63,8 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	fmt.Fprintf(&schema, "%s of %s%s", t.Name, a.path, fileID(info))
 	keys := map[int]int{}
 	for _, r := range columns {
-		c := sqltable.Column{Name: r[0], Kind: record.String, Type: table.Any, Read: readAny, Of: &column{declared: r[1], collation: "BINARY"}}
+		c := sqltable.Column{Name: r[0], Kind: record.String, Type: table.Any, Read: readAny,
+			Of: &column{declared: r[1], collation: "BINARY"}}
 		if kind, ok := strictKinds[strings.ToUpper(r[1])]; strict && ok {
 			c.Kind, c.Type = kind, sqltable.Types[kind]
 		}
@@ -80,7 +84,9 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		c := &t.Columns[k]
 		fmt.Fprintf(&schema, ", key %q %s %s", c.Name, c.Of.(*column).collation, words[c.Kind])
 	}
-	version, err := s.query(ctx, "SELECT schema_version, page_count * page_size FROM pragma_schema_version, pragma_page_count, pragma_page_size")
+	version,
+		err := s.query(ctx, "SELECT schema_version, page_count * page_size FROM pragma_schema_version, pragma_page_count, "+
+		"pragma_page_size")
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +98,8 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	return t, nil
 }
 
-var strictKinds = map[string]record.Kind{"INT": record.Integer, "INTEGER": record.Integer, "REAL": record.Double, "TEXT": record.String, "BLOB": record.Binary}
+var strictKinds = map[string]record.Kind{"INT": record.Integer, "INTEGER": record.Integer, "REAL": record.Double,
+	"TEXT": record.String, "BLOB": record.Binary}
 
 // describeKey finds the index that sorts the key, and the kinds of its values.
 func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table, name string, without bool) error {
@@ -103,7 +110,8 @@ func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table
 	switch {
 	case len(t.Key) == 0:
 		if slices.ContainsFunc(t.Columns, func(c sqltable.Column) bool { return strings.EqualFold(c.Name, rowid) }) {
-			return fmt.Errorf("%s has no primary key, and a column of its own called rowid; add a key, or load it from a file: sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
+			return fmt.Errorf("%s has no primary key, and a column of its own called rowid; add a key, or load it from a "+
+				"file: sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
 		}
 		t.Columns = slices.Insert(t.Columns, 0, sqltable.Column{Name: rowid, Of: &column{collation: "BINARY"}})
 		t.Key = []int{0}
@@ -124,7 +132,9 @@ func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table
 				}
 			}
 		}
-		unique, err := s.query(ctx, `SELECT i.name, coalesce(x.name, '') FROM pragma_index_list(?) i, pragma_index_xinfo(i.name) x WHERE i."unique" = 1 AND i.partial = 0 AND i.origin <> 'pk' AND x.key = 1`, name)
+		unique,
+			err := s.query(ctx,
+			`SELECT i.name, coalesce(x.name, '') FROM pragma_index_list(?) i, pragma_index_xinfo(i.name) x WHERE i."unique" = 1 AND i.partial = 0 AND i.origin <> 'pk' AND x.key = 1`, name)
 		if err != nil {
 			return err
 		}
@@ -146,7 +156,8 @@ func (a *Address) keyKinds(ctx context.Context, s *session, t *sqltable.Table) e
 	var types []string
 	for _, k := range t.Key {
 		if c := t.Columns[k].Of.(*column); !builtin[strings.ToUpper(c.collation)] {
-			return fmt.Errorf("column %s of the primary key of %s uses the collation %s, which only the program that writes the file has; load it from a file", t.Columns[k].Name, t.Name, c.collation)
+			return fmt.Errorf("column %s of the primary key of %s uses the collation %s, which only the program that writes "+
+				"the file has; load it from a file", t.Columns[k].Name, t.Name, c.collation)
 		}
 		types = append(types, "typeof("+quote(t.Columns[k].Name)+")")
 	}
@@ -162,7 +173,8 @@ func (a *Address) keyKinds(ctx context.Context, s *session, t *sqltable.Table) e
 		if len(first) > 0 {
 			known, ok := keyTypes[first[0][i]]
 			if !ok {
-				return fmt.Errorf("column %s of the primary key of %s holds a value of the type %s, which cannot be part of a key here; load the table from a file", t.Columns[k].Name, t.Name, first[0][i])
+				return fmt.Errorf("column %s of the primary key of %s holds a value of the type %s, which cannot be part of a "+
+					"key here; load the table from a file", t.Columns[k].Name, t.Name, first[0][i])
 			}
 			kind = known
 		}
@@ -177,8 +189,10 @@ var keyTypes = map[string]record.Kind{"integer": record.Integer, "text": record.
 
 // checkKey looks for a row whose key reading would refuse, to fail before the first row is written.
 func (a *Address) checkKey(ctx context.Context, s *session, t *sqltable.Table) error {
-	if len(t.Key) == 1 && t.Columns[t.Key[0]].Of.(*column).collation == "BINARY" && t.Columns[t.Key[0]].Kind == record.Integer {
-		if only, err := s.query(ctx, "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'", strings.ReplaceAll(strings.Trim(t.Name, `"`), `""`, `"`)); err != nil || len(only) == 0 {
+	if len(t.Key) == 1 && t.Columns[t.Key[0]].Of.(*column).collation == "BINARY" &&
+		t.Columns[t.Key[0]].Kind == record.Integer {
+		if only, err := s.query(ctx, "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'",
+			strings.ReplaceAll(strings.Trim(t.Name, `"`), `""`, `"`)); err != nil || len(only) == 0 {
 			return err // a rowid is an integer
 		}
 	}
@@ -190,12 +204,15 @@ func (a *Address) checkKey(ctx context.Context, s *session, t *sqltable.Table) e
 				want = name
 			}
 		}
-		other, err := s.query(ctx, "SELECT typeof("+quote(c.Name)+") FROM "+t.Name+" WHERE typeof("+quote(c.Name)+") <> ? LIMIT 1", want)
+		other, err := s.query(ctx, "SELECT typeof("+quote(c.Name)+") FROM "+t.Name+" WHERE typeof("+quote(c.Name)+
+			") <> ? LIMIT 1", want)
 		if err != nil {
 			return err
 		}
 		if len(other) > 0 {
-			return fmt.Errorf("column %s of the primary key of %s holds values of the types %s and %s; resuming needs values of one type: correct the row, or load the table from a file: sqlite3 -quote -header %s 'SELECT * FROM %[2]s' | tsimport load - --dialect sqlite-quote", c.Name, t.Name, want, other[0][0], a.word())
+			return fmt.Errorf("column %s of the primary key of %s holds values of the types %s and %s; resuming needs values "+
+				"of one type: correct the row, or load the table from a file: sqlite3 -quote -header %s 'SELECT * FROM %[2]s' | "+
+				"tsimport load - --dialect sqlite-quote", c.Name, t.Name, want, other[0][0], a.word())
 		}
 	}
 	return nil

@@ -9,7 +9,8 @@ import (
 
 func TestNamesRoundTrip(t *testing.T) {
 	for text, parts := range map[string][]string{
-		"t": {"t"}, "s.t": {"s", "t"}, `"a.b"."c""d"`: {"a.b", `c"d`}, `s."x."`: {"s", "x."}, `""""`: {`"`}, `"a b`: nil, "": nil, "s.": nil, ".t": nil, `""`: nil, `"a"b`: nil, `"a""`: nil,
+		"t": {"t"}, "s.t": {"s", "t"}, `"a.b"."c""d"`: {"a.b", `c"d`}, `s."x."`: {"s", "x."}, `""""`: {`"`}, `"a b`: nil,
+		"": nil, "s.": nil, ".t": nil, `""`: nil, `"a"b`: nil, `"a""`: nil,
 	} {
 		got, err := Split(text)
 		conformance.True(t, slices.Equal(got, parts) && (err == nil) == (parts != nil), "%s: %q, %v", text, got, err)

@@ -35,7 +35,8 @@ var errSession, errRow = errors.New("the session was killed"), errors.New("the r
 func (c *counting) Shown() string { return "count://" }
 func (c *counting) Name() string  { return "numbers" }
 func (c *counting) table() *Table {
-	return &Table{Name: "numbers", Schema: c.schema, Key: []int{0}, Columns: []Column{{Name: "id", Kind: record.Integer, Type: table.Integer}}}
+	return &Table{Name: "numbers", Schema: c.schema, Key: []int{0},
+		Columns: []Column{{Name: "id", Kind: record.Integer, Type: table.Integer}}}
 }
 func (c *counting) Look(context.Context) (Session, *Table, error) { return c, c.table(), nil }
 func (c *counting) Bounds(context.Context, Session, *Table) ([][][]byte, error) {
@@ -179,7 +180,8 @@ func TestFailingServers(t *testing.T) {
 				}
 				return nil
 			}
-		}, 30, "read numbers: no session could read for 1m0s (--retry-for): the session was killed; resume when the server answers", 1, 1},
+		}, 30, "read numbers: no session could read for 1m0s (--retry-for): the session was killed; resume when the server " +
+			"answers", 1, 1},
 		{"a row that the server cannot give ends the reading, and says where", func(c *counting) {
 			c.row = func(key int) error {
 				if key == 15 {
@@ -193,7 +195,8 @@ func TestFailingServers(t *testing.T) {
 		}, 0, "read numbers: the first row: the row cannot be read", 1, 2},
 		{"another server is not read from", func(c *counting) {
 			c.open = func(int) error { c.schema = "numbers, server_id 2, \"id\" bigint"; return nil }
-		}, 0, "read numbers: the table or its server changed since the load began: it was server_id 1, and is now server_id 2; start over with --fresh", 1, 2},
+		}, 0, "read numbers: the table or its server changed since the load began: it was server_id 1, and is now " +
+			"server_id 2; start over with --fresh", 1, 2},
 		{"a table with other columns is not read from", func(c *counting) {
 			c.open = func(int) error { c.schema = "numbers, server_id 1, \"id\" bigint, \"more\" text"; return nil }
 		}, 0, `since the load began: it now has "more" text; start over with --fresh`, 1, 2},
@@ -225,7 +228,8 @@ func TestFailingServers(t *testing.T) {
 // the key.
 func TestUniqueIndexesOfKeyColumns(t *testing.T) {
 	table := &Table{Key: []int{0, 2}, Columns: []Column{{Name: "a"}, {Name: "x"}, {Name: "b"}}}
-	table.AddUnique([][]string{{"key", "a"}, {"key", "b"}, {"one", "b"}, {"other", "x"}, {"half", "a"}, {"half", "x"}, {"prefix", "a"}, {"prefix", ""}})
+	table.AddUnique([][]string{{"key", "a"}, {"key", "b"}, {"one", "b"}, {"other", "x"}, {"half", "a"}, {"half", "x"},
+		{"prefix", "a"}, {"prefix", ""}})
 	conformance.Equal(t, fmt.Sprint(table.Unique), "[[a b] [b]]", "unique")
 }
 
@@ -289,7 +293,8 @@ func TestReadingUsesAvailableSessions(t *testing.T) {
 	for left := range 3 {
 		synctest.Test(t, func(t *testing.T) {
 			var notes []string
-			cfg := &Config{Server: &few{&counting{schema: "numbers"}, left}, Sessions: 3, OnPause: func(why string) { notes = append(notes, why) }}
+			cfg := &Config{Server: &few{&counting{schema: "numbers"}, left}, Sessions: 3,
+				OnPause: func(why string) { notes = append(notes, why) }}
 			o := New(*cfg)
 			o.of = cfg.Server.(*few).table()
 			s := newSessions(&o.cfg, o.open)
@@ -310,7 +315,8 @@ func TestReadingUsesAvailableSessions(t *testing.T) {
 			}
 			s.giveBack(lent[0])
 			conformance.Equal(t, <-came, lent[0], "a buffer that was given back")
-			want := fmt.Sprintf("reading with %d of 3 sessions, because the server has no more (too many connections); sessions=%[1]d asks for no others", max(left, 1))
+			want := fmt.Sprintf("reading with %d of 3 sessions, because the server has no more (too many connections); "+
+				"sessions=%[1]d asks for no others", max(left, 1))
 			conformance.True(t, len(notes) == 1 && notes[0] == want, "%q, want %q", notes, want)
 		})
 	}

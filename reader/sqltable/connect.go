@@ -29,7 +29,8 @@ type TLSWords struct {
 
 // NoTLS is the error for a server without TLS if the address asks for it.
 func (w *TLSWords) NoTLS(err error) error {
-	return Said(fmt.Sprintf("the server does not support TLS, which the address requires; turn TLS on at the server or, where the network is trusted, give %s", w.Off), err)
+	return Said(fmt.Sprintf("the server does not support TLS, which the address requires; turn TLS on at the server or, "+
+		"where the network is trusted, give %s", w.Off), err)
 }
 
 // Explain adds advice to TLS errors. Others are unchanged.
@@ -38,15 +39,18 @@ func (w *TLSWords) Explain(err error) error {
 	say := func(format string, a ...any) error { return Said(fmt.Sprintf(format, a...), err) }
 	switch {
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return say("the server's certificate is signed by an unknown authority; give the authority's certificate with %s=FILE", w.CA)
+		return say(
+			"the server's certificate is signed by an unknown authority; give the authority's certificate with %s=FILE", w.CA)
 	case errors.As(err, name):
-		return say("the certificate of the server is for other names (%v); connect by one of them or, to trust any that the authority has signed, give %s", name, w.AnyName)
+		return say("the certificate of the server is for other names (%v); connect by one of them or, to trust any that "+
+			"the authority has signed, give %s", name, w.AnyName)
 	case errors.As(err, invalid):
 		return say("the certificate of the server is not valid (%v); replace it at the server", invalid)
 	case errors.As(err, new(tls.RecordHeaderError)):
 		return say("the server at the address does not support TLS; check that host and port belong to the database")
 	case errors.As(err, &alert) && alert.Op == "remote error": // so crypto/tls calls an alert
-		return say("the server refused the TLS of this program (%v); if it asks for a certificate, give one that it trusts with %s", alert, w.Own)
+		return say("the server refused the TLS of this program (%v); if it asks for a certificate, give one that it trusts "+
+			"with %s", alert, w.Own)
 	}
 	return err
 }

@@ -110,7 +110,8 @@ func (m *Moment) end() {
 
 func (m *Moment) open(ctx context.Context, before Snapshot) (Snapshot, source.Position, error) {
 	if before != nil && m.cfg.OnPause != nil {
-		m.cfg.OnPause(fmt.Sprintf("the snapshot %s of %s was lost: the rest of its tables is read from a new one", before.Name(), m.database))
+		m.cfg.OnPause(fmt.Sprintf("the snapshot %s of %s was lost: the rest of its tables is read from a new one",
+			before.Name(), m.database))
 	}
 	return m.cfg.Server.(Joint).SnapshotOf(ctx, m.tables, m.cfg.Sessions, before)
 }

@@ -67,7 +67,8 @@ func (o *Origin) tell(since time.Time, why error) {
 	o.outage.mu.Lock()
 	defer o.outage.mu.Unlock()
 	now := time.Now()
-	if o.cfg.OnPause == nil || now.Sub(since) < outageAfter || !o.outage.told.IsZero() && now.Sub(o.outage.told) < outageEvery {
+	if o.cfg.OnPause == nil || now.Sub(since) < outageAfter || !o.outage.told.IsZero() &&
+		now.Sub(o.outage.told) < outageEvery {
 		return
 	}
 	o.outage.told = now
@@ -81,7 +82,8 @@ func (c *Config) fewer(n int, why error) {
 	case errors.As(why, new(*refusedError)):
 		c.OnPause(fmt.Sprintf("reading with %d of %d sessions: %v", n, c.Sessions, why))
 	default:
-		c.OnPause(fmt.Sprintf("reading with %d of %d sessions, because the server has no more (%v); sessions=%d asks for no others", n, c.Sessions, why, n))
+		c.OnPause(fmt.Sprintf("reading with %d of %d sessions, because the server has no more (%v); sessions=%d asks for "+
+			"no others", n, c.Sessions, why, n))
 	}
 }
 
@@ -273,7 +275,8 @@ func (o *Origin) bounds(ctx context.Context, t *Table) (bounds [][][]byte, err e
 
 // SnapshotEnded is the error for resuming a reading whose rows must all be of one snapshot.
 func SnapshotEnded(of string) error {
-	return fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and --require-snapshot does not allow another one; start over with --fresh", of)
+	return fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and "+
+		"--require-snapshot does not allow another one; start over with --fresh", of)
 }
 
 // Open opens the ranges of a division.
@@ -290,7 +293,8 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	}
 	tables, servers := append([]*Table{o.of}, o.done.shards()...), o.cfg.servers()
 	if len(d.Shards)+1 != len(tables) {
-		return nil, fmt.Errorf("open %s: the run read %d tables as one, and the address names %d; give the same address, or load again with --fresh", o.of.Name, len(d.Shards)+1, len(tables))
+		return nil, fmt.Errorf("open %s: the run read %d tables as one, and the address names %d; give the same address, "+
+			"or load again with --fresh", o.of.Name, len(d.Shards)+1, len(tables))
 	}
 	for n, of := range append([]division{d}, d.Shards...) {
 		t := tables[n]

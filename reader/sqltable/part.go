@@ -53,7 +53,8 @@ const (
 func (p *part) About() source.About {
 	t := p.t
 	a := source.About{
-		Name: p.name, Bytes: -1, Live: true, Pieces: 2 * int64(cmp.Or(p.bytes, pageBytes)), Rejects: source.Rejects{Kind: ".ndjson"},
+		Name: p.name, Bytes: -1, Live: true, Pieces: 2 * int64(cmp.Or(p.bytes, pageBytes)),
+		Rejects: source.Rejects{Kind: ".ndjson"},
 		ShowKey: p.showPlace, GiveBack: func(sp source.Split) { sp.Part.(*page).reuse() },
 	}
 	if a.Declared = new(source.Declared); p.of.cfg.Shards == nil {
@@ -100,7 +101,11 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	look := &part{of: p.of, t: p.t, ctx: p.ctx, from: p.from, to: p.to}
 	for read < budget {
 		var pg *page
-		err := p.of.looking(p.ctx, func(ctx context.Context, by Session) (err error) { pg, err = look.page(ctx, by); return err })
+		err := p.of.looking(p.ctx, func(ctx context.Context,
+			by Session) (err error) {
+			pg, err = look.page(ctx, by)
+			return err
+		})
 		if err != nil {
 			return max(read, 1), nil // the load meets it
 		}
@@ -172,7 +177,8 @@ func (p *part) Next() (source.Piece, error) {
 			since = now
 			p.of.outage.failing.Add(1)
 		} else if now.Sub(since) > p.of.cfg.RetryFor {
-			return nil, fmt.Errorf("read %s: no session could read for %v (--retry-for): %w; resume when the server answers", p.name, p.of.cfg.RetryFor, err)
+			return nil, fmt.Errorf("read %s: no session could read for %v (--retry-for): %w; resume when the server answers",
+				p.name, p.of.cfg.RetryFor, err)
 		}
 		p.of.tell(since, err)
 		if err := ratelimit.Wait(p.ctx, wait); err != nil {
@@ -345,14 +351,18 @@ func (p *part) after(err error, pg *page, at []keyAt) error {
 func (p *part) checkClaim(before, key [][]byte) error {
 	for i, v := range key {
 		if v == nil {
-			return &claimError{fmt.Sprintf("a row of the query has no %s, which key= of its address names: after an interruption nobody could say whether it was loaded; name columns that are never null", p.t.Columns[p.t.Key[i]].Name)}
+			return &claimError{fmt.Sprintf("a row of the query has no %s, which key= of its address names: after an "+
+				"interruption nobody could say whether it was loaded; name columns that are never null",
+				p.t.Columns[p.t.Key[i]].Name)}
 		}
 		if n := p.t.MaxKey; n > 0 && len(v) > n {
-			return &claimError{fmt.Sprintf("a row of the query has a %s of %d bytes, and the server sorts by the first %d; let key= of its address name another column", p.t.Columns[p.t.Key[i]].Name, len(v), n)}
+			return &claimError{fmt.Sprintf("a row of the query has a %s of %d bytes, and the server sorts by the first %d; "+
+				"let key= of its address name another column", p.t.Columns[p.t.Key[i]].Name, len(v), n)}
 		}
 	}
 	if before != nil && slices.EqualFunc(before, key, bytes.Equal) {
-		return &claimError{fmt.Sprintf("two rows of the query have the key %s: one would replace the other; let key= of its address name columns that tell all rows apart", p.t.show(key))}
+		return &claimError{fmt.Sprintf("two rows of the query have the key %s: one would replace the other; let key= of "+
+			"its address name columns that tell all rows apart", p.t.show(key))}
 	}
 	return nil
 }

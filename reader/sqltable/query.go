@@ -23,7 +23,8 @@ func CheckQuery(query, table string, key []string) (string, error) {
 	case table != "":
 		return "", errors.New("the address names a table, and --query is given; leave one out")
 	case len(key) == 0 || slices.Contains(key, ""):
-		return "", errors.New("--query: the key of its rows is unknown, so the load could not be resumed; add key=COLUMN, or key=COLUMN,COLUMN, to the address")
+		return "", errors.New("--query: the key of its rows is unknown, so the load could not be resumed; add key=COLUMN, " +
+			"or key=COLUMN,COLUMN, to the address")
 	}
 	return query, nil
 }
@@ -37,7 +38,8 @@ func ByQuery(columns, from string, key ...string) string {
 	}
 	query := suggest.Arg("SELECT " + columns + " FROM " + from)
 	if len(names) == 0 {
-		return fmt.Sprintf("load it with --query %s, and in the address key=COLUMN,… (columns that identify a row) in place of table=", query)
+		return fmt.Sprintf("load it with --query %s, and in the address key=COLUMN,… (columns that identify a row) in "+
+			"place of table=", query)
 	}
 	return fmt.Sprintf("load it with --query %s, and in the address key=%s, not table=", query, strings.Join(names, ","))
 }

@@ -30,9 +30,12 @@ func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Sourc
 	t := again.of
 	p := &part{of: again, t: t, ctx: ctx, name: o.cfg.Server.Name(), only: [][][]byte{}}
 	for _, k := range t.Key {
-		if c := &t.Columns[k]; c.Read != nil || !slices.Contains([]record.Kind{record.Integer, record.String, record.Binary}, c.Kind) {
+		if c := &t.Columns[k]; c.Read != nil || !slices.Contains([]record.Kind{record.Integer, record.String, record.Binary},
+			c.Kind) {
 			_ = p.Close() // it has read nothing
-			return nil, fmt.Errorf("column %s of the key of %s has a type whose rows cannot be looked up by the values in the target table", c.Name, t.Name)
+			return nil,
+				fmt.Errorf("column %s of the key of %s has a type whose rows cannot be looked up by the values in the target table",
+					c.Name, t.Name)
 		}
 	}
 	typed, _ := o.cfg.Server.(Typed)

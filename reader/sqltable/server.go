@@ -173,7 +173,8 @@ type Column struct {
 }
 
 // Types are the table types of kinds.
-var Types = map[record.Kind]table.Type{record.Integer: table.Integer, record.Unsigned: table.Integer, record.Double: table.Double,
+var Types = map[record.Kind]table.Type{record.Integer: table.Integer, record.Unsigned: table.Integer,
+	record.Double:  table.Double,
 	record.Boolean: table.Boolean, record.Binary: table.Binary, record.String: table.String}
 
 // settle computes the derived fields.
@@ -212,7 +213,8 @@ const (
 func (t *Table) Ranges() int { return int(min(t.Bytes/RangeBytes+1, MaxRanges)) }
 
 // ErrSnapshot ends a reading whose rows must be of one snapshot.
-var ErrSnapshot = errors.New("the session that held the snapshot was lost, and all rows must come from one snapshot (--require-snapshot, and every sync); give the command again with --fresh")
+var ErrSnapshot = errors.New("the session that held the snapshot was lost, and all rows must come from one snapshot " +
+	"(--require-snapshot, and every sync); give the command again with --fresh")
 
 // Passing marks the error of a server that was absent or too busy: the same query may succeed later.
 func Passing(err error) error { return &passingError{err} }
@@ -267,12 +269,15 @@ func (e *claimError) Error() string { return e.says }
 type RowTooLarge struct{ Bytes, Limit int64 }
 
 func (e *RowTooLarge) Error() string {
-	return fmt.Sprintf("a row of %d bytes is larger than a quarter of --memory (%d bytes), and would not fit together with its converted form; give more memory, or leave its large columns out (--query; of a SQLite file, a copy without them)", e.Bytes, e.Limit)
+	return fmt.Sprintf("a row of %d bytes is larger than a quarter of --memory (%d bytes), and would not fit together "+
+		"with its converted form; give more memory, or leave its large columns out (--query; of a SQLite file, a copy "+
+		"without them)", e.Bytes, e.Limit)
 }
 
 // final reports whether no other session can help.
 func final(err error) bool {
-	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError)) || errors.As(err, new(*laggedError)) || errors.As(err, new(*refusedError)) ||
+	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError)) ||
+		errors.As(err, new(*laggedError)) || errors.As(err, new(*refusedError)) ||
 		errors.As(err, new(*RowTooLarge))
 }
 

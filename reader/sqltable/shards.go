@@ -63,16 +63,20 @@ func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) err
 		for i := range max(len(first.Columns), len(t.Columns)) {
 			switch {
 			case i >= len(t.Columns):
-				return Refused(fmt.Errorf("shard %s has no column %s, which %s has; give all shards the same columns", t.Name, first.Columns[i].Name, first.Name))
+				return Refused(fmt.Errorf("shard %s has no column %s, which %s has; give all shards the same columns", t.Name,
+					first.Columns[i].Name, first.Name))
 			case i >= len(first.Columns):
-				return Refused(fmt.Errorf("shard %s has a column %s, which %s does not have; give all shards the same columns", t.Name, t.Columns[i].Name, first.Name))
+				return Refused(fmt.Errorf("shard %s has a column %s, which %s does not have; give all shards the same columns",
+					t.Name, t.Columns[i].Name, first.Name))
 			}
 			if was, is := first.shape(i), t.shape(i); was != is {
-				return Refused(fmt.Errorf("column %d of shard %s is %s, and that of %s is %s; give all shards the same columns in the same order", i+1, t.Name, is, first.Name, was))
+				return Refused(fmt.Errorf("column %d of shard %s is %s, and that of %s is %s; give all shards the same columns "+
+					"in the same order", i+1, t.Name, is, first.Name, was))
 			}
 		}
 		if !slices.Equal(t.Key, first.Key) {
-			return Refused(fmt.Errorf("the primary key of shard %s has other columns, or another order, than that of %s; give all shards the same key", t.Name, first.Name))
+			return Refused(fmt.Errorf("the primary key of shard %s has other columns, or another order, than that of %s; give "+
+				"all shards the same key", t.Name, first.Name))
 		}
 	}
 	key, err := o.cfg.Server.(Joint).Twice(ctx, by.Session, all)
@@ -85,7 +89,8 @@ func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) err
 	}
 	a, _ := strconv.Atoi(key[len(key)-2])
 	b, _ := strconv.Atoi(key[len(key)-1])
-	return Refused(fmt.Errorf("shards %s and %s both have a row with the key %s: one would replace the other; load each shard by itself, into a table of its own", all[a].Name, all[b].Name, first.show(values)))
+	return Refused(fmt.Errorf("shards %s and %s both have a row with the key %s: one would replace the other; load each "+
+		"shard by itself, into a table of its own", all[a].Name, all[b].Name, first.show(values)))
 }
 
 // shape is the part of a column that must be the same in all shards.
@@ -100,5 +105,6 @@ func TwiceSQL(columns, tables []string) string {
 	for n, t := range tables {
 		all = append(all, fmt.Sprintf("SELECT %s, %d AS tsimport_shard FROM %s", key, n, t))
 	}
-	return fmt.Sprintf("SELECT %s, MIN(tsimport_shard), MAX(tsimport_shard) FROM (%s) AS shards GROUP BY %[1]s HAVING COUNT(*) > 1 LIMIT 1", key, strings.Join(all, " UNION ALL "))
+	return fmt.Sprintf("SELECT %s, MIN(tsimport_shard), MAX(tsimport_shard) FROM (%s) AS shards GROUP BY %[1]s HAVING "+
+		"COUNT(*) > 1 LIMIT 1", key, strings.Join(all, " UNION ALL "))
 }

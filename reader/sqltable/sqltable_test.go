@@ -43,7 +43,8 @@ func TestAddressParametersAreParsedOrRefused(t *testing.T) {
 		q, err := Parameters(query)
 		conformance.True(t, err == nil && q.Get("table") == want, "%s: %v, %v", query, q, err)
 	}
-	for _, query := range []string{"table=a&table=b", "table=a&sslmode=verify-full;x=1", "table=a%zz", "table=a&sslmode=disable&sslmode=verify-full"} {
+	for _, query := range []string{"table=a&table=b", "table=a&sslmode=verify-full;x=1", "table=a%zz",
+		"table=a&sslmode=disable&sslmode=verify-full"} {
 		q, err := Parameters(query)
 		conformance.True(t, err != nil, "%s: %v", query, q)
 	}
@@ -56,10 +57,13 @@ func TestTLSErrorsGiveAdvice(t *testing.T) {
 		wants string
 	}{
 		{x509.UnknownAuthorityError{}, "give the authority's certificate with tls-ca=FILE"},
-		{x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"db.example"}}, Host: "10.0.0.1"}, "connect by one of them or, to trust any that the authority has signed, give tls=any"},
+		{x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"db.example"}}, Host: "10.0.0.1"},
+			"connect by one of them or, to trust any that the authority has signed, give tls=any"},
 		{x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.Expired}, "replace it at the server"},
-		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "check that host and port belong to the database"},
-		{&net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}, "give one that it trusts with tls-cert=FILE"},
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"},
+			"check that host and port belong to the database"},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")},
+			"give one that it trusts with tls-cert=FILE"},
 		{&net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}, ""},
 	} {
 		got := w.Explain(fmt.Errorf("tls error: %w", tt.err))
@@ -87,7 +91,8 @@ func TestRangeOfKeyIsReportedOnlyIfCertain(t *testing.T) {
 	}{
 		{"before the first bound", Origin{of: of(record.Integer), from: [][][]byte{bound("-5"), bound("10")}}, -6, 0},
 		{"at a bound", Origin{of: of(record.Integer), from: [][][]byte{bound("-5"), bound("10")}}, -5, 1},
-		{"after the last one, which is no greater as a text", Origin{of: of(record.Integer), from: [][][]byte{bound("-5"), bound("10")}}, 9000, 2},
+		{"after the last one, which is no greater as a text",
+			Origin{of: of(record.Integer), from: [][][]byte{bound("-5"), bound("10")}}, 9000, 2},
 		{"of a table that is one range", Origin{of: of(record.Integer)}, 7, 0},
 		{"where the rest of the key decides", Origin{of: of(record.Integer), from: [][][]byte{bound("10", "x")}}, 10, -1},
 		{"where it does not", Origin{of: of(record.Integer), from: [][][]byte{bound("10", "x")}}, 11, 1},
@@ -163,7 +168,8 @@ func TestReadingPausesWhileReplicationLags(t *testing.T) {
 		var notes []string
 		l.onPause = func(why string) { notes = append(notes, why) }
 		begun := time.Now()
-		if err := l.wait(t.Context()); err != nil || time.Since(begun) != 3*lagEvery || time.Duration(l.paused.Load()) != 3*lagEvery || s.opened != 2 {
+		if err := l.wait(t.Context()); err != nil || time.Since(begun) != 3*lagEvery ||
+			time.Duration(l.paused.Load()) != 3*lagEvery || s.opened != 2 {
 			t.Errorf("%v after %v, paused for %v, %d sessions", err, time.Since(begun), time.Duration(l.paused.Load()), s.opened)
 		}
 		s.lags = []any{time.Hour} // it is not asked for again so soon
@@ -182,7 +188,8 @@ func TestReadingPausesWhileReplicationLags(t *testing.T) {
 }
 
 func TestReadingEndsWhenPausedTooLong(t *testing.T) {
-	for want, lag := range map[string]any{"lags by 1h0m0s": time.Hour, "not connected": nil, "be read (gone)": errors.New("gone")} {
+	for want, lag := range map[string]any{"lags by 1h0m0s": time.Hour, "not connected": nil,
+		"be read (gone)": errors.New("gone")} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{}
 			for range 1000 {
@@ -210,9 +217,10 @@ func TestUnknowableLagIsRefused(t *testing.T) {
 
 func TestAddressNamesShards(t *testing.T) {
 	for address, want := range map[string]string{
-		"mysql://h/d?table=t":                        "",
-		"mysql://h/d?table=t_{0..2}":                 "mysql://h/d?table=t_0 mysql://h/d?table=t_1 mysql://h/d?table=t_2",
-		"mysql://h/d?table=t_{08..11}x&sessions=2":   "mysql://h/d?table=t_08x&sessions=2 mysql://h/d?table=t_09x&sessions=2 mysql://h/d?table=t_10x&sessions=2 mysql://h/d?table=t_11x&sessions=2",
+		"mysql://h/d?table=t":        "",
+		"mysql://h/d?table=t_{0..2}": "mysql://h/d?table=t_0 mysql://h/d?table=t_1 mysql://h/d?table=t_2",
+		"mysql://h/d?table=t_{08..11}x&sessions=2": "mysql://h/d?table=t_08x&sessions=2 " +
+			"mysql://h/d?table=t_09x&sessions=2 mysql://h/d?table=t_10x&sessions=2 mysql://h/d?table=t_11x&sessions=2",
 		"postgres://h/d?a=b&table=s.t{9..10}":        "postgres://h/d?a=b&table=s.t9 postgres://h/d?a=b&table=s.t10",
 		"mysql://h/d?table=t_{3..3}":                 "want {FIRST..LAST}",
 		"mysql://h/d?table=t_{5..3}":                 "want {FIRST..LAST}",

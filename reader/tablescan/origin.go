@@ -147,7 +147,9 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	case d.Table != t.Name:
 		return nil, fmt.Errorf("open table %s: the run read table %s", o.cfg.Name, d.Table)
 	case d.Created != 0 && t.Created != 0 && d.Created != t.Created:
-		return nil, fmt.Errorf("table %s was dropped and created again since the run began: what it has read belongs to another table; "+source.StartOver, o.cfg.Name)
+		return nil,
+			fmt.Errorf("table %s was dropped and created again since the run began: what it has read belongs to another table; "+
+				source.StartOver, o.cfg.Name)
 	case !slices.Equal(d.Key, dividedKey(t)):
 		return nil, fmt.Errorf("table %s has another primary key than when the run began; "+source.StartOver, o.cfg.Name)
 	}
@@ -209,7 +211,8 @@ func (o *Origin) why(ctx context.Context, err error) error {
 // Options returns the options to scan a range, with the added columns.
 func (o *Origin) Options(from, to []table.Value, added []string) scan.Options {
 	s := scan.Options{
-		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, AllVersions), RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Manner: o.cfg.Manner,
+		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, AllVersions), RetryFor: o.cfg.RetryFor, Units: &o.units,
+		Since: o.cfg.Since, Filter: o.cfg.Filter, Manner: o.cfg.Manner,
 	}
 	s.Columns = o.cfg.ToRead(added)
 	return s

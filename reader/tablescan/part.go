@@ -40,7 +40,8 @@ func (p *part) About() source.About {
 	key := p.of.cfg.Table.Key
 	return p.Keyed(key, source.About{
 		Name: p.name, Bytes: -1, Live: true, Pieces: pieceBytes,
-		ShowKey: func(place []byte) string { return showPlace(key, place) }, GiveBack: func(sp source.Split) { sp.Part.(*page).reuse() },
+		ShowKey:  func(place []byte) string { return showPlace(key, place) },
+		GiveBack: func(sp source.Split) { sp.Part.(*page).reuse() },
 	})
 }
 
@@ -176,7 +177,8 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	}
 	number := p.splits
 	p.splits++
-	return []source.Split{{Number: number, Bytes: int64(pg.size), Part: pg, Key: appendPlace(nil, keyOf(pg.rows[0].row))}}, nil
+	return []source.Split{{Number: number, Bytes: int64(pg.size), Part: pg, Key: appendPlace(nil, keyOf(pg.rows[0].row))}},
+		nil
 }
 
 // keyOf returns a copy of a row's primary key, which outlives the page.

@@ -36,7 +36,8 @@ type world struct {
 	now  time.Time
 }
 
-var key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String}, {Name: "raw", Type: table.Binary}}
+var key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String},
+	{Name: "raw", Type: table.Binary}}
 
 var must = conformance.Must
 
@@ -63,7 +64,8 @@ func (w *world) fill(n int) {
 		change := tabletest.Put("t", w.key(i), nil)
 		if i%11 != 10 {
 			change.AddColumn("always", fmt.Sprint("row ", i))
-			change.AddColumn(fmt.Sprint("c", i%7), []any{int64(math.MinInt64), math.MaxFloat64, true, "", []byte{}, "表 \x00", math.Copysign(0, -1)}[i%7])
+			change.AddColumn(fmt.Sprint("c", i%7), []any{int64(math.MinInt64), math.MaxFloat64, true, "", []byte{}, "表 \x00",
+				math.Copysign(0, -1)}[i%7])
 			for v := range i % 4 {
 				change.AddColumnWithTimestamp("versions", int64(v), w.now.UnixMilli()-int64(1000*v))
 			}
@@ -90,13 +92,15 @@ func (w *world) parts(c Config, bounds ...int64) []source.Source {
 
 func (w *world) division(c Config, bounds ...int64) []byte {
 	w.Helper()
-	text := fmt.Appendf(nil, `{"Table":"t","Created":%d,"Key":[{"Name":"id","Type":%d},{"Name":"name","Type":%d},{"Name":"raw","Type":%d}],"Bounds":[`,
+	text := fmt.Appendf(nil,
+		`{"Table":"t","Created":%d,"Key":[{"Name":"id","Type":%d},{"Name":"name","Type":%d},{"Name":"raw","Type":%d}],"Bounds":[`,
 		c.Table.Created, table.Integer, table.String, table.Binary)
 	for i, b := range bounds {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = fmt.Appendf(text, "%q", base64.StdEncoding.EncodeToString(appendPlace(nil, []table.Value{{Type: table.Integer, Int: b}})))
+		text = fmt.Appendf(text, "%q", base64.StdEncoding.EncodeToString(appendPlace(nil,
+			[]table.Value{{Type: table.Integer, Int: b}})))
 	}
 	return append(text, "]}"...)
 }
@@ -172,10 +176,12 @@ func TestRangeFilterAndConditionSelectRows(t *testing.T) {
 		change func(*Config)
 		want   func(i int) bool
 	}{
-		"from and to": {func(c *Config) { c.From, c.To = integer(-50), integer(10) }, func(i int) bool { return i/3-100 >= -50 && i/3-100 < 10 }},
-		"where":       {func(c *Config) { c.Where = where }, func(i int) bool { return i%3 == 1 && i%11 != 10 && i%4 > 0 }},
-		"filter":      {func(c *Config) { c.Filter = filter }, func(i int) bool { return i%11 != 10 && i%4 > 0 }},
-		"filter by a column that is not asked for": {func(c *Config) { c.Filter, c.FilterUses, c.Columns = filter, []string{"versions"}, []string{"always"} },
+		"from and to": {func(c *Config) { c.From, c.To = integer(-50), integer(10) },
+			func(i int) bool { return i/3-100 >= -50 && i/3-100 < 10 }},
+		"where":  {func(c *Config) { c.Where = where }, func(i int) bool { return i%3 == 1 && i%11 != 10 && i%4 > 0 }},
+		"filter": {func(c *Config) { c.Filter = filter }, func(i int) bool { return i%11 != 10 && i%4 > 0 }},
+		"filter by a column that is not asked for": {
+			func(c *Config) { c.Filter, c.FilterUses, c.Columns = filter, []string{"versions"}, []string{"always"} },
 			func(i int) bool { return i%11 != 10 && i%4 > 0 }},
 		"since the last": {func(c *Config) { c.Since = w.now.UnixMilli() - 1000 }, func(i int) bool { return i%11 != 10 }},
 		"since tomorrow": {func(c *Config) { c.Since = w.now.UnixMilli() + 86_400_000 }, func(int) bool { return false }},
@@ -270,7 +276,8 @@ func TestPositionIsBeforeReading(t *testing.T) {
 	conformance.Equal(t, position(New(c), kept).Follow(), p.Follow(), "in a process that resumes")
 	o.Clock = new(client.Clock) // no answer tells it anything
 	kept = conformance.Try(o.Divide(t.Context())).Must(t)
-	conformance.Equal(t, position(o, kept).Follow(), "to follow the source from here: resume_from unknown: answers of the service have no date", "")
+	conformance.Equal(t, position(o, kept).Follow(),
+		"to follow the source from here: resume_from unknown: answers of the service have no date", "")
 }
 
 func TestTemporaryReadFaultsAreRetried(t *testing.T) {
@@ -290,7 +297,8 @@ func TestTemporaryReadFaultsAreRetried(t *testing.T) {
 }
 
 func TestPlaceOfLongestKeyFits(t *testing.T) {
-	long := []table.Value{{Type: table.Binary, Bytes: make([]byte, 1024)}, {Type: table.String, Bytes: make([]byte, 1024)}, {Type: table.Integer, Int: math.MinInt64}, {Type: table.Binary, Bytes: make([]byte, 1024)}}
+	long := []table.Value{{Type: table.Binary, Bytes: make([]byte, 1024)}, {Type: table.String, Bytes: make([]byte, 1024)},
+		{Type: table.Integer, Int: math.MinInt64}, {Type: table.Binary, Bytes: make([]byte, 1024)}}
 	place := appendPlace(nil, long)
 	conformance.True(t, len(place) <= source.MaxKey, "%d bytes", len(place))
 	back, err := placeValues(place)
@@ -300,7 +308,8 @@ func TestPlaceOfLongestKeyFits(t *testing.T) {
 		v, err := placeValues(place[:cut+1])
 		conformance.MustTrue(t, err != nil || len(v) != 4, "the first %d bytes are a whole key", cut+1)
 	}
-	if text := showPlace(key, appendPlace(nil, []table.Value{{Type: table.Integer, Int: 5}, {Type: table.String, Bytes: []byte("a")}})); text != `id 5, name "a"` {
+	if text := showPlace(key, appendPlace(nil, []table.Value{{Type: table.Integer, Int: 5},
+		{Type: table.String, Bytes: []byte("a")}})); text != `id 5, name "a"` {
 		t.Error(text)
 	}
 }

@@ -105,7 +105,8 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 			if descending {
 				k = 1023 - i
 			}
-			sections = append(sections, Section{Record: int64(i), Records: 1, Keys: Cover([][]byte{fmt.Appendf(nil, "%05d", k)})})
+			sections = append(sections, Section{Record: int64(i), Records: 1,
+				Keys: Cover([][]byte{fmt.Appendf(nil, "%05d", k)})})
 		}
 		order := Order(sections, 0)
 		// Each eighth of the keys has about an eighth of the sections so far; near the end, the remaining ones follow.
@@ -202,7 +203,8 @@ func TestCoverHoldsAllKeys(t *testing.T) {
 				(i == 0 || bytes.Compare(all[i-1].Upper, k.Lower) < 0), "seed %d: intervals %q", seed, all)
 		}
 		for _, k := range keys {
-			if !slices.ContainsFunc(all, func(i Interval) bool { return bytes.Compare(i.Lower, k) <= 0 && bytes.Compare(k, i.Upper) <= 0 }) {
+			if !slices.ContainsFunc(all,
+				func(i Interval) bool { return bytes.Compare(i.Lower, k) <= 0 && bytes.Compare(k, i.Upper) <= 0 }) {
 				t.Fatalf("seed %d: %q is not in %q", seed, k, all)
 			}
 		}
@@ -217,7 +219,8 @@ func TestBuilderStaysWithinBytesLosingNothing(t *testing.T) {
 	for i := range 5000 {
 		text := fmt.Appendf(nil, "%06d,%d\n", i, r.IntN(1000))
 		whole.Write(text)
-		s := Section{Record: int64(i), Records: 1, Line: 1 + int64(i), Lines: 1, Offset: offset, Bytes: int64(len(text)), Keys: Cover([][]byte{text[:6]})}
+		s := Section{Record: int64(i), Records: 1, Line: 1 + int64(i), Lines: 1, Offset: offset, Bytes: int64(len(text)),
+			Keys: Cover([][]byte{text[:6]})}
 		s.Sum.Write(text)
 		offset += s.Bytes
 		b.Add(s)
@@ -294,7 +297,8 @@ func TestSpreadIgnoresOverlaps(t *testing.T) {
 	const n, parts = 4000, 16
 	var sections []Section
 	for i := range n { // each shares a key with the next
-		sections = append(sections, Section{Record: int64(10 * i), Records: 10, Keys: Cover([][]byte{fmt.Appendf(nil, "%06d", i), fmt.Appendf(nil, "%06d", i+1)})})
+		sections = append(sections, Section{Record: int64(10 * i), Records: 10,
+			Keys: Cover([][]byte{fmt.Appendf(nil, "%06d", i), fmt.Appendf(nil, "%06d", i+1)})})
 	}
 	order := Spread(sections, 0)
 	var of [parts]int

@@ -26,7 +26,8 @@ func NewPlaces(all []*Schedule) *Places {
 		before := int64(0)
 		for i := range s.Sections {
 			one := &s.Sections[i]
-			p.sections = append(p.sections, placed{source: one.Source, record: one.Record, records: one.Records, first: s.Source, before: before})
+			p.sections = append(p.sections, placed{source: one.Source, record: one.Record, records: one.Records, first: s.Source,
+				before: before})
 			before += one.Records
 		}
 	}

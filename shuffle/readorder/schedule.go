@@ -67,7 +67,8 @@ func Decode(file []byte) ([]*Schedule, error) {
 		s := &Schedule{Source: int(d.number()), Sources: int(d.number())}
 		for range d.count() {
 			one := Section{Source: int(d.number())}
-			for _, n := range []*int64{&one.Record, &one.Records, &one.Line, &one.Lines, &one.Offset, &one.Bytes, &one.Sum.Bytes} {
+			for _, n := range []*int64{&one.Record, &one.Records, &one.Line, &one.Lines, &one.Offset, &one.Bytes,
+				&one.Sum.Bytes} {
 				*n = int64(d.number())
 			}
 			one.Sum.Value = d.fixed()

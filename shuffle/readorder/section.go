@@ -21,7 +21,8 @@ type Interval struct{ Lower, Upper []byte }
 
 // follows reports whether the section comes directly after another one in the same source.
 func (s *Section) follows(before *Section) bool {
-	return s.Source == before.Source && s.Table == before.Table && s.Record == before.Record+before.Records && s.Offset == before.Offset+before.textBytes()
+	return s.Source == before.Source && s.Table == before.Table && s.Record == before.Record+before.Records &&
+		s.Offset == before.Offset+before.textBytes()
 }
 
 // textBytes is the distance of the offsets of a section and the next one.

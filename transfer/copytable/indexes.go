@@ -11,14 +11,16 @@ import (
 )
 
 // DefineIndexes adds the source's indexes to a new target, after Define, by its column names. It returns notes.
-func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Table, rename map[string]string) (notes []string, err error) {
+func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Table,
+	rename map[string]string) (notes []string, err error) {
 	for name := range rename {
 		if !slices.Contains(from.Indexes, name) {
 			return nil, plan.Usagef("--rename-index %s=%s: %s has no index of that name", name, rename[name], from.Name)
 		}
 	}
 	leave := func(what, why string) {
-		notes = append(notes, fmt.Sprintf("the new table does not get the %s%s; create it in the console or by CreateIndex, with the data that are there (IncludeBaseData), when all rows are loaded", what, why))
+		notes = append(notes, fmt.Sprintf("the new table does not get the %s%s; create it in the console or by "+
+			"CreateIndex, with the data that are there (IncludeBaseData), when all rows are loaded", what, why))
 	}
 	for i, name := range from.Indexes {
 		if i >= len(from.IndexesAre) {
@@ -37,14 +39,16 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 			to.Name = renamed
 		}
 		target.Indexes = append(target.Indexes, *to)
-		notes = append(notes, fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads them, and each row in the index costs at least one write unit", to))
+		notes = append(notes, fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads "+
+			"them, and each row in the index costs at least one write unit", to))
 	}
 	return notes, nil
 }
 
 // indexOfTarget translates an index to the target's columns, or returns nil and the reason if the target cannot have
 // it. Key columns of the source that the target lacks only completed the index's key: the target's key replaces them.
-func indexOfTarget(target *plan.Target, columns *plan.Columns, from *client.Table, i table.Index) (_ *table.Index, why string) {
+func indexOfTarget(target *plan.Target, columns *plan.Columns, from *client.Table, i table.Index) (_ *table.Index,
+	why string) {
 	to := &table.Index{Name: i.Name, Local: i.Local}
 	kept := func(name string) (string, bool) {
 		_, defined := target.Defined[columns.To(name)]

@@ -67,8 +67,11 @@ func (o *Origin) Refuse(ctx context.Context) error {
 		if o.o.To.TimeToLive > 0 {
 			text = "--ttl and --max-deviation"
 		}
-		return fmt.Errorf("table %s has cells that the target does not take: column %s of row %s is %v old, and the target's time to live and maximum deviation reach back %v; copy into a table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
-			name, found.column, found.row, now.Sub(time.UnixMilli(found.at)).Round(time.Second), now.Sub(until).Round(time.Second), text)
+		return fmt.Errorf("table %s has cells that the target does not take: column %s of row %s is %v old, and the "+
+			"target's time to live and maximum deviation reach back %v; copy into a table with a larger %s, or give "+
+			"--drop-expired, which leaves such cells out and counts them",
+			name, found.column, found.row, now.Sub(time.UnixMilli(found.at)).Round(time.Second),
+			now.Sub(until).Round(time.Second), text)
 	}
 	deviation := cmp.Or(o.o.To.MaxDeviation, client.DefaultDeviation)
 	if cmp.Or(o.scan.Table.MaxDeviation, client.DefaultDeviation) <= deviation {
@@ -78,13 +81,15 @@ func (o *Origin) Refuse(ctx context.Context) error {
 	if found, err = o.find(ctx, max(o.scan.Since, now.Add(ahead).UnixMilli()+1), 0); err != nil || found == nil {
 		return err
 	}
-	return fmt.Errorf("table %s has cells that the target does not take: the timestamp of column %s of row %s is %v ahead, and the target's maximum deviation is %v; copy into a table with a larger --max-deviation",
+	return fmt.Errorf("table %s has cells that the target does not take: the timestamp of column %s of row %s is %v "+
+		"ahead, and the target's maximum deviation is %v; copy into a table with a larger --max-deviation",
 		name, found.column, found.row, time.UnixMilli(found.at).Sub(now).Round(time.Second), ahead)
 }
 
 // find looks for a copied cell with a timestamp in a range; nil if there is none.
 func (o *Origin) find(ctx context.Context, since, until int64) (*stamped, error) {
-	cuts, err := scan.Cuts(&client.Admin{Client: o.scan.Client, Context: ctx, Proven: true}, o.scan.Client, o.scan.Table.Name, tablescan.DefaultRanges)
+	cuts, err := scan.Cuts(&client.Admin{Client: o.scan.Client, Context: ctx, Proven: true}, o.scan.Client,
+		o.scan.Table.Name, tablescan.DefaultRanges)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +98,8 @@ func (o *Origin) find(ctx context.Context, since, until int64) (*stamped, error)
 	var found atomic.Pointer[stamped]
 	from := o.scan.From
 	for _, to := range append(between(cuts, from, o.scan.To), o.scan.To) {
-		s := scan.Options{From: from, To: to, Versions: 1, RetryFor: o.scan.RetryFor, Since: since, Until: until, Manner: o.scan.Manner, Columns: o.scan.Columns}
+		s := scan.Options{From: from, To: to, Versions: 1, RetryFor: o.scan.RetryFor, Since: since, Until: until,
+			Manner: o.scan.Manner, Columns: o.scan.Columns}
 		group.Go(func() error { return o.findIn(ctx, s, &found) })
 		from = to
 	}
@@ -106,7 +112,8 @@ func (o *Origin) find(ctx context.Context, since, until int64) (*stamped, error)
 // between returns the cuts inside a range of keys; nil bounds are unbounded.
 func between(cuts [][]table.Value, from, to []table.Value) [][]table.Value {
 	return slices.DeleteFunc(cuts, func(cut []table.Value) bool {
-		return bytes.Compare(table.OrderingKey(cut), table.OrderingKey(from)) <= 0 || to != nil && bytes.Compare(table.OrderingKey(cut), table.OrderingKey(to)) >= 0
+		return bytes.Compare(table.OrderingKey(cut), table.OrderingKey(from)) <= 0 || to != nil &&
+			bytes.Compare(table.OrderingKey(cut), table.OrderingKey(to)) >= 0
 	})
 }
 
@@ -157,7 +164,8 @@ func (o *Origin) leavesOut() bool {
 // stampedIn returns a copied column of a row with a timestamp in the range of a scan.
 func (o *Origin) stampedIn(r *scan.Row, s scan.Options) *stamped {
 	for _, c := range r.Columns {
-		if c.Timestamp >= s.Since && (s.Until == 0 || c.Timestamp < s.Until) && (o.o.Takes == nil || o.o.Takes(c.ColumnName)) {
+		if c.Timestamp >= s.Since && (s.Until == 0 || c.Timestamp < s.Until) &&
+			(o.o.Takes == nil || o.o.Takes(c.ColumnName)) {
 			return &stamped{tablescan.ShowKey(r), c.ColumnName, c.Timestamp}
 		}
 	}

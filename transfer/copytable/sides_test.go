@@ -47,7 +47,8 @@ func TestNewTableIsDefinedLikeItsSource(t *testing.T) {
 	from.Defined = map[string]table.Type{"old": table.Integer, "left": table.String, "set": table.Double}
 
 	var to plan.Target
-	columns := plan.Columns{Exclude: []string{"left"}, Rename: map[string]string{"old": "new"}, Set: []plan.Column{{Name: "set"}}}
+	columns := plan.Columns{Exclude: []string{"left"}, Rename: map[string]string{"old": "new"},
+		Set: []plan.Column{{Name: "set"}}}
 	notes := Define(&to, &columns, from, func(flag string) bool { return flag == "ttl" })
 	conformance.True(t, len(to.Key) == 2 && to.Key[0] == from.Key[0] && to.Key[1] == from.Key[1], "key %+v", to.Key)
 	if d := to.Define; d.TimeToLive != 0 || d.MaxVersions != 3 || d.ReservedRead != 5 || d.MaxDeviation != table.AnyAge {
@@ -66,9 +67,11 @@ func TestNewTableIsDefinedLikeItsSource(t *testing.T) {
 
 func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
 	from := &client.Table{Name: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},
-		Indexes:    []string{"by_city", "by_time", "old"},
-		IndexesAre: []table.Index{{Name: "by_city", Key: []string{"city", "id"}, Columns: []string{"name", "age"}}, {Name: "by_time", Local: true, Key: []string{"id", "time"}}},
-		Defined:    map[string]table.Type{"city": table.String, "time": table.Integer, "name": table.String, "age": table.Integer}}
+		Indexes: []string{"by_city", "by_time", "old"},
+		IndexesAre: []table.Index{{Name: "by_city", Key: []string{"city", "id"}, Columns: []string{"name", "age"}},
+			{Name: "by_time", Local: true, Key: []string{"id", "time"}}},
+		Defined: map[string]table.Type{"city": table.String, "time": table.Integer, "name": table.String,
+			"age": table.Integer}}
 	from.TimeToLive, from.MaxVersions = -1, 1
 	define := func(columns plan.Columns, key []table.KeyColumn, rename map[string]string) ([]table.Index, string, error) {
 		to := plan.Target{Key: key}
@@ -84,13 +87,17 @@ func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
 		want    []table.Index
 		says    string
 	}{
-		"all":     {want: []table.Index{city, byTime}, says: "gets the local index by_time with the key id, time when all rows are written"},
-		"by name": {want: []table.Index{city, byTime}, says: "does not get the index old, because the archive has only its name"},
+		"all": {want: []table.Index{city, byTime},
+			says: "gets the local index by_time with the key id, time when all rows are written"},
+		"by name": {want: []table.Index{city, byTime},
+			says: "does not get the index old, because the archive has only its name"},
 		"renamed": {columns: plan.Columns{Rename: map[string]string{"city": "town", "age": "years"}},
 			rename: map[string]string{"by_city": "by_town"},
 			want:   []table.Index{{Name: "by_town", Key: []string{"town", "id"}, Columns: []string{"name", "years"}}, byTime}},
-		"without a column":    {columns: plan.Columns{Exclude: []string{"name"}}, want: []table.Index{byTime}, says: "of whose columns it does not have name"},
-		"without its own key": {columns: plan.Columns{Exclude: []string{"city"}}, want: []table.Index{byTime}, says: "whose column city it does not have"},
+		"without a column": {columns: plan.Columns{Exclude: []string{"name"}}, want: []table.Index{byTime},
+			says: "of whose columns it does not have name"},
+		"without its own key": {columns: plan.Columns{Exclude: []string{"city"}}, want: []table.Index{byTime},
+			says: "whose column city it does not have"},
 		"another key": {key: []table.KeyColumn{{Name: "hash", Type: table.String}},
 			want: []table.Index{{Name: "by_city", Key: []string{"city"}, Columns: []string{"name", "age"}}},
 			says: "does not get the local index by_time"},
@@ -206,6 +213,7 @@ func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 			tt.o(&o)
 		}
 		err := New(c, o).Refuse(t.Context())
-		conformance.True(t, (err == nil) == (tt.want == "") && strings.Contains(fmt.Sprint(err), tt.want), "%d: %v, %q", i, err, tt.want)
+		conformance.True(t, (err == nil) == (tt.want == "") && strings.Contains(fmt.Sprint(err), tt.want), "%d: %v, %q", i,
+			err, tt.want)
 	}
 }

@@ -31,14 +31,17 @@ func Distinct(from, to Side) error {
 	if from.Endpoint == to.Endpoint {
 		return plan.Usagef("source and target are the same table: %s of instance %s", from.Name, from.Instance)
 	}
-	if from.Table == nil || to.Table == nil || from.Table.Created != 0 && to.Table.Created != 0 && from.Table.Created != to.Table.Created {
+	if from.Table == nil || to.Table == nil || from.Table.Created != 0 && to.Table.Created != 0 &&
+		from.Table.Created != to.Table.Created {
 		return nil
 	}
-	return plan.Usagef("source and target are the same table as far as can be known: %s of instance %s, reached by %s and by %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
+	return plan.Usagef("source and target are the same table as far as can be known: %s of instance %s, reached by %s "+
+		"and by %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
 }
 
 // Define completes the target with the source's key and options where the user sets none. It accepts all timestamps.
-func Define(target *plan.Target, columns *plan.Columns, from *client.Table, given func(flag string) bool) (notes []string) {
+func Define(target *plan.Target, columns *plan.Columns, from *client.Table,
+	given func(flag string) bool) (notes []string) {
 	if len(target.Key) == 0 {
 		target.Key = slices.Clone(from.Key)
 		for i := range target.Key {
@@ -62,11 +65,13 @@ func Define(target *plan.Target, columns *plan.Columns, from *client.Table, give
 	set("max-versions", func() { d.MaxVersions = from.MaxVersions })
 	d.ReservedRead, d.ReservedWrite = from.ReservedRead, from.ReservedWrite
 	d.MaxDeviation = table.AnyAge
-	notes = append(notes, fmt.Sprintf("a new table gets a maximum deviation of %d seconds, so that it takes timestamps of any age; that of the source is %d", d.MaxDeviation, cmp.Or(from.MaxDeviation, client.DefaultDeviation)))
+	notes = append(notes, fmt.Sprintf("a new table gets a maximum deviation of %d seconds, so that it takes timestamps "+
+		"of any age; that of the source is %d", d.MaxDeviation, cmp.Or(from.MaxDeviation, client.DefaultDeviation)))
 	target.Defined = map[string]table.Type{}
 	for name, t := range from.Defined {
 		to := columns.To(name)
-		if columns.Takes(name) && !slices.ContainsFunc(columns.Set, func(c plan.Column) bool { return c.Name == to }) && indexOf(target.Key, to) < 0 {
+		if columns.Takes(name) && !slices.ContainsFunc(columns.Set, func(c plan.Column) bool { return c.Name == to }) &&
+			indexOf(target.Key, to) < 0 {
 			target.Defined[to] = t
 		}
 	}
@@ -98,7 +103,8 @@ func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 	for _, k := range key {
 		plain += " --pk " + k.Name + ":" + k.Type.String()
 	}
-	return plan.Usagef("table %s has the auto-increment key column %s, and the service takes no number of %s for a new row; %s; into a new table with%s the numbers of the source are kept as plain integers",
+	return plan.Usagef("table %s has the auto-increment key column %s, and the service takes no number of %s for a new "+
+		"row; %s; into a new table with%s the numbers of the source are kept as plain integers",
 		to, key[i].Name, source, instead, plain)
 }
 
@@ -111,7 +117,8 @@ func KeepsVersions(to string, define *table.Definition, source string, from *cli
 	if read <= kept {
 		return nil
 	}
-	return plan.Usagef("table %s keeps %d versions of a cell, and %s up to %d; give the target as many (--max-versions %d where the copy creates it), or copy the newest only with --versions %d",
+	return plan.Usagef("table %s keeps %d versions of a cell, and %s up to %d; give the target as many (--max-versions "+
+		"%d where the copy creates it), or copy the newest only with --versions %d",
 		to, kept, source, read, read, kept)
 }
 
@@ -126,5 +133,6 @@ func Oldest(t *table.Definition, now time.Time) time.Time {
 
 // Expires reports whether every cell that leaves the target's window of timestamps has already left the source's.
 func Expires(from *client.Table, to *table.Definition) bool {
-	return from.TimeToLive > 0 && int64(from.TimeToLive) <= cmp.Or(to.MaxDeviation, client.DefaultDeviation) && (to.TimeToLive < 0 || from.TimeToLive <= to.TimeToLive)
+	return from.TimeToLive > 0 && int64(from.TimeToLive) <= cmp.Or(to.MaxDeviation, client.DefaultDeviation) &&
+		(to.TimeToLive < 0 || from.TimeToLive <= to.TimeToLive)
 }

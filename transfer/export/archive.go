@@ -20,16 +20,17 @@ import (
 )
 
 type ArchiveConfig struct {
-	Scan      tablescan.Config  // of the source
-	Holds     archive.Selection // the same, for messages
-	Target    string            // place of the table, identifies an interrupted export
-	Dir       string            // the archive's folder; unused with Store
-	Store     jobdir.Store      // object store for the archive; may be nil
-	OnWait    func(who string)  // called when the export waits for another process that may write to the store
-	Fresh     bool              // do not continue an interrupted export
-	Readers   int               // ranges read concurrently; 0 means DefaultReaders
-	PartBytes int64             // approximate text bytes of a part, in memory until complete; 0 is 32 MiB, 64 MiB for a lake
-	Lake      *Layout           // writes files for other programs instead of an archive; may be nil
+	Scan    tablescan.Config  // of the source
+	Holds   archive.Selection // the same, for messages
+	Target  string            // place of the table, identifies an interrupted export
+	Dir     string            // the archive's folder; unused with Store
+	Store   jobdir.Store      // object store for the archive; may be nil
+	OnWait  func(who string)  // called when the export waits for another process that may write to the store
+	Fresh   bool              // do not continue an interrupted export
+	Readers int               // ranges read concurrently; 0 means DefaultReaders
+	// approximate text bytes of a part, in memory until complete; 0 is 32 MiB, 64 MiB for a lake
+	PartBytes int64
+	Lake      *Layout // writes files for other programs instead of an archive; may be nil
 
 	step func(name string) error // for tests
 }
@@ -125,7 +126,8 @@ func ManifestOf(t *client.Table) archive.Manifest {
 func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *tablescan.Origin, l *lake) error {
 	t := c.Scan.Table
 	s := archive.Subject{
-		Table: t.Name, Target: c.Target, Created: t.Created, Key: t.Key, Holds: c.Holds, Began: time.Now().UTC().Truncate(time.Millisecond),
+		Table: t.Name, Target: c.Target, Created: t.Created, Key: t.Key, Holds: c.Holds,
+		Began: time.Now().UTC().Truncate(time.Millisecond),
 	}
 	if l != nil {
 		s.Layout = c.Lake.Layout
@@ -248,7 +250,8 @@ func writePage(part part, parser source.Parser, page source.Split, wanted map[st
 		case rec.Bad != nil:
 			failed = fmt.Errorf("a row cannot be evaluated: %s", rec.Bad.Message)
 		default:
-			rec.Cells = slices.DeleteFunc(rec.Cells, func(cell record.Cell) bool { return wanted != nil && !wanted[string(cell.Name)] })
+			rec.Cells = slices.DeleteFunc(rec.Cells,
+				func(cell record.Cell) bool { return wanted != nil && !wanted[string(cell.Name)] })
 			failed = part.Row(rec)
 		}
 	})

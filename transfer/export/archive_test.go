@@ -45,14 +45,17 @@ func everyValue() []any {
 // wideWorld is newWorld with a table w of wide keys, cells of all values and up to five versions.
 func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
 	w := newWorld(t, 0)
-	key := []table.KeyColumn{{Name: "raw", Type: table.Binary}, {Name: "n", Type: table.Integer}, {Name: "s", Type: table.String}, {Name: "raw2", Type: table.Binary}}[:keys]
-	must(t, w.Admin.CreateDefined("w", key, table.Definition{TimeToLive: -1, MaxVersions: 5, MaxDeviation: 1e9}, map[string]table.Type{"d": table.Double, "e": table.Binary}))
+	key := []table.KeyColumn{{Name: "raw", Type: table.Binary}, {Name: "n", Type: table.Integer},
+		{Name: "s", Type: table.String}, {Name: "raw2", Type: table.Binary}}[:keys]
+	must(t, w.Admin.CreateDefined("w", key, table.Definition{TimeToLive: -1, MaxVersions: 5, MaxDeviation: 1e9},
+		map[string]table.Type{"d": table.Double, "e": table.Binary}))
 	values := everyValue()
 	put := func(i int, columns func(*tablestore.PutRowChange)) {
 		t.Helper()
 		change := tabletest.Put("w", new(tablestore.PrimaryKey), nil)
 		for n, k := range key {
-			change.PrimaryKey.AddPrimaryKeyColumn(k.Name, []any{[]byte{byte(i >> 8), byte(i), 0, 255}, int64(i) * (math.MaxInt64 / 300), fmt.Sprint("é \x00", i%7), []byte{}}[n])
+			change.PrimaryKey.AddPrimaryKeyColumn(k.Name, []any{[]byte{byte(i >> 8), byte(i), 0, 255},
+				int64(i) * (math.MaxInt64 / 300), fmt.Sprint("é \x00", i%7), []byte{}}[n])
 		}
 		columns(change)
 		must(t, tabletest.Do(w.SDK, change))
@@ -88,7 +91,8 @@ func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
 }
 
 func (w *world) archive(dir string) ArchiveConfig {
-	return ArchiveConfig{Scan: tablescan.Config{Client: w.SDK, Table: w.table, Ranges: 4}, Target: "test", Dir: dir, PartBytes: 3000}
+	return ArchiveConfig{Scan: tablescan.Config{Client: w.SDK, Table: w.table, Ranges: 4}, Target: "test", Dir: dir,
+		PartBytes: 3000}
 }
 
 // rowsOf are the rows of an origin in words, in their order.
@@ -227,7 +231,8 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 			t.Fatalf("killed after %q it has %d rows, want %d, or others", name, len(got), len(want))
 		}
 	}
-	for _, name := range []string{"journal begun", "part written", "part named", "part noted", "before the manifest", "manifest written"} {
+	for _, name := range []string{"journal begun", "part written", "part named", "part noted", "before the manifest",
+		"manifest written"} {
 		conformance.True(t, steps[name], "it was never killed after %q", name)
 	}
 	conformance.True(t, parts >= 3, "a range had %d parts", parts)
@@ -251,7 +256,8 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 	c := interrupted()
 	c.Holds.Versions, c.Scan.Versions = 1, 1
 	var changed *format.ChangedError
-	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) || !strings.Contains(err.Error(), "--versions") {
+	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) ||
+		!strings.Contains(err.Error(), "--versions") {
 		t.Errorf("with other flags: %v", err)
 	}
 
@@ -260,7 +266,8 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(ToArchive(context.Background(), c)), "",
 		"it continued although the table was replaced")
 	c.Scan.Table = conformance.Try(w.Admin.Describe("w")).Must(t)
-	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) || !strings.Contains(err.Error(), "the time at which the table was made was ") {
+	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) ||
+		!strings.Contains(err.Error(), "the time at which the table was made was ") {
 		t.Errorf("of a table that was made again: %v", err)
 	}
 	c.Fresh = true

@@ -81,8 +81,10 @@ func checkText(format, column string, named bool, v plainbuffer.Encoded) error {
 	if v.Type() != table.String || format == Typed || named && utf8.Valid(v.Bytes()) {
 		return nil
 	}
-	return &CannotHold{fmt.Sprintf("column %q has a string that is not UTF-8, which %s cannot hold: %.60q; leave the column out (--columns), or keep everything with --format archive",
+	return &CannotHold{fmt.Sprintf("column %q has a string that is not UTF-8, which %s cannot hold: %.60q; leave the "+
+		"column out (--columns), or keep everything with --format archive",
 		column, formatNames[format], string(v.Bytes()))}
 }
 
-var formatNames = map[string]string{CSV: "CSV", CSVGzip: "CSV", CSVZstd: "CSV", JSONL: "JSON lines", Parquet: "Parquet", MySQL: "text in UTF-8", Postgres: "text in UTF-8"}
+var formatNames = map[string]string{CSV: "CSV", CSVGzip: "CSV", CSVZstd: "CSV", JSONL: "JSON lines", Parquet: "Parquet",
+	MySQL: "text in UTF-8", Postgres: "text in UTF-8"}

@@ -51,14 +51,16 @@ func newWorld(t *testing.T, rows int) *world {
 	key := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}
 	must(t, w.Admin.Create("t", key, tabletest.Plain))
 	tabletest.Fill(t, w.SDK, rows, func(i int) tablestore.RowChange { // another column for each fifth of the table
-		return tabletest.Put("t", tabletest.Key("p", int64(i/perKey), "k", fmt.Sprintf("k%05d", i)), tabletest.Cells{"n": int64(i), fmt.Sprint("c", i*5/rows): "x,y"})
+		return tabletest.Put("t", tabletest.Key("p", int64(i/perKey), "k", fmt.Sprintf("k%05d", i)),
+			tabletest.Cells{"n": int64(i), fmt.Sprint("c", i*5/rows): "x,y"})
 	})
 	w.table = conformance.Try(w.Admin.Describe("t")).Must(t)
 	return w
 }
 
 func (w *world) config(format string, columns ...string) Config {
-	return Config{Scan: tablescan.Config{Client: w.SDK, Table: w.table, Columns: columns}, Holds: archive.Selection{Columns: columns}, Target: "test", Format: format}
+	return Config{Scan: tablescan.Config{Client: w.SDK, Table: w.table, Columns: columns},
+		Holds: archive.Selection{Columns: columns}, Target: "test", Format: format}
 }
 
 func (w *world) text(t *testing.T, c Config) string {
@@ -78,41 +80,44 @@ func values(ns ...int64) (all []table.Value) {
 func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 	const rows = 10_000
 	w := newWorld(t, rows)
-	for _, bounds := range [][]table.Value{nil, values(1), values(-5, 0, 1, 2, 3, 700, 701, 2000, 5000), values(slices.Collect(func(yield func(int64) bool) {
-		for i := range int64(200) {
-			if !yield(i * 10) {
-				return
+	for _, bounds := range [][]table.Value{nil, values(1), values(-5, 0, 1, 2, 3, 700, 701, 2000, 5000),
+		values(slices.Collect(func(yield func(int64) bool) {
+			for i := range int64(200) {
+				if !yield(i * 10) {
+					return
+				}
 			}
-		}
-	})...)} {
+		})...)} {
 		for _, after := range []int{0, 3, 2003} {
 			var from []table.Value
 			if after > 0 {
 				from = append(values(int64(after/perKey)), table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", after)})
 			}
 			next := int64(after)
-			err := deliver(context.Background(), DefaultReaders, ranges(w.SDK, w.table, scan.Options{From: from}, bounds), func(_, row []byte) error {
-				r := conformance.Try(new(client.PageMemory).Unpack(row)).Must(t)
-				for _, c := range r.Columns {
-					if c.ColumnName == "n" && c.Value != next {
-						return fmt.Errorf("row %v comes where %d should", c.Value, next)
+			err := deliver(context.Background(), DefaultReaders, ranges(w.SDK, w.table, scan.Options{From: from}, bounds),
+				func(_, row []byte) error {
+					r := conformance.Try(new(client.PageMemory).Unpack(row)).Must(t)
+					for _, c := range r.Columns {
+						if c.ColumnName == "n" && c.Value != next {
+							return fmt.Errorf("row %v comes where %d should", c.Value, next)
+						}
 					}
-				}
-				next++
-				return nil
-			})
+					next++
+					return nil
+				})
 			conformance.True(t, err == nil && next == rows, "%d bounds, from row %d to %d, %v", len(bounds), after, next, err)
 		}
 	}
 	// Neither an early end nor an error leaves anything running.
 	for _, stop := range []error{errEnough, errors.New("no more")} {
 		seen := 0
-		err := deliver(context.Background(), DefaultReaders, ranges(w.SDK, w.table, scan.Options{}, values(500, 1000, 1500)), func([]byte, []byte) error {
-			if seen++; seen == 10 {
-				return stop
-			}
-			return nil
-		})
+		err := deliver(context.Background(), DefaultReaders, ranges(w.SDK, w.table, scan.Options{}, values(500, 1000, 1500)),
+			func([]byte, []byte) error {
+				if seen++; seen == 10 {
+					return stop
+				}
+				return nil
+			})
 		conformance.True(t, seen == 10 && (stop == errEnough) == (err == nil), "%d rows, %v", seen, err)
 	}
 }
@@ -121,7 +126,8 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 func TestAnInterruptedExportContinues(t *testing.T) {
 	const rows = 17_000 // four pages
 	w := newWorld(t, rows)
-	for _, c := range []Config{w.config(CSV), w.config(CSV, "n", "c4"), w.config(JSONL), w.config(Typed), w.config(Parquet), {Limit: 11_111}} {
+	for _, c := range []Config{w.config(CSV), w.config(CSV, "n", "c4"), w.config(JSONL), w.config(Typed),
+		w.config(Parquet), {Limit: 11_111}} {
 		if c.Limit > 0 {
 			c = w.config(JSONL, "n")
 			c.Limit = 11_111
@@ -187,7 +193,8 @@ func TestStoppedKeyExportContinuesAtTheFirstUnreadKey(t *testing.T) {
 	want := w.text(t, c)
 	var keys keysOf
 	for i := range int64(rows) {
-		keys = append(keys, table.OrderingKey(append(values(i/perKey), table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", i)})))
+		keys = append(keys, table.OrderingKey(append(values(i/perKey),
+			table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", i)})))
 	}
 	c.Keys, c.Path = keys, filepath.Join(t.TempDir(), "out")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -231,9 +238,11 @@ func TestExportContinuesOnlyTheSameExport(t *testing.T) {
 	again.Created++
 	for what, change := range map[string]func(*Config){
 		"the time at which the table was made": func(c *Config) { c.Scan.Table = &again },
-		"the target":                           func(c *Config) { c.Target = "another" }, "--format": func(c *Config) { c.Format = CSV },
-		"--columns": func(c *Config) { c.Holds.Columns = []string{} }, "--limit": func(c *Config) { c.Limit = 5 },
-		"the table's primary key": func(c *Config) { c.Scan.Table = &other },
+		"the target":                           func(c *Config) { c.Target = "another" },
+		"--format":                             func(c *Config) { c.Format = CSV },
+		"--columns":                            func(c *Config) { c.Holds.Columns = []string{} },
+		"--limit":                              func(c *Config) { c.Limit = 5 },
+		"the table's primary key":              func(c *Config) { c.Scan.Table = &other },
 	} {
 		changed := c
 		change(&changed)
@@ -246,7 +255,8 @@ func TestExportContinuesOnlyTheSameExport(t *testing.T) {
 	text := conformance.Try(os.ReadFile(c.Path + sidecarSuffix)).Must(t)
 	older := bytes.Replace(text, fmt.Appendf(nil, `"version": %d`, stateVersion), []byte(`"version": 0`), 1)
 	must(t, os.WriteFile(c.Path+sidecarSuffix, older, 0o644))
-	if _, err := ToFile(context.Background(), c); !errors.As(err, new(*progress.UnfitError)) || !strings.Contains(err.Error(), "by an earlier version of tsimport") {
+	if _, err := ToFile(context.Background(), c); !errors.As(err, new(*progress.UnfitError)) ||
+		!strings.Contains(err.Error(), "by an earlier version of tsimport") {
 		t.Errorf("of another version: %v", err)
 	}
 	must(t, os.WriteFile(c.Path+sidecarSuffix, text, 0o644))
@@ -324,8 +334,10 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 		format string
 		silent bool // the service does not say when a table was made
 	}{
-		"by another":                    {1, []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}, JSONL, false},
-		"before the last page":          {3, []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}, CSV, false},
+		"by another": {1, []table.KeyColumn{{Name: "p", Type: table.Integer},
+			{Name: "k", Type: table.String}}, JSONL, false},
+		"before the last page": {3, []table.KeyColumn{{Name: "p", Type: table.Integer},
+			{Name: "k", Type: table.String}}, CSV, false},
 		"by none":                       {2, nil, JSONL, false},
 		"by another with another key":   {1, otherKey, JSONL, true},
 		"by none, with no time to know": {1, nil, CSV, true},
@@ -439,7 +451,8 @@ func TestOneExportAtATimeWritesAFile(t *testing.T) {
 }
 
 func TestLockFileIsNamed(t *testing.T) {
-	conformance.Refused(t, notLocked("out.csv", &rundir.HeldError{Stale: "out.holder"}), "if it has ended, delete out.holder", "another machine's")
+	conformance.Refused(t, notLocked("out.csv", &rundir.HeldError{Stale: "out.holder"}),
+		"if it has ended, delete out.holder", "another machine's")
 	_, err := lockOutput(filepath.Join(t.TempDir(), "none", "out.csv"))
 	conformance.Refused(t, err, "create output: ", "in no folder")
 }
@@ -455,15 +468,18 @@ func TestLockOfAKilledExportIsTaken(t *testing.T) {
 
 func TestSQLServersReadTheServerText(t *testing.T) {
 	w := newWorld(t, 3)
-	for format, want := range map[string]string{MySQL: `a\\\t\n\r\0b` + "\t1\t\xff\\0\t" + `\N`, Postgres: `a\\\t\n\rb` + "\ttrue\t" + `\\xff00` + "\t" + `\N`} {
+	for format, want := range map[string]string{MySQL: `a\\\t\n\r\0b` + "\t1\t\xff\\0\t" + `\N`, Postgres: `a\\\t\n\rb` +
+		"\ttrue\t" + `\\xff00` + "\t" + `\N`} {
 		text := "a\\\t\n\rb"
 		if format == MySQL {
 			text = "a\\\t\n\r\x00b"
 		}
 		var out strings.Builder
 		f := newServerText(&out, format, []string{"id", "b", "x", "none"})
-		row, err := client.PackRow(plainbuffer.Names{}, &scan.Row{PrimaryKey: &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: text}}},
-			Columns: []*tablestore.AttributeColumn{{ColumnName: "b", Value: true}, {ColumnName: "x", Value: []byte{0xff, 0}}}})
+		row, err := client.PackRow(plainbuffer.Names{},
+			&scan.Row{PrimaryKey: &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "id",
+				Value: text}}},
+				Columns: []*tablestore.AttributeColumn{{ColumnName: "b", Value: true}, {ColumnName: "x", Value: []byte{0xff, 0}}}})
 		conformance.Must(t, err)
 		var fields scan.Fields
 		fields.Read(row)
@@ -474,7 +490,8 @@ func TestSQLServersReadTheServerText(t *testing.T) {
 		var all strings.Builder
 		r := conformance.Try(To(t.Context(), c, &all)).Must(t)
 		conformance.Equal(t, strings.Count(all.String(), "\n"), 3, "lines")
-		conformance.Equal(t, len(strings.Split(strings.SplitN(all.String(), "\n", 2)[0], "\t")), len(c.Columns(r.Columns)), "")
+		conformance.Equal(t, len(strings.Split(strings.SplitN(all.String(), "\n", 2)[0], "\t")),
+			len(c.Columns(r.Columns)), "")
 	}
 	err := newServerText(io.Discard, Postgres, []string{"id"}).field(0, table.Value{Type: table.String, Bytes: []byte{0}})
 	conformance.Equal(t, errors.As(err, new(*CannotHold)), true, "a zero byte in a text: %v", err)

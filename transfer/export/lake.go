@@ -49,7 +49,8 @@ func ParsePlace(place, format string) (base string, l *Layout, err error) {
 		folder, more, ends := strings.Cut(rest+"/", "}/")
 		name, text, begins := strings.Cut(folder, "={")
 		again := slices.ContainsFunc(l.folders, func(f folderOf) bool { return strings.EqualFold(f.name, name) })
-		if !begins || !ends || again || string(appendFolder(nil, []byte(name))) != name || name == "" || strings.ContainsAny(name[:1], "._") {
+		if !begins || !ends || again || string(appendFolder(nil, []byte(name))) != name || name == "" ||
+			strings.ContainsAny(name[:1], "._") {
 			return "", nil, fmt.Errorf("%q is not a folder NAME={EXPRESSION} with a name of its own, such as dt={day(at)}", rest)
 		}
 		of, err := keyexpr.CompileOfRows("text("+text+")", name)
@@ -107,12 +108,14 @@ func newLake(c *ArchiveConfig) (*lake, error) {
 func (l *lake) check(column string) error {
 	for _, f := range l.Lake.folders {
 		if strings.EqualFold(f.name, column) {
-			return &CannotHold{fmt.Sprintf("the folders %s={…} have the name of the column %q, and programs that read them know one of a name; name the folders differently in -o, such as %s_folder={…}",
+			return &CannotHold{fmt.Sprintf("the folders %s={…} have the name of the column %q, and programs that read them "+
+				"know one of a name; name the folders differently in -o, such as %s_folder={…}",
 				f.name, column, f.name)}
 		}
 	}
 	if !utf8.ValidString(column) {
-		return &CannotHold{fmt.Sprintf("the name of the column %q is not UTF-8; leave the column out (--columns), or keep everything with --format archive", column)}
+		return &CannotHold{fmt.Sprintf("the name of the column %q is not UTF-8; leave the column out (--columns), or keep "+
+			"everything with --format archive", column)}
 	}
 	return nil
 }
@@ -204,7 +207,8 @@ func (l *lake) begin(ctx context.Context, w *archive.Writer, sources []source.So
 	return nil
 }
 
-var kindTypes = map[record.Kind]table.Type{record.Integer: table.Integer, record.Double: table.Double, record.Boolean: table.Boolean, record.String: table.String, record.Binary: table.Binary}
+var kindTypes = map[record.Kind]table.Type{record.Integer: table.Integer, record.Double: table.Double,
+	record.Boolean: table.Boolean, record.String: table.String, record.Binary: table.Binary}
 
 // finish rewrites the files that lack columns: programs assume that one file has the columns of all.
 func (l *lake) finish(ctx context.Context) (*archive.LakeManifest, error) {

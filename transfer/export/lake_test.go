@@ -37,7 +37,8 @@ func (w *world) lake(t *testing.T, place, of string) ArchiveConfig {
 	t.Helper()
 	base, layout, err := ParsePlace(place, of)
 	must(t, err)
-	c := ArchiveConfig{Scan: tablescan.Config{Client: w.SDK, Table: w.table}, Target: "test", PartBytes: 16_000, Readers: 1, Lake: layout}
+	c := ArchiveConfig{Scan: tablescan.Config{Client: w.SDK, Table: w.table}, Target: "test", PartBytes: 16_000,
+		Readers: 1, Lake: layout}
 	if !jobdir.IsAddress(base) {
 		c.Dir = base
 		return c
@@ -225,7 +226,8 @@ func TestLakeContinuesAfterAnyStep(t *testing.T) {
 						break
 					}
 				}
-				for _, name := range []string{"journal begun", "files announced", "file put", "files noted", "file rewritten", "rewriting noted", "before the manifest", "manifest written"} {
+				for _, name := range []string{"journal begun", "files announced", "file put", "files noted", "file rewritten",
+					"rewriting noted", "before the manifest", "manifest written"} {
 					conformance.Equal(t, steps[name], true, "it was never killed after %q", name)
 				}
 			})
@@ -410,9 +412,10 @@ func TestDataThatALakeCannotHoldIsRefusedByName(t *testing.T) {
 	refused(`column "mixed" has values of several types: integer, string`, "", "parquet")
 	c := w.lake(t, t.TempDir(), "csv.gz")
 	r := conformance.Try(ToArchive(t.Context(), c)).Must(t)
-	if rows, m := lakeIn(t, &c); len(rows) != 602 || r.Lake.Rows != 602 || !slices.ContainsFunc(m.Columns, func(c format.FileColumn) bool {
-		return c.Name == "mixed" && slices.Equal(c.Types, []table.Type{table.Integer, table.String})
-	}) {
+	if rows, m := lakeIn(t, &c); len(rows) != 602 || r.Lake.Rows != 602 ||
+		!slices.ContainsFunc(m.Columns, func(c format.FileColumn) bool {
+			return c.Name == "mixed" && slices.Equal(c.Types, []table.Type{table.Integer, table.String})
+		}) {
 		t.Errorf("%d rows of %+v", len(rows), m.Columns)
 	}
 }

@@ -115,7 +115,8 @@ func (l *lake) widenCSV(body []byte, width int, rows int64) (*archive.Encoded, e
 		return nil, err
 	}
 	var header, to bytes.Buffer
-	if f, err := scan.NewCSV(&header, l.header, all); err != nil || f.Flush() != nil || bytes.HasPrefix(text, header.Bytes()) {
+	if f, err := scan.NewCSV(&header, l.header, all); err != nil || f.Flush() != nil ||
+		bytes.HasPrefix(text, header.Bytes()) {
 		return file, err
 	}
 	w, err := l.compressor(&to)

@@ -52,7 +52,8 @@ type state struct {
 // facts must be unchanged when the export continues. created is the table's creation time.
 func (s *state) facts(created int64) []progress.Fact {
 	return append([]progress.Fact{
-		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table}, {Name: "the table's primary key", Value: s.Key}, progress.Made(s.Created, created),
+		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table},
+		{Name: "the table's primary key", Value: s.Key}, progress.Made(s.Created, created),
 		{Name: "--format", Value: s.Format}, {Name: "--limit", Value: strconv.FormatInt(s.Limit, 10)},
 	}, s.Holds.Facts()...)
 }

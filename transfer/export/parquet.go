@@ -60,19 +60,22 @@ func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Colum
 			continue // no row has it, so it has no type
 		}
 		if len(fields) == maxParquetColumns {
-			return nil, &CannotHold{fmt.Sprintf("the rows have more than %d columns, too many for Parquet: name some with --columns, or keep everything with --format archive", maxParquetColumns)}
+			return nil, &CannotHold{fmt.Sprintf("the rows have more than %d columns, too many for Parquet: name some with "+
+				"--columns, or keep everything with --format archive", maxParquetColumns)}
 		}
 		f.places.Set(name, len(fields))
 		add(name, parquet.Optional(nodeOf(types[name])))
 	}
 	schema := parquet.NewSchema("table", columns{Group: parquet.Group{}, fields: fields})
-	f.w = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("tsimport", "", ""))
+	f.w = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&zstd.Codec{}),
+		parquet.CreatedBy("tsimport", "", ""))
 	f.row = make(parquet.Row, len(fields))
 	return f, nil
 }
 
 func severalTypes(column, types string) error {
-	return &CannotHold{fmt.Sprintf("column %q has values of several types: %s; a Parquet column has one: name other columns with --columns, or keep everything with --format archive", column, types)}
+	return &CannotHold{fmt.Sprintf("column %q has values of several types: %s; a Parquet column has one: name other "+
+		"columns with --columns, or keep everything with --format archive", column, types)}
 }
 
 func nodeOf(t string) parquet.Node {

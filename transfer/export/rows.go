@@ -94,14 +94,16 @@ const longLine = table.MaxRowBytes
 
 func (f *typed) Write(r *scan.Fields) error {
 	rec := f.records.Of(r.Row)
-	rec.Cells = slices.DeleteFunc(rec.Cells, func(c record.Cell) bool { return r.Wanted != nil && !r.Wanted[string(c.Name)] })
+	rec.Cells = slices.DeleteFunc(rec.Cells,
+		func(c record.Cell) bool { return r.Wanted != nil && !r.Wanted[string(c.Name)] })
 	f.line = jsonl.AppendWide(f.line[:0], f.keys, rec)
 	if len(f.line) > longLine && !json.Valid(f.line) { // something was left out
 		row, err := new(client.PageMemory).Unpack(r.Row)
 		if err != nil {
 			return err
 		}
-		return &CannotHold{fmt.Sprintf("the row with the key %s is longer than a line can be that is loaded again; keep it with --format archive", tablescan.ShowKey(row))}
+		return &CannotHold{fmt.Sprintf("the row with the key %s is longer than a line can be that is loaded again; keep it "+
+			"with --format archive", tablescan.ShowKey(row))}
 	}
 	_, err := f.w.Write(f.line)
 	return err

@@ -25,15 +25,19 @@ import (
 
 // drawnRows are rows as answered: columns absent or out of order, versions in sequence or not, texts of all kinds.
 func drawnRows(t *rapid.T) (rows [][]byte) {
-	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "\r", "seven..", "eight...", "eight..,", "nine....\"", "é", "12345678é", "\x00",
+	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "\r",
+		"seven..", "eight...", "eight..,", "nine....\"", "é", "12345678é", "\x00",
 		"two\nlines, and a \"quote\""}), rapid.SampledFrom([]string{"\xff", "12345678\xed\xa0\x80", "é\xc3"}))
 	value := rapid.Custom(func(t *rapid.T) table.Value {
-		switch rapid.SampledFrom([]table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary}).Draw(t, "type") {
+		switch rapid.SampledFrom([]table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary}).Draw(t,
+			"type") {
 		case table.Integer:
-			return table.Value{Type: table.Integer, Int: rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, -1, math.MinInt64, math.MaxInt64})).Draw(t, "integer")}
+			return table.Value{Type: table.Integer, Int: rapid.OneOf(rapid.Int64(),
+				rapid.SampledFrom([]int64{0, -1, math.MinInt64, math.MaxInt64})).Draw(t, "integer")}
 		case table.Double:
-			return table.Value{Type: table.Double, Double: rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1),
-				1e21, 1e-7, 0.1, 5e-324, math.MaxFloat64})).Draw(t, "double")}
+			return table.Value{Type: table.Double, Double: rapid.OneOf(rapid.Float64(),
+				rapid.SampledFrom([]float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1),
+					1e21, 1e-7, 0.1, 5e-324, math.MaxFloat64})).Draw(t, "double")}
 		case table.Boolean:
 			return table.Value{Type: table.Boolean, Int: int64(rapid.IntRange(0, 1).Draw(t, "boolean"))}
 		case table.String:
@@ -51,7 +55,8 @@ func drawnRows(t *rapid.T) (rows [][]byte) {
 	for i := range rapid.IntRange(0, 12).Draw(t, "rows") {
 		var r plainbuffer.Row
 		r.Begin(nil)
-		r.Key(&key, table.Value{Type: table.String, Bytes: []byte(rapid.SampledFrom([]string{"", "a\"b", "c", "d", "e"}).Draw(t, "key"))})
+		r.Key(&key, table.Value{Type: table.String, Bytes: []byte(rapid.SampledFrom([]string{"", "a\"b", "c", "d", "e"}).Draw(
+			t, "key"))})
 		r.Key(&number, table.Value{Type: table.Integer, Int: int64(i)})
 		columns := rapid.SliceOfN(rapid.SampledFrom(names), 0, 8).Draw(t, "columns")
 		if sorted {
@@ -160,7 +165,8 @@ func TestRawRowsMakeTheSameCSV(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := drawnRows(t)
 		c := Config{Format: CSV, Limit: int64(rapid.IntRange(0, 15).Draw(t, "limit"))}
-		c.Scan.Table = &client.Table{Key: []table.KeyColumn{{Name: "k", Type: table.String}, {Name: "n", Type: table.Integer}}}
+		c.Scan.Table = &client.Table{Key: []table.KeyColumn{{Name: "k", Type: table.String},
+			{Name: "n", Type: table.Integer}}}
 		if rapid.Bool().Draw(t, "columns are named") {
 			c.Scan.Columns = rapid.Permutation([]string{"a", "z", "\"d\"", "never"}).Draw(t, "which")
 		}

@@ -82,7 +82,9 @@ type exporter struct {
 }
 
 func newExporter(ctx context.Context, c *Config) *exporter {
-	e := &exporter{fields: scan.Fields{Wanted: wantedOf(c.Scan.Columns), AllVersions: c.Format == Typed}, names: plainbuffer.Names{}, Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}}
+	e := &exporter{fields: scan.Fields{Wanted: wantedOf(c.Scan.Columns), AllVersions: c.Format == Typed},
+		names: plainbuffer.Names{}, Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx,
+			Proven: true}}
 	for _, k := range c.Scan.Table.Key {
 		e.keys = append(e.keys, k.Name)
 	}
@@ -232,7 +234,8 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 		return nil
 	}
 	s := &e.Scan
-	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Manner: s.Manner, RetryFor: s.RetryFor, Units: &e.units}
+	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Manner: s.Manner,
+		RetryFor: s.RetryFor, Units: &e.units}
 	if s.Table.MaxVersions > 1 || e.Format == Typed {
 		o.Versions = cmp.Or(s.Versions, tablescan.AllVersions) // for other formats, to count omitted ones
 	}
@@ -264,7 +267,8 @@ func (e *exporter) ofOneTable(read error) error {
 		return e.admin.Same(e.Scan.Table)
 	}
 	replaced := new(client.ReplacedError)
-	if errors.As((&client.Admin{Client: e.Scan.Client, Context: e.ctx, RetryFor: suspectFor, Proven: true}).Same(e.Scan.Table), &replaced) {
+	if errors.As((&client.Admin{Client: e.Scan.Client, Context: e.ctx, RetryFor: suspectFor, Proven: true}).Same(
+		e.Scan.Table), &replaced) {
 		return replaced
 	}
 	return read

@@ -37,7 +37,8 @@ func (c *Config) Columns(seen []Column) []string {
 }
 
 func newServerText(w io.Writer, format string, columns []string) *serverText {
-	f := &serverText{w: bufio.NewWriterSize(w, 1<<16), postgres: format == Postgres, fields: make([][]byte, len(columns)), columns: columns}
+	f := &serverText{w: bufio.NewWriterSize(w, 1<<16), postgres: format == Postgres, fields: make([][]byte, len(columns)),
+		columns: columns}
 	for i, name := range columns {
 		f.places.Set(name, i)
 	}
@@ -85,7 +86,8 @@ func (f *serverText) field(i int, v table.Value) error {
 	case v.Type == table.Binary && f.postgres:
 		dst = hex.AppendEncode(append(dst, `\\x`...), v.Bytes)
 	case f.postgres && slices.Contains(v.Bytes, 0):
-		return &CannotHold{fmt.Sprintf("column %q has a text with a zero byte, which PostgreSQL does not take: %.60q; leave the column out", f.columns[i], v.Bytes)}
+		return &CannotHold{fmt.Sprintf("column %q has a text with a zero byte, which PostgreSQL does not take: %.60q; "+
+			"leave the column out", f.columns[i], v.Bytes)}
 	default:
 		dst = appendEscaped(dst, v.Bytes)
 	}

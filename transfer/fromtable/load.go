@@ -45,7 +45,8 @@ func New(of *options.Command, name, shown string, say words.Say) (*Load, error) 
 		return nil, err
 	}
 	if len(of.Exclude) > 0 {
-		return nil, plan.Usagef("--exclude with --since: a row whose new cells are all excluded could not be written; name the columns to copy with --columns")
+		return nil, plan.Usagef("--exclude with --since: a row whose new cells are all excluded could not be written; name " +
+			"the columns to copy with --columns")
 	}
 	of.Mode = "update"
 	return l, nil
@@ -57,7 +58,8 @@ func (l *Load) Config(cfg *pipeline.Config) {
 
 // Begin completes a new table with the source's properties, and refuses a target that could not hold the source's data.
 // Name is the name of the source's instance. An embedded target has no partitions.
-func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Target, name string, embedded bool) error {
+func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Target, name string,
+	embedded bool) error {
 	from, to, err := l.sides(ctx, cfg, source, name)
 	if err != nil {
 		return err
@@ -78,7 +80,8 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	}
 	notes = append(notes, more...)
 	name = l.Read.Name
-	instead := fmt.Sprintf("for new numbers in the same order, archive it and load that: tsimport export --table %s --format archive -o FOLDER, then tsimport load FOLDER --table %s --returned-keys FILE",
+	instead := fmt.Sprintf("for new numbers in the same order, archive it and load that: tsimport export --table %s "+
+		"--format archive -o FOLDER, then tsimport load FOLDER --table %s --returned-keys FILE",
 		l.table, to.Name)
 	if err := copytable.CheckKey(to.Name, key, name, instead); err != nil {
 		return err
@@ -86,10 +89,12 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	if err := copytable.KeepsVersions(to.Name, define, name, from.Table, l.Read.Versions); err != nil {
 		return err
 	}
-	l.Read.Client, l.Read.Table, l.Read.RetryFor, l.Read.Columns = from.Client, from.Table, cfg.Lanes.RetryFor, cfg.Columns.Only
+	l.Read.Client, l.Read.Table, l.Read.RetryFor, l.Read.Columns = from.Client, from.Table, cfg.Lanes.RetryFor,
+		cfg.Columns.Only
 	if !l.since.IsZero() {
 		l.Read.Since = l.since.UnixMilli()
-		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", l.since.Format(time.RFC3339Nano)))
+		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and "+
+			"cells that a put has replaced by none, stay in the target", l.since.Format(time.RFC3339Nano)))
 	}
 	check := copytable.Options{To: define, DropExpired: cfg.Target.Aging.DropExpired, Takes: cfg.Columns.Takes, Say: l.say}
 	keys := l.Read
@@ -108,24 +113,29 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 }
 
 // fit returns the key and the options of the target: as they are, if the source fits, or for a new table, with notes.
-func (l *Load) fit(ctx context.Context, cfg *pipeline.Config, from, to copytable.Side, embedded bool) (key []table.KeyColumn, define *table.Definition, notes []string, err error) {
+func (l *Load) fit(ctx context.Context, cfg *pipeline.Config, from, to copytable.Side,
+	embedded bool) (key []table.KeyColumn, define *table.Definition, notes []string, err error) {
 	if to.Table != nil {
-		return to.Table.Key, &to.Table.Definition, nil, restore.FitsKey(l.Read.Name, from.Table.Key, cfg, "table "+to.Name, to.Table.Key)
+		return to.Table.Key, &to.Table.Definition, nil, restore.FitsKey(l.Read.Name, from.Table.Key, cfg, "table "+to.Name,
+			to.Table.Key)
 	}
 	notes = copytable.Define(&cfg.Target, &cfg.Columns, from.Table, l.asked.IsSet)
-	more, err := restore.DefineIndexes(l.asked.RenameIndex, cfg, from.Table, &client.Admin{Client: to.Client, Context: ctx, RetryFor: cfg.Lanes.RetryFor})
+	more, err := restore.DefineIndexes(l.asked.RenameIndex, cfg, from.Table, &client.Admin{Client: to.Client, Context: ctx,
+		RetryFor: cfg.Lanes.RetryFor})
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	return cfg.Target.Key, &cfg.Target.Define, append(notes, more...), preSplit(ctx, cfg, from, embedded)
 }
 
-func (l *Load) sides(ctx context.Context, cfg *pipeline.Config, source client.Target, name string) (from, to copytable.Side, err error) {
+func (l *Load) sides(ctx context.Context, cfg *pipeline.Config, source client.Target, name string) (from,
+	to copytable.Side, err error) {
 	if from, err = Describe(ctx, cfg, source, l.table); err != nil {
 		return from, to, fmt.Errorf("source, %s: %w", name, err)
 	}
 	if from.Table == nil {
-		return from, to, &plan.UsageError{Message: fmt.Sprintf("the source, table %s, does not exist in %s", l.table, name), NoTable: true}
+		return from, to, &plan.UsageError{Message: fmt.Sprintf("the source, table %s, does not exist in %s", l.table, name),
+			NoTable: true}
 	}
 	if to, err = Describe(ctx, cfg, cfg.Target.Client, cfg.Target.Table); err != nil {
 		return from, to, fmt.Errorf("target, %s: %w", cfg.Target.Name, err)
@@ -182,7 +192,8 @@ func (l *Load) Ended(r *pipeline.Report) {
 		l.say.Line("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells))
 	}
 	if next := Next(r); next != "" {
-		l.say.Line("to copy what is new from now on: --since %s (writers that give cells timestamps of their own need a time that is earlier by as much as these are late)", next)
+		l.say.Line("to copy what is new from now on: --since %s (writers that give cells timestamps of their own need a "+
+			"time that is earlier by as much as these are late)", next)
 	} else if text := r.Follow(); text != "" {
 		l.say.Line("%s", text)
 	}

@@ -72,7 +72,8 @@ func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (er
 		}
 	}
 	if to.From != nil && to.To != nil && scan.CompareBounds(to.From, to.To) >= 0 {
-		return plan.Usagef("--from-key %s --to-key %s: no key is in that range: it ends before it begins; the first is inclusive and the last exclusive", s.FromKey, s.ToKey)
+		return plan.Usagef("--from-key %s --to-key %s: no key is in that range: it ends before it begins; the first is "+
+			"inclusive and the last exclusive", s.FromKey, s.ToKey)
 	}
 	return nil
 }

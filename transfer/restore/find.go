@@ -53,7 +53,8 @@ func At(ctx context.Context, arg string, find input.Options) (m *archive.Manifes
 // mayBeArchive reports whether an address may be an archive in an object store, to save the requests for plain files.
 func mayBeArchive(arg string) bool {
 	base := path.Base(arg)
-	return jobdir.IsAddress(arg) && !strings.ContainsAny(arg, "*?[{") && (!strings.Contains(base, ".") || base == archive.ManifestName || strings.HasSuffix(arg, "/"))
+	return jobdir.IsAddress(arg) && !strings.ContainsAny(arg, "*?[{") &&
+		(!strings.Contains(base, ".") || base == archive.ManifestName || strings.HasSuffix(arg, "/"))
 }
 
 // InputError turns the error of an incomplete archive into a usage error.

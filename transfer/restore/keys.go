@@ -24,7 +24,8 @@ import (
 func FreeMark(m *archive.Manifest, cfg *pipeline.Config, key []table.KeyColumn) error {
 	mark := MarkColumn(cfg)
 	numbered := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto })
-	at := slices.IndexFunc(m.Columns, func(name string) bool { return cfg.Columns.Takes(name) && cfg.Columns.To(name) == mark })
+	at := slices.IndexFunc(m.Columns,
+		func(name string) bool { return cfg.Columns.Takes(name) && cfg.Columns.To(name) == mark })
 	if !numbered || cfg.Write.Marks.AtLeastOnce || at < 0 {
 		return nil
 	}
@@ -38,7 +39,8 @@ func MarkColumn(cfg *pipeline.Config) string {
 
 // MarkTaken is the error for a mark column that rows already have.
 func MarkTaken(source, mark, column string) error {
-	return plan.Usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with --mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
+	return plan.Usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with "+
+		"--mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
 }
 
 // FitsKey refuses a target key with a column that is not in the rows' key, unless flags say how it is made.
@@ -47,11 +49,13 @@ func FitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target
 	for _, k := range key {
 		at := slices.IndexFunc(from, func(f table.KeyColumn) bool { return columns.To(f.Name) == k.Name })
 		renamed := slices.Contains(slices.Collect(maps.Values(columns.Rename)), k.Name)
-		said := slices.ContainsFunc(cfg.Target.Key, func(s table.KeyColumn) bool { return s.Name == k.Name && s.Type == k.Type })
+		said := slices.ContainsFunc(cfg.Target.Key,
+			func(s table.KeyColumn) bool { return s.Name == k.Name && s.Type == k.Type })
 		computed := slices.ContainsFunc(columns.Keys, func(c plan.Column) bool { return c.Name == k.Name })
 		missing, another := at < 0 && !renamed && len(columns.Keys) == 0, at >= 0 && from[at].Type != k.Type
 		if !k.Auto && !said && !computed && (missing || another) {
-			return plan.Usagef("%s has another primary key (%s) than %s (%s); say with --pk how it is made, with types", target, columnsText(key), source, columnsText(from))
+			return plan.Usagef("%s has another primary key (%s) than %s (%s); say with --pk how it is made, with types", target,
+				columnsText(key), source, columnsText(from))
 		}
 	}
 	return nil
@@ -63,7 +67,8 @@ func Fits(m *archive.Manifest, cfg *pipeline.Config, target string, key []table.
 }
 
 // LookAtKeys checks the keys of all rows of a table or an archive before any is written. Look is their origin.
-func LookAtKeys(say words.Say, cfg *pipeline.Config, key []table.KeyColumn, look source.Origin) func(context.Context) error {
+func LookAtKeys(say words.Say, cfg *pipeline.Config, key []table.KeyColumn,
+	look source.Origin) func(context.Context) error {
 	return func(ctx context.Context) error {
 		say.Line("the key does not contain that of the source: looking for rows that would become one")
 		r := cfg.Request()
@@ -85,7 +90,8 @@ func columnsText(key []table.KeyColumn) (text string) {
 }
 
 // DefineIndexes adds the source's indexes to a new target. It refuses taken names before the first row.
-func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.Table, at *client.Admin) ([]string, error) {
+func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.Table,
+	at *client.Admin) ([]string, error) {
 	notes, err := copytable.DefineIndexes(&cfg.Target, &cfg.Columns, from, rename)
 	if err != nil {
 		return nil, err
@@ -93,7 +99,9 @@ func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.
 	for _, i := range cfg.Target.Indexes {
 		switch _, err := at.Describe(i.Name); {
 		case err == nil:
-			return nil, plan.Usagef("index %s: the instance already has a table or an index with that name; give it another name with --rename-index %s=NAME, or make the table first with tsimport table create, without indexes", i.Name, i.Name)
+			return nil, plan.Usagef("index %s: the instance already has a table or an index with that name; give it another "+
+				"name with --rename-index %s=NAME, or make the table first with tsimport table create, without indexes",
+				i.Name, i.Name)
 		case !errors.Is(err, client.ErrNoTable):
 			return nil, err
 		}
@@ -102,7 +110,8 @@ func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.
 }
 
 // LackingIndexes returns a function that lists, at the end, the source's indexes that the target lacks.
-func LackingIndexes(say words.Say, rename map[string]string, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() {
+func LackingIndexes(say words.Say, rename map[string]string, cfg *pipeline.Config, from *client.Table,
+	sdk *tablestore.TableStoreClient, ctx context.Context) func() {
 	return func() {
 		if len(from.Indexes) == 0 || cfg.DryRun {
 			return

@@ -68,7 +68,8 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		return plan.Usagef("%v", err)
 	}
 	m := l.Archive
-	from := &client.Table{Name: m.Table, Key: m.Key, Defined: m.DefinedTypes(), Created: m.Created, Indexes: m.Indexes, IndexesAre: m.IndexesAre, Definition: m.Options}
+	from := &client.Table{Name: m.Table, Key: m.Key, Defined: m.DefinedTypes(), Created: m.Created, Indexes: m.Indexes,
+		IndexesAre: m.IndexesAre, Definition: m.Options}
 	to := &client.Table{Name: cfg.Target.Table}
 	exists := false
 	if !missing {
@@ -85,7 +86,8 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		notes := copytable.Define(&cfg.Target, &cfg.Columns, from, l.asked.IsSet)
 		var more []string
 		if cfg.Target.Create && !missing {
-			if more, err = DefineIndexes(l.asked.RenameIndex, cfg, from, &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Lanes.RetryFor}); err != nil {
+			if more, err = DefineIndexes(l.asked.RenameIndex, cfg, from, &client.Admin{Client: sdk, Context: ctx,
+				RetryFor: cfg.Lanes.RetryFor}); err != nil {
 				return err
 			}
 		}
@@ -102,7 +104,8 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		return err
 	}
 	cfg.Read.Look = LookAtKeys(l.say, cfg, to.Key, archive.New(l.Archive))
-	l.say.Line("loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, words.Grouped(m.Rows), m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
+	l.say.Line("loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, words.Grouped(m.Rows),
+		m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
 	return nil
 }
 
@@ -116,7 +119,8 @@ func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time
 		return err
 	}
 	if m.Versions > max(to.MaxVersions, 1) {
-		return plan.Usagef("the archive has cells with %d versions, and table %s keeps %d; load it into a table with --max-versions %d", m.Versions, name, to.MaxVersions, m.Versions)
+		return plan.Usagef("the archive has cells with %d versions, and table %s keeps %d; load it into a table with "+
+			"--max-versions %d", m.Versions, name, to.MaxVersions, m.Versions)
 	}
 	if m.Smallest == nil || cfg.Target.Aging.DropExpired {
 		return nil
@@ -127,11 +131,14 @@ func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time
 		if to.TimeToLive > 0 {
 			flags = "--ttl and --max-deviation"
 		}
-		return plan.Usagef("table %s does not take cells of before %s, and the archive has some from %s on; load it into a table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
+		return plan.Usagef("table %s does not take cells of before %s, and the archive has some from %s on; load it into a "+
+			"table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
 			name, oldest.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339), flags)
 	}
-	if newest := now.Add(now.Sub(copytable.Oldest(&table.Definition{TimeToLive: -1, MaxDeviation: to.MaxDeviation}, now))); time.UnixMilli(*m.Largest).After(newest) {
-		return plan.Usagef("table %s does not take cells of after %s, and the archive has some up to %s; load it into a table with a larger --max-deviation",
+	if newest := now.Add(now.Sub(copytable.Oldest(&table.Definition{TimeToLive: -1, MaxDeviation: to.MaxDeviation},
+		now))); time.UnixMilli(*m.Largest).After(newest) {
+		return plan.Usagef("table %s does not take cells of after %s, and the archive has some up to %s; load it into a "+
+			"table with a larger --max-deviation",
 			name, newest.UTC().Format(time.RFC3339), time.UnixMilli(*m.Largest).UTC().Format(time.RFC3339))
 	}
 	return nil

@@ -194,7 +194,8 @@ func newPart(dir, name string) (*partWriter, error) {
 		return nil, fmt.Errorf("store changes: %w", err)
 	}
 	w := &partWriter{made: part{Name: name}, file: f, sum: sha256.New()}
-	w.zip, err = zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(windowBytes), zstd.WithLowerEncoderMem(true))
+	w.zip, err = zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(windowBytes), zstd.WithLowerEncoderMem(true))
 	return w, err
 }
 

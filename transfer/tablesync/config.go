@@ -68,7 +68,8 @@ func (c *Config) check() error {
 	case l.Write.When != nil && c.Delete:
 		return plan.Usagef("--when with --delete: a row that no record has cannot be compared; leave one out")
 	case c.IfUnchanged && c.Delete:
-		return plan.Usagef("--if-unchanged with --delete: a row is deleted by its key alone, whatever others have made of it meanwhile; give only one of them")
+		return plan.Usagef("--if-unchanged with --delete: a row is deleted by its key alone, whatever others have made of " +
+			"it meanwhile; give only one of them")
 	case c.IfUnchanged && l.Write.When != nil:
 		return plan.Usagef("--if-unchanged with --when: the service does not say which of them failed; leave one out")
 	case plan.IsTemplate(l.Target.Table), l.Target.Policy != nil:
@@ -76,9 +77,11 @@ func (c *Config) check() error {
 	case c.Delete && l.Limits.Records > 0:
 		return plan.Usagef("--limit with --delete: rows of records that are not read would be deleted; leave one of them out")
 	case c.Delete && len(l.Inputs) > 1 && l.Read.Sources == nil && isStream(l.Inputs):
-		return plan.Usagef("--delete: a stream among several inputs cannot be read again, so nobody could say before the deletes whether the other inputs have changed; write the stream to a file first")
+		return plan.Usagef("--delete: a stream among several inputs cannot be read again, so nobody could say before the " +
+			"deletes whether the other inputs have changed; write the stream to a file first")
 	case l.Target.Absent:
-		return &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name, l.Target.Table), NoTable: true}
+		return &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name,
+			l.Target.Table), NoTable: true}
 	case c.MaxDelete.Rows < 0:
 		return plan.Usagef("--max-delete: want a number of rows, or a percentage such as 1%%")
 	}
@@ -124,6 +127,8 @@ func (r *run) checkWindow(c *changes) error {
 	if r.table.TimeToLive > 0 {
 		flags = "--ttl and --max-deviation"
 	}
-	return plan.Usagef("table %s does not take cells of %s, and %d of the rows that are missing or different have some, %s: give the table a larger %s with tsimport table update, or write only columns that differ with --mode update; nothing was written",
+	return plan.Usagef("table %s does not take cells of %s, and %d of the rows that are missing or different have some, "+
+		"%s: give the table a larger %s with tsimport table update, or write only columns that differ with --mode update; "+
+		"nothing was written",
 		r.table.Name, takes, n, has, flags)
 }

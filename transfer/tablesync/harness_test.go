@@ -148,7 +148,8 @@ func (w *world) sync(cfg Config) *Summary {
 
 // counts are the numbers of a summary that are not zero.
 func (s *Summary) counts() string {
-	all := fmt.Sprintf("equal %d, missing %d, different %d, surplus %d, written %d, deleted %d, kept %d, rejected %d, exit %d",
+	all := fmt.Sprintf("equal %d, missing %d, different %d, surplus %d, written %d, deleted %d, kept %d, rejected %d, "+
+		"exit %d",
 		s.Equal, s.Missing, s.Different, s.Surplus, s.Written, s.Deleted, s.Kept,
 		s.Rejected+s.PutsRejected+s.DeletesRejected, s.ExitCode)
 	return strings.Trim(regexp.MustCompile(`(^|, )[a-z]+ 0\b`).ReplaceAllString(all, ""), ", ")

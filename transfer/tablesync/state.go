@@ -86,7 +86,8 @@ func Unfinished(dir string) (is, unfinished bool) {
 func unfinishedRuns(identity string) (folders []string, err error) {
 	all, err := rundir.Folders(rundir.Root)
 	for _, at := range all {
-		if s, err := readState(at); err == nil && s != nil && s.Identity == identity && s.Phase != finished && s.ReplacedBy == "" {
+		if s, err := readState(at); err == nil && s != nil && s.Identity == identity && s.Phase != finished &&
+			s.ReplacedBy == "" {
 			folders = append(folders, at)
 		}
 	}

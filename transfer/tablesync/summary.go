@@ -97,7 +97,8 @@ func (s *Summary) enter(cfg *Config, st *state) {
 	r := st.Found
 	s.ComparedAt = st.Compared
 	s.Read, s.Rejected, s.Superseded, s.OutOfRange = r.Read, r.Rejected, r.Superseded, r.OutOfRange
-	s.RowsExpected, s.RowsInTable, s.Equal, s.Missing, s.Different = r.RowsExpected, r.RowsInTable, r.Equal, r.Missing, r.Different
+	s.RowsExpected, s.RowsInTable, s.Equal, s.Missing, s.Different = r.RowsExpected, r.RowsInTable, r.Equal, r.Missing,
+		r.Different
 	s.Expired, s.Surplus, s.OfRejects = r.Expired, r.Extra, r.OfRejects
 	s.Position, s.Settled = r.Position, r.Settled
 	s.Examples, s.Notes, s.RejectsFiles = append(s.Examples, st.Examples...), r.Notes, st.Rejects
@@ -126,7 +127,8 @@ func withheld(cfg *Config, st *state) string {
 	case r.Read == 0:
 		return "the inputs have no records"
 	case cfg.MaxDelete.Share && float64(r.Extra)*100 > cfg.MaxDelete.Percent*float64(r.RowsInTable):
-		return fmt.Sprintf("%d of the %d rows that were compared are surplus, more than --max-delete %g%% allows", r.Extra, r.RowsInTable, cfg.MaxDelete.Percent)
+		return fmt.Sprintf("%d of the %d rows that were compared are surplus, more than --max-delete %g%% allows", r.Extra,
+			r.RowsInTable, cfg.MaxDelete.Percent)
 	case !cfg.MaxDelete.Share && r.Extra > cfg.MaxDelete.Rows:
 		return fmt.Sprintf("%d rows are surplus, more than --max-delete %d allows", r.Extra, cfg.MaxDelete.Rows)
 	}
@@ -165,7 +167,8 @@ func (s *Summary) balance() error {
 // conclude sets state and exit code of a completed run.
 func (s *Summary) conclude() {
 	s.State, s.ExitCode = pipeline.StateFinished, exitcode.OK
-	if s.Rejected > 0 || s.IfUnchanged && s.ConditionFailed > 0 || s.PutsRejected > 0 || s.DeletesRejected > 0 || s.Withheld != "" {
+	if s.Rejected > 0 || s.IfUnchanged && s.ConditionFailed > 0 || s.PutsRejected > 0 || s.DeletesRejected > 0 ||
+		s.Withheld != "" {
 		s.ExitCode = exitcode.Rejects
 	}
 }

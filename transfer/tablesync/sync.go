@@ -110,7 +110,8 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 	r.admin = &client.Admin{Client: r.sdk, Context: r.drain, RetryFor: l.Lanes.RetryFor}
 	if r.table, err = r.admin.Describe(l.Target.Table); err != nil {
 		if errors.Is(err, client.ErrNoTable) {
-			err = &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name, l.Target.Table), NoTable: true}
+			err = &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name,
+				l.Target.Table), NoTable: true}
 		}
 		return nil, err
 	}
@@ -119,7 +120,8 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 		// The service accepts an auto-increment value only for an existing row. Inputs without the column are refused.
 		l.Write.Condition = table.ExpectExist
 		if l.Write.When != nil || cfg.IfUnchanged {
-			return nil, plan.Usagef("--when, --if-unchanged: table %s has an auto-increment column, and the service takes no other condition for its rows than that they exist; leave them out", l.Target.Table)
+			return nil, plan.Usagef("--when, --if-unchanged: table %s has an auto-increment column, and the service takes no "+
+				"other condition for its rows than that they exist; leave them out", l.Target.Table)
 		}
 	}
 	if r.from, r.to, err = scan.ParseRange(cfg.Range, r.table.Key); err != nil {
@@ -138,7 +140,8 @@ func (r *run) holdsAll() error {
 	if len(columns.Keys) > 0 || !slices.EqualFunc(h.Key, r.table.Key, func(a, b table.KeyColumn) bool {
 		return a.Name == b.Name && a.Type == b.Type && columns.To(a.Name) == a.Name
 	}) {
-		return plan.Usagef("--delete: %s holds only a range of keys, and the table has another key: which of its rows belong to that range nobody can tell; leave --delete out", h.Name)
+		return plan.Usagef("--delete: %s holds only a range of keys, and the table has another key: which of its rows "+
+			"belong to that range nobody can tell; leave --delete out", h.Name)
 	}
 	for _, b := range []struct {
 		text    string
@@ -155,7 +158,8 @@ func (r *run) holdsAll() error {
 			return plan.Usagef("%s: the range of keys that it holds cannot be read: %v", h.Name, err)
 		}
 		if b.outside(held) {
-			return plan.Usagef("--delete: %s holds only a range of keys, %s..%s; the rows outside it would be deleted; give a --range within it", h.Name, h.From, h.To)
+			return plan.Usagef("--delete: %s holds only a range of keys, %s..%s; the rows outside it would be deleted; give a "+
+				"--range within it", h.Name, h.From, h.To)
 		}
 	}
 	return nil
@@ -174,7 +178,8 @@ func (r *run) numbered() string {
 // identity is the same for the same target, table, range and inputs.
 func (r *run) identity() string {
 	l := &r.cfg.Load
-	return progress.Identify(append([]string{"sync", cmp.Or(l.Target.Place, l.Target.Name), l.Target.Table, r.cfg.Range}, l.Inputs...)...)
+	return progress.Identify(append([]string{"sync", cmp.Or(l.Target.Place, l.Target.Name), l.Target.Table, r.cfg.Range},
+		l.Inputs...)...)
 }
 
 // open finds the run to resume, or creates and locks the folder of a new one.
@@ -232,7 +237,8 @@ func (r *run) alone(folder, identity string) error {
 	t := &r.cfg.Load.Target
 	prefix := "sync-" + progress.Identify(cmp.Or(t.Place, t.Name), t.Table) + "-"
 	refuse := func(by rundir.Holder) error {
-		return fmt.Errorf("process %d on %s syncs the same rows of table %s: each would undo what the other writes; wait for it or stop it", by.PID, by.Host, t.Table)
+		return fmt.Errorf("process %d on %s syncs the same rows of table %s: each would undo what the other writes; wait "+
+			"for it or stop it", by.PID, by.Host, t.Table)
 	}
 	own := prefix + url.PathEscape(r.cfg.Range)
 	if len(own) > mostClaimName {
@@ -255,7 +261,8 @@ func (r *run) alone(folder, identity string) error {
 		}
 		text, err := url.PathUnescape(strings.TrimPrefix(name, prefix))
 		from, to, rangeErr := scan.ParseRange(text, r.table.Key)
-		if err != nil || rangeErr != nil || (r.to == nil || scan.CompareBounds(from, r.to) < 0) && (to == nil || scan.CompareBounds(r.from, to) < 0) {
+		if err != nil || rangeErr != nil || (r.to == nil || scan.CompareBounds(from, r.to) < 0) &&
+			(to == nil || scan.CompareBounds(r.from, to) < 0) {
 			return refuse(by)
 		}
 	}
@@ -277,7 +284,8 @@ func (r *run) unfinished(identity string) (string, error) {
 		case s == nil || s.Phase == finished:
 			return "", nil
 		case s.Identity != identity:
-			return "", plan.Usagef("--run-dir %s holds an unfinished sync of other inputs, of another range or of another table; give another --run-dir, or "+source.StartOver, dir)
+			return "", plan.Usagef("--run-dir %s holds an unfinished sync of other inputs, of another range or of another "+
+				"table; give another --run-dir, or "+source.StartOver, dir)
 		}
 		return dir, nil
 	}
@@ -293,7 +301,8 @@ func (r *run) unfinished(identity string) (string, error) {
 		}
 		return "", nil
 	case len(found) > 1:
-		return "", plan.Usagef("%d unfinished runs of this sync: %s; "+source.StartOver, len(found), strings.Join(found, ", "))
+		return "", plan.Usagef("%d unfinished runs of this sync: %s; "+source.StartOver, len(found),
+			strings.Join(found, ", "))
 	case len(found) == 1:
 		return found[0], nil
 	}
@@ -376,7 +385,8 @@ func detailsOf(cfg *Config, facts []progress.Fact, live bool) []progress.Fact {
 		{Name: "--delete", Value: fmt.Sprint(cfg.Delete)}, {Name: "--if-unchanged", Value: fmt.Sprint(cfg.IfUnchanged)},
 	}
 	if s, ok := cfg.Load.Read.Sources.(interface{ Made() time.Time }); ok { // a table
-		details = append(details, progress.Fact{Name: "the time at which the source was made", Value: s.Made().Format(time.RFC3339Nano), Input: true})
+		details = append(details, progress.Fact{Name: "the time at which the source was made",
+			Value: s.Made().Format(time.RFC3339Nano), Input: true})
 	}
 	for _, f := range facts {
 		if live && (strings.HasPrefix(f.Name, "input ") || strings.HasPrefix(f.Name, "schema of ")) {
@@ -444,7 +454,8 @@ func (r *run) find() error {
 	if err != nil {
 		// Nothing was written: the leftovers are useless.
 		err = errors.Join(err, os.RemoveAll(c.dir))
-		r.summary.State, r.summary.ExitCode, r.summary.Error = pipeline.StateFailed, exitcode.Of(err), client.OneLine(err.Error())
+		r.summary.State, r.summary.ExitCode, r.summary.Error = pipeline.StateFailed, exitcode.Of(err),
+			client.OneLine(err.Error())
 		if interrupted := new(pipeline.Interrupted); errors.As(err, &interrupted) {
 			r.summary.State, r.summary.ExitCode = pipeline.StateInterrupted, interrupted.ExitCode
 		}
@@ -461,7 +472,8 @@ func (r *run) begun() error {
 	}
 	running := *r.summary
 	running.State = "running"
-	for _, write := range []func() error{func() error { return r.state.write(r.dir) }, func() error { return job.Write(r.dir) }, func() error { return rundir.WriteSummary(r.dir, &running) }} {
+	for _, write := range []func() error{func() error { return r.state.write(r.dir) },
+		func() error { return job.Write(r.dir) }, func() error { return rundir.WriteSummary(r.dir, &running) }} {
 		if err := write(); err != nil {
 			return err // on a full disk the others would fail likewise
 		}
@@ -490,12 +502,15 @@ func (r *run) compare(c *changes) error {
 			return context.Cause(r.drain)
 		}
 		if usage := new(plan.UsageError); r.numbered() != "" && errors.As(err, &usage) && !usage.Input {
-			return plan.Usagef("table %s has the auto-increment column %s, whose values the service assigns: sync compares rows by their keys, so the inputs must have the column (%v)", r.table.Name, r.numbered(), err)
+			return plan.Usagef("table %s has the auto-increment column %s, whose values the service assigns: sync compares "+
+				"rows by their keys, so the inputs must have the column (%v)", r.table.Name, r.numbered(), err)
 		}
 		return err
 	}
 	if name := r.numbered(); name != "" && found.Missing > 0 {
-		return plan.Usagef("%d rows of the inputs are not in table %s, and the service does not accept a chosen number in the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was written",
+		return plan.Usagef("%d rows of the inputs are not in table %s, and the service does not accept a chosen number in "+
+			"the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was "+
+			"written",
 			found.Missing, r.table.Name, name)
 	}
 	if err := errors.Join(r.checkWindow(c), r.checkConditions(c)); err != nil {
@@ -504,7 +519,8 @@ func (r *run) compare(c *changes) error {
 	if r.cfg.SourceUnits != nil {
 		s.SourceUnits = r.cfg.SourceUnits()
 	}
-	s.Found, s.Live, s.Units, s.ColumnUnits, s.Unread, s.Total = found, found.Live, found.Units, found.ColumnUnits, found.Unread, c.total
+	s.Found, s.Live, s.Units, s.ColumnUnits, s.Unread, s.Total = found, found.Live, found.Units, found.ColumnUnits,
+		found.Unread, c.total
 	s.Details, s.Made = detailsOf(r.cfg, found.Facts, found.Live), found.Of.Created
 	for i := range found.Examples {
 		text, err := json.Marshal(&found.Examples[i])
@@ -535,7 +551,8 @@ func (r *run) note() {
 		add("table %s has %d secondary indexes, which cost units for every row written or deleted", r.table.Name, n)
 	}
 	if _, of := r.cfg.Load.Read.Sources.(source.Snapshots); found.Live && !of {
-		add("the source changes while it is read: a row that was written there meanwhile may be missing from what was compared. Cells are compared with their timestamps")
+		add("the source changes while it is read: a row that was written there meanwhile may be missing from what was " +
+			"compared. Cells are compared with their timestamps")
 	}
 	if found.OutOfRange > 0 {
 		add("%d records are outside --range and were neither compared nor written", found.OutOfRange)

@@ -69,7 +69,8 @@ func TestEveryTypeIsWrittenAsCompared(t *testing.T) {
 	w := filled(t)
 	const row = "k\x00\u00e9\U0001F600,-0,\"\",AP8=,\"\",-9223372036854775808,false,中\x00\n"
 	cfg := w.config(w.write("a.csv", "id,d,e,x,y,n,f,s\n"+row+"l,1e300,\"a\"\"b\",,AA==,9223372036854775807,true,x\n"))
-	for c, typ := range map[string]table.Type{"d": table.Double, "e": table.String, "x": table.Binary, "y": table.Binary, "n": table.Integer, "f": table.Boolean, "s": table.String} {
+	for c, typ := range map[string]table.Type{"d": table.Double, "e": table.String, "x": table.Binary, "y": table.Binary,
+		"n": table.Integer, "f": table.Boolean, "s": table.String} {
 		cfg.Load.Columns.Types[c] = plan.Type{Type: typ}
 	}
 	wantCounts(t, w.sync(cfg), "missing 2, written 2")
@@ -104,7 +105,9 @@ func TestBadInputsWithholdDeletes(t *testing.T) {
 		"an input that changes before the deletes": func(w *world) Config {
 			return beforeLoads(w.config(w.write("a.csv", good)), func() { w.write("a.csv", good+"c,3\n") })
 		},
-		"a file comes before the deletes": func(w *world) Config { return w.folderChanged(func() { w.write("in/b.csv", "id,n\nc,3\n") }) },
+		"a file comes before the deletes": func(w *world) Config {
+			return w.folderChanged(func() { w.write("in/b.csv", "id,n\nc,3\n") })
+		},
 		"a file that leaves a folder before the deletes": func(w *world) Config {
 			cfg := w.folderChanged(func() { _ = os.Remove("in/b.csv") })
 			w.write("in/b.csv", good)
@@ -308,7 +311,8 @@ func TestAnOldComparisonWithATableIsRepeated(t *testing.T) {
 	s := conformance.Try(readState(old.RunDir)).Must(t)
 	s.Live, s.Compared = true, time.Now().Add(-2*longAgo)
 	must(t, s.write(old.RunDir))
-	if s := w.sync(cfg); s.Resumed || s.RunDir != old.RunDir || !strings.Contains(strings.Join(w.said, "\n"), "the source may have changed since") {
+	if s := w.sync(cfg); s.Resumed || s.RunDir != old.RunDir || !strings.Contains(strings.Join(w.said, "\n"),
+		"the source may have changed since") {
 		t.Errorf("resumed %v, said %q", s.Resumed, w.said)
 	}
 }
@@ -379,7 +383,8 @@ func TestDamagedChangesAreRefused(t *testing.T) {
 	text := conformance.Try(os.ReadFile(names[0])).Must(t)
 	text[len(text)/2] ^= 1
 	w.write(names[0], string(text))
-	if s, err := Run(context.Background(), cfg); s != nil || err == nil || !strings.Contains(err.Error(), "is not what was written") {
+	if s, err := Run(context.Background(), cfg); s != nil || err == nil ||
+		!strings.Contains(err.Error(), "is not what was written") {
 		t.Errorf("%v, %v", s, err)
 	}
 	w.wantRows("b n=2")
@@ -448,14 +453,18 @@ func TestAutoIncrementValuesAreNotChosen(t *testing.T) {
 func TestUnsupportedSyncsAreRefused(t *testing.T) {
 	w := filled(t)
 	for want, change := range map[string]func(*Config){
-		"--mode":                     func(c *Config) { c.Load.Write.Mode = table.Increment },
-		"--condition":                func(c *Config) { c.Load.Write.Condition = table.ExpectExist },
-		"--limit":                    func(c *Config) { c.Load.Limits.Records = 1 },
-		"--table":                    func(c *Config) { c.Load.Target.Table = "t_{id}" },
-		"no table":                   func(c *Config) { c.Load.Target.Table = "none" },
-		"--range":                    func(c *Config) { c.Range = ".." },
-		"--if-unchanged with --when": func(c *Config) { c.Delete, c.IfUnchanged, c.Load.Write.When = false, true, new(condition.When) },
-		"--pk":                       func(c *Config) { c.Load.Target.Key = []table.KeyColumn{{Name: "other", Type: table.String}} },
+		"--mode":      func(c *Config) { c.Load.Write.Mode = table.Increment },
+		"--condition": func(c *Config) { c.Load.Write.Condition = table.ExpectExist },
+		"--limit":     func(c *Config) { c.Load.Limits.Records = 1 },
+		"--table":     func(c *Config) { c.Load.Target.Table = "t_{id}" },
+		"no table":    func(c *Config) { c.Load.Target.Table = "none" },
+		"--range":     func(c *Config) { c.Range = ".." },
+		"--if-unchanged with --when": func(c *Config) {
+			c.Delete, c.IfUnchanged, c.Load.Write.When = false, true, new(condition.When)
+		},
+		"--pk": func(c *Config) {
+			c.Load.Target.Key = []table.KeyColumn{{Name: "other", Type: table.String}}
+		},
 	} {
 		cfg := w.config(w.write("a.csv", "id,other\na,1\n"))
 		change(&cfg)
@@ -528,7 +537,8 @@ func TestForeignWritesAfterTheComparison(t *testing.T) {
 
 // TestRowsThatFailTheConditionAreSkipped has files that are older and newer than rows of the table.
 func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
-	for name, text := range map[string]string{"rising": "stored.at <= new.at", "any": "stored.at != 7 and stored.n != new.n"} {
+	for name, text := range map[string]string{"rising": "stored.at <= new.at",
+		"any": "stored.at != 7 and stored.n != new.n"} {
 		t.Run(name, func(t *testing.T) {
 			for _, mode := range []table.Mode{table.Put, table.Update} {
 				w := filled(t)
@@ -546,7 +556,8 @@ func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 				s := w.sync(cfg)
 				wantCounts(t, s, "equal 1, missing 1, different 4, written 4")
 				conformance.True(t, s.ConditionFailed == 1 && s.PutsUnfinished == 0, "mode %v: %+v", mode, s)
-				w.wantRows("equal at=5 n=1", "missing at=5 n=2", "newer at=7 n=1", "older at=5 n=2", "same at=5 n=2", "unknown at=5 n=2")
+				w.wantRows("equal at=5 n=1", "missing at=5 n=2", "newer at=7 n=1", "older at=5 n=2", "same at=5 n=2",
+					"unknown at=5 n=2")
 
 				// Another process writes a newer row after the comparison.
 				w.put("same", tabletest.Cells{"at": int64(5), "n": int64(3)})
@@ -571,7 +582,8 @@ func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 				}
 				w.put("bare", nil)
 				w.put("single", tabletest.Cells{"n": int64(1)})
-				cfg := w.config(w.write("a.csv", "id,n,m\nadded,2,1\nbare,2,1\nchanged,2,1\ndeleted,2,1\nmade,2,1\nmissing,2,1\nother,2,1\nplain,2,1\nsingle,2,\n"))
+				cfg := w.config(w.write("a.csv",
+					"id,n,m\nadded,2,1\nbare,2,1\nchanged,2,1\ndeleted,2,1\nmade,2,1\nmissing,2,1\nother,2,1\nplain,2,1\nsingle,2,\n"))
 				cfg.Load.Write.Mode, cfg.Delete, cfg.IfUnchanged = mode, false, true
 				cfg.OnCompared = func(*Summary) {
 					w.put("added", tabletest.Cells{"n": int64(1), "s": "x", "m": int64(9)}) // a column that the row to put has as well
@@ -590,7 +602,8 @@ func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 					s.ExitCode == exitcode.Rejects, "mode %v: %d left, %d written, %d unfinished, exit %d", mode, s.ConditionFailed,
 					s.Written, s.PutsUnfinished, s.ExitCode)
 				if mode == table.Put || versions == 1 { // updates keep older versions
-					w.wantRows("added m=9 n=1 s=x", "bare m=1 n=2", "changed n=7 s=x", "equal n=1 s=x", "made n=7", "missing m=1 n=2", other, "plain m=1 n=2"+kept, "single n=7")
+					w.wantRows("added m=9 n=1 s=x", "bare m=1 n=2", "changed n=7 s=x", "equal n=1 s=x", "made n=7", "missing m=1 n=2",
+						other, "plain m=1 n=2"+kept, "single n=7")
 				}
 				cfg.OnCompared = nil
 				if s := w.sync(cfg); s.ConditionFailed != 0 || s.Written != left || s.ExitCode != 0 {
@@ -729,7 +742,8 @@ func TestSyncTakesOverTheUnitsOfTheLastRun(t *testing.T) {
 		must(t, out.Close())
 		return w.write(name, b.String())
 	}
-	ms, us := file("ms.parquet", parquet.Timestamp(parquet.Millisecond)), file("us.parquet", parquet.Timestamp(parquet.Microsecond))
+	ms, us := file("ms.parquet", parquet.Timestamp(parquet.Millisecond)),
+		file("us.parquet", parquet.Timestamp(parquet.Microsecond))
 	config := func(file string) Config {
 		cfg := w.config(file)
 		cfg.Load.Columns.Types["v"] = plan.Type{Type: table.Integer}

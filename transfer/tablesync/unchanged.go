@@ -73,7 +73,9 @@ func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cel
 // checkConditions refuses rows without a possible condition, before the first row is written.
 func (r *run) checkConditions(c *changes) error {
 	if n := c.total.unconditional; n > 0 {
-		return plan.Usagef("--if-unchanged: %d of the rows to put would need a condition with more than %d columns, with values of more than %d KiB, or of several updates: the service takes none such; --mode update compares only the columns that it writes; nothing was written",
+		return plan.Usagef("--if-unchanged: %d of the rows to put would need a condition with more than %d columns, with "+
+			"values of more than %d KiB, or of several updates: the service takes none such; --mode update compares only the "+
+			"columns that it writes; nothing was written",
 			n, mostParts-1, mostCondition>>10)
 	}
 	return nil

@@ -105,7 +105,8 @@ func (r *run) mayDelete() (why string, err error) {
 // unreachable reports whether an error is of the network, or of a service that may answer later.
 func unreachable(err error) bool {
 	var answer *tablestore.OtsError
-	return errors.As(err, new(*net.OpError)) || errors.As(err, new(*url.Error)) || errors.As(err, &answer) && client.Classify(answer).Passes()
+	return errors.As(err, new(*net.OpError)) || errors.As(err, new(*url.Error)) || errors.As(err, &answer) &&
+		client.Classify(answer).Passes()
 }
 
 func (r *run) stopped(report *pipeline.Report, err error) error {
@@ -135,7 +136,8 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 		cfg.Inputs = append(cfg.Inputs, plainName(filepath.Join(r.dir, changesDir, p.Name)))
 	}
 	ages := cfg.Read.Sources != nil
-	cfg.Read = plan.Read{Options: reader.Options{Format: reader.JSONLines, SplitBytes: cfg.Read.SplitBytes}, Parsers: cfg.Read.Parsers}
+	cfg.Read = plan.Read{Options: reader.Options{Format: reader.JSONLines, SplitBytes: cfg.Read.SplitBytes},
+		Parsers: cfg.Read.Parsers}
 	cfg.Columns = plan.Columns{Types: map[string]plan.Type{}}
 	to := &cfg.Target
 	*to = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Aging: plan.Aging{Expires: ages}}

@@ -83,7 +83,8 @@ func (a *aside) read(p place) ([]byte, error) {
 		return nil, err
 	}
 	if crc32.Checksum(body, castagnoli) != p.sum {
-		return nil, fmt.Errorf("read a row of %d bytes again: checksum differs, something else wrote to the file or the disk is damaged; run again with another TMPDIR", p.bytes)
+		return nil, fmt.Errorf("read a row of %d bytes again: checksum differs, something else wrote to the file or the "+
+			"disk is damaged; run again with another TMPDIR", p.bytes)
 	}
 	return body, nil
 }

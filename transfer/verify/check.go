@@ -105,13 +105,17 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	}
 	unique, notes := cfg.Unique, append(p.Notes, p.Warnings...)
 	if unique && p.Schema.Numbered > 0 {
-		unique, notes = false, append(notes, fmt.Sprintf("keys are not compared: the service gives every record a number of its own (%s), so no two have the same key", p.Schema.Key[p.Schema.Numbered].Name))
+		unique, notes = false,
+			append(notes, fmt.Sprintf("keys are not compared: the service gives every record a number of its own (%s), so no "+
+				"two have the same key", p.Schema.Key[p.Schema.Numbered].Name))
 	}
-	sorter, err := extsort.New(extsort.Options{Memory: max(cfg.Memory/3, 1), Spill: spill.Options{Dir: cfg.TempDir, MaxBytes: cfg.TempMax}})
+	sorter, err := extsort.New(extsort.Options{Memory: max(cfg.Memory/3, 1), Spill: spill.Options{Dir: cfg.TempDir,
+		MaxBytes: cfg.TempMax}})
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{cfg: &cfg, plan: p, sorter: sorter, distinct: newDistinct(cfg.Memory / hashShare), hot: partitioner.NewHotKeys(p.Schema.Key[0].Type), seed: maphash.MakeSeed()}
+	c := &checker{cfg: &cfg, plan: p, sorter: sorter, distinct: newDistinct(cfg.Memory / hashShare),
+		hot: partitioner.NewHotKeys(p.Schema.Key[0].Type), seed: maphash.MakeSeed()}
 	c.result = &CheckResult{Unique: unique, Reasons: map[string]int64{}, Rejects: []RejectExample{}, HotKeys: []HotKey{},
 		Repeats: []Repeat{}, Examples: []Collision{}, Notes: notes}
 	err = eachSplit(ctx, p, intake.Sums{}, c.take)

@@ -30,7 +30,8 @@ func checkOf(t fatal, dir, text string, key keyexpr.Column) CheckConfig {
 	path := filepath.Join(dir, "in.csv")
 	conformance.Must(t, os.WriteFile(path, []byte(text), 0o644))
 	r := &plan.Request{Inputs: []string{path}, Columns: plan.Columns{Types: map[string]plan.Type{}}}
-	r.Target = plan.Target{Table: "check", Create: true, Absent: true, Key: []table.KeyColumn{{Name: key.Name, Type: key.Type}}}
+	r.Target = plan.Target{Table: "check", Create: true, Absent: true,
+		Key: []table.KeyColumn{{Name: key.Name, Type: key.Type}}}
 	if key.Expr != "" {
 		r.Columns.Keys = []keyexpr.Column{key}
 	}
@@ -168,7 +169,8 @@ func TestCheckNamesASinglePartitionKey(t *testing.T) {
 }
 
 func TestDelimitersInsideValues(t *testing.T) {
-	r, err := Check(context.Background(), checkOf(t, t.TempDir(), "k,s,u\na,\"x,y\",z\na,x,\"y,z\"\n", keyexpr.Column{Name: "k", Type: table.String}))
+	r, err := Check(context.Background(), checkOf(t, t.TempDir(), "k,s,u\na,\"x,y\",z\na,x,\"y,z\"\n",
+		keyexpr.Column{Name: "k", Type: table.String}))
 	conformance.True(t, err == nil && r.Repeated == 1 && r.Different == 1, "%+v, %v", r, err)
 }
 
@@ -240,7 +242,8 @@ func (w *world) config(t fatal, name, text string) Config {
 	path := filepath.Join(w.dir, name+".csv")
 	must(t, os.WriteFile(path, []byte(text), 0o644))
 	return Config{Client: w.SDK, Examples: 10, Memory: 1 << 30, TempDir: w.dir,
-		Request: &plan.Request{Inputs: []string{path}, Target: plan.Target{Table: name}, Columns: plan.Columns{Types: map[string]plan.Type{}}}}
+		Request: &plan.Request{Inputs: []string{path}, Target: plan.Target{Table: name},
+			Columns: plan.Columns{Types: map[string]plan.Type{}}}}
 }
 
 // run compares and must come to an end.
@@ -251,7 +254,8 @@ func run(t fatal, cfg Config) *Result {
 
 // counts are the numbers of a result that are not zero.
 func (r *Result) counts() string {
-	return nonzero("expected %d, equal %d, missing %d, different %d, expired %d, extra %d, stored %d, rejected %d, superseded %d",
+	return nonzero("expected %d, equal %d, missing %d, different %d, expired %d, extra %d, stored %d, rejected %d, "+
+		"superseded %d",
 		r.RowsExpected, r.Equal, r.Missing, r.Different, r.Expired, r.Extra, r.RowsInTable, r.Rejected, r.Superseded)
 }
 

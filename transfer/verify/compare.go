@@ -101,7 +101,8 @@ func (j *judge) named(columns []uint64, r *scan.Row) difference {
 	for _, column := range columns {
 		name, ok := j.names[column]
 		if !ok && r != nil {
-			i := slices.IndexFunc(r.Columns, func(c *tablestore.AttributeColumn) bool { return j.columnOf(c.ColumnName) == column })
+			i := slices.IndexFunc(r.Columns,
+				func(c *tablestore.AttributeColumn) bool { return j.columnOf(c.ColumnName) == column })
 			if ok = i >= 0; ok {
 				name = r.Columns[i].ColumnName
 			}

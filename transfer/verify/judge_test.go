@@ -82,7 +82,8 @@ func TestOneOddCellAmongOthersIsFound(t *testing.T) {
 			w.columns[c.column] = new(stateOf)
 			w.columns[c.column].update(c, false)
 			for _, v := range s.have {
-				row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: names[i], Timestamp: v.at, Value: v.value})
+				row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: names[i], Timestamp: v.at,
+					Value: v.value})
 			}
 			if !s.put {
 				wantPut = append(wantPut, names[i])
@@ -137,15 +138,23 @@ func TestUpdatesOfOneCell(t *testing.T) {
 		{"its value at another time", 1, state{stamped: []stamp{{200, []uint64{1}}}}, []got{{201, 1}}, false, false},
 		{"no version", 1, state{stamped: []stamp{{200, []uint64{1}}}}, nil, false, false},
 		{"no version, which may be", 1, state{stamped: []stamp{{200, []uint64{1}}}, absent: true}, nil, true, false},
-		{"another version, though none may be", 1, state{stamped: []stamp{{200, []uint64{1}}}, absent: true}, []got{{300, 3}}, false, false},
+		{"another version, though none may be", 1, state{stamped: []stamp{{200, []uint64{1}}}, absent: true}, []got{{300, 3}},
+			false, false},
 		{"a version that has expired", 1, state{stamped: []stamp{{old, []uint64{1}}}}, nil, true, true},
-		{"the newest has not expired", 2, state{stamped: []stamp{{200, []uint64{1}}, {old, []uint64{2}}}}, []got{{200, 1}}, true, true},
-		{"the newest is gone, the other not", 2, state{stamped: []stamp{{200, []uint64{1}}, {old, []uint64{2}}}}, []got{{old, 2}}, false, false},
-		{"more versions than are kept", 2, state{stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}, {150, []uint64{3}}}}, []got{{300, 1}, {200, 2}}, true, false},
-		{"the second of those that are kept", 2, state{stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}, {150, []uint64{3}}}}, []got{{300, 1}, {150, 3}}, false, false},
-		{"a value takes the place of a version", 2, state{values: []uint64{9}, stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}}}, []got{{400, 9}, {300, 1}}, true, false},
-		{"a value and the wrong version", 2, state{values: []uint64{9}, stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}}}, []got{{400, 9}, {200, 2}}, false, false},
-		{"a version of a time to come", 2, state{values: []uint64{9}, stamped: []stamp{{900, []uint64{1}}}}, []got{{900, 1}, {400, 9}}, true, false},
+		{"the newest has not expired", 2, state{stamped: []stamp{{200, []uint64{1}}, {old, []uint64{2}}}}, []got{{200, 1}},
+			true, true},
+		{"the newest is gone, the other not", 2, state{stamped: []stamp{{200, []uint64{1}}, {old, []uint64{2}}}},
+			[]got{{old, 2}}, false, false},
+		{"more versions than are kept", 2, state{stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}},
+			{150, []uint64{3}}}}, []got{{300, 1}, {200, 2}}, true, false},
+		{"the second of those that are kept", 2, state{stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}},
+			{150, []uint64{3}}}}, []got{{300, 1}, {150, 3}}, false, false},
+		{"a value takes the place of a version", 2, state{values: []uint64{9},
+			stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}}}, []got{{400, 9}, {300, 1}}, true, false},
+		{"a value and the wrong version", 2, state{values: []uint64{9},
+			stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}}}, []got{{400, 9}, {200, 2}}, false, false},
+		{"a version of a time to come", 2, state{values: []uint64{9}, stamped: []stamp{{900, []uint64{1}}}},
+			[]got{{900, 1}, {400, 9}}, true, false},
 	} {
 		j := newJudge(table.Update, c.versions, 100, -1)
 		ok, expired := j.holds(&c.s, c.have)
@@ -211,7 +220,8 @@ func TestAnOlderVersionIsFoundInAnyColumn(t *testing.T) {
 		"aaabc": "a", "abbbc": "b", "abccc": "c", "aabbcc": "abc", "aabcc": "ac"} {
 		j, row := newJudge(table.Put, 3, -1, -1), &scan.Row{}
 		for i, c := range columns {
-			row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: string(c), Timestamp: int64(100 - i), Value: "v"})
+			row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: string(c), Timestamp: int64(100 - i),
+				Value: "v"})
 		}
 		var expected []uint64
 		for _, c := range odd {
@@ -421,7 +431,8 @@ func TestUnreadableStoredRowsAreAnError(t *testing.T) {
 			switch {
 			case fails == "" || fails == "order" && odd == 0:
 				conformance.True(t, err == nil && r.Equal == 6 && r.Extra == 6 && r.RowsInTable == 12, "%+v, %v", r, err)
-			case err == nil || !strings.Contains(err.Error(), errOdd.Error()) && !strings.Contains(err.Error(), "not in key order"):
+			case err == nil || !strings.Contains(err.Error(), errOdd.Error()) &&
+				!strings.Contains(err.Error(), "not in key order"):
 				t.Errorf("part %d fails in %s: %+v, %v", odd, fails, r, err)
 			}
 		}
@@ -445,12 +456,15 @@ func TestResultsAreCountedByRange(t *testing.T) {
 		"nothing": {map[int][]verdict{0: {isEqual}, 1: {isEqual, isExpired}}, nil,
 			[]string{"source and table are equal, in each of the 3 ranges of the run"}},
 		"the first": {map[int][]verdict{0: {isMissing, isEqual}}, nil,
-			[]string{moved + "1 of the 3", "r0 from 0: 1 missing, 0 different, 0 surplus; the run read it in the snapshot of 2026-01-02T03:04:05Z"}},
+			[]string{moved + "1 of the 3", "r0 from 0: 1 missing, 0 different, 0 surplus; the run read it in the snapshot of " +
+				"2026-01-02T03:04:05Z"}},
 		"the second and the last": {map[int][]verdict{1: {isDifferent, isDifferent}}, []int64{25},
-			[]string{moved + "2 of the 3", "r1 from 10: 0 missing, 2 different, 0 surplus", "r2 from 20: 0 missing, 0 different, 1 surplus"}},
+			[]string{moved + "2 of the 3", "r1 from 10: 0 missing, 2 different, 0 surplus",
+				"r2 from 20: 0 missing, 0 different, 1 surplus"}},
 		"a surplus row": {nil, []int64{31}, []string{"in which ranges surplus rows are is not known of 1"}},
 	} {
-		v := &verifier{plan: &plan.Plan{Request: &plan.Request{}}, cfg: &Config{Snapshots: loaded}, result: &Result{}, recordsOf: []int64{1, 2, 3}}
+		v := &verifier{plan: &plan.Plan{Request: &plan.Request{}}, cfg: &Config{Snapshots: loaded}, result: &Result{},
+			recordsOf: []int64{1, 2, 3}}
 		v.result.Snapshots = loaded
 		v.bySource = &bySource{of: ranged{}, found: make([]Counts, 3)}
 		for i := range 3 {
@@ -550,7 +564,8 @@ func TestRawRowsAreJudgedLikeTheirCells(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	h := plainbuffer.NewHasher()
 	reduce := &reducer{Hasher: h, mode: table.Put}
-	j := &judge{Hasher: h, mode: table.Put, sums: true, names: map[uint64]string{}, oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[uint64][]got{}}
+	j := &judge{Hasher: h, mode: table.Put, sums: true, names: map[uint64]string{}, oldest: -1, loaded: -1,
+		hashes: map[string]uint64{}, got: map[uint64][]got{}}
 	w := wants{mode: table.Put}
 	var memory client.PageMemory
 	equal, different := 0, 0
@@ -590,7 +605,8 @@ func TestRawRowsAreJudgedLikeTheirCells(t *testing.T) {
 		byName := func(a, b column) int { return slices.Index(names, a.name) - slices.Index(names, b.name) }
 		slices.SortFunc(out, byName)
 		meant := slices.EqualFunc(in, out, func(a, b column) bool {
-			return a.name == b.name && a.value.Type == b.value.Type && a.value.Int == b.value.Int && math.Float64bits(a.value.Double) == math.Float64bits(b.value.Double) &&
+			return a.name == b.name && a.value.Type == b.value.Type && a.value.Int == b.value.Int &&
+				math.Float64bits(a.value.Double) == math.Float64bits(b.value.Double) &&
 				string(a.value.Bytes) == string(b.value.Bytes)
 		})
 		conformance.MustTrue(t, same == meant && (verdict == isEqual) == meant,

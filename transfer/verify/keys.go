@@ -38,7 +38,8 @@ func SortKeys(ctx context.Context, request *plan.Request, memory int64, tempDir 
 	err = eachSplit(ctx, p, intake.Sums{}, func(parsed *intake.Parsed) error {
 		if len(parsed.Rejects) > 0 {
 			r := parsed.Rejects[0]
-			return plan.Usagef("%s, record %d, column %s: %s; correct the file", parsed.Split.Source, parsed.Split.FirstRecord+int64(r.Span.Record)+1, r.Reason.Column, r.Reason.Message)
+			return plan.Usagef("%s, record %d, column %s: %s; correct the file", parsed.Split.Source,
+				parsed.Split.FirstRecord+int64(r.Span.Record)+1, r.Reason.Column, r.Reason.Message)
 		}
 		for _, b := range parsed.Blocks {
 			for i := range b.Block.Rows {

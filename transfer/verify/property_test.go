@@ -221,7 +221,8 @@ func valueOf(d record.Datum) any {
 func (w *world) makeWide(t *testing.T, rows *sourcetest.Wide, versions int) (name string, cfg Config) {
 	t.Helper()
 	name = fmt.Sprintf("t%d", w.tables.Add(1))
-	err := w.Admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: versions})
+	err := w.Admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}},
+		table.Definition{TimeToLive: -1, MaxVersions: versions})
 	must(t, err)
 	cfg = Config{Client: w.SDK, Examples: 10, Memory: 1 << 30, TempDir: w.dir, Request: &plan.Request{
 		Inputs: []string{rows.Name}, Target: plan.Target{Table: name}, Columns: plan.Columns{Types: map[string]plan.Type{}},
@@ -295,12 +296,13 @@ func TestSelfDescribingPutsAreComparedByCell(t *testing.T) {
 			cells   []record.Cell
 			columns []string
 		}{
-			"a value":                 {4, []record.Cell{cellOf("always", "other", -1)}, []string{"always"}},
-			"a type":                  {4, []record.Cell{cellOf("empty", 0, -1)}, []string{"empty"}},
-			"a column that is gone":   {4, []record.Cell{cellOf("always", nil, -1)}, []string{"always"}},
-			"a name of one row":       {4, []record.Cell{cellOf("only in 4", nil, -1)}, []string{"only in 4"}},
-			"a column more":           {4, []record.Cell{cellOf("more", 1, -1)}, []string{"more"}},
-			"several columns":         {7, []record.Cell{cellOf("more", 1, -1), cellOf("empty", nil, -1), cellOf("only in 7", nil, -1)}, []string{"empty", "more", "only in 7"}},
+			"a value":               {4, []record.Cell{cellOf("always", "other", -1)}, []string{"always"}},
+			"a type":                {4, []record.Cell{cellOf("empty", 0, -1)}, []string{"empty"}},
+			"a column that is gone": {4, []record.Cell{cellOf("always", nil, -1)}, []string{"always"}},
+			"a name of one row":     {4, []record.Cell{cellOf("only in 4", nil, -1)}, []string{"only in 4"}},
+			"a column more":         {4, []record.Cell{cellOf("more", 1, -1)}, []string{"more"}},
+			"several columns": {7, []record.Cell{cellOf("more", 1, -1), cellOf("empty", nil, -1),
+				cellOf("only in 7", nil, -1)}, []string{"empty", "more", "only in 7"}},
 			"a version that is newer": {3, []record.Cell{cellOf("versions", 5, at)}, []string{"versions"}},
 			"versions that are gone":  {3, []record.Cell{cellOf("versions", nil, -1)}, []string{"versions"}},
 			"a row without cells":     {10, []record.Cell{cellOf("more", 1, -1)}, []string{"more"}},
@@ -331,7 +333,9 @@ func TestSelfDescribingUpdatesAreCompared(t *testing.T) {
 	at := time.Now().Add(-time.Minute).UnixMilli()
 	rows := &sourcetest.Wide{Rows: sourcetest.Rows{Name: "wide", Columns: []string{"id"}}}
 	for i := range int64(20) { // two records of each key
-		rows.Append(record.Datum{Kind: record.Integer, Int: i / 2}, cellOf(fmt.Sprint("c", i), int(i), -1), cellOf("v", int(i), at-i), cellOf("v", "x", at-i-100), cellOf("gone", map[bool]any{false: nil, true: "x"}[i%2 == 0], -1))
+		rows.Append(record.Datum{Kind: record.Integer, Int: i / 2}, cellOf(fmt.Sprint("c", i), int(i), -1),
+			cellOf("v", int(i), at-i), cellOf("v", "x", at-i-100),
+			cellOf("gone", map[bool]any{false: nil, true: "x"}[i%2 == 0], -1))
 	}
 	name, cfg := w.makeWide(t, rows, 9)
 	cfg.Request.Mode, cfg.Request.DeleteNull = table.Update, true

@@ -80,7 +80,8 @@ func (v *verifier) noteRanges() {
 	known := int64(0)
 	for n, s := range v.plan.Sources {
 		f := &v.bySource.found[n]
-		one := SourceRange{rangeOf(r.Snapshots, s.Name), v.recordsOf[n], f.Equal, f.Missing, f.Different, f.Expired, f.Extra, loadedOf(v.cfg.Snapshots, s.Name)}
+		one := SourceRange{rangeOf(r.Snapshots, s.Name), v.recordsOf[n], f.Equal, f.Missing, f.Different, f.Expired, f.Extra,
+			loadedOf(v.cfg.Snapshots, s.Name)}
 		known += one.Extra
 		r.SourceRanges = append(r.SourceRanges, one)
 	}
@@ -100,11 +101,13 @@ func (v *verifier) noteRanges() {
 		if n > maxNoted {
 			differ = append(differ[:maxNoted], fmt.Sprintf("%d more ranges differ (--json has all)", n-maxNoted))
 		}
-		r.Notes = append(r.Notes, fmt.Sprintf("the source has moved on, or the table was changed, in %d of the %d ranges that the run read", n, all))
+		r.Notes = append(r.Notes, fmt.Sprintf("the source has moved on, or the table was changed, in %d of the %d ranges "+
+			"that the run read", n, all))
 		r.Notes = append(r.Notes, differ...)
 	}
 	if n := r.Extra - known; n > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("in which ranges surplus rows are is not known of %d: only a source's key that begins with a whole number says it", n))
+		r.Notes = append(r.Notes, fmt.Sprintf("in which ranges surplus rows are is not known of %d: only a source's key "+
+			"that begins with a whole number says it", n))
 	}
 }
 

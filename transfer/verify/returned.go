@@ -80,7 +80,8 @@ func (v *verifier) newReturned() *returned {
 	return r
 }
 
-var keyTypes = map[record.Kind]table.Type{record.Integer: table.Integer, record.String: table.String, record.Binary: table.Binary}
+var keyTypes = map[record.Kind]table.Type{record.Integer: table.Integer, record.String: table.String,
+	record.Binary: table.Binary}
 
 func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error {
 	lines.ReuseRecord = true
@@ -91,7 +92,8 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 	}
 	want := v.plan.ReturnedHeader()
 	if !slices.Equal(header, want) {
-		return plan.Usagef("--returned-keys %s: it is not a file of returned keys of this table: its header is %q, want %q", v.cfg.Returned, header, want)
+		return plan.Usagef("--returned-keys %s: it is not a file of returned keys of this table: its header is %q, want %q",
+			v.cfg.Returned, header, want)
 	}
 	oldKey := make([]table.KeyColumn, len(v.returned.key))
 	for i := range oldKey {
@@ -137,7 +139,9 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 		}
 	}
 	if others > 0 {
-		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%d keys in %s are of other inputs than these; give the inputs under the names under which they were loaded", others, v.cfg.Returned))
+		v.result.Notes = append(v.result.Notes,
+			fmt.Sprintf("%d keys in %s are of other inputs than these; give the inputs under the names under which they were "+
+				"loaded", others, v.cfg.Returned))
 	}
 	return nil
 }
@@ -182,7 +186,8 @@ func (r *returned) of(ref table.Ref, record int64, own []byte) (_ []byte, err er
 	if key := r.it.Value(); bytes.HasPrefix(key, own) {
 		return key, nil
 	}
-	return nil, fmt.Errorf("record %d of %s does not have the key that %s says: the input has changed since it was loaded", record, s.Source, r.name)
+	return nil, fmt.Errorf("record %d of %s does not have the key that %s says: the input has changed since it was loaded",
+		record, s.Source, r.name)
 }
 
 // oldKey appends the former key of a row, from its record.
@@ -212,7 +217,8 @@ func (r *returned) close() error {
 // unmarked removes the mark from a row that was loaded with one.
 func (v *verifier) unmarked(row *scan.Row) *scan.Row {
 	if v.plan.Mark != "" && row != nil {
-		row.Columns = slices.DeleteFunc(row.Columns, func(c *tablestore.AttributeColumn) bool { return c.ColumnName == v.plan.Mark })
+		row.Columns = slices.DeleteFunc(row.Columns,
+			func(c *tablestore.AttributeColumn) bool { return c.ColumnName == v.plan.Mark })
 	}
 	return row
 }

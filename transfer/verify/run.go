@@ -116,9 +116,11 @@ func (v *verifier) noteSnapshots() {
 	switch v.result.Snapshots = all; len(all) {
 	case 0:
 	case 1:
-		v.result.Notes = append(v.result.Notes, fmt.Sprintf("the source was compared as it was at one moment, %s; rows that have changed since they were loaded are different, missing or extra", all[0].Taken.Format(time.RFC3339)))
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("the source was compared as it was at one moment, %s; rows "+
+			"that have changed since they were loaded are different, missing or extra", all[0].Taken.Format(time.RFC3339)))
 	default:
-		v.result.Notes = append(v.result.Notes, fmt.Sprintf("a session was lost, and the rows of the source are of %d snapshots, taken from %s to %s: rows that changed between them may be different, missing or extra",
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("a session was lost, and the rows of the source are of %d "+
+			"snapshots, taken from %s to %s: rows that changed between them may be different, missing or extra",
 			len(all), all[0].Taken.Format(time.RFC3339), all[len(all)-1].Taken.Format(time.RFC3339)))
 	}
 }
@@ -152,14 +154,18 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		}
 		for _, k := range described.Key {
 			if k.Auto && request.Condition != table.ExpectExist && cfg.Returned == "" {
-				return nil, plan.Usagef("table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them; give the file that the load has written with --returned-keys", described.Name, k.Name)
+				return nil, plan.Usagef("table %s has the auto-increment key column %s: the service assigns part of its keys, so "+
+					"the inputs do not have them; give the file that the load has written with --returned-keys",
+					described.Name, k.Name)
 			}
 		}
 		tables = append(tables, &target{Table: described})
 	}
-	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: plainbuffer.NewHasher(), keeps: cfg.Changes != nil}
+	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{},
+		anyOrder: request.Order == plan.OrderNone, hasher: plainbuffer.NewHasher(), keeps: cfg.Changes != nil}
 	// Rows are sorted anyway, so the inputs are read from front to back regardless of the write order.
-	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
+	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins,
+		max(cfg.Memory/2, 1)
 	if cfg.Returned != "" {
 		request.Keep = plan.KeepRecord // it may have an old key
 	}
@@ -196,11 +202,14 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		Examples: []Example{}, Notes: v.plan.Warnings, Position: v.plan.Position,
 	}
 	if _, of := v.plan.Request.Read.Sources.(source.Snapshots); v.plan.Live && !of && cfg.Changes == nil {
-		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read, and is read for this comparison: rows that have changed since they were loaded, or change meanwhile, are different, missing or extra. Cells are compared with their timestamps",
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read, and is read for this comparison: "+
+			"rows that have changed since they were loaded, or change meanwhile, are different, missing or extra. Cells are "+
+			"compared with their timestamps",
 			v.plan.Sources[0].Name))
 	}
 	if cfg.Condition != table.Ignore && cfg.Changes == nil && cfg.Loaded.IsZero() {
-		v.result.Notes = append(v.result.Notes, "only the run knows which rows the condition refused; name it with --run, or they count as different or missing")
+		v.result.Notes = append(v.result.Notes, "only the run knows which rows the condition refused; name it with --run, "+
+			"or they count as different or missing")
 	}
 	return v, nil
 }
@@ -387,7 +396,8 @@ func (v *verifier) names() []string {
 
 func (v *verifier) newJudge(t *target) *judge {
 	j := &judge{
-		Hasher: v.hasher, mode: v.plan.Request.Mode, sums: v.plan.Request.Mode == table.Put && !v.plan.Wide && v.plan.Mark == "", wide: v.plan.Wide, names: map[uint64]string{}, versions: t.MaxVersions,
+		Hasher: v.hasher, mode: v.plan.Request.Mode, sums: v.plan.Request.Mode == table.Put && !v.plan.Wide &&
+			v.plan.Mark == "", wide: v.plan.Wide, names: map[uint64]string{}, versions: t.MaxVersions,
 		oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[uint64][]got{},
 	}
 	for _, name := range v.names() {
@@ -413,7 +423,8 @@ func (v *verifier) age(j *judge, t *target) {
 
 // balance checks that everything was counted exactly once.
 func (r *Result) balance() error {
-	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived + r.OutOfRange + r.WithoutKey; sum != r.Read {
+	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived + r.OutOfRange +
+		r.WithoutKey; sum != r.Read {
 		return fmt.Errorf("the counts do not balance: %d records, but %d accounted for", r.Read, sum)
 	}
 	if sum := r.Equal + r.Missing + r.Different + r.Expired; sum != r.RowsExpected {

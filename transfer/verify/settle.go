@@ -75,9 +75,12 @@ func (v *verifier) newUnsettled(ctx context.Context) (*unsettled, error) {
 	}
 	u := &unsettled{of: of, most: cmp.Or(v.cfg.mostUnsettled, maxUnsettled)}
 	for _, column := range v.plan.Sources[0].About().Unique {
-		i := slices.IndexFunc(v.plan.Schema.Columns[:len(v.plan.Schema.Key)], func(c table.Column) bool { return c.Source == column.Name })
-		if i < 0 || keyTypes[column.Kind] != v.plan.Schema.Key[i].Type || v.plan.Schema.Columns[i].Time != nil || v.plan.Makers != nil && v.plan.Makers[i].Program != nil {
-			return refuse("column %s of the key of %s is not a column of the key of table %s as it is, by which rows would be found again", column.Name, inputs, r.Target.Table)
+		i := slices.IndexFunc(v.plan.Schema.Columns[:len(v.plan.Schema.Key)],
+			func(c table.Column) bool { return c.Source == column.Name })
+		if i < 0 || keyTypes[column.Kind] != v.plan.Schema.Key[i].Type || v.plan.Schema.Columns[i].Time != nil ||
+			v.plan.Makers != nil && v.plan.Makers[i].Program != nil {
+			return refuse("column %s of the key of %s is not a column of the key of table %s as it is, by which rows would be "+
+				"found again", column.Name, inputs, r.Target.Table)
 		}
 		u.places = append(u.places, i)
 	}
@@ -107,7 +110,8 @@ func (v *verifier) settle(ctx context.Context) error {
 	}
 	start, r := time.Now(), v.result
 	if u.all > u.most {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d rows differ, more than the %d that --settle-for reads again: this is what was found at first", u.all, u.most))
+		r.Notes = append(r.Notes, fmt.Sprintf("%d rows differ, more than the %d that --settle-for reads again: this is "+
+			"what was found at first", u.all, u.most))
 		return nil
 	}
 	s := &Settled{Differed: u.all}

@@ -40,7 +40,9 @@ func (l *live) apply(id string, n int) { l.put(l.t.(fatal), l.table, id, cells{"
 
 func (l *live) config(settle time.Duration) Config {
 	return Config{Client: l.SDK, Examples: 10, Memory: 1 << 30, TempDir: l.dir, ExtraFails: true, SettleFor: settle,
-		Request: &plan.Request{Inputs: []string{"live"}, Target: plan.Target{Table: l.table}, Columns: plan.Columns{Types: map[string]plan.Type{"n": {Type: table.Integer}}}, Read: plan.Read{Sources: l.origin()}}}
+		Request: &plan.Request{Inputs: []string{"live"}, Target: plan.Target{Table: l.table},
+			Columns: plan.Columns{Types: map[string]plan.Type{"n": {Type: table.Integer}}},
+			Read:    plan.Read{Sources: l.origin()}}}
 }
 
 // look calls do before each request of a kind for the table or the source, with the number of it from 1.
@@ -171,8 +173,12 @@ func TestUnsettledRowsAreReported(t *testing.T) {
 func TestSettlingRefusesUnreadableSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for want, change := range map[string]func(*live, *Config){
-			"cannot be read again row by row": func(l *live, c *Config) { *c = l.world.config(t, l.table, "id,n\na,1\n"); c.SettleFor = time.Second },
-			"--sample":                        func(_ *live, c *Config) { c.Sample = 0.5 },
+			"cannot be read again row by row": func(l *live,
+				c *Config) {
+				*c = l.world.config(t, l.table, "id,n\na,1\n")
+				c.SettleFor = time.Second
+			},
+			"--sample": func(_ *live, c *Config) { c.Sample = 0.5 },
 			"column id of the key": func(_ *live, c *Config) {
 				c.Request.Columns.Keys = append(c.Request.Columns.Keys, conformance.Try(keyexpr.ParseColumn("id=md5(id)")).Must(t))
 			},
@@ -256,7 +262,8 @@ func TestSettlingEndsWithItsContext(t *testing.T) {
 	eachSource(t, func(t *testing.T, l *live) {
 		l.set("a", 1)
 		stopped := errors.New("stopped")
-		for _, after := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} { // while it waits, and when it begins to read
+		for _, after := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+			// while it waits, and when it begins to read
 			ctx, stop := context.WithCancelCause(t.Context())
 			time.AfterFunc(after, func() { stop(stopped) })
 			began := time.Now()

@@ -83,7 +83,8 @@ func (s *Stored) row(rec *record.Record) *scan.Row {
 	}
 	for i := range rec.Cells {
 		c := &rec.Cells[i]
-		row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: string(c.Name), Value: delivered(&c.Datum), Timestamp: c.At})
+		row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: string(c.Name), Value: delivered(&c.Datum),
+			Timestamp: c.At})
 	}
 	return row
 }

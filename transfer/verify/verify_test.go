@@ -35,10 +35,12 @@ import (
 func TestEveryTypeIsComparedBitForBit(t *testing.T) {
 	w := newWorld(t)
 	name := w.make(t, table.Definition{})
-	row := cells{"d": math.Copysign(0, -1), "e": "", "x": []byte{0, 255}, "y": []byte{}, "n": int64(-7), "f": false, "s": "中\x00"}
+	row := cells{"d": math.Copysign(0, -1), "e": "", "x": []byte{0, 255}, "y": []byte{}, "n": int64(-7), "f": false,
+		"s": "中\x00"}
 	w.put(t, name, "k", row)
 	cfg := w.config(t, name, "id,d,e,x,y,n,f,s\nk,-0,\"\",AP8=,\"\",-7,false,中\x00\n")
-	for c, typ := range map[string]table.Type{"d": table.Double, "e": table.String, "x": table.Binary, "y": table.Binary, "n": table.Integer, "f": table.Boolean, "s": table.String} {
+	for c, typ := range map[string]table.Type{"d": table.Double, "e": table.String, "x": table.Binary, "y": table.Binary,
+		"n": table.Integer, "f": table.Boolean, "s": table.String} {
 		cfg.Request.Columns.Types[c] = plan.Type{Type: typ}
 	}
 	r := run(t, cfg)
@@ -102,7 +104,8 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 	conformance.Equal(t, strings.Join(got, ", "), want, "result")
 	conformance.True(t, r.SpilledRows != 0 && r.Ranges >= 2, "%+v", r)
 	text2, err := json.Marshal(r.Examples[3])
-	want = fmt.Sprintf(`{"kind":"different","key":{"id":"k0009"},"columns":["m"],"values":[{"column":"m","input":["9"],"table":["10 at N"]}],"input":{"file":%q,"record":10}}`, cfg.Request.Inputs[0])
+	want =
+		fmt.Sprintf(`{"kind":"different","key":{"id":"k0009"},"columns":["m"],"values":[{"column":"m","input":["9"],"table":["10 at N"]}],"input":{"file":%q,"record":10}}`, cfg.Request.Inputs[0])
 	conformance.True(t, err == nil && regexp.MustCompile(`at \d+`).ReplaceAllString(string(text2), "at N") == want,
 		"as JSON %s, %v", text2, err)
 }
@@ -152,7 +155,9 @@ func TestSampleReadsOnlyItsKeys(t *testing.T) {
 		conformance.True(t, r.Equal+r.Missing == r.RowsExpected && r.Missing >= 100 && r.Equal >= 100 && r.Extra == 0 &&
 			r.RowsInTable == r.Equal, "%s", r.counts())
 		conformance.Equal(t, len(w.faults.Done()), 2, "faults that happened, %v", w.faults.Done())
-		w.faults.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
+		w.faults.Decide = func(faults.Request) faults.Fault {
+			return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}
+		}
 		conformance.Refused(t, conformance.ErrorOf(Run(context.Background(), cfg)), "OTSAuthFailed", "result")
 	})
 }
@@ -164,7 +169,8 @@ func TestRowsPastTheirTTLAreExpired(t *testing.T) {
 	name := w.make(t, table.Definition{TimeToLive: 86400, MaxDeviation: 1 << 30})
 	ms := func(ago time.Duration) int64 { return now.Add(-ago).UnixMilli() }
 	w.put(t, name, "fresh", cells{"n": int64(1)}, ms(time.Hour))
-	cfg := w.config(t, name, fmt.Sprintf("id,n,at\nfresh,1,%d\nold,2,%d\nlost,3,%d\n", ms(time.Hour), ms(2*day), ms(2*time.Hour)))
+	cfg := w.config(t, name, fmt.Sprintf("id,n,at\nfresh,1,%d\nold,2,%d\nlost,3,%d\n", ms(time.Hour), ms(2*day),
+		ms(2*time.Hour)))
 	cfg.Request.Read.Convert.VersionColumn, cfg.Request.Columns.Exclude = "at", []string{"at"}
 	for _, mode := range []table.Mode{table.Put, table.Update} {
 		cfg.Request.Mode = mode
@@ -203,7 +209,8 @@ func TestStreamComparisonDoesNotNameColumns(t *testing.T) {
 	name := w.make(t, table.Definition{})
 	w.put(t, name, "a", cells{"n": int64(2)})
 	cfg := w.config(t, name, "")
-	cfg.Request.Inputs, cfg.Request.Read.Stdin = []string{"-"}, input.Stoppable(context.Background(), strings.NewReader("id,n\na,1\n"))
+	cfg.Request.Inputs, cfg.Request.Read.Stdin = []string{"-"},
+		input.Stoppable(context.Background(), strings.NewReader("id,n\na,1\n"))
 	r := run(t, cfg)
 	conformance.True(t, r.Different == 1 && len(r.Examples) == 1 && r.Examples[0].Columns == nil && len(r.Notes) == 1,
 		"%s %+v %q", r.counts(), r.Examples, r.Notes)
@@ -354,8 +361,10 @@ func TestValuesShowTheirTypes(t *testing.T) {
 		value any
 		want  string
 	}{
-		{int64(5), "5"}, {5.0, "5.0"}, {0.1, "0.1"}, {1e300, "1e+300"}, {true, "true"}, {"5", `"5"`}, {"", `""`}, {"a\nb", `"a\nb"`}, {[]byte{}, "0x"}, {[]byte{0, 255}, "0x00ff"},
-		{strings.Repeat("列", 30), `"` + strings.Repeat("列", 20) + `"… (90 bytes)`}, {strings.Repeat("a", 59) + "列", `"` + strings.Repeat("a", 59) + `"… (62 bytes)`},
+		{int64(5), "5"}, {5.0, "5.0"}, {0.1, "0.1"}, {1e300, "1e+300"}, {true, "true"}, {"5", `"5"`}, {"", `""`},
+		{"a\nb", `"a\nb"`}, {[]byte{}, "0x"}, {[]byte{0, 255}, "0x00ff"},
+		{strings.Repeat("列", 30), `"` + strings.Repeat("列", 20) + `"… (90 bytes)`},
+		{strings.Repeat("a", 59) + "列", `"` + strings.Repeat("a", 59) + `"… (62 bytes)`},
 		{make([]byte, 2<<20), "0x" + strings.Repeat("00", 30) + "… (2097152 bytes)"},
 	} {
 		conformance.Equal(t, showValue(c.value), c.want, "%v", c.value)
@@ -363,7 +372,9 @@ func TestValuesShowTheirTypes(t *testing.T) {
 }
 
 func TestKeysShowTheirTypes(t *testing.T) {
-	key := Key{{"i", table.Value{Type: table.Integer, Int: -5}}, {"s", table.Value{Type: table.String, Bytes: []byte("a\"")}}, {"b", table.Value{Type: table.Binary, Bytes: []byte{0, 255}}}}
+	key := Key{{"i", table.Value{Type: table.Integer, Int: -5}},
+		{"s", table.Value{Type: table.String, Bytes: []byte("a\"")}},
+		{"b", table.Value{Type: table.Binary, Bytes: []byte{0, 255}}}}
 	conformance.Equal(t, key.String(), `i=-5 s="a\"" b=0x00ff`, "string")
 }
 
@@ -377,7 +388,8 @@ func TestBothSidesOfADifferenceAreShown(t *testing.T) {
 	} {
 		given.addView(c)
 	}
-	e := &Example{Columns: []string{"gone", "n", "other", "v"}, stored: shown{"n": {"6 at 7"}, "other": {"1 at 7"}, "gone": {"2 at 7"}}}
+	e := &Example{Columns: []string{"gone", "n", "other", "v"}, stored: shown{"n": {"6 at 7"}, "other": {"1 at 7"},
+		"gone": {"2 at 7"}}}
 	e.values(given, true)
 	want := []Values{{"gone", []string{}, []string{"2 at 7"}}, {"n", []string{"5"}, []string{"6 at 7"}},
 		{"other", []string{}, []string{"1 at 7"}}, {"v", []string{`"new" at 20`, "true at 10"}, []string{}}}
@@ -424,7 +436,8 @@ func TestRecordsAreComparedByTheirReturnedKeys(t *testing.T) {
 	}{
 		{"all", header + all, "equal 3", true, ""},
 		{"in another order", header + lines[2] + lines[0] + lines[1], "equal 3", true, ""},
-		{"two records change keys", header + line(1, "a", seqs[1]) + line(2, "a", seqs[0]) + lines[2], "equal 1, different 2", false, ""},
+		{"two records change keys", header + line(1, "a", seqs[1]) + line(2, "a", seqs[0]) + lines[2], "equal 1, different 2",
+			false, ""},
 		{"the first is not there", header + lines[1] + lines[2], "equal 2, extra 1, without 1", false, ""},
 		{"the last is not there", header + lines[0] + lines[1], "equal 2, extra 1, without 1", false, ""},
 		{"none", header, "extra 3, without 3", false, ""},
@@ -437,7 +450,8 @@ func TestRecordsAreComparedByTheirReturnedKeys(t *testing.T) {
 		{"not a record", header + lines[0] + strings.Replace(lines[1], ",2,", ",two,", 1) + lines[2], "line 3", false, ""},
 		{"a number that is none", header + all + line(4, "c", "x"), "line 5: column seq", false, ""},
 		{"a line that is cut", header + lines[0] + input + ",2,a\n", "--returned-keys", false, ""},
-		{"a key of another record", header + lines[0] + lines[1] + line(3, "c", seqs[2]), "the input has changed since it was loaded", false, ""},
+		{"a key of another record", header + lines[0] + lines[1] + line(3, "c", seqs[2]),
+			"the input has changed since it was loaded", false, ""},
 	} {
 		cfg.Returned = filepath.Join(w.dir, "returned.csv")
 		must(t, os.WriteFile(cfg.Returned, []byte(c.file), 0o600))
@@ -446,7 +460,8 @@ func TestRecordsAreComparedByTheirReturnedKeys(t *testing.T) {
 			conformance.Contains(t, err.Error(), c.want, "%s: %v", c.what, err)
 			continue
 		}
-		got := nonzero("equal %d, missing %d, different %d, extra %d, without %d", r.Equal, r.Missing, r.Different, r.Extra, r.WithoutKey)
+		got := nonzero("equal %d, missing %d, different %d, extra %d, without %d", r.Equal, r.Missing, r.Different, r.Extra,
+			r.WithoutKey)
 		conformance.True(t, got == c.want && r.OK == c.ok && r.Rejected == 1 &&
 			strings.Contains(strings.Join(r.Notes, "; "), c.note) && (c.note != "" || len(r.Notes) == 0),
 			"%s: %s, ok %v, %d rejected, notes %q; want %s", c.what, got, r.OK, r.Rejected, r.Notes, c.want)
@@ -471,6 +486,7 @@ func TestUnstorableRejectKeyIsAnError(t *testing.T) {
 	}
 	conformance.Refused(t, v.takeRejects(parsed, sorter), "", "no error")
 	v.cfg.Changes = &told{at: 1}
-	err := v.takeRejects(&intake.Parsed{Split: parsed.Split, Apart: intake.Apart{Rejects: make([]intake.Reject, 2)}}, sorter)
+	err := v.takeRejects(&intake.Parsed{Split: parsed.Split, Apart: intake.Apart{Rejects: make([]intake.Reject, 2)}},
+		sorter)
 	conformance.True(t, errors.Is(err, errTold), "the second reject cannot be kept: %v", err)
 }

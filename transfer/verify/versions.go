@@ -39,7 +39,8 @@ func (j *judge) versionsDiffer(cells []cell) (columns []uint64) {
 	}
 	if known < len(j.got) {
 		for column := range j.got {
-			if _, found := slices.BinarySearchFunc(all, column, func(c cell, column uint64) int { return cmp.Compare(c.column, column) }); !found {
+			if _, found := slices.BinarySearchFunc(all, column,
+				func(c cell, column uint64) int { return cmp.Compare(c.column, column) }); !found {
 				columns = append(columns, column)
 			}
 		}

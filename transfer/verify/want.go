@@ -55,7 +55,8 @@ type wants struct {
 }
 
 func (v *verifier) newWants(it *extsort.Iterator) *wants {
-	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: namesOf(v.hasher, v.plan), kept: v.rows != nil, more: it.Next()}
+	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: namesOf(v.hasher, v.plan),
+		kept: v.rows != nil, more: it.Next()}
 }
 
 // next returns the next key, nil after the last. The previous one becomes invalid.

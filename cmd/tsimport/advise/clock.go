@@ -23,12 +23,16 @@ var layouts = []struct {
 	sorts  bool
 	day    bool
 }{
-	{time.RFC3339Nano, true, false}, {"2006-01-02T15:04:05", true, false}, {"2006-01-02 15:04:05Z07:00", true, false}, {"2006-01-02 15:04:05", true, false},
-	{"2006-01-02 15:04", true, false}, {"2006-01-02T15:04", true, false}, {"2006-01-02T15:04:05.999999999-0700", true, false},
+	{time.RFC3339Nano, true, false}, {"2006-01-02T15:04:05", true, false}, {"2006-01-02 15:04:05Z07:00", true, false},
+	{"2006-01-02 15:04:05", true, false},
+	{"2006-01-02 15:04", true, false}, {"2006-01-02T15:04", true, false}, {"2006-01-02T15:04:05.999999999-0700",
+		true, false},
 	{"2006/01/02 15:04:05", true, false}, {"20060102150405", true, false},
 	{"2006-01-02", true, true}, {"2006/01/02", true, true}, {"20060102", true, true},
-	{"1/2/2006 15:04:05", false, false}, {"1/2/2006 15:04", false, false}, {"1/2/06 15:04", false, false}, {"1/2/2006", false, true}, {"1/2/06", false, true},
-	{"2.1.2006 15:04:05", false, false}, {"2.1.2006", false, true}, {"2/Jan/2006:15:04:05 -0700", false, false}, {"Jan 2 2006", false, true}, {"Jan 2, 2006", false, true},
+	{"1/2/2006 15:04:05", false, false}, {"1/2/2006 15:04", false, false}, {"1/2/06 15:04", false, false},
+	{"1/2/2006", false, true}, {"1/2/06", false, true},
+	{"2.1.2006 15:04:05", false, false}, {"2.1.2006", false, true}, {"2/Jan/2006:15:04:05 -0700", false, false},
+	{"Jan 2 2006", false, true}, {"Jan 2, 2006", false, true},
 }
 
 // arrivalName matches names of creation times rather than of changes or ends.
@@ -73,7 +77,8 @@ func all(texts [][]byte, f func([]byte) bool) bool {
 }
 
 // expressible lists the layouts that key expressions parse as times.
-var expressible = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
+var expressible = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04",
+	"2006-01-02"}
 
 // units are the units of Unix times, named as in key expressions.
 var units = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}

@@ -14,7 +14,8 @@ const (
 
 // perPeriod is the fix for values that go cold: a table per period. A hash would keep cold rows among hot ones forever.
 func (s *survey) perPeriod(c *Candidate) *Fix {
-	if c.Verdict == Recommended || len(c.parts) != 1 || c.parts[0].clock.told || c.cause != sequential && c.cause != inRuns && c.cause != skewed && c.cause != fewValues {
+	if c.Verdict == Recommended || len(c.parts) != 1 || c.parts[0].clock.told || c.cause != sequential &&
+		c.cause != inRuns && c.cause != skewed && c.cause != fewValues {
 		return nil
 	}
 	template := s.periodTemplate()
@@ -22,14 +23,17 @@ func (s *survey) perPeriod(c *Candidate) *Fix {
 		return nil
 	}
 	f := &Fix{Name: "table per period", Table: template, columns: []string{c.parts[0].name}}
-	f.Why = fmt.Sprintf("many of its values come for a while and then no more: their rows stay cold. A table per period keeps them apart, so that its throughput can be lowered and it can be dropped as a whole (tsimport age). Begin the key with another column than %s", c.Column)
+	f.Why = fmt.Sprintf("many of its values come for a while and then no more: their rows stay cold. A table per period "+
+		"keeps them apart, so that its throughput can be lowered and it can be dropped as a whole (tsimport age). Begin "+
+		"the key with another column than %s", c.Column)
 	return f
 }
 
 // idleValues is the share of values frequent in the first half and absent in the last quarter, where ten rows are due.
 func (s *survey) idleValues(p *column) float64 {
 	n := s.kept.rows
-	if n < coldLeast || p.code < 0 || p.nulls > 0 || s.unordered || float64(s.rows) < coldRepeats*float64(s.distinctOf(p)) {
+	if n < coldLeast || p.code < 0 || p.nulls > 0 || s.unordered ||
+		float64(s.rows) < coldRepeats*float64(s.distinctOf(p)) {
 		return 0
 	}
 	at := func(i int) uint64 {

@@ -65,7 +65,8 @@ const textBytes = 64
 func beginning(text []byte) []byte { return text[:min(len(text), keptText)] }
 
 func newColumn(name string) *column {
-	return &column{name: name, digits: true, low: math.MaxInt64, high: math.MinInt64, lowByte: 0xff, code: -1, hash: -1, time: -1}
+	return &column{name: name, digits: true, low: math.MaxInt64, high: math.MinInt64, lowByte: 0xff, code: -1,
+		hash: -1, time: -1}
 }
 
 // sample takes a value before the types are known. The texts take up to budget bytes.

@@ -207,7 +207,8 @@ func (s *survey) makeUnique(d *Design, inKey []*column) {
 	rows, begun := s.kept.rows, d.Keys
 	distinct := -1
 	for _, kinds := range [][]func(c *column) bool{
-		{names, func(c *column) bool { return !s.counts(c) }, s.counts}, {func(c *column) bool { return !s.counts(c) }, s.counts},
+		{names, func(c *column) bool { return !s.counts(c) }, s.counts},
+		{func(c *column) bool { return !s.counts(c) }, s.counts},
 	} {
 		if distinct == rows {
 			break
@@ -243,7 +244,8 @@ func (s *survey) makeUnique(d *Design, inKey []*column) {
 		d.Unique = fmt.Sprintf("unique %s; it may not stay so", in)
 		return
 	}
-	d.Unique = fmt.Sprintf("%d of %s share their key with another row, and the last one wins: add a column that distinguishes them, or load them unchanged if they are repeats", rows-distinct, where)
+	d.Unique = fmt.Sprintf("%d of %s share their key with another row, and the last one wins: add a column that "+
+		"distinguishes them, or load them unchanged if they are repeats", rows-distinct, where)
 }
 
 // unlike finds the column that best distinguishes rows with equal keys, preferably an identifying one or a counter.
@@ -280,7 +282,8 @@ func (s *survey) unlike(inKey []*column, takes func(*column) bool) (best *column
 	}
 	shared := func(c choice) int { return min(s.kept.rows-c.distinct, 1) } // 0 if unique
 	b := slices.MinFunc(choices, func(a, b choice) int {
-		return cmp.Or(cmp.Compare(shared(a), shared(b)), cmp.Compare(class(a.c), class(b.c)), -cmp.Compare(a.distinct, b.distinct))
+		return cmp.Or(cmp.Compare(shared(a), shared(b)), cmp.Compare(class(a.c), class(b.c)),
+			-cmp.Compare(a.distinct, b.distinct))
 	})
 	return b.c, b.distinct
 }

@@ -88,7 +88,8 @@ func (s *survey) hashPrefix(c *Candidate) *Fix {
 	}
 	fix := &Fix{Name: "hash prefix", columns: []string{p.name},
 		Expression: fmt.Sprintf("%s=md5(%s, 4) + text(%s)", s.keyName(), identifier(p.name), identifier(p.name)),
-		Why:        "four hex digits of its hash before the value spread neighbours over all partitions; reads of one value still find it, reads of a range no longer do"}
+		Why: "four hex digits of its hash before the value spread neighbours over all partitions; reads of one " +
+			"value still find it, reads of a range no longer do"}
 	fix.Share, fix.Load, _ = s.spread(simulate.Keys{hashed, s.kept.columns[p.code]}, identitiesOf(c.parts))
 	return fix
 }
@@ -126,12 +127,16 @@ func (s *survey) spliceChain(c *Candidate) *Fix {
 		step := s.add(parts)
 		if step.cause == tooLarge && s.divides(parts) == s.divides(before) {
 			step.Verdict = NotRecommended
-			step.Reason = fmt.Sprintf("does not help: each %s has one %s, so at %s times the rows the largest value still has %s", nameOf(before), partner.name, times(s.Growth), bytesText(step.GrownBytes))
+			step.Reason = fmt.Sprintf(
+				"does not help: each %s has one %s, so at %s times the rows the largest value still has %s", nameOf(before),
+				partner.name, times(s.Growth), bytesText(step.GrownBytes))
 			if rows < 1.5 {
-				step.Reason = fmt.Sprintf("does not help: hardly a %s comes twice here, and the %d values of %s are taken to belong to it, so at %s times the rows the largest value still has %s",
+				step.Reason = fmt.Sprintf("does not help: hardly a %s comes twice here, and the %d values of %s are taken to "+
+					"belong to it, so at %s times the rows the largest value still has %s",
 					nameOf(before), s.distinctOf(partner), partner.name, times(s.Growth), bytesText(step.GrownBytes))
 			} else if each >= 1.05 {
-				step.Reason = fmt.Sprintf("does not help enough: at %s times the rows the largest value still has %s", times(s.Growth), bytesText(step.GrownBytes))
+				step.Reason = fmt.Sprintf("does not help enough: at %s times the rows the largest value still has %s",
+					times(s.Growth), bytesText(step.GrownBytes))
 			}
 		}
 		if !step.Over10GB && step.Share >= goodShare {
@@ -175,15 +180,18 @@ func (s *survey) digitsOf(c *column) int {
 }
 
 // identifying matches names of columns that hold identifiers.
-var identifying = regexp.MustCompile(`([iI][dD]|ID[sS]?|[kK]ey|[cC]ode|[nN]o|[nN]um(ber)?|[uU]uid|UUID|SN|编号|编码|号|代码)$|` +
-	`(?i)(user|customer|account|device|card|phone|mobile|host|session|member|client|buyer|seller|shop|store|vehicle|sensor|meter|imei|mac|vin|sku)$`)
+var identifying = regexp.MustCompile(
+	`([iI][dD]|ID[sS]?|[kK]ey|[cC]ode|[nN]o|[nN]um(ber)?|[uU]uid|UUID|SN|编号|编码|号|代码)$|` +
+		`(?i)(user|customer|account|device|card|phone|mobile|host|session|member|client|buyer|seller|shop|store|vehicle|sensor|meter|imei|mac|vin|sku)$`)
 
 // notIdentifying matches words that only end like such names.
-var notIdentifying = regexp.MustCompile(`(?i)(humid|paid|valid|bid|grid|void|avoid|solid|liquid|fluid|hybrid|mid|acid|rapid|covid)$`)
+var notIdentifying = regexp.MustCompile(
+	`(?i)(humid|paid|valid|bid|grid|void|avoid|solid|liquid|fluid|hybrid|mid|acid|rapid|covid)$`)
 
 // named reports whether a column's name, or the user, marks it as an identifier.
 func (s *survey) named(c *column) bool {
-	return identifies(c.name) || slices.Contains(s.own, c) || slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(s.split(name), c) })
+	return identifies(c.name) || slices.Contains(s.own, c) ||
+		slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(s.split(name), c) })
 }
 
 func identifies(name string) bool {
@@ -202,7 +210,8 @@ func (s *survey) counts(c *column) bool {
 func (s *survey) partners(first *column) []*column {
 	var list []*column
 	for _, c := range s.columns {
-		if c == first || c.code < 0 || c.nulls > 0 || c.empty > 0 || c.clock.told || c.longest > longKey || s.counts(c) || s.distinctOf(c) < 2 || !s.mayKey(c) {
+		if c == first || c.code < 0 || c.nulls > 0 || c.empty > 0 || c.clock.told || c.longest > longKey || s.counts(c) ||
+			s.distinctOf(c) < 2 || !s.mayKey(c) {
 			continue
 		}
 		list = append(list, c)
@@ -225,7 +234,8 @@ func (s *survey) partners(first *column) []*column {
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // reserved lists words that cannot be names in an expression.
-var reserved = []string{"true", "false", "nil", "not", "and", "or", "in", "let", "if", "else", "matches", "contains", "startsWith", "endsWith", "auto", "signed", "text", "int", "pad", "splice", "md5"}
+var reserved = []string{"true", "false", "nil", "not", "and", "or", "in", "let", "if", "else", "matches", "contains",
+	"startsWith", "endsWith", "auto", "signed", "text", "int", "pad", "splice", "md5"}
 
 // identifier writes a column in a key expression.
 func identifier(name string) string {

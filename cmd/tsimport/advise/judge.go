@@ -263,14 +263,17 @@ func (s *survey) judge(c *Candidate) {
 			continue
 		}
 		if p.empty > 0 {
-			c.Notes = append(c.Notes, fmt.Sprintf("%d values of %s are empty: as first key column their rows are rejected or sort together", p.empty, p.name))
+			c.Notes = append(c.Notes, fmt.Sprintf("%d values of %s are empty: as first key column their rows are rejected or "+
+				"sort together", p.empty, p.name))
 		}
 	}
 	if c.Prefix != "" && len(c.Prefix) > 2 {
-		c.Notes = append(c.Notes, fmt.Sprintf("all values begin with %q: it costs %d bytes in every row and distinguishes nothing", c.Prefix, len(c.Prefix)))
+		c.Notes = append(c.Notes, fmt.Sprintf("all values begin with %q: it costs %d bytes in every row and distinguishes "+
+			"nothing", c.Prefix, len(c.Prefix)))
 	}
 	if c.KeyBytes > longKey {
-		c.Notes = append(c.Notes, fmt.Sprintf("keys of %.0f bytes on average are paid for in every row and every index: keep them short", c.KeyBytes))
+		c.Notes = append(c.Notes, fmt.Sprintf("keys of %.0f bytes on average are paid for in every row and every index: "+
+			"keep them short", c.KeyBytes))
 	}
 }
 
@@ -311,34 +314,42 @@ func (s *survey) reason(c *Candidate) string {
 	used := fmt.Sprintf("live traffic could use %s of %d partitions", percent(c.Share), p)
 	switch c.cause {
 	case floatingPoint:
-		return fmt.Sprintf("a key column is an integer, a string or binary, and %s is %s: as text it would neither sort nor compare as the number does", name, c.parts[0].own)
+		return fmt.Sprintf("a key column is an integer, a string or binary, and %s is %s: as text it would neither sort "+
+			"nor compare as the number does", name, c.parts[0].own)
 	case decimalText:
-		return "its values are decimal numbers, written so that only text keeps them: they measure something rather than name it, and sort as text"
+		return "its values are decimal numbers, written so that only text keeps them: they measure something rather than " +
+			"name it, and sort as text"
 	case measure:
-		return fmt.Sprintf("even (%s), but nothing says that the numbers name anything: a count or a measure changes and says nothing about which row it is; if %s is a name, give it with --candidates", used, name)
+		return fmt.Sprintf("even (%s), but nothing says that the numbers name anything: a count or a measure changes and "+
+			"says nothing about which row it is; if %s is a name, give it with --candidates", used, name)
 	case constant:
 		if c.Distinct == 0 {
 			return fmt.Sprintf("%s has no values", name)
 		}
 		return fmt.Sprintf("%s has %d value, which is never divided: all rows would be in one partition", name, c.Distinct)
 	case hasNulls:
-		return fmt.Sprintf("%s of the rows have no %s: key columns cannot be null, so these rows would be rejected", percent(ratio(c.Nulls, s.rows)), name)
+		return fmt.Sprintf("%s of the rows have no %s: key columns cannot be null, so these rows would be rejected",
+			percent(ratio(c.Nulls, s.rows)), name)
 	case tooLong:
 		return fmt.Sprintf("values of up to %d bytes: a key column holds %d, longer ones are rejected", c.LongestKey, maxKey)
 	case sequential:
 		return fmt.Sprintf("%s is %s with arrival: writes of a moment go to one partition, and %s", name, c.Monotonic, used)
 	case fewValues:
-		return fmt.Sprintf("only %s values, the hottest with %s of the rows; a value is never divided, so they cannot spread as the table grows, and %s", words.Grouped(c.Distinct), percent(c.Hottest), used)
+		return fmt.Sprintf("only %s values, the hottest with %s of the rows; a value is never divided, so they cannot "+
+			"spread as the table grows, and %s", words.Grouped(c.Distinct), percent(c.Hottest), used)
 	case skewed:
-		return fmt.Sprintf("the hottest of %s values has %s of the rows, an even partition %s; it is never divided, so %s", words.Grouped(c.Distinct), percent(c.Hottest), percent(1/float64(p)), used)
+		return fmt.Sprintf("the hottest of %s values has %s of the rows, an even partition %s; it is never divided, so %s",
+			words.Grouped(c.Distinct), percent(c.Hottest), percent(1/float64(p)), used)
 	case inRuns:
 		return fmt.Sprintf("rows that arrive together have neighbouring keys: %s although no value is too hot", used)
 	case tooLarge:
-		return fmt.Sprintf("even, but at %s times the rows the largest value has %s, and one value should stay below 10 GB", times(s.Growth), bytesText(c.GrownBytes))
+		return fmt.Sprintf("even, but at %s times the rows the largest value has %s, and one value should stay below 10 GB",
+			times(s.Growth), bytesText(c.GrownBytes))
 	case digitText:
 		return fmt.Sprintf("even (%s), but its digits are texts: they sort as 10, 100, 9, not as numbers", used)
 	}
-	reason := fmt.Sprintf("%s values, the hottest with %s of the rows, written evenly as they arrive: %s", words.Grouped(c.Distinct), percent(c.Hottest), used)
+	reason := fmt.Sprintf("%s values, the hottest with %s of the rows, written evenly as they arrive: %s",
+		words.Grouped(c.Distinct), percent(c.Hottest), used)
 	if s.Growth != 1 {
 		reason += fmt.Sprintf("; at %s times the rows the largest value has %s", times(s.Growth), bytesText(c.GrownBytes))
 	}

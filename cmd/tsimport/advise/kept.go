@@ -30,7 +30,8 @@ func newKept(columns int, memory int64) *kept {
 	perRow := int64(8 * max(columns, 1))
 	// Slice growth and the indexes built after reading take as much again.
 	most := int(min(maxKept, memory/4/perRow))
-	return &kept{columns: make([][]uint64, columns), max: max(2*keptBlock, most/(2*keptBlock)*(2*keptBlock)), stride: 1, counted: map[string][2]int{}}
+	return &kept{columns: make([][]uint64, columns), max: max(2*keptBlock, most/(2*keptBlock)*(2*keptBlock)), stride: 1,
+		counted: map[string][2]int{}}
 }
 
 // next reports whether to add the next row, with add for each column.

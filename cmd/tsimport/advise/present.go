@@ -12,12 +12,13 @@ import (
 
 // Present describes how the rows of an existing table are distributed over its partition key. All rows are counted.
 type Present struct {
-	Key          []string     `json:"primary_key"` // the table's columns
-	PartitionKey string       `json:"partition_key"`
-	Partitions   bool         `json:"by_partitions"`  // ranges are the table's partitions; else they are cut here, with about equal rows
-	Ranges       []Range      `json:"ranges"`         // in key order
-	Largest      []ValueSize  `json:"largest_values"` // up to ten, by bytes
-	Uneven       []Unevenness `json:"uneven"`
+	Key          []string `json:"primary_key"` // the table's columns
+	PartitionKey string   `json:"partition_key"`
+	// ranges are the table's partitions; else they are cut here, with about equal rows
+	Partitions bool         `json:"by_partitions"`
+	Ranges     []Range      `json:"ranges"`         // in key order
+	Largest    []ValueSize  `json:"largest_values"` // up to ten, by bytes
+	Uneven     []Unevenness `json:"uneven"`
 }
 
 // Range is a range of partition-key values.
@@ -164,7 +165,8 @@ func (s *survey) present() {
 		return
 	}
 	l.endValue()
-	p := &Present{PartitionKey: s.own[0].name, Partitions: s.Input.Bounds != nil, Ranges: l.ranges, Largest: l.top, Uneven: []Unevenness{}}
+	p := &Present{PartitionKey: s.own[0].name, Partitions: s.Input.Bounds != nil, Ranges: l.ranges, Largest: l.top,
+		Uneven: []Unevenness{}}
 	for _, c := range s.own {
 		p.Key = append(p.Key, c.name)
 	}
@@ -177,11 +179,13 @@ func (s *survey) present() {
 		p.Uneven = append(p.Uneven, Unevenness{kind, fmt.Sprintf(format, a...)})
 	}
 	if v := l.top[0]; v.Bytes > table.LargestValue {
-		say(LargeValue, "%s %s has %s in %s rows; one value of the partition key should stay below 10 GB", p.PartitionKey, v.Value, bytesText(v.Bytes), words.Grouped(v.Rows))
+		say(LargeValue, "%s %s has %s in %s rows; one value of the partition key should stay below 10 GB", p.PartitionKey,
+			v.Value, bytesText(v.Bytes), words.Grouped(v.Rows))
 	}
 	most := slices.MaxFunc(l.top, func(a, b ValueSize) int { return cmp.Compare(a.Rows, b.Rows) })
 	if share := float64(most.Rows) / float64(l.rows); share > 1.5/float64(s.Partitions) && l.rows >= coldLeast {
-		say(HotValue, "%s %s has %s of the rows, a partition of %d %s; one value is never divided", p.PartitionKey, most.Value, percent(share), s.Partitions, percent(1/float64(s.Partitions)))
+		say(HotValue, "%s %s has %s of the rows, a partition of %d %s; one value is never divided", p.PartitionKey,
+			most.Value, percent(share), s.Partitions, percent(1/float64(s.Partitions)))
 	}
 	if s.rows < coldLeast || s.unordered {
 		return
@@ -199,7 +203,8 @@ func (s *survey) present() {
 	case idle >= coldPart:
 		say(Cold, "ranges with %s of the rows get no new ones; those that do are %s", percent(idle), where)
 	case s.idleValues(s.own[0]) >= coldPart:
-		say(Cold, "%s of the values of %s that had rows early have none among the recent ones, and lie among those that do", percent(s.idleValues(s.own[0])), p.PartitionKey)
+		say(Cold, "%s of the values of %s that had rows early have none among the recent ones, and lie among those that do",
+			percent(s.idleValues(s.own[0])), p.PartitionKey)
 	}
 }
 

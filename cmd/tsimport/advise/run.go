@@ -65,7 +65,8 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	c.Rate = cmp.Or(c.Rate, c.Partitions*(DefaultRate/DefaultPartitions))
 	c.Growth = cmp.Or(c.Growth, 1)
 	c.Memory = cmp.Or(c.Memory, defaultMemory)
-	s := &survey{Config: c, report: &Report{Partitions: c.Partitions, Rate: c.Rate, Growth: c.Growth, Candidates: []*Candidate{}, Notes: []string{}}}
+	s := &survey{Config: c, report: &Report{Partitions: c.Partitions, Rate: c.Rate, Growth: c.Growth,
+		Candidates: []*Candidate{}, Notes: []string{}}}
 	if err := s.read(ctx); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,8 @@ func (s *survey) onlyKey(in *rows) {
 	for _, k := range about.Unique {
 		s.Candidates = append(s.Candidates, k.Name)
 	}
-	s.report.Notes = append(s.report.Notes, fmt.Sprintf("only the primary key of the source is rated (%s): a load from a database makes its key of that; --candidates rates other columns, for a load from files",
+	s.report.Notes = append(s.report.Notes, fmt.Sprintf("only the primary key of the source is rated (%s): a load from "+
+		"a database makes its key of that; --candidates rates other columns, for a load from files",
 		strings.Join(s.Candidates, ", ")))
 }
 
@@ -176,7 +178,8 @@ func (s *survey) read(ctx context.Context) error {
 		r.RowBytes = float64(s.bytes) / float64(s.rows)
 	}
 	if !s.kept.all() {
-		r.Notes = append(r.Notes, fmt.Sprintf("capacity shares, monotony and groups of columns rest on %d of %d rows, blocks of %d rows that stand together, 1 in %d; distinct and hottest values on all",
+		r.Notes = append(r.Notes, fmt.Sprintf("capacity shares, monotony and groups of columns rest on %d of %d rows, "+
+			"blocks of %d rows that stand together, 1 in %d; distinct and hottest values on all",
 			s.kept.rows, s.rows, keptBlock, s.kept.stride))
 	}
 	return err
@@ -252,7 +255,8 @@ func (s *survey) places() int {
 		n = 2
 	}
 	for _, c := range s.columns {
-		if c.name == s.ArrivalBy || slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(strings.Split(name, "+"), c.name) }) {
+		if c.name == s.ArrivalBy || slices.ContainsFunc(s.Candidates,
+			func(name string) bool { return slices.Contains(strings.Split(name, "+"), c.name) }) {
 			take(c)
 		}
 	}
@@ -364,7 +368,8 @@ func (s *survey) findArrival() {
 		a.How = "no column has times: rows are taken to arrive in input order; name a column with --arrival-by if not"
 		for _, c := range s.columns {
 			if c.code >= 0 && s.monotonic(c) != "no" && s.distinctOf(c) > int64(s.Partitions) {
-				s.note("the input is in the order of %s: if that is how it was written out and not how rows came, verdicts on live traffic are too hard; name the order of arrival with --arrival-by", c.name)
+				s.note("the input is in the order of %s: if that is how it was written out and not how rows came, verdicts on "+
+					"live traffic are too hard; name the order of arrival with --arrival-by", c.name)
 				break
 			}
 		}
@@ -387,5 +392,6 @@ func (s *survey) byWriting() {
 		a.How = "neither a column nor times of writing tell it: it is taken as random; name a column with --arrival-by"
 		return
 	}
-	a.How = fmt.Sprintf("when the newest cell of each row was written, over %v; if a load or a copy has written them, that is its own order: name a column with --arrival-by", span.Round(time.Second/10))
+	a.How = fmt.Sprintf("when the newest cell of each row was written, over %v; if a load or a copy has written them, "+
+		"that is its own order: name a column with --arrival-by", span.Round(time.Second/10))
 }

@@ -139,13 +139,15 @@ func TestColumnProblemsAreNamed(t *testing.T) {
 			half = fmt.Sprintf("h%d", i)
 		}
 		at := i * 2477 % 5000
-		fmt.Fprintf(&b, "u%d,%s,%d,one,%d.%02d,%05d,x%d,%d,%s\n", at, half, i%2, at, i%100, at, at, at, strings.Repeat("l", 1020)+fmt.Sprint(at+10000))
+		fmt.Fprintf(&b, "u%d,%s,%d,one,%d.%02d,%05d,x%d,%d,%s\n", at, half, i%2, at, i%100, at, at, at,
+			strings.Repeat("l", 1020)+fmt.Sprint(at+10000))
 	}
 	r := run(t, Config{}, write(t, "f.csv", b.String()))
 	checkVerdicts(t, r, `id: recommended; half: not recommended; flag: not recommended; same: not recommended;
 		price: not recommended; zip: recommended; visits: usable; long: not recommended, fix hash`)
 	for name, part := range map[string]string{
-		"half": "50 % of the rows have no half", "flag": "only 2 values", "same": "has 1 value", "price": "decimal numbers", "visits": "count or a measure", "long": "1,025 bytes",
+		"half": "50 % of the rows have no half", "flag": "only 2 values", "same": "has 1 value", "price": "decimal numbers",
+		"visits": "count or a measure", "long": "1,025 bytes",
 	} {
 		conformance.Contains(t, strings.ReplaceAll(candidate(t, r, name).Reason, "1025", "1,025"), part, "%s", name)
 	}
@@ -259,7 +261,8 @@ func TestInterruptedRunReturnsItsCause(t *testing.T) {
 }
 
 func TestColumnsWhoseNamesAreNotIdentifiersAreQuoted(t *testing.T) {
-	for name, want := range map[string]string{"CardID": "CardID", "订单号": `col("订单号")`, "a b": `col("a b")`, "text": `col("text")`, `q"`: `col("q\"")`} {
+	for name, want := range map[string]string{"CardID": "CardID", "订单号": `col("订单号")`, "a b": `col("a b")`,
+		"text": `col("text")`, `q"`: `col("q\"")`} {
 		conformance.Equal(t, identifier(name), want, "%s written", name)
 	}
 }
@@ -296,7 +299,8 @@ func TestEveryFixAndSpliceHasACompleteCommand(t *testing.T) {
 	conformance.True(t, triple.Verdict == Recommended && triple.Key != nil &&
 		triple.Key.Keys[0] == `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))`, "%+v", triple.Key)
 	for _, c := range r.Candidates {
-		if f := c.Fix; f != nil && (f.Keys[0] != f.Expression || !slices.Contains(f.Command, f.Expression) || len(f.Keys) > maxKeyColumns) {
+		if f := c.Fix; f != nil && (f.Keys[0] != f.Expression || !slices.Contains(f.Command, f.Expression) ||
+			len(f.Keys) > maxKeyColumns) {
 			t.Errorf("%s: %q", c.Column, f.Command)
 		}
 	}
@@ -340,7 +344,8 @@ func TestColdValuesGetATablePerPeriod(t *testing.T) {
 		if c.Fix != nil {
 			got = c.Fix.Table
 		}
-		if got != tt.want || tt.want != "" && (!strings.Contains(c.Fix.Why, tt.why) || !slices.Contains(c.Fix.Command, tt.want) || c.Fix.Keys[0] != "card") {
+		if got != tt.want || tt.want != "" && (!strings.Contains(c.Fix.Why, tt.why) ||
+			!slices.Contains(c.Fix.Command, tt.want) || c.Fix.Keys[0] != "card") {
 			t.Errorf("%+v: %s, %s: fix %+v", tt, c.Verdict, c.Reason, c.Fix)
 		}
 		conformance.True(t, r.Design != nil && r.Design.Keys[0] == "card", "%+v: %+v", tt, r.Design)
@@ -433,13 +438,15 @@ func TestRealDataVerdictsMatchAnExperts(t *testing.T) {
 			year: not recommended; month: not recommended; hour: not recommended; humid: not recommended;
 			time_hour: not recommended, fix hash prefix`, key: "key=md5(time_hour, 4) + text(time_hour)"},
 		"share prices": {file: "mosaic/stocks.csv", arrival: "Date", verdicts: `Symbol: not recommended;
-			Date: not recommended, fix hash prefix; Volume: usable; Open: not recommended`, key: "key=md5(Date, 4) + text(Date)"},
+			Date: not recommended, fix hash prefix; Volume: usable; Open: not recommended`,
+			key: "key=md5(Date, 4) + text(Date)"},
 		"places of China": {file: "areacity/ok_data_level4.csv", verdicts: `name: recommended;
 			id: not recommended, fix hash prefix; ext_id: not recommended, fix hash prefix; deep: not recommended`, key: "name"},
 		"registered users": {file: "kylo/csv/userdata1.csv", arrival: "registration_dttm", verdicts: `id: recommended;
 			email: not recommended; ip_address: recommended; gender: not recommended; country: not recommended`, key: "id"},
 		"weather of a city": {file: "mosaic/seattle-weather.csv", arrival: "date", verdicts: `
-			date: not recommended, fix hash prefix; weather: not recommended; wind: not recommended`, key: "key=md5(date, 4) + text(date)"},
+			date: not recommended, fix hash prefix; weather: not recommended; wind: not recommended`,
+			key: "key=md5(date, 4) + text(date)"},
 		"airports": {file: "openflights/airports.dat", noHeader: true, verdicts: `c1: not recommended, fix hash prefix;
 			c2: recommended; c4: not recommended; c7: not recommended; c11: not recommended; c14: not recommended`, key: "c2"},
 	} {

@@ -24,16 +24,20 @@ func adviseCommand(in *invocation) *cli.Command {
 		Name:      "advise",
 		Usage:     "suggest a partition key, and warn of hot spots",
 		ArgsUsage: "FILE... | ADDRESS",
-		Description: inputsHelp + "\n" + lookedHelp + "\nReads the input once and rates every column as a partition key: the share of the capacity of a table with --partitions\n" +
+		Description: inputsHelp + "\n" + lookedHelp + "\nReads the input once and rates every column as a partition key: " +
+			"the share of the capacity of a table with --partitions\n" +
 			"that live traffic could use, in order of arrival, and a plain load in file order. The last lines are\n" +
 			"a load command with the recommended key. docs/advise.md explains each number.",
 		Flags: append(flagsOf(options.Looking), []cli.Flag{
 			&cli.StringFlag{Name: "candidates", Usage: "rate only these columns `A,B,C`; A+B means both spliced"},
 			&cli.IntFlag{Name: "partitions", Usage: "partitions of the planned table", Value: advise.DefaultPartitions},
 			&cli.IntFlag{Name: "rate", Usage: "live `ROWS` a second, taken by all partitions", Value: advise.DefaultRate},
-			&cli.StringFlag{Name: "arrival-by", Usage: "`COLUMN` that gives the order of arrival (default: a column of times, else the input's order)"},
+			&cli.StringFlag{Name: "arrival-by",
+				Usage: "`COLUMN` that gives the order of arrival (default: a column of times, else the input's order)"},
 			&cli.Float64Flag{Name: "growth", Usage: "rate for `TIMES` as many rows, to see which values exceed 10 GB", Value: 1},
-			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for the rows, such as 512MiB, at least 16MiB; parts of a longer input are skipped, with a note; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for the rows, such as 512MiB, at least 16MiB; parts of a " +
+				"longer input are skipped, with a note; the process may use 64MiB more (default: a quarter of the machine's, at " +
+				"most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the report as one JSON object"},
 		}...),
 		Action: in.with(options.Looking, adviseRun),

@@ -53,7 +53,8 @@ func TestEveryAdvisedCommandCanBePlanned(t *testing.T) {
 		"CREATE TABLE five (a INT, b TEXT, c INT, d INT, e_id INT, PRIMARY KEY (a, b, c, d, e_id))",
 		"INSERT INTO five"+many+"i % 2, 'b' || i % 3, i % 5, i % 7, i FROM n",
 		"CREATE TABLE seq (id INTEGER PRIMARY KEY, user_id INT)", "INSERT INTO seq"+many+"i, i % 50 FROM n")
-	for table, args := range map[string]string{"geo": "", "orders": "", "digits": "", "five": "", "seq": "--candidates id,user_id,user_id+id"} {
+	for table, args := range map[string]string{"geo": "", "orders": "", "digits": "", "five": "",
+		"seq": "--candidates id,user_id,user_id+id"} {
 		inputs = append(inputs, "sqlite:shop.db?table="+table+" "+args)
 	}
 	planned, seen := 0, map[string]int{}
@@ -104,10 +105,12 @@ func TestEveryAdvisedCommandCanBePlanned(t *testing.T) {
 }
 
 func advice() *advise.Report {
-	return &advise.Report{Files: []string{"a.csv"}, Rows: 1000, Partitions: 4, Rate: 4000, Growth: 1, Candidates: []*advise.Candidate{
-		{Column: "user\x1b[2J", Verdict: advise.Recommended, Reason: strings.Repeat("many words ", 20), Share: 0.5, Load: 0.25, Facts: advise.Facts{Distinct: 900}},
-		{Column: "price", Verdict: advise.NotRecommended, Reason: "double"},
-	}}
+	return &advise.Report{Files: []string{"a.csv"}, Rows: 1000, Partitions: 4, Rate: 4000, Growth: 1,
+		Candidates: []*advise.Candidate{
+			{Column: "user\x1b[2J", Verdict: advise.Recommended, Reason: strings.Repeat("many words ", 20), Share: 0.5,
+				Load: 0.25, Facts: advise.Facts{Distinct: 900}},
+			{Column: "price", Verdict: advise.NotRecommended, Reason: "double"},
+		}}
 }
 
 func TestAdviceWithoutATerminalIsPlainAndUncut(t *testing.T) {

@@ -83,7 +83,8 @@ func (p *advicePrinter) head(r *advise.Report) {
 	if len(r.Files) == 1 {
 		what = r.Files[0]
 	}
-	p.line(0, "%s: %s rows of %.0f bytes; a table of %d partitions that take %s rows a second together", what, words.Grouped(r.Rows), r.RowBytes, r.Partitions, words.Grouped(int64(r.Rate)))
+	p.line(0, "%s: %s rows of %.0f bytes; a table of %d partitions that take %s rows a second together", what,
+		words.Grouped(r.Rows), r.RowBytes, r.Partitions, words.Grouped(int64(r.Rate)))
 	arrival := "the input's own order"
 	if r.Arrival.Column != "" {
 		arrival = "by " + r.Arrival.Column
@@ -109,20 +110,24 @@ func (p *advicePrinter) table(r *advise.Report) {
 	for _, c := range r.Candidates {
 		name = max(name, min(maxNameWidth, utf8.RuneCountInString(c.Column)))
 	}
-	fmt.Fprintf(&p.out, "%-*s  %-15s %-*s  %6s  %11s  %8s  %13s\n", name, "column", "verdict", barWidth+7, "live traffic", "load", "distinct", "hottest", "largest value")
+	fmt.Fprintf(&p.out, "%-*s  %-15s %-*s  %6s  %11s  %8s  %13s\n", name, "column", "verdict", barWidth+7, "live traffic",
+		"load", "distinct", "hottest", "largest value")
 	for _, c := range r.Candidates {
 		if c.Distinct == 0 {
-			fmt.Fprintf(&p.out, "%s %s%s\n", pad(cutOff(printable(c.Column), name), name), p.verdict(c.Verdict), "not a key: see below")
+			fmt.Fprintf(&p.out, "%s %s%s\n", pad(cutOff(printable(c.Column), name), name), p.verdict(c.Verdict),
+				"not a key: see below")
 			continue
 		}
 		bar := strings.Repeat("█", int(math.Round(c.Share*barWidth)))
 		bar += strings.Repeat("░", barWidth-utf8.RuneCountInString(bar))
-		text := fmt.Sprintf("%s %s%s %5.1f%%  %5.1f%%  %11s  %7.2f%%  %13s", pad(cutOff(printable(c.Column), name), name), p.verdict(c.Verdict), bar, 100*c.Share, 100*c.Load,
+		text := fmt.Sprintf("%s %s%s %5.1f%%  %5.1f%%  %11s  %7.2f%%  %13s", pad(cutOff(printable(c.Column), name), name),
+			p.verdict(c.Verdict), bar, 100*c.Share, 100*c.Load,
 			words.Grouped(c.Distinct), 100*c.Hottest, words.Bytes(c.GrownBytes))
 		fmt.Fprintln(&p.out, text)
 	}
 	p.out.WriteByte('\n')
-	p.line(0, "live traffic: share of the capacity used, rows in order of arrival; load: the same for a plain load in file order, 32 workers of 200 rows; largest value: bytes of the hottest key value%s", grown(r.Growth))
+	p.line(0, "live traffic: share of the capacity used, rows in order of arrival; load: the same for a plain load in "+
+		"file order, 32 workers of 200 rows; largest value: bytes of the hottest key value%s", grown(r.Growth))
 	p.out.WriteByte('\n')
 }
 
@@ -137,7 +142,8 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
-var verdictColours = map[advise.Verdict]string{advise.Recommended: "32", advise.Usable: "33", advise.NotRecommended: "31"}
+var verdictColours = map[advise.Verdict]string{advise.Recommended: "32", advise.Usable: "33",
+	advise.NotRecommended: "31"}
 
 func (p *advicePrinter) verdict(v advise.Verdict) string {
 	text := fmt.Sprintf(" %-15s ", v)
@@ -186,9 +192,11 @@ func (p *advicePrinter) present(r *advise.Present, rows int64) {
 	for _, u := range r.Uneven {
 		p.line(2, "%s: %s", u.Kind, u.Why)
 	}
-	shown := slices.SortedStableFunc(slices.Values(r.Ranges), func(a, b advise.Range) int { return cmp.Compare(b.Recent, a.Recent) })
+	shown := slices.SortedStableFunc(slices.Values(r.Ranges),
+		func(a, b advise.Range) int { return cmp.Compare(b.Recent, a.Recent) })
 	for _, one := range shown[:min(len(shown), shownRanges)] {
-		p.line(2, "from %s: %s rows (%.1f%%), %s; %.1f%% of the recent rows", one.From, words.Grouped(one.Rows), 100*float64(one.Rows)/float64(rows), words.Bytes(one.Bytes), 100*one.Recent)
+		p.line(2, "from %s: %s rows (%.1f%%), %s; %.1f%% of the recent rows", one.From, words.Grouped(one.Rows),
+			100*float64(one.Rows)/float64(rows), words.Bytes(one.Bytes), 100*one.Recent)
 	}
 	v := r.Largest[0]
 	p.line(2, "largest value: %s, %s in %s", v.Value, words.Bytes(v.Bytes), counted(v.Rows, "row"))

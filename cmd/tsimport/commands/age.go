@@ -25,15 +25,20 @@ func ageCommand(in *invocation) *cli.Command {
 		Name:  "age",
 		Usage: "apply a lifecycle policy to per-period tables: throughput, time to live, archive",
 		Description: "Prints what the policy would change in tables that match the template. With --apply it does so and\n" +
-			"reserved throughput, no more often than the service allows, and exports expired tables as exact archives, to a folder or a store of objects.\n" +
+			"reserved throughput, no more often than the service allows, and exports expired tables as exact archives, to a " +
+			"folder or a store of objects.\n" +
 			"With --drop-expired too, it drops each expired table after comparing it with its archive, or without an\n" +
-			"archive if the policy says drop; do not write to expired tables meanwhile. To continue a stopped run, give the same command again. docs/age.md describes the policy.",
+			"archive if the policy says drop; do not write to expired tables meanwhile. To continue a stopped run, give the " +
+			"same command again. docs/age.md describes the policy.",
 		Flags: append(flagsOf(options.Reaching|options.Ending), []cli.Flag{
 			&cli.StringFlag{Name: "policy", Usage: "`FILE` with the policy, YAML"},
-			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TEMPLATE` of the tables' names, such as consume_{month}; {day} and {year} work too"},
+			&cli.StringFlag{Name: "table", Aliases: []string{"t"},
+				Usage: "`TEMPLATE` of the tables' names, such as consume_{month}; {day} and {year} work too"},
 			&cli.BoolFlag{Name: "apply", Usage: "make the changes (default: only show them)"},
-			&cli.BoolFlag{Name: "drop-expired", Usage: "drop expired tables once their export is verified, and those that the policy drops without one"},
-			&cli.DurationFlag{Name: "throughput-interval", Usage: "minimum `DURATION` between two changes of a table's reserved throughput, as the service requires; 0 means none", Value: apply.DefaultInterval},
+			&cli.BoolFlag{Name: "drop-expired",
+				Usage: "drop expired tables once their export is verified, and those that the policy drops without one"},
+			&cli.DurationFlag{Name: "throughput-interval", Usage: "minimum `DURATION` between two changes of a table's " +
+				"reserved throughput, as the service requires; 0 means none", Value: apply.DefaultInterval},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 			&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now", Hidden: true}, // for tests over months
@@ -122,7 +127,8 @@ func ageTables(c *call) (err error) {
 	if c.Bool("apply") {
 		interval := c.Duration("throughput-interval")
 		interval = cmp.Or(interval, -1) // zero is the default
-		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait}, Interval: interval, Say: func(_ words.Kind, line string) { c.say.Line("%s", client.OneLine(line)) }})
+		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait},
+			Interval: interval, Say: func(_ words.Kind, line string) { c.say.Line("%s", client.OneLine(line)) }})
 	}
 	var archived int64
 	for _, i := range lack {
@@ -145,7 +151,8 @@ func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 			first = cmp.Or(first, "; the first: "+client.OneLine(i.Err.Error()))
 		}
 	}
-	said := fmt.Sprintf("%d tables changed, %d already matched the policy, %d failed", counts[apply.Done], counts[apply.Unchanged], counts[apply.Failed])
+	said := fmt.Sprintf("%d tables changed, %d already matched the policy, %d failed", counts[apply.Done],
+		counts[apply.Unchanged], counts[apply.Failed])
 	result := stopped
 	if len(codes) > 0 && stopped == nil {
 		result = &exitError{code: exitcode.First(codes...)}
@@ -159,7 +166,8 @@ func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 	}
 	switch {
 	case result != nil:
-		return endsWith(c, exitcode.Of(result), stopped, fmt.Sprintf("%s, %d not done; give the same command again to continue%s", said, counts[apply.Planned], first))
+		return endsWith(c, exitcode.Of(result), stopped,
+			fmt.Sprintf("%s, %d not done; give the same command again to continue%s", said, counts[apply.Planned], first))
 	case !c.Bool("apply") && counts[apply.Planned] > 0:
 		c.say.Line("%d of %d tables would change; --apply changes them", counts[apply.Planned], len(plan.Items))
 	case len(plan.Items) == 0: // that was already said

@@ -23,7 +23,8 @@ func printAges(c *call, plan *apply.Plan, _ *target, _ error) error {
 	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "TABLE\tAGE\tCLASS\tSTATE\tCHANGES\n")
 	for _, i := range plan.Items {
-		fmt.Fprintf(w, "%s\t%d\t%d (%s)\t%s\t%s\n", i.Have.Name, i.Age, i.Class.Number, i.Class.Ages(), i.State, changesText(plan, i))
+		fmt.Fprintf(w, "%s\t%d\t%d (%s)\t%s\t%s\n", i.Have.Name, i.Age, i.Class.Number, i.Class.Ages(), i.State,
+			changesText(plan, i))
 	}
 	return w.Flush()
 }
@@ -110,14 +111,17 @@ type exportedAge struct {
 }
 
 func printAgesJSON(c *call, plan *apply.Plan, t *target, result error) error {
-	out := agesJSON{Policy: c.String("policy"), Template: plan.Template.String(), Target: t.name, Now: plan.Now.In(plan.Policy.Zone).Format(time.RFC3339),
-		Apply: c.Bool("apply"), DropExpired: plan.DropExpired, Tables: []tableAge{}, Others: append([]string{}, plan.Others...), ExitCode: exitcode.Of(result)}
+	out := agesJSON{Policy: c.String("policy"), Template: plan.Template.String(), Target: t.name,
+		Now:   plan.Now.In(plan.Policy.Zone).Format(time.RFC3339),
+		Apply: c.Bool("apply"), DropExpired: plan.DropExpired, Tables: []tableAge{},
+		Others: append([]string{}, plan.Others...), ExitCode: exitcode.Of(result)}
 	if exit := new(exitError); result != nil && !errors.As(result, &exit) {
 		out.Error = client.OneLine(result.Error())
 	}
 	for _, i := range plan.Items {
 		a := tableAge{Table: i.Have.Name, Period: i.Period.String(), Age: i.Age, Class: i.Class.Number, State: i.State,
-			Changes: append([]lifecycle.Setting{}, i.Settings()...), Expired: i.Expired(), Drop: i.Drop, Dropped: i.Dropped, Note: i.Note}
+			Changes: append([]lifecycle.Setting{}, i.Settings()...), Expired: i.Expired(), Drop: i.Drop, Dropped: i.Dropped,
+			Note: i.Note}
 		if i.Export != nil {
 			a.Export = &exportedAge{plan.File(i), i.Export.Rows, i.Export.Bytes, i.Export.SHA256}
 		}

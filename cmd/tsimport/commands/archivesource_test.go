@@ -34,7 +34,9 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 	must(t, err)
 	p := conformance.Try(w.NewPart(0)).Must(t)
 	for _, id := range ids {
-		rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}, Cells: []record.Cell{{Name: []byte("s"), Datum: record.Datum{Kind: record.String, Bytes: []byte(text)}, At: archivedAt}}}
+		rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}},
+			Cells: []record.Cell{{Name: []byte("s"), Datum: record.Datum{Kind: record.String, Bytes: []byte(text)},
+				At: archivedAt}}}
 		must(t, p.Row(rec))
 	}
 	must(t, p.Commit(nil))
@@ -151,8 +153,10 @@ func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	tsimport(0, "export", "-t", "two", "-o", "kept/")
 	before := tsimport(0, "export", "-t", "one")
 	for _, args := range [][]string{
-		{"load", "kept", "-t", "new", "--create", "--pk", "a"}, {"load", "kept", "-t", "new", "--create", "--pk", "h:string=text(a)"}, {"load", "kept", "-t", "one"}, {"load", "kept", "-t", "one", "--dry-run"},
-		{"sync", "kept", "-t", "one"}, {"verify", "kept", "-t", "one"}, {"verify", "ots://tsimport/two", "-t", "one", "--pk", "a"},
+		{"load", "kept", "-t", "new", "--create", "--pk", "a"}, {"load", "kept", "-t", "new", "--create", "--pk",
+			"h:string=text(a)"}, {"load", "kept", "-t", "one"}, {"load", "kept", "-t", "one", "--dry-run"},
+		{"sync", "kept", "-t", "one"}, {"verify", "kept", "-t", "one"}, {"verify", "ots://tsimport/two", "-t", "one",
+			"--pk", "a"},
 	} {
 		text := tsimport(2, append(args, "-q")...)
 		conformance.True(t, strings.Contains(text, "1 of the 3 rows of ") &&
@@ -197,7 +201,8 @@ func TestWithoutNowAgesCountFromThePresent(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "age.yaml", "period: month\nclasses:\n  - {up_to: 0, ttl: -1}\n  - {archive: ./archive}\n")
 	now := time.Now().UTC()
-	put(t, "a.csv", fmt.Sprintf("id,at\n1,%s\n2,%s\n", now.Format(time.DateOnly), now.AddDate(-2, 0, 0).Format(time.DateOnly)))
+	put(t, "a.csv", fmt.Sprintf("id,at\n1,%s\n2,%s\n", now.Format(time.DateOnly),
+		now.AddDate(-2, 0, 0).Format(time.DateOnly)))
 	said := tsimport(0, strings.Fields("load a.csv -t t_{month(at)} --pk id --age-policy age.yaml --run-dir run")...)
 	holds(t, string(conformance.Read(t, "run", "summary.json")), `"policy_now": "`+now.Format("2006-"))
 	holds(t, said, "new table t_"+now.Format("200601")+" (class 1): 1 written", "1 archived")
@@ -258,7 +263,8 @@ func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	for _, command := range []string{"sync", "verify"} { // which look at all rows
 		holds(t, tsimport(2, command, geo, "-t", "cities", "-q"), "1 of the 3 rows of "+geo+" would be lost")
 	}
-	for i, keys := range [][]string{{"city", "region"}, {"k=md5(city,2)+city", "region"}, {"k=splice(auto, region, city)"}, {"k=sha256(city, 32)", "region"}} {
+	for i, keys := range [][]string{{"city", "region"}, {"k=md5(city,2)+city", "region"}, {"k=splice(auto, region, city)"},
+		{"k=sha256(city, 32)", "region"}} {
 		name := fmt.Sprint("whole", i)
 		args := []string{"load", geo, "-t", name, "--verify", "-q"}
 		for _, k := range keys {
@@ -273,7 +279,9 @@ func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 // TestKeyThatMayMergeDumpRowsIsWarnedOf: a later dump is a later night, so repeated keys need not be a mistake.
 func TestKeyThatMayMergeDumpRowsIsWarnedOf(t *testing.T) {
 	tsimport := commandsIn(t)
-	put(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES (1,'x'),(2,'x');\n-- Dump completed\n")
+	put(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT "+
+		"NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES "+
+		"(1,'x'),(2,'x');\n-- Dump completed\n")
 	holds(t, tsimport(0, "load", "geo.sql", "-t", "t", "--pk", "city"),
 		"warning: rows of geo.sql that differ only in region may become one row")
 	text := tsimport(0, "load", "geo.sql", "-t", "u")
@@ -302,12 +310,15 @@ func holds(t *testing.T, text string, parts ...string) {
 func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	tsimport := commandsIn(t)
 	row := func(id string, versions ...string) string {
-		return `{"Wide":true,"PK":{"Values":[{"C":"id","V":` + id + `,"IsInt":true}]},"Attr":{"Values":[` + strings.Join(versions, ",") + "]}}\n"
+		return `{"Wide":true,"PK":{"Values":[{"C":"id","V":` + id + `,"IsInt":true}]},"Attr":{"Values":[` +
+			strings.Join(versions, ",") + "]}}\n"
 	}
-	const first, second, third = `{"C":"s","V":"a","TS":1700000000000}`, `{"C":"s","V":"b","TS":1700000001000}`, `{"C":"s","V":"c","TS":1700000002000}`
+	const first, second, third = `{"C":"s","V":"a","TS":1700000000000}`, `{"C":"s","V":"b","TS":1700000001000}`,
+		`{"C":"s","V":"c","TS":1700000002000}`
 	put(t, "a.jsonl", row("1", third, second, first)+row("2", first))
 	for _, name := range []string{"t", "one"} {
-		tsimport(0, "table", "create", name, "--pk", "id:integer", "--max-versions", map[string]string{"t": "3", "one": "1"}[name], "--max-deviation", "999999999")
+		tsimport(0, "table", "create", name, "--pk", "id:integer", "--max-versions",
+			map[string]string{"t": "3", "one": "1"}[name], "--max-deviation", "999999999")
 	}
 	tsimport(0, "load", "a.jsonl", "-t", "t", "-q")
 	tsimport(0, "export", "-t", "t", "--versions", "1", "-o", "newest/", "-q")
@@ -318,7 +329,8 @@ func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	tsimport(0, "sync", "all", "-t", "t", "--delete", "-q") // no cell has more versions than the archive and the table
 	tsimport(0, "sync", "newest", "-t", "one", "-q")        // which keeps no others
 	one := tsimport(0, "export", "-t", "one", "--format", "jsonl", "--typed", "-q")
-	for source, want := range map[string]string{"all": "the archive all has up to 3", "ots://tsimport/t": "ots://tsimport/t has up to 3"} {
+	for source, want := range map[string]string{"all": "the archive all has up to 3",
+		"ots://tsimport/t": "ots://tsimport/t has up to 3"} {
 		said := tsimport(2, "sync", source, "-t", "one", "-q")
 		conformance.True(t, strings.Contains(said, "table one keeps 1 version of a cell, and "+want) &&
 			strings.Count(said, "\n") == 1, "%v", said)
@@ -363,7 +375,8 @@ func TestComparisonNamesTheArchive(t *testing.T) {
 	for archive, want := range map[string]struct {
 		code int
 		says string
-	}{"all": {0, "the archive matches the input"}, "part": {6, "note: the archive part holds only some of its table's rows"}} {
+	}{"all": {0, "the archive matches the input"}, "part": {6,
+		"note: the archive part holds only some of its table's rows"}} {
 		holds(t, tsimport(want.code, "verify", "a.csv", "--archive", archive), want.says)
 	}
 }

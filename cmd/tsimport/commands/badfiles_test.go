@@ -96,7 +96,8 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 		nights []night
 	}{
 		"other columns": {load, []night{
-			{in{"a.csv": "id,n\n1,1\n", "b.csv": "id,n\n2,2\n", "c.csv": "id,m\n3,3\n"}, "", 3, "in/c.csv: its columns are not those of in/a.csv; it lacks n; it has m", "1,1 2,2", "c.csv"},
+			{in{"a.csv": "id,n\n1,1\n", "b.csv": "id,n\n2,2\n", "c.csv": "id,m\n3,3\n"}, "", 3,
+				"in/c.csv: its columns are not those of in/a.csv; it lacks n; it has m", "1,1 2,2", "c.csv"},
 			{nil, "", 3, "1 input is bad", "1,1 2,2", "c.csv"}, // alone it would be loaded
 			{in{"c.csv": "id,n\n3,3\n"}, "", 0, "", "1,1 2,2 3,3", ""},
 		}},
@@ -105,7 +106,8 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 			{in{"c.csv": ""}, "", 0, "", "1,1 2,2", ""},
 		}},
 		"the error limit does not wear off": {load, []night{
-			{in{"a.csv": "id,n\n1,1\n", "b.csv": "id,n\n2,2\nx\nx\n"}, "--max-errors 1", 3, "in/b.csv: 2 of 3 rows were rejected", "1,1 2,2", "b.csv"},
+			{in{"a.csv": "id,n\n1,1\n", "b.csv": "id,n\n2,2\nx\nx\n"}, "--max-errors 1", 3,
+				"in/b.csv: 2 of 3 rows were rejected", "1,1 2,2", "b.csv"},
 			{nil, "--max-errors 1", 3, "in/b.csv", "1,1 2,2", "b.csv"},
 			{nil, "--max-errors 2", 3, "2 rejected", "1,1 2,2", ""}, // by a person
 			{nil, "--max-errors 1", 0, "", "", ""},
@@ -116,13 +118,18 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 			{nil, "--max-errors 0", 3, "in/a.csv", "1,10 2,2", "a.csv"},
 		}},
 		"touched with the same content": {load, []night{
-			{in{"a.csv": "id,n\n1,1\nx\n", "b.csv": "id,m\n3,3\n", "c.csv": "id,n\n2,2\n", "d.csv": "id,n\n4,4\n"}, "--max-errors 0", 1, "2 inputs are bad", "1,1 2,2 4,4", "a.csv b.csv"},
-			{in{"a.csv": "touch", "b.csv": "touch", "e.csv": "id,n\n1,10\n"}, "--max-errors 0", 3, "2 inputs are bad", "1,10 2,2 4,4", "a.csv b.csv"},
-			{in{"a.csv": "id,n\n1,1\ny\n", "b.csv": "touch"}, "--max-errors 0", 3, "2 inputs are bad", "1,1 2,2 4,4", "a.csv b.csv"}, // other content of the same size
+			{in{"a.csv": "id,n\n1,1\nx\n", "b.csv": "id,m\n3,3\n", "c.csv": "id,n\n2,2\n", "d.csv": "id,n\n4,4\n"},
+				"--max-errors 0", 1, "2 inputs are bad", "1,1 2,2 4,4", "a.csv b.csv"},
+			{in{"a.csv": "touch", "b.csv": "touch", "e.csv": "id,n\n1,10\n"}, "--max-errors 0", 3, "2 inputs are bad",
+				"1,10 2,2 4,4", "a.csv b.csv"},
+			// other content of the same size
+			{in{"a.csv": "id,n\n1,1\ny\n", "b.csv": "touch"}, "--max-errors 0", 3, "2 inputs are bad", "1,1 2,2 4,4",
+				"a.csv b.csv"},
 			{nil, "files --table t --state bad", 0, "1 night |3 nights ", "", "a.csv b.csv"},
 		}},
 		"a copy of a bad file": {load, []night{
-			{in{"a.csv": "id,n\n1,1\nx\n", "b.csv": "id,n\n2,2\n", "c.csv": "id,n\n1,1\nx\n"}, "--max-errors 0", 1, "2 inputs are bad", "1,1 2,2", "a.csv c.csv"},
+			{in{"a.csv": "id,n\n1,1\nx\n", "b.csv": "id,n\n2,2\n", "c.csv": "id,n\n1,1\nx\n"}, "--max-errors 0", 1,
+				"2 inputs are bad", "1,1 2,2", "a.csv c.csv"},
 			{in{"a.csv": ""}, "--max-errors 0", 3, "in/c.csv", "1,1 2,2", "c.csv"},
 		}},
 		"empty until it is written": {load, []night{
@@ -137,11 +144,13 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 		}},
 		"changed after it was taken": {load, []night{
 			{in{"a.csv": "id,n\n1,1\n"}, "", 0, "", "1,1", ""},
-			{in{"a.csv": "id,n\n1,10\n", "b.csv": "id,n\n2,2\n"}, "", 3, "in/a.csv: it changed after the table had taken it", "1,1 2,2", "a.csv"},
+			{in{"a.csv": "id,n\n1,10\n", "b.csv": "id,n\n2,2\n"}, "", 3, "in/a.csv: it changed after the table had taken it",
+				"1,1 2,2", "a.csv"},
 			{nil, "--reload-changed", 0, "", "1,10 2,2", ""},
 		}},
 		"more than a tenth": {load, []night{
-			{in{"a.csv": "id,n\n1,1\n", "b.csv": "x\n", "c.csv": "y\n", "d.csv": "id,n\n2,2\n"}, "", 1, "the flags or the place may be wrong", "1,1 2,2", "b.csv c.csv"},
+			{in{"a.csv": "id,n\n1,1\n", "b.csv": "x\n", "c.csv": "y\n", "d.csv": "id,n\n2,2\n"}, "", 1,
+				"the flags or the place may be wrong", "1,1 2,2", "b.csv c.csv"},
 			{in{"e.csv": "id,n\n5,5\n"}, "", 3, "2 inputs are bad", "1,1 2,2 5,5", "b.csv c.csv"},
 		}},
 		"all, and none was ever loaded": {load, []night{{in{"b.csv": "x\n"}, "", 2, `no column "id"`, "", ""}}},
@@ -175,7 +184,8 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 			{nil, "--fresh --look-first --returned-keys other.csv", 3, "", "1,1 2,2 3,3 4,4 8,8 9,9", "b.csv.gz"},
 		}},
 		"numbers of a bad file": {numbered, []night{
-			{in{"a.csv": "id,n\n1,1\nx\n", "b.csv": "id,n\n2,2\n"}, "--max-errors 0 --returned-keys one.csv", 3, "in/a.csv", "1,1 2,2", "a.csv"},
+			{in{"a.csv": "id,n\n1,1\nx\n", "b.csv": "id,n\n2,2\n"}, "--max-errors 0 --returned-keys one.csv", 3, "in/a.csv",
+				"1,1 2,2", "a.csv"},
 			{in{"a.csv": "id,n\n1,1\n9,9\n"}, "--returned-keys two.csv", 3, "rows of it are in the table", "1,1 2,2", "a.csv"},
 			{nil, "files forget --table t in/a.csv", 0, "", "1,1 2,2", ""},
 			{nil, "--returned-keys three.csv", 0, "", "1,1 1,1 2,2 9,9", ""},
@@ -230,31 +240,39 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 			{put + "mnt/state --dry-run", 0, "", 0}, {"run job.yaml --plan", 0, "", 0}, {"absent mnt", 0, "", 0}},
 		"a share that is not mounted": {
 			{put + "mnt/state", 0, "", 2}, {"mv mnt away", 0, "", 2},
-			{put + "mnt/state", 2, "--state mnt/state is missing, and known files and unfinished loads with it, of table t, which has rows", 2},
+			{put + "mnt/state", 2, "--state mnt/state is missing, and known files and unfinished loads with it, of table t, " +
+				"which has rows", 2},
 			{put + "mnt/state --dry-run", 2, "mount or name the right place", 2},
 			{"run job.yaml --plan", 2, "share that is not mounted", 2}, {job, 2, "share that is not mounted", 2},
 			{"files --table t --state mnt/state", 2, "is missing", 2},
 			{"files forget --table t --state mnt/state in/a.csv", 2, "is missing", 2}, {"absent mnt", 0, "", 2},
 			{"mv away mnt", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
 		"a first load over a table with rows": {
-			{"load in --create --pk id -q --table t", 0, "", 2}, {"files --table t", 0, "no file is known for table t", 2}, {put + "mnt/state", 2, "give: mkdir -p mnt/state", 2}, {"given", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
-		"a pod with an empty disk": {{numbered + "mnt/state", 0, "", 2}, {"rm tsimport-runs", 0, "", 2}, {numbered + "mnt/state", 0, "", 2}},
+			{"load in --create --pk id -q --table t", 0, "", 2}, {"files --table t", 0, "no file is known for table t", 2},
+			{put + "mnt/state", 2, "give: mkdir -p mnt/state", 2}, {"given", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
+		"a pod with an empty disk": {{numbered + "mnt/state", 0, "", 2}, {"rm tsimport-runs", 0, "", 2},
+			{numbered + "mnt/state", 0, "", 2}},
 		"a mount point that is empty, of numbered rows": {
 			{numbered + "mnt/state", 0, "", 2}, {"mv mnt/state away", 0, "", 2}, {"mkdir mnt/state", 0, "", 2},
-			{numbered + "mnt/state", 2, "knows no file of table t, which has rows: if it is not the place of the loads before, their rows would be there twice", 2},
+			{numbered + "mnt/state", 2, "knows no file of table t, which has rows: if it is not the place of the loads " +
+				"before, their rows would be there twice", 2},
 			{numbered + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2},
 			{"given", 0, "", 2}, {"rm keys.csv", 0, "", 2}, {numbered + "mnt/state", 0, "", 4}},
-		"a missing one, of numbered rows": {{numbered + "mnt/state", 0, "", 2}, {"mv mnt/state away", 0, "", 2}, {numbered + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2},
+		"a missing one, of numbered rows": {{numbered + "mnt/state", 0, "", 2}, {"mv mnt/state away", 0, "", 2},
+			{numbered + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2},
 			{"mv away mnt/state", 0, "", 2}, {numbered + "mnt/state", 0, "", 2}},
-		"a mount point that is empty, of rows that are put": {{put + "mnt/state", 0, "", 2}, {"rm mnt/state", 0, "", 2}, {"mkdir mnt/state", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
+		"a mount point that is empty, of rows that are put": {{put + "mnt/state", 0, "", 2}, {"rm mnt/state", 0, "", 2},
+			{"mkdir mnt/state", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
 		"numbers that are added, of one load": {
 			{once + "mnt/state", 0, "", 1}, {"mv mnt/state away", 0, "", 1}, {"mkdir mnt/state", 0, "", 1},
 			{once + "mnt/state", 2, "give: mkdir -p mnt/state/loads", 1}, {"given", 0, "", 1}, {once + "mnt/state", 0, "", 1}},
 		"a state that a new table has made": {
-			{put + "mnt/state", 0, "", 2}, {"mv mnt away", 0, "", 2}, {strings.Replace(put, "table t", "table new", 1) + "mnt/state", 0, "", 2},
+			{put + "mnt/state", 0, "", 2}, {"mv mnt away", 0, "", 2}, {strings.Replace(put, "table t", "table new", 1) +
+				"mnt/state", 0, "", 2},
 			{put + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2}, {job, 2, "knows no file of table t", 2}},
 		"a prefix that is empty, of numbers that are added": {
-			{added + "s3://states/here", 0, "", 2}, {added + "s3://states/other", 2, "give: tsimport files forget --table t --state s3://states/other", 2},
+			{added + "s3://states/here", 0, "", 2}, {added + "s3://states/other", 2,
+				"give: tsimport files forget --table t --state s3://states/other", 2},
 			{added + "s3://states/here", 0, "", 2}, {"given", 0, "", 2}, {added + "s3://states/other", 0, "", 2},
 			{"files forget --table t --state s3://states/other", 2, "name the files to forget", 2}},
 		"an empty prefix, of put rows": {{put + "s3://states/here", 0, "", 2}, {put + "s3://states/other", 0, "", 2}},
@@ -265,7 +283,8 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 			must(t, os.Mkdir("in", 0o700))
 			must(t, os.WriteFile("in/a.csv", []byte("id,v\na,1\n"), 0o600))
 			must(t, os.WriteFile("in/b.csv", []byte("id,v\nb,2\n"), 0o600))
-			must(t, os.WriteFile("job.yaml", []byte("version: 1\ndefaults: {create: true, only-new: true, state: mnt/state}\nloads:\n  t: {from: [in], pk: [id]}\n"), 0o600))
+			must(t, os.WriteFile("job.yaml", []byte("version: 1\ndefaults: {create: true, only-new: true, state: "+
+				"mnt/state}\nloads:\n  t: {from: [in], pk: [id]}\n"), 0o600))
 			given := ""
 			for _, s := range steps {
 				if s.command == "given" {
@@ -300,7 +319,8 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 // TestBadFileSearchCostsRequestsPerFile: a place with thousands of files is not listed or read again for each of them.
 func TestBadFileSearchCostsRequestsPerFile(t *testing.T) {
 	conformance.NotForRaces(t)
-	for name, bad := range map[string]string{"that cannot be loaded alone": "x\n1\n", "that does not go with the others": "id,m\n1,1\n", "of another type": "id,n\nx,1\n"} {
+	for name, bad := range map[string]string{"that cannot be loaded alone": "x\n1\n",
+		"that does not go with the others": "id,m\n1,1\n", "of another type": "id,n\nx,1\n"} {
 		t.Run(name, func(t *testing.T) {
 			requests := func(files int) (lists, gets int) {
 				s := storetest.New(t, "drop")
@@ -336,7 +356,8 @@ func TestUnreachableServerIsNotBadUsage(t *testing.T) {
 	busyMySQL := append([]byte{23, 0, 0, 0, 0xff, 0x10, 0x04}, "Too many connections"...)
 	busyPostgres := []byte("E\x00\x00\x00\x3eSFATAL\x00VFATAL\x00C57P03\x00Mthe database system is starting up\x00\x00")
 	look := func(origin source.Origin) error {
-		_, err := pipeline.Look(context.Background(), pipeline.Config{Target: plan.Target{Table: "t", Absent: true}, Read: plan.Read{Sources: origin}, Inputs: []string{"x"}}, 1)
+		_, err := pipeline.Look(context.Background(), pipeline.Config{Target: plan.Target{Table: "t", Absent: true},
+			Read: plan.Read{Sources: origin}, Inputs: []string{"x"}}, 1)
 		return err
 	}
 	for _, tt := range []struct {

@@ -34,9 +34,12 @@ func benchWriteCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "write",
 		Usage: "measure how fast a table takes rows",
-		Description: "Makes a table, writes generated rows to it, 200 a request and each request to one partition, and drops it again.\n" +
-			"Without --rate each worker sends when its last request is answered; with it rows are due at a fixed rate, and the latency\n" +
-			"of a batch counts from when it was due, so that a stall of the table shows in full. --find-max looks for the highest rate\n" +
+		Description: "Makes a table, writes generated rows to it, 200 a request and each request to one partition, and " +
+			"drops it again.\n" +
+			"Without --rate each worker sends when its last request is answered; with it rows are due at a fixed rate, and " +
+			"the latency\n" +
+			"of a batch counts from when it was due, so that a stall of the table shows in full. --find-max looks for the " +
+			"highest rate\n" +
 			"within --max-p99 and --max-throttled, and holds it for --duration. docs/bench.md explains each number.",
 		Flags: append(flagsOf(options.Reaching), []cli.Flag{
 			&cli.Int64Flag{Name: "rows", Usage: "rows to write (default: as many as --duration allows)"},
@@ -44,12 +47,14 @@ func benchWriteCommand(in *invocation) *cli.Command {
 			&cli.DurationFlag{Name: "warmup", Usage: "time at the beginning that is not measured"},
 			&cli.IntFlag{Name: "row-size", Usage: "`BYTES` of a row as the service counts them, names and values", Value: 200},
 			&cli.IntFlag{Name: "columns", Usage: "attribute columns of a row", Value: 5},
-			&cli.StringFlag{Name: "keys", Usage: "random, sequential, zipf (a few keys are frequent) or student-cards", Value: string(bench.RandomKeys)},
+			&cli.StringFlag{Name: "keys", Usage: "random, sequential, zipf (a few keys are frequent) or student-cards",
+				Value: string(bench.RandomKeys)},
 			&cli.IntFlag{Name: "batch-rows", Usage: "rows in a request (default: 200, the service's limit)"},
 			&cli.IntFlag{Name: "concurrency", Usage: "maximum number of requests in flight", Value: pipeline.DefaultConcurrency},
 			&cli.Float64Flag{Name: "rate", Usage: "`ROWS` a second, at fixed times (default: as fast as answers come)"},
 			&cli.BoolFlag{Name: "find-max", Usage: "find the highest rate within the limits"},
-			&cli.DurationFlag{Name: "max-p99", Usage: "find-max: limit of the 99th percentile of latency; 0s means none", Value: 20 * time.Millisecond},
+			&cli.DurationFlag{Name: "max-p99", Usage: "find-max: limit of the 99th percentile of latency; 0s means none",
+				Value: 20 * time.Millisecond},
 			&cli.StringFlag{Name: "max-throttled", Usage: "find-max: limit of rows throttled, `SHARE%` of all", Value: "1%"},
 			&cli.Float64Flag{Name: "start-rate", Usage: "find-max: `ROWS` a second to begin with", Value: 1000},
 			&cli.DurationFlag{Name: "step", Usage: "find-max: how long each rate is tried", Value: 5 * time.Second},
@@ -120,8 +125,9 @@ func benchWriteConfig(c *call) (cfg write.Config, err error) {
 	}
 	cfg = write.Config{
 		TablePrefix: c.String("table-prefix"), Keep: c.Bool("keep"),
-		Shape: write.Shape{RowSize: c.Int("row-size"), Columns: c.Int("columns"), Keys: bench.KeyKind(c.String("keys")), Seed: c.Uint64("seed")},
-		Rows:  c.Int64("rows"), Duration: c.Duration("duration"), WarmUp: c.Duration("warmup"),
+		Shape: write.Shape{RowSize: c.Int("row-size"), Columns: c.Int("columns"), Keys: bench.KeyKind(c.String("keys")),
+			Seed: c.Uint64("seed")},
+		Rows: c.Int64("rows"), Duration: c.Duration("duration"), WarmUp: c.Duration("warmup"),
 		BatchRows: c.Int("batch-rows"), Concurrency: c.Int("concurrency"), Rate: c.Float64("rate"),
 		RetryFor: c.Duration("retry-for"), Say: c.say,
 	}

@@ -86,7 +86,8 @@ func newCall(l *line, given, of *options.Command, in *invocation, interrupts *in
 }
 
 // again is the call of a command that was not typed now: a load of a job, a resumed run, a part of a plan.
-func (in *invocation) again(ctx context.Context, of *options.Command, stdout io.Writer, interrupts *interrupts, show *display) *call {
+func (in *invocation) again(ctx context.Context, of *options.Command, stdout io.Writer, interrupts *interrupts,
+	show *display) *call {
 	arguments := flag.NewFlagSet(of.Name, flag.ContinueOnError)
 	_ = arguments.Parse(append([]string{"--"}, of.From...)) // it has no flags
 	l := cli.NewContext(&cli.App{Writer: stdout}, arguments, &cli.Context{Context: ctx})

@@ -32,7 +32,8 @@ import (
 func TestStoredCommandPrintsTheSame(t *testing.T) {
 	conformance.NotForRaces(t)
 	values := map[options.Kind]string{
-		options.Plain: "text", options.Whole: "0", options.Number: "2.5", options.Size: "3MiB", options.Duration: "90s", options.Texts: "a", options.List: `a,"b,c"`,
+		options.Plain: "text", options.Whole: "0", options.Number: "2.5", options.Size: "3MiB", options.Duration: "90s",
+		options.Texts: "a", options.List: `a,"b,c"`,
 		options.Lists: "d", options.Renamings: `"x=y"=z`, options.Typings: "a=integer",
 	}
 	for _, command := range []string{job.Load, job.Copy, job.Sync, job.Export} {
@@ -56,8 +57,10 @@ func TestStoredCommandPrintsTheSame(t *testing.T) {
 				again := new(invocation).again(t.Context(), kept, nil, nil, nil)
 				for _, p := range options.OfCommand(command) {
 					is, want := fmt.Sprint(p.Value(again.given)), valueOf(c, p)
-					if want != nil && is != fmt.Sprint(want) || is != fmt.Sprint(p.Value(c.of)) || p.Default == "" && again.given.IsSet(p.Name) != c.IsSet(p.Name) {
-						t.Errorf("%s %s: --%s is %v (%v), want %v (%v)", command, strings.Join(args, " "), p.Name, is, again.given.IsSet(p.Name), want, c.IsSet(p.Name))
+					if want != nil && is != fmt.Sprint(want) || is != fmt.Sprint(p.Value(c.of)) || p.Default == "" &&
+						again.given.IsSet(p.Name) != c.IsSet(p.Name) {
+						t.Errorf("%s %s: --%s is %v (%v), want %v (%v)", command, strings.Join(args, " "), p.Name, is,
+							again.given.IsSet(p.Name), want, c.IsSet(p.Name))
 					}
 				}
 				conformance.Equal(t, again.NArg(), 1, "%s: arguments", command)
@@ -102,10 +105,12 @@ func TestExplicitZeroIsNotOverridden(t *testing.T) {
 	c.After(of("load", "trim=true", "version-column=n", "columns=a,b", "flatten=true", "verify=false"))
 	conformance.True(t, !c.Trim && c.VersionColumn == "" && len(c.Columns) == 0 && c.Flatten && c.IsSet("verify"),
 		"%+v", c)
-	for name, value := range map[string]string{"DRY_RUN": "true", "STORE": "there", "ENDPOINT": "http://h", "INSTANCE": "i", "PROFILE": "p"} {
+	for name, value := range map[string]string{"DRY_RUN": "true", "STORE": "there", "ENDPOINT": "http://h",
+		"INSTANCE": "i", "PROFILE": "p"} {
 		t.Setenv("TSIMPORT_"+name, value)
 	}
-	for given, want := range map[string]string{"dry-run=false": "false there http://h i p", "store=here": "true here   ", "endpoint=http://x": "true  http://x i p", "profile=q": "true   i q"} {
+	for given, want := range map[string]string{"dry-run=false": "false there http://h i p", "store=here": "true here   ",
+		"endpoint=http://x": "true  http://x i p", "profile=q": "true   i q"} {
 		c := of("load", given)
 		must(t, takeEnvironment(c))
 		got := fmt.Sprint(c.DryRun, " ", c.Store, " ", c.Endpoint, " ", c.Instance, " ", c.Profile)
@@ -167,17 +172,20 @@ func TestEveryLoadOptionIsAFieldOrCommandOnly(t *testing.T) {
 
 func TestLibraryCopyEqualsCommandCopy(t *testing.T) {
 	e := enginetest.Start(t)
-	for name, value := range map[string]string{"ENDPOINT": e.URL, "INSTANCE": e.Instance, "ACCESS_KEY_ID": e.AccessKeyID, "ACCESS_KEY_SECRET": e.AccessKeySecret} {
+	for name, value := range map[string]string{"ENDPOINT": e.URL, "INSTANCE": e.Instance, "ACCESS_KEY_ID": e.AccessKeyID,
+		"ACCESS_KEY_SECRET": e.AccessKeySecret} {
 		t.Setenv("TABLESTORE_"+name, value)
 	}
 	command := commandsIn(t)
 	cell := func(value, at string) string { return `{"C":"s","V":"` + value + `","TS":` + at + "}" }
 	row := func(id string, cells ...string) string {
-		return `{"Wide":true,"PK":{"Values":[{"C":"id","V":` + id + `,"IsInt":true}]},"Attr":{"Values":[` + strings.Join(cells, ",") + "]}}\n"
+		return `{"Wide":true,"PK":{"Values":[{"C":"id","V":` + id + `,"IsInt":true}]},"Attr":{"Values":[` +
+			strings.Join(cells, ",") + "]}}\n"
 	}
 	scanned := func(s tsimport.Scan) tsimport.CopyRequest { return tsimport.CopyRequest{Scan: s} }
 	const first, second, third = "1700000000000", "1700000001000", "1700000002000"
-	put(t, "a.jsonl", row("1", cell("c", third), cell("b", second), cell("a", first))+row("2", cell("x", first))+row("3", cell("y", third), cell("z", second)))
+	put(t, "a.jsonl", row("1", cell("c", third), cell("b", second), cell("a", first))+row("2", cell("x", first))+row("3",
+		cell("y", third), cell("z", second)))
 	command(0, "table", "create", "t", "--pk", "id:integer", "--max-versions", "3", "--max-deviation", "999999999")
 	command(0, "load", "a.jsonl", "-t", "t", "-q")
 	for name, tt := range map[string]struct {
@@ -185,15 +193,17 @@ func TestLibraryCopyEqualsCommandCopy(t *testing.T) {
 		request tsimport.CopyRequest
 		cells   int // by timestamp
 	}{
-		"all":      {cells: 6},
-		"newest":   {flags: []string{"--versions", "1"}, request: scanned(tsimport.Scan{Versions: "1"}), cells: 3},
-		"new":      {flags: []string{"--since", second}, request: scanned(tsimport.Scan{Since: second}), cells: 4},
-		"range":    {flags: []string{"--from-key", "2", "--to-key", "3"}, request: scanned(tsimport.Scan{FromKey: "2", ToKey: "3"}), cells: 1},
+		"all":    {cells: 6},
+		"newest": {flags: []string{"--versions", "1"}, request: scanned(tsimport.Scan{Versions: "1"}), cells: 3},
+		"new":    {flags: []string{"--since", second}, request: scanned(tsimport.Scan{Since: second}), cells: 4},
+		"range": {flags: []string{"--from-key", "2", "--to-key", "3"},
+			request: scanned(tsimport.Scan{FromKey: "2", ToKey: "3"}), cells: 1},
 		"where":    {flags: []string{"--where", "id > 1"}, request: scanned(tsimport.Scan{Where: "id > 1"}), cells: 3},
 		"filtered": {flags: []string{"--filter", `s == "x"`}, request: scanned(tsimport.Scan{Filter: `s == "x"`}), cells: 1},
 		"another": {
-			flags:   []string{"--pk", "hash:string=md5(id)", "--pk", "id", "--rename", "s=text"},
-			request: tsimport.CopyRequest{Mapping: tsimport.Mapping{PK: []string{"hash:string=md5(id)", "id"}, Rename: map[string]string{"s": "text"}}}, cells: 6,
+			flags: []string{"--pk", "hash:string=md5(id)", "--pk", "id", "--rename", "s=text"},
+			request: tsimport.CopyRequest{Mapping: tsimport.Mapping{PK: []string{"hash:string=md5(id)", "id"},
+				Rename: map[string]string{"s": "text"}}}, cells: 6,
 		},
 	} {
 		command(0, append([]string{"copy", "t", "command_" + name, "--create", "-q"}, tt.flags...)...)
@@ -270,7 +280,8 @@ func TestSimulationFlagsAreParsedOrRefused(t *testing.T) {
 		conformance.True(t, err == nil && got == want || strings.HasPrefix(want, "--") && err != nil && says(err, want),
 			"splits %q: %+v, %v", text, s, err)
 	}
-	for text, want := range map[string]string{"": "0 0s", "6": "6 500ms", "6:2s": "6 2s", "x": "--moves", "6:": "--moves", "6:x": "--moves"} {
+	for text, want := range map[string]string{"": "0 0s", "6": "6 500ms", "6:2s": "6 2s", "x": "--moves", "6:": "--moves",
+		"6:x": "--moves"} {
 		m, err := parseMoves(text)
 		got := fmt.Sprint(m.PerMinute, m.Unavailable)
 		conformance.True(t, err == nil && got == want || strings.HasPrefix(want, "--") && err != nil && says(err, want),
@@ -285,7 +296,8 @@ func TestSimulationFlagsAreParsedOrRefused(t *testing.T) {
 }
 
 func TestTableKeysAreParsedOrRefused(t *testing.T) {
-	for text, want := range map[string]string{"id:double": "string, integer or binary", "id:text": "want string, integer", ":string": "without a name", "": "without a name", "id": "give the type too",
+	for text, want := range map[string]string{"id:double": "string, integer or binary", "id:text": "want string, integer",
+		":string": "without a name", "": "without a name", "id": "give the type too",
 		"id:auto": "cannot be auto", "id:string=upper(a)": "a table has no expressions"} {
 		var said bytes.Buffer
 		store := filepath.Join(t.TempDir(), "store")
@@ -308,7 +320,9 @@ func TestColumnFlagsAreParsedOrRefused(t *testing.T) {
 				return err
 			}
 			a := columns.Types["a"]
-			if strings.HasSuffix(args, "integer") != (a.Type == table.Integer && a.Time == nil) || strings.Contains(args, "timestamp") != (a.Time != nil) || strings.HasSuffix(args, "(hex)") != (a.Type == table.Binary && a.Hex) {
+			if strings.HasSuffix(args, "integer") != (a.Type == table.Integer && a.Time == nil) ||
+				strings.Contains(args, "timestamp") != (a.Time != nil) ||
+				strings.HasSuffix(args, "(hex)") != (a.Type == table.Binary && a.Hex) {
 				return fmt.Errorf("the type is %+v", a)
 			}
 			return nil
@@ -344,7 +358,8 @@ func TestDialectFlagsAreParsedOrRefused(t *testing.T) {
 				return err
 			}
 			d := r.Dialect
-			got := fmt.Sprintf("%q %q %q %v %d %v", d.Delimiter, string(d.Quote), string(d.Escape), r.Sniff, r.HeaderLine, r.Names)
+			got := fmt.Sprintf("%q %q %q %v %d %v", d.Delimiter, string(d.Quote), string(d.Escape), r.Sniff,
+				r.HeaderLine, r.Names)
 			if want, ok := map[string]string{
 				`--delimiter ; --quote ' --escape \`:     `";" "'" "\\" false 1 []`,
 				`--delimiter \x01 --quote none`:          `"\x01" "\x00" "\x00" false 1 []`,
@@ -372,7 +387,8 @@ func TestOrderAndSyncFlagsAreParsedOrRefused(t *testing.T) {
 }
 
 func TestTheBuiltInKeyIsNotOfferedToOtherMachines(t *testing.T) {
-	for address, refused := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true, "192.0.2.1:80": true, "no address": false} {
+	for address, refused := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "localhost:0": false,
+		"0.0.0.0:0": true, ":0": true, "192.0.2.1:80": true, "no address": false} {
 		err := checkPublicKey(address, server.Options{AccessKeySecret: server.DefaultAccessKeySecret})
 		conformance.Equal(t, (err != nil), refused, "%s with the built-in key: %v", address, err)
 		err = checkPublicKey(address, server.Options{AccessKeySecret: "own"})
@@ -383,12 +399,14 @@ func TestTheBuiltInKeyIsNotOfferedToOtherMachines(t *testing.T) {
 func TestASecretIsTheFirstLineOfItsFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "secret")
 	for text, want := range map[string]string{
-		"s3cret": "s3cret", "s3cret\r\nmore\n": "s3cret", strings.Repeat("x", maxSecretBytes): strings.Repeat("x", maxSecretBytes),
+		"s3cret": "s3cret", "s3cret\r\nmore\n": "s3cret", strings.Repeat("x", maxSecretBytes): strings.Repeat("x",
+			maxSecretBytes),
 		"": "refused", "\ns3cret\n": "refused", strings.Repeat("x", maxSecretBytes+1): "refused",
 	} {
 		put(t, name, text)
 		got, err := readSecret(name)
-		if (err != nil) != (want == "refused") || err == nil && got != want || err != nil && text != "" && strings.Contains(err.Error(), strings.TrimSpace(text)) {
+		if (err != nil) != (want == "refused") || err == nil && got != want || err != nil && text != "" &&
+			strings.Contains(err.Error(), strings.TrimSpace(text)) {
 			t.Errorf("%.20q: %.20q, %v", text, got, err)
 		}
 	}
@@ -400,7 +418,8 @@ func TestHalfAnAccessKeyIsRefused(t *testing.T) {
 	c := new(invocation).again(t.Context(), new(options.Command), io.Discard, nil, newDisplay(io.Discard))
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		for _, half := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET"} {
-			for _, n := range []string{"TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET"} {
+			for _, n := range []string{"TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_ACCESS_KEY_ID",
+				"ALIBABA_CLOUD_ACCESS_KEY_SECRET"} {
 				t.Setenv(n, "")
 			}
 			t.Setenv(family+half, "x")
@@ -425,7 +444,8 @@ func TestPlainHTTPToAnotherMachineWarns(t *testing.T) {
 		"http://[::ffff:127.0.0.1]": "", "http://x.example": "rows are not encrypted",
 		"http://t.cn-hangzhou.ots.aliyuncs.com": "rows are not encrypted", "http://192.0.2.1": "rows are not encrypted",
 	} {
-		for token, more := range map[string]string{"": want, "t": strings.Replace(want, "rows are not", "neither rows nor the security token are", 1)} {
+		for token, more := range map[string]string{"": want, "t": strings.Replace(want, "rows are not",
+			"neither rows nor the security token are", 1)} {
 			var b bytes.Buffer
 			key := &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b", SecurityToken: token}
 			warnOfPlainHTTP(newDisplay(&b), endpoint, key)
@@ -441,7 +461,8 @@ func TestPlainHTTPToAnotherMachineWarns(t *testing.T) {
 
 func TestLinesOfASampleAreItsKeys(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "keys")
-	for text, want := range map[string]string{"a\r\nb\n\nc": "a b c", "": "no partition-key values", "\n\r\n": "no partition-key values"} {
+	for text, want := range map[string]string{"a\r\nb\n\nc": "a b c", "": "no partition-key values",
+		"\n\r\n": "no partition-key values"} {
 		put(t, name, text)
 		lines, err := readLines(name)
 		conformance.True(t, (err != nil || strings.Join(lines, " ") == want) && (err == nil || says(err, want)),
@@ -452,7 +473,8 @@ func TestLinesOfASampleAreItsKeys(t *testing.T) {
 
 func TestListLineIsRefusedLikeItsAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, address := range []string{"kafka://h/t", "gs://b/o.csv", "postgre://h/d", "jdbc:mysql://h/d", "postgres://h/d?table=t"} {
+	for _, address := range []string{"kafka://h/t", "gs://b/o.csv", "postgre://h/d", "jdbc:mysql://h/d",
+		"postgres://h/d?table=t"} {
 		put(t, "list", "# inputs\n"+address+"\n")
 		want := "it names no files" // a table is read by itself
 		if err := open.Check(address, "t"); err != nil {
@@ -468,7 +490,8 @@ func TestListLineIsRefusedLikeItsAddress(t *testing.T) {
 func TestWorkersFlagNeedsAJobDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id\n1\n")
-	for flags, want := range map[string]string{"--workers 3": "or give --job-dir too", "--plan": "or give --job-dir too", "--workers 0": "--workers 0: want 1 to 4096", "--workers 0 --job-dir d": "--workers 0: want 1 to 4096"} {
+	for flags, want := range map[string]string{"--workers 3": "or give --job-dir too", "--plan": "or give --job-dir too",
+		"--workers 0": "--workers 0: want 1 to 4096", "--workers 0 --job-dir d": "--workers 0: want 1 to 4096"} {
 		ends(t, 2, "load in.csv -t t --pk id -q "+flags, want)
 	}
 	t.Setenv("TSIMPORT_WORKERS", "3") // of all loads of a shell

@@ -80,13 +80,15 @@ func historyText(form string, changes []historyChange) (text string, flags []str
 	switch form {
 	case "debezium":
 		of := object{"__debezium.source.column.type": "OTHER"}
-		fields := []object{{"field": "id", "type": "string", "parameters": of}, {"field": "a", "type": "string", "parameters": of}, {"field": "n", "type": "int64", "parameters": of}}
+		fields := []object{{"field": "id", "type": "string", "parameters": of},
+			{"field": "a", "type": "string", "parameters": of}, {"field": "n", "type": "int64", "parameters": of}}
 		images := []object{{"field": "before", "fields": fields}, {"field": "after", "fields": fields}}
 		schema := object{"type": "struct", "fields": images}
 		for _, c := range changes {
 			image := object{"id": c.key, "a": nil, "n": nil}
 			maps.Copy(image, c.row)
-			payload := object{"op": c.op, "before": nil, "after": image, "source": object{"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders" + c.over}}
+			payload := object{"op": c.op, "before": nil, "after": image, "source": object{"connector": "postgresql",
+				"db": "shop", "schema": "public", "table": "orders" + c.over}}
 			switch c.op {
 			case "d":
 				payload["before"], payload["after"] = image, nil
@@ -124,7 +126,8 @@ func historyText(form string, changes []historyChange) (text string, flags []str
 				image = object{}
 			}
 			maps.Copy(image, text(c.row, c.key))
-			if i+1 < len(changes) && c.op == "d" && changes[i+1].op == "c" && changes[i+1].over == "" && changes[i+1].key != c.key {
+			if i+1 < len(changes) && c.op == "d" && changes[i+1].op == "c" && changes[i+1].over == "" &&
+				changes[i+1].key != c.key {
 				i++ // a row whose key changes
 				kind, old = "UPDATE", object{"id": c.key}
 				image = text(object{"a": nil, "n": nil}, changes[i].key)
@@ -171,7 +174,8 @@ func TestChangesAfterACopyEqualTheSource(t *testing.T) {
 				loadHistory(t, h.states[copied], tsimport)
 				apply := func(from, to int) {
 					text, flags := historyText(form, h.changes[from:to])
-					if strings.Trim(text, "\n") == "" || from == to || !slices.ContainsFunc(h.changes[from:to], func(c historyChange) bool { return c.over == "" }) {
+					if strings.Trim(text, "\n") == "" || from == to || !slices.ContainsFunc(h.changes[from:to],
+						func(c historyChange) bool { return c.over == "" }) {
 						return
 					}
 					put(t, "changes.json", text)
@@ -283,13 +287,18 @@ func TestChangeLoadRefusesUnsupportedOptions(t *testing.T) {
 		more []string
 		want string
 	}{
-		{[]string{"--order", "none"}, "--order none"}, {[]string{"--condition", "exist"}, "--condition"}, {[]string{"--when", "stored.v < new.v"}, "--when"},
-		{[]string{"--limit", "1"}, "--limit"}, {[]string{"--set", "x='1'"}, "--set"}, {[]string{"--version-column", "v"}, "--version-column"},
-		{[]string{"--max-errors", "5"}, "--max-errors"}, {[]string{"--only-new", "--reload-changed"}, "--reload-changed"}, {[]string{"--accept-changed-input"}, "--accept-changed-input"}, {[]string{"--verify"}, "--verify"}, {[]string{"--job-dir", "jobs"}, "--job-dir"},
+		{[]string{"--order", "none"}, "--order none"}, {[]string{"--condition", "exist"}, "--condition"},
+		{[]string{"--when", "stored.v < new.v"}, "--when"},
+		{[]string{"--limit", "1"}, "--limit"}, {[]string{"--set", "x='1'"}, "--set"},
+		{[]string{"--version-column", "v"}, "--version-column"},
+		{[]string{"--max-errors", "5"}, "--max-errors"}, {[]string{"--only-new", "--reload-changed"}, "--reload-changed"},
+		{[]string{"--accept-changed-input"}, "--accept-changed-input"}, {[]string{"--verify"}, "--verify"},
+		{[]string{"--job-dir", "jobs"}, "--job-dir"},
 	} {
 		holds(t, tsimport(2, slices.Concat(load, []string{"-t", "t"}, c.more)...), c.want)
 	}
-	for column, want := range map[string]string{"other": "no such column", "op:I=insert": "put|update|delete", ":I=put": "put|update|delete"} {
+	for column, want := range map[string]string{"other": "no such column", "op:I=insert": "put|update|delete",
+		":I=put": "put|update|delete"} {
 		holds(t, tsimport(2, slices.Concat(changes, []string{"-t", "t", "--op-column", column})...), want)
 	}
 	holds(t, tsimport(2, slices.Concat(load, []string{"-t", "t_{bucket(v, 2)}"})...), "load into one table")
@@ -343,13 +352,15 @@ func TestChangeLoadReportsItsLogPosition(t *testing.T) {
 	conformance.NotForRaces(t)
 	of := `"__debezium.source.column.type":"OTHER"`
 	pad := strings.Repeat("x", 1000) // so that there are many splits
-	schema := `{"pad":"` + pad + `","fields":[{"field":"after","fields":[{"field":"id","type":"string","parameters":{` + of + `}}]}]}`
+	schema := `{"pad":"` + pad + `","fields":[{"field":"after","fields":[{"field":"id","type":"string","parameters":{` +
+		of + `}}]}]}`
 	event := func(op string, i int, at string) string {
 		return fmt.Sprintf(`{"schema":%s,"payload":{"op":%q,"before":{"id":"k%d"},"after":{"id":"k%[3]d"},"source":{"connector":"postgresql","db":"shop","schema":"public","table":"orders",%s,"ts_ms":%d}}}`+"\n",
 			schema, op, i, at, 1_700_000_000_000+i)
 	}
 	canal := func(kind string, i int) string {
-		return fmt.Sprintf(`{"database":"shop","table":"orders","isDdl":false,"sqlType":"`+pad+`","type":%q,"data":[{"id":"k%d"}],"mysqlType":{"id":"varchar(9)"},"es":%d}`+"\n", kind, i, 1_700_000_000_000+i)
+		return fmt.Sprintf(`{"database":"shop","table":"orders","isDdl":false,"sqlType":"`+pad+
+			`","type":%q,"data":[{"id":"k%d"}],"mysqlType":{"id":"varchar(9)"},"es":%d}`+"\n", kind, i, 1_700_000_000_000+i)
 	}
 	for name, c := range map[string]struct {
 		line  func(bad bool, i int) string
@@ -361,7 +372,8 @@ func TestChangeLoadReportsItsLogPosition(t *testing.T) {
 		"binary log": {func(bad bool, i int) string {
 			return event(map[bool]string{true: "?", false: "c"}[bad], i, fmt.Sprint(`"file":"b.7","pos":`, i))
 		}, `"file":"b.7","position":4000`},
-		"time": {func(bad bool, i int) string { return canal(map[bool]string{true: "MERGE", false: "INSERT"}[bad], i) }, `"time":"2023-11-14T22:13:24Z"`},
+		"time": {func(bad bool, i int) string { return canal(map[bool]string{true: "MERGE", false: "INSERT"}[bad], i) },
+			`"time":"2023-11-14T22:13:24Z"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tsimport := commandsIn(t)

@@ -31,7 +31,8 @@ func checkCommand(in *invocation) *cli.Command {
 			"rejected; 6: different values make the same key or, with --fail-on-duplicates, records repeat a key; 7: no input.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "unique", Usage: "find keys that several records have, and whether rows or key values differ"},
-			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 6 if several records have one key, even if their rows are equal; implies --unique"},
+			&cli.BoolFlag{Name: "fail-on-duplicates",
+				Usage: "exit with 6 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
 		}, flagsOf(options.Check)...),
 		Action: in.with(options.Check, check),
@@ -86,7 +87,8 @@ func check(c *call) error {
 
 func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s records read, %s would be rejected (%v, %s rows/s)\n", words.Grouped(r.Read), words.Grouped(r.Rejected),
+	fmt.Fprintf(&b, "%s records read, %s would be rejected (%v, %s rows/s)\n", words.Grouped(r.Read),
+		words.Grouped(r.Rejected),
 		round(time.Duration(r.Seconds*float64(time.Second))), words.Grouped(int64(r.RowsPerSecond)))
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "note: %s\n", printable(n))
@@ -106,7 +108,8 @@ func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error 
 		if h.Share == 1 {
 			what = oneValue
 		}
-		fmt.Fprintf(&b, "hot spot: %s of the rows have %s as %s, the partition key; %s\n", allOr(h.Share), printable(h.Value), printable(h.Column), what)
+		fmt.Fprintf(&b, "hot spot: %s of the rows have %s as %s, the partition key; %s\n", allOr(h.Share), printable(h.Value),
+			printable(h.Column), what)
 	}
 	if r.Unique {
 		writeKeys(&b, r, &cfg.Write)
@@ -119,11 +122,13 @@ func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error 
 func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write) {
 	fmt.Fprintf(b, "%s keys, %s records repeat a key", words.Grouped(r.Keys), words.Grouped(r.Repeated))
 	if r.Collisions > 0 {
-		fmt.Fprintf(b, "; different values make the same key: %s keys, %s records that another one would replace", words.Grouped(r.Collisions), words.Grouped(r.Colliding))
+		fmt.Fprintf(b, "; different values make the same key: %s keys, %s records that another one would replace",
+			words.Grouped(r.Collisions), words.Grouped(r.Colliding))
 	}
 	b.WriteString("\n")
 	if r.Repeated > 0 {
-		fmt.Fprintf(b, "of the records that repeat a key, %s are equal to the first record with it and %s are different", words.Grouped(r.Equal), words.Grouped(r.Different))
+		fmt.Fprintf(b, "of the records that repeat a key, %s are equal to the first record with it and %s are different",
+			words.Grouped(r.Equal), words.Grouped(r.Different))
 		if r.Different > 0 {
 			fmt.Fprintf(b, ": %s", fateOfRepeats(write))
 		}

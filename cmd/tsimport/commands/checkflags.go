@@ -41,7 +41,8 @@ func checkGiven(app *cli.App, args []string) error {
 		}
 		first := f.Names()[0]
 		if before, twice := given[first]; twice && !repeatable(f) {
-			return usagef("%s takes one value but is given twice, with %s and %s; see %s --help", typed, redacted(before), redacted(value), strings.Join(append([]string{app.Name}, args[1:len(args)-len(rest)]...), " "))
+			return usagef("%s takes one value but is given twice, with %s and %s; see %s --help", typed, redacted(before),
+				redacted(value), strings.Join(append([]string{app.Name}, args[1:len(args)-len(rest)]...), " "))
 		}
 		given[first] = value
 		if err := checkPath(f, typed, value); err != nil {
@@ -74,7 +75,8 @@ func repeatable(f cli.Flag) bool {
 
 // isPath reports whether an option's help declares its value a path.
 func isPath(usage string) bool {
-	return slices.ContainsFunc([]string{"`FILE`", "`DIR`", "`FOLDER`"}, func(word string) bool { return strings.Contains(usage, word) })
+	return slices.ContainsFunc([]string{"`FILE`", "`DIR`", "`FOLDER`"},
+		func(word string) bool { return strings.Contains(usage, word) })
 }
 
 // addresses matches the beginning of addresses such as oss://bucket/name; a single letter and a colon are a drive.

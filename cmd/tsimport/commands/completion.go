@@ -45,9 +45,11 @@ compdef _tsimport tsimport
 
 func completionCommand(in *invocation) *cli.Command {
 	return &cli.Command{
-		Name: "completion", Usage: "print a script that completes commands and flags in bash, zsh, fish or powershell", ArgsUsage: "SHELL",
+		Name: "completion", Usage: "print a script that completes commands and flags in bash, zsh, fish or powershell",
+		ArgsUsage: "SHELL",
 		Description: "bash:        source <(tsimport completion bash)\nzsh:         source <(tsimport completion zsh)\n" +
-			"fish:        tsimport completion fish | source\npowershell:  tsimport completion powershell | Out-String | Invoke-Expression",
+			"fish:        tsimport completion fish | source\npowershell:  tsimport completion powershell | Out-String | " +
+			"Invoke-Expression",
 		Action: in.act(func(c *call) error {
 			shell := c.Args().First()
 			script := completions[shell]
@@ -70,8 +72,9 @@ func completionCommand(in *invocation) *cli.Command {
 
 func manCommand(in *invocation) *cli.Command {
 	return &cli.Command{
-		Name: "man", Usage: "print the manual page, in the format of man or Markdown", Description: "tsimport man > /usr/local/share/man/man1/tsimport.1",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "markdown", Usage: "print it as Markdown"}},
+		Name: "man", Usage: "print the manual page, in the format of man or Markdown",
+		Description: "tsimport man > /usr/local/share/man/man1/tsimport.1",
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: "markdown", Usage: "print it as Markdown"}},
 		Action: in.act(func(c *call) error {
 			page, err := "", error(nil)
 			if c.Bool("markdown") {

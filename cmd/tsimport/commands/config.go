@@ -32,7 +32,8 @@ func configCommand(in *invocation) *cli.Command {
 		Name:      "config",
 		Usage:     "show the options of a load, and where each value comes from",
 		ArgsUsage: "[JOB.yaml [NAME...]]",
-		Description: "Takes the flags of tsimport load. The first that says something counts: flag, environment, job file, profile, default. Nothing is\n" +
+		Description: "Takes the flags of tsimport load. The first that says something counts: flag, environment, job file, " +
+			"profile, default. Nothing is\n" +
 			"connected to, and secrets are not shown.",
 		Flags:  flags,
 		Action: in.with(options.Reaching, showConfig),
@@ -65,7 +66,8 @@ func showConfig(c *call) error {
 		if err != nil {
 			return jobError(err)
 		}
-		rows, err := originsOf(c, l.Command, options.OfCommand(l.Command), slices.Concat(resolved.Settings, common), file.Path)
+		rows, err := originsOf(c, l.Command, options.OfCommand(l.Command), slices.Concat(resolved.Settings, common),
+			file.Path)
 		if err != nil {
 			return err
 		}
@@ -92,7 +94,8 @@ func writeOrigins(w *tabwriter.Writer, rows []origin) {
 }
 
 // originsOf finds where the values of a load's options, a subset of all, are from. Settings are a job file's, or nil.
-func originsOf(c *call, command string, all []*options.Option, settings []job.Setting, file string) (rows []origin, err error) {
+func originsOf(c *call, command string, all []*options.Option, settings []job.Setting, file string) (rows []origin,
+	err error) {
 	values := map[string]string{}
 	for _, o := range all { // the environment gave it to this command as a flag, if it has one
 		name, f := o.Name, flagOf(o, false)
@@ -107,7 +110,8 @@ func originsOf(c *call, command string, all []*options.Option, settings []job.Se
 		i := slices.IndexFunc(settings, func(s job.Setting) bool { return s.Key == name })
 		value, variable, ok := fromEnvironment(name)
 		switch {
-		case i >= 0 && namesTarget(settings) && slices.Contains(targetKeys, name) && (!c.IsSet(name) || slices.Contains(c.in.ofEnv, name)):
+		case i >= 0 && namesTarget(settings) && slices.Contains(targetKeys, name) &&
+			(!c.IsSet(name) || slices.Contains(c.in.ofEnv, name)):
 			r.value, r.from = strings.Join(settings[i].Values, " "), fmt.Sprintf("%s:%d", file, settings[i].Line())
 		case ok && (!c.IsSet(name) || strings.Join(valuesOf(c.line, f), "\n") == value):
 			r.value, r.from = value, variable

@@ -21,8 +21,9 @@ func convertCommand(in *invocation) *cli.Command {
 		Name:  "convert",
 		Usage: "make a job of another program's job file",
 		Subcommands: []*cli.Command{{
-			Name:      "datax",
-			Usage:     "make a job for tsimport run of DataX jobs with otswriter and txtfilereader, mysqlreader or otsreader (docs/coming-from/datax.md)",
+			Name: "datax",
+			Usage: "make a job for tsimport run of DataX jobs with otswriter and txtfilereader, mysqlreader or otsreader " +
+				"(docs/coming-from/datax.md)",
 			ArgsUsage: "JOB.json...",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the job to the new `FILE` (default: stdout)"},

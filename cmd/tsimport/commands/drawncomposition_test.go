@@ -41,7 +41,8 @@ func load(t *testing.T, e *enginetest.Engine, table string, flags, inputs []stri
 	args := strings.Fields("tsimport load --create --endpoint " + e.URL + " --instance " + e.Instance + " -t " + table)
 	args = append(args, flags...)
 	var stdout, stderr bytes.Buffer
-	o := outcome{exit: commands.Run(append(args, inputs...), &stdout, &stderr), said: stderr.String(), rejected: map[string]string{}}
+	o := outcome{exit: commands.Run(append(args, inputs...), &stdout, &stderr), said: stderr.String(),
+		rejected: map[string]string{}}
 	after := conformance.Try(filepath.Glob("tsimport-runs/*/rejects.jsonl")).Must(t)
 	for _, name := range after {
 		if slices.Contains(before, name) {
@@ -258,9 +259,11 @@ func TestTwoInputsLeaveTheExpectedTable(t *testing.T) {
 					count[v]++
 				}
 				conformance.True(t, wrong == "",
-					"%s\nagain: go test ./cmd/tsimport/commands -run 'TestTwoInputs/^%s$' -composition-seed %d -composition-seeds 1", wrong, strings.ReplaceAll(theme.name, " ", "_"), seed)
+					"%s\nagain: go test ./cmd/tsimport/commands -run 'TestTwoInputs/^%s$' -composition-seed %d -composition-seeds 1",
+					wrong, strings.ReplaceAll(theme.name, " ", "_"), seed)
 			}
-			t.Logf("%d pairs: %d loads refused, %d with rejected records, %d equal, %d different", n, count["refused"], count["rejected"], count["equal"], count["different"])
+			t.Logf("%d pairs: %d loads refused, %d with rejected records, %d equal, %d different", n, count["refused"],
+				count["rejected"], count["equal"], count["different"])
 		})
 	}
 }

@@ -174,7 +174,8 @@ func scales(d *draw) {
 		d.write(fmt.Sprintf("%c", 'a'+i), "parquet", d.records(1, 8, func() map[string]Cell {
 			n := d.Int64N(1e6)
 			p := []int64{1, 10, 100, 1000}[scale]
-			return map[string]Cell{"v": {Kind: Decimal, Typed: true, N: n, Unit: scale, Text: fmt.Sprintf("%d.%0*d", n/p, int(scale), n%p)}}
+			return map[string]Cell{"v": {Kind: Decimal, Typed: true, N: n, Unit: scale,
+				Text: fmt.Sprintf("%d.%0*d", n/p, int(scale), n%p)}}
 		}), layout{})
 	}
 }
@@ -188,7 +189,8 @@ func tags(d *draw) {
 			ms := 1_600_000_000_000 + d.Int64N(1e9)
 			return map[string]Cell{
 				"n": {Kind: Integer, N: n, Typed: true, Tag: fmt.Sprintf(`{"$numberLong":"%d"}`, n)},
-				"t": {Kind: Instant, N: ms * 1e6, Typed: true, Tag: fmt.Sprintf(`{"$date":"%s"}`, time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z"))},
+				"t": {Kind: Instant, N: ms * 1e6, Typed: true, Tag: fmt.Sprintf(`{"$date":"%s"}`,
+					time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z"))},
 			}
 		})
 		untagged := d.IntN(4) // records at the beginning whose tags are left out
@@ -236,7 +238,8 @@ func leftovers(d *draw) {
 	}
 	for range 1 + d.IntN(3) {
 		older := d.load.Files[d.IntN(2)]
-		ending := d.one("~", ".bak", ".orig", ".swp", ".tmp", ".part", ".partial", ".crdownload", ".filepart", "._COPYING_", ".inprogress", ".TMP")
+		ending := d.one("~", ".bak", ".orig", ".swp", ".tmp", ".part", ".partial", ".crdownload", ".filepart", "._COPYING_",
+			".inprogress", ".TMP")
 		d.write("in/left", format, d.records(1, 8, d.cells), layout{})
 		left := &d.load.Files[len(d.load.Files)-1]
 		left.Path, left.Leftover = older.Path+ending, true
@@ -305,7 +308,8 @@ func pretty(d *draw) {
 		records := d.records(1, 4, nested)
 		var b strings.Builder
 		for _, r := range records {
-			fmt.Fprintf(&b, "{\n \"id\": %d,\n \"items\": %s,\n \"extra\": %s\n}\n", r.Key.N, lines(r.Cells["items"].Text), lines(r.Cells["extra"].Text))
+			fmt.Fprintf(&b, "{\n \"id\": %d,\n \"items\": %s,\n \"extra\": %s\n}\n", r.Key.N, lines(r.Cells["items"].Text),
+				lines(r.Cells["extra"].Text))
 		}
 		d.add(fmt.Sprintf("%c.json", 'a'+i), []byte(b.String()), records)
 	}
@@ -335,7 +339,8 @@ func dialects(d *draw) {
 // afterSample is more than is sampled of a load, and then what contradicts it.
 func afterSample(d *draw) {
 	filler := strings.Repeat("lorem ipsum ", 8000)
-	records := d.records(110, 120, func() map[string]Cell { return map[string]Cell{"n": whole(d.Int64N(100)), "w": words(filler)} })
+	records := d.records(110, 120,
+		func() map[string]Cell { return map[string]Cell{"n": whole(d.Int64N(100)), "w": words(filler)} })
 	odd := len(records) - 1 - d.IntN(3)
 	switch d.IntN(3) {
 	case 0:
@@ -346,5 +351,6 @@ func afterSample(d *draw) {
 		records[odd].Key = Cell{Kind: Text, Text: "key", Typed: true}
 	}
 	d.write("a", "jsonl", records, layout{})
-	d.write("b", d.one("csv", "jsonl"), d.records(1, 8, func() map[string]Cell { return map[string]Cell{"n": whole(d.Int64N(100)), "w": words("b")} }), layout{})
+	d.write("b", d.one("csv", "jsonl"), d.records(1, 8,
+		func() map[string]Cell { return map[string]Cell{"n": whole(d.Int64N(100)), "w": words("b")} }), layout{})
 }

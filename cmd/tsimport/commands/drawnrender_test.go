@@ -219,7 +219,8 @@ func node(c Cell) pq.Node {
 		}
 		return pq.Leaf(pq.DoubleType)
 	case Instant, Local:
-		units := map[time.Duration]pq.TimeUnit{time.Millisecond: pq.Millisecond, time.Microsecond: pq.Microsecond, time.Nanosecond: pq.Nanosecond}
+		units := map[time.Duration]pq.TimeUnit{time.Millisecond: pq.Millisecond, time.Microsecond: pq.Microsecond,
+			time.Nanosecond: pq.Nanosecond}
 		return pq.TimestampAdjusted(units[time.Duration(c.Unit)], c.Kind == Instant)
 	}
 	return pq.Int(64)
@@ -240,7 +241,8 @@ const (
 func (d *draw) arrow(records []Record) []byte {
 	c := records[0].Cells["v"]
 	name := map[Kind]string{Duration: "duration_", Instant: "utc_"}[c.Kind] +
-		map[time.Duration]string{time.Second: "s", time.Millisecond: "ms", time.Microsecond: "us", time.Nanosecond: "ns"}[time.Duration(c.Unit)]
+		map[time.Duration]string{time.Second: "s", time.Millisecond: "ms", time.Microsecond: "us",
+			time.Nanosecond: "ns"}[time.Duration(c.Unit)]
 	file := conformance.Try(templates.ReadFile("testdata/drawn/" + name + ".arrow")).Must(conformance.Sure{})
 	file = bytes.Clone(file)
 	put := func(sentinel, value int64) {

@@ -52,7 +52,8 @@ func (e *ending) ofLoad(r *pipeline.Report) {
 }
 
 func countsOfReport(r *pipeline.Report) *job.Counts {
-	return &job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived, Unfinished: r.Unfinished,
+	return &job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded,
+		ConditionFailed: r.ConditionFailed, Archived: r.Archived, Unfinished: r.Unfinished,
 		BadInputs: int64(len(r.BadInputs))}
 }
 
@@ -71,8 +72,10 @@ func (e *ending) ofSync(s *tablesync.Summary) {
 
 // countsOfRows converts the row counts of loads for metrics.
 func countsOfRows(n *job.Counts) []runmetrics.Rows {
-	return []runmetrics.Rows{{Outcome: "read", N: n.Read}, {Outcome: "written", N: n.Written}, {Outcome: "rejected", N: n.Rejected}, {Outcome: "superseded", N: n.Superseded},
-		{Outcome: "condition_failed", N: n.ConditionFailed}, {Outcome: "archived", N: n.Archived}, {Outcome: "unfinished", N: n.Unfinished}}
+	return []runmetrics.Rows{{Outcome: "read", N: n.Read}, {Outcome: "written", N: n.Written},
+		{Outcome: "rejected", N: n.Rejected}, {Outcome: "superseded", N: n.Superseded},
+		{Outcome: "condition_failed", N: n.ConditionFailed}, {Outcome: "archived", N: n.Archived},
+		{Outcome: "unfinished", N: n.Unfinished}}
 }
 
 // checkEnding refuses, before any work, an ending that could not be reported.
@@ -149,7 +152,8 @@ func (e *ending) lastLine(err error, r *runmetrics.Run) error {
 	if text == "" {
 		text = fmt.Sprintf("ended with exit code %d; see tsimport errors %d", r.ExitCode, r.ExitCode)
 	}
-	if _, gone := os.Stat(e.runDir); e.runDir != "" && !strings.HasSuffix(text, "; see "+e.runDir) && (gone == nil || jobdir.IsAddress(e.runDir)) {
+	if _, gone := os.Stat(e.runDir); e.runDir != "" && !strings.HasSuffix(text, "; see "+e.runDir) &&
+		(gone == nil || jobdir.IsAddress(e.runDir)) {
 		text += "; see " + e.runDir
 	}
 	return &exitError{code: r.ExitCode, err: &saidError{err, text}, fields: e.fields(r)}

@@ -73,20 +73,25 @@ var waysToEnd = []wayToEnd{
 		{begun + "resume run-N", ""}, {planned + "work --job-dir job-N", ""}, {aged, ""},
 	}},
 	{why: "nothing is new", zh: "没有新内容", cases: []endingCase{
-		{"load good.csv --table new --create --pk id --only-new; load good.csv --table new --pk id --only-new", ""}, {"run new.yaml; run new.yaml", ""},
+		{"load good.csv --table new --create --pk id --only-new; load good.csv --table new --pk id --only-new", ""},
+		{"run new.yaml; run new.yaml", ""},
 	}},
 	{why: "done, rows were rejected", zh: "完成，有些行被拒绝", code: 3, says: "bad.csv:4", cases: []endingCase{
-		{"load bad.csv --table i --create --pk id:integer --fresh", "3 read, 2 written, 1 rejected|see tsimport-runs"}, {"sync bad.csv --table i", "see tsimport-runs"},
+		{"load bad.csv --table i --create --pk id:integer --fresh", "3 read, 2 written, 1 rejected|see tsimport-runs"},
+		{"sync bad.csv --table i", "see tsimport-runs"},
 		{"load bad.csv --table i --create --pk id:integer --fresh --dry-run", "2 would be written, 1 would be rejected"},
 		{"run bad.yaml --fresh", "job done: 2 of 2 loads done|load one: finished: 3 read|see tsimport-runs"},
 		{begun3 + "resume run-N", "3 read, 2 written|see run-N"},
 		{"load bad.csv --table w3 --create --pk id:integer --job-dir job-N; work --job-dir job-N", "3 read, 2 written|job-N"},
 	}},
-	{why: "done, inputs were set aside", zh: "完成，有些输入被搁置", code: 3, says: "cut.csv.gz|1 input set aside|see tsimport-runs", cases: []endingCase{
-		{"load good.csv cut.csv.gz --table aside_N --create --pk id --only-new", ""}, {"run aside.yaml --fresh", "load one: "},
-	}},
+	{why: "done, inputs were set aside", zh: "完成，有些输入被搁置", code: 3, says: "cut.csv.gz|1 input set aside|see tsimport-runs",
+		cases: []endingCase{
+			{"load good.csv cut.csv.gz --table aside_N --create --pk id --only-new", ""},
+			{"run aside.yaml --fresh", "load one: "},
+		}},
 	{why: "the error limit", zh: "超过错误上限", code: 4, says: "1 rejected|bad.csv:4", cases: []endingCase{
-		{"load bad.csv --table i --create --pk id:integer --fresh --max-errors 0", "--max-errors|see tsimport-runs"}, {"run limit.yaml --fresh", "job failed: 1 of 2 loads done|load two: "},
+		{"load bad.csv --table i --create --pk id:integer --fresh --max-errors 0", "--max-errors|see tsimport-runs"},
+		{"run limit.yaml --fresh", "job failed: 1 of 2 loads done|load two: "},
 		{"sync bad.csv --table i --max-errors 0", "see tsimport-runs"},
 	}},
 	{why: "bad usage", zh: "用法错误", code: 2, cases: []endingCase{
@@ -98,41 +103,59 @@ var waysToEnd = []wayToEnd{
 		{"load good.csv --table t --pk id --run-dir good.csv/x", "--run-dir"},
 		{"run good.yaml --run-dir good.csv/x", "--run-dir"},
 	}},
-	{why: "an input that is not what it should be", zh: "输入不符合所述", code: 2, says: "cut.csv.gz|cut short", cases: []endingCase{
-		{"load cut.csv.gz --table cut --create --pk id --fresh", "read|see tsimport-runs"}, {"sync cut.csv.gz --table t", ""},
-		{"verify cut.csv.gz --table t --pk id", ""}, {"run cut.yaml --fresh", "load two: "},
-		{"load cut.csv.gz --table cut --create --pk id --job-dir job-N; work --job-dir job-N", "job-N"},
-	}},
-	{why: "refused by the service", zh: "被服务拒绝", code: 5, service: "refuses", says: "OTSNoPermissionAccess", cases: moving},
+	{why: "an input that is not what it should be", zh: "输入不符合所述", code: 2, says: "cut.csv.gz|cut short",
+		cases: []endingCase{
+			{"load cut.csv.gz --table cut --create --pk id --fresh", "read|see tsimport-runs"},
+			{"sync cut.csv.gz --table t", ""},
+			{"verify cut.csv.gz --table t --pk id", ""}, {"run cut.yaml --fresh", "load two: "},
+			{"load cut.csv.gz --table cut --create --pk id --job-dir job-N; work --job-dir job-N", "job-N"},
+		}},
+	{why: "refused by the service", zh: "被服务拒绝", code: 5, service: "refuses", says: "OTSNoPermissionAccess",
+		cases: moving},
 	{why: "the service is down", zh: "服务不可用", code: 1, service: "is down", says: "cannot connect", cases: []endingCase{
-		{"load good.csv --table t --pk id --fresh --retry-for 1ms", ""}, {"copy t c --create --fresh --retry-for 1ms", ""}, {"sync other.csv --table t --fresh --settle 1ms --retry-for 1ms", ""},
-		{"verify good.csv --table t --pk id --retry-for 1ms", ""}, {"export --table t -o out-N.csv", ""}, {"run good.yaml --fresh --retry-for 1ms", "0 of 2 loads done|load one: "},
+		{"load good.csv --table t --pk id --fresh --retry-for 1ms", ""}, {"copy t c --create --fresh --retry-for 1ms", ""},
+		{"sync other.csv --table t --fresh --settle 1ms --retry-for 1ms", ""},
+		{"verify good.csv --table t --pk id --retry-for 1ms", ""}, {"export --table t -o out-N.csv", ""},
+		{"run good.yaml --fresh --retry-for 1ms", "0 of 2 loads done|load one: "},
 		{"age --policy age.yaml --table a_{month} --apply", ""},
 	}},
-	{why: "the service is busy for longer than `--retry-for`", zh: "服务繁忙的时间超过 `--retry-for`", code: 1, service: "is busy", says: "OTSServerBusy", cases: []endingCase{
-		{"load good.csv --table t --pk id --fresh --retry-for 1ms", "0 written|see tsimport-runs"}, {"copy t c --create --fresh --retry-for 1ms", "0 written|see tsimport-runs"},
-		{"run good.yaml --fresh --retry-for 1ms", "load one: "}, {strings.Replace(begun, "--pk", "--retry-for 1ms --pk", 1) + "resume run-N", "see run-N"},
-		{strings.Replace(planned, "--pk", "--retry-for 1ms --pk", 1) + "work --job-dir job-N", "job-N"},
-	}},
-	{why: "differences", zh: "有差异", code: 6, cases: []endingCase{{"verify other.csv --table t --pk id", "1 equal, 0 missing, 1 different|the first: different|other.csv, record 2"}}},
+	{why: "the service is busy for longer than `--retry-for`", zh: "服务繁忙的时间超过 `--retry-for`", code: 1, service: "is busy",
+		says: "OTSServerBusy", cases: []endingCase{
+			{"load good.csv --table t --pk id --fresh --retry-for 1ms", "0 written|see tsimport-runs"},
+			{"copy t c --create --fresh --retry-for 1ms", "0 written|see tsimport-runs"},
+			{"run good.yaml --fresh --retry-for 1ms", "load one: "}, {strings.Replace(begun, "--pk", "--retry-for 1ms --pk", 1) +
+				"resume run-N", "see run-N"},
+			{strings.Replace(planned, "--pk", "--retry-for 1ms --pk", 1) + "work --job-dir job-N", "job-N"},
+		}},
+	{why: "differences", zh: "有差异", code: 6, cases: []endingCase{{"verify other.csv --table t --pk id",
+		"1 equal, 0 missing, 1 different|the first: different|other.csv, record 2"}}},
 	{why: "no input", zh: "没有输入", code: 7, says: "none-*.csv", cases: []endingCase{
 		{"load none-*.csv --table t --pk id", ""}, {"sync none-*.csv --table t", ""},
 		{"verify none-*.csv --table t --pk id", ""}, {"run none.yaml --fresh", "job failed: 1 of 2 loads done|load two: "},
 	}},
-	{why: "nothing is new, with `--fail-if-nothing-new`", zh: "没有新内容，使用 `--fail-if-nothing-new`", code: 7, says: "new", cases: []endingCase{
-		{"load good.csv --table new --pk id --only-new --fail-if-nothing-new", ""},
-	}},
-	{why: "Ctrl-C (SIGINT)", zh: "Ctrl-C（SIGINT）", code: 130, service: "is busy", signal: os.Interrupt, says: "stopped by interrupt", cases: moving},
-	{why: "SIGTERM", zh: "SIGTERM", code: 143, service: "is busy", signal: syscall.SIGTERM, says: "stopped by terminated", cases: moving},
-	{why: "SIGHUP", zh: "SIGHUP", code: 129, service: "is busy", signal: syscall.SIGHUP, says: "stopped by hangup", cases: moving},
-	{why: "a second signal, where the first waits for requests", zh: "第二个信号，第一个还在等待请求", code: 143, service: "hangs", signal: syscall.SIGTERM, says: "stopped by terminated",
+	{why: "nothing is new, with `--fail-if-nothing-new`", zh: "没有新内容，使用 `--fail-if-nothing-new`", code: 7, says: "new",
+		cases: []endingCase{
+			{"load good.csv --table new --pk id --only-new --fail-if-nothing-new", ""},
+		}},
+	{why: "Ctrl-C (SIGINT)", zh: "Ctrl-C（SIGINT）", code: 130, service: "is busy", signal: os.Interrupt,
+		says: "stopped by interrupt", cases: moving},
+	{why: "SIGTERM", zh: "SIGTERM", code: 143, service: "is busy", signal: syscall.SIGTERM, says: "stopped by terminated",
+		cases: moving},
+	{why: "SIGHUP", zh: "SIGHUP", code: 129, service: "is busy", signal: syscall.SIGHUP, says: "stopped by hangup",
+		cases: moving},
+	{why: "a second signal, where the first waits for requests", zh: "第二个信号，第一个还在等待请求", code: 143, service: "hangs",
+		signal: syscall.SIGTERM, says: "stopped by terminated",
 		cases: []endingCase{moving[0], moving[1], moving[5], moving[6]}},
-	{why: "`--timeout`", zh: "`--timeout`", code: 1, service: "is busy", says: "stopped by --timeout 50ms", cases: []endingCase{
-		{"load good.csv --table t --pk id --fresh --timeout 50ms", ""}, {"copy t c --create --fresh --timeout 50ms", ""}, {"sync other.csv --table t --fresh --settle 1ms --timeout 50ms", ""},
-		{"verify good.csv --table t --pk id --timeout 50ms", ""}, {"export --table t -o out-N.csv --timeout 50ms", ""}, {"run good.yaml --fresh --timeout 50ms", ""},
-		{planned + "work --job-dir job-N --timeout 50ms", ""}, {aged + " --timeout 50ms", ""},
-	}},
-	{why: "killed (SIGKILL, no memory)", zh: "被杀死（SIGKILL，内存不足）", code: exitcode.Killed}, // e2e: TestAKilledLoadLosesNoAcknowledgedRow
+	{why: "`--timeout`", zh: "`--timeout`", code: 1, service: "is busy", says: "stopped by --timeout 50ms",
+		cases: []endingCase{
+			{"load good.csv --table t --pk id --fresh --timeout 50ms", ""}, {"copy t c --create --fresh --timeout 50ms", ""},
+			{"sync other.csv --table t --fresh --settle 1ms --timeout 50ms", ""},
+			{"verify good.csv --table t --pk id --timeout 50ms", ""}, {"export --table t -o out-N.csv --timeout 50ms", ""},
+			{"run good.yaml --fresh --timeout 50ms", ""},
+			{planned + "work --job-dir job-N --timeout 50ms", ""}, {aged + " --timeout 50ms", ""},
+		}},
+	// e2e: TestAKilledLoadLosesNoAcknowledgedRow
+	{why: "killed (SIGKILL, no memory)", zh: "被杀死（SIGKILL，内存不足）", code: exitcode.Killed},
 }
 
 // TestThePageOfEndings compares the tables of the pages, which make errors writes.
@@ -140,7 +163,8 @@ func TestThePageOfEndings(t *testing.T) {
 	for language, page := range []string{"docs/fields.md", "docs/zh/fields.md"} {
 		name := filepath.Join("..", "..", "..", page)
 		text := conformance.Try(os.ReadFile(name)).Must(t)
-		head := []string{"| why a command ends | exit code | its last line | events | last success | commands |\n", "| 命令结束的原因 | 退出码 | 最后一行 | 事件 | 最近一次成功的时间 | 命令 |\n"}[language]
+		head := []string{"| why a command ends | exit code | its last line | events | last success | commands |\n",
+			"| 命令结束的原因 | 退出码 | 最后一行 | 事件 | 最近一次成功的时间 | 命令 |\n"}[language]
 		before, rest, found := strings.Cut(string(text), head)
 		_, after, _ := strings.Cut(rest, "\n\n")
 		conformance.MustEqual(t, found, true, "%s has no table of endings", page)
@@ -159,7 +183,8 @@ func TestThePageOfEndings(t *testing.T) {
 }
 
 func (w *wayToEnd) row(language int) string {
-	all := [][2]string{{"none", "无"}, {"the cause", "原因"}, {"cause, counts, folder", "原因、行数、目录"}, {"counts, the first difference", "行数、第一处差异"}}
+	all := [][2]string{{"none", "无"}, {"the cause", "原因"}, {"cause, counts, folder", "原因、行数、目录"},
+		{"counts, the first difference", "行数、第一处差异"}}
 	line, events, success := all[1], "`summary`, `error`", [2]string{"kept", "保留"}
 	var commands []string
 	for _, c := range w.cases {
@@ -184,7 +209,8 @@ func (w *wayToEnd) row(language int) string {
 	if len(commands) == 9 || len(commands) == 0 {
 		of = []string{"all", "全部"}[language]
 	}
-	return fmt.Sprintf("| %s | `%d` | %s | %s | %s | %s |\n", [2]string{w.why, w.zh}[language], w.code, line[language], events, success[language], of)
+	return fmt.Sprintf("| %s | `%d` | %s | %s | %s | %s |\n", [2]string{w.why, w.zh}[language], w.code, line[language],
+		events, success[language], of)
 }
 
 // TestEveryEndingIsReportedAndCounted ends each command in each way: quietly, aloud, and with a JSON log. For a nonzero
@@ -266,7 +292,8 @@ func wrongLastLine(text, form string, w *wayToEnd, c endingCase) (wrong []string
 			Msg, Event string
 			ExitCode   int `json:"exit_code"`
 		}
-		if err := json.Unmarshal([]byte(last), &e); err != nil || e.ExitCode != w.code || e.Event != map[bool]string{true: eventSummary, false: eventError}[w.code == 0] {
+		if err := json.Unmarshal([]byte(last), &e); err != nil || e.ExitCode != w.code ||
+			e.Event != map[bool]string{true: eventSummary, false: eventError}[w.code == 0] {
 			return []string{"the last event"}
 		}
 		last = "tsimport: " + e.Msg
@@ -445,7 +472,8 @@ func gzipped(t *testing.T, text string) string {
 func TestMetricsOfHowCommandsEnded(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id,n\n1,2\n2,3\n")
-	put(t, "job.yaml", "version: 1\nloads:\n  one: {from: [a.csv], pk: [id:integer]}\n  two: {table: other, from: [b.csv], pk: [id:integer]}\n")
+	put(t, "job.yaml", "version: 1\nloads:\n  one: {from: [a.csv], pk: [id:integer]}\n  two: {table: other, from: "+
+		"[b.csv], pk: [id:integer]}\n")
 	for _, step := range []struct {
 		args string
 		code int
@@ -462,9 +490,11 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 			"%s: exit code %d, want %d\n%s", step.args, code, step.code, said.String())
 	}
 	for file, all := range map[string][]string{
-		"m.prom": {`rows{command="load",load="",outcome="rejected",table="t"} 2`, `outcome="read",table="t"} 2`, `outcome="written",table="t"} 0`},
+		"m.prom": {`rows{command="load",load="",outcome="rejected",table="t"} 2`, `outcome="read",table="t"} 2`,
+			`outcome="written",table="t"} 0`},
 		"j.prom": {`exit_code{command="run",load="job",table=""} 2`, `exit_code{command="load",load="one",table="one"} 0`,
-			`rows{command="load",load="one",outcome="written",table="one"} 2`, `exit_code{command="load",load="two",table="other"} 2`},
+			`rows{command="load",load="one",outcome="written",table="one"} 2`,
+			`exit_code{command="load",load="two",table="other"} 2`},
 	} {
 		text := conformance.Try(os.ReadFile(file)).Must(t)
 		for _, has := range all {
@@ -475,7 +505,8 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 
 func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 	t.Chdir(t.TempDir())
-	put(t, "job.yaml", "version: 1\nloads:\n  one: {from: [a.csv], pk: [id], only-new: true}\n  two: {after: [one], from: [none.csv], pk: [id]}\n")
+	put(t, "job.yaml", "version: 1\nloads:\n  one: {from: [a.csv], pk: [id], only-new: true}\n  two: {after: [one], "+
+		"from: [none.csv], pk: [id]}\n")
 	put(t, "a.csv", "id,n\n1,2\n")
 	for _, says := range []string{"; load two: ", "; load one: "} {
 		ends(t, 2, "run job.yaml --quiet --metrics-file m.prom", says)
@@ -492,7 +523,8 @@ func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 // TestEarlierNightsRowsAreNotCounted covers a failed job that is resumed, and an earlier process with a fast clock.
 func TestEarlierNightsRowsAreNotCounted(t *testing.T) {
 	t.Chdir(t.TempDir())
-	put(t, "job.yaml", "version: 1\ndefaults: {create: true, only-new: true, pk: [id], type: {n: integer}}\nloads:\n  done: {from: [d-*.csv]}\n  failed: {from: [f-*.csv]}\n")
+	put(t, "job.yaml", "version: 1\ndefaults: {create: true, only-new: true, pk: [id], type: {n: integer}}\nloads:\n  "+
+		"done: {from: [d-*.csv]}\n  failed: {from: [f-*.csv]}\n")
 	put(t, "d-1.csv", "id,n\n1,2\n")
 	for i := range 3 {
 		put(t, fmt.Sprintf("f-%d.csv", i), []string{"id,n\n1,2\n", "id,m\n1,2\n"}[min(i, 1)])

@@ -63,7 +63,8 @@ func (in *invocation) takeEnvironment(l *line) error {
 		}
 		for _, value := range values {
 			if err := l.Set(name, value); err != nil {
-				return wrongFlag(fmt.Errorf("invalid value %q for flag -%s: %w", value, name, err), l.Command.HelpName, l.Command.Flags)
+				return wrongFlag(fmt.Errorf("invalid value %q for flag -%s: %w", value, name, err), l.Command.HelpName,
+					l.Command.Flags)
 			}
 			if err := checkPath(f, "--"+name, value); err != nil {
 				return err

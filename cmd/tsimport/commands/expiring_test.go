@@ -40,7 +40,8 @@ func newExpiring(t *testing.T) *expiring {
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
-	for name, value := range map[string]string{"ENDPOINT": front.URL, "INSTANCE": e.Instance, "ACCESS_KEY_ID": e.AccessKeyID, "ACCESS_KEY_SECRET": e.AccessKeySecret} {
+	for name, value := range map[string]string{"ENDPOINT": front.URL, "INSTANCE": e.Instance,
+		"ACCESS_KEY_ID": e.AccessKeyID, "ACCESS_KEY_SECRET": e.AccessKeySecret} {
 		t.Setenv("TABLESTORE_"+name, value)
 	}
 	return e
@@ -79,9 +80,13 @@ func TestCellsExpiringDuringALoadAreCounted(t *testing.T) {
 	for name, move := range map[string]func(e *expiring){
 		"copy":                func(*expiring) { tsimport(0, "copy", "t", "to", "--verify", "-q") },
 		"copy --drop-expired": func(*expiring) { tsimport(0, "copy", "t", "to", "--drop-expired", "--verify", "-q") },
-		"small batches":       func(*expiring) { tsimport(0, "copy", "t", "to", "--batch-bytes", "200", "--concurrency", "1", "-q") },
-		"sync":                func(*expiring) { tsimport(0, "sync", "ots://"+os.Getenv("TABLESTORE_INSTANCE")+"/t", "-t", "to", "-q") },
-		"load of an archive":  func(*expiring) { tsimport(0, "load", "kept", "-t", "to", "-q") },
+		"small batches": func(*expiring) {
+			tsimport(0, "copy", "t", "to", "--batch-bytes", "200", "--concurrency", "1", "-q")
+		},
+		"sync": func(*expiring) {
+			tsimport(0, "sync", "ots://"+os.Getenv("TABLESTORE_INSTANCE")+"/t", "-t", "to", "-q")
+		},
+		"load of an archive": func(*expiring) { tsimport(0, "load", "kept", "-t", "to", "-q") },
 		"load by a job dir": func(*expiring) {
 			tsimport(0, "load", "kept", "-t", "to", "--job-dir", "jobs", "-q")
 			tsimport(0, "work", "--job-dir", "jobs", "-q")

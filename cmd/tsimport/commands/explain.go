@@ -35,7 +35,8 @@ func explainCommand(in *invocation) *cli.Command {
 			textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]` as tsimport load takes it, in order, 1 to 4 times"),
 			textsFlag("set", "attribute column `NAME[:TYPE]=EXPR` as tsimport load takes it; it is checked"),
 			textsFlag("type", "type of a column, `NAME=TYPE`, as tsimport load takes it; may be repeated"),
-			textsFlag("value", "print the bounds of the range for this value of a column, `NAME=VALUE`, or from one value to another, NAME=FROM..TO; may be repeated; a binary one is hexadecimal (default: the first record's)"),
+			textsFlag("value", "print the bounds of the range for this value of a column, `NAME=VALUE`, or from one value to "+
+				"another, NAME=FROM..TO; may be repeated; a binary one is hexadecimal (default: the first record's)"),
 			&cli.IntFlag{Name: "examples", Usage: "show the keys of the first `N` records", Value: 5},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 		}...),
@@ -176,7 +177,8 @@ func givenValues(d keyexpr.Design, values []string) (keyexpr.Given, keyexpr.Upto
 		if given[name], err = parseValue(d.Inputs[i].Type, from); err == nil && ranged {
 			upto[name], err = parseValue(d.Inputs[i].Type, to)
 		}
-		if a, b := given[name], upto[name]; err == nil && ranged && cmp.Or(cmp.Compare(a.Int, b.Int), cmp.Compare(a.Double, b.Double), bytes.Compare(a.Bytes, b.Bytes)) >= 0 {
+		if a, b := given[name], upto[name]; err == nil && ranged &&
+			cmp.Or(cmp.Compare(a.Int, b.Int), cmp.Compare(a.Double, b.Double), bytes.Compare(a.Bytes, b.Bytes)) >= 0 {
 			err = errors.New("the range ends before it begins; the first value is inclusive and the last exclusive")
 		}
 		if err != nil {

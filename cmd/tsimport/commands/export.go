@@ -31,7 +31,8 @@ func exportCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "export",
 		Usage: "write a table's rows as CSV, JSON lines or Parquet, in key order, or an exact archive of the table",
-		Description: "An archive is a folder, or a prefix of a store of objects, that keeps every cell with its type, timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
+		Description: "An archive is a folder, or a prefix of a store of objects, that keeps every cell with its type, " +
+			"timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
 			"CSV, JSON lines and Parquet have the newest version of each cell, without timestamps; jsonl --typed keeps all.",
 		Flags:  flagsOf(options.Export | options.Ending),
 		Action: in.with(options.Export|options.Ending, export),
@@ -65,7 +66,8 @@ func export(c *call) (err error) {
 		c.of.Output = base
 		return exportArchive(c, sdk, described, t, lake)
 	}
-	cfg := exporting.Config{Target: t.name, Format: format, Limit: c.of.Limit, Path: c.of.Output, Fresh: c.of.Fresh, Readers: c.of.Concurrency}
+	cfg := exporting.Config{Target: t.name, Format: format, Limit: c.of.Limit, Path: c.of.Output, Fresh: c.of.Fresh,
+		Readers: c.of.Concurrency}
 	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
 		return err
 	}
@@ -140,7 +142,8 @@ func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 		sayFlags(c, flags, "--json prints as load_flags")
 	}
 	if c.of.JSON {
-		return printJSON(c, exportSummary{Table: name, Format: exportFormat(c), Rows: r.Rows, Missing: r.Missing, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
+		return printJSON(c, exportSummary{Table: name, Format: exportFormat(c), Rows: r.Rows, Missing: r.Missing,
+			Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
 	}
 	return nil
 }
@@ -173,7 +176,8 @@ func endLake(c *call, cfg *exporting.ArchiveConfig, r *exporting.ArchiveResult) 
 	m := r.Lake
 	endingOf(c).table = m.Table
 	endingOf(c).count("exported", m.Rows)
-	c.say.Line("exported %s of table %s to %s of %s in %s; %s", counted(m.Rows, "row"), m.Table, counted(int64(len(m.Files)), "file"), counted(m.Bytes, "byte"),
+	c.say.Line("exported %s of table %s to %s of %s in %s; %s", counted(m.Rows, "row"), m.Table,
+		counted(int64(len(m.Files)), "file"), counted(m.Bytes, "byte"),
 		redacted(cmp.Or(c.of.Output, ".")), counted(r.Units, "read capacity unit"))
 	if n := r.Unknown.Rows; n > 0 {
 		c.say.Warn("%s in the folders for missing values: %s", are(n, "row"), r.Unknown.Why)
@@ -214,14 +218,17 @@ func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
 	if cfg.Format == exporting.Postgres {
 		return fmt.Sprintf(`\copy %s (%s) FROM '%s'`, name, strings.Join(columns, ", "), strings.ReplaceAll(file, "'", "''"))
 	}
-	return fmt.Sprintf("LOAD DATA LOCAL INFILE '%s' INTO TABLE %s CHARACTER SET utf8mb4 (%s)", strings.NewReplacer("'", "''", `\`, `\\`).Replace(file), name, strings.Join(columns, ", "))
+	return fmt.Sprintf("LOAD DATA LOCAL INFILE '%s' INTO TABLE %s CHARACTER SET utf8mb4 (%s)",
+		strings.NewReplacer("'", "''", `\`, `\\`).Replace(file), name, strings.Join(columns, ", "))
 }
 
 // beforehand states, per format, its limits.
 var beforehand = map[string]string{
-	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load must be told the types, which are said at the end; " +
+	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load must be told the types, " +
+		"which are said at the end; " +
 		"--format archive keeps everything, jsonl with --typed every row",
-	exporting.JSONL: "JSON lines have the newest version of each cell, without its timestamp, and a load gives all values of a column one type; " +
+	exporting.JSONL: "JSON lines have the newest version of each cell, without its timestamp, and a load gives all " +
+		"values of a column one type; " +
 		"--typed keeps versions, timestamps and types",
 	exporting.MySQL:    "the text has the newest version of each cell, without its timestamp",
 	exporting.Postgres: "the text has the newest version of each cell, without its timestamp",
@@ -258,7 +265,8 @@ func sayLost(say words.Say, lost *exporting.Lost, columns []exporting.Column) {
 				mixed = append(mixed, columns[i].Name)
 			}
 		}
-		say.Warn("%s values are not strings, in columns that also have values of other types: a load takes such columns as strings (%s)", words.Grouped(lost.Types), shortList(mixed))
+		say.Warn("%s values are not strings, in columns that also have values of other types: a load takes such columns as "+
+			"strings (%s)", words.Grouped(lost.Types), shortList(mixed))
 	}
 }
 
@@ -301,7 +309,8 @@ func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 func stoppedExport(c *call, err error, kept int64) error {
 	changed, occupied, cannot := new(archive.ChangedError), new(archive.OccupiedError), new(exporting.CannotHold)
 	switch {
-	case errors.As(err, new(*exporting.BusyError)), errors.As(err, &changed), errors.As(err, &occupied), errors.As(err, &cannot):
+	case errors.As(err, new(*exporting.BusyError)), errors.As(err, &changed), errors.As(err, &occupied),
+		errors.As(err, &cannot):
 		return usagef("%v", err)
 	case kept > 0:
 		them := "them"
@@ -309,7 +318,8 @@ func stoppedExport(c *call, err error, kept int64) error {
 			them = "it"
 		}
 		endingOf(c).said = fmt.Sprintf("%s kept; give the same command again to continue after %s", are(kept, "row"), them)
-	case errors.As(err, new(*pipeline.Interrupted)) && c.of.Output != "-" && (c.of.Output != "" || c.Command.Name == "copy"):
+	case errors.As(err, new(*pipeline.Interrupted)) && c.of.Output != "-" &&
+		(c.of.Output != "" || c.Command.Name == "copy"):
 		endingOf(c).said = "no rows are kept yet; give the same command again to start over"
 	}
 	return plainFull(err)
@@ -354,8 +364,10 @@ func exportTo(ctx context.Context, stdout io.Writer, cfg exporting.Config) (r ex
 const formatArchive = "archive"
 
 // exportArchive writes an archive of a table, or a lake.
-func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target, lake *exporting.Layout) error {
-	cfg := exporting.ArchiveConfig{Target: t.name, Dir: c.of.Output, Fresh: c.of.Fresh, Readers: c.of.Concurrency, Lake: lake, PartBytes: c.of.PartSize}
+func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target,
+	lake *exporting.Layout) error {
+	cfg := exporting.ArchiveConfig{Target: t.name, Dir: c.of.Output, Fresh: c.of.Fresh, Readers: c.of.Concurrency,
+		Lake: lake, PartBytes: c.of.PartSize}
 	var err error
 	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
 		return err
@@ -394,10 +406,12 @@ func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.
 	endingOf(c).table = m.Table
 	endingOf(c).count("exported", m.Rows)
 	c.say.Line("archived %s with %s of table %s in %s, %s; %s",
-		counted(m.Rows, "row"), counted(m.Cells, "cell"), m.Table, counted(int64(len(m.Parts)), "part"), counted(m.Bytes, "byte"), counted(r.Units, "read capacity unit"))
+		counted(m.Rows, "row"), counted(m.Cells, "cell"), m.Table, counted(int64(len(m.Parts)), "part"),
+		counted(m.Bytes, "byte"), counted(r.Units, "read capacity unit"))
 	for _, k := range described.Key {
 		if k.Auto {
-			c.say.Note("the values of auto-increment column %s are in the archive; a load gives them to a plain integer column, or gets new ones in the same order and keeps both in a file (--returned-keys)", k.Name)
+			c.say.Note("the values of auto-increment column %s are in the archive; a load gives them to a plain integer "+
+				"column, or gets new ones in the same order and keeps both in a file (--returned-keys)", k.Name)
 		}
 	}
 	return nil

@@ -60,7 +60,8 @@ func checkExportFlags(c *call, format string) error {
 	case err != nil:
 		return err
 	case address && !toFolder:
-		return usagef("-o %s: want a path on this machine; oss:// and s3:// addresses name folders: end it with / and give --format csv, csv.gz, csv.zst, parquet or archive", redacted(output))
+		return usagef("-o %s: want a path on this machine; oss:// and s3:// addresses name folders: end it with / and give "+
+			"--format csv, csv.gz, csv.zst, parquet or archive", redacted(output))
 	case address && !jobdir.IsAddress(output):
 		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
 	}
@@ -72,7 +73,8 @@ func checkExportFlags(c *call, format string) error {
 	case lake == nil && c.given.IsSet("part-size"):
 		return usagef("--part-size is for files in a folder: --format csv, csv.gz, csv.zst or parquet")
 	case !toFolder && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
-		return usagef("-o %s: an export is not compressed; leave %s out of the name, write to stdout and pipe it into a compressor, or to a folder with --format csv.gz or csv.zst", output, ending)
+		return usagef("-o %s: an export is not compressed; leave %s out of the name, write to stdout and pipe it into a "+
+			"compressor, or to a folder with --format csv.gz or csv.zst", output, ending)
 	case !toFolder && output != "" && isFolder(output):
 		return usagef("-o %s: --format %s writes a file, not a folder; name a file, or leave --format out", output, format)
 	case c.of.Typed && format != exporting.JSONL:
@@ -129,12 +131,14 @@ func rowKeys(c *call, cfg *exporting.Config) (stop func() error, err error) {
 	case s.Filter != nil:
 		return nil, usagef("--filter: the service reads single rows (--keys) without a filter; give --where")
 	}
-	r, asked := &plan.Request{Inputs: []string{file}, Memory: options.DefaultMemory() / 4, Mode: table.Delete}, new(options.Request)
+	r, asked := &plan.Request{Inputs: []string{file}, Memory: options.DefaultMemory() / 4, Mode: table.Delete},
+		new(options.Request)
 	if r.Read, err = options.Read(asked); err != nil {
 		return nil, usagef("%v", err)
 	}
 	completeRead(c, asked, &r.Read)
-	r.Target = plan.Target{Name: cfg.Target, Table: cfg.Scan.Table.Name, Create: true, Absent: true, Key: slices.Clone(cfg.Scan.Table.Key)}
+	r.Target = plan.Target{Name: cfg.Target, Table: cfg.Scan.Table.Name, Create: true, Absent: true,
+		Key: slices.Clone(cfg.Scan.Table.Key)}
 	for i := range r.Target.Key {
 		r.Target.Key[i].Auto = false // the records have the values
 	}

@@ -36,12 +36,15 @@ func typedRows(formats string) string {
 		`{"C":"b","V":"AP8=","T":"binary","TS":%d}`, `{"C":"b","V":"dGV4dA==","T":"binary","TS":%d}`,
 	}
 	if formats != "parquet" {
-		cells = append(cells, `{"C":"mixed","V":7,"IsInt":true,"TS":%d}`, `{"C":"mixed","V":"seven","TS":%d}`, `{"C":"mixed","V":7.5,"TS":%d}`, `{"C":"mixed","V":true,"TS":%d}`, `{"C":"mixed","V":"","TS":%d}`)
+		cells = append(cells, `{"C":"mixed","V":7,"IsInt":true,"TS":%d}`, `{"C":"mixed","V":"seven","TS":%d}`,
+			`{"C":"mixed","V":7.5,"TS":%d}`, `{"C":"mixed","V":true,"TS":%d}`, `{"C":"mixed","V":"","TS":%d}`)
 	}
 	const now = 1_800_000_000_000
 	var b strings.Builder
 	for i, c := range cells {
-		key := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":%d,"IsInt":true},{"C":"k","V":%s}]},"Attr":{"Values":[`, i, text(fmt.Sprintf("k,\"%d\"", i)))
+		key := fmt.Sprintf(
+			`{"Wide":true,"PK":{"Values":[{"C":"id","V":%d,"IsInt":true},{"C":"k","V":%s}]},"Attr":{"Values":[`, i,
+			text(fmt.Sprintf("k,\"%d\"", i)))
 		b.WriteString(key + fmt.Sprintf(c, now+i))
 		for v := range i % 4 { // older versions
 			b.WriteString("," + fmt.Sprintf(c, now-1000*v-1))
@@ -51,7 +54,8 @@ func typedRows(formats string) string {
 		}
 		b.WriteString("]}}\n")
 	}
-	b.WriteString(`{"Wide":true,"PK":{"Values":[{"C":"id","V":-1,"IsInt":true},{"C":"k","V":""}]},"Attr":{"Values":[]}}` + "\n")
+	b.WriteString(`{"Wide":true,"PK":{"Values":[{"C":"id","V":-1,"IsInt":true},{"C":"k","V":""}]},"Attr":{"Values":[]}}` +
+		"\n")
 	return b.String()
 }
 
@@ -206,7 +210,8 @@ func TestExportFormatFollowsTheFileName(t *testing.T) {
 	put(t, "in.csv", "id,n\n1,2\n")
 	tsimport(0, "load", "in.csv", "--table", "t", "--pk", "id:integer", "-q")
 	for name, start := range map[string]string{
-		"a.csv": "id,n\n", "a": "id,n\n", "a.jsonl": `{"id":1,`, "A.JSONL": `{"id":1,`, "a.ndjson": `{"id":1,`, "a.json": `{"id":1,`, "a.parquet": "PAR1",
+		"a.csv": "id,n\n", "a": "id,n\n", "a.jsonl": `{"id":1,`, "A.JSONL": `{"id":1,`, "a.ndjson": `{"id":1,`,
+		"a.json": `{"id":1,`, "a.parquet": "PAR1",
 	} {
 		tsimport(0, "export", "--table", "t", "-o", name, "-q")
 		text, err := os.ReadFile(name)
@@ -281,7 +286,8 @@ func TestLakeFolderLoadsTheSameRows(t *testing.T) {
 		for i, place := range []string{name + `/dt={id < 3 ? nil : k}/odd={id % 2}/`, "s3://bucket/" + name + "/"} {
 			said := tsimport(0, "export", "--table", name, "--format", format, "-o", place)
 			base, _, folders := strings.Cut(place, "dt=")
-			holds(t, said, fmt.Sprintf("exported %d rows of table %s to %d file", len(whole), name, map[bool]int{true: len(whole) - 1, false: 1}[folders]))
+			holds(t, said, fmt.Sprintf("exported %d rows of table %s to %d file", len(whole), name,
+				map[bool]int{true: len(whole) - 1, false: 1}[folders]))
 			_, flags, found := strings.Cut(said, "to load the same types: ")
 			conformance.MustTrue(t, found, "%v", said)
 			flags, _, _ = strings.Cut(flags, "\n")
@@ -367,7 +373,8 @@ func TestOptionsThatLakesLackAreRefused(t *testing.T) {
 	} {
 		holds(t, tsimport(2, append([]string{"export", "--table", "t"}, c.args...)...), c.want)
 	}
-	holds(t, tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "days/dt={day(n + \"x\")}/"), "warning: 1 row is in the folders for missing values: ")
+	holds(t, tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "days/dt={day(n + \"x\")}/"),
+		"warning: 1 row is in the folders for missing values: ")
 	tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "out/", "--columns", "n,none", "-q")
 	text, err := os.ReadFile("out/part-00001-00001.csv")
 	conformance.True(t, err == nil && string(text) == "id,n,none\n1,2,\n", "%q, %v", text, err)

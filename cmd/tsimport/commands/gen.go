@@ -62,8 +62,10 @@ func genCommand(in *invocation) *cli.Command {
 				if err != nil {
 					return err
 				}
-				cards := bench.StudentCards{Rows: c.Uint64("rows"), Order: order, Seed: c.Uint64("seed"), Days: c.Int("days"), From: from}
-				err = writeOutput(c.Context, c.String("output"), c.App.Writer, func(w io.Writer) error { return cards.WriteCSV(c.Context, w) })
+				cards := bench.StudentCards{Rows: c.Uint64("rows"), Order: order, Seed: c.Uint64("seed"), Days: c.Int("days"),
+					From: from}
+				err = writeOutput(c.Context, c.String("output"), c.App.Writer,
+					func(w io.Writer) error { return cards.WriteCSV(c.Context, w) })
 				if err != nil {
 					return fmt.Errorf("generate student cards: %w", err)
 				}

@@ -30,7 +30,8 @@ import (
 func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for args, want := range map[string]string{
-		"load a.csv --table q1 --table q2":                  "--table takes one value but is given twice, with q1 and q2; see tsimport load --help",
+		"load a.csv --table q1 --table q2": "--table takes one value but is given twice, with q1 and q2; " +
+			"see tsimport load --help",
 		"load --table q1 a.csv -t=q2":                       "-t takes one value but is given twice, with q1 and q2",
 		"load a.csv --order none --order=last-wins":         "--order takes one value but is given twice",
 		"load a.csv --max-errors 5 --max-errors 5":          "--max-errors takes one value but is given twice",
@@ -69,10 +70,13 @@ func TestAddressErrorsAreTheSameInEveryCommand(t *testing.T) {
 	conformance.Must(t, os.WriteFile("job.yaml", []byte(job), 0o600))
 	const way, copied = "gs:// cannot be read: write s3://b/k, ", "ots:// cannot be read: tsimport copy ots://shop/orders "
 	for args, want := range map[string]string{
-		"load gs://b/k --table t --store s": way, "inspect gs://b/k": way, "advise gs://b/k": way, "check gs://b/k --pk id": way, "tables gs://b/k": way,
+		"load gs://b/k --table t --store s": way, "inspect gs://b/k": way, "advise gs://b/k": way,
+		"check gs://b/k --pk id": way, "tables gs://b/k": way,
 		"verify gs://b/k --table t": way, "sync gs://b/k --table t": way, "copy gs://b/k t": way, "run job.yaml --plan": way,
-		"load ots://shop/orders --table t --endpoint http://127.0.0.1:1 --instance i": copied + "t --endpoint=http://127.0.0.1:1 --instance=i --create ",
-		"load ots://shop/orders --create --store ./s":                                 copied + "TARGET --store=./s --create ", "tables ots://shop/orders": copied,
+		"load ots://shop/orders --table t --endpoint http://127.0.0.1:1 --instance i": copied +
+			"t --endpoint=http://127.0.0.1:1 --instance=i --create ",
+		"load ots://shop/orders --create --store ./s": copied +
+			"TARGET --store=./s --create ", "tables ots://shop/orders": copied,
 	} {
 		stdout, stderr := command(t, 2, strings.Fields(args)...)
 		holds(t, stdout+stderr, want)
@@ -83,7 +87,8 @@ func TestAddressErrorsAreTheSameInEveryCommand(t *testing.T) {
 func TestRepeatableFlagsMayBeRepeated(t *testing.T) {
 	app := newApp(new(bytes.Buffer), &invocation{show: newDisplay(new(bytes.Buffer))})
 	for _, args := range []string{
-		"load a.csv -q -q --pk a --pk b --type a=string --type b=string --exclude x --exclude y --null - --null NULL --rename a=b --set c=d",
+		"load a.csv -q -q --pk a --pk b --type a=string --type b=string --exclude x --exclude y --null - --null NULL " +
+			"--rename a=b --set c=d",
 		"load a.csv --table t -- --table t",
 		"serve --slow 1:0.5 --slow 2:0.5 --fault-kinds a --fault-kinds b",
 		`load a.csv --run-dir C:\runs\x --store C:/store`,
@@ -182,7 +187,8 @@ func TestMemoryLimitDefersToTheUsers(t *testing.T) {
 	limitMemory(100<<20, false)
 	conformance.Equal(t, debug.SetMemoryLimit(-1), before, "the limit, with GOMEMLIMIT set")
 	t.Setenv("GOMEMLIMIT", "")
-	for embedded, want := range map[bool]int64{false: plan.MemoryLimit(100 << 20), true: plan.MemoryLimit(100<<20) + 512<<20} {
+	for embedded, want := range map[bool]int64{false: plan.MemoryLimit(100 << 20),
+		true: plan.MemoryLimit(100<<20) + 512<<20} {
 		debug.SetMemoryLimit(math.MaxInt64)
 		limitMemory(100<<20, embedded)
 		conformance.Equal(t, debug.SetMemoryLimit(-1), want, "embedded %v: the limit", embedded)
@@ -194,7 +200,8 @@ func TestOrderNoneWarnsWhereOrderMatters(t *testing.T) {
 		write pipeline.Write
 		warns bool
 	}{
-		{pipeline.Write{Order: plan.LastWins, Mode: table.Update, Conditions: pipeline.Conditions{Condition: table.ExpectExist}}, false},
+		{pipeline.Write{Order: plan.LastWins, Mode: table.Update,
+			Conditions: pipeline.Conditions{Condition: table.ExpectExist}}, false},
 		{pipeline.Write{Order: plan.OrderNone}, false},
 		{pipeline.Write{Order: plan.OrderNone, Mode: table.Delete}, false},
 		{pipeline.Write{Order: plan.OrderNone, Mode: table.Update}, true},

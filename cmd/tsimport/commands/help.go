@@ -80,16 +80,19 @@ func (h *help) choose() error {
 		}
 		h.flags[group] = append(h.flags[group], f)
 	}
-	slices.SortStableFunc(h.groups, func(a, b string) int { return slices.Index(options.Groups, a) - slices.Index(options.Groups, b) })
+	slices.SortStableFunc(h.groups,
+		func(a, b string) int { return slices.Index(options.Groups, a) - slices.Index(options.Groups, b) })
 	many := len(h.command.VisibleFlags()) > manyFlags
 	names := h.groupNames()
 	if h.part != "" && h.part != allFlags && !slices.Contains(names, h.part) {
-		return usagef("--help=%s: want %s or one of %s%s", h.part, allFlags, strings.Join(names, ", "), suggest.Hint(h.part, names))
+		return usagef("--help=%s: want %s or one of %s%s", h.part, allFlags, strings.Join(names, ", "),
+			suggest.Hint(h.part, names))
 	}
 	for group, flags := range h.flags {
 		h.flags[group] = slices.DeleteFunc(flags, func(f cli.Flag) bool {
 			o := cmp.Or(options.For(h.command.Name, f.Names()[0]), options.Find(f.Names()[0]))
-			drop := many && h.part == "" && group != "" && !(o != nil && o.Basic) || h.part != "" && h.part != allFlags && h.part != groupName(group)
+			drop := many && h.part == "" && group != "" && !(o != nil && o.Basic) || h.part != "" && h.part != allFlags &&
+				h.part != groupName(group)
 			if drop {
 				h.hidden++
 			}
@@ -150,7 +153,8 @@ func (h *help) text() string {
 	}
 	if h.hidden > 0 {
 		h.b.WriteByte('\n')
-		h.lines(0, fmt.Sprintf("%d of %d options. --help=all shows all, --help=GROUP those of a group: %s.", h.shown, h.shown+h.hidden, strings.Join(h.groupNames(), ", ")))
+		h.lines(0, fmt.Sprintf("%d of %d options. --help=all shows all, --help=GROUP those of a group: %s.", h.shown,
+			h.shown+h.hidden, strings.Join(h.groupNames(), ", ")))
 	}
 	return h.b.String()
 }

@@ -20,10 +20,12 @@ func inspectCommand(in *invocation) *cli.Command {
 		Usage:     "show format, columns and types of files",
 		ArgsUsage: "FILE... | ADDRESS",
 		Description: inputsHelp + "\n" + lookedHelp +
-			"\nLooks at the beginning of each file or table; --count reads all of it. Without --count, files of the same format and columns are\nshown as one.",
+			"\nLooks at the beginning of each file or table; --count reads all of it. Without --count, files of the same " +
+			"format and columns are\nshown as one.",
 		Flags: append(flagsOf(options.Looking), []cli.Flag{
 			&cli.BoolFlag{Name: "count", Usage: "read whole files: count the records, check every value"},
-			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for reading, such as 512MiB, at least 16MiB; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for reading, such as 512MiB, at least 16MiB; the process " +
+				"may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each file"},
 		}...),
 		Action: in.with(options.Looking, inspect),
@@ -128,7 +130,8 @@ func printInspection(w io.Writer, in *plan.Inspection, alike int, gap bool) erro
 	}
 	fmt.Fprintf(t, "file\t%s\n", printable(in.Path))
 	if alike > 0 {
-		fmt.Fprintf(t, "alike\t%s more; rows and splits are of all files, the values of the first\n", counted(int64(alike), "file"))
+		fmt.Fprintf(t, "alike\t%s more; rows and splits are of all files, the values of the first\n",
+			counted(int64(alike), "file"))
 	}
 	if in.Error != "" {
 		fmt.Fprintf(t, "error\t%s\n", printable(in.Error))
@@ -159,11 +162,13 @@ func printInspection(w io.Writer, in *plan.Inspection, alike int, gap bool) erro
 	}
 	fmt.Fprintf(t, "rows\t%s\n", rows)
 	if in.Rejected > 0 {
-		fmt.Fprintf(t, "unreadable\t%s of %s looked at; the first: %s\n", words.Grouped(in.Rejected), words.Grouped(in.Looked), printable(in.FirstReject))
+		fmt.Fprintf(t, "unreadable\t%s of %s looked at; the first: %s\n", words.Grouped(in.Rejected),
+			words.Grouped(in.Looked), printable(in.FirstReject))
 	}
 	fmt.Fprintf(t, "splits\t%s\n\ncolumn\ttype\tnulls\tmin\tmax\tlongest\texample\n", words.Grouped(int64(in.Splits)))
 	for _, col := range in.Columns {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", shown(col.Name), col.Type+plan.UnitText(col.Type, col.Unit), words.Grouped(col.Nulls), shown(col.Min), shown(col.Max), col.Longest, shown(col.Example))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", shown(col.Name), col.Type+plan.UnitText(col.Type, col.Unit),
+			words.Grouped(col.Nulls), shown(col.Min), shown(col.Max), col.Longest, shown(col.Example))
 	}
 	for i, d := range in.Decisions {
 		if i == 0 {

@@ -79,9 +79,11 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	}
 	sources := slices.ContainsFunc(l.Loads, func(l scaleout.OneLoad) bool { return l.Source != "" })
 	if sources {
-		c.say.Note("tables of a database are not of one moment: each worker reads a snapshot of its own; at most %d sessions of all workers together", mostSessions)
+		c.say.Note("tables of a database are not of one moment: each worker reads a snapshot of its own; at most %d "+
+			"sessions of all workers together", mostSessions)
 	}
-	c.say.Line("planned in %s: %s; start on each machine, as often as you like: %s work --job-dir %s", store, counted(int64(len(l.Loads)), "load"), commandName(), suggest.Arg(place))
+	c.say.Line("planned in %s: %s; start on each machine, as often as you like: %s work --job-dir %s", store,
+		counted(int64(len(l.Loads)), "load"), commandName(), suggest.Arg(place))
 	if c.of.JSON {
 		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": l.ID, "loads": l.Loads})
 	}
@@ -168,11 +170,13 @@ func workOnSeveral(c *call, place string, store jobdir.Store, l *scaleout.Loads,
 	e.load = jobName(l.File)
 	var n job.Counts
 	for _, d := range done.Loads {
-		n.Read, n.Written, n.Rejected, n.Superseded = n.Read+d.Read, n.Written+d.Written, n.Rejected+d.Rejected, n.Superseded+d.Superseded
+		n.Read, n.Written, n.Rejected, n.Superseded = n.Read+d.Read, n.Written+d.Written, n.Rejected+d.Rejected,
+			n.Superseded+d.Superseded
 		c.say.Line("%s: %s, exit code %d", d.Name, d.State, d.ExitCode)
 	}
 	e.rows = countsOfRows(&n)
-	said := fmt.Sprintf("job done: %s, %s read, %s written, %s rejected", counted(int64(len(done.Loads)), "load"), words.Grouped(n.Read), words.Grouped(n.Written), words.Grouped(n.Rejected))
+	said := fmt.Sprintf("job done: %s, %s read, %s written, %s rejected", counted(int64(len(done.Loads)), "load"),
+		words.Grouped(n.Read), words.Grouped(n.Written), words.Grouped(n.Rejected))
 	c.say.Line("%s", said)
 	return endsAs(c, t, "job", done.ExitCode, done.Here, said)
 }
@@ -200,7 +204,8 @@ func severalStatus(c *call, store jobdir.Store, l *scaleout.Loads) error {
 			if err != nil {
 				return err
 			}
-			d.SummaryCounts, d.Rejected = scaleout.SummaryCounts{Read: of.Read, Written: of.Written, Superseded: of.Superseded}, of.Rejected
+			d.SummaryCounts, d.Rejected = scaleout.SummaryCounts{Read: of.Read, Written: of.Written, Superseded: of.Superseded},
+				of.Rejected
 		case scaleout.LoadFinished:
 			text += fmt.Sprintf(" (exit code %d)", d.ExitCode)
 		default:
@@ -209,7 +214,8 @@ func severalStatus(c *call, store jobdir.Store, l *scaleout.Loads) error {
 		lines = append(lines, fmt.Sprintf("%s; %s read, %s written, %s rejected, %s superseded, in tasks that are done", text,
 			words.Grouped(d.Read), words.Grouped(d.Written), words.Grouped(d.Rejected), words.Grouped(d.Superseded)))
 	}
-	return printed(c, map[string]any{"file": l.File, "workers": l.Workers, "loads": all}, func(w io.Writer) error { return writeLines(w, lines) })
+	return printed(c, map[string]any{"file": l.File, "workers": l.Workers, "loads": all},
+		func(w io.Writer) error { return writeLines(w, lines) })
 }
 
 // planOfSeveral is the plan for the manifest of several loads: the shared worker count and the largest disk.
@@ -220,7 +226,8 @@ func planOfSeveral(c *call, store jobdir.Store, l *scaleout.Loads) (p *scaleout.
 			return nil, 0, err
 		}
 		if p == nil {
-			p = &scaleout.Plan{ID: l.ID, Workers: l.Workers, Endpoint: of.Endpoint, Instance: of.Instance, Job: &checkpoint.Job{Table: jobName(l.File)}}
+			p = &scaleout.Plan{ID: l.ID, Workers: l.Workers, Endpoint: of.Endpoint, Instance: of.Instance,
+				Job: &checkpoint.Job{Table: jobName(l.File)}}
 		}
 		disk = max(disk, of.DiskBytes())
 	}

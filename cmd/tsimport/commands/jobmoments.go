@@ -87,7 +87,8 @@ func (o *jobRunner) together() (moments []*sqltable.Moment, loads map[*sqltable.
 func (o *jobRunner) plannedMoments() (notes []string) {
 	moments, loads := o.together()
 	for _, m := range moments {
-		notes = append(notes, fmt.Sprintf("all %s of %s are read in one snapshot, by at most %s", counted(int64(len(loads[m])), "table"), m.Database(), counted(int64(m.Sessions()), "session")))
+		notes = append(notes, fmt.Sprintf("all %s of %s are read in one snapshot, by at most %s",
+			counted(int64(len(loads[m])), "table"), m.Database(), counted(int64(m.Sessions()), "session")))
 	}
 	return append(notes, ownMoments(len(loads[nil]), len(moments))...)
 }
@@ -97,7 +98,8 @@ func ownMoments(tables, moments int) []string {
 	if tables == 0 || tables+moments < 2 {
 		return nil
 	}
-	return []string{fmt.Sprintf("each query, table of a SQLite file, and table that is alone of its database is read in a snapshot of its own (%d): rows of two may be of different moments", tables)}
+	return []string{fmt.Sprintf("each query, table of a SQLite file, and table that is alone of its database is read in "+
+		"a snapshot of its own (%d): rows of two may be of different moments", tables)}
 }
 
 // noteMoments records the snapshots of the tables, from the summaries of their loads. It reports whether there are any.
@@ -113,7 +115,8 @@ func (o *jobRunner) noteMoments() bool {
 			}
 			of.Consistent = of.Consistent && *sum.Consistent
 			for _, s := range sum.Snapshots {
-				at := slices.IndexFunc(of.Snapshots, func(k job.Snapshot) bool { return k.Name == s.Name && k.Taken.Equal(s.Taken) })
+				at := slices.IndexFunc(of.Snapshots,
+					func(k job.Snapshot) bool { return k.Name == s.Name && k.Taken.Equal(s.Taken) })
 				if at < 0 {
 					at, of.Snapshots = len(of.Snapshots), append(of.Snapshots, job.Snapshot{Name: s.Name, Taken: s.Taken})
 				}
@@ -132,7 +135,8 @@ func (o *jobRunner) sayMoments() {
 	for i, m := range o.record.Moments {
 		var parts []string
 		for _, s := range m.Snapshots {
-			parts = append(parts, fmt.Sprintf("%s of snapshot %s, taken %s", counted(int64(len(s.Loads)), "table"), s.Name, s.Taken.Format(time.RFC3339)))
+			parts = append(parts, fmt.Sprintf("%s of snapshot %s, taken %s", counted(int64(len(s.Loads)), "table"), s.Name,
+				s.Taken.Format(time.RFC3339)))
 		}
 		text := strings.Join(parts, "; ")
 		switch {
@@ -140,7 +144,8 @@ func (o *jobRunner) sayMoments() {
 		case m.Consistent:
 			o.c.say.Line("one moment of %s: %s, of %d", m.Database, text, len(loads[moments[i]]))
 		case len(parts) == 1:
-			o.c.show.say.Warn("the tables of %s are not of one moment: a load was resumed, and its earlier process may have read another snapshot than %s", m.Database, text)
+			o.c.show.say.Warn("the tables of %s are not of one moment: a load was resumed, and its earlier process may have "+
+				"read another snapshot than %s", m.Database, text)
 		default:
 			o.c.show.say.Warn("the tables of %s are of %s moments: %s", m.Database, words.Grouped(int64(len(parts))), text)
 		}

@@ -40,7 +40,8 @@ func planJob(c *call, r *job.Record) (err error) {
 	if err != nil {
 		return jobError(err)
 	}
-	p := &jobPlanner{made: map[string]*loadPlan{}, down: map[string]error{}, plan: &jobPlan{Version: 1, Job: r.File, Parallel: min(r.Parallel, len(r.Loads)), Loads: []*loadPlan{}}}
+	p := &jobPlanner{made: map[string]*loadPlan{}, down: map[string]error{}, plan: &jobPlan{Version: 1, Job: r.File,
+		Parallel: min(r.Parallel, len(r.Loads)), Loads: []*loadPlan{}}}
 	folder, err := p.findFolder(c, r)
 	if err != nil {
 		return jobError(err)
@@ -60,7 +61,8 @@ func planJob(c *call, r *job.Record) (err error) {
 		}
 		p.load(s)
 	}
-	slices.SortStableFunc(p.plan.Loads, func(a, b *loadPlan) int { return placeOfLoad(r, a.Name) - placeOfLoad(r, b.Name) })
+	slices.SortStableFunc(p.plan.Loads,
+		func(a, b *loadPlan) int { return placeOfLoad(r, a.Name) - placeOfLoad(r, b.Name) })
 	p.readTogether()
 	p.plan.Notes = append(p.plan.Notes, p.plannedMoments()...)
 	p.total()
@@ -68,7 +70,8 @@ func planJob(c *call, r *job.Record) (err error) {
 	if err == nil && p.plan.ExitCode != exitcode.OK {
 		i := slices.IndexFunc(p.plan.Loads, func(l *loadPlan) bool { return l.ExitCode == p.plan.ExitCode })
 		l := p.plan.Loads[max(0, i)]
-		err = endsWith(c, p.plan.ExitCode, nil, fmt.Sprintf("load %s would end with exit code %d: %s", l.Name, l.ExitCode, cmp.Or(l.Error, l.State)))
+		err = endsWith(c, p.plan.ExitCode, nil, fmt.Sprintf("load %s would end with exit code %d: %s", l.Name, l.ExitCode,
+			cmp.Or(l.Error, l.State)))
 	}
 	return err
 }
@@ -94,10 +97,12 @@ func (p *jobPlanner) findFolder(c *call, r *job.Record) (folder string, err erro
 		if by.PID != 0 {
 			who = fmt.Sprintf("process %d on %s", by.PID, by.Host)
 		}
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the job is running now, as %s: what it loads meanwhile is not in this plan", who))
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the job is running now, as %s: what it loads meanwhile is not in "+
+			"this plan", who))
 	}
 	if c.Bool("fresh") && c.String("run-dir") == "" {
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("--fresh: the unfinished job %s would be left, and every load begin with its first record", folder))
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("--fresh: the unfinished job %s would be left, and every load "+
+			"begin with its first record", folder))
 		return fresh, nil
 	}
 	if err := continues(c, r, before, folder); err != nil {
@@ -133,7 +138,8 @@ func (p *jobPlanner) comesAfter(name, before string) bool {
 
 // load plans one load by running its command in plan mode.
 func (p *jobPlanner) load(s *job.State) {
-	l := &loadPlan{Name: s.Name, Command: s.Command, Table: s.Table(), After: s.After, State: planPlanned, Bytes: -1, Rows: -1, RowsAre: rowsUnknown, WriteUnits: -1, Seconds: -1, Columns: []planColumn{}, plans: p}
+	l := &loadPlan{Name: s.Name, Command: s.Command, Table: s.Table(), After: s.After, State: planPlanned, Bytes: -1,
+		Rows: -1, RowsAre: rowsUnknown, WriteUnits: -1, Seconds: -1, Columns: []planColumn{}, plans: p}
 	p.plan.Loads = append(p.plan.Loads, l)
 	dir := filepath.Join(p.folder, s.Name)
 	if s.State == job.Done {
@@ -180,7 +186,8 @@ func (p *jobPlanner) load(s *job.State) {
 // writers names the loads that write to a table before a load reads it.
 func (p *jobPlanner) writers(place, reader string) (names []string) {
 	for _, l := range p.plan.Loads {
-		if l.Command != job.Export && l.State == planPlanned && l.Target+"\x00"+l.Table == place && l.Name != reader && p.comesAfter(reader, l.Name) {
+		if l.Command != job.Export && l.State == planPlanned && l.Target+"\x00"+l.Table == place && l.Name != reader &&
+			p.comesAfter(reader, l.Name) {
 			names = append(names, l.Name)
 		}
 	}

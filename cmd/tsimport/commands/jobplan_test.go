@@ -22,7 +22,8 @@ func plannerOf(parallel int, loads ...any) *jobPlanner {
 	for i := 0; i < len(loads); i += 3 {
 		s := &job.State{Single: job.Single{Name: loads[i].(string), After: loads[i+2].([]string)}}
 		p.record.Loads = append(p.record.Loads, s)
-		p.plan.Loads = append(p.plan.Loads, &loadPlan{Name: s.Name, State: planPlanned, Seconds: loads[i+1].(float64), Rows: 10, WriteUnits: 20})
+		p.plan.Loads = append(p.plan.Loads, &loadPlan{Name: s.Name, State: planPlanned, Seconds: loads[i+1].(float64),
+			Rows: 10, WriteUnits: 20})
 	}
 	return p
 }
@@ -41,7 +42,8 @@ func TestPlannedTimeFollowsTheOrderOfLoads(t *testing.T) {
 		conformance.Equal(t, tt.p.schedule(), tt.want, "%s", name)
 	}
 	p := plannerOf(3, "a", 10.0, none, "b", 20.0, none, "out", -1.0, none, "wrong", -1.0, none, "done", 100.0, none)
-	p.plan.Loads[2].Command, p.plan.Loads[3].State, p.plan.Loads[3].ExitCode, p.plan.Loads[4].State = job.Export, planRefused, 2, planDone
+	p.plan.Loads[2].Command, p.plan.Loads[3].State, p.plan.Loads[3].ExitCode, p.plan.Loads[4].State = job.Export,
+		planRefused, 2, planDone
 	p.total()
 	got := p.plan.Totals
 	conformance.True(t, got == (planTotals{Rows: 20, WriteUnits: 40, Seconds: 20, Bytes: -1}) && p.plan.ExitCode == 2,
@@ -59,7 +61,8 @@ func TestPlannedTimeFollowsTheOrderOfLoads(t *testing.T) {
 
 func TestLoadsArePlannedInStartOrder(t *testing.T) {
 	none := []string(nil)
-	p := plannerOf(1, "x", 1.0, []string{"y"}, "y", 1.0, none, "z", 1.0, []string{"w"}, "v", 1.0, none, "w", 1.0, []string{"v"})
+	p := plannerOf(1, "x", 1.0, []string{"y"}, "y", 1.0, none, "z", 1.0, []string{"w"}, "v", 1.0, none, "w", 1.0,
+		[]string{"v"})
 	var got []string
 	for _, s := range inOrder(p.record.Loads) {
 		got = append(got, s.Name)
@@ -76,7 +79,8 @@ func TestLoadsArePlannedInStartOrder(t *testing.T) {
 func TestPlanCostsUseTheLowestCeiling(t *testing.T) {
 	cost := func(change func(l *loadPlan, cfg *pipeline.Config)) *loadPlan {
 		p := plannerOf(1)
-		l := &loadPlan{Rows: 1000, RowBytes: 5000, Sampled: 100, Rejected: 10, WriteUnits: -1, Seconds: -1, plans: p, units: 2, Existing: &planTable{Partitions: 4}}
+		l := &loadPlan{Rows: 1000, RowBytes: 5000, Sampled: 100, Rejected: 10, WriteUnits: -1, Seconds: -1, plans: p,
+			units: 2, Existing: &planTable{Partitions: 4}}
 		cfg := new(pipeline.Config)
 		change(l, cfg)
 		l.cost(cfg)
@@ -96,11 +100,13 @@ func TestPlanCostsUseTheLowestCeiling(t *testing.T) {
 			l.plans.session.rates.MaxRows = 9
 		}, 1800, 0, 100, "--max-rows-per-second of the job"},
 		"unknown rows": {func(l *loadPlan, _ *pipeline.Config) { l.Rows = -1 }, -1, 0, -1, ""},
-		"no rows":      {func(l *loadPlan, _ *pipeline.Config) { l.Rows, l.units, l.Sampled, l.Rejected = 0, 0, 0, 0 }, 0, 0, -1, ""},
-		"no sample":    {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Sampled, l.Rejected = 0, 0, 0 }, -1, 0, -1, ""},
-		"all refused":  {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Rejected = 0, 100 }, 0, 0, -1, ""},
+		"no rows": {func(l *loadPlan, _ *pipeline.Config) { l.Rows, l.units, l.Sampled, l.Rejected = 0, 0, 0, 0 }, 0,
+			0, -1, ""},
+		"no sample":   {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Sampled, l.Rejected = 0, 0, 0 }, -1, 0, -1, ""},
+		"all refused": {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Rejected = 0, 100 }, 0, 0, -1, ""},
 	} {
-		if l := cost(tt.change); l.WriteUnits != tt.units || l.IndexReadUnits != tt.indexes || l.Seconds != tt.seconds || l.Rate != tt.rate {
+		if l := cost(tt.change); l.WriteUnits != tt.units || l.IndexReadUnits != tt.indexes || l.Seconds != tt.seconds ||
+			l.Rate != tt.rate {
 			t.Errorf("%s: %d units, %d of indexes, %v s by %q", name, l.WriteUnits, l.IndexReadUnits, l.Seconds, l.Rate)
 		}
 	}
@@ -112,7 +118,9 @@ func TestLastLongRunGivesTheRate(t *testing.T) {
 		t.Helper()
 		dir := filepath.Join(root, folder)
 		must(t, os.MkdirAll(dir, 0o755))
-		text := fmt.Sprintf(`{"version":1,"state":"finished","target":"here","table":"t","attempts":1,"written":%d,"seconds":%v%s}`, written, seconds, more)
+		text := fmt.Sprintf(
+			`{"version":1,"state":"finished","target":"here","table":"t","attempts":1,"written":%d,"seconds":%v%s}`, written,
+			seconds, more)
 		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o644))
 	}
 	rate := func() float64 { return measureRuns(root)["here\x00t"].rowsPerSecond }
@@ -128,7 +136,8 @@ func TestLastLongRunGivesTheRate(t *testing.T) {
 	conformance.Equal(t, rate(), 2000, "rows a second")
 	// A job's loads have runs of their own.
 	summary("20260401T000000.000Z-job/t", 10_000, 2, "")
-	must(t, os.WriteFile(filepath.Join(root, "20260401T000000.000Z-job", job.FolderFile), []byte(`{"version":1,"loads":[{"name":"t"}]}`), 0o644))
+	must(t, os.WriteFile(filepath.Join(root, "20260401T000000.000Z-job", job.FolderFile),
+		[]byte(`{"version":1,"loads":[{"name":"t"}]}`), 0o644))
 	conformance.Equal(t, rate(), 5000, "of a job: rows a second")
 }
 
@@ -195,13 +204,15 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			}
 			environment(c.planned)
 			job := filepath.Join(dir, "job")
-			plan := append([]string{"load", "in.csv", "--table", strings.NewReplacer(" ", "_", ",", "").Replace(name), "--create", "--pk", "id", "--job-dir", job}, c.flags...)
+			plan := append([]string{"load", "in.csv", "--table", strings.NewReplacer(" ", "_", ",", "").Replace(name),
+				"--create", "--pk", "id", "--job-dir", job}, c.flags...)
 			text := call(0, append(plan, "--plan")...)
 			conformance.Contains(t, text, "4 workers of", "the plan of the steps")
 			conformance.Refused(t, conformance.ErrorOf(os.Stat(job)), "no such file", "the plan has made something")
 			call(0, plan...)
 			text = call(0, "manifests", job, "--image", "i", "--volume", "shared:"+dir)
-			for _, want := range []string{"name: TABLESTORE_ENDPOINT", "value: " + service.URL, "value: " + service.Instance, "value: cn-hangzhou", "name: AWS_REGION"} {
+			for _, want := range []string{"name: TABLESTORE_ENDPOINT", "value: " + service.URL, "value: " + service.Instance,
+				"value: cn-hangzhou", "name: AWS_REGION"} {
 				conformance.Contains(t, text, want, "the manifests")
 			}
 			conformance.True(t, !strings.Contains(text, service.AccessKeySecret) && !strings.Contains(text, "not-for-manifests"),
@@ -209,7 +220,8 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			environment(c.worked)
 			text = call(0, "work", "--job-dir", job)
 			conformance.True(t, strings.Contains(text, "2 written") && strings.Contains(text, service.URL), "said:\n%s", text)
-			warning := "warning: requests go to " + service.URL + ", as planned in " + job + "; " + endpointEnv + " of this machine is " + c.worked[endpointEnv]
+			warning := "warning: requests go to " + service.URL + ", as planned in " + job + "; " + endpointEnv +
+				" of this machine is " + c.worked[endpointEnv]
 			if other := c.worked[endpointEnv]; strings.Contains(text, warning+"\n") != (other != "" && other != service.URL) {
 				t.Errorf("the worker, whose environment names %q, says\n%s", other, text)
 			}
@@ -235,7 +247,8 @@ func serviceInEnvironment(t *testing.T) {
 	t.Helper()
 	service := enginetest.Start(t)
 	for name, value := range map[string]string{
-		endpointEnv: service.URL, instanceEnv: service.Instance, "TABLESTORE_ACCESS_KEY_ID": service.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET": service.AccessKeySecret,
+		endpointEnv: service.URL, instanceEnv: service.Instance, "TABLESTORE_ACCESS_KEY_ID": service.AccessKeyID,
+		"TABLESTORE_ACCESS_KEY_SECRET": service.AccessKeySecret,
 	} {
 		t.Setenv(name, value)
 	}
@@ -252,14 +265,16 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	for name, c := range map[string]struct{ job, want string }{
 		"sync":    {head + "  a: {command: sync, from: [a.csv]}\n", "load a: --job-dir does not apply to sync"},
 		"counter": {head + "  a: {from: [a.csv], mode: increment}\n", "load a: --job-dir: --mode increment"},
-		"ceiling": {"version: 1\ndefaults: {pk: [id], max-wcu: 50}\nloads:\n  a: {from: [a.csv]}\n", "max-wcu for all loads together"},
+		"ceiling": {"version: 1\ndefaults: {pk: [id], max-wcu: 50}\nloads:\n  a: {from: [a.csv]}\n",
+			"max-wcu for all loads together"},
 	} {
 		put(t, name+".yaml", c.job)
 		conformance.Contains(t, tsimport(2, "run", name+".yaml", "--job-dir", name), c.want, "%s", name)
 	}
 	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--workers", "2"), "--job-dir", "no job directory")
 	for flags, want := range map[string]string{
-		"--fresh": "--fresh is for jobs that this process runs", "--parallel=2": "--parallel is for jobs", "--run-dir=r": "--run-dir is for jobs", "--workers=0": "--workers 0: want 1 to 4096",
+		"--fresh": "--fresh is for jobs that this process runs", "--parallel=2": "--parallel is for jobs",
+		"--run-dir=r": "--run-dir is for jobs", "--workers=0": "--workers 0: want 1 to 4096",
 	} {
 		conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir=wrong", flags), want, "%s", flags)
 	}
@@ -288,7 +303,8 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	tsimport(0, "run", "limits.yaml", "--job-dir", "limits")
 	put(t, "limits/loads/e/stop", "")
 	said = tsimport(1, "work", "--job-dir", "limits")
-	conformance.True(t, strings.HasSuffix(strings.TrimSpace(said), "/limits") && strings.Count(said[strings.LastIndex(said, "tsimport:"):], "; see") == 1, "%s", said)
+	conformance.True(t, strings.HasSuffix(strings.TrimSpace(said), "/limits") &&
+		strings.Count(said[strings.LastIndex(said, "tsimport:"):], "; see") == 1, "%s", said)
 	tsimport(4, "resume", "limits")
 	conformance.Contains(t, tsimport(0, "status", "limits"), "e: finished", "the load beside a failed one")
 	put(t, "limits.yaml", head+"  d: {from: [b.csv], max-errors: 1}\n  e: {from: [a.csv]}\n  f: {from: [a.csv]}\n")

@@ -148,7 +148,8 @@ func measureRuns(root string) measuredRates {
 
 func (m measuredRates) add(folder string) {
 	sum, err := readSummary(folder)
-	if err != nil || sum.DryRun || sum.Attempts > 1 || sum.Written < measuredRows || sum.Seconds < measuredSeconds || sum.State != pipeline.StateFinished {
+	if err != nil || sum.DryRun || sum.Attempts > 1 || sum.Written < measuredRows || sum.Seconds < measuredSeconds ||
+		sum.State != pipeline.StateFinished {
 		return
 	}
 	if at := sum.Target + "\x00" + sum.Table; m[at].folder == "" {

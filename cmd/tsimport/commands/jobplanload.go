@@ -34,7 +34,8 @@ func (l *loadPlan) findBegun(dir string, in *invocation) {
 		return
 	}
 	if s, err := checkpoint.Read(dir); err == nil {
-		final := s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"] + s.Counters["archived"]
+		final := s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"] +
+			s.Counters["archived"]
 		l.Resumes = &planBegun{Folder: dir, Read: s.Counters["read"], Final: final}
 	}
 	if j, err := checkpoint.ReadJob(dir); err == nil {
@@ -109,7 +110,8 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 	if archived, ok := plain.Source.(*restore.Load); ok {
 		l.Rows, l.RowsAre = archived.Archive.Rows, rowsExact
 	}
-	if l.Rows < 0 && cfg.Read.Sources != nil && asked.Query == "" && len(asked.From) == 1 && open.IsDatabase(asked.From[0]) {
+	if l.Rows < 0 && cfg.Read.Sources != nil && asked.Query == "" && len(asked.From) == 1 &&
+		open.IsDatabase(asked.From[0]) {
 		if found, err := open.Tables(c.interrupts.drain, asked.From[0]); err == nil && len(found) == 1 && found[0].Rows >= 0 {
 			l.Rows, l.RowsAre = found[0].Rows, rowsAbout // as tsimport tables says
 		}
@@ -164,7 +166,8 @@ func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pi
 		var owner string
 		identity := progress.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
 		if owner, _, err = jobdir.Holder(ctx, jobdir.Below(store, "loads/"+identity)); owner != "" {
-			l.note(fmt.Sprintf("according to its lease in %s, %s is loading this, or was killed", input.Redact(asked.State), owner))
+			l.note(fmt.Sprintf("according to its lease in %s, %s is loading this, or was killed",
+				input.Redact(asked.State), owner))
 		}
 	}
 	if err != nil {
@@ -200,7 +203,8 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 			l.Files.Names = append(l.Files.Names, input.Redact(name))
 		}
 		if v.Opened < v.Chosen {
-			l.note(fmt.Sprintf("columns, types and rows are those of %s of %s files, from all over them", words.Grouped(int64(v.Opened)), words.Grouped(int64(v.Chosen))))
+			l.note(fmt.Sprintf("columns, types and rows are those of %s of %s files, from all over them",
+				words.Grouped(int64(v.Opened)), words.Grouped(int64(v.Chosen))))
 		}
 	}
 	for _, col := range v.Columns {
@@ -212,7 +216,8 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	}
 	l.More, l.Decisions = v.Wide, v.Decisions
 	l.lookAtTable(v, by, place)
-	l.Sampled, l.Rejected, l.FirstReject, l.HotKeys = v.Sample.Looked, v.Sample.Rejected, v.Sample.FirstReject, v.Sample.HotKeys
+	l.Sampled, l.Rejected, l.FirstReject, l.HotKeys = v.Sample.Looked, v.Sample.Rejected, v.Sample.FirstReject,
+		v.Sample.HotKeys
 	if v.Merging != nil && cfg.Read.Look != nil {
 		l.note(v.Merging.Text() + "; the load reads all rows first")
 	}
@@ -223,7 +228,8 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 			"proposes a key that spreads", v.Target.Key[0].Name))
 	}
 	if h := v.Sample.Largest; l.Rows > 0 && h.Share*float64(l.Rows)*l.RowBytes > table.LargestValue {
-		l.warn(fmt.Sprintf("the rows with %s %s would take more than 10 GB, and one value of the partition key should stay below that", h.Column, h.Value))
+		l.warn(fmt.Sprintf("the rows with %s %s would take more than 10 GB, and one value of the partition key should stay "+
+			"below that", h.Column, h.Value))
 	}
 	return nil
 }
@@ -239,7 +245,8 @@ func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) 
 			l.plans.made[place] = l
 		}
 	case v.Target.Table != nil:
-		l.Existing = &planTable{Key: plan.KeyTexts(v.Target.Key), Partitions: v.Target.Partitions, Guessed: v.Target.Guessed, Indexes: v.Target.Table.Indexes}
+		l.Existing = &planTable{Key: plan.KeyTexts(v.Target.Key), Partitions: v.Target.Partitions, Guessed: v.Target.Guessed,
+			Indexes: v.Target.Table.Indexes}
 	case v.Target.Several:
 		l.Tables = v.Sample.Tables
 	}
@@ -248,7 +255,8 @@ func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) 
 // takeKey adopts and checks the key of a table that an earlier load creates.
 func (l *loadPlan) takeKey(to *plan.Target, by *loadPlan) error {
 	if len(to.Key) > 0 && !plan.KeyFits(to.Key, by.key) {
-		return usagef("load %s creates table %s with the primary key %s, not %s; leave pk out or use another table", by.Name, l.Table, strings.Join(plan.KeyTexts(by.key), ", "), strings.Join(plan.KeyTexts(to.Key), ", "))
+		return usagef("load %s creates table %s with the primary key %s, not %s; leave pk out or use another table", by.Name,
+			l.Table, strings.Join(plan.KeyTexts(by.key), ", "), strings.Join(plan.KeyTexts(to.Key), ", "))
 	}
 	to.Key = slices.Clone(by.key)
 	return nil
@@ -260,7 +268,8 @@ func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, 
 	}
 	cfg.DryRun = true
 	cfg.Lanes.RetryFor = min(cfg.Lanes.RetryFor, planPatience)
-	l.note("a sync reads the whole table and writes only what differs; the write units are those of a table that has nothing in common with the input. tsimport sync --plan compares and counts")
+	l.note("a sync reads the whole table and writes only what differs; the write units are those of a table that has " +
+		"nothing in common with the input. tsimport sync --plan compares and counts")
 	if deletes {
 		l.note("which rows it would delete is not known before, either")
 	}
@@ -283,7 +292,8 @@ func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *
 	if err != nil {
 		return err
 	}
-	l.Existing = &planTable{Key: plan.KeyTexts(described.Key), Partitions: looked.Partitions, Guessed: looked.Guessed, Indexes: described.Indexes}
+	l.Existing = &planTable{Key: plan.KeyTexts(described.Key), Partitions: looked.Partitions, Guessed: looked.Guessed,
+		Indexes: described.Indexes}
 	l.Rows, l.Sampled, l.More = looked.Rows, looked.Sampled, true
 	if looked.AtMost {
 		l.RowsAre = rowsAtMost

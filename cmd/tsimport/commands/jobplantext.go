@@ -29,7 +29,8 @@ func (p *jobPlan) lines() (lines []string) {
 		what string
 		n    int64
 		text func(int64) string
-	}{{"rows", t.Rows, words.Grouped}, {"files", t.Bytes, words.Bytes}, {"costs", t.WriteUnits, func(n int64) string { return "about " + words.Grouped(n) + " write units" }}} {
+	}{{"rows", t.Rows, words.Grouped}, {"files", t.Bytes, words.Bytes},
+		{"costs", t.WriteUnits, func(n int64) string { return "about " + words.Grouped(n) + " write units" }}} {
 		text := "unknown, for it is unknown of a load"
 		switch {
 		case one.n >= 0:
@@ -75,7 +76,8 @@ func (l *loadPlan) lines() (lines []string) {
 	add := func(what, format string, a ...any) {
 		lines = append(lines, fmt.Sprintf("  %-9s %s", what, fmt.Sprintf(format, a...)))
 	}
-	verb := map[string]string{job.Load: "load into", job.Copy: "copy to", job.Sync: "sync", job.Export: "export"}[l.Command]
+	verb := map[string]string{job.Load: "load into", job.Copy: "copy to", job.Sync: "sync",
+		job.Export: "export"}[l.Command]
 	head := fmt.Sprintf("%s: %s table %s", l.Name, verb, l.Table)
 	if l.Target != "" {
 		head += " of " + l.Target
@@ -96,7 +98,8 @@ func (l *loadPlan) lines() (lines []string) {
 		l.describe(add)
 	}
 	if l.Resumes != nil {
-		add("resumes", "%s: %s of %s rows read are final", l.Resumes.Folder, words.Grouped(l.Resumes.Final), words.Grouped(l.Resumes.Read))
+		add("resumes", "%s: %s of %s rows read are final", l.Resumes.Folder, words.Grouped(l.Resumes.Final),
+			words.Grouped(l.Resumes.Read))
 	}
 	for _, w := range l.Warnings {
 		add("warning", "%s", w)
@@ -128,13 +131,15 @@ func (l *loadPlan) describe(add func(what, format string, a ...any)) {
 	if l.Output != "" {
 		add("output", "%s", l.Output)
 	}
-	rows := map[string]string{rowsExact: words.Grouped(l.Rows), rowsAbout: "about " + words.Grouped(l.Rows), rowsAtMost: "at most about " + words.Grouped(l.Rows), rowsUnknown: "not known"}[l.RowsAre]
+	rows := map[string]string{rowsExact: words.Grouped(l.Rows), rowsAbout: "about " + words.Grouped(l.Rows),
+		rowsAtMost: "at most about " + words.Grouped(l.Rows), rowsUnknown: "not known"}[l.RowsAre]
 	if l.RowBytes > 0 {
 		rows += fmt.Sprintf(", of %.0f bytes on average", l.RowBytes)
 	}
 	add("rows", "%s", rows)
 	if l.Rejected > 0 {
-		add("rejects", "%s of %s records of a sample would be rejected; the first: %s", words.Grouped(l.Rejected), words.Grouped(l.Sampled), l.FirstReject)
+		add("rejects", "%s of %s records of a sample would be rejected; the first: %s", words.Grouped(l.Rejected),
+			words.Grouped(l.Sampled), l.FirstReject)
 	}
 	l.describeTable(add)
 	l.describeColumns(add)

@@ -38,7 +38,8 @@ func statusCommand(in *invocation) *cli.Command {
 				case err != nil:
 					return err
 				case c.String("listen") != "":
-					return usagef("--listen: %s has many loads; name the folder of one, such as %s", store, scaleout.FolderOf(l.Loads[0].Name))
+					return usagef("--listen: %s has many loads; name the folder of one, such as %s", store,
+						scaleout.FolderOf(l.Loads[0].Name))
 				}
 				return severalStatus(c, store, l)
 			}
@@ -70,23 +71,29 @@ func jobLines(s *scaleout.Status) (lines []string) {
 	for _, st := range s.Stages {
 		lines = append(lines, fmt.Sprintf("%-7s %d of %d tasks done, %d held", st.Stage, st.Done, st.Tasks, st.Held))
 	}
-	lines = append(lines, fmt.Sprintf("%s read (%.0f a second), %s written (%.0f a second), %s rejected, %s superseded, in tasks that are done",
-		words.Grouped(s.Read), s.ReadRate, words.Grouped(s.Written), s.WriteRate, words.Grouped(s.Rejected), words.Grouped(s.Superseded)))
+	lines = append(lines, fmt.Sprintf("%s read (%.0f a second), %s written (%.0f a second), %s rejected, %s superseded, "+
+		"in tasks that are done",
+		words.Grouped(s.Read), s.ReadRate, words.Grouped(s.Written), s.WriteRate, words.Grouped(s.Rejected),
+		words.Grouped(s.Superseded)))
 	if s.SecondsLeft != nil {
-		lines = append(lines, fmt.Sprintf("about %v left in this stage, at the rate so far", round(time.Duration(*s.SecondsLeft*float64(time.Second)))))
+		lines = append(lines, fmt.Sprintf("about %v left in this stage, at the rate so far",
+			round(time.Duration(*s.SecondsLeft*float64(time.Second)))))
 	}
 	if u := s.LateUntil; u != nil && time.Until(*u) > 0 {
-		lines = append(lines, fmt.Sprintf("late requests of lost workers may arrive until %s (%v); comparisons and the end of the job wait until then", u.Local().Format(time.TimeOnly), round(time.Until(*u))))
+		lines = append(lines, fmt.Sprintf("late requests of lost workers may arrive until %s (%v); comparisons and the end "+
+			"of the job wait until then", u.Local().Format(time.TimeOnly), round(time.Until(*u))))
 	}
 	for _, w := range s.Working {
 		silent := ""
 		if w.Silent > 0 {
-			silent = fmt.Sprintf(", silent for %v: the next worker without a task takes it over", round(time.Duration(w.Silent*float64(time.Second))))
+			silent = fmt.Sprintf(", silent for %v: the next worker without a task takes it over",
+				round(time.Duration(w.Silent*float64(time.Second))))
 		}
 		lines = append(lines, fmt.Sprintf("%-7s task %d: %s%s", w.Stage, w.Index, printable(w.By), silent))
 	}
 	for _, f := range s.Failures {
-		lines = append(lines, fmt.Sprintf("%-7s task %d failed %s: %s (%s)", f.Stage, f.Index, f.At.Local().Format("2006-01-02 15:04:05"), printable(f.Message), printable(f.By)))
+		lines = append(lines, fmt.Sprintf("%-7s task %d failed %s: %s (%s)", f.Stage, f.Index,
+			f.At.Local().Format("2006-01-02 15:04:05"), printable(f.Message), printable(f.By)))
 	}
 	return lines
 }
@@ -114,7 +121,8 @@ func serveJob(ctx context.Context, c *call, w *scaleout.Watcher, address string)
 		e.SetIndent("", "  ")
 		return e.Encode(s)
 	}))
-	mux.HandleFunc("GET /metrics", answer("text/plain; version=0.0.4", func(b *bytes.Buffer, s *scaleout.Status) error { return s.Metrics(b) }))
+	mux.HandleFunc("GET /metrics", answer("text/plain; version=0.0.4",
+		func(b *bytes.Buffer, s *scaleout.Status) error { return s.Metrics(b) }))
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return usagef("--listen %s: %v", address, err)

@@ -34,8 +34,10 @@ func (o *jobRunner) checkPipes() error {
 	for _, s := range o.record.Loads {
 		for _, from := range s.From {
 			other := readers[from]
-			if other != "" && o.record.Parallel > 1 && !o.record.ComesAfter(s.Name, other) && !o.record.ComesAfter(other, s.Name) {
-				return usagef("loads %s and %s read the pipe %s, and each would get only a part; write from: \"-\" for changes, and make it standard input", other, s.Name, from)
+			if other != "" && o.record.Parallel > 1 && !o.record.ComesAfter(s.Name, other) &&
+				!o.record.ComesAfter(other, s.Name) {
+				return usagef("loads %s and %s read the pipe %s, and each would get only a part; write from: \"-\" for changes, "+
+					"and make it standard input", other, s.Name, from)
 			}
 			if from != "-" && keep.IsStream(from) {
 				readers[from] = s.Name
@@ -98,5 +100,6 @@ func (o *jobRunner) stdinAgain() string {
 	if o.noteStdin(); o.record.ResumeFrom != nil {
 		from = o.record.ResumeFrom.String() + " or before"
 	}
-	return fmt.Sprintf("give the changes from %s: %s run %s --fresh %s", from, commandName(), suggest.Arg(o.record.File), strings.Join(names, " "))
+	return fmt.Sprintf("give the changes from %s: %s run %s --fresh %s", from, commandName(), suggest.Arg(o.record.File),
+		strings.Join(names, " "))
 }

@@ -45,8 +45,9 @@ func TestJobLoadsTheTablesOfOneStream(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(44, 1))
 	for i := range all {
 		table, key, v := "abc"[rnd.IntN(3):][:1], fmt.Sprint("k", rnd.IntN(20)), fmt.Sprint(i)
-		events = append(events, fmt.Sprintf(`{"op":"u","after":{"id":%q,"v":%q},"source":{"connector":"postgresql","schema":"public","table":%q,"lsn":%d,"pad":"%01000d"}}`+"\n",
-			key, v, table, i+1, 0))
+		events = append(events,
+			fmt.Sprintf(`{"op":"u","after":{"id":%q,"v":%q},"source":{"connector":"postgresql","schema":"public","table":%q,"lsn":%d,"pad":"%01000d"}}`+"\n",
+				key, v, table, i+1, 0))
 		want[i+1] = map[string]map[string]string{}
 		for name, rows := range want[i] {
 			want[i+1][name] = rows
@@ -65,7 +66,8 @@ func TestJobLoadsTheTablesOfOneStream(t *testing.T) {
 		does func(r, w *os.File)
 	}{
 		"a bad change": {4, "2 of 3", func(_, w *os.File) {
-			_, _ = io.WriteString(w, strings.Replace(strings.Replace(text(bad, bad+1), `"op":"u"`, `"op":"?"`, 1), `"table":"`, `"table":"b","was":"`, 1)+text(bad, all))
+			_, _ = io.WriteString(w, strings.Replace(strings.Replace(text(bad, bad+1), `"op":"u"`, `"op":"?"`, 1), `"table":"`,
+				`"table":"b","was":"`, 1)+text(bad, all))
 		}},
 		"a read error": {2, "0 of 3", func(r, _ *os.File) { must(t, r.SetReadDeadline(time.Unix(1, 0))) }},
 		"an interrupt": {130, "0 of 3", func(_, w *os.File) {

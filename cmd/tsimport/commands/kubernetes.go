@@ -19,7 +19,8 @@ import (
 func manifestsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "manifests", Usage: "print the Kubernetes Job of a load planned for many machines", ArgsUsage: "JOBDIR",
-		Description: "An Indexed Job for what tsimport load --job-dir has planned, as YAML, for Kubernetes 1.29 or newer. Each of its pods is a worker. Everything\n" +
+		Description: "An Indexed Job for what tsimport load --job-dir has planned, as YAML, for Kubernetes 1.29 or newer. " +
+			"Each of its pods is a worker. Everything\n" +
 			"that has no flag is patched in by kubectl or Kustomize (docs/many-machines.md).",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`IMAGE` with this version of tsimport"},
@@ -84,7 +85,8 @@ func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Opt
 	}
 	if v := c.String("volume"); v != "" {
 		var found bool
-		if o.Claim, o.MountPath, found = strings.Cut(v, ":"); !found || o.Claim == "" || !strings.HasPrefix(o.MountPath, "/") {
+		if o.Claim, o.MountPath, found = strings.Cut(v, ":"); !found || o.Claim == "" ||
+			!strings.HasPrefix(o.MountPath, "/") {
 			return nil, usagef("--volume %q: want CLAIM:PATH, such as shared:/mnt", v)
 		}
 	}
@@ -92,7 +94,8 @@ func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Opt
 }
 
 // placesOfWorkers are variables for endpoints and regions that workers inherit from planning. None is a secret.
-var placesOfWorkers = []string{"OSS_ENDPOINT", "OSS_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"}
+var placesOfWorkers = []string{"OSS_ENDPOINT", "OSS_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION",
+	"AWS_DEFAULT_REGION"}
 
 // workerEnv returns workers' endpoints and regions as environment variables, from plan, environment or profiles.
 func workerEnv(p *scaleout.Plan) (env []kubernetes.EnvVar) {

@@ -19,12 +19,14 @@ const lanesAsked = 40
 // writeState writes a load's state: a header line, then a line per lane that has rows or requests.
 func writeState(w io.Writer, s *pipeline.State) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "table %s after %v: %s\n", s.Table, round(time.Duration(s.Seconds*float64(time.Second))), stateText(s))
+	fmt.Fprintf(&text, "table %s after %v: %s\n", s.Table, round(time.Duration(s.Seconds*float64(time.Second))),
+		stateText(s))
 	lanes := busiest(s)
 	for i := range lanes[:min(len(lanes), lanesAsked)] {
 		l := &lanes[i]
 		fmt.Fprintf(&text, "  partition %d from %s: %s, %s queued%s, %d %s in flight%s\n",
-			l.Partition, fromText(l), paceText(l), words.Grouped(int64(l.Queued)), diskText(l), l.InFlight, plural(l.InFlight, "request"), laneTrouble(l))
+			l.Partition, fromText(l), paceText(l), words.Grouped(int64(l.Queued)), diskText(l), l.InFlight,
+			plural(l.InFlight, "request"), laneTrouble(l))
 	}
 	if more := len(lanes) - lanesAsked; more > 0 {
 		fmt.Fprintf(&text, "  … and %d more\n", more)
@@ -58,7 +60,8 @@ func stateText(s *pipeline.State) string {
 		full = " (full, reading waits)"
 	}
 	add(true, "memory of rows %s of %s%s", words.Bytes(s.Memory.Lanes), words.Bytes(s.Memory.Budget), full)
-	add(s.Spill.Rows > 0, "on disk %s, %s rows spilled so far", words.Bytes(s.Spill.DiskBytes), words.Grouped(s.Spill.Rows))
+	add(s.Spill.Rows > 0, "on disk %s, %s rows spilled so far", words.Bytes(s.Spill.DiskBytes),
+		words.Grouped(s.Spill.Rows))
 	guessed := ""
 	if !s.Map.Exact && s.Map.Partitions > 1 {
 		guessed = " (guessed)"
@@ -83,7 +86,8 @@ func busiest(s *pipeline.State) (busy []lanes.State) {
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(b.Queued+b.Retrying, a.Queued+a.Retrying), cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(a.Partition, b.Partition))
+		return cmp.Or(cmp.Compare(b.Queued+b.Retrying, a.Queued+a.Retrying), cmp.Compare(b.InFlight, a.InFlight),
+			cmp.Compare(a.Partition, b.Partition))
 	})
 	return busy
 }

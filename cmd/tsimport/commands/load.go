@@ -132,7 +132,8 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 		c.say.Warn("%s", text)
 	}
 	if n := client.Affordable(cfg.Lanes.Concurrency); n < cfg.Lanes.Concurrency && !r.target.embedded {
-		c.say.Warn("--concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Lanes.Concurrency, n)
+		c.say.Warn("--concurrency %d needs more open files than this process may have; it uses %d connections (raise the "+
+			"limit with ulimit -n)", cfg.Lanes.Concurrency, n)
 	}
 	screen := newScreen(c)
 	screen.attach(&cfg)
@@ -242,7 +243,8 @@ func loadConfigOf(r *options.Request, c *call) (cfg pipeline.Config, err error) 
 	}
 	completeRead(c, r, &cfg.Read)
 	cfg.Invocation = keep.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
-	cfg.Resume = keep.Resume{Look: in.goOn || !c.of.Fresh, MayChange: in.mayChange, AcceptChanged: c.of.AcceptChangedInput, Args: in.kept(), Request: c.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
+	cfg.Resume = keep.Resume{Look: in.goOn || !c.of.Fresh, MayChange: in.mayChange, AcceptChanged: c.of.AcceptChangedInput,
+		Args: in.kept(), Request: c.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
 	if cfg.Read.Stdin = in.stdin; in.folder != "" {
 		cfg.RunDir = in.folder
 	}

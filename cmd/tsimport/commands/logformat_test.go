@@ -46,8 +46,9 @@ func TestLogsAsJSON(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv(logFormatVariable, "json")
 	for name, text := range map[string]string{
-		"a.csv":    "id,n\n1,2\n2,x\n3,4\n",
-		"job.yaml": "version: 1\nloads:\n  t1: {from: [a.csv], pk: [id:integer], type: [n=integer]}\n  t2: {from: [b.csv], pk: [id:integer]}\n  t3: {after: [t2], from: [a.csv], pk: [id:integer]}\n",
+		"a.csv": "id,n\n1,2\n2,x\n3,4\n",
+		"job.yaml": "version: 1\nloads:\n  t1: {from: [a.csv], pk: [id:integer], type: [n=integer]}\n  t2: {from: [b.csv], " +
+			"pk: [id:integer]}\n  t3: {after: [t2], from: [a.csv], pk: [id:integer]}\n",
 	} {
 		put(t, name, text)
 	}
@@ -98,16 +99,20 @@ func TestALineIsShownByItsKind(t *testing.T) {
 		say.Note("read oss://u:%s@h", "secret")
 		say.Warn("two\nlines")
 	}
-	conformance.Equal(t, text.String(), "tsimport: warning: no kind\ntsimport: note: read oss://xxxxx@h\ntsimport: warning: two�lines\n", "text")
-	conformance.Equal(t, load.String(), "tsimport: orders: warning: no kind\ntsimport: orders: note: read oss://xxxxx@h\ntsimport: orders: warning: two�lines\n", "text of a load")
-	conformance.Equal(t, fmt.Sprintf("%q %q", planned.Notes, planned.Warnings), `["read oss://xxxxx@h"] ["two�lines"]`, "plan")
+	conformance.Equal(t, text.String(), "tsimport: warning: no kind\ntsimport: note: read oss://xxxxx@h\ntsimport: "+
+		"warning: two�lines\n", "text")
+	conformance.Equal(t, load.String(), "tsimport: orders: warning: no kind\ntsimport: orders: note: read "+
+		"oss://xxxxx@h\ntsimport: orders: warning: two�lines\n", "text of a load")
+	conformance.Equal(t, fmt.Sprintf("%q %q", planned.Notes, planned.Warnings), `["read oss://xxxxx@h"] ["two�lines"]`,
+		"plan")
 	var logged []string
 	for line := range bytes.Lines(log.Bytes()) {
 		var e struct{ Level, Event, Msg string }
 		must(t, json.Unmarshal(line, &e))
 		logged = append(logged, e.Level+" "+e.Event+" "+e.Msg)
 	}
-	conformance.Equal(t, strings.Join(logged, "; "), "INFO message warning: no kind; INFO message note: read oss://xxxxx@h; WARN warning two�lines", "log")
+	conformance.Equal(t, strings.Join(logged, "; "),
+		"INFO message warning: no kind; INFO message note: read oss://xxxxx@h; WARN warning two�lines", "log")
 }
 
 func TestProgressAndRejectsInTheLog(t *testing.T) {
@@ -122,7 +127,8 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 	s.progress.Hindrance.LimitedBy.Store(uint32(bottleneck.Partition))
 	s.logProgress()
 	for i := range rejectsLogged + 5 {
-		s.reject(&rundir.Reason{File: "oss://u:secret@h/a.csv", Record: int64(i + 1), Code: "WrongType", Message: "not a number", Value: "\x1b[31m\u202e"})
+		s.reject(&rundir.Reason{File: "oss://u:secret@h/a.csv", Record: int64(i + 1), Code: "WrongType",
+			Message: "not a number", Value: "\x1b[31m\u202e"})
 	}
 	s.logRejects()
 	s.logRejects()
@@ -134,7 +140,8 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 	}
 	conformance.MustEqual(t, len(events), rejectsLogged+2, "events")
 	progress, reject, last := events[0], events[1], events[len(events)-1]
-	for key, want := range map[string]any{"event": "progress", "read": 500.0, "written": 300.0, "bytes_read": 1048576.0, "bytes_total": 4194304.0, "limited_by": "partition"} {
+	for key, want := range map[string]any{"event": "progress", "read": 500.0, "written": 300.0, "bytes_read": 1048576.0,
+		"bytes_total": 4194304.0, "limited_by": "partition"} {
 		conformance.Equal(t, progress[key], want, "progress: %s", key)
 	}
 	rate, _ := progress["rows_per_second"].(float64)
@@ -152,7 +159,8 @@ func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for value, want := range map[string]string{"json": `{"time"`, "text": "tsimport: ", "xml": "want text or json"} {
 		t.Setenv("TSIMPORT_LOG_FORMAT", value)
-		for _, line := range []string{"inspect none.csv", "table describe --table nowhere --store none", "load none.csv --table t --pk id"} {
+		for _, line := range []string{"inspect none.csv", "table describe --table nowhere --store none",
+			"load none.csv --table t --pk id"} {
 			ends(t, 2, line, want)
 		}
 	}
@@ -274,7 +282,8 @@ func TestVersionDifferenceNamesTheMissingSide(t *testing.T) {
 		{[]string{"1 at 5", "0 at 3"}, []string{"1 at 5"}, "the table lacks 0 at 3"},
 		{[]string{"1 at 5"}, []string{"1 at 5", "0 at 3"}, "only the table has 0 at 3"},
 		{[]string{"1 at 5", "0 at 3"}, []string{"1 at 5", "0 at 4"}, "0 at 3, in the table 0 at 4"},
-		{[]string{`"x"… (900 bytes)`}, []string{`"x"… (900 bytes)`}, `"x"… (900 bytes), in the table equal as far as it is shown`},
+		{[]string{`"x"… (900 bytes)`}, []string{`"x"… (900 bytes)`},
+			`"x"… (900 bytes), in the table equal as far as it is shown`},
 	} {
 		conformance.Equal(t, differenceText(c.input, c.table), c.want, "%q and %q", c.input, c.table)
 	}
@@ -307,7 +316,8 @@ const hostile = "a\x1b[2J\x1b]0;title\x07\r\u009b31m\u202eb"
 func TestControlCharactersAreNotPrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	file := hostile + ".csv"
-	text := "id,\"" + hostile + "\ntsimport: finished\",n\n1,\"" + hostile + "\",1\n\"" + hostile + "\",x,2\nk,y,3\nk,z,\"" + hostile + "\"\n"
+	text := "id,\"" + hostile + "\ntsimport: finished\",n\n1,\"" + hostile + "\",1\n\"" + hostile +
+		"\",x,2\nk,y,3\nk,z,\"" + hostile + "\"\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Skipf("the file system takes no such name: %v", err)
 	}

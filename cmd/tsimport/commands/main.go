@@ -156,7 +156,8 @@ func newApp(stdout io.Writer, in *invocation) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("unknown command %q; see tsimport --help%s", c.Args().First(), suggest.Hint(c.Args().First(), commandNames(c.App.Commands)))
+				return usagef("unknown command %q; see tsimport --help%s", c.Args().First(),
+					suggest.Hint(c.Args().First(), commandNames(c.App.Commands)))
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -212,7 +213,8 @@ func setUsageErrors(app *cli.App) {
 			if len(c.Subcommands) > 0 && c.Action == nil {
 				c.Action = func(c *cli.Context) error {
 					if c.Args().Present() {
-						return usagef("unknown command %q; see tsimport %s --help%s", c.Args().First(), c.Command.Name, suggest.Hint(c.Args().First(), commandNames(c.Command.Subcommands)))
+						return usagef("unknown command %q; see tsimport %s --help%s", c.Args().First(), c.Command.Name,
+							suggest.Hint(c.Args().First(), commandNames(c.Command.Subcommands)))
 					}
 					return usagef("a command is missing; see tsimport %s --help", c.Command.Name)
 				}
@@ -238,7 +240,8 @@ type interrupts struct {
 func newInterrupts(show *display) *interrupts {
 	hard, stop := context.WithCancelCause(context.Background())
 	drain, stopGently := context.WithCancelCause(hard)
-	in := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, signals: make(chan os.Signal, 2), gentle: make(chan bool, 1)}
+	in := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, signals: make(chan os.Signal, 2),
+		gentle: make(chan bool, 1)}
 	signal.Notify(in.signals, syscall.SIGTERM)
 	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
 		if !signal.Ignored(s) { // as nohup does with the first, and a shell with the second for background jobs
@@ -279,7 +282,8 @@ func newInterrupts(show *display) *interrupts {
 // codeOf gives an interrupted command's error the exit code of the signal: an abandoned request has its own error.
 func (in *interrupts) codeOf(err error) error {
 	stopped := new(pipeline.Interrupted)
-	if code := exitcode.Of(err); code != exitcode.Failed && code != exitcode.Usage || !errors.As(context.Cause(in.drain), &stopped) {
+	if code := exitcode.Of(err); code != exitcode.Failed && code != exitcode.Usage ||
+		!errors.As(context.Cause(in.drain), &stopped) {
 		return err
 	}
 	if errors.Is(err, context.Canceled) && !errors.As(err, new(*pipeline.Interrupted)) {

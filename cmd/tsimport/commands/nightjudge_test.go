@@ -193,7 +193,8 @@ func (s *season) maySend(t *nightTable, d *delivery, want state, early bool) {
 	if was := t.bad[d.name]; was.body == string(d.body) {
 		return // of what is bad nothing is sent again
 	}
-	if t.taken[d.name] == string(d.body) || want == isOpen && !early || want == isBad && (changed && !t.reload || d.flaw == sound) {
+	if t.taken[d.name] == string(d.body) || want == isOpen && !early || want == isBad &&
+		(changed && !t.reload || d.flaw == sound) {
 		return
 	}
 	for _, r := range d.rows {
@@ -247,15 +248,18 @@ func (s *season) compare(t *nightTable) {
 }
 
 func (s *season) rows(t *nightTable) func(yield func(key, value string) bool) {
-	sdk, err := client.New(s.t.Context(), client.Target{Endpoint: nightEndpoint, Instance: server.DefaultInstance, Transport: s.engine.SameMemory(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}}, nil)
+	sdk, err := client.New(s.t.Context(), client.Target{Endpoint: nightEndpoint, Instance: server.DefaultInstance,
+		Transport: s.engine.SameMemory(),
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID,
+			AccessKeySecret: server.DefaultAccessKeySecret}}, nil)
 	must(s.t, err)
 	keys := []string{"id"}
 	if t.name == "journal" {
 		keys = []string{"shop", "number"}
 	}
 	return func(yield func(string, string) bool) {
-		c := &tablestore.RangeRowQueryCriteria{TableName: t.name, MaxVersion: 1, StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey)}
+		c := &tablestore.RangeRowQueryCriteria{TableName: t.name, MaxVersion: 1, StartPrimaryKey: new(tablestore.PrimaryKey),
+			EndPrimaryKey: new(tablestore.PrimaryKey)}
 		for _, k := range keys {
 			c.StartPrimaryKey.AddPrimaryKeyColumnWithMinValue(k)
 			c.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k)
@@ -267,7 +271,8 @@ func (s *season) rows(t *nightTable) func(yield func(key, value string) bool) {
 				for _, col := range r.Columns {
 					cells[col.ColumnName] = col.Value
 				}
-				key, value := fmt.Sprint(r.PrimaryKey.PrimaryKeys[0].Value), fmt.Sprintf("%v/%v", cmp.Or(cells["item"], any("")), cells["n"])
+				key, value := fmt.Sprint(r.PrimaryKey.PrimaryKeys[0].Value), fmt.Sprintf("%v/%v", cmp.Or(cells["item"], any("")),
+					cells["n"])
 				if t.name == "journal" {
 					key, value = fmt.Sprint(cells["ref"]), fmt.Sprintf("%v/%v", key, cells["n"])
 				}
@@ -280,7 +285,8 @@ func (s *season) rows(t *nightTable) func(yield func(key, value string) bool) {
 	}
 }
 
-var metricLine = regexp.MustCompile(`^tsimport_last_run_(\w+)\{command="\w+",load="(\w+)",(?:outcome="(\w+)",)?table="\w*"\} (\S+)$`)
+var metricLine = regexp.MustCompile(
+	`^tsimport_last_run_(\w+)\{command="\w+",load="(\w+)",(?:outcome="(\w+)",)?table="\w*"\} (\S+)$`)
 
 func (s *season) metrics() map[string]float64 {
 	values := map[string]float64{}
@@ -310,8 +316,10 @@ func (s *season) judgeEnd(of map[string]outcome, p *pod) {
 			s.fail("metrics of %s: exit code %v, %v bad inputs; should be %d, %d", t.name, code, bad, o.code, o.bad)
 		}
 		read, rejected := got["rowsread "+t.name], got["rowsrejected "+t.name]
-		if read < float64(o.rows) || read > float64(o.rows+o.more) || rejected < float64(o.rejected) || rejected > float64(o.rejected+o.more) {
-			s.fail("metrics of %s: %v rows read, %v rejected; should be %d, %d, and up to %d more", t.name, read, rejected, o.rows, o.rejected, o.more)
+		if read < float64(o.rows) || read > float64(o.rows+o.more) || rejected < float64(o.rejected) ||
+			rejected > float64(o.rejected+o.more) {
+			s.fail("metrics of %s: %v rows read, %v rejected; should be %d, %d, and up to %d more", t.name, read, rejected,
+				o.rows, o.rejected, o.more)
 		}
 		s.judgeSuccess(t.name, o.code, &t.last, got)
 		for _, n := range []string{"bad_inputs", "rowsread", "rowswritten", "rowsrejected", "rowssuperseded"} {
@@ -334,10 +342,13 @@ func (s *season) judgeEnd(of map[string]outcome, p *pod) {
 		return
 	}
 	l := s.lastLine(p)
-	if l.load != first || l.done != done || !slices.ContainsFunc(of[first].places, func(p string) bool { return strings.Contains(l.cause, p) }) {
-		s.fail("the last line names load %s and %d loads done, and should name %s, %d and one of %q: %s", l.load, l.done, first, done, of[first].places, p.said)
+	if l.load != first || l.done != done || !slices.ContainsFunc(of[first].places,
+		func(p string) bool { return strings.Contains(l.cause, p) }) {
+		s.fail("the last line names load %s and %d loads done, and should name %s, %d and one of %q: %s", l.load, l.done,
+			first, done, of[first].places, p.said)
 	}
-	if float64(l.read) != total["rowsread"] || float64(l.written) != total["rowswritten"] || float64(l.rejected) != total["rowsrejected"] || float64(l.bad) != total["bad_inputs"] {
+	if float64(l.read) != total["rowsread"] || float64(l.written) != total["rowswritten"] ||
+		float64(l.rejected) != total["rowsrejected"] || float64(l.bad) != total["bad_inputs"] {
 		s.fail("the last line has other counts than the metrics: %v: %s", total, p.said)
 	}
 }
@@ -364,8 +375,10 @@ type lastLine struct {
 	done, read, written, rejected, superseded, unfinished, bad int
 }
 
-var causes = map[string]string{"the service is down": "cannot connect", "the secret is wrong": "OTSAuthFailed", clockIsOff: "this machine's clock is too far from the service's",
-	"the state is gone": "--state", "the state is not mounted": "it may be a share that is not mounted", "SIGTERM": "stopped by terminated", "the service goes away": "connect"}
+var causes = map[string]string{"the service is down": "cannot connect", "the secret is wrong": "OTSAuthFailed",
+	clockIsOff:          "this machine's clock is too far from the service's",
+	"the state is gone": "--state", "the state is not mounted": "it may be a share that is not mounted",
+	"SIGTERM": "stopped by terminated", "the service goes away": "connect"}
 
 // judgeSaid compares what a pod has said with how it has ended, in any form and also if it was to be quiet.
 func (s *season) judgeSaid(what string, p *pod) {
@@ -384,10 +397,12 @@ func (s *season) judgeSaid(what string, p *pod) {
 	if _, err := os.Stat(filepath.Join(l.folder, "job.json")); err != nil {
 		s.fail("the last line names %s: %v", l.folder, err)
 	}
-	if p.code == 143 && l.stopped == "" || p.code != 143 && l.load == "" || (l.done == 6) != (l.state == "done") || (l.state == "done") != (p.code == 3) {
+	if p.code == 143 && l.stopped == "" || p.code != 143 && l.load == "" || (l.done == 6) != (l.state == "done") ||
+		(l.state == "done") != (p.code == 3) {
 		s.fail("exit code %d, and the last line says: %+v: %s", p.code, l, p.said)
 	}
-	if cause := causes[what]; p.code != 3 && !strings.Contains(l.stopped+l.cause, cause) && (p.code != 1 || what != "SIGTERM" && what != "the service goes away") {
+	if cause := causes[what]; p.code != 3 && !strings.Contains(l.stopped+l.cause, cause) &&
+		(p.code != 1 || what != "SIGTERM" && what != "the service goes away") {
 		s.fail("%s, and the last line lacks %q: %s", what, cause, p.said)
 	}
 }
@@ -422,8 +437,10 @@ func (s *season) lastLine(p *pod) (l lastLine) {
 		i, _ := strconv.Atoi(strings.ReplaceAll(text, ",", "")) // "" is none
 		n = append(n, i)
 	}
-	l = lastLine{stopped: m[1], state: m[2], load: m[10], cause: m[11], folder: m[12], done: n[0], read: n[1], written: n[2], rejected: n[3], superseded: n[4], unfinished: n[5], bad: n[6]}
-	if p.json && (event.RunDir != l.folder || event.Read != l.read || event.Written != l.written || event.Rejected != l.rejected || event.Superseded != l.superseded || event.Unfinished != l.unfinished ||
+	l = lastLine{stopped: m[1], state: m[2], load: m[10], cause: m[11], folder: m[12], done: n[0], read: n[1],
+		written: n[2], rejected: n[3], superseded: n[4], unfinished: n[5], bad: n[6]}
+	if p.json && (event.RunDir != l.folder || event.Read != l.read || event.Written != l.written ||
+		event.Rejected != l.rejected || event.Superseded != l.superseded || event.Unfinished != l.unfinished ||
 		event.Bad != l.bad) {
 		s.fail("the fields of the last event are not what it says: %s", lines[len(lines)-1])
 	}

@@ -71,7 +71,8 @@ func (s *season) intn(below int) int {
 // fail ends the season. The command that it says plays it again.
 func (s *season) fail(format string, a ...any) {
 	s.t.Helper()
-	s.t.Fatalf("seed %d, night %d (%s): %s\nagain: go test ./cmd/tsimport/commands -run '^TestNightsOfAJob$' -count 1 -night-seed %d -nights %d",
+	s.t.Fatalf("seed %d, night %d (%s): %s\nagain: go test ./cmd/tsimport/commands -run '^TestNightsOfAJob$' -count 1 "+
+		"-night-seed %d -nights %d",
 		s.seed, s.night, strings.Join(s.history, "; "), fmt.Sprintf(format, a...), s.seed, s.night+1)
 }
 
@@ -116,11 +117,13 @@ func TestNightsOfAJob(t *testing.T) {
 		pods, kills, faults, files, rows = pods+s.pods, kills+s.kills, faults+s.faults, files+s.delivered, rows+s.compared
 		must(t, os.RemoveAll(root))
 	}
-	t.Logf("%d seeds of %d nights: %d pods, %d of which died, %d faults of services, %d files, %d rows compared", *nightSeeds, *nightCount, pods, kills, faults, files, rows)
+	t.Logf("%d seeds of %d nights: %d pods, %d of which died, %d faults of services, %d files, %d rows compared",
+		*nightSeeds, *nightCount, pods, kills, faults, files, rows)
 }
 
 func newSeason(t *testing.T, root string, seed uint64) *season {
-	s := &season{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), in: filepath.Join(root, "in"), disk: filepath.Join(root, "disk"), tables: nightTables()}
+	s := &season{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), in: filepath.Join(root, "in"),
+		disk: filepath.Join(root, "disk"), tables: nightTables()}
 	jobdir.Uptime = func() time.Duration { return s.now().Sub(s.booted) }
 	s.metricsFile, s.job = filepath.Join(s.disk, "night.prom"), filepath.Join(root, "night.yaml")
 	must(t, os.MkdirAll(s.in, 0o700))
@@ -131,9 +134,11 @@ func newSeason(t *testing.T, root string, seed uint64) *season {
 		must(t, os.MkdirAll(s.state, 0o700))
 		defaults += ", state: " + s.state
 	}
-	text := fmt.Sprintf("version: 1\ntarget: {endpoint: %q, instance: %s}\ndefaults: {%s}\nparallel: %d\nloads:\n", nightEndpoint, server.DefaultInstance, defaults, 1+seed%3)
+	text := fmt.Sprintf("version: 1\ntarget: {endpoint: %q, instance: %s}\ndefaults: {%s}\nparallel: %d\nloads:\n",
+		nightEndpoint, server.DefaultInstance, defaults, 1+seed%3)
 	for _, t := range s.tables {
-		t.judged = judged{must: map[string]string{}, may: map[string]map[string]bool{}, taken: map[string]string{}, bad: map[string]known{}, missed: map[string]int{}}
+		t.judged = judged{must: map[string]string{}, may: map[string]map[string]bool{}, taken: map[string]string{},
+			bad: map[string]known{}, missed: map[string]int{}}
 		text += fmt.Sprintf("  %s: {from: [%q], %s\n", t.name, filepath.Join(s.in, t.name+"-*"), t.keys)
 	}
 	must(t, os.WriteFile(s.job, []byte(text), 0o600))
@@ -155,7 +160,8 @@ func (s *season) at(off time.Duration, do func()) {
 		began := time.Now()
 		s.t, s.now = t, func() time.Time { return world.Add(time.Since(began)) }
 		var err error
-		s.engine, err = server.Open(filepath.Join(filepath.Dir(s.disk), "engine"), server.Options{NoSync: true, Now: s.now, Log: log.New(io.Discard, "", 0)})
+		s.engine, err = server.Open(filepath.Join(filepath.Dir(s.disk), "engine"), server.Options{NoSync: true, Now: s.now,
+			Log: log.New(io.Discard, "", 0)})
 		must(t, err)
 		defer func() { conformance.Equal(t, s.engine.Close(), nil, "error") }()
 		do()
@@ -295,7 +301,8 @@ func (s *season) runPod(f fate, what string) (p *pod, clean bool) {
 	}
 	s.judgeFault(what, p)
 	s.judgeSaid(what, p)
-	met := what != "" && what != "another pod" && what != "another machine" && what != "it dies" && (what != "SIGTERM" || p.code == 143) && (f.fails == 0 || int(p.requests.Load()) >= f.fails)
+	met := what != "" && what != "another pod" && what != "another machine" && what != "it dies" &&
+		(what != "SIGTERM" || p.code == 143) && (f.fails == 0 || int(p.requests.Load()) >= f.fails)
 	if met {
 		s.faults++
 	}
@@ -321,8 +328,10 @@ func (s *season) runBeside(p *pod, after time.Duration, machine bool) {
 		s.kills++
 		return
 	}
-	held := slices.ContainsFunc([]string{"is held by", "is running in process", "another process has taken over", "finished", "nothing is loaded"}, func(why string) bool { return strings.Contains(p.said, why) })
-	new := machine && p.code == 2 && !strings.Contains(p.said, "--state") // by its command, which names the state differently, the table has taken nothing yet
+	held := slices.ContainsFunc([]string{"is held by", "is running in process", "another process has taken over",
+		"finished", "nothing is loaded"}, func(why string) bool { return strings.Contains(p.said, why) })
+	// by its command, which names the state differently, the table has taken nothing yet
+	new := machine && p.code == 2 && !strings.Contains(p.said, "--state")
 	conformance.True(s.t, p.code == 0 || p.code == 3 || new || p.still.Load() != nil || p.code == 1 && held,
 		"a pod beside another: exit code %d: %s", p.code, p.said)
 }
@@ -330,7 +339,8 @@ func (s *season) runBeside(p *pod, after time.Duration, machine bool) {
 const clockIsOff = "its clock is off by hours"
 
 func (s *season) judgeFault(what string, p *pod) {
-	codes := map[string][]int{"": {0, 1, 3}, "the service is down": {1}, "the secret is wrong": {5}, clockIsOff: {5}, "the service goes away": {0, 1, 3}, "SIGTERM": {143, 0, 1, 3}, "the state is gone": {1, 2},
+	codes := map[string][]int{"": {0, 1, 3}, "the service is down": {1}, "the secret is wrong": {5}, clockIsOff: {5},
+		"the service goes away": {0, 1, 3}, "SIGTERM": {143, 0, 1, 3}, "the state is gone": {1, 2},
 		"the state is not mounted": {2}, "another pod": {0, 1, 3}, "another machine": {0, 1, 3}, "it dies": {0, 1, 3}}[what]
 	if !slices.Contains(codes, p.code) {
 		s.fail("%s: exit code %d: %s", what, p.code, p.said)
@@ -353,7 +363,8 @@ func (s *season) drawFate() (f fate, what string) {
 	case 5:
 		return f, []string{"the service is down", "the secret is wrong"}[s.intn(2)]
 	case 6:
-		if s.state != "" && s.intn(2) == 0 && !slices.ContainsFunc(s.tables, func(t *nightTable) bool { return len(t.must) == 0 }) {
+		if s.state != "" && s.intn(2) == 0 && !slices.ContainsFunc(s.tables,
+			func(t *nightTable) bool { return len(t.must) == 0 }) {
 			return f, "the state is not mounted"
 		}
 		if s.state != "" {

@@ -37,7 +37,8 @@ func nightTables() []*nightTable {
 		{name: "prices", keys: plain + ", reload-changed: true" + types, reload: true},
 		{name: "stock", keys: plain + ", files-by: time, settle-files: 10m" + types, settle: 10 * time.Minute},
 		{name: "visits", keys: plain + ", mode: increment, type: {n: integer}}", header: "id,n\n", once: true},
-		{name: "journal", keys: "pk: [shop, number:auto], type: {shop: string, ref: string, n: integer}}", header: "shop,ref,n\n", once: true},
+		{name: "journal", keys: "pk: [shop, number:auto], type: {shop: string, ref: string, n: integer}}",
+			header: "shop,ref,n\n", once: true},
 	}
 	for _, t := range all {
 		t.files = map[string]*delivery{}
@@ -146,7 +147,8 @@ func packed(body []byte) []byte {
 func (s *season) put(t *nightTable, d *delivery, at time.Time) {
 	d.changed, d.arrived = at, s.night
 	s.delivered++
-	s.says("%s: %s %q changed %s, %d rows, %d bad", map[bool]string{true: "replaced", false: "delivered"}[t.files[d.name] != nil], filepath.Base(d.name), d.flaw, at, len(d.rows), d.rejects())
+	s.says("%s: %s %q changed %s, %d rows, %d bad", map[bool]string{true: "replaced",
+		false: "delivered"}[t.files[d.name] != nil], filepath.Base(d.name), d.flaw, at, len(d.rows), d.rejects())
 	t.files[d.name] = d
 	must(s.t, os.WriteFile(d.name, d.body, 0o600))
 	must(s.t, os.Chtimes(d.name, at, at))
@@ -204,7 +206,8 @@ func (s *season) mishap(t *nightTable, now time.Time) {
 	settled := !t.once || !s.unclean // or an unfinished load's input may not change
 	switch s.intn(9) {
 	case 8: // what was bad is corrected in a file of another name
-		if old.flaw != errorsy || t.once || t.bad[old.name].body != string(old.body) || t.bad[old.name].changed != old.changed {
+		if old.flaw != errorsy || t.once || t.bad[old.name].body != string(old.body) ||
+			t.bad[old.name].changed != old.changed {
 			return
 		}
 		d := s.fresh(t)
@@ -245,7 +248,9 @@ func (s *season) mishap(t *nightTable, now time.Time) {
 		must(s.t, os.Chtimes(old.name, old.changed, old.changed))
 	case 6: // again under another name
 		d := *old
-		d.name = filepath.Join(s.in, t.name+"-"+string('a'+rune(s.intn(3)))+"again"+fmt.Sprint(s.night)+filepath.Ext(strings.TrimSuffix(old.name, ".gz"))+map[bool]string{true: ".gz"}[strings.HasSuffix(old.name, ".gz")])
+		d.name = filepath.Join(s.in, t.name+"-"+string('a'+rune(s.intn(3)))+"again"+
+			fmt.Sprint(s.night)+filepath.Ext(strings.TrimSuffix(old.name, ".gz"))+map[bool]string{
+			true: ".gz"}[strings.HasSuffix(old.name, ".gz")])
 		if t.files[d.name] == nil {
 			s.put(t, &d, now.Add(-20*time.Minute))
 		}

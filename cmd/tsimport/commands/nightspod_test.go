@@ -127,7 +127,8 @@ func (p *pod) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n == p.fate.stalls {
 		until := time.Now().Add(90 * time.Second)
 		p.still.Store(&until)
-		must(p.season.t, errors.Join(os.Rename(p.unplug, p.unplug+".off"), os.WriteFile(p.unplug, nil, 0o600))) // a process that is stopped does nothing with its state
+		// a process that is stopped does nothing with its state
+		must(p.season.t, errors.Join(os.Rename(p.unplug, p.unplug+".off"), os.WriteFile(p.unplug, nil, 0o600)))
 		time.AfterFunc(time.Until(until), func() {
 			must(p.season.t, errors.Join(os.RemoveAll(p.unplug), os.Rename(p.unplug+".off", p.unplug)))
 		})

@@ -45,14 +45,17 @@ func nothingNew(c *call, err error) error {
 }
 
 func filesCommand(in *invocation) *cli.Command {
-	flags := append(flagsOf(options.Reaching), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
+	flags := append(flagsOf(options.Reaching), &cli.StringFlag{Name: "table", Aliases: []string{"t"},
+		Usage: "`TABLE` whose known files are meant"})
 	return &cli.Command{
 		Name:  "files",
 		Usage: "list the files that loads with --only-new know",
 		Description: "A line for each input whose content the table has: when, bytes, hash, name. Forget one to reload.\n" +
 			"With --state bad, a line for each that was set aside: since when, on how many nights, name, why.",
-		Flags: append(slices.Clone(flags), &cli.BoolFlag{Name: "json", Usage: "print JSON"}, &cli.StringSliceFlag{Name: "state",
-			Usage: "bad: inputs that were set aside; or `PLACE` as load --state, in which known files are (default: in ./tsimport-runs); may be given for both"}),
+		Flags: append(slices.Clone(flags), &cli.BoolFlag{Name: "json", Usage: "print JSON"},
+			&cli.StringSliceFlag{Name: "state",
+				Usage: "bad: inputs that were set aside; or `PLACE` as load --state, in which known files are (default: in " +
+					"./tsimport-runs); may be given for both"}),
 		Action: in.with(options.Reaching, listFiles),
 		Subcommands: []*cli.Command{{
 			Name: "forget", Usage: "forget files, so that they are loaded again when they are found", ArgsUsage: "NAME...",
@@ -117,7 +120,8 @@ func listFiles(c *call) error {
 		if f.Rejected > 0 {
 			as += fmt.Sprintf("  (its run rejected %s: %s)", counted(f.Rejected, "row"), printable(f.Run))
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s  %s  %s%s\n", f.Loaded.Local().Format("2006-01-02 15:04:05"), words.Grouped(f.Size), f.Hash[:min(16, len(f.Hash))], printable(f.Name), as); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %s  %s  %s%s\n", f.Loaded.Local().Format("2006-01-02 15:04:05"),
+			words.Grouped(f.Size), f.Hash[:min(16, len(f.Hash))], printable(f.Name), as); err != nil {
 			return err
 		}
 	}
@@ -169,7 +173,8 @@ func listBad(c *call, all []knownfiles.Bad) error {
 		return printJSON(c, append([]knownfiles.Bad{}, all...))
 	}
 	for _, b := range all {
-		if _, err := fmt.Fprintf(results(c), "%s  %s  %s: %s\n", b.First.Local().Format("2006-01-02 15:04:05"), counted(int64(b.Nights), "night"), printable(b.Name), printable(b.Reason)); err != nil {
+		if _, err := fmt.Fprintf(results(c), "%s  %s  %s: %s\n", b.First.Local().Format("2006-01-02 15:04:05"),
+			counted(int64(b.Nights), "night"), printable(b.Name), printable(b.Reason)); err != nil {
 			return err
 		}
 	}

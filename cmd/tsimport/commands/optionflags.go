@@ -39,7 +39,8 @@ func flagOf(o *options.Option, hidden bool) cli.Flag {
 	if o.Kind.Repeated() {
 		return &cli.GenericFlag{Name: o.Name, Usage: o.Usage, Value: new(texts), Hidden: hidden}
 	}
-	return &cli.StringFlag{Name: o.Name, Aliases: aliases, Usage: o.Usage, Value: o.Default, DefaultText: o.DefaultText, Hidden: hidden}
+	return &cli.StringFlag{Name: o.Name, Aliases: aliases, Usage: o.Usage, Value: o.Default, DefaultText: o.DefaultText,
+		Hidden: hidden}
 }
 
 // libraryFlagText is the library's help line of a flag.

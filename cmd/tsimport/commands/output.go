@@ -76,7 +76,8 @@ func openForRows(stdout io.Writer) error {
 }
 
 // numbersHelp explains auto-increment key columns.
-const numbersHelp = "The service fills an auto-increment key column (--pk NAME:auto, never the first) with rising numbers, in input order for each\n" +
+const numbersHelp = "The service fills an auto-increment key column (--pk NAME:auto, never the first) with rising " +
+	"numbers, in input order for each\n" +
 	"value of the columns before it. It suits a stream of rows per partition key, read in order, but not finding\n" +
 	"one row, whose number you must know (--returned-keys), or ids of a table: numbers have gaps and are unique\n" +
 	"only within a partition-key value."
@@ -87,19 +88,22 @@ func sayNumbers(say words.Say, r *pipeline.Report) {
 		say.Line("keys of the rows: %s", r.ReturnedKeys)
 	}
 	if r.Found > 0 || r.SurplusDeleted > 0 {
-		say.Line("%s rows of unknown outcome were already in the table, %s surplus copies were deleted", words.Grouped(r.Found), words.Grouped(r.SurplusDeleted))
+		say.Line("%s rows of unknown outcome were already in the table, %s surplus copies were deleted",
+			words.Grouped(r.Found), words.Grouped(r.SurplusDeleted))
 	}
 	if r.MaybeTwice > 0 {
 		say.Warn("%s rows were sent again and may be in the table twice (--at-least-once)", words.Grouped(r.MaybeTwice))
 	}
 	if r.ExtraVersions > 0 {
-		say.Warn("%s repeated updates may have left an extra version: their timestamps had become too old for the table (its maximum deviation)", words.Grouped(r.ExtraVersions))
+		say.Warn("%s repeated updates may have left an extra version: their timestamps had become too old for the table "+
+			"(its maximum deviation)", words.Grouped(r.ExtraVersions))
 	}
 	if r.MaybeApplied > 0 {
 		what := "be in the table"
 		if r.Deletes {
 			what = "have been deleted"
 		}
-		say.Warn("%s rejected rows may %s: the service never acknowledged or refused them (maybe_applied in rejects.jsonl)", words.Grouped(r.MaybeApplied), what)
+		say.Warn("%s rejected rows may %s: the service never acknowledged or refused them (maybe_applied in rejects.jsonl)",
+			words.Grouped(r.MaybeApplied), what)
 	}
 }

@@ -129,7 +129,8 @@ func (s *screen) barShower() (show func()) {
 	// The bar only draws; the display moves the cursor.
 	bar := progressbar.NewOptions64(s.progress.BytesTotal.Load(),
 		progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
-		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false), progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true))
+		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true))
 	return func() {
 		s.moveBar(bar)
 		s.w.paint(strings.TrimSpace(bar.String()))
@@ -161,7 +162,8 @@ func (s *screen) recordsDone() int64 {
 	if s.dryRun {
 		return p.Ended.Read.Load()
 	}
-	return p.Ended.Written.Load() + p.Ended.Rejected.Load() + p.Ended.Superseded.Load() + p.Ended.ConditionFailed.Load() + p.Ended.Archived.Load()
+	return p.Ended.Written.Load() + p.Ended.Rejected.Load() + p.Ended.Superseded.Load() + p.Ended.ConditionFailed.Load() +
+		p.Ended.Archived.Load()
 }
 
 // doneOf is the part of the bytes read that belongs to final records.
@@ -244,7 +246,8 @@ func (s *screen) counts() string {
 		text += fmt.Sprintf(", %s throttled", words.Grouped(n))
 	}
 	if n, found, requests := p.LookUps(); requests > 0 {
-		text += fmt.Sprintf(", %s rows looked up (%s found, %s requests)", words.Grouped(n), words.Grouped(found), words.Grouped(requests))
+		text += fmt.Sprintf(", %s rows looked up (%s found, %s requests)", words.Grouped(n), words.Grouped(found),
+			words.Grouped(requests))
 	}
 	if n := p.Swept.Load(); n > 0 {
 		text += fmt.Sprintf(", %s checked for copies", words.Grouped(n))
@@ -260,7 +263,8 @@ func (s *screen) counts() string {
 
 // waitText says how long a load waits, and why.
 func waitText(w *ledger.Wait) string {
-	return fmt.Sprintf("waiting until %s (%v): %s", w.Until.Local().Format(time.TimeOnly), round(time.Until(w.Until)), w.Why)
+	return fmt.Sprintf("waiting until %s (%v): %s", w.Until.Local().Format(time.TimeOnly),
+		round(time.Until(w.Until)), w.Why)
 }
 
 func (s *screen) progressText() string {

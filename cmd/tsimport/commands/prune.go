@@ -24,9 +24,12 @@ func pruneCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "prune",
 		Usage: "remove the folders of runs that are over",
-		Description: "Removes runs below ./" + rundir.Root + " that have ended, are older than --older-than and are not among the --keep newest of their table, or of\n" +
-			"their job. Never removed: a run that is running or can be resumed, a job with such a load, the last run that wrote to a\n" +
-			"table (later loads take types of columns from it), and folders with files that tsimport has not made. Rejected records go with their run.",
+		Description: "Removes runs below ./" + rundir.Root +
+			" that have ended, are older than --older-than and are not among the --keep newest of their table, or of\n" +
+			"their job. Never removed: a run that is running or can be resumed, a job with such a load, the last run that " +
+			"wrote to a\n" +
+			"table (later loads take types of columns from it), and folders with files that tsimport has not made. Rejected " +
+			"records go with their run.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "keep", Usage: "keep the `N` newest runs of each table and of each job", Value: 1},
 			&cli.StringFlag{Name: "older-than", Usage: "remove only runs whose files have not changed for `AGE`, as 30d or 36h"},
@@ -318,7 +321,8 @@ func pruneLines(all []*pruned, planned bool) (lines []string) {
 		if r.Table != "" {
 			text = "table " + r.Table + ", "
 		}
-		text = fmt.Sprintf("%s (%s%s, %s, %s)", r.Folder, text, r.State, r.Changed.Local().Format("2006-01-02 15:04:05"), words.Bytes(r.Bytes))
+		text = fmt.Sprintf("%s (%s%s, %s, %s)", r.Folder, text, r.State, r.Changed.Local().Format("2006-01-02 15:04:05"),
+			words.Bytes(r.Bytes))
 		if r.Removed {
 			removed, bytes = removed+1, bytes+r.Bytes
 			lines = append(lines, printable(verb+" "+text))

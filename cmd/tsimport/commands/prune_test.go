@@ -112,7 +112,8 @@ func TestPruneKeepsTheNewestRunsOfEachTable(t *testing.T) {
 
 	_, stderr := command(t, 2, "runs", "prune")
 	conformance.Contains(t, stderr, "give --older-than 30d, --keep N, or both", "stderr")
-	for _, bad := range [][]string{{"--keep", "0"}, {"--older-than", "month"}, {"--older-than", "-1d"}, {"--older-than", "1d", "a1"}} {
+	for _, bad := range [][]string{{"--keep", "0"}, {"--older-than", "month"}, {"--older-than", "-1d"},
+		{"--older-than", "1d", "a1"}} {
 		command(t, 2, append([]string{"runs", "prune"}, bad...)...)
 	}
 	for _, tt := range []struct {
@@ -134,7 +135,8 @@ func TestPruneKeepsTheNewestRunsOfEachTable(t *testing.T) {
 	after, _ := command(t, 0, "runs", "prune", "--older-than", "35d")
 	conformance.True(t, strings.ReplaceAll(before, "would remove", "removed") == after &&
 		strings.Contains(after, "removed 3 of 8 runs"), "planned:\n%sdone:\n%s", before, after)
-	for name, there := range map[string]bool{"a1": false, "a2": false, "a3": true, "a4": true, "b1": true, "dry": true, "j1": false, "j2": true} {
+	for name, there := range map[string]bool{"a1": false, "a2": false, "a3": true, "a4": true, "b1": true, "dry": true,
+		"j1": false, "j2": true} {
 		conformance.Equal(t, exists(filepath.Join(rundir.Root, name)), there, "%s is there: %v", name, !there)
 	}
 	// The remaining runs still provide the table's types and the list.
@@ -150,7 +152,8 @@ func TestNeededRunsAreKept(t *testing.T) {
 	put(t, "bad.csv", "id\n1\nx\n")
 	root := rundir.Root
 	newRun(t, "resumable", 4, 90*day, "bad.csv", "-t", "r", "--max-errors", "0")
-	put(t, "job.yaml", "version: 1\nloads:\n  good: {from: [in.csv], pk: [\"id:integer\"]}\n  bad: {from: [bad.csv], pk: [\"id:integer\"], max-errors: 0}\n")
+	put(t, "job.yaml", "version: 1\nloads:\n  good: {from: [in.csv], pk: [\"id:integer\"]}\n  bad: {from: [bad.csv], "+
+		"pk: [\"id:integer\"], max-errors: 0}\n")
 	command(t, 4, "run", "job.yaml", "-q", "--run-dir", filepath.Join(root, "job"))
 	age(t, filepath.Join(root, "job"), 90*day)
 	for _, name := range []string{"held", "notes", "link", "crashed", "future", "edited", "cut", "ok"} {
@@ -188,13 +191,16 @@ func TestNeededRunsAreKept(t *testing.T) {
 	got := strings.Join(removed, " ")
 	conformance.True(t, got == "cut ok" && slices.Equal(removed, listed), "removed %v, planned %v", removed, listed)
 	for name, why := range map[string]string{
-		"resumable": "it can be resumed", "job": "it can be resumed", "held": "a process works on it", "notes": "notes.txt is not a file that tsimport has made", "link": "rejects.csv",
-		"edited": "not old enough", "crashed": "it can be resumed", "future": "one of the newest", "nothing": "it can be resumed", "newest": "not old enough",
+		"resumable": "it can be resumed", "job": "it can be resumed", "held": "a process works on it",
+		"notes": "notes.txt is not a file that tsimport has made", "link": "rejects.csv",
+		"edited": "not old enough", "crashed": "it can be resumed", "future": "one of the newest",
+		"nothing": "it can be resumed", "newest": "not old enough",
 	} {
 		conformance.Contains(t, kept[name], why, "%s: kept", name)
 		conformance.Equal(t, exists(filepath.Join(root, name)), true, "%s is gone", name)
 	}
-	for _, name := range []string{"theirs/summary.json", "empty.txt", ".hidden/summary.json", "folder", "linked", "../outside/summary.json", "../elsewhere/precious.txt", "link/rejects.csv"} {
+	for _, name := range []string{"theirs/summary.json", "empty.txt", ".hidden/summary.json", "folder", "linked",
+		"../outside/summary.json", "../elsewhere/precious.txt", "link/rejects.csv"} {
 		conformance.Equal(t, exists(filepath.Join(root, name)), true, "%s is gone", name)
 	}
 	// It can still be resumed, with a higher limit.
@@ -209,9 +215,11 @@ func TestRunIsKeptWhileAnotherReadsItsRejects(t *testing.T) {
 		newRun(t, name, 3, 90*day, "bad.csv", "-t", strings.ReplaceAll(name, "-", "_"))
 		newRun(t, name+"-newer", 0, 80*day, "in.csv", "-t", strings.ReplaceAll(name, "-", "_"))
 	}
-	command(t, 4, "load", "-q", "--sync", "none", "--retry-rejects", filepath.Join(rundir.Root, "by-flag"), "--max-errors", "0", "--run-dir", filepath.Join(rundir.Root, "flag"))
+	command(t, 4, "load", "-q", "--sync", "none", "--retry-rejects", filepath.Join(rundir.Root, "by-flag"), "--max-errors",
+		"0", "--run-dir", filepath.Join(rundir.Root, "flag"))
 	newRun(t, "name", 4, 0, filepath.Join(rundir.Root, "by-name", "rejects*.csv"), "-t", "name", "--max-errors", "0")
-	put(t, "job.yaml", "version: 1\nloads:\n  j: {from: [./tsimport-runs/by-job/rejects.csv], pk: [\"id:integer\"], max-errors: 0}\n")
+	put(t, "job.yaml", "version: 1\nloads:\n  j: {from: [./tsimport-runs/by-job/rejects.csv], pk: [\"id:integer\"], "+
+		"max-errors: 0}\n")
 	command(t, 4, "run", "job.yaml", "-q", "--run-dir", filepath.Join(rundir.Root, "job"))
 	removed, kept := pruneJSON(t, "--older-than", "30d")
 	conformance.True(t, strings.Join(removed, " ") == "free" &&
@@ -280,7 +288,8 @@ func TestResumedRunUsesTheMachinesFlags(t *testing.T) {
 	asked.Create, asked.PK = true, []string{"id"}
 	aRun(t, "killed", &checkpoint.Job{Args: []string{"load", "in.csv"}, Request: written(asked)})
 	for variable, want := range map[string]string{
-		"TSIMPORT_RETRY_FOR": `TSIMPORT_RETRY_FOR: --retry-for "soon": want a duration with a unit`, "TSIMPORT_MAX_WCU": `TSIMPORT_MAX_WCU: --max-wcu "soon": want a number`,
+		"TSIMPORT_RETRY_FOR":   `TSIMPORT_RETRY_FOR: --retry-for "soon": want a duration with a unit`,
+		"TSIMPORT_MAX_WCU":     `TSIMPORT_MAX_WCU: --max-wcu "soon": want a number`,
 		"TSIMPORT_CONCURRENCY": `--concurrency "soon": want a whole number`,
 	} {
 		t.Run(variable, func(t *testing.T) {
@@ -312,7 +321,8 @@ func TestARunThatWasStartedOverIsNotResumed(t *testing.T) {
 func TestJobReportsVerifiedAndRejectedRows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\n1,1\nx,2\n")
-	put(t, "job.yaml", "version: 1\nloads:\n  a: {from: in.csv, pk: 'id:integer', create: true, verify: true}\n  b: {from: in.csv, pk: 'id:integer', create: true}\n")
+	put(t, "job.yaml", "version: 1\nloads:\n  a: {from: in.csv, pk: 'id:integer', create: true, verify: true}\n  b: "+
+		"{from: in.csv, pk: 'id:integer', create: true}\n")
 	ends(t, 3, "run job.yaml", "\ntsimport: 1 load verified, 0 rows differ\n")
 	ends(t, 0, "runs", "2 of 2 loads done, 4 of 4 rows final, 2 rejected")
 }

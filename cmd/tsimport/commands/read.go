@@ -12,7 +12,8 @@ import (
 )
 
 const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard input, @list.txt with a name a line,\n" +
-	"http(s)://…, oss://bucket/prefix or s3://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are detected from the content."
+	"http(s)://…, oss://bucket/prefix or s3://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, " +
+	"snappy) are detected from the content."
 
 // storesOf returns the options of object stores: endpoints from the environment, keys from the command.
 func storesOf(c *call) (o input.Options) {

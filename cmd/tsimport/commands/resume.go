@@ -27,8 +27,10 @@ func resumeCommand(in *invocation) *cli.Command {
 		Name:      "resume",
 		Usage:     "resume an unfinished load, sync or job",
 		ArgsUsage: "[FOLDER|JOBDIR]",
-		Description: "Runs the load's own command again, from its last checkpoint; of a job, the loads that are not done. Without FOLDER it resumes the newest unfinished run;\n" +
-			"tsimport runs lists them all. Of a job directory (docs/many-machines.md) it does what is left on this machine, also after the job was stopped.",
+		Description: "Runs the load's own command again, from its last checkpoint; of a job, the loads that are not done. " +
+			"Without FOLDER it resumes the newest unfinished run;\n" +
+			"tsimport runs lists them all. Of a job directory (docs/many-machines.md) it does what is left on this machine, " +
+			"also after the job was stopped.",
 		Flags: append([]cli.Flag{flagNamed("metrics-file")}, flagsOf(options.Machine)...),
 		Action: in.with(options.Machine, func(c *call) error {
 			if c.NArg() > 1 {
@@ -165,11 +167,13 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 	case r.Unfinished:
 		return fail(usagef("--retry-rejects %s: the run is unfinished; give tsimport resume %s", folder, suggest.Arg(folder)))
 	case len(r.job.Args) == 0:
-		return fail(usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the reject files with a command of your own", folder))
+		return fail(usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the reject files "+
+			"with a command of your own", folder))
 	case len(r.Retried) > 0 && !c.of.Fresh:
 		by := r.Retried[len(r.Retried)-1]
 		if left := readRun(by); left != nil && left.Rejected > 0 {
-			return fail(usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: correct them there and give --retry-rejects %s; or give --fresh to load all of them again",
+			return fail(usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: "+
+				"correct them there and give --retry-rejects %s; or give --fresh to load all of them again",
 				folder, by, words.Grouped(left.Rejected), suggest.Arg(by)))
 		}
 		return fail(usagef("--retry-rejects %s: run %s loaded its rejects; give --fresh to load them again", folder, by))
@@ -179,7 +183,8 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 		return fail(err)
 	}
 	if sum.RejectsMixed && len(files) > 1 {
-		return fail(usagef("--retry-rejects %s: its reject files use different dialects or encodings; load each one separately, with the flags for it", folder))
+		return fail(usagef("--retry-rejects %s: its reject files use different dialects or encodings; load each one "+
+			"separately, with the flags for it", folder))
 	}
 	return r, files, sum, nil
 }
@@ -196,7 +201,8 @@ func retryRejects(c *call) error {
 		return err
 	}
 	if before.Mode == "changes" {
-		return usagef("--retry-rejects %s: that was a load of changes, and applying it after later ones would undo them; run that command again with --fresh", folder)
+		return usagef("--retry-rejects %s: that was a load of changes, and applying it after later ones would undo them; "+
+			"run that command again with --fresh", folder)
 	}
 	of := c.ownCommand()
 	of.RetryRejects = ""
@@ -219,7 +225,8 @@ func retryRejects(c *call) error {
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	in := &invocation{args: c.in.args, goOn: c.in.goOn, mayChange: c.in.mayChange, folder: c.in.folder, settings: r.job, rejects: folder, own: c.ownCommand(), within: c.in.within, ending: c.in.ending}
+	in := &invocation{args: c.in.args, goOn: c.in.goOn, mayChange: c.in.mayChange, folder: c.in.folder, settings: r.job,
+		rejects: folder, own: c.ownCommand(), within: c.in.within, ending: c.in.ending}
 	return load(c.again(in, of))
 }
 
@@ -269,7 +276,8 @@ func settingsOf(folder string, job *checkpoint.Job) (all *options.Command, err e
 			break
 		}
 	}
-	return nil, usagef("--retry-rejects %s: it loaded the rejects of run %s, whose settings are no longer known; load the reject files with a command of your own", folder, of)
+	return nil, usagef("--retry-rejects %s: it loaded the rejects of run %s, whose settings are no longer known; load "+
+		"the reject files with a command of your own", folder, of)
 }
 
 // rejectsOf returns the files of a run's rejected records, and its summary.
@@ -320,8 +328,10 @@ func noteRetried(in *invocation, r *pipeline.Report) error {
 // rows are not surplus. It returns the runs whose files are read differently from the run's inputs.
 func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	own, err := commandOf(run.Request)
-	alike := err == nil && v.Request.Read.Sources == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&
-		!slices.ContainsFunc(append(slices.Clone(options.DialectFlags), "format", "encoding", "skip-lines", "limit"), own.IsSet)
+	alike := err == nil && v.Request.Read.Sources == nil && run.RejectsEncoding == "" &&
+		(len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&
+		!slices.ContainsFunc(append(slices.Clone(options.DialectFlags), "format", "encoding", "skip-lines", "limit"),
+			own.IsSet)
 	request := *v.Request
 	request.Inputs = slices.Clone(request.Inputs)
 	rejected := rundir.Rejected{}

@@ -40,9 +40,12 @@ func runCommand(in *invocation) *cli.Command {
 		Name:      "run",
 		Usage:     "run the loads of a job file, in their order and several at a time",
 		ArgsUsage: "JOB.yaml [NAME...]",
-		Description: "A job file names loads, copies, syncs and exports; its keys are the names of flags (docs/jobs.md). NAME runs only these loads.\n" +
-			"The job's folder has a run folder for each load. The same command again, or tsimport resume FOLDER, resumes a job that has not\n" +
-			"finished; loads that are done are not run again. A flag that is given here is that of every load, before what the file says; memory,\n" +
+		Description: "A job file names loads, copies, syncs and exports; its keys are the names of flags (docs/jobs.md). " +
+			"NAME runs only these loads.\n" +
+			"The job's folder has a run folder for each load. The same command again, or tsimport resume FOLDER, resumes a " +
+			"job that has not\n" +
+			"finished; loads that are done are not run again. A flag that is given here is that of every load, before what " +
+			"the file says; memory,\n" +
 			"requests in flight and ceilings are those of all loads together.\n" +
 			"The exit code is the first of 130, 143, 1, 5, 4, 2, 6, 7, 3 and 0 that a load has ended with.",
 		Flags:  runFlags(),
@@ -53,11 +56,15 @@ func runCommand(in *invocation) *cli.Command {
 func runFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.IntFlag{Name: "parallel", Usage: "run `N` loads at a time (default: as the file says, or 1)"},
-		&cli.BoolFlag{Name: "plan", Usage: "show what each load would do: files, rows, columns, table, write units, time; write nothing (docs/jobs.md)"},
+		&cli.BoolFlag{Name: "plan", Usage: "show what each load would do: files, rows, columns, table, write units, time; " +
+			"write nothing (docs/jobs.md)"},
 		&cli.BoolFlag{Name: "fresh", Usage: "start over, even if this job is unfinished (default: resume it)"},
-		&cli.BoolFlag{Name: "accept-changed-input", Usage: "resume loads although their inputs have changed; the parts already read must be the same"},
-		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for the job: what it is, how its loads ended, and their run folders (default ./tsimport-runs/<time>-<file>)"},
-		&cli.StringFlag{Name: "job-dir", Usage: "plan the loads for many machines, in an empty `PLACE` that all of them reach; tsimport work does them (docs/many-machines.md)"},
+		&cli.BoolFlag{Name: "accept-changed-input",
+			Usage: "resume loads although their inputs have changed; the parts already read must be the same"},
+		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for the job: what it is, how its loads ended, and their run folders " +
+			"(default ./tsimport-runs/<time>-<file>)"},
+		&cli.StringFlag{Name: "job-dir", Usage: "plan the loads for many machines, in an empty `PLACE` that all of them " +
+			"reach; tsimport work does them (docs/many-machines.md)"},
 		&cli.IntFlag{Name: "workers", Usage: "--job-dir: how many `PROCESSES` are expected", Value: 4},
 		&cli.BoolFlag{Name: "json", Usage: "print how the job ended, or the plan, as JSON on stdout"},
 		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json)"},
@@ -66,7 +73,8 @@ func runFlags() []cli.Flag {
 }
 
 // ownFlags are flags of tsimport run that are not keys of a job file.
-var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "job-dir", "workers", "json", "schema", "quiet", "help"}
+var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "job-dir", "workers", "json",
+	"schema", "quiet", "help"}
 
 func runJob(c *call, in *invocation) error {
 	if c.Bool("schema") {
@@ -92,7 +100,8 @@ func runJob(c *call, in *invocation) error {
 	}
 	switch {
 	case len(r.StdinReaders()) > 0 && (c.Bool("plan") || c.IsSet("job-dir")):
-		return usagef("load %s reads standard input, which one process can read, once; leave out --plan and --job-dir, or name other loads", r.StdinReaders()[0].Name)
+		return usagef("load %s reads standard input, which one process can read, once; leave out --plan and --job-dir, or "+
+			"name other loads", r.StdinReaders()[0].Name)
 	case c.Bool("plan"):
 		return planJob(c, r)
 	case c.IsSet("job-dir"):
@@ -438,7 +447,8 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	return out
 }
 
-func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, show *display, interrupts *interrupts) error {
+func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, show *display,
+	interrupts *interrupts) error {
 	resolved, of, err := o.asked(s)
 	if err != nil {
 		return err
@@ -488,7 +498,8 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 		of.From, of.Table = append(of.From, of.Table), ""
 	}
 	for _, t := range l.Settings {
-		if _, _, ok := fromEnvironment(t.Key); ok && !o.c.IsSet(t.Key) && !slices.Contains(targetKeys, t.Key) || t.Key == "table" {
+		if _, _, ok := fromEnvironment(t.Key); ok && !o.c.IsSet(t.Key) && !slices.Contains(targetKeys, t.Key) ||
+			t.Key == "table" {
 			continue
 		}
 		option := options.For(l.Command, t.Key)
@@ -538,13 +549,15 @@ func unfinished(dir string) bool {
 // endedBefore records the end of a load in an earlier process that was killed before recording it.
 func endedBefore(c *call, s *job.State, dir string) {
 	if s.Command == job.Export {
-		if m, err := restore.At(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) {
+		if m, err := restore.At(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil &&
+			m.Ended.After(s.Started) {
 			s.State, s.Ended = job.Done, m.Ended
 		}
 		return // a file is written again
 	}
 	sum, err := readSummary(dir)
-	if err == nil && !unfinished(dir) && sum.State == pipeline.StateFinished && (sum.ExitCode == exitcode.OK || sum.ExitCode == exitcode.Rejects) {
+	if err == nil && !unfinished(dir) && sum.State == pipeline.StateFinished &&
+		(sum.ExitCode == exitcode.OK || sum.ExitCode == exitcode.Rejects) {
 		s.State, s.Ended, s.ExitCode, s.Counts = job.Done, time.Now().UTC(), sum.ExitCode, countsOf(dir)
 	}
 }
@@ -552,7 +565,9 @@ func endedBefore(c *call, s *job.State, dir string) {
 // countsOf reads the rows of a load from its run folder.
 func countsOf(dir string) (n job.Counts) {
 	if sum, err := tablesync.ReadSummary(dir); err == nil && sum.RowsExpected+sum.Puts+sum.Deletes > 0 {
-		return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected + sum.PutsRejected + sum.DeletesRejected, Superseded: sum.Superseded, ConditionFailed: sum.ConditionFailed}
+		return job.Counts{Read: sum.Read, Written: sum.Written,
+			Rejected: sum.Rejected + sum.PutsRejected + sum.DeletesRejected, Superseded: sum.Superseded,
+			ConditionFailed: sum.ConditionFailed}
 	}
 	sum, err := readSummary(dir)
 	if err != nil {
@@ -593,8 +608,10 @@ func (o *jobRunner) told(s *job.State) {
 }
 
 func countsText(n *job.Counts) string {
-	text := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", words.Grouped(n.Read), words.Grouped(n.Written), words.Grouped(n.Rejected), words.Grouped(n.Superseded))
-	for _, more := range []runmetrics.Rows{{Outcome: "left by --when", N: n.ConditionFailed}, {Outcome: "archived", N: n.Archived}, {Outcome: "unfinished", N: n.Unfinished}} {
+	text := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", words.Grouped(n.Read), words.Grouped(n.Written),
+		words.Grouped(n.Rejected), words.Grouped(n.Superseded))
+	for _, more := range []runmetrics.Rows{{Outcome: "left by --when", N: n.ConditionFailed},
+		{Outcome: "archived", N: n.Archived}, {Outcome: "unfinished", N: n.Unfinished}} {
 		if more.N > 0 {
 			text += fmt.Sprintf(", %s %s", words.Grouped(more.N), more.Outcome)
 		}
@@ -662,7 +679,8 @@ func (o *jobRunner) ending(e *ending) {
 		if s.State != job.Done && s.State != job.Failed && s.State != job.Stopped {
 			continue // it has not run, or not now
 		}
-		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name, Ended: s.Ended, Took: s.Took(),
+		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name,
+			Ended: s.Ended, Took: s.Took(),
 			ExitCode: s.ExitCode, Rows: countsOfRows(&s.Counts), BadInputs: s.BadInputs})
 	}
 }

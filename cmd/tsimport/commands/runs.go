@@ -65,14 +65,16 @@ func runsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "runs",
 		Usage: "list loads, syncs and jobs with their state, progress and command",
-		Description: "Runs are folders below ./" + rundir.Root + ", and folders named as arguments; of a job that is named, its loads, too. To resume an unfinished run, use\n" +
+		Description: "Runs are folders below ./" + rundir.Root +
+			", and folders named as arguments; of a job that is named, its loads, too. To resume an unfinished run, use\n" +
 			"tsimport resume FOLDER or give the same command again.",
 		ArgsUsage:   "[FOLDER...]",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
 		Subcommands: []*cli.Command{pruneCommand(in)},
 		Action: in.act(func(c *call) error {
 			if name := c.Args().First(); c.NArg() > 0 {
-				if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && len(suggest.Nearest(name, commandNames(c.Command.Subcommands))) > 0 {
+				if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) &&
+					len(suggest.Nearest(name, commandNames(c.Command.Subcommands))) > 0 {
 					return usagef("there is no folder %s%s", name, suggest.Hint(name, commandNames(c.Command.Subcommands)))
 				}
 			}
@@ -172,18 +174,20 @@ func readRun(folder string) *runInfo {
 		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table,
 		Command: sum.Command, DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected,
 		Final: sum.Written + sum.Rejected + sum.Superseded + sum.ConditionFailed + sum.Archived,
+		wrote: sum.Written > 0 && !sum.DryRun,
 	}
-	info.wrote = sum.Written > 0 && !sum.DryRun
 	if info.Started.IsZero() {
 		info.Started = sum.Started
 	}
 	if j, err := checkpoint.ReadJob(folder); err == nil {
-		info.job, info.Started, info.Target, info.Table, info.Command, info.Retried = j, j.Started, j.Target, j.Table, j.Command, j.Retried
+		info.job, info.Started, info.Target, info.Table, info.Command, info.Retried = j, j.Started, j.Target, j.Table,
+			j.Command, j.Retried
 	}
 	if info.Unfinished = checkpoint.Exists(folder) && info.job != nil; info.Unfinished {
 		if s, err := checkpoint.Read(folder); err == nil {
 			info.Read, info.Rejected = s.Counters["read"], s.Counters["rejected"]
-			info.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"]
+			info.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] +
+				s.Counters["condition_failed"]
 		}
 	}
 	if is, open := tablesync.Unfinished(folder); is {
@@ -197,7 +201,7 @@ func readRun(folder string) *runInfo {
 	}
 	if info.State == stateRunning && !held(folder) {
 		info.State = stateCrashed
-		info.Unfinished = info.job != nil && (!info.Sync || info.Unfinished) // a sync without a checkpoint has sent nothing and starts at the first record
+		info.Unfinished = info.job != nil && (!info.Sync || info.Unfinished) // a sync without a checkpoint starts over
 	}
 	if info.job != nil && info.job.ReplacedBy != "" {
 		info.Unfinished, info.ReplacedBy = false, info.job.ReplacedBy
@@ -206,7 +210,8 @@ func readRun(folder string) *runInfo {
 }
 
 func readJobRun(folder string, r *job.Record) *runInfo {
-	info := &runInfo{Folder: folder, State: r.State, Started: r.Started, Command: r.Command, Unfinished: r.Unfinished() && r.State != job.Replaced, record: r}
+	info := &runInfo{Folder: folder, State: r.State, Started: r.Started, Command: r.Command, Unfinished: r.Unfinished() &&
+		r.State != job.Replaced, record: r}
 	if info.State == job.Running && !held(folder) {
 		info.State = stateCrashed
 	}

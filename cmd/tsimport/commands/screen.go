@@ -98,10 +98,12 @@ func (s *screen) begin() {
 // hotKey warns early: rows of one partition-key value cannot be spread.
 func (s *screen) hotKey(h ledger.ReportHotKey, rows int64) {
 	if h.Bytes > 0 {
-		s.say.Warn("the rows read so far that have %s as %s, the partition key, take %s; %s. %s advise proposes a key that divides it", printable(h.Value), printable(h.Column), words.Bytes(h.Bytes), valueTooLarge, commandName())
+		s.say.Warn("the rows read so far that have %s as %s, the partition key, take %s; %s. %s advise proposes a key that "+
+			"divides it", printable(h.Value), printable(h.Column), words.Bytes(h.Bytes), valueTooLarge, commandName())
 		return
 	}
-	s.say.Warn("%s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads", allOr(h.Share), words.Grouped(rows),
+	s.say.Warn("%s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads",
+		allOr(h.Share), words.Grouped(rows),
 		printable(h.Value), printable(h.Column), oneValue, commandName())
 }
 
@@ -128,7 +130,8 @@ func (s *screen) resume(r keep.Resumed) {
 		if n > 1 {
 			more = fmt.Sprintf(" and %d more", n-1)
 		}
-		s.say.Line("%s%s can only be read from the beginning: what comes before the place to resume from is read again and skipped", r.Rereads[0], more)
+		s.say.Line("%s%s can only be read from the beginning: what comes before the place to resume from is read again and "+
+			"skipped", r.Rereads[0], more)
 	}
 }
 
@@ -166,7 +169,8 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	if mode == table.Delete {
 		written = "deleted"
 	}
-	counts := fmt.Sprintf("%s read, %s %s, %s rejected, %s superseded", words.Grouped(r.Read), words.Grouped(r.Written), written, words.Grouped(r.Rejected), words.Grouped(r.Superseded))
+	counts := fmt.Sprintf("%s read, %s %s, %s rejected, %s superseded", words.Grouped(r.Read), words.Grouped(r.Written),
+		written, words.Grouped(r.Rejected), words.Grouped(r.Superseded))
 	if r.ConditionFailed > 0 {
 		counts += fmt.Sprintf(", %s left by --when", words.Grouped(r.ConditionFailed))
 	}
@@ -178,7 +182,8 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	}
 	elapsed := round(time.Duration(r.Seconds * float64(time.Second)))
 	if r.DryRun {
-		s.say.Line("dry run: %s read, %s would be %s, %s would be rejected, in %v", words.Grouped(r.Read), words.Grouped(r.Unfinished), written, words.Grouped(r.Rejected), elapsed)
+		s.say.Line("dry run: %s read, %s would be %s, %s would be rejected, in %v", words.Grouped(r.Read),
+			words.Grouped(r.Unfinished), written, words.Grouped(r.Rejected), elapsed)
 	} else {
 		s.say.Line("%s: %s in %v (%s rows/s, %s sent in %s)", r.State, counts, elapsed,
 			words.Grouped(int64(r.RowsPerSecond)), words.Bytes(r.BytesSent), counted(r.Requests, "request"))
@@ -242,7 +247,8 @@ func briefOf(r *pipeline.Report) string {
 	what := r.State + ": " + countsText(countsOfReport(r))
 	switch {
 	case r.DryRun:
-		what = fmt.Sprintf("dry run: %s read, %s would be written, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Unfinished), words.Grouped(r.Rejected))
+		what = fmt.Sprintf("dry run: %s read, %s would be written, %s would be rejected", words.Grouped(r.Read),
+			words.Grouped(r.Unfinished), words.Grouped(r.Rejected))
 	case r.ExitCode == exitcode.ErrorLimit && r.Changes:
 		what += "; a change cannot be applied, and none after it was"
 	case r.ExitCode == exitcode.ErrorLimit:
@@ -336,7 +342,8 @@ func sayTables(say words.Say, r *pipeline.Report) {
 		for _, c := range []struct {
 			n    int64
 			what string
-		}{{t.Written, "written"}, {t.Rejected, "rejected"}, {t.Superseded, "superseded"}, {t.ConditionFailed, "left by --when"}, {t.Archived, "archived"}, {t.Unfinished, "would be written"}} {
+		}{{t.Written, "written"}, {t.Rejected, "rejected"}, {t.Superseded, "superseded"},
+			{t.ConditionFailed, "left by --when"}, {t.Archived, "archived"}, {t.Unfinished, "would be written"}} {
 			if c.n > 0 {
 				counts = append(counts, words.Grouped(c.n)+" "+c.what)
 			}
@@ -361,7 +368,8 @@ func saySpread(say words.Say, r *pipeline.Report) {
 		if r.DryRun {
 			cost = "would cost"
 		}
-		say.Line("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost, words.Grouped(r.IndexWriteCU), words.Grouped(r.IndexReadCU))
+		say.Line("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost,
+			words.Grouped(r.IndexWriteCU), words.Grouped(r.IndexReadCU))
 	}
 	if len(r.IndexesMade) > 0 {
 		say.Line("made the %s of the table: %s", indexesText(len(r.IndexesMade)), strings.Join(r.IndexesMade, ", "))
@@ -384,7 +392,8 @@ func saySpread(say words.Say, r *pipeline.Report) {
 		if h.Bytes > 0 {
 			size = fmt.Sprintf(", %s: %s", words.Bytes(h.Bytes), valueTooLarge)
 		}
-		say.Line("hot spot: %s %s has %.0f%% of the rows%s; one partition-key value is never split", h.Column, h.Value, h.Share*100, size)
+		say.Line("hot spot: %s %s has %.0f%% of the rows%s; one partition-key value is never split", h.Column, h.Value,
+			h.Share*100, size)
 	}
 	if r.Partitions > 1 && r.Written > 0 {
 		say.Line("%s", partitionsNote(r))
@@ -401,13 +410,16 @@ func sayTrouble(say words.Say, r *pipeline.Report) {
 		say.Line("%s skipped", counted(r.EmptyLines, "empty line"))
 	}
 	if r.SpilledRows > 0 {
-		say.Line("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", words.Grouped(r.SpilledRows), words.Bytes(r.SpilledBytes), words.Bytes(r.PeakSpillBytes))
+		say.Line("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)",
+			words.Grouped(r.SpilledRows), words.Bytes(r.SpilledBytes), words.Bytes(r.PeakSpillBytes))
 	}
 	if r.ReplayedAnswers > 0 {
-		say.Warn("%d answers were repeated for other requests: something between here and the service repeats answers, and rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
+		say.Warn("%d answers were repeated for other requests: something between here and the service repeats answers, and "+
+			"rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
 	}
 	if r.UncheckedAnswers > 0 {
-		say.Warn("%d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be noticed: a proxy removes it", r.UncheckedAnswers)
+		say.Warn("%d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be "+
+			"noticed: a proxy removes it", r.UncheckedAnswers)
 	}
 	if r.SpillError != "" {
 		say.Warn("rows could not be spilled to disk, so reading waited for memory: %s; see TMPDIR and --memory", r.SpillError)
@@ -464,7 +476,8 @@ func slowestNote(p *ledger.ReportSlowest) string {
 	}
 	seconds := func(s float64) time.Duration { return round(time.Duration(s * float64(time.Second))) }
 	text := fmt.Sprintf("slowest: %s; its rows waited for %v, those of most others for %v at most; %s rows, %s a second",
-		name, seconds(p.Waiting), seconds(p.OthersWaiting), words.Grouped(p.Rows), words.Grouped(int64(float64(p.Rows)/p.Waiting)))
+		name, seconds(p.Waiting), seconds(p.OthersWaiting), words.Grouped(p.Rows),
+		words.Grouped(int64(float64(p.Rows)/p.Waiting)))
 	if p.Throttled > 0 {
 		text += fmt.Sprintf(", %s refused for capacity", words.Grouped(p.Throttled))
 	}
@@ -482,7 +495,8 @@ func preSplitNote(r *pipeline.Report) string {
 	case s.Refused != "":
 		return fmt.Sprintf("the service refused a table with %d ranges (%s), so it began with one", s.Ranges, s.Refused)
 	case s.Heard < s.Ranges:
-		return fmt.Sprintf("the table was to begin with %d ranges, and the service names %d: it may not have heard; for a large load, ask the vendor's support to pre-split the table", s.Ranges, s.Heard)
+		return fmt.Sprintf("the table was to begin with %d ranges, and the service names %d: it may not have heard; for a "+
+			"large load, ask the vendor's support to pre-split the table", s.Ranges, s.Heard)
 	default:
 		return fmt.Sprintf("the table began with %d ranges of keys", s.Heard)
 	}
@@ -501,7 +515,8 @@ func partitionsNote(r *pipeline.Report) string {
 	case r.Partitions:
 		return fmt.Sprintf("written to %d partitions, %s%s", r.Partitions, begun, recut)
 	}
-	return fmt.Sprintf("written to %d of %d partitions (others got no row), %s%s", r.PartitionsUsed, r.Partitions, begun, recut)
+	return fmt.Sprintf("written to %d of %d partitions (others got no row), %s%s", r.PartitionsUsed, r.Partitions,
+		begun, recut)
 }
 
 func times(n int64) string {

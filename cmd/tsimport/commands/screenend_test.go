@@ -39,27 +39,33 @@ func TestTheEndOfALoadSaysWhatTheReportHas(t *testing.T) {
 		"one empty line": {func(r *report) { r.EmptyLines = 1 }, []string{"1 empty line skipped"}, nil},
 		"empty lines":    {func(r *report) { r.EmptyLines = 1234 }, []string{"1,234 empty lines skipped"}, nil},
 		"a slowest partition": {func(r *report) {
-			r.Slowest = &ledger.ReportSlowest{Partition: 2, Table: "t", From: "k00600", Rows: 3000, Waiting: 60, OthersWaiting: 1.5, Throttled: 1234, Unavailable: 5}
-		}, []string{"tsimport: slowest: partition 2 of table t from k00600; its rows waited for 1m0s, those of most others for 1.5s at most; " +
+			r.Slowest = &ledger.ReportSlowest{Partition: 2, Table: "t", From: "k00600", Rows: 3000, Waiting: 60,
+				OthersWaiting: 1.5, Throttled: 1234, Unavailable: 5}
+		}, []string{"tsimport: slowest: partition 2 of table t from k00600; its rows waited for 1m0s, those of most others " +
+			"for 1.5s at most; " +
 			"3,000 rows, 50 a second, 1,234 refused for capacity, 5 while it was unavailable\n"}, nil},
 		"a removed run folder": {func(r *report) {
 			r.RunDir += "/gone"
 			r.Unfinished, r.Rejected, r.RejectsFiles = 5, 2, []string{r.RunDir + "/rejects.csv", r.RunDir + "/rejects.jsonl"}
-		}, []string{"/gone/summary.json is missing"}, []string{"rejected rows: ", "--retry-rejects", "to resume: ", "summary: "}},
+		}, []string{"/gone/summary.json is missing"}, []string{"rejected rows: ", "--retry-rejects", "to resume: ",
+			"summary: "}},
 		"unfinished":    {func(r *report) { r.Unfinished = 5 }, []string{"to resume: "}, nil},
 		"recreated":     {func(r *report) { r.Unfinished, r.Remade = 5, true }, nil, []string{"to resume: "}},
 		"maybe written": {func(r *report) { r.MaybeApplied = 3 }, []string{"3 rejected rows may be in the table: "}, nil},
 		"maybe deleted": {func(r *report) { r.MaybeApplied, r.Deletes = 3, true },
 			[]string{"3 rejected rows may have been deleted: "}, nil},
-		"half a second": {func(r *report) { r.Seconds, r.LimitedBy = 0.5, []ledger.ReportLimit{{By: "link", Share: 1}} }, nil, []string{"limited by"}},
+		"half a second": {func(r *report) { r.Seconds, r.LimitedBy = 0.5, []ledger.ReportLimit{{By: "link", Share: 1}} }, nil,
+			[]string{"limited by"}},
 	}
 	for _, w := range bottleneck.Words() {
 		one := cases["nothing"]
 		one.change = func(r *report) {
 			r.Seconds = 10
-			r.LimitedBy = []ledger.ReportLimit{{By: w.String(), Seconds: 8.7, Share: 0.87}, {By: "link", Seconds: 1.3, Share: 0.13}}
+			r.LimitedBy = []ledger.ReportLimit{{By: w.String(), Seconds: 8.7, Share: 0.87},
+				{By: "link", Seconds: 1.3, Share: 0.13}}
 		}
-		one.says = []string{fmt.Sprintf("tsimport: limited by %v 87%% of the time: %s; to load faster, %s\n", w, w.Reason(), w.Advice())}
+		one.says = []string{fmt.Sprintf("tsimport: limited by %v 87%% of the time: %s; to load faster, %s\n", w, w.Reason(),
+			w.Advice())}
 		cases["limited by "+w.String()] = one
 	}
 	for name, c := range cases {
@@ -88,8 +94,10 @@ func TestProgressNamesTheLimit(t *testing.T) {
 
 func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
 	r := &pipeline.Report{ReportRejects: ledger.ReportRejects{RejectReasons: []rundir.ReasonCount{
-		{Code: "WrongType", Count: 1234, First: rundir.Reason{File: "a.csv", Record: 8, Line: 9, Column: "qty", Message: "not an integer", Value: "n/a\x1b[2J"}},
-		{Code: "OTSParameterInvalid", Count: 1, First: rundir.Reason{File: "https://u:p@h/b.parquet?sig=1", Record: 7, Message: "no"}},
+		{Code: "WrongType", Count: 1234, First: rundir.Reason{File: "a.csv", Record: 8, Line: 9, Column: "qty",
+			Message: "not an integer", Value: "n/a\x1b[2J"}},
+		{Code: "OTSParameterInvalid", Count: 1, First: rundir.Reason{File: "https://u:p@h/b.parquet?sig=1", Record: 7,
+			Message: "no"}},
 		{Code: "c"}, {Code: "d"}, {Code: "e"}, {Code: "f"},
 	}}}
 	var got []string
@@ -117,8 +125,9 @@ func (f *fakeLoad) State(ctx context.Context) (*pipeline.State, error) {
 func runningState() *pipeline.State {
 	return &pipeline.State{
 		Table: "cards", Seconds: 75.2,
-		StateCounts: pipeline.StateCounts{Read: 1000000, Written: 700000, Rejected: 3, Superseded: 2, Throttled: 4000, Requests: 9000},
-		StateWork:   pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 800, Retrying: 10, Queued: 299995},
+		StateCounts: pipeline.StateCounts{Read: 1000000, Written: 700000, Rejected: 3, Superseded: 2, Throttled: 4000,
+			Requests: 9000},
+		StateWork: pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 800, Retrying: 10, Queued: 299995},
 
 		Memory: pipeline.StateMemory{Lanes: 100 << 20, Budget: 100 << 20, Full: true},
 		Spill:  lanes.Spill{DiskBytes: 3 << 20, Rows: 60000},
@@ -128,7 +137,8 @@ func runningState() *pipeline.State {
 			{Partition: 1, From: "10", Pace: "cruise", Rate: 1050.7, Queued: 2000, Retrying: 10, InFlight: 3, Throttled: 4000},
 			{Partition: 2, From: "20", Pace: "cruise", Final: 9},
 			{Partition: 3, From: "30", Pace: "measure", Queued: 100, Spilled: true},
-			{Partition: 4, From: "4\x1b0", Pace: "start", Down: true, Trouble: "OTSPartitionUnavailable The partition\nis not available."},
+			{Partition: 4, From: "4\x1b0", Pace: "start", Down: true,
+				Trouble: "OTSPartitionUnavailable The partition\nis not available."},
 		},
 	}
 }
@@ -147,10 +157,12 @@ func TestTheStateHasAHeaderAndALineForEachActiveLane(t *testing.T) {
 
 func TestAQuietStateIsShort(t *testing.T) {
 	var out bytes.Buffer
-	s := &pipeline.State{Table: "t", Seconds: 1, StateCounts: pipeline.StateCounts{Read: 1, Written: 1, Requests: 1}, StateWork: pipeline.StateWork{Workers: 2},
-		Map: pipeline.StateMap{Partitions: 1}, Lanes: []lanes.State{{Pace: "start"}}}
+	s := &pipeline.State{Table: "t", Seconds: 1, StateCounts: pipeline.StateCounts{Read: 1, Written: 1, Requests: 1},
+		StateWork: pipeline.StateWork{Workers: 2},
+		Map:       pipeline.StateMap{Partitions: 1}, Lanes: []lanes.State{{Pace: "start"}}}
 	must(t, writeState(newDisplay(&out), s))
-	want := "tsimport: table t after 1s: 1 rows read, 1 written, 0 queued, 0 in flight; 0 of 2 requests in flight, 1 answered; " +
+	want := "tsimport: table t after 1s: 1 rows read, 1 written, 0 queued, 0 in flight; 0 of 2 requests in flight, 1 " +
+		"answered; " +
 		"memory of rows 0 bytes of 0 bytes; 1 partition; input read to its end\n"
 	conformance.Equal(t, cmp.Diff(want, out.String()), "", "(-want +got)")
 }
@@ -195,7 +207,8 @@ func TestTheSpreadIsReported(t *testing.T) {
 		"hot spot: CardID 2000000001 has 41% of the rows; one partition-key value is never split",
 		"written to 32 partitions, the last of them reached after 1.3s, their bounds changed once",
 		"memory was full: 5,000 rows were spilled to disk (1.0 MiB written, at most 512.0 KiB at a time)",
-		"warning: rows could not be spilled to disk, so reading waited for memory: no space left for spilled rows; see TMPDIR and --memory",
+		"warning: rows could not be spilled to disk, so reading waited for memory: no space left for spilled rows; see " +
+			"TMPDIR and --memory",
 		"50% of the rows sent were refused for capacity and sent again",
 		"10% of the rows sent were refused because their partition was unavailable, and sent again",
 	}
@@ -386,9 +399,10 @@ func TestTheProgressOfAJobIsErasedAtItsEnd(t *testing.T) {
 
 func TestProgressReportsLookupsAndCopyChecks(t *testing.T) {
 	// The first answer is lost, and then the second request: its row is not found and is sent again.
-	s, err := server.Open("", server.Options{InMemory: true, Faults: &faults.Plan{Decide: func(r faults.Request) faults.Fault {
-		return faults.Fault{Action: map[int]faults.Action{0: faults.DropAfter, 1: faults.DropBefore}[r.N]}
-	}}})
+	s, err := server.Open("", server.Options{InMemory: true,
+		Faults: &faults.Plan{Decide: func(r faults.Request) faults.Fault {
+			return faults.Fault{Action: map[int]faults.Action{0: faults.DropAfter, 1: faults.DropBefore}[r.N]}
+		}}})
 	must(t, err)
 	defer s.Close()
 	dir := t.TempDir()
@@ -401,7 +415,8 @@ func TestProgressReportsLookupsAndCopyChecks(t *testing.T) {
 			Name: "test", Table: "t", Create: true,
 			Client: client.Target{
 				Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
-				Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+				Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID,
+					AccessKeySecret: server.DefaultAccessKeySecret},
 			},
 			Key:    []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}},
 			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},

@@ -86,7 +86,8 @@ func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err e
 			if c.Context.Err() != nil {
 				return context.Cause(c.Context) // the mark stays: the next start drops the table
 			}
-			return errors.Join(usagef("--seed %s: %v", s.input, err), unmarkSeed(c.Context, store, o, c.String("store"), s.table, false))
+			return errors.Join(usagef("--seed %s: %v", s.input, err), unmarkSeed(c.Context, store, o, c.String("store"),
+				s.table, false))
 		}
 		if err := unmarkSeed(c.Context, store, o, c.String("store"), s.table, true); err != nil {
 			return err
@@ -99,10 +100,12 @@ func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err e
 // load loads the seed as any client does. The error names the first rejected record, if there is one.
 func (s *seed) load(c *call, store *server.Server, o server.Options, run string) error {
 	of := &options.Command{Name: job.Load}
-	of.From, of.Table, of.PK, of.Create, of.MaxErrors, of.RunDir, of.Quiet = []string{s.input}, s.table, s.pk, true, "0", run, true
+	of.From, of.Table, of.PK, of.Create, of.MaxErrors, of.RunDir, of.Quiet = []string{s.input}, s.table, s.pk, true,
+		"0", run, true
 	at := &target{name: "the store that is served", Target: client.Target{
-		Endpoint: "http://embedded", Instance: o.Instance, Transport: store.SameMemory(), RequestTimeout: client.DefaultRequestTimeout,
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: o.AccessKeyID, AccessKeySecret: o.AccessKeySecret},
+		Endpoint: "http://embedded", Instance: o.Instance, Transport: store.SameMemory(),
+		RequestTimeout: client.DefaultRequestTimeout,
+		Credentials:    &common.DefaultCredentialsProvider{AccessKeyID: o.AccessKeyID, AccessKeySecret: o.AccessKeySecret},
 	}}
 	interrupts, stop := c.interrupts.ofLoad()
 	defer stop()
@@ -112,13 +115,15 @@ func (s *seed) load(c *call, store *server.Server, o server.Options, run string)
 		return nil
 	}
 	if len(s.pk) == 0 && strings.Contains(err.Error(), " --pk ") {
-		return fmt.Errorf("the table needs a primary key: --seed '%s?table=%s&pk=COLUMN', with one pk per column", s.input, s.table)
+		return fmt.Errorf("the table needs a primary key: --seed '%s?table=%s&pk=COLUMN', with one pk per column",
+			s.input, s.table)
 	}
 	var first struct {
 		Record, Line  int64
 		Code, Message string
 	}
-	if text, readErr := os.ReadFile(filepath.Join(run, rundir.ReasonsFile)); readErr == nil && json.NewDecoder(bytes.NewReader(text)).Decode(&first) == nil {
+	if text, readErr := os.ReadFile(filepath.Join(run, rundir.ReasonsFile)); readErr == nil &&
+		json.NewDecoder(bytes.NewReader(text)).Decode(&first) == nil {
 		return fmt.Errorf("record %d (line %d) cannot be loaded: %s: %s", first.Record, first.Line, first.Code, first.Message)
 	}
 	return err
@@ -128,7 +133,8 @@ func (s *seed) load(c *call, store *server.Server, o server.Options, run string)
 const seedMark = "SEEDING"
 
 // unfinishedSeed drops the table of an interrupted seed and returns its name.
-func unfinishedSeed(ctx context.Context, store *server.Server, o server.Options, dir string, seeds []seed) (table string, err error) {
+func unfinishedSeed(ctx context.Context, store *server.Server, o server.Options, dir string,
+	seeds []seed) (table string, err error) {
 	if o.InMemory {
 		return "", nil
 	}
@@ -141,7 +147,9 @@ func unfinishedSeed(ctx context.Context, store *server.Server, o server.Options,
 	}
 	table = strings.TrimSpace(string(text))
 	if !slices.ContainsFunc(seeds, func(s seed) bool { return s.table == table }) {
-		return "", usagef("the load of table %s was interrupted and left it incomplete: give its --seed again, or delete %s to keep it", table, filepath.Join(dir, seedMark))
+		return "",
+			usagef("the load of table %s was interrupted and left it incomplete: give its --seed again, or delete %s to keep it",
+				table, filepath.Join(dir, seedMark))
 	}
 	return table, unmarkSeed(ctx, store, o, dir, table, false)
 }

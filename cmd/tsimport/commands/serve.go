@@ -24,25 +24,35 @@ func serveCommand(in *invocation) *cli.Command {
 		Usage: "serve an embedded store over HTTP, for any Tablestore SDK",
 		Description: "Prints one line when it is ready: url=… instance=… access_key_id=… access_key_secret=…\n" +
 			"Stops on SIGINT or SIGTERM, after the requests in flight.\n" +
-			"The built-in access key is not a secret. For your own, give --access-key-id and put the secret into " + secretEnv + "\n" +
+			"The built-in access key is not a secret. For your own, give --access-key-id and put the secret into " +
+			secretEnv + "\n" +
 			"or --access-key-secret-file; it is never shown. Without these flags " + secretEnv + " is ignored.\n" +
 			"The simulation's flags apply to every table; docs/internals/simulation.md describes them,\n" +
 			"docs/internals/admin-api.md the admin API under /_engine/, which --admin serves.",
 		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, created if missing", Value: defaultStore},
 			&cli.BoolFlag{Name: "memory", Usage: "keep all in memory: the store is empty at the start and gone at the end"},
-			&cli.StringSliceFlag{Name: "seed", Usage: "load `INPUT[?table=TABLE&pk=COLUMN…]` (files, or an archive) into a table that is not there yet, before the server is ready; repeat it for several"},
-			&cli.BoolFlag{Name: "admin", Usage: "serve the admin API under /_engine/: counts, simulation, faults, reset, clock; with a secret of your own it asks for it"},
-			&cli.BoolFlag{Name: "ignore-streams", Usage: "take tables with a stream, which samples of SDKs make, and describe them with it; there is none, and reading it is refused"},
-			&cli.BoolFlag{Name: "any-credentials", Usage: "accept every access key, secret and instance, each with its own tables; only on this machine"},
+			&cli.StringSliceFlag{Name: "seed", Usage: "load `INPUT[?table=TABLE&pk=COLUMN…]` (files, or an archive) into a " +
+				"table that is not there yet, before the server is ready; repeat it for several"},
+			&cli.BoolFlag{Name: "admin", Usage: "serve the admin API under /_engine/: counts, simulation, faults, reset, " +
+				"clock; with a secret of your own it asks for it"},
+			&cli.BoolFlag{Name: "ignore-streams", Usage: "take tables with a stream, which samples of SDKs make, and describe " +
+				"them with it; there is none, and reading it is refused"},
+			&cli.BoolFlag{Name: "any-credentials",
+				Usage: "accept every access key, secret and instance, each with its own tables; only on this machine"},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
 			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate and its chain in PEM; clients then use https"},
 			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with the certificate's private key in PEM"},
-			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none (they survive an orderly stop)", Value: "always"},
-			&cli.StringSliceFlag{Name: "instance", Usage: "`NAME` that clients must give; repeat it for several instances, each with its own tables", Value: cli.NewStringSlice(server.DefaultInstance)},
-			&cli.StringFlag{Name: "access-key-id", Usage: "`ID` of the access key that clients have to use (" + server.DefaultAccessKeyID + " if not given)"},
+			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none (they survive an orderly " +
+				"stop)", Value: "always"},
+			&cli.StringSliceFlag{Name: "instance",
+				Usage: "`NAME` that clients must give; repeat it for several instances, each with its own tables",
+				Value: cli.NewStringSlice(server.DefaultInstance)},
+			&cli.StringFlag{Name: "access-key-id", Usage: "`ID` of the access key that clients have to use (" +
+				server.DefaultAccessKeyID + " if not given)"},
 			&cli.StringFlag{Name: "access-key-secret-file", Usage: "`FILE` whose first line is the secret of the access key"},
-			&cli.IntFlag{Name: "max-connections", Usage: "at most `N` connections; a new one replaces the one idle longest, else the oldest without a known access key, else it waits", Value: server.DefaultLimits.Connections},
+			&cli.IntFlag{Name: "max-connections", Usage: "at most `N` connections; a new one replaces the one idle longest, " +
+				"else the oldest without a known access key, else it waits", Value: server.DefaultLimits.Connections},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
 		Action: in.act(serve),
@@ -101,8 +111,9 @@ func serveOptions(c *call) (o server.Options, limits server.Limits, shown string
 		return fail(usagef("--max-connections %d: want at least 1", c.Int("max-connections")))
 	}
 	o = server.Options{
-		InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"), IgnoreStreams: c.Bool("ignore-streams"),
-		Log: log.New(c.show, "", 0),
+		InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"),
+		IgnoreStreams: c.Bool("ignore-streams"),
+		Log:           log.New(c.show, "", 0),
 	}
 	limits.Connections = c.Int("max-connections")
 	if host, _, err := net.SplitHostPort(c.String("listen")); err == nil && host != "" {
@@ -149,9 +160,11 @@ func checkPublicKey(address string, o server.Options) error {
 		return nil // listening on it will fail
 	}
 	if o.AnyCredentials {
-		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everybody in; listen on 127.0.0.1, or give --access-key-id and a secret in its place", address)
+		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everybody in; listen on "+
+			"127.0.0.1, or give --access-key-id and a secret in its place", address)
 	}
-	return usagef("--listen %s can be reached from other machines, and the built-in access key is public; give --access-key-id and a secret, or listen on 127.0.0.1", address)
+	return usagef("--listen %s can be reached from other machines, and the built-in access key is public; give "+
+		"--access-key-id and a secret, or listen on 127.0.0.1", address)
 }
 
 // warn warns about the server that is about to serve at addr.
@@ -183,7 +196,8 @@ const (
 // account sets the instance and the access key, and returns the secret for the ready line if it is the built-in one.
 func account(c *call, o *server.Options) (shown string, err error) {
 	names := c.StringSlice("instance")
-	o.Instance, o.More, o.AccessKeyID, o.AccessKeySecret = names[0], names[1:], c.String("access-key-id"), server.DefaultAccessKeySecret
+	o.Instance, o.More, o.AccessKeyID, o.AccessKeySecret = names[0], names[1:], c.String("access-key-id"),
+		server.DefaultAccessKeySecret
 	if slices.Contains(names, "") {
 		return "", usagef("--instance is empty; leave it out for %s", server.DefaultInstance)
 	}
@@ -226,7 +240,8 @@ func readSecret(name string) (string, error) {
 	line, _, _ := strings.Cut(string(text), "\n")
 	line = strings.TrimSuffix(line, "\r")
 	if line == "" || len(line) > maxSecretBytes {
-		return "", usagef("--access-key-secret-file %s: its first line is empty or longer than %d bytes", name, maxSecretBytes)
+		return "", usagef("--access-key-secret-file %s: its first line is empty or longer than %d bytes", name,
+			maxSecretBytes)
 	}
 	return line, nil
 }
@@ -236,8 +251,11 @@ func quotaFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "max-tables", Usage: "maximum number of tables `N`; 0 means no limit, the service's is 64"},
 		&cli.IntFlag{Name: "table-ops", Usage: "table operations `N` in any second; 0 means no limit, the service's is 10"},
-		&cli.Float64Flag{Name: "limit-instance", Usage: "write capacity `UNITS` a second of all tables together; requests above are refused with 429 OTSFlowControl; 0 means no limit"},
-		&cli.DurationFlag{Name: "throughput-interval", Usage: "minimum `DURATION` between two changes of a table's reserved throughput; 0 means none", Value: server.DefaultThroughputInterval},
+		&cli.Float64Flag{Name: "limit-instance", Usage: "write capacity `UNITS` a second of all tables together; requests " +
+			"above are refused with 429 OTSFlowControl; 0 means no limit"},
+		&cli.DurationFlag{Name: "throughput-interval",
+			Usage: "minimum `DURATION` between two changes of a table's reserved throughput; 0 means none",
+			Value: server.DefaultThroughputInterval},
 	}
 }
 

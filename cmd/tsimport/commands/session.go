@@ -66,7 +66,8 @@ func newSession(common []job.Setting, parallel int) (*session, error) {
 	s.memory, s.requests = cmp.Or(of.Memory, options.DefaultMemory()), cmp.Or(of.Concurrency, pipeline.DefaultConcurrency)
 	s.rates = lanes.Rates{MaxWCU: of.MaxWCU, MaxRows: of.MaxRowsPerSecond, MaxBytes: float64(of.MaxBytesPerSecond)}
 	if s.each = s.memory / int64(parallel); s.each < options.MinMemory {
-		return nil, usagef("--memory %s for %d loads at a time: each needs 16MiB at least; give %dMiB, or fewer loads at a time with --parallel", sizeText(common, s.memory), parallel, 16*parallel)
+		return nil, usagef("--memory %s for %d loads at a time: each needs 16MiB at least; give %dMiB, or fewer loads at a "+
+			"time with --parallel", sizeText(common, s.memory), parallel, 16*parallel)
 	}
 	s.limits, s.gate = lanes.NewSharedLimits(s.rates, s.requests), scan.NewGate(of.MaxRCU)
 	return s, nil

@@ -13,7 +13,8 @@ import (
 	"example.com/tsimport/internal/tablestore/profile"
 )
 
-const addressHelp = "A table is a name, in the instance that --endpoint and --instance or the environment name, or ots://[PROFILE@]INSTANCE/TABLE.\n" +
+const addressHelp = "A table is a name, in the instance that --endpoint and --instance or the environment name, or " +
+	"ots://[PROFILE@]INSTANCE/TABLE.\n" +
 	"A profile p is that of --profile: it has variables of its own, TABLESTORE_ENDPOINT_P, TABLESTORE_ACCESS_KEY_ID_P,\n" +
 	"TABLESTORE_ACCESS_KEY_SECRET_P and TABLESTORE_SECURITY_TOKEN_P, or files (docs/jobs.md)."
 

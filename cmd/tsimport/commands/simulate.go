@@ -19,10 +19,12 @@ import (
 )
 
 // limiterNames lists limiter.Kinds for a sentence.
-const limiterNames = limiter.TokenBucket + ", " + limiter.FixedWindow + ", " + limiter.SlidingWindow + ", " + limiter.Queue + " or " + limiter.Concurrency
+const limiterNames = limiter.TokenBucket + ", " + limiter.FixedWindow + ", " + limiter.SlidingWindow + ", " +
+	limiter.Queue + " or " + limiter.Concurrency
 
 // outageUsage is the help of --outage.
-const outageUsage = "serve nobody for a while: `SECONDS:KIND[:AFTER]` of " + faults.Busy + ", " + faults.Throttle + ", " + faults.Timeout + ", " + faults.Reset + " or " + faults.Page503 + ", AFTER seconds (5) from the first write"
+const outageUsage = "serve nobody for a while: `SECONDS:KIND[:AFTER]` of " + faults.Busy + ", " + faults.Throttle +
+	", " + faults.Timeout + ", " + faults.Reset + " or " + faults.Page503 + ", AFTER seconds (5) from the first write"
 
 // simulationFlags are serve's flags for simulating tables, all off by default.
 func simulationFlags() []cli.Flag {
@@ -36,7 +38,8 @@ func simulationFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "latency", Usage: "mean `DURATION` of a request"},
 		&cli.Float64Flag{Name: "jitter", Usage: "`SHARE` by which the latency varies, 0 to 1"},
 		&cli.StringSliceFlag{Name: "slow", Usage: "`N:FACTOR` gives partition N (from 0) that share of capacity; repeatable"},
-		&cli.StringFlag{Name: "throttle-code", Usage: "`CODE` of rows above the capacity: OTSNotEnoughCapacityUnit, OTSCapacityUnitExhausted or OTSServerBusy"},
+		&cli.StringFlag{Name: "throttle-code",
+			Usage: "`CODE` of rows above the capacity: OTSNotEnoughCapacityUnit, OTSCapacityUnitExhausted or OTSServerBusy"},
 		&cli.StringFlag{Name: "splits", Usage: "halve partitions `EVERY[:UNAVAILABLE[:MAX]]` up to MAX (default 1s and 32)"},
 		&cli.StringFlag{Name: "moves", Usage: "move random partitions, `PER_MINUTE[:UNAVAILABLE]` (default 500ms)"},
 		&cli.Int64Flag{Name: "auto-split-bytes", Usage: "split a partition that has grown by `BYTES`"},
@@ -46,12 +49,15 @@ func simulationFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "exclusive-lower-edge", Usage: "refuse timestamps exactly as old as the maximum deviation"},
 		&cli.DurationFlag{Name: "new-table-missing", Usage: "for this `DURATION` after CreateTable the table does not exist"},
 		&cli.BoolFlag{Name: "hide-bounds", Usage: "leave the bounds of partitions out of DescribeTable"},
-		&cli.StringFlag{Name: "locations", Usage: "`THING` that ComputeSplitPointsBySize gives a location for: partition, node, block or none", Value: sim.LocatePartitions},
-		&cli.StringFlag{Name: "pre-split", Usage: "what comes of the partitions that CreateTable asks for: `ANSWER` heard, ignored or refused", Value: sim.PreSplitHeard},
+		&cli.StringFlag{Name: "locations", Usage: "`THING` that ComputeSplitPointsBySize gives a location for: partition, " +
+			"node, block or none", Value: sim.LocatePartitions},
+		&cli.StringFlag{Name: "pre-split", Usage: "what comes of the partitions that CreateTable asks for: `ANSWER` heard, " +
+			"ignored or refused", Value: sim.PreSplitHeard},
 		&cli.DurationFlag{Name: "index-delay", Usage: "`DURATION` by which secondary indexes lag their table"},
 		&cli.IntFlag{Name: "indexes", Usage: "DescribeTable names `N` secondary indexes, which take units too; 0 to 5"},
 		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of write requests that get a fault"},
-		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") + " (default: all)"},
+		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") +
+			" (default: all)"},
 		&cli.DurationFlag{Name: "fault-delay", Usage: "delay of apply-late, as a `DURATION`", Value: time.Second},
 		&cli.StringFlag{Name: "outage", Usage: outageUsage},
 		&cli.Uint64Flag{Name: "random-seed", Usage: "random seed `N`"},
@@ -77,10 +83,14 @@ func simulation(c *call) (*server.Simulation, error) {
 		return nil, nil
 	}
 	s := &server.Simulation{Config: sim.Config{
-		Partitions: c.Int("partitions"), PartitionUnits: c.Float64("partition-wcu"), TableUnits: c.Float64("limit-table"), Burst: c.Duration("burst"),
-		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"), Seed: c.Uint64("random-seed"),
-		AutoSplit: sim.AutoSplit{Bytes: c.Int64("auto-split-bytes"), Load: c.Float64("auto-split-load"), Unavailable: time.Second},
-		Answers:   sim.Answers{NewTableMissing: c.Duration("new-table-missing"), HideBounds: c.Bool("hide-bounds"), Locations: c.String("locations"), PreSplit: c.String("pre-split"), Indexes: c.Int("indexes")},
+		Partitions: c.Int("partitions"), PartitionUnits: c.Float64("partition-wcu"), TableUnits: c.Float64("limit-table"),
+		Burst:   c.Duration("burst"),
+		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"),
+		Seed: c.Uint64("random-seed"),
+		AutoSplit: sim.AutoSplit{Bytes: c.Int64("auto-split-bytes"), Load: c.Float64("auto-split-load"),
+			Unavailable: time.Second},
+		Answers: sim.Answers{NewTableMissing: c.Duration("new-table-missing"), HideBounds: c.Bool("hide-bounds"),
+			Locations: c.String("locations"), PreSplit: c.String("pre-split"), Indexes: c.Int("indexes")},
 	}}
 	s.Choices.FirstWriteWins, s.Choices.DeletionsHideEarlier = c.Bool("first-write-wins"), c.Bool("deletions-hide-earlier")
 	s.Choices.ExclusiveLowerEdge, s.Choices.IndexDelay = c.Bool("exclusive-lower-edge"), c.Duration("index-delay")
@@ -196,7 +206,8 @@ func faultPlan(c *call) (*faults.Plan, error) {
 	for _, list := range c.StringSlice("fault-kinds") {
 		kinds = slices.Concat(kinds, strings.Split(list, ","))
 	}
-	p, err := faults.Random{Rate: c.Float64("fault-rate"), Kinds: kinds, Delay: c.Duration("fault-delay"), Seed: c.Uint64("random-seed")}.Plan()
+	p, err := faults.Random{Rate: c.Float64("fault-rate"), Kinds: kinds, Delay: c.Duration("fault-delay"),
+		Seed: c.Uint64("random-seed")}.Plan()
 	if err != nil {
 		return nil, usagef("%v; see tsimport serve --help", err)
 	}

@@ -31,7 +31,8 @@ func syncCommand(in *invocation) *cli.Command {
 		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
 		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
 			"Compares all rows first, like tsimport verify, then puts missing and different rows and, with --delete, deletes\n" +
-			"those that no record has. --plan shows what would be done and what it would cost. Takes the flags of tsimport load. The same\n" +
+			"those that no record has. --plan shows what would be done and what it would cost. Takes the flags of tsimport " +
+			"load. The same\n" +
 			"command again, or tsimport resume, resumes an interrupted sync (docs/sync.md).\n" +
 			"Nothing is deleted if a record is rejected or an input is empty, missing, damaged or changed: exit code 3.",
 		Flags:  flagsOf(options.Sync | options.Ending),
@@ -130,7 +131,8 @@ func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, 
 	cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
 		drains()
 		screen := newScreen(c)
-		load.Watch.Progress, load.Watch.OnPlan, load.Resume.OnResume = &screen.progress, func(*plan.Plan) { screen.begin() }, screen.resume
+		load.Watch.Progress, load.Watch.OnPlan, load.Resume.OnResume = &screen.progress, func(*plan.Plan) { screen.begin() },
+			screen.resume
 		load.Watch.OnWait = screen.waiting
 		return func(*pipeline.Report) { screen.stop() }
 	}
@@ -185,8 +187,10 @@ func withheldBy(err error, deletes bool) error {
 
 // sayFound reports the differences and the resulting changes.
 func sayFound(say words.Say, s *tablesync.Summary, planned bool) {
-	say.Line("compared: %s rows expected, %s equal, %s missing, %s different; %s rows in the table, %s of them surplus (%s records read, %s rejected, %s superseded; %s read units)",
-		words.Grouped(s.RowsExpected), words.Grouped(s.Equal), words.Grouped(s.Missing), words.Grouped(s.Different), words.Grouped(s.RowsInTable), words.Grouped(s.Surplus),
+	say.Line("compared: %s rows expected, %s equal, %s missing, %s different; %s rows in the table, %s of them surplus "+
+		"(%s records read, %s rejected, %s superseded; %s read units)",
+		words.Grouped(s.RowsExpected), words.Grouped(s.Equal), words.Grouped(s.Missing), words.Grouped(s.Different),
+		words.Grouped(s.RowsInTable), words.Grouped(s.Surplus),
 		words.Grouped(s.Read), words.Grouped(s.Rejected), words.Grouped(s.Superseded), words.Grouped(s.Costs.ReadCU))
 	if s.Settled != nil {
 		say.Line("%s", settledLine(s.Settled))
@@ -202,7 +206,8 @@ func sayFound(say words.Say, s *tablesync.Summary, planned bool) {
 		verb = "would"
 	}
 	say.Line("%s write %s rows for %s write units, and delete %s rows for %s; a load of all rows costs %s write units",
-		verb, words.Grouped(s.Puts), words.Grouped(s.Costs.PutCU), words.Grouped(s.Deletes), words.Grouped(s.Costs.DeleteCU), words.Grouped(s.Costs.FullLoadCU))
+		verb, words.Grouped(s.Puts), words.Grouped(s.Costs.PutCU), words.Grouped(s.Deletes), words.Grouped(s.Costs.DeleteCU),
+		words.Grouped(s.Costs.FullLoadCU))
 	if s.Withheld != "" {
 		say.Line("nothing will be deleted: %s", s.Withheld)
 	}
@@ -212,8 +217,10 @@ func sayFound(say words.Say, s *tablesync.Summary, planned bool) {
 }
 
 func doneText(s *tablesync.Summary) string {
-	return fmt.Sprintf("%s: %s rows written, %s deleted, %s surplus rows left, %s rejected, in %v (%s write units)", s.State, words.Grouped(s.Written), words.Grouped(s.Deleted), words.Grouped(s.Kept),
-		words.Grouped(s.Rejected+s.PutsRejected+s.DeletesRejected), round(time.Duration(s.Seconds*float64(time.Second))), words.Grouped(s.Costs.WriteCU))
+	return fmt.Sprintf("%s: %s rows written, %s deleted, %s surplus rows left, %s rejected, in %v (%s write units)",
+		s.State, words.Grouped(s.Written), words.Grouped(s.Deleted), words.Grouped(s.Kept),
+		words.Grouped(s.Rejected+s.PutsRejected+s.DeletesRejected), round(time.Duration(s.Seconds*float64(time.Second))),
+		words.Grouped(s.Costs.WriteCU))
 }
 
 // sayDone reports how a sync ended, and what remains.

@@ -27,21 +27,28 @@ func tableCommand(in *invocation) *cli.Command {
 		Name:  "table",
 		Usage: "list, describe, create and drop tables, count and delete rows",
 		Subcommands: append([]*cli.Command{
-			{Name: "list", Usage: "list the tables", Flags: append(flagsOf(options.Reaching), quiet, asJSON), Action: in.with(options.Reaching, tableList)},
+			{Name: "list", Usage: "list the tables", Flags: append(flagsOf(options.Reaching), quiet, asJSON),
+				Action: in.with(options.Reaching, tableList)},
 			{Name: "describe", Usage: "show a table's key and options", ArgsUsage: "TABLE",
 				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name), Action: in.with(options.Reaching, tableDescribe)},
 			{Name: "create", Usage: "create a table", ArgsUsage: "TABLE", Action: in.with(options.Reaching, tableCreate),
 				Flags: append(flagsOf(options.Reaching), quiet, name,
-					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or auto for one that the service numbers (not the first)"),
-					textsFlag("define", "a predefined column, 'column NAME:TYPE', or a secondary index, '[local] index NAME(COLUMN:TYPE,…) [COLUMN:TYPE,…]'; may be repeated"),
+					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or "+
+						"auto for one that the service numbers (not the first)"),
+					textsFlag("define", "a predefined column, 'column NAME:TYPE', or a secondary index, '[local] index "+
+						"NAME(COLUMN:TYPE,…) [COLUMN:TYPE,…]'; may be repeated"),
 					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, a day (86400) or more; -1 means never", Value: -1},
 					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell", Value: 1},
-					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
+					&cli.Int64Flag{Name: "max-deviation",
+						Usage: "`SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
 					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"})},
-			{Name: "update", Usage: "change a table's throughput and options", ArgsUsage: "TABLE", Action: in.with(options.Reaching, tableUpdate),
-				Description: "Changes what flags name, in one request, and shows it before and after; without a difference nothing is sent. The service lets reserved\n" +
-					"throughput change once in two minutes. What would lose data at once, a shorter time to live or fewer versions, needs --yes.",
+			{Name: "update", Usage: "change a table's throughput and options", ArgsUsage: "TABLE",
+				Action: in.with(options.Reaching, tableUpdate),
+				Description: "Changes what flags name, in one request, and shows it before and after; without a difference " +
+					"nothing is sent. The service lets reserved\n" +
+					"throughput change once in two minutes. What would lose data at once, a shorter time to live or fewer versions, " +
+					"needs --yes.",
 				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name,
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
 					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"},
@@ -50,8 +57,10 @@ func tableCommand(in *invocation) *cli.Command {
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock"},
 					&cli.BoolFlag{Name: "allow-update", Usage: "take updates of rows; --allow-update=false refuses them"},
 					&cli.BoolFlag{Name: "yes", Usage: "change it although cells are lost (default: say what would be lost)"})},
-			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: in.with(options.Reaching, tableDrop),
-				Flags: append(flagsOf(options.Reaching), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "delete it (default: only show what would be deleted)"})},
+			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE",
+				Action: in.with(options.Reaching, tableDrop),
+				Flags: append(flagsOf(options.Reaching), quiet, name,
+					&cli.BoolFlag{Name: "yes", Usage: "delete it (default: only show what would be deleted)"})},
 		}, rowsCommands(in, quiet, asJSON, name)...),
 	}
 }
@@ -167,7 +176,8 @@ func tableDescribe(c *call) error {
 			c.say.Note("whether one value of %s has more than 10 GB is not known: %v", t.Key[0].Name, err)
 		case size > 0:
 			d.LargeValue = &largeValue{plan.ShowKey(v), size}
-			c.say.Warn("%s %s has more than %s, and %s; tsimport advise ots://INSTANCE/%s proposes a key that divides it", t.Key[0].Name, printable(d.LargeValue.Value), words.Bytes(size), valueTooLarge, name)
+			c.say.Warn("%s %s has more than %s, and %s; tsimport advise ots://INSTANCE/%s proposes a key that divides it",
+				t.Key[0].Name, printable(d.LargeValue.Value), words.Bytes(size), valueTooLarge, name)
 		}
 		return printed(c, d, d.print)
 	})
@@ -192,7 +202,8 @@ func (d *description) print(to io.Writer) error {
 		}
 		fmt.Fprintf(w, "primary key %d\t%s (%s%s)\n", i+1, printable(k.Name), k.Type, auto)
 	}
-	fmt.Fprintf(w, "time to live\t%s\nmax versions\t%d\nmax deviation\t%d seconds\n", timeToLiveText(d.TimeToLive), d.MaxVersions, d.MaxDeviation)
+	fmt.Fprintf(w, "time to live\t%s\nmax versions\t%d\nmax deviation\t%d seconds\n", timeToLiveText(d.TimeToLive),
+		d.MaxVersions, d.MaxDeviation)
 	fmt.Fprintf(w, "reserved throughput\t%d read, %d write capacity units\n", d.ReservedRead, d.ReservedWrite)
 	for _, i := range d.Indexes {
 		fmt.Fprintf(w, "index\t%s\n", printable(i.String()))
@@ -239,11 +250,13 @@ func tableCreate(c *call) error {
 		return err
 	}
 	to, columns := new(plan.Target), new(plan.Columns)
-	if err := options.Computed(&options.Request{Mapping: options.Mapping{PK: textsOf(c.line, "pk")}}, to, columns); err != nil {
+	if err := options.Computed(&options.Request{Mapping: options.Mapping{PK: textsOf(c.line, "pk")}}, to,
+		columns); err != nil {
 		return usagef("%v", err)
 	}
 	if len(columns.Keys) > 0 {
-		return usagef("--pk %s: a table has no expressions; give NAME:TYPE here, and the expression to the load", columns.Keys[0].Name)
+		return usagef("--pk %s: a table has no expressions; give NAME:TYPE here, and the expression to the load",
+			columns.Keys[0].Name)
 	}
 	key := to.Key
 	if n := len(key); n < 1 || n > table.MaxKeyColumns {
@@ -260,7 +273,8 @@ func tableCreate(c *call) error {
 	if err := table.CheckTimeToLive(c.Int("ttl")); err != nil {
 		return usagef("--ttl %d: %v", c.Int("ttl"), err)
 	}
-	d := table.Definition{TimeToLive: c.Int("ttl"), MaxVersions: c.Int("max-versions"), MaxDeviation: c.Int64("max-deviation"),
+	d := table.Definition{TimeToLive: c.Int("ttl"), MaxVersions: c.Int("max-versions"),
+		MaxDeviation: c.Int64("max-deviation"),
 		ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write")}
 	if err := tableDefines(c, to, d); err != nil {
 		return err

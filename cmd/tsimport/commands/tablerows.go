@@ -26,13 +26,17 @@ import (
 var ofRows = []string{"from-key", "to-key", "prefix", "keys", "filter", "where", "concurrency", "max-rcu"}
 
 func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
-	of := slices.DeleteFunc(flagsOf(options.Export), func(f cli.Flag) bool { return !slices.Contains(ofRows, f.Names()[0]) })
+	of := slices.DeleteFunc(flagsOf(options.Export),
+		func(f cli.Flag) bool { return !slices.Contains(ofRows, f.Names()[0]) })
 	of = append(append(of, flagsOf(options.Reaching)...), quiet, name)
 	return []*cli.Command{
-		{Name: "count", Usage: "count a table's rows", ArgsUsage: "TABLE", Action: in.with(options.Export, tableCount), Flags: append(slices.Clone(of), asJSON),
-			Description: "Reads the keys of all rows, or of those that flags name, by ranges in parallel. Each row counts as it was when its page was read."},
+		{Name: "count", Usage: "count a table's rows", ArgsUsage: "TABLE", Action: in.with(options.Export, tableCount),
+			Flags: append(slices.Clone(of), asJSON),
+			Description: "Reads the keys of all rows, or of those that flags name, by ranges in parallel. Each row counts as " +
+				"it was when its page was read."},
 		{Name: "delete", Usage: "delete rows of a table", ArgsUsage: "TABLE", Action: in.with(options.Export, tableDelete),
-			Description: "Without --yes it says how many rows these are. A row that others have changed meanwhile is kept if --filter is no longer true for it.\n" +
+			Description: "Without --yes it says how many rows these are. A row that others have changed meanwhile is kept if " +
+				"--filter is no longer true for it.\n" +
 				"An interrupted deletion is resumed by the same command.",
 			Flags: append(slices.Clone(of),
 				&cli.Int64Flag{Name: "max-delete", Usage: "delete nothing if there are more than `N` rows"},
@@ -59,7 +63,8 @@ func rowsOf(c *call, name string) (cfg exporting.Config, close func() error, err
 		return cfg, nil, errors.Join(err, t.close())
 	}
 	cfg.Scan.Client, cfg.Scan.Columns = sdk, []string{}
-	if bytes, err := scan.NewPartitions(&client.Admin{Client: sdk, Context: c.Context}, sdk, name).Size(); err == nil && cfg.Scan.From == nil && cfg.Scan.To == nil && cfg.Keys == nil {
+	if bytes, err := scan.NewPartitions(&client.Admin{Client: sdk, Context: c.Context}, sdk, name).Size(); err == nil &&
+		cfg.Scan.From == nil && cfg.Scan.To == nil && cfg.Keys == nil {
 		c.say.Line("to read table %s takes up to %s read units", name, words.Grouped(bytes/unitBytes+1))
 	}
 	return cfg, func() error { return errors.Join(closeKeys(), t.close()) }, nil
@@ -161,7 +166,8 @@ func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err 
 		r, err := exporting.To(c.Context, cfg, io.Discard)
 		return "", r.Rows, false, err
 	}
-	file = deletedKeysFile(cfg.Target, name, fmt.Sprint(cfg.Scan.Table.Created), c.given.FromKey, c.given.ToKey, c.of.Filter)
+	file = deletedKeysFile(cfg.Target, name, fmt.Sprint(cfg.Scan.Table.Created), c.given.FromKey, c.given.ToKey,
+		c.of.Filter)
 	if text, err := os.Open(file); err == nil { // complete: an incomplete export has another name
 		defer text.Close()
 		for lines := bufio.NewScanner(text); lines.Scan(); {
@@ -180,5 +186,6 @@ func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err 
 
 // deletedKeysFile is the same name for the same rows of the same table.
 func deletedKeysFile(target, name string, which ...string) string {
-	return filepath.Join(rundir.Root, "delete-"+name+"-"+progress.Identify(append([]string{target, name}, which...)...)+".jsonl")
+	return filepath.Join(rundir.Root, "delete-"+name+"-"+progress.Identify(append([]string{target, name}, which...)...)+
+		".jsonl")
 }

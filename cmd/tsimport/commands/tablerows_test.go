@@ -30,7 +30,9 @@ func rowsIn(t *testing.T, tsimport func(int, ...string) string) {
 func TestRowsOfATableAreCounted(t *testing.T) {
 	tsimport := commandsIn(t)
 	rowsIn(t, tsimport)
-	for args, want := range map[string]string{"": "300", "--prefix 1": "100", "--from-key 1,k150": "150", "--to-key 1": "100", "--filter age<2": "60", "--where age<2": "60", "--prefix 2 --filter age==3": "10", "--filter nope==1": "0"} {
+	for args, want := range map[string]string{"": "300", "--prefix 1": "100", "--from-key 1,k150": "150",
+		"--to-key 1": "100", "--filter age<2": "60", "--where age<2": "60", "--prefix 2 --filter age==3": "10",
+		"--filter nope==1": "0"} {
 		got := tsimport(0, append([]string{"table", "count", "p", "-q"}, strings.Fields(args)...)...)
 		conformance.Equal(t, strings.TrimSpace(got), want, "%s", args)
 	}
@@ -51,8 +53,10 @@ func TestRowsOfATableAreDeleted(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "tsimport table drop"}, {[]string{"--where", "age<2"}, "give --filter"}, {[]string{"--keys", "p.csv", "--prefix", "1"}, "leave out key ranges"},
-		{[]string{"--filter", "age<2"}, "this deletes 60 rows of table p"}, {[]string{"--filter", "age<2", "--yes", "--max-delete", "59"}, "60 rows would be deleted, more than 59"},
+		{nil, "tsimport table drop"}, {[]string{"--where", "age<2"}, "give --filter"},
+		{[]string{"--keys", "p.csv", "--prefix", "1"}, "leave out key ranges"},
+		{[]string{"--filter", "age<2"}, "this deletes 60 rows of table p"},
+		{[]string{"--filter", "age<2", "--yes", "--max-delete", "59"}, "60 rows would be deleted, more than 59"},
 	} {
 		holds(t, tsimport(2, append([]string{"table", "delete", "p"}, c.args...)...), c.want)
 	}
@@ -79,7 +83,8 @@ func killedDeletion(t *testing.T, tsimport func(int, ...string) string, which []
 	}
 	text := conformance.Try(os.ReadFile("archive/manifest.json")).Must(t)
 	must(t, json.Unmarshal(text, &manifest))
-	keys = deletedKeysFile("embedded store ./tsimport-store", "p", append([]string{fmt.Sprint(manifest.Created)}, which...)...)
+	keys = deletedKeysFile("embedded store ./tsimport-store", "p", append([]string{fmt.Sprint(manifest.Created)},
+		which...)...)
 	tsimport(0, append([]string{"export", "-t", "p", "--typed", "--columns", "", "-o", keys, "-q"}, rows...)...)
 	return keys
 }
@@ -110,7 +115,8 @@ func TestAnInterruptedDeletionOfAPrefixIsResumed(t *testing.T) {
 	killedDeletion(t, tsimport, []string{"1", "2", ""}, "--prefix", "1")
 	put(t, "new.csv", "n,id,age\n1,new,1\n")
 	tsimport(0, "load", "new.csv", "-t", "p", "-q")
-	ends(t, 0, "table delete p --prefix 1 --yes", "the deletion of 100 rows that was interrupted is resumed", "100 deleted", "1 deleted")
+	ends(t, 0, "table delete p --prefix 1 --yes", "the deletion of 100 rows that was interrupted is resumed",
+		"100 deleted", "1 deleted")
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "p", "-q")), "200", "rows")
 }
 
@@ -141,7 +147,8 @@ func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	ends(t, 0, "export -t t --keys keys.csv -o out.csv --max-rcu 100000", "exported 1,000 rows", "no rows for 1,000 keys")
 	got := conformance.Try(os.ReadFile("out.csv")).Must(t)
 	conformance.Equal(t, string(got), "dev,n,v\n"+want.String(), "rows of the keys")
-	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "--where", "n < 10", "--format", "jsonl", "-o", "few.jsonl"), "exported 3 rows")
+	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "--where", "n < 10", "--format", "jsonl", "-o",
+		"few.jsonl"), "exported 3 rows")
 	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "--limit", "7", "-o", "seven.csv"), "exported 7 rows")
 	conformance.Equal(t, tsimport(0, "table", "count", "t", "--keys", "keys.csv", "-q"), "1000\n", "rows counted")
 	conformance.Equal(t, tsimport(0, "table", "count", "t", "--prefix", "d07", "-q"), "300\n", "rows counted")
@@ -164,14 +171,16 @@ func TestCommandsInspectAnExistingTable(t *testing.T) {
 	tsimport := commandsIn(t)
 	var rows strings.Builder
 	for i := range 3000 {
-		fmt.Fprintf(&rows, `{"n":%d,"city":"c%d","age":%d,"made_at":"2026-01-%02dT%02d:%02d:00Z"}`+"\n", 1000+i, i%7, i%50, 1+i/120, i/5%24, i%5)
+		fmt.Fprintf(&rows, `{"n":%d,"city":"c%d","age":%d,"made_at":"2026-01-%02dT%02d:%02d:00Z"}`+"\n", 1000+i, i%7, i%50,
+			1+i/120, i/5%24, i%5)
 	}
 	rows.WriteString(`{"n":9999,"late":"x"}` + "\n")
 	put(t, "p.jsonl", rows.String())
 	tsimport(0, "load", "p.jsonl", "-t", "p", "--create", "--pk", "n:integer", "-q")
 
 	said := tsimport(0, "inspect", "ots://tsimport/p", "--count")
-	for _, want := range []string{`rows +3,001`, `n +integer +0 +1000 +9999`, `age +integer +1 +0 +49`, `city +string +1 +c0 +c6`, `late +string +3,?000`} {
+	for _, want := range []string{`rows +3,001`, `n +integer +0 +1000 +9999`, `age +integer +1 +0 +49`,
+		`city +string +1 +c0 +c6`, `late +string +3,?000`} {
 		conformance.Equal(t, regexp.MustCompile(want).MatchString(said), true, "%s is not in %s", want, said)
 	}
 	holds(t, tsimport(0, "inspect", "ots://tsimport/p", "--json"), `"format":"table"`)
@@ -219,7 +228,8 @@ func TestTableProblemsAreFound(t *testing.T) {
 			if i%2 == 1 {
 				key = fmt.Sprintf(`{"C":"card","V":"%06d"}`, n)
 			}
-			fmt.Fprintf(&typed, `{"Wide":true,"PK":{"Values":[%s,{"C":"n","V":%d,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":1,"IsInt":true,"TS":%d}]}}`+"\n",
+			fmt.Fprintf(&typed,
+				`{"Wide":true,"PK":{"Values":[%s,{"C":"n","V":%d,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":1,"IsInt":true,"TS":%d}]}}`+"\n",
 				key, r, began.Add(time.Duration(r)*10*time.Second).UnixMilli())
 		}
 		name := fmt.Sprintf("t%d", i)
@@ -237,7 +247,8 @@ func TestTableProblemsAreFound(t *testing.T) {
 			found += u.Kind
 		}
 		conformance.True(t, counted == int64(rows) && len(p.Ranges) >= 20 && found == kind,
-			"%d: %d rows, %d keys: found %q, want %q: %d rows in %d ranges, %+v", i, rows, keys, found, kind, counted, len(p.Ranges), p.Uneven)
+			"%d: %d rows, %d keys: found %q, want %q: %d rows in %d ranges, %+v", i, rows, keys, found, kind, counted,
+			len(p.Ranges), p.Uneven)
 	}
 }
 
@@ -262,16 +273,24 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 		}
 		return args
 	}
-	said := tsimport(0, with("p", "index by_city(city, age) price", "local index own(id, city) note:string", "column price:double")...)
-	holds(t, said, "gets the global index by_city with the key city, age and the columns price when all rows are written", "local index own")
-	conformance.Equal(t, tsimport(0, "export", "-t", "by_city", "-q"), "city,age,id,price\nHZ,20,3,\nHZ,30,1,1.5\nSH,20,2,2.5\n", "index")
+	said := tsimport(0, with("p", "index by_city(city, age) price", "local index own(id, city) note:string",
+		"column price:double")...)
+	holds(t, said, "gets the global index by_city with the key city, age and the columns price when all rows are written",
+		"local index own")
+	conformance.Equal(t, tsimport(0, "export", "-t", "by_city", "-q"),
+		"city,age,id,price\nHZ,20,3,\nHZ,30,1,1.5\nSH,20,2,2.5\n", "index")
 	conformance.Equal(t, tsimport(0, "export", "-t", "own", "-q"), "id,city,note\n1,HZ,x\n2,SH,\n3,HZ,y\n", "index")
 	said = tsimport(0, "load", "p.csv", "-t", "p", "--define", "column x:string")
 	holds(t, said, "the table exists: the options for a new table")
 	for _, c := range []struct{ define, want string }{
-		{"index i", "want 'column NAME"}, {"index i()", "want 'column NAME"}, {"column a=b", "is not the name of a column"}, {"column a,", "column"}, {"index i(city,city)", "is named twice"},
-		{"index i(city:thing)", "thing"}, {"column nope", "the type of column nope is unknown"}, {"column city:integer", "but loaded as string"}, {"index i(price)", "column price is double"},
-		{"local index i(city)", "not the partition key, id"}, {"index i(city) city", "leave it out there"}, {"index p(city)", "has a table or an index with that name"}, {"index q(city)", "has a table or an index with that name"}, {"index i(city,age,price,note,id)", "at most 4 key and 32 other columns"},
+		{"index i", "want 'column NAME"}, {"index i()", "want 'column NAME"}, {"column a=b", "is not the name of a column"},
+		{"column a,", "column"}, {"index i(city,city)", "is named twice"},
+		{"index i(city:thing)", "thing"}, {"column nope", "the type of column nope is unknown"},
+		{"column city:integer", "but loaded as string"}, {"index i(price)", "column price is double"},
+		{"local index i(city)", "not the partition key, id"}, {"index i(city) city", "leave it out there"},
+		{"index p(city)", "has a table or an index with that name"},
+		{"index q(city)", "has a table or an index with that name"},
+		{"index i(city,age,price,note,id)", "at most 4 key and 32 other columns"},
 	} {
 		holds(t, tsimport(2, with("q", c.define)...), c.want)
 	}
@@ -279,11 +298,13 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 	holds(t, tsimport(2, with("q", "column city:string", "index i(city:binary)")...), "has the type string elsewhere")
 	holds(t, tsimport(2, append(with("q", "index i(city)"), "--max-versions", "2")...), "keeps one version")
 	holds(t, tsimport(2, append(with("q", "index i(city)"), "--ttl", "86400")...), "expire only if it refuses updates")
-	holds(t, tsimport(2, with("q", "index a(city)", "index b(city)", "index c(city)", "index d(city)", "index e(city)", "index f(city)")...), "at most 5")
+	holds(t, tsimport(2, with("q", "index a(city)", "index b(city)", "index c(city)", "index d(city)", "index e(city)",
+		"index f(city)")...), "at most 5")
 	holds(t, tsimport(2, with("q_{city}", "index i(city)")...), "use tsimport table create first")
 	tsimport(2, "table", "describe", "q")
 
-	tsimport(0, "table", "create", "z", "--pk", "a:string", "--pk", "b:integer", "--define", "local index lz(a, c:string) d:double", "--define", "column e:binary", "-q")
+	tsimport(0, "table", "create", "z", "--pk", "a:string", "--pk", "b:integer", "--define",
+		"local index lz(a, c:string) d:double", "--define", "column e:binary", "-q")
 	holds(t, tsimport(0, "table", "describe", "z"), "local index lz with the key a, c and the columns d")
 	holds(t, tsimport(2, "table", "create", "y", "--pk", "a:string", "--define", "column c"), "give the type of column c")
 	said = tsimport(2, "table", "create", "y", "--pk", "a:string", "--define", "index z(a)")

@@ -36,8 +36,10 @@ import (
 )
 
 // tableSourceHelp explains tables as sources.
-const tableSourceHelp = "In place of files, one archive of a table can be given, by its folder, or one table as ots://[PROFILE@]INSTANCE/TABLE, with\n" +
-	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " + server.DefaultInstance + "."
+const tableSourceHelp = "In place of files, one archive of a table can be given, by its folder, or one table as " +
+	"ots://[PROFILE@]INSTANCE/TABLE, with\n" +
+	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " +
+	server.DefaultInstance + "."
 
 // wholeFor refuses deletes by an archive that omits rows of its table, and puts by one that omits cells.
 func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
@@ -60,17 +62,20 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	}
 	switch h := m.Holds; {
 	case h.Columns != nil && cfg.Load.Write.Mode == table.Put:
-		return usagef("the archive %s holds only some columns (%s); putting a row would lose the others; give --mode update, which rejects rows that have none of them", m.Dir(), strings.Join(h.Columns, ", "))
+		return usagef("the archive %s holds only some columns (%s); putting a row would lose the others; give --mode "+
+			"update, which rejects rows that have none of them", m.Dir(), strings.Join(h.Columns, ", "))
 	case h.Versions > 0 && m.Versions >= h.Versions && keeps > h.Versions && cfg.Load.Write.Mode == table.Put:
 		newest := "the newest version"
 		if h.Versions > 1 {
 			newest = fmt.Sprintf("the newest %d versions", h.Versions)
 		}
-		return usagef("the archive %s holds only %s of each cell (--versions), and table %s keeps %d; putting a row would lose the others; give --mode update",
+		return usagef("the archive %s holds only %s of each cell (--versions), and table %s keeps %d; putting a row would "+
+			"lose the others; give --mode update",
 			m.Dir(), newest, cfg.Load.Target.Table, keeps)
 	case !cfg.Delete:
 	case h.Filter != "" || h.Where != "":
-		return usagef("--delete: the archive %s holds only the rows that its --filter or --where let through; the others would be deleted", m.Dir())
+		return usagef("--delete: the archive %s holds only the rows that its --filter or --where let through; the others "+
+			"would be deleted", m.Dir())
 	case h.From != "" || h.To != "":
 		cfg.Held = &tablesync.Held{Name: "the archive " + m.Dir(), Key: m.Key, From: h.From, To: h.To}
 	}
@@ -80,7 +85,8 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 // keepsVersions refuses to sync more versions of a cell than a table keeps: the service would silently drop the rest.
 func keepsVersions(to *client.Table, source string, versions int) error {
 	if keeps := max(to.MaxVersions, 1); versions > keeps {
-		return usagef("table %s keeps %s of a cell, and %s has up to %d, and the older ones would be lost; give the table as many with tsimport table update %s --max-versions %d, or sync an archive of --versions %d",
+		return usagef("table %s keeps %s of a cell, and %s has up to %d, and the older ones would be lost; give the table "+
+			"as many with tsimport table update %s --max-versions %d, or sync an archive of --versions %d",
 			to.Name, counted(int64(keeps), "version"), source, versions, to.Name, versions, keeps)
 	}
 	return nil
@@ -88,7 +94,8 @@ func keepsVersions(to *client.Table, source string, versions int) error {
 
 // tableSource sets the source if the only argument is the address of a table or an archive. It returns what closes the
 // source and how many read units it has used. A sync is refused more. With files nothing changes.
-func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool) (stop func() error, units func() int64, err error) {
+func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool) (stop func() error,
+	units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
 		cfg.Read.Sources, err = originOf(c.interrupts.drain, c, cfg.Inputs, cfg.Read.Find)
@@ -130,7 +137,8 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 			return stop, units, err
 		}
 	}
-	read := tablescan.Config{Client: a.Client, Table: a.Table, Name: arg.shown(), RetryFor: cfg.Lanes.RetryFor, Columns: cfg.Columns.Only, Manner: how}
+	read := tablescan.Config{Client: a.Client, Table: a.Table, Name: arg.shown(), RetryFor: cfg.Lanes.RetryFor,
+		Columns: cfg.Columns.Only, Manner: how}
 	if cfg.Write.Marks.ReturnedKeys != "" { // rows with a cell in the mark's column could not be compared
 		if err := seeMark(c.interrupts.drain, cfg, &read); err != nil {
 			return stop, units, err
@@ -149,10 +157,12 @@ func comparable(cfg *pipeline.Config, source string, from, to *client.Table, syn
 			return err
 		}
 	}
-	if err := restore.FitsKey(source, from.Key, cfg, "table "+to.Name, to.Key); err != nil || cfg.Write.Marks.ReturnedKeys != "" {
+	if err := restore.FitsKey(source, from.Key, cfg, "table "+to.Name, to.Key); err != nil ||
+		cfg.Write.Marks.ReturnedKeys != "" {
 		return err
 	}
-	return copytable.CheckKey(to.Name, to.Key, cfg.Inputs[0], "rows are compared by their keys; verify takes the file that the load has written with --returned-keys")
+	return copytable.CheckKey(to.Name, to.Key, cfg.Inputs[0],
+		"rows are compared by their keys; verify takes the file that the load has written with --returned-keys")
 }
 
 // archiveFits refuses a table with key columns that are not in the archive's key.
@@ -183,7 +193,8 @@ func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) 
 	if !cfg.Columns.Takes(name) || cfg.Columns.To(name) != mark {
 		return nil
 	}
-	s := scan.Options{From: from.From, To: from.To, Versions: 1, RetryFor: from.RetryFor, Manner: from.Manner, Columns: []string{name}}
+	s := scan.Options{From: from.From, To: from.To, Versions: 1, RetryFor: from.RetryFor, Manner: from.Manner,
+		Columns: []string{name}}
 	rows, err := scan.NewPager(from.Client, from.Table.Name, from.Table.Key, s).Next(ctx)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -195,7 +206,8 @@ func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) 
 }
 
 // databaseHelp explains database tables as sources.
-const databaseHelp = "In place of files, one table of a database can be given: postgres://…, mysql://… or sqlite:FILE, with ?table=TABLE (docs/sql.md)."
+const databaseHelp = "In place of files, one table of a database can be given: postgres://…, mysql://… or " +
+	"sqlite:FILE, with ?table=TABLE (docs/sql.md)."
 
 // lookedHelp is databaseHelp for commands that inspect inputs.
 const lookedHelp = databaseHelp + " So can a table of the service, ots://[PROFILE@]INSTANCE/TABLE."
@@ -231,7 +243,8 @@ func lookedAt(c *call, args []string, keyed bool) (origin source.Origin, stop fu
 	if err != nil {
 		return nil, stop, err
 	}
-	if endpoint, _, err := serviceOf(c); err == nil && endpoint == "" && arg.address.Profile == "" && arg.address.Instance == server.DefaultInstance {
+	if endpoint, _, err := serviceOf(c); err == nil && endpoint == "" && arg.address.Profile == "" &&
+		arg.address.Instance == server.DefaultInstance {
 		arg.address = nil // of the embedded store
 	}
 	from, err := openSide(c, arg, access{readOnly: true, role: "source"})
@@ -245,7 +258,8 @@ func lookedAt(c *call, args []string, keyed bool) (origin source.Origin, stop fu
 	if err != nil {
 		return nil, stop, errors.Join(err, from.close())
 	}
-	return tablescan.Looked{Keyed: keyed, Origin: tablescan.New(tablescan.Config{Client: s.Client, Table: s.Table, Name: arg.shown(), RetryFor: c.of.RetryFor})}, from.close, nil
+	return tablescan.Looked{Keyed: keyed, Origin: tablescan.New(tablescan.Config{Client: s.Client, Table: s.Table,
+		Name: arg.shown(), RetryFor: c.of.RetryFor})}, from.close, nil
 }
 
 // sqlAgain makes a comparison read the same database ranges as the run, and returns its snapshots of them.
@@ -265,7 +279,8 @@ func sqlAgain(cfg *pipeline.Config, run *rundir.Run) (all []source.Snapshot, err
 func refuseArchives(c *call) error {
 	for _, arg := range c.Args().Slice() {
 		if m, err := restore.At(c.Context, arg, storesOf(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
-			return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", suggest.Arg(arg), c.Command.Name)
+			return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and "+
+				"tsimport load restores it", suggest.Arg(arg), c.Command.Name)
 		}
 	}
 	return nil
@@ -290,5 +305,6 @@ func isFolder(name string) bool {
 		return name[len(name)-1] == '/' || path.Ext(name) == ""
 	}
 	info, err := os.Stat(name)
-	return name != "" && (name[len(name)-1] == '/' || name[len(name)-1] == filepath.Separator || err == nil && info.IsDir())
+	return name != "" && (name[len(name)-1] == '/' || name[len(name)-1] == filepath.Separator || err == nil &&
+		info.IsDir())
 }

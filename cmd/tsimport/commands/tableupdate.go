@@ -90,7 +90,8 @@ func wantedChange(c *call) (w wanted, err error) {
 		w.AllowUpdate = &allow
 	}
 	if err == nil && !w.Reserves() && !w.Options() {
-		err = usagef("name what to change: --reserved-read, --reserved-write, --ttl, --max-versions, --max-deviation or --allow-update")
+		err = usagef("name what to change: --reserved-read, --reserved-write, --ttl, --max-versions, --max-deviation or " +
+			"--allow-update")
 	}
 	return w, err
 }
@@ -101,7 +102,8 @@ func (w wanted) difference(t *client.Table) client.Change {
 	for _, f := range []struct {
 		want **int
 		is   int
-	}{{&d.ReservedRead, t.ReservedRead}, {&d.ReservedWrite, t.ReservedWrite}, {&d.TimeToLive, t.TimeToLive}, {&d.MaxVersions, t.MaxVersions}} {
+	}{{&d.ReservedRead, t.ReservedRead}, {&d.ReservedWrite, t.ReservedWrite}, {&d.TimeToLive, t.TimeToLive},
+		{&d.MaxVersions, t.MaxVersions}} {
 		if *f.want != nil && **f.want == f.is {
 			*f.want = nil
 		}
@@ -127,9 +129,11 @@ func checkChange(t *client.Table, d *client.Change, lossAccepted bool) error {
 	if indexes := strings.Join(t.Indexes, ", "); indexes != "" {
 		switch {
 		case d.MaxVersions != nil && *d.MaxVersions > 1:
-			return usagef("--max-versions %d: table %s has secondary indexes (%s), and keeps one version of a cell", *d.MaxVersions, t.Name, printable(indexes))
+			return usagef("--max-versions %d: table %s has secondary indexes (%s), and keeps one version of a cell",
+				*d.MaxVersions, t.Name, printable(indexes))
 		case (d.TimeToLive != nil || d.AllowUpdate != nil) && live != -1 && updates:
-			return usagef("table %s has secondary indexes (%s): its data expires only if it refuses updates; give --ttl with --allow-update=false, or --ttl -1", t.Name, printable(indexes))
+			return usagef("table %s has secondary indexes (%s): its data expires only if it refuses updates; give --ttl with "+
+				"--allow-update=false, or --ttl -1", t.Name, printable(indexes))
 		}
 	}
 	var lost []string
@@ -153,9 +157,11 @@ func tooSoon(a *client.Admin, t *target, name string, err error) error {
 	now := a.Connection.Now()
 	due, dueErr := a.Changeable(name, client.ThroughputInterval, now)
 	if dueErr != nil || !due.After(now) {
-		return fmt.Errorf("%w: the service allows one change in %v; give the command again later; nothing was changed", err, client.ThroughputInterval)
+		return fmt.Errorf("%w: the service allows one change in %v; give the command again later; nothing was changed", err,
+			client.ThroughputInterval)
 	}
-	return fmt.Errorf("%w: the service allows one change in %v; give the command again in %v, at %s; nothing was changed", err, client.ThroughputInterval,
+	return fmt.Errorf("%w: the service allows one change in %v; give the command again in %v, at %s; nothing was changed",
+		err, client.ThroughputInterval,
 		due.Sub(now).Round(time.Second), due.Local().Format("15:04:05"))
 }
 

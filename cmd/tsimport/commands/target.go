@@ -77,7 +77,8 @@ func openTarget(c *call, a access) (*target, error) {
 			return nil, usagef("neither the job's plan nor this machine names an endpoint: set %s", endpointEnv)
 		}
 		if endpoint == "" && of.Name != "" {
-			return nil, usagef("--profile %s: it has no endpoint: set %s, or name it in %s", of.Name, address.Variable(endpointEnv, of.Name), profile.File())
+			return nil, usagef("--profile %s: it has no endpoint: set %s, or name it in %s", of.Name,
+				address.Variable(endpointEnv, of.Name), profile.File())
 		}
 	}
 	if endpoint != "" {
@@ -135,7 +136,8 @@ func (t *target) openStore(a access, timeout time.Duration) (*target, error) {
 func (t *target) reach(s *server.Server, timeout time.Duration) {
 	t.Target = client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.SameMemory(),
-		Credentials:    &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID,
+			AccessKeySecret: server.DefaultAccessKeySecret},
 		RequestTimeout: timeout,
 	}
 }
@@ -215,7 +217,8 @@ func tellTarget(c *call, text string) {
 
 // remote sets the target to a service.
 func (t *target) remote(c *call, endpoint, instance string, provider common.CredentialsProvider) error {
-	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, Transport: toServices(c.Context), RequestTimeout: c.of.RequestTimeout}
+	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider,
+		Transport: toServices(c.Context), RequestTimeout: c.of.RequestTimeout}
 	accept, err := client.AcceptUnsigned()
 	switch {
 	case err != nil:

@@ -53,7 +53,8 @@ type comparison struct {
 }
 
 func parseComparison(c *call) (o comparison, err error) {
-	o = comparison{examples: c.of.Examples, extraFail: c.of.Extra == "fail", run: c.of.Run, settleFor: c.of.SettleFor, Manner: scan.Manner{Gate: gateOf(c)}}
+	o = comparison{examples: c.of.Examples, extraFail: c.of.Extra == "fail", run: c.of.Run, settleFor: c.of.SettleFor,
+		Manner: scan.Manner{Gate: gateOf(c)}}
 	switch {
 	case c.given.IsSet("max-rcu") && c.of.Sample != "":
 		return o, usagef("--max-rcu: a sample reads rows one by one, without it; leave one of them out")
@@ -210,7 +211,8 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 		return err
 	}
 	if h := m.Holds; h.From != "" || h.To != "" || h.Filter != "" || h.Where != "" {
-		return usagef("--extra fail: the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or --where), and the others would count as surplus; leave --extra out", suggest.Arg(cfg.Inputs[0]))
+		return usagef("--extra fail: the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or "+
+			"--where), and the others would count as surplus; leave --extra out", suggest.Arg(cfg.Inputs[0]))
 	}
 	return nil
 }
@@ -261,7 +263,8 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	}
 	r.InArchive = true
 	if h := m.Holds; r.Missing > 0 && (h.From != "" || h.To != "" || h.Filter != "" || h.Where != "") {
-		r.Notes = append(r.Notes, fmt.Sprintf("the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or --where): the others are missing", m.Dir()))
+		r.Notes = append(r.Notes, fmt.Sprintf("the archive %s holds only some of its table's rows (--from-key, --to-key, "+
+			"--filter or --where): the others are missing", m.Dir()))
 	}
 	return showComparison(c, r)
 }
@@ -306,7 +309,8 @@ func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*ver
 	v := verify.Config{
 		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
 		Workers: cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir,
-		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Lanes.RetryFor, Progress: new(verify.Progress), Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock, SettleFor: o.settleFor,
+		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Lanes.RetryFor, Progress: new(verify.Progress),
+		Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock, SettleFor: o.settleFor,
 	}
 	(&client.Admin{Client: sdk, Context: c.interrupts.drain}).AskTime(&traffic.Clock)
 	if v.Request.Target.PolicyNow.IsZero() {
@@ -329,7 +333,9 @@ func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*ver
 	stop()
 	if err == nil {
 		for _, by := range without {
-			r.Notes = append(r.Notes, fmt.Sprintf("rejects of the run were loaded by run %s, whose files cannot be read together with the inputs (an archive or a database, or flags such as --delimiter, --dialect or --encoding); its rows count as surplus or different", by))
+			r.Notes = append(r.Notes, fmt.Sprintf("rejects of the run were loaded by run %s, whose files cannot be read "+
+				"together with the inputs (an archive or a database, or flags such as --delimiter, --dialect or --encoding); its "+
+				"rows count as surplus or different", by))
 		}
 	}
 	return r, err
@@ -342,7 +348,8 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 		return nil, nil, usagef("--run: %v", err)
 	}
 	if len(run.Arguments) > 0 && run.Arguments[0] == "sync" {
-		return nil, nil, usagef("--run %s: that is a run of tsimport sync; compare its inputs with the table: tsimport verify with the arguments of the sync, except --delete, --range and the like", path)
+		return nil, nil, usagef("--run %s: that is a run of tsimport sync; compare its inputs with the table: tsimport "+
+			"verify with the arguments of the sync, except --delete, --range and the like", path)
 	}
 	of, err := commandOf(run.Request)
 	if err != nil {
@@ -357,16 +364,19 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 		return run, load, err
 	}
 	if of := load.of.RetryRejects; of != "" {
-		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
+		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the "+
+			"files: tsimport verify FILE... with the flags of that run", path, of)
 	}
 	for _, name := range options.Names(func(o *options.Option) bool { return o.In == options.Load }) {
 		if load.given.IsSet(name) && name != "state" { // a place, not a selection
-			return nil, nil, usagef("--run %s: its flags do not say which files it chose, and in which order (--%s); compare with the files: tsimport verify FILE...", path, name)
+			return nil, nil, usagef("--run %s: its flags do not say which files it chose, and in which order (--%s); compare "+
+				"with the files: tsimport verify FILE...", path, name)
 		}
 	}
 	if run.Directory != "" {
 		if err := os.Chdir(run.Directory); err != nil {
-			return nil, nil, usagef("--run %s: it was started in %s: %v; give its files and flags yourself", path, run.Directory, rootCause(err))
+			return nil, nil, usagef("--run %s: it was started in %s: %v; give its files and flags yourself", path, run.Directory,
+				rootCause(err))
 		}
 	}
 	return run, load, nil
@@ -419,7 +429,8 @@ func writeComparison(w io.Writer, r *verify.Result) error {
 // settledLine reports on rows that first differed.
 func settledLine(s *verify.Settled) string {
 	return fmt.Sprintf("at first %s rows differed; %s of them agreed when they were read again, %s differ still (%v)",
-		words.Grouped(s.Differed), words.Grouped(s.Settled), words.Grouped(s.Remain), round(time.Duration(s.Seconds*float64(time.Second))))
+		words.Grouped(s.Differed), words.Grouped(s.Settled), words.Grouped(s.Remain),
+		round(time.Duration(s.Seconds*float64(time.Second))))
 }
 
 // comparisonLine states the result in one line.
@@ -435,9 +446,11 @@ func comparisonLine(r *verify.Result) string {
 		verdict = fmt.Sprintf("%d tables: %s", n, verdict)
 	}
 	text := fmt.Sprintf("%s: %s rows expected, %s equal, %s missing, %s different, %s surplus", verdict,
-		words.Grouped(r.RowsExpected), words.Grouped(r.Equal), words.Grouped(r.Missing), words.Grouped(r.Different), words.Grouped(r.Extra))
+		words.Grouped(r.RowsExpected), words.Grouped(r.Equal), words.Grouped(r.Missing), words.Grouped(r.Different),
+		words.Grouped(r.Extra))
 	if r.Sample > 0 {
-		text = fmt.Sprintf("%s: of %g%% of the keys: %s rows expected, %s equal, %s missing, %s different", verdict, 100*r.Sample,
+		text = fmt.Sprintf("%s: of %g%% of the keys: %s rows expected, %s equal, %s missing, %s different", verdict,
+			100*r.Sample,
 			words.Grouped(r.RowsExpected), words.Grouped(r.Equal), words.Grouped(r.Missing), words.Grouped(r.Different))
 	}
 	if r.Archived > 0 {
@@ -449,8 +462,10 @@ func comparisonLine(r *verify.Result) string {
 	if r.Expired > 0 {
 		text += fmt.Sprintf(", %s expired", words.Grouped(r.Expired))
 	}
-	text += fmt.Sprintf(" (%s records read, %s rejected, %s superseded", words.Grouped(r.Read), words.Grouped(r.Rejected), words.Grouped(r.Superseded))
-	return text + fmt.Sprintf("; %v, %s rows/s)", round(time.Duration(r.Seconds*float64(time.Second))), words.Grouped(int64(r.RowsPerSecond)))
+	text += fmt.Sprintf(" (%s records read, %s rejected, %s superseded", words.Grouped(r.Read), words.Grouped(r.Rejected),
+		words.Grouped(r.Superseded))
+	return text + fmt.Sprintf("; %v, %s rows/s)", round(time.Duration(r.Seconds*float64(time.Second))),
+		words.Grouped(int64(r.RowsPerSecond)))
 }
 
 // firstDifference states the result and the first difference in one line.

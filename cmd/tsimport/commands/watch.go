@@ -98,7 +98,8 @@ func serveStatus(c *call, load stateSource) (stop func(), err error) {
 	}
 	server, err := status.Listen(address, load)
 	if err != nil {
-		return nil, usagef("--status %s: %v; give an address of this machine whose port is free, such as 127.0.0.1:0", address, client.OneLine(err.Error()))
+		return nil, usagef("--status %s: %v; give an address of this machine whose port is free, such as 127.0.0.1:0",
+			address, client.OneLine(err.Error()))
 	}
 	// Whoever lets the system choose the port must be told it, even with --quiet.
 	if _, port, _ := net.SplitHostPort(address); port == "0" || !c.of.Quiet {

@@ -31,11 +31,14 @@ func workCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "work",
 		Usage: "do a part of a load or job that was planned for many machines",
-		Description: "It takes tasks until the whole load or job is done, together with any number of other processes, and may be killed at any moment\n" +
-			"(docs/many-machines.md). The process that ends the load ends with the load's exit code, the others with 0.\n" + signalHelp(),
+		Description: "It takes tasks until the whole load or job is done, together with any number of other processes, and " +
+			"may be killed at any moment\n" +
+			"(docs/many-machines.md). The process that ends the load ends with the load's exit code, the others with 0.\n" +
+			signalHelp(),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "job-dir", Usage: "`PLACE` that tsimport load or run --job-dir has planned"},
-			&cli.IntFlag{Name: "rejects-exit", Usage: "end with this `CODE`, 0 or 3, if the load is done and records were rejected", Value: exitcode.Rejects},
+			&cli.IntFlag{Name: "rejects-exit", Usage: "end with this `CODE`, 0 or 3, if the load is done and records were " +
+				"rejected", Value: exitcode.Rejects},
 		}, flagsOf(options.Machine|options.Ending)...),
 		Action: in.with(options.Machine|options.Ending, workTyped),
 	}
@@ -83,10 +86,11 @@ func openJobDir(c *call, place string) (jobdir.Store, error) {
 
 // isJobDir reports whether a place is a job directory, judging by its name or folder.
 func isJobDir(place string) bool {
-	return jobdir.IsAddress(place) || slices.ContainsFunc([]string{scaleout.PlanName, scaleout.LoadsName}, func(name string) bool {
-		_, err := os.Stat(filepath.Join(place, name))
-		return place != "" && err == nil
-	})
+	return jobdir.IsAddress(place) || slices.ContainsFunc([]string{scaleout.PlanName, scaleout.LoadsName},
+		func(name string) bool {
+			_, err := os.Stat(filepath.Join(place, name))
+			return place != "" && err == nil
+		})
 }
 
 // workTyped runs a typed work command.
@@ -123,7 +127,8 @@ func workOn(c *call, place string, t *workTask) error {
 	if err != nil {
 		return usagef("%s: %v", store, err)
 	}
-	if here := strings.TrimRight(os.Getenv(endpointEnv), "/"); here != "" && p.Endpoint != "" && here != strings.TrimRight(p.Endpoint, "/") {
+	if here := strings.TrimRight(os.Getenv(endpointEnv), "/"); here != "" && p.Endpoint != "" &&
+		here != strings.TrimRight(p.Endpoint, "/") {
 		c.show.say.Warn("requests go to %s, as planned in %s; %s of this machine is %s", p.Endpoint, store, endpointEnv, here)
 	}
 	if dir := p.Job.Dir; dir != "" && !options.Same(dir, ".") {
@@ -168,7 +173,8 @@ func refuseInJobs(c *call) error {
 	sql := slices.ContainsFunc(c.Args().Slice(), open.IsDatabase)
 	switch {
 	case c.of.RequireSnapshot:
-		return usagef("--job-dir: --require-snapshot: each process reads a snapshot of its own; load without --job-dir, or a standby that does not move")
+		return usagef("--job-dir: --require-snapshot: each process reads a snapshot of its own; load without --job-dir, or " +
+			"a standby that does not move")
 	case sql && c.given.IsSet("max-rows-per-second"):
 		return usagef("--job-dir: --max-rows-per-second: each process would have the limit to itself; load without --job-dir")
 	case c.of.MaxRCU > 0:
@@ -207,12 +213,15 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	if !isNew {
 		what = "this load is planned already"
 	}
-	c.say.Line("%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
+	c.say.Line("%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"),
+		counted(int64(len(p.Shards)), "shard"))
 	if c.in.own == nil { // once per job
-		c.say.Line("start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(c.of.JobDir))
+		c.say.Line("start on each machine, as often as you like: %s work --job-dir %s", commandName(),
+			suggest.Arg(c.of.JobDir))
 	}
 	if c.of.JSON {
-		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
+		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits),
+			"shards": len(p.Shards), "verify": p.Verify})
 	}
 	return nil
 }
@@ -244,7 +253,9 @@ func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	e := endingOf(c)
 	e.table = s.Table
 	e.rows = countsOfRows(&job.Counts{Read: s.Read, Written: s.Written, Rejected: s.Rejected, Superseded: s.Superseded})
-	said := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, words.Grouped(s.Read), words.Grouped(s.Written), words.Grouped(s.Rejected), words.Grouped(s.Superseded), counted(int64(s.Processes), "worker"))
+	said := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, words.Grouped(s.Read),
+		words.Grouped(s.Written), words.Grouped(s.Rejected), words.Grouped(s.Superseded),
+		counted(int64(s.Processes), "worker"))
 	c.say.Line("%s", said)
 	if text := s.Follow(); text != "" {
 		c.say.Line("%s", text)
@@ -264,15 +275,19 @@ func estimateSteps(c *call, cfg *pipeline.Config) error {
 	o.Workers = c.of.Workers
 	steps := scaleout.Forecast(o)
 	if c.of.JSON {
-		return printJSON(c, map[string]any{"workers": o.Workers, "processors": o.Processors, "rows": o.Rows, "write_units": o.Units, "steps": steps})
+		return printJSON(c, map[string]any{"workers": o.Workers, "processors": o.Processors, "rows": o.Rows,
+			"write_units": o.Units, "steps": steps})
 	}
 	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "step\ttasks\tbytes\trequests\ttime\tmemory of each worker")
 	for _, s := range steps {
 		took := time.Duration(s.Seconds * float64(time.Second)).Round(time.Second)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%v\t%s\n", s.Name, words.Grouped(s.Tasks), words.Bytes(s.Bytes), words.Grouped(s.Requests), took, words.Bytes(s.Memory))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%v\t%s\n", s.Name, words.Grouped(s.Tasks), words.Bytes(s.Bytes),
+			words.Grouped(s.Requests), took, words.Bytes(s.Memory))
 	}
-	fmt.Fprintf(w, "%s of %s, %s rows, %s write units; the table's capacity, where it is less, decides (docs/internals/scale-out.md says what was measured)\n",
-		counted(int64(o.Workers), "worker"), counted(int64(o.Processors), "processor"), words.Grouped(o.Rows), words.Grouped(o.Units))
+	fmt.Fprintf(w, "%s of %s, %s rows, %s write units; the table's capacity, where it is less, decides "+
+		"(docs/internals/scale-out.md says what was measured)\n",
+		counted(int64(o.Workers), "worker"), counted(int64(o.Processors), "processor"), words.Grouped(o.Rows),
+		words.Grouped(o.Units))
 	return w.Flush()
 }

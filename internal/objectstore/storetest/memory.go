@@ -33,7 +33,8 @@ type Shared struct {
 
 // NewMemory has no objects. exists is the error of PutAbsent for an existing one.
 func NewMemory(exists error) *Memory {
-	return &Memory{Shared: &Shared{Objects: map[string]string{}, exists: exists, since: map[string]time.Time{}, by: map[string]string{}}}
+	return &Memory{Shared: &Shared{Objects: map[string]string{}, exists: exists, since: map[string]time.Time{},
+		by: map[string]string{}}}
 }
 
 // As is the same store as seen by another process.

@@ -55,8 +55,10 @@ func New(t Testing, bucket string) *Server {
 	s.server = httptest.NewServer(s)
 	t.Cleanup(s.server.Close)
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": s.URL(), "AWS_ENDPOINT_URL_S3": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_CA_BUNDLE": "", "AWS_EC2_METADATA_DISABLED": "true",
-		"AWS_ACCESS_KEY_ID": "the-id", "AWS_SECRET_ACCESS_KEY": "the-secret", "AWS_SESSION_TOKEN": "", "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+		"AWS_ENDPOINT_URL": s.URL(), "AWS_ENDPOINT_URL_S3": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "",
+		"AWS_CA_BUNDLE": "", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_ACCESS_KEY_ID": "the-id", "AWS_SECRET_ACCESS_KEY": "the-secret", "AWS_SESSION_TOKEN": "",
+		"AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
 	} {
 		t.Setenv(name, value)
 	}
@@ -125,7 +127,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=the-id/") && !strings.HasPrefix(r.Header.Get("Authorization"), "OSS"):
+	case !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=the-id/") &&
+		!strings.HasPrefix(r.Header.Get("Authorization"), "OSS"):
 		Refuse(w, r, http.StatusForbidden, "InvalidAccessKeyId", "The key is not known.")
 	case bucket != s.Bucket:
 		Refuse(w, r, http.StatusNotFound, "NoSuchBucket", "The specified bucket does not exist.")
@@ -166,13 +169,15 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, key string, body []
 		Refuse(w, r, http.StatusForbidden, "AccessDenied", "Access denied.")
 		return false
 	case s.Full:
-		Refuse(w, r, http.StatusInsufficientStorage, "XMinioStorageFull", "Storage backend has reached its minimum free drive threshold.")
+		Refuse(w, r, http.StatusInsufficientStorage, "XMinioStorageFull",
+			"Storage backend has reached its minimum free drive threshold.")
 		return false
 	case there && !s.Unconditional && r.Header.Get("If-None-Match") == "*":
 		Refuse(w, r, http.StatusPreconditionFailed, "PreconditionFailed", "At least one of the pre-conditions did not hold.")
 		return false
 	case there && !s.Unconditional && r.Header.Get("X-Oss-Forbid-Overwrite") == "true":
-		Refuse(w, r, http.StatusConflict, "FileAlreadyExists", "The object you specified already exists and can not be overwritten.")
+		Refuse(w, r, http.StatusConflict, "FileAlreadyExists",
+			"The object you specified already exists and can not be overwritten.")
 		return false
 	}
 	s.objects[key] = object{string(body), time.Now()}
@@ -228,7 +233,8 @@ func (s *Server) list(w http.ResponseWriter, q url.Values) {
 		}
 		last = key
 		o := s.objects[key]
-		answer.Contents = append(answer.Contents, listed{Key: url.QueryEscape(key), ETag: ETag(o.content), Type: "Normal", Size: len(o.content),
+		answer.Contents = append(answer.Contents, listed{Key: url.QueryEscape(key), ETag: ETag(o.content), Type: "Normal",
+			Size:         len(o.content),
 			LastModified: o.modified.UTC().Format("2006-01-02T15:04:05.000Z")})
 	}
 	w.Header().Set("Content-Type", "application/xml")

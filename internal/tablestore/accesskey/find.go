@@ -26,7 +26,8 @@ func Find(ctx context.Context, note func(text string)) (common.CredentialsProvid
 	if p, err := InEnvironment(); p != nil || err != nil {
 		return p, err
 	}
-	tell(note, "no access key in the environment: asking the credentials provider chain (profile, OIDC, then the address of the machine's metadata, unless ALIBABA_CLOUD_ECS_METADATA_DISABLED=true)")
+	tell(note, "no access key in the environment: asking the credentials provider chain (profile, OIDC, then the "+
+		"address of the machine's metadata, unless ALIBABA_CLOUD_ECS_METADATA_DISABLED=true)")
 	chain, err := newChain()
 	if name, ask := server(); err != nil && ask != nil {
 		if err = await(ctx, name, ask, note); err != nil {
@@ -36,7 +37,8 @@ func Find(ctx context.Context, note func(text string)) (common.CredentialsProvid
 	}
 	if err != nil {
 		tell(note, "the credentials provider chain says: "+client.OneLine(err.Error()))
-		return nil, errors.New("no access key found; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or configure a provider of the Alibaba Cloud chain")
+		return nil, errors.New("no access key found; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or " +
+			"configure a provider of the Alibaba Cloud chain")
 	}
 	return newChainProvider(chain, func() (credentials.Credential, error) { return credentials.NewCredential(nil) }), nil
 }
@@ -54,7 +56,8 @@ func newChain() (credentials.Credential, error) {
 type DownError struct{ name, why string }
 
 func (d *DownError) Error() string {
-	return fmt.Sprintf("the server that %s names gave no access key for %v: %s; try again when it works, or set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET", d.name, client.Patience, d.why)
+	return fmt.Sprintf("the server that %s names gave no access key for %v: %s; try again when it works, or set "+
+		"TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET", d.name, client.Patience, d.why)
 }
 
 // server returns the variable that names a key server, and a function to ask it; nil without one.
@@ -70,18 +73,22 @@ func server() (name string, ask func() error) {
 	}
 	switch {
 	case set("OIDC_TOKEN_FILE", "OIDC_PROVIDER_ARN", "ROLE_ARN"):
-		return "ALIBABA_CLOUD_OIDC_PROVIDER_ARN", func() error { return get(providers.NewOIDCCredentialsProviderBuilder().Build()) }
+		return "ALIBABA_CLOUD_OIDC_PROVIDER_ARN",
+			func() error { return get(providers.NewOIDCCredentialsProviderBuilder().Build()) }
 	case set("ECS_METADATA"):
-		return "ALIBABA_CLOUD_ECS_METADATA", func() error { return get(providers.NewECSRAMRoleCredentialsProviderBuilder().Build()) }
+		return "ALIBABA_CLOUD_ECS_METADATA",
+			func() error { return get(providers.NewECSRAMRoleCredentialsProviderBuilder().Build()) }
 	case set("CREDENTIALS_URI"):
-		return "ALIBABA_CLOUD_CREDENTIALS_URI", func() error { return get(providers.NewURLCredentialsProviderBuilder().Build()) }
+		return "ALIBABA_CLOUD_CREDENTIALS_URI",
+			func() error { return get(providers.NewURLCredentialsProviderBuilder().Build()) }
 	}
 	return "", nil
 }
 
 // await asks the server until it gives keys, for at most client.Patience.
 func await(ctx context.Context, name string, ask func() error, note func(string)) error {
-	patience, backoff := ratelimit.Patience{For: client.Patience}, ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
+	patience, backoff := ratelimit.Patience{For: client.Patience}, ratelimit.Backoff{Base: 100 * time.Millisecond,
+		Max: 5 * time.Second}
 	for attempt := 1; ; attempt++ {
 		err := ask()
 		if err == nil {
@@ -92,7 +99,8 @@ func await(ctx context.Context, name string, ask func() error, note func(string)
 			return down
 		}
 		if attempt == 1 {
-			tell(note, fmt.Sprintf("waiting: the server that %s names gives no access key: %s; tried again for up to %v", name, down.why, client.Patience))
+			tell(note, fmt.Sprintf("waiting: the server that %s names gives no access key: %s; tried again for up to %v", name,
+				down.why, client.Patience))
 		}
 		if err := ratelimit.Wait(ctx, backoff.After(attempt)); err != nil {
 			return err
@@ -218,7 +226,8 @@ func (p *chainProvider) GetCredentials() common.Credentials {
 		}
 		return *s
 	}
-	now := &common.DefaultCredentials{AccessKeyID: value(m.AccessKeyId), AccessKeySecret: value(m.AccessKeySecret), SecurityToken: value(m.SecurityToken)}
+	now := &common.DefaultCredentials{AccessKeyID: value(m.AccessKeyId), AccessKeySecret: value(m.AccessKeySecret),
+		SecurityToken: value(m.SecurityToken)}
 	p.last.Store(now)
 	return now
 }

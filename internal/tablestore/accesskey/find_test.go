@@ -19,7 +19,8 @@ import (
 
 // givesKeys answers as a key server whose tokens are valid for this long.
 func givesKeys(w http.ResponseWriter, last time.Duration) {
-	fmt.Fprintf(w, `{"Code":"Success","AccessKeyId":"id","AccessKeySecret":"s","SecurityToken":"t","Expiration":%q}`, time.Now().Add(last).UTC().Format("2006-01-02T15:04:05Z"))
+	fmt.Fprintf(w, `{"Code":"Success","AccessKeyId":"id","AccessKeySecret":"s","SecurityToken":"t","Expiration":%q}`,
+		time.Now().Add(last).UTC().Format("2006-01-02T15:04:05Z"))
 }
 
 // onlyServer sets the environment so that it names only a key server.
@@ -49,7 +50,8 @@ func TestDownKeyServerIsWaitedFor(t *testing.T) {
 	p, err := Find(t.Context(), func(text string) { said = append(said, text) })
 	conformance.MustTrue(t, err == nil && p.GetCredentials().GetAccessKeyID() == "id", "%v after %q", err, said)
 	text := strings.Join(said, "\n")
-	if !strings.Contains(text, "ALIBABA_CLOUD_CREDENTIALS_URI names gives no access key: get credentials from GET "+web.URL) || strings.Contains(text, "secret") || strings.Contains(text, "top") {
+	if !strings.Contains(text, "ALIBABA_CLOUD_CREDENTIALS_URI names gives no access key: get credentials from GET "+
+		web.URL) || strings.Contains(text, "secret") || strings.Contains(text, "top") {
 		t.Errorf("it says %s", text)
 	}
 }
@@ -58,7 +60,9 @@ func TestWaitForKeyServerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		err := await(t.Context(), "VARIABLE", func() error { return errors.New("connection refused") }, nil)
-		if took := time.Since(begun); !errors.As(err, new(*DownError)) || took < client.Patience || took > client.Patience+10*time.Second || !strings.Contains(err.Error(), "VARIABLE names gave no access key for 2m0s: connection refused") {
+		if took := time.Since(begun); !errors.As(err, new(*DownError)) || took < client.Patience ||
+			took > client.Patience+10*time.Second || !strings.Contains(err.Error(),
+			"VARIABLE names gave no access key for 2m0s: connection refused") {
 			t.Errorf("%v after %v", err, took)
 		}
 		ctx, stop := context.WithCancelCause(t.Context())

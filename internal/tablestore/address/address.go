@@ -47,7 +47,8 @@ func Parse(text string) (a Address, err error) {
 	rest := text[len(Scheme):]
 	if profile, after, found := strings.Cut(rest, "@"); found {
 		if !profiles.MatchString(profile) {
-			return a, fmt.Errorf("address of a table: the part before the @ names a profile, with letters, digits and underscores; access keys come from the environment; want %s", want)
+			return a, fmt.Errorf("address of a table: the part before the @ names a profile, with letters, digits and "+
+				"underscores; access keys come from the environment; want %s", want)
 		}
 		a.Profile, rest = profile, after
 	}

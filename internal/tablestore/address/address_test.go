@@ -21,7 +21,8 @@ func TestAnAddressIsReadAndShown(t *testing.T) {
 }
 
 func TestOtherArgumentsAreRefusedWithoutShowingSecrets(t *testing.T) {
-	for _, text := range []string{"orders", "ots://", "ots://shop", "ots://shop/", "ots:///orders", "ots://shop/a/b", "ots://key:hunter2@shop/orders", "ots://a b/c", "ots://shop/orders?x=1", "oss://bucket/x"} {
+	for _, text := range []string{"orders", "ots://", "ots://shop", "ots://shop/", "ots:///orders", "ots://shop/a/b",
+		"ots://key:hunter2@shop/orders", "ots://a b/c", "ots://shop/orders?x=1", "oss://bucket/x"} {
 		a, err := Parse(text)
 		conformance.True(t, err != nil && !strings.Contains(err.Error(), "hunter2"), "%s is %+v, %v", text, a, err)
 	}

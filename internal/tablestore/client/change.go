@@ -18,7 +18,8 @@ const tooFrequentChange = "OTSTooFrequentReservedThroughputAdjustment"
 
 // SetOptions changes a table's time to live in seconds (-1: forever) and versions of a cell. It may return ErrNoTable.
 func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
-	req := &tablestore.UpdateTableRequest{TableName: name, TableOption: &tablestore.TableOption{TimeToAlive: timeToLive, MaxVersion: maxVersions}}
+	req := &tablestore.UpdateTableRequest{TableName: name, TableOption: &tablestore.TableOption{TimeToAlive: timeToLive,
+		MaxVersion: maxVersions}}
 	return a.wrap("change", name, a.try(func() error {
 		_, err := a.Client.UpdateTable(req)
 		return err
@@ -28,7 +29,8 @@ func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
 // Reserve changes a table's reserved throughput in capacity units. A change that comes too soon is ErrTooFrequent, not
 // retried; so may be the retry of a change with a lost answer: then the table's units tell.
 func (a *Admin) Reserve(name string, read, write int) error {
-	req := &tablestore.UpdateTableRequest{TableName: name, ReservedThroughput: &tablestore.ReservedThroughput{Readcap: read, Writecap: write}}
+	req := &tablestore.UpdateTableRequest{TableName: name,
+		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: read, Writecap: write}}
 	soon := false
 	err := a.try(func() error {
 		_, err := a.Client.UpdateTable(req)
@@ -72,7 +74,8 @@ func (a *Admin) Update(name string, c Change) error {
 	if a.Connection == nil {
 		return errors.New("change a table: there is no connection for it")
 	}
-	request := &otsprotocol.UpdateTableRequest{TableName: &name, ReservedThroughput: c.throughput(), TableOptions: c.options()}
+	request := &otsprotocol.UpdateTableRequest{TableName: &name, ReservedThroughput: c.throughput(),
+		TableOptions: c.options()}
 	soon, lost := false, false
 	err := a.try(func() error {
 		err := a.post("UpdateTable", request)
@@ -96,8 +99,10 @@ func (a *Admin) Update(name string, c Change) error {
 // madeOf reports whether a table already has the change.
 func (c *Change) madeOf(t *Table) bool {
 	same := func(want *int, is int) bool { return want == nil || *want == is }
-	return same(c.ReservedRead, t.ReservedRead) && same(c.ReservedWrite, t.ReservedWrite) && same(c.TimeToLive, t.TimeToLive) && same(c.MaxVersions, t.MaxVersions) &&
-		(c.MaxDeviation == nil || *c.MaxDeviation == t.MaxDeviation) && (c.AllowUpdate == nil || *c.AllowUpdate == !t.NoUpdates)
+	return same(c.ReservedRead, t.ReservedRead) && same(c.ReservedWrite, t.ReservedWrite) &&
+		same(c.TimeToLive, t.TimeToLive) && same(c.MaxVersions, t.MaxVersions) &&
+		(c.MaxDeviation == nil || *c.MaxDeviation == t.MaxDeviation) &&
+		(c.AllowUpdate == nil || *c.AllowUpdate == !t.NoUpdates)
 }
 
 // throughput is the change of the throughput, or nil. The SDK's client names all options, or sends 0 for them.
@@ -105,7 +110,8 @@ func (c *Change) throughput() *otsprotocol.ReservedThroughput {
 	if !c.Reserves() {
 		return nil
 	}
-	return &otsprotocol.ReservedThroughput{CapacityUnit: &otsprotocol.CapacityUnit{Read: short(c.ReservedRead), Write: short(c.ReservedWrite)}}
+	return &otsprotocol.ReservedThroughput{CapacityUnit: &otsprotocol.CapacityUnit{Read: short(c.ReservedRead),
+		Write: short(c.ReservedWrite)}}
 }
 
 // options is the change of the options, or nil.
@@ -113,7 +119,8 @@ func (c *Change) options() *otsprotocol.TableOptions {
 	if !c.Options() {
 		return nil
 	}
-	return &otsprotocol.TableOptions{TimeToLive: short(c.TimeToLive), MaxVersions: short(c.MaxVersions), DeviationCellVersionInSec: c.MaxDeviation, AllowUpdate: c.AllowUpdate}
+	return &otsprotocol.TableOptions{TimeToLive: short(c.TimeToLive), MaxVersions: short(c.MaxVersions),
+		DeviationCellVersionInSec: c.MaxDeviation, AllowUpdate: c.AllowUpdate}
 }
 
 // short is a number in the protocol's type.
@@ -248,7 +255,8 @@ func (a *Admin) Same(t *Table) error {
 	case err != nil:
 		return fmt.Errorf("check whether table %s is the one that was read: %w", t.Name, err)
 	case t.Created != 0 && now.Created != 0 && t.Created != now.Created:
-		return &ReplacedError{t.Name, fmt.Sprintf("reading began with the one created at %s, the present one was created at %s", madeAt(t.Created), madeAt(now.Created))}
+		return &ReplacedError{t.Name, fmt.Sprintf("reading began with the one created at %s, the present one was created "+
+			"at %s", madeAt(t.Created), madeAt(now.Created))}
 	case !slices.Equal(t.Key, now.Key):
 		return &ReplacedError{t.Name, "the present one has another primary key"}
 	}

@@ -27,18 +27,21 @@ var (
 	errChecksum   = errors.New("the answer was changed in transit: its bytes do not match its checksum (x-ots-contentmd5)")
 	errNoChecksum = errors.New("the answer was changed in transit: it lacks the checksum (x-ots-contentmd5) of others")
 	errStatus     = errors.New("the answer was changed in transit: its status is a success, but its body is a refusal")
-	errReplayed   = errors.New("the answer belongs to an earlier request (x-ots-requestid): something between here and the service repeats answers")
+	errReplayed   = errors.New("the answer belongs to an earlier request (x-ots-requestid): something between here and " +
+		"the service repeats answers")
 )
 
 // damaged reports whether an answer of a Tablestore, or of one that had answered before, was changed in transit.
 func damaged(err error) bool {
 	u := new(unsigned)
-	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errStatus) || errors.Is(err, errReplayed) || errors.As(err, &u) && u.proven
+	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errStatus) ||
+		errors.Is(err, errReplayed) || errors.As(err, &u) && u.proven
 }
 
 // receive reads an answer to its end into dst and checks it, for both transports. keys signed the request; nil if
 // unknown. A redirect becomes an error without its Location: a signed request is not sent to another host.
-func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, accept bool, res *http.Response, sameMemory bool) ([]byte, error) {
+func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, accept bool, res *http.Response,
+	sameMemory bool) ([]byte, error) {
 	defer res.Body.Close()
 	body, err := readAll(dst, res.Body, res.ContentLength, mostOf(path, res.StatusCode))
 	if err != nil {
@@ -66,7 +69,8 @@ func withoutSecrets(address string) string {
 
 // check compares an answer with its headers, and decides by rulings what it settles. An answer handed over in the same
 // memory has no checksum. With AcceptUnsigned, answers without one are accepted, and counted, if none ever had one.
-func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *http.Response, body []byte, sameMemory bool) error {
+func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *http.Response, body []byte,
+	sameMemory bool) error {
 	success := res.StatusCode >= 200 && res.StatusCode < 300
 	sum := res.Header.Get(headerMD5)
 	if sum != "" {

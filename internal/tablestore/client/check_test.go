@@ -248,7 +248,8 @@ func TestNoTransportFollowsARedirect(t *testing.T) {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+r.URL.Path+"?token=secret", status)
 		}))
-		target := Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "s", SecurityToken: "token"}}
+		target := Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true,
+			Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "s", SecurityToken: "token"}}
 		sdk := sdkOf(t, target)
 		errs := describe(t, target)
 		_, errs["DeleteTable"] = sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"})
@@ -263,7 +264,8 @@ func TestNoTransportFollowsARedirect(t *testing.T) {
 		other.Close()
 		web.Close()
 	}
-	plan := &faults.Plan{Only: func(string) bool { return true }, Decide: func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Redirect} }}
+	plan := &faults.Plan{Only: func(string) bool { return true },
+		Decide: func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Redirect} }}
 	err := admin(t, embedded(t, plan)).Drop("t")
 	conformance.True(t, !errors.Is(err, ErrNoTable) && strings.Contains(fmt.Sprint(err), "moved to"), "dropping: %v", err)
 }
@@ -273,7 +275,8 @@ type said struct{ body []byte }
 
 func (s *said) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(s.body)), ContentLength: int64(len(s.body)), Request: r}, nil
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(s.body)),
+		ContentLength: int64(len(s.body)), Request: r}, nil
 }
 
 func rangeClient(t testing.TB, s *said) *tablestore.TableStoreClient {
@@ -325,7 +328,8 @@ func drawRows(r *rand.Rand, n int) (rows []byte) {
 		row.Begin(nil)
 		for k := range keys {
 			name := plainbuffer.NewName(fmt.Sprintf("k%d", k))
-			row.Key(&name, [...]table.Value{{Type: table.Integer, Int: int64(i)}, {Type: table.String, Bytes: []byte("é")}, {Type: table.Binary, Bytes: []byte{0, 1}}}[(k+i)%3])
+			row.Key(&name, [...]table.Value{{Type: table.Integer, Int: int64(i)}, {Type: table.String, Bytes: []byte("é")},
+				{Type: table.Binary, Bytes: []byte{0, 1}}}[(k+i)%3])
 		}
 		for _, c := range drawnNames {
 			name := plainbuffer.NewName(c)

@@ -67,7 +67,8 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // transport ends it earlier if nothing comes in
 	asked := &signedWith{CredentialsProvider: t.Credentials}
 	config.Transport = &transport{base: t.Transport, run: ctx, timeout: t.RequestTimeout, keys: asked, traffic: traffic,
-		access: access{credentials: t.Credentials, patience: t.KeyPatience}, accept: t.AcceptUnsigned, sameMemory: sameMemory(t.Transport)}
+		access: access{credentials: t.Credentials, patience: t.KeyPatience}, accept: t.AcceptUnsigned,
+		sameMemory: sameMemory(t.Transport)}
 	if t.Transport == nil {
 		config.Transport.(*transport).base = &renewed{make: func() *http.Transport { return network(t) }}
 	}
@@ -234,7 +235,8 @@ func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, e
 			err = t.access.seen(r.URL.Path, nil)
 		}
 	case err == nil:
-		if passing := new(keysRefused); errors.As(t.access.seen(r.URL.Path, refusal(res.StatusCode, body, res.Header.Get(headerRequestID))), &passing) {
+		if passing := new(keysRefused); errors.As(t.access.seen(r.URL.Path,
+			refusal(res.StatusCode, body, res.Header.Get(headerRequestID))), &passing) {
 			err = passing // other refusals are read by the SDK
 		}
 	}

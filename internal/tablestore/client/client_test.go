@@ -40,7 +40,8 @@ func engine(t *testing.T, o server.Options) *server.Server {
 
 // of is the target of an engine in this process.
 func of(s *server.Server) Target {
-	return Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)}
+	return Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
+		Credentials: keys(server.DefaultAccessKeySecret)}
 }
 
 func embedded(t *testing.T, plan *faults.Plan) Target {
@@ -60,7 +61,8 @@ func admin(t *testing.T, target Target) *Admin {
 
 func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	a := admin(t, embedded(t, nil))
-	key := []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "i", Type: table.Integer}, {Name: "b", Type: table.Binary}}
+	key := []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "i", Type: table.Integer},
+		{Name: "b", Type: table.Binary}}
 	d := table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000, ReservedRead: 0, ReservedWrite: 0}
 	must(t, a.Create("t", key, d))
 	got := conformance.Try(a.Describe("t")).Must(t)
@@ -156,14 +158,16 @@ func TestEveryTooManyRequestsAnswerSlowsDown(t *testing.T) {
 		want   bool
 	}{
 		{429, tablestore.OTS_CLIENT_UNKNOWN, true}, {429, "Throttling.User", true}, {429, "OTSFlowControl", true},
-		{503, "OTSServerBusy", true}, {503, "OTSServerUnavailable", false}, {400, "Throttling", false}, {403, tablestore.OTS_CLIENT_UNKNOWN, false},
+		{503, "OTSServerBusy", true}, {503, "OTSServerUnavailable", false}, {400, "Throttling", false},
+		{403, tablestore.OTS_CLIENT_UNKNOWN, false},
 	} {
 		conformance.Equal(t, SlowDown(&tablestore.OtsError{HttpStatusCode: tt.status, Code: tt.code}), tt.want, "%v", tt)
 	}
 }
 
 func TestRefusalByVPCBoundInstanceIsExplained(t *testing.T) {
-	text := Describe(&tablestore.OtsError{HttpStatusCode: 403, Code: "OTSAuthFailed", Message: "Request denied because this instance can only be accessed from the binded VPC."})
+	text := Describe(&tablestore.OtsError{HttpStatusCode: 403, Code: "OTSAuthFailed",
+		Message: "Request denied because this instance can only be accessed from the binded VPC."})
 	conformance.True(t, strings.Contains(text, "VPC endp") && !strings.Contains(text, "check the access key"), "%s", text)
 }
 
@@ -234,7 +238,8 @@ func counting(t *testing.T, run func(*httptest.Server), h http.Handler) (_ *http
 }
 
 func TestEndpointsAreChecked(t *testing.T) {
-	for _, endpoint := range []string{"", "host", "ftp://host", "http://", "http://host/path", "://", "http://user:secret@host", "http://host?key=secret"} {
+	for _, endpoint := range []string{"", "host", "ftp://host", "http://", "http://host/path", "://",
+		"http://user:secret@host", "http://host?key=secret"} {
 		_, err := New(context.Background(), unsignedAt(endpoint), nil)
 		conformance.True(t, err != nil && !strings.Contains(err.Error(), "secret"), "endpoint %q: %v", endpoint, err)
 	}
@@ -251,10 +256,11 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		"wrong secret: %v", err)
 	conformance.Equal(t, strings.Contains(fmt.Sprint(err), "wrong-secret-value"), false, "the secret is shown: %v", err)
 	requests := 0
-	down := Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		requests++
-		return http.DefaultTransport.RoundTrip(r)
-	})}
+	down := Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"),
+		Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			requests++
+			return http.DefaultTransport.RoundTrip(r)
+		})}
 	_, err = admin(t, down).Describe("t")
 	conformance.Refused(t, err, "cannot connect to 127.0.0.1:1", "endpoint down")
 	conformance.Equal(t, requests, 1, "tries of a wrong endpoint")
@@ -339,7 +345,8 @@ func TestClockRecoversAfterPause(t *testing.T) {
 
 func TestWithoutDatesThisMachinesTimeIsUsed(t *testing.T) {
 	c, now := new(Clock), time.Now()
-	for _, h := range []http.Header{{}, {"X-Ots-Date": {"yesterday"}}, dated(time.RFC3339, now.Add(time.Hour)), dated(time.RFC3339, now.Add(time.Hour))} {
+	for _, h := range []http.Header{{}, {"X-Ots-Date": {"yesterday"}}, dated(time.RFC3339, now.Add(time.Hour)),
+		dated(time.RFC3339, now.Add(time.Hour))} {
 		c.Answered(h, now, now)
 	}
 	from, to, known := c.Range(now)

@@ -49,7 +49,8 @@ const (
 
 // Answered takes the date of an answer to a request begun at sent; its head was read at received.
 func (c *Clock) Answered(h http.Header, sent, received time.Time) {
-	if c == nil || c.agreed.Load() != nil && received.UnixNano()-c.last.Load() < int64(sampleEvery) && received.UnixNano() >= c.last.Load() {
+	if c == nil || c.agreed.Load() != nil && received.UnixNano()-c.last.Load() < int64(sampleEvery) &&
+		received.UnixNano() >= c.last.Load() {
 		return
 	}
 	date, precision, ok := dateOf(h)
@@ -165,9 +166,11 @@ func (c *Clock) SkewWarning() string {
 	case !known || by.Abs() <= time.Second:
 		return ""
 	case by > 0:
-		return "this machine's clock is " + by.Round(100*time.Millisecond).String() + " behind the service's; set it. The service's time is used where it matters"
+		return "this machine's clock is " + by.Round(100*time.Millisecond).String() +
+			" behind the service's; set it. The service's time is used where it matters"
 	}
-	return "this machine's clock is " + (-by).Round(100*time.Millisecond).String() + " ahead of the service's; set it. The service's time is used where it matters"
+	return "this machine's clock is " + (-by).Round(100*time.Millisecond).String() +
+		" ahead of the service's; set it. The service's time is used where it matters"
 }
 
 // AskTime sets the clock to the service's time: it sends requests until enough answers have come. If the service does

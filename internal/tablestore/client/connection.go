@@ -54,7 +54,8 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 	traffic = cmp.Or(traffic, new(Traffic))
 	c := &Connection{run: ctx, endpoint: endpoint, instance: t.Instance, credentials: t.Credentials, base: t.Transport,
 		timeout: t.RequestTimeout, compression: newCompression(t.Compress), traffic: traffic,
-		access: access{credentials: t.Credentials, patience: t.KeyPatience}, accept: t.AcceptUnsigned, sameMemory: sameMemory(t.Transport)}
+		access: access{credentials: t.Credentials, patience: t.KeyPatience}, accept: t.AcceptUnsigned,
+		sameMemory: sameMemory(t.Transport)}
 	if c.base == nil {
 		if c.route = newRoute(endpoint); c.route == nil {
 			c.base = &renewed{make: func() *http.Transport {
@@ -263,7 +264,8 @@ func (s *Sender) request(operation string, header http.Header, body *requestBody
 // read reads an answer to its end.
 func (s *Sender) read(operation string, res *http.Response) (err error) {
 	received := time.Now()
-	if s.answer, err = s.c.traffic.receive(s.answer[:0], "/"+operation, s.keys, s.c.accept, res, s.c.sameMemory); err != nil {
+	if s.answer, err = s.c.traffic.receive(s.answer[:0], "/"+operation, s.keys, s.c.accept, res,
+		s.c.sameMemory); err != nil {
 		s.c.access.unsigned(err)
 		if res.StatusCode == http.StatusRequestEntityTooLarge && s.answer != nil && !Unsettled(err) {
 			// A proxy that refuses a body without reading it closes the connection, and its page may be cut off.

@@ -69,7 +69,8 @@ func TestSignaturesOfAnyValuesEqualTheSDKs(t *testing.T) {
 			signed++
 			unsigned.Del(headerSignature)
 		} else {
-			unsigned = http.Header{headerDate: {date}, headerAccessKeyID: {keys.AccessKeyID}, headerInstance: {c.instance}, headerMD5: {"sum"}, headerAPIVersion: {tablestore.ApiVersion}}
+			unsigned = http.Header{headerDate: {date}, headerAccessKeyID: {keys.AccessKeyID}, headerInstance: {c.instance},
+				headerMD5: {"sum"}, headerAPIVersion: {tablestore.ApiVersion}}
 		}
 		want, wantErr := tablestore.GetSignature(path, http.MethodPost, keys, unsigned)
 		conformance.MustTrue(t, (err == nil) == (wantErr == nil) && (err != nil || got.Get(headerSignature) == want),
@@ -94,7 +95,8 @@ func TestRefusalsAreTheSDKsErrors(t *testing.T) {
 		target := via(roundTrip(func(r *http.Request) (*http.Response, error) {
 			r.Body.Close()
 			header := http.Header{headerRequestID: {"r1"}}
-			return &http.Response{StatusCode: tt.status, Header: header, ContentLength: -1, Body: io.NopCloser(strings.NewReader(tt.body))}, nil
+			return &http.Response{StatusCode: tt.status, Header: header, ContentLength: -1,
+				Body: io.NopCloser(strings.NewReader(tt.body))}, nil
 		}))
 		tt.want.RequestId, tt.want.HttpStatusCode = "r1", tt.status
 		_, err := sender(t, t.Context(), target).Post("BatchWriteRow", text("x"))
@@ -140,7 +142,8 @@ func TestAllFramingsOfAnswersAreRead(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer, want, err string
 	}{
-		"chunks":            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", "abc", ""},
+		"chunks": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
+			"abc", ""},
 		"to the end":        {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc", "abc", ""},
 		"100 before it":     {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", "abc", ""},
 		"nothing":           {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "", ""},
@@ -280,7 +283,8 @@ func TestAllNotationsOfEndpointsWork(t *testing.T) {
 
 func TestARequestEndsWithItsTimeout(t *testing.T) {
 	web := listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c); c.Close() })
-	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), RequestTimeout: 30 * time.Millisecond})
+	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"),
+		RequestTimeout: 30 * time.Millisecond})
 	_, err := s.Post("BatchWriteRow", text("x"))
 	conformance.True(t, err != nil && Classify(err) == Ambiguous, "%v", err)
 }
@@ -426,7 +430,8 @@ func TestEndpointWithWrongSchemeIsPermanent(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	for _, endpoint := range []string{"https://" + rude.Addr().String(), "https" + strings.TrimPrefix(plain.URL, "http"), "http" + strings.TrimPrefix(secure.URL, "https")} {
+	for _, endpoint := range []string{"https://" + rude.Addr().String(), "https" + strings.TrimPrefix(plain.URL, "http"),
+		"http" + strings.TrimPrefix(secure.URL, "https")} {
 		_, err := admin(t, Target{Endpoint: endpoint, Instance: "i", Credentials: keys("b")}).Describe("t")
 		conformance.True(t, WrongScheme(err) && strings.Contains(err.Error(), "https://"), "%s: %v", endpoint, err)
 	}

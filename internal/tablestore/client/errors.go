@@ -146,7 +146,8 @@ func Classify(err error) Class {
 // classifyAnswer uses the code if the service documents it, regardless of the status. A proxy's page has none.
 func classifyAnswer(err *tablestore.OtsError) Class {
 	c := ClassifyCode(err.Code, err.Message)
-	if c == Unrecognized && (err.Code == tablestore.OTS_CLIENT_UNKNOWN || err.HttpStatusCode >= http.StatusInternalServerError) {
+	if c == Unrecognized && (err.Code == tablestore.OTS_CLIENT_UNKNOWN ||
+		err.HttpStatusCode >= http.StatusInternalServerError) {
 		return Ambiguous
 	}
 	return c
@@ -158,7 +159,8 @@ func SlowDown(err error) bool {
 	if u := new(unsigned); errors.As(err, &u) && u.says != nil && ClassifyCode(u.says.Code, u.says.Message) == Throttled {
 		return true
 	}
-	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusTooManyRequests || ClassifyCode(ots.Code, ots.Message) == Throttled)
+	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusTooManyRequests ||
+		ClassifyCode(ots.Code, ots.Message) == Throttled)
 }
 
 // TimedOut reports whether a request made no progress for a whole time-out: the service had it that long, or never.
@@ -171,7 +173,8 @@ func TimedOut(err error) bool {
 // TooLarge reports whether a request was refused for its size, by the service or by the page of a gateway before it.
 func TooLarge(err error) bool {
 	var ots *tablestore.OtsError
-	return !Unsettled(err) && errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusRequestEntityTooLarge || ots.Code == "OTSRequestBodyTooLarge")
+	return !Unsettled(err) && errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusRequestEntityTooLarge ||
+		ots.Code == "OTSRequestBodyTooLarge")
 }
 
 // CutWhileSending reports whether the connection broke during sending, as when a gateway refuses a large request.
@@ -211,7 +214,8 @@ func untrusted(err error) bool {
 func Refused(err error) bool {
 	var ots *tablestore.OtsError
 	u := new(unsigned)
-	return Denied(err) || errors.As(err, &u) && u.keys || untrusted(err) || IsNoTable(err) || errors.As(err, new(*ReplacedError)) ||
+	return Denied(err) || errors.As(err, &u) && u.keys || untrusted(err) || IsNoTable(err) ||
+		errors.As(err, new(*ReplacedError)) ||
 		errors.As(err, &ots) && ots.Code == "OTSQuotaExhausted" && ClassifyCode(ots.Code, ots.Message) == Fatal
 }
 
@@ -240,7 +244,8 @@ func Describe(err error) string {
 	ots, ok := errors.AsType[*tablestore.OtsError](err)
 	if !ok {
 		if bad := new(tls.CertificateVerificationError); errors.As(err, &bad) {
-			return fmt.Sprintf("the certificate of the endpoint is not trusted: %s; check --endpoint, or have this machine trust who issued it (SSL_CERT_FILE names a file of such certificates)", OneLine(bad.Err.Error()))
+			return fmt.Sprintf("the certificate of the endpoint is not trusted: %s; check --endpoint, or have this machine "+
+				"trust who issued it (SSL_CERT_FILE names a file of such certificates)", OneLine(bad.Err.Error()))
 		}
 		if dns, ok := errors.AsType[*net.DNSError](err); ok {
 			return fmt.Sprintf("cannot find host %s; check --endpoint", dns.Name)
@@ -251,7 +256,8 @@ func Describe(err error) string {
 		return OneLine(err.Error())
 	}
 	if isPage(ots) {
-		return fmt.Sprintf("the endpoint does not answer as Tablestore does (HTTP %d: %.80s); check --endpoint", ots.HttpStatusCode, OneLine(ots.Message))
+		return fmt.Sprintf("the endpoint does not answer as Tablestore does (HTTP %d: %.80s); check --endpoint",
+			ots.HttpStatusCode, OneLine(ots.Message))
 	}
 	text := fmt.Sprintf("%s: %s", ots.Code, OneLine(ots.Message))
 	if ots.RequestId != "" {
@@ -285,7 +291,8 @@ func WrongScheme(err error) bool {
 
 // otherScheme are net/http's texts for an answer that is a TLS alert, and for answers that are not TLS.
 var otherScheme = []string{
-	"malformed HTTP response \"\\x15\\x03", "server gave HTTP response to HTTPS client", "first record does not look like a TLS handshake",
+	"malformed HTTP response \"\\x15\\x03", "server gave HTTP response to HTTPS client",
+	"first record does not look like a TLS handshake",
 }
 
 // isPage reports whether an answer is a page, not Tablestore's.

@@ -19,7 +19,8 @@ func (a *Admin) CreateIndex(name string, i table.Index) error {
 	}
 	meta := &tablestore.IndexMeta{IndexName: i.Name, Primarykey: i.Key, DefinedColumns: i.Columns, IndexType: kind}
 	err := a.try(func() error {
-		_, err := a.Client.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: name, IndexMeta: meta, IncludeBaseData: true})
+		_, err := a.Client.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: name, IndexMeta: meta,
+			IncludeBaseData: true})
 		if codeOf(err) != "OTSObjectAlreadyExist" {
 			return err
 		}

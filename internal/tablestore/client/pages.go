@@ -19,7 +19,8 @@ type Ranger interface {
 
 // GetPacked reads a page of rows as bytes into memory.Packed, replacing earlier ones; the answer has no rows. With a
 // client of New, they are checked as they come: the SDK's objects for each cell cost ten times as much.
-func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory) (*tablestore.GetRangeResponse, error) {
+func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory) (*tablestore.GetRangeResponse,
+	error) {
 	p := &page{PageMemory: memory}
 	p.Packed.bytes = nil
 	p.Packed.rows.Reset()

@@ -77,7 +77,8 @@ func TestSendersShareAllowedConnections(t *testing.T) {
 		}
 		open.Add(-1)
 	})
-	c := connect(t, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: senders})
+	c := connect(t, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"),
+		Connections: senders})
 	keep := c.Sender() // the connections of those that end are closed
 	defer keep.Close()
 	must(t, conformance.ErrorOf(keep.Post("BatchWriteRow", text("x"))))
@@ -111,7 +112,8 @@ func TestSendersShareConnectionsIfDialFails(t *testing.T) {
 		l.Close() // whoever comes now is refused
 		close(accepted)
 	}()
-	c := connect(t, Target{Endpoint: "http://" + l.Addr().String(), Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: senders})
+	c := connect(t, Target{Endpoint: "http://" + l.Addr().String(), Instance: "i", AcceptUnsigned: true,
+		Credentials: keys("s"), Connections: senders})
 	var links []*link
 	for range allowed {
 		l := conformance.Try(c.pool.take(t.Context(), time.Minute)).Must(t)
@@ -154,7 +156,8 @@ func TestOldBusyConnectionIsRenewed(t *testing.T) {
 }
 
 func TestDownServiceDoesNotLowerLimit(t *testing.T) {
-	c := connect(t, Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: 16})
+	c := connect(t, Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"),
+		Connections: 16})
 	for what := range atOnce(c, 16, 3, "x") {
 		conformance.Equal(t, strings.HasPrefix(what, fmt.Sprintf("class %d:", Unavailable)), true, "%s", what)
 	}
@@ -202,7 +205,8 @@ func TestRefusalOfAcceptedKeysIsTemporaryForAWhile(t *testing.T) {
 	const patience = time.Minute
 	synctest.Test(t, func(t *testing.T) {
 		var answers []string
-		target := Target{Endpoint: "http://made-up", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: refusingKeys(&answers), KeyPatience: patience}
+		target := Target{Endpoint: "http://made-up", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"),
+			Transport: refusingKeys(&answers), KeyPatience: patience}
 		s := sender(t, t.Context(), target)
 		sdk := sdkOf(t, target)
 		for name, ask := range map[string]func() error{
@@ -245,10 +249,11 @@ func (forgetful) GetCredentials() common.Credentials { return &common.DefaultCre
 
 func TestUnsignableRequestIsNotSent(t *testing.T) {
 	sent := 0
-	target := Target{Endpoint: "http://made-up", Instance: "i", AcceptUnsigned: true, Credentials: forgetful{}, Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-		sent++
-		return nil, io.EOF
-	})}
+	target := Target{Endpoint: "http://made-up", Instance: "i", AcceptUnsigned: true, Credentials: forgetful{},
+		Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			sent++
+			return nil, io.EOF
+		})}
 	_, err := sender(t, t.Context(), target).Post("BatchWriteRow", text("x"))
 	conformance.Equal(t, Classify(err), Unavailable, "class of %v", err)
 	conformance.Equal(t, sent, 0, "sent")
@@ -277,7 +282,8 @@ func (b *broken) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if b.page > 0 {
-		return &http.Response{StatusCode: b.page, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html><body>not now</body></html>")), Request: r}, nil
+		return &http.Response{StatusCode: b.page, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader("<html><body>not now</body></html>")), Request: r}, nil
 	}
 	return nil, b.fail
 }
@@ -289,9 +295,10 @@ func (timedOut) Timeout() bool   { return true }
 func (timedOut) Temporary() bool { return true }
 
 var (
-	refusedDial = &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 80}, Err: syscall.ECONNREFUSED}
-	noSuchHost  = &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
-	noResolver  = &net.DNSError{Err: "server misbehaving", Name: "somewhere", IsTemporary: true}
+	refusedDial = &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 80},
+		Err: syscall.ECONNREFUSED}
+	noSuchHost = &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
+	noResolver = &net.DNSError{Err: "server misbehaving", Name: "somewhere", IsTemporary: true}
 )
 
 // unreachable is a service that cannot be reached at first.
@@ -430,7 +437,8 @@ func TestUnansweredDescribeIsRepeated(t *testing.T) {
 					time.AfterFunc(c.stop, cancel)
 				}
 				base := &silentAtFirst{serves: time.Now().Add(c.lasts)}
-				sdk, err := New(run, Target{Endpoint: "http://tablestore.test", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: base, RequestTimeout: 29 * time.Second}, nil)
+				sdk, err := New(run, Target{Endpoint: "http://tablestore.test", Instance: "i", AcceptUnsigned: true,
+					Credentials: keys("s"), Transport: base, RequestTimeout: 29 * time.Second}, nil)
 				must(t, err)
 				begun := time.Now()
 				_, _, err = (&Admin{Client: sdk}).describe("t")
@@ -469,7 +477,8 @@ func (p *pieces) Close() error { return nil }
 type slowly time.Duration
 
 func (pause slowly) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: &pieces{r.Context(), "answer", time.Duration(pause)}}, nil
+	return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1,
+		Body: &pieces{r.Context(), "answer", time.Duration(pause)}}, nil
 }
 
 func TestSlowAnswerIsReadToItsEnd(t *testing.T) {
@@ -479,7 +488,8 @@ func TestSlowAnswerIsReadToItsEnd(t *testing.T) {
 	}{"slow": {900 * time.Millisecond, false}, "stalled": {1100 * time.Millisecond, true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				to := &transport{base: slowly(c.pause), run: t.Context(), timeout: time.Second, keys: &signedWith{CredentialsProvider: keys("s")}, accept: true, traffic: new(Traffic)}
+				to := &transport{base: slowly(c.pause), run: t.Context(), timeout: time.Second,
+					keys: &signedWith{CredentialsProvider: keys("s")}, accept: true, traffic: new(Traffic)}
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://service/ListTable", nil)
 				began := time.Now()
 				res, err := to.RoundTrip(r)

@@ -28,7 +28,8 @@ const (
 // CreateSplit makes a table as Create does, with partitions between the bounds: ascending values of the first key
 // column, fewer than MaxRanges. refused is why the service refuses them; the table is then made with one partition. A
 // created table does not prove that the service has used the bounds: Layout does. Connection must be set.
-func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) (refused, err error) {
+func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
+	bounds []table.Value) (refused, err error) {
 	err = a.createItself(name, key, d, defined, bounds)
 	if err == nil || codeOf(err) == "OTSObjectAlreadyExist" || !isAnswer(err) {
 		return nil, a.wrap("create", name, err)
@@ -37,7 +38,8 @@ func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definiti
 }
 
 // createItself sends a request that the SDK's client cannot make.
-func (a *Admin) createItself(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) error {
+func (a *Admin) createItself(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
+	bounds []table.Value) error {
 	if a.Connection == nil {
 		return fmt.Errorf("names of more than %d bytes, and partitions, need a connection", maxSDKName)
 	}
@@ -58,10 +60,12 @@ func (a *Admin) post(operation string, request protoadapt.MessageV1) error {
 }
 
 // createRequest is the request for a table, with partitions if there are bounds.
-func createRequest(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) *otsprotocol.CreateTableRequest {
+func createRequest(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
+	bounds []table.Value) *otsprotocol.CreateTableRequest {
 	meta := &otsprotocol.TableMeta{TableName: &name}
 	for _, k := range key {
-		column := &otsprotocol.PrimaryKeySchema{Name: &k.Name, Type: otsprotocol.PrimaryKeyType(sdkType(keyTypes, k.Type)).Enum()}
+		column := &otsprotocol.PrimaryKeySchema{Name: &k.Name,
+			Type: otsprotocol.PrimaryKeyType(sdkType(keyTypes, k.Type)).Enum()}
 		if k.Auto {
 			column.Option = otsprotocol.PrimaryKeyOption_AUTO_INCREMENT.Enum()
 		}
@@ -71,7 +75,8 @@ func createRequest(name string, key []table.KeyColumn, d table.Definition, defin
 		t := sdkType(definedTypes, defined[name]).ConvertToPbDefinedColumnType()
 		meta.DefinedColumn = append(meta.DefinedColumn, &otsprotocol.DefinedColumnSchema{Name: &name, Type: &t})
 	}
-	c := Change{ReservedRead: &d.ReservedRead, ReservedWrite: &d.ReservedWrite, TimeToLive: &d.TimeToLive, MaxVersions: &d.MaxVersions}
+	c := Change{ReservedRead: &d.ReservedRead, ReservedWrite: &d.ReservedWrite, TimeToLive: &d.TimeToLive,
+		MaxVersions: &d.MaxVersions}
 	if d.MaxDeviation > 0 {
 		c.MaxDeviation = &d.MaxDeviation
 	}

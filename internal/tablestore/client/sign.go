@@ -42,7 +42,8 @@ const (
 )
 
 // signWith returns the signed headers of a request whose body has the MD5, and was bytes before compression; 0 is none.
-func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md5.Size]byte, was int) (http.Header, error) {
+func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md5.Size]byte,
+	was int) (http.Header, error) {
 	header := http.Header{
 		headerUserAgent:   {userAgent},
 		headerDate:        {date},
@@ -75,7 +76,8 @@ func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md
 
 // complete reports whether a request has all signed headers. For others, users search for the SDK signer's message.
 func complete(header http.Header) bool {
-	return !slices.ContainsFunc([]string{headerDate, headerAPIVersion, headerAccessKeyID, headerInstance, headerMD5}, func(name string) bool { return header[name][0] == "" })
+	return !slices.ContainsFunc([]string{headerDate, headerAPIVersion, headerAccessKeyID, headerInstance, headerMD5},
+		func(name string) bool { return header[name][0] == "" })
 }
 
 // requestBody reads a request's body from a sender's memory and knows when the transport has finished with it.

@@ -60,7 +60,8 @@ func TestRequestWithProgressIsNotLost(t *testing.T) {
 func TestRequestEndsDespiteProgress(t *testing.T) {
 	t.Parallel()
 	web := listen(t, func(c net.Conn) { takeSlowly(c, 40*time.Millisecond) })
-	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), RequestTimeout: 100 * time.Millisecond})
+	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"),
+		RequestTimeout: 100 * time.Millisecond})
 	_, err := s.Post("BatchWriteRow", func(dst []byte) []byte { return append(dst, make([]byte, 8<<20)...) })
 	conformance.True(t, err != nil && Classify(err) == Ambiguous, "%v", err)
 }

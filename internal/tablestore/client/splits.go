@@ -177,7 +177,8 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 const samplePatience = 2 * time.Second
 
 // CellTypes returns the types of the values in a table's columns in its first and last n rows, and how many it read.
-func (a *Admin) CellTypes(name string, key []table.KeyColumn, n int32) (types map[string]map[table.Type]bool, rows int, err error) {
+func (a *Admin) CellTypes(name string, key []table.KeyColumn, n int32) (types map[string]map[table.Type]bool, rows int,
+	err error) {
 	types = map[string]map[table.Type]bool{}
 	for _, direction := range []tablestore.Direction{tablestore.FORWARD, tablestore.BACKWARD} {
 		low, high := new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)

@@ -156,7 +156,8 @@ func splitter(t *testing.T, through func(http.RoundTripper) http.RoundTripper) (
 
 // splitBounds are values of each partition-key type, in order.
 var splitBounds = map[table.Type][]table.Value{
-	table.String:  {{Type: table.String, Bytes: []byte("b")}, {Type: table.String, Bytes: []byte("b\u00fc")}, {Type: table.String, Bytes: []byte("c")}},
+	table.String: {{Type: table.String, Bytes: []byte("b")}, {Type: table.String, Bytes: []byte("b\u00fc")},
+		{Type: table.String, Bytes: []byte("c")}},
 	table.Integer: {{Type: table.Integer, Int: -5}, {Type: table.Integer, Int: 0}, {Type: table.Integer, Int: 1 << 60}},
 	table.Binary:  {{Type: table.Binary, Bytes: []byte{0}}, {Type: table.Binary, Bytes: []byte{0xff, 1}}},
 }
@@ -267,14 +268,16 @@ func TestReservedThroughputIsChangedOnceInAnInterval(t *testing.T) {
 
 func TestTableChangesSurviveTemporaryFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}} {
+		for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"},
+			{Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}} {
 			failed := map[string]int{}
-			plan := &faults.Plan{Only: func(op string) bool { return op != "CreateTable" }, Decide: func(r faults.Request) faults.Fault {
-				if failed[r.Operation]++; failed[r.Operation]%2 == 1 {
-					return f
-				}
-				return faults.Fault{}
-			}}
+			plan := &faults.Plan{Only: func(op string) bool { return op != "CreateTable" },
+				Decide: func(r faults.Request) faults.Fault {
+					if failed[r.Operation]++; failed[r.Operation]%2 == 1 {
+						return f
+					}
+					return faults.Fault{}
+				}}
 			now := time.Now()
 			a := clocked(t, &now, plan)
 			for what, change := range map[string]func() error{
@@ -302,7 +305,8 @@ func TestAMissingTableCannotBeChanged(t *testing.T) {
 	now := time.Now()
 	a := clocked(t, &now, nil)
 	_, adjusted := a.Adjusted("none")
-	for what, err := range map[string]error{"options": a.SetOptions("none", -1, 1), "throughput": a.Reserve("none", 1, 1), "adjusted": adjusted} {
+	for what, err := range map[string]error{"options": a.SetOptions("none", -1, 1), "throughput": a.Reserve("none", 1, 1),
+		"adjusted": adjusted} {
 		conformance.Is(t, err, ErrNoTable, "%s", what)
 	}
 }

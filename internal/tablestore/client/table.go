@@ -92,7 +92,8 @@ func (a *Admin) Describe(name string) (*Table, error) {
 	t.NoUpdates = res.TableOption.AllowUpdate != nil && !*res.TableOption.AllowUpdate
 	for _, i := range res.IndexMetas {
 		t.Indexes = append(t.Indexes, i.IndexName)
-		t.IndexesAre = append(t.IndexesAre, table.Index{Name: i.IndexName, Local: i.IndexType == tablestore.IT_LOCAL_INDEX, Key: i.Primarykey, Columns: i.DefinedColumns})
+		t.IndexesAre = append(t.IndexesAre, table.Index{Name: i.IndexName, Local: i.IndexType == tablestore.IT_LOCAL_INDEX,
+			Key: i.Primarykey, Columns: i.DefinedColumns})
 	}
 	t.ReservedRead, t.ReservedWrite = res.ReservedThroughput.Readcap, res.ReservedThroughput.Writecap
 	return t, nil
@@ -128,7 +129,8 @@ func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) e
 }
 
 // CreateDefined is Create for a table with predefined attribute columns.
-func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type) error {
+func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Definition,
+	defined map[string]table.Type) error {
 	meta := &tablestore.TableMeta{TableName: name}
 	for _, column := range slices.Sorted(maps.Keys(defined)) {
 		meta.AddDefinedColumn(column, sdkType(definedTypes, defined[column]))
@@ -141,8 +143,9 @@ func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Defini
 		}
 	}
 	req := &tablestore.CreateTableRequest{
-		TableMeta:          meta,
-		TableOption:        &tablestore.TableOption{TimeToAlive: d.TimeToLive, MaxVersion: d.MaxVersions, DeviationCellVersionInSec: d.MaxDeviation},
+		TableMeta: meta,
+		TableOption: &tablestore.TableOption{TimeToAlive: d.TimeToLive, MaxVersion: d.MaxVersions,
+			DeviationCellVersionInSec: d.MaxDeviation},
 		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: d.ReservedRead, Writecap: d.ReservedWrite},
 	}
 	if d.NoUpdates {
@@ -204,7 +207,9 @@ func (a *Admin) Opened(name string) (*Table, error) {
 			return t, err
 		}
 		if patience.Over(time.Now()) {
-			return nil, fmt.Errorf("describe table %s: the service created it, but after %v still says that it does not exist: %w", name, OpensWithin, err)
+			return nil,
+				fmt.Errorf("describe table %s: the service created it, but after %v still says that it does not exist: %w", name,
+					OpensWithin, err)
 		}
 		if err := ratelimit.Wait(a.Context, backoff.After(attempt)); err != nil {
 			return nil, err
@@ -301,14 +306,16 @@ func (a *Admin) mayBeDown(err error, attempt int) bool {
 	}
 	var timeout net.Error
 	// Not every time-out error says so by net.Error.
-	cut := unserved(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	cut := unserved(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return (cut || errors.As(err, &timeout) && timeout.Timeout()) && (a.ReachFor > 0 || attempt < maxAmbiguous)
 }
 
 // unserved reports whether a proxy answered, with its own page, that the service does not.
 func unserved(err error) bool {
 	ots, ok := errors.AsType[*tablestore.OtsError](err)
-	return ok && isPage(ots) && slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, ots.HttpStatusCode)
+	return ok && isPage(ots) && slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout}, ots.HttpStatusCode)
 }
 
 // answered makes an error of a panic: the SDK dereferences fields that a broken answer lacks.

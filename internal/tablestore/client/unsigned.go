@@ -29,7 +29,8 @@ func AcceptUnsigned() (bool, error) {
 }
 
 // mustBeSigned are destructive operations, or changes that affect others: AcceptUnsigned does not apply to them.
-var mustBeSigned = map[string]bool{"/DeleteTable": true, "/UpdateTable": true, "/DeleteRow": true, "/DropIndex": true, "/DeleteDefinedColumn": true}
+var mustBeSigned = map[string]bool{"/DeleteTable": true, "/UpdateTable": true, "/DeleteRow": true, "/DropIndex": true,
+	"/DeleteDefinedColumn": true}
 
 // claim is an answer's content, if it is believed.
 type claim uint8
@@ -69,7 +70,8 @@ func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, bod
 		if !ok {
 			return nil
 		}
-		what, u.says = refused, &tablestore.OtsError{Code: code, Message: message, RequestId: res.Header.Get(headerRequestID), HttpStatusCode: res.StatusCode}
+		what, u.says = refused, &tablestore.OtsError{Code: code, Message: message, RequestId: res.Header.Get(headerRequestID),
+			HttpStatusCode: res.StatusCode}
 		if res.StatusCode == http.StatusForbidden && code == authFailed {
 			what = keyRefused
 		}
@@ -144,7 +146,8 @@ func (u *unsigned) Error() string {
 	}
 	switch {
 	case u.must:
-		return what + "; " + UnsignedVariable + " does not hold for what deletes or changes tables: reach the service without the proxy that removes signatures"
+		return what + "; " + UnsignedVariable + " does not hold for what deletes or changes tables: reach the service " +
+			"without the proxy that removes signatures"
 	case u.present:
 		return what + "; check the access key's secret, --endpoint and any proxy in between"
 	}

@@ -91,7 +91,8 @@ func (a *claiming) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body.Close()
 	}
-	res := &http.Response{StatusCode: a.status, Header: h, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body)), Request: r}
+	res := &http.Response{StatusCode: a.status, Header: h, ContentLength: int64(len(body)),
+		Body: io.NopCloser(strings.NewReader(body)), Request: r}
 	if a.endless {
 		res.ContentLength, res.Body = -1, io.NopCloser(a)
 	}
@@ -113,7 +114,8 @@ func TestAnswersAreBoundedByTheirKind(t *testing.T) {
 
 // ways are both ways of sending a request.
 func ways(t *testing.T, a *claiming, accept bool) map[string]func(operation string) error {
-	target := Target{Endpoint: "http://made-up", Instance: "i", Transport: a, Credentials: renewing{keys("secret"), a}, AcceptUnsigned: accept}
+	target := Target{Endpoint: "http://made-up", Instance: "i", Transport: a, Credentials: renewing{keys("secret"), a},
+		AcceptUnsigned: accept}
 	s := sender(t, t.Context(), target)
 	asked := &signedWith{CredentialsProvider: target.Credentials}
 	asked.GetCredentials()
@@ -138,7 +140,8 @@ func ways(t *testing.T, a *claiming, accept bool) map[string]func(operation stri
 	}
 }
 
-var operations = strings.Fields("ListTable CreateTable DescribeTable UpdateTable DeleteTable ComputeSplitPointsBySize GetRow GetRange BatchGetRow " +
+var operations = strings.Fields("ListTable CreateTable DescribeTable UpdateTable DeleteTable " +
+	"ComputeSplitPointsBySize GetRow GetRange BatchGetRow " +
 	"PutRow UpdateRow DeleteRow BatchWriteRow BulkImport BulkExport DropIndex DeleteDefinedColumn AddDefinedColumn")
 
 var statuses = []struct {
@@ -300,7 +303,8 @@ func compressible(i, size int) string {
 
 func TestCompressedBodiesRoundTrip(t *testing.T) {
 	var seen []seenBody
-	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, nil)})
+	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"),
+		Compress: CompressOn, Transport: noting(&seen, nil)})
 	noise := make([]byte, 100_000)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for i := range noise {
@@ -324,7 +328,8 @@ func TestCompressedBodiesRoundTrip(t *testing.T) {
 func TestCompressionIsOffByDefault(t *testing.T) {
 	for _, mode := range []string{"", CompressOff} {
 		var seen []seenBody
-		s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: mode, Transport: noting(&seen, nil)})
+		s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"),
+			Compress: mode, Transport: noting(&seen, nil)})
 		_, err := s.Post("BatchWriteRow", text(compressible(0, 10_000)))
 		conformance.True(t, err == nil && seen[0].kind == "", "%q: %q, %v", mode, seen[0].kind, err)
 	}

@@ -19,7 +19,8 @@ func shown(f tablestore.ColumnFilter) string {
 		for _, p := range f.Filters {
 			parts = append(parts, shown(p))
 		}
-		return "(" + strings.Join(parts, map[tablestore.LogicalOperator]string{tablestore.LO_AND: " and ", tablestore.LO_OR: " or "}[f.Operator]) + ")"
+		return "(" + strings.Join(parts, map[tablestore.LogicalOperator]string{tablestore.LO_AND: " and ",
+			tablestore.LO_OR: " or "}[f.Operator]) + ")"
 	case *tablestore.SingleColumnCondition:
 		for text, op := range comparators {
 			if op == *f.Comparator {
@@ -27,7 +28,9 @@ func shown(f tablestore.ColumnFilter) string {
 				if f.FilterIfMissing {
 					missing = "!"
 				}
-				return *f.ColumnName + missing + text + strings.TrimSpace(strings.Trim(strings.ReplaceAll(strings.TrimSpace(reflect.ValueOf(f.ColumnValue).String()), "<int64 Value>", "n"), "\n"))
+				return *f.ColumnName + missing + text + strings.TrimSpace(
+					strings.Trim(strings.ReplaceAll(strings.TrimSpace(reflect.ValueOf(f.ColumnValue).String()), "<int64 Value>", "n"),
+						"\n"))
 			}
 		}
 	}

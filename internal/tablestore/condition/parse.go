@@ -236,7 +236,8 @@ func (r *reader) operand(n ast.Node) (o operand, err error) {
 		return literal(v)
 	case *ast.UnaryNode:
 		of, err := r.operand(n.Node)
-		if err == nil && n.Operator == "-" && of.literal && (of.value.Type == table.Integer || of.value.Type == table.Double) {
+		if err == nil && n.Operator == "-" && of.literal &&
+			(of.value.Type == table.Integer || of.value.Type == table.Double) {
 			of.value.Int, of.value.Double = -of.value.Int, -of.value.Double
 			return of, nil
 		}

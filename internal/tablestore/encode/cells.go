@@ -53,7 +53,8 @@ func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why
 		stamped := c.At >= 0 && e.mode != table.Increment
 		switch {
 		case e.mode == table.Increment && v.Type != table.Integer:
-			return 0, 0, &table.Reason{Column: n.text, Code: table.CodeType, Message: fmt.Sprintf("the value is of type %s, and only integers can be added", v.Type)}
+			return 0, 0, &table.Reason{Column: n.text, Code: table.CodeType,
+				Message: fmt.Sprintf("the value is of type %s, and only integers can be added", v.Type)}
 		case len(v.Bytes) > table.MaxValueBytes:
 			return 0, 0, tooLong(v, n.text)
 		case stamped:

@@ -55,7 +55,8 @@ type Encoder struct {
 
 // New makes an encoder. With deleteNull, an update deletes null columns instead of leaving them alone.
 func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
-	e := &Encoder{mode: mode, changes: mode == table.Changes, deleteNull: deleteNull && mode == table.Update, columns: s.Attributes(), numbered: s.Numbered}
+	e := &Encoder{mode: mode, changes: mode == table.Changes, deleteNull: deleteNull && mode == table.Update,
+		columns: s.Attributes(), numbered: s.Numbered}
 	for _, k := range s.Key {
 		e.keys = append(e.keys, plainbuffer.NewName(k.Name))
 		e.keyNames = append(e.keyNames, k.Name)
@@ -84,7 +85,8 @@ func (e *Encoder) Sums(h *plainbuffer.Hasher, as Body) {
 //
 // stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that
 // for all. record is the original record, kept with the row; nil for formats that are not text.
-func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Span, record []byte) *table.Reason {
+func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Span,
+	record []byte) *table.Reason {
 	start := len(b.Data)
 	e.asked = false
 	if e.Table != "" {
@@ -96,7 +98,8 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 		return why
 	}
 	body := len(b.Data)
-	if e.Body == HashedBody || e.Body == NoBody || e.Body >= SummedBody && e.mode == table.Put && stamps == nil && e.Cells == nil {
+	if e.Body == HashedBody || e.Body == NoBody || e.Body >= SummedBody && e.mode == table.Put && stamps == nil &&
+		e.Cells == nil {
 		if size, why = e.brief(b, values, stamps, size); why != nil {
 			b.Data = b.Data[:start]
 			return why
@@ -234,7 +237,8 @@ func tooLong(v *table.Value, column string) *table.Reason {
 // checkStamp refuses a timestamp that the table would: too far from now, or beyond the service's range.
 func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	if ms >= table.MaxTimestamp {
-		return &table.Reason{Column: column, Code: table.CodeRange, Message: fmt.Sprintf("the timestamp %d is not a time in milliseconds", ms)}
+		return &table.Reason{Column: column, Code: table.CodeRange,
+			Message: fmt.Sprintf("the timestamp %d is not a time in milliseconds", ms)}
 	}
 	if e.Window == nil {
 		return nil

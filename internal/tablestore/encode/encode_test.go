@@ -106,7 +106,8 @@ func drawRecipe(t *rapid.T, mode table.Mode) (r recipe) {
 		r.stamps = rapid.SliceOfN(rapid.SampledFrom([]int64{-1, 5, 6, table.MaxTimestamp}), 3, 3).Draw(t, "stamps")
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "cells") {
-		r.cells = append(r.cells, Cell{NewName(rapid.SampledFrom([]string{"c", "d"}).Draw(t, "name")), value(), rapid.SampledFrom([]int64{-1, 5}).Draw(t, "at")})
+		r.cells = append(r.cells, Cell{NewName(rapid.SampledFrom([]string{"c", "d"}).Draw(t, "name")), value(),
+			rapid.SampledFrom([]int64{-1, 5}).Draw(t, "at")})
 	}
 	return r
 }
@@ -178,7 +179,8 @@ func TestBriefBodiesAreCheckedLikeWholeOnes(t *testing.T) {
 				"%+v\n%x is %x", first, a[SummedBody], a[WholeBody])
 			if !refused {
 				unkept, err := New(schema, mode, deleteNull).Unkept([]table.Value{str(first.key)}, a[KeptBody])
-				if sum, _ := SumOf(a[KeptBody]); err != nil || !bytes.Equal(unkept, a[WholeBody]) || len(a[SummedBody]) == SumBytes && !bytes.Equal(sum, a[SummedBody]) {
+				if sum, _ := SumOf(a[KeptBody]); err != nil || !bytes.Equal(unkept, a[WholeBody]) ||
+					len(a[SummedBody]) == SumBytes && !bytes.Equal(sum, a[SummedBody]) {
 					t.Fatalf("%+v\n%x was kept as %x: %v", first, unkept, a[KeptBody], err)
 				}
 				for n := 1 + SumBytes; n < len(a[KeptBody]) && a[KeptBody][0] == keptTag; n++ {
@@ -269,18 +271,21 @@ func TestOwnCellsKeepLimits(t *testing.T) {
 		cells   []Cell
 		code    string
 	}{
-		"the longest value":     {cells: []Cell{big}},
-		"a longer one":          {cells: []Cell{{a, text(table.MaxValueBytes + 1), -1}}, code: table.CodeValueTooLong},
-		"the largest row":       {cells: []Cell{big, rest(0)}},
-		"a larger one":          {cells: []Cell{big, rest(1)}, code: table.CodeRowTooLarge},
-		"a timestamp counts":    {cells: []Cell{big, {b, rest(0).Value, 5}}, code: table.CodeRowTooLarge},
-		"so does an added one":  {encoder: Encoder{StampBytes: 1}, cells: []Cell{{a, big.Value, 7}, rest(-8)}, code: table.CodeRowTooLarge},
-		"the most versions":     {cells: many(table.MaxColumns)},
-		"one more":              {cells: many(table.MaxColumns + 1), code: table.CodeTooManyColumns},
-		"an addition's cell":    {encoder: Encoder{ReserveCells: 1}, cells: many(table.MaxColumns), code: table.CodeTooManyColumns},
-		"room for an addition":  {encoder: Encoder{Reserve: 1}, cells: []Cell{big, rest(0)}, code: table.CodeRowTooLarge},
-		"two without a time":    {cells: []Cell{{a, one, -1}, {b, one, -1}, {a, one, -2}}, code: table.CodeSameCell},
-		"two of one stamp":      {cells: []Cell{{a, one, 5}, {a, one, 7}, {a, one, 6}, {a, one, 6}}, code: table.CodeSameCell},
+		"the longest value":  {cells: []Cell{big}},
+		"a longer one":       {cells: []Cell{{a, text(table.MaxValueBytes + 1), -1}}, code: table.CodeValueTooLong},
+		"the largest row":    {cells: []Cell{big, rest(0)}},
+		"a larger one":       {cells: []Cell{big, rest(1)}, code: table.CodeRowTooLarge},
+		"a timestamp counts": {cells: []Cell{big, {b, rest(0).Value, 5}}, code: table.CodeRowTooLarge},
+		"so does an added one": {encoder: Encoder{StampBytes: 1}, cells: []Cell{{a, big.Value, 7}, rest(-8)},
+			code: table.CodeRowTooLarge},
+		"the most versions": {cells: many(table.MaxColumns)},
+		"one more":          {cells: many(table.MaxColumns + 1), code: table.CodeTooManyColumns},
+		"an addition's cell": {encoder: Encoder{ReserveCells: 1}, cells: many(table.MaxColumns),
+			code: table.CodeTooManyColumns},
+		"room for an addition": {encoder: Encoder{Reserve: 1}, cells: []Cell{big, rest(0)}, code: table.CodeRowTooLarge},
+		"two without a time":   {cells: []Cell{{a, one, -1}, {b, one, -1}, {a, one, -2}}, code: table.CodeSameCell},
+		"two of one stamp": {cells: []Cell{{a, one, 5}, {a, one, 7}, {a, one, 6}, {a, one, 6}},
+			code: table.CodeSameCell},
 		"two of the last time":  {cells: []Cell{{a, one, 5}, {a, one, 7}, {a, one, 7}}, code: table.CodeSameCell},
 		"with and without":      {cells: []Cell{{a, one, 5}, {a, one, -1}}},
 		"a value and none":      {cells: []Cell{{a, one, 5}, {Name: a, At: 6}}, code: table.CodeSameCell},
@@ -291,11 +296,13 @@ func TestOwnCellsKeepLimits(t *testing.T) {
 		"an update of nothing":  {mode: table.Update, cells: []Cell{{Name: a}}, code: table.CodeNoCells},
 		"only integers add":     {mode: table.Increment, cells: []Cell{{a, str("1"), -1}}, code: table.CodeType},
 		"a value is added once": {mode: table.Increment, cells: []Cell{{a, one, 5}, {a, one, 6}}, code: table.CodeSameCell},
-		"an update of too many": {mode: table.Update, cells: append(many(table.MaxColumns), Cell{b, one, -1}), code: table.CodeTooManyColumns},
+		"an update of too many": {mode: table.Update, cells: append(many(table.MaxColumns), Cell{b, one, -1}),
+			code: table.CodeTooManyColumns},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(keyOnly, tt.mode, false)
-			e.Reserve, e.ReserveCells, e.StampBytes, e.Window = tt.encoder.Reserve, tt.encoder.ReserveCells, tt.encoder.StampBytes, tt.encoder.Window
+			e.Reserve, e.ReserveCells, e.StampBytes, e.Window = tt.encoder.Reserve, tt.encoder.ReserveCells,
+				tt.encoder.StampBytes, tt.encoder.Window
 			block, why := appendOwn(e, tt.cells...)
 			conformance.True(t, why == nil && tt.code == "" || why != nil && why.Code == tt.code, "%v, want %q", why, tt.code)
 			conformance.True(t, why == nil || len(block.Data)+len(block.Rows) == 0,
@@ -333,7 +340,8 @@ func TestPackedRowsEqualEncodedOnes(t *testing.T) {
 		names := map[string]*Name{}
 		b, want := new(table.Block), new(table.Block)
 		for range rapid.IntRange(1, 10).Draw(t, "rows") {
-			columns := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "ab", "b", "c", "d", "e", "f", "g", "z", "never"}), 0, 5).Draw(t, "columns")
+			columns := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "ab", "b", "c", "d", "e", "f", "g", "z", "never"}), 0,
+				5).Draw(t, "columns")
 			if rapid.IntRange(0, 9).Draw(t, "sorted") > 0 {
 				slices.Sort(columns)
 			}
@@ -352,7 +360,8 @@ func TestPackedRowsEqualEncodedOnes(t *testing.T) {
 					v, bad = rapid.SampledFrom(refused).Draw(t, "which"), true
 				}
 				if at = at - 1; i > 0 && columns[i-1] != c || rapid.IntRange(0, 9).Draw(t, "other time") == 0 {
-					at = rapid.SampledFrom([]int64{-1, 0, 999, 1000, 4999, 5000, 4000, 4000, 4000, 4000, 4001, 4002, 3000, 3001, 2000, 1999}).Draw(t, "timestamp")
+					at = rapid.SampledFrom([]int64{-1, 0, 999, 1000, 4999, 5000, 4000, 4000, 4000, 4000, 4001, 4002, 3000, 3001, 2000,
+						1999}).Draw(t, "timestamp")
 				}
 				name := plainbuffer.NewName(c)
 				if at < 0 {
@@ -368,7 +377,8 @@ func TestPackedRowsEqualEncodedOnes(t *testing.T) {
 			row := plainbuffer.WithoutHeader(r.End())
 			span := table.Span{Record: uint32(len(b.Rows))}
 			was := len(b.Data)
-			if !e.AppendPacked(b, []table.Value{str(key)}, span, row, []byte("record"), func(name []byte) bool { return string(name) != "never" }) {
+			if !e.AppendPacked(b, []table.Value{str(key)}, span, row, []byte("record"),
+				func(name []byte) bool { return string(name) != "never" }) {
 				conformance.MustTrue(t, len(b.Data) == was && len(b.Rows) == len(want.Rows), "%x was not appended", row)
 				slow++
 				continue

@@ -29,7 +29,8 @@ const maxPackedNames = 4096
 // AppendPacked is Append for a checked row in an answer's form, without a header, that replaces another; values are its
 // key. It returns false unless Append would make the same bytes: versions follow each other, newest first, each cell
 // has a timestamp and a valid value, and may reports whether cells with a name are written unchanged.
-func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Span, row, record []byte, may func(name []byte) bool) bool {
+func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Span, row, record []byte,
+	may func(name []byte) bool) bool {
 	if e.Body != WholeBody || e.mode != table.Put || len(values) != len(e.keys) || e.numbered > 0 || e.Table != "" {
 		return false
 	}

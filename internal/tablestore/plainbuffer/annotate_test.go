@@ -56,7 +56,8 @@ func encoded(cells []drawnCell, auto bool, stamp int64, mark string) []byte {
 
 func drawCells(t *rapid.T, kinds int) (cells []drawnCell) {
 	for range rapid.IntRange(0, 6).Draw(t, "cells") {
-		c := drawnCell{name: rapid.StringN(1, 5, 20).Draw(t, "name"), kind: rapid.IntRange(0, kinds-1).Draw(t, "kind"), stamp: rapid.Int64Range(0, 1<<50).Draw(t, "stamp")}
+		c := drawnCell{name: rapid.StringN(1, 5, 20).Draw(t, "name"), kind: rapid.IntRange(0, kinds-1).Draw(t, "kind"),
+			stamp: rapid.Int64Range(0, 1<<50).Draw(t, "stamp")}
 		switch rapid.IntRange(0, 3).Draw(t, "type") {
 		case 0:
 			c.value = table.Value{Type: table.Integer, Int: rapid.Int64().Draw(t, "integer")}

@@ -86,7 +86,8 @@ func (e Encoded) True() bool { return e[1] != 0 }
 func (e Encoded) Bytes() []byte { return e[5:] }
 
 var variantTypes = [256]table.Type{
-	variantInteger: table.Integer, variantDouble: table.Double, variantBoolean: table.Boolean, variantString: table.String, variantBinary: table.Binary,
+	variantInteger: table.Integer, variantDouble: table.Double, variantBoolean: table.Boolean, variantString: table.String,
+	variantBinary: table.Binary,
 }
 
 // appendKey appends a key's encoded value to an ordering key.

@@ -170,7 +170,8 @@ func TestWalkReadsWrittenCells(t *testing.T) {
 	conformance.True(t, allocs == 0, "%v allocations", allocs)
 	r.Begin(nil)
 	r.Key(&id, table.Value{Type: table.Integer, Int: 5})
-	conformance.Refused(t, conformance.ErrorOf(Walk(slices.Insert(bytes.Clone(row), 5, 0x7f), nil, nil)), "unexpected tag 0x7f", "an unknown part")
+	conformance.Refused(t, conformance.ErrorOf(Walk(slices.Insert(bytes.Clone(row), 5, 0x7f), nil, nil)),
+		"unexpected tag 0x7f", "an unknown part")
 	deleted, err = Walk(r.EndDelete(), nil, nil)
 	conformance.True(t, err == nil && deleted, "a row that is deleted: %v, %v", deleted, err)
 	for n := range row {
@@ -244,7 +245,8 @@ func splitIsRead(t *testing.T, b []byte) (plain bool) {
 
 // sameValue compares doubles by their bits.
 func sameValue(a, b table.Value) bool {
-	return a.Type == b.Type && a.Int == b.Int && math.Float64bits(a.Double) == math.Float64bits(b.Double) && bytes.Equal(a.Bytes, b.Bytes)
+	return a.Type == b.Type && a.Int == b.Int && math.Float64bits(a.Double) == math.Float64bits(b.Double) &&
+		bytes.Equal(a.Bytes, b.Bytes)
 }
 
 // drawnRows are rows, most of them as tables have them.
@@ -271,7 +273,8 @@ func drawnRows(r *rand.Rand) (b []byte) {
 			row.KeyAutoIncrement(name())
 		}
 		for range r.IntN(5) {
-			v := []table.Value{keyValue(), {Type: table.Double, Double: math.Float64frombits(r.Uint64())}, {Type: table.Boolean, Int: int64(r.IntN(2))}}[r.IntN(3)]
+			v := []table.Value{keyValue(), {Type: table.Double, Double: math.Float64frombits(r.Uint64())},
+				{Type: table.Boolean, Int: int64(r.IntN(2))}}[r.IntN(3)]
 			switch at := []int64{0, 1, 1, 1 << 40, math.MaxInt64}[r.IntN(5)]; r.IntN(24) {
 			case 0:
 				row.DeleteColumn(name())

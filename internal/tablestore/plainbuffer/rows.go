@@ -51,7 +51,8 @@ type knownName struct {
 // opensCell reports whether b begins with a cell of this column.
 func (k *knownName) opensCell(b []byte) bool {
 	n := len(k.opens)
-	return n >= 8 && len(b) >= n && binary.LittleEndian.Uint64(b) == k.first && binary.LittleEndian.Uint64(b[n-8:]) == k.last && (n <= 16 || string(b[8:n-8]) == k.opens[8:n-8])
+	return n >= 8 && len(b) >= n && binary.LittleEndian.Uint64(b) == k.first &&
+		binary.LittleEndian.Uint64(b[n-8:]) == k.last && (n <= 16 || string(b[8:n-8]) == k.opens[8:n-8])
 }
 
 // maxNames limits the names that a reader remembers.
@@ -191,7 +192,8 @@ func (r *RowReader) plainRow(b []byte, to *Rows) (rest []byte, ok bool) {
 		switch b = b[size:]; {
 		case size == 9 && (value[0] == variantInteger || value[0] == variantDouble && inData):
 			cell = crc64LE(crcByte(cell, value[0]), binary.LittleEndian.Uint64(value[1:]))
-		case size >= 5 && (value[0] == variantString || value[0] == variantBinary) && uint64(binary.LittleEndian.Uint32(value[1:])) == size-5,
+		case size >= 5 && (value[0] == variantString || value[0] == variantBinary) &&
+			uint64(binary.LittleEndian.Uint32(value[1:])) == size-5,
 			size == 2 && value[0] == variantBoolean && value[1] <= 1 && inData:
 			cell = crcBytes(cell, value)
 		default:

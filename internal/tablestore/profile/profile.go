@@ -95,7 +95,8 @@ func read(name string) (map[string]entry, error) {
 		Profiles map[string]entry `yaml:"profiles"`
 	}
 	if err := yaml.Load(text, &file, yaml.WithKnownFields()); err != nil {
-		return nil, fmt.Errorf("read profiles %s: %s; a profile has endpoint, instance and keys", name, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
+		return nil, fmt.Errorf("read profiles %s: %s; a profile has endpoint, instance and keys", name,
+			strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
 	}
 	return file.Profiles, nil
 }
@@ -108,7 +109,9 @@ func (p *Profile) Keys() (provider common.CredentialsProvider, from string, err 
 	}
 	from = "profile " + p.keys + " of the vendor's command line"
 	if provider, err = accesskey.Profile(p.keys); err != nil {
-		return nil, from, fmt.Errorf("no access key of profile %s: set TABLESTORE_ACCESS_KEY_ID%s and TABLESTORE_ACCESS_KEY_SECRET%s, or configure profile %s of the vendor's command line (%w)", p.Name, suffix, suffix, p.keys, err)
+		return nil, from, fmt.Errorf("no access key of profile %s: set TABLESTORE_ACCESS_KEY_ID%s and "+
+			"TABLESTORE_ACCESS_KEY_SECRET%s, or configure profile %s of the vendor's command line (%w)", p.Name, suffix, suffix,
+			p.keys, err)
 	}
 	return provider, from, nil
 }

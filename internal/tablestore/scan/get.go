@@ -25,7 +25,8 @@ type Getter interface {
 }
 
 // Get returns the rows of at most MaxGetRows different keys, by place; nil for missing ones.
-func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, o Options) ([]*Row, error) {
+func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value,
+	o Options) ([]*Row, error) {
 	o.RetryFor = cmp.Or(o.RetryFor, client.Patience)
 	rows := make([]*Row, len(keys))
 	todo := make([]int, len(keys))
@@ -55,7 +56,8 @@ func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys
 }
 
 // getOnce asks for the missing rows. It returns the places of those to be asked for again, and why.
-func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, todo []int, rows []*Row, o *Options) (again []int, refused, err error) {
+func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, todo []int,
+	rows []*Row, o *Options) (again []int, refused, err error) {
 	c := &tablestore.MultiRowQueryCriteria{TableName: name, MaxVersion: max(o.Versions, 1)}
 	if o.Columns != nil {
 		c.ColumnsToGet = append([]string{key[0].Name}, o.Columns...)

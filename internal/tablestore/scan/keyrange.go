@@ -179,7 +179,8 @@ func cutQuoted(text string) (value []byte, rest string, err error) {
 	if err := json.Unmarshal([]byte(quoted), &s); err != nil || !utf8.ValidString(quoted) {
 		return nil, "", fmt.Errorf("%s is not a JSON string", quoted)
 	}
-	if strings.ContainsRune(s, utf8.RuneError) && !strings.ContainsRune(quoted, utf8.RuneError) && !strings.Contains(strings.ToLower(quoted), `\ufffd`) {
+	if strings.ContainsRune(s, utf8.RuneError) && !strings.ContainsRune(quoted, utf8.RuneError) &&
+		!strings.Contains(strings.ToLower(quoted), `\ufffd`) {
 		return nil, "", fmt.Errorf("%s has half a surrogate pair", quoted)
 	}
 	return []byte(s), text[end+1:], nil

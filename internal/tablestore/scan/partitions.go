@@ -136,7 +136,8 @@ func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 // splitsOf asks for splits of a size.
 func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
 	res, err := unpanicked("answer", func() (*tablestore.ComputeSplitPointsBySizeResponse, error) {
-		return p.sdk.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: p.name, SplitSize: size, SplitPointLimit: new(int32(guessLimit))})
+		return p.sdk.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: p.name, SplitSize: size,
+			SplitPointLimit: new(int32(guessLimit))})
 	})
 	if err != nil {
 		return nil, err

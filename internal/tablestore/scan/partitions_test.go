@@ -52,7 +52,9 @@ func (p *partitioned) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer(503, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), code))
 	}
 	if operation == "DescribeTable" {
-		body := conformance.Try(hex.DecodeString("0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520012a020800")).Must(conformance.Sure{})
+		body := conformance.Try(
+			hex.DecodeString(
+				"0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520012a020800")).Must(conformance.Sure{})
 		for _, v := range p.bounds {
 			body = message(body, 6, pointRow(v))
 		}
@@ -105,7 +107,8 @@ func splitAnswer(points int, places ...place) []byte {
 func partitionsOf(t *testing.T, service http.RoundTripper) *Partitions {
 	t.Helper()
 	admin := tabletest.Admin(t, client.Target{Endpoint: "http://fake", Instance: "i", Transport: service,
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}})
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID,
+			AccessKeySecret: server.DefaultAccessKeySecret}})
 	return NewPartitions(admin, admin.Client, "t1")
 }
 
@@ -138,7 +141,8 @@ func TestWithoutNamesPartitionsAreGuessedFromSizes(t *testing.T) {
 		{"a table of partitions as large as the rule has it", many(3), 3, "[100]"},
 		{"a smaller one", func(size int64) []byte { return splitAnswer(int(20 / size)) }, 2, "[100 10]"},
 		{"the smallest that is cut", func(size int64) []byte { return splitAnswer(int(2 / size)) }, 2, "[100 10 1]"},
-		{"too large for an answer", func(size int64) []byte { return splitAnswer(int(min(1024, 500_000/size))) }, 500, "[100 1000]"},
+		{"too large for an answer", func(size int64) []byte { return splitAnswer(int(min(1024, 500_000/size))) }, 500,
+			"[100 1000]"},
 		{"one too large for any answer", many(1024), 1024, "[100 1000 10000 100000]"},
 		{"one that is large only at first sight", func(size int64) []byte {
 			if size == 100 {
@@ -288,7 +292,8 @@ func TestPagesAreChecked(t *testing.T) {
 		return tabletest.Key(columns...)
 	}
 	two := []table.KeyColumn{{Name: "k0", Type: table.Integer}, {Name: "k1", Type: table.String}}
-	o := Options{From: []table.Value{{Type: table.Integer, Int: 5}}, To: []table.Value{{Type: table.Integer, Int: 9}}, RetryFor: time.Nanosecond}
+	o := Options{From: []table.Value{{Type: table.Integer, Int: 5}}, To: []table.Value{{Type: table.Integer, Int: 9}},
+		RetryFor: time.Nanosecond}
 	for name, c := range map[string]struct {
 		keys []*tablestore.PrimaryKey
 		next *tablestore.PrimaryKey
@@ -325,7 +330,8 @@ func TestPagesAreChecked(t *testing.T) {
 // TestGrowingCSVEqualsCSV tries any rows, flushes and resumptions, and cuts off the bytes that an interruption leaves
 // after a flush.
 func TestGrowingCSVEqualsCSV(t *testing.T) {
-	texts := rapid.SampledFrom([]any{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "two\nlines, and a \"quote\"", int64(-5), 0.5, true, []byte{}, []byte{0, 1}})
+	texts := rapid.SampledFrom([]any{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "two\nlines, and a \"quote\"", int64(-5), 0.5,
+		true, []byte{}, []byte{0, 1}})
 	names := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b,c", "\"d\"", "e\nf", "g", "z"}), rapid.ID[string])
 	keys := []string{"k", "n"}
 	whole, rewritten := 0, 0
@@ -369,7 +375,8 @@ func TestGrowingCSVEqualsCSV(t *testing.T) {
 		} else {
 			rewritten++
 			for _, wrong := range []int64{-1, 1} {
-				conformance.MustTrue(t, grown.Rewrite(new(bytes.Buffer), bytes.NewReader(file.Bytes()), keys, slices.Sorted(slices.Values(grown.Order)), int64(len(rows))+wrong) != nil,
+				conformance.MustTrue(t, grown.Rewrite(new(bytes.Buffer), bytes.NewReader(file.Bytes()), keys,
+					slices.Sorted(slices.Values(grown.Order)), int64(len(rows))+wrong) != nil,
 					"%d rows are %d", len(rows), int64(len(rows))+wrong)
 			}
 			must(t, grown.Rewrite(&got, &file, keys, slices.Sorted(slices.Values(grown.Order)), int64(len(rows))))

@@ -55,7 +55,8 @@ func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o
 }
 
 // PackedPages is Table for pages of rows as bytes. memory returns the memory for the next page.
-func PackedPages(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, memory func() *PackedPage, each func(*PackedPage) error) error {
+func PackedPages(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options,
+	memory func() *PackedPage, each func(*PackedPage) error) error {
 	p := NewPager(s, name, key, o)
 	var page *PackedPage
 	return p.all(o.Limit, func() (int, error) {
@@ -88,7 +89,8 @@ func (p *Pager) all(limit int64, next func() (rows int, err error), each func() 
 }
 
 // Packed is Table with every row's place in the current page, valid during the call. It ignores Options.Limit.
-func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, page *PackedPage, each func(i int) error) error {
+func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, page *PackedPage,
+	each func(i int) error) error {
 	o.Limit = 0
 	return PackedPages(ctx, s, name, key, o, func() *PackedPage { return page }, func(*PackedPage) error {
 		for i := range page.Len() {
@@ -101,7 +103,8 @@ func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, 
 }
 
 // bound makes a key of the given values. Missing columns begin with the least value; without any, open fills in all.
-func bound(key []table.KeyColumn, values []table.Value, open func(*tablestore.PrimaryKey, string)) *tablestore.PrimaryKey {
+func bound(key []table.KeyColumn, values []table.Value,
+	open func(*tablestore.PrimaryKey, string)) *tablestore.PrimaryKey {
 	pk := new(tablestore.PrimaryKey)
 	for i, k := range key {
 		switch {
@@ -123,7 +126,8 @@ func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
 }
 
 // readPage reads one page; reading is safe to repeat.
-func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options, packed *PackedPage) (page *tablestore.GetRangeResponse, err error) {
+func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options,
+	packed *PackedPage) (page *tablestore.GetRangeResponse, err error) {
 	get := func() (*tablestore.GetRangeResponse, error) { return client.GetPacked(s, c, &packed.PageMemory) }
 	err = patiently(ctx, o.RetryFor, o.Waits, func() error {
 		reserved, err := o.Gate.wait(ctx)

@@ -62,7 +62,8 @@ func TestScanSurvivesTemporaryFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ways := []faults.Fault{
 			{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
-			{Action: faults.Refuse, Code: "OTSTimeout"}, {Action: faults.DropAfter}, {Action: faults.TruncateBody}, {Action: faults.BadBody},
+			{Action: faults.Refuse, Code: "OTSTimeout"}, {Action: faults.DropAfter}, {Action: faults.TruncateBody},
+			{Action: faults.BadBody},
 			{Action: faults.BadBody, Code: "404"}, {Action: faults.PageAfter, Code: "429"}, {Action: faults.Redirect},
 			{Action: faults.FlipBit, Bit: 3}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.FlipBit, Bit: 12_345},
 		}
@@ -115,7 +116,8 @@ func everyType() *Row {
 		name  string
 		value any
 	}{
-		{"b", []byte{0, 255}}, {"d", 1.5}, {"e", ""}, {"eb", []byte{}}, {"f", false}, {"i", int64(math.MaxInt64)}, {"l", 1e300}, {"q", "a,\"b\"\r\n"}, {"w", 5.0}, {"表", "<中文>"},
+		{"b", []byte{0, 255}}, {"d", 1.5}, {"e", ""}, {"eb", []byte{}}, {"f", false}, {"i", int64(math.MaxInt64)},
+		{"l", 1e300}, {"q", "a,\"b\"\r\n"}, {"w", 5.0}, {"表", "<中文>"},
 	} {
 		r.Columns = append(r.Columns, &tablestore.AttributeColumn{ColumnName: c.name, Value: c.value})
 	}
@@ -340,7 +342,8 @@ func TestUnreadableAnswerIsRetried(t *testing.T) {
 		err := Table(t.Context(), sdk, "t", key, Options{}, func(*Row) error { got++; return nil })
 		conformance.True(t, err == nil && got == rows && sdk.n == 4, "%d rows in %d requests, %v", got, sdk.n, err)
 		sdk.n = 0
-		found, err := Get(t.Context(), sdk, "t", key, [][]table.Value{{{Type: table.Integer, Int: 7}}, {{Type: table.Integer, Int: rows}}}, Options{})
+		found, err := Get(t.Context(), sdk, "t", key, [][]table.Value{{{Type: table.Integer, Int: 7}},
+			{{Type: table.Integer, Int: rows}}}, Options{})
 		conformance.True(t, err == nil && sdk.n == 2 && found[0] != nil &&
 			found[0].PrimaryKey.PrimaryKeys[0].Value == int64(7) && found[1] == nil,
 			"%v in %d requests, %v", found, sdk.n, err)
@@ -385,7 +388,8 @@ func TestRefusedReadingIsReportedAndGivenUp(t *testing.T) {
 			const ranges = 4
 			for range ranges {
 				go func() {
-					ended <- conformance.ErrorOf(NewPager(neverRead{}, "t", key, Options{RetryFor: c.retryFor, Manner: Manner{Waits: waits}}).Next(t.Context()))
+					ended <- conformance.ErrorOf(NewPager(neverRead{}, "t", key,
+						Options{RetryFor: c.retryFor, Manner: Manner{Waits: waits}}).Next(t.Context()))
 				}()
 			}
 			for range ranges {
@@ -399,7 +403,8 @@ func TestRefusedReadingIsReportedAndGivenUp(t *testing.T) {
 }
 
 func TestRangesOfKeys(t *testing.T) {
-	key := []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "n", Type: table.Integer}, {Name: "b", Type: table.Binary}}
+	key := []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "n", Type: table.Integer},
+		{Name: "b", Type: table.Binary}}
 	show := func(values []table.Value) string {
 		text := ""
 		for _, v := range values {

@@ -29,7 +29,8 @@ const spoolChunk = 256 << 10
 func NewSpool(w io.Writer) (*Spool, error) {
 	s := &Spool{w: w}
 	var err error
-	if s.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
+	if s.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(1)); err != nil {
 		return nil, fmt.Errorf("create export spool: %w", err)
 	}
 	return s, nil

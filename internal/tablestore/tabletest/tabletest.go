@@ -30,7 +30,8 @@ func Open(t testing.TB, o server.Options) *Store {
 	t.Cleanup(func() { conformance.Must(t, s.Close()) })
 	target := client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID,
+			AccessKeySecret: server.DefaultAccessKeySecret},
 	}
 	admin := Admin(t, target)
 	return &Store{Server: s, Target: target, SDK: admin.Client, Admin: admin}

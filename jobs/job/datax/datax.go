@@ -85,7 +85,8 @@ func Convert(text []byte) (j *Job, err error) {
 	}
 	read, ok := readers[c.Reader.Name]
 	if !ok {
-		panic(refusef("reader %q: not converted; write the load by hand (docs/jobs.md): %s", c.Reader.Name, cmp.Or(byHand[c.Reader.Name], "from files that another program has written")))
+		panic(refusef("reader %q: not converted; write the load by hand (docs/jobs.md): %s", c.Reader.Name,
+			cmp.Or(byHand[c.Reader.Name], "from files that another program has written")))
 	}
 	j = &Job{File: &job.File{}}
 	load := job.Single{Command: job.Load}

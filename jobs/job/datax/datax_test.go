@@ -120,7 +120,8 @@ func TestWildcardsMatchTheFilesOfDataX(t *testing.T) {
 }
 
 func TestMissingErrorLimitIsNoted(t *testing.T) {
-	for text, want := range map[string]bool{orders: false, strings.Replace(orders, `,"errorLimit":{"record":0}`, ``, 1): true} {
+	for text, want := range map[string]bool{orders: false, strings.Replace(orders, `,"errorLimit":{"record":0}`, ``,
+		1): true} {
 		j := conformance.Try(Convert([]byte(text))).Must(t)
 		said := strings.Contains(strings.Join(j.Notes, "\n"), "without an error limit")
 		conformance.True(t, said == want && (j.File.Loads[0].Value("max-errors") == "-1") == want,
@@ -187,10 +188,14 @@ func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 		"a table": {fromTable, []string{"orders copy ots://shop/old max-errors=0 create=true versions=1" + copied}, nil},
 		"a table of another account": {strings.Replace(fromTable, `"AKID"`, `"other"`, 1),
 			[]string{"orders copy ots://source@shop/old max-errors=0 create=true versions=1" + copied},
-			[]string{"TABLESTORE_ENDPOINT_SOURCE=https://shop.cn-hangzhou.ots.aliyuncs.com, TABLESTORE_ACCESS_KEY_ID_SOURCE and TABLESTORE_ACCESS_KEY_SECRET_SOURCE"}},
-		"a range": {strings.Replace(fromTable, `"begin":[],"end":[]`, `"begin":[{"type":"string","value":"a,\"b"},{"type":"INF_MIN"}],"end":[{"type":"binary","value":"AQI="},{"type":"int","value":"-3"},{"type":"INF_MIN"}]`, 1),
-			[]string{`orders copy ots://shop/old max-errors=0 create=true versions=1 from-key="a,\"b" to-key=0x0102,-3` + copied}, nil},
-		"all keys": {strings.Replace(fromTable, `"begin":[],"end":[]`, `"begin":[{"type":"INF_MIN"}],"end":[{"type":"INF_MAX"}],"split":[{"type":"int","value":"7"}]`, 1),
+			[]string{"TABLESTORE_ENDPOINT_SOURCE=https://shop.cn-hangzhou.ots.aliyuncs.com, TABLESTORE_ACCESS_KEY_ID_SOURCE " +
+				"and TABLESTORE_ACCESS_KEY_SECRET_SOURCE"}},
+		"a range": {strings.Replace(fromTable, `"begin":[],"end":[]`,
+			`"begin":[{"type":"string","value":"a,\"b"},{"type":"INF_MIN"}],"end":[{"type":"binary","value":"AQI="},{"type":"int","value":"-3"},{"type":"INF_MIN"}]`, 1),
+			[]string{`orders copy ots://shop/old max-errors=0 create=true versions=1 from-key="a,\"b" to-key=0x0102,-3` +
+				copied}, nil},
+		"all keys": {strings.Replace(fromTable, `"begin":[],"end":[]`,
+			`"begin":[{"type":"INF_MIN"}],"end":[{"type":"INF_MAX"}],"split":[{"type":"int","value":"7"}]`, 1),
 			[]string{"orders copy ots://shop/old max-errors=0 create=true versions=1" + copied}, nil},
 		"MySQL": {fromDatabase("`orders`", ""),
 			[]string{"orders load mysql://reader@db.example:99/shop?table=orders max-errors=0 " + sql},
@@ -205,14 +210,16 @@ func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 		"a condition of MySQL": {fromDatabase("`my orders`", `"where":"day = '${day}' # today\n;",`), []string{
 			"orders" + query + "SELECT id AS `order_id`, City AS `town`, price AS `price` FROM `my orders` " +
 				"WHERE (day = '${day}' # today\n)" + columns,
-		}, []string{"MYSQL_PWD", "are of UTC", "empty sql_mode", "${day} is now an environment variable", "no two rows of a query may share order_id"}},
+		}, []string{"MYSQL_PWD", "are of UTC", "empty sql_mode", "${day} is now an environment variable",
+			"no two rows of a query may share order_id"}},
 		"expressions of MySQL": {strings.Replace(fromDatabase("orders", ""), `"City"`, `"upper(City) AS c"`, 1), []string{
 			"orders" + with + "SELECT id, upper(City) AS c, price FROM orders" + from,
 		}, []string{"MySQL 8.0 or MariaDB 10.2"}},
 		"all columns of MySQL": {strings.Replace(fromDatabase("orders", ""), `["id","City","price"]`, `["*"]`, 1), []string{
 			"orders" + with + "SELECT * FROM orders" + from,
 		}, nil},
-		"queries of MySQL": {strings.Replace(fromDatabase("x", ""), `"table":["x"]`, `"querySql":["select * from a;","select 1, 'x', 2.5"]`, 1), []string{
+		"queries of MySQL": {strings.Replace(fromDatabase("x", ""), `"table":["x"]`,
+			`"querySql":["select * from a;","select 1, 'x', 2.5"]`, 1), []string{
 			"orders" + with + "select * from a" + from,
 			"orders_2" + with + "select 1, 'x', 2.5" + from + " table=orders",
 		}, nil},

@@ -20,9 +20,12 @@ var (
 )
 
 // ofNoValue are address parameters that do not change values.
-var ofNoValue = []string{"useUnicode", "characterEncoding", "autoReconnect", "autoReconnectForPools", "failOverReadOnly", "maxReconnects", "initialTimeout", "connectTimeout", "socketTimeout",
-	"useCompression", "rewriteBatchedStatements", "useServerPrepStmts", "cachePrepStmts", "useCursorFetch", "defaultFetchSize", "allowPublicKeyRetrieval", "allowMultiQueries",
-	"serverTimezone", "zeroDateTimeBehavior", "tinyInt1isBit", "yearIsDateType", "useLegacyDatetimeCode", "nullCatalogMeansCurrent"}
+var ofNoValue = []string{"useUnicode", "characterEncoding", "autoReconnect", "autoReconnectForPools",
+	"failOverReadOnly", "maxReconnects", "initialTimeout", "connectTimeout", "socketTimeout",
+	"useCompression", "rewriteBatchedStatements", "useServerPrepStmts", "cachePrepStmts", "useCursorFetch",
+	"defaultFetchSize", "allowPublicKeyRetrieval", "allowMultiQueries",
+	"serverTimezone", "zeroDateTimeBehavior", "tinyInt1isBit", "yearIsDateType", "useLegacyDatetimeCode",
+	"nullCatalogMeansCurrent"}
 
 // bare removes the quotes of a name.
 func bare(name string) string {
@@ -79,8 +82,10 @@ func (j *Job) typeNotes(columns []column) {
 		}
 	}
 	if len(texts) > 0 {
-		j.note("written as text: " + strings.Join(texts, ", ") + ". Text and whole numbers are the same as with DataX. Dates, times and floats are written as docs/sql.md says; DataX writes 2024-02-29 12:34:56 in its own zone, " +
-			"without fractions, and reads zero dates as null. If one of these columns is of such a type, cast it to text in a view of the database, and read that")
+		j.note("written as text: " + strings.Join(texts, ", ") + ". Text and whole numbers are the same as with DataX. " +
+			"Dates, times and floats are written as docs/sql.md says; DataX writes 2024-02-29 12:34:56 in its own zone, " +
+			"without fractions, and reads zero dates as null. If one of these columns is of such a type, cast it to text in a " +
+			"view of the database, and read that")
 	}
 	j.note("numbers and booleans that are not exactly of their type are rejected; DataX may round or convert them")
 }
@@ -201,7 +206,8 @@ func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Sin
 
 // isConstant reports whether a column of DataX is an SQL keyword instead of a name.
 func isConstant(s string) bool {
-	return slices.Contains([]string{"null", "true", "false", "current_date", "current_time", "current_timestamp", "current_user", "user", "localtime", "localtimestamp", "session_user"}, strings.ToLower(s))
+	return slices.Contains([]string{"null", "true", "false", "current_date", "current_time", "current_timestamp",
+		"current_user", "user", "localtime", "localtimestamp", "session_user"}, strings.ToLower(s))
 }
 
 // query adds a load of a query's rows, whose columns are the writer's in order and, with named, have its names.
@@ -225,9 +231,12 @@ func (j *Job) query(address, query string, named bool, l job.Single, columns []c
 	set(&l, "query", query)
 	set(&l, "pk", pk...)
 	j.attributes(&l, columns[keys:], taken, nil)
-	j.note("times in conditions and queries are of UTC; DataX's are of the zone of its machine, or of the server. Write a zone, or add the hours")
-	j.note("queries are read with an empty sql_mode: if the server's has ANSI_QUOTES, PIPES_AS_CONCAT or NO_BACKSLASH_ESCAPES, they may mean something else")
-	j.note("no two rows of a query may share " + strings.Join(key, ", ") + ": the load stops where they do. One session reads the query, sorted by them")
+	j.note("times in conditions and queries are of UTC; DataX's are of the zone of its machine, or of the server. Write " +
+		"a zone, or add the hours")
+	j.note("queries are read with an empty sql_mode: if the server's has ANSI_QUOTES, PIPES_AS_CONCAT or " +
+		"NO_BACKSLASH_ESCAPES, they may mean something else")
+	j.note("no two rows of a query may share " + strings.Join(key, ", ") +
+		": the load stops where they do. One session reads the query, sorted by them")
 	j.add(l)
 }
 

@@ -17,18 +17,22 @@ const sourceProfile = "source"
 
 // copied converts a table reader into a copy. Attributes are computed, so that types and times are as with DataX.
 func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int) {
-	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "column", "range", "mode", "newVersion", "isTimeseriesTable")
+	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "column", "range", "mode", "newVersion",
+		"isTimeseriesTable")
 	o.only("mode", "normal", "several versions of a cell are not converted; use a copy with versions: all (docs/copy.md)")
 	o.only("isTimeseriesTable", "false", "time series tables are not read")
 	if l.Value("mode") == "update" {
-		panic(refusef("writeMode UpdateRow: not converted for a table, because a copy puts whole rows; use PutRow, or export the table and load the file with mode: update"))
+		panic(refusef("writeMode UpdateRow: not converted for a table, because a copy puts whole rows; use PutRow, or " +
+			"export the table and load the file with mode: update"))
 	}
 	endpoint := o.needed("endpoint")
 	from := address.Address{Instance: o.needed("instanceName"), Table: o.needed("table")}
 	if writer.text("endpoint", "") != endpoint || string(o["accessId"]) != string(writer["accessId"]) {
 		from.Profile = sourceProfile
-		j.note(fmt.Sprintf("the source has an endpoint or access key of its own: set %s=%s, %s and %s", address.Variable("TABLESTORE_ENDPOINT", sourceProfile), endpoint,
-			address.Variable("TABLESTORE_ACCESS_KEY_ID", sourceProfile), address.Variable("TABLESTORE_ACCESS_KEY_SECRET", sourceProfile)))
+		j.note(fmt.Sprintf("the source has an endpoint or access key of its own: set %s=%s, %s and %s",
+			address.Variable("TABLESTORE_ENDPOINT", sourceProfile), endpoint,
+			address.Variable("TABLESTORE_ACCESS_KEY_ID", sourceProfile), address.Variable("TABLESTORE_ACCESS_KEY_SECRET",
+				sourceProfile)))
 	}
 	if _, err := address.Parse(from.String()); err != nil {
 		panic(refusal{err})
@@ -84,7 +88,8 @@ func bounds(raw json.RawMessage, l *job.Single) {
 		panic(refusef("want begin and end"))
 	}
 	o.known("begin", "end", "split") // split only sets the number of readers
-	for _, end := range []struct{ key, flag, infinite string }{{"begin", "from-key", "INF_MIN"}, {"end", "to-key", "INF_MAX"}} {
+	for _, end := range []struct{ key, flag, infinite string }{{"begin", "from-key", "INF_MIN"},
+		{"end", "to-key", "INF_MAX"}} {
 		var list []object
 		if text := o[end.key]; len(text) > 0 && string(text) != "null" {
 			if err := json.Unmarshal(text, &list); err != nil {

@@ -14,14 +14,16 @@ import (
 // column is a column of the writer; kind is DataX's name of its type, or empty.
 type column struct{ name, kind string }
 
-var ourTypes = map[string]string{"string": "string", "int": "integer", "integer": "integer", "double": "double", "bool": "boolean", "boolean": "boolean", "binary": "binary"}
+var ourTypes = map[string]string{"string": "string", "int": "integer", "integer": "integer", "double": "double",
+	"bool": "boolean", "boolean": "boolean", "binary": "binary"}
 
 var readerTypes = map[string]string{"string": "string", "long": "integer", "double": "double", "boolean": "boolean"}
 
 // writer converts the settings of otswriter. With a typed reader, columns take its types, also binary.
 func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys int) {
 	defer about("otswriter")
-	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "mode", "newVersion", "enableAutoIncrement", "isTimeseriesTable",
+	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "mode", "newVersion", "enableAutoIncrement",
+		"isTimeseriesTable",
 		"primaryKey", "column", "writeMode")
 	o.only("mode", "normal", "several versions of a cell are not converted")
 	o.only("enableAutoIncrement", "false", "see docs/auto-increment.md and write the load by hand")
@@ -119,7 +121,8 @@ func (j *Job) wildcard(name string) string {
 		}
 	}
 	pattern := strings.Join(parts, "/")
-	j.note("path " + name + ": a dot is any character in DataX, and a star goes into folders; see with inspect whether " + pattern + " takes the same files")
+	j.note("path " + name + ": a dot is any character in DataX, and a star goes into folders; see with inspect whether " +
+		pattern + " takes the same files")
 	return pattern
 }
 
@@ -130,7 +133,8 @@ func (j *Job) names(o object) []string {
 	}
 	for i, p := range names {
 		j.template("path", p)
-		if !strings.HasPrefix(p, "/") || strings.ContainsAny(variable.ReplaceAllString(p, ""), "?[]{}$") || strings.HasSuffix(p, "/") {
+		if !strings.HasPrefix(p, "/") || strings.ContainsAny(variable.ReplaceAllString(p, ""), "?[]{}$") ||
+			strings.HasSuffix(p, "/") {
 			panic(refusef("path %q: not converted; write absolute file names, with no wildcard but *", p))
 		}
 		names[i] = j.wildcard(p)
@@ -272,7 +276,8 @@ func Join(jobs []*Job) *Job {
 	one.File = &job.File{}
 	same := true
 	for _, j := range jobs {
-		same = same && slices.EqualFunc(j.Target, one.Target, func(a, b job.Setting) bool { return a.Key == b.Key && slices.Equal(a.Values, b.Values) })
+		same = same && slices.EqualFunc(j.Target, one.Target,
+			func(a, b job.Setting) bool { return a.Key == b.Key && slices.Equal(a.Values, b.Values) })
 	}
 	if !same {
 		one.Target = nil

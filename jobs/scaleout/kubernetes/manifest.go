@@ -46,14 +46,16 @@ var nameOfJob = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
 func (o *Options) check() error {
 	switch {
 	case !nameOfJob.MatchString(o.Name):
-		return fmt.Errorf("%q cannot be the name of a Job: want at most %d lower-case letters, digits and hyphens, a letter first", o.Name, MaxNameBytes)
+		return fmt.Errorf("%q cannot be the name of a Job: want at most %d lower-case letters, digits and hyphens, a "+
+			"letter first", o.Name, MaxNameBytes)
 	case o.Image == "":
 		return fmt.Errorf("no image: name one that has this version of tsimport")
 	case o.Workers < 1 || o.Workers > maxWorkers:
 		return fmt.Errorf("%d workers: a Job runs 1 to %d pods at a time", o.Workers, maxWorkers)
 	case strings.Contains(o.JobDir, "://"):
 	case o.Claim == "":
-		return fmt.Errorf("pods do not reach the folder %s: name the volume claim that holds it and where it is mounted, or use oss:// or s3://", o.JobDir)
+		return fmt.Errorf("pods do not reach the folder %s: name the volume claim that holds it and where it is mounted, "+
+			"or use oss:// or s3://", o.JobDir)
 	case o.JobDir != o.MountPath && !strings.HasPrefix(o.JobDir, strings.TrimSuffix(o.MountPath, "/")+"/"):
 		return fmt.Errorf("job directory %s is not below %s, the mount of volume claim %s", o.JobDir, o.MountPath, o.Claim)
 	}
@@ -78,7 +80,8 @@ func Manifest(o Options) ([]byte, error) {
 		Memory, OwnMemory, Disk int64 // MiB: of the pod, and the program's limit
 	}{
 		&o, o.Name + "-" + o.Plan, 6, []int{exitcode.ErrorLimit, exitcode.Refused},
-		[]int{exitcode.Usage, exitcode.Rejects, exitcode.Differences, exitcode.NoInput}, o.MemoryBytes >> 20, o.MemoryBytes / 4 * 3 >> 20, o.DiskBytes >> 20,
+		[]int{exitcode.Usage, exitcode.Rejects, exitcode.Differences, exitcode.NoInput}, o.MemoryBytes >> 20,
+		o.MemoryBytes / 4 * 3 >> 20, o.DiskBytes >> 20,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write the manifest: %w", err)

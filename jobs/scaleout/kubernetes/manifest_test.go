@@ -22,7 +22,8 @@ func orders() Options {
 // The module packaging/k8s decodes these files into the API's types.
 func TestManifestsAreUnchanged(t *testing.T) {
 	shared := orders()
-	shared.Name, shared.JobDir, shared.Claim, shared.MountPath, shared.Secret, shared.Workers = "tsimport-shared", "/mnt/jobs/1", "shared", "/mnt", "", maxWorkers
+	shared.Name, shared.JobDir, shared.Claim, shared.MountPath, shared.Secret, shared.Workers = "tsimport-shared",
+		"/mnt/jobs/1", "shared", "/mnt", "", maxWorkers
 	for name, o := range map[string]Options{"objects.yaml": orders(), "folder.yaml": shared} {
 		got := conformance.Try(Manifest(o)).Must(t)
 		file := filepath.Join("testdata", name)

@@ -55,7 +55,8 @@ func eachRow(raw []byte, each func(*Row) error) (rows int64, err error) {
 		if n[0] > uint64(len(raw)) || n[1] > uint64(len(raw))-n[0] {
 			return rows, errDamaged
 		}
-		r := Row{Key: raw[:n[0]:n[0]], Body: raw[n[0] : n[0]+n[1] : n[0]+n[1]], Size: int(n[2]), Source: int(n[3]), Record: int64(n[4])}
+		r := Row{Key: raw[:n[0]:n[0]], Body: raw[n[0] : n[0]+n[1] : n[0]+n[1]], Size: int(n[2]), Source: int(n[3]),
+			Record: int64(n[4])}
 		raw = raw[n[0]+n[1]:]
 		rows++
 		if err := each(&r); err != nil {

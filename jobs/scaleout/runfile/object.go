@@ -144,7 +144,8 @@ func (w *Writer) put() error {
 			continue
 		}
 		p.made = append(p.made, Extent{
-			Object: len(w.Objects), Offset: int64(len(body)), Length: int64(len(p.frames)), Rows: p.framed, Sum: crc32.Checksum(p.frames, castagnoli),
+			Object: len(w.Objects), Offset: int64(len(body)), Length: int64(len(p.frames)), Rows: p.framed,
+			Sum: crc32.Checksum(p.frames, castagnoli),
 		})
 		body = append(body, p.frames...)
 		p.frames, p.framed = p.frames[:0], 0
@@ -203,7 +204,8 @@ const (
 func indexBytes(objects int) int { return objects*extentBytes + sumBytes }
 
 // ReadIndex returns the extents of one of shards in objects.
-func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, shard, shards int) (extents []Extent, err error) {
+func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, shard, shards int) (extents []Extent,
+	err error) {
 	n := indexBytes(objects)
 	if index.Bytes != int64(n*shards) {
 		return nil, fmt.Errorf("read %s in %s: %w: it has %d bytes", index.Name, store, errDamaged, index.Bytes)
@@ -217,7 +219,8 @@ func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, s
 	}
 	for i := range objects {
 		at := row[i*extentBytes:]
-		e := Extent{i, int64(binary.LittleEndian.Uint64(at)), int64(binary.LittleEndian.Uint64(at[8:])), int64(binary.LittleEndian.Uint64(at[16:])), binary.LittleEndian.Uint32(at[24:])}
+		e := Extent{i, int64(binary.LittleEndian.Uint64(at)), int64(binary.LittleEndian.Uint64(at[8:])),
+			int64(binary.LittleEndian.Uint64(at[16:])), binary.LittleEndian.Uint32(at[24:])}
 		if e.Rows > 0 {
 			extents = append(extents, e)
 		}
@@ -229,7 +232,8 @@ func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, s
 const windowBytes = 2 << 20
 
 // ReadFrames calls each with the rows of an extent, which may exceed the memory.
-func ReadFrames(ctx context.Context, store jobdir.Store, objects []Object, e *Extent, by *Unpacker, each func(*Row) error) error {
+func ReadFrames(ctx context.Context, store jobdir.Store, objects []Object, e *Extent, by *Unpacker,
+	each func(*Row) error) error {
 	rows, at, end, window := int64(0), e.Offset, e.Offset+e.Length, int64(windowBytes)
 	for at < end {
 		part := Extent{Object: e.Object, Offset: at, Length: min(window, end-at), Sum: e.Sum}
@@ -276,7 +280,8 @@ func Read(ctx context.Context, store jobdir.Store, objects []Object, e *Extent) 
 }
 
 func read(ctx context.Context, store jobdir.Store, objects []Object, e *Extent, summed bool) ([]byte, error) {
-	if e.Object < 0 || e.Object >= len(objects) || e.Offset < 0 || e.Length < 0 || e.Offset+e.Length > objects[e.Object].Bytes {
+	if e.Object < 0 || e.Object >= len(objects) || e.Offset < 0 || e.Length < 0 ||
+		e.Offset+e.Length > objects[e.Object].Bytes {
 		return nil, fmt.Errorf("read rows in %s: an extent is not in its object", store)
 	}
 	name := objects[e.Object].Name

@@ -54,8 +54,9 @@ func (s *Sorted) pack() error {
 	s.body = s.Made.pack(s.body, s.raw, s.rows)
 	packed := s.body[at:]
 	s.Frames = append(s.Frames, Frame{
-		Extent: Extent{Object: len(s.Objects), Offset: int64(at), Length: int64(len(packed)), Rows: int64(s.rows), Sum: crc32.Checksum(packed, castagnoli)},
-		First:  s.first, Last: bytes.Clone(s.last),
+		Extent: Extent{Object: len(s.Objects), Offset: int64(at), Length: int64(len(packed)), Rows: int64(s.rows),
+			Sum: crc32.Checksum(packed, castagnoli)},
+		First: s.first, Last: bytes.Clone(s.last),
 	})
 	s.raw, s.rows = s.raw[:0], 0
 	if len(s.body) < objectBytes {

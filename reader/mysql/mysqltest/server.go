@@ -60,8 +60,10 @@ func (s *Server) Go() {
 	if err != nil {
 		server = "/usr/sbin/mariadbd"
 	}
-	s.cmd = s.Command(server, "--no-defaults", "--datadir="+s.Data(), fmt.Sprintf("--port=%d", s.Port), "--bind-address=127.0.0.1",
-		"--socket="+filepath.Join(s.Dir, "sock"), "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M", "--character-set-server=utf8mb4", "--max-allowed-packet=64M",
+	s.cmd = s.Command(server, "--no-defaults", "--datadir="+s.Data(), fmt.Sprintf("--port=%d", s.Port),
+		"--bind-address=127.0.0.1",
+		"--socket="+filepath.Join(s.Dir, "sock"), "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M",
+		"--character-set-server=utf8mb4", "--max-allowed-packet=64M",
 		fmt.Sprintf("--server-id=%d", s.Port), "--log-bin="+filepath.Join(s.Dir, "bin"))
 	s.cmd.Args = append(s.cmd.Args, s.more...)
 	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -110,7 +112,8 @@ func (s *Server) Own(file string) string {
 // Follow makes the server a replica of another one.
 func (s *Server) Follow(of *Server) {
 	s.Helper()
-	s.Exec(fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, MASTER_USER = 'root', MASTER_USE_GTID = slave_pos", of.Port), "START SLAVE")
+	s.Exec(fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, MASTER_USER = 'root', "+
+		"MASTER_USE_GTID = slave_pos", of.Port), "START SLAVE")
 }
 
 // Address is a table's address.

@@ -38,7 +38,8 @@ func Start(t testing.TB) *Server {
 func (s *Server) Standby() *Server {
 	s.Helper()
 	r := prepare(s.TB)
-	r.run("pg_basebackup", "-h", "127.0.0.1", "-p", strconv.Itoa(s.Port), "-U", "postgres", "-D", r.Data(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	r.run("pg_basebackup", "-h", "127.0.0.1", "-p", strconv.Itoa(s.Port), "-U", "postgres", "-D", r.Data(), "-R", "-X",
+		"stream", "-c", "fast", "--no-sync")
 	r.Go()
 	return r
 }
@@ -65,7 +66,8 @@ func prepare(t testing.TB) *Server {
 func (s *Server) Go() {
 	s.Helper()
 	s.run("pg_ctl", "-D", s.Data(), "-w", "-l", filepath.Join(s.Dir, "log"), "-o",
-		fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c fsync=off -c max_connections=%d", s.Port, s.Dir, cmp.Or(s.Most, 50)), "start")
+		fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c fsync=off -c max_connections=%d",
+			s.Port, s.Dir, cmp.Or(s.Most, 50)), "start")
 }
 
 // Stop stops it: fast, or immediate as in a crash.

@@ -240,10 +240,13 @@ var brokenWides = map[string]struct {
 	"it does not say so": {brokenWide{lacks: true, about: func(a *source.About) { a.Wide = false }}, "does not say Wide"},
 	"it lacks nothing":   {brokenWide{}, "it has no AddColumns"},
 	"it adds no columns": {brokenWide{lacks: true, adds: func([]string) []string { return nil }}, "after AddColumns"},
-	"cells of the used":  {brokenWide{lacks: true, change: func(used []int, rec *record.Record) { rec.Cells = rec.Cells[:min(len(rec.Cells), 1+len(used)*2)] }}, "has the cells"},
-	"a typeless cell":    {onCells(func(rec *record.Record) { rec.Cells[0].Kind = record.Text }), "has no type"},
-	"a bad name":         {onCells(func(rec *record.Record) { rec.Cells[0].Name = []byte("\xff") }), "is not UTF-8"},
-	"a version twice":    {onCells(func(rec *record.Record) { rec.Cells = append(rec.Cells, rec.Cells[0]) }), "two cells"},
+	"cells of the used": {brokenWide{lacks: true, change: func(used []int,
+		rec *record.Record) {
+		rec.Cells = rec.Cells[:min(len(rec.Cells), 1+len(used)*2)]
+	}}, "has the cells"},
+	"a typeless cell": {onCells(func(rec *record.Record) { rec.Cells[0].Kind = record.Text }), "has no type"},
+	"a bad name":      {onCells(func(rec *record.Record) { rec.Cells[0].Name = []byte("\xff") }), "is not UTF-8"},
+	"a version twice": {onCells(func(rec *record.Record) { rec.Cells = append(rec.Cells, rec.Cells[0]) }), "two cells"},
 	"a value and none": {onCells(func(rec *record.Record) {
 		rec.Cells = append(rec.Cells, record.Cell{Name: rec.Cells[0].Name, At: 77})
 	}), "not the only one"},

@@ -63,7 +63,8 @@ func Check(t *testing.T, open func() source.Source) {
 				if live := one.About().Live; live != (a.Schema != "") || live && (a.Version != "" || a.Content != "") {
 					t.Errorf("it is live: %t, and the identity is %+v", live, a)
 				}
-				if a, b := one.About(), other.About(); a.Name != b.Name || a.Bytes != b.Bytes || !slices.Equal(a.Columns, b.Columns) {
+				if a, b := one.About(), other.About(); a.Name != b.Name || a.Bytes != b.Bytes ||
+					!slices.Equal(a.Columns, b.Columns) {
 					t.Errorf("%+v is not %+v", a, b)
 				}
 			})
@@ -129,7 +130,8 @@ func Check(t *testing.T, open func() source.Source) {
 				}
 				same(t, r, whole, r.places[0])
 				if s.About().Seeking == source.SeeksDirectly && i > len(whole.places)/2 && r.pieces > whole.pieces*2/3+1 {
-					t.Errorf("it seeks directly, and from split %d of %d on it reads %d of %d pieces", i, len(whole.places), r.pieces, whole.pieces)
+					t.Errorf("it seeks directly, and from split %d of %d on it reads %d of %d pieces", i, len(whole.places), r.pieces,
+						whole.pieces)
 				}
 				if !reflect.DeepEqual(r.chain, whole.chain) {
 					t.Errorf("from %+v the chain is %v, want %v", place, r.chain, whole.chain)

@@ -67,7 +67,8 @@ type page struct {
 func (page) Bytes() int64 { return 0 }
 
 func (r *Rows) About() source.About {
-	a := source.About{Name: r.Name, Bytes: int64(100 * len(r.Data)), Columns: r.Columns, Rejects: source.Rejects{Kind: ".ndjson"}}
+	a := source.About{Name: r.Name, Bytes: int64(100 * len(r.Data)), Columns: r.Columns,
+		Rejects: source.Rejects{Kind: ".ndjson"}}
 	if r.Unique {
 		a.Unique = []source.KeyColumn{{Name: "id", Kind: record.Integer}}
 	}
@@ -161,7 +162,8 @@ func (r *Rows) Divisible() bool { return true }
 // LoadStretch returns the rows of a stretch as a page.
 func (r *Rows) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	return []source.Split{{
-		Number: int(min(to.Record, 1)), Bytes: 100 * to.Records, Rows: to.Records, First: to.Record, Part: page{from: to.Record, to: to.Record + to.Records},
+		Number: int(min(to.Record, 1)), Bytes: 100 * to.Records, Rows: to.Records, First: to.Record,
+		Part: page{from: to.Record, to: to.Record + to.Records},
 	}}, nil
 }
 

@@ -29,20 +29,23 @@ type Authority struct {
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t}
-	a.File, _ = a.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "tests"}}, a)
+	a.File, _ = a.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: "tests"}}, a)
 	return a
 }
 
 // Server makes a certificate for 127.0.0.1, and its key.
 func (a *Authority) Server() (cert, key string) {
 	a.t.Helper()
-	return a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, nil)
+	return a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "server"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, nil)
 }
 
 // Client makes a certificate of a user, and its key.
 func (a *Authority) Client(user string) (cert, key string) {
 	a.t.Helper()
-	return a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: user}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, nil)
+	return a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: user},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, nil)
 }
 
 // sign signs a certificate; itself signs the authority's.

@@ -16,7 +16,8 @@ import (
 )
 
 // Joined opens the parts of tables read in one moment, by two sessions.
-func Joined(t *testing.T, whole bool, tables ...sqltable.Server) (origins []*sqltable.Origin, open func(n int, ctx context.Context) ([]source.Source, error)) {
+func Joined(t *testing.T, whole bool, tables ...sqltable.Server) (origins []*sqltable.Origin,
+	open func(n int, ctx context.Context) ([]source.Source, error)) {
 	t.Helper()
 	all := new(sqltable.Moments)
 	for _, s := range tables {
@@ -24,7 +25,8 @@ func Joined(t *testing.T, whole bool, tables ...sqltable.Server) (origins []*sql
 	}
 	t.Cleanup(all.Close)
 	for _, s := range tables {
-		origins = append(origins, sqltable.New(sqltable.Config{Server: s, Moment: all.Of(s), Whole: whole, RetryFor: 10 * time.Second}))
+		origins = append(origins, sqltable.New(sqltable.Config{Server: s, Moment: all.Of(s), Whole: whole,
+			RetryFor: 10 * time.Second}))
 	}
 	return origins, func(n int, ctx context.Context) ([]source.Source, error) {
 		division, err := origins[n].Divide(ctx)
@@ -67,7 +69,8 @@ func Cancelled(t *testing.T, tables ...sqltable.Server) {
 		}
 		conformance.Must(t, err)
 	}
-	if a, b := origins[0].Snapshots(), origins[1].Snapshots(); len(a) != 1 || len(b) != 1 || a[0].Name != b[0].Name || !a[0].Taken.Equal(b[0].Taken) {
+	if a, b := origins[0].Snapshots(), origins[1].Snapshots(); len(a) != 1 || len(b) != 1 || a[0].Name != b[0].Name ||
+		!a[0].Taken.Equal(b[0].Taken) {
 		t.Errorf("%+v and %+v", a, b)
 	}
 }
@@ -128,7 +131,8 @@ func Sharded(t *testing.T, of func(table string) sqltable.Server, execute func(s
 		for _, r := range rows {
 			seen[r] = true
 		}
-		if all := strings.Join(rows, ""); len(seen) != 4000 || len(rows) != 4000 || len(o.Snapshots()) != 1 || strings.Contains(all, "moved") || !strings.Contains(all, "row 40 of s_00") {
+		if all := strings.Join(rows, ""); len(seen) != 4000 || len(rows) != 4000 || len(o.Snapshots()) != 1 ||
+			strings.Contains(all, "moved") || !strings.Contains(all, "row 40 of s_00") {
 			t.Errorf("%d rows, %d of them different, snapshots %+v", len(rows), len(seen), o.Snapshots())
 		}
 	})

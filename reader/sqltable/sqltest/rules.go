@@ -26,7 +26,8 @@ func Large(t *testing.T, s sqltable.Server) {
 	_, parts := Open(t, s, func(c *sqltable.Config) { c.MaxRow = 4 << 20 })
 	_, err := parts[0].Next()
 	large := new(sqltable.RowTooLarge)
-	if !errors.As(err, &large) || large.Limit != 4<<20 || large.Bytes < 5_000_000 || !strings.Contains(err.Error(), "after the row id 2") {
+	if !errors.As(err, &large) || large.Limit != 4<<20 || large.Bytes < 5_000_000 ||
+		!strings.Contains(err.Error(), "after the row id 2") {
 		t.Error(err)
 	}
 	_, parts = Open(t, s, func(c *sqltable.Config) { c.MaxRow = 6 << 20 })
@@ -45,11 +46,13 @@ func Refused(t *testing.T, of func(name string) sqltable.Server, wants map[strin
 }
 
 // Named checks that the query named in a table's refusal reads that many rows.
-func Named(t *testing.T, table func(name string) sqltable.Server, query func(key, sql string) sqltable.Server, rows map[string]int) {
+func Named(t *testing.T, table func(name string) sqltable.Server, query func(key, sql string) sqltable.Server,
+	rows map[string]int) {
 	t.Helper()
 	for name, n := range rows {
 		_, err := sqltable.New(sqltable.Config{Server: table(name)}).Divide(t.Context())
-		said := regexp.MustCompile(`with --query '(SELECT .*)', and in the address key=(\S+) `).FindStringSubmatch(fmt.Sprint(err))
+		said := regexp.MustCompile(`with --query '(SELECT .*)', and in the address key=(\S+) `).FindStringSubmatch(
+			fmt.Sprint(err))
 		if said == nil {
 			t.Fatal(err)
 		}
@@ -116,7 +119,8 @@ func reread(t *testing.T, s sqltable.Server) {
 	t.Helper()
 	o, parts := Open(t, s, nil)
 	about := parts[0].About()
-	types := map[record.Kind]table.Type{record.Integer: table.Integer, record.String: table.String, record.Binary: table.Binary}
+	types := map[record.Kind]table.Type{record.Integer: table.Integer, record.String: table.String,
+		record.Binary: table.Binary}
 	var keys [][]table.Value
 	var want []string
 	Each(t, parts, nil, func(r *record.Record) {
@@ -215,7 +219,8 @@ func Replaced(t *testing.T, s sqltable.Server, replace func(), want string) {
 		t.Fatal(err)
 	}
 	replace()
-	if _, err := parts[0].Next(); !sqltable.IsChanged(err) || !strings.Contains(err.Error(), want) || len(err.Error()) > 400 {
+	if _, err := parts[0].Next(); !sqltable.IsChanged(err) || !strings.Contains(err.Error(), want) ||
+		len(err.Error()) > 400 {
 		t.Error(err)
 	}
 }
@@ -237,7 +242,8 @@ func Addresses[A any](t *testing.T, parse func(string) (A, error), wants map[str
 	t.Helper()
 	for arg, want := range wants {
 		_, err := parse(arg)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "planted")) {
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "planted")) {
 			t.Errorf("%s: %v, want %q", arg, err, want)
 		}
 	}
@@ -311,7 +317,8 @@ func Keyless(t *testing.T, query func(sql string) sqltable.Server, wants map[str
 // Followed checks that a second reading, of rows changed since the first one's position, finds the rows of transactions
 // that were open during the first, and that most would be lost from the snapshot on. open opens that many transactions,
 // each with one row written, and returns a function that commits them. changed reads the rows since a time.
-func Followed(t *testing.T, table sqltable.Server, changed func(since string) sqltable.Server, rows int, open func() (commit func())) {
+func Followed(t *testing.T, table sqltable.Server, changed func(since string) sqltable.Server, rows int,
+	open func() (commit func())) {
 	t.Helper()
 	commit := open()
 	o, parts := Open(t, table, func(c *sqltable.Config) { c.Sessions = 1 })

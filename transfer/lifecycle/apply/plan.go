@@ -87,7 +87,8 @@ func (r *Request) look(ctx context.Context, name string) (*Item, error) {
 		return nil, err
 	}
 	period, _ := r.Template.Period(name)
-	have := lifecycle.Table{Name: name, Read: described.ReservedRead, Write: described.ReservedWrite, TTL: described.TimeToLive, MaxVersions: described.MaxVersions}
+	have := lifecycle.Table{Name: name, Read: described.ReservedRead, Write: described.ReservedWrite,
+		TTL: described.TimeToLive, MaxVersions: described.MaxVersions}
 	i := &Item{Change: r.Policy.Change(period, have, r.Now), State: Unchanged, table: described}
 	if i.Class.Archives() {
 		if i.Export, err = r.exported(ctx, i); err != nil {

@@ -43,7 +43,9 @@ func (w *world) contents() string {
 		conformance.MustTrue(w.t, err == nil && len(m.Parts) == 1, "%v %v", err, m)
 		lines := w.linesOf(m.Open(w.t.Context(), &m.Parts[0]))
 		for i, l := range lines {
-			want := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":%d,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"%s %d","TS":`, i, m.Table, i)
+			want := fmt.Sprintf(
+				`{"Wide":true,"PK":{"Values":[{"C":"id","V":%d,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"%s %d","TS":`, i,
+				m.Table, i)
 			conformance.True(w.t, strings.HasPrefix(l, want), "%s, line %d: %s", name, i+1, l)
 		}
 		all = append(all, fmt.Sprintf("%s %d", file, len(lines)))
@@ -119,7 +121,8 @@ func TestExpiredTablesAreDroppedAfterTheirExportIsCompared(t *testing.T) {
 			conformance.True(t, i.State == Done && i.Dropped && w.manifest(i.Period.String()).State == archive.Dropped, "%+v", i)
 		}
 		scans := map[bool]string{false: "GetRange GetRange DeleteTable", true: "GetRange DeleteTable"}[earlier]
-		only := slices.DeleteFunc(slices.Clone(w.requests), func(r string) bool { return r != "GetRange" && r != "DeleteTable" })
+		only := slices.DeleteFunc(slices.Clone(w.requests),
+			func(r string) bool { return r != "GetRange" && r != "DeleteTable" })
 		conformance.Equal(t, strings.Join(only, " "), strings.Join([]string{scans, scans}, " "), "exported %v", earlier)
 		p = w.mustRun()
 		conformance.Equal(t, len(p.Items), 1, "%s", outline(p))
@@ -178,7 +181,8 @@ func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	w.request.DropExpired = true
 	w.mustRun()
 	conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "tables")
-	want := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":0,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"AP8=","T":"binary","TS":%d},{"C":"v","V":"c_202402 0","TS":%d}]}}`, w.clock.UnixMilli(), first.UnixMilli())
+	want :=
+		fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":0,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"AP8=","T":"binary","TS":%d},{"C":"v","V":"c_202402 0","TS":%d}]}}`, w.clock.UnixMilli(), first.UnixMilli())
 	got := w.lines(filepath.Join(w.dir, "c_202402", "archive-00001-00001.jsonl.zst"))
 	conformance.True(t, got[0] == want, "%s, want %s", got[0], want)
 }
@@ -384,7 +388,8 @@ func TestDropClassTablesAreKeptWithoutTheFlag(t *testing.T) {
 func TestDropClassTablesAreDroppedUnread(t *testing.T) {
 	w := dropping(t)
 	w.request.DropExpired = true
-	if got := outline(w.look()); !strings.HasPrefix(got, "c_202401 age 7 class 3 planned drop; c_202402 age 6 class 3 planned drop;") {
+	if got := outline(w.look()); !strings.HasPrefix(got,
+		"c_202401 age 7 class 3 planned drop; c_202402 age 6 class 3 planned drop;") {
 		t.Error(got)
 	}
 	for _, i := range w.mustRun().Items[:2] {

@@ -193,8 +193,10 @@ func (r *runner) putOff(t *turn) (already bool, err error) {
 		return true, nil
 	}
 	if t.refusals >= client.MaxPostponed {
-		return false, fmt.Errorf("change table %s: %w, refused %d times in a row; others change it, or give a longer --throughput-interval",
-			name, client.ErrTooFrequent, t.refusals)
+		return false,
+			fmt.Errorf(
+				"change table %s: %w, refused %d times in a row; others change it, or give a longer --throughput-interval",
+				name, client.ErrTooFrequent, t.refusals)
 	}
 	if r.Interval < 0 {
 		t.due = r.Clock.Now()

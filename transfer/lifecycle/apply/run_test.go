@@ -57,7 +57,8 @@ func TestSecondRunHasNothingToDo(t *testing.T) {
 	for _, i := range p.Items {
 		conformance.True(t, i.State == Done && i.Err == nil, "%s: %s, %v", i.Have.Name, i.State, i.Err)
 	}
-	want := "c_202401 1/2 -1 1, c_202403 20/1 864000 1, c_202404 20/1 864000 1, c_202405 0/50 -1 1, c_202406 0/50 -1 1, " + others
+	want := "c_202401 1/2 -1 1, c_202403 20/1 864000 1, c_202404 20/1 864000 1, c_202405 0/50 -1 1, c_202406 0/50 -1 1, " +
+		others
 	conformance.Equal(t, w.tables(), want, "tables")
 	conformance.True(t, len(w.waits) == 0 && w.count("UpdateTable") == 6 && w.count("DeleteTable") == 0, "%v", w.requests)
 	w.requests = nil

@@ -131,7 +131,8 @@ var asMade = table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedRead: 1, R
 
 func (w *world) put(name string, id int64) {
 	w.t.Helper()
-	must(w.t, tabletest.Do(w.own.Client, tabletest.Put(name, tabletest.Key("id", id), tabletest.Cells{"v": fmt.Sprint(name, " ", id)})))
+	must(w.t, tabletest.Do(w.own.Client, tabletest.Put(name, tabletest.Key("id", id),
+		tabletest.Cells{"v": fmt.Sprint(name, " ", id)})))
 }
 
 func (w *world) updateValue(name string, id int64, v any) {

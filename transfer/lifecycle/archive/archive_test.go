@@ -43,7 +43,8 @@ type kept struct {
 func of(t *testing.T, rows int) *kept {
 	t.Helper()
 	k := &kept{t: t, Store: tabletest.Open(t, server.Options{})}
-	must(t, k.Admin.Create("t", []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: 2, MaxDeviation: 1e9}))
+	must(t, k.Admin.Create("t", []table.KeyColumn{{Name: "id", Type: table.Integer}},
+		table.Definition{TimeToLive: -1, MaxVersions: 2, MaxDeviation: 1e9}))
 	k.add(0, rows)
 	return k
 }
@@ -53,7 +54,8 @@ func (k *kept) add(from, rows int) {
 	k.t.Helper()
 	for id := from; id < from+rows; id++ {
 		must(k.t, tabletest.Do(k.SDK, tabletest.Put("t", tabletest.Key("id", int64(id)), tabletest.Cells{"a": 1.0}, stamp-1)))
-		must(k.t, tabletest.Do(k.SDK, tabletest.Update("t", tabletest.Key("id", int64(id)), tabletest.Cells{"b": "line\nend", "a": int64(id), "c": []byte{0, 255}}, stamp)))
+		must(k.t, tabletest.Do(k.SDK, tabletest.Update("t", tabletest.Key("id", int64(id)),
+			tabletest.Cells{"b": "line\nend", "a": int64(id), "c": []byte{0, 255}}, stamp)))
 	}
 }
 
@@ -75,7 +77,8 @@ func (k *kept) subject() *Subject {
 	target := k.Target
 	target.Transport = k
 	described := conformance.Try(k.Admin.Describe("t")).Must(k.t)
-	return &Subject{Target: "here", Scan: tablescan.Config{Client: tabletest.Admin(k.t, target).Client, Table: described, RetryFor: time.Nanosecond}}
+	return &Subject{Target: "here", Scan: tablescan.Config{Client: tabletest.Admin(k.t, target).Client, Table: described,
+		RetryFor: time.Nanosecond}}
 }
 
 func at(t *testing.T, name string) *Place {
@@ -158,7 +161,8 @@ func TestExportHasRowsCountAndChecksum(t *testing.T) {
 			is.Created == k.subject().Scan.Table.Created && is.Versions == 2 && is.Options.MaxVersions == 2, "%+v", is)
 		var beside map[string]any
 		must(t, json.Unmarshal([]byte(p.text(t, "t.manifest.json")), &beside))
-		for name, want := range map[string]any{"table": "t", "target": "here", "file": "t", "format": "archive", "state": "verified", "rows": 100.0, "sha256": m.SHA256, "bytes": float64(m.Bytes)} {
+		for name, want := range map[string]any{"table": "t", "target": "here", "file": "t", "format": "archive",
+			"state": "verified", "rows": 100.0, "sha256": m.SHA256, "bytes": float64(m.Bytes)} {
 			conformance.Equal(t, beside[name], want, "%s", name)
 		}
 		conformance.True(t, beside["exported_at"] != nil && beside["verified_at"] != nil && beside["dropped_at"] == nil,
@@ -270,7 +274,8 @@ func TestInterruptedExportOfAChangedTableIsRedone(t *testing.T) {
 func (k *kept) makeAgain(rows int) {
 	k.t.Helper()
 	must(k.t, k.Admin.Drop("t"))
-	must(k.t, k.Admin.Create("t", []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: 2, MaxDeviation: 1e9}))
+	must(k.t, k.Admin.Create("t", []table.KeyColumn{{Name: "id", Type: table.Integer}},
+		table.Definition{TimeToLive: -1, MaxVersions: 2, MaxDeviation: 1e9}))
 	k.add(0, rows)
 }
 
@@ -317,11 +322,12 @@ func TestVerifyingFindsLaterChanges(t *testing.T) {
 		spoil   func(t *testing.T, p *Place, k *kept)
 		changed bool
 	}{
-		"a flipped bit":      {damage(part, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), false},
-		"a cut end":          {damage(part, func(b []byte) []byte { return b[:len(b)-1] }), false},
-		"bytes more":         {damage(part, func(b []byte) []byte { return append(b, b...) }), false},
-		"a missing part":     {remove(part), false},
-		"an edited manifest": {damage(whole, func(b []byte) []byte { return bytes.Replace(b, []byte(`"rows": 10`), []byte(`"rows": 11`), 1) }), false},
+		"a flipped bit":  {damage(part, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), false},
+		"a cut end":      {damage(part, func(b []byte) []byte { return b[:len(b)-1] }), false},
+		"bytes more":     {damage(part, func(b []byte) []byte { return append(b, b...) }), false},
+		"a missing part": {remove(part), false},
+		"an edited manifest": {damage(whole,
+			func(b []byte) []byte { return bytes.Replace(b, []byte(`"rows": 10`), []byte(`"rows": 11`), 1) }), false},
 		"a missing manifest": {remove(whole), false},
 		"a missing archive":  {remove(part, whole), false},
 		"another archive": {func(t *testing.T, p *Place, k *kept) {
@@ -336,7 +342,8 @@ func TestVerifyingFindsLaterChanges(t *testing.T) {
 			must(t, tabletest.Do(k.SDK, tabletest.Delete("t", tabletest.Key("id", int64(9)))))
 		}, true},
 		"another version": {func(t *testing.T, _ *Place, k *kept) {
-			must(t, tabletest.Do(k.SDK, tabletest.Update("t", tabletest.Key("id", int64(9)), tabletest.Cells{"b": "line\nend"}, stamp+1)))
+			must(t, tabletest.Do(k.SDK, tabletest.Update("t", tabletest.Key("id", int64(9)), tabletest.Cells{"b": "line\nend"},
+				stamp+1)))
 		}, true},
 		"nothing different": {func(*testing.T, *Place, *kept) {}, false},
 	} {
@@ -390,7 +397,8 @@ func TestProcessWithoutItsLeaseWritesNothing(t *testing.T) {
 	conformance.Refused(t, p.MarkDropped(t.Context(), m), "", "an export was marked")
 	k.add(3, 1)
 	conformance.Refused(t, conformance.ErrorOf(p.Export(t.Context(), k.subject())), "", "a table was exported")
-	if got := p.files(t); got != "t.manifest.json t/archive-00001-00001.jsonl.zst t/manifest.json" || p.text(t, "t.manifest.json") != before {
+	if got := p.files(t); got != "t.manifest.json t/archive-00001-00001.jsonl.zst t/manifest.json" ||
+		p.text(t, "t.manifest.json") != before {
 		t.Error(got)
 	}
 }

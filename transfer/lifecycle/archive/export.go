@@ -157,7 +157,8 @@ func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 	continues := at.held != nil && at.held.State == Archiving
 	for try := 1; ; try++ {
 		m, err := p.write(ctx, s, at.number, !continues)
-		if cannot := errors.As(err, new(*exact.ChangedError)) || errors.As(err, new(*exact.UnusableError)); cannot && continues {
+		if cannot := errors.As(err, new(*exact.ChangedError)) || errors.As(err, new(*exact.UnusableError)); cannot &&
+			continues {
 			m, err = p.write(ctx, s, at.number, true)
 		}
 		if err != nil {
@@ -179,7 +180,8 @@ func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 // write makes an export's archive. The manifest beside it comes first: an archive without one is another program's.
 func (p *Place) write(ctx context.Context, s *Subject, number int, fresh bool) (*Manifest, error) {
 	name := s.Scan.Table.Name
-	m := &Manifest{Table: name, Target: s.Target, File: stem(name, number), Format: "archive", State: Archiving, number: number}
+	m := &Manifest{Table: name, Target: s.Target, File: stem(name, number), Format: "archive", State: Archiving,
+		number: number}
 	if err := p.put(ctx, m); err != nil {
 		return nil, err
 	}
@@ -214,7 +216,8 @@ func (p *Place) Verify(ctx context.Context, m *Manifest, s *Subject) error {
 	if err != nil {
 		return fmt.Errorf("compare table %s with its export: %w", m.Table, err)
 	}
-	if another := !m.Complete() && a.Created != t.Created; another || present.rows != kept.rows || present.sum() != kept.sum() {
+	if another := !m.Complete() && a.Created != t.Created; another || present.rows != kept.rows ||
+		present.sum() != kept.sum() {
 		return &ChangedError{m.Table, p.Path(m), kept.rows, present.rows}
 	}
 	m.State, m.Rows, m.Bytes, m.SHA256, m.VerifiedAt, m.DroppedAt = Verified, kept.rows, a.Bytes, kept.sum(), now(), nil
@@ -258,7 +261,8 @@ func (p *Place) Whole(ctx context.Context, m *Manifest) (bool, error) {
 		return a.CheckSizes(ctx) == nil, nil
 	}
 	names, err := p.store.List(ctx, m.File+"/")
-	return err == nil && !slices.ContainsFunc(a.Parts, func(part exact.Part) bool { return !slices.Contains(names, path.Join(m.File, part.Name)) }), err
+	return err == nil && !slices.ContainsFunc(a.Parts,
+		func(part exact.Part) bool { return !slices.Contains(names, path.Join(m.File, part.Name)) }), err
 }
 
 // MarkDropped records, before the drop, that a verified export's table is dropped: a later namesake is a different one.

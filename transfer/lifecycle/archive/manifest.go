@@ -64,7 +64,8 @@ type place struct {
 }
 
 // places finds a table's last complete export, or nil, and the next free place, from on. Foreign files are skipped.
-func (p *Place) places(ctx context.Context, target, tableName string, from int) (last *Manifest, next place, err error) {
+func (p *Place) places(ctx context.Context, target, tableName string, from int) (last *Manifest, next place,
+	err error) {
 	for n := 1; ; n++ {
 		m, err := p.read(ctx, manifestName(tableName, n))
 		if err != nil {

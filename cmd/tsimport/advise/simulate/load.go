@@ -35,7 +35,8 @@ type Loaded struct {
 // Load simulates a load of rows in order: 32 workers each send the next 200 rows in one request, regardless of
 // partition. Each partition accepts rate rows a second, saves up one second at most from nothing, and refuses the rest.
 func Load(of []uint16, partitions int, rate float64) Loaded {
-	l := &load{of: of, rate: rate / 1e9, buckets: make([]bucket, partitions), random: rand.New(rand.NewPCG(1, uint64(len(of))))}
+	l := &load{of: of, rate: rate / 1e9, buckets: make([]bucket, partitions),
+		random: rand.New(rand.NewPCG(1, uint64(len(of))))}
 	l.workers = make([]loader, workers)
 	for i := range l.workers {
 		l.workers[i].begin(l, 0)
