@@ -167,9 +167,8 @@ func ExampleLoad_database() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _,
-		err := db.Exec("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO users VALUES (1, 'Ada'), (2, " +
-		"'Grace')"); err != nil {
+	if _, err := db.Exec("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO users VALUES (1, 'Ada'), " +
+		"(2, 'Grace')"); err != nil {
 		log.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

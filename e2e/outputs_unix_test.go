@@ -93,8 +93,7 @@ func TestUnwrittenOutputIsAFailure(t *testing.T) {
 			"%s: exit code %d\n%s", line, code, out)
 	}
 	// Python and Node open the null device like this; if stdout is closed, Go does too.
-	out,
-		code := shell(t, p.dir,
+	out, code := shell(t, p.dir,
 		`set -e; for c in "load in.csv --table t --json" "table list" --version; do "$T" $c 1<>/dev/null; "$T" $c >&-; done; "$T" export --table t >/dev/null`)
 	conformance.True(t, code == 0, "a stdout that keeps nothing: exit code %d\n%s", code, out)
 }

@@ -217,8 +217,7 @@ func TestAnswersAgreeWithTheSDK(t *testing.T) {
 		{IsOk: proto.Bool(true), Consumed: unit(7)}, {IsOk: proto.Bool(true), Consumed: unit(1), Row: key},
 		{IsOk: proto.Bool(false), Error: &otsprotocol.Error{Code: proto.String("OTSTimeout"), Message: proto.String("late")}},
 		{IsOk: proto.Bool(false), Error: &otsprotocol.Error{Code: proto.String("OTSTimeout")}}}
-	body,
-		err := proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{
+	body, err := proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{
 		Tables: []*otsprotocol.TableInBatchWriteRowResponse{
 			{TableName: proto.String("other"), Rows: rows[:1]}, {TableName: proto.String("t"), Rows: rows},
 		}}))

@@ -255,8 +255,7 @@ func TestReadsWaitForTheirPartition(t *testing.T) {
 		both := &tablestore.MultiRowQueryCriteria{TableName: "t", MaxVersion: 1}
 		both.AddRow(key("a", 0))
 		both.AddRow(key("z", 1))
-		r,
-			err := c.BatchGetRow(&tablestore.BatchGetRowRequest{
+		r, err := c.BatchGetRow(&tablestore.BatchGetRowRequest{
 			MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{both}})
 		must(t, err)
 		rows := r.TableToRowsResult["t"]

@@ -233,8 +233,7 @@ func TestLoadsIntoOneTableRunInSequence(t *testing.T) {
 }
 
 func TestOnlyNamedLoadsAreRun(t *testing.T) {
-	before,
-		err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: x}\n  b: {from: x, after: [a]}\n  \"t{n}\": "+
+	before, err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: x}\n  b: {from: x, after: [a]}\n  \"t{n}\": "+
 		"{from: \"f/{n}.csv\", after: [b]}"), small)
 	must(t, err)
 	for names, want := range map[string]string{"": "a b t1 t2", "b": "b", "t{n}": "t1 t2", "a t2": "a t2",

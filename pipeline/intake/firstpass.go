@@ -310,8 +310,8 @@ func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, erro
 	}
 	m := &sectionMaker{split: split, made: &Parsed{}}
 	m.rows, m.next = rows.of()
-	records, lines,
-		err := sp.parser.Parse(split, func(rec *record.Record) { m.add(rec.Span, sp.values.appendKey(m.buffer[:0], rec)) })
+	records, lines, err := sp.parser.Parse(split,
+		func(rec *record.Record) { m.add(rec.Span, sp.values.appendKey(m.buffer[:0], rec)) })
 	if err != nil {
 		return nil, err
 	}

@@ -104,8 +104,7 @@ func (a *Address) openSince(ctx context.Context, s *session) (since, unknown str
 
 // isReplica reports whether the server is a replica, nil if unknown, and whether its log lacks replicated changes.
 func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf bool, err error) {
-	vars,
-		err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_slave_updates', 'log_replica_updates', "+
+	vars, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_slave_updates', 'log_replica_updates', "+
 		"'gtid_slave_pos')")
 	if err != nil {
 		return nil, false, err

@@ -133,8 +133,7 @@ func (s *session) charsets(ctx context.Context, columns []answered, source strin
 
 // checkEngines refuses a query that uses a table whose engine has no snapshots, directly or through a view.
 func (a *Address) checkEngines(ctx context.Context, s *session) error {
-	rows,
-		err := s.query(ctx,
+	rows, err := s.query(ctx,
 		`SELECT t.TABLE_NAME, COALESCE(t.ENGINE, ''), COALESCE(v.VIEW_DEFINITION, ''), t.TABLE_TYPE FROM information_schema.TABLES t
 		LEFT JOIN information_schema.VIEWS v ON v.TABLE_SCHEMA = t.TABLE_SCHEMA AND v.TABLE_NAME = t.TABLE_NAME
 		WHERE t.TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') AND (t.TABLE_TYPE = 'VIEW' OR COALESCE(t.ENGINE, '') <> 'InnoDB')`)

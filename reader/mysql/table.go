@@ -186,8 +186,7 @@ func (of *column) settle(c *sqltable.Column) {
 }
 
 func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *strings.Builder, db, name string) error {
-	rows,
-		err := s.query(ctx, "SELECT COLUMN_NAME, COALESCE(SUB_PART, '') FROM information_schema.STATISTICS WHERE "+
+	rows, err := s.query(ctx, "SELECT COLUMN_NAME, COALESCE(SUB_PART, '') FROM information_schema.STATISTICS WHERE "+
 		"TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name+" AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX")
 	if err != nil {
 		return err

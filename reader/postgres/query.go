@@ -29,8 +29,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 	for _, f := range prepared.Fields {
 		oids, mods = append(oids, fmt.Sprint(f.DataTypeOID)), append(mods, fmt.Sprint(f.TypeModifier))
 	}
-	rows,
-		err := query(ctx, conn,
+	rows, err := query(ctx, conn,
 		`SELECT t.typname::text, format_type(t.oid, m.mod) FROM unnest($1::oid[], $2::int[]) WITH ORDINALITY m(oid, mod, n) JOIN pg_type t ON t.oid = m.oid ORDER BY n`,
 		"{"+strings.Join(oids, ",")+"}", "{"+strings.Join(mods, ",")+"}")
 	if err != nil {
@@ -84,8 +83,7 @@ func (t *described) unmoved(ctx context.Context, conn *pgconn.PgConn) error {
 		return err
 	}
 	// The catalogue is the snapshot's; the function gives the current state.
-	moved,
-		err := query(ctx, conn,
+	moved, err := query(ctx, conn,
 		`SELECT coalesce(c.relname::text, 'one that is new') FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
 		WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND (c.oid IS NULL OR c.relkind IN ('r', 'm') AND c.relfilenode <> 0 AND c.relfilenode <> pg_relation_filenode(c.oid))`)

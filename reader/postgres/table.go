@@ -78,8 +78,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 		return describeQuery(ctx, conn, a)
 	}
 	name := a.named()
-	rows,
-		err := query(ctx, conn,
+	rows, err := query(ctx, conn,
 		`SELECT c.oid::text, c.relkind::text, n.nspname::text, c.relname::text, c.relhassubclass::text,
 		(SELECT coalesce(sum(pg_relation_size(p.relid)), pg_relation_size(c.oid)) / current_setting('block_size')::int FROM pg_partition_tree(c.oid) p)::bigint::text,
 		has_table_privilege(c.oid, 'SELECT')::text, c.relpersistence::text
@@ -175,8 +174,7 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 	if err := t.checkKey(); err != nil {
 		return err
 	}
-	unique,
-		err := query(ctx, conn,
+	unique, err := query(ctx, conn,
 		`SELECT i.indexrelid::text, a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts-1])
 		WHERE i.indrelid = $1::oid AND i.indisunique AND NOT i.indisprimary AND NOT i.indisexclusion AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL`, oid)
 	t.AddUnique(unique)

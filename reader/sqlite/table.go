@@ -84,9 +84,8 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		c := &t.Columns[k]
 		fmt.Fprintf(&schema, ", key %q %s %s", c.Name, c.Of.(*column).collation, words[c.Kind])
 	}
-	version,
-		err := s.query(ctx, "SELECT schema_version, page_count * page_size FROM pragma_schema_version, pragma_page_count, "+
-		"pragma_page_size")
+	version, err := s.query(ctx, "SELECT schema_version, page_count * page_size FROM pragma_schema_version, "+
+		"pragma_page_count, pragma_page_size")
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +131,7 @@ func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table
 				}
 			}
 		}
-		unique,
-			err := s.query(ctx,
+		unique, err := s.query(ctx,
 			`SELECT i.name, coalesce(x.name, '') FROM pragma_index_list(?) i, pragma_index_xinfo(i.name) x WHERE i."unique" = 1 AND i.partial = 0 AND i.origin <> 'pk' AND x.key = 1`, name)
 		if err != nil {
 			return err
