@@ -16,12 +16,10 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-var must = conformance.Must
-
 func generate(t testing.TB, s StudentCards) [][]string {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, s.WriteCSV(context.Background(), &out))
+	conformance.Must(t, s.WriteCSV(context.Background(), &out))
 	records := conformance.Try(csv.NewReader(&out).ReadAll()).Must(t)
 	return records[1:]
 }
@@ -108,12 +106,12 @@ func TestDatasetMatchesTheVendorsPage(t *testing.T) {
 
 func TestASeedGivesTheSameBytes(t *testing.T) {
 	var example bytes.Buffer
-	must(t, (StudentCards{Rows: 10_000, Seed: 1}).WriteCSV(context.Background(), &example))
+	conformance.Must(t, (StudentCards{Rows: 10_000, Seed: 1}).WriteCSV(context.Background(), &example))
 	kept := conformance.Try(os.ReadFile("../examples/student-cards.csv")).Must(t)
 	conformance.True(t, bytes.Equal(example.Bytes(), kept),
 		"examples/student-cards.csv is not what `tsimport gen student-cards --rows 10000` writes")
 	var other bytes.Buffer
-	must(t, (StudentCards{Rows: 10_000, Seed: 2}).WriteCSV(context.Background(), &other))
+	conformance.Must(t, (StudentCards{Rows: 10_000, Seed: 2}).WriteCSV(context.Background(), &other))
 	conformance.Equal(t, bytes.Equal(example.Bytes(), other.Bytes()), false, "another seed gives the same rows")
 }
 
@@ -193,7 +191,7 @@ func TestShapesMatchTheirNames(t *testing.T) {
 	for name, want := range map[string]struct{ columns, bytes int }{"12": {12, 150}, "3": {3, 60}, "60": {60, 0}} {
 		s := conformance.Try(FindShape(name)).Must(t)
 		var text bytes.Buffer
-		must(t, s.WriteCSV(context.Background(), &text, 1000, 7))
+		conformance.Must(t, s.WriteCSV(context.Background(), &text, 1000, 7))
 		_, rows, _ := strings.Cut(text.String(), "\n")
 		conformance.True(t, want.bytes <= 0 || len(rows) == 1000*want.bytes,
 			"shape %s: %d bytes for 1,000 rows, want %d each", name, len(rows), want.bytes)

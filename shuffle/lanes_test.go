@@ -30,8 +30,6 @@ type run struct {
 	held  []table.Ref
 }
 
-var must = conformance.Must
-
 func newRun(t *testing.T, seed uint64, lanes int, o Options, disk spill.Options) *run {
 	t.Helper()
 	if disk.Dir == "" {
@@ -50,7 +48,7 @@ func (r *run) work() *Job {
 		return nil
 	}
 	new(Worker).Run(r.store, j)
-	must(r.t, r.lanes.Done(j, r.route))
+	conformance.Must(r.t, r.lanes.Done(j, r.route))
 	return j
 }
 
@@ -146,7 +144,7 @@ func (r *run) disk() {
 		i := r.rnd.IntN(len(r.jobs))
 		j := r.jobs[i]
 		r.jobs = slices.Delete(r.jobs, i, i+1)
-		must(r.t, r.lanes.Done(j, r.route))
+		conformance.Must(r.t, r.lanes.Done(j, r.route))
 	}
 }
 
@@ -240,7 +238,7 @@ func TestUnreadableSpilledRowsAreAnError(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*", "frames"))
 	conformance.MustTrue(t, err == nil && len(files) == 1, "files %v: %v", files, err)
-	must(t, os.Truncate(files[0], 1))
+	conformance.Must(t, os.Truncate(files[0], 1))
 	for _, ok := r.lanes.Lane(0).Front(); ok; _, ok = r.lanes.Lane(0).Front() {
 		r.lanes.Lane(0).Advance()
 	}
@@ -270,7 +268,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 
 func TestFullDiskCanBeTriedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "disk")
-	must(t, os.Mkdir(dir, 0o700))
+	conformance.Must(t, os.Mkdir(dir, 0o700))
 	r := newRun(t, 1, 2, Options{Budget: 256 << 10}, spill.Options{Dir: dir})
 	if err := os.RemoveAll(dir); err != nil { // the first write fails
 		t.Fatal(err)
@@ -281,7 +279,7 @@ func TestFullDiskCanBeTriedAgain(t *testing.T) {
 	conformance.MustTrue(t, r.work() != nil && r.lanes.DiskFull() && r.store.Usage().Frames == 0,
 		"full %v, %d frames; want a write that failed", r.lanes.DiskFull(), r.store.Usage().Frames)
 	conformance.Equal(t, r.work(), nil, "writing to a full disk again at once")
-	must(t, os.Mkdir(dir, 0o700))
+	conformance.Must(t, os.Mkdir(dir, 0o700))
 	r.lanes.TryDisk()
 	conformance.True(t, r.work() != nil && !r.lanes.DiskFull() && r.store.Usage().Frames == 1,
 		"full %v, %d frames; want one", r.lanes.DiskFull(), r.store.Usage().Frames)
@@ -339,7 +337,7 @@ func TestLongLaneLeavesNoSmallPieces(t *testing.T) {
 			jobs = append(jobs, j) // the disk is slower than the reader
 		}
 		for len(jobs) > 2 || len(jobs) > 0 && r.lanes.Full() {
-			must(t, r.lanes.Done(jobs[0], r.route))
+			conformance.Must(t, r.lanes.Done(jobs[0], r.route))
 			jobs = jobs[1:]
 		}
 		for r.lanes.Full() {

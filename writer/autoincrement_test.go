@@ -333,10 +333,10 @@ func TestAnnotatedRequestIsReadable(t *testing.T) {
 	_, n, w := newNumbered()
 	rows := numberedRows(t, 200)
 	w.rows = rows
-	must(t, w.annotate(rows, make([]table.Outcome, len(rows))))
+	conformance.Must(t, w.annotate(rows, make([]table.Outcome, len(rows))))
 	body := w.appendBody(nil)
 	req := new(otsprotocol.BatchWriteRowRequest)
-	must(t, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
+	conformance.Must(t, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
 	again, err := proto.Marshal(protoadapt.MessageV2Of(req))
 	conformance.True(t, err == nil && bytes.Equal(again, body), "%v: the SDK's own bytes are others", err)
 	for i, r := range req.Tables[0].Rows {

@@ -55,7 +55,7 @@ func recorded(t *testing.T, req *tablestore.BatchWriteRowRequest) []byte {
 	sent := new(recorder)
 	sdk, err := client.New(t.Context(), client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true,
 		Transport: sent, Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
-	must(t, err)
+	conformance.Must(t, err)
 	_, err = sdk.BatchWriteRow(req)
 	conformance.MustTrue(t, err != nil && sent.body != nil, "nothing was recorded: %v", err)
 	return sent.body
@@ -198,7 +198,7 @@ func (keyRefused) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAnUnsignedRefusalOfTheKeysStopsAndLeavesRowsInDoubt(t *testing.T) {
 	c, err := client.Connect(t.Context(), client.Target{Endpoint: "http://made-up", Instance: "i", Transport: keyRefused{},
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
-	must(t, err)
+	conformance.Must(t, err)
 	rows, _, _ := batch(t, 3, table.Put)
 	outcomes := make([]table.Outcome, len(rows))
 	_, err = New(c.Sender(), nil, "t", table.Put, table.Ignore).Write(rows, make([]bool, len(rows)), outcomes)
@@ -221,7 +221,7 @@ func TestAnswersAgreeWithTheSDK(t *testing.T) {
 		Tables: []*otsprotocol.TableInBatchWriteRowResponse{
 			{TableName: proto.String("other"), Rows: rows[:1]}, {TableName: proto.String("t"), Rows: rows},
 		}}))
-	must(t, err)
+	conformance.Must(t, err)
 	body = append(body, 3<<3|5, 1, 2, 3, 4, 4<<3|1, 1, 2, 3, 4, 5, 6, 7, 8) // fields of a later service
 	got := conformance.Try(decodeAnswer(nil, body, "t", len(rows))).Must(t)
 	conformance.Equal(t, len(got), 4, "runs of rows that fare alike")

@@ -192,7 +192,7 @@ func TestCountedRequestIsReadable(t *testing.T) {
 		w := New(f, nil, "t", table.Increment, table.Ignore).With(Options{Increments: c})
 		conformance.Must(t, conformance.ErrorOf(w.Write(rows, make([]bool, 200), make([]table.Outcome, 200))))
 		req := new(otsprotocol.BatchWriteRowRequest)
-		must(t, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
+		conformance.Must(t, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
 		again, err := proto.Marshal(protoadapt.MessageV2Of(req))
 		conformance.True(t, err == nil && bytes.Equal(again, body), "%v: the SDK's own bytes are others", err)
 		for i, r := range req.Tables[0].Rows {

@@ -79,8 +79,6 @@ var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type:
 	Columns: []table.Column{{Name: "id", Type: table.Integer}, {Name: "v", Type: table.String},
 		{Name: "n", Type: table.Double}}}
 
-var must = conformance.Must
-
 func num(v int64) table.Value  { return table.Value{Type: table.Integer, Int: v} }
 func str(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 

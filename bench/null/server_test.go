@@ -24,8 +24,6 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-var must = conformance.Must
-
 func start(t *testing.T, o Options) (*Server, string) {
 	t.Helper()
 	s := conformance.Try(Start("127.0.0.1:0", o)).Must(t)
@@ -128,7 +126,7 @@ func TestTLSUsesAGeneratedCertificate(t *testing.T) {
 	pool.AddCert(s.Certificate())
 	trusting := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 	defer trusting.CloseIdleConnections()
-	must(t, conformance.ErrorOf(sdk("https://"+address, trusting).ListTable()))
+	conformance.Must(t, conformance.ErrorOf(sdk("https://"+address, trusting).ListTable()))
 	conformance.True(t, conformance.ErrorOf(sdk("https://"+address, nil).ListTable()) != nil,
 		"a client that does not know the certificate trusts the server")
 }
@@ -139,8 +137,8 @@ func TestAnInvalidRequestIsRefused(t *testing.T) {
 		"POST /ListTable HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n",
 		"POST /ListTable HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n"} {
 		c := conformance.Try(net.Dial("tcp", address)).Must(t)
-		must(t, c.SetDeadline(time.Now().Add(5*time.Minute)))
-		must(t, conformance.ErrorOf(io.WriteString(c, text+"Connection: close\r\n\r\n")))
+		conformance.Must(t, c.SetDeadline(time.Now().Add(5*time.Minute)))
+		conformance.Must(t, conformance.ErrorOf(io.WriteString(c, text+"Connection: close\r\n\r\n")))
 		answer, err := bufio.NewReader(c).ReadString('\n')
 		conformance.True(t, err == nil && strings.HasPrefix(answer, "HTTP/1.1 400 "), "%q: %q, %v", text, answer, err)
 		c.Close()
@@ -151,7 +149,7 @@ func TestAnInvalidRequestIsRefused(t *testing.T) {
 func TestLatencyDelaysTheAnswer(t *testing.T) {
 	_, address := start(t, Options{Latency: 20 * time.Millisecond})
 	begin := time.Now()
-	must(t, conformance.ErrorOf(sdk("http://"+address, nil).BatchWriteRow(batch("t", 1, 1))))
+	conformance.Must(t, conformance.ErrorOf(sdk("http://"+address, nil).BatchWriteRow(batch("t", 1, 1))))
 	took := time.Since(begin)
 	conformance.True(t, took >= 20*time.Millisecond, "answered after %v", took)
 }
@@ -202,7 +200,7 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 	shape := bench.Shape{Columns: []bench.ShapeColumn{{Name: "id", Kind: bench.IntegerValues},
 		{Name: "text", Kind: bench.StringValues, Length: 8}, {Name: "none", Kind: bench.NoValues}}}
 	texts := map[int64]string{}
-	must(t, shape.EachRow(rows, 1, func(fields []string) {
+	conformance.Must(t, shape.EachRow(rows, 1, func(fields []string) {
 		id := conformance.Try(strconv.ParseInt(fields[0], 10, 64)).Must(t)
 		texts[id] = fields[1]
 	}))

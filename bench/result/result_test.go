@@ -13,8 +13,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-var must = conformance.Must
-
 // recorded is a run of ten seconds on two partitions, with a request every 10 ms that takes 1 to 100 ms.
 func recorded(warmUp time.Duration, each func(*Sample)) *Result {
 	r := NewRecorder(warmUp)
@@ -69,7 +67,7 @@ func TestJSONSurvivesTheRoundTrip(t *testing.T) {
 	r := recorded(time.Second, nil)
 	text := conformance.Try(json.Marshal(r)).Must(t)
 	back := new(Result)
-	must(t, json.Unmarshal(text, back))
+	conformance.Must(t, json.Unmarshal(text, back))
 	conformance.Equal(t, cmp.Diff(r, back), "", "(-want +got)")
 }
 
@@ -78,7 +76,7 @@ func TestSamplesFollowTheSettingsOfTheirRun(t *testing.T) {
 	w := NewSampleWriter(&file)
 	w.Begin(Header{Started: "2026-01-01T00:00:00Z", WarmUp: 1, Settings: recorded(0, nil).Settings})
 	want := recorded(time.Second, w.Write)
-	must(t, w.Flush())
+	conformance.Must(t, w.Flush())
 	var head Header
 	lines := json.NewDecoder(&file)
 	err := lines.Decode(&head)
@@ -87,7 +85,7 @@ func TestSamplesFollowTheSettingsOfTheirRun(t *testing.T) {
 	var end time.Duration
 	for lines.More() {
 		var s Sample
-		must(t, lines.Decode(&s))
+		conformance.Must(t, lines.Decode(&s))
 		if _, known := slots[s.Partition]; !known {
 			slots[s.Partition] = again.Slot(s.Partition, s.Partition)
 		}
@@ -129,7 +127,7 @@ func TestTextReportHasTheKeyFigures(t *testing.T) {
 	r.Stopped = "stopped by interrupt"
 	r.Steps = []Step{{Rate: 1000, Achieved: 1000, Passed: true}, {Rate: 2000, Why: "p99 40 ms"}}
 	var text strings.Builder
-	must(t, r.WriteText(&text))
+	conformance.Must(t, r.WriteText(&text))
 	for _, want := range []string{"stopped by interrupt after 10.0 s", "rows/s", "CU/s", "p99.99",
 		"OTSNotEnoughCapacityUnit", "the first key", "p99 40 ms", "after a warm-up of 1.0 s"} {
 		conformance.Contains(t, text.String(), want, "string")
@@ -138,7 +136,7 @@ func TestTextReportHasTheKeyFigures(t *testing.T) {
 
 func TestBenchmarkLineHasNumberUnitPairs(t *testing.T) {
 	var text strings.Builder
-	must(t, recorded(0, nil).WriteBenchmark(&text))
+	conformance.Must(t, recorded(0, nil).WriteBenchmark(&text))
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 	fields := strings.Fields(lines[len(lines)-1])
 	conformance.True(t, strings.HasPrefix(fields[0], "BenchmarkWrite/keys=random/") && fields[1] == "199000" &&

@@ -210,8 +210,6 @@ func (m *model) end(id string, commit bool, now int64) answer {
 	return answer{}
 }
 
-var must = conformance.Must
-
 // clock is the time of an engine and of the model, in milliseconds. It moves only on request.
 type clock struct{ millis atomic.Int64 }
 
@@ -255,7 +253,7 @@ func (e *engine) open(t *testing.T) {
 
 func (e *engine) close(t *testing.T) {
 	t.Helper()
-	must(t, e.server.Close())
+	conformance.Must(t, e.server.Close())
 }
 
 func (e *engine) createTable(t *testing.T) {
@@ -263,7 +261,7 @@ func (e *engine) createTable(t *testing.T) {
 	meta, on := &tablestore.TableMeta{TableName: "t"}, true
 	meta.AddPrimaryKeyColumn("p", tablestore.PrimaryKeyType_INTEGER)
 	meta.AddPrimaryKeyColumn("n", tablestore.PrimaryKeyType_INTEGER)
-	must(t, conformance.ErrorOf(e.CreateTable(&tablestore.CreateTableRequest{
+	conformance.Must(t, conformance.ErrorOf(e.CreateTable(&tablestore.CreateTableRequest{
 		TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1},
 		ReservedThroughput: &tablestore.ReservedThroughput{}, EnableLocalTxn: &on,
 	})))

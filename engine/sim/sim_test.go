@@ -15,8 +15,6 @@ var start = time.Unix(1_700_000_000, 0)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-var must = conformance.Must
-
 func write(t *Table, now time.Time, keys ...Key) []Verdict {
 	rows := make([]Row, len(keys))
 	for i, k := range keys {
@@ -79,7 +77,7 @@ func TestMovedPartitionReturnsWithEmptyBucket(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 10}, start)
 	table.Split(start, []Key{"m"}, 0)
 	conformance.Refused(t, table.Move(at(time.Second), 2, time.Second), "", "a partition that is not there moved")
-	must(t, table.Move(at(time.Second), 1, time.Second))
+	conformance.Must(t, table.Move(at(time.Second), 1, time.Second))
 	v := write(table, at(1999*time.Millisecond), "a", "z")
 	conformance.True(t, v[0] == Accepted && v[1] == Unavailable, "%v", v)
 	read := []Row{{Key: []byte("a")}, {Key: []byte("z")}}
@@ -134,7 +132,7 @@ func TestInvalidConfigurationErrors(t *testing.T) {
 		err := c.Check()
 		conformance.True(t, err != nil && err.Error() == want, "%+v: %v, want %s", c, err, want)
 	}
-	must(t, (&Config{}).Check())
+	conformance.Must(t, (&Config{}).Check())
 }
 
 func TestPartitionLimit(t *testing.T) {
@@ -144,7 +142,7 @@ func TestPartitionLimit(t *testing.T) {
 		points[i] = IntegerKey(int64(i))
 	}
 	conformance.Refused(t, table.Split(start, points, 0), "", "no error")
-	must(t, table.Split(start, points[1:], 0))
+	conformance.Must(t, table.Split(start, points[1:], 0))
 }
 
 func TestSecondsAreCountedAndForgottenInTime(t *testing.T) {
@@ -345,7 +343,7 @@ func offer(t *Table, from, until time.Duration, n int, keys ...Key) (taken int, 
 func TestChildrenOfSplitHaveTheirOwnLimits(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 1000, Limiter: limiter.FixedWindow}, start)
 	offer(table, 0, time.Second, 2, "a", "z")
-	must(t, table.Split(at(time.Second), []Key{"m"}, 500*time.Millisecond))
+	conformance.Must(t, table.Split(at(time.Second), []Key{"m"}, 500*time.Millisecond))
 	taken, _ := offer(table, time.Second, 1500*time.Millisecond, 2, "a", "z")
 	conformance.True(t, taken == 0, "%d rows while the partitions are away", taken)
 	taken, _ = offer(table, 1500*time.Millisecond, 2*time.Second, 10, "a", "z")

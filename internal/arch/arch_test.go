@@ -299,7 +299,7 @@ func eachFile(t *testing.T, skip func(folder string) bool, do func(name, rel str
 		}
 		return nil
 	})
-	must(t, err)
+	conformance.Must(t, err)
 }
 
 func checkFile(t *testing.T, name, room string) {

@@ -14,8 +14,6 @@ import (
 // internals holds the pages for developers, which exist in English only.
 const internals = "docs/internals/"
 
-var must = conformance.Must
-
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	return conformance.Try(os.ReadFile(name)).Must(t)

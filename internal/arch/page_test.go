@@ -161,7 +161,7 @@ func TestThePageOfFieldsHasEachField(t *testing.T) {
 	for _, file := range []string{"report-full.json", "state-full.json"} {
 		full := read(t, filepath.Join(root, "pipeline", "testdata", file))
 		var v any
-		must(t, json.Unmarshal(full, &v))
+		conformance.Must(t, json.Unmarshal(full, &v))
 		names := map[string]bool{}
 		collectNames(v, names)
 		conformance.True(t, len(names) >= 30, "%s has only %d names", file, len(names))

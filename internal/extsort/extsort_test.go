@@ -14,15 +14,13 @@ import (
 	"example.com/tsimport/internal/spill"
 )
 
-var must = conformance.Must
-
 type pair struct{ key, value string }
 
 func sorted(t testing.TB, o Options, items []pair) *Sorted {
 	t.Helper()
 	s := conformance.Try(New(o)).Must(t)
 	for _, p := range items {
-		must(t, s.Add([]byte(p.key), []byte(p.value)))
+		conformance.Must(t, s.Add([]byte(p.key), []byte(p.value)))
 	}
 	return conformance.Try(s.Sort()).Must(t)
 }
@@ -76,7 +74,7 @@ func TestSortingOnDiskEqualsMemory(t *testing.T) {
 				from = cut
 			}
 			conformance.MustTrue(rt, slices.Equal(parts, want), "memory %d: the parts are not the whole", memory)
-			must(rt, s.Close())
+			conformance.Must(rt, s.Close())
 		}
 	})
 }
@@ -99,7 +97,7 @@ func TestManyRunsAreMergedBeforeTheyAreRead(t *testing.T) {
 
 func TestFullDiskIsAnError(t *testing.T) {
 	s, err := New(Options{Memory: 1, Spill: spill.Options{Dir: t.TempDir(), MaxBytes: 8 << 10}})
-	must(t, err)
+	conformance.Must(t, err)
 	defer s.Close()
 	for i := range 100_000 {
 		var value [64]byte

@@ -97,7 +97,7 @@ func TestExplanationForReaders(t *testing.T) {
 	}
 	data := conformance.Try(json.Marshal(x)).Must(t)
 	var fields map[string]any
-	must(t, json.Unmarshal(data, &fields))
+	conformance.Must(t, json.Unmarshal(data, &fields))
 	for _, name := range []string{"key", "order", "ranges", "examples", "notes", "files"} {
 		conformance.True(t, fields[name] != nil, "no field %q in %s", name, data)
 	}
@@ -137,7 +137,7 @@ func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 		t.Skip("needs python3")
 	}
 	t.Chdir(t.TempDir())
-	must(t, os.WriteFile("codes.csv", []byte("Zoë,z\n"), 0o600))
+	conformance.Must(t, os.WriteFile("codes.csv", []byte("Zoë,z\n"), 0o600))
 	rows := [][]table.Value{row(nil)}
 	for i, text := range []string{"straße", "İiΣ", "中,文\U0001f600", "", "Zoë"} {
 		sign := int64(1 - i%2*2)

@@ -13,8 +13,6 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-var must = conformance.Must
-
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 // with are values of a row that differ from those of row.
@@ -389,7 +387,7 @@ func TestLookupReplacesNamesWithCodes(t *testing.T) {
 		return nil, fs.ErrNotExist
 	}}
 	p, err := Compile(`splice(",", lookup(Name, "codes.csv"), lookup(SellerID, "codes.csv", "keep"))`, env)
-	must(t, err)
+	conformance.Must(t, err)
 	conformance.True(t, len(p.Files) == 1 && p.Files[0].Name == "codes.csv" && len(p.Files[0].SHA256) == 64, "%+v", p)
 	v, why := p.NewEvaluator().Eval(row(nil))
 	conformance.True(t, why == nil && string(v.Bytes) == "z1,a100", "%q, %v", v.Bytes, why)
@@ -538,7 +536,7 @@ func TestExpressionsHaveABudget(t *testing.T) {
 
 func TestJoinedTextsHaveABudget(t *testing.T) {
 	p, err := Compile("s"+strings.Repeat(" + s", 200), Env{Name: "k", Columns: []Input{{Name: "s", Type: table.String}}})
-	must(t, err)
+	conformance.Must(t, err)
 	row := []table.Value{{Type: table.String, Bytes: make([]byte, 1<<20)}}
 	e := p.NewEvaluator()
 	_, why := e.Eval(row)

@@ -21,8 +21,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-var must = conformance.Must
-
 const example = `period: month        # month|day|year
 zone: Asia/Shanghai
 classes:
@@ -178,7 +176,7 @@ func TestAnArchiveIsRelativeToThePolicysFile(t *testing.T) {
 	dir := t.TempDir()
 	for folder, want := range map[string]string{"./old": filepath.Join(dir, "old"), "/mnt/old": "/mnt/old"} {
 		file := filepath.Join(dir, "policy.yaml")
-		must(t, os.WriteFile(file, []byte("period: month\nclasses: [{up_to: 1}, {archive: "+folder+"}]"), 0o600))
+		conformance.Must(t, os.WriteFile(file, []byte("period: month\nclasses: [{up_to: 1}, {archive: "+folder+"}]"), 0o600))
 		p, err := Read(file)
 		conformance.True(t, err == nil && p.Classes[1].Archive == want, "%s: %+v, %v", folder, p, err)
 	}
@@ -332,7 +330,7 @@ func readSchema(t *testing.T) schema {
 	t.Helper()
 	text := conformance.Try(os.ReadFile(schemaFile)).Must(t)
 	var s schema
-	must(t, json.Unmarshal(text, &s))
+	conformance.Must(t, json.Unmarshal(text, &s))
 	return s
 }
 
@@ -436,7 +434,7 @@ func bySchema(t *testing.T, text string) bool {
 		return false
 	}
 	var v any
-	must(t, json.Unmarshal(asJSON, &v))
+	conformance.Must(t, json.Unmarshal(asJSON, &v))
 	return judge{t, root.(map[string]any)}.valid(root, v)
 }
 

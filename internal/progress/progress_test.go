@@ -11,8 +11,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-var must = conformance.Must
-
 type state struct {
 	Rows  int64    `json:"rows,omitempty"`
 	Names []string `json:"names,omitempty"`
@@ -25,7 +23,7 @@ func TestFileRoundTripsOrIsRefusedWithAdvice(t *testing.T) {
 		return s, err
 	}
 	conformance.Is(t, conformance.ErrorOf(read(2)), fs.ErrNotExist, "without a file")
-	must(t, Write(name, 0o600, 2, state{7, []string{"é\n"}}))
+	conformance.Must(t, Write(name, 0o600, 2, state{7, []string{"é\n"}}))
 	s, err := read(2)
 	conformance.True(t, err == nil && s.Rows == 7 && s.Names[0] == "é\n", "%+v, %v", s, err)
 	refused := func(version int, want string) {
@@ -38,12 +36,12 @@ func TestFileRoundTripsOrIsRefusedWithAdvice(t *testing.T) {
 	refused(1, name+" was written by a newer version of tsimport; use that version")
 	refused(3, name+" was written by an earlier version of tsimport; use that version")
 	for _, text := range []string{"", `{"version":2,"rows"`, `{"version":2,"rows":"many"}`, `{"version":"2"}`, "[]"} {
-		must(t, os.WriteFile(name, []byte(text), 0o600))
+		conformance.Must(t, os.WriteFile(name, []byte(text), 0o600))
 		refused(2, name+" is damaged")
 	}
-	must(t, os.WriteFile(name, []byte(`{"rows":1}`), 0o600))
+	conformance.Must(t, os.WriteFile(name, []byte(`{"rows":1}`), 0o600))
 	refused(2, name+" was written by an earlier version of tsimport")
-	must(t, Write(name, 0o600, 2, state{}))
+	conformance.Must(t, Write(name, 0o600, 2, state{}))
 	s, err = read(2)
 	conformance.True(t, err == nil && s.Rows == 0, "an empty state: %+v, %v", s, err)
 	conformance.Refused(t, Write(filepath.Join(name, "below"), 0o600, 1, state{}), "below", "below a file")

@@ -12,8 +12,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-var must = conformance.Must
-
 var monday = time.Date(2026, 11, 23, 4, 0, 0, 500e6, time.UTC)
 
 func load(at time.Time, code int) Run {
@@ -23,7 +21,7 @@ func load(at time.Time, code int) Run {
 
 func TestTheFileOfARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tsimport.prom")
-	must(t, WriteFile(t.Context(), path, []Run{load(monday, 0)}))
+	conformance.Must(t, WriteFile(t.Context(), path, []Run{load(monday, 0)}))
 	want := `# HELP tsimport_last_run_bad_inputs Files set aside (docs/how-to/nightly-files.md).
 # TYPE tsimport_last_run_bad_inputs gauge
 tsimport_last_run_bad_inputs{command="load",load="",table="orders"} 0
@@ -65,7 +63,7 @@ func TestFailedRunKeepsLastSuccess(t *testing.T) {
 			`exit_code{command="load",load="a`},
 		{[]Run{load(monday.Add(48*time.Hour), 0)}, "success_timestamp_seconds" + of + "1.7955792005e+09", first},
 	} {
-		must(t, WriteFile(t.Context(), path, step.runs))
+		conformance.Must(t, WriteFile(t.Context(), path, step.runs))
 		text := read(t, path)
 		conformance.True(t, strings.Contains(text, step.has) && !strings.Contains(text, step.lacks), "%+v: %s", step, text)
 	}
@@ -77,7 +75,7 @@ func TestForeignFileIsLeftAlone(t *testing.T) {
 	for text, want := range map[string]string{
 		"id,item\n1,tea\n": "not a file of metrics", strings.Repeat("# HELP of metrics\n", 1<<16): "larger than 1 MiB",
 	} {
-		must(t, os.WriteFile(path, []byte(text), 0o644))
+		conformance.Must(t, os.WriteFile(path, []byte(text), 0o644))
 		err := WriteFile(t.Context(), path, []Run{load(monday, 0)})
 		conformance.True(t, err != nil && strings.Contains(err.Error(), want) && read(t, path) == text, "%s: %v", want, err)
 	}

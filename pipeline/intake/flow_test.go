@@ -29,7 +29,7 @@ import (
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	must(t, os.WriteFile(path, []byte(text), 0o644))
+	conformance.Must(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -135,7 +135,7 @@ func TestRecordsBeforeUnreadablePartAreHandedOutFirst(t *testing.T) {
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	conformance.Must(t, conformance.ErrorOf(w.Write([]byte(text))))
-	must(t, w.Flush()) // the end is missing
+	conformance.Must(t, w.Flush()) // the end is missing
 	records := 0
 	err := runs(t, flow(t, ask(file(t, "a.csv.gz", zipped.String()))), func(p *Parsed) { records += p.Records })
 	conformance.Refused(t, err, "a.csv.gz", "error")
@@ -166,7 +166,7 @@ func TestTruncateDropsWhatFollows(t *testing.T) {
 	for n := range 42 {
 		var got []place
 		records := 0
-		must(t, runs(t, flow(t, r, "k0003", "k0020"), func(p *Parsed) {
+		conformance.Must(t, runs(t, flow(t, r, "k0003", "k0020"), func(p *Parsed) {
 			p.Truncate(n)
 			got, records = append(got, places(p)...), records+p.Records
 		}))

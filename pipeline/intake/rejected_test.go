@@ -247,7 +247,7 @@ func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 		return source.Place{}, source.Chain{}, false
 	}})
 	var got []place
-	must(t, runs(t, f, func(p *Parsed) {
+	conformance.Must(t, runs(t, f, func(p *Parsed) {
 		got = append(got, places(p)...)
 		for r := range rows(p) {
 			record := r.Reject(table.Reason{}).Location.Record - 1
@@ -280,7 +280,7 @@ func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 			want = slices.Concat(all, want)
 		}
 		var got []place
-		must(t, runs(t, f, func(p *Parsed) {
+		conformance.Must(t, runs(t, f, func(p *Parsed) {
 			conformance.Equal(t, p.New, true, "a split of which nothing is known is not said to be new")
 			got = append(got, places(p)...)
 		}))
@@ -311,7 +311,7 @@ func TestRowsGoToTheTableOfTheirFields(t *testing.T) {
 	r := ask(file(t, "a.csv", "id,at\na,2024-05-06\nb,2024-06-07\nc,never\nd,2024-05-08\n"))
 	r.Target.Table = "t_{month(at)}"
 	tables, rejects := map[string]string{}, ""
-	must(t, runs(t, flow(t, r), func(p *Parsed) {
+	conformance.Must(t, runs(t, flow(t, r), func(p *Parsed) {
 		for r := range rows(p) {
 			name, _ := table.CutTable(r.Key())
 			tables[string(r.Record()[:1])] = string(name)

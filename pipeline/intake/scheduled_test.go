@@ -22,8 +22,6 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-var must = conformance.Must
-
 // follows makes the flow of a request that is read by schedules of small sections.
 func follows(t *testing.T, r *plan.Request, rows int, kept *[]*readorder.Schedule) *Flow {
 	f := flow(t, r)
@@ -106,7 +104,7 @@ func packed(t *testing.T, text string) string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	conformance.Must(t, conformance.ErrorOf(w.Write([]byte(text))))
-	must(t, w.Close())
+	conformance.Must(t, w.Close())
 	return b.String()
 }
 
@@ -239,7 +237,7 @@ func TestChangedSectionStopsReading(t *testing.T) {
 		}})
 		if name == "changed meanwhile" {
 			_, err := look(t, f)
-			must(t, errors.Join(err, change(path)))
+			conformance.Must(t, errors.Join(err, change(path)))
 			f = flow(t, ask(path))
 			f.Follow(Scheduling{Kept: []*readorder.Schedule{made}})
 		}
@@ -403,7 +401,7 @@ func TestSwitchToScheduleKeepsFollowingStream(t *testing.T) {
 			f := flow(t, r)
 			f.Follow(s)
 			found := &seen{byKey: map[string][]string{}, next: map[int]int64{}}
-			must(t, runs(t, f, func(p *Parsed) {
+			conformance.Must(t, runs(t, f, func(p *Parsed) {
 				synctest.Wait() // until as much is read ahead as may be
 				found.take(t, p)
 			}))

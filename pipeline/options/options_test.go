@@ -97,8 +97,6 @@ func TestALoadTakesAQuarterOfTheMachineWithinBounds(t *testing.T) {
 	}
 }
 
-var must = conformance.Must
-
 // Each option of a request has a field, and each default is a value with the meaning of a zero field.
 func TestZeroRequestHasDefaults(t *testing.T) {
 	r := conformance.Try(Request{}.withDefaults()).Must(t)
@@ -134,7 +132,7 @@ func TestRequestSurvivesTheRoundTrip(t *testing.T) {
 			value = byName[o.Name].Values[0]
 		}
 		if o == byName[o.Name] { // others of the name have the same field
-			must(t, o.Set(&r, []string{value}))
+			conformance.Must(t, o.Set(&r, []string{value}))
 		}
 		conformance.True(t, o != byName[o.Name] || r.IsSet(o.Name), "%s is not set", o.Name)
 	}

@@ -23,8 +23,6 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-var must = conformance.Must
-
 // fake is a load with a given state; without one it does not answer.
 type fake struct{ state *pipeline.State }
 
@@ -70,7 +68,7 @@ func TestStateIsServedUnchanged(t *testing.T) {
 	conformance.Equal(t, w.Header().Get("Content-Type"), "application/json", "type of the content")
 	conformance.Contains(t, w.Body.String(), "\n  \"table\": \"cards\",\n", "not indented:\n%s", w.Body)
 	var got pipeline.State
-	must(t, json.Unmarshal(w.Body.Bytes(), &got))
+	conformance.Must(t, json.Unmarshal(w.Body.Bytes(), &got))
 	conformance.Equal(t, cmp.Diff(want, &got), "", "(-want +got)")
 }
 

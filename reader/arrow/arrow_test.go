@@ -24,8 +24,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-var must = conformance.Must
-
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 // shown is a datum as testdata/make.py writes it.
@@ -97,7 +95,7 @@ func wanted(t *testing.T, file string) (all contents) {
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var row map[string][2]any
-		must(t, json.Unmarshal(lines.Bytes(), &row))
+		conformance.Must(t, json.Unmarshal(lines.Bytes(), &row))
 		all = append(all, row)
 	}
 	return all
@@ -197,7 +195,7 @@ func TestValuesAgreeWithWriters(t *testing.T) {
 					conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "save it to a file first"), "%v", err)
 					continue
 				}
-				must(t, err)
+				conformance.Must(t, err)
 				same(t, have, want)
 			}
 		})
@@ -225,7 +223,7 @@ func TestColumnsOfStructs(t *testing.T) {
 		p := f.NewParser(used)
 		i := 0
 		for _, s := range f.Splits() {
-			must(t, p.Parse(s, func(rec *record.Record) error {
+			conformance.Must(t, p.Parse(s, func(rec *record.Record) error {
 				for _, k := range used {
 					d := &rec.Fields[k]
 					conformance.MustTrue(t, k < 6 || (d.Kind == record.Null) == (i%6 == 0), "row %d, column %d: %v", i, k, shown(d))
@@ -247,10 +245,10 @@ func TestRemoteBatchTakesTwoRequests(t *testing.T) {
 	f := conformance.Try(Open(far, int64(len(b)), "x", Options{})).Must(t)
 	conformance.True(t, far.reads <= 3+len(f.batches)+len(f.described), "%d reads, %d batches", far.reads, len(f.batches))
 	p := f.NewParser(every(f.Columns()))
-	must(t, conformance.ErrorOf(f.dictionaries()))
+	conformance.Must(t, conformance.ErrorOf(f.dictionaries()))
 	far.reads = 0
 	for _, s := range f.Splits() {
-		must(t, p.Parse(s, func(*record.Record) error { return nil }))
+		conformance.Must(t, p.Parse(s, func(*record.Record) error { return nil }))
 	}
 	conformance.True(t, far.reads <= 2*len(f.batches), "%d reads of %d batches", far.reads, len(f.batches))
 }
@@ -274,7 +272,7 @@ func TestOversizedBatchesAreRefused(t *testing.T) {
 	err := parse()
 	conformance.True(t, errors.Is(err, source.ErrMemory) && strings.Contains(err.Error(), "--memory"), "1,000: %v", err)
 	p.LimitMemory(1 << 20)
-	must(t, parse())
+	conformance.Must(t, parse())
 	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxDictionary: 10})), "dictionaries take", "10 bytes")
 	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxMetadata: 100})), "the limit is 100", "metadata")
 	stream := read(t, "testdata/many_zstd.arrows")

@@ -129,7 +129,7 @@ func TestDamagedBytesNeitherPanicNorRunAway(t *testing.T) {
 func schemaOf(t *testing.T, b []byte) (*flat, int) {
 	t.Helper()
 	metadata, taken, err := nextMetadata(bytes.NewReader(b), 1<<20)
-	must(t, err)
+	conformance.Must(t, err)
 	return newFlat(metadata), int(taken) - len(metadata)
 }
 
@@ -151,7 +151,7 @@ func ownDescendant(t *testing.T) []byte {
 func TestCyclicSchemaIsRefused(t *testing.T) {
 	b := ownDescendant(t)
 	if to := os.Getenv("TSIMPORT_KEEP_HOSTILE"); to != "" { // to show it to other readers
-		must(t, os.WriteFile(to, b, 0o644))
+		conformance.Must(t, os.WriteFile(to, b, 0o644))
 	}
 	conformance.Is(t, conformance.ErrorOf(NewStream(bytes.NewReader(b), "x", Options{})), errMetadata, "a stream")
 	conformance.Is(t, conformance.ErrorOf(Open(bytes.NewReader(b), int64(len(b)), "x", Options{})), errMetadata, "a file")

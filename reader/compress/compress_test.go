@@ -48,13 +48,13 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 		case S2:
 			w = s2.NewWriter(&out, s2.WriterConcurrency(1))
 		}
-		must(t, err)
+		conformance.Must(t, err)
 		if k == Zstd && len(part) == 0 {
 			out.WriteString("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00") // the encoder makes no frame for nothing
 			continue
 		}
-		must(t, conformance.ErrorOf(w.Write(part)))
-		must(t, w.Close())
+		conformance.Must(t, conformance.ErrorOf(w.Write(part)))
+		conformance.Must(t, w.Close())
 	}
 	return out.Bytes()
 }
@@ -94,7 +94,7 @@ func TestCompressedFilesRoundTrip(t *testing.T) {
 		r := conformance.Try(NewLimitedReader(k, iotest.OneByteReader(bytes.NewReader(data)), "file", 0)).Must(t)
 		got, err := io.ReadAll(iotest.HalfReader(r))
 		conformance.True(t, err == nil && bytes.Equal(got, want), "%v: %d bytes of %d: %v", k, len(got), len(want), err)
-		must(t, r.Close())
+		conformance.Must(t, r.Close())
 	}
 }
 
@@ -322,8 +322,6 @@ func everyCompressedFile(t *testing.T, dir string) {
 	conformance.True(t, counts["ok→ok"] >= 50 && counts["error→error"] >= 30, "hardly anything was read: %v", counts)
 }
 
-var must = conformance.Must
-
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 var everyDamage = flag.Bool("every-damage", false, "flip each bit of a file, not two of each byte in turn")
@@ -341,7 +339,7 @@ func bgzfFile(t testing.TB, data []byte, n int) []byte {
 		w.Reset(&b)
 		w.Extra = []byte("XY\x01\x00zBC\x02\x00\x00\x00")
 		w.Write(part)
-		must(t, w.Close())
+		conformance.Must(t, w.Close())
 		binary.LittleEndian.PutUint16(b.Bytes()[21:], uint16(b.Len()-1))
 		out = append(out, b.Bytes()...)
 	}

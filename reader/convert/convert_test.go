@@ -13,8 +13,6 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-var must = conformance.Must
-
 func convertOne(col table.Column, d record.Datum) (table.Value, *table.Reason) {
 	col.Source = "c"
 	c, err := New([]string{"c"}, []table.Column{col}, Options{})
@@ -330,7 +328,7 @@ func TestTextIsDecodedStrictly(t *testing.T) {
 		return dst, -1
 	}
 	c, err := New([]string{"a"}, []table.Column{{Source: "a", Name: "x", Type: table.String}}, Options{Decode: upper})
-	must(t, err)
+	conformance.Must(t, err)
 	values, why := c.Convert(&record.Record{Fields: []record.Datum{text("abc")}})
 	conformance.True(t, why == nil && string(values[0].Bytes) == "ABC", "%v, %v", values, why)
 	_, why = c.Convert(&record.Record{Fields: []record.Datum{text("ab!")}})

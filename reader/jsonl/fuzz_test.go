@@ -14,8 +14,6 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-var must = conformance.Must
-
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 var escapes = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)
@@ -82,7 +80,7 @@ func check(t *testing.T, line []byte) {
 		return
 	}
 	var values map[string]json.RawMessage
-	must(t, json.Unmarshal(line, &values))
+	conformance.Must(t, json.Unmarshal(line, &values))
 	conformance.MustEqual(t, len(values), len(columns.Names()), "%q: columns %q", line, columns.Names())
 	p := NewParser(Options{Columns: columns.Names()})
 	p.Reset(line)

@@ -125,7 +125,7 @@ func read(t testing.TB, dir string, f conformance.File) []byte {
 func TestJSONTestSuite(t *testing.T) {
 	dir := filepath.Join(conformance.Dir(t), "csv", "jsontestsuite")
 	counts := map[string]int{}
-	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+	conformance.Must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		name := filepath.Base(path)
 		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".json") {
 			return err

@@ -213,7 +213,7 @@ func FuzzTyped(f *testing.F) {
 			var item map[string]any
 			d := json.NewDecoder(bytes.NewReader(line))
 			d.UseNumber()
-			must(t, d.Decode(&item))
+			conformance.Must(t, d.Decode(&item))
 			if o.Wrapped {
 				item = item["Item"].(map[string]any)
 			}
@@ -261,7 +261,7 @@ func same(t *testing.T, line []byte, d *record.Datum, value any) {
 	case record.JSON:
 		dec := json.NewDecoder(bytes.NewReader(d.Bytes))
 		dec.UseNumber()
-		must(t, dec.Decode(&got))
+		conformance.Must(t, dec.Decode(&got))
 	}
 	conformance.MustEqual(t, reflect.DeepEqual(got, want), true, "%q: %#v, want %#v", line, got, want)
 }

@@ -17,8 +17,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-var must = conformance.Must
-
 // counting is a server with the keys 1 to rows, whose sessions fail as a test says.
 type counting struct {
 	rows   int

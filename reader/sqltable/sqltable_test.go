@@ -112,14 +112,14 @@ func TestScanHonoursReadLimit(t *testing.T) {
 		p := &pace{perSecond: 1000}
 		begun := time.Now()
 		for range 30 {
-			must(t, p.wait(t.Context()))
+			conformance.Must(t, p.wait(t.Context()))
 			p.took(p.limit())
 		}
 		conformance.Equal(t, time.Since(begun), 2900*time.Millisecond, "30 pages of %d rows", p.limit())
 		time.Sleep(time.Hour) // what was not read is not made up for
 		for range 2 {
 			begun = time.Now()
-			must(t, p.wait(t.Context()))
+			conformance.Must(t, p.wait(t.Context()))
 			p.took(1000)
 		}
 		conformance.Equal(t, time.Since(begun), time.Second, "the second page came")

@@ -39,8 +39,6 @@ type world struct {
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String},
 	{Name: "raw", Type: table.Binary}}
 
-var must = conformance.Must
-
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, plan: new(faults.Plan), now: time.Now()}
 	w.Store = tabletest.Open(t, server.Options{Faults: w.plan})
@@ -50,7 +48,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) create() {
 	w.Helper()
-	must(w, w.Admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 5}))
+	conformance.Must(w, w.Admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 5}))
 }
 
 func (w *world) key(i int) *tablestore.PrimaryKey {
@@ -159,7 +157,7 @@ func TestRangesContainEveryRowOnce(t *testing.T) {
 	sum := 0
 	for _, s := range w.parts(w.config(), -100, -50, 0, 199, 5000) {
 		keys, n, err := read(s)
-		must(t, err)
+		conformance.Must(t, err)
 		all, sum = append(all, keys...), sum+n
 	}
 	conformance.True(t, slices.Equal(all, whole) && sum == cells, "%d rows, %d of %d cells", len(all), sum, cells)
@@ -217,7 +215,7 @@ func TestRangeFilterAndConditionSelectRows(t *testing.T) {
 
 func (w *world) drop() {
 	w.Helper()
-	must(w, w.Admin.Drop("t"))
+	conformance.Must(w, w.Admin.Drop("t"))
 }
 
 func TestDroppingTableStopsReading(t *testing.T) {
@@ -226,7 +224,7 @@ func TestDroppingTableStopsReading(t *testing.T) {
 		w.fill(600)
 		s := w.parts(w.config())[0].(*part)
 		s.bytes = 3000
-		must(t, conformance.ErrorOf(s.Next()))
+		conformance.Must(t, conformance.ErrorOf(s.Next()))
 		w.drop()
 		if again {
 			w.create()
@@ -258,7 +256,7 @@ func TestPositionIsBeforeReading(t *testing.T) {
 	c.Client = sdk
 	o := New(c)
 	position := func(of *Origin, kept []byte) source.Position {
-		must(t, conformance.ErrorOf(of.Open(t.Context(), kept)))
+		conformance.Must(t, conformance.ErrorOf(of.Open(t.Context(), kept)))
 		return of.Position()
 	}
 	kept := conformance.Try(o.Divide(t.Context())).Must(t)
@@ -326,7 +324,7 @@ func TestReusedPagesHaveSameRecords(t *testing.T) {
 		want = append(want, show(records.Of(row)))
 		return err
 	})
-	must(t, err)
+	conformance.Must(t, err)
 	s := w.parts(w.config())[0]
 	s.SetSplitBytes(20 << 10)
 	parser := s.NewParser(nil)
@@ -337,13 +335,13 @@ func TestReusedPagesHaveSameRecords(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		must(t, err)
+		conformance.Must(t, err)
 		made, err := s.Add(piece)
 		conformance.MustTrue(t, err == nil && len(made) == 1, "%d splits, %v", len(made), err)
 		sp := made[0]
 		splits, known = append(splits, sp), append(known, string(sp.Key))
 		_, _, err = parser.Parse(sp, func(rec *record.Record) { got = append(got, show(rec)) })
-		must(t, err)
+		conformance.Must(t, err)
 		s.About().GiveBack(sp)
 	}
 	conformance.MustTrue(t, len(splits) >= 5 && len(got) == rows, "%d splits with %d rows", len(splits), len(got))

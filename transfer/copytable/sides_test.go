@@ -166,8 +166,6 @@ func TestOnlyCutsInsideARangeCount(t *testing.T) {
 	}
 }
 
-var must = conformance.Must
-
 // TestUnacceptableCellIsFoundAnywhere puts a cell too old, or too far ahead, into the first, a middle and the last row.
 func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 	const rows = 40
@@ -193,7 +191,7 @@ func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 		{bad: 20, at: old, scan: func(c *tablescan.Config) { c.Where = others }},
 		{bad: 21, at: old, scan: func(c *tablescan.Config) { c.Where = others }, want: "column odd of row id 21 is"}} {
 		name := fmt.Sprint("t", i)
-		must(t, s.Admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e9}))
+		conformance.Must(t, s.Admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e9}))
 		tabletest.Fill(t, s.SDK, rows, func(id int) tablestore.RowChange {
 			change := tabletest.Put(name, tabletest.Key("id", int64(id)), tabletest.Cells{"even": int64(id)}, now.UnixMilli())
 			if id == tt.bad {

@@ -24,7 +24,7 @@ import (
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	conformance.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -69,7 +69,7 @@ func TestStudentCardVerdictsDoNotDependOnFileOrder(t *testing.T) {
 	for order, loads := range measured {
 		t.Run(string(order), func(t *testing.T) {
 			var text strings.Builder
-			must(t, (bench.StudentCards{Rows: 130_000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text))
+			conformance.Must(t, (bench.StudentCards{Rows: 130_000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text))
 			r := run(t, Config{}, write(t, "cards.csv", text.String()))
 			checkVerdicts(t, r, `CardID: recommended; DeviceID: recommended; SellerID: not recommended, fix splice;
 				OrderNumber: not recommended, fix hash prefix; OrderTime: not recommended, fix hash prefix;
@@ -199,7 +199,7 @@ func TestInputOrderIsArrivalOrderWithoutTimes(t *testing.T) {
 
 func TestLongInputIsSampledInBlocks(t *testing.T) {
 	var text strings.Builder
-	must(t, (bench.StudentCards{Rows: 80000, Seed: 3}).WriteCSV(t.Context(), &text))
+	conformance.Must(t, (bench.StudentCards{Rows: 80000, Seed: 3}).WriteCSV(t.Context(), &text))
 	r := run(t, Config{Memory: 16 << 20}, write(t, "cards.csv", text.String()))
 	conformance.True(t, r.Rows == 80000 && r.RowsKept <= 16<<20/4/(9*8) && r.RowsKept >= 16384 &&
 		strings.Contains(strings.Join(r.Notes, ";"), "of 80000 rows"), "%d of %d rows kept; %q", r.RowsKept, r.Rows, r.Notes)
@@ -411,8 +411,6 @@ func TestCodesLookPastALongSharedPrefix(t *testing.T) {
 	}
 	conformance.Equal(t, len(seen), len(sample), "codes")
 }
-
-var must = conformance.Must
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 

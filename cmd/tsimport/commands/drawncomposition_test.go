@@ -21,8 +21,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-var must = conformance.Must
-
 var (
 	seeds     = flag.Int("composition-seeds", 2, "how many pairs of inputs are drawn of each theme")
 	firstSeed = flag.Uint64("composition-seed", 1, "the seed of the first pair of each theme")
@@ -80,7 +78,7 @@ func rows(t *testing.T, e *enginetest.Engine, table string) []Row {
 		page, err := client.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
 			TableName: table, StartPrimaryKey: start, EndPrimaryKey: end, Direction: tablestore.FORWARD, MaxVersion: 1,
 		}})
-		must(t, err)
+		conformance.Must(t, err)
 		for _, r := range page.Rows {
 			row := Row{Key: r.PrimaryKey.PrimaryKeys[0].Value, Cells: map[string]any{}}
 			for _, c := range r.Columns {
@@ -196,8 +194,8 @@ func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wr
 	t.Chdir(folder)
 	defer func() { conformance.Equal(t, os.RemoveAll(folder), nil, "RemoveAll") }()
 	for _, f := range l.Files {
-		must(t, os.MkdirAll(filepath.Dir(filepath.FromSlash(f.Path)), 0o700))
-		must(t, os.WriteFile(filepath.FromSlash(f.Path), f.Content, 0o600))
+		conformance.Must(t, os.MkdirAll(filepath.Dir(filepath.FromSlash(f.Path)), 0o700))
+		conformance.Must(t, os.WriteFile(filepath.FromSlash(f.Path), f.Content, 0o600))
 	}
 	var inputs []File
 	for _, f := range l.Files {

@@ -22,8 +22,6 @@ const orders = `{"job":{"setting":{"speed":{"channel":2},"errorLimit":{"record":
 "instanceName":"shop","table":"orders","primaryKey":[{"name":"id","type":"int"}],
 "column":[{"name":"city","type":"string"}],"writeMode":"PutRow"}}}]}}`
 
-var must = conformance.Must
-
 func TestDataXJobsAreConverted(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, from, want string }{
 		"a text file": {"", "", "/data/orders.csv", "pk=id:integer names=id,unused_1,city columns=city delimiter=| " +
@@ -101,7 +99,7 @@ func TestWildcardsMatchTheFilesOfDataX(t *testing.T) {
 	var files []string
 	for _, f := range strings.Fields("a.csv b.txt dt=1/a.csv dt=1/x/a.csv dt=2/part0 dt=2/y/z/part1 e_a/b f/e_a/b f/g/h/b.csv") {
 		name := filepath.Join(dir, f)
-		must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)))
+		conformance.Must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)))
 		files = append(files, name)
 	}
 	for _, glob := range strings.Fields("*.csv * ** **/*.csv */a.csv dt=*/*/part* dt=*/* *_a/b f/*/b.csv f/*/*.csv x*") {

@@ -12,8 +12,6 @@ import (
 	"example.com/tsimport/internal/objectstore/storetest"
 )
 
-var must = conformance.Must
-
 // TestExtentsAreReadAFewFramesAtATime: the extents, and one row, exceed the window.
 func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	ctx, store, rnd := context.Background(), storetest.NewMemory(jobdir.ErrExists), rand.NewChaCha8([32]byte{1})
@@ -31,9 +29,9 @@ func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	var want [][]byte
 	for n := range rows {
 		want = append(want, body(n))
-		must(t, w.Add(1, &Row{Key: fmt.Append(nil, n), Body: want[n], Record: int64(n)}))
+		conformance.Must(t, w.Add(1, &Row{Key: fmt.Append(nil, n), Body: want[n], Record: int64(n)}))
 	}
-	must(t, w.Close())
+	conformance.Must(t, w.Close())
 	extents := conformance.Try(ReadIndex(ctx, store, w.Index, len(w.Objects), 1, 2)).Must(t)
 	conformance.MustTrue(t, len(extents) == 1 && extents[0].Length >= 3*windowBytes, "extents %+v", extents)
 	unpacker := new(Unpacker)
@@ -54,6 +52,6 @@ func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(read(cut)), "a frame ends after its extent", "an extent that is cut")
 	damaged := bytes.Clone(conformance.Try(store.Get(ctx, w.Objects[0].Name)).Must(t))
 	damaged[len(damaged)/3] ^= 1
-	must(t, store.Put(ctx, w.Objects[0].Name, damaged))
+	conformance.Must(t, store.Put(ctx, w.Objects[0].Name, damaged))
 	conformance.Refused(t, conformance.ErrorOf(read(extents[0])), "checksum is wrong", "a damaged frame")
 }
