@@ -116,7 +116,7 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 	run(0, with("check", addresses, "--json")...)
 	run(3, with("check", []string{bad}, "--type", "id=integer")...)
 	run(0, with("verify", addresses)...)
-	run(0, with("verify", []string{bad}, "--type", "id=integer", "--json")...)
+	run(3, with("verify", []string{bad}, "--type", "id=integer", "--json")...)
 	for _, command := range []string{"inspect", "inspect --json --count", "advise", "advise --json"} {
 		run(0, append(strings.Fields(command), addresses...)...)
 	}

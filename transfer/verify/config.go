@@ -68,12 +68,17 @@ type Result struct {
 
 	Table  string  `json:"table"`
 	Mode   string  `json:"mode"`
-	OK     bool    `json:"ok"` // nothing is missing, different or, if that counts, surplus
+	OK     bool    `json:"ok"` // nothing differs, and all was compared
+	Differ bool    `json:"-"`  // rows are missing, different or, if that counts, surplus
 	Sample float64 `json:"sample,omitempty"`
 
 	Read       int64 `json:"read"`       // records of the inputs
 	Rejected   int64 `json:"rejected"`   // by the reader or the load
 	Superseded int64 `json:"superseded"` // by another record of the key
+	// NotCompared counts the rejected records whose rows may be in the table: the load is not known to have rejected them.
+	NotCompared      int64          `json:"not_compared,omitempty"`
+	FirstNotCompared *rundir.Reason `json:"first_not_compared,omitempty"`
+
 	NotSampled int64 `json:"not_sampled,omitempty"`
 	Archived   int64 `json:"archived,omitempty"`     // of a period without a table; not looked for
 	WithoutKey int64 `json:"without_key,omitempty"`  // rows without a returned key: not written, or unacknowledged

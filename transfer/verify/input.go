@@ -12,6 +12,7 @@ import (
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // splits are the targets of positions: the number of a split, in source order, and of a record in it.
@@ -137,6 +138,16 @@ func (v *verifier) sampled(key []byte) bool {
 // takeRejects passes rejected records to Changes, and adds their keys to the sorter.
 func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
 	v.recordsOf[p.Split.Ordinal] += int64(p.Records)
+	for i := range p.Rejects {
+		r := p.Split.Reject(p.Rejects[i].Span, p.Rejects[i].Reason, nil)
+		if v.numberless || v.cfg.Rejected.Has(p.Split.Source, r.Location.Record) {
+			continue // by the load too
+		}
+		if v.result.NotCompared++; v.result.FirstNotCompared == nil {
+			first := rundir.ReasonOf(&r)
+			v.result.FirstNotCompared = &first
+		}
+	}
 	if !v.keeps {
 		return nil
 	}

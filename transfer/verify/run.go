@@ -46,8 +46,10 @@ type verifier struct {
 	rows      *aside // nil keeps none
 	unsettled *unsettled
 	told      bool // the sorter, how much comes
-	units     atomic.Int64
-	pages     sync.Pool // of *scan.PackedPage
+	// numberless is set if records have other numbers than the load has written down.
+	numberless bool
+	units      atomic.Int64
+	pages      sync.Pool // of *scan.PackedPage
 }
 
 // Run compares. An error means that the comparison did not finish; differences are in the result.
@@ -95,7 +97,8 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if v.plan.Merging != nil && r.Superseded > 0 {
 		return nil, plan.SameKeys(v.plan.Request, r.Superseded, r.Read) // all but one of each key would pass unseen
 	}
-	r.OK = r.Missing == 0 && r.Different == 0 && r.WithoutKey == 0 && (r.Extra == 0 || !cfg.ExtraFails)
+	r.Differ = r.Missing+r.Different+r.WithoutKey > 0 || r.Extra > 0 && cfg.ExtraFails
+	r.OK = !r.Differ && r.NotCompared == 0
 	v.noteUnread()
 	v.noteSnapshots()
 	v.noteRanges()
@@ -187,7 +190,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	v.bySource = v.newBySource()
 	v.from, v.to = table.OrderingKey(cfg.From), table.OrderingKey(cfg.To)
 	if v.plan.Live {
-		cfg.Rejected = nil // numbers of records are of one reading
+		v.numberless, cfg.Rejected = cfg.Rejected != nil, nil // numbers of records are of one reading
 	}
 	var facts []progress.Fact
 	if cfg.Changes != nil {

@@ -157,7 +157,8 @@ func (v *verifier) settle(ctx context.Context) error {
 func (v *verifier) enter(a *again) {
 	r, t := v.result, a.tally
 	r.Rejected, r.Read = r.Rejected+a.of.result.Rejected, r.Read+a.of.result.Rejected
-	r.OfRejects += t.ofRejects
+	r.NotCompared, r.OfRejects = r.NotCompared+a.of.result.NotCompared, r.OfRejects+t.ofRejects
+	r.FirstNotCompared = cmp.Or(r.FirstNotCompared, a.of.result.FirstNotCompared)
 	v.stamped = v.stamped || a.of.stamped
 	v.units.Add(a.of.units.Load())
 	r.Examples = slices.DeleteFunc(r.Examples, func(e Example) bool { return e.Kind != Extra || v.cfg.ExtraFails })
@@ -187,6 +188,7 @@ func (v *verifier) lookAgain(ctx context.Context) (a *again, err error) {
 	a = &again{of: &verifier{
 		cfg: v.cfg, admin: v.admin, tables: v.tables, anyOrder: v.anyOrder, plan: &p, hasher: v.hasher, result: new(Result),
 		from: v.from, to: v.to, recordsOf: make([]int64, len(p.Sources)), stamped: v.stamped, keeps: true,
+		numberless: v.numberless,
 	}}
 	keys := make([][]table.Value, len(v.unsettled.keys))
 	for n, key := range v.unsettled.keys {

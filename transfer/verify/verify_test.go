@@ -63,10 +63,15 @@ func TestRejectsAndRepeatsAreNotExpected(t *testing.T) {
 	cfg := w.config(t, name, "id,n\na,1\nb,2\na,3\nb,4\nc,5\nd,x\n")
 	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	file := cfg.Request.Inputs[0]
-	wantCounts(t, run(t, cfg), "expected 3, equal 1, missing 1, different 1, extra 1, stored 3, rejected 1, superseded 2")
+	r := run(t, cfg)
+	wantCounts(t, r, "expected 3, equal 1, missing 1, different 1, extra 1, stored 3, rejected 1, superseded 2")
+	conformance.True(t, r.NotCompared == 1 && r.FirstNotCompared.Line == 7, "not compared: %+v", r.FirstNotCompared)
+	cfg.Rejected = rundir.Rejected{file: {4, 5}}
+	r = run(t, cfg)
+	conformance.True(t, !r.OK && !r.Differ && r.NotCompared == 1, "one is rejected, though the load took it: %+v", r)
 
 	cfg.Rejected = rundir.Rejected{file: {4, 5, 6}}
-	r := run(t, cfg)
+	r = run(t, cfg)
 	wantCounts(t, r, "expected 2, equal 2, extra 1, stored 3, rejected 3, superseded 1")
 	conformance.True(t, r.OK && len(r.Examples) == 1 && r.Examples[0].Kind == Extra && r.Examples[0].Input == nil,
 		"ok %v, %+v", r.OK, r.Examples)
@@ -462,9 +467,9 @@ func TestRecordsAreComparedByTheirReturnedKeys(t *testing.T) {
 		}
 		got := nonzero("equal %d, missing %d, different %d, extra %d, without %d", r.Equal, r.Missing, r.Different, r.Extra,
 			r.WithoutKey)
-		conformance.True(t, got == c.want && r.OK == c.ok && r.Rejected == 1 &&
+		conformance.True(t, got == c.want && r.Differ != c.ok && r.Rejected == 1 &&
 			strings.Contains(strings.Join(r.Notes, "; "), c.note) && (c.note != "" || len(r.Notes) == 0),
-			"%s: %s, ok %v, %d rejected, notes %q; want %s", c.what, got, r.OK, r.Rejected, r.Notes, c.want)
+			"%s: %s, differ %v, %d rejected, notes %q; want %s", c.what, got, r.Differ, r.Rejected, r.Notes, c.want)
 	}
 	cfg.Returned += ".missing"
 	conformance.Refused(t, conformance.ErrorOf(Run(t.Context(), cfg)), "", "without the file: no error")
@@ -476,7 +481,8 @@ func TestUnstorableRejectKeyIsAnError(t *testing.T) {
 	must(t, os.Mkdir(dir, 0o700))
 	sorter := conformance.Try(extsort.New(extsort.Options{Memory: 1, Spill: spill.Options{Dir: dir}})).Must(t)
 	defer sorter.Close()
-	v := &verifier{cfg: &Config{Changes: &told{at: -1}}, plan: new(plan.Plan), recordsOf: make([]int64, 1), keeps: true}
+	v := &verifier{cfg: &Config{Changes: &told{at: -1}}, plan: new(plan.Plan), recordsOf: make([]int64, 1), keeps: true,
+		result: new(Result)}
 	parsed := &intake.Parsed{Split: new(table.Split), Records: 2}
 	for range 2 {
 		parsed.Rejects = append(parsed.Rejects, intake.Reject{Key: make([]byte, 8<<10)})

@@ -81,6 +81,7 @@ var waysToEnd = []wayToEnd{
 		{"sync bad.csv --table i", "see tsimport-runs"},
 		{"load bad.csv --table i --create --pk id:integer --fresh --dry-run", "2 would be written, 1 would be rejected"},
 		{"run bad.yaml --fresh", "job done: 2 of 2 loads done|load one: finished: 3 read|see tsimport-runs"},
+		{"verify bad.csv --table i --pk id:integer", "the rows that could be compared match, but 1 rejected record could not"},
 		{begun3 + "resume run-N", "3 read, 2 written|see run-N"},
 		{"load bad.csv --table w3 --create --pk id:integer --job-dir job-N; work --job-dir job-N", "3 read, 2 written|job-N"},
 	}},

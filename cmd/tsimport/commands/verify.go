@@ -36,7 +36,8 @@ func verifyCommand(in *invocation) *cli.Command {
 		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
 		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
 			"Takes every flag of tsimport load: write verify for load, or name a run with --run. Reads the table and never\n" +
-			"writes to it. Exit code 0: all rows are there and equal; 6: not so; 1: the comparison failed; 2: bad usage.",
+			"writes to it. Exit code 0: all rows are there and equal; 6: not so; 3: so, but records were rejected, not by the\n" +
+			"run, and could not be compared; 1: the comparison failed; 2: bad usage.",
 		Flags:  flagsOf(options.Verify | options.Ending),
 		Action: in.with(options.Verify|options.Ending, verifyTable),
 	}
@@ -281,8 +282,12 @@ func showComparison(c *call, r *verify.Result) (err error) {
 	e.count("different", r.Different)
 	e.count("surplus", r.Extra)
 	err = printed(c, r, func(w io.Writer) error { return writeComparison(w, r) })
+	code := exitcode.Rejects
+	if r.Differ {
+		code = exitcode.Differences
+	}
 	if err == nil && !r.OK {
-		return endsWith(c, exitcode.Differences, nil, firstDifference(r))
+		return endsWith(c, code, nil, firstDifference(r))
 	}
 	return err
 }
@@ -435,16 +440,7 @@ func settledLine(s *verify.Settled) string {
 
 // comparisonLine states the result in one line.
 func comparisonLine(r *verify.Result) string {
-	verdict := "the table matches the input"
-	if !r.OK {
-		verdict = "the table does not match the input"
-	}
-	if r.InArchive {
-		verdict = strings.Replace(verdict, "table", "archive", 1)
-	}
-	if n := len(r.Tables); n > 0 {
-		verdict = fmt.Sprintf("%d tables: %s", n, verdict)
-	}
+	verdict := comparisonVerdict(r)
 	text := fmt.Sprintf("%s: %s rows expected, %s equal, %s missing, %s different, %s surplus", verdict,
 		words.Grouped(r.RowsExpected), words.Grouped(r.Equal), words.Grouped(r.Missing), words.Grouped(r.Different),
 		words.Grouped(r.Extra))
@@ -468,11 +464,38 @@ func comparisonLine(r *verify.Result) string {
 		words.Grouped(int64(r.RowsPerSecond)))
 }
 
-// firstDifference states the result and the first difference in one line.
+// comparisonVerdict claims no more than was compared.
+func comparisonVerdict(r *verify.Result) string {
+	of := "table"
+	if r.InArchive {
+		of = "archive"
+	}
+	text := "the " + of + " matches the input"
+	switch {
+	case r.Differ:
+		text = "the " + of + " does not match the input"
+	case r.NotCompared > 0:
+		text = fmt.Sprintf("the rows that could be compared match, but %s could not", counted(r.NotCompared, "rejected record"))
+	case r.Rejected > 0:
+		text += " without the records that the load rejected"
+	}
+	if r.Extra > 0 && !r.Differ {
+		text += fmt.Sprintf(", and the %s has %s more", of, counted(r.Extra, "row"))
+	}
+	if n := len(r.Tables); n > 0 {
+		text = fmt.Sprintf("%d tables: %s", n, text)
+	}
+	return text
+}
+
+// firstDifference states the result and the first difference or record that was not compared in one line.
 func firstDifference(r *verify.Result) string {
 	text := comparisonLine(r)
-	if len(r.Examples) > 0 {
+	switch {
+	case r.Differ && len(r.Examples) > 0:
 		text += "; the first: " + exampleLine(&r.Examples[0])
+	case !r.Differ && r.FirstNotCompared != nil:
+		text += "; the first: " + reasonText(r.FirstNotCompared)
 	}
 	return text
 }
