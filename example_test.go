@@ -73,7 +73,8 @@ func ExampleLoader_Put() {
 	}
 	fmt.Printf("%d written, %d rejected\n", counts.Written, counts.Rejected)
 	// Output:
-	// row 2: WrongType, column id: the key column is integer 1 written, 1 rejected
+	// row 2: WrongType, column id: the key column is integer
+	// 1 written, 1 rejected
 }
 
 // An update writes only the columns of its row. Rows may have different columns, and a cell may have several versions.

@@ -22,7 +22,7 @@ type Loader struct {
 	key         []table.KeyColumn
 	deleting    bool
 	bufferBytes int                 // size at which rows are handed over
-	hurry       *lanes.FlushRequest // set while a Flush waits
+	flushing    *lanes.FlushRequest // set while a Flush waits
 	stop        context.CancelCauseFunc
 
 	put      chan struct{} // capacity 1: a buffer may be ready
@@ -69,12 +69,12 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 	}
 	run, stop := context.WithCancelCause(ctx)
 	l := &Loader{
-		key: key, deleting: cfg.Write.Mode == table.Delete, hurry: lanes.NewFlushRequest(), stop: stop,
+		key: key, deleting: cfg.Write.Mode == table.Delete, flushing: lanes.NewFlushRequest(), stop: stop,
 		bufferBytes: int(min(max(o.memory()/256, 16<<10), 256<<10)), put: make(chan struct{}, 1),
 		delivery: make(chan struct{}, 1), started: make(chan struct{}), done: make(chan struct{}),
 	}
 	cfg.Read.Sources = origin{l: l}
-	cfg.Lanes.FlushRequest, cfg.Watch.Ends = l.hurry, ends{l}
+	cfg.Lanes.FlushRequest, cfg.Watch.Ends = l.flushing, ends{l}
 	if cfg.RunDir, err = os.MkdirTemp(o.TempDir, "tsimport-loader-"); err != nil {
 		stop(nil)
 		return nil, fmt.Errorf("make a temporary folder: %w", err)
@@ -287,11 +287,11 @@ func (l *Loader) Flush(ctx context.Context) error {
 	n := l.rowOutcomes.counts.Accepted
 	if !l.rowOutcomes.final(n) {
 		l.queue.flushing++
-		l.hurry.Begin()
+		l.flushing.Begin()
 		signal(l.put)
 		defer func() {
 			l.queue.flushing--
-			l.hurry.End()
+			l.flushing.End()
 		}()
 	}
 	for !l.rowOutcomes.final(n) {

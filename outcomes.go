@@ -15,8 +15,8 @@ type rowOutcomes struct {
 	ends   []ending // not delivered yet
 	out    int      // endings being delivered
 
-	unheard, unheardSinceFlush        int64 // rejected rows without a Done
-	firstUnheard, firstUnheardOfFlush Outcome
+	unreported, unreportedSinceFlush        int64 // rejected rows without a Done
+	firstUnreported, firstUnreportedOfFlush Outcome
 }
 
 // batch is the rows of one buffer.
@@ -127,29 +127,29 @@ func (b *batch) final() bool { return b.whole && b.left == 0 }
 
 // hide records a rejected row without a Done.
 func (g *rowOutcomes) hide(o Outcome) {
-	if g.unheard++; g.unheard == 1 {
-		g.firstUnheard = o
+	if g.unreported++; g.unreported == 1 {
+		g.firstUnreported = o
 	}
-	if g.unheardSinceFlush++; g.unheardSinceFlush == 1 {
-		g.firstUnheardOfFlush = o
+	if g.unreportedSinceFlush++; g.unreportedSinceFlush == 1 {
+		g.firstUnreportedOfFlush = o
 	}
 }
 
 // rejectedSinceFlush returns an error if rows without a Done were rejected since the last Flush.
 func (g *rowOutcomes) rejectedSinceFlush() error {
-	n := g.unheardSinceFlush
-	if g.unheardSinceFlush = 0; n == 0 {
+	n := g.unreportedSinceFlush
+	if g.unreportedSinceFlush = 0; n == 0 {
 		return nil
 	}
-	return &RejectedError{Rows: n, First: g.firstUnheardOfFlush}
+	return &RejectedError{Rows: n, First: g.firstUnreportedOfFlush}
 }
 
 // rejected is rejectedSinceFlush for all rows.
 func (g *rowOutcomes) rejected() error {
-	if g.unheard == 0 {
+	if g.unreported == 0 {
 		return nil
 	}
-	return &RejectedError{Rows: g.unheard, First: g.firstUnheard}
+	return &RejectedError{Rows: g.unreported, First: g.firstUnreported}
 }
 
 // final reports whether each of the first n rows has an outcome.

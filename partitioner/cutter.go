@@ -92,8 +92,8 @@ type laneKeys struct {
 	retrying int   // rows that wait to be tried again
 	settling int   // rows in doubt that requests were full of: they hold no fresh rows back
 
-	written   int64 // rows, since the lanes were cut
-	impatient bool  // with rows that fail alone
+	written int64 // rows, since the lanes were cut
+	stalled bool  // with rows that fail alone
 }
 
 func New(o Options) *Cutter {

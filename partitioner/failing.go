@@ -15,10 +15,10 @@ const (
 	// aloneAfter is the number of failures, while others are written, before a row is sent alone; twice among failing
 	// ones.
 	aloneAfter = 3
-	// hopelessAfter is the number of failures alone before a row is given up: with the default waits about 90 seconds.
-	hopelessAfter = 30
-	// impatientAfter is the same when nothing else is left to write and the load would fail.
-	impatientAfter = 5
+	// giveUpAfter is the number of failures alone before a row is given up: with the default waits about 90 seconds.
+	giveUpAfter = 30
+	// giveUpLastAfter is the same when nothing else is left to write and the load would fail.
+	giveUpLastAfter = 5
 )
 
 // failing is a row's record of failures.
@@ -54,11 +54,11 @@ func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp
 	if k.failing.while > 0 && (moved || answers && (k.failing.own || k.failing.while >= aloneAfter)) {
 		k.failing.alone++
 	}
-	return k.failing.alone >= hopelessAfter || l.impatient && k.poor()
+	return k.failing.alone >= giveUpAfter || l.stalled && k.expendable()
 }
 
-// poor reports whether the row has failed so often that the load does not fail for it.
-func (k *key) poor() bool { return k.failing.while > 0 && k.failing.single >= impatientAfter }
+// expendable reports whether the row has failed so often that the load does not fail for it.
+func (k *key) expendable() bool { return k.failing.while > 0 && k.failing.single >= giveUpLastAfter }
 
 // giveUp turns a failed attempt into a rejection.
 func (k *key) giveUp(o table.Outcome) table.Outcome {
@@ -73,10 +73,10 @@ func (k *key) giveUp(o table.Outcome) table.Outcome {
 // GiveUp makes the cutter less patient with the lane's rows that fail alone, if it has no others, and reports that.
 func (c *Cutter) GiveUp(lane int) bool {
 	l := &c.lanes[lane]
-	poor := 0
+	expendable := 0
 	count := func(k *key) {
-		if k.lane == lane && k.row.Block != nil && k.poor() {
-			poor++
+		if k.lane == lane && k.row.Block != nil && k.expendable() {
+			expendable++
 		}
 	}
 	for _, k := range c.retry {
@@ -93,9 +93,9 @@ func (c *Cutter) GiveUp(lane int) bool {
 			}
 		}
 	}
-	if l.impatient || poor == 0 || poor < left {
+	if l.stalled || expendable == 0 || expendable < left {
 		return false
 	}
-	l.impatient = true
+	l.stalled = true
 	return true
 }

@@ -245,7 +245,7 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 	}{
 		"the first of many":           {500, only(0), internal, 1000, "[0]", false},
 		"one in the middle":           {500, only(250), internal, 1000, "[250]", false},
-		"the last, patience is short": {500, only(499), internal, 2 * impatientAfter, "[499]", true},
+		"the last, patience is short": {500, only(499), internal, 2 * giveUpLastAfter, "[499]", true},
 		"patience is too short":       {500, only(499), internal, 1, "[499]", true},
 		"two of four":                 {4, func(n, _ int) bool { return n < 2 }, internal, 1000, "[0 1]", false},
 		"two of four, in a hurry":     {4, func(n, _ int) bool { return n < 2 }, internal, 40, "[0 1]", true},
@@ -256,7 +256,7 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 		"nobody answers": {40, func(_, attempt int) bool { return attempt < 60 },
 			table.Outcome{Fate: table.Unknown}, 10, "[]", false},
 		"the service is not there": {40, func(n, attempt int) bool { return attempt < 60 }, away, 10, "[]", false},
-		"it works after a while": {500, func(n, attempt int) bool { return n == 7 && attempt < hopelessAfter }, internal,
+		"it works after a while": {500, func(n, attempt int) bool { return n == 7 && attempt < giveUpAfter }, internal,
 			1e3, "[]", false},
 	} {
 		run := func(t *testing.T, inFlight bool) { // inFlight: it asks while the rows are
@@ -315,7 +315,7 @@ func TestPatienceLastsWhileAnotherRowMayBeWritten(t *testing.T) {
 	now := time.Unix(1, 0)
 	outcomes := []table.Outcome{{Fate: table.Unknown, Code: "OTSInternalServerError"}, {Fate: table.Written},
 		{Fate: table.Again, Throttled: true, Code: "OTSNotEnoughCapacityUnit"}}
-	for i := range 8 * impatientAfter {
+	for i := range 8 * giveUpLastAfter {
 		var f Flight
 		c.Wake(now)
 		if c.Cut(now, 0, q, &f, float64(1+i%2*100)) {
@@ -328,7 +328,7 @@ func TestPatienceLastsWhileAnotherRowMayBeWritten(t *testing.T) {
 		now = now.Add(time.Minute)
 		conformance.MustTrue(t, !c.GiveUp(0), "it gives up a row while another is throttled")
 	}
-	conformance.True(t, slices.ContainsFunc(c.retry, (*key).poor), "no row fails alone")
+	conformance.True(t, slices.ContainsFunc(c.retry, (*key).expendable), "no row fails alone")
 }
 
 func only(bad int) func(n, attempt int) bool { return func(n, _ int) bool { return n == bad } }

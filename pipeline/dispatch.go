@@ -221,7 +221,7 @@ func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	blocked := bottleneck.None
 	if !d.stopper.stopped() {
 		next, blocked = d.dispatch(now)
-		if err := d.lanes.Hopeless(now, !d.input.ended()); err != nil {
+		if err := d.lanes.Stalled(now, !d.input.ended()); err != nil {
 			d.stopper.stop(err)
 		}
 	}

@@ -41,14 +41,14 @@ type moment struct {
 // kills makes a load end at the moment, and returns its context.
 func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func()) {
 	ctx, stop := context.WithCancelCause(context.Background())
-	drain, stopGently := context.WithCancelCause(ctx)
+	drain, stopGracefully := context.WithCancelCause(ctx)
 	cfg.Drain = drain
 	var mu sync.Mutex
 	saves, sends, dead := 0, 0, false
 	end := func() {
 		cause := &Interrupted{Signal: "test", ExitCode: exitcode.Interrupted}
 		if at.gently {
-			stopGently(cause)
+			stopGracefully(cause)
 			return
 		}
 		if dead = true; died != nil {
@@ -78,7 +78,7 @@ func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func(
 			end()
 		}
 	}
-	return ctx, func() { stopGently(nil); stop(nil) }
+	return ctx, func() { stopGracefully(nil); stop(nil) }
 }
 
 // untilDone runs attempts, half of the loads killed at drawn moments until they may end, and returns the last report.

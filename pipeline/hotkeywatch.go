@@ -9,9 +9,9 @@ import (
 
 // When a load warns of a hot partition-key value. Many rows are awaited: a file sorted by it must raise no alarm.
 const (
-	crowdShare = 0.9
-	crowdRows  = 16 << 10 // the first look; each later one after four times as many rows
-	crowdLeast = 1000     // rows, when the input has ended
+	hotKeyShare   = 0.9
+	firstLookRows = 16 << 10 // the first look; each later one after four times as many rows
+	leastLookRows = 1000     // rows, when the input has ended
 
 	largeRows = 1 << 20 // between looks at the bytes of the largest value
 )
@@ -24,18 +24,18 @@ type hotKeyWatch struct {
 	tell    func(ledger.ReportHotKey, int64) // may be nil
 	rows    int64
 	next    int64
-	crowded bool  // was told
+	told    bool  // was told
 	large   bool  // was told
 	looked  int64 // rows at the last look at bytes
 }
 
 func newCrowd(t table.Type, several bool, column string, tell func(ledger.ReportHotKey, int64)) *hotKeyWatch {
-	return &hotKeyWatch{keys: partitioner.NewHotKeys(t), several: several, column: column, tell: tell, next: crowdRows}
+	return &hotKeyWatch{keys: partitioner.NewHotKeys(t), several: several, column: column, tell: tell, next: firstLookRows}
 }
 
 func (c *hotKeyWatch) count(b *table.Block) {
 	c.rows += int64(len(b.Rows))
-	if c.crowded && c.large {
+	if c.told && c.large {
 		return
 	}
 	c.keys.AddAll(len(b.Rows), func(i int) (key []byte, size int) {
@@ -50,14 +50,14 @@ func (c *hotKeyWatch) count(b *table.Block) {
 // warn tells the user, once each, of a partition-key value with nearly all rows, and of one with too many bytes.
 func (c *hotKeyWatch) warn(ended bool) {
 	c.warnOfBytes(ended)
-	if c.crowded || c.rows < c.next && !(ended && c.rows >= crowdLeast) {
+	if c.told || c.rows < c.next && !(ended && c.rows >= leastLookRows) {
 		return
 	}
 	for c.next <= c.rows {
 		c.next *= 4
 	}
-	if hot := c.keys.Report(1); len(hot) > 0 && hot[0].Share >= crowdShare {
-		c.crowded = true
+	if hot := c.keys.Report(1); len(hot) > 0 && hot[0].Share >= hotKeyShare {
+		c.told = true
 		c.say(hot[0])
 	}
 }

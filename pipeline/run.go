@@ -27,22 +27,22 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	cfg.setDefaults()
 	asked := cfg
 	// Without rows in flight there is nothing to drain: the first interrupt ends waiting for input or service.
-	gentle, stopGently := context.WithCancelCause(ctx)
-	defer stopGently(nil)
-	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
+	graceful, stopGracefully := context.WithCancelCause(ctx)
+	defer stopGracefully(nil)
+	defer context.AfterFunc(cfg.Drain, func() { stopGracefully(context.Cause(cfg.Drain)) })()
 	serving, hangUp := context.WithCancel(ctx) // no request outlives the load
 	defer hangUp()
 	a := &attempt{cfg: &cfg, hooks: h, started: time.Now()}
-	if err := a.connect(serving, gentle); err != nil {
+	if err := a.connect(serving, graceful); err != nil {
 		return nil, err
 	}
-	if err := a.findResumePoint(gentle); err != nil {
+	if err := a.findResumePoint(graceful); err != nil {
 		return nil, err
 	}
 	defer a.from.Release()
-	err := a.makePlan(gentle)
+	err := a.makePlan(graceful)
 	if err != nil {
-		err = a.nothingNew(gentle, err)
+		err = a.nothingNew(graceful, err)
 	} else {
 		defer a.planned.Close()
 		err = a.checkPlan()
@@ -60,14 +60,14 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	a.announce()
 	err = a.makeTable()
 	if err == nil && a.from.Job.IndexesFirst {
-		err = a.makeIndexes(gentle)
+		err = a.makeIndexes(graceful)
 	}
 	if err == nil {
 		err = a.beginKnown(ctx)
 	}
 	if err == nil {
-		a.findPartitions(serving, gentle)
-		err = a.load(ctx, func() { stopGently(nil) })
+		a.findPartitions(serving, graceful)
+		err = a.load(ctx, func() { stopGracefully(nil) })
 		hangUp()
 		a.survey.end()
 	}
@@ -100,12 +100,12 @@ type attempt struct {
 
 func (a *attempt) online() bool { return !a.cfg.DryRun && !a.cfg.Target.Absent }
 
-// connect connects to the service. Table operations end with gentle.
-func (a *attempt) connect(ctx, gentle context.Context) (err error) {
-	if a.service, err = connect(ctx, gentle, a.cfg); err != nil {
+// connect connects to the service. Table operations end with graceful.
+func (a *attempt) connect(ctx, graceful context.Context) (err error) {
+	if a.service, err = connect(ctx, graceful, a.cfg); err != nil {
 		return err
 	}
-	a.admin, a.service.watcher = a.cfg.admin(gentle, a.service.planning), a.cfg.admin(gentle, a.service.sdk)
+	a.admin, a.service.watcher = a.cfg.admin(graceful, a.service.planning), a.cfg.admin(graceful, a.service.sdk)
 	a.admin.Connection, a.service.watcher.Connection = a.service.connection, a.service.connection
 	if a.cfg.Target.Policy != nil && a.cfg.Target.PolicyNow.IsZero() {
 		if a.online() {
@@ -125,7 +125,7 @@ func (a *attempt) findResumePoint(ctx context.Context) (err error) {
 }
 
 // makePlan makes all decisions before the first row.
-func (a *attempt) makePlan(gentle context.Context) (err error) {
+func (a *attempt) makePlan(graceful context.Context) (err error) {
 	request := a.cfg.Request()
 	request.Service, request.MostInputs, request.OnLook = serviceTime(a.service.clock()), a.mostInputs, a.look
 	if a.cfg.Resume.Known != nil {
@@ -142,11 +142,11 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 			return fmt.Errorf("%w; "+source.StartOver, err)
 		}
 	}
-	if a.planned, err = plan.Make(gentle, request, a.admin); err != nil {
-		a.planned, err = a.planWithout(gentle, request, err)
+	if a.planned, err = plan.Make(graceful, request, a.admin); err != nil {
+		a.planned, err = a.planWithout(graceful, request, err)
 	}
 	if err == nil {
-		err = a.leaveStillBad(gentle, request)
+		err = a.leaveStillBad(graceful, request)
 	}
 	if err == nil && a.planned.Parallel {
 		request.Order, a.cfg.Write.Order, a.from.Load.Ordered = plan.OrderNone, plan.OrderNone, false // keys are unique
@@ -272,14 +272,14 @@ func (a *attempt) makePlanned() error {
 	return a.from.IDs.See(t.Name, t.Created)
 }
 
-// findPartitions reads the partitions of the table for the first time. It gives up when gentle ends.
-func (a *attempt) findPartitions(ctx, gentle context.Context) {
+// findPartitions reads the partitions of the table for the first time. It gives up when graceful ends.
+func (a *attempt) findPartitions(ctx, graceful context.Context) {
 	a.survey = newPartitionPoller(a.tablePartitions(), a.hooks.surveyEvery)
 	if a.planned.Tables != nil {
 		a.survey.tables = newTables(ctx, a.cfg, a.planned, a.service.sdk, a.from.IDs, a.survey.stop)
 		a.survey.current.Store(a.survey.tables.current())
 	}
-	if m := a.survey.readWithin(gentle); m != nil {
+	if m := a.survey.readWithin(graceful); m != nil {
 		a.survey.current.Store(m)
 	}
 }

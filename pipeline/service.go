@@ -28,8 +28,8 @@ type service struct {
 // keyPatience is how long a load continues while its access keys are refused, if they were accepted before.
 const keyPatience = 2 * time.Minute
 
-// connect connects to the service, unless the table is absent. Requests end with ctx, during planning with gentle.
-func connect(ctx, gentle context.Context, cfg *Config) (s service, err error) {
+// connect connects to the service, unless the table is absent. Requests end with ctx, during planning with graceful.
+func connect(ctx, graceful context.Context, cfg *Config) (s service, err error) {
 	s.traffic = new(client.Traffic)
 	if cfg.Target.Absent {
 		return s, nil
@@ -44,7 +44,7 @@ func connect(ctx, gentle context.Context, cfg *Config) (s service, err error) {
 		s.sdk, err = client.New(ctx, target, s.traffic)
 	}
 	if err == nil {
-		s.planning, err = client.New(gentle, target, s.traffic)
+		s.planning, err = client.New(graceful, target, s.traffic)
 	}
 	if err != nil {
 		return s, &plan.UsageError{Message: err.Error()}

@@ -355,9 +355,9 @@ func TestReadingsOfPartitionsNeverRunTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := new(slowReading)
 		s := newPartitionPoller(from, 0)
-		gentle, stop := context.WithTimeout(t.Context(), time.Second) // the load drains while it first reads the partitions
+		graceful, stop := context.WithTimeout(t.Context(), time.Second) // the load drains while it first reads the partitions
 		defer stop()
-		conformance.Equal(t, s.readWithin(gentle), nil, "the first reading")
+		conformance.Equal(t, s.readWithin(graceful), nil, "the first reading")
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
 		conformance.Equal(t, s.run(ctx), nil, "error")

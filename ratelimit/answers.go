@@ -175,7 +175,7 @@ func (p *Pacer) queued(t throttle) {
 	t.since = t.met.Sub(p.gauge.from)
 	switch {
 	case p.phase == inCruise && p.probe.sent < 0.5*p.rate*t.now.Sub(p.probe.since).Seconds() &&
-		len(p.others.crowd.flying)+1 < p.max:
+		len(p.others.inFlight.flying)+1 < p.max:
 		return // it has sent too little to keep the service busy, and may send more
 	case p.phase == inCruise && t.now.Sub(p.line.lateness.freeAt) < leastBusy && p.probe.gain < guessGain:
 		p.again(t)
@@ -280,17 +280,17 @@ func (p *Pacer) sample(t throttle) {
 	p.estimate(t.now, rate)
 }
 
-// relieve lets a lane look for the capacity of others that have ended, and forgives the refusals that they caused.
-func (p *Pacer) relieve(now time.Time) {
+// seekFreed lets a lane look for the capacity of others that have ended, and forgives the refusals that they caused.
+func (p *Pacer) seekFreed(now time.Time) {
 	switch {
-	case p.phase != inCruise || p.others.crowd.on:
+	case p.phase != inCruise || p.others.inFlight.on:
 	case p.others.quota.on:
-		p.evidence.owed = 0
+		p.evidence.debt = 0
 		p.hold(now, 0)
 		p.others.quota.reach = mostReach
 	default:
-		p.evidence.owed = 0
-		p.probe.gain, p.probe.since, p.probe.sent = max(p.probe.gain, reliefGain), now, 0
+		p.evidence.debt = 0
+		p.probe.gain, p.probe.since, p.probe.sent = max(p.probe.gain, freedGain), now, 0
 	}
 }
 
@@ -301,10 +301,10 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 		e.raised = time.Time{}
 	}
 	if p.evidence.agreed++; math.Abs(rate-p.rate) > agreeing*p.rate {
-		p.evidence.agreed, p.evidence.owed = 0, 0
+		p.evidence.agreed, p.evidence.debt = 0, 0
 	} else {
 		if p.probe.gain < 0 { // just below the rate is not enough
-			p.evidence.hair = min(2*max(hair, p.evidence.hair), mostHair)
+			p.evidence.margin = min(2*max(leastMargin, p.evidence.margin), mostMargin)
 		}
 	}
 	p.setRate(rate)
@@ -362,15 +362,15 @@ func (p *Pacer) cruise(t throttle) {
 	if p.others.quota.on {
 		p.hold(t.now, heldLong)
 		p.credit.level -= p.line.sentSince()
-		p.line.thin = p.line.thin || t.accepted < t.units
+		p.line.blocked = p.line.blocked || t.accepted < t.units
 		return
 	}
-	dear := p.probe.dear
+	costly := p.probe.costly
 	p.probe = probe{gain: usualGain, since: t.now, alone: p.probe.alone}
-	p.probe.dear = dear && t.accepted < 0.75*t.units || t.accepted < 0.1*t.units && t.units >= leastOdd*p.perRow
-	if p.evidence.owed > 0 {
-		p.probe.gain, p.probe.held = -max(hair, p.evidence.hair), true
-		p.probe.dear = p.probe.dear || t.accepted < 0.75*t.units
+	p.probe.costly = costly && t.accepted < 0.75*t.units || t.accepted < 0.1*t.units && t.units >= leastOdd*p.perRow
+	if p.evidence.debt > 0 {
+		p.probe.gain, p.probe.held = -max(leastMargin, p.evidence.margin), true
+		p.probe.costly = p.probe.costly || t.accepted < 0.75*t.units
 	}
 	p.line.calm = t.now.Add(calmFor)
 	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held() - p.line.sentSince(), at: t.now}
@@ -384,7 +384,7 @@ func (p *Pacer) cruise(t throttle) {
 // resumeAfterOutage resumes where an outage began. Measurements across it are void.
 func (p *Pacer) resumeAfterOutage(now time.Time) {
 	p.line.probeAt = time.Time{}
-	p.spoil()
+	p.overflowed()
 	p.credit = credit{level: min(p.credit.level, 0), at: now}
 	p.probe.since, p.probe.sent = now, 0
 	if p.others.quota.on && p.phase == inCruise {

@@ -14,8 +14,8 @@ type line struct {
 	throttledAt time.Time
 	sends       []send    // not yet met by the server, as far as answers tell
 	out         bool      // the partition does not serve
-	thin        bool      // nothing of the last batch was accepted
-	thinFrom    time.Time // when the next thin batch may leave
+	blocked     bool      // nothing of the last batch was accepted
+	askFrom     time.Time // when the next small batch that asks may leave
 	odd         bool      // a whole batch was refused after many clean answers: forgiven if the next one is taken
 	clean       int       // clean answers in a row
 	calm        time.Time // until then nothing should be refused
@@ -65,7 +65,7 @@ type gauge struct {
 	whole    bool      // the bucket cannot have overflowed since
 	took     time.Time // when anything was accepted last
 	idle     float64   // seconds after which nothing was accepted
-	refusals int       // of thin batches in a row
+	refusals int       // of such batches in a row
 	dead     bool      // nothing was accepted for a time
 }
 
@@ -120,20 +120,20 @@ func (r *recent) between(from, to time.Time) (units float64) {
 // without a cause, few and just after a throttle, do not count. Tested by the refused shares in
 // TestControlReachesTargets and by the cells of TestLaws in which 1 % of rows or requests fail.
 const (
-	allowed    = 0.005       // of the accepted units may be refused
-	mostOwed   = 15.0        // seconds that cruise holds back at most
-	hair       = 0.01        // of the rate: cruise holds that far below it, at first, and
-	mostHair   = 0.06        // at most
-	fewRefused = 0.05        // of a request: so few may be refused without cause
-	noiseOver  = 2000.0      // rows over which the share refused without cause is measured
-	calmFor    = time.Second // after a throttle: nothing should be refused
-	oddAfter   = 10          // clean answers after which a whole refused request may be chance
-	leastOdd   = 16.0        // rows of such a request
+	allowed     = 0.005       // of the accepted units may be refused
+	mostDebt    = 15.0        // seconds that cruise holds back at most
+	leastMargin = 0.01        // of the rate: cruise holds that far below it, at first, and
+	mostMargin  = 0.06        // at most
+	fewRefused  = 0.05        // of a request: so few may be refused without cause
+	noiseOver   = 2000.0      // rows over which the share refused without cause is measured
+	calmFor     = time.Second // after a throttle: nothing should be refused
+	oddAfter    = 10          // clean answers after which a whole refused request may be chance
+	leastOdd    = 16.0        // rows of such a request
 )
 
-// causeless reports whether so few rows were refused that capacity is probably not the cause. Refusals just after a
+// isNoise reports whether so few rows were refused that capacity is probably not the cause. Refusals just after a
 // throttle, when there is room, show how many to expect.
-func (p *Pacer) causeless(sent time.Time, units, accepted float64) bool {
+func (p *Pacer) isNoise(sent time.Time, units, accepted float64) bool {
 	refused := units - accepted
 	few := refused <= max(fewRefused*units, 1.5*p.perRow)
 	if p.phase == inStart || p.phase == inMeasure {
@@ -191,7 +191,7 @@ func (d *delivery) most() float64 { return max(d.best[0], d.best[1]) }
 
 // evidence is the refusals' evidence of the partition's limit.
 type evidence struct {
-	owed     float64   // units refused that the accepted ones have not earned yet
+	debt     float64   // units refused that the accepted ones have not earned yet
 	agreed   int       // estimates in a row that agreed
 	refused  time.Time // when anything was refused for want of capacity
 	delivery delivery
@@ -202,7 +202,7 @@ type evidence struct {
 	before   float64 // the rate before it was raised
 	lowest   lowest
 	partly   bool    // refused a part of a batch once
-	hair     float64 // how far below the rate cruise holds
+	margin   float64 // how far below the rate cruise holds
 	noise    float64 // share of rows that is refused without a cause
 }
 
@@ -240,7 +240,7 @@ const (
 	maxAdd      = 0.01                   // of the rate at most
 	guessGain   = 0.1                    // from this gain on a throttle says more about the reach than about the rate
 	maxGain     = 1.0                    // of the rate: limit of the reach
-	reliefGain  = 0.25                   // the gain after other lanes ended or the partition was cut
+	freedGain   = 0.25                   // the gain after other lanes ended or the partition was cut
 	minCruise   = 300 * time.Millisecond // since the last throttle; a shorter one ends no trial of smaller requests
 	provedAfter = 5 * time.Second        // after which a raised rate is right
 	agreeing    = 0.1                    // of a rate: measurements that differ less agree
@@ -259,10 +259,10 @@ const (
 	batchTime   = 0.2                   // seconds of the rate in a request
 	leastTime   = 0.07                  // at least, even if throttles suggest a smaller bucket
 	fewRows     = 50.0                  // rows of a slow lane's request, unless that is more than half a second's
-	finerTime   = 0.1                   // seconds of the rate if refusals are dear
+	finerTime   = 0.1                   // seconds of the rate if refusals are costly
 	finestTime  = 0.05                  // and while they are expected
-	thinTime    = 0.02                  // seconds of the rate in a request that asks whether anything is accepted at all
-	thinEvery   = 40 * time.Millisecond // between two rows that ask whether anything is accepted at all
+	askTime     = 0.02                  // seconds of the rate in a request that asks whether anything is accepted at all
+	askEvery    = 40 * time.Millisecond // between two rows that ask whether anything is accepted at all
 	regrowAfter = 20 * time.Second      // after which a too large request is tried again
 )
 
@@ -274,12 +274,12 @@ type credit struct {
 
 // probe is the distance above the rate that cruise reaches.
 type probe struct {
-	gain  float64
-	since time.Time
-	sent  float64 // units
-	alone int     // single rows refused in a row
-	held  bool    // cruise held back since the last throttle
-	dear  bool    // the last throttle refused much of a batch
+	gain   float64
+	since  time.Time
+	sent   float64 // units
+	alone  int     // single rows refused in a row
+	held   bool    // cruise held back since the last throttle
+	costly bool    // the last throttle refused much of a batch
 }
 
 // size is the known limits of batches that fit the server's bucket.
@@ -312,7 +312,7 @@ func (p *Pacer) speed() float64 {
 func (p *Pacer) batch() float64 {
 	perSecond := p.rate / p.perRow // rows
 	rows := math.Ceil(max(batchTime*perSecond, min(fewRows, perSecond/2)))
-	if p.probe.dear || p.others.quota.on || p.evidence.queue {
+	if p.probe.costly || p.others.quota.on || p.evidence.queue {
 		seconds := finerTime
 		if p.probe.gain > 0 {
 			seconds = finestTime
@@ -339,8 +339,8 @@ func (p *Pacer) held() float64 {
 	return held
 }
 
-// spoil notes that the bucket may have overflowed.
-func (p *Pacer) spoil() { p.gauge.whole = false }
+// overflowed notes that the bucket may have overflowed.
+func (p *Pacer) overflowed() { p.gauge.whole = false }
 
 func (p *Pacer) setRate(v float64) {
 	if math.IsNaN(v) {
@@ -360,12 +360,12 @@ func (p *Pacer) advance(now time.Time) {
 	}
 	p.credit.level += d.Seconds() * p.speed()
 	most := 1.5*p.batch() + p.held()
-	if p.others.quota.on && p.line.thin {
+	if p.others.quota.on && p.line.blocked {
 		p.credit.level = min(p.credit.level, p.batch())
 	} else if p.credit.level > most {
 		// No rows, no worker: the server's bucket may have overflowed.
 		p.credit.level = most
-		p.spoil()
+		p.overflowed()
 	}
 }
 
@@ -378,10 +378,10 @@ func (p *Pacer) reach(now time.Time) {
 	}
 	d := now.Sub(p.probe.since).Seconds()
 	if p.probe.gain < 0 {
-		if p.evidence.owed > 0 {
+		if p.evidence.debt > 0 {
 			return
 		}
-		p.evidence.hair = max(hair, 0.9*p.evidence.hair)
+		p.evidence.margin = max(leastMargin, 0.9*p.evidence.margin)
 		p.probe.gain, p.probe.since, p.probe.sent = usualGain, now, 0
 		return
 	}
@@ -395,7 +395,7 @@ func (p *Pacer) reach(now time.Time) {
 	}
 	if p.probe.gain >= 0.25 {
 		p.setRate(p.rate * (1 + p.probe.gain))
-		p.spoil()
+		p.overflowed()
 		p.regrow(now, 0)
 	}
 	p.probe.gain = min(2*p.probe.gain, maxGain)

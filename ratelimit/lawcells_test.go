@@ -134,18 +134,18 @@ func grid() (cells []lawCell) {
 // lawCells are the cells of `make laws`.
 func lawCells() []lawCell {
 	bucket := limiter.Options{Kind: limiter.TokenBucket, Burst: time.Second}
-	full, whole, causeless, causelessWhole, lag2, lag5, long, longFull, small := bucket, bucket, bucket, bucket, bucket,
+	full, whole, noise, spuriousWhole, lag2, lag5, long, longFull, small := bucket, bucket, bucket, bucket, bucket,
 		bucket, bucket, bucket, bucket
-	full.Full, whole.Whole, causeless.Causeless, long.Burst, small.Burst = true, true, 0.01, 300*time.Second, 100*ms
-	causelessWhole.Causeless, causelessWhole.Whole = 0.01, true
+	full.Full, whole.Whole, noise.Spurious, long.Burst, small.Burst = true, true, 0.01, 300*time.Second, 100*ms
+	spuriousWhole.Spurious, spuriousWhole.Whole = 0.01, true
 	longFull.Burst, longFull.Full = 300*time.Second, true
 	lag2.Lag, lag5.Lag = 2*time.Second, 5*time.Second
 	fixed := limiter.Options{Kind: limiter.FixedWindow}
-	unaligned, fixedWhole, fixedCauseless := fixed, fixed, fixed
-	unaligned.Unaligned, fixedWhole.Whole, fixedCauseless.Causeless = true, true, 0.01
+	unaligned, fixedWhole, fixedSpurious := fixed, fixed, fixed
+	unaligned.Unaligned, fixedWhole.Whole, fixedSpurious.Spurious = true, true, 0.01
 	sliding := limiter.Options{Kind: limiter.SlidingWindow}
-	slidingWhole, slidingCauseless, slidingLag := sliding, sliding, sliding
-	slidingWhole.Whole, slidingCauseless.Causeless, slidingLag.Lag = true, 0.01, 2*time.Second
+	slidingWhole, slidingSpurious, slidingLag := sliding, sliding, sliding
+	slidingWhole.Whole, slidingSpurious.Spurious, slidingLag.Lag = true, 0.01, 2*time.Second
 	queue := limiter.Options{Kind: limiter.Queue}
 	queueShort := queue
 	queueShort.MaxDelay = time.Second
@@ -174,9 +174,9 @@ func lawCells() []lawCell {
 		partition("token bucket", "0.1 s", at{8, 1000, 5 * ms}, small),
 		partition("token bucket", "whole requests", at{8, 1000, 5 * ms}, whole),
 		partition("token bucket", "whole requests", at{32, 100, 50 * ms}, whole),
-		partition("token bucket", "1 % of rows", at{8, 1000, 5 * ms}, causeless),
-		partition("token bucket", "1 % of rows", at{32, 100, 200 * ms}, causeless),
-		partition("token bucket", "1 % of requests", at{8, 1000, 5 * ms}, causelessWhole),
+		partition("token bucket", "1 % of rows", at{8, 1000, 5 * ms}, noise),
+		partition("token bucket", "1 % of rows", at{32, 100, 200 * ms}, noise),
+		partition("token bucket", "1 % of requests", at{8, 1000, 5 * ms}, spuriousWhole),
 		partition("token bucket", "2 s late", at{8, 1000, 5 * ms}, lag2).lasting(120 * time.Second),
 		partition("token bucket", "5 s late", at{8, 100, 20 * ms}, lag5),
 		partition("token bucket", "", at{8, 1000, 5 * ms}, bucket).unevenly(0.1),
@@ -201,7 +201,7 @@ func lawCells() []lawCell {
 		partition("fixed window", "", at{32, 100, 50 * ms}, fixed),
 		partition("fixed window", "", at{256, 1000, 5 * ms}, fixed),
 		partition("fixed window", "whole requests", at{8, 1000, 5 * ms}, fixedWhole),
-		partition("fixed window", "1 % of rows", at{8, 1000, 5 * ms}, fixedCauseless),
+		partition("fixed window", "1 % of rows", at{8, 1000, 5 * ms}, fixedSpurious),
 		partition("fixed window", "unaligned", at{8, 1000, 5 * ms}, unaligned),
 		partition("fixed window", "unaligned", at{32, 100, 50 * ms}, unaligned),
 
@@ -210,7 +210,7 @@ func lawCells() []lawCell {
 		partition("sliding window", "", at{8, 1000, 5 * ms}, sliding),
 		partition("sliding window", "", at{32, 100, 100 * ms}, sliding),
 		partition("sliding window", "whole requests", at{8, 1000, 5 * ms}, slidingWhole),
-		partition("sliding window", "1 % of rows", at{8, 1000, 5 * ms}, slidingCauseless),
+		partition("sliding window", "1 % of rows", at{8, 1000, 5 * ms}, slidingSpurious),
 		partition("sliding window", "2 s late", at{8, 1000, 5 * ms}, slidingLag).lasting(120 * time.Second),
 
 		partition("queue", "", at{1, 10, 20 * ms}, queue),

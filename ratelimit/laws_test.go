@@ -236,10 +236,10 @@ func TestFalseInFlightLimitIsDropped(t *testing.T) {
 	s := newLawSim(&c.lawScene, theLaw, 1)
 	p := s.lanes[0].law.(inTable).p
 	p.phase, p.rate = inCruise, 100
-	p.others.crowd.begin(s.base, 1)
+	p.others.inFlight.begin(s.base, 1)
 	x := s.run()
-	conformance.True(t, !p.others.crowd.on && x.share >= 0.95 && x.refused <= 0.01,
-		"in force %v, share %.3f, refused %.4f", p.others.crowd.on, x.share, x.refused)
+	conformance.True(t, !p.others.inFlight.on && x.share >= 0.95 && x.refused <= 0.01,
+		"in force %v, share %.3f, refused %.4f", p.others.inFlight.on, x.share, x.refused)
 }
 
 // TestChanceLatenessSlowsNoLane has first answers that stall by chance: the service seems slow, until later answers.

@@ -70,7 +70,7 @@ type lawScene struct {
 
 type lawResult struct {
 	share    float64
-	refused  float64 // of the rows sent after the first five seconds of each load, beyond the causeless ones
+	refused  float64 // of the rows sent after the first five seconds of each load, beyond the spurious ones
 	begins   float64 // the same of all rows
 	delay    float64 // seconds that a queue added: the mean after the first five seconds
 	late     float64 // the same, 95 of 100 requests
@@ -218,11 +218,11 @@ func (s *lawSim) possible() float64 {
 	return units
 }
 
-func (c *lawScene) causeless() float64 {
+func (c *lawScene) isNoise() float64 {
 	clean := 1.0
 	for _, o := range []*limiter.Options{c.lane, c.table} {
 		if o != nil {
-			clean *= 1 - o.Causeless
+			clean *= 1 - o.Spurious
 		}
 	}
 	return 1 - clean
@@ -409,7 +409,7 @@ func (s *lawSim) sum() lawResult {
 		fair += s.fairly[i]
 	}
 	r.share, r.rows = all/s.possible(), all/s.c.perRow
-	share := func(i int) float64 { return max(0, float64(s.refused[i])/float64(max(1, s.sent[i]))-s.c.causeless()) }
+	share := func(i int) float64 { return max(0, float64(s.refused[i])/float64(max(1, s.sent[i]))-s.c.isNoise()) }
 	r.begins, r.refused = share(0), share(1)
 	r.fair = 0.5
 	if len(s.fairly) > 1 && fair > 0 {

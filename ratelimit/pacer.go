@@ -35,7 +35,7 @@ type PacerOptions struct {
 //   - Answers that come later and later while nothing is refused are a queue. They mean the same as a throttle. Since
 //     latency also grows on busy processors, the rate is never set below what came back in some second of the last five
 //     to ten.
-//   - A refusal that comes much sooner than the answers to accepted rows shows a limit of the units in flight (crowd).
+//   - A refusal that comes much sooner than the answers to accepted rows shows a limit of the units in flight (inFlightLimit).
 //   - The share of rows refused just after a throttle, when there is room, is noise and no throttle; nor is a batch
 //     refused as a whole after many clean answers, if the next is taken.
 //
@@ -64,9 +64,9 @@ type Pacer struct {
 
 // otherLimits are limits of a lane besides a bucket, or in its place.
 type otherLimits struct {
-	crowd  crowd
-	quota  quota
-	member member // of a table that may be limited
+	inFlight inFlightLimit
+	quota    quota
+	member   member // of a table that may be limited
 }
 
 type phase int
@@ -114,7 +114,7 @@ func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (uni
 
 func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool) {
 	at = later(now, p.line.probeAt)
-	p.others.crowd.forget(inFlight)
+	p.others.inFlight.forget(inFlight)
 	if p.line.out { // a probe is one row, mostly too early
 		return p.perRow, at, inFlight == 0
 	}
@@ -124,20 +124,20 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 	if inFlight >= p.max {
 		return 0, now, false
 	}
-	if p.others.crowd.on {
-		units, free := p.others.crowd.next(now, p.perRow, queued)
+	if p.others.inFlight.on {
+		units, free := p.others.inFlight.next(now, p.perRow, queued)
 		return units, later(at, free), units > 0
 	}
-	if from, ok := p.others.crowd.asking(now); ok && p.phase == inCruise {
+	if from, ok := p.others.inFlight.asking(now); ok && p.phase == inCruise {
 		return p.perRow, later(at, from), true
 	}
 	units = min(queued, p.batch())
-	if p.line.thin {
-		asks := thinTime * p.rate
+	if p.line.blocked {
+		asks := askTime * p.rate
 		if !p.others.quota.on && p.gauge.refusals > 0 { // as in a used-up window: each row may be refused
 			asks = p.perRow
 		}
-		return max(p.perRow, min(units, asks)), later(at, p.line.thinFrom), inFlight == 0
+		return max(p.perRow, min(units, asks)), later(at, p.line.askFrom), inFlight == 0
 	}
 	p.advance(now)
 	if p.others.quota.on {
@@ -163,7 +163,7 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 		p.line.sends = slices.Delete(p.line.sends, 0, p.max)
 	}
 	p.line.sends = append(p.line.sends, send{now, units})
-	p.others.crowd.left(now, units)
+	p.others.inFlight.left(now, units)
 	if p.phase == inCruise && !p.line.out { // probes cost nothing: most are refused
 		p.advance(now)
 		p.credit.level = max(p.credit.level-units, -maxDebt*p.speed())
@@ -185,8 +185,8 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	if p.phase == inCruise {
 		p.evidence.lowest.add(now, p.rate)
 	}
-	visit := p.others.crowd.back(sent, now, units, p.line.lateness.shortest())
-	if p.phase == inStart && visit.and == 0 && len(p.others.crowd.flying) == 0 {
+	visit := p.others.inFlight.back(sent, now, units, p.line.lateness.shortest())
+	if p.phase == inStart && visit.and == 0 && len(p.others.inFlight.flying) == 0 {
 		p.line.lateness.alone(now.Sub(sent).Seconds(), units)
 		p.line.lateness.doubted = p.line.lateness.doubted && !p.alone
 	}
@@ -209,28 +209,28 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	p.evidence.delivery.add(now, accepted)
 	left := now.Add(-duration(p.line.lateness.shortest() / 2)) // when the server answered
 	p.recent.add(left, accepted)
-	p.evidence.owed = max(0, p.evidence.owed-p.earned()*accepted)
-	if p.crowded(visit, now, met, accepted) {
+	p.evidence.debt = max(0, p.evidence.debt-p.earned()*accepted)
+	if p.takesInFlightLimit(visit, now, met, accepted) {
 		return
 	}
 	if p.others.quota.on && p.phase == inCruise {
 		p.bySecond(now, left, units, accepted)
 		return
 	}
-	causeless := p.causeless(sent, units, accepted)
-	if causeless || accepted >= units*(1-1e-9) {
+	noise := p.isNoise(sent, units, accepted)
+	if noise || accepted >= units*(1-1e-9) {
 		if p.line.odd {
 			p.line.odd = false
 		}
-		if causeless { // the refused rows took no capacity
+		if noise { // the refused rows took no capacity
 			p.credit.level += units - accepted
 		} else {
 			p.line.clean++
 		}
-		if p.line.thin && p.opened(now, left, accepted) {
+		if p.line.blocked && p.opened(now, left, accepted) {
 			return
 		}
-		p.line.thin = false
+		p.line.blocked = false
 		if p.evidence.queue && p.line.lateness.aloneOnTime >= ownQueue && len(p.line.sends) == 0 {
 			p.credit.level = max(p.credit.level, 0)
 		}
@@ -243,25 +243,25 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		return
 	}
 	if p.phase == inCruise && p.evidence.agreed > 0 {
-		p.evidence.owed = min(p.evidence.owed+units-accepted, mostOwed*allowed*p.rate)
+		p.evidence.debt = min(p.evidence.debt+units-accepted, mostDebt*allowed*p.rate)
 	}
 	if sent.Before(p.line.throttledAt) {
 		return // refused by the bucket that the last throttle already told of
 	}
-	if accepted == 0 && p.line.thin && !p.line.odd && p.phase == inCruise {
+	if accepted == 0 && p.line.blocked && !p.line.odd && p.phase == inCruise {
 		p.gauge.refusals++
 		p.gauge.dead = p.gauge.dead || p.gauge.refusals >= deadAfter
 	} else {
 		p.gauge.refusals = 0
 	}
 	if p.isOdd(units, accepted) {
-		p.line.odd, p.line.clean, p.line.thin, p.line.thinFrom = true, 0, true, now
+		p.line.odd, p.line.clean, p.line.blocked, p.line.askFrom = true, 0, true, now
 		p.credit.level += units
 		return
 	}
 	p.line.odd, p.line.clean = false, 0
-	p.line.thin = accepted < 0.1*units && (p.line.thin || units > 4*p.perRow)
-	p.line.thinFrom = now.Add(thinEvery)
+	p.line.blocked = accepted < 0.1*units && (p.line.blocked || units > 4*p.perRow)
+	p.line.askFrom = now.Add(askEvery)
 	p.line.throttledAt = now
 	p.throttled(throttle{now: now, met: met, units: units, accepted: accepted, first: returned})
 }
@@ -270,7 +270,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 // then Next allows one request at a time, every 50 to 150 ms and in a long outage every 1 to 2 s.
 func (p *Pacer) Unavailable(now time.Time) {
 	p.open(now, p.perRow)
-	p.spoil()
+	p.overflowed()
 	if !p.line.out {
 		p.line.out, p.line.outSince = true, now
 	}
@@ -297,7 +297,7 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 	c.phase, c.rate, c.size = inCruise, p.evidence.lowest.ofOne(p.rate), size{most: p.size.most}
 	c.probe.gain = max(usualGain, p.probe.gain) // it reaches further from its parent's rate
 	if c.rate < p.rate {
-		c.probe.gain = reliefGain
+		c.probe.gain = freedGain
 	}
 	c.others.quota.on = p.others.quota.on
 	c.line.young = true

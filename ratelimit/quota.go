@@ -31,19 +31,19 @@ type quota struct {
 const (
 	second = time.Second // quotas are by the second
 
-	pushTime    = 0.015 // seconds of the rate in a batch of a push
-	pushRows    = 5.0   // in it at least
-	leastReach  = 0.05
-	reachedRows = 1.5 // a second, that the push of a slow lane reaches further
-	mostReach   = 0.5 // more would look like an outage while a window is used up
-	unrefused   = 1100 * time.Millisecond
-	heldLong    = 2 * time.Second
-	heldShort   = time.Second // after a push that got more than half
+	pushTime       = 0.015 // seconds of the rate in a batch of a push
+	pushRows       = 5.0   // in it at least
+	leastReach     = 0.05
+	reachedRows    = 1.5 // a second, that the push of a slow lane reaches further
+	mostReach      = 0.5 // more would look like an outage while a window is used up
+	unthrottledFor = 1100 * time.Millisecond
+	heldLong       = 2 * time.Second
+	heldShort      = time.Second // after a push that got more than half
 
-	notable       = 0.005 // of a second's units refused: the hold is too close to the rate, or
-	lower         = 0.02  // the rate is lower
-	mostQuotaHair = 0.03
-	usedUp        = 1 // answers that accept next to nothing: the window is used up
+	notable         = 0.005 // of a second's units refused: the hold is too close to the rate, or
+	lower           = 0.02  // the rate is lower
+	mostQuotaMargin = 0.03
+	usedUp          = 1 // answers that accept next to nothing: the window is used up
 
 	yieldBelow = 0.95 // of its rate alone
 	yieldTo    = 0.5
@@ -59,9 +59,9 @@ func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 	if q.none++; accepted >= 0.1*units {
 		q.none = 0
 	}
-	p.line.thin = q.none >= usedUp && (p.line.thin || units > 4*p.perRow)
-	p.line.thinFrom = now.Add(thinEvery)
-	if p.line.thin {
+	p.line.blocked = q.none >= usedUp && (p.line.blocked || units > 4*p.perRow)
+	p.line.askFrom = now.Add(askEvery)
+	if p.line.blocked {
 		p.credit.level = max(p.credit.level, 0)
 	}
 	refused = p.forCapacity(units, refused, pushing)
@@ -74,7 +74,7 @@ func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 	}
 	switch {
 	case q.first.IsZero():
-		if pushing && answered.Sub(q.from) > unrefused {
+		if pushing && answered.Sub(q.from) > unthrottledFor {
 			p.pushed(now)
 		}
 	case answered.Sub(q.first) < second:
@@ -97,9 +97,9 @@ func (p *Pacer) forCapacity(units, refused float64, pushing bool) float64 {
 	if e.noise == 0 {
 		return refused
 	}
-	causeless := min(refused, 2*e.noise*units+p.perRow)
-	p.credit.level += causeless
-	return refused - causeless
+	noise := min(refused, 2*e.noise*units+p.perRow)
+	p.credit.level += noise
+	return refused - noise
 }
 
 // opened takes the first accepted row after a time without any, and reports whether that shows a used-up window: the
@@ -113,7 +113,7 @@ func (p *Pacer) opened(now, answered time.Time, accepted float64) bool {
 		return false
 	}
 	p.others.quota = quota{on: true}
-	p.line.thin = false
+	p.line.blocked = false
 	p.estimate(now, rate)
 	p.hold(now, heldLong)
 	return true
@@ -122,10 +122,10 @@ func (p *Pacer) opened(now, answered time.Time, accepted float64) bool {
 // turn begins a push when it is due.
 func (p *Pacer) turn(now time.Time) {
 	q := &p.others.quota
-	if p.probe.gain > 0 || now.Before(q.until) || !q.first.IsZero() || p.evidence.owed > 0 {
+	if p.probe.gain > 0 || now.Before(q.until) || !q.first.IsZero() || p.evidence.debt > 0 {
 		return
 	}
-	p.evidence.hair = max(hair, 0.9*p.evidence.hair)
+	p.evidence.margin = max(leastMargin, 0.9*p.evidence.margin)
 	p.push(now)
 }
 
@@ -175,8 +175,8 @@ func (p *Pacer) hold(now time.Time, atLeast time.Duration) {
 	q := &p.others.quota
 	q.until, q.first, q.cost = now.Add(atLeast), time.Time{}, 0
 	p.gauge.reset(now)
-	p.evidence.hair = max(hair, p.evidence.hair)
-	p.probe = probe{gain: -p.evidence.hair, since: now}
+	p.evidence.margin = max(leastMargin, p.evidence.margin)
+	p.probe = probe{gain: -p.evidence.margin, since: now}
 	p.credit = credit{level: min(p.credit.level, -p.held()), at: now}
 }
 
@@ -185,23 +185,23 @@ func (p *Pacer) refusedInHold(now time.Time) {
 	q, e := &p.others.quota, &p.evidence
 	got := p.acceptedUntil(q.last)
 	if got < (1-agreeing)*p.rate { // finding another rate was worth it
-		e.owed = 0
+		e.debt = 0
 	} else {
 		p.owe(q.cost)
 	}
-	full := e.hair >= mostQuotaHair
+	full := e.margin >= mostQuotaMargin
 	lasts := heldLong
 	switch {
 	case q.cost < notable*p.rate:
 	case p.gauge.whole && (q.cost > lower*p.rate || full) && got < yieldBelow*q.best && got > yieldTo*q.best &&
 		now.After(q.yieldAt):
 		p.setRate(yieldTo * q.best)
-		q.best, q.yieldAt, e.owed = (q.best+p.rate)/2, now.Add(yieldAgain), 0
+		q.best, q.yieldAt, e.debt = (q.best+p.rate)/2, now.Add(yieldAgain), 0
 		lasts = yieldFor
 	case p.gauge.whole && (got < (1-lower)*p.rate || full):
 		p.setRate(min(got, p.rate))
 	default:
-		e.hair = min(2*max(hair, e.hair), mostQuotaHair)
+		e.margin = min(2*max(leastMargin, e.margin), mostQuotaMargin)
 	}
 	p.hold(now, lasts)
 }
@@ -213,7 +213,7 @@ func (p *Pacer) acceptedUntil(refused time.Time) float64 {
 }
 
 func (p *Pacer) owe(units float64) {
-	p.evidence.owed = min(p.evidence.owed+units, mostOwed*allowed*p.rate)
+	p.evidence.debt = min(p.evidence.debt+units, mostDebt*allowed*p.rate)
 }
 
 // earned is the share of the accepted units that may be refused. A lane that had more may regain it.

@@ -77,7 +77,7 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	}
 	s.p.Answered(sent, now, units, accepted)
 	if !s.p.others.quota.on {
-		s.p.line.thin = false
+		s.p.line.blocked = false
 	}
 	s.p.line.clean = 0 // a lane's batch says little of another's
 	s.raise(now, accepted < units*(1-1e-9))

@@ -33,8 +33,8 @@ type tablePace struct {
 	sent     float64   // units since
 	refusals tally     // since something was refused first, in this hold or at this gain
 	hold     holding
-	hair     float64 // how far below the rate a hold is
-	owed     float64 // units refused that were not earned yet
+	margin   float64 // how far below the rate a hold is
+	debt     float64 // units refused that were not earned yet
 	recent   lately
 
 	gate   gate
@@ -135,7 +135,7 @@ func (t *Table) Sent(now time.Time, units float64) {
 	t.pace.advance(now)
 	t.pace.gate.level -= units
 	t.pace.sent += units
-	t.pace.gate.askAt = now.Add(thinEvery)
+	t.pace.gate.askAt = now.Add(askEvery)
 }
 
 // Answered takes an answer to a lane's batch: units sent, units accepted. It returns those that the lane's partition
@@ -145,7 +145,7 @@ func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64)
 		t.watching.began = now
 	}
 	t.ways.tell(p, sent, now)
-	t.relieve(p, now)
+	t.seekFreed(p, now)
 	if accepted >= units*(1-1e-9) {
 		accepted = units
 	}
@@ -156,7 +156,7 @@ func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64)
 	met := sent.Add(now.Sub(sent) / 2)
 	t.pace.recent.add(met, accepted)
 	t.lift(p, now)
-	t.pace.owed = max(0, t.pace.owed-t.pace.earned()*accepted)
+	t.pace.debt = max(0, t.pace.debt-t.pace.earned()*accepted)
 	t.pace.gate.none = t.pace.gate.none && accepted < 0.1*units
 	byLane = units
 	switch m := &p.others.member; {
@@ -168,9 +168,9 @@ func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64)
 		byLane = t.inHold(p, met, now, units, accepted)
 	}
 	if refused := units - accepted; byLane == units && refused > 0 {
-		t.pace.owed = min(t.pace.owed+refused, mostOwed*allowed*t.pace.rate)
+		t.pace.debt = min(t.pace.debt+refused, mostDebt*allowed*t.pace.rate)
 		if accepted < 0.1*units {
-			t.pace.gate.none, t.pace.gate.askAt = true, now.Add(thinEvery)
+			t.pace.gate.none, t.pace.gate.askAt = true, now.Add(askEvery)
 		}
 	}
 	if !t.pace.doubts.trial.until.IsZero() && t.tried(p, sent, now, units, accepted) {
@@ -213,7 +213,7 @@ func (t *Table) exceeded(p *Pacer, met, now time.Time, units, accepted float64) 
 		*r = t.tally(now)
 	}
 	r.add(&p.others.member.refusals, units, accepted, p.evidence.noise)
-	if r.refusing < 2 || r.refused-r.most/2-r.causeless < t.pace.gain/(1+t.pace.gain)/2*r.units ||
+	if r.refusing < 2 || r.refused-r.most/2-r.noise < t.pace.gain/(1+t.pace.gain)/2*r.units ||
 		r.units < tableLeast*t.pace.rate {
 		return false
 	}
@@ -246,18 +246,18 @@ func (t *Table) inHold(p *Pacer, met, now time.Time, units, accepted float64) (b
 		return units
 	}
 	t.pace.doubts.useless++
-	if got := t.pace.recent.between(met.Add(-took), met) / took.Seconds(); got < t.pace.rate*(1-t.pace.hair/2) {
+	if got := t.pace.recent.between(met.Add(-took), met) / took.Seconds(); got < t.pace.rate*(1-t.pace.margin/2) {
 		t.pace.setRate(got)
 	} else {
-		t.pace.hair = min(2*t.pace.hair, mostHair)
+		t.pace.margin = min(2*t.pace.margin, mostMargin)
 	}
 	t.begin(now)
 	return units
 }
 
 func (t *Table) begin(now time.Time) {
-	t.pace.hair = max(hair, t.pace.hair)
-	t.pace.gain, t.pace.since, t.pace.sent, t.pace.refusals = -t.pace.hair, now, 0, tally{}
+	t.pace.margin = max(leastMargin, t.pace.margin)
+	t.pace.gain, t.pace.since, t.pace.sent, t.pace.refusals = -t.pace.margin, now, 0, tally{}
 	t.pace.hold = holding{began: now}
 	t.pace.gate.level, t.pace.gate.at = min(t.pace.gate.level, -reserve*t.pace.rate), now
 }
@@ -266,7 +266,7 @@ func (t *Table) begin(now time.Time) {
 func (t *Table) turn(now time.Time) {
 	d := now.Sub(t.pace.since)
 	if t.pace.gain < 0 {
-		if d < tableHold || t.pace.owed > 0 || t.pace.gate.none || !t.pace.doubts.trial.until.IsZero() {
+		if d < tableHold || t.pace.debt > 0 || t.pace.gate.none || !t.pace.doubts.trial.until.IsZero() {
 			return
 		}
 		if t.pace.doubts.useless++; t.pace.hold.refused <= max(tableUseless,
@@ -274,7 +274,7 @@ func (t *Table) turn(now time.Time) {
 			t.pace.doubts.useless = 0
 			t.pace.doubts.high = max(t.pace.doubts.high, t.pace.rate)
 		}
-		t.pace.hair = max(hair, 0.9*t.pace.hair)
+		t.pace.margin = max(leastMargin, 0.9*t.pace.margin)
 		t.pace.gain = min(usualGain*math.Pow(t.pace.best/t.pace.rate, 2), tableMost)
 	} else {
 		if d < tableStep {

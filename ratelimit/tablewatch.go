@@ -16,7 +16,7 @@ type tableWatch struct {
 	again   time.Duration
 	round   uint64  // of tallies
 	freed   float64 // units a second of lanes without rows
-	relief  int     // times that others were told of it
+	told    int     // times that others were told of it
 }
 
 // tally counts the units sent, and the lanes that were refused something.
@@ -26,7 +26,7 @@ type tally struct {
 	units, accepted, refused float64
 	lanes, refusing          int
 	most                     float64 // refused of one lane
-	causeless                float64 // refused, as far as lanes know
+	noise                    float64 // refused, as far as lanes know
 	far                      float64 // units from lanes that are far away
 }
 
@@ -34,7 +34,7 @@ type tally struct {
 type member struct {
 	watched, refusals inTally
 	trial             inTrial
-	relief            int       // the last that it was told of
+	told              int       // the last that it was told of
 	active            uint64    // the last round in which it was sent to
 	own               time.Time // when a limit of its own refused it
 }
@@ -59,14 +59,14 @@ const (
 	tableFreed   = 0.1  // of the usual rate is free: others may take it
 )
 
-func (t *tally) add(m *inTally, units, accepted, causeless float64) {
+func (t *tally) add(m *inTally, units, accepted, noise float64) {
 	if m.round != t.round {
 		*m = inTally{round: t.round}
 		t.lanes++
 	}
 	t.units += units
 	t.accepted += accepted
-	t.causeless += causeless * units
+	t.noise += noise * units
 	if refused := units - accepted; refused > 0 {
 		if m.refused == 0 {
 			t.refusing++
@@ -80,7 +80,7 @@ func (t *tally) add(m *inTally, units, accepted, causeless float64) {
 // everywhere reports whether most lanes were refused.
 func (t *tally) everywhere() bool {
 	return t.lanes > 1 && t.refusing >= min(3, t.lanes) && float64(t.refusing) >= tableLanes*float64(t.lanes) &&
-		t.refused-t.most-t.causeless > tableRefused/2*t.units
+		t.refused-t.most-t.noise > tableRefused/2*t.units
 }
 
 func (t *Table) tally(now time.Time) tally {
@@ -92,15 +92,15 @@ func (t *Table) tally(now time.Time) tally {
 func (t *Table) Ended(p *Pacer) {
 	if t.watching.freed += max(p.rate, p.evidence.delivery.most()); t.watching.freed >= tableFreed*t.watching.usual {
 		t.watching.freed = 0
-		t.watching.relief++
+		t.watching.told++
 	}
 }
 
-// relieve tells a lane once that others have ended.
-func (t *Table) relieve(p *Pacer, now time.Time) {
-	if m := &p.others.member; m.relief != t.watching.relief {
-		m.relief = t.watching.relief
-		p.relieve(now)
+// seekFreed tells a lane once that others have ended.
+func (t *Table) seekFreed(p *Pacer, now time.Time) {
+	if m := &p.others.member; m.told != t.watching.told {
+		m.told = t.watching.told
+		p.seekFreed(now)
 	}
 }
 
@@ -108,7 +108,7 @@ func (t *Table) watch(p *Pacer, now time.Time, units, accepted float64) {
 	if now.Before(t.watching.until) || now.Sub(t.watching.began) < tableStart {
 		return
 	}
-	if p.others.crowd.on {
+	if p.others.inFlight.on {
 		accepted = units // the lane knows
 	}
 	w := &t.watching.watched
@@ -123,7 +123,7 @@ func (t *Table) watch(p *Pacer, now time.Time, units, accepted float64) {
 	if took < tableLooks || w.units < tableCounts*p.perRow {
 		return
 	}
-	much := (w.refused - w.most - w.causeless) / w.units
+	much := (w.refused - w.most - w.noise) / w.units
 	if w.everywhere() || much < tableRefused {
 		t.watching.seen = min(max(0, t.watching.seen+much-tableRefused), 2*tableSeen)
 	}
@@ -133,7 +133,7 @@ func (t *Table) watch(p *Pacer, now time.Time, units, accepted float64) {
 	if steady && t.watching.seen >= tableSeen && much >= tableRefused && rate >= tableUsual*t.watching.usual &&
 		w.far < w.units/2 {
 		t.on, t.watching.seen = true, 0
-		t.pace = tablePace{gate: gate{held: now}, doubts: doubts{before: (w.refused - w.causeless) / w.units}}
+		t.pace = tablePace{gate: gate{held: now}, doubts: doubts{before: (w.refused - w.noise) / w.units}}
 		t.pace.setRate(rate)
 		t.try(now)
 	}

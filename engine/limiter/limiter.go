@@ -115,7 +115,7 @@ func admitWhole(rows []Row, limits []*Limiter) int {
 
 func admit(units float64, limits []*Limiter) bool {
 	for _, l := range limits {
-		if l.options.Causeless > 0 && l.random.Float64() < l.options.Causeless {
+		if l.options.Spurious > 0 && l.random.Float64() < l.options.Spurious {
 			return false
 		}
 		if l.options.Rate > 0 && !l.model.fits(units) {

@@ -119,9 +119,9 @@ func TestARowThatOneLimitRefusesCostsTheOthersNothing(t *testing.T) {
 	check(t, []*Limiter{other}, []step{{at: 1, rows: 200, units: 1, taken: 50}})
 }
 
-func TestCauselessRefusalShare(t *testing.T) {
+func TestSpuriousRefusalShare(t *testing.T) {
 	for _, whole := range []bool{false, true} {
-		l := limit(t, Options{Causeless: 0.01, Seed: 5, Whole: whole})
+		l := limit(t, Options{Spurious: 0.01, Seed: 5, Whole: whole})
 		refused, requests := 0, 0
 		for i := range 10_000 {
 			n, _ := Admit(at(float64(i)), rows(100, 1), l)
@@ -148,7 +148,7 @@ func TestRestartResetsLimit(t *testing.T) {
 
 func TestInvalidOptionsAreRefused(t *testing.T) {
 	for _, o := range []Options{
-		{Kind: "leaky"}, {Rate: -1}, {Rate: math.NaN()}, {Causeless: 1.1}, {Requests: -1}, {Burst: -1}, {Kind: Queue, Lag: 1},
+		{Kind: "leaky"}, {Rate: -1}, {Rate: math.NaN()}, {Spurious: 1.1}, {Requests: -1}, {Burst: -1}, {Kind: Queue, Lag: 1},
 		{Steps: []Step{{0, 0}}}, {Steps: []Step{{2, 1}, {1, 1}}},
 	} {
 		conformance.Refused(t, conformance.ErrorOf(New(o, start)), "", "%+v is taken", o)

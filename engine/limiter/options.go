@@ -35,11 +35,11 @@ type Options struct {
 	Requests int
 	Hold     time.Duration // 0 is 0.1 s
 
-	Whole     bool          // a request that does not fit is refused as a whole
-	Steps     []Step        // of the rate over time, in order
-	Causeless float64       // 0…1: share of rows (or requests, if Whole) refused for no reason
-	Lag       time.Duration // buckets and windows: rows count only after this time, so refusals begin and end late
-	Seed      uint64        // of Causeless
+	Whole    bool          // a request that does not fit is refused as a whole
+	Steps    []Step        // of the rate over time, in order
+	Spurious float64       // 0…1: share of rows (or requests, if Whole) refused for no reason
+	Lag      time.Duration // buckets and windows: rows count only after this time, so refusals begin and end late
+	Seed     uint64        // of Spurious
 }
 
 // Step is a change of a limit's rate.
@@ -64,8 +64,8 @@ func (o *Options) Check() error {
 	switch {
 	case !(o.Rate >= 0 && o.Rate <= 1e12):
 		return fmt.Errorf("limiter %s: want a rate of 0 to 1e12 units a second", o.Kind)
-	case !(o.Causeless >= 0 && o.Causeless <= 1):
-		return fmt.Errorf("limiter %s: want a share of causeless refusals from 0 to 1", o.Kind)
+	case !(o.Spurious >= 0 && o.Spurious <= 1):
+		return fmt.Errorf("limiter %s: want a share of spurious refusals from 0 to 1", o.Kind)
 	case o.Requests < 0:
 		return fmt.Errorf("limiter %s: want 0 or more requests at a time", o.Kind)
 	case o.Lag > 0 && (o.Kind == Queue || o.Kind == Concurrency):

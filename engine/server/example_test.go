@@ -51,5 +51,7 @@ func Example() {
 		}
 	}
 	// Output:
-	// partition 0 from "" partition 1 from "g" partition 2 from "p"
+	// partition 0 from ""
+	// partition 1 from "g"
+	// partition 2 from "p"
 }

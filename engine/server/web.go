@@ -68,7 +68,7 @@ func (l Limits) filled() Limits {
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limits Limits) error {
 	limits = limits.filled()
 	under := &serving{limits, newBodyBudget(limits.BodyBytes, limits.BodyWait)}
-	limited := newCrowd(listener, limits.Connections, s.o.Log)
+	limited := newConnectionLimit(listener, limits.Connections, s.o.Log)
 	web := &http.Server{
 		BaseContext: func(net.Listener) context.Context {
 			return context.WithValue(context.Background(), limitsKey{}, under)

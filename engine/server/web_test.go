@@ -204,7 +204,7 @@ func TestANewConnectionReplacesAnIdleOneWhenAllAreOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said bytes.Buffer
 			from := make(pipes, 1)
-			c := newCrowd(from, 3, log.New(&said, "", 0))
+			c := newConnectionLimit(from, 3, log.New(&said, "", 0))
 			var clients []net.Conn
 			come := func() net.Conn {
 				server, client := net.Pipe()

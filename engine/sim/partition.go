@@ -26,9 +26,9 @@ type partition struct {
 	sample sampler
 	mark   int64 // the request that has met it
 
-	hot     int  // seconds in a row with enough load to split it
-	ripe    bool // for a split by size or load
-	retryAt int64
+	hot      int  // seconds in a row with enough load to split it
+	splitDue bool // for a split by size or load
+	retryAt  int64
 
 	total       Count
 	first, till int64 // of the accepted rows; 0 means none
@@ -88,7 +88,7 @@ func (p *partition) note(at int64, r *Row, taken bool, auto *AutoSplit) Verdict 
 	p.till = at
 	p.bytes += int64(r.Bytes)
 	if auto.Bytes > 0 && p.bytes >= auto.Bytes {
-		p.ripe = true
+		p.splitDue = true
 	}
 	return Accepted
 }
@@ -119,7 +119,7 @@ func (p *partition) heat(last *Second, now int64, auto *AutoSplit) {
 	}
 	p.hot++
 	if p.hot >= int(math.Ceil(auto.Sustain.Seconds())) {
-		p.ripe = true
+		p.splitDue = true
 	}
 	if last.Unix+1 != now {
 		p.hot = 0 // idle since

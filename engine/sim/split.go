@@ -99,7 +99,7 @@ func (t *Table) middle(p *partition) (Key, bool) {
 // splitRipe halves the partitions that are too large or too busy.
 func (t *Table) splitRipe(at int64) {
 	for _, p := range slices.Clone(t.parts) {
-		if !p.ripe || at < p.retryAt || len(t.parts) >= t.config.AutoSplit.MaxPartitions {
+		if !p.splitDue || at < p.retryAt || len(t.parts) >= t.config.AutoSplit.MaxPartitions {
 			continue
 		}
 		if !t.halve(p, at, t.config.AutoSplit.Unavailable) {

@@ -96,7 +96,7 @@ func (t *Table) Configure(c Config, now time.Time) {
 	t.clock = schedule{due: never}
 	t.limit = c.limiter(c.TableUnits, at)
 	for _, p := range t.parts {
-		p.hot, p.ripe, p.retryAt = 0, false, 0
+		p.hot, p.splitDue, p.retryAt = 0, false, 0
 		t.equip(p, at)
 	}
 	if len(t.parts) == 1 && c.Partitions > 1 {
@@ -181,16 +181,16 @@ func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 			delay = max(delay, t.admit(at, rows[i:]))
 		}
 	}
-	ripe := false
+	due := false
 	for i := range rows {
 		if r := &rows[i]; r.owner != nil {
 			if r.Verdict == Accepted {
 				r.owner.sample.add(r.Key, t.rng)
 			}
-			ripe = ripe || r.owner.ripe
+			due = due || r.owner.splitDue
 		}
 	}
-	if ripe {
+	if due {
 		t.splitRipe(at)
 	}
 	t.cutBySeen(at)

@@ -20,7 +20,7 @@ var rejects = []Entry{
 		"not be in the order of the parts", "use a lower separator, or splice(auto, …)"),
 	reject("DuplicateCell", "the record has a column twice, with the same timestamp or without one, or `--rename` makes "+
 		"two of its columns one", "leave one of them out"),
-	reject("EmptyKey", "the first part of a computed key is empty, so all such rows would crowd one place",
+	reject("EmptyKey", "the first part of a computed key is empty, so all such rows would be in one place",
 		"give a value with ?? in the key's expression"),
 	reject("ExpressionError", "an expression cannot be computed for this record",
 		"see the message; tsimport explain computes an expression for one value"),

@@ -19,8 +19,8 @@ import (
 // madeMark is an object in a missing folder that a load created. For other tables it still counts as missing.
 const madeMark = "made"
 
-// unbegun is a place that does not know a load: because the load is the first, or the place not the original.
-type unbegun struct {
+// unknownPlace is a place that does not know a load: because the load is the first, or the place not the original.
+type unknownPlace struct {
 	what    string
 	missing bool
 	begin   string // command that starts a first load there
@@ -28,7 +28,7 @@ type unbegun struct {
 }
 
 // lookAtState returns nil if the place knows the load.
-func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*unbegun, error) {
+func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*unknownPlace, error) {
 	if jobdir.IsAddress(r.State) {
 		if !r.OnlyNew {
 			return nil, nil // nothing distinguishes a first load
@@ -37,7 +37,7 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 		if err != nil || len(names) > 0 {
 			return nil, err
 		}
-		return &unbegun{what: "knows no file of", twice: fmt.Sprintf("tsimport files forget --table %s --state %s",
+		return &unknownPlace{what: "knows no file of", twice: fmt.Sprintf("tsimport files forget --table %s --state %s",
 			suggest.Arg(r.Table), suggest.Arg(r.State))}, nil
 	}
 	own := filepath.Join(r.State, "loads")
@@ -46,7 +46,7 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 	}
 	is := func(path string) bool { _, err := os.Stat(path); return !errors.Is(err, fs.ErrNotExist) }
 	entries, err := os.ReadDir(r.State)
-	none := unbegun{what: "knows no file of", begin: "mkdir -p " + suggest.Arg(own), twice: "mkdir -p " + suggest.Arg(own)}
+	none := unknownPlace{what: "knows no file of", begin: "mkdir -p " + suggest.Arg(own), twice: "mkdir -p " + suggest.Arg(own)}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		none.what, none.missing, none.begin = "is missing, and known files and unfinished loads with it, of", true,

@@ -157,7 +157,7 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 		return false, nil
 	}
 	if rec.Packed != nil {
-		if raw == nil && p.asItCame(v, rec) {
+		if raw == nil && p.passThrough(v, rec) {
 			return false, nil
 		}
 		rec.Unpack()
@@ -331,8 +331,8 @@ func reserve(e *encode.Encoder, p *plan.Plan) {
 	}
 }
 
-// asItCame appends an unmodified row of a table, and reports whether it could.
-func (p *parser) asItCame(v *values, rec *record.Record) bool {
+// passThrough appends an unmodified row of a table, and reports whether it could.
+func (p *parser) passThrough(v *values, rec *record.Record) bool {
 	row, why := v.rowValues(rec)
 	if why != nil || !p.encoder.AppendPacked(&p.rows, row, rec.Span, rec.Packed, nil, p.cells.unchanged) {
 		return false

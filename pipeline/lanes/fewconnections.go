@@ -13,8 +13,8 @@ const (
 	savedUp = time.Second
 )
 
-// said is the limits of all lanes that answers have revealed.
-type said struct {
+// observed is the limits of all lanes that answers have revealed.
+type observed struct {
 	throttled time.Time // when the service last refused a row for capacity
 	clean     float64   // units of the largest request without a refusal
 	few       bool      // connections, as of the last choice of a lane
@@ -30,7 +30,7 @@ func (s *Set) fewConnections() bool {
 // never refused a row, else what its rate has earned while it waited.
 func (s *Set) enlarge(l *lane, now time.Time) {
 	if l.tally.throttled == 0 {
-		l.turn.units = max(l.turn.units, cleanGrowth*s.said.clean)
+		l.turn.units = max(l.turn.units, cleanGrowth*s.observed.clean)
 		return
 	}
 	l.turn.units = max(l.turn.units, l.pacer.Rate()*min(now.Sub(l.turn.lastSend), savedUp).Seconds())
@@ -41,7 +41,7 @@ const longestTurn = time.Second
 
 // turn is how long a lane waits for lanes with more rows: with few connections, twice the time for a request of each.
 func (s *Set) turn() time.Duration {
-	if !s.said.few {
+	if !s.observed.few {
 		return longestTurn
 	}
 	return max(longestTurn, 2*time.Duration(s.Sending()/s.ceilings.room())*s.ceilings.window.Took())

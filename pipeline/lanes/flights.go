@@ -53,14 +53,14 @@ type flights struct {
 	took   float64    // seconds that answers take, the mean
 	room   func() int // requests that the connection can take
 
-	unheard unheard
+	silence silence
 }
 
 func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 	f := &flights{
 		out: make(chan *flight, workers+2*MostSilent(workers)), back: make(chan Result, workers+MostSilent(workers)),
 		most: workers, budget: budget,
-		room: func() int { return math.MaxInt }, away: map[*flight]struct{}{}, unheard: unheard{timeout: timeout},
+		room: func() int { return math.MaxInt }, away: map[*flight]struct{}{}, silence: silence{timeout: timeout},
 	}
 	for range workers {
 		f.idle = append(f.idle, new(flight))
@@ -71,7 +71,7 @@ func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 func (f *flights) flying() int { return f.most - len(f.idle) }
 
 // unanswered is the number of requests without an answer.
-func (f *flights) unanswered() int { return f.flying() + f.unheard.silents }
+func (f *flights) unanswered() int { return f.flying() + f.silence.count }
 
 // open reports whether another flight may leave.
 func (f *flights) open() bool {
@@ -102,7 +102,7 @@ func (f *flights) leave(now time.Time) {
 func (f *flights) free(n *flight) {
 	f.bytes -= n.bytes
 	if n.silent { // another has its place
-		f.unheard.silents--
+		f.silence.count--
 		f.out <- nil // never blocks: it holds one for each silent flight
 		return
 	}
@@ -127,7 +127,7 @@ func (f *flights) began(now time.Time) {
 
 func (f *flights) answered(n *flight, sent, now time.Time) {
 	f.answer = now
-	f.unheard.heard = keep.Later(f.unheard.heard, n.left)
+	f.silence.lastAnswered = keep.Later(f.silence.lastAnswered, n.left)
 	f.took = meanOf(f.took, now.Sub(sent))
 }
 
@@ -143,7 +143,7 @@ func meanOf(mean float64, took time.Duration) float64 {
 // silent reports whether requests are in flight and none has been answered for long.
 func (f *flights) silent(now time.Time) bool {
 	if f.flying() == 0 {
-		return f.unheard.silents > 0
+		return f.silence.count > 0
 	}
 	least := silentFirst
 	if f.took > 0 {

@@ -70,16 +70,16 @@ func (t *turn) begin(now time.Time) {
 
 // health is the state of the partition's recent answers.
 type health struct {
-	notBefore time.Time
-	down      bool // it did not serve the last request that was answered
-	failures  int  // requests in a row without any answer
-	refusing  bool // the partition refuses everything: an outage, not its capacity
-	outages   ratelimit.Outages
-	unknown   unknown
-	hung      bool      // silent since an unanswered request left
-	probing   int       // probes in flight
-	heard     time.Time // when the last request left that was answered
-	took      float64   // seconds that its answers take, the mean
+	notBefore    time.Time
+	down         bool // it did not serve the last request that was answered
+	failures     int  // requests in a row without any answer
+	refusing     bool // the partition refuses everything: an outage, not its capacity
+	outages      ratelimit.Outages
+	unknown      unknown
+	hung         bool      // silent since an unanswered request left
+	probing      int       // probes in flight
+	lastAnswered time.Time // when the last request left that was answered
+	took         float64   // seconds that its answers take, the mean
 }
 
 // unknown describes a partition that has accepted no row yet: its pacer would mistake that for a rate of zero.

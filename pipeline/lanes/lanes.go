@@ -38,7 +38,7 @@ type Set struct {
 	ceilings *ceilings // over all of them
 	ready    []*lane   // of the last choice
 	sampled  time.Time // when the lanes were last looked at to find the slowest
-	said     said
+	observed observed
 	hearing  hearing
 }
 
@@ -199,7 +199,7 @@ func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
 	more = more && !s.Queues.Full() && !s.options.FlushRequest.wanted()
 	probe := s.mayProbe()
-	s.said.few = s.fewConnections()
+	s.observed.few = s.fewConnections()
 	for _, l := range s.all {
 		if s.ask(l, now, more); l.health.hung {
 			l.turn.asks = l.turn.asks && probe && l.health.probing == 0
@@ -215,7 +215,7 @@ func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	if len(s.ready) == 0 {
 		return nil, next
 	}
-	if s.said.few || s.ceilings.shared(now) {
+	if s.observed.few || s.ceilings.shared(now) {
 		return s.longest(now), 0
 	}
 	return s.ready[rand.IntN(len(s.ready))], 0
@@ -278,10 +278,10 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 	}
 	l.turn.paced = l.turn.at
 	if l.turn.asks && !l.unserved() && s.ceilings.window.Late() &&
-		(s.said.throttled.IsZero() || now.Sub(s.said.throttled) > throttledLately) {
+		(s.observed.throttled.IsZero() || now.Sub(s.observed.throttled) > throttledLately) {
 		l.turn.units = max(l.turn.units, min(float64(rows), l.lateBatch())*l.perRow)
 	}
-	if l.turn.asks && s.said.few && !l.unserved() {
+	if l.turn.asks && s.observed.few && !l.unserved() {
 		s.enlarge(l, now)
 	}
 	l.turn.at = keep.Later(l.turn.at, l.health.notBefore)
@@ -315,14 +315,14 @@ func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 	l.pacer.Sent(now, float64(f.Units))
 }
 
-// Hopeless returns why the load must be given up, or nil. If only rows that fail alone are left, they are given up.
-func (s *Set) Hopeless(now time.Time, more bool) error {
+// Stalled returns why the load must be given up, or nil. If only rows that fail alone are left, they are given up.
+func (s *Set) Stalled(now time.Time, more bool) error {
 	for _, l := range s.all {
 		if !l.hopeless(now) {
 			continue
 		}
 		if more || l.queue.Ready() > 0 || l.queue.More() || !s.Cutter.GiveUp(l.index) {
-			return &impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", s.name(l.index), s.options.RetryFor),
+			return &stalledError{fmt.Sprintf("no row%s was written for %v (--retry-for)", s.name(l.index), s.options.RetryFor),
 				l.trouble.lastError}
 		}
 		l.trouble.patience.Progress(now)
@@ -330,13 +330,13 @@ func (s *Set) Hopeless(now time.Time, more bool) error {
 	return nil
 }
 
-// impatient is the error of a load that has written no row for too long.
-type impatient struct{ text, answer string }
+// stalledError is the error of a load that has written no row for too long.
+type stalledError struct{ text, answer string }
 
-func (e *impatient) Error() string { return e.text + "; last answer: " + e.answer }
+func (e *stalledError) Error() string { return e.text + "; last answer: " + e.answer }
 
 // Unwrap returns the last answer of the service, which decides whether trying again is of use.
-func (e *impatient) Unwrap() error {
+func (e *stalledError) Unwrap() error {
 	code, message, _ := strings.Cut(e.answer, " ")
 	return &tablestore.OtsError{Code: code, Message: message}
 }

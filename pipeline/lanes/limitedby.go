@@ -39,10 +39,10 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 	m.Reading = m.Reading && !s.Queues.Saturated()
 	word = s.heldBy(now, m)
 	if word == bottleneck.Partition || word == bottleneck.Index {
-		unsure = s.said.throttled.IsZero() || now.Sub(s.said.throttled) > throttledLately
+		unsure = s.observed.throttled.IsZero() || now.Sub(s.observed.throttled) > throttledLately
 		if unsure && s.ceilings.window.Bound(now) {
 			word = bottleneck.Link // makes answers late, and with it lanes slow
-		} else if s.said.throttled.IsZero() {
+		} else if s.observed.throttled.IsZero() {
 			return bottleneck.None, false // partitions that have refused nothing are not known to be full
 		}
 	}

@@ -175,7 +175,7 @@ func TestLaneSlowedWithoutRefusalMayBeLimitedByLink(t *testing.T) {
 		{3 * time.Second, now.Add(-time.Minute), bottleneck.Link, true}} {
 		s := lanesOf(t, now, laneState{rows: 300, paced: true})
 		s.choose(now, false)
-		s.said.throttled = tt.throttled
+		s.observed.throttled = tt.throttled
 		window := s.ceilings.window
 		for i, took := range []time.Duration{10 * time.Millisecond, tt.took, tt.took, tt.took, tt.took} {
 			at := now.Add(time.Duration(i-5) * 3 * time.Second)

@@ -25,11 +25,11 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 			from[n] = append(from[n], i)
 		}
 	}
-	before, heirs := make([]*lane, m.Len()), map[*lane]int{}
+	before, successors := make([]*lane, m.Len()), map[*lane]int{}
 	for i := range before {
 		if same[i] < 0 {
-			before[i] = heirOf(old, m, i, from[i], oldLanes)
-			heirs[before[i]]++
+			before[i] = predecessorOf(old, m, i, from[i], oldLanes)
+			successors[before[i]]++
 		}
 	}
 	s.all = make([]*lane, m.Len())
@@ -40,7 +40,7 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 			l = oldLanes[same[i]]
 			l.index, l.queue, l.turn.stale = i, queue, true
 		} else if p := before[i]; p != nil {
-			l = p.child(now, i, queue, heirs[p] > 1)
+			l = p.child(now, i, queue, successors[p] > 1)
 		} else {
 			l = s.add(i, m)
 		}
@@ -64,9 +64,9 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	s.share()
 }
 
-// heirOf returns the lane whose rate a new one begins with: of those sharing keys with it, one with a common bound,
+// predecessorOf returns the lane whose rate a new one begins with: of those sharing keys with it, one with a common bound,
 // else the one that sent most. Nil if all are gaps.
-func heirOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (heir *lane) {
+func predecessorOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (found *lane) {
 	best := int64(-1)
 	for _, j := range from {
 		if lanes[j].gap {
@@ -77,10 +77,10 @@ func heirOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (heir *la
 			score = math.MaxInt64 - 1
 		}
 		if score > best {
-			heir, best = lanes[j], score
+			found, best = lanes[j], score
 		}
 	}
-	return heir
+	return found
 }
 
 // sameRanges returns for each partition of a new map the old one with the same range, or -1.

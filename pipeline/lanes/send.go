@@ -122,9 +122,9 @@ func (s *Set) Landed(r *Result, ended bool) Landing {
 		s.served(r.done)
 	}
 	if l.tally.written += int64(a.Final); a.Throttled > 0 {
-		s.said.throttled = r.done
+		s.observed.throttled = r.done
 	} else {
-		s.said.clean = max(s.said.clean, a.Accepted)
+		s.observed.clean = max(s.observed.clean, a.Accepted)
 	}
 	s.Cutter.Done(r.done, &f.Flight)
 	if ended && s.ends(l) {
@@ -161,12 +161,12 @@ func (s *Set) StartDisk(run func(func() error)) {
 	}
 }
 
-// Start sets where requests go: room is how many the connection can take, and hire starts a worker.
-func (s *Set) Start(room func() int, hire func()) {
-	s.flights.room, s.flights.unheard.hire = room, hire
+// Start sets where requests go: room is how many the connection can take, and addWorker starts a worker.
+func (s *Set) Start(room func() int, addWorker func()) {
+	s.flights.room, s.flights.silence.addWorker = room, addWorker
 	s.ceilings.room = func() int { return min(s.options.Concurrency, room()) }
 	for range s.options.Concurrency {
-		hire()
+		addWorker()
 	}
 }
 
@@ -197,7 +197,7 @@ func (s *Set) NextEvent(now time.Time, next time.Duration, sends bool) time.Dura
 		next = min(next, until.Sub(now))
 	}
 	if s.flights.flying() > 0 {
-		next = min(next, s.flights.unheard.lookAt.Sub(now))
+		next = min(next, s.flights.silence.lookAt.Sub(now))
 	}
 	if s.Queues.DiskFull() && s.Queues.Full() {
 		next = min(next, diskAgain)

@@ -27,13 +27,13 @@ const (
 	silenceAgain = 200 * time.Millisecond
 )
 
-// unheard is the state of silence in flights.
-type unheard struct {
-	timeout time.Duration // of a request
-	silents int           // unanswered requests that no longer count as in flight
-	heard   time.Time     // when the last request left that was answered
-	lookAt  time.Time     // when more may fall silent
-	hire    func()        // starts another worker; nil without workers
+// silence is the state of silence in flights.
+type silence struct {
+	timeout      time.Duration // of a request
+	count        int           // unanswered requests that no longer count as in flight
+	lastAnswered time.Time     // when the last request left that was answered
+	lookAt       time.Time     // when more may fall silent
+	addWorker    func()        // starts another worker; nil without workers
 }
 
 // hearing is the lanes' common state of silence.
@@ -49,20 +49,20 @@ func MostSilent(workers int) int { return silentRequests*workers + silentProbes 
 func (f *flights) patience(n *flight) time.Duration {
 	usual := max(time.Duration(silentMeans*max(f.took, n.lane.health.took)*float64(time.Second)), silentLarge*n.onLink)
 	if n.probe {
-		return max(probeFor, f.unheard.timeout/probeShare, usual)
+		return max(probeFor, f.silence.timeout/probeShare, usual)
 	}
 	if usual == 0 {
-		return max(silentBegin, f.unheard.timeout/silentShare)
+		return max(silentBegin, f.silence.timeout/silentShare)
 	}
-	return max(silentFor, f.unheard.timeout/silentShare, usual)
+	return max(silentFor, f.silence.timeout/silentShare, usual)
 }
 
 // fallSilent returns the flights that become silent now, up to the limit. Call it again at lookAt.
 func (f *flights) fallSilent(now time.Time) (silent []*flight) {
-	if now.Before(f.unheard.lookAt) || f.unheard.hire == nil {
+	if now.Before(f.silence.lookAt) || f.silence.addWorker == nil {
 		return nil
 	}
-	f.unheard.lookAt = now.Add(min(silentFor, probeFor))
+	f.silence.lookAt = now.Add(min(silentFor, probeFor))
 	if f.unanswered() > f.room() {
 		return nil // some wait for a connection
 	}
@@ -70,25 +70,25 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 		switch due := n.left.Add(f.patience(n)); {
 		case due.After(now):
 			n.overdue = false
-			f.unheard.lookAt = ratelimit.Earlier(f.unheard.lookAt, due)
-		case f.unheard.silents+len(silent) >= MostSilent(f.most) || !n.probe &&
-			f.unheard.silents+len(silent) >= silentRequests*f.most:
+			f.silence.lookAt = ratelimit.Earlier(f.silence.lookAt, due)
+		case f.silence.count+len(silent) >= MostSilent(f.most) || !n.probe &&
+			f.silence.count+len(silent) >= silentRequests*f.most:
 		case n.overdue:
 			silent = append(silent, n)
 		default:
 			n.overdue = true
-			f.unheard.lookAt = ratelimit.Earlier(f.unheard.lookAt, now.Add(silenceAgain))
+			f.silence.lookAt = ratelimit.Earlier(f.silence.lookAt, now.Add(silenceAgain))
 		}
 	}
 	for _, n := range silent {
 		delete(f.away, n)
 		n.silent = true
-		f.unheard.silents++
+		f.silence.count++
 		// It has left: of its copies only the message remains.
 		f.bytes -= n.bytes - n.bytes/requestCopies
 		n.bytes /= requestCopies
 		f.idle = append(f.idle, new(flight))
-		f.unheard.hire()
+		f.silence.addWorker()
 	}
 	return silent
 }
@@ -100,7 +100,7 @@ func (s *Set) FallSilent(now time.Time) (changed []string) {
 		if s.fellSilent(n.lane, n, now) {
 			changed = append(changed, n.table)
 		}
-		if !s.flights.unheard.heard.After(n.left) {
+		if !s.flights.silence.lastAnswered.After(n.left) {
 			for _, l := range s.all {
 				s.hang(l, now)
 			}
@@ -118,7 +118,7 @@ func (s *Set) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
 		l.health.probing--
 		s.hearing.probes = 1
 	}
-	return !l.health.heard.After(n.left) && s.hang(l, now)
+	return !l.health.lastAnswered.After(n.left) && s.hang(l, now)
 }
 
 // hang notes that a lane hears nothing, and reports whether that is new.
@@ -134,7 +134,7 @@ func (s *Set) hang(l *lane, now time.Time) bool {
 
 // heardOf notes that a flight of the lane was answered, in time or late.
 func (s *Set) heardOf(l *lane, n *flight, took time.Duration) {
-	l.health.heard = keep.Later(l.health.heard, n.left)
+	l.health.lastAnswered = keep.Later(l.health.lastAnswered, n.left)
 	l.health.took = meanOf(l.health.took, took)
 	if !l.health.hung {
 		return
@@ -172,7 +172,7 @@ func (l *lane) landedLate(now time.Time, n *flight, a Answer) {
 	l.turn.stale = true
 	l.tally.throttled += int64(a.Throttled)
 	l.tally.unavailable += int64(a.Unavailable)
-	if a.failed == a.Rows && !l.health.heard.After(n.left) {
+	if a.failed == a.Rows && !l.health.lastAnswered.After(n.left) {
 		l.health.failures++ // a row may be why
 	}
 	l.tried(now, a)

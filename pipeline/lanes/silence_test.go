@@ -13,7 +13,7 @@ import (
 // hushed are flights of two lanes, none of them answered.
 func hushed(workers int) (f *flights, s *Set, hired *int) {
 	f, hired = newFlights(workers, 1<<20, 30*time.Second), new(int)
-	f.unheard.hire = func() { *hired++ }
+	f.silence.addWorker = func() { *hired++ }
 	f.took = 0.01
 	s = &Set{hearing: hearing{probes: 1}, Partitions: new(partitioner.Map)}
 	for i := range 2 {
@@ -51,7 +51,7 @@ func TestRequestMuchSlowerThanOthersIsSilent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, s, hired := hushed(2)
-			f.took, f.unheard.timeout = tt.took, tt.timeout
+			f.took, f.silence.timeout = tt.took, tt.timeout
 			l := s.all[0]
 			l.health.took, l.health.hung = tt.laneTook, tt.probe
 			depart(f, l, begun)
@@ -79,7 +79,7 @@ func TestARequestThatMayWaitForAConnectionIsNotSilent(t *testing.T) {
 		now = now.Add(2 * silentFor)
 		return len(f.fallSilent(now))
 	}
-	conformance.True(t, silent(1) == 0 && silent(2) == 2, "%d requests are silent", f.unheard.silents)
+	conformance.True(t, silent(1) == 0 && silent(2) == 2, "%d requests are silent", f.silence.count)
 }
 
 func TestSilentRequestLimit(t *testing.T) {
@@ -96,9 +96,9 @@ func TestSilentRequestLimit(t *testing.T) {
 		now = now.Add(silenceAgain)
 		f.fallSilent(now)
 	}
-	conformance.True(t, f.unheard.silents == silentRequests*workers && *hired == f.unheard.silents &&
+	conformance.True(t, f.silence.count == silentRequests*workers && *hired == f.silence.count &&
 		f.flying() == workers,
-		"%d requests are silent, %d workers were hired, %d requests are in flight", f.unheard.silents, *hired, f.flying())
+		"%d requests are silent, %d workers were hired, %d requests are in flight", f.silence.count, *hired, f.flying())
 	for _, n := range left {
 		f.free(n)
 	}
@@ -272,10 +272,10 @@ func TestALaneWhoseBoundsMoveKeepsItsRate(t *testing.T) {
 					}
 				}
 			}
-			conformance.Equal(t, heirOf(old, m, n, from, lanes), lanes[want], "%q: the heir of lane %d of %d", tt.to, n, from)
+			conformance.Equal(t, predecessorOf(old, m, n, from, lanes), lanes[want], "%q: the predecessor of lane %d of %d", tt.to, n, from)
 		}
 	}
-	conformance.Equal(t, heirOf(boundsAt(), boundsAt("g"), 0, []int{0}, []*lane{{gap: true}}), nil, "a gap has an heir")
+	conformance.Equal(t, predecessorOf(boundsAt(), boundsAt("g"), 0, []int{0}, []*lane{{gap: true}}), nil, "a gap has a predecessor")
 }
 
 func TestPatienceRunsOutDespiteMovingBounds(t *testing.T) {
@@ -302,7 +302,7 @@ func TestPatienceRunsOutDespiteMovingBounds(t *testing.T) {
 	}
 	conformance.True(t, rounds >= 15, "given up after %d minutes", rounds)
 	taken := &lane{trouble: trouble{patience: ratelimit.Patience{For: time.Minute}}}
-	heir := &lane{}
-	heir.takeOver([]*lane{lanes[0], taken})
-	conformance.True(t, !heir.trouble.stuck, "a lane that took rows does not count")
+	found := &lane{}
+	found.takeOver([]*lane{lanes[0], taken})
+	conformance.True(t, !found.trouble.stuck, "a lane that took rows does not count")
 }

@@ -109,11 +109,11 @@ func (p *Plan) Forecast(ctx context.Context) (f Forecast, err error) {
 	return f, nil
 }
 
-// stater is a source that may state its number of records.
-type stater interface{ Rows() (int64, bool) }
+// rowCounter is a source that may state its number of records.
+type rowCounter interface{ Rows() (int64, bool) }
 
 func states(s *Source) bool {
-	of, ok := s.Source.(stater)
+	of, ok := s.Source.(rowCounter)
 	if ok {
 		_, ok = of.Rows()
 	}
@@ -135,7 +135,7 @@ type measured interface {
 // rowsOf estimates the records of a source, -1 if unknown.
 func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	if states(s) {
-		rows, _ := s.Source.(stater).Rows()
+		rows, _ := s.Source.(rowCounter).Rows()
 		return rows, true, nil
 	}
 	l, text := s.looked, s.About().Bytes

@@ -91,7 +91,7 @@ func (w *Writer) Grows(columns func() []FileColumn) { w.grown = columns }
 func (w *Writer) Owed(rng int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.owed[rng]
+	return w.unsettled[rng]
 }
 
 type Encoded struct {

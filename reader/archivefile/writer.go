@@ -120,14 +120,14 @@ type Writer struct {
 	key   []string
 	step  func(name string) error // for tests: what a killed process would have left undone
 
-	mu      sync.Mutex
-	subject Subject
-	ranges  []Progress
-	parts   []Part
-	known   map[string]int      // indexes of a lake's files among the parts
-	owed    map[int][]string    // by range: files that an interrupted export may still put
-	columns []FileColumn        // of a lake, as the journal has them
-	grown   func() []FileColumn // of a lake: all columns so far
+	mu        sync.Mutex
+	subject   Subject
+	ranges    []Progress
+	parts     []Part
+	known     map[string]int      // indexes of a lake's files among the parts
+	unsettled map[int][]string    // by range: files that an interrupted export may still put
+	columns   []FileColumn        // of a lake, as the journal has them
+	grown     func() []FileColumn // of a lake: all columns so far
 }
 
 // Open prepares a folder for an archive. Begin continues an interrupted export (Subject); fresh removes its files.
@@ -145,7 +145,7 @@ func (k *Kind) OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait fu
 }
 
 func (k *Kind) open(at place, fresh bool) (w *Writer, err error) {
-	w = &Writer{kind: k, place: at, step: func(string) error { return nil }, owed: map[int][]string{},
+	w = &Writer{kind: k, place: at, step: func(string) error { return nil }, unsettled: map[int][]string{},
 		known: map[string]int{}}
 	if _, err := w.files(); err != nil {
 		return nil, err
@@ -276,10 +276,10 @@ func (w *Writer) apply(e *entry) {
 		}
 	}
 	if e.Puts != nil {
-		w.owed[e.Range] = append(w.owed[e.Range], e.Puts...)
+		w.unsettled[e.Range] = append(w.unsettled[e.Range], e.Puts...)
 		return
 	}
-	delete(w.owed, e.Range)
+	delete(w.unsettled, e.Range)
 	w.ranges[e.Range] = e.At
 	if e.Part != nil {
 		w.parts = append(w.parts, *e.Part)

@@ -162,7 +162,7 @@ func shareShiftJIS(text []byte) float64 {
 
 // shareCyrillic is the share of letters among the non-ASCII bytes if most are lower case (32 from small on).
 func shareCyrillic(text []byte, small byte) float64 {
-	high, letters, smalls, words := 0, 0, 0, 0
+	high, letters, lower, words := 0, 0, 0, 0
 	for i, b := range text {
 		if b < 0x80 {
 			continue
@@ -171,14 +171,14 @@ func shareCyrillic(text []byte, small byte) float64 {
 		if b >= 0xC0 {
 			letters++
 			if b >= small && int(b) < int(small)+32 {
-				smalls++
+				lower++
 			}
 		}
 		if i == 0 || text[i-1] < 0x80 {
 			words++
 		}
 	}
-	if ratio(smalls, letters) < 0.7 || words == 0 || high < 2*words {
+	if ratio(lower, letters) < 0.7 || words == 0 || high < 2*words {
 		return 0
 	}
 	return 0.95 * ratio(letters, high)

@@ -202,11 +202,11 @@ func (r *reading) beats(o *reading) bool {
 	case o.d.Quote != 0 && against > maxFault && against >= 3*o.enclosed:
 		return true // apostrophes in text
 	}
-	return r.d.Quote != 0 && r.convinces() && r.enclosed >= 10*o.enclosed
+	return r.d.Quote != 0 && r.certain() && r.enclosed >= 10*o.enclosed
 }
 
-// convinces reports whether the quoted parts can hardly be text.
-func (r *reading) convinces() bool {
+// certain reports whether the quoted parts can hardly be text.
+func (r *reading) certain() bool {
 	against := r.stray + r.misfits
 	switch {
 	case r.needed >= maxFault || r.needed > 0 && against == 0:

@@ -91,11 +91,11 @@ func (u *unfolding) rows() bool {
 	if err := json.Unmarshal(u.line, &m); err != nil || len(m.Data) == 0 || len(m.Old) > 0 && len(m.Old) != len(m.Data) {
 		return false
 	}
-	befores := make([]map[string]json.RawMessage, len(m.Data))
+	beforeImages := make([]map[string]json.RawMessage, len(m.Data))
 	moves := false
 	for i := range m.Old {
-		befores[i] = movedRow(&m, i)
-		moves = moves || befores[i] != nil
+		beforeImages[i] = movedRow(&m, i)
+		moves = moves || beforeImages[i] != nil
 	}
 	if len(m.Data) == 1 && !moves {
 		return false
@@ -113,8 +113,8 @@ func (u *unfolding) rows() bool {
 	}
 	for i, row := range m.Data {
 		switch {
-		case befores[i] != nil:
-			one("DELETE", befores[i], nil)
+		case beforeImages[i] != nil:
+			one("DELETE", beforeImages[i], nil)
 			one("INSERT", row, nil)
 		case len(m.Old) > 0:
 			one(m.Type, row, []any{m.Old[i]})

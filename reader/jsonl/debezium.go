@@ -132,7 +132,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 		return -1
 	}
 	source, status, members := -1, "", 0
-	beats := false
+	heartbeat := false
 	p.members(payload, func(name []byte, from, _ int) bool {
 		switch string(name) {
 		case "op":
@@ -148,7 +148,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 		case "status":
 			status = p.textAt(from)
 		case "ts_ms":
-			beats = true
+			heartbeat = true
 		}
 		members++
 		return true
@@ -187,7 +187,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 			}
 		}
 	}
-	return beats && members == 1 || (status == "BEGIN" || status == "END") && e.op == "" && source < 0
+	return heartbeat && members == 1 || (status == "BEGIN" || status == "END") && e.op == "" && source < 0
 }
 
 var drops = regexp.MustCompile(`(?i)^\s*(truncate|drop)\b`)

@@ -51,8 +51,8 @@ func (s *scanner) token() byte {
 }
 
 const (
-	lows  = 0x0101010101010101
-	highs = 0x8080808080808080
+	lowBits  = 0x0101010101010101
+	highBits = 0x8080808080808080
 )
 
 // plain returns the length of the run at pos that needs no checks in a string: printable ASCII but quote and backslash.
@@ -61,10 +61,10 @@ func (s *scanner) plain(pos int) int {
 	data := s.data
 	for pos+8 <= len(data) {
 		w := binary.LittleEndian.Uint64(data[pos:])
-		quote, escape := w^(lows*'"'), w^(lows*'\\')
+		quote, escape := w^(lowBits*'"'), w^(lowBits*'\\')
 		// Each term has the high bit of a byte that is a control character, a quote or a backslash, or (in w) not ASCII;
 		// borrows can only mark bytes above the first marked one, and the loop below looks at every byte.
-		if ((w-lows*0x20)|(quote-lows)|(escape-lows)|w)&highs != 0 {
+		if ((w-lowBits*0x20)|(quote-lowBits)|(escape-lowBits)|w)&highBits != 0 {
 			break
 		}
 		pos += 8

@@ -41,7 +41,7 @@ const (
 func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltable.Table,
 	sessions int) (p source.Position, err error) {
 	s := look.(*session)
-	replica, deaf, err := a.isReplica(ctx, s)
+	replica, logsOwnOnly, err := a.isReplica(ctx, s)
 	if err != nil {
 		return p, err
 	}
@@ -74,7 +74,7 @@ func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltab
 	if err = s.exec(ctx, after); err == nil {
 		p.ResumeFrom, err = a.resumeFrom(ctx, s, t, sessions, status)
 	}
-	if err == nil && deaf && p.ResumeFrom.Unknown == "" {
+	if err == nil && logsOwnOnly && p.ResumeFrom.Unknown == "" {
 		p.ResumeFrom = &source.Resume{Unknown: "the binary log of the server lacks what it replicates; turn " +
 			"log_slave_updates on, or load from its source"}
 	}
@@ -103,7 +103,7 @@ func (a *Address) openSince(ctx context.Context, s *session) (since, unknown str
 }
 
 // isReplica reports whether the server is a replica, nil if unknown, and whether its log lacks replicated changes.
-func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf bool, err error) {
+func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, logsOwnOnly bool, err error) {
 	vars, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_slave_updates', 'log_replica_updates', "+
 		"'gtid_slave_pos')")
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf boo
 	}
 	follows := false
 	for _, v := range vars {
-		deaf = deaf || v[1] == "OFF"
+		logsOwnOnly = logsOwnOnly || v[1] == "OFF"
 		follows = follows || v[0] == "gtid_slave_pos" && v[1] != ""
 	}
 	w := &watch{session: s}
@@ -119,13 +119,13 @@ func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf boo
 	var never *sqltable.Unwatched
 	switch {
 	case errors.As(err, &never):
-		return nil, deaf && follows, nil
+		return nil, logsOwnOnly && follows, nil
 	case err != nil:
 		return nil, false, err
 	}
 	rows, err := s.query(ctx, ask)
 	replica := len(rows) > 0
-	return &replica, deaf && (replica || follows), err
+	return &replica, logsOwnOnly && (replica || follows), err
 }
 
 // resumeFrom returns the binary log's place, or its place when a read view began if the server knows that.

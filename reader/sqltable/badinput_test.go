@@ -298,11 +298,11 @@ func TestReadingUsesAvailableSessions(t *testing.T) {
 			s := newSessions(&o.cfg, o.open)
 			var lent []*session
 			for range max(left, 1) {
-				lent = append(lent, conformance.Try(s.lend(t.Context(), -1)).Must(t))
+				lent = append(lent, conformance.Try(s.borrow(t.Context(), -1)).Must(t))
 			}
 			came := make(chan *session)
 			go func() {
-				one, _ := s.lend(t.Context(), -1)
+				one, _ := s.borrow(t.Context(), -1)
 				came <- one
 			}()
 			synctest.Wait()

@@ -228,7 +228,7 @@ func (o *Origin) looking(ctx context.Context, do func(context.Context, Session) 
 	begun := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		var by *session
-		if by, err = o.cfg.Moment.lend(ctx, o.only()); err == nil {
+		if by, err = o.cfg.Moment.borrow(ctx, o.only()); err == nil {
 			later, done := withGrace(ctx)
 			if err = o.describeIn(later, by); err == nil {
 				err = do(later, by.Session)

@@ -199,7 +199,7 @@ func (p *part) tryPage() (*page, error) {
 		}
 	}
 	s := p.of.sessions()
-	one, err := s.lend(p.ctx, p.of.only())
+	one, err := s.borrow(p.ctx, p.of.only())
 	if err != nil {
 		return nil, err
 	}

@@ -14,13 +14,13 @@ type sessions struct {
 	cfg  *Config
 	open func(ctx context.Context, before Snapshot) (Snapshot, source.Position, error)
 
-	mu   sync.Mutex
-	came sync.Cond // one was given back, or lost
-	lent int
-	most int // sessions to lend: fewer than requested if the server has no more
-	idle []*session
-	held *held // snapshot for new sessions; nil before the first page
-	took int   // snapshots so far
+	mu       sync.Mutex
+	came     sync.Cond // one was given back, or lost
+	borrowed int
+	most     int // sessions to lend: fewer than requested if the server has no more
+	idle     []*session
+	held     *held // snapshot for new sessions; nil before the first page
+	took     int   // snapshots so far
 }
 
 // noted lists the reads of each snapshot. It has its own lock: readers do not wait for a server.
@@ -53,8 +53,8 @@ func newSessions(c *Config, open func(context.Context, Snapshot) (Snapshot, sour
 	return s
 }
 
-// lend returns a free session of the snapshot with a number; -1 is any.
-func (s *sessions) lend(ctx context.Context, only int) (*session, error) {
+// borrow returns a free session of the snapshot with a number; -1 is any.
+func (s *sessions) borrow(ctx context.Context, only int) (*session, error) {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *sessions) lend(ctx context.Context, only int) (*session, error) {
 			if err := s.begin(ctx); err != nil {
 				return nil, err
 			}
-		case s.held.fixed == 0 && s.lent < s.most:
+		case s.held.fixed == 0 && s.borrowed < s.most:
 			var err error
 			if one, err = s.join(ctx); err != nil {
 				return nil, err
@@ -86,7 +86,7 @@ func (s *sessions) lend(ctx context.Context, only int) (*session, error) {
 			s.came.Wait()
 		}
 		if one != nil {
-			s.lent++
+			s.borrowed++
 			return one, nil
 		}
 	}
@@ -105,8 +105,8 @@ func (s *sessions) join(ctx context.Context) (*session, error) {
 	switch {
 	case err == nil:
 		return &session{one, s.held}, nil
-	case full && s.lent > 0:
-		s.most = s.lent
+	case full && s.borrowed > 0:
+		s.most = s.borrowed
 		s.cfg.fewer(s.most, err)
 		return nil, nil
 	case full && may && s.held.Alive(ctx):
@@ -162,7 +162,7 @@ func (s *sessions) giveBack(one *session) {
 	} else {
 		s.idle = append(s.idle, one)
 	}
-	s.lent--
+	s.borrowed--
 	s.came.Broadcast()
 }
 
@@ -177,7 +177,7 @@ func (s *sessions) drop(one *session) {
 			h.Close()
 		}
 	}
-	s.lent--
+	s.borrowed--
 	s.came.Broadcast()
 }
 

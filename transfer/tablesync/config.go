@@ -91,7 +91,7 @@ func (c *Config) check() error {
 // longAgo is the age of a comparison above which the user is told its time.
 const longAgo = 10 * time.Minute
 
-// drain is the context whose end asks for a gentle end.
+// drain is the context whose end asks for a graceful end.
 func (c *Config) drain(ctx context.Context) context.Context {
 	if c.Load.Drain != nil {
 		return c.Load.Drain

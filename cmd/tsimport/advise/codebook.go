@@ -29,15 +29,15 @@ func newCodebook(sample [][]byte) *codebook {
 	sample = slices.Clone(sample)
 	slices.SortFunc(sample, bytes.Compare)
 	sample = slices.CompactFunc(sample, bytes.Equal)
-	generous := buildCodebook(sample, true)
-	if len(generous.places) >= telling(sample) {
-		return generous
+	large := buildCodebook(sample, true)
+	if len(large.places) >= telling(sample) {
+		return large
 	}
 	lean := buildCodebook(sample, false)
-	if len(lean.places) > len(generous.places) {
+	if len(lean.places) > len(large.places) {
 		return lean
 	}
-	return generous
+	return large
 }
 
 // telling is the number of characters that distinguish all but one in a thousand of the sorted, distinct texts.
@@ -57,7 +57,7 @@ func telling(sorted [][]byte) int {
 	return min(maxPlaces, shared[len(shared)-1-len(shared)/1000])
 }
 
-func buildCodebook(sample [][]byte, generous bool) *codebook {
+func buildCodebook(sample [][]byte, large bool) *codebook {
 	b := new(codebook)
 	codes := uint64(1)
 	for at := range maxPlaces {
@@ -71,7 +71,7 @@ func buildCodebook(sample [][]byte, generous bool) *codebook {
 		if !any {
 			break
 		}
-		p := newPlace(seen, generous)
+		p := newPlace(seen, large)
 		high, low := bits.Mul64(codes, p.size)
 		if high != 0 {
 			break
@@ -90,7 +90,7 @@ func buildCodebook(sample [][]byte, generous bool) *codebook {
 // classes group characters: where one was seen, all may occur.
 var classes = [][2]byte{{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {0x80, 0xbf}, {0xc0, 0xff}}
 
-func newPlace(seen [256]bool, generous bool) place {
+func newPlace(seen [256]bool, large bool) place {
 	for _, class := range classes {
 		n := 0
 		for c := int(class[0]); c <= int(class[1]); c++ {
@@ -99,7 +99,7 @@ func newPlace(seen [256]bool, generous bool) place {
 			}
 		}
 		// A single letter often belongs to a prefix that all texts share; a single digit is likely to vary.
-		if n > 1 || n == 1 && (generous || class[0] == '0') {
+		if n > 1 || n == 1 && (large || class[0] == '0') {
 			for c := int(class[0]); c <= int(class[1]); c++ {
 				seen[c] = true
 			}

@@ -376,8 +376,8 @@ func TestCodesPreserveTextOrder(t *testing.T) {
 		texts := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 12), 0, 20)
 		text := rapid.SliceOfN(rapid.Byte(), 0, 12)
 		sample, a, b := texts.Draw(t, "sample"), text.Draw(t, "a"), text.Draw(t, "b")
-		for _, generous := range []bool{true, false} {
-			book := buildCodebook(sample, generous)
+		for _, large := range []bool{true, false} {
+			book := buildCodebook(sample, large)
 			if got, want := cmp.Compare(book.code(a), book.code(b)), bytes.Compare(a, b); got != 0 && got != want {
 				t.Fatalf("%q and %q are in order %d, their codes in order %d", a, b, want, got)
 			}

@@ -41,20 +41,20 @@ const (
 	refused                 // any other refusal
 )
 
-// ruling is the decision on an answer.
-type ruling uint8
+// decision is what is decided on an answer.
+type decision uint8
 
 const (
-	counts  ruling = iota
-	nothing        // whether the request was carried out is unknown
-	pauses         // likewise, and the keys may have been withdrawn: tried again for Patience
-	ends           // likewise, and the command ends: the keys are wrong
+	counts  decision = iota
+	nothing          // whether the request was carried out is unknown
+	pauses           // likewise, and the keys may have been withdrawn: tried again for Patience
+	ends             // likewise, and the command ends: the keys are wrong
 )
 
-// rulings says what each answer settles. Someone on the network path can drop, repeat and forge answers, but cannot
+// decisions says what each answer settles. Someone on the network path can drop, repeat and forge answers, but cannot
 // sign them; so an answer counts only if it is signed with the secret of its request, over its path, headers and
 // checksum. The columns: unsigned before any signed answer; unsigned later; signed.
-var rulings = [...][3]ruling{
+var decisions = [...][3]decision{
 	success:    {nothing, nothing, counts},
 	keyRefused: {ends, pauses, counts},
 	refused:    {nothing, nothing, counts},
@@ -93,7 +93,7 @@ func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, bod
 	case u.proven:
 		column = 1
 	}
-	switch rulings[what][column] {
+	switch decisions[what][column] {
 	case counts:
 		if what != keyRefused && t.refusedSince.Load() != 0 {
 			t.refusedSince.Store(0)

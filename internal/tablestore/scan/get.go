@@ -77,7 +77,7 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 	defer func() { o.Gate.charge(charged, reserved) }()
 	var res *tablestore.BatchGetRowResponse
 	err = patiently(ctx, o.RetryFor, o.Waits, func() (err error) {
-		res, err = unpanicked("answer", func() (*tablestore.BatchGetRowResponse, error) {
+		res, err = recoverPanic("answer", func() (*tablestore.BatchGetRowResponse, error) {
 			return s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{c}})
 		})
 		return err

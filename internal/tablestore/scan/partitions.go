@@ -77,7 +77,7 @@ func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 			continue
 		}
 		if len(splits) > 1 || size == 1 || grown {
-			return unpanicked("split point", func() ([]table.Value, error) { return boundsOf(splits), nil })
+			return recoverPanic("split point", func() ([]table.Value, error) { return boundsOf(splits), nil })
 		}
 		size /= 10
 	}
@@ -116,7 +116,7 @@ func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 		}
 	}
 	within := int64(0) // splits that begin at one value, and end there
-	_, err = unpanicked("split point", func() (none struct{}, _ error) {
+	_, err = recoverPanic("split point", func() (none struct{}, _ error) {
 		var last []byte
 		for _, s := range splits[min(1, len(splits)):] {
 			v := client.ValueOf(s.LowerBound.PrimaryKeys[0].Value)
@@ -135,7 +135,7 @@ func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 
 // splitsOf asks for splits of a size.
 func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
-	res, err := unpanicked("answer", func() (*tablestore.ComputeSplitPointsBySizeResponse, error) {
+	res, err := recoverPanic("answer", func() (*tablestore.ComputeSplitPointsBySizeResponse, error) {
 		return p.sdk.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: p.name, SplitSize: size,
 			SplitPointLimit: new(int32(guessLimit))})
 	})
@@ -181,7 +181,7 @@ func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ra
 		}
 	}
 	if len(splits) > 1 {
-		return unpanicked("split point", func() ([][]table.Value, error) { return cutsOf(splits), nil })
+		return recoverPanic("split point", func() ([][]table.Value, error) { return cutsOf(splits), nil })
 	}
 	bounds, err := admin.Splits(name)
 	if err != nil {

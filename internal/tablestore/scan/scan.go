@@ -134,7 +134,7 @@ func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteri
 		if err != nil {
 			return err
 		}
-		if page, err = unpanicked("answer", get); err == nil {
+		if page, err = recoverPanic("answer", get); err == nil {
 			o.Gate.charge(page.ConsumedCapacityUnit, reserved)
 			err = packed.check(c, page)
 		}
@@ -182,8 +182,8 @@ func (e *StoppedError) Error() string {
 }
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
-// unpanicked makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
-func unpanicked[T any](what string, get func() (T, error)) (got T, err error) {
+// recoverPanic makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
+func recoverPanic[T any](what string, get func() (T, error)) (got T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("unreadable %s: %v", what, p)

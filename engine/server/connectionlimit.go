@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// crowd is a listener with a limited number of open connections. When it is full, a new connection replaces the longest
+// connectionLimit is a listener with a limited number of open connections. When it is full, a new connection replaces the longest
 // idle one, or else the oldest that has not shown a known access key. While all are working, it waits.
-type crowd struct {
+type connectionLimit struct {
 	net.Listener
 	most int
 	log  *log.Logger
@@ -27,20 +27,20 @@ type crowd struct {
 // placed is a connection that frees its place when it is closed.
 type placed struct {
 	net.Conn
-	crowd  *crowd
+	limit  *connectionLimit
 	opened time.Time
 	idle   time.Time // since when; zero is not
 	proven bool
 }
 
-func newCrowd(l net.Listener, most int, log *log.Logger) *crowd {
-	c := &crowd{Listener: l, most: most, log: log, places: map[*placed]bool{}}
+func newConnectionLimit(l net.Listener, most int, log *log.Logger) *connectionLimit {
+	c := &connectionLimit{Listener: l, most: most, log: log, places: map[*placed]bool{}}
 	c.left.L = &c.mu
 	return c
 }
 
 // Accept returns the next connection with a place.
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *connectionLimit) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -65,13 +65,13 @@ func (c *crowd) Accept() (net.Conn, error) {
 		conn.Close()
 		return nil, net.ErrClosed
 	}
-	p := &placed{Conn: conn, crowd: c, opened: time.Now()}
+	p := &placed{Conn: conn, limit: c, opened: time.Now()}
 	c.places[p] = true
 	return p, nil
 }
 
 // givesWay returns the connection to close for another, or nil.
-func (c *crowd) givesWay() (first *placed) {
+func (c *connectionLimit) givesWay() (first *placed) {
 	for p := range c.places {
 		switch {
 		case p.idle.IsZero() && p.proven:
@@ -85,7 +85,7 @@ func (c *crowd) givesWay() (first *placed) {
 }
 
 // Close closes the listener and ends waiting for a place.
-func (c *crowd) Close() error {
+func (c *connectionLimit) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.left.Broadcast()
@@ -94,15 +94,15 @@ func (c *crowd) Close() error {
 }
 
 func (p *placed) Close() error {
-	p.crowd.mu.Lock()
-	delete(p.crowd.places, p)
-	p.crowd.left.Broadcast()
-	p.crowd.mu.Unlock()
+	p.limit.mu.Lock()
+	delete(p.limit.places, p)
+	p.limit.left.Broadcast()
+	p.limit.mu.Unlock()
 	return p.Conn.Close()
 }
 
 // state notes when a connection of the server becomes idle, and when a request comes.
-func (c *crowd) state(conn net.Conn, now http.ConnState) {
+func (c *connectionLimit) state(conn net.Conn, now http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := placeOf(conn)
@@ -122,15 +122,15 @@ func placeOf(conn net.Conn) *placed {
 // placeKey is the key of a connection's *placed in the contexts of its requests.
 type placeKey struct{}
 
-func (c *crowd) context(ctx context.Context, conn net.Conn) context.Context {
+func (c *connectionLimit) context(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, placeKey{}, placeOf(conn))
 }
 
 // prove notes that a request's client knows the access key.
 func prove(ctx context.Context) {
 	if p, _ := ctx.Value(placeKey{}).(*placed); p != nil {
-		p.crowd.mu.Lock()
+		p.limit.mu.Lock()
 		p.proven = true
-		p.crowd.mu.Unlock()
+		p.limit.mu.Unlock()
 	}
 }

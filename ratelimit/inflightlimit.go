@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// crowd limits the units in flight for a partition that limits those and not a rate: while it serves that many
+// inFlightLimit limits the units in flight for a partition that limits those and not a rate: while it serves that many
 // requests, or rows, it refuses more at once. Accepted rows take time, so refusals come much sooner. That shows the
 // limit: a bucket answers both equally fast. If parts of requests are refused, always above a level, one more row asks.
 //
 // Then as much is kept in flight as was served together, without any pace; occasionally one more row asks whether there
 // is room for it, then two, and so on. Refusals of rows for which there is room show that it was a rate after all.
-type crowd struct {
+type inFlightLimit struct {
 	flying []visit
 	last   time.Time // when a request left
 	signs  signs
@@ -50,39 +50,39 @@ type visit struct {
 }
 
 const (
-	crowdAlike  = 3                // refusals that show a limit of requests in flight
-	crowdWrong  = 4                // refusals that disprove it
-	crowdWay    = 0.02             // seconds at least between a request and the row that asks for room
-	crowdProbe  = 2 * time.Second  // until a probe that was refused is made again
-	crowdAgain  = 20 * time.Second // until a disproved limit is looked for again, at first
-	crowdLonger = 10 * time.Minute // at most
-	crowdSlow   = 1.5              // times as long as a refusal takes an answer at least that is served for a time
-	crowdLeast  = 0.02             // seconds, besides
-	crowdCalm   = 20               // answers after which refusals are forgotten
+	inFlightAlike  = 3                // refusals that show a limit of requests in flight
+	inFlightWrong  = 4                // refusals that disprove it
+	inFlightWay    = 0.02             // seconds at least between a request and the row that asks for room
+	inFlightProbe  = 2 * time.Second  // until a probe that was refused is made again
+	inFlightAgain  = 20 * time.Second // until a disproved limit is looked for again, at first
+	inFlightLonger = 10 * time.Minute // at most
+	inFlightSlow   = 1.5              // times as long as a refusal takes an answer at least that is served for a time
+	inFlightLeast  = 0.02             // seconds, besides
+	inFlightForget = 20               // answers after which refusals are forgotten
 )
 
-func (c *crowd) units() (sum float64) {
+func (c *inFlightLimit) units() (sum float64) {
 	for i := range c.flying {
 		sum += c.flying[i].units
 	}
 	return sum
 }
 
-func (c *crowd) left(now time.Time, units float64) {
+func (c *inFlightLimit) left(now time.Time, units float64) {
 	with, n := c.units(), len(c.flying)
 	c.flying = append(c.flying, visit{now, units, with, n, c.on && (n >= c.most || with+units > c.room*(1+1e-9))})
 	c.last = now
 }
 
 // forget drops requests without an answer beyond the number in flight.
-func (c *crowd) forget(inFlight int) {
+func (c *inFlightLimit) forget(inFlight int) {
 	if n := len(c.flying) - inFlight; n > 0 {
 		c.flying = slices.Delete(c.flying, 0, n)
 	}
 }
 
 // back removes a request that is no longer in flight. Requests sent within one way after it was served never met it.
-func (c *crowd) back(sent, now time.Time, units, way float64) visit {
+func (c *inFlightLimit) back(sent, now time.Time, units, way float64) visit {
 	v := visit{at: sent}
 	i := slices.IndexFunc(c.flying, func(v visit) bool { return v.at.Equal(sent) && v.units == units })
 	if i < 0 { // not all of its rows are told
@@ -104,9 +104,9 @@ func (c *crowd) back(sent, now time.Time, units, way float64) visit {
 
 // hears looks for a limit of the units in flight, and reports whether there is one. A request refused as a whole is not
 // served: its answer comes much sooner. Once is enough if the service takes long for rows.
-func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64, slow bool) bool {
+func (c *inFlightLimit) hears(v visit, now time.Time, accepted, perRow float64, slow bool) bool {
 	took := now.Sub(v.at).Seconds()
-	if c.signs.same >= crowdAlike && v.units <= perRow && accepted > 0 {
+	if c.signs.same >= inFlightAlike && v.units <= perRow && accepted > 0 {
 		c.signs.same = 0
 	}
 	if accepted > 0 {
@@ -116,7 +116,7 @@ func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64, slow boo
 		return false
 	}
 	if accepted == 0 && v.and > 0 {
-		if serves := c.serves(); serves == 0 || took*crowdSlow+crowdLeast > serves {
+		if serves := c.serves(); serves == 0 || took*inFlightSlow+inFlightLeast > serves {
 			c.signs.alike, c.signs.same = 0, 0
 			return false
 		}
@@ -129,17 +129,17 @@ func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64, slow boo
 			c.signs.level, c.signs.same = level, 1
 		}
 	}
-	if c.signs.same >= crowdAlike && c.signs.alike > 0 && !now.Before(c.until) {
+	if c.signs.same >= inFlightAlike && c.signs.alike > 0 && !now.Before(c.until) {
 		c.signs.clear = max(1, v.and)
 		return true
 	}
-	return (c.signs.alike >= crowdAlike || slow && c.signs.alike > 0) && !now.Before(c.until)
+	return (c.signs.alike >= inFlightAlike || slow && c.signs.alike > 0) && !now.Before(c.until)
 }
 
 // serving is the number of requests being served: their answers come later than a refusal would.
-func (c *crowd) serving(now time.Time) (n int) {
+func (c *inFlightLimit) serving(now time.Time) (n int) {
 	for i := range c.flying {
-		if now.Sub(c.flying[i].at).Seconds() > crowdSlow*c.signs.way {
+		if now.Sub(c.flying[i].at).Seconds() > inFlightSlow*c.signs.way {
 			n++
 		}
 	}
@@ -147,15 +147,15 @@ func (c *crowd) serving(now time.Time) (n int) {
 }
 
 // serve notes the seconds until the answer to accepted rows.
-func (c *crowd) serve(took float64) {
-	if c.signs.heard++; c.signs.heard > crowdCalm || c.signs.served[0] == 0 {
+func (c *inFlightLimit) serve(took float64) {
+	if c.signs.heard++; c.signs.heard > inFlightForget || c.signs.served[0] == 0 {
 		c.signs.served, c.signs.heard = [2]float64{took, c.signs.served[0]}, 0
 	}
 	c.signs.served[0] = min(c.signs.served[0], took)
 }
 
 // serves is the seconds of the fastest such answer lately.
-func (c *crowd) serves() float64 {
+func (c *inFlightLimit) serves() float64 {
 	if c.signs.served[1] == 0 {
 		return c.signs.served[0]
 	}
@@ -163,23 +163,23 @@ func (c *crowd) serves() float64 {
 }
 
 // asking reports whether one more row, sent while a request is served, would tell whether units in flight are limited.
-func (c *crowd) asking(now time.Time) (at time.Time, ok bool) {
-	return c.last.Add(duration(crowdWay)), c.signs.same >= crowdAlike && c.signs.alike == 0 && len(c.flying) == 1 &&
+func (c *inFlightLimit) asking(now time.Time) (at time.Time, ok bool) {
+	return c.last.Add(duration(inFlightWay)), c.signs.same >= inFlightAlike && c.signs.alike == 0 && len(c.flying) == 1 &&
 		!now.Before(c.until)
 }
 
 // begin begins to keep as much in flight as was served together.
-func (c *crowd) begin(now time.Time, perRow float64) {
+func (c *inFlightLimit) begin(now time.Time, perRow float64) {
 	c.on, c.most, c.room, c.more, c.asks, c.wrong, c.signs.alike = true, max(1, c.signs.clear), math.Inf(1), perRow,
-		now.Add(crowdProbe/4), 0, 0
-	if c.signs.same >= crowdAlike {
+		now.Add(inFlightProbe/4), 0, 0
+	if c.signs.same >= inFlightAlike {
 		c.room = c.signs.level
 	}
 	c.signs.same, c.begun = 0, now
 }
 
 // next returns the units that may leave, 0 if none before an answer, and when.
-func (c *crowd) next(now time.Time, perRow, queued float64) (units float64, at time.Time) {
+func (c *inFlightLimit) next(now time.Time, perRow, queued float64) (units float64, at time.Time) {
 	batch := min(queued, max(perRow, min(maxRows, math.Floor(c.room/float64(c.most)/perRow+1e-9))*perRow))
 	flying := c.units()
 	switch {
@@ -188,11 +188,11 @@ func (c *crowd) next(now time.Time, perRow, queued float64) (units float64, at t
 	case slices.ContainsFunc(c.flying, func(v visit) bool { return v.probe }):
 		return 0, now
 	}
-	return min(queued, c.more), later(c.asks, c.last.Add(duration(crowdSlow*max(c.signs.way, crowdWay))))
+	return min(queued, c.more), later(c.asks, c.last.Add(duration(inFlightSlow*max(c.signs.way, inFlightWay))))
 }
 
 // answered takes an answer, and reports whether there is no such limit.
-func (c *crowd) answered(v visit, now time.Time, accepted, perRow float64) bool {
+func (c *inFlightLimit) answered(v visit, now time.Time, accepted, perRow float64) bool {
 	whole := accepted >= v.units*(1-1e-9)
 	switch {
 	case v.probe && whole:
@@ -204,14 +204,14 @@ func (c *crowd) answered(v visit, now time.Time, accepted, perRow float64) bool 
 		if accepted == 0 {
 			c.signs.way = now.Sub(v.at).Seconds()
 		}
-		c.more, c.asks = perRow, now.Add(crowdProbe)
+		c.more, c.asks = perRow, now.Add(inFlightProbe)
 		return false
 	case whole:
-		if c.since++; c.since >= crowdCalm {
+		if c.since++; c.since >= inFlightForget {
 			c.wrong = 0
 		}
 		c.serve(now.Sub(v.at).Seconds())
-		return c.serves() < max(crowdSlow*c.signs.way, crowdWay)
+		return c.serves() < max(inFlightSlow*c.signs.way, inFlightWay)
 	}
 	if v.at.Before(c.begun) { // it left before so much was known
 		c.most = max(c.most, c.serving(now))
@@ -227,18 +227,18 @@ func (c *crowd) answered(v visit, now time.Time, accepted, perRow float64) bool 
 		c.most = max(1, n)
 	}
 	c.wrong++
-	return c.wrong >= crowdWrong
+	return c.wrong >= inFlightWrong
 }
 
 // end ends it: the partition limits a rate.
-func (c *crowd) end(now time.Time) {
-	c.again = min(max(crowdAgain, 2*c.again), crowdLonger)
+func (c *inFlightLimit) end(now time.Time) {
+	c.again = min(max(inFlightAgain, 2*c.again), inFlightLonger)
 	c.on, c.signs.clear, c.until = false, 0, now.Add(c.again)
 }
 
-// crowded takes an answer, and reports whether the units in flight are limited.
-func (p *Pacer) crowded(v visit, now, met time.Time, accepted float64) bool {
-	c := &p.others.crowd
+// takesInFlightLimit takes an answer, and reports whether the units in flight are limited.
+func (p *Pacer) takesInFlightLimit(v visit, now, met time.Time, accepted float64) bool {
+	c := &p.others.inFlight
 	switch {
 	case !c.on && (!p.evidence.queue || p.line.lateness.late == 0) &&
 		c.hears(v, now, accepted, p.perRow, p.evidence.paced || p.line.lateness.perUnit > 0):
@@ -255,7 +255,7 @@ func (p *Pacer) crowded(v visit, now, met time.Time, accepted float64) bool {
 	if accepted < v.units {
 		p.evidence.refused = now
 	}
-	p.line.thin, p.line.lateness.late = false, 0
+	p.line.blocked, p.line.lateness.late = false, 0
 	p.setRate(max(p.evidence.delivery.most(), p.perRow))
 	return true
 }
