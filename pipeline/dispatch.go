@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
@@ -37,6 +38,7 @@ type dispatcher struct {
 	survey       *partitionPoller
 	settling     settling
 	stopper      *stopper
+	sent         *atomic.Int64                           // bytes of requests, of all attempts
 	onSnapshot   func(*dispatcher, *checkpoint.Snapshot) // of tests
 }
 
@@ -75,7 +77,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		cfg: cfg, counts: counts, input: input{flow: in, splits: in.Splits()}, annotations: x,
 		record: newTimelineRecorder(counts, a.started, a.hooks.used()), checkpointer: checkpointer, files: f,
 		survey: a.survey, settling: settling{hold: from.Hold, suspectUntil: from.SuspectUntil}, stopper: newStopper(stopRead),
-		onSnapshot: a.hooks.onSnapshot,
+		onSnapshot: a.hooks.onSnapshot, sent: &a.service.traffic.BytesSent,
 	}
 	d.lanes = lanes.New(m, &lanes.Options{
 		Config: &cfg.Lanes, Order: w.Order, Timeout: cfg.Target.Client.RequestTimeout,

@@ -273,6 +273,7 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 	first.keeping.OnSave = func(s *checkpoint.Snapshot) (err error) {
 		written := s.Counters["written"]
 		if older == nil && written > 50 {
+			conformance.True(t, s.Counters["bytes_sent"] > 50*10, "%v", s.Counters)
 			older, err = s.Encode()
 			knows = written
 		}

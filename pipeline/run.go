@@ -229,7 +229,7 @@ func (a *attempt) announce() {
 		r := a.counts
 		a.cfg.Resume.OnResume(keep.Resumed{
 			RunDir: a.cfg.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.Final(), Written: r.Written,
-			BytesRead: r.BytesRead, Since: r.Since, Rereads: a.from.Rereads(a.planned),
+			BytesRead: a.from.Snapshot.Counters["bytes_read"], Since: r.Since, Rereads: a.from.Rereads(a.planned),
 		})
 	}
 	a.planned.Notes = append(a.planned.Notes, a.cfg.Resume.Notes...)
@@ -245,7 +245,7 @@ func (a *attempt) makeTable() (err error) {
 	if a.planned.Create && !a.cfg.DryRun && !a.planned.Empty {
 		err = a.makePlanned()
 	}
-	a.service.traffic.BytesSent.Store(0) // from here on rows count
+	a.service.traffic.BytesSent.Store(a.counts.BytesSent) // from here on rows count
 	return err
 }
 

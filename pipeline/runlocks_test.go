@@ -237,7 +237,8 @@ func attemptAt(cfg Config, before *checkpoint.Snapshot) *attempt {
 
 func TestResumeIsReportedBeforePlan(t *testing.T) {
 	before := &checkpoint.Snapshot{About: checkpoint.About{Attempt: 2, Begun: time.Unix(1e9, 0),
-		Counters: map[string]int64{"read": 10, "written": 4, "rejected": 1, "superseded": 2, "archived": 1}}}
+		Counters: map[string]int64{"read": 10, "written": 4, "rejected": 1, "superseded": 2, "archived": 1,
+			"bytes_read": 9, "bytes_sent": 7}}}
 	for name, snapshot := range map[string]*checkpoint.Snapshot{"first": nil, "resumed": before} {
 		t.Run(name, func(t *testing.T) {
 			var told []string
@@ -248,13 +249,15 @@ func TestResumeIsReportedBeforePlan(t *testing.T) {
 			a := attemptAt(cfg, snapshot)
 			a.beginCounts()
 			a.announce()
+			conformance.Equal(t, a.makeTable(), nil, "error")
 			want, steps, attempts := keep.Resumed{}, []string{"plan"}, 1
 			if snapshot != nil {
-				want = keep.Resumed{RunDir: "run", Attempt: 3, Final: 8, Read: 10, Written: 4, Since: before.Begun}
+				want = keep.Resumed{RunDir: "run", Attempt: 3, Final: 8, Read: 10, Written: 4, BytesRead: 9, Since: before.Begun}
 				steps, attempts = []string{"resume", "plan"}, 3
 			}
 			conformance.True(t, slices.Equal(told, steps) && reflect.DeepEqual(resumed, want) && a.counts.Attempts == attempts &&
-				a.cfg.Watch.Progress.BytesTotal.Load() == 77,
+				a.cfg.Watch.Progress.BytesTotal.Load() == 77 && a.service.traffic.BytesSent.Load() == a.counts.BytesSent &&
+				(a.counts.BytesSent == 7) == (snapshot != nil),
 				"told %q, %+v; %d attempts of %d bytes", told, resumed, a.counts.Attempts, a.cfg.Watch.Progress.BytesTotal.Load())
 		})
 	}

@@ -77,6 +77,7 @@ func (d *dispatcher) keepLast() error {
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k, begun := d.checkpointer, time.Now()
 	s := k.Describe(now)
+	d.counts.BytesSent = d.sent.Load()
 	s.Counters = d.counts.Counters()
 	s.Bad = slices.Clone(d.counts.BadInputs)
 	d.account.Asides.Keep(s.Counters)

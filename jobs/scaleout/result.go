@@ -90,7 +90,7 @@ type written struct {
 	WriteCU   int64                `json:"write_cu"`
 	Requests  int64                `json:"requests"`
 	RowsSent  int64                `json:"rows_sent"`
-	BytesSent int64                `json:"bytes_sent"` // by the last attempt
+	BytesSent int64                `json:"bytes_sent"`
 	Throttled int64                `json:"throttled"`
 	Retried   int64                `json:"retried"`
 	Seconds   float64              `json:"seconds"` // of the last attempt

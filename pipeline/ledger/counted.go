@@ -40,8 +40,9 @@ func (r *Counted) lasting() map[string]*int64 {
 		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived,
 		"condition_failed": &r.ConditionFailed, "maybe_applied": &r.MaybeApplied, "retried": &r.Retried,
 		"replayed": &r.Replayed, "rows_sent": &r.RowsSent, "throttled": &r.Throttled, "unavailable": &r.Unavailable,
-		"bytes_read": &r.BytesRead, "write_cu": &r.WriteCU, "requests": &r.Requests, "recuts": &r.Recuts, "seams": &r.Seams,
-		"expired_cells": &r.ExpiredCells, "read_again": &r.ReadAgain, "read_waits": &r.ReadWaits, "send_waits": &r.SendWaits,
+		"bytes_read": &r.BytesRead, "bytes_sent": &r.BytesSent, "write_cu": &r.WriteCU, "requests": &r.Requests,
+		"recuts": &r.Recuts, "seams": &r.Seams, "expired_cells": &r.ExpiredCells, "read_again": &r.ReadAgain,
+		"read_waits": &r.ReadWaits, "send_waits": &r.SendWaits,
 	}
 }
 

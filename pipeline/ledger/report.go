@@ -108,7 +108,7 @@ type ReportTraffic struct {
 	BytesRead       int64 `json:"bytes_read"`
 	EmptyLines      int64 `json:"empty_lines,omitempty"`   // of CSV, skipped by this attempt
 	OtherChanges    int64 `json:"other_changes,omitempty"` // of other tables, passed over by this attempt
-	BytesSent       int64 `json:"bytes_sent"`              // bodies of all requests of this attempt
+	BytesSent       int64 `json:"bytes_sent"`              // bodies of all requests
 	WriteCU         int64 `json:"write_cu"`                // as the service charged them
 	Requests        int64 `json:"requests"`                // BatchWriteRow requests
 }
