@@ -109,11 +109,14 @@ func runToResume(folder string) (*runInfo, error) {
 			return nil, usagef("%v", err)
 		}
 		r := readRun(folder)
+		by, held := rundir.HolderOf(folder)
 		switch {
 		case r == nil:
 			return nil, usagef("%s is not a run folder; tsimport runs lists them", folder)
 		case r.unfit != nil:
 			return nil, r.unfit
+		case held:
+			return nil, &rundir.HeldError{Path: folder, By: by}
 		case r.record != nil:
 			return r, nil
 		case r.ReplacedBy != "":
@@ -138,6 +141,9 @@ func runToResume(folder string) (*runInfo, error) {
 	})
 	if j := keep.Begun(); i < 0 && j != nil {
 		return &runInfo{job: j}, nil
+	}
+	if i < 0 { // unless another process works on one, which the error names then
+		i = slices.IndexFunc(all, func(r *runInfo) bool { return r.State == stateRunning })
 	}
 	if i < 0 {
 		return nil, usagef("no run below %s is unfinished", rundir.Root)
