@@ -153,7 +153,7 @@ func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 // bytesDone estimates the input bytes of final rows. Reading runs far ahead of writing when rows wait in lanes.
 func (s *screen) bytesDone() int64 {
 	p := &s.progress
-	return doneOf(p.BytesRead.Load(), s.recordsDone(), p.Ended.Read.Load())
+	return doneOf(max(p.BytesRead.Load(), s.read), s.recordsDone(), p.Ended.Read.Load())
 }
 
 // recordsDone is the number of final records; in a dry run, of records read.
@@ -174,8 +174,12 @@ func doneOf(bytes, final, read int64) int64 {
 	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
 }
 
-// lookBack is the window of the time estimate: a load whose last rows are of one slow partition becomes slower.
-const lookBack = 10 * time.Second
+// lookBack is the window of the time estimate: a load whose last rows are of one slow partition becomes slower. Less
+// than lookFor tells no rate.
+const (
+	lookBack = 10 * time.Second
+	lookFor  = 3 * time.Second
+)
 
 // mark is the progress at a moment.
 type mark struct {
@@ -191,15 +195,16 @@ func (s *screen) left(now time.Time) string {
 	if total <= 0 && limit <= 0 {
 		return ""
 	}
+	if to.records <= s.final { // of earlier attempts: nothing is done yet
+		s.marks, to = nil, mark{now, s.done, s.final}
+	} else if s.marks == nil {
+		s.marks = []mark{{s.began, s.done, s.final}}
+	}
 	s.marks = append(s.marks, to)
 	for len(s.marks) > 1 && now.Sub(s.marks[1].at) >= lookBack {
 		s.marks = s.marks[1:]
 	}
-	// Before that, the load started with the progress of earlier attempts.
-	from := mark{at: s.start, done: s.done, records: s.final}
-	if now.Sub(s.start) >= lookBack {
-		from = s.marks[0]
-	}
+	from := s.marks[0]
 	passed, slowest := float64(now.Sub(from.at)), time.Duration(s.progress.SlowestLeft.Load())*time.Millisecond
 	left := time.Duration(math.MaxInt64)
 	// The load ends with the input or with the last record to be read.
@@ -208,7 +213,7 @@ func (s *screen) left(now time.Time) string {
 		case part.all <= 0:
 		case part.to >= part.all:
 			return ""
-		case part.to > part.from:
+		case part.to > part.from && now.Sub(from.at) >= lookFor:
 			left = min(left, time.Duration(min(passed*float64(part.all-part.to)/float64(part.to-part.from), longestLeft)))
 		}
 	}

@@ -30,10 +30,12 @@ type screen struct {
 	progress ledger.Progress
 	existed  bool // the table
 	start    time.Time
-	written  int64  // rows, before this attempt
-	done     int64  // bytes of the input, before this attempt
-	final    int64  // records, before this attempt
-	marks    []mark // of the last seconds
+	began    time.Time // to load, after planning
+	written  int64     // rows, before this attempt
+	read     int64     // bytes of the input that were read before this attempt; some of them are read again
+	done     int64     // bytes of the input, before this attempt
+	final    int64     // records, before this attempt
+	marks    []mark    // of the last seconds
 	stopping chan struct{}
 	arrived  func() // ends awaitInputs
 	stopped  sync.WaitGroup
@@ -86,6 +88,7 @@ func (s *screen) plan(p *plan.Plan) {
 }
 
 func (s *screen) begin() {
+	s.began = time.Now()
 	if s.w.board != nil {
 		s.w.board.add(s)
 	}
@@ -122,7 +125,8 @@ func allOr(share float64) string {
 
 // resume reports the state that a load resumes from.
 func (s *screen) resume(r keep.Resumed) {
-	s.written, s.done, s.final = r.Written, doneOf(r.BytesRead, r.Final, r.Read), r.Final
+	s.written, s.read, s.final = r.Written, r.BytesRead, r.Final
+	s.done = doneOf(r.BytesRead, r.Final, r.Read)
 	s.say.Line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
 		r.RunDir, words.Grouped(r.Final), words.Grouped(r.Read), r.Attempt, r.Since.Local().Format("2006-01-02 15:04:05"))
 	if n := len(r.Rereads); n > 0 {
