@@ -245,7 +245,7 @@ func TestUnreadableSpilledRowsAreAnError(t *testing.T) {
 	j := r.lanes.Next()
 	conformance.MustTrue(t, j != nil, "an empty lane with rows on disk asks for nothing")
 	new(Worker).Run(r.store, j)
-	conformance.Refused(t, r.lanes.Done(j, r.route), "", "rows that are gone were read back")
+	conformance.Refused(t, r.lanes.Done(j, r.route), files[0], "rows that are gone were read back")
 	conformance.True(t, r.lanes.Rows() != 0, "the rows that cannot be read are not counted any more")
 }
 
