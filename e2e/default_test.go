@@ -13,13 +13,10 @@ import (
 // byDefault are the files whose tests go test ./... runs, each with what only a built binary shows. The tests of any
 // other file belong to make e2e: it begins with //go:build e2e.
 var byDefault = map[string]string{
-	"age_test.go":          "age is killed, and stopped by a signal",
 	"default_test.go":      "what is run by default",
-	"job_test.go":          "two processes want one job, and a signal stops it",
-	"load_test.go":         "load is killed, and stopped by signals",
-	"moved_test.go":        "load, export, copy, sync and run are killed",
+	"load_test.go":         "load and serve are killed, and stopped by signals; two processes want one job",
+	"moved_test.go":        "load, export, copy, sync, run and age are killed; age is stopped by a signal",
 	"script_test.go":       "a happy path of each command, exit codes, and what the binary was built from",
-	"servestop_test.go":    "serve is killed, and stopped by a signal",
 	"signals_unix_test.go": "pipes that nobody opens, a scheduler that stops a load, and a signal that shows its state",
 }
 

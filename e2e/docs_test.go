@@ -403,7 +403,6 @@ func TestManyMachinesHowToRuns(t *testing.T) {
 }
 
 func workersEnd(p *place, count int) {
-	p.t.Helper()
 	deadline := time.Now().Add(processTimeout)
 	for n := range count {
 		machine := fmt.Sprintf("loader-%d/", n+1)

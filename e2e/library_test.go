@@ -32,7 +32,6 @@ func clonedTree(t *testing.T) string {
 // proxied makes the tree a version that go finds through GOPROXY, beside the modules of this machine, and returns the
 // environment for that. Each commit is its own version: go never asks again which files a version has.
 func proxied(t *testing.T) (version string, env []string) {
-	t.Helper()
 	tree := clonedTree(t)
 	commit := conformance.Try(exec.Command("git", "-C", tree, "rev-parse", "--short", "HEAD").Output()).Must(t)
 	version = "v0.0.7-at" + strings.TrimSpace(string(commit))

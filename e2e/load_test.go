@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"example.com/tsimport/bench"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/source"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
 type summary struct {
@@ -184,4 +187,146 @@ func (w *watched) running() {
 			w.t.Fatalf("the load does not write: %d %s", code, body)
 		}
 	}
+}
+
+// TestSIGTERMLetsARequestInFlightFinish sends the awaited body of a request after the signal has closed the port.
+func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
+	p := startServe(t)
+	config := tablestore.NewDefaultTableStoreConfig()
+	config.RetryTimes = 0
+	config.Transport = &inParts{between: func() {
+		must(t, p.Process.Signal(syscall.SIGTERM))
+		for { // until the port refuses: the server stops
+			c, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}}
+	client := tablestore.NewClientWithConfig(p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret, "", config)
+	_, err := client.DescribeTable(&tablestore.DescribeTableRequest{TableName: "no_such_table"})
+	conformance.Equal(t, codeOf(err), "OTSObjectNotExist", "%v", err)
+	p.stopped = true
+	conformance.Equal(t, p.wait(), 0, "exit code; stderr:\n%s", p.said.String())
+}
+
+// inParts sends the headers, waits until the server asks for the body, and sends it after between.
+type inParts struct{ between func() }
+
+func (p *inParts) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Header.Set("Expect", "100-continue")
+	r.Body = &lateBody{ReadCloser: r.Body, between: sync.OnceFunc(p.between)}
+	return (&http.Transport{ExpectContinueTimeout: processTimeout, DisableKeepAlives: true}).RoundTrip(r)
+}
+
+type lateBody struct {
+	io.ReadCloser
+	between func()
+}
+
+func (b *lateBody) Read(into []byte) (int, error) {
+	b.between()
+	return b.ReadCloser.Read(into)
+}
+
+// TestKilledServersLoseNothingAcknowledged: after each kill only acknowledged rows and rows in flight may exist.
+func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
+	t.Parallel()
+	const writers, rows = 4, 10
+	store := filepath.Join(t.TempDir(), "store")
+	s := startServe(t, "--quiet", "--store", store)
+	name := s.newTable(t, "t", 1).name
+	var acknowledged [writers]int // batches of each: rows of its own, and one that is overwritten
+	for round := range *kills {
+		tb := s.table(name)
+		news := make(chan struct{}, 1<<16)
+		var all sync.WaitGroup
+		for w := range writers {
+			all.Go(func() {
+				for ; ; acknowledged[w]++ {
+					changes := []tablestore.RowChange{tb.put(tb.key(fmt.Sprint("w", w), -1), c("n", acknowledged[w]))}
+					for i := range rows {
+						key := tb.key(fmt.Sprint("w", w), acknowledged[w]*rows+i)
+						changes = append(changes, tb.put(key, c("b", []byte{0, byte(i)}), c("n", acknowledged[w])))
+					}
+					r, err := tb.batch(changes...)
+					if err != nil {
+						return
+					}
+					for _, row := range r.TableToRowsResult[name] {
+						conformance.Equal(t, row.IsSucceed, true, "a row was refused: %+v", row.Error)
+					}
+					news <- struct{}{}
+				}
+			})
+		}
+		for range 1 + round*7%30 {
+			<-news
+		}
+		s.kill()
+		all.Wait()
+		s = startServe(t, "--quiet", "--store", store)
+		found := [writers]int{}
+		for r := range rowsOf(t, s.client(), name) {
+			var w int
+			key, cells := keyValues(r.PrimaryKey), cellsOf(r.Columns)
+			fmt.Sscanf(key[0].(string), "w%d", &w)
+			at, n := key[1].(int64), cells[len(cells)-1].Value.(int64)
+			switch last := int64(acknowledged[w]); {
+			case at < 0 && n != last && n != last-1, at >= 0 && (len(cells) != 2 || n != at/rows || n > last):
+				t.Errorf("round %d: row %v of %d batches", round, r, last)
+			case at >= 0 && n < last:
+				found[w]++
+			}
+		}
+		for w, batches := range acknowledged {
+			conformance.Equal(t, found[w], batches*rows, "round %d: writer %d: rows of %d batches", round, w, batches)
+		}
+	}
+}
+
+type jobRecord struct {
+	State                   string
+	Read, Written, Rejected int64
+	Loads                   []struct{ Name, State string }
+}
+
+// jobOf reads the only job in a folder, and returns its folder; nil before there is one.
+func jobOf(dir string) (folder string, r *jobRecord) {
+	found, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*", "job.json"))
+	if err != nil || len(found) == 0 {
+		return "", nil
+	}
+	text, err := os.ReadFile(found[0])
+	r = new(jobRecord)
+	if err != nil || json.Unmarshal(text, r) != nil {
+		return "", nil
+	}
+	return filepath.Dir(found[0]), r
+}
+
+func TestTwoProcessesDoNotRunOneJob(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("in.csv", "id\n"+strings.Repeat("1\n2\n3\n4\n", 500))
+	p.write("job.yaml", "version: 1\ntarget: {store: s}\ndefaults: {create: true, max-rows-per-second: 10, order: "+
+		"none}\nloads:\n  t: {from: in.csv, pk: [id]}\n")
+	first := p.start("run", "job.yaml", "-q")
+	var folder string
+	first.must(func() bool {
+		f, r := jobOf(p.dir)
+		folder = f
+		return r != nil && r.State == "running"
+	})
+	for _, args := range [][]string{{"run", "job.yaml"}, {"run", "job.yaml", "--fresh"}, {"resume", folder}} {
+		r := p.start(args...)
+		if code := r.wait(); code == 0 || !strings.Contains(r.said.String(), "process") {
+			t.Errorf("%v: exit code %d, %s", args, code, &r.said)
+		}
+	}
+	first.signal(syscall.SIGTERM)
+	conformance.Equal(t, first.wait(), 143, "exit code")
+	_, r := jobOf(p.dir)
+	conformance.True(t, r.State == "stopped" && r.Loads[0].State == "stopped", "%+v", r)
 }

@@ -50,7 +50,6 @@ func newHost(t *testing.T) *host {
 
 // here replaces the folders of a recipe by the host's, and the installed binary by the test's.
 func (h *host) here(recipe string) string {
-	h.t.Helper()
 	for from, to := range map[string]string{
 		"&& tsimport ": "&& " + binary + " ", "/etc/tsimport": h.etc.dir, "/var/lib/tsimport": h.data.dir,
 	} {
