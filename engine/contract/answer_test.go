@@ -23,7 +23,6 @@ import (
 
 // tableOfRows is a table with the rows ("a", 1), of two columns, one with two versions, and ("b", 2), of none.
 func tableOfRows(t *testing.T, s *service) (tb *table, rows [][]byte) {
-	t.Helper()
 	tb = s.newTable(t, tableOptions{versions: 2})
 	at := time.Now().Add(-time.Minute).UnixMilli()
 	tb.load(t, tb.put(tb.key("a", 1), v("v", 1, at), v("v", 2, at+1), v("s", "text", at)), tb.put(tb.key("b", 2)))

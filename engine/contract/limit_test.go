@@ -288,7 +288,6 @@ func TestKeysMustFitTheSchema(t *testing.T) {
 
 // checkInBatches sends a key between two good ones: a schema mismatch fails its row, anything else the request.
 func (tb *table) checkInBatches(t *testing.T, bad *tablestore.PrimaryKey, want refusal) {
-	t.Helper()
 	good := tb.key("good", 1)
 	w, err := tb.batch(tb.put(good), tb.put(bad), tb.put(tb.key("good", 2)))
 	r, e := tb.BatchGetRow(batchRead(tb.keysToGet(good, bad, good)))

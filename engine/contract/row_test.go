@@ -153,7 +153,6 @@ func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 
 // checkInBatch sends one change as a batch, which errors that need no data refuse as a whole.
 func (tb *table) checkInBatch(t *testing.T, change tablestore.RowChange, want refusal) {
-	t.Helper()
 	if want.message == "Attribute column is missing." {
 		want.message = "Invalid update row request: missing cells in request."
 	}

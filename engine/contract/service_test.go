@@ -410,7 +410,7 @@ var elsewhere = map[string][2]string{
 	"1.1.6": {"../../e2e/serve_test.go", "TestAStoreHasOneServer"},
 	"5.1.3": {"../server/simulate_test.go", "TestChildrenServeAfterSplitPause"},
 	"6.1.1": {"../wire/proto_test.go", "TestEveryCodeHasItsStatusAndMessage"},
-	"6.1.2": {"../server/faults_test.go", "TestWholeRequestFaults"},
+	"6.1.2": {"../server/simulate_test.go", "TestWholeRequestFaults"},
 }
 
 var ruleNumber = regexp.MustCompile(`^[1-6]\.\d+\.\d+$`)
@@ -431,7 +431,6 @@ func TestEveryRuleHasACase(t *testing.T) {
 
 // rulesNamed returns the rules that the suite's tests name; a test that names neither rule nor section fails.
 func rulesNamed(t *testing.T) map[string]bool {
-	t.Helper()
 	number := regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`)
 	named := map[string]bool{}
 	files := conformance.Try(filepath.Glob("*_test.go")).Must(t)

@@ -11,7 +11,6 @@ import (
 )
 
 func createTable(t *testing.T, c *tablestore.TableStoreClient, live int) {
-	t.Helper()
 	meta := &tablestore.TableMeta{TableName: "orders"}
 	meta.AddPrimaryKeyColumn("id", tablestore.PrimaryKeyType_STRING)
 	_, err := c.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta,

@@ -223,7 +223,6 @@ func decode(t testing.TB, b []byte) *Filter {
 }
 
 func unhex(t testing.TB, s string) []byte {
-	t.Helper()
 	b, err := hex.DecodeString(s)
 	conformance.MustEqual(t, err, nil, "error")
 	return b

@@ -1,22 +1,28 @@
 package model
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"example.com/tsimport/engine/server"
-	"example.com/tsimport/internal/conformance"
 )
 
 // model is one partition key of a table whose key is a pair of integers, with one version of each cell.
@@ -257,7 +263,6 @@ func (e *engine) close(t *testing.T) {
 }
 
 func (e *engine) createTable(t *testing.T) {
-	t.Helper()
 	meta, on := &tablestore.TableMeta{TableName: "t"}, true
 	meta.AddPrimaryKeyColumn("p", tablestore.PrimaryKeyType_INTEGER)
 	meta.AddPrimaryKeyColumn("n", tablestore.PrimaryKeyType_INTEGER)
@@ -390,4 +395,423 @@ func (e *engine) end(id string, commit bool) answer {
 		_, err = e.AbortTransaction(&tablestore.AbortTransactionRequest{TransactionId: &id})
 	}
 	return answer{code: codeOf(err)}
+}
+
+// Histories of clients of one partition key, with and without transactions, splits, minutes that pass and power losses.
+
+var transactionHistories = flag.Int("transaction-histories", 40,
+	"concurrent histories of transactions that are checked for an order that explains them")
+
+type asked struct {
+	kind   kind
+	n      int64  // of a row
+	id     string // of the transaction, "" is none; of a start the one that it gave
+	commit bool
+
+	busy bool  // another request of the transaction overlaps
+	held bool  // another's request overlaps and keeps the partition key until answered, even past its minute
+	away bool  // a partition may be away
+	late int64 // how far the clock moved meanwhile: a transaction's request may begin within its minute and end after it
+}
+
+type kind int
+
+const (
+	write kind = iota
+	read
+	scan
+	start
+	end
+	minute // the clock is moved on by more than a minute
+	cut    // what was applied by then survives a loss of power, what comes later does not
+)
+
+const justOverAMinute = 61_000
+
+// event is one request of a history with the time span in which it can have taken effect.
+type event struct {
+	change   *change // nil is a read
+	got      answer
+	from, to int64 // to is math.MaxInt64 if nobody knows whether it has taken effect: it need not be in the order
+	asked    *asked
+}
+
+// linear tries every order that respects time: an event may come next if it began before the first end of the rest. run
+// applies an event to the model, and reports whether the engine's answer is possible; then, whether the final state is.
+func linear(m *model, history []event, done []bool, run func(*model, *event) bool, then func(*model) bool) bool {
+	firstEnd := int64(math.MaxInt64)
+	for i, ev := range history {
+		if !done[i] {
+			firstEnd = min(firstEnd, ev.to)
+		}
+	}
+	if firstEnd == math.MaxInt64 && then(m) {
+		return true
+	}
+	for i := range history {
+		ev := &history[i]
+		if done[i] || ev.from > firstEnd {
+			continue
+		}
+		c := m.clone()
+		if !run(c, ev) {
+			continue
+		}
+		done[i] = true
+		if linear(c, history, done, run, then) {
+			return true
+		}
+		done[i] = false
+	}
+	return false
+}
+
+func (ev *event) possible(m *model, now int64) bool {
+	now += m.ahead
+	before := m.clone()
+	if ev.answered(m, now) {
+		return true
+	}
+	*m = *before
+	return ev.asked.late > 0 && ev.answered(m, now-ev.asked.late)
+}
+
+func (ev *event) answered(m *model, now int64) bool {
+	a := ev.asked
+	switch code := ev.got.code; {
+	case code == "OTSSessionBusy":
+		return a.busy
+	case code == "OTSPartitionUnavailable":
+		return a.away
+	case code == conflicts && a.held && m.ahead > 0:
+		return true
+	}
+	var want answer
+	survives := false // if there is a loss of power later
+	switch a.kind {
+	case write:
+		want = m.change(ev.change, a.id, now)
+		survives = a.id == ""
+		if s := m.sessions[a.id]; s != nil && want.code == "" {
+			s.wrote = true
+		}
+	case read:
+		want = m.get(a.n, a.id, now)
+	case scan:
+		want = m.scan(a.id, now)
+	case start:
+		want = m.start(a.id, now)
+	case end:
+		s := m.sessions[a.id]
+		want = m.end(a.id, a.commit, now)
+		survives = a.commit && s != nil && s.wrote
+	case minute:
+		m.ahead += justOverAMinute
+	case cut:
+		if m.kept != nil {
+			return false
+		}
+		m.kept = m.clone()
+	}
+	if ev.to == math.MaxInt64 {
+		return want.code == ""
+	}
+	return want == ev.got && (want.code != "" || !survives || m.kept == nil)
+}
+
+type play struct {
+	engine    *engine
+	partition int64
+	tick      atomic.Int64
+	split     atomic.Bool
+
+	mu  sync.Mutex
+	ids []string // of all transactions
+}
+
+// run lets clients send so many requests each, in every other history together, and returns them with their answers.
+func (p *play) run(seed uint64, clients, each int) []event {
+	begun := make([]sync.WaitGroup, each)
+	for i := range begun {
+		begun[i].Add(clients)
+	}
+	history := make([]event, clients*each)
+	var all sync.WaitGroup
+	for client := range clients {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, uint64(client)))
+			own := ""
+			for i := range each {
+				ev := p.draw(rng, own)
+				ev.from = p.tick.Add(1)
+				begun[i].Done()
+				if seed%2 == 0 {
+					begun[i].Wait()
+				}
+				p.send(&ev, rng)
+				ev.to = p.tick.Add(1)
+				switch a := ev.asked; {
+				case a.kind == start && ev.got.code == "":
+					own = a.id
+				case a.kind == end && a.id == own:
+					own = ""
+				}
+				history[client*each+i] = ev
+			}
+		})
+	}
+	all.Wait()
+	return history
+}
+
+func (p *play) draw(rng *rand.Rand, own string) event {
+	id := own
+	p.mu.Lock()
+	if len(p.ids) > 0 && rng.IntN(8) == 0 {
+		id = p.ids[rng.IntN(len(p.ids))] // anybody's, perhaps over
+	}
+	p.mu.Unlock()
+	if rng.IntN(6) == 0 {
+		id = ""
+	}
+	row := rng.Int64N(2)
+	switch n := rng.IntN(20); {
+	case n == 0:
+		return event{asked: &asked{kind: minute}}
+	case own == "" && n < 9:
+		return event{asked: &asked{kind: start}}
+	case id != "" && n < 8:
+		return event{asked: &asked{kind: end, id: id, commit: n < 6}}
+	case n < 11:
+		return event{asked: &asked{kind: read, n: row, id: id}}
+	case n < 14:
+		return event{asked: &asked{kind: scan, id: id}}
+	}
+	return event{change: randomChange(rng, row), asked: &asked{kind: write, id: id}}
+}
+
+func (p *play) send(ev *event, rng *rand.Rand) {
+	e, a := p.engine, ev.asked
+	if rng.IntN(10) == 0 { // a partition splits, and its children are away for a moment
+		p.split.Store(true)
+		at := sim.IntegerKey(p.partition + rng.Int64N(3) - 1)
+		cut := server.Cut{Keys: []sim.Key{at}, Unavailable: 10 * time.Millisecond}
+		_ = e.server.Sim().Split(context.Background(), "t", cut)
+		defer e.clock.millis.Add(10)
+	}
+	switch a.kind {
+	case write:
+		ev.got = e.change(p.partition, ev.change, a.id)
+	case read:
+		ev.got = e.get(p.partition, a.n, a.id)
+	case scan:
+		ev.got = e.scan(p.partition, a.id)
+	case start:
+		a.id, ev.got = e.start(p.partition)
+		if ev.got.code == "" {
+			p.mu.Lock()
+			p.ids = append(p.ids, a.id)
+			p.mu.Unlock()
+		}
+	case end:
+		ev.got = e.end(a.id, a.commit)
+	case minute:
+		e.clock.millis.Add(justOverAMinute)
+	}
+}
+
+// judged adds to events what may refuse them besides the model, and whether a power loss hid their effect.
+func (p *play) judged(history []event, from, to int64) (left []event) {
+	for i := range history {
+		ev := &history[i]
+		ev.asked.away = p.split.Load()
+		for j := range history {
+			x := &history[j]
+			if i != j && x.asked.id != "" && x.from < ev.to && ev.from < x.to {
+				ev.asked.busy = ev.asked.busy || ev.asked.id == x.asked.id
+				ev.asked.held = ev.asked.held || x.asked.kind != start
+			}
+			if x.asked.kind == minute && ev.asked.id != "" && ev.asked.kind != start && x.from < ev.to && ev.from < x.to {
+				ev.asked.late += justOverAMinute
+			}
+		}
+	}
+	for i, ev := range history {
+		if ev.from > to {
+			continue
+		}
+		if ev.to > from {
+			if ev.asked.kind == read || ev.asked.kind == scan {
+				continue
+			}
+			ev.to, ev.got = math.MaxInt64, answer{}
+			if ev.asked.kind == start && ev.asked.id == "" {
+				ev.asked.id = fmt.Sprintf("%032d", i)
+			}
+		}
+		left = append(left, ev)
+	}
+	return left
+}
+
+// explained looks for an order of a history, with or without a power loss and another history after it.
+func explained(before, after []event, now int64) bool {
+	m := newModel()
+	run := func(m *model, ev *event) bool { return ev.possible(m, now) }
+	if after == nil {
+		return linear(m, before, make([]bool, len(before)), run, func(*model) bool { return true })
+	}
+	before = append(slices.Clip(before), event{to: math.MaxInt64, asked: &asked{kind: cut}})
+	return linear(m, before, make([]bool, len(before)), run, func(m *model) bool {
+		if m.kept != nil {
+			m = m.kept
+		}
+		m = m.clone()
+		m.kept = nil
+		clear(m.sessions)
+		return linear(m, after, make([]bool, len(after)), run, func(*model) bool { return true })
+	})
+}
+
+func TestTransactionHistoriesAreLinearizable(t *testing.T) {
+	seen := map[string]int{}
+	for h := range *transactionHistories {
+		before, after := aHistory(t, uint64(h))
+		now := newClock().millis.Load()
+		if !explained(before, after, now) {
+			for _, ev := range slices.Concat(before, []event{{}}, after) {
+				t.Logf("%d…%d %+v %+v: %+v", ev.from, ev.to, ev.asked, ev.change, ev.got)
+			}
+			t.Fatalf("history %d has no order that explains it", h)
+		}
+		for _, ev := range slices.Concat(before, after) {
+			seen[cmp.Or(ev.got.code, [...]string{"write", "read", "scan", "start", "end", "minute"}[ev.asked.kind])]++
+			if ev.to == math.MaxInt64 {
+				seen["lost"]++
+			}
+		}
+	}
+	t.Log(seen)
+	for _, what := range []string{"write", "read", "scan", "start", "end", "minute", "lost", conflicts, gone,
+		"OTSConditionCheckFail", "OTSPartitionUnavailable"} {
+		conformance.Equal(t, seen[what] > 0, true, "%s was met", what)
+	}
+}
+
+// aHistory makes a history, in three of four cases with a loss of power.
+func aHistory(t *testing.T, seed uint64) (before, after []event) {
+	rng := rand.New(rand.NewPCG(seed, 99))
+	fs := vfs.NewCrashableMem()
+	e := &engine{fs: fs, clock: newClock()}
+	e.open(t)
+	e.createTable(t)
+	p := &play{engine: e, partition: rng.Int64N(3)}
+	clients, each := 3, 5
+	if seed%4 == 0 {
+		before = p.run(seed, clients, each)
+		before = append(before, p.last())
+		e.close(t)
+		return p.judged(before, math.MaxInt64, math.MaxInt64), nil
+	}
+	at := rng.Int64N(int64(2 * clients * each))
+	kept := make(chan *vfs.MemFS)
+	var from, to int64
+	go func() {
+		for p.tick.Load() < at {
+			runtime.Gosched()
+		}
+		from = p.tick.Add(1)
+		left := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(5) * 25, RNG: rng})
+		to = p.tick.Add(1)
+		kept <- left
+	}()
+	before = p.run(seed, clients, each)
+	left := <-kept
+	before = p.judged(before, from, to)
+	e.close(t)
+	p = &play{engine: &engine{fs: left, clock: e.clock}, partition: p.partition, ids: p.ids}
+	p.engine.open(t)
+	after = append(p.run(seed+1_000_000_000, 2, 3), p.last())
+	p.engine.close(t)
+	return before, p.judged(after, math.MaxInt64, math.MaxInt64)
+}
+
+// last reads everything while no other client is there.
+func (p *play) last() event {
+	p.engine.clock.millis.Add(10) // nothing is away any more
+	ev := event{asked: &asked{kind: scan}, from: p.tick.Add(1)}
+	p.send(&ev, rand.New(zero{}))
+	ev.to = p.tick.Add(1)
+	return ev
+}
+
+// zero draws what never splits a partition.
+type zero struct{}
+
+func (zero) Uint64() uint64 { return math.MaxUint64 / 2 }
+
+func TestUnorderableTransactionHistoryIsDetected(t *testing.T) {
+	id, other := strings.Repeat("1", 32), strings.Repeat("2", 32)
+	clock := int64(0)
+	seq := func(events ...event) []event { // one after the other
+		for i := range events {
+			clock += 2
+			events[i].from, events[i].to = clock, cmp.Or(events[i].to, clock+1)
+		}
+		return events
+	}
+	refused := func(ev event, code string) event {
+		ev.got = answer{code: code}
+		return ev
+	}
+	begin := func(id string) event { return event{asked: &asked{kind: start, id: id}} }
+	ends := func(id string, commit bool) event { return event{asked: &asked{kind: end, id: id, commit: commit}} }
+	put := func(id string, n, v int64) event {
+		return event{change: &change{n: n, column: "a", value: v}, got: answer{write: 1}, asked: &asked{kind: write, id: id}}
+	}
+	sees := func(id string, n, v int64) event {
+		ev := event{got: answer{read: 1}, asked: &asked{kind: read, n: n, id: id}}
+		if v > 0 {
+			ev.got.rows = fmt.Sprintf("n=%d a=%d", n, v)
+		}
+		return ev
+	}
+	lost := func(ev event) event {
+		ev.to, ev.got = math.MaxInt64, answer{}
+		return ev
+	}
+	minutes := event{asked: &asked{kind: minute}}
+	for name, h := range map[string]struct {
+		before, after []event
+		want          bool
+	}{
+		"a commit": {seq(begin(id), put(id, 0, 1), sees("", 0, 0), sees(id, 0, 1), ends(id, true), sees("", 0, 1)),
+			nil, true},
+		"a dirty read":    {seq(begin(id), put(id, 0, 1), sees("", 0, 1), ends(id, true)), nil, false},
+		"an unseen write": {seq(begin(id), put(id, 0, 1), sees(id, 0, 0)), nil, false},
+		"half a commit": {seq(begin(id), put(id, 0, 1), put(id, 1, 1), ends(id, true), sees("", 0, 1), sees("", 1, 0)),
+			nil, false},
+		"an abort is seen":  {seq(begin(id), put(id, 0, 1), ends(id, false), sees("", 0, 1)), nil, false},
+		"a write in a lock": {seq(begin(id), put("", 0, 1)), nil, false},
+		"write kept out":    {seq(begin(id), refused(put("", 0, 1), conflicts), ends(id, true), put("", 0, 1)), nil, true},
+		"a lone conflict":   {seq(begin(id), ends(id, true), refused(put("", 0, 1), conflicts)), nil, false},
+		"two transactions":  {seq(begin(id), begin(other)), nil, false},
+		"two, apart":        {seq(begin(id), minutes, begin(other), refused(ends(id, true), gone)), nil, true},
+		"a late commit":     {seq(begin(id), minutes, ends(id, true)), nil, false},
+		"busy alone":        {seq(begin(id), refused(ends(id, true), "OTSSessionBusy")), nil, false},
+		"a commit survives": {seq(begin(id), put(id, 0, 1), ends(id, true)),
+			seq(sees("", 0, 1), refused(ends(id, true), gone)), true},
+		"a commit does not":   {seq(begin(id), put(id, 0, 1), ends(id, true)), seq(sees("", 0, 0)), false},
+		"a session survives":  {seq(begin(id), put(id, 0, 1)), seq(ends(id, true)), false},
+		"a lost one survives": {seq(begin(id), put(id, 0, 1), lost(ends(id, true))), seq(sees("", 0, 1)), true},
+		"a lost one does not": {seq(begin(id), put(id, 0, 1), lost(ends(id, true))), seq(sees("", 0, 0)), true},
+		"half a lost one": {seq(begin(id), put(id, 0, 1), put(id, 1, 1), lost(ends(id, true))),
+			seq(sees("", 0, 1), sees("", 1, 0)), false},
+		"a commit seen once": {seq(begin(id), put(id, 0, 1), lost(ends(id, true)), sees("", 0, 1)),
+			seq(sees("", 0, 0)), true},
+		"after a lost commit": {seq(begin(id), put(id, 0, 1), lost(ends(id, true)), sees("", 0, 1), put("", 1, 1)),
+			seq(sees("", 0, 0), sees("", 1, 1)), false},
+	} {
+		conformance.Equal(t, explained(h.before, h.after, 5), h.want, "%s", name)
+	}
 }

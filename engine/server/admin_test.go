@@ -129,7 +129,6 @@ func TestAdminAPIAcceptsLargeSample(t *testing.T) {
 // createKeyTable creates a table with one primary-key column.
 
 func createKeyTable(t testing.TB, c *tablestore.TableStoreClient, name string, typ tablestore.PrimaryKeyType) error {
-	t.Helper()
 	meta := &tablestore.TableMeta{TableName: name}
 	meta.AddPrimaryKeyColumn("id", typ)
 	_, err := c.CreateTable(&tablestore.CreateTableRequest{

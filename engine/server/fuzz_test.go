@@ -244,7 +244,6 @@ func FuzzHandler(f *testing.F) {
 
 // checkAnswer fails the test unless every SDK can read a.
 func checkAnswer(t *testing.T, op string, a *answer) {
-	t.Helper()
 	conformance.True(t, a.status < http.StatusInternalServerError, "%s: %d %q", op, a.status, a.body)
 	if a.header.Get(wire.HeaderMD5) != md5Text(a.body) || a.header.Get("Authorization") != "OTS "+DefaultAccessKeyID+":"+
 		wire.SignResponse(DefaultAccessKeySecret, "/"+op, a.header) {

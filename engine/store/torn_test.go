@@ -330,7 +330,6 @@ func TestAcknowledgedNumbersSurvivePowerLoss(t *testing.T) {
 // loadAndCrash writes from four clients and copies the disk after a random acknowledgement, the last that counts.
 func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand, acknowledged map[int64]bool,
 	sent int64) (*vfs.MemFS, int64) {
-	t.Helper()
 	var mu sync.Mutex
 	var after *vfs.MemFS
 	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(4) * 33, RNG: rng}
@@ -376,7 +375,6 @@ func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.R
 }
 
 func checkHeld(t *testing.T, s *Store, acknowledged map[int64]bool, sent int64) {
-	t.Helper()
 	got := conformance.Try(holds(s)).Must(t)
 	for k := range acknowledged {
 		conformance.MustEqual(t, got[k], true, "row %d of %d acknowledged is lost", k, len(acknowledged))

@@ -83,7 +83,6 @@ func rowsOf(t testing.TB, s *Store, tab *Table) int {
 }
 
 func rowsIn(t testing.TB, p *Page) (n int) {
-	t.Helper()
 	for i := 0; i+1 < len(p.Rows); i++ {
 		if p.Rows[i] == 0x01 && p.Rows[i+1] == 0x03 { // a row's key and its first cell
 			n++
