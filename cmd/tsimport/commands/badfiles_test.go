@@ -75,7 +75,6 @@ func (n *night) run(t *testing.T, tsimport func(int, ...string) string, load str
 }
 
 func cutGzip(t *testing.T) string {
-	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	_, err := w.Write([]byte("id,n\n8,8\n9,9\n"))

@@ -189,7 +189,6 @@ func spoiled(table []Row) map[string][]Row {
 
 // compose loads a pair in every way in which it must leave one table, and returns a verdict for each.
 func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wrong string) {
-	t.Helper()
 	folder := t.TempDir()
 	t.Chdir(folder)
 	defer func() { conformance.Equal(t, os.RemoveAll(folder), nil, "RemoveAll") }()

@@ -461,7 +461,6 @@ func TestExportWarnsOfUnmatchedColumnsAndConditions(t *testing.T) {
 }
 
 func gzipped(t *testing.T, text string) string {
-	t.Helper()
 	var out bytes.Buffer
 	w := conformance.Try(gzip.NewWriterLevel(&out, gzip.NoCompression)).Must(t)
 	conformance.Must(t, conformance.ErrorOf(w.Write([]byte(text))))
