@@ -444,7 +444,6 @@ func (w *world) checkLive(s *Summary, past map[int64][]string, bad map[int64]boo
 
 // checkLiveRejects checks that each rejected row is kept once, as a line of JSON.
 func (w *world) checkLiveRejects(bad map[int64]bool) {
-	w.t.Helper()
 	text, err := w.store.Get(context.Background(), "rejects.ndjson")
 	conformance.True(w.t, err == nil || len(bad) == 0, "the rejects: %v", err)
 	kept := map[int64]bool{}
