@@ -414,7 +414,6 @@ func (d *drawn) count(what string, is bool) {
 
 // check prints the counts, and fails for a choice that fewer than least loads had.
 func (d *drawn) check(t *testing.T, least int) {
-	t.Helper()
 	var all []string
 	for what, n := range d.loads {
 		all = append(all, fmt.Sprintf("%s: %d", what, n))

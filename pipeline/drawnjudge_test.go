@@ -320,7 +320,6 @@ func cmpKey(m *drawnLoad, key string) string {
 
 // checkRejected checks that exactly the expected records are kept as rejected, each once, and returns their number.
 func (m *drawnLoad) checkRejected(left leftBySequence) int {
-	m.t.Helper()
 	got := []string{}
 	for _, line := range lines(m.t, filepath.Join(m.cfg.RunDir, rundir.ReasonsFile)) {
 		var reason struct {
@@ -351,7 +350,6 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 
 // checkReturned checks that the file of returned keys has the number of each record that is a row.
 func (m *drawnLoad) checkReturned(rows contents) {
-	m.t.Helper()
 	numbers := map[string]int64{} // by column c
 	for key, cells := range rows {
 		_, numbers[cells["c"]] = numberOf(key)

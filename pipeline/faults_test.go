@@ -7,23 +7,29 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/lanes"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 func randomFaults(rnd *rand.Rand) func(faults.Request) faults.Fault {
@@ -391,6 +397,366 @@ func TestUnusableRunFileLosesNoRow(t *testing.T) {
 					conformance.Equal(t, len(lines(t, filepath.Join(cfg.RunDir, file))), want, "%s: lines", file)
 				}
 			}))
+		}
+	}
+}
+
+func plainCSV(n int) (text string, want contents) {
+	text = rowsOf("id,a\n", n, func(i int) string { return fmt.Sprintf("key%d,a%d\n", i, i) })
+	want = contents{}
+	for i := range n {
+		want[fmt.Sprintf("key%d", i)] = map[string]string{"a": fmt.Sprintf("a%d", i)}
+	}
+	return text, want
+}
+
+func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
+	virtually(t, func(t *testing.T, w *world) {
+		text, want := plainCSV(5000)
+		cfg := w.config(w.file("in.csv", text))
+		cfg.Pacer = func() lanes.Pacer { return restless{} }
+		cfg.Checkpoint.Every, cfg.keeping.KeptFor, cfg.Allowance = time.Millisecond, 20*time.Millisecond, 100
+		var failing atomic.Bool
+		var failures, saves, whileFailing atomic.Int64
+		cfg.onSend = func([]table.Ref) {
+			if failures.Load() > 30 && failing.Load() {
+				whileFailing.Add(1)
+			}
+		}
+		cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {
+			if saves.Add(1) == 4 {
+				failing.Store(true)
+			}
+			if failing.Load() {
+				if failures.Add(1) == 60 {
+					failing.Store(false)
+				}
+				return errors.New("the disk is full")
+			}
+			return nil
+		}
+		r := w.load(cfg)
+		w.wantRows(want)
+		conformance.Equal(t, failures.Load(), 60, "failures")
+		conformance.Equal(t, r.CheckpointError, "", "checkpoint error")
+		// After the last good one a lane may send only its allowance: 30 failures later all of it has been sent.
+		n := whileFailing.Load()
+		conformance.True(t, n == 0, "%d requests were sent long after the last checkpoint", n)
+	})
+}
+
+func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
+	for name, spoil := range map[string]func(*trial){
+		"checkpoint": func(cfg *trial) {
+			cfg.keeping.OnSave = func(*checkpoint.Snapshot) error { return errors.New("the disk is full") }
+		},
+		"store": func(cfg *trial) { cfg.Checkpoint.Sync = func() error { return errors.New("the disk is full") } },
+	} {
+		t.Run(name, virtual(func(t *testing.T, w *world) {
+			text, _ := plainCSV(5000)
+			cfg := w.config(w.file("in.csv", text))
+			cfg.Checkpoint.Every, cfg.keeping.Patience = time.Millisecond, 50*time.Millisecond
+			cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
+			spoil(&cfg)
+			r, err := cfg.run(context.Background())
+			conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") &&
+				strings.Contains(err.Error(), "the disk is full"), "error %v", err)
+			conformance.True(t, r.State == StateFailed && r.CheckpointError != "", "%+v", r)
+		}))
+	}
+}
+
+// stopped loads until the error limit stops it, and returns the configuration for resuming.
+func stopped(w *world, cfg trial) trial {
+	w.t.Helper()
+	cfg.Resume.Look = true
+	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: 0}
+	r := w.load(cfg)
+	conformance.MustTrue(w.t, r.State == StateErrorLimit && checkpoint.Exists(cfg.RunDir), "%s, or no checkpoint", r.State)
+	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: -1}
+	return cfg
+}
+
+const badCSV = "id,a\nkey1,1\nkey2,2\nkey3\nkey4,4\n"
+
+// killedAfter kills a load at its first checkpoint beyond that many rows, and returns the one before, which is valid.
+func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	cfg.Lanes.Rates.MaxRows = 2_000
+	cfg.keeping.OnSave = func(s *checkpoint.Snapshot) error {
+		if s.Counters["written"] > written {
+			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
+			return errKilled
+		}
+		return nil
+	}
+	r, err := cfg.run(ctx)
+	conformance.MustTrue(w.t, err == nil && r.State == StateInterrupted, "%v, %v", r, err)
+	return conformance.Try(checkpoint.Read(cfg.RunDir)).Must(w.t)
+}
+
+// countFinal makes a load of one worker count the rows it sends that the checkpoint calls final.
+func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
+	again = new(int)
+	c.onSend = func(rows []table.Ref) {
+		for _, r := range rows {
+			if base.Final(keep.PositionOf(r), r.Key()) {
+				*again++
+			}
+		}
+	}
+	return again
+}
+
+// grid powers an embedded store. A failure loses unsynced data, the store's memory and all requests in flight.
+type grid struct {
+	t       *testing.T
+	plan    *faults.Plan
+	options server.Options
+
+	mu       sync.RWMutex
+	fs       *vfs.MemFS
+	server   *server.Server
+	losses   int                // so far
+	away     int                // requests that still find nobody
+	simulate *server.Simulation // how tables behave; nil is without a simulation
+	alone    bool               // the power may fail while the load continues
+	ending   sync.WaitGroup
+}
+
+var errPower = errors.New("the power has failed")
+
+// newPoweredWorld is a world whose store syncs acknowledged rows.
+func newPoweredWorld(t *testing.T) *world { return powered(t, false) }
+
+// newLazyWorld is a world whose store acknowledges unsynced rows, like one in the process of a load.
+func newLazyWorld(t *testing.T) *world { return powered(t, true) }
+
+func powered(t *testing.T, noSync bool) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{Within: settle / 2}}
+	g := &grid{t: t, plan: w.plan, fs: vfs.NewCrashableMem(), alone: !noSync}
+	g.options = server.Options{NoSync: noSync, Faults: w.plan}
+	w.grid = g
+	g.open(g.fs)
+	t.Cleanup(func() {
+		g.ending.Wait()
+		conformance.Equal(t, g.server.Close(), nil, "error")
+	})
+	return w
+}
+
+func (g *grid) open(fs *vfs.MemFS) {
+	g.options.FS = fs
+	s, err := server.Open("store", g.options)
+	if err != nil {
+		g.t.Errorf("open the store after %d losses of power: %v", g.losses, err)
+		return
+	}
+	if g.simulate != nil {
+		conformance.Must(g.t, s.Sim().Simulate("", *g.simulate))
+	}
+	g.fs, g.server = fs, s
+}
+
+func (g *grid) now() (*server.Server, int) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.server, g.losses
+}
+
+// RoundTrip passes a request to the running store. Once an answer is out, its rows are on the remaining disk.
+func (g *grid) RoundTrip(r *http.Request) (*http.Response, error) {
+	if g.refuses() {
+		return nil, fmt.Errorf("connect: %w", errPower)
+	}
+	s, before := g.now()
+	answer, err := s.Transport().RoundTrip(r)
+	if _, after := g.now(); after != before {
+		if err == nil {
+			answer.Body.Close()
+		}
+		return nil, errPower
+	}
+	return answer, err
+}
+
+// refuses counts a request that arrives without a store.
+func (g *grid) refuses() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.away == 0 {
+		return false
+	}
+	g.away--
+	return true
+}
+
+// lose turns the power off: the disk keeps synced data and a random part of the rest.
+func (g *grid) lose(rnd *rand.Rand) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	old := g.server
+	left := g.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rnd.IntN(4) * 33, RNG: rnd})
+	g.losses++
+	g.away = rnd.IntN(6)
+	g.open(left)
+	g.ending.Go(func() { // it may be one of its requests that asks for this
+		conformance.Equal(g.t, old.Close(), nil, "close the store that is gone")
+	})
+}
+
+// endanger lets the power fail at some requests, if the load may survive that.
+func (g *grid) endanger(rnd *rand.Rand, cfg *trial) {
+	if g == nil {
+		return
+	}
+	if !g.alone {
+		cfg.Checkpoint.Sync = func() error { s, _ := g.now(); return s.Sync() }
+		return
+	}
+	own := rand.New(rand.NewPCG(rnd.Uint64(), 5))
+	next := own.IntN(60)
+	decide := g.plan.Decide
+	var mu sync.Mutex
+	g.plan.Decide = func(r faults.Request) faults.Fault {
+		mu.Lock()
+		if r.N >= next {
+			next = r.N + 1 + own.IntN(150)
+			g.lose(own)
+		}
+		mu.Unlock()
+		return decide(r)
+	}
+}
+
+// diesWith turns the power off when the process of the load ends, as it must if the store is in that process.
+func (g *grid) diesWith(rnd *rand.Rand) {
+	if g != nil && (!g.alone || rnd.IntN(2) == 0) {
+		g.lose(rnd)
+	}
+}
+
+// serve passes every request: a load that begins without a store gives up.
+func (g *grid) serve() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.away = 0
+}
+
+func (g *grid) end() {
+	if g != nil {
+		g.serve()
+		g.ending.Wait()
+	}
+}
+
+func (g *grid) lost() int {
+	if g == nil {
+		return 0
+	}
+	_, n := g.now()
+	return n
+}
+
+// sortedFile is a file of records sorted by key; some are refused, two of each ten by the service.
+func sortedFile(records int) string {
+	return rowsOf("id,n\n", records, func(i int) string {
+		switch i % 50 {
+		case 7:
+			return fmt.Sprintf("k%05d,bad\n", i)
+		case 9:
+			return fmt.Sprintf(",%d\n", i)
+		}
+		return fmt.Sprintf("k%05d,%d\n", i, i)
+	})
+}
+
+// sections makes a load follow a schedule of small sections.
+func (c *trial) sections(rows int) {
+	c.order, c.sectionRows = orderAlways, rows
+	c.Pacer = func() lanes.Pacer { return restless{} }
+}
+
+func TestRejectsOfScheduleAreSortedByInput(t *testing.T) {
+	t.Parallel()
+	t.Run("a load", func(t *testing.T) { rejectsInOrder(t, plan.LastWins, false) })
+	t.Run("a load whose checkpoint is kept", func(t *testing.T) { rejectsInOrder(t, plan.LastWins, true) })
+	t.Run("a load in any order", func(t *testing.T) { rejectsInOrder(t, plan.OrderNone, false) })
+}
+
+func rejectsInOrder(t *testing.T, order plan.Order, keep bool) {
+	w := newWorld(t)
+	cfg := w.config(w.file("a.csv", sortedFile(2000)), w.file("b.csv", sortedFile(1000)))
+	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
+	cfg.Read.SplitBytes = 4 << 10
+	cfg.sections(40)
+	cfg.Write.Order, cfg.Checkpoint.Keep = order, keep
+	r := w.load(cfg)
+	if keep {
+		must(t, r.RemoveCheckpoint())
+	}
+	conformance.MustTrue(t, r.Sections >= 50 && r.Rejected == 120 && r.Written+r.Superseded == 2880, "%+v", r)
+	type reason struct {
+		File   string
+		Record int64
+	}
+	var got []reason
+	for _, l := range lines(t, filepath.Join(r.RunDir, rundir.ReasonsFile)) {
+		var one reason
+		must(t, json.Unmarshal([]byte(l), &one))
+		got = append(got, one)
+	}
+	if !slices.IsSortedFunc(got, func(a, b reason) int {
+		if c := strings.Compare(a.File, b.File); c != 0 {
+			return c
+		}
+		return int(a.Record - b.Record)
+	}) || len(got) != 120 {
+		t.Errorf("reasons of %v", got)
+	}
+	raw := lines(t, filepath.Join(r.RunDir, "rejects.csv"))
+	conformance.True(t, len(raw) == 121 && raw[1] == "k00007,bad" && raw[2] == ",9" && raw[3] == "k00057,bad" &&
+		raw[81] == "k00007,bad", "rejects.csv begins %q", raw[:5])
+	_, err := os.Stat(filepath.Join(r.RunDir, checkpoint.OrderFile))
+	conformance.True(t, os.IsNotExist(err), "a finished run has %s: %v", checkpoint.OrderFile, err)
+}
+
+// A run cannot be resumed with another schedule than its own: its records have other places.
+func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(path string) error{
+		"damaged": func(path string) error { return os.WriteFile(path, []byte("tsimport reading order 1\n\x00"), 0o600) },
+		"removed": os.Remove,
+		"whole":   func(string) error { return nil },
+	} {
+		w := newWorld(t)
+		cfg := w.config(w.file("a.csv", numbered("k", 3000)))
+		cfg.Read.SplitBytes, cfg.Resume.Look, cfg.Checkpoint.Every = 4<<10, true, time.Millisecond
+		cfg.sections(40)
+		first := cfg
+		ctx, stop := context.WithCancelCause(context.Background())
+		sent := 0
+		first.onSend = func([]table.Ref) {
+			if sent++; sent == 3 {
+				stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
+			}
+		}
+		first.Lanes.Concurrency = 1
+		conformance.Must(t, conformance.ErrorOf(first.run(ctx)))
+		must(t, harm(filepath.Join(cfg.RunDir, checkpoint.OrderFile)))
+		// A resumed load must not depend on its own choice.
+		cfg.order, cfg.sectionRows = orderNever, 7
+		r, err := cfg.run(context.Background())
+		if name == "whole" {
+			conformance.True(t, err == nil && r.Sections != 0 && len(w.rows()) == 3000, "%v, %d rows", err, len(w.rows()))
+		} else if err == nil || !strings.Contains(err.Error(), checkpoint.OrderFile) ||
+			!strings.Contains(err.Error(), "start over with --fresh") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

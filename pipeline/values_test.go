@@ -1,27 +1,39 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestTypesOfExistingTableChangeNoValue(t *testing.T) {
@@ -300,4 +312,329 @@ func TestAVersionColumnKeepsVersionsInUpdates(t *testing.T) {
 	w.load(cfg)
 	at := w.versions("x")["a"]
 	conformance.Equal(t, fmt.Sprint(at), fmt.Sprint([]int64{now - 1000, now - 2000, now - 3000}), "versions %d", at)
+}
+
+// fromWide makes a load take its rows from a source of self-describing rows.
+func (w *world) fromWide(rows *sourcetest.Wide) trial {
+	cfg := w.config(rows.Name)
+	cfg.Read.Sources = rows
+	cfg.Target.Key[0].Type = table.Integer
+	cfg.Target.Define.MaxVersions = 5
+	return cfg
+}
+
+// versionsOf holds a row's cells as text with their types: by column, then by timestamp, 0 if the service gave it.
+type versionsOf map[string]map[int64]string
+
+// wideRows reads a table with all versions. Timestamps from began on are the service's.
+func (w *world) wideRows(began time.Time) map[string]versionsOf {
+	w.t.Helper()
+	w.plan.WaitLate()
+	got := map[string]versionsOf{}
+	err := scan.Table(context.Background(), w.sdk(), "t", w.described("t").Key, scan.Options{Versions: 100},
+		func(r *tablestore.Row) error {
+			row := versionsOf{}
+			for _, c := range r.Columns {
+				at := c.Timestamp
+				if at >= began.UnixMilli() {
+					at = 0
+				}
+				if row[c.ColumnName] == nil {
+					row[c.ColumnName] = map[int64]string{}
+				}
+				row[c.ColumnName][at] = fmt.Sprintf("%T %v", c.Value, c.Value)
+			}
+			got[fmt.Sprint(r.PrimaryKey.PrimaryKeys[0].Value)] = row
+			return nil
+		})
+	must(w.t, err)
+	return got
+}
+
+func wantOf(rows *sourcetest.Wide) map[string]versionsOf {
+	want := map[string]versionsOf{}
+	for i, cells := range rows.Cells {
+		row := versionsOf{}
+		for _, c := range cells {
+			if c.Kind == record.Null {
+				continue
+			}
+			name := string(c.Name)
+			if row[name] == nil {
+				row[name] = map[int64]string{}
+			}
+			row[name][max(c.At, 0)] = shownDatum(c.Datum)
+		}
+		want[fmt.Sprint(rows.Data[i][0].Int)] = row
+	}
+	return want
+}
+
+func shownDatum(d record.Datum) string {
+	var v any = d.Int
+	switch d.Kind {
+	case record.Double:
+		v = d.Double
+	case record.Boolean:
+		v = d.Int != 0
+	case record.String:
+		v = string(d.Bytes)
+	case record.Binary:
+		v = d.Bytes
+	}
+	return fmt.Sprintf("%T %v", v, v)
+}
+
+func TestSelfDescribingRowsArePutWithEveryCell(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
+		began := time.Now()
+		rows := sourcetest.NewWide("wide", 1500, began.Add(-time.Minute))
+		cfg := w.fromWide(rows)
+		cfg.Write.Order = order
+		r := w.load(cfg)
+		w.verifies(cfg, r)
+		conformance.Equal(t, cmp.Diff(wantOf(rows), w.wideRows(began)), "", "the table (-want +got)")
+		conformance.Equal(t, r.Read, 1500, "read")
+		conformance.Equal(t, r.Written, 1500, "written")
+	})
+}
+
+func integerCell(name string, n int64) record.Cell {
+	return sourcetest.WideCell(name, record.Datum{Kind: record.Integer, Int: n}, -1)
+}
+
+func textCell(name, s string) record.Cell {
+	return sourcetest.WideCell(name, record.Datum{Kind: record.String, Bytes: []byte(s)}, -1)
+}
+
+func nullCell(name string) record.Cell { return sourcetest.WideCell(name, record.Datum{}, -1) }
+
+func wideOf(rows ...[]record.Cell) *sourcetest.Wide {
+	w := &sourcetest.Wide{Rows: sourcetest.Rows{Name: "wide", Columns: []string{"id"}, Page: 3}}
+	for i, cells := range rows {
+		w.Append(record.Datum{Kind: record.Integer, Int: int64(i)}, cells...)
+	}
+	return w
+}
+
+// An update leaves columns alone that a record lacks, and on request deletes those without a value.
+func TestUpdateDistinguishesAbsentNullAndEmpty(t *testing.T) {
+	for _, deletes := range []bool{false, true} {
+		t.Run(fmt.Sprint(deletes), virtual(func(t *testing.T, w *world) {
+			old := []record.Cell{integerCell("a", 1), integerCell("b", 2), integerCell("c", 3)}
+			cfg := w.fromWide(wideOf(old, old, old, old))
+			cfg.Target.Define.MaxVersions = 1
+			w.load(cfg)
+			cfg = w.fromWide(wideOf([]record.Cell{textCell("a", ""), nullCell("b")},
+				[]record.Cell{nullCell("c"), nullCell("never there")}, []record.Cell{textCell("new", "x")}, nil))
+			cfg.Write.Mode, cfg.Write.DeleteNull, cfg.RunDir = table.Update, deletes, cfg.RunDir+"2"
+			r := w.load(cfg)
+			w.verifies(cfg, r)
+			want := contents{"0": {"a": "", "b": "2", "c": "3"}, "1": {"a": "1", "b": "2", "c": "3"},
+				"2": {"a": "1", "b": "2", "c": "3", "new": "x"}, "3": {"a": "1", "b": "2", "c": "3"}}
+			rejected := int64(2) // without a value there is nothing to update
+			if deletes {
+				delete(want["0"], "b")
+				delete(want["1"], "c")
+				rejected = 1
+			}
+			w.wantRows(want)
+			conformance.Equal(t, r.Rejected, rejected, "rejected")
+			conformance.Equal(t, r.Written, 4-rejected, "written")
+		}))
+	}
+}
+
+// Columns named by keys and expressions need not be in all records, and remain cells; the key's own column does not.
+func TestCellExpressions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rows := wideOf([]record.Cell{textCell("city", "Bern"), integerCell("n", 1), integerCell("x", 7)},
+		[]record.Cell{textCell("city", "Ulm"), textCell("old name", "y"), textCell("n", "0"), integerCell("drop", 1)},
+		[]record.Cell{integerCell("n", 3)})
+	cfg := w.fromWide(rows)
+	cfg.Target.Key = []table.KeyColumn{{Name: "city", Type: table.String}, {Name: "spread", Type: table.String}}
+	cfg.Columns.Keys = []keyexpr.Column{{Name: "spread", Type: table.String, Expr: `text(id) + "-" + lower(city)`}}
+	cfg.Columns.Set = []keyexpr.Column{{Name: "made", Expr: `col("old name")`}, {Name: "n", Expr: `text(id)`}}
+	cfg.Columns.Rename, cfg.Columns.Exclude = map[string]string{"x": "y"}, []string{"drop"}
+	var warnings []string
+	cfg.Watch.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
+	r := w.load(cfg)
+	w.verifies(cfg, r)
+	w.wantRows(contents{"Bern/0-bern": {"n": "0", "y": "7"}, "Ulm/1-ulm": {"n": "1", "made": "y", "old name": "y"}})
+	conformance.Equal(t, r.Rejected, 1, "rejected")
+	conformance.Equal(t, len(warnings), 0, "warnings")
+	// Records without a key are kept complete, under their original names.
+	again := w.config(w.onlyRejects(r))
+	again.Target, again.Columns, again.RunDir = cfg.Target, cfg.Columns, cfg.RunDir+"2"
+	again.Columns.Keys, again.Columns.Set = nil, nil
+	again.Columns.Rename = map[string]string{"id": "city"}
+	again.Columns.Keys = []keyexpr.Column{{Name: "city", Type: table.String, Expr: `"none"`},
+		{Name: "spread", Type: table.String, Expr: `text(id)`}}
+	w.load(again)
+	conformance.Equal(t, w.rows()["none/2"]["n"], "3", "the reject was loaded")
+}
+
+// onlyRejects is the single reject file of a run.
+func (w *world) onlyRejects(r *Report) string {
+	w.t.Helper()
+	kept, err := filepath.Glob(filepath.Join(r.RunDir, "rejects*.ndjson"))
+	conformance.MustTrue(w.t, err == nil && len(kept) == 1, "rejects: %v, %v", kept, err)
+	return kept[0]
+}
+
+// awful are records that each break one limit, by the reason's code. Without the column of that name each is loaded.
+func awful(now int64) map[string][]record.Cell {
+	with := func(cells ...record.Cell) []record.Cell {
+		return append(cells, textCell("text", "\x00<ü>\u2028\""), sourcetest.WideCell("v", sourcetest.OfAnyType(3), now-1),
+			sourcetest.WideCell("v", sourcetest.OfAnyType(1), now-2),
+			sourcetest.WideCell("v", record.Datum{Kind: record.Double, Double: math.Copysign(0, -1)}, now-3),
+			integerCell("max", math.MaxInt64))
+	}
+	long := func(name string, n int) record.Cell { return textCell(name, strings.Repeat("x", n)) }
+	many := make([]record.Cell, 1025)
+	for i := range many {
+		many[i] = sourcetest.WideCell("bad", record.Datum{Kind: record.Integer, Int: int64(i)}, now-int64(i))
+	}
+	return map[string][]record.Cell{
+		"#" + table.CodeColumnName:   with(integerCell("#bad", 1)),
+		"id" + table.CodeColumnName:  with(integerCell("id", 1)),
+		"é" + table.CodeColumnName:   with(integerCell("bad\xff", 1)),
+		"000" + table.CodeColumnName: with(integerCell(strings.Repeat("bad", 86), 1)),
+		"" + table.CodeColumnName:    with(integerCell("", 1)),
+		table.CodeValueTooLong:       with(long("bad", table.MaxValueBytes+1)),
+		table.CodeRowTooLarge:        with(long("big", table.MaxValueBytes), long("bad", table.MaxValueBytes)),
+		table.CodeTooManyColumns:     with(many...),
+		table.CodeRange:              with(sourcetest.WideCell("bad", record.Datum{Kind: record.Integer}, now+10*86_400_000)),
+		"at 0" + table.CodeRange:     with(sourcetest.WideCell("bad", record.Datum{Kind: record.Integer}, 0)),
+		table.CodeSameCell:           with(integerCell("bad", 1), integerCell("bad", 2)),
+		"null" + table.CodeSameCell:  with(integerCell("bad", 1), nullCell("bad")),
+		table.CodeUTF8:               with(textCell("bad", "\xff\x00")),
+	}
+}
+
+// A record that breaks a limit is rejected, again in the same words when loaded again; once corrected it is loaded.
+func TestRejectedSelfDescribingRowsLoadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began := time.Now()
+	records := awful(began.Add(-time.Minute).UnixMilli())
+	codes := slices.Sorted(maps.Keys(records))
+	rows := wideOf()
+	for i, code := range codes {
+		rows.Append(record.Datum{Kind: record.Integer, Int: int64(i)}, records[code]...)
+	}
+	cfg := w.fromWide(rows)
+	cfg.Limits.Memory = 1 << 30
+	first := w.load(cfg)
+	reasons := w.reasons(first)
+	for i, code := range codes {
+		conformance.Equal(t, strings.HasSuffix(code, reasons[i].Code), true, "record %d, %s: %+v", i, code, reasons[i])
+	}
+	conformance.MustTrue(t, first.Rejected == int64(len(codes)) && first.Written == 0,
+		"%d written, %d of %d rejected", first.Written, first.Rejected, len(codes))
+	again := cfg
+	again.Read.Sources, again.Inputs, again.RunDir = nil, []string{w.onlyRejects(first)}, cfg.RunDir+"2"
+	second := w.load(again)
+	conformance.MustEqual(t, second.Rejected, first.Rejected, "rejected again")
+	for i, r := range w.reasons(second) {
+		conformance.True(t, r.Code == reasons[i].Code && r.Message == reasons[i].Message && r.Column == reasons[i].Column,
+			"record %d is rejected again for %+v, at first for %+v", i, r, reasons[i])
+	}
+	kept, _ := os.ReadFile(w.onlyRejects(first))
+	keptAgain, _ := os.ReadFile(w.onlyRejects(second))
+	conformance.Equal(t, bytes.Equal(kept, keptAgain), true, "the rejects are other ones the second time")
+	third := again
+	third.RunDir = cfg.RunDir + "3"
+	third.Columns.Exclude = []string{"bad", "#bad", "bad\xff", "", strings.Repeat("bad", 86)}
+	if r := w.load(third); r.Rejected != 1 { // id cannot be excluded
+		t.Errorf("%d rejected the third time", r.Rejected)
+	}
+	for i := range rows.Cells {
+		rows.Cells[i] = slices.DeleteFunc(rows.Cells[i],
+			func(c record.Cell) bool { return slices.Contains(third.Columns.Exclude, string(c.Name)) })
+	}
+	want := wantOf(rows)
+	delete(want, fmt.Sprint(slices.Index(codes, "id"+table.CodeColumnName)))
+	conformance.Equal(t, cmp.Diff(want, w.wideRows(began)), "", "the table (-want +got)")
+}
+
+func (w *world) reasons(r *Report) (all []rundir.Reason) {
+	w.t.Helper()
+	for _, line := range lines(w.t, filepath.Join(r.RunDir, rundir.ReasonsFile)) {
+		var reason rundir.Reason
+		must(w.t, json.Unmarshal([]byte(line), &reason))
+		all = append(all, reason)
+	}
+	slices.SortFunc(all, func(a, b rundir.Reason) int { return int(a.Record - b.Record) })
+	return all
+}
+
+func TestDescribedColumnsAreAdded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rows := wideOf([]record.Cell{integerCell("a", 1), integerCell("b", 2)}, []record.Cell{textCell("a", "1")},
+		[]record.Cell{integerCell("c", 5)}, nil)
+	rows.Append(record.Datum{Kind: record.Integer, Int: 0}, integerCell("a", 10))
+	cfg := w.fromWide(rows)
+	cfg.Target.Define.MaxVersions = 1
+	cfg.Write.Mode = table.Increment
+	r := w.load(cfg)
+	got := w.rows()
+	for _, cells := range got {
+		delete(cells, plan.DefaultMarkColumn)
+	}
+	diff := cmp.Diff(contents{"0": {"a": "11", "b": "2"}, "2": {"c": "5"}}, got)
+	conformance.True(t, diff == "" && r.Rejected == 2, "%d rejected (-want +got):\n%s", r.Rejected, diff)
+}
+
+func TestDeletingSelfDescribingRowsNeedsOnlyKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rows := wideOf([]record.Cell{integerCell("a", 1)}, []record.Cell{integerCell("b", 1)})
+	w.load(w.fromWide(rows))
+	rows.Data, rows.Cells = rows.Data[:1], [][]record.Cell{{integerCell("#", 1), integerCell("#", 1)}}
+	cfg := w.fromWide(rows)
+	cfg.Write.Mode, cfg.RunDir = table.Delete, cfg.RunDir+"2"
+	w.verifies(cfg, w.load(cfg))
+	w.wantRows(contents{"1": {"b": "1"}})
+}
+
+// The service numbers the rows, which have marks besides their cells.
+func TestSelfDescribingRowsAreNumbered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	many := make([]record.Cell, table.MaxColumns)
+	for i := range many {
+		many[i] = integerCell(fmt.Sprint("c", i), int64(i))
+	}
+	rows := wideOf([]record.Cell{integerCell("a", 1)}, many, many[1:],
+		[]record.Cell{textCell(plan.DefaultMarkColumn, "mine")}, []record.Cell{integerCell("n", 1)})
+	cfg := w.fromWide(rows)
+	cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "n", Type: table.Integer, Auto: true}}
+	cfg.Target.Define.MaxVersions = 1
+	r := w.load(cfg)
+	var codes []string
+	for _, reason := range w.reasons(r) {
+		codes = append(codes, reason.Code)
+	}
+	want := []string{table.CodeTooManyColumns, table.CodeColumnName, table.CodeColumnName}
+	conformance.True(t, slices.Equal(codes, want) && r.Written == 2,
+		"%d written, rejected for %q, want %q", r.Written, codes, want)
+}
+
+func TestSelfDescribingSourcesAreNotMixedWithOthers(t *testing.T) {
+	t.Parallel()
+	cfg := newWorld(t).fromWide(wideOf(nil))
+	cfg.Read.Sources = twoKinds{}
+	_, err := cfg.run(context.Background())
+	conformance.Refused(t, err, "only one of wide and rows is self-describing", "error")
+}
+
+type twoKinds struct{}
+
+func (twoKinds) Divide(context.Context) ([]byte, error) { return nil, nil }
+
+func (twoKinds) Open(context.Context, []byte) ([]source.Source, error) {
+	return []source.Source{wideOf(nil), sourcetest.NewRows("rows", 3)}, nil
 }
