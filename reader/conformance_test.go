@@ -215,7 +215,6 @@ func TestEveryFileOfTheManifest(t *testing.T) {
 // conform reads files, except those in read, which the part has already read: the whole collection contains most of
 // them.
 func conform(t *testing.T, dir string, read map[string]counted) (results map[string]*result, reasons map[string]int) {
-	t.Helper()
 	results, reasons = map[string]*result{}, map[string]int{}
 	var before, memory runtime.MemStats
 	runtime.ReadMemStats(&before) // with what other tests took

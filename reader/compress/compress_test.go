@@ -266,7 +266,6 @@ var deviations = map[string]string{
 // references returns the digests of the files as decompressed by gzip, bzip2, xz, lz4 and zstd (Debian 12):
 // testdata/reference.
 func references(t testing.TB) map[string]string {
-	t.Helper()
 	raw := conformance.Read(t, "testdata", "reference")
 	sums := map[string]string{}
 	for line := range strings.Lines(string(raw)) {

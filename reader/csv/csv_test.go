@@ -371,7 +371,6 @@ func TestMarkedLinesEqualOthers(t *testing.T) {
 
 // settled returns a program's dialect, completed from the text.
 func settled(t *testing.T, name, text string, header bool) Dialect {
-	t.Helper()
 	d, _, ok := Named(name)
 	conformance.MustTrue(t, ok, "%s is not known", name)
 	_, _, err := d.Settle([]byte(text), header)

@@ -97,7 +97,6 @@ func TestLastFreeSessionReads(t *testing.T) {
 // pooler starts a PgBouncer in front of the server that lends up to this many sessions, each for one transaction, and
 // returns the address of a table through it.
 func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table string) string) {
-	t.Helper()
 	bouncer, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		t.Skip("PgBouncer is not installed: apt-get install pgbouncer")

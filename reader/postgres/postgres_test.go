@@ -415,7 +415,6 @@ func TestTablesAreListed(t *testing.T) {
 // secure makes the server use TLS with a certificate and its key, and check client certificates with a CA. rules come
 // first in pg_hba.conf.
 func secure(s *pgtest.Server, ca, cert, key, rules string) {
-	s.Helper()
 	for name, from := range map[string]string{"ca.pem": ca, "cert.pem": cert, "key.pem": key} {
 		s.Own(from, filepath.Join(s.Data(), name))
 	}

@@ -89,7 +89,6 @@ func (w *world) parts(c Config, bounds ...int64) []source.Source {
 }
 
 func (w *world) division(c Config, bounds ...int64) []byte {
-	w.Helper()
 	text := fmt.Appendf(nil,
 		`{"Table":"t","Created":%d,"Key":[{"Name":"id","Type":%d},{"Name":"name","Type":%d},{"Name":"raw","Type":%d}],"Bounds":[`,
 		c.Table.Created, table.Integer, table.String, table.Binary)
