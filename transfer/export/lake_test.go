@@ -48,7 +48,6 @@ func (w *world) lake(t *testing.T, place, of string) ArchiveConfig {
 }
 
 func (w *world) split(t *testing.T, n int) {
-	t.Helper()
 	must(t, w.Sim().Simulate(w.table.Name, server.Simulation{Config: sim.Config{Partitions: n, PartitionUnits: 1e9}}))
 }
 
@@ -96,7 +95,6 @@ func lakeIn(t *testing.T, c *ArchiveConfig) (rows []string, m *format.LakeManife
 }
 
 func fileRows(t *testing.T, name string, body []byte) (rows []string, header string) {
-	t.Helper()
 	row := func(names []string, value func(i int) (string, bool)) {
 		s := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), ".")
 		for i, name := range names {

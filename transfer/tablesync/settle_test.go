@@ -1,18 +1,31 @@
 package tablesync
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
 	"strings"
 	"testing"
 	"time"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/internal/tablestore/tabletest"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
+	"example.com/tsimport/pipeline/ledger"
+	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/tablescan"
 )
 
@@ -113,4 +126,138 @@ func TestSyncInterruptedWhileSettlingComparesAgain(t *testing.T) {
 	conformance.True(t, !s.Resumed && strings.Contains(strings.Join(w.said, "\n"), "its comparison did not end"),
 		"%+v, said %q", s, w.said)
 	w.wantRows("a n=1")
+}
+
+var must = conformance.Must
+
+func TestMain(m *testing.M) { conformance.Main(m) }
+
+// world is an embedded store in memory, and a working folder.
+type world struct {
+	*tabletest.Store
+	t      testing.TB
+	faults *faults.Plan
+	said   []string
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	w := &world{t: t, faults: &faults.Plan{}}
+	w.Store = tabletest.Open(t, server.Options{Faults: w.faults})
+	return w
+}
+
+func (w *world) make(d table.Definition, key ...table.KeyColumn) {
+	w.t.Helper()
+	if d.TimeToLive == 0 {
+		d.TimeToLive = -1
+	}
+	d.MaxVersions = max(d.MaxVersions, 1)
+	must(w.t, w.Admin.Create("t", key, d))
+}
+
+var (
+	stringID  = table.KeyColumn{Name: "id", Type: table.String}
+	integerID = table.KeyColumn{Name: "id", Type: table.Integer}
+)
+
+// filled is a world with a table whose rows have a string id and an n: one after the other.
+func filled(t testing.TB, rows ...any) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	for i := 0; i < len(rows); i += 2 {
+		w.put(rows[i], tabletest.Cells{"n": int64(rows[i+1].(int))})
+	}
+	return w
+}
+
+func (w *world) put(id any, cells tabletest.Cells) {
+	w.t.Helper()
+	must(w.t, tabletest.Do(w.SDK, tabletest.Put("t", tabletest.Key("id", id), cells)))
+}
+
+func (w *world) remove(id any) {
+	w.t.Helper()
+	must(w.t, tabletest.Do(w.SDK, tabletest.Delete("t", tabletest.Key("id", id))))
+}
+
+func (w *world) rows() (all []string) {
+	w.t.Helper()
+	of := conformance.Try(w.Admin.Describe("t")).Must(w.t)
+	err := scan.Table(w.t.Context(), w.SDK, "t", of.Key, scan.Options{Versions: of.MaxVersions}, func(r *scan.Row) error {
+		var cells []string
+		for _, c := range r.Columns {
+			cells = append(cells, fmt.Sprintf("%s=%v", c.ColumnName, c.Value))
+		}
+		sort.Strings(cells)
+		var key []string
+		for _, k := range r.PrimaryKey.PrimaryKeys {
+			key = append(key, fmt.Sprint(k.Value))
+		}
+		all = append(all, strings.Join(append([]string{strings.Join(key, "/")}, cells...), " "))
+		return nil
+	})
+	must(w.t, err)
+	return all
+}
+
+func (w *world) wantRows(want ...string) {
+	w.t.Helper()
+	conformance.Equal(w.t, strings.Join(w.rows(), "\n"), strings.Join(want, "\n"), "the table")
+}
+
+// write writes a file into the working folder.
+func (w *world) write(name, text string) string {
+	w.t.Helper()
+	must(w.t, os.WriteFile(name, []byte(text), 0o644))
+	return name
+}
+
+func zipped(text string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write([]byte(text)) // memory takes all
+	_ = z.Close()
+	return b.String()
+}
+
+// config syncs table t with files, deletes included and unguarded.
+func (w *world) config(files ...string) Config {
+	return Config{
+		Delete: true, MaxDelete: ledger.MaxErrors{Percent: 100, Share: true}, Examples: 10,
+		Say: func(_ words.Kind, line string) { w.said = append(w.said, line) },
+		Load: pipeline.Config{Inputs: files, Target: plan.Target{Client: w.Target, Name: "here", Table: "t"},
+			Columns: plan.Columns{Types: map[string]plan.Type{}}, Write: pipeline.Write{Settle: 1},
+			Lanes:  lanes.Config{Concurrency: 4},
+			Limits: pipeline.Limits{MaxErrors: ledger.MaxErrors{Rows: -1}, Memory: 64 << 20}},
+	}
+}
+
+// sync runs and must come to its end.
+func (w *world) sync(cfg Config) *Summary {
+	w.t.Helper()
+	s, err := Run(context.Background(), cfg)
+	conformance.MustTrue(w.t, err == nil, "sync: %v", err)
+	conformance.MustTrue(w.t, s.State == pipeline.StateFinished, "the sync is %s: %s", s.State, s.Error)
+	left, err := filepath.Glob(filepath.Join(s.RunDir, "*", "checkpoint.*"))
+	conformance.True(w.t, err == nil && len(left) <= 0, "left behind: %v, %v", left, err)
+	conformance.Refused(w.t, conformance.ErrorOf(os.Stat(filepath.Join(s.RunDir, changesDir))), "",
+		"the files of changes are left behind")
+	return s
+}
+
+// counts are the numbers of a summary that are not zero.
+func (s *Summary) counts() string {
+	all := fmt.Sprintf("equal %d, missing %d, different %d, surplus %d, written %d, deleted %d, kept %d, rejected %d, "+
+		"exit %d",
+		s.Equal, s.Missing, s.Different, s.Surplus, s.Written, s.Deleted, s.Kept,
+		s.Rejected+s.PutsRejected+s.DeletesRejected, s.ExitCode)
+	return strings.Trim(regexp.MustCompile(`(^|, )[a-z]+ 0\b`).ReplaceAllString(all, ""), ", ")
+}
+
+func wantCounts(t testing.TB, s *Summary, want string) {
+	t.Helper()
+	conformance.Equal(t, s.counts(), want, "result")
 }
