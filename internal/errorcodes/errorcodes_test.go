@@ -51,7 +51,6 @@ func TestEveryCodeHasAnEntry(t *testing.T) {
 
 // constants are the constants of a file with literal values.
 func constants(t *testing.T, name string) map[string]string {
-	t.Helper()
 	out := map[string]string{}
 	ast.Inspect(parsed(t, name), func(n ast.Node) bool {
 		spec, is := n.(*ast.ValueSpec)
@@ -68,7 +67,6 @@ func constants(t *testing.T, name string) map[string]string {
 
 // clientCodes are the literals of a file that are codes of the service.
 func clientCodes(t *testing.T, name string) map[string]bool {
-	t.Helper()
 	out := map[string]bool{}
 	ast.Inspect(parsed(t, name), func(n ast.Node) bool {
 		if lit, is := n.(*ast.BasicLit); is && strings.HasPrefix(unquoted(lit), "OTS") {

@@ -206,7 +206,6 @@ func FuzzAPolicyIsReadOrRefused(f *testing.F) {
 }
 
 func zoneOf(t *testing.T, name string) *time.Location {
-	t.Helper()
 	return conformance.Try(time.LoadLocation(name)).Must(t)
 }
 
@@ -341,7 +340,6 @@ type judge struct {
 }
 
 func (j judge) valid(s schema, v any) bool {
-	j.t.Helper()
 	if whether, ok := s.(bool); ok {
 		return whether
 	}

@@ -374,7 +374,6 @@ func (r *room) compose(file *sourceFile, mutants []*mutant) []byte {
 
 // build compiles the tests of suites with all mutants in them.
 func build(t testing.TB, folder string, mutants []*mutant, suites []*suite, workers int) {
-	t.Helper()
 	overlay, done, files := map[string]string{}, map[*sourceFile]bool{}, 0
 	put := func(m *mutant, name string, text []byte) {
 		files++

@@ -21,7 +21,6 @@ import (
 
 // withoutAWS clears the environment of AWS settings, except for a key.
 func withoutAWS(t *testing.T) {
-	t.Helper()
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "AWS_") {
 			t.Setenv(name, "")

@@ -206,7 +206,6 @@ func unsignedAt(endpoint string) Target {
 
 // bothWays sends requests without fields: on our own connection and through the SDK.
 func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic) [2]func(operation string) error {
-	t.Helper()
 	c := conformance.Try(Connect(ctx, target, traffic)).Must(t)
 	sdk := conformance.Try(New(ctx, target, traffic)).Must(t)
 	return [2]func(string) error{func(operation string) error {
