@@ -210,7 +210,6 @@ func TestShapesMatchTheirNames(t *testing.T) {
 
 // checkRecord checks that every value is its kind's canonical text, so that no load mistakes a number for text.
 func checkRecord(t *testing.T, s Shape, record []string) {
-	t.Helper()
 	for i, c := range s.Columns {
 		text := record[i]
 		same := false

@@ -74,7 +74,6 @@ func TestRequestsEqualTheSDKs(t *testing.T) {
 }
 
 func checkRequest(t *testing.T, name string, mode table.Mode, existence table.Existence, n int) {
-	t.Helper()
 	rows, _, _ := batch(t, n, mode)
 	req := new(tablestore.BatchWriteRowRequest)
 	for i := range rows {

@@ -72,7 +72,6 @@ func TestImageMatchesTheDockerfile(t *testing.T) {
 }
 
 func checkImage(t *testing.T, image v1.Image, arch string) {
-	t.Helper()
 	config := must(image.ConfigFile())
 	want := v1.Config{
 		Entrypoint: []string{"/usr/bin/tsimport"}, Env: []string{"HOME=/data", "TMPDIR=/data/tmp"}, User: "65532:65532",
