@@ -47,7 +47,10 @@ func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed
 		return nil, err
 	}
 	if len(f.bad) == len(f.names) && !f.works {
-		return nil, failed // no input can be loaded: the request is wrong
+		if len(f.names) > 1 {
+			failed = fmt.Errorf("none of the %d inputs can be loaded: %w", len(f.names), failed)
+		}
+		return nil, failed // the request is wrong
 	}
 	if err := f.together(ctx); err != nil {
 		return nil, err
@@ -119,9 +122,14 @@ func (f *badFinder) alone(ctx context.Context) error {
 		if _, again := f.fails(ctx, name); again == nil || again.Error() != err.Error() {
 			return fmt.Errorf("two readings of %s differ: %w", name, again)
 		}
-		f.bad[name] = client.OneLine(err.Error())
+		f.bad[name] = reasonOf(name, err)
 	}
 	return nil
+}
+
+// reasonOf is why an input is bad, without its name.
+func reasonOf(name string, err error) string {
+	return strings.TrimPrefix(client.OneLine(err.Error()), "open "+name+": ")
 }
 
 // together finds inputs that are incompatible with the others: first those with rare columns, then any that do not fit.

@@ -81,8 +81,22 @@ type State struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	Fresh    bool      `json:"fresh,omitzero"`   // start over, even if resumable
 	Changed  bool      `json:"changed,omitzero"` // changed since it failed
+	// Again counts the runs before the current one that have finished. Their inputs are known: their counts stand.
+	Again int `json:"again,omitzero"`
 	Counts
 }
+
+// Folders returns the run folders of the load in its job's folder, the current one last. No name of a load has a +.
+func (s *State) Folders(folder string) []string {
+	all := []string{filepath.Join(folder, s.Name)}
+	for n := range s.Again {
+		all = append(all, fmt.Sprintf("%s+%d", all[0], n+2))
+	}
+	return all
+}
+
+// Folder is the current run folder.
+func (s *State) Folder(folder string) string { return s.Folders(folder)[s.Again] }
 
 // Took is the duration of the last attempt.
 func (s *State) Took() time.Duration {
@@ -190,10 +204,10 @@ func (r *Record) Continue(before *Record) error {
 			continue
 		}
 		if b.State == Waiting || b.State == Held {
-			s.Fresh = b.Fresh
+			s.Fresh, s.Again = b.Fresh, b.Again
 			continue
 		}
-		if b.Digest != s.Digest && b.State != Failed && !(b.State == Done && s.comesAgain()) {
+		if b.Digest != s.Digest && b.State != Failed && !(b.State == Done && s.ComesAgain()) {
 			return &Error{r.File, s.line, fmt.Sprintf("load %s was changed since the job was begun on %s, and has begun; put "+
 				"it back, finish the job as it was with tsimport resume, or start over with --fresh",
 				s.Name, before.Started.Local().Format("2006-01-02 15:04:05"))}
@@ -213,14 +227,14 @@ func (r *Record) Continue(before *Record) error {
 	return nil
 }
 
-// comesAgain reports whether a load takes new inputs each time.
-func (s *State) comesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
+// ComesAgain reports whether a load takes new inputs each time.
+func (s *State) ComesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
 
 // BeginAgain resets done loads that take new inputs, or all if a job with such loads failed, and returns how many.
 func (r *Record) BeginAgain(failed bool) (n int) {
-	all := failed && slices.ContainsFunc(r.Loads, (*State).comesAgain)
+	all := failed && slices.ContainsFunc(r.Loads, (*State).ComesAgain)
 	for _, s := range r.Loads {
-		if s.State == Done && (all || s.comesAgain()) {
+		if s.State == Done && (all || s.ComesAgain()) {
 			s.again(false)
 			n++
 		}

@@ -165,7 +165,7 @@ func BadText(bad []keep.BadInput) string {
 	}
 	text := "1 input is bad"
 	if len(bad) > 1 {
-		text = fmt.Sprintf("%d inputs are bad", len(bad))
+		text = fmt.Sprintf("%d inputs are bad, first", len(bad))
 	}
 	return fmt.Sprintf("%s: %s: %s", text, bad[0].Name, bad[0].Reason)
 }

@@ -28,6 +28,7 @@ type Plan struct {
 	Bounds    []table.Value  // of the new table, in the first key column; none is one partition
 	Bytes     int64          // of all inputs, -1 when one is a stream
 	Warnings  []string       // for the user, a sentence each
+	Retyped   []string       // Warnings about columns with another type than the table's rows have
 	Decisions []Decision     // inferred for all inputs
 	Notes     []string       // about the inputs, for the user
 	Unread    []string       // Warnings about inputs left out or incomplete

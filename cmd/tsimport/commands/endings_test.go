@@ -26,6 +26,7 @@ import (
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
+	jobs "example.com/tsimport/jobs/job"
 )
 
 var (
@@ -520,22 +521,49 @@ func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 	}
 }
 
-// TestEarlierNightsRowsAreNotCounted covers a failed job that is resumed, and an earlier process with a fast clock.
-func TestEarlierNightsRowsAreNotCounted(t *testing.T) {
+// TestAttemptsOfAJobCountTogether: what an attempt of a job has rejected stays counted, shown and retriable, also if its
+// clock was ahead, and does not count in the next night.
+func TestAttemptsOfAJobCountTogether(t *testing.T) {
 	t.Chdir(t.TempDir())
-	put(t, "job.yaml", "version: 1\ndefaults: {create: true, only-new: true, pk: [id], type: {n: integer}}\nloads:\n  "+
-		"done: {from: [d-*.csv]}\n  failed: {from: [f-*.csv]}\n")
-	put(t, "d-1.csv", "id,n\n1,2\n")
+	put(t, "job.yaml", "version: 1\ndefaults: {create: true, only-new: true, pk: [id], type: {n: integer}, "+
+		"fail-if-nothing-new: true}\nloads:\n  done: {from: [d-*.csv]}\n  failed: {from: [f-*.csv]}\n")
+	put(t, "d-1.csv", "id,n\n1,2\n2,x\n")
 	for i := range 3 {
-		put(t, fmt.Sprintf("f-%d.csv", i), []string{"id,n\n1,2\n", "id,m\n1,2\n"}[min(i, 1)])
+		put(t, fmt.Sprintf("f-%d.csv", i), []string{"id,n\n1,2\n2,y\n", "id,m\n1,2\n", "id,o\n"}[i])
 	}
-	ends(t, 1, "run job.yaml", "2 read, 2 written") // so many are bad that something else may be wrong
+	// so many are bad that something else may be wrong
+	said := ends(t, 1, "run job.yaml -q", `f-0.csv:3`, "; load failed: finished", "2 inputs are bad, first: f-1.csv: ",
+		"done: finished: 2 read", "4 read, 2 written, 2 rejected")
+	conformance.Equal(t, strings.Count(said, "2 inputs are bad"), 1, "a cause is said once: %s", said)
+	job := conformance.Try(filepath.Glob("tsimport-runs/*-job")).Must(t)[0]
 	ahead := regexp.MustCompile(`("(?:first_)?started": )"\d+`)
-	for _, pattern := range []string{"tsimport-runs/*/done/run.json", "tsimport-runs/*/done/summary.json"} {
-		name := conformance.Try(filepath.Glob(pattern)).Must(t)
-		text := conformance.Try(os.ReadFile(name[0])).Must(t)
-		put(t, name[0], ahead.ReplaceAllString(string(text), `$1"2999`))
+	for _, name := range []string{job + "/done/run.json", job + "/done/summary.json"} {
+		put(t, name, ahead.ReplaceAllString(string(conformance.Try(os.ReadFile(name)).Must(t)), `$1"2999`))
 	}
-	put(t, "d-2.csv", "id,n\n3,4\n4,5\n")
-	ends(t, 3, "run job.yaml", "2 read, 2 written, 0 rejected, 0 superseded, 2 inputs set aside")
+	// The next attempt is killed before its loads begin, and another one while they run.
+	r := conformance.Try(jobs.ReadRecord(job)).Must(t)
+	for _, again := range []int{0, 1} {
+		for _, s := range r.Loads {
+			s.State, s.Again = jobs.Running, again
+		}
+		r.State = jobs.Running
+		must(t, takeEarlier(&call{}, job, r))
+		f := r.Loads[1]
+		conformance.True(t, f.State == jobs.Running && f.Again == 1 && f.Rejected == 1, "%+v", f)
+	}
+	put(t, "d-2.csv", "id,n\n3,4\n4,z\n")
+	must(t, os.Remove("f-1.csv"))
+	must(t, os.Remove("f-2.csv"))
+	const earlier = "an earlier attempt rejected 1 row, see "
+	ends(t, 3, "run job.yaml --metrics-file m.prom", "6 read, 3 written, 3 rejected", "load done: finished: 2 read",
+		"failed: "+earlier+job+"/failed (2 of 2", earlier+job+"/done")
+	metrics := string(conformance.Try(os.ReadFile("m.prom")).Must(t))
+	holds(t, metrics, `load="done",outcome="rejected",table="done"} 2`,
+		`exit_code{command="load",load="failed",table="failed"} 3`)
+	ends(t, 0, "runs "+job, ", 6 of 6 rows final, 3 rejected", job+"/done ", job+"/done+2 ", job+"/failed ")
+	ends(t, 0, "files --table done", "rejected 1 row: "+job+"/done)", "rejected 1 row: "+job+"/done+2)")
+	put(t, job+"/done/rejects.csv", "id,n\n2,3\n")
+	ends(t, 0, "load --retry-rejects "+job+"/done", "1 written")
+	ends(t, 7, "run job.yaml", "0 read")
+	ends(t, 0, "runs prune --older-than 0s --keep 1 --plan", "would remove "+job+" ")
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -141,7 +140,7 @@ func (p *jobPlanner) load(s *job.State) {
 	l := &loadPlan{Name: s.Name, Command: s.Command, Table: s.Table(), After: s.After, State: planPlanned, Bytes: -1,
 		Rows: -1, RowsAre: rowsUnknown, WriteUnits: -1, Seconds: -1, Columns: []planColumn{}, plans: p}
 	p.plan.Loads = append(p.plan.Loads, l)
-	dir := filepath.Join(p.folder, s.Name)
+	dir := s.Folder(p.folder)
 	if s.State == job.Done {
 		l.State, l.ExitCode, l.Rows, l.RowsAre = planDone, s.ExitCode, s.Read, rowsExact
 		return
@@ -163,7 +162,7 @@ func (p *jobPlanner) load(s *job.State) {
 		l.note(nothing.Notes...)
 		l.Files = &planFiles{Found: nothing.Found, Names: []string{}}
 		l.Rows, l.RowsAre, l.Bytes, l.WriteUnits, l.Seconds = 0, rowsExact, 0, 0, 0
-		if s.Value("fail-if-nothing-new") == "true" {
+		if s.Value("fail-if-nothing-new") == "true" && finished(dir) == nil {
 			l.ExitCode = exitcode.NoInput
 		}
 		return

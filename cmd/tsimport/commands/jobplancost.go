@@ -140,7 +140,9 @@ func measureRuns(root string) measuredRates {
 			continue
 		}
 		for _, s := range r.Loads {
-			m.add(filepath.Join(folder, s.Name))
+			for _, at := range slices.Backward(s.Folders(folder)) {
+				m.add(at)
+			}
 		}
 	}
 	return m

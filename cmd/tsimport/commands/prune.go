@@ -153,6 +153,7 @@ func (r *pruned) own(name string, folder bool) bool {
 		return r.info.Sync && tablesync.IsPart(name)
 	}
 	of, rest, below := strings.Cut(name, "/")
+	of, _, _ = strings.Cut(of, "+") // of a load that ran again
 	i := slices.IndexFunc(r.info.record.Loads, func(s *job.State) bool { return s.Name == of })
 	if !below {
 		return folder && i >= 0 || name == job.FolderFile || name == job.ChangesFile

@@ -417,6 +417,7 @@ type jobRunner struct {
 	folder  string
 	record  *job.Record
 	reads   map[string]*tableRead // loads of tables of databases
+	untold  []*job.State          // that have ended otherwise than well, for brief
 
 	ends       map[string]*io.PipeReader // of standard input, by load
 	beginStdin func()
@@ -424,7 +425,7 @@ type jobRunner struct {
 
 // run runs one load's command in this process.
 func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
-	dir := filepath.Join(o.folder, s.Name)
+	dir := s.Folder(o.folder)
 	interrupts, stop := o.c.interrupts.ofLoad()
 	defer stop()
 	in := &invocation{goOn: !s.Fresh || hasRun(dir), folder: dir, mayChange: s.Changed}
@@ -437,13 +438,35 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	if of := o.reads[s.Name]; of != nil && of.moment != nil {
 		of.moment.Ended()
 	}
-	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir)}
+	why := ""
+	if err != nil {
+		why = input.RedactText(client.OneLine(err.Error()))
+	}
+	out := soFar(o.folder, s, exitcode.Of(err), why)
 	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
 		out.BadInputs = int64(len(only.Bad))
 	}
-	if err != nil {
-		out.Error = input.RedactText(client.OneLine(err.Error()))
+	return out
+}
+
+// soFar adds to how a load ended what its earlier runs in this job have counted: their inputs are not read again.
+func soFar(folder string, s *job.State, code int, why string) job.Outcome {
+	out, rejected, in := job.Outcome{ExitCode: code}, int64(0), []string{}
+	for i, dir := range s.Folders(folder) {
+		n := countsOf(dir)
+		if i < s.Again {
+			n.BadInputs = 0 // they are tried again
+			if rejected += n.Rejected; n.Rejected > 0 {
+				in = append(in, dir)
+			}
+		}
+		out.Add(n)
 	}
+	if rejected > 0 {
+		out.ExitCode = cmp.Or(code, exitcode.Rejects)
+		why += fmt.Sprintf("; an earlier attempt rejected %s, see %s", counted(rejected, "row"), strings.Join(in, ", "))
+	}
+	out.Error = strings.TrimPrefix(why, "; ")
 	return out
 }
 
@@ -463,6 +486,7 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
+	of.FailIfNothingNew = of.FailIfNothingNew && s.Again == 0 // an earlier attempt found new inputs
 	return perform(in.again(ctx, of, io.Discard, interrupts, show))
 }
 
@@ -517,20 +541,38 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 }
 
 // takeEarlier examines what earlier processes left in the folders of loads. A load that ended in a process killed
-// before recording it is done. Leftovers of loads that run again are moved away.
+// before recording it is done. Leftovers of loads that run again are moved away, but not what they have finished.
 func takeEarlier(c *call, folder string, r *job.Record) error {
 	for _, s := range r.Loads {
-		dir := filepath.Join(folder, s.Name)
+		if !s.ComesAgain() {
+			s.Again = 0 // it was changed, and reads all inputs
+		}
+		dir, before := s.Folder(folder), s.State
 		s.Fresh = s.Fresh && (s.State == job.Waiting || !hasRun(dir))
+		if before == job.Running {
+			endedBefore(c, s, folder)
+		}
 		switch {
 		case s.State == job.Done:
-		case s.State == job.Running:
-			endedBefore(c, s, dir)
-		case s.Fresh || !unfinished(dir):
+			continue
+		case s.ComesAgain() && finished(dir) != nil:
+			s.Again++
+		case before != job.Running && (s.Fresh || !unfinished(dir)):
 			if err := rundir.KeepEarlier(dir); err != nil {
 				return err
 			}
 		}
+		if s.Again > 0 {
+			s.Counts = soFar(folder, s, exitcode.OK, "").Counts
+		}
+	}
+	return nil
+}
+
+// finished returns the summary of a load that has finished in a folder; else nil.
+func finished(dir string) *pipeline.Report {
+	if sum, err := readSummary(dir); err == nil && !unfinished(dir) && sum.State == pipeline.StateFinished {
+		return sum
 	}
 	return nil
 }
@@ -547,7 +589,7 @@ func unfinished(dir string) bool {
 }
 
 // endedBefore records the end of a load in an earlier process that was killed before recording it.
-func endedBefore(c *call, s *job.State, dir string) {
+func endedBefore(c *call, s *job.State, folder string) {
 	if s.Command == job.Export {
 		if m, err := restore.At(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil &&
 			m.Ended.After(s.Started) {
@@ -555,10 +597,9 @@ func endedBefore(c *call, s *job.State, dir string) {
 		}
 		return // a file is written again
 	}
-	sum, err := readSummary(dir)
-	if err == nil && !unfinished(dir) && sum.State == pipeline.StateFinished &&
-		(sum.ExitCode == exitcode.OK || sum.ExitCode == exitcode.Rejects) {
-		s.State, s.Ended, s.ExitCode, s.Counts = job.Done, time.Now().UTC(), sum.ExitCode, countsOf(dir)
+	if sum := finished(s.Folder(folder)); sum != nil && (sum.ExitCode == exitcode.OK || sum.ExitCode == exitcode.Rejects) {
+		out := soFar(folder, s, sum.ExitCode, "")
+		s.State, s.Ended, s.ExitCode, s.Error, s.Counts = job.Done, time.Now().UTC(), out.ExitCode, out.Error, out.Counts
 	}
 }
 
@@ -576,8 +617,19 @@ func countsOf(dir string) (n job.Counts) {
 	return *countsOfReport(sum)
 }
 
-// told reports the state of a load.
+// told reports the state of a load. What went wrong at the end of the job, or when nothing else is shown, is held back:
+// the last line may say it.
 func (o *jobRunner) told(s *job.State) {
+	open := func(s *job.State) bool { return s.State == job.Running || s.State == job.Waiting }
+	if s.Error != "" && s.State != job.Held && o.c.show.log == nil &&
+		(o.c.of.Quiet || !slices.ContainsFunc(o.record.Loads, open)) {
+		o.untold = append(o.untold, s)
+		return
+	}
+	o.tell(s)
+}
+
+func (o *jobRunner) tell(s *job.State) {
 	show := o.c.show.of(s.Name)
 	switch s.State {
 	case job.Running:
@@ -628,13 +680,18 @@ func (o *jobRunner) counts() string {
 	return fmt.Sprintf("job %s: %d of %d loads done, %s", o.record.State, done, all, countsText(&o.record.Counts))
 }
 
-// brief says in one line how the job ended, and why: the first load with that end.
+// brief says in one line how the job ended, and why: the first load with that end. It shows the others' ends before.
 func (o *jobRunner) brief() string {
 	text := o.counts()
-	for _, s := range o.record.Loads {
-		if s.Error != "" && s.ExitCode == o.record.ExitCode {
-			return fmt.Sprintf("%s; load %s: %s", text, s.Name, s.Error)
+	at := slices.IndexFunc(o.record.Loads,
+		func(s *job.State) bool { return s.Error != "" && s.ExitCode == o.record.ExitCode })
+	for _, s := range o.untold {
+		if at < 0 || s != o.record.Loads[at] {
+			o.tell(s)
 		}
+	}
+	if at >= 0 {
+		text += fmt.Sprintf("; load %s: %s", o.record.Loads[at].Name, o.record.Loads[at].Error)
 	}
 	return text
 }

@@ -216,13 +216,18 @@ func readJobRun(folder string, r *job.Record) *runInfo {
 		info.State = stateCrashed
 	}
 	for _, s := range r.Loads {
-		l := &runInfo{Folder: filepath.Join(folder, s.Name), State: s.State, Table: s.Table(), Started: s.Started}
-		if found := readRun(l.Folder); found != nil {
-			l = found
+		for _, at := range s.Folders(folder) {
+			l := readRun(at)
+			if l == nil && s.Again > 0 && s.State == job.Done {
+				continue // it found nothing new
+			}
+			if l == nil {
+				l = &runInfo{Folder: at, State: s.State, Table: s.Table(), Started: s.Started}
+			}
+			info.Read, info.Final, info.Rejected = info.Read+l.Read, info.Final+l.Final, info.Rejected+l.Rejected
+			info.Target = cmp.Or(info.Target, l.Target)
+			info.Loads = append(info.Loads, l)
 		}
-		info.Read, info.Final, info.Rejected = info.Read+l.Read, info.Final+l.Final, info.Rejected+l.Rejected
-		info.Target = cmp.Or(info.Target, l.Target)
-		info.Loads = append(info.Loads, l)
 	}
 	return info
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -70,7 +71,11 @@ func (s *screen) plan(p *plan.Plan) {
 		s.say.Line("%s", n)
 	}
 	for _, w := range p.Warnings {
-		s.say.Warn("%s", w)
+		say := s.say
+		if slices.Contains(p.Retyped, w) {
+			say = s.w.say // --quiet does not hide it: the rows are written nevertheless
+		}
+		say.Warn("%s", w)
 	}
 	if s.arrived != nil {
 		s.arrived()
