@@ -21,7 +21,7 @@ var (
 func TestPageLinksAreValid(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
-		text := read(t, page)
+		text := conformance.Read(t, "", page)
 		for _, m := range pageLink.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
 			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
 				continue
@@ -50,7 +50,7 @@ func TestPagesThatCodeNamesExist(t *testing.T) {
 		if !strings.HasSuffix(rel, ".go") {
 			return
 		}
-		for _, page := range namedPage.FindAllString(string(read(t, name)), -1) {
+		for _, page := range namedPage.FindAllString(string(conformance.Read(t, "", name)), -1) {
 			names++
 			conformance.True(t, conformance.ErrorOf(os.Stat(filepath.Join("..", "..", filepath.FromSlash(page)))) == nil,
 				"%s names %s, which does not exist", rel, page)
@@ -78,7 +78,7 @@ var (
 func TestPageTablesAndPicturesAreWellFormed(t *testing.T) {
 	tables, pictures := 0, 0
 	for _, page := range pages(t) {
-		text := read(t, page)
+		text := conformance.Read(t, "", page)
 		for _, line := range strings.Split(fence.ReplaceAllString(string(text), ""), "\n") {
 			if !ruledRow.MatchString(line) {
 				continue
@@ -102,7 +102,7 @@ func TestPageTablesAndPicturesAreWellFormed(t *testing.T) {
 
 // hasAnchor reports whether a heading of the page has the anchor, its words in lower case joined by hyphens.
 func hasAnchor(t *testing.T, page, anchor string) bool {
-	text := read(t, page)
+	text := conformance.Read(t, "", page)
 	for _, m := range pageHeading.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
 		made := strings.Map(func(r rune) rune {
 			switch {
@@ -124,7 +124,7 @@ var navPage = regexp.MustCompile(`[a-zA-Z/-]+\.md`)
 
 func TestEveryPageIsInTheNavigationOfTheSite(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text := read(t, filepath.Join(root, "packaging", "site", "mkdocs.yml"))
+	text := conformance.Read(t, root, "packaging/site/mkdocs.yml")
 	_, nav, found := strings.Cut(string(text), "\nnav:\n")
 	conformance.MustEqual(t, found, true, "mkdocs.yml has no navigation")
 	times := map[string]int{}
@@ -140,7 +140,7 @@ func TestEveryPageIsInTheNavigationOfTheSite(t *testing.T) {
 
 func pageText(t *testing.T, name string) string {
 	t.Helper()
-	content := read(t, filepath.Join("..", "..", name))
+	content := conformance.Read(t, "../..", name)
 	return string(content)
 }
 
@@ -181,7 +181,7 @@ func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
 			continue
 		}
 		checked++
-		content := read(t, page)
+		content := conformance.Read(t, "", page)
 		n := strings.Count(string(content), "\n")
 		conformance.True(t, n <= howToLines, "%s has %d lines, %d are allowed", page, n, howToLines)
 		conformance.Equal(t, firstBlock.Match(content), true, "%s does not begin with its command", page)
@@ -214,7 +214,7 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	}
 	found := 0
 	for _, page := range append(slices.Sorted(maps.Keys(englishPages(t, root))), "Makefile", "CONTRIBUTING.md") {
-		text := read(t, filepath.Join(root, page))
+		text := conformance.Read(t, root, page)
 		for _, m := range slices.Concat(goTest.FindAllStringSubmatch(string(text), -1),
 			benches.FindAllStringSubmatch(string(text), -1)) {
 			for _, pattern := range strings.Split(strings.ReplaceAll(m[2], "$$", "$"), "|") { // no pattern has parentheses
@@ -239,7 +239,7 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 func testsOf(t *testing.T, folder string, all bool) (names []string) {
 	files := conformance.Try(filepath.Glob(filepath.Join(folder, "*_test.go"))).Must(t)
 	for _, file := range files {
-		source := read(t, file)
+		source := conformance.Read(t, "", file)
 		if !all && strings.HasPrefix(string(source), "//go:build e2e") {
 			continue
 		}
@@ -252,11 +252,6 @@ func testsOf(t *testing.T, folder string, all bool) (names []string) {
 
 // internals holds the pages for developers, which exist in English only.
 const internals = "docs/internals/"
-
-func read(t *testing.T, name string) []byte {
-	t.Helper()
-	return conformance.Try(os.ReadFile(name)).Must(t)
-}
 
 // englishPages maps the pages for users to their Chinese pages, "" for none, by their paths in the repository.
 func englishPages(t *testing.T, root string) map[string]string {
@@ -292,7 +287,7 @@ var (
 
 func shapeOf(t *testing.T, page string) (s shape) {
 	t.Helper()
-	text := read(t, page)
+	text := conformance.Read(t, "", page)
 	for _, block := range fence.FindAllString(string(text), -1) {
 		s.blocks = append(s.blocks, codeComment.ReplaceAllString(block, "$1$2"))
 	}
@@ -375,7 +370,7 @@ func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 		all.WriteString(pages[chinese])
 	}
 	terms := 0
-	list := read(t, filepath.Join(root, "docs", "zh", "terms.md"))
+	list := conformance.Read(t, root, "docs/zh/terms.md")
 	for line := range strings.Lines(string(list)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		if len(cells) != 5 || !strings.HasPrefix(strings.TrimSpace(cells[3]), "不写") {

@@ -28,7 +28,7 @@ var (
 // TestTheArchitecturePageNamesWhatExists checks the page's files, folders, identifiers, and that it has every room.
 func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text := read(t, filepath.Join(root, architecturePage))
+	text := conformance.Read(t, root, architecturePage)
 	page := string(text)
 	named := map[string]bool{}
 	spans := codeSpan.FindAllStringSubmatch(page, -1)
@@ -65,7 +65,7 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 // TestEachDecisionNamesItsFunction checks that each answer names a function, type or constant that its file declares.
 func TestEachDecisionNamesItsFunction(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text := read(t, filepath.Join(root, architecturePage))
+	text := conformance.Read(t, root, architecturePage)
 	_, section, _ := strings.Cut(string(text), "## Where each decision is made\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := 0
@@ -100,7 +100,7 @@ const mostOfOption = 8
 // TestTheWayOfAnOptionIsShort counts the functions of each way on the page; each mentions the option or all options.
 func TestTheWayOfAnOptionIsShort(t *testing.T) {
 	root := filepath.Join("..", "..")
-	_, section, _ := strings.Cut(string(read(t, filepath.Join(root, architecturePage))), "## From a flag to the lane\n")
+	_, section, _ := strings.Cut(string(conformance.Read(t, root, architecturePage)), "## From a flag to the lane\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := 0
 	for line := range strings.Lines(section) {
@@ -115,7 +115,7 @@ func TestTheWayOfAnOptionIsShort(t *testing.T) {
 		}
 		field := strings.ToLower(strings.ReplaceAll(name, "-", ""))
 		for _, f := range functions[2:] { // the first two read any option
-			conformance.Contains(t, strings.ToLower(string(read(t, filepath.Join(root, f[1])))), field, "--%s: %s", name, f[1])
+			conformance.Contains(t, strings.ToLower(string(conformance.Read(t, root, f[1]))), field, "--%s: %s", name, f[1])
 		}
 	}
 	conformance.True(t, rows >= 3, "%s has the ways of only %d options", architecturePage, rows)
@@ -151,7 +151,7 @@ const fieldsPage = "docs/fields.md"
 // TestThePageOfFieldsHasEachField takes all fields' names of summary.json and /status from complete sample files.
 func TestThePageOfFieldsHasEachField(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text := read(t, filepath.Join(root, fieldsPage))
+	text := conformance.Read(t, root, fieldsPage)
 	named := map[string]bool{}
 	for _, span := range codeSpan.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
 		for _, name := range regexp.MustCompile(`[a-z_]+`).FindAllString(span[1], -1) {
@@ -159,7 +159,7 @@ func TestThePageOfFieldsHasEachField(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"report-full.json", "state-full.json"} {
-		full := read(t, filepath.Join(root, "pipeline", "testdata", file))
+		full := conformance.Read(t, "", filepath.Join(root, "pipeline", "testdata", file))
 		var v any
 		conformance.Must(t, json.Unmarshal(full, &v))
 		names := map[string]bool{}
@@ -199,8 +199,8 @@ var italics = regexp.MustCompile(`(?:^|[^*\w])\*([A-Za-z][A-Za-z -]{2,}?)\*(?:[^
 
 func glossary(t *testing.T, root string) map[string]bool {
 	t.Helper()
-	text := slices.Concat(read(t, filepath.Join(root, filepath.FromSlash(glossaryPage))),
-		read(t, filepath.Join(root, filepath.FromSlash(glossaryOfCode))))
+	text := slices.Concat(conformance.Read(t, root, glossaryPage),
+		conformance.Read(t, root, glossaryOfCode))
 	words := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
@@ -224,7 +224,7 @@ func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 	var all strings.Builder
 	introduced := 0
 	for page := range englishPages(t, root) {
-		text := read(t, filepath.Join(root, page))
+		text := conformance.Read(t, root, page)
 		if page == glossaryPage || page == glossaryOfCode {
 			continue
 		}
@@ -244,7 +244,7 @@ func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 	conformance.True(t, introduced >= 15, "pages introduce only %d words", introduced)
 	comments := conformance.Try(filepath.Glob(filepath.Join(root, "*", "*", "*.go"))).Must(t)
 	for _, name := range comments {
-		text := read(t, name)
+		text := conformance.Read(t, "", name)
 		all.Write(text)
 	}
 	used := strings.ToLower(all.String())

@@ -43,7 +43,7 @@ tsimport_last_run_success_timestamp_seconds{command="load",load="",table="orders
 # TYPE tsimport_last_run_timestamp_seconds gauge
 tsimport_last_run_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09
 `
-	conformance.Equal(t, cmp.Diff(want, read(t, path)), "", "(-want +got)")
+	conformance.Equal(t, cmp.Diff(want, string(conformance.Read(t, "", path))), "", "(-want +got)")
 }
 
 func TestFailedRunKeepsLastSuccess(t *testing.T) {
@@ -64,7 +64,7 @@ func TestFailedRunKeepsLastSuccess(t *testing.T) {
 		{[]Run{load(monday.Add(48*time.Hour), 0)}, "success_timestamp_seconds" + of + "1.7955792005e+09", first},
 	} {
 		conformance.Must(t, WriteFile(t.Context(), path, step.runs))
-		text := read(t, path)
+		text := string(conformance.Read(t, "", path))
 		conformance.True(t, strings.Contains(text, step.has) && !strings.Contains(text, step.lacks), "%+v: %s", step, text)
 	}
 }
@@ -77,11 +77,7 @@ func TestForeignFileIsLeftAlone(t *testing.T) {
 	} {
 		conformance.Must(t, os.WriteFile(path, []byte(text), 0o644))
 		err := WriteFile(t.Context(), path, []Run{load(monday, 0)})
-		conformance.True(t, err != nil && strings.Contains(err.Error(), want) && read(t, path) == text, "%s: %v", want, err)
+		conformance.Refused(t, err, want, "a file that is not a metrics file")
+		conformance.Equal(t, string(conformance.Read(t, "", path)), text, "%s: the file", want)
 	}
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	return string(conformance.Try(os.ReadFile(path)).Must(t))
 }

@@ -165,11 +165,6 @@ func testFiles(t testing.TB) []string {
 	return files
 }
 
-func read(t testing.TB, file string) []byte {
-	t.Helper()
-	return conformance.Try(os.ReadFile(file)).Must(t)
-}
-
 func same(t *testing.T, have, want contents) {
 	t.Helper()
 	conformance.MustEqual(t, len(have), len(want), "rows")
@@ -183,7 +178,7 @@ func same(t *testing.T, have, want contents) {
 func TestValuesAgreeWithWriters(t *testing.T) {
 	for _, file := range testFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			b, want := read(t, file), wanted(t, file)
+			b, want := conformance.Read(t, "", file), wanted(t, file)
 			for _, rows := range []int64{0, 1, 3, 100} {
 				have, err := readSplits(b, Options{SplitRows: rows})
 				if replaced := strings.Contains(file, "replaced"); replaced != errors.Is(err, ErrReplaced) || err != nil &&
@@ -206,7 +201,7 @@ func TestValuesAgreeWithWriters(t *testing.T) {
 
 func TestFooterWithoutVersionUsesSchemas(t *testing.T) {
 	for _, name := range []string{"legacy.arrow", "version4.arrow", "many.arrow"} {
-		b := read(t, "testdata/"+name)
+		b := conformance.Read(t, "", "testdata/"+name)
 		end := len(b) - 4 - len(Magic)
 		start := end - int(binary.LittleEndian.Uint32(b[end:]))
 		binary.LittleEndian.PutUint16(b[start+newFlat(b[start:end]).root().fields+4:], 0) // the field is not there
@@ -216,7 +211,7 @@ func TestFooterWithoutVersionUsesSchemas(t *testing.T) {
 }
 
 func TestColumnsOfStructs(t *testing.T) {
-	b := read(t, "testdata/many.arrow")
+	b := conformance.Read(t, "", "testdata/many.arrow")
 	f := conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x", Options{Flatten: true})).Must(t)
 	names := f.Columns()
 	want := []string{"id", "word", "code", "list", "flag", "runs", "at.a", "at.b"}
@@ -242,7 +237,7 @@ func TestColumnsOfStructs(t *testing.T) {
 }
 
 func TestRemoteBatchTakesTwoRequests(t *testing.T) {
-	b := read(t, "testdata/many.arrow")
+	b := conformance.Read(t, "", "testdata/many.arrow")
 	far := &counter{ReaderAt: bytes.NewReader(b)}
 	f := conformance.Try(Open(far, int64(len(b)), "x", Options{})).Must(t)
 	conformance.True(t, far.reads <= 3+len(f.batches)+len(f.described), "%d reads, %d batches", far.reads, len(f.batches))
@@ -266,7 +261,7 @@ func (c *counter) ReadAt(b []byte, at int64) (int, error) {
 }
 
 func TestOversizedBatchesAreRefused(t *testing.T) {
-	b := read(t, "testdata/many_zstd.arrow")
+	b := conformance.Read(t, "", "testdata/many_zstd.arrow")
 	f := conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x", Options{})).Must(t)
 	p := f.NewParser(every(f.Columns()))
 	p.LimitMemory(1000)
@@ -277,7 +272,7 @@ func TestOversizedBatchesAreRefused(t *testing.T) {
 	conformance.Must(t, parse())
 	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxDictionary: 10})), "dictionaries take", "10 bytes")
 	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxMetadata: 100})), "the limit is 100", "metadata")
-	stream := read(t, "testdata/many_zstd.arrows")
+	stream := conformance.Read(t, "", "testdata/many_zstd.arrows")
 	s := conformance.Try(NewStream(bytes.NewReader(stream), "x", Options{MaxBody: 1000})).Must(t)
 	for range 3 { // a load meets again what its sample has met
 		conformance.Refused(t, conformance.ErrorOf(s.Next()), "memory allows", "the body of a stream")
@@ -286,7 +281,7 @@ func TestOversizedBatchesAreRefused(t *testing.T) {
 
 func TestTruncatedFilesAreRefused(t *testing.T) {
 	for _, name := range []string{"version4.arrow", "version4.arrows", "legacy.arrows", "deltas.arrow"} {
-		b := read(t, "testdata/"+name)
+		b := conformance.Read(t, "", "testdata/"+name)
 		for n := range b {
 			_, err := readSplits(b[:n], Options{})
 			conformance.MustTrue(t, err != nil, "%s: the first %d of %d bytes were read without an error", name, n, len(b))
@@ -388,7 +383,7 @@ func hostileStream(t *testing.T, b []byte, o Options) error {
 
 func FuzzRead(f *testing.F) {
 	for _, file := range testFiles(f) {
-		if b := read(f, file); len(b) < 30_000 {
+		if b := conformance.Read(f, "", file); len(b) < 30_000 {
 			f.Add(b, false)
 			f.Add(b, true)
 		}
@@ -399,7 +394,7 @@ func FuzzRead(f *testing.F) {
 func TestDamagedBytesNeitherPanicNorRunAway(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	for _, file := range testFiles(t) {
-		b := read(t, file)
+		b := conformance.Read(t, "", file)
 		step := len(b)/100 + 1
 		for i := 0; i < len(b); i += step {
 			for _, x := range []byte{b[i] ^ 0xff, b[i] ^ 1, b[i] ^ 0x80, 0} {
@@ -420,7 +415,7 @@ func schemaOf(t *testing.T, b []byte) (*flat, int) {
 
 // ownDescendant is a stream whose schema has a list that is its own field. The offset to it wraps round 32 bits.
 func ownDescendant(t *testing.T) []byte {
-	b := bytes.Clone(read(t, filepath.Join("testdata", "nested.arrows")))
+	b := bytes.Clone(conformance.Read(t, "", filepath.Join("testdata", "nested.arrows")))
 	f, start := schemaOf(t, b)
 	head, _ := f.root().child(2)
 	for _, field := range head.tables(1) {
@@ -487,7 +482,7 @@ func TestFalseLengthsAllocateNothing(t *testing.T) {
 
 func TestBufferWithWrongSizeIsRefused(t *testing.T) {
 	for _, codec := range []string{"zstd", "lz4"} {
-		b := read(t, "testdata/many_"+codec+".arrow")
+		b := conformance.Read(t, "", "testdata/many_"+codec+".arrow")
 		f := conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x", Options{})).Must(t)
 		at := f.batches[0]
 		m := conformance.Try(f.message(at)).Must(t)

@@ -272,7 +272,7 @@ func TestChangedTableIsNotReadFurther(t *testing.T) {
 		t.Skip("files have no number here")
 	}
 	before, _ := d.address("numbers").schema(t)
-	must(t, os.WriteFile(d.path+".new", read(t, d.path), 0o644))
+	must(t, os.WriteFile(d.path+".new", conformance.Read(t, "", d.path), 0o644))
 	must(t, os.Rename(d.path+".new", d.path))
 	after, _ := d.address("numbers").schema(t)
 	conformance.True(t, after != before, "another file of the same name was not noticed")
@@ -289,11 +289,6 @@ func (a *Address) schema(t *testing.T) (string, *sqltable.Table) {
 func info(t *testing.T, path string) os.FileInfo {
 	t.Helper()
 	return conformance.Try(os.Stat(path)).Must(t)
-}
-
-func read(t *testing.T, path string) []byte {
-	t.Helper()
-	return conformance.Try(os.ReadFile(path)).Must(t)
 }
 
 func TestImmutableFileIsCheckedAfterEachPage(t *testing.T) {
@@ -325,7 +320,7 @@ func TestDamagedFileErrorGivesAdvice(t *testing.T) {
 		must(t, conformance.ErrorOf(db.Exec(s)))
 	}
 	must(t, db.Close())
-	text := conformance.Try(os.ReadFile(path)).Must(t)
+	text := conformance.Read(t, "", path)
 	page := len(text) / 2 &^ 4095
 	copy(text[page:page+4096], bytes.Repeat([]byte{0xff}, 4096))
 	const want = "shop.db is damaged: database disk image is malformed (11); rescue what can be read, and load that: " +
