@@ -97,7 +97,7 @@ func (p *planner) warnOfDescribed() {
 // warnOfUnseen names the columns of the load that no sampled record has: their names may be wrong.
 func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
 	for _, c := range p.columns {
-		if p.plan.Wide && !p.plan.described[c] && !in.Seen(place[c]) && !p.plan.Empty {
+		if p.sampled.bad == nil && p.plan.Wide && !p.plan.described[c] && !in.Seen(place[c]) && !p.plan.Empty {
 			p.warnf("column %s is part of a key or named by an expression, and no record of the sample has a value in it", c)
 		}
 	}

@@ -233,8 +233,26 @@ func (p *Parser) canalChange(start int) bool {
 	columns, ok := p.canalColumns(m.types, m.typesEnd)
 	return ok && p.members(m.data, func(key []byte, from,
 		to int) bool {
-		return p.changedValue(columns, key, from, to)
+		if p.changedValue(columns, key, from, to) {
+			return true
+		}
+		if !m.canal && !p.options.Changes.Typed(string(key)) {
+			p.bad.Message = "Maxwell writes no types; give --type for each column: " + strings.Join(p.untyped(m.data), ", ")
+		}
+		return false
 	}) && p.changesAny()
+}
+
+// untyped are the row's columns to which the user gives no type.
+func (p *Parser) untyped(row int) (names []string) {
+	of := &p.options.Changes
+	p.members(row, func(name []byte, _, _ int) bool {
+		if out := of.Without != nil && p.column(name) < 0 && of.Without(string(name)); !out && !of.Typed(string(name)) {
+			names = append(names, string(name))
+		}
+		return true
+	})
+	return names
 }
 
 // firstRow returns the place of an array's first object, and whether there are more.

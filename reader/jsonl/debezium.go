@@ -394,6 +394,11 @@ var unavailableBytes = base64.StdEncoding.EncodeToString([]byte(unavailable))
 func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, from, to int) bool {
 	s := &p.scan
 	value := s.data[from:to]
+	refuse := func(code, message string) bool {
+		p.refuse(string(name), code, message, from)
+		p.bad.Value = table.Show(value)
+		return false
+	}
 	if without := p.options.Changes.Without; without != nil && p.column(name) < 0 && without(string(name)) {
 		return true
 	}
@@ -403,8 +408,8 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 		case p.changed.event.op == "u":
 			p.record.Mode = table.Update
 		default: // a row that has a new key
-			return p.refuse(string(name), CodeChange, "the value did not change when the row's key did, and the database has "+
-				"not logged it; set REPLICA IDENTITY FULL and write the row again", from)
+			return refuse(CodeChange, "the value did not change when the row's key did, and the database has not logged it; "+
+				"set REPLICA IDENTITY FULL and write the row again")
 		}
 		return true
 	}
@@ -413,28 +418,28 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 	case value[0] == 'n':
 	case columns == nil:
 		if s.pos = from; value[0] == '{' || value[0] == '[' || !p.options.Changes.Typed(string(name)) {
-			return p.refuse(string(name), CodeChange, "the event does not say the types of its columns; set "+
-				"value.converter.schemas.enable=true in the connector (canal: mysqlType), or say the column's type", from)
+			return refuse(CodeChange, "the event does not say the types of its columns; set "+
+				"value.converter.schemas.enable=true in the connector (canal: mysqlType), or say the column's type")
 		}
 		p.scalar(&d)
 	case c == nil:
-		return p.refuse(string(name), CodeChange, "the schema of the event does not have the column", from)
+		return refuse(CodeChange, "the schema of the event does not have the column")
 	case c.refuse != "" && p.options.Changes.Form == CanalChanges && p.options.Changes.Typed(string(name)):
 		s.pos = from
 		p.scalar(&d)
 	case c.refuse != "":
-		return p.refuse(string(name), table.CodeType, c.refuse, from)
+		return refuse(table.CodeType, c.refuse)
 	case bytes.Equal(c.instead, value) && !p.changed.event.nulls:
-		return p.refuse(string(name), CodeChange, "the value is the column's default, which may stand for a null; set "+
-			"value.converter.replace.null.with.default=false in the connector, and begin without a snapshot", from)
+		return refuse(CodeChange, "the value is the column's default, which may stand for a null; set "+
+			"value.converter.replace.null.with.default=false in the connector, and begin without a snapshot")
 	default:
 		if why := c.read(p, c, &d, from, to); why != "" {
-			return p.refuse(string(name), table.CodeType, why, from)
+			return refuse(table.CodeType, why)
 		}
 	}
 	if d.Kind == record.Unsigned && d.Int < 0 && !p.options.Changes.Typed(string(name)) {
-		return p.refuse(string(name), table.CodeType,
-			"the integer does not fit in 64 bits with a sign; say the column's type (string), or leave it out", from)
+		return refuse(table.CodeType,
+			"the integer does not fit in 64 bits with a sign; say the column's type (string), or leave it out")
 	}
 	p.addCell(name, d)
 	return true
