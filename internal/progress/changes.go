@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -56,7 +57,8 @@ const shown = 60
 
 // show shortens a value for a message.
 func show(value string) string {
-	if value == "" {
+	switch value {
+	case "", "[]", "map[]":
 		return "not given"
 	}
 	if r := []rune(value); len(r) > shown {
@@ -82,5 +84,6 @@ func showBoth(a, b string) (string, string) {
 		return show(a), show(b)
 	}
 	from := same - sharedShown
+	from += slices.Index(was[from:same], ' ') + 1 // no cut word, if there are several
 	return "…" + show(string(was[from:])), "…" + show(string(is[from:]))
 }

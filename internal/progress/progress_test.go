@@ -76,6 +76,7 @@ func TestChangesAreNamed(t *testing.T) {
 		{[]Fact{{"mode", "update", false}, {"size of a.csv", "10", true}}, "mode was put and is update now", false},
 		{[]Fact{{"mode", "put", false}}, "size of a.csv was 10 and is missing now", true},
 		{[]Fact{before[0], before[1], {"order", "", false}}, "order was missing and is not given now", false},
+		{[]Fact{before[0], before[1], {"--type", "map[]", false}}, "--type was missing and is not given now", false},
 	} {
 		changes, inputs := Changes(before, c.now)
 		got := strings.Join(changes, "; ")
@@ -93,6 +94,7 @@ func TestLongValuesShowTheirDifference(t *testing.T) {
 	} {
 		changes, _ := Changes([]Fact{{Name: "s", Value: c.was}}, []Fact{{Name: "s", Value: c.is}})
 		was, is, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(changes[0], "s was "), " now"), " and is ")
-		conformance.True(t, was != is && len([]rune(changes[0])) <= 150, "%q", changes[0])
+		conformance.True(t, was != is && len([]rune(changes[0])) <= 150 &&
+			strings.Contains(" "+long, " "+strings.Fields(strings.TrimPrefix(was, "…"))[0]), "%q", changes[0])
 	}
 }

@@ -65,7 +65,9 @@ func parseType(name string) (t plan.Type, err error) {
 		t.Time, err = convert.ParseTime(spec)
 		return t, err
 	}
-	t.Type, err = table.ParseType(name)
+	if t.Type, err = table.ParseType(name); err != nil {
+		err = fmt.Errorf("type %q: want string, integer, double, boolean, binary, any or timestamp(LAYOUT,ZONE)", name)
+	}
 	return t, err
 }
 

@@ -127,8 +127,8 @@ var ofLoads = []*Option{
 	{Name: "rename", Basic: true, Kind: Renamings, Group: columns, In: loads,
 		Usage: "rename a column, `OLD=NEW`; may be repeated"},
 	{Name: "type", Basic: true, Kind: Typings, Group: columns, In: Load | Sync | Verify,
-		Usage: "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64), binary(hex) or " +
-			"timestamp(layout,zone,unit); may be repeated (default: inferred from a sample)"},
+		Usage: "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64), binary(hex), " +
+			"any or timestamp(layout,zone,unit); may be repeated (default: inferred from a sample)"},
 	{Name: "version-column", Group: columns, In: Load | Sync | Verify,
 		Usage: "column with the timestamp of each row's cells, in milliseconds; it is also loaded unless excluded. A new " +
 			"table takes timestamps of any age then"},

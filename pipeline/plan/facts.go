@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +47,7 @@ func (p *Plan) Facts() ([]progress.Fact, error) {
 		case c.Hex:
 			value += " of hexadecimal digits"
 		case c.Time != nil:
-			value += fmt.Sprintf(" of a time %q in %v, %d a second", c.Time.Layout, c.Time.Zone, c.Time.Unit)
+			value += " of a " + timeText(c.Time)
 		}
 		facts = append(facts, progress.Fact{Name: "column " + c.Name, Value: value})
 	}
@@ -78,17 +79,27 @@ func (p *Plan) Facts() ([]progress.Fact, error) {
 
 // cellFacts returns the options of cells that no column of the schema shows.
 func cellFacts(c *Columns) []progress.Fact {
-	types := map[string]string{}
-	for name, t := range c.Types {
-		types[name] = fmt.Sprint(t.Type, t.Hex)
-		if t.Time != nil {
-			types[name] += fmt.Sprintf(" %q %v %d", t.Time.Layout, t.Time.Zone, t.Time.Unit)
+	var types []string
+	for _, name := range slices.Sorted(maps.Keys(c.Types)) {
+		of := c.Types[name].Type.String()
+		switch t := c.Types[name]; {
+		case t.Hex:
+			of += "(hex)"
+		case t.Time != nil:
+			of = timeText(t.Time)
 		}
+		types = append(types, name+"="+of)
 	}
 	return []progress.Fact{
 		{Name: "--columns", Value: fmt.Sprintf("%q", c.Only)}, {Name: "--exclude", Value: fmt.Sprintf("%q", c.Exclude)},
-		{Name: "--rename", Value: fmt.Sprintf("%q", c.Rename)}, {Name: "--type", Value: fmt.Sprintf("%q", types)},
+		{Name: "--rename", Value: fmt.Sprintf("%q", c.Rename)}, {Name: "--type", Value: strings.Join(types, ",")},
 	}
+}
+
+// timeText writes a time's type as the user does.
+func timeText(t *table.Time) string {
+	unit := map[int64]string{1: "s", 1e3: "ms", 1e6: "us", 1e9: "ns"}[t.Unit]
+	return fmt.Sprintf("timestamp(%s,%v,%s)", t.Layout, t.Zone, unit)
 }
 
 // readFacts returns the options of reading.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/rundir"
@@ -507,9 +508,27 @@ func (p *planner) warn() {
 	}
 	for _, c := range p.plan.Schema.Columns {
 		if !table.PlainColumnName(c.Name) {
-			p.warnf("column name %q is not all letters, digits and underscores: SQL and secondary indexes refuse it", c.Name)
+			p.warnf("column name %q is not all letters, digits and underscores: SQL and secondary indexes refuse it%s", c.Name,
+				renameHint(c))
 		}
 	}
+}
+
+// renameHint gives a source's column a name that SQL takes.
+func renameHint(c table.Column) string {
+	name := strings.Map(func(r rune) rune {
+		if table.PlainColumnName("_" + string(r)) {
+			return r
+		}
+		return '_'
+	}, c.Name)
+	if c.Source == "" || strings.Trim(name, "_") == "" {
+		return ""
+	}
+	if !table.PlainColumnName(name) { // it begins with a digit
+		name = "_" + name
+	}
+	return "; --rename " + suggest.Arg(c.Source+"="+name)
 }
 
 func (p *planner) notef(format string, a ...any) {

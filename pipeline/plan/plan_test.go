@@ -530,15 +530,15 @@ func TestFactsIncludeCellOptions(t *testing.T) {
 	}
 	same := facts(nil)
 	for name, change := range map[string]func(*Request){
-		"--columns": func(r *Request) { r.Columns.Only = []string{"n"} },
-		"--exclude": func(r *Request) { r.Columns.Exclude = []string{"n"} },
-		"--rename":  func(r *Request) { r.Columns.Rename = map[string]string{"n": "m"} },
-		"--type":    func(r *Request) { r.Columns.Types = map[string]Type{"n": {Type: table.String}} },
+		`--columns ["n"]`:       func(r *Request) { r.Columns.Only = []string{"n"} },
+		`--exclude ["n"]`:       func(r *Request) { r.Columns.Exclude = []string{"n"} },
+		`--rename map["n":"m"]`: func(r *Request) { r.Columns.Rename = map[string]string{"n": "m"} },
+		"--type n=string":       func(r *Request) { r.Columns.Types = map[string]Type{"n": {Type: table.String}} },
 	} {
 		var differ []string
 		for i, f := range facts(change) {
 			if f != same[i] {
-				differ = append(differ, f.Name)
+				differ = append(differ, f.Name+" "+f.Value)
 			}
 		}
 		conformance.Same(t, differ, []string{name}, "%s: the facts differ", name)

@@ -39,6 +39,9 @@ func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Re
 		}
 		var err error
 		if at, err = time.ParseInLocation(spec.Layout, string(d.Bytes), zone); err != nil {
+			if spec.Layout == time.RFC3339 {
+				return wrong("not a time like %q; timestamp(%%Y-%%m-%%d %%H:%%M:%%S,ZONE) names another form", spec.Layout)
+			}
 			return wrong("not a time like %q", spec.Layout)
 		}
 		local = !spec.Zoned
