@@ -149,7 +149,12 @@ func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.
 	if err := wholeForExtra(c.interrupts, &cfg, o); err != nil {
 		return err
 	}
-	r, err := compare(c, &cfg, o, run)
+	return t.compare(c, &cfg, o, run)
+}
+
+// compare compares the target with a load's inputs and shows the result.
+func (t *target) compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) error {
+	r, err := compare(c, cfg, o, run)
 	if err != nil {
 		return noTable(err, t)
 	}
@@ -185,11 +190,7 @@ func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 		k.Read.Gate = o.Gate
 	}
 	k.Compared(&cfg)
-	r, err := compare(c, &cfg, o, run)
-	if err != nil {
-		return noTable(err, t)
-	}
-	return showComparison(c, r)
+	return t.compare(c, &cfg, o, run)
 }
 
 // compared sets the target of a comparison.
@@ -211,11 +212,19 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 	if m == nil || err != nil {
 		return err
 	}
-	if h := m.Holds; h.From != "" || h.To != "" || h.Filter != "" || h.Where != "" {
-		return usagef("--extra fail: the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or "+
-			"--where), and the others would count as surplus; leave --extra out", suggest.Arg(cfg.Inputs[0]))
+	if text := holdsSome(m); text != "" {
+		return usagef("--extra fail: %s: the others would count as surplus; leave --extra out", text)
 	}
 	return nil
+}
+
+// holdsSome says that an archive has only a part of its table's rows, if so.
+func holdsSome(m *archive.Manifest) string {
+	if h := m.Holds; h.From == "" && h.To == "" && h.Filter == "" && h.Where == "" {
+		return ""
+	}
+	return fmt.Sprintf("the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or --where)",
+		m.Dir())
 }
 
 // verifyArchive compares an archive with files, a table or another archive.
@@ -263,9 +272,8 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 		return restore.InputError(err)
 	}
 	r.InArchive = true
-	if h := m.Holds; r.Missing > 0 && (h.From != "" || h.To != "" || h.Filter != "" || h.Where != "") {
-		r.Notes = append(r.Notes, fmt.Sprintf("the archive %s holds only some of its table's rows (--from-key, --to-key, "+
-			"--filter or --where): the others are missing", m.Dir()))
+	if text := holdsSome(m); r.Missing > 0 && text != "" {
+		r.Notes = append(r.Notes, text+": the others are missing")
 	}
 	return showComparison(c, r)
 }
@@ -440,23 +448,19 @@ func settledLine(s *verify.Settled) string {
 
 // comparisonLine states the result in one line.
 func comparisonLine(r *verify.Result) string {
-	verdict := comparisonVerdict(r)
-	text := fmt.Sprintf("%s: %s rows expected, %s equal, %s missing, %s different, %s surplus", verdict,
-		words.Grouped(r.RowsExpected), words.Grouped(r.Equal), words.Grouped(r.Missing), words.Grouped(r.Different),
-		words.Grouped(r.Extra))
+	share, surplus := "", fmt.Sprintf(", %s surplus", words.Grouped(r.Extra))
 	if r.Sample > 0 {
-		text = fmt.Sprintf("%s: of %g%% of the keys: %s rows expected, %s equal, %s missing, %s different", verdict,
-			100*r.Sample,
-			words.Grouped(r.RowsExpected), words.Grouped(r.Equal), words.Grouped(r.Missing), words.Grouped(r.Different))
+		share, surplus = fmt.Sprintf("of %g%% of the keys: ", 100*r.Sample), ""
 	}
-	if r.Archived > 0 {
-		text += fmt.Sprintf(", %s archived", words.Grouped(r.Archived))
-	}
-	if r.WithoutKey > 0 {
-		text += fmt.Sprintf(", %s without a returned key", words.Grouped(r.WithoutKey))
-	}
-	if r.Expired > 0 {
-		text += fmt.Sprintf(", %s expired", words.Grouped(r.Expired))
+	text := fmt.Sprintf("%s: %s%s rows expected, %s equal, %s missing, %s different%s", comparisonVerdict(r), share,
+		words.Grouped(r.RowsExpected), words.Grouped(r.Equal), words.Grouped(r.Missing), words.Grouped(r.Different), surplus)
+	for _, more := range []struct {
+		n    int64
+		what string
+	}{{r.Archived, "archived"}, {r.WithoutKey, "without a returned key"}, {r.Expired, "expired"}} {
+		if more.n > 0 {
+			text += fmt.Sprintf(", %s %s", words.Grouped(more.n), more.what)
+		}
 	}
 	text += fmt.Sprintf(" (%s records read, %s rejected, %s superseded", words.Grouped(r.Read), words.Grouped(r.Rejected),
 		words.Grouped(r.Superseded))
@@ -505,10 +509,11 @@ func exampleLine(e *verify.Example) string {
 	if kind == verify.Extra {
 		kind = "surplus"
 	}
-	text := fmt.Sprintf("%-9s %s", kind, printable(e.Key.String()))
-	if e.Table != "" {
-		text = fmt.Sprintf("%-9s %s: %s", kind, e.Table, printable(e.Key.String()))
+	of := e.Table
+	if of != "" {
+		of += ": "
 	}
+	text := fmt.Sprintf("%-9s %s%s", kind, of, printable(e.Key.String()))
 	if len(e.Columns) > 0 {
 		text += "  columns " + printable(strings.Join(e.Columns, ", "))
 	}
