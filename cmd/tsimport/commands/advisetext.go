@@ -221,5 +221,8 @@ func (p *advicePrinter) design(r *advise.Report) {
 		return
 	}
 	p.line(0, "Recommended primary key: %s; %s.", strings.Join(d.Keys, ", "), d.Unique)
+	if n := len(d.Keys); n > 1 {
+		p.line(0, "To read one row, all %d columns must be known.", n)
+	}
 	fmt.Fprintln(&p.out, printable(d.CommandText)) // never folded, to be copied
 }

@@ -147,8 +147,8 @@ func newApp(stdout io.Writer, in *invocation) *cli.App {
 			"./tsimport-store, which the first load creates.\n" +
 			"Exit codes: 0 done, 1 failed or --timeout: try again, 2 bad usage or configuration,\n" +
 			"3 finished with rejected rows or files set aside, 4 stopped by the error limit, 5 refused\n" +
-			"permanently (access key, permission, table gone, quota), 6 verify or check found differences,\n" +
-			"7 no input, 129/130/143 stopped by a signal, 141 the output was closed.",
+			"permanently (access key, permission, table gone, quota), 6 verify found differences or check\n" +
+			"colliding keys, 7 no input, 129/130/143 stopped by a signal, 141 the output was closed.",
 		EnableBashCompletion:      true,
 		Writer:                    stdout,
 		ErrWriter:                 in.show,
