@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -508,28 +510,14 @@ func (p *planner) warn() {
 	}
 	for _, c := range p.plan.Schema.Columns {
 		if !table.PlainColumnName(c.Name) {
-			p.warnf("column name %q is not all letters, digits and underscores: SQL and secondary indexes refuse it%s", c.Name,
-				renameHint(c))
+			p.warnf("column name %q is not all letters, digits and underscores: SQL and secondary indexes refuse it; give another "+
+				"with --rename %s", c.Name, suggest.Arg(cmp.Or(c.Source, c.Name)+"="+notPlain.ReplaceAllString(c.Name, "_")))
 		}
 	}
 }
 
-// renameHint gives a source's column a name that SQL takes.
-func renameHint(c table.Column) string {
-	name := strings.Map(func(r rune) rune {
-		if table.PlainColumnName("_" + string(r)) {
-			return r
-		}
-		return '_'
-	}, c.Name)
-	if c.Source == "" || strings.Trim(name, "_") == "" {
-		return ""
-	}
-	if !table.PlainColumnName(name) { // it begins with a digit
-		name = "_" + name
-	}
-	return "; --rename " + suggest.Arg(c.Source+"="+name)
-}
+// notPlain is what a plain column name does not have.
+var notPlain = regexp.MustCompile("^[0-9]|[^A-Za-z0-9_]")
 
 func (p *planner) notef(format string, a ...any) {
 	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, a...))
