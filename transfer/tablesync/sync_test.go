@@ -510,6 +510,12 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 	cfg := w.config(w.write("a.csv", fmt.Sprintf("id,v,at\na,1,%d\na,2,%d\na,3,%d\n", now, now-1, now-1)))
 	cfg.Load.Read.Convert.VersionColumn, cfg.Load.Columns.Exclude = "at", []string{"at"}
 	cfg.Load.Write.Mode, cfg.Delete = table.Update, false
+	// Rows of one request do not wait for each other: its second is refused at first, and would be the last.
+	w.faults.Change(nil, func(r faults.Request) faults.Fault {
+		return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string {
+			return map[bool]string{true: "OTSServerBusy"}[r.N == 0 && i == 1]
+		}}
+	})
 	s := w.sync(cfg)
 	conformance.True(t, s.Missing == 1 && s.Written == 3, "%s", s.counts())
 	w.wantRows("a v=1 v=3")
