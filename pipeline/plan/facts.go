@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -90,9 +91,10 @@ func cellFacts(c *Columns) []progress.Fact {
 		}
 		types = append(types, name+"="+of)
 	}
+	given := cmp.Or(strings.Join(types, ","), "map[]") // as earlier versions wrote it
 	return []progress.Fact{
 		{Name: "--columns", Value: fmt.Sprintf("%q", c.Only)}, {Name: "--exclude", Value: fmt.Sprintf("%q", c.Exclude)},
-		{Name: "--rename", Value: fmt.Sprintf("%q", c.Rename)}, {Name: "--type", Value: strings.Join(types, ",")},
+		{Name: "--rename", Value: fmt.Sprintf("%q", c.Rename)}, {Name: "--type", Value: given},
 	}
 }
 
