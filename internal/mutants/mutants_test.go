@@ -31,7 +31,7 @@ var (
 	seeds = flag.String("seed", "1", "seeds of the draws, separated by spaces")
 	rooms = flag.String("room", "", "rooms to draw from, as go list names them, separated by spaces; without it all "+
 		"of drawnFrom")
-	only    = flag.String("mutant", "", "the mutant of -room to run alone")
+	only    = flag.String("mutant", "", "the mutants of -room to run alone, separated by spaces")
 	workers = flag.Int("workers", 2, "how many mutants to run at a time")
 	longest = flag.Duration("longest", 90*time.Second, "tests that take longer alone do not judge")
 	budget  = flag.Duration("budget", time.Hour,
@@ -68,7 +68,7 @@ func TestMutants(t *testing.T) {
 		}
 		if *only != "" {
 			for _, r := range within {
-				all = append(all, slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return m.id != *only })...)
+				all = append(all, slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return !slices.Contains(strings.Fields(*only), m.id) })...)
 			}
 			drawnBy[lines[0]] = all
 		}
