@@ -62,7 +62,8 @@ func recorded(t *testing.T, req *tablestore.BatchWriteRowRequest) []byte {
 }
 
 func TestRequestsEqualTheSDKs(t *testing.T) {
-	for _, name := range []string{"t", "a_table_with_a_name_of_more_than_one_hundred_and_twenty_seven_bytes_takes_a_length_of_two_bytes_and_that_is_what_is_tried_out_here"} {
+	for _, name := range []string{"t",
+		"a_table_with_a_name_of_more_than_one_hundred_and_twenty_seven_bytes_takes_a_length_of_two_bytes_and_that_is_what_is_tried_out_here"} {
 		for _, mode := range []table.Mode{table.Put, table.Update, table.Delete} {
 			for existence := range conditions {
 				for _, n := range []int{1, 2, 199, 200} {

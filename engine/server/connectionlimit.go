@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// connectionLimit is a listener with a limited number of open connections. When it is full, a new connection replaces the longest
-// idle one, or else the oldest that has not shown a known access key. While all are working, it waits.
+// connectionLimit is a listener with a limited number of open connections. When it is full, a new connection replaces
+// the longest idle one, or else the oldest that has not shown a known access key. While all are working, it waits.
 type connectionLimit struct {
 	net.Listener
 	most int

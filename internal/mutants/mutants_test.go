@@ -68,7 +68,8 @@ func TestMutants(t *testing.T) {
 		}
 		if *only != "" {
 			for _, r := range within {
-				all = append(all, slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return !slices.Contains(strings.Fields(*only), m.id) })...)
+				all = append(all, slices.DeleteFunc(slices.Concat(r.sites()...),
+					func(m *mutant) bool { return !slices.Contains(strings.Fields(*only), m.id) })...)
 			}
 			drawnBy[lines[0]] = all
 		}

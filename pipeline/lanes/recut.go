@@ -64,8 +64,8 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	s.share()
 }
 
-// predecessorOf returns the lane whose rate a new one begins with: of those sharing keys with it, one with a common bound,
-// else the one that sent most. Nil if all are gaps.
+// predecessorOf returns the lane whose rate a new one begins with: of those sharing keys with it, one with a common
+// bound, else the one that sent most. Nil if all are gaps.
 func predecessorOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (found *lane) {
 	best := int64(-1)
 	for _, j := range from {

@@ -272,10 +272,12 @@ func TestALaneWhoseBoundsMoveKeepsItsRate(t *testing.T) {
 					}
 				}
 			}
-			conformance.Equal(t, predecessorOf(old, m, n, from, lanes), lanes[want], "%q: the predecessor of lane %d of %d", tt.to, n, from)
+			conformance.Equal(t, predecessorOf(old, m, n, from, lanes), lanes[want], "%q: the predecessor of lane %d of %d",
+				tt.to, n, from)
 		}
 	}
-	conformance.Equal(t, predecessorOf(boundsAt(), boundsAt("g"), 0, []int{0}, []*lane{{gap: true}}), nil, "a gap has a predecessor")
+	conformance.Equal(t, predecessorOf(boundsAt(), boundsAt("g"), 0, []int{0}, []*lane{{gap: true}}), nil,
+		"a gap has a predecessor")
 }
 
 func TestPatienceRunsOutDespiteMovingBounds(t *testing.T) {

@@ -510,7 +510,8 @@ func TestUnitMustMatchLastRun(t *testing.T) {
 	r.Selection = keptUnits{"v": "timestamp, ms"}
 	refused(t, r, admin, "the last run has it as timestamp, ms, and "+us)
 	must(t, os.Rename("elsewhere", "tsimport-runs"))
-	for _, last := range []string{summary, `{"version":1,"table":"t","target":"test","written":5,"schema":[{"name":"w","type":"integer"}],"units":{"v":"timestamp, ms"}}`} {
+	for _, last := range []string{summary,
+		`{"version":1,"table":"t","target":"test","written":5,"schema":[{"name":"w","type":"integer"}],"units":{"v":"timestamp, ms"}}`} {
 		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(last), 0o644))
 		r = ask(us)
 		as(KnownDefault)(r)

@@ -511,7 +511,8 @@ func (p *planner) warn() {
 	for _, c := range p.plan.Schema.Columns {
 		if !table.PlainColumnName(c.Name) {
 			p.warnf("column name %q is not all letters, digits and underscores: SQL and secondary indexes refuse it; give "+
-				"another with --rename %s", c.Name, suggest.Arg(cmp.Or(c.Source, c.Name)+"="+notPlain.ReplaceAllString(c.Name, "_")))
+				"another with --rename %s", c.Name, suggest.Arg(cmp.Or(c.Source, c.Name)+"="+
+				notPlain.ReplaceAllString(c.Name, "_")))
 		}
 	}
 }

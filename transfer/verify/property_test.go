@@ -99,7 +99,8 @@ func TestVerifyFindsExactDifferences(t *testing.T) {
 			cfg.Request.Columns.Types[c] = plan.Type{Type: table.String}
 		}
 		r := run(rt, cfg)
-		if r.Differ || r.Extra != 0 || len(r.Examples) > 0 || r.RowsExpected != int64(len(d.keys)) || r.Equal != r.RowsExpected {
+		if r.Differ || r.Extra != 0 || len(r.Examples) > 0 || r.RowsExpected != int64(len(d.keys)) ||
+			r.Equal != r.RowsExpected {
 			rt.Fatalf("%s\n%+v\nof an untouched table of %d keys, after\n%s", r.counts(), r.Examples, len(d.keys), d.text)
 		}
 		if len(d.keys) == 0 {
@@ -113,7 +114,8 @@ func TestVerifyFindsExactDifferences(t *testing.T) {
 			found = append(found, Example{Kind: e.Kind, Key: e.Key, Columns: e.Columns})
 		}
 		if kind == "" {
-			conformance.MustTrue(rt, len(found) == 0 && !r.Differ, "%s: %+v, though untouched, after\n%s", r.counts(), found, d.text)
+			conformance.MustTrue(rt, len(found) == 0 && !r.Differ, "%s: %+v, though untouched, after\n%s", r.counts(),
+				found, d.text)
 			return
 		}
 		conformance.MustTrue(rt, len(found) == 1 && found[0].Kind == kind &&

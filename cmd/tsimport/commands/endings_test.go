@@ -82,7 +82,8 @@ var waysToEnd = []wayToEnd{
 		{"sync bad.csv --table i", "see tsimport-runs"},
 		{"load bad.csv --table i --create --pk id:integer --fresh --dry-run", "2 would be written, 1 would be rejected"},
 		{"run bad.yaml --fresh", "job done: 2 of 2 loads done|load one: finished: 3 read|see tsimport-runs"},
-		{"verify bad.csv --table i --pk id:integer", "the rows that could be compared match, but 1 rejected record could not"},
+		{"verify bad.csv --table i --pk id:integer",
+			"the rows that could be compared match, but 1 rejected record could not"},
 		{begun3 + "resume run-N", "3 read, 2 written|see run-N"},
 		{"load bad.csv --table w3 --create --pk id:integer --job-dir job-N; work --job-dir job-N", "3 read, 2 written|job-N"},
 	}},
@@ -521,8 +522,8 @@ func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 	}
 }
 
-// TestAttemptsOfAJobCountTogether: what an attempt of a job has rejected stays counted, shown and retriable, also if its
-// clock was ahead, and does not count in the next night.
+// TestAttemptsOfAJobCountTogether: what an attempt of a job has rejected stays counted, shown and retriable, also if
+// its clock was ahead, and does not count in the next night.
 func TestAttemptsOfAJobCountTogether(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "job.yaml", "version: 1\ndefaults: {create: true, only-new: true, pk: [id], type: {n: integer}, "+

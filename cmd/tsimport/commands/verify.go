@@ -479,7 +479,8 @@ func comparisonVerdict(r *verify.Result) string {
 	case r.Differ:
 		text = "the " + of + " does not match the input"
 	case r.NotCompared > 0:
-		text = fmt.Sprintf("the rows that could be compared match, but %s could not", counted(r.NotCompared, "rejected record"))
+		text = fmt.Sprintf("the rows that could be compared match, but %s could not",
+			counted(r.NotCompared, "rejected record"))
 	case r.Rejected > 0:
 		text += " without the records that the load rejected"
 	}

@@ -97,7 +97,8 @@ func TestWildcardsSpanFoldersLikeDataX(t *testing.T) {
 func TestWildcardsMatchTheFilesOfDataX(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
-	for _, f := range strings.Fields("a.csv b.txt dt=1/a.csv dt=1/x/a.csv dt=2/part0 dt=2/y/z/part1 e_a/b f/e_a/b f/g/h/b.csv") {
+	for _, f := range strings.Fields("a.csv b.txt dt=1/a.csv dt=1/x/a.csv dt=2/part0 dt=2/y/z/part1 e_a/b f/e_a/b " +
+		"f/g/h/b.csv") {
 		name := filepath.Join(dir, f)
 		conformance.Must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)))
 		files = append(files, name)
