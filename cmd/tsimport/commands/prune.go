@@ -161,11 +161,21 @@ func (r *pruned) own(name string, folder bool) bool {
 	return i >= 0 && r.info.record.Loads[i].Command == job.Sync && tablesync.IsPart(rest)
 }
 
-// choose sets the reason to keep each run.
+// choose sets the reason to keep each run. A run is among the newest by its start or by its last change: a person may
+// edit an old one's rejects, and an old one that was resumed may have written last.
 func (p *pruning) choose(all []*pruned) {
-	kept, wrote := map[string]int{}, map[string]bool{}
 	read := readByOthers(all)
-	for _, r := range all { // the newest first
+	p.keepNewest(all, read)
+	p.keepNewest(slices.SortedStableFunc(slices.Values(all),
+		func(a, b *pruned) int { return b.info.Started.Compare(a.info.Started) }), read)
+	for _, r := range all {
+		r.Removed = r.Why == ""
+	}
+}
+
+func (p *pruning) keepNewest(newestFirst []*pruned, read map[string]string) {
+	kept, wrote := map[string]int{}, map[string]bool{}
+	for _, r := range newestFirst {
 		of := r.info.Target + "\x00" + r.Table
 		if r.info.record != nil {
 			of = "job " + r.info.record.File
@@ -182,7 +192,6 @@ func (p *pruning) choose(all []*pruned) {
 		if r.Why == "" {
 			r.Why = why
 		}
-		r.Removed = r.Why == ""
 	}
 }
 

@@ -131,6 +131,11 @@ func TestPruneKeepsTheNewestRunsOfEachTable(t *testing.T) {
 		}
 	}
 	conformance.MustEqual(t, exists(filepath.Join(rundir.Root, "a1")), true, "a plan removed a run")
+	edited := filepath.Join(rundir.Root, "a1")
+	must(t, os.Chtimes(filepath.Join(edited, rundir.SummaryFile), time.Now(), time.Now()))
+	removed, kept := pruneJSON(t, "--keep", "1", "--plan")
+	conformance.Equal(t, strings.Join(removed, " "), "a2 a3 j1", "an edited run beside the newest: kept %v", kept)
+	age(t, edited, 50*day)
 	before, _ := command(t, 0, "runs", "prune", "--older-than", "35d", "--plan")
 	after, _ := command(t, 0, "runs", "prune", "--older-than", "35d")
 	conformance.True(t, strings.ReplaceAll(before, "would remove", "removed") == after &&
