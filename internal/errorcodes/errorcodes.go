@@ -83,7 +83,8 @@ var exits = []Entry{
 		"of a file that was cut, load a new delivery instead (after --only-new, with --reload-changed); tsimport files "+
 		"--state bad lists files that were set aside"),
 	exit(exitcode.ErrorLimit, "more rows were rejected than --max-errors allows",
-		"see the reasons in the run folder; correct the input or the types, or raise --max-errors, and resume"),
+		"see the reasons in the run folder; resume with a higher --max-errors, or correct the input or the types "+
+			"and add --fresh"),
 	exit(exitcode.Refused, "refused permanently: the access key, a permission, a table that is gone or was replaced, a "+
 		"quota, a certificate that is not trusted",
 		"correct the account or the table, then give the same command again: a load resumes"),
