@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -314,9 +315,5 @@ func (m *Simulator) ResetStats() {
 func (m *Simulator) all() []*simTable {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	all := make([]*simTable, 0, len(m.tables))
-	for _, st := range m.tables {
-		all = append(all, st)
-	}
-	return all
+	return slices.Collect(maps.Values(m.tables))
 }

@@ -491,6 +491,17 @@ func TestRecurringLoadsRestartBesideFailedOnes(t *testing.T) {
 	if r.Restart([]string{"a"}); !r.Loads[0].Fresh || r.Loads[0].State != Waiting || r.Loads[1].State != Done {
 		t.Errorf("%v", states(r))
 	}
+	now := time.Now()
+	for _, c := range []struct {
+		state string
+		code  int
+		ago   time.Duration
+		final bool
+	}{{Failed, 1, time.Minute, false}, {Stopped, 143, time.Minute, false}, {Failed, 7, time.Minute, true},
+		{Failed, 1, 2 * time.Hour, true}, {Running, 0, 2 * time.Hour, false}} {
+		r.State, r.ExitCode, r.Ended = c.state, c.code, now.Add(-c.ago)
+		conformance.Equal(t, r.final(now), c.final, "%+v", c)
+	}
 	next := recordOf(1, "a", "b") // the process was stopped before it came to them
 	err := next.Continue(r)
 	conformance.True(t, err == nil && next.Loads[0].Fresh, "%v, %v", err, next.Loads[0])

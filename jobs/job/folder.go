@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
@@ -47,6 +49,7 @@ type Record struct {
 	Variables map[string]string `json:"variables,omitempty"`
 	// Changes identifies the record in the file of changes, while the job runs.
 	Changes string `json:"changes,omitempty"`
+	Later   bool   `json:"-"` // it does not try again what has just failed: see final
 	// Moments are the shared snapshots from which loads read database tables.
 	Moments []Moment `json:"moments,omitempty"`
 	// ResumeFrom is the earliest place from which a load that reads changes from standard input needs them.
@@ -83,6 +86,7 @@ type State struct {
 	Changed  bool      `json:"changed,omitzero"` // changed since it failed
 	// Again counts the runs before the current one that have finished. Their inputs are known: their counts stand.
 	Again int `json:"again,omitzero"`
+	Told  int `json:"told,omitzero"` // of those: their counts were in the last report of an earlier night
 	Counts
 }
 
@@ -137,8 +141,7 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 	}
 	r := &Record{File: path, Names: names, Parallel: f.Parallel, Common: f.Common, State: Waiting,
 		Variables: map[string]string{}}
-	common := Single{Settings: f.Common}
-	for _, l := range append([]Single{common}, f.Loads...) {
+	for _, l := range append([]Single{{Settings: f.Common}}, f.Loads...) {
 		for _, name := range l.variables() {
 			value, _ := lookup(name)
 			r.Variables[name] = progress.Identify(value)
@@ -198,13 +201,10 @@ func (r *Record) Continue(before *Record) error {
 		was[s.Name] = s
 	}
 	for _, s := range r.Loads {
-		b := was[s.Name]
+		b := cmp.Or(was[s.Name], &State{State: Waiting})
 		delete(was, s.Name)
-		if b == nil {
-			continue
-		}
 		if b.State == Waiting || b.State == Held {
-			s.Fresh, s.Again = b.Fresh, b.Again
+			s.Fresh, s.Again, s.Told = b.Fresh, b.Again, b.Told
 			continue
 		}
 		if b.Digest != s.Digest && b.State != Failed && !(b.State == Done && s.ComesAgain()) {
@@ -223,8 +223,14 @@ func (r *Record) Continue(before *Record) error {
 				"as it was with tsimport resume, or start over with --fresh", s.Name)}
 		}
 	}
-	r.Started = before.Started
+	r.Started, r.Later = before.Started, before.final(time.Now())
 	return nil
+}
+
+// final reports whether an end of the job was its last for the night: whoever reads exit codes and metrics knows what
+// it rejected. Schedulers try again soon, and only after a signal or exit code 1.
+func (r *Record) final(now time.Time) bool {
+	return r.State != Running && (r.ExitCode > exitcode.Failed && r.ExitCode < 128 || now.Sub(r.Ended) > time.Hour)
 }
 
 // ComesAgain reports whether a load takes new inputs each time.

@@ -149,9 +149,7 @@ func (e *ending) lastLine(err error, r *runmetrics.Run) error {
 	if err != nil {
 		text = strings.Trim(err.Error()+"; "+e.said, "; ")
 	}
-	if text == "" {
-		text = fmt.Sprintf("ended with exit code %d; see tsimport errors %d", r.ExitCode, r.ExitCode)
-	}
+	text = cmp.Or(text, fmt.Sprintf("ended with exit code %d; see tsimport errors %d", r.ExitCode, r.ExitCode))
 	if _, gone := os.Stat(e.runDir); e.runDir != "" && !strings.HasSuffix(text, "; see "+e.runDir) &&
 		(gone == nil || jobdir.IsAddress(e.runDir)) {
 		text += "; see " + e.runDir

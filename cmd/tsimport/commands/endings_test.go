@@ -565,6 +565,13 @@ func TestAttemptsOfAJobCountTogether(t *testing.T) {
 	ends(t, 0, "files --table done", "rejected 1 row: "+job+"/done)", "rejected 1 row: "+job+"/done+2)")
 	put(t, job+"/done/rejects.csv", "id,n\n2,3\n")
 	ends(t, 0, "load --retry-rejects "+job+"/done", "1 written")
-	ends(t, 7, "run job.yaml", "0 read")
+	put(t, "d-3.csv", "id,n\n5,x\n")
+	ends(t, 7, "run job.yaml", "1 read, 0 written, 1 rejected")
+	put(t, "f-4.csv", "id,n\n3,4\n")
+	ends(t, 7, "run job.yaml --plan", "load done would end with exit code 7")
+	ends(t, 7, "run job.yaml", "1 read, 1 written, 0 rejected", "load done: nothing new") // it was told last night
+	put(t, "d-4.csv", "id,n\n6,7\n")
+	put(t, "f-5.csv", "id,n\n4,5\n")
+	ends(t, 0, "run job.yaml")
 	ends(t, 0, "runs prune --older-than 0s --keep 1 --plan", "would remove "+job+" ")
 }

@@ -162,7 +162,7 @@ func (p *jobPlanner) load(s *job.State) {
 		l.note(nothing.Notes...)
 		l.Files = &planFiles{Found: nothing.Found, Names: []string{}}
 		l.Rows, l.RowsAre, l.Bytes, l.WriteUnits, l.Seconds = 0, rowsExact, 0, 0, 0
-		if s.Value("fail-if-nothing-new") == "true" && finished(dir) == nil {
+		if s.Value("fail-if-nothing-new") == "true" && (p.record.Later || s.Again == s.Told && finished(dir) == nil) {
 			l.ExitCode = exitcode.NoInput
 		}
 		return

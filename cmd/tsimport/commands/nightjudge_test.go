@@ -300,14 +300,6 @@ func (s *season) metrics() map[string]float64 {
 }
 
 func (s *season) judgeEnd(of map[string]outcome, p *pod) {
-	for name, o := range of { // with the attempts of the night before
-		n := s.begun[name]
-		o.rows, o.rejected = o.rows+int(n.Read), o.rejected+int(n.Rejected)
-		if n.Rejected > 0 {
-			o.code, o.places = cmp.Or(o.code, 3), append(o.places, "an earlier attempt rejected")
-		}
-		of[name] = o
-	}
 	want, first := 0, ""
 	for _, c := range []int{3, 1} {
 		for _, t := range slices.Backward(s.tables) {

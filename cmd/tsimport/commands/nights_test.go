@@ -24,7 +24,6 @@ import (
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/jobdir"
-	jobs "example.com/tsimport/jobs/job"
 )
 
 var (
@@ -50,16 +49,15 @@ type season struct {
 	tables                    []*nightTable
 
 	night   int
-	world   time.Time              // the clock of senders and of the service, before the last bubble
-	now     func() time.Time       // and in it
-	booted  time.Time              // the machine, by that clock
-	began   time.Time              // the last pod, by its own clock
-	down    bool                   // the service
-	unclean bool                   // a load may be unfinished
-	beside  bool                   // another machine has worked this night
-	last    float64                // when the job has last succeeded
-	history []string               // what happened this night
-	begun   map[string]jobs.Counts // of the night before, if its job is unfinished: this night repeats it
+	world   time.Time        // the clock of senders and of the service, before the last bubble
+	now     func() time.Time // and in it
+	booted  time.Time        // the machine, by that clock
+	began   time.Time        // the last pod, by its own clock
+	down    bool             // the service
+	unclean bool             // a load may be unfinished
+	beside  bool             // another machine has worked this night
+	last    float64          // when the job has last succeeded
+	history []string         // what happened this night
 
 	pods, kills, faults, delivered, compared int
 }
@@ -188,11 +186,9 @@ func (s *season) oneNight() {
 	for _, t := range s.tables {
 		s.deliver(t)
 	}
-	if s.begun = nil; s.night == 0 || s.state != "" && s.intn(3) == 0 {
+	if s.night == 0 || s.state != "" && s.intn(3) == 0 {
 		s.note("an empty disk")
 		s.newMachine()
-	} else {
-		s.begun = s.unfinished()
 	}
 	before := s.unclean
 	p, clean := s.onePod()
@@ -206,20 +202,6 @@ func (s *season) oneNight() {
 	}
 	s.unclean = !clean || s.beside
 	s.at(0, func() { s.judgeNight(p, clean, sure) })
-}
-
-func (s *season) unfinished() map[string]jobs.Counts {
-	folders := conformance.Try(filepath.Glob("tsimport-runs/*-night")).Must(s.t)
-	if len(folders) == 0 {
-		return nil
-	}
-	r, counts := conformance.Try(jobs.ReadRecord(folders[len(folders)-1])).Must(s.t), map[string]jobs.Counts{}
-	for _, l := range r.Loads {
-		if r.Unfinished() {
-			counts[l.Name] = l.Counts
-		}
-	}
-	return counts
 }
 
 func (s *season) judgeNight(p *pod, clean, sure bool) {

@@ -449,12 +449,12 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	return out
 }
 
-// soFar adds to how a load ended what its earlier runs in this job have counted: their inputs are not read again.
+// soFar adds to how a load ended what its earlier runs of this night have counted: their inputs are not read again.
 func soFar(folder string, s *job.State, code int, why string) job.Outcome {
 	out, rejected, in := job.Outcome{ExitCode: code}, int64(0), []string{}
-	for i, dir := range s.Folders(folder) {
+	for i, dir := range s.Folders(folder)[s.Told:] {
 		n := countsOf(dir)
-		if i < s.Again {
+		if i < s.Again-s.Told {
 			n.BadInputs = 0 // they are tried again
 			if rejected += n.Rejected; n.Rejected > 0 {
 				in = append(in, dir)
@@ -486,7 +486,7 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	of.FailIfNothingNew = of.FailIfNothingNew && s.Again == 0 // an earlier attempt found new inputs
+	of.FailIfNothingNew = of.FailIfNothingNew && s.Again == s.Told // an earlier attempt found new inputs
 	return perform(in.again(ctx, of, io.Discard, interrupts, show))
 }
 
@@ -545,7 +545,7 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 func takeEarlier(c *call, folder string, r *job.Record) error {
 	for _, s := range r.Loads {
 		if !s.ComesAgain() {
-			s.Again = 0 // it was changed, and reads all inputs
+			s.Again, s.Told = 0, 0 // it was changed, and reads all inputs
 		}
 		dir, before := s.Folder(folder), s.State
 		s.Fresh = s.Fresh && (s.State == job.Waiting || !hasRun(dir))
@@ -557,10 +557,15 @@ func takeEarlier(c *call, folder string, r *job.Record) error {
 			continue
 		case s.ComesAgain() && finished(dir) != nil:
 			s.Again++
+			dir = s.Folder(folder) // which is not empty if the file had another such load before
+			fallthrough
 		case before != job.Running && (s.Fresh || !unfinished(dir)):
 			if err := rundir.KeepEarlier(dir); err != nil {
 				return err
 			}
+		}
+		if r.Later {
+			s.Told = s.Again
 		}
 		if s.Again > 0 {
 			s.Counts = soFar(folder, s, exitcode.OK, "").Counts

@@ -83,10 +83,7 @@ func runsCommand(in *invocation) *cli.Command {
 				return err
 			}
 			if c.of.JSON {
-				if all == nil {
-					all = []*runInfo{}
-				}
-				return printJSON(c, all)
+				return printJSON(c, append([]*runInfo{}, all...)) // not null
 			}
 			w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 			for _, r := range withLoads(all, c.Args().Present()) {

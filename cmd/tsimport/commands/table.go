@@ -120,10 +120,7 @@ func tableList(c *call) error {
 			return err
 		}
 		if c.of.JSON {
-			if names == nil {
-				names = []string{}
-			}
-			return printJSON(c, names)
+			return printJSON(c, append([]string{}, names...)) // not null
 		}
 		for _, n := range names {
 			fmt.Fprintln(results(c), n)
