@@ -166,6 +166,10 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 		return fail(r.unfit)
 	case r != nil && r.DryRun:
 		return fail(usagef("--retry-rejects %s: that was a dry run; load the corrected input without --dry-run", folder))
+	case r != nil && len(r.Loads) > 0:
+		at := max(0, slices.IndexFunc(r.Loads, func(l *runInfo) bool { return l.Rejected > 0 }))
+		return fail(usagef("--retry-rejects %s: that is the folder of a job; give one of its loads, such as %s",
+			folder, r.Loads[at].Folder))
 	case r == nil || r.job == nil:
 		return fail(usagef("--retry-rejects %s: that is not a run folder; tsimport runs lists them", folder))
 	case r.Sync:
