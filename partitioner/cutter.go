@@ -110,7 +110,7 @@ func New(o Options) *Cutter {
 // Ready is the number of waiting rows for the lane's next batch.
 func (c *Cutter) Ready(lane int) int { return len(c.lanes[lane].ready) }
 
-// Promoted is the number of them that waited behind a row of their key.
+// Promoted is the number of Ready rows that waited for an earlier row with the same key.
 func (c *Cutter) Promoted(lane int) int { return c.lanes[lane].promoted }
 
 // Held is the number of rows that have left the lane, are in no flight and are not final.
@@ -119,13 +119,13 @@ func (c *Cutter) Held(lane int) int {
 	return len(l.ready) + l.retrying + l.waiting
 }
 
-// Waiting is the number of them that wait behind a row of their key.
+// Waiting is the number of Held rows that wait for an earlier row with the same key.
 func (c *Cutter) Waiting(lane int) int { return c.lanes[lane].waiting }
 
 // OnWritten sets f, which is called instead of Final with rows written at the first attempt without any notes.
 func (c *Cutter) OnWritten(f func(rows []table.Ref)) { c.onWritten = f }
 
-// LimitWaiting limits the memory of a lane's rows that wait behind one of their key.
+// LimitWaiting limits the memory of a lane's rows that wait for an earlier row with the same key.
 func (c *Cutter) LimitWaiting(bytes int64) { c.maxHeld = max(bytes, 1) }
 
 // Stalled reports whether the lane can take no fresh rows: too many wait behind rows of their key or for a retry.

@@ -177,8 +177,8 @@ func (s *File) isWide(head []byte) bool {
 	return strings.HasPrefix(e.Name(), "utf-16")
 }
 
-// isBinary reports whether control characters that no text has are among the first bytes, for magics made of letters.
-// White space and the separators of Hive and ASCII are text; other bytes may be of another encoding.
+// isBinary reports whether the first bytes contain control characters that never occur in text, for magics made of
+// letters. White space and the separators of Hive and ASCII count as text, and so do bytes of other encodings.
 func isBinary(head []byte) bool {
 	return bytes.ContainsFunc(head[:min(len(head), 256)], func(r rune) bool {
 		return r == 0 || r > 3 && r < ' ' && r != '\t' && r != '\n' && r != '\r' && r < 0x1b

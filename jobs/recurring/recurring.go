@@ -254,7 +254,7 @@ func Change(ctx context.Context, r *options.Request, find input.Options, place s
 	return o, ledger, nil
 }
 
-// List reads a table's known files from an existing place.
+// List opens a table's ledger of known files without creating the --state directory.
 func List(ctx context.Context, r *options.Request, find input.Options, place string) (*knownfiles.Ledger, error) {
 	store, err := storeThere(ctx, r, find)
 	if err != nil {

@@ -288,7 +288,7 @@ func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 	}
 }
 
-// TestKeyFieldBytesDifferIffValuesDo: they stand for the key in --keep if it cannot be compared itself.
+// TestKeyFieldBytesDifferIffValuesDo: with --keep, these bytes replace a key that cannot be compared itself.
 func TestKeyFieldBytesDifferIffValuesDo(t *testing.T) {
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 	fields := [][]table.Value{{text("a"), text("bc")}, {text("ab"), text("c")}, {text(""), text("abc")},

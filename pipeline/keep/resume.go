@@ -371,7 +371,7 @@ func (rowsAgain) Known(int, int64, int64) bool { return true }
 
 func (rowsAgain) Unknown(int, int64) bool { return false }
 
-// ReadOrder reads the schedules that earlier attempts have followed.
+// ReadOrder reads the schedules that earlier attempts followed.
 func (o *Point) ReadOrder(planned *plan.Plan) error {
 	if o.Snapshot == nil {
 		return nil

@@ -21,7 +21,7 @@ type Target struct {
 	Endpoint string `json:"endpoint,omitempty"` // https://host or https://host:port; "" takes TABLESTORE_ENDPOINT
 	Instance string `json:"instance,omitempty"` // "" takes TABLESTORE_INSTANCE
 
-	// The access key and a temporary one's token. "" takes the environment's, else the official provider chain's.
+	// The access key, with SecurityToken if it is temporary. "" uses the environment, else the official provider chain.
 	AccessKeyID     string `json:"-"`
 	AccessKeySecret string `json:"-"`
 	SecurityToken   string `json:"-"`

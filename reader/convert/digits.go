@@ -34,7 +34,7 @@ func eightDigits(word uint64) (uint64, bool) {
 	if (word&0xf0f0f0f0f0f0f0f0 | (word+0x0606060606060606)&0xf0f0f0f0f0f0f0f0>>4) != 0x3333333333333333 {
 		return 0, false
 	}
-	// Two digits in each 16 bits, four in each 32, all in 64.
+	// Combine the digits: two per 16 bits, then four per 32, then all eight.
 	word = word & 0x0f0f0f0f0f0f0f0f * 2561 >> 8
 	word = word & 0x00ff00ff00ff00ff * 6553601 >> 16
 	return word & 0x0000ffff0000ffff * 42949672960001 >> 32, true

@@ -300,7 +300,7 @@ func (g *columnGuess) texts(t table.Type) int {
 	return 0
 }
 
-// Joins reports whether column i has texts beside typed values; trailing zeros of decimals are then ignored.
+// Joins reports whether column i mixes texts with typed values. If so, trailing zeros of decimals are ignored.
 func (in *Inference) Joins(i int) bool { return in.columns[i].typed() && in.columns[i].text.n > 0 }
 
 // KeyType returns the type of a key column of a new table. If no key type takes all values, it is the majority's; then
@@ -407,8 +407,8 @@ func (g *columnGuess) allTaken(own table.Type) bool {
 	return g.long.n == 0 || own != table.Integer && takes(own, table.String, true)
 }
 
-// Own returns the Own of column i, to be loaded as type t: the one type that the file gives its values, else t; for Any
-// the type of the texts beside them. Integers and doubles are one type here.
+// Own returns table.Column.Own for column i if it is loaded as type t: the type of its values in the file if they share
+// one, else t. For Any it is the type of the texts among typed values. Integers and doubles are one type here.
 func (in *Inference) Own(i int, t table.Type) table.Type {
 	g := &in.columns[i]
 	if t == table.Any && g.typed() && g.text.n > 0 {

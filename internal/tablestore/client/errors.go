@@ -13,7 +13,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// Class is the meaning of a service error for its request or row.
+// Class says what a service error means for its request or row.
 type Class uint8
 
 // The classes, after Tablestore's error table and the documented retry rules.

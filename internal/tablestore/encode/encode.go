@@ -47,7 +47,7 @@ type Encoder struct {
 	row   uint64 // rows with Cells so far
 	// packed is for rows appended unchanged.
 	packed packedNames
-	// Window, if set, returns the timestamps that the table takes, in milliseconds: from inclusive, to exclusive.
+	// Window, if set, returns the range of timestamps that the table accepts, in milliseconds. It excludes to.
 	Window   func() (from, to int64)
 	asked    bool // Window, for this row
 	from, to int64
