@@ -76,7 +76,7 @@ func (f *faulty) Delete(_ context.Context, name string) error {
 	return err
 }
 
-// TestNightAfterAStoreFaultIsRight fails each operation of a night in turn. Only deletions after a merge may fail silently.
+// TestNightAfterAStoreFaultIsRight fails each operation in turn. Only deletions after a merge may fail silently.
 func TestNightAfterAStoreFaultIsRight(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		seen := map[string]int{}
