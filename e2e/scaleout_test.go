@@ -77,7 +77,7 @@ func TestProcessesShareOneLoad(t *testing.T) {
 			s := p.status(job)
 			conformance.True(t, s.ExitCode != nil && *s.ExitCode == 3 && s.Read == records && s.Rejected == bad &&
 				s.Written == keys && s.Superseded == records-bad-keys, "%+v", s)
-			p.ends(0, []string{"verify", "in.csv", "--table", "t", "--extra", "fail"})
+			p.ends(3, []string{"verify", "in.csv", "--table", "t", "--extra", "fail"})
 			if kind == "folder" && p.read("job/rejects.csv") != rejects {
 				t.Errorf("rejects:\n%s\nwant\n%s", p.read("job/rejects.csv"), rejects)
 			}
@@ -115,7 +115,7 @@ func TestKilledStoppedAndStarvedProcessesLoseNothing(t *testing.T) {
 			p.ends(0, []string{"resume", job, "--quiet"})
 			s := p.status(job)
 			conformance.True(t, s.Read == records && s.Written == keys && s.Superseded == records-keys, "%+v", s)
-			p.ends(0, []string{"verify", "in.csv", "--table", "t", "--extra", "fail"})
+			p.ends(3, []string{"verify", "in.csv", "--table", "t", "--extra", "fail"})
 		})
 	}
 }
