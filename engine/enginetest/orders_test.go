@@ -12,9 +12,8 @@ func TestByteOrders(t *testing.T) {
 	client := enginetest.Start(t).Client()
 	meta := &tablestore.TableMeta{TableName: "orders"}
 	meta.AddPrimaryKeyColumn("id", tablestore.PrimaryKeyType_INTEGER)
-	create := &tablestore.CreateTableRequest{TableMeta: meta,
+	create := &tablestore.CreateTableRequest{TableMeta: meta, ReservedThroughput: new(tablestore.ReservedThroughput),
 		TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1}}
-	create.ReservedThroughput = new(tablestore.ReservedThroughput)
 	if _, err := client.CreateTable(create); err != nil {
 		t.Fatal(err)
 	}
