@@ -35,7 +35,7 @@ type PacerOptions struct {
 //   - Answers that come later and later while nothing is refused are a queue. They mean the same as a throttle. Since
 //     latency also grows on busy processors, the rate is never set below what came back in some second of the last five
 //     to ten.
-//   - A refusal that comes much sooner than the answers to accepted rows shows a limit of the units in flight (inFlightLimit).
+//   - A refusal that comes much sooner than the answers to accepted rows shows a limit of the units in flight.
 //   - The share of rows refused just after a throttle, when there is room, is noise and no throttle; nor is a batch
 //     refused as a whole after many clean answers, if the next is taken.
 //

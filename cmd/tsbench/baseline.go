@@ -33,8 +33,7 @@ func baselineCommand() *cli.Command {
 		Usage:  "load a file with the SDK, as a program that is written by hand does",
 		Hidden: true,
 		Description: "The environment is that of client's --baseline-cmd; BENCH_KEYS names the columns of the primary key, " +
-			"comma-separated, where\n" +
-			"it is not the first one, and BENCH_SECONDS is when to stop.",
+			"comma-separated, where it is not the first one, and BENCH_SECONDS is when to stop.",
 		Action: loadBaseline,
 	}
 }

@@ -43,8 +43,7 @@ func spreadCommand() *cli.Command {
 		Name:  "spread",
 		Usage: "measure how evenly loads use the partitions of a table with limited capacity",
 		Description: "Loads the student-card dataset into a table of simulated partitions in several ways, each on a fresh " +
-			"engine in a process\n" +
-			"of its own, and shows how much of the partitions' capacity each has used:\n" +
+			"engine in a process of its own, and shows how much of the partitions' capacity each has used:\n" +
 			"  baseline       the official SDK, 200 rows a request in file order, 32 workers, the SDK's retries\n" +
 			"  tsimport       tsimport load, the last row of a key wins\n" +
 			"  tsimport-none  tsimport load --order none\n" +

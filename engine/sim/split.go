@@ -96,8 +96,8 @@ func (t *Table) middle(p *partition) (Key, bool) {
 	return halve(p.sample.sorted())
 }
 
-// splitRipe halves the partitions that are too large or too busy.
-func (t *Table) splitRipe(at int64) {
+// splitAll halves the partitions that are too large or too busy.
+func (t *Table) splitAll(at int64) {
 	for _, p := range slices.Clone(t.parts) {
 		if !p.splitDue || at < p.retryAt || len(t.parts) >= t.config.AutoSplit.MaxPartitions {
 			continue

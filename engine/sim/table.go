@@ -191,7 +191,7 @@ func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 		}
 	}
 	if due {
-		t.splitRipe(at)
+		t.splitAll(at)
 	}
 	t.cutBySeen(at)
 	return delay

@@ -46,8 +46,8 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 	}
 	is := func(path string) bool { _, err := os.Stat(path); return !errors.Is(err, fs.ErrNotExist) }
 	entries, err := os.ReadDir(r.State)
-	none := unknownPlace{what: "knows no file of", begin: "mkdir -p " + suggest.Arg(own), twice: "mkdir -p " +
-		suggest.Arg(own)}
+	mkdir := "mkdir -p " + suggest.Arg(own)
+	none := unknownPlace{what: "knows no file of", begin: mkdir, twice: mkdir}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		none.what, none.missing, none.begin = "is missing, and known files and unfinished loads with it, of", true,

@@ -225,8 +225,8 @@ func (l *lane) hear(sent, now time.Time, a Answer) {
 	}
 }
 
-// hopeless reports whether the lane had no row accepted for its whole patience, although it was asked often enough.
-func (l *lane) hopeless(now time.Time) bool {
+// stalled reports whether the lane had no row accepted for its whole patience, although it was asked often enough.
+func (l *lane) stalled(now time.Time) bool {
 	return l.trouble.stuck && l.trouble.patience.Over(now) && l.trouble.tries >= leastTries
 }
 

@@ -318,7 +318,7 @@ func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 // Stalled returns why the load must be given up, or nil. If only rows that fail alone are left, they are given up.
 func (s *Set) Stalled(now time.Time, more bool) error {
 	for _, l := range s.all {
-		if !l.hopeless(now) {
+		if !l.stalled(now) {
 			continue
 		}
 		if more || l.queue.Ready() > 0 || l.queue.More() || !s.Cutter.GiveUp(l.index) {

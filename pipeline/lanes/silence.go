@@ -27,7 +27,7 @@ const (
 	silenceAgain = 200 * time.Millisecond
 )
 
-// silence is the state of silence in flights.
+// silence is what flights know about requests that are not answered.
 type silence struct {
 	timeout      time.Duration // of a request
 	count        int           // unanswered requests that no longer count as in flight

@@ -229,15 +229,15 @@ func TestProcessPauseDoesNotExhaustPatience(t *testing.T) {
 	}
 	for range 3 {
 		now = now.Add(5 * time.Hour)
-		conformance.MustTrue(t, !l.hopeless(now), "the load gives up because of a pause")
+		conformance.MustTrue(t, !l.stalled(now), "the load gives up because of a pause")
 		fail()
 	}
 	for range 8 {
 		now = now.Add(l.trouble.patience.LookEvery())
-		l.hopeless(now)
+		l.stalled(now)
 		fail()
 	}
-	conformance.Equal(t, l.hopeless(now.Add(time.Second)), true, "a lane without progress is never given up")
+	conformance.Equal(t, l.stalled(now.Add(time.Second)), true, "a lane without progress is never given up")
 }
 
 func boundsAt(keys ...string) *partitioner.Map {
@@ -294,7 +294,7 @@ func TestPatienceRunsOutDespiteMovingBounds(t *testing.T) {
 		}
 		now = now.Add(time.Minute)
 		for _, l := range lanes {
-			over = over || l.hopeless(now)
+			over = over || l.stalled(now)
 		}
 		next := []*lane{lanes[0].child(now, 0, nil, false), lanes[1].child(now, 1, nil, false)}
 		for _, l := range next {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -510,15 +509,11 @@ func (p *planner) warn() {
 	}
 	for _, c := range p.plan.Schema.Columns {
 		if !table.PlainColumnName(c.Name) {
-			p.warnf("column name %q is not all letters, digits and underscores: SQL and secondary indexes refuse it; give "+
-				"another with --rename %s", c.Name, suggest.Arg(cmp.Or(c.Source, c.Name)+"="+
-				notPlain.ReplaceAllString(c.Name, "_")))
+			p.warnf("column name %q is not all letters, digits and underscores: SQL and secondary indexes refuse it; "+
+				"--rename %s gives another", c.Name, suggest.Arg(cmp.Or(c.Source, c.Name)+"=NAME"))
 		}
 	}
 }
-
-// notPlain is what a plain column name does not have.
-var notPlain = regexp.MustCompile("^[0-9]|[^A-Za-z0-9_]")
 
 func (p *planner) notef(format string, a ...any) {
 	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, a...))

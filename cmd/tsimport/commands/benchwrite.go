@@ -37,10 +37,9 @@ func benchWriteCommand(in *invocation) *cli.Command {
 		Description: "Makes a table, writes generated rows to it, 200 a request and each request to one partition, and " +
 			"drops it again.\n" +
 			"Without --rate each worker sends when its last request is answered; with it rows are due at a fixed rate, and " +
-			"the latency\n" +
-			"of a batch counts from when it was due, so that a stall of the table shows in full. --find-max looks for the " +
-			"highest rate\n" +
-			"within --max-p99 and --max-throttled, and holds it for --duration. docs/bench.md explains each number.",
+			"the latency of a batch counts from when it was due, so that a stall of the table shows in full. --find-max looks " +
+			"for the highest rate within --max-p99 and --max-throttled, and holds it for --duration. docs/bench.md explains " +
+			"each number.",
 		Flags: append(flagsOf(options.Reaching), []cli.Flag{
 			&cli.Int64Flag{Name: "rows", Usage: "rows to write (default: as many as --duration allows)"},
 			&cli.DurationFlag{Name: "duration", Usage: "how long to write, including the warm-up (default 30s without --rows)"},

@@ -33,8 +33,7 @@ func configCommand(in *invocation) *cli.Command {
 		Usage:     "show the options of a load, and where each value comes from",
 		ArgsUsage: "[JOB.yaml [NAME...]]",
 		Description: "Takes the flags of tsimport load. The first that says something counts: flag, environment, job file, " +
-			"profile, default. Nothing is\n" +
-			"connected to, and secrets are not shown.",
+			"profile, default. Nothing is connected to, and secrets are not shown.",
 		Flags:  flags,
 		Action: in.with(options.Reaching, showConfig),
 	}

@@ -25,10 +25,9 @@ func pruneCommand(in *invocation) *cli.Command {
 		Name:  "prune",
 		Usage: "remove the folders of runs that are over",
 		Description: "Removes runs below ./" + rundir.Root +
-			" that have ended, are older than --older-than and are not among the --keep newest of their table, or of\n" +
-			"their job. Never removed: a run that is running or can be resumed, a job with such a load, the last run that " +
-			"wrote to a\n" +
-			"table (later loads take types of columns from it), and folders with files that tsimport has not made. Rejected " +
+			" that have ended, are older than --older-than and are not among the --keep newest of their table, or of their " +
+			"job. Never removed: a run that is running or can be resumed, a job with such a load, the last run that wrote to " +
+			"a table (later loads take types of columns from it), and folders with files that tsimport has not made. Rejected " +
 			"records go with their run.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "keep", Usage: "keep the `N` newest runs of each table and of each job", Value: 1},

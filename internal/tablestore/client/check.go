@@ -67,8 +67,8 @@ func withoutSecrets(address string) string {
 	return u.String()
 }
 
-// check compares an answer with its headers, and what it settles by decisions. An answer handed over in the same
-// memory has no checksum. With AcceptUnsigned, answers without one are accepted, and counted, if none ever had one.
+// check compares an answer with its headers, and decides what it settles. An answer handed over in the same memory
+// has no checksum. With AcceptUnsigned, answers without one are accepted, and counted, if none ever had one.
 func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *http.Response, body []byte,
 	sameMemory bool) error {
 	success := res.StatusCode >= 200 && res.StatusCode < 300
