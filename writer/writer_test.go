@@ -170,6 +170,18 @@ func TestUndocumentedRowCodeIsRetriedThenRejected(t *testing.T) {
 		strings.Contains(outcomes[2].Message, "may have been written"), "%+v, %v", outcomes[2], err)
 }
 
+// TestRefusalAfterLostAnswerIsDoubted: the first attempt may have written the row.
+func TestRefusalAfterLostAnswerIsDoubted(t *testing.T) {
+	f := &fake{write: each(failed("OTSParameterInvalid"))}
+	for _, lost := range []bool{false, true} {
+		rows, repeated, outcomes := batch(t, 1, table.Put)
+		repeated[0] = lost
+		_, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
+		conformance.True(t, err == nil && outcomes[0].Fate == table.Refused && outcomes[0].MaybeApplied == lost &&
+			strings.Contains(outcomes[0].Message, "may have been applied") == lost, "%+v, %v", outcomes[0], err)
+	}
+}
+
 func TestUndocumentedBatchCodeStops(t *testing.T) {
 	f := &fake{write: each(failed("OTSNobodyKnows"))}
 	for _, again := range []bool{false, true} {
