@@ -244,6 +244,7 @@ func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
 	j := conformance.Try(OpenJournal(filepath.Join(t.TempDir(), "journal"), 0)).Must(t)
 	j.file.Close()
 	conformance.Refused(t, j.Append(make([]byte, 1<<20)), "", "a megabyte is appended to a closed file")
+	conformance.Refused(t, j.Read(func(*bufio.Reader) error { return nil }), "", "it is read without what is not written")
 	conformance.Refused(t, j.Close(), "", "it is closed without an error")
 }
 

@@ -352,8 +352,11 @@ func TestTheVersionColumnGivesTimestamps(t *testing.T) {
 		conformance.True(t, why == nil && got == want, "%s: %d, %v", in, got, why)
 	}
 	for _, in := range []string{"-1", "x", "1.5"} {
-		_, why := c.Version(&record.Record{Fields: []record.Datum{text("v"), text(in)}})
+		rec := &record.Record{Fields: []record.Datum{text("v"), text(in)}}
+		_, why := c.Version(rec)
 		conformance.True(t, why != nil && why.Column == "ts", "%s: %v", in, why)
+		_, why = c.Stamps(rec)
+		conformance.True(t, why != nil && why.Column == "ts", "timestamps, %s: %v", in, why)
 	}
 	conformance.Refused(t, conformance.ErrorOf(New([]string{"a"}, nil, Options{VersionColumn: "ts"})), "",
 		"no version column")
