@@ -319,6 +319,10 @@ func TestClockLearnsFromAnswers(t *testing.T) {
 			want := now.Add(ahead)
 			conformance.True(t, known && !want.Before(earliest) && !want.After(latest) && latest.Sub(earliest) <= tt.width,
 				"%s, %v ahead: known %v, %v to %v of the time", name, ahead, known, earliest.Sub(want), latest.Sub(want))
+			earliest, _, _ = c.Range(time.Now())
+			between := c.Now()
+			_, latest, _ = c.Range(time.Now())
+			conformance.True(t, !between.Before(earliest) && !between.After(latest), "%s: now is %v", name, between)
 		}
 	}
 }
