@@ -76,6 +76,10 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	conformance.Is(t, a.Drop("t"), ErrNoTable, "dropping it again")
 	conformance.Is(t, conformance.ErrorOf(a.Describe("t")), ErrNoTable, "describing")
 	conformance.Is(t, conformance.ErrorOf(a.Splits("t")), ErrNoTable, "its partitions")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	a.Context = ctx
+	conformance.Refused(t, conformance.ErrorOf(a.Opened("t")), "", "waiting for it when the load has been stopped")
 }
 
 func TestTableOperationsSurviveTemporaryFaults(t *testing.T) {
