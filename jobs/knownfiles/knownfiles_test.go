@@ -129,6 +129,7 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 	}{
 		"known, with a new time":  {"long", false, "long", selects, remove},
 		"as long as a known one":  {"z", false, "b", selects, remove},
+		"alone as long as one":    {"z", false, "long", selects, remove},
 		"as long as a chosen one": {"", false, "b", selects, remove},
 		"as long as one after it": {"", false, "a", selects, remove},
 		"as long as a begun one":  {"z", true, "long", selects, remove},
@@ -723,6 +724,16 @@ func TestUnrecognizableInputsAreRefused(t *testing.T) {
 	d.deliver("a", "one")
 	d.table = 0
 	d.refused(Options{}, "does not say when the table was made")
+}
+
+// A bad input is tried again in a new table of the name, but not because the load has made its table.
+func TestNewTableForgetsBadInputs(t *testing.T) {
+	l := newDrop(t).ledger()
+	for _, made := range []struct{ created, bad int }{{0, 1}, {5, 1}, {5, 1}, {0, 1}, {6, 1}, {7, 0}} {
+		l.bad["x"] = Bad{Name: "x"}
+		l.bind(int64(made.created))
+		conformance.Equal(t, len(l.bad), made.bad, "bad inputs after a table made at %d", made.created)
+	}
 }
 
 func TestUnitsAreStoredForTheNextLoad(t *testing.T) {
