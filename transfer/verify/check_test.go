@@ -25,6 +25,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/open"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/sqltable"
@@ -392,6 +393,21 @@ func TestRowsInFlightSettle(t *testing.T) {
 		s := r.Settled
 		conformance.True(t, r.OK && s != nil && s.Differed == 4 && s.Settled == 4 && s.Remain == 0 && s.Rounds == 4 &&
 			s.Seconds == 1+2+4+5 && len(r.Examples) == 0, "%+v, %s", s, examplesOf(r))
+	})
+}
+
+// A record that the load rejected has another number when a live source is read again.
+func TestNumbersOfALiveSourceAreNotBelieved(t *testing.T) {
+	eachSource(t, func(t *testing.T, l *live) {
+		l.set("a", 1)
+		l.set("b", 1)
+		l.apply("a", 1)
+		cfg := l.config(0)
+		v := conformance.Try(newVerifier(t.Context(), &cfg)).Must(t)
+		cfg = l.config(0)
+		cfg.Rejected = rundir.Rejected{v.plan.Sources[0].Name: {1, 2}}
+		v.plan.Close()
+		wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 1, stored 1")
 	})
 }
 
