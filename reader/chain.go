@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// covers is the number of bytes that the sums cover.
+// covers returns the number of bytes that the sums cover.
 func covers(c source.Chain) int64 { return c.Every * int64(len(c.Sums)) }
 
 // sumAt returns the sum of the first n bytes, if there is one.
@@ -42,7 +42,7 @@ func newChainer(name string, unit int64) *chainer {
 	return &chainer{name: name, unit: unit, sum: sha256.New(), made: source.Chain{Every: unit}}
 }
 
-// Write takes the next bytes of the stream. It fails where they have changed.
+// Write adds the next bytes of the stream. It fails if they differ from the earlier reading.
 func (c *chainer) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
@@ -66,7 +66,7 @@ func (c *chainer) expect(known source.Chain) {
 	c.want = known
 }
 
-// note keeps the sum of the bytes so far.
+// note records the sum of the bytes so far, or fails if it is not the expected one.
 func (c *chainer) note() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *chainer) note() error {
 	return nil
 }
 
-// chain returns the known sums of the stream: during a second reading, the earlier ones.
+// chain returns the stream's known sums; during a second reading, the sums of the first.
 func (c *chainer) chain() source.Chain {
 	c.mu.Lock()
 	defer c.mu.Unlock()

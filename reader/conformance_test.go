@@ -28,7 +28,7 @@ import (
 type counted struct {
 	rows   int64 // records that can be read
 	bad    int64
-	quotes int64 // of bad, those with wrong quotes
+	quotes int64 // bad records with wrong quotes
 	err    error
 }
 
@@ -70,7 +70,7 @@ func all(s *File) (used []int) {
 	return used
 }
 
-// eachSplit cuts a source to its end, and gives it whole if it cannot be cut.
+// eachSplit passes on every split of a source, then what is readable before an error.
 func eachSplit(s *File, each func(source.Split) error) error {
 	for {
 		piece, err := s.Next()
@@ -96,7 +96,7 @@ func eachSplit(s *File, each func(source.Split) error) error {
 	}
 }
 
-// optionsOf are the flags of a user who knows the manifest.
+// optionsOf returns the options that a user who knows the manifest would give.
 func optionsOf(f conformance.File) Options {
 	o := Options{}
 	switch f.Format {
@@ -104,13 +104,13 @@ func optionsOf(f conformance.File) Options {
 		o.Format = Parquet
 	case "jsonl", "json":
 		o.Format = JSONLines
-	case "other": // a file without rows, which is known by its content
+	case "other": // a file without rows, identified by its content
 		return o
 	default:
 		o.Format = CSV
 		if f.Delimiter != nil && *f.Delimiter != "" {
 			o.Dialect = csv.Dialect{Delimiter: *f.Delimiter, Quote: '"'}
-			if *f.Delimiter == "+|" { // bcp of SQL Server, as AdventureWorks was written
+			if *f.Delimiter == "+|" { // written by SQL Server's bcp, like AdventureWorks
 				o.Dialect.RecordEnd = "&|\n"
 				if strings.HasSuffix(f.Path, "/Document.csv") {
 					o.Dialect.RecordEnd = "&|\r\n"
@@ -132,8 +132,8 @@ func optionsOf(f conformance.File) Options {
 	return o
 }
 
-// deviations are files whose reading differs from the manifest for their own reason, with the correct result.
-// sharedReason finds the reasons that files share.
+// deviations explains the files that are read correctly although the manifest says otherwise, each for a reason of its
+// own; sharedReason has the reasons that several files share.
 var deviations = map[string]string{
 	"csv/duckdb/17738.csv":                      "an empty line of one column is a record without a value",
 	"csv/duckdb/afl/4086/case_3.csv":            "an empty line of one column is a record without a value",
@@ -195,7 +195,7 @@ func mixedLineEnds(text []byte) bool {
 var update = flag.Bool("update", false, "write the results into docs/internals/conformance.md")
 
 // TestEveryFileOfTheManifest reads every file of the collection: valid ones give the stated rows, invalid ones are
-// refused, and none panics. Differences have a documented reason.
+// refused, and none panics. Every difference has a documented reason.
 func TestEveryFileOfTheManifest(t *testing.T) {
 	read := map[string]counted{}
 	conformance.Run(t, func(t *testing.T, dir string) {
@@ -203,7 +203,7 @@ func TestEveryFileOfTheManifest(t *testing.T) {
 		if dir == conformance.Whole(t) {
 			checkTable(t, results, reasons)
 		}
-		// The part has its share of each kind, so a clone elsewhere proves as much.
+		// The stored part has enough files of each kind, so a clone elsewhere proves as much.
 		for kind, atLeast := range map[string]int{"csv, ok": 100, "csv, error": 20, "json, error": 80, "json, ok": 3,
 			"jsonl, ok": 30, "other, error": 23, "parquet, ok": 150, "parquet, error": 15, "text, error": 10} {
 			r := results[kind]
@@ -212,12 +212,11 @@ func TestEveryFileOfTheManifest(t *testing.T) {
 	})
 }
 
-// conform reads files, except those in read, which the part has already read: the whole collection contains most of
-// them.
+// conform reads the files, except those already in read: the whole collection contains most of the stored part.
 func conform(t *testing.T, dir string, read map[string]counted) (results map[string]*result, reasons map[string]int) {
 	results, reasons = map[string]*result{}, map[string]int{}
 	var before, memory runtime.MemStats
-	runtime.ReadMemStats(&before) // with what other tests took
+	runtime.ReadMemStats(&before) // includes the memory of other tests
 	for _, f := range conformance.Files(t, dir) {
 		if f.Expected == "" || f.Format == "doc" || f.Format == "expectation" || f.Format == "zip" {
 			continue
@@ -327,7 +326,7 @@ func noFileOfRowsIsTakenForSomethingElse(t *testing.T, dir string) {
 	opened := 0
 	for _, f := range conformance.Files(t, dir) {
 		if f.Expected != "ok" || f.Format == "parquet" || f.Format == "zip" || f.Encoding == "unknown-8bit" ||
-			f.Compression == "lzip" || f.Compression == "lzma" { // refused by name, as what they are
+			f.Compression == "lzip" || f.Compression == "lzma" { // refused with the name of their format
 			continue
 		}
 		switch filepath.Base(f.Path) {
@@ -350,15 +349,15 @@ func noFileOfRowsIsTakenForSomethingElse(t *testing.T, dir string) {
 	conformance.True(t, opened >= 100, "only %d files could be opened", opened)
 }
 
-// claim is a sentence, or some words, of a page about inputs, and a file of the tree that shows it.
+// claim is a statement on a page about inputs, and the file in the tree that shows it.
 type claim struct {
-	says string // as in the page, apart from the line breaks
+	says string // quoted from the page, except for line breaks
 	file string // below testdata
 	o    Options
 	want string // the columns and records; or what the refusal says, after "refused: "
 }
 
-// dialect returns the options of --dialect name, and others.
+// dialect returns the options of --dialect name, combined with others.
 func dialect(name string, others ...Options) Options {
 	d, _, ok := csv.Named(name)
 	if !ok {
@@ -373,7 +372,7 @@ const apache, dumps = "parquet/parquet-testing/data/", "../../e2e/dumps/made/" /
 
 var bare = Options{NoHeader: true}
 
-// claims are those that one file can show. In want, a final "…" stands for the rest.
+// claims lists the claims that one file can show. In want, a final "…" stands for the rest.
 var claims = []claim{
 	{"gzip (also multi-member, BGZF)", "made/compressed/baseball.multimember.csv.gz", Options{}, baseball},
 	{"gzip (also multi-member, BGZF)", "csv/duckdb/test/concat.gz", Options{}, "…"},
@@ -393,7 +392,7 @@ var claims = []claim{
 	{"a byte order mark (UTF-8, UTF-16, GB18030)", "made/text/utf-16le-bom.csv", Options{}, "编号,名称; 1,学生卡"},
 	{"a byte order mark (UTF-8, UTF-16, GB18030)", "made/text/utf-16be-bom.csv", Options{}, "编号,名称; 1,学生卡"},
 	{"a byte order mark (UTF-8, UTF-16, GB18030)", "made/text/bom.gb18030.csv", Options{}, "编号,名称; 1,学生卡; 2,𠮷野家"},
-	{"UTF-8 otherwise", "made/text/not-utf-8.csv", Options{}, "id,name; 1,Ann; 2,M\xfcller"}, // the load rejects it
+	{"UTF-8 otherwise", "made/text/not-utf-8.csv", Options{}, "id,name; 1,Ann; 2,M\xfcller"}, // a load rejects the value
 	{"`--encoding`", "made/text/not-utf-8.csv", Options{Encoding: "latin1"}, "id,name; 1,Ann; 2,Müller"},
 
 	{"a tab in `.tsv` and `.tab`", "made/text/people.tsv", Options{}, "id,name; 1,A,nn; 2,Bo"},
@@ -455,7 +454,7 @@ const baseball = "Rk,Year,Age,Tm,Lg,c6,W,L,W-L%,G,Finish,Wpost,Lpost,W-L%post,c1
 // inputPages are the pages with the claims.
 var inputPages = []string{"inputs.md", "types.md", "dumps.md", "parquet-arrow.md", "internals/conformance.md"}
 
-// TestClaimsOfInputPagesHaveFiles: each claim is on a page about inputs, and reading its file gives the claimed result.
+// TestClaimsOfInputPagesHaveFiles finds each claim on a page about inputs and reads its file with the claimed result.
 func TestClaimsOfInputPagesHaveFiles(t *testing.T) {
 	var page string
 	for _, name := range inputPages {
@@ -472,7 +471,7 @@ func TestClaimsOfInputPagesHaveFiles(t *testing.T) {
 	}
 }
 
-// recordsOf reads a source to its end, as load does: the columns and each record's values, or its reject code.
+// recordsOf reads a source to its end as a load does. It returns the columns and each record's values or reject code.
 func recordsOf(item input.Item, o Options) string {
 	s, err := Open(context.Background(), item, o)
 	if err != nil {
@@ -506,7 +505,7 @@ func recordsOf(item input.Item, o Options) string {
 	return b.String()
 }
 
-// isLike compares with a text in which … matches anything; a refusal only needs to contain the wanted text.
+// isLike compares got with a text in which … matches anything; a refusal only has to contain the wanted text.
 func isLike(got, want string) bool {
 	if reason, ok := strings.CutPrefix(want, "refused: "); ok {
 		return strings.HasPrefix(got, "refused: ") && strings.Contains(got, reason)
@@ -518,7 +517,7 @@ func isLike(got, want string) bool {
 	return got == want || strings.Contains(want, "…") && regexp.MustCompile("(?s)^"+like+"$").MatchString(got)
 }
 
-// TestEveryDialectHasAFile: each dialect of csv.Named has a claim.
+// TestEveryDialectHasAFile finds a claim for each dialect of csv.Named.
 func TestEveryDialectHasAFile(t *testing.T) {
 	for _, name := range csv.Programs {
 		conformance.True(t, slices.ContainsFunc(claims, func(c claim) bool { return c.o.Dialect.Name == name }),

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Formats of dumps: a table in pg_dump's plain text, or in the dumps of mysqldump and mariadb-dump.
+// Formats of dumps: plain text of pg_dump, and SQL of mysqldump or mariadb-dump.
 var (
 	PGDump Format = &dumpFormat{
 		name: "pg_dump", is: pgdump.Is, index: pgdump.Index,
@@ -29,19 +29,19 @@ var (
 	}
 )
 
-// dumpFormat is SQL statements. The source's data are the part of the text with a table's rows.
+// dumpFormat is a dump in SQL. The source's data are the part of the text with the rows of one table.
 type dumpFormat struct {
 	name   string
 	is     func(head []byte) bool
 	index  func(text io.Reader) (*sqldump.Dump, error) // finds the tables
 	parser func([]sqldump.Column) dumpRows
-	cutter func(begun bool) recordCutter // of rows that are cut in order; nil is lines
-	tab    bool                          // by --tab: the rows are in a file beside the schema
+	cutter func(begun bool) recordCutter // of rows that are cut in order; nil if rows are lines
+	tab    bool                          // written with --tab: the rows are in a file beside the schema
 }
 
 func (f *dumpFormat) String() string { return f.name }
 
-// Is goes by the comment at the start of dumps.
+// Is looks for the comment at the start of dumps.
 func (f *dumpFormat) Is(_ string, head []byte) bool { return f.is(head) }
 
 // dumpRows reads a dump's rows, split by split.
@@ -52,7 +52,7 @@ type dumpRows interface {
 	Lines() int
 }
 
-// open reads the dump once to find its tables, and takes the selected one.
+// open reads the dump once to find its tables, and selects the one to load.
 func (f *dumpFormat) open(s *File) error {
 	switch {
 	case s.Stream():
@@ -71,7 +71,7 @@ func (f *dumpFormat) open(s *File) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
-	if readable.err != nil { // the load meets it after the rows before
+	if readable.err != nil { // the load fails there, after the rows before it
 		d.Truncated = readable.err
 	}
 	t, err := d.Choose(s.o.Named.Table)
@@ -118,7 +118,7 @@ func (p *dumpParser) Parse(sp source.Split, each func(*record.Record)) (records,
 	return p.rows.Records(), p.rows.Lines(), nil
 }
 
-// refuseTab refuses the schema written by mysqldump --tab: the rows are in another file.
+// refuseTab refuses a schema written by mysqldump --tab: the rows are in another file.
 func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 	stem, is := strings.CutSuffix(s.item.Name, ".sql")
 	if t.Rows > 0 || !is || !f.tab || !s.item.Local() {
@@ -137,7 +137,7 @@ func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 		s.Name, rows, strings.Join(names, ","))
 }
 
-// upToError is a text that can be read only up to an error.
+// upToError reads a text up to its first read error, which it keeps, and then reports io.EOF.
 type upToError struct {
 	r   io.Reader
 	err error
@@ -151,7 +151,7 @@ func (u *upToError) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// textEnd is the end of the data in the text of an unencoded source.
+// textEnd returns the end of the data in the text of an unencoded source.
 func (s *File) textEnd() int64 {
 	if s.text.part {
 		return s.text.end
@@ -159,7 +159,7 @@ func (s *File) textEnd() int64 {
 	return s.Size
 }
 
-// upToEnd cuts a text at the end of its data.
+// upToEnd limits a text to the end of its data.
 func (s *File) upToEnd(text io.ReadCloser) io.ReadCloser {
 	if !s.text.part {
 		return text

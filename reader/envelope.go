@@ -11,14 +11,14 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// sqlStatement is a line of a MySQL dump that mysqldump did not write.
+// sqlStatement is a line of a dump that was not written by mysqldump itself.
 var (
 	sqlStatement = regexp.MustCompile("(?im)^(insert into|create table( if not exists)?) [`\"]?\\w")
 	sqlComment   = regexp.MustCompile(`(?i)^\s*(--|/\*|# |insert into |create table |set |drop table )`)
 	sqlProgram   = regexp.MustCompile("phpMyAdmin|HeidiSQL|Sequel Ace|Sequel Pro|Adminer|Navicat|TablePlus|DBeaver")
 )
 
-// refuseSQL returns why a text of SQL statements is not CSV: a dump whose beginning does not show its program.
+// refuseSQL returns why SQL text is not CSV: it is a dump whose beginning does not identify its program.
 func (s *File) refuseSQL(head []byte) error {
 	begin := string(head[:min(len(head), 4<<10)])
 	if !sqlComment.MatchString(begin) || !sqlStatement.Match(head) {
@@ -36,7 +36,7 @@ func (s *File) refuseSQL(head []byte) error {
 		"program write CSV%s", s.Name, of, way)
 }
 
-// changes are the members of change records.
+// changes lists members by which change records are recognised.
 var changes = []struct {
 	members []string
 	what    string
@@ -58,7 +58,7 @@ func (s *File) refuseChanges(first map[string]json.RawMessage) error {
 	}
 	for _, c := range changes {
 		if !slices.ContainsFunc(c.members, func(name string) bool {
-			// as logs of audits have words
+			// logs of audits may have words in a member named op
 			return first[name] == nil || name == "op" && !slices.Contains([]string{`"c"`, `"r"`, `"u"`, `"d"`, `"t"`},
 				string(first[name]))
 		}) {

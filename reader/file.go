@@ -20,15 +20,15 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// File is one opened input, a source.Source for one goroutine. Its many fields describe it and the state of reading.
+// File is one opened input, a source.Source for one goroutine. Its fields describe the input and the state of reading.
 type File struct {
 	Name    string
 	Size    int64    // of the input in bytes, -1 when unknown
-	Columns []string // in the source's order, partition folders' last
-	Renamed []string // changes of empty or repeated names, a sentence each
-	Notes   []string // about the dialect, a sentence each
+	Columns []string // in the source's order, then those of partition folders
+	Renamed []string // one sentence for each empty or repeated name that was changed
+	Notes   []string // one sentence each, as about the dialect
 	Hint    string   // advice if its columns do not fit; may be empty
-	Doubt   string   // why the header of CSV must be data; empty is nothing
+	Doubt   string   // why the header of CSV must be data; empty if it need not be
 
 	Format      Format
 	Compression compress.Kind
@@ -39,37 +39,37 @@ type File struct {
 	ctx      context.Context
 	item     input.Item
 	o        Options
-	at       input.ReaderAtCloser // of seekable items while open
-	file     *RowFile             // of rows that are read anywhere
-	inOrder  *batches             // of rows that are read in order
-	measured []record.Measures    // of both: units of columns, once asked for
+	at       input.ReaderAtCloser // of a seekable item while it is open
+	file     *RowFile             // of rows with random access
+	inOrder  *batches             // of rows read in order
+	measured []record.Measures    // of file or inOrder: units of columns, cached
 	text     text
 	form     form
 	reader   *textReader // nil until the first piece
 	fixed    []input.Column
-	next     int           // split of rows
-	begin    *source.Place // of reading; nil is the first record
+	next     int           // index of the next split of rows
+	begin    *source.Place // where reading begins; nil for the first record
 	chain    *chainer      // of a stream
-	decodes  bool          // some text beyond ASCII in the head is in the encoding
-	looks    string        // advice about the encoding, found by the head
-	sample   error         // of reading, that the last Sample has met
+	decodes  bool          // some non-ASCII text in the head is valid in the encoding
+	looks    string        // advice about the encoding, found in the head
+	sample   error         // read error that the last Sample met
 }
 
 // text describes a text: its encoding, the start of its data, and its format's facts about the records.
 type text struct {
 	bom        int                       // bytes of the byte order mark
 	offset     int64                     // of the first data record in the decompressed text
-	lines      int                       // before it
-	transcode  bool                      // the text is made UTF-8, or unfolded, before it is cut, and offsets count that
-	unfold     func(io.Reader) io.Reader // makes several lines of one; nil is nothing
-	decode     bool                      // fields are made UTF-8 after it was parsed
+	lines      int                       // lines before offset
+	transcode  bool                      // the text is converted to UTF-8 or unfolded before cutting
+	unfold     func(io.Reader) io.Reader // makes several lines of one; nil if not needed
+	decode     bool                      // fields are converted to UTF-8 after parsing
 	head       []byte
-	live       bool      // head are the first lines of a pipe that may give more
+	live       bool      // head has the first lines of a pipe that may deliver more
 	headStream io.Reader // of streams: the whole input, including the head
 	closer     io.Closer // of headStream
 
-	named     bool  // the records of the table that is named are found among others
-	part      bool  // the data are a part of the text, up to end, as in dumps, which are UTF-8
+	named     bool  // only the records of the named table are read
+	part      bool  // the data end at end, before the text does, as in dumps (UTF-8)
 	end       int64 // of the data
 	truncated error // why the text ends before its end
 }
@@ -77,10 +77,10 @@ type text struct {
 // form is a format's facts about the records of one input.
 type form struct {
 	parser   func(columns []int) source.Parser // reads the input's own columns; the others may be Null
-	cutter   func(begun bool) recordCutter     // of text that is cut in order; nil: records end as the dialect's do
+	cutter   func(begun bool) recordCutter     // of text that is cut in order; nil if the dialect defines record ends
 	raw      func(record []byte) []byte        // makes the kept form of a rejected record; nil keeps it
-	broken   func(what string) []byte          // makes a broken record for a place; nil is none
-	rejects  source.Rejects                    // how the rejected ones are kept, but for folders and encoding
+	broken   func(what string) []byte          // makes a record that cannot be parsed; nil if there is none
+	rejects  source.Rejects                    // how rejected records are kept, except for folders and encoding
 	found    []source.Found                    // besides format and encoding
 	wide     bool                              // records describe themselves
 	lacks    bool                              // records may lack columns found in the head
@@ -93,7 +93,7 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 		o.Stream = func(r io.Reader) io.Reader { return r }
 	}
 	o.SplitBytes = cmp.Or(o.SplitBytes, DefaultSplitBytes)
-	if o.Changes != nil { // another stream might be taken for it
+	if o.Changes != nil { // another stream must not be mistaken for it
 		o.ChainBytes = cmp.Or(o.ChainBytes, 4<<10)
 	}
 	o.ChainBytes = cmp.Or(o.ChainBytes, defaultChainBytes)
@@ -203,7 +203,7 @@ func (s *File) rawHead(size int) ([]byte, error) {
 // wholeHead reports whether the first size bytes, which have been read, are all of the text.
 func (s *File) wholeHead(size int) bool { return len(s.text.head) < size && !s.text.live }
 
-// firstBlock exceeds the largest first block of a compression that gives only whole blocks: LZ4's legacy 8 MiB.
+// firstBlock exceeds the largest first block of codecs that decode only whole blocks: 8 MiB in legacy LZ4.
 const firstBlock = 9 << 20
 
 // readHead decompresses size bytes of the text, or the whole file if shorter.
@@ -221,18 +221,18 @@ func (s *File) readHead(raw []byte, size int) error {
 	n, err := io.ReadFull(r, head)
 	if n == 0 && err != nil && err != io.EOF {
 		if len(raw) != size {
-			return err // all of the file was there, or all of a block
+			return err // raw held the whole file or a whole block
 		}
 		if raw, err = s.rawHead(firstBlock); err == nil {
 			err = s.readHead(raw, size)
 		}
 		return err
 	}
-	s.text.head = head[:n] // later errors are found in reading
+	s.text.head = head[:n] // later errors are reported when the text is read
 	return nil
 }
 
-// findEncoding settles the encoding by the byte order mark or the option, and how the text is cut.
+// findEncoding sets the encoding from the byte order mark or the option, and how the text is cut.
 func (s *File) findEncoding() error {
 	if charset.IsUTF32(s.text.head) {
 		return fmt.Errorf("read %s: the text is UTF-32, which is not supported; convert it to UTF-8 first", s.Name)
@@ -284,7 +284,7 @@ func (s *File) contradicts(given charset.Encoding) error {
 	return nil
 }
 
-// decodesWell reports whether non-ASCII lines are text in the encoding. A few may be so by chance, more with UTF-8.
+// decodesWell reports whether most non-ASCII lines are valid in the encoding. A few may be so by chance.
 func decodesWell(e charset.Encoding, text []byte) bool {
 	well, not := 0, 0
 	var scratch []byte
@@ -306,7 +306,7 @@ func decodesWell(e charset.Encoding, text []byte) bool {
 	return well*20 > not
 }
 
-// looksLike returns advice for text that is not in its encoding, or "". The advice never changes records that decode.
+// looksLike returns advice if text does not fit its encoding, else "". It never changes records that decode.
 func (s *File) looksLike(text []byte) string {
 	if s.decodes {
 		return ""
@@ -317,7 +317,7 @@ func (s *File) looksLike(text []byte) string {
 	return ""
 }
 
-// EncodingHint returns advice to append about an undecodable value: the likely encoding of the source or the value.
+// EncodingHint returns advice to append to an error about an undecodable value: the likely encoding of source or value.
 func (s *File) EncodingHint(value []byte) string {
 	if s.rowwise() || s.text.part {
 		return "" // UTF-8 by definition
@@ -333,7 +333,7 @@ func compatible(given, mark charset.Encoding) bool {
 	return given.Name() == mark.Name() || given.Name() == "utf-16" || given.Name() == "gbk" && mark.Name() == "gb18030"
 }
 
-// cutPlan decides whether raw text can be cut (and, if fields is set, decoded by field) or must be transcoded first.
+// cutPlan decides whether raw text can be cut (and, with fields, decoded field by field) or must be transcoded first.
 func (s *File) cutPlan(fields bool) {
 	if s.Encoding.IsUTF8() {
 		return
@@ -356,11 +356,11 @@ func (s *File) utf8Head() []byte {
 	if s.Encoding.IsUTF8() {
 		return head
 	}
-	text, _ := io.ReadAll(s.Encoding.NewReader(bytes.NewReader(head))) // of memory: cannot fail
+	text, _ := io.ReadAll(s.Encoding.NewReader(bytes.NewReader(head))) // reading from memory cannot fail
 	return text
 }
 
-// Decode returns the decoder of fields delivered in the source's own encoding; else nil.
+// Decode returns the decoder of fields that are delivered in the source's own encoding, or nil.
 func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 	if !s.text.decode {
 		return nil
@@ -368,7 +368,7 @@ func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 	return s.Encoding.Decode
 }
 
-// addColumns adds other inputs' columns to JSON lines', whose objects may lack them.
+// addColumns adds other inputs' columns to a source of JSON lines, whose objects may lack them.
 func (s *File) addColumns(names []string) {
 	own := s.Columns[:len(s.Columns)-len(s.fixed)]
 	fixed := slices.Clone(s.Columns[len(own):])
@@ -411,7 +411,7 @@ func (s *File) found() []source.Found {
 	return append(all, s.form.found...)
 }
 
-// folder returns the partition folders that give the source columns, as a path: rejected records are in the same.
+// folder returns the path of partition folders that give columns; rejected records are kept in the same folders.
 func (s *File) folder() string {
 	var parts []string
 	for _, c := range s.fixed {
@@ -424,12 +424,12 @@ func (s *File) folder() string {
 	return strings.Join(parts, "/")
 }
 
-// SetSplitBytes sets the size of splits not read yet.
+// SetSplitBytes sets the size of splits that are not read yet.
 func (s *File) SetSplitBytes(n int) { s.o.SplitBytes = n }
 
 func (s *File) SplitBytes() int { return s.o.SplitBytes }
 
-// rejectsEncoding returns the encoding of records as delivered; empty for UTF-8.
+// rejectsEncoding returns the encoding of rejected records; empty for UTF-8.
 func (s *File) rejectsEncoding() string {
 	switch {
 	case s.text.transcode:
@@ -474,7 +474,7 @@ func (s *File) Close() error {
 	return err
 }
 
-// Suspend releases an idle source's resources: Next opens a seekable one again at its first record. A stream is kept.
+// Suspend releases an idle source's resources. Next reopens a seekable source at its first record; a stream stays open.
 func (s *File) Suspend() error {
 	if !s.item.Seekable() {
 		return nil
@@ -486,7 +486,7 @@ func (s *File) Suspend() error {
 // Stream reports whether the source can be read only once.
 func (s *File) Stream() bool { return !s.item.Seekable() }
 
-// lazy opens its input at the first read: opening a pipe waits for a writer.
+// lazy opens its input at the first read, because opening a pipe waits for a writer.
 type lazy struct {
 	open func() (io.ReadCloser, error)
 	r    io.ReadCloser
@@ -503,5 +503,5 @@ func (l *lazy) Read(p []byte) (int, error) {
 	return l.r.Read(p)
 }
 
-// Close closes the input if it is open. An abandoned read may still be opening it; the process's end does the rest.
+// Close does nothing here. An abandoned read may still be opening the input; the end of the process closes it.
 func (l *lazy) Close() error { return nil }

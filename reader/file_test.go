@@ -35,7 +35,7 @@ func itemOf(t *testing.T, name string, content []byte) input.Item {
 	return found(t, path)
 }
 
-// fileOf writes a file and finds it each time it is called.
+// fileOf writes a file and returns a function that finds it anew.
 func fileOf(t *testing.T, name string, content []byte) func() input.Item {
 	item := itemOf(t, name, content)
 	return func() input.Item { return item }
@@ -60,7 +60,7 @@ func streamOf(t *testing.T, content []byte) input.Item {
 	return conformance.Try(input.Expand(t.Context(), []string{input.Stdin}, in)).Must(t).Items[0]
 }
 
-// valuesOf reads all records, each as its values in the order of the source's columns; an unreadable one is its code.
+// valuesOf reads all records as values in the order of the source's columns; an unreadable record is its code.
 func valuesOf(t *testing.T, item input.Item, o Options) (columns []string, rows [][]string) {
 	t.Helper()
 	columns, rows, err := tryValues(item, o)
@@ -103,7 +103,7 @@ func tryValues(item input.Item, o Options) (columns []string, rows [][]string, e
 	return s.Columns, rows, nil
 }
 
-// bgzf packs a text as blocks that can be inflated alone.
+// bgzf packs a text as blocks that can be inflated independently.
 func bgzf(text []byte, block int) []byte {
 	var out bytes.Buffer
 	for from := 0; ; from += block {
@@ -134,7 +134,7 @@ func zstdFrames(t *testing.T, text []byte, frame int) []byte {
 	return out
 }
 
-// inOrder has a comment, so a file is cut in order.
+// inOrder has a comment character, so a file is cut in order.
 var inOrder = tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}
 
 func TestRecordsDoNotDependOnWrapping(t *testing.T) {
@@ -152,7 +152,7 @@ func TestRecordsDoNotDependOnWrapping(t *testing.T) {
 	}{
 		"small splits":       {itemOf(t, "in.csv", text), Options{SplitBytes: 777}},
 		"a stream":           {streamOf(t, text), Options{SplitBytes: 10_000}},
-		"gzip":               {itemOf(t, "in.csv", gzipped(text)), Options{}}, // the name says nothing of it
+		"gzip":               {itemOf(t, "in.csv", gzipped(text)), Options{}}, // the name does not show the compression
 		"gzip in a stream":   {streamOf(t, gzipped(text)), Options{SplitBytes: 5000}},
 		"BGZF":               {itemOf(t, "in.gz", bgzf(text, 40_000)), Options{}},
 		"zstd":               {itemOf(t, "in.zst", zstdFrames(t, text, len(text))), Options{}},
@@ -261,7 +261,7 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 		got := readAll(itemOf(t, "in.gz", data), Options{NoHeader: true})
 		conformance.True(t, got.err != nil && got.rows >= 1000 && got.bad == 0, "%s: %+v", name, got)
 	}
-	// A block with a wrong checksum gives nothing: here it would give other digits.
+	// A block with a wrong checksum gives no rows; here, its rows would have other digits.
 	damaged := bgzf(b.Bytes(), 30_000)
 	for i := range 5 {
 		damaged[len(damaged)/2+i] ^= 0x15
@@ -279,7 +279,7 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 }
 
 func TestEndlessEmptyLinesAreRefused(t *testing.T) {
-	empty := gzipped([]byte(strings.Repeat("\r\n", maxBlank/4))) // a member of its own: packed once
+	empty := gzipped([]byte(strings.Repeat("\r\n", maxBlank/4))) // one gzip member, compressed once
 	text := slices.Concat(gzipped([]byte("a,b\n1,2\n")), empty, empty, empty)
 	got := readAll(itemOf(t, "in.csv.gz", text), Options{Format: CSV})
 	conformance.True(t, got.rows == 1 && got.err != nil && strings.Contains(got.err.Error(), "of empty lines"), "%v", got)
@@ -287,7 +287,7 @@ func TestEndlessEmptyLinesAreRefused(t *testing.T) {
 		data    string
 		o       tcsv.Dialect
 		long    *longRecord
-		counted int64 // after the data, of which all but one byte that is allowed were counted before; -1 is a refusal
+		counted int64 // after the data, starting one byte below the limit; -1 is a refusal
 	}{
 		"the last byte":       {"\n", tcsv.Dialect{}, nil, maxBlank},
 		"one more":            {"\r\n", tcsv.Dialect{}, nil, -1},
@@ -328,8 +328,8 @@ func TestTheAcidTestsStatedValues(t *testing.T) {
 	}
 }
 
-// correct adapts the stated values to the stored files: one lost its CRs on the way into its repository; another states
-// a telephone number that its file does not have.
+// correct adapts the stated values to the stored files: one lost its CRs on the way into its repository, and another
+// lacks a telephone number that is stated.
 func correct(name string, want []map[string]string) {
 	for _, row := range want {
 		switch name {
@@ -400,7 +400,7 @@ func benchmarkText(lines int) []byte {
 		strings.Repeat("2000000360,C791,928087,100001,21.58,2024-01-01T00:00:00Z,notebook\n", lines))
 }
 
-// BenchmarkCSV compares parsing, and parsing with conversion to typed values, with encoding/csv alone.
+// BenchmarkCSV compares parsing, alone and with conversion to typed values, with encoding/csv.
 func BenchmarkCSV(b *testing.B) {
 	const lines = 50_000
 	data := benchmarkText(lines)
@@ -482,7 +482,7 @@ func TestLongFirstJSONRecordIsReadWhole(t *testing.T) {
 	conformance.Refused(t, err, "the first record is longer than 1 MiB", "result")
 }
 
-// TestSmallFileTakesLittleMemory reads files as a load of thousands does, and measures the memory of each.
+// TestSmallFileTakesLittleMemory reads files as a load of thousands does and measures the memory of each.
 func TestSmallFileTakesLittleMemory(t *testing.T) {
 	text := []byte("id,name,price\n1,tea,2\n2,coffee,3\n")
 	item := itemOf(t, "small.csv", text)

@@ -13,10 +13,10 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// ErrEmpty is in the chain of an error about a source without records and columns.
+// ErrEmpty is wrapped by errors about a source without records and columns.
 var ErrEmpty = errors.New("the file is empty")
 
-// Skips returns the warning for an empty file found in a folder, which is skipped: Spark and Hive write such files.
+// Skips returns the warning for an empty file found in a folder; such files, as Spark and Hive write, are skipped.
 func Skips(item input.Item, err error) (warning string, ok bool) {
 	if !item.Found || !errors.Is(err, ErrEmpty) {
 		return "", false
@@ -24,21 +24,21 @@ func Skips(item input.Item, err error) (warning string, ok bool) {
 	return item.Name + " is empty and is skipped", true
 }
 
-// Format is a kind of inputs. All knowledge of it is in its value: nothing else asks for an input's format.
+// Format is a kind of input. Everything specific to a format is in its value: no other code asks which format it is.
 type Format interface {
-	fmt.Stringer // as --format names it
+	fmt.Stringer // the name for --format
 	// Is reports whether an input's name and beginning prove that it has the format. The beginning is decompressed, and
 	// UTF-8 if it is text. A format that only --format selects returns false.
 	Is(name string, head []byte) bool
-	// open examines an input: it names the columns and says how records are cut, parsed, described and kept.
+	// open examines an input: it names the columns and sets how records are cut, parsed, described and kept.
 	open(s *File) error
 }
 
-// Formats are all formats. The last one that matches is taken: CSV matches everything.
+// Formats lists all formats. The last match wins; CSV matches everything.
 var Formats = []Format{CSV, JSONLines, Parquet, Arrow, DynamoDB, MongoDB, PGDump, MySQLDump, Debezium, Canal, Maxwell,
 	DynamoDBExport}
 
-// ParseFormat reads a format's name; nil is auto, by content and name.
+// ParseFormat parses a format's name. It returns nil for auto, which detects the format by content and name.
 func ParseFormat(name string) (Format, error) {
 	if strings.EqualFold(name, auto) {
 		return nil, nil
@@ -53,7 +53,7 @@ func ParseFormat(name string) (Format, error) {
 
 const auto = "auto"
 
-// FormatNames returns the names that ParseFormat reads.
+// FormatNames returns the names that ParseFormat accepts.
 func FormatNames() []string {
 	names := []string{auto}
 	for _, f := range Formats {
@@ -62,7 +62,7 @@ func FormatNames() []string {
 	return names
 }
 
-// rowFormat returns the row format of an input that begins with head; nil for text.
+// rowFormat returns the row format of an input that begins with head, or nil if it is text.
 func (s *File) rowFormat(head []byte) *RowFormat {
 	if s.o.Format != nil {
 		given, _ := s.o.Format.(*RowFormat)
@@ -99,7 +99,7 @@ func Extension(name string) string {
 	return path.Ext(input.Unpacked(strings.ToLower(path.Base(filepath.ToSlash(name)))))
 }
 
-// nameColumns sets the names. A column without a name is named for its place, a repeated name gets a number, so no
+// nameColumns sets the names. An unnamed column is named by its position and a repeated name gets a number, so that no
 // column hides another; both are reported. Columns of partition folders come last.
 func (s *File) nameColumns(given []string) {
 	taken, used := make(map[string]bool, len(given)), make(map[string]bool, len(given))

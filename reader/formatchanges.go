@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Formats of changes: a record describes a change of a row.
+// Formats of changes: each record describes a change of a row.
 var (
 	Debezium       Format = &changeFormat{"debezium", jsonl.DebeziumChanges, "changes as Debezium writes them"}
 	Canal          Format = &changeFormat{"canal", jsonl.CanalChanges, "changes as canal writes them"}
@@ -25,8 +25,8 @@ var (
 
 // Changes are the options for reading changes.
 type Changes struct {
-	Column  string                   // with the operation of each record; "" for formats of changes
-	Values  map[string]table.Mode    // of that column
+	Column  string                   // names the column with a record's operation; "" for formats of changes
+	Values  map[string]table.Mode    // meanings of that column's values
 	Typed   func(column string) bool // types given by the user
 	Without func(column string) bool // columns not loaded
 	Whole   jsonl.TableOnce          // the loaded table
@@ -40,10 +40,10 @@ type changeFormat struct {
 
 func (f *changeFormat) String() string { return f.name }
 
-// Is matches nothing: a load of changes asks for the format itself.
+// Is matches nothing: a load of changes looks for these formats itself.
 func (*changeFormat) Is(string, []byte) bool { return false }
 
-// changesOf returns the format of the changes at the start of a text, or nil, or why the first cannot be read.
+// changesOf returns the format of the changes at the start of a text, or nil and why the first one cannot be read.
 func (s *File) changesOf() (f *changeFormat, table, why string) {
 	head := s.utf8Head()
 	form, name, why := s.guessChanges(head, jsonl.Guess(head, s.wholeHead(headBytes)))
@@ -69,10 +69,10 @@ func (s *File) holdsChange(lines []byte) bool {
 	return form != jsonl.NoChanges
 }
 
-// liveWait is how long the head of a pipe is read after its first change, so that a piped file is looked at whole.
+// liveWait is how long a pipe is read after its first change, so that most of a piped file's head is examined.
 const liveWait = 200 * time.Millisecond
 
-// fill reads a stream's head and returns how many bytes may be looked at. Live changes are not kept waiting for more.
+// fill reads a stream's head and returns how many bytes may be examined. Live changes do not wait for more input.
 func (s *File) fill(head []byte) (n, looked int, err error) {
 	pipe, stoppable := s.text.headStream.(interface{ Soon(<-chan time.Time) bool })
 	if !stoppable || s.o.Changes == nil || s.o.Changes.Column != "" {
@@ -80,7 +80,7 @@ func (s *File) fill(head []byte) (n, looked int, err error) {
 		return n, n, err
 	}
 	var late <-chan time.Time
-	lines := 0 // the bytes of whole lines
+	lines := 0 // bytes of complete lines
 	for n < len(head) && err == nil {
 		if !pipe.Soon(late) {
 			s.text.live = true
@@ -118,7 +118,7 @@ func (f *changeFormat) open(s *File) error {
 			return fmt.Errorf("read %s: messages of %s are read from lines of UTF-8, a message each", s.Name, f.name)
 		}
 		s.text.unfold = func(r io.Reader) io.Reader { return jsonl.UnfoldCanal(r, s.o.Memory.record()) }
-		head, _ := io.ReadAll(s.text.unfold(bytes.NewReader(s.utf8Head()))) // of memory: cannot fail
+		head, _ := io.ReadAll(s.text.unfold(bytes.NewReader(s.utf8Head()))) // reading from memory cannot fail
 		s.text.transcode, s.text.offset = true, 0
 		s.text.head = append(slices.Clone(s.text.head[:s.text.bom]), head...)
 	}
@@ -128,7 +128,7 @@ func (f *changeFormat) open(s *File) error {
 	switch named := s.o.Named.Table; {
 	case named != "" && f.form == jsonl.DynamoDBChanges:
 		return fmt.Errorf("read %s: --source-table %s: an export of DynamoDB is of one table; leave it out", s.Name, named)
-	case of != "" && (named == "" || jsonl.IsTable(named, strings.Split(of, "."))): // a load that is resumed meets it too
+	case of != "" && (named == "" || jsonl.IsTable(named, strings.Split(of, "."))): // also when a load is resumed
 		c.Whole.Is(of)
 	}
 	s.text.named = true
@@ -152,7 +152,7 @@ func (f *changeFormat) open(s *File) error {
 	return nil
 }
 
-// checkChanges refuses an input for changes whose records name no operation.
+// checkChanges refuses an input for --mode changes whose records state no operation.
 func (s *File) checkChanges() error {
 	c := s.o.Changes
 	if c == nil {
@@ -173,7 +173,7 @@ func (s *File) checkChanges() error {
 	return nil
 }
 
-// noChanges says that none of the first records is a change, or why.
+// noChanges returns the error that none of the first records is a change, with the reason if it is known.
 func (s *File) noChanges(why string) error {
 	if why != "" {
 		return fmt.Errorf("read %s: --mode changes: its first change cannot be read: %s", s.Name, why)
@@ -183,7 +183,7 @@ func (s *File) noChanges(why string) error {
 
 type changeParser struct{ jsonParser }
 
-// maxMillis is the last moment in RFC 3339.
+// maxMillis is the last millisecond that RFC 3339 can express.
 const maxMillis = 253_402_300_799_999
 
 func (p *changeParser) Followed() source.Followed {
@@ -209,13 +209,13 @@ func (p *changeParser) Followed() source.Followed {
 const wantChanges = "want JSON as canal, Maxwell, a connector of Debezium or an incremental export of DynamoDB " +
 	"writes it, or name the column that says what each record does with --op-column"
 
-// opColumn is where a parser finds a record's operation.
+// opColumn tells a parser where to find a record's operation.
 type opColumn struct {
-	field int // -1 is nowhere
+	field int // -1 if there is none
 	of    *Changes
 }
 
-// opOf sets a record's operation, or refuses the record.
+// opOf sets a record's operation or rejects the record.
 func (o *opColumn) opOf(rec *record.Record) {
 	if rec.Bad != nil || o.field >= len(rec.Fields) {
 		return

@@ -18,13 +18,13 @@ type csvFormat struct{}
 
 type csvText struct {
 	*File
-	preamble int    // bytes before the header that name the delimiter
-	seams    []seam // records that joined files repeat
+	preamble int    // bytes before the header, in a line that names the delimiter
+	seams    []seam // headers, which recur where files were joined
 }
 
 func (*csvFormat) String() string { return "csv" }
 
-// Is matches everything: other formats come first.
+// Is matches everything; all other formats are tried first.
 func (*csvFormat) Is(string, []byte) bool { return true }
 
 func (*csvFormat) open(f *File) error {
@@ -43,7 +43,7 @@ func (*csvFormat) open(f *File) error {
 		return err
 	}
 	d := &s.Dialect
-	// With one column, an empty line is a record without a value. Dialects of programs define it themselves.
+	// With one column, an empty line is a record without a value. Dialects of programs set this themselves.
 	d.Blank = d.Blank || d.Name == "" && len(s.Columns)-len(s.fixed) == 1
 	r := &s.form.rejects
 	r.Kind, r.Flags, r.End, r.Ended = ".csv", d.Flags(), d.End(), d.Ended
@@ -60,7 +60,7 @@ func (*csvFormat) open(f *File) error {
 	return nil
 }
 
-// surplusFields limits a CSV record's fields beyond its columns, to save memory; the rest is dropped.
+// surplusFields limits a CSV record's fields beyond its columns, to save memory; further fields are dropped.
 const surplusFields = 64 << 10
 
 type csvParser struct {
@@ -154,7 +154,7 @@ func skipLines(text []byte, n int) []byte {
 	return text
 }
 
-// readHeader takes the names from the header, which must be in the head, and finds the start of the data.
+// readHeader reads the names from the header, which must be in the head, and finds the start of the data.
 func (s *csvText) readHeader() error {
 	text := s.text.head[min(s.text.bom, len(s.text.head)):]
 	at := int64(s.text.bom)
@@ -210,7 +210,7 @@ func (s *csvText) readHeader() error {
 	if err != nil {
 		return err
 	}
-	p.MaxFields = len(names) + 1 // a record of a million delimiters must not take memory for each
+	p.MaxFields = len(names) + 1 // limits the memory that a record of a million delimiters takes
 	s.nameColumns(names)
 	s.hintAtDelimiter(names)
 	s.addSeam(first)
@@ -235,7 +235,7 @@ func (s *csvText) readHeader() error {
 	return nil
 }
 
-// typesRow reports whether the record after the header names types and is not data.
+// typesRow reports whether the record after the header names types rather than being data.
 func (s *csvText) typesRow(p *csv.Parser, columns int) (bool, error) {
 	if s.Dialect.Types == csv.NoTypes {
 		return false, nil
@@ -263,7 +263,7 @@ func (s *csvText) typesRow(p *csv.Parser, columns int) (bool, error) {
 	return true, nil
 }
 
-// hintAtDelimiter notes that the only column looks like several.
+// hintAtDelimiter notes that the only column looks like several columns.
 func (s *csvText) hintAtDelimiter(names []string) {
 	if end := s.o.Dialect.RecordEnd; end != "" && !bytes.Contains(s.utf8Head(), []byte(end)) {
 		s.Hint = fmt.Sprintf("the record end %q of --record-end does not occur in the beginning of %s", end, s.Name)
@@ -282,7 +282,7 @@ func (s *csvText) hintAtDelimiter(names []string) {
 	}
 }
 
-// hintAtComment notes that the header, which begins with #, seems to be a comment: others have more fields or a #.
+// hintAtComment notes that a header beginning with # is probably a comment: later lines have more fields or a #.
 func (s *csvText) hintAtComment(after []byte, names int) {
 	p := csv.NewParser(s.Dialect)
 	p.Reset(after)
@@ -312,7 +312,7 @@ func (s *csvText) headerNames(first *record.Record) (names []string, err error) 
 	return names, nil
 }
 
-// refuseLoneCR returns an error if the first record has a lone CR outside quotes: most lines probably end with CR.
+// refuseLoneCR returns an error if the first record has a lone CR outside quotes: lines probably end with CR.
 func (s *csvText) refuseLoneCR(first *record.Record) error {
 	for _, f := range first.Fields {
 		if f.Quoted || s.Dialect.RecordEnd != "" || bytes.IndexByte(f.Bytes, '\r') < 0 {
@@ -325,7 +325,7 @@ func (s *csvText) refuseLoneCR(first *record.Record) error {
 	return nil
 }
 
-// numberColumns counts the columns without a header. If the first record is bad, a later one gives the count.
+// numberColumns counts the columns of a text without a header. If the first record is bad, a later one is counted.
 func (s *csvText) numberColumns(p *csv.Parser, first *record.Record) error {
 	width := len(first.Fields)
 	for rec, ok := first, true; ok; rec, ok = p.Next() {

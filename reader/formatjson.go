@@ -14,10 +14,10 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Formats of JSON.
+// The JSON formats.
 var (
 	JSONLines Format = &jsonFormat{name: "jsonl"}
-	DynamoDB  Format = &jsonFormat{"dynamodb", jsonl.DynamoDB, "an item in DynamoDB JSON", // as exports write it
+	DynamoDB  Format = &jsonFormat{"dynamodb", jsonl.DynamoDB, "an item in DynamoDB JSON", // the form that exports have
 		`want {"Item":{"id":{"S":"x"}}} or {"id":{"S":"x"}}, as a full export or jq -c '.Items[]' after aws dynamodb scan writes them`}
 	MongoDB Format = &jsonFormat{"mongodb", jsonl.MongoDB, "a document in MongoDB Extended JSON",
 		"want lines or an array of mongoexport, or of bsondump"}
@@ -34,15 +34,15 @@ type jsonFormat struct {
 type jsonText struct {
 	*File
 	as     *jsonFormat
-	member map[string]string // names of columns in objects, if different
-	keys   []string          // names of key values that lines of the vendor's own export do not name
-	inItem bool              // of DynamoDB: items stand in {"Item":…}
+	member map[string]string // members of columns whose names differ
+	keys   []string          // names for the key values that the vendor's own export leaves unnamed
+	inItem bool              // DynamoDB: items are wrapped in {"Item":…}
 }
 
 func (f *jsonFormat) String() string { return f.name }
 
-// Is recognises JSON by its name, then by the first character; a file named as CSV must be JSON for certain. The first
-// records show whether values have type tags.
+// Is recognises JSON by its name, then by the first character; a file named like CSV must be JSON beyond doubt. The
+// first records show whether values have type tags.
 func (f *jsonFormat) Is(name string, head []byte) bool {
 	table := false
 	switch Extension(name) {
@@ -64,7 +64,7 @@ func (f *jsonFormat) Is(name string, head []byte) bool {
 
 func (f *jsonFormat) open(file *File) error {
 	s := &jsonText{File: file, as: f}
-	s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'} // lines are cut like CSV without quotes
+	s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'} // cut into lines like CSV without quotes
 	s.cutPlan(false)
 	if err := s.discover(s.utf8Head()); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (f *jsonFormat) open(file *File) error {
 	return nil
 }
 
-// oneLine makes a record one line: a line end in JSON is only white space.
+// oneLine puts a record on one line: a line end in JSON is only white space.
 func oneLine(record []byte) []byte {
 	if bytes.IndexByte(record, '\n') < 0 && bytes.IndexByte(record, '\r') < 0 {
 		return record
@@ -139,7 +139,7 @@ func (s *jsonText) discover(head []byte) error {
 	}
 	if object, only := jsonl.First(head, s.Layout); object != nil && s.o.Format != JSONLines {
 		var members map[string]json.RawMessage
-		_ = json.Unmarshal(object, &members) // it was parsed by stricter rules
+		_ = json.Unmarshal(object, &members) // a stricter parser has accepted it
 		of, _, _ := s.changesOf()
 		switch c := s.o.Changes; {
 		case c != nil && c.Column != "" && of != nil:
@@ -181,7 +181,7 @@ func (s *jsonText) discover(head []byte) error {
 	names := found.Names()
 	for _, known := range s.o.Named.Known {
 		if wide {
-			break // all records have PK; of the cells the load asks for those it needs
+			break // all records have PK; a load asks for the cells it needs
 		}
 		if !slices.Contains(names, known) {
 			names = append(names, known)
@@ -197,7 +197,7 @@ func (s *jsonText) discover(head []byte) error {
 	return nil
 }
 
-// jsonHead finds the layout and returns the complete records of the beginning, reading on until one is an object.
+// jsonHead finds the layout and returns the complete records of the head, reading on until one is an object.
 func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error) {
 	for size, most := headBytes, max(s.o.Memory.record(), headBytes); ; {
 		whole := s.wholeHead(size)
@@ -226,7 +226,7 @@ func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error)
 	}
 }
 
-// findTags finds out whether values have type tags.
+// findTags detects whether values have type tags.
 func (s *jsonText) findTags(head []byte) {
 	if s.o.Format == nil {
 		tags := jsonl.GuessTags(head, s.Layout)
@@ -243,7 +243,7 @@ func (s *jsonText) findTags(head []byte) {
 	s.inItem = s.as.tags == jsonl.DynamoDB && jsonl.Wrapped(head, s.Layout)
 }
 
-// mayHaveTags reports whether only the sample of JSON says that values have no type tags.
+// mayHaveTags reports whether only a sample showed that the JSON has no type tags.
 func (s *File) mayHaveTags() bool {
 	return s.Format == JSONLines && s.o.Format == nil && !s.form.wide
 }
@@ -275,12 +275,12 @@ func ShareTags(files []*File) error {
 	return nil
 }
 
-// wholeRecords returns the length of a beginning's complete records.
+// wholeRecords returns the length of the complete records at the beginning of head.
 func wholeRecords(head []byte, l jsonl.Layout) int {
 	if l == jsonl.Lines {
 		return bytes.LastIndexByte(head, '\n') + 1
 	}
 	c := jsonl.Cutter{Array: l == jsonl.Array}
-	n, _ := c.Cut(head) // errors are found in reading
+	n, _ := c.Cut(head) // errors are reported when the text is read
 	return max(n, 0)
 }

@@ -40,7 +40,7 @@ func likeness(text []byte) int {
 	return likeText
 }
 
-// lookedAt is the number of records examined after the header.
+// lookedAt is the number of records after the header that are examined.
 const lookedAt = 1000
 
 // lookAtRecords checks the header and the dialect against the first records.
@@ -79,14 +79,14 @@ func (s *csvText) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 	}
 }
 
-// blankQuote reports whether a field has blanks before its quote. In a ragged record, a delimiter may have cut it.
+// blankQuote reports whether a field has blanks before its quote. In a ragged record a delimiter may have split it.
 func (s *csvText) blankQuote(text []byte, whole bool) bool {
 	bare, q := bytes.Trim(text, " \t"), s.Dialect.Quote
 	return q != 0 && len(bare) > 1 && bare[0] == q && text[0] != q && (!whole || bare[len(bare)-1] == q)
 }
 
-// doubtHeader notes that the first record may be data: a name looks like its column's values. It must be data if also a
-// name is implausible and all non-text columns have names like their values.
+// doubtHeader notes that the first record may be data: a name looks like a value of its column. It must be data if a
+// name is also implausible and all non-text columns have names that look like their values.
 func (s *csvText) doubtHeader(names []string, columns []int, gaps []bool) {
 	years, rising := namedByNumbers(names)
 	suspect, gap, odd, all := "", false, false, true

@@ -13,12 +13,12 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Joined files, and files with their folders.
+// Joined files, and files in partition folders.
 
-// seam is a header, which is never data.
+// seam is a header. A record equal to it is never data.
 type seam [][]byte
 
-// addSeam notes a header. In a file of one column it may be a value, and counts as one.
+// addSeam notes a header. In a file of one column the name may be a value, so it is not noted.
 func (s *csvText) addSeam(header *record.Record) {
 	if len(header.Fields) < 2 {
 		return
@@ -32,7 +32,7 @@ func (s *csvText) addSeam(header *record.Record) {
 
 const mark = "\xef\xbb\xbf" // U+FEFF
 
-// seamAt returns why a record marks a seam of joined files; nil if it is data. It is called for every record.
+// seamAt returns why a record is a seam between joined files, or nil if it is data. It is called for every record.
 func (s *csvText) seamAt(text []byte, rec *record.Record) *table.Reason {
 	start := text[rec.Span.Start:]
 	if start[0] == mark[0] && bytes.HasPrefix(start, []byte(mark)) && !s.text.decode {
@@ -50,7 +50,7 @@ func (s *csvText) seamAt(text []byte, rec *record.Record) *table.Reason {
 	return nil
 }
 
-// noteRepeated notes that the only column's name occurs as a value.
+// noteRepeated notes that the name of the only column also occurs as a value.
 func (s *csvText) noteRepeated(header, text []byte) {
 	line, end := bytes.TrimRight(header, "\r\n"), []byte(s.Dialect.End())
 	for one := range bytes.SplitSeq(text, end) {
@@ -62,7 +62,7 @@ func (s *csvText) noteRepeated(header, text []byte) {
 	}
 }
 
-// inBoth is a column that both the records and their folder have.
+// inBoth is a column that exists in both the records and their folder.
 type inBoth struct{ own, folder int }
 
 func (s *File) inBoth(used []int) (list []inBoth) {
@@ -99,7 +99,7 @@ func (s *File) sameValue(own, folder *record.Datum) bool {
 }
 
 func sameNumber(a, b string) bool {
-	if strings.Trim(a, "-.0123456789") != "" || strings.Trim(b, "-.0123456789") != "" { // nor large exponents
+	if strings.Trim(a, "-.0123456789") != "" || strings.Trim(b, "-.0123456789") != "" { // also excludes large exponents
 		return false
 	}
 	x, ok := new(big.Rat).SetString(a)

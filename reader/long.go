@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// maxLongBytes is the longest record whose end is sought. A longer one counts as an unclosed quote.
+// maxLongBytes is the longest record whose end is sought. In a longer one a quote is taken to be unclosed.
 const maxLongBytes = 1 << 30
 
-// longRecord is a record longer than the limit: only the beginning of its text is kept.
+// longRecord is a record longer than the limit; only the beginning of its text is kept.
 type longRecord struct {
 	offset int64 // in the text
 	bytes  int64
@@ -37,12 +37,12 @@ func (l *longRecord) record() *record.Record {
 		message += fmt.Sprintf("; it has %d lines: if a quote never closes, these are unread records", l.lines)
 	}
 	return &record.Record{
-		Span: table.Span{End: uint32(l.bytes)}, // below maxLongBytes and a piece
+		Span: table.Span{End: uint32(l.bytes)}, // less than maxLongBytes plus a piece
 		Bad:  &table.Reason{Code: table.CodeRecordTooLong, Message: message, Value: table.Show(l.head)},
 	}
 }
 
-// raw replaces the record among the rejects by a broken one, which cannot be loaded; nil where no text is broken.
+// raw returns a broken record, which cannot be loaded, to stand for the record among the rejects, or an empty one.
 func (l *longRecord) raw(s *File) []byte {
 	if s.form.broken == nil {
 		return []byte{}
@@ -50,7 +50,7 @@ func (l *longRecord) raw(s *File) []byte {
 	return s.form.broken(fmt.Sprintf("%d bytes at byte %d, left out", l.bytes, l.offset))
 }
 
-// longIn returns the record of a split if it is longer than the limit, so that it is skipped even if it fits.
+// longIn returns the record of a split if it is longer than the limit; it is skipped even where memory would suffice.
 func (s *File) longIn(sp source.Split, m table.Span) *longRecord {
 	limit := s.o.Memory.record()
 	if int(m.End-m.Start) <= limit || !s.parallel() {
@@ -70,15 +70,15 @@ func (s *File) shorten(sp source.Split, rec *record.Record) *record.Record {
 	return rec
 }
 
-// addScanned puts a scanned piece after the others and returns complete splits. Records above the limit are skipped.
+// addScanned adds the next scanned piece and returns the splits it completes. Records above the limit are skipped.
 func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	s := r.s
 	var splits []source.Split
 	if r.long == nil {
 		data := r.stitcher.Add(p.data, p.scan)
 		if s.o.Changes != nil && s.Stream() && (len(data) > 0 || r.stitcher.Pending() == len(p.data)) {
-			// The next piece may be long in coming. What was read is copied: the pieces of a slow pipe are much shorter than
-			// their memory.
+			// The next piece may take long to arrive. The rest is copied, because the pieces of a slow pipe are much shorter
+			// than their buffers.
 			rest := r.stitcher.Rest()
 			n := s.Dialect.LastEnd(rest)
 			data = append(data, rest[:n]...)
@@ -114,7 +114,7 @@ func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	return nil, nil
 }
 
-// endLong returns the split of the long record, which has ended.
+// endLong returns the split of the long record, whose end was found.
 func (r *textReader) endLong() []source.Split {
 	l := r.long
 	r.long = nil

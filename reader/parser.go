@@ -20,7 +20,7 @@ type parser struct {
 	both          []inBoth
 }
 
-// NewParser returns a parser of the used columns, by their places; other fields may be Null.
+// NewParser returns a parser of the used columns, given by index; other fields may be Null.
 func (s *File) NewParser(used []int) source.Parser {
 	p := &parser{s: s, both: s.inBoth(used), op: opColumn{field: -1}}
 	if c := s.o.Changes; c != nil && c.Column != "" {
@@ -43,7 +43,7 @@ func (s *File) NewParser(used []int) source.Parser {
 	return p
 }
 
-// Parse calls each with every record of the split, in order. It returns the number of records and lines.
+// Parse calls each for every record of the split, in order. It returns the numbers of records and lines.
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	long := longOf(sp)
 	if p.long = long != nil; p.long {
@@ -78,7 +78,7 @@ func (p *parser) Followed() (of source.Followed) {
 	return of
 }
 
-// complete adds the columns of partition folders to a record, in their places even if it has other fields.
+// complete adds the columns of partition folders to a record, at their indexes even if it has another number of fields.
 func (p *parser) complete(rec *record.Record) *record.Record {
 	own := len(p.s.Columns) - len(p.s.fixed)
 	if rec.Bad != nil {
@@ -101,14 +101,14 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 			p.rec.Bad = &table.Reason{Column: p.s.Columns[b.folder], Code: table.CodeFolder,
 				Value:   table.Show([]byte(convert.Text(own))),
 				Message: fmt.Sprintf("the record's own value differs from that of its folder, %q", folder.Bytes)}
-			*folder = *own // keeps the record unchanged
+			*folder = *own // rejects keep the record's own value
 			break
 		}
 	}
 	return &p.rec
 }
 
-// Raw returns a record's text for a file of rejects: nil if records have none, empty if it is not kept.
+// Raw returns a record's text for a file of rejects: nil if records have no text, empty if it is not kept.
 func (s *File) Raw(sp source.Split, m table.Span) []byte {
 	if long := longOf(sp); long != nil {
 		return long.raw(s)

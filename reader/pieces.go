@@ -23,52 +23,52 @@ import (
 type piece struct {
 	source *File
 	first  bool
-	offset int64 // of a range to read
+	offset int64 // start of a range to read
 	length int
 	packed *compress.Piece
-	taken  int64 // bytes of the input up to its end, if the text is different
+	taken  int64 // input bytes read up to the piece's end, if the text is not the input
 	data   []byte
 	scan   csv.Scan
 	rows   *record.Rows
 	batch  *arrow.Batch
 }
 
-// longOf returns the record of a split without data, nil if it has data.
+// longOf returns the long record of a split without data, or nil if the split has data.
 func longOf(sp source.Split) *longRecord {
 	long, _ := sp.Part.(*longRecord)
 	return long
 }
 
-// textReader reads a text piece by piece and stitches it into splits. Its many fields are the state of cutting.
+// textReader reads a text piece by piece and joins the pieces into splits.
 type textReader struct {
 	s       *File
-	stream  io.ReadCloser         // of pieces that are read in order
-	cutter  *compress.BlockCutter // of blocks that are inflated in parallel
+	stream  io.ReadCloser         // of pieces read in order
+	cutter  *compress.BlockCutter // of blocks inflated in parallel
 	cutFrom io.Closer
-	packed  *metered // source of both; nil if the text is the file
-	taken   int64    // of the input, up to the end of the pieces that were added
-	counted int64    // likewise, of splits
+	packed  *metered // source of stream and cutter; nil if the text is the file
+	taken   int64    // input bytes up to the end of the added pieces
+	counted int64    // input bytes already counted in splits
 	next    int64    // offset of the next range
-	back    *piece   // put back after sampling
-	skip    int64    // bytes of the stream to read over
-	drop    int64    // bytes of the pieces in order to drop
+	back    *piece   // returned by sampling
+	skip    int64    // bytes of the stream to skip
+	drop    int64    // bytes to drop from inflated pieces
 	begun   bool
 	ended   bool
 
 	stitcher csv.Stitcher
-	long     *longRecord  // that is read over, nil if none is
-	pending  []byte       // of text that is cut in order
-	values   recordCutter // of text whose records are cut in order
+	long     *longRecord  // being skipped; nil if none is
+	pending  []byte       // text that is cut in order
+	values   recordCutter // cuts records in order
 	cut      int          // bytes of pending that values has seen
 	offset   int64        // of the next split in the text
 	number   int
-	blank    int64 // bytes of empty lines, up to the last piece
+	blank    int64 // bytes of consecutive empty lines up to the last piece
 }
 
 // recordCutter finds the ends of records in text read in order.
 type recordCutter interface {
-	Cut(data []byte) (end int, err error) // of the last record that ends in data, or -1
-	End() (record bool, err error)        // what the text lacks at its end, or whether the rest is a record
+	Cut(data []byte) (end int, err error) // end of the last complete record in data, or -1
+	End() (record bool, err error)        // err says what is missing at the end; record: the rest is one
 }
 
 func (s *File) Next() (source.Piece, error) {
@@ -79,7 +79,7 @@ func (s *File) Next() (source.Piece, error) {
 	return p, nil
 }
 
-// Damaged reports whether a read error comes from the input's content, so that another reading would fail as well.
+// Damaged reports whether a read error comes from the input's content, so that reading it again would fail as well.
 func Damaged(err error) bool {
 	return errors.As(err, new(*source.Lasting)) || lasting(err) != err && !errors.Is(err, source.ErrMemory) &&
 		!input.OfTransport(err)
@@ -121,7 +121,7 @@ func (s *File) nextPiece() (*piece, error) {
 	return s.reader.nextPiece()
 }
 
-// end returns io.EOF, unless the input has changed while it was read.
+// end returns io.EOF, or an error if the input has changed during reading or was truncated.
 func (s *File) end() error {
 	if err := s.item.Check(); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (s *File) openText() (*textReader, error) {
 	return r, nil
 }
 
-// unpacked is a decompressed input from its beginning. Closing it closes the input.
+// unpacked is a decompressed input, read from its beginning. Closing it closes the input.
 type unpacked struct {
 	io.ReadCloser
 	packed *metered // its source
@@ -186,7 +186,7 @@ func (s *File) unpacked() (*unpacked, error) {
 	return &unpacked{r, packed, closer}, nil
 }
 
-// independent reports whether the compressed file is a series of blocks.
+// independent reports whether the compressed file is a series of independent blocks.
 func (s *File) independent() (bool, error) {
 	if !s.item.Seekable() || s.Compression == compress.None || s.text.transcode || s.text.part {
 		return false, nil
@@ -198,7 +198,7 @@ func (s *File) independent() (bool, error) {
 	return compress.Independent(s.Compression, head), nil
 }
 
-// transcoded returns a stream's text in UTF-8 and unfolded if necessary, then without the byte order mark.
+// transcoded returns a stream's text, converted to UTF-8 or unfolded if necessary, without the byte order mark.
 func (s *File) transcoded(r io.ReadCloser) io.ReadCloser {
 	if !s.text.transcode {
 		return r
@@ -206,7 +206,7 @@ func (s *File) transcoded(r io.ReadCloser) io.ReadCloser {
 	return &closing{s.lines(&skipping{r: r, n: s.text.bom}), r}
 }
 
-// lines returns the text as it is cut.
+// lines returns the text in the form that is cut.
 func (s *File) lines(r io.Reader) io.Reader {
 	if s.text.unfold != nil {
 		return s.text.unfold(r)
@@ -229,7 +229,7 @@ func (s *skipping) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// closing is a reader with another value's Close.
+// closing is a reader closed by another value's Close.
 type closing struct {
 	io.Reader
 	io.Closer
@@ -245,13 +245,13 @@ func (r *textReader) close() (err error) {
 	return err
 }
 
-// slack is room after a chunk for the head of the next one.
+// slack is extra room after a chunk for the head of the next one.
 const slack = 64 << 10
 
-// room returns a buffer for the text of a piece of n bytes, a used one if possible.
+// room returns a buffer for n bytes of text, a used one if possible.
 func room(n int) []byte {
 	if used, _ := usedTexts.Get().(*[]byte); used != nil && cap(*used) >= n+slack/2 {
-		// of a split's text, the head of its first piece is missing
+		// a reused buffer is shorter by the head of its split's first piece
 		return (*used)[:n]
 	}
 	return make([]byte, n, n+min(n, slack)) // a small file has no next piece
@@ -259,10 +259,10 @@ func room(n int) []byte {
 
 var usedTexts sync.Pool
 
-// reuse gives back text that nothing points into.
+// reuse returns a buffer of text that nothing refers to any more.
 func reuse(data []byte) { usedTexts.Put(&data) }
 
-// giveBack reuses the memory of a split's text for later pieces. The first split may be a sample's text.
+// giveBack returns the memory of a split's text for later pieces. The first split may be a sample's text.
 func (s *File) giveBack(sp source.Split) {
 	if n := cap(sp.Data); sp.Number > 0 && n >= s.o.SplitBytes && n <= 2*(s.o.SplitBytes+slack) {
 		reuse(sp.Data)
@@ -310,7 +310,7 @@ func (r *textReader) nextBlocks(p *piece) (*piece, error) {
 	return p, nil
 }
 
-// nextChunk reads a stream's next chunk. An error comes after the bytes before it.
+// nextChunk reads a stream's next chunk. An error is reported after the bytes before it.
 func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	if r.skip > 0 || p.first && r.s.text.part {
 		if err := r.pass(p); err != nil {
@@ -319,11 +319,11 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	}
 	size := r.s.o.SplitBytes
 	if p.first {
-		size += int(r.s.text.offset) // the header, which the first piece drops
+		size += int(r.s.text.offset) // for the header, which is dropped from the first piece
 	}
 	p.data = room(size)
 	least := size
-	if r.s.o.Changes != nil { // ready records do not wait for others
+	if r.s.o.Changes != nil { // do not make records wait for later ones
 		least = size - r.s.o.SplitBytes + 1
 	}
 	n, err := io.ReadAtLeast(r.stream, p.data, least)
@@ -354,10 +354,10 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// inflaters are kept from piece to piece for their buffers.
+// inflaters are reused across pieces for their buffers.
 var inflaters = sync.Pool{New: func() any { return new(compress.Inflater) }}
 
-// Prepare reads the piece's bytes, inflates them and scans them for record ends. After an error, Add has those before.
+// Prepare reads a piece's bytes, inflates them and finds the record ends. After an error, Add has the bytes before it.
 func (p *piece) Prepare() (err error) {
 	s := p.source
 	switch {
@@ -387,13 +387,13 @@ func (p *piece) Prepare() (err error) {
 	return err
 }
 
-// parallel reports whether pieces are scanned for record ends in any order.
+// parallel reports whether pieces can be scanned for record ends in any order.
 func (s *File) parallel() bool { return s.inLines() && s.Dialect.Parallel() }
 
-// inLines reports whether the dialect defines record ends; else a cutter does.
+// inLines reports whether the dialect defines record ends; otherwise a cutter does.
 func (s *File) inLines() bool { return s.form.cutter == nil }
 
-// Add puts the next piece, in the order of Next, after the others and returns the splits that are complete now.
+// Add adds the next piece, in the order of Next, and returns the splits that it completes.
 func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
 	defer func() { err = lasting(err) }()
 	p := next.(*piece)
@@ -441,7 +441,7 @@ func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
 // maxBlank limits consecutive empty lines: a small compressed file may hold gigabytes of them.
 const maxBlank = 64 << 20
 
-// checkBlank counts pieces of empty lines, unless those are records or parts of one.
+// checkBlank counts bytes of empty lines, unless they are records or part of one.
 func (r *textReader) checkBlank(data []byte) error {
 	if r.s.Dialect.Blank || r.long != nil || len(bytes.TrimLeft(data, "\r\n")) > 0 {
 		r.blank = 0
@@ -453,7 +453,7 @@ func (r *textReader) checkBlank(data []byte) error {
 	return nil
 }
 
-// Whole returns the complete records so far if the rest cannot be read; the incomplete one is left out.
+// Whole returns the complete records so far if the rest cannot be read, without the incomplete one.
 func (s *File) Whole() []source.Split {
 	r := s.reader
 	if s.rowwise() || r == nil || r.long != nil {
@@ -462,12 +462,12 @@ func (s *File) Whole() []source.Split {
 	rest := append(r.stitcher.Rest(), r.pending...)
 	r.pending = nil
 	if r.values != nil {
-		return nil // Add has returned all
+		return nil // Add has returned all complete records
 	}
 	return r.split(rest[:s.Dialect.LastEnd(rest)])
 }
 
-// Finish returns the last splits after the last piece, and what the text lacks at its end.
+// Finish returns the last splits after the last piece, or an error that says what is missing at the end.
 func (s *File) Finish() (splits []source.Split, err error) {
 	defer func() { err = lasting(err) }()
 	r := s.reader
@@ -528,7 +528,7 @@ func (r *textReader) split(data []byte) []source.Split {
 	return []source.Split{sp}
 }
 
-// inputBytes is the share of the input's bytes in the next split of that text. The sum never exceeds the input.
+// inputBytes returns how many input bytes the next split of text stands for. The sum never exceeds the input.
 func (r *textReader) inputBytes(text int64) int64 {
 	if r.packed == nil {
 		return text
@@ -536,12 +536,12 @@ func (r *textReader) inputBytes(text int64) int64 {
 	n := r.taken - r.counted
 	r.counted = r.taken
 	if r.number == 0 {
-		n -= r.offset // the header, which counts by its text
+		n -= r.offset // the header, counted separately as text
 	}
 	return n
 }
 
-// pieceBytes is the approximate size of the next piece.
+// pieceBytes returns the approximate size of the next piece.
 func (s *File) pieceBytes() int64 {
 	if s.rowwise() {
 		return 0
@@ -549,7 +549,7 @@ func (s *File) pieceBytes() int64 {
 	return int64(s.o.SplitBytes)
 }
 
-// Bytes is the piece's memory once it is prepared.
+// Bytes returns the memory that the piece takes once it is prepared.
 func (p *piece) Bytes() int64 {
 	n := int64(max(len(p.data), p.length))
 	if p.batch != nil {

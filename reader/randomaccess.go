@@ -13,7 +13,7 @@ import (
 )
 
 // Anywhere reports whether splits can be read in any order once their places are known: Parquet, Arrow, and
-// uncompressed local text that need not be transcoded. Over a network finding splits of text does not pay.
+// uncompressed local text that need not be transcoded. Finding splits of text over a network takes too long.
 func (s *File) Anywhere() bool {
 	if !s.item.Seekable() {
 		return false
@@ -35,7 +35,7 @@ func (s *File) Reopen() error {
 	return err
 }
 
-// readText returns a split with its text.
+// readText returns a split with its text loaded.
 func (s *File) readText(sp source.Split) (source.Split, error) {
 	sp.Data = make([]byte, sp.Bytes)
 	if n, err := s.at.ReadAt(sp.Data, sp.Offset); n < len(sp.Data) {
@@ -47,14 +47,14 @@ func (s *File) readText(sp source.Split) (source.Split, error) {
 	return sp, nil
 }
 
-// Divisible reports whether LoadStretch loads any records cheaply: Parquet without large pages, Arrow, CSV, JSON lines.
+// Divisible reports whether LoadStretch loads any range cheaply: Parquet without large pages, Arrow, CSV, JSON lines.
 func (s *File) Divisible() bool {
 	return s.Anywhere() && (s.file == nil && s.inLines() || s.file != nil && !s.file.Large)
 }
 
-// LoadStretch returns a stretch's records as one split or one per group, concurrently, between Reopen and Finished.
+// LoadStretch returns a stretch's records as one split, or one per row group. After Reopen it may run concurrently.
 func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
-	number := int(min(to.Record, 1)) // 0 is the beginning
+	number := int(min(to.Record, 1)) // only the first split is number 0
 	if s.file == nil {
 		sp, err := s.readText(source.Split{Number: number, Offset: to.Offset, Bytes: to.Bytes})
 		return []source.Split{sp}, err
@@ -74,7 +74,7 @@ func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	return all, nil
 }
 
-// Finished closes a source after all splits were loaded, and reports whether it has changed.
+// Finished closes a source after all its splits are loaded, and returns an error if it has changed.
 func (s *File) Finished() error {
 	err := s.item.Check()
 	if closeErr := s.Close(); err == nil {
@@ -83,7 +83,7 @@ func (s *File) Finished() error {
 	return err
 }
 
-// ReadAgain opens the input again and reads all its records, pages within that memory. It returns the read error.
+// ReadAgain reopens the input and reads all its records, with pages within the given memory. It returns the read error.
 func (s *File) ReadAgain(memory int64) error {
 	again, err := Open(s.ctx, s.item, s.o)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *File) ReadAgain(memory int64) error {
 	}
 }
 
-// nextSplits reads the splits that the next piece completes; with io.EOF they are the last ones.
+// nextSplits reads the splits that the next piece completes; the last ones come with io.EOF.
 func (s *File) nextSplits() ([]source.Split, error) {
 	piece, err := s.Next()
 	if errors.Is(err, io.EOF) {

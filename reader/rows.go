@@ -14,13 +14,13 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// RowFormat is a format of files of typed rows, never text.
+// RowFormat is a format of typed rows that are never text.
 type RowFormat struct {
-	Name   string                 // as --format gives it
-	Begins func(head []byte) bool // reports whether a file is of the format for certain
+	Name   string                 // the name for --format
+	Begins func(head []byte) bool // reports whether a file certainly has the format
 	Open   func(RowInput) (*RowFile, error)
 
-	// of streams, and of files that Open refuses with arrow.ErrReplaced; nil refuses them
+	// of streams, and of files that Open refuses with arrow.ErrReplaced; nil if both are refused
 	inOrder func(RowInput, io.Reader) (*arrow.Stream, error)
 }
 
@@ -28,7 +28,7 @@ type RowInput struct {
 	At      io.ReaderAt
 	Size    int64
 	Name    string // for errors
-	Flatten bool   // structs become columns a.b.c instead of JSON text
+	Flatten bool   // make structs columns a.b.c instead of JSON text
 	Memory  int64  // bytes that one parser may hold; 0 means no bound
 }
 
@@ -37,19 +37,19 @@ type RowFile struct {
 	Columns []string
 	Rows    int64
 	Splits  []record.Rows // all rows, in their order
-	// NewParser makes a parser of columns, by their places in Columns; the others may be Null.
+	// NewParser makes a parser of the given columns, by index in Columns; other fields may be Null.
 	NewParser func(columns []int) RowParser
 
 	// The rest is optional.
 
-	Large    bool                     // reading a few hundred rows of a split costs all of it
+	Large    bool                     // reading a few hundred rows costs as much as a whole split
 	Measures func() []record.Measures // units of columns
-	Forget   func()                   // drops what can be read again
-	// CheckMemory returns the ErrMemory if the columns certainly cannot be read in that many bytes.
+	Forget   func()                   // frees memory whose content can be read again
+	// CheckMemory returns an ErrMemory if the columns certainly cannot be read within that many bytes.
 	CheckMemory func(columns []int, bytes int64, whole bool, open func() (io.ReaderAt, error)) error
 }
 
-// RowParser reads a RowFile like a source.Parser: every row of a split in order, or an error that names the file.
+// RowParser reads a RowFile like a source.Parser: all rows of a split in order, or an error that names the file.
 type RowParser interface {
 	Parse(rows record.Rows, each func(*record.Record) error) error
 	LimitMemory(int64)
@@ -62,7 +62,7 @@ func (f *RowFormat) String() string { return f.Name }
 // Is reports whether a file begins in this format.
 func (f *RowFormat) Is(_ string, head []byte) bool { return f.Begins(head) }
 
-// open opens a file for random access, everything else to be read in order.
+// open opens seekable files for random access; other inputs are read in order.
 func (f *RowFormat) open(s *File) error {
 	if len(s.text.head) == 0 {
 		return fmt.Errorf("read %s: %w, which a file of %v never is", s.Name, ErrEmpty, f)
@@ -93,9 +93,9 @@ func (f *RowFormat) open(s *File) error {
 type batches struct {
 	stream  *arrow.Stream
 	from    *unpacked
-	back    *piece // put back after sampling
+	back    *piece // returned by sampling
 	open    bool
-	counted int64 // of the input's bytes, up to the end of the last batch
+	counted int64 // input bytes up to the end of the last batch
 }
 
 // batchRows is a split of Arrow read in order.
@@ -109,12 +109,12 @@ func splitOf(rows *record.Rows, part any) source.Split {
 		Group: rows.Group + 1, Part: part}
 }
 
-// splits returns the splits of a batch, which share its bytes of the input.
+// splits returns the splits of a batch. Its input bytes are divided among them by rows.
 func (b *batches) splits(p *piece) (all []source.Split) {
 	taken := float64(p.taken-b.counted) / float64(max(p.batch.Rows(), 1))
 	b.counted = p.taken
 	for _, rows := range p.batch.Splits() {
-		rows.Number, rows.Bytes = int(min(rows.FirstRow, 1)), int64(taken*float64(rows.Rows)) // number 0 is the beginning
+		rows.Number, rows.Bytes = int(min(rows.FirstRow, 1)), int64(taken*float64(rows.Rows)) // only the first is number 0
 		all = append(all, splitOf(&rows, &batchRows{p.batch, rows}))
 	}
 	return all
@@ -136,7 +136,7 @@ func (s *File) openRows() (err error) {
 	return err
 }
 
-// CheckMemory returns the ErrMemory if the columns certainly cannot be read with that many bytes for pages.
+// CheckMemory returns an ErrMemory if the columns certainly cannot be read with that many bytes for pages.
 func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error) {
 	if s.file == nil || s.file.CheckMemory == nil {
 		return nil
@@ -159,7 +159,7 @@ func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error
 	return err
 }
 
-// measures are the units of a typed file's columns.
+// measures returns the units of a typed file's columns.
 func (s *File) measures() []record.Measures {
 	switch {
 	case s.measured != nil:
@@ -171,7 +171,7 @@ func (s *File) measures() []record.Measures {
 	return s.measured
 }
 
-// openBatches opens the input to be read in order.
+// openBatches opens the input for reading in order.
 func (s *File) openBatches() error {
 	from, err := s.unpacked()
 	if err != nil {
@@ -198,7 +198,7 @@ func (b *batches) close() error {
 	return b.from.Close()
 }
 
-// nextBatch returns the next record batch from the sought place.
+// nextBatch returns the next record batch, beginning at the sought place.
 func (s *File) nextBatch() (*piece, error) {
 	if !s.inOrder.open {
 		if err := s.openBatches(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Sample calls each with the first records, about budget bytes, and returns the bytes examined, 0 only without records.
-// Other columns may be Null. SampleError returns read errors; Suspend goes back to the start.
+// Sample calls each with the first records, about budget bytes, and returns the bytes examined, 0 only if there are no
+// records. Columns not asked for may be Null. SampleError returns read errors; Suspend goes back to the start.
 func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
 	s.sample = nil
 	wanted := make(map[string]bool, len(columns))
@@ -60,7 +60,7 @@ func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (
 	return read, nil
 }
 
-// SampleError is the read error that the last Sample met after its records, or nil. A load from there meets it too.
+// SampleError returns the read error that the last Sample met after its records, or nil. A load fails there too.
 func (s *File) SampleError() error { return s.sample }
 
 // sampleStream examines a stream's first chunk and puts it back.
@@ -68,17 +68,17 @@ func (s *File) sampleStream(p *piece, used []int, each func(*record.Record)) (in
 	if p.batch != nil {
 		s.inOrder.back = p
 		read := s.parseSample(s.inOrder.splits(p), used, 0, each)
-		s.inOrder.counted = 0 // it comes again
+		s.inOrder.counted = 0 // the batch is read again
 		return max(read, int(min(p.batch.Rows(), 1))), nil
 	}
 	data := p.data[min(int(s.text.offset), len(p.data)):]
 	if head := s.utf8Head(); s.form.lacks && !s.reader.ended && len(head) > len(data) {
-		data = head // was read to the end of a long record
+		data = head // the head reaches the end of a long first record
 	}
 	n := len(data)
 	if !s.reader.ended {
-		if n = s.Dialect.LastEnd(data); !s.inLines() { // the last record may be cut
-			n, _ = s.form.cutter(false).Cut(data) // errors are found in reading
+		if n = s.Dialect.LastEnd(data); !s.inLines() { // the last record may be incomplete
+			n, _ = s.form.cutter(false).Cut(data) // errors are reported when the text is read
 			n = max(n, 0)
 		}
 	}
@@ -96,7 +96,7 @@ func (s *File) parseSample(splits []source.Split, used []int, budget int, each f
 				each(rec)
 			}
 		})
-		read += cmp.Or(len(sp.Data), int(sp.Bytes)) // of decoded text
+		read += cmp.Or(len(sp.Data), int(sp.Bytes)) // size of the decoded text
 		if err != nil {
 			return read
 		}
@@ -104,7 +104,7 @@ func (s *File) parseSample(splits []source.Split, used []int, budget int, each f
 	return read
 }
 
-// TextBytes returns about how many bytes of text the records take; -1 is unknown. It may extrapolate from a sample.
+// TextBytes estimates the bytes of text that the records take, perhaps from a sample; -1 if unknown.
 func (s *File) TextBytes(budget int64) (int64, error) {
 	if s.text.part {
 		return s.textEnd() - s.text.offset, nil
@@ -116,7 +116,7 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 		return max(0, s.Size-s.text.offset), nil
 	}
 	if s.Stream() || s.Size < 0 {
-		return -1, nil // it can be read once
+		return -1, nil // it can be read only once
 	}
 	text, err := s.unpacked()
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 	return max(0, int64(float64(n)*float64(s.Size)/float64(taken))-s.text.offset), nil
 }
 
-// metered counts the bytes read, perhaps by a decompressor's goroutine.
+// metered counts the bytes read, perhaps from a decompressor's goroutine.
 type metered struct {
 	r io.Reader
 	n atomic.Int64

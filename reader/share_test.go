@@ -35,7 +35,7 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// packers make compressed files of parts; each part is its own member, frame or stream.
+// packers make compressed files of parts; each part is a separate member, frame or stream.
 var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
 	"gz":  func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
 	"zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) },
@@ -45,7 +45,7 @@ var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
 	"sz":  func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w, s2.WriterSnappyCompat()), nil },
 }
 
-// shareTexts are texts that compress well and badly, with a header that is short or longer than the packed file.
+// shareTexts returns texts that compress well and badly, with headers shorter and longer than the packed file.
 func shareTexts(t *testing.T) map[string][]byte {
 	stream := conformance.Read(t, "arrow/testdata", "many.arrows")
 	rnd := rand.New(rand.NewPCG(1, 1))
@@ -69,8 +69,8 @@ func shareTexts(t *testing.T) map[string][]byte {
 		"array.json": array.Bytes(), "utf16.csv": []byte("\xff\xfe" + utf16le(random.String())), "many.arrows": stream}
 }
 
-// TestSplitBytesNeverExceedInput adds up the splits' input bytes for every format and compression: progress is the
-// share of the input.
+// TestSplitBytesNeverExceedInput adds up the input bytes of the splits for every format and compression, because
+// progress is shown as a share of the input.
 func TestSplitBytesNeverExceedInput(t *testing.T) {
 	check := func(t *testing.T, name string, body []byte) {
 		t.Helper()
@@ -79,7 +79,7 @@ func TestSplitBytesNeverExceedInput(t *testing.T) {
 		splits := 0
 		must(t, eachSplit(s, func(sp source.Split) error {
 			if splits++; sp.Number == 0 {
-				n += sp.Offset // the header, as a load counts it
+				n += sp.Offset // a load counts the header so
 			}
 			n += sp.Bytes
 			conformance.True(t, n >= least && n <= s.Size, "%d of %d bytes, and %d before", n, s.Size, least)
@@ -132,7 +132,7 @@ func TestBlockMayExceedHead(t *testing.T) {
 	}
 }
 
-// An input is set aside only because of its content: not because of a server, a disk or this machine.
+// An input is set aside only because of its content, never because of a server, a disk or this machine.
 func TestOnlyContentErrorsAreDamage(t *testing.T) {
 	answers := map[string]int{"/gone": 404, "/forbidden": 403, "/busy": 503}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +150,7 @@ func TestOnlyContentErrorsAreDamage(t *testing.T) {
 	conformance.True(t, Damaged(errors.New("the page is cut short")) && !Damaged(nil), "damage is none, or none is damage")
 }
 
-// TestReadAgainFindsFault: a second reading finds the faults of the first, and none in a good file.
+// TestReadAgainFindsFault: a second reading finds the faults of the first one, and none in a good file.
 func TestReadAgainFindsFault(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -179,8 +179,8 @@ type card struct {
 	OrderTime, Item       string
 }
 
-// BenchmarkFormats reads one large file of each format as a load does, including conversion, with one worker per
-// processor (use -cpu 1,2); the workers prepare pieces and parse splits.
+// BenchmarkFormats reads one large file of each format as a load does, including conversion. There is one worker per
+// processor (use -cpu 1,2); workers prepare pieces and parse splits.
 func BenchmarkFormats(b *testing.B) {
 	const rows = 300_000
 	dir := b.TempDir()
@@ -218,14 +218,14 @@ func BenchmarkFormats(b *testing.B) {
 	}
 }
 
-// task is a worker's task: prepare a piece or parse a split.
+// task is one unit of work: prepare a piece or parse a split.
 type task struct {
 	piece    source.Piece
 	prepared chan error
 	split    source.Split
 }
 
-// readWith reads an item with this many workers and returns the number of converted records.
+// readWith reads an item with the given number of workers and returns the number of converted records.
 func readWith(b *testing.B, item input.Item, workers int) int64 {
 	s := conformance.Try(Open(b.Context(), item, Options{})).Must(b)
 	defer s.Close()
@@ -294,10 +294,10 @@ func convertAll(b *testing.B, s *File, work <-chan task) (records int64) {
 	return records
 }
 
-// reading is the result of reading a source from a place: the place of each split, and every record as text.
+// reading is the result of reading from a place: the place of each split and every record as text.
 type reading struct {
 	places  []source.Place
-	records []string // from the first place on
+	records []string // from the first place onwards
 	chain   source.Chain
 }
 
@@ -363,7 +363,7 @@ func arrowBytes(t *testing.T, name string) []byte {
 	return conformance.Read(t, "arrow/testdata", name)
 }
 
-// keepsTheContract checks the source of an item. An item that can be read only once is made again for each reading.
+// keepsTheContract checks an item's source. An item that can be read only once is made again for each reading.
 func keepsTheContract(t *testing.T, item func() input.Item, o Options) {
 	t.Helper()
 	one := item()
@@ -378,7 +378,7 @@ func keepsTheContract(t *testing.T, item func() input.Item, o Options) {
 func TestFilesKeepSourceContract(t *testing.T) {
 	var b, jsonl, array, pretty, dynamo, mongo, changes bytes.Buffer
 	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
-	const records, long = 1_000, 11_000 // of the forms whose pieces are large
+	const records, long = 1_000, 11_000 // for formats with large pieces
 	short := 0
 	for i := range long {
 		fill := i % 40

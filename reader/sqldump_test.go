@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// pgDump is a dump of a table with this many rows, and of other tables around it.
+// pgDump returns a dump of a table with this many rows, surrounded by other tables.
 func pgDump(rows int) []byte {
 	var b bytes.Buffer
 	b.WriteString("--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE public.a (x int);\nCREATE TABLE public.t (\n" +
@@ -30,7 +30,7 @@ func pgDump(rows int) []byte {
 	return b.Bytes()
 }
 
-// mysqlDump is such a dump with this many rows in each statement.
+// mysqlDump returns such a dump, with each rows in every statement.
 func mysqlDump(rows, each int) []byte {
 	var b bytes.Buffer
 	b.WriteString("-- MySQL dump 10.13  Distrib 8.0.36\n\nCREATE TABLE `a` (`x` int);\n" +
@@ -76,7 +76,7 @@ func TestDumpsKeepSourceContract(t *testing.T) {
 	}
 }
 
-// dumpsOf are dumps of the same rows.
+// dumpsOf returns dumps of the same rows by each program.
 func dumpsOf(rows int) map[string][]byte {
 	return map[string][]byte{"pg_dump": pgDump(rows), "mysqldump": mysqlDump(rows, 7), "in one": mysqlDump(rows, rows)}
 }
@@ -161,7 +161,7 @@ func TestOverlongDumpRowIsRefused(t *testing.T) {
 	}{
 		"mysqldump": {"-- MySQL dump\nCREATE TABLE `t` (`v` text);\nINSERT INTO `t` VALUES ('a'),('" + long +
 			"'),('b');\n-- Dump completed\n", 1, "is longer than 1 MiB"},
-		// one of them is rejected
+		// one of the rows is rejected
 		"pg_dump": {"--\n-- PostgreSQL database dump\n--\nCREATE TABLE t (v text);\nCOPY t (v) FROM stdin;\na\n" + long +
 			"\nb\n\\.\n--\n-- PostgreSQL database dump complete\n--\n", 3, ""},
 	} {

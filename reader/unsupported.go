@@ -17,12 +17,12 @@ import (
 	"example.com/tsimport/reader/compress"
 )
 
-// notRows is a kind of file without readable rows: read as CSV, some of it would load as garbage.
+// notRows is a kind of file without readable rows; read as CSV, some would load as garbage.
 type notRows struct {
-	magic string                 // that the file begins with
-	is    func(head []byte) bool // besides it, or in its place
+	magic string                 // first bytes of the file
+	is    func(head []byte) bool // condition besides the magic, or instead of it
 	what  string
-	way   string // that works; FILE is the file's name
+	way   string // what the user can do; FILE stands for the file's name
 }
 
 const (
@@ -75,20 +75,20 @@ var kindsWithoutRows = []notRows{
 
 // isTar reports whether head is the first block of a tar file.
 func isTar(head []byte) bool {
-	const at = 257 // of the mark
+	const at = 257 // offset of the mark
 	return len(head) > at+5 && string(head[at:at+5]) == "ustar"
 }
 
 var htmlPage = regexp.MustCompile(`(?i)^\s*<(!doctype html|html)[\s>]`)
 
-// refuse returns why a text that begins with head has no rows, unless its format was named. inner: it was decompressed.
+// refuse returns why a text beginning with head has no rows; nil if the user named a format. inner: it was compressed.
 func (s *File) refuse(head []byte, inner bool) error {
 	if s.o.Format != nil {
 		return nil
 	}
 	wide := s.isWide(head)
 	for _, k := range kindsWithoutRows {
-		if k.magic == "" && wide { // half of its bytes may be NULs, like small numbers
+		if k.magic == "" && wide { // half its bytes may be NULs, like those of small numbers
 			continue
 		}
 		if !strings.HasPrefix(string(head[:min(len(head), len(k.magic))]), k.magic) || k.is != nil && !k.is(head) {
@@ -123,7 +123,7 @@ func (s *File) shellName() string {
 	return s.Name
 }
 
-// refuseBinary returns why an input is not text: many NULs, as in binary data or UTF-16 without a mark.
+// refuseBinary returns why an input is not text: it has many NULs, like binary data or UTF-16 without a mark.
 func (s *File) refuseBinary(head []byte) error {
 	if s.o.Format != nil {
 		return nil
@@ -149,7 +149,7 @@ func (s *File) refuseBinary(head []byte) error {
 	return nil
 }
 
-// unusualShare is the share of bytes unusual in rows: control characters that neither separate nor move, and no UTF-8.
+// unusualShare returns the share of bytes that are unusual in rows: most control characters, and invalid UTF-8.
 func unusualShare(text []byte, isUTF8 bool) float64 {
 	n := 0
 	for i := 0; i < len(text); {
@@ -165,27 +165,27 @@ func unusualShare(text []byte, isUTF8 bool) float64 {
 	return float64(n) / float64(len(text))
 }
 
-// isWide reports whether a text is UTF-16, by its mark or by the user's option.
+// isWide reports whether a text is UTF-16, by its byte order mark or by --encoding.
 func (s *File) isWide(head []byte) bool {
 	e, _, marked := charset.DetectBOM(head)
 	if !marked {
 		var err error
 		if e, err = charset.Find(s.o.Encoding); err != nil {
-			return false // reported where it is used
+			return false // the error is reported where the encoding is used
 		}
 	}
 	return strings.HasPrefix(e.Name(), "utf-16")
 }
 
-// isBinary reports whether the first bytes contain control characters that never occur in text, for magics made of
-// letters. White space and the separators of Hive and ASCII count as text, and so do bytes of other encodings.
+// isBinary reports whether the first bytes contain control characters that never occur in text; used where a magic
+// consists of letters. White space, the separators of Hive and ASCII, and bytes of other encodings count as text.
 func isBinary(head []byte) bool {
 	return bytes.ContainsFunc(head[:min(len(head), 256)], func(r rune) bool {
 		return r == 0 || r > 3 && r < ' ' && r != '\t' && r != '\n' && r != '\r' && r < 0x1b
 	})
 }
 
-// isDuckDB wants the version after the magic, a small 64-bit number: a text may have the letters at that place.
+// isDuckDB checks the version after the magic, a small 64-bit number, because a text may have the letters there.
 func isDuckDB(head []byte) bool {
 	return len(head) >= 20 && string(head[8:12]) == "DUCK" && binary.LittleEndian.Uint64(head[12:]) < 1<<16
 }
@@ -213,8 +213,8 @@ func isWorkbook(head []byte) bool {
 		bytes.Contains(head, []byte("mimetypeapplication/vnd.oasis.opendocument"))
 }
 
-// isZlib checks the header and the data after it: either it inflates to its end with the right checksum, or much of it
-// inflates. Texts may begin with the header ("x^2", or Hive's "x\x01").
+// isZlib checks the header and the data after it: it must inflate to its end with the right checksum, or much of it
+// must inflate. Texts may begin like the header ("x^2", or Hive's "x\x01").
 func isZlib(head []byte) bool {
 	if len(head) < 8 || head[1]&0x20 != 0 || binary.BigEndian.Uint16(head)%31 != 0 {
 		return false
@@ -229,7 +229,7 @@ func isZlib(head []byte) bool {
 	return err == nil || err == io.EOF && n > 0 || errors.Is(err, io.ErrUnexpectedEOF) && n >= 512
 }
 
-// isHadoopBlocks checks the sizes of the first block, inflated and compressed, both big endian.
+// isHadoopBlocks checks the first block's inflated and compressed sizes, both big endian.
 func isHadoopBlocks(head []byte) bool {
 	if len(head) < 10 || head[0] != 0 {
 		return false

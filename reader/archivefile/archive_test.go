@@ -30,7 +30,7 @@ func subject() Subject {
 	return Subject{Table: "t", Key: key, Ranges: []string{"low", "high"}}
 }
 
-// row has a cell with a version for each time.
+// row returns a row with a cell that has a version for each time.
 func row(id int64, times ...int64) *record.Record {
 	r := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}}
 	for _, at := range times {
@@ -49,7 +49,7 @@ func writePart(t *testing.T, w *Writer, rng int, next []byte, rows ...*record.Re
 	must(t, p.Commit(next))
 }
 
-// begun opens a folder and begins an archive in it.
+// begun opens a folder and begins an archive there.
 func begun(t *testing.T, dir string) *Writer {
 	t.Helper()
 	w := conformance.Try(Exact.Open(dir, false)).Must(t)
@@ -179,10 +179,10 @@ func TestOnlySameExportContinuesArchive(t *testing.T) {
 	conformance.True(t, errors.As(err, new(*OccupiedError)), "a complete archive was opened again: %v", err)
 }
 
-// fullPlace fails one operation for lack of space; a journal write fails after a part of a line.
+// fullPlace fails one operation for lack of space. A journal write fails after part of its line is written.
 type fullPlace struct {
 	place
-	left int // operations until then
+	left int // number of operations before the failing one
 }
 
 func (f *fullPlace) full() error {
@@ -200,7 +200,7 @@ func (f *fullPlace) put(name string, body []byte) error {
 }
 
 func (f *fullPlace) beginJournal(line []byte) error {
-	return errors.Join(f.full(), f.place.beginJournal(line)) // it may be there
+	return errors.Join(f.full(), f.place.beginJournal(line)) // the journal may exist already
 }
 
 func (f *fullPlace) appendJournal(line []byte) error {
@@ -259,7 +259,7 @@ func export(at place) (err error) {
 	return err
 }
 
-// TestArchiveOnFullDiskIsContinued fails each operation in turn, in a folder and in a store.
+// TestArchiveOnFullDiskIsContinued makes each operation in turn fail, both in a folder and in a store.
 func TestArchiveOnFullDiskIsContinued(t *testing.T) {
 	ctx := t.Context()
 	for kind, open := range map[string]func(dir string) (place, error){
@@ -281,7 +281,7 @@ func TestArchiveOnFullDiskIsContinued(t *testing.T) {
 					t.Fatalf("operation %d: %v", n, err)
 				}
 				m, err := Read(dir)
-				if err == nil { // only the journal is left
+				if err == nil { // all but removing the journal was done
 					err = m.Check(ctx)
 				} else if at, err = open(dir); err == nil {
 					err = export(at)

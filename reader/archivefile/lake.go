@@ -21,18 +21,18 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Format and version in a lake's manifest. A lake is files of one schema that other programs read as one table.
+// Format and version in a lake's manifest. A lake is files with one schema, which other programs read as one table.
 const (
 	LakeFormat  = "tsimport-lake"
 	LakeVersion = 1
 )
 
-// LakeManifestName is the file that describes a lake. Programs that read folders skip names with an underscore.
+// LakeManifestName is the file that describes a lake. Programs that read folders skip names with a leading underscore.
 const LakeManifestName = "_manifest.json"
 
 var lakeName = regexp.MustCompile(`^([^/=]+=[^/]*/)*part-\d{5,}-\d{5,}\.(csv|csv\.gz|csv\.zst|parquet)$`)
 
-// Layout is the format and the folders of a lake's files.
+// Layout is the format of a lake's files and their folders.
 type Layout struct {
 	Format  string `json:"format"`            // csv, csv.gz, csv.zst or parquet
 	Folders string `json:"folders,omitempty"` // as given, such as dt={day(at)}
@@ -42,7 +42,7 @@ func (l *Layout) facts() []progress.Fact {
 	return []progress.Fact{{Name: "--format", Value: l.Format}, {Name: "the folders of -o", Value: l.Folders}}
 }
 
-// FileColumn is an attribute column and the types of its values; a column asked for by name that no row has, has none.
+// FileColumn is an attribute column and the types of its values. A column that was named but that no row has has none.
 type FileColumn struct {
 	Name  string       `json:"name"`
 	Types []table.Type `json:"types"`
@@ -62,16 +62,16 @@ type LakeManifest struct {
 	Format  string            `json:"format"`
 	Version int               `json:"version"`
 	Table   string            `json:"table"`
-	Target  string            `json:"target"`        // place of the table
-	Created int64             `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
+	Target  string            `json:"target"`        // address of the table
+	Created int64             `json:"creation_time"` // time of the table, in microseconds since 1970; 0 if unknown
 	Key     []table.KeyColumn `json:"primary_key"`
 	Layout  Layout            `json:"layout"`
-	Columns []FileColumn      `json:"columns"` // of every file after the key, in this order
+	Columns []FileColumn      `json:"columns"` // columns after the key in every file, in this order
 	Holds   Selection         `json:"holds"`
 	Began   time.Time         `json:"scan_began"`
 	Ended   time.Time         `json:"scan_ended"`
 	Rows    int64             `json:"rows"`
-	Bytes   int64             `json:"bytes"` // of all files
+	Bytes   int64             `json:"bytes"` // total size of all files
 	Files   []LakeFile        `json:"files"`
 }
 
@@ -84,10 +84,10 @@ type LakeFile struct {
 
 func (w *Writer) Columns() []FileColumn { return w.columns }
 
-// Grows sets columns, which returns all columns of the files so far; they only grow. The journal notes them.
+// Grows sets the function that returns all columns of the files so far; they only grow. The journal notes new ones.
 func (w *Writer) Grows(columns func() []FileColumn) { w.grown = columns }
 
-// Owed returns the files that an interrupted export was putting: its continuation puts them too, against a late put.
+// Owed returns the files that an interrupted export was putting. It must put them again, in case an old put comes late.
 func (w *Writer) Owed(rng int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (f *Encoded) part(rng int, name string) *Part {
 		Width: f.Width}
 }
 
-// Put puts files with the next rows of a range, made by encode. When all are there the range is at next; nil ends it.
+// Put puts files with the next rows of a range, made by encode. Then the range's position is next; nil ends the range.
 func (w *Writer) Put(rng int, names []string, encode func(name string) (*Encoded, error), next []byte) error {
 	at := w.Range(rng)
 	if err := cmp.Or(w.note(entry{Range: rng, At: at, Puts: names}), w.step("files announced")); err != nil {
@@ -163,7 +163,7 @@ func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte,
 		return err
 	}
 	was := (&Encoded{Body: body}).part(p.Range, p.Name)
-	f, err := rewrite(body, p.Width, p.Rows) // nothing, if a process did that before and did not come to note it
+	f, err := rewrite(body, p.Width, p.Rows) // unchanged if rewritten before without being noted
 	if err == nil && (was.SHA256 != p.SHA256 && !bytes.Equal(f.Body, body) || f.Rows != p.Rows) {
 		err = errors.New("it was changed after it was written; " + progress.StartOver)
 	}
@@ -180,7 +180,7 @@ func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte,
 		w.step("rewriting noted"))
 }
 
-// Discard removes everything written: the same export would fail again.
+// Discard removes everything that was written, because repeating the same export would fail again.
 func (w *Writer) Discard() error {
 	w.subject = Subject{}
 	return cmp.Or(w.clear(func(string) bool { return false }), w.place.clean())

@@ -25,7 +25,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// The first field of a manifest.
+// The first fields of a manifest.
 const (
 	Format = "tsimport-archive"
 	// Version is the format's version; readers refuse any other. Version 1, before the first release, had other lines.
@@ -35,48 +35,48 @@ const (
 // ManifestName is the file that makes a folder an archive.
 const ManifestName = "manifest.json"
 
-// partName matches names of parts, and by accident no other file.
+// partName matches the names of parts and is unlikely to match any other file's.
 var partName = regexp.MustCompile(`^archive-\d{5,}-\d{5,}\.jsonl\.zst$`)
 
-// Manifest describes an archive. Its many fields are the JSON's.
+// Manifest describes an archive. Its fields are those of the JSON text.
 type Manifest struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
 
 	Table   string            `json:"table"`
-	Target  string            `json:"target"`        // place of the table
-	Created int64             `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
+	Target  string            `json:"target"`        // address of the table
+	Created int64             `json:"creation_time"` // time of the table, in microseconds since 1970; 0 if unknown
 	Key     []table.KeyColumn `json:"primary_key"`
 	Options table.Definition  `json:"options"`
 	Defined []Column          `json:"defined_columns"`
 	Indexes []string          `json:"indexes"`
-	// IndexesAre defines each of Indexes.
+	// IndexesAre has the definition of each index in Indexes.
 	IndexesAre []table.Index `json:"index_definitions,omitempty"`
 	Holds      Selection     `json:"holds"`
-	// Columns names all attributes of the rows; nil if there are more than maxColumns or they are not known.
+	// Columns names all attributes of the rows; nil if there are more than maxColumns or they are unknown.
 	Columns []string `json:"columns"`
 
 	Began    time.Time `json:"scan_began"`
 	Ended    time.Time `json:"scan_ended"`
 	Rows     int64     `json:"rows"`
 	Cells    int64     `json:"cells"`
-	Bytes    int64     `json:"bytes"`         // of all parts
-	Versions int       `json:"most_versions"` // that a cell has
+	Bytes    int64     `json:"bytes"`         // total size of all parts
+	Versions int       `json:"most_versions"` // largest number of versions of a cell
 	Smallest *int64    `json:"smallest_timestamp"`
 	Largest  *int64    `json:"largest_timestamp"`
 	Ranges   []Range   `json:"ranges"`
 	Parts    []Part    `json:"parts"`
 
-	// SHA256 is the sum of the manifest's text with 64 zeros in its place. It comes last.
+	// SHA256 is the checksum of the manifest's text with 64 zeros in this field. It comes last.
 	SHA256 string `json:"sha256"`
 
 	files Files
 }
 
 type Files interface {
-	// Path returns a file's place; "" the folder's.
+	// Path returns the address of a file, or of the folder for "".
 	Path(name string) string
-	// Size returns fs.ErrNotExist if there is no such file.
+	// Size returns fs.ErrNotExist if the file does not exist.
 	Size(name string) (int64, error)
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
 }
@@ -108,18 +108,18 @@ type Column struct {
 	Type table.Type `json:"type"`
 }
 
-// Selection is the part of a table that an archive holds. The zero value is the whole table.
+// Selection is the part of a table that an archive contains. The zero value is the whole table.
 type Selection struct {
 	From     string   `json:"from_key,omitempty"`
 	To       string   `json:"to_key,omitempty"`
-	Columns  []string `json:"columns,omitzero"` // nil is all; an empty list none
+	Columns  []string `json:"columns,omitzero"` // nil for all; empty for none
 	Filter   string   `json:"filter,omitempty"`
 	Where    string   `json:"where,omitempty"`
-	Keys     string   `json:"keys,omitempty"`     // checksum of the keys that were read; "" is all
-	Versions int      `json:"versions,omitempty"` // of each cell; 0 is all
+	Keys     string   `json:"keys,omitempty"`     // checksum of the selected keys; "" for all
+	Versions int      `json:"versions,omitempty"` // versions kept of each cell; 0 for all
 }
 
-// Facts returns the facts that must not change when an export of the selection is resumed.
+// Facts returns the facts that must be the same when an export of the selection is resumed.
 func (s *Selection) Facts() []progress.Fact {
 	columns := "all"
 	if s.Columns != nil {
@@ -132,10 +132,10 @@ func (s *Selection) Facts() []progress.Fact {
 	}
 }
 
-// Range is a key range that was scanned alone. Its parts follow each other.
+// Range is a key range that was scanned separately. Its parts are in key order.
 type Range struct {
 	Name  string          `json:"name"`
-	First json.RawMessage `json:"first_key,omitempty"` // of its rows, as in PK; absent if it has none
+	First json.RawMessage `json:"first_key,omitempty"` // key of its first row, as in PK; absent without rows
 	Last  json.RawMessage `json:"last_key,omitempty"`
 	Rows  int64           `json:"rows"`
 	Bytes int64           `json:"bytes"`
@@ -144,25 +144,25 @@ type Range struct {
 // Part is a file of rows.
 type Part struct {
 	Name     string          `json:"name"`
-	Range    int             `json:"range"` // its number among the ranges
+	Range    int             `json:"range"` // index of its range
 	Rows     int64           `json:"rows"`
 	Cells    int64           `json:"cells"`
-	Bytes    int64           `json:"bytes"` // of the file
+	Bytes    int64           `json:"bytes"` // size of the file
 	Text     int64           `json:"text_bytes"`
-	SHA256   string          `json:"sha256"` // of the file
+	SHA256   string          `json:"sha256"` // checksum of the file
 	Versions int             `json:"most_versions"`
 	Smallest *int64          `json:"smallest_timestamp,omitempty"`
 	Largest  *int64          `json:"largest_timestamp,omitempty"`
 	First    json.RawMessage `json:"first_key,omitempty"`
 	Last     json.RawMessage `json:"last_key,omitempty"`
-	Columns  []string        `json:"columns,omitempty"` // as in the manifest, without parts
-	Width    int             `json:"width,omitempty"`   // of a lake: how many of the columns, in their order, the file has
+	Columns  []string        `json:"columns,omitempty"` // as in the manifest; absent there
+	Width    int             `json:"width,omitempty"`   // in a lake: how many of the columns, from the first, the file has
 }
 
-// maxColumns limits the column names that are noted.
+// maxColumns limits the column names that are recorded.
 const maxColumns = 1024
 
-// TableOf is the table in the manifest, without its columns. DefinedTypes returns the predefined columns.
+// TableOf returns the table in the manifest, without columns. DefinedTypes returns the types of predefined columns.
 func (m *Manifest) DefinedTypes() map[string]table.Type {
 	types := map[string]table.Type{}
 	for _, c := range m.Defined {
@@ -181,7 +181,7 @@ func (m *Manifest) Open(ctx context.Context, p *Part) (io.ReadCloser, error) {
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// text returns the manifest with its own sum.
+// text returns the manifest's JSON text with its own checksum.
 func (m *Manifest) text() ([]byte, error) {
 	m.SHA256 = noSum
 	text, err := json.MarshalIndent(m, "", " ")
@@ -200,7 +200,7 @@ type DamagedError struct{ Path, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Why) }
 
-// Is reports whether a path is an archive, complete or not: a manifest, or a folder with one, parts or traces of ours.
+// Is reports whether a path is an archive, complete or not: a manifest, or a folder with one, with parts or a journal.
 func Is(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || Lake.in(context.Background(), localFiles(path)) {
@@ -219,10 +219,10 @@ func Is(path string) bool {
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == journalName || IsPart(e.Name()) })
 }
 
-// IsPart reports whether a name is an archive part's.
+// IsPart reports whether a name is that of an archive's part.
 func IsPart(name string) bool { return partName.MatchString(name) }
 
-// HasFormat reports whether there is a manifest that begins as ours do.
+// HasFormat reports whether there is a manifest that begins like ours.
 func HasFormat(ctx context.Context, files Files) bool { return Exact.in(ctx, files) }
 
 func (k *Kind) in(ctx context.Context, files Files) bool {
@@ -239,7 +239,7 @@ func (k *Kind) in(ctx context.Context, files Files) bool {
 // maxManifest is larger than any archive's manifest.
 const maxManifest = 1 << 30
 
-// Read reads and checks the manifest of an archive, given its folder or the manifest itself, and no parts.
+// Read reads and checks an archive's manifest, given the archive's folder or the manifest itself. It reads no parts.
 func Read(path string) (*Manifest, error) {
 	dir := path
 	info, err := os.Stat(path)
@@ -258,7 +258,7 @@ func Read(path string) (*Manifest, error) {
 	return m, err
 }
 
-// ReadFrom is Read of any Files.
+// ReadFrom is Read for any Files.
 func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	file := files.Path(ManifestName)
 	size, err := files.Size(ManifestName)
@@ -328,7 +328,7 @@ func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	return m, nil
 }
 
-// CheckSizes compares the sizes of the parts with the manifest. The error is a DamagedError for the first that differs.
+// CheckSizes compares the sizes of the parts with the manifest. It returns a DamagedError for the first mismatch.
 func (m *Manifest) CheckSizes(ctx context.Context) error {
 	for i := range m.Parts {
 		p := &m.Parts[i]
@@ -347,7 +347,7 @@ func (m *Manifest) CheckSizes(ctx context.Context) error {
 	return nil
 }
 
-// Check compares every part with the manifest: sizes, then sums. It returns a DamagedError for the first that differs.
+// Check compares every part with the manifest: sizes, then checksums. It returns a DamagedError for the first mismatch.
 func (m *Manifest) Check(ctx context.Context) error {
 	if err := m.CheckSizes(ctx); err != nil {
 		return err
@@ -370,7 +370,7 @@ func (m *Manifest) Check(ctx context.Context) error {
 	return group.Wait()
 }
 
-// isNot returns the error for a part that differs, and names the other part if it is one.
+// isNot returns the error for a part that differs; if it is another part's content, the error names that one.
 func (m *Manifest) isNot(ctx context.Context, p *Part, why string) error {
 	if sum, err := m.sumOf(ctx, p); err == nil {
 		for i := range m.Parts {

@@ -16,19 +16,19 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Objects next to an archive while it is written, under a name that lists of inputs omit. The lease stays.
+// Objects beside an archive while it is written. Lists of inputs omit their names. The lease remains.
 const (
 	besideName  = ".tsimport-archive"
 	entryPrefix = besideName + "/entry-"
 )
 
-// objects is a place in an object store. Puts never replace; a killed process's late object in the way is removed.
+// objects is a place in an object store. Puts never replace an object; a late put of a killed process is removed first.
 type objects struct {
 	ctx     context.Context
 	store   jobdir.Store
 	onWait  func(owner string)
 	held    *jobdir.Lease
-	entries int // of the journal
+	entries int // number of journal entries
 }
 
 func (o *objects) String() string          { return strings.TrimSuffix(o.store.String(), "/") }
@@ -46,7 +46,7 @@ func (o *objects) lock() (err error) {
 	return err
 }
 
-// unlock does not fail if the lease cannot be given back: it expires.
+// unlock ignores an error from returning the lease, because the lease expires.
 func (o *objects) unlock() error {
 	_ = o.held.Release()
 	return nil
@@ -57,7 +57,7 @@ func (o *objects) sizes() (map[string]int64, error) {
 	sizes := make(map[string]int64)
 	for _, name := range names {
 		switch {
-		case name == "", strings.HasSuffix(name, "/"): // some tools make an object that stands for a folder
+		case name == "", strings.HasSuffix(name, "/"): // some tools create objects that represent folders
 		case strings.HasPrefix(name, entryPrefix):
 			sizes[journalName] = -1
 		case !strings.HasPrefix(name, besideName+"/"):
@@ -67,7 +67,7 @@ func (o *objects) sizes() (map[string]int64, error) {
 	return sizes, err
 }
 
-// Size and Open get the whole object: they are for small ones.
+// Size and Open read the whole object, so use them only for small ones.
 func (o *objects) Size(name string) (int64, error) {
 	body, err := o.store.Get(o.ctx, name)
 	return int64(len(body)), err
@@ -85,7 +85,7 @@ func (o *objects) remove(name string) error {
 	return o.store.Delete(o.ctx, name)
 }
 
-// put puts an object while the lease is held.
+// put puts an object as long as the lease is held.
 func (o *objects) put(name string, body []byte) (err error) {
 	for range 3 {
 		if err := o.held.Check(); err != nil {
@@ -101,10 +101,10 @@ func (o *objects) put(name string, body []byte) (err error) {
 	return fmt.Errorf("%s: %w", o.Path(name), err)
 }
 
-// FilesIn returns an archive's files in an object store. Each is in memory while it is read or written.
+// FilesIn returns an archive's files in an object store. Each is held in memory while it is read or written.
 func FilesIn(ctx context.Context, s jobdir.Store) Files { return &objects{ctx: ctx, store: s} }
 
-// replace may be carried out late, too: it always puts the same content for a name.
+// replace may take effect late as well, because for a given name it always puts the same content.
 func (o *objects) replace(name string, body []byte) error {
 	if err := o.held.Check(); err != nil {
 		return err
@@ -180,9 +180,9 @@ func (o *objects) clean() error {
 	return o.store.Delete(o.ctx, entryName(0))
 }
 
-// remote is an archive's files in an object store, each as it was found.
+// remote is an archive's files in an object store, each in the version that was found.
 type remote struct {
-	place string // its address, without a / at the end
+	place string // its address, without a trailing /
 	items map[string]*input.Item
 }
 
@@ -204,7 +204,7 @@ func (r *remote) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return item.Open(ctx)
 }
 
-// Find returns the files of the archive at an address or of its manifest, or nil. An incomplete lake's are an error.
+// Find returns the files of the archive at an address, or of a manifest's, or nil. An unfinished lake is an error.
 func Find(ctx context.Context, address string, o input.Options) (Files, error) {
 	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"),
 		items: map[string]*input.Item{}}

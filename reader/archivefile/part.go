@@ -29,22 +29,22 @@ type part struct {
 	entry *Part
 	name  string
 
-	bytes  int // of a split; 0 takes splitBytes
+	bytes  int // size of a split; 0 means splitBytes
 	in     *reading
 	splits int
 }
 
-// splitBytes is the approximate text of a split.
+// splitBytes is the approximate amount of text in a split.
 const splitBytes = 1 << 20
 
 type reading struct {
 	file   io.ReadCloser
 	sum    hash.Hash
-	packed int64 // bytes of the file so far
+	packed int64 // bytes of the file read so far
 	text   *zstd.Decoder
-	lines  *bufio.Reader // of text
-	rows   int64         // so far
-	offset int64         // of text so far
+	lines  *bufio.Reader // lines of the decompressed text
+	rows   int64         // rows read so far
+	offset int64         // bytes of text read so far
 	ended  bool
 }
 
@@ -62,7 +62,7 @@ func (p *part) size() int { return cmp.Or(p.bytes, splitBytes) }
 
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
-// sampleBytes is the text that a sample reads at a time.
+// sampleBytes is the amount of text that a sample reads at a time.
 const sampleBytes = 64 << 10
 
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
@@ -76,7 +76,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 			return read, nil
 		}
 		if err != nil {
-			return max(read, 1), nil // the load meets it
+			return max(read, 1), nil // the load reports the error
 		}
 		pc := next.(*piece)
 		if _, _, err := parser.Parse(source.Split{Data: pc.text}, each); err != nil {
@@ -87,12 +87,12 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// Seek begins at the first row: a part is small.
+// Seek does nothing: reading begins at the first row, because a part is small.
 func (p *part) Seek(source.Place, source.Chain) {}
 
 func (p *part) Begin() source.Place { return source.Place{} }
 
-// piece is whole lines.
+// piece is a number of whole lines.
 type piece struct {
 	source.Ready
 	text          []byte
@@ -161,7 +161,7 @@ func (p *part) Next() (source.Piece, error) {
 	return pc, nil
 }
 
-// whole checks at the end of a part that it has not changed.
+// whole checks at the end of a part that the part has not changed.
 func (p *part) whole(r *reading) error {
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return fmt.Errorf("read %s: %w", p.name, err)
@@ -204,7 +204,7 @@ func (p *part) NewParser([]int) source.Parser {
 }
 
 type parser struct {
-	source.Plain // a row takes little more than its text
+	source.Plain // a row takes little more memory than its text
 	*jsonl.Parser
 }
 
@@ -219,7 +219,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	}
 }
 
-// Origin is an archive's parts.
+// Origin provides an archive's parts as sources.
 type Origin struct {
 	source.Undivided
 	m       *Manifest
@@ -229,10 +229,10 @@ type Origin struct {
 
 func New(m *Manifest) *Origin { return &Origin{m: m, key: m.Key} }
 
-// ByParts is for a process that reads some parts after another has checked all: each is checked while it is read.
+// ByParts is for a process that reads some parts after another process has checked all: each is checked as it is read.
 func (o *Origin) ByParts() { o.checked = true }
 
-// Position is just before the export began, by the clock of its machine.
+// Position returns a time just before the export began, by the clock of its machine.
 func (o *Origin) Position() (p source.Position) {
 	if !o.m.Began.IsZero() {
 		p.ResumeFrom = source.ResumeAt(o.m.Began.Add(-source.Lead))
@@ -240,7 +240,7 @@ func (o *Origin) Position() (p source.Position) {
 	return p
 }
 
-// Open checks the parts, once, and opens them.
+// Open checks all parts the first time, and opens them.
 func (o *Origin) Open(ctx context.Context, _ []byte) (parts []source.Source, err error) {
 	if !o.checked {
 		if err := o.m.Check(ctx); err != nil {

@@ -14,14 +14,14 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// place is where a Writer writes. What it puts is complete or absent. put, replace, Open and Path may be concurrent.
+// place is where a Writer writes. Each put is complete or absent. put, replace, Open and Path may run concurrently.
 type place interface {
 	Files
 	String() string
-	// lock excludes other writers; the error is an OccupiedError if there is another.
+	// lock excludes other writers; the error is an OccupiedError if there is one.
 	lock() error
 	unlock() error
-	// sizes returns the size of each file by name, -1 if unknown: parts, remains, manifest, journal, foreign files.
+	// sizes returns the size of every file by name, -1 if unknown: parts, remains, manifest, journal and foreign files.
 	sizes() (map[string]int64, error)
 	remove(name string) error
 	put(name string, body []byte) error
@@ -30,18 +30,18 @@ type place interface {
 	// beginJournal writes the first line of a journal. continueJournal returns the complete lines.
 	beginJournal(line []byte) error
 	continueJournal() (whole []byte, err error) // fs.ErrNotExist if there is none
-	appendJournal(line []byte) error            // lasting
+	appendJournal(line []byte) error            // the line is durable on return
 	closeJournal() error
-	// clean removes the journal and everything else that only writing needs.
+	// clean removes the journal and everything else that is needed only for writing.
 	clean() error
 }
 
-// folder is a place in a file system.
+// folder is a place in the file system.
 type folder struct {
 	localFiles
 	held    *flock.Flock
 	journal *os.File
-	torn    error // why the last line of the journal may be a part of one
+	torn    error // why the journal's last line may be incomplete
 }
 
 func newFolder(dir string) (*folder, error) {
@@ -109,7 +109,7 @@ func (f *folder) beginJournal(line []byte) (err error) {
 	return err
 }
 
-// continueJournal cuts off an incomplete last line: nothing relied on it.
+// continueJournal removes an incomplete last line, on which nothing has relied.
 func (f *folder) continueJournal() ([]byte, error) {
 	text, err := os.ReadFile(f.Path(journalName))
 	if err != nil {

@@ -29,26 +29,26 @@ import (
 
 // Files in the folder while an archive is written. The journal is removed last.
 const (
-	journalName = ".tsimport-archive.jsonl" // the archived table, and each complete part
+	journalName = ".tsimport-archive.jsonl" // lists the archived table and every complete part
 	lockName    = ".tsimport-archive.lock"
 )
 
-// Kind is the kind of files that a Writer writes.
+// Kind is the kind of archive that a Writer writes.
 type Kind struct {
-	noun     string // in messages
+	noun     string // name in messages
 	format   string
 	version  int
-	manifest string         // name of its file
-	part     *regexp.Regexp // names of parts, and of no other file of a user's by accident
+	manifest string         // name of the manifest's file
+	part     *regexp.Regexp // matches names of parts and hardly any other file's
 }
 
-// The kinds: an exact archive; files for other programs.
+// The kinds of archives: exact ones, and lakes for other programs.
 var (
 	Exact = &Kind{"archive", Format, Version, ManifestName, partName}
 	Lake  = &Kind{"export", LakeFormat, LakeVersion, LakeManifestName, lakeName}
 )
 
-// Subject is the first line of the journal: the archived table.
+// Subject describes the archived table. It is the first line of the journal.
 type Subject struct {
 	Format  string            `json:"format"`
 	Version int               `json:"version"`
@@ -57,14 +57,14 @@ type Subject struct {
 	Created int64             `json:"creation_time"`
 	Key     []table.KeyColumn `json:"primary_key"`
 	Holds   Selection         `json:"holds"`
-	// Division is how the table is cut into ranges; Ranges are their names.
+	// Division says how the table is cut into ranges; Ranges are their names.
 	Division []byte    `json:"division"`
 	Ranges   []string  `json:"ranges"`
 	Began    time.Time `json:"scan_began"`
-	Layout   Layout    `json:"layout,omitzero"` // of a lake
+	Layout   Layout    `json:"layout,omitzero"` // of a lake only
 }
 
-// facts returns the facts that must not change when the export is resumed, after one of a table created at that time.
+// facts returns the facts that must be the same when the export is resumed; created is the other attempt's table time.
 func (s *Subject) facts(created int64) []progress.Fact {
 	return append([]progress.Fact{
 		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table},
@@ -72,25 +72,25 @@ func (s *Subject) facts(created int64) []progress.Fact {
 	}, slices.Concat(s.Holds.Facts(), s.Layout.facts())...)
 }
 
-// Progress is how far a range has come.
+// Progress is how far a range has been written.
 type Progress struct {
-	Next  []byte `json:"next,omitempty"` // place of the first row that is in no part
-	Rows  int64  `json:"rows"`           // in parts
+	Next  []byte `json:"next,omitempty"` // position of the first row that is in no part
+	Rows  int64  `json:"rows"`           // rows in parts
 	Parts int    `json:"parts"`
 	Ended bool   `json:"ended"`
 }
 
-// entry is a line of the journal: a range's progress or, with Puts, the files that will make it.
+// entry is a line of the journal: a range's progress or, with Puts, the files that are about to be put.
 type entry struct {
-	Part  *Part        `json:"part,omitempty"`  // absent for the end of a range without rows
-	Files []*Part      `json:"files,omitempty"` // one that is there already has been rewritten
+	Part  *Part        `json:"part,omitempty"`  // absent if a range ends without more rows
+	Files []*Part      `json:"files,omitempty"` // a file listed before has been rewritten
 	Puts  []string     `json:"puts,omitempty"`
-	Grown []FileColumn `json:"grown,omitempty"` // of a lake: columns new to its entry, by name or type
+	Grown []FileColumn `json:"grown,omitempty"` // in a lake: columns that are new in this entry, or have new types
 	Range int          `json:"range"`
 	At    Progress     `json:"at"`
 }
 
-// ChangedError says that an export cannot continue the interrupted one at its place.
+// ChangedError says that an export differs from the interrupted one in the same place and cannot continue it.
 type ChangedError struct {
 	Place   string
 	Changes []string
@@ -101,36 +101,36 @@ func (e *ChangedError) Error() string {
 		progress.StartOver, e.Place, strings.Join(e.Changes, ", and "))
 }
 
-// UnusableError says that an interrupted export cannot be continued.
+// UnusableError says that what an interrupted export left is damaged.
 type UnusableError struct{ error }
 
-// OccupiedError says that a folder cannot take an archive.
+// OccupiedError says that a folder cannot be used for an archive.
 type OccupiedError struct{ Dir, Why string }
 
 func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("%s %s; name a new folder", e.Dir, e.Why)
 }
 
-// Writer writes an archive. All methods but Close may be called concurrently, for a range by one goroutine at a time.
+// Writer writes an archive. All methods except Close may be called concurrently, for each range by one goroutine.
 type Writer struct {
-	Resumed int64 // rows that an interrupted export has left
+	Resumed int64 // rows that an interrupted export had written
 
 	kind  *Kind
 	place place
 	key   []string
-	step  func(name string) error // for tests: what a killed process would have left undone
+	step  func(name string) error // for tests: called at each step, to simulate a kill
 
 	mu        sync.Mutex
 	subject   Subject
 	ranges    []Progress
 	parts     []Part
-	known     map[string]int      // indexes of a lake's files among the parts
-	unsettled map[int][]string    // by range: files that an interrupted export may still put
-	columns   []FileColumn        // of a lake, as the journal has them
-	grown     func() []FileColumn // of a lake: all columns so far
+	known     map[string]int      // by name: index of a lake's file among the parts
+	unsettled map[int][]string    // by range: files whose put by an interrupted export may be late
+	columns   []FileColumn        // in a lake: columns as in the journal
+	grown     func() []FileColumn // in a lake: returns all columns so far
 }
 
-// Open prepares a folder for an archive. Begin continues an interrupted export (Subject); fresh removes its files.
+// Open prepares a folder for an archive. Begin continues an interrupted export (see Subject), unless fresh removes it.
 func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	f, err := newFolder(dir)
 	if err != nil {
@@ -139,7 +139,7 @@ func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	return k.open(f, fresh)
 }
 
-// OpenIn is Open for an archive in an object store. ctx bounds all operations. onWait is told of another writer.
+// OpenIn is Open for an archive in an object store. ctx bounds all operations. onWait is called for another writer.
 func (k *Kind) OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait func(owner string)) (*Writer, error) {
 	return k.open(&objects{ctx: ctx, store: s, onWait: onWait}, fresh)
 }
@@ -153,7 +153,7 @@ func (k *Kind) open(at place, fresh bool) (w *Writer, err error) {
 	if err := at.lock(); err != nil {
 		return nil, err
 	}
-	if _, err = w.files(); err == nil { // the former holder of the lock may have finished
+	if _, err = w.files(); err == nil { // the previous holder of the lock may have finished
 		if fresh {
 			err = w.clear(func(string) bool { return false })
 		} else {
@@ -166,7 +166,7 @@ func (k *Kind) open(at place, fresh bool) (w *Writer, err error) {
 	return w, nil
 }
 
-// files returns the sizes of all files; an OccupiedError if an interrupted export did not leave them.
+// files returns the sizes of all files, or an OccupiedError if there are files that an export would not leave.
 func (w *Writer) files() (map[string]int64, error) {
 	sizes, err := w.place.sizes()
 	if err != nil {
@@ -188,7 +188,7 @@ func (w *Writer) files() (map[string]int64, error) {
 	return sizes, nil
 }
 
-// clear removes an export's files except the kept parts; the journal last, if there is no subject.
+// clear removes an export's files except the parts to keep; the journal goes last, if there is no subject.
 func (w *Writer) clear(kept func(part string) bool) error {
 	sizes, err := w.files()
 	if err != nil {
@@ -212,10 +212,10 @@ func (w *Writer) clear(kept func(part string) bool) error {
 	return nil
 }
 
-// Subject returns the subject of an interrupted export, false if there was none.
+// Subject returns the subject of an interrupted export; false if there is none.
 func (w *Writer) Subject() (Subject, bool) { return w.subject, w.subject.Format != "" }
 
-// readJournal takes over an interrupted export's state.
+// readJournal restores an interrupted export's state.
 func (w *Writer) readJournal() error {
 	text, err := w.place.continueJournal()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -298,7 +298,7 @@ func (w *Writer) ended() bool {
 	return !slices.ContainsFunc(w.ranges, func(at Progress) bool { return !at.Ended })
 }
 
-// Begin begins an archive, or continues one with its division, ranges and start. Another start is a ChangedError.
+// Begin begins an archive, or continues one with its division, ranges and start. A different Subject is a ChangedError.
 func (w *Writer) Begin(s Subject) error {
 	s.Format, s.Version, w.key = w.kind.format, w.kind.version, nil
 	for _, c := range s.Key {
@@ -330,7 +330,7 @@ func (w *Writer) Range(i int) Progress {
 	return w.ranges[i]
 }
 
-// note adds an entry to the journal and syncs it.
+// note appends an entry to the journal and syncs it.
 func (w *Writer) note(e entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -348,14 +348,14 @@ func (w *Writer) note(e entry) error {
 	return nil
 }
 
-// End says that a range has no more rows.
+// End notes that a range has no more rows.
 func (w *Writer) End(i int) error {
 	at := w.Range(i)
 	at.Next, at.Ended = nil, true
 	return w.note(entry{Range: i, At: at})
 }
 
-// Rows is the number of rows in parts.
+// Rows returns the number of rows in all parts.
 func (w *Writer) Rows() (n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -365,12 +365,12 @@ func (w *Writer) Rows() (n int64) {
 	return n
 }
 
-// Close leaves an unfinished archive to be continued.
+// Close closes an archive; an unfinished one can be continued.
 func (w *Writer) Close() error {
 	return errors.Join(w.place.closeJournal(), w.place.unlock())
 }
 
-// Finish writes the manifest and removes the journal. Of m it takes the table's options, columns and indexes.
+// Finish writes the manifest and removes the journal. It uses the table's options, columns and indexes from m.
 func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -435,7 +435,7 @@ func (w *Writer) end(manifest []byte) error {
 	return nil
 }
 
-// columnsOf merges the columns of parts.
+// columnsOf returns the names of all columns of the parts; nil if unknown or too many.
 func columnsOf(parts []Part) []string {
 	names, known := map[string]bool{}, true
 	for i := range parts {
@@ -452,7 +452,7 @@ func columnsOf(parts []Part) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(names))...)
 }
 
-// widen extends an interval to a timestamp.
+// widen extends an interval so that it contains a timestamp.
 func widen(smallest, largest **int64, at *int64) {
 	if at == nil {
 		return
@@ -465,15 +465,15 @@ func widen(smallest, largest **int64, at *int64) {
 	}
 }
 
-// PartWriter writes a part in memory until it is complete. It is for one goroutine.
+// PartWriter collects a part in memory until it is complete. It is for one goroutine.
 type PartWriter struct {
 	w           *Writer
 	part        Part
 	body        bytes.Buffer
-	packer      *zstd.Encoder // to body
+	packer      *zstd.Encoder // compresses into body
 	line        []byte
 	first, last []byte
-	columns     map[string]bool // up to one more than are noted
+	columns     map[string]bool // at most one more than maxColumns
 }
 
 // NewPart begins the next part of a range.
@@ -488,7 +488,7 @@ func (w *Writer) NewPart(rng int) (*PartWriter, error) {
 	return p, nil
 }
 
-// Row adds a row. Versions of a cell follow each other.
+// Row adds a row. Versions of a cell must be consecutive.
 func (p *PartWriter) Row(rec *record.Record) error {
 	p.line = jsonl.AppendWhole(p.line[:0], p.w.key, rec)
 	if _, err := p.packer.Write(p.line); err != nil {
@@ -521,7 +521,7 @@ func (p *PartWriter) Row(rec *record.Record) error {
 
 func (p *PartWriter) Text() int64 { return p.part.Text }
 
-// Commit adds the part to the archive: on disk and in the journal. next is the next row's place; nil ends the range.
+// Commit stores the part and notes it in the journal. next is the next row's position; nil ends the range.
 func (p *PartWriter) Commit(next []byte) error {
 	if err := p.packer.Close(); err != nil {
 		return fmt.Errorf("write part of the archive: %w", err)
@@ -549,8 +549,8 @@ func (p *PartWriter) Commit(next []byte) error {
 	return p.w.step("part noted")
 }
 
-// Abandon gives up an incomplete part.
+// Abandon drops an incomplete part.
 func (p *PartWriter) Abandon() error { return p.packer.Close() }
 
-// Step is for tests: step is called after each step of the writer; its error ends the writing like a kill.
+// Step is for tests: step is called after each step of the writer, and its error ends the writing like a kill.
 func (w *Writer) Step(step func(name string) error) { w.step = step }

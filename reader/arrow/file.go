@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Magic is at the start and the end of a file.
+// Magic is at the start and at the end of a file.
 const Magic = "ARROW1"
 
 // File is an open Arrow file or stream with random access. Any number of Parsers may read it at once.
@@ -21,7 +21,7 @@ type File struct {
 	size      int64
 	o         Options
 	batches   []block
-	described []block // the dictionaries
+	described []block // dictionaries listed in the footer
 	splits    []Split
 	rows      int64
 
@@ -29,12 +29,12 @@ type File struct {
 	dicts map[int64]*dictionary // nil until needed
 }
 
-// block is the place of a message in a file.
+// block is the position of a message in a file.
 type block struct {
-	at, metadata, body int64 // its beginning; bytes of the prefix with the metadata, and of the body
+	at, metadata, body int64 // its offset; sizes of the prefix with the metadata, and of the body
 }
 
-// Open finds the record batches of the size bytes in r. Errors mention name.
+// Open finds the record batches in the size bytes of r. Errors mention name.
 func Open(r io.ReaderAt, size int64, name string, o Options) (f *File, err error) {
 	f = &File{r: r, size: size, o: o}
 	f.name = name
@@ -92,7 +92,7 @@ func (f *File) readFooter() error {
 	t := newFlat(b).root()
 	head, _ := t.child(1)
 	version := t.number(0, 2, 0)
-	if version == 0 { // Arrow 0.14 leaves it unset
+	if version == 0 { // Arrow 0.14 does not set it
 		version = f.versionBefore()
 	}
 	f.layout = newLayout(f.name, readSchema(head, version), f.o.Flatten)
@@ -113,7 +113,7 @@ func (f *File) readFooter() error {
 	return nil
 }
 
-// versionBefore returns the version of the schema before the first batch, 0 if none can be read.
+// versionBefore returns the version in the schema before the first batch, 0 if that cannot be read.
 func (f *File) versionBefore() int64 {
 	b, _, err := nextMetadata(bufio.NewReaderSize(io.NewSectionReader(f.r, 8, f.size-8), scanned), f.o.metadata())
 	if err != nil || b == nil {
@@ -159,7 +159,7 @@ func (f *File) message(at block) (message, error) {
 			fmt.Errorf("the metadata of a message takes %d bytes, but the limit is %d; give more memory with --memory",
 				at.metadata, f.o.metadata())
 	}
-	raw := make([]byte, at.metadata) // at once: a file may be far away
+	raw := make([]byte, at.metadata) // in one read, as the file may be remote
 	if n, err := f.r.ReadAt(raw, at.at); n < len(raw) {
 		return message{}, unexpected(noEOF(err))
 	}
@@ -196,7 +196,7 @@ func (f *File) addBatch(at block, m message) error {
 
 func (f *File) inBatch(i int, err error) error { return fmt.Errorf("record batch %d: %w", i, err) }
 
-// scanned is the first read for a message's metadata; most fit.
+// scanned is the size of the first read for a message's metadata, which suffices for most.
 const scanned = 16 << 10
 
 // scan finds the messages of a stream, which has no footer.
@@ -240,7 +240,7 @@ func (f *File) scan() error {
 	}
 }
 
-// mayBegin reports whether a stream may begin with head: a mark, or the length of a schema (before version 0.15).
+// mayBegin reports whether a stream may begin with head: a mark or, before version 0.15, the length of a schema.
 func mayBegin(head []byte) bool {
 	return len(head) >= 4 && (binary.LittleEndian.Uint32(head) == continuation || binary.LittleEndian.Uint32(head) < 1<<24)
 }
@@ -253,7 +253,7 @@ var (
 	errOrder = errors.New("the schema is not the first message, or there are two")
 )
 
-// dictionaries returns all dictionaries. They are kept until Forget.
+// dictionaries returns all dictionaries and keeps them until Forget.
 func (f *File) dictionaries() (map[int64]*dictionary, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -277,7 +277,7 @@ func (f *File) dictionaries() (map[int64]*dictionary, error) {
 	return all, nil
 }
 
-// replaced returns ErrReplaced if the file must be read in order.
+// replaced returns ErrReplaced if a dictionary is replaced within the file, which must then be read in order.
 func (f *File) replaced() error {
 	seen := map[int64]bool{}
 	for _, at := range f.described {
@@ -301,8 +301,8 @@ func (f *File) Forget() {
 	f.mu.Unlock()
 }
 
-// Rows is the number of rows of all record batches.
+// Rows returns the number of rows of all record batches.
 func (f *File) Rows() int64 { return f.rows }
 
-// Splits returns the splits in the order of the rows.
+// Splits returns the splits in row order.
 func (f *File) Splits() []Split { return f.splits }

@@ -25,7 +25,7 @@ func (a *jsonText) datum(d *record.Datum, v *vector, i int64) (bad *table.Reason
 		switch x := recover(); x {
 		case nil:
 		case errLong:
-			*d = record.Datum{} // out is incomplete
+			*d = record.Datum{} // Out is incomplete, so drop it
 			bad = &table.Reason{Column: v.f.path, Code: table.CodeValueTooLong, Message: errLong.Error()}
 		default:
 			panic(x)
@@ -78,7 +78,7 @@ func (a *jsonText) value(v *vector, i int64) {
 	}
 }
 
-// maxElements limits the elements of a text: each takes two bytes.
+// maxElements limits the elements of a text, each of which takes at least two bytes.
 const maxElements = jsontext.MaxNested / 2
 
 func (a *jsonText) list(v *vector, from, to int64) {
@@ -88,7 +88,7 @@ func (a *jsonText) list(v *vector, from, to int64) {
 	a.each('[', ']', from, to, func(i int64) { a.value(v, i) })
 }
 
-// each writes the elements from..to with commas between them.
+// each writes the elements from to to-1, separated by commas.
 func (a *jsonText) each(before, after byte, from, to int64, one func(i int64)) {
 	a.Out = append(a.Out, before)
 	for i := from; i < to; i++ {
@@ -110,7 +110,7 @@ func (a *jsonText) object(v *vector, i int64) {
 	})
 }
 
-// mapping writes an object if the keys are text, else an array of pairs.
+// mapping writes an object if the keys are strings, otherwise an array of pairs.
 func (a *jsonText) mapping(v *vector, from, to int64) {
 	pairs := v.fields[0]
 	keys, others := pairs.fields[0], pairs.fields[1]

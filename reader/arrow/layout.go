@@ -12,23 +12,23 @@ import (
 
 // Options of a file or stream. The zero value is the default.
 type Options struct {
-	Flatten       bool  // structs become columns a.b.c instead of JSON text; lists and maps stay JSON text
-	SplitRows     int64 // rows of a split at most; 0 means 65,536
-	MaxMetadata   int64 // bytes of the metadata of one message; 0 is 64 MiB
-	MaxDictionary int64 // bytes of all dictionaries together; 0 leaves them unbounded
-	MaxBody       int64 // bytes of the body of one batch of a stream; 0 leaves it unbounded
+	Flatten       bool  // structs become columns a.b.c instead of JSON text; lists and maps remain JSON
+	SplitRows     int64 // maximum rows of a split; 0 means 65,536
+	MaxMetadata   int64 // maximum bytes of a message's metadata; 0 means 64 MiB
+	MaxDictionary int64 // maximum bytes of all dictionaries together; 0 for no limit
+	MaxBody       int64 // maximum bytes of the body of a stream's batch; 0 for no limit
 }
 
 func (o Options) metadata() int64 { return cmp.Or(o.MaxMetadata, 64<<20) }
 
-// Split is a range of rows of one record batch, its Group. Splits are in row order.
+// Split is a range of rows of the record batch Group. Splits are in row order.
 type Split = record.Rows
 
 type layout struct {
 	name    string
 	schema  *schema
 	names   []string
-	columns [][]*field // for each column its field, after the structs around it
+	columns [][]*field // by column: its enclosing structs, then its field
 }
 
 func newLayout(name string, s *schema, flatten bool) layout {
@@ -37,7 +37,7 @@ func newLayout(name string, s *schema, flatten bool) layout {
 	return l
 }
 
-// collect lists the columns: the schema's fields, or with flatten its structs' fields.
+// collect lists the columns: the schema's fields or, with flatten, the fields of its structs.
 func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) {
 	for _, f := range fields {
 		path := append(parents[:len(parents):len(parents)], f)
@@ -54,7 +54,7 @@ func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) 
 // Columns returns the column names in schema order. Names may repeat.
 func (l *layout) Columns() []string { return l.names }
 
-// Measures returns, for each column and parts of nested ones, a value without content: kind, unit, scale and zone.
+// Measures returns, for each column and parts of nested ones, a value with kind, unit, scale and zone, but no content.
 func (l *layout) Measures() (all []record.Measures) {
 	for _, path := range l.columns {
 		of := record.Measures{}
@@ -87,7 +87,7 @@ func (f *field) measure(all record.Measures, path string) {
 	}
 }
 
-// takeDictionary returns the dictionaries with one message's values in a new map: owners of the old one keep it.
+// takeDictionary returns a new map that also has one message's values; owners of the old map are not affected.
 func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, limit int64) (map[int64]*dictionary,
 	error) {
 	id := m.head.number(0, 8, 0)
@@ -139,10 +139,10 @@ func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, li
 	return all, nil
 }
 
-// ErrReplaced is in the chain of an error about a dictionary that occurs twice: the stream must be read in order.
+// ErrReplaced is wrapped by errors about a dictionary that occurs twice, so that the stream must be read in order.
 var ErrReplaced = errors.New("it is replaced within the file")
 
-// damaged turns a panic while bytes are decoded into an error.
+// damaged turns a panic during decoding into an error.
 func damaged(err *error) {
 	switch x := recover().(type) {
 	case nil:
@@ -153,7 +153,7 @@ func damaged(err *error) {
 	}
 }
 
-// unexpected explains an end of the file within a message.
+// unexpected explains that the file ends within a message.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("it ends within a message: it is cut short")

@@ -24,16 +24,16 @@ const (
 type message struct {
 	kind   int64
 	head   flatTable
-	body   int64 // bytes
+	body   int64 // size of the body in bytes
 	schema *schema
 }
 
 // batch is the metadata of a record batch or of a dictionary's values.
 type batch struct {
 	rows    int64
-	nodes   []int64 // length and count of nulls of each field, in the order of the schema, parents first
-	buffers []int64 // offset and length of each in the body
-	views   []int64 // how many buffers of data each field of views has
+	nodes   []int64 // length and null count of each field, in schema order, parents first
+	buffers []int64 // offset and length of each buffer in the body
+	views   []int64 // number of data buffers of each field of views
 	codec   int64
 	version int64
 }
@@ -62,7 +62,7 @@ func readMessage(b []byte) (m message, err error) {
 	return m, fmt.Errorf("message kind %d is not a schema, dictionary or record batch", m.kind)
 }
 
-// readBatch reads the head of a batch with a body of that many bytes.
+// readBatch reads the metadata of a batch whose body has that many bytes.
 func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
 	defer catch(&err)
 	b = &batch{rows: t.number(0, 8, 0), codec: codecNone, version: version, views: t.numbers(4, 8)}
@@ -94,7 +94,7 @@ func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
 	return b, nil
 }
 
-// maxRows is above any batch's rows; the rows of all batches can be added without overflow.
+// maxRows exceeds any batch's rows, yet the rows of all batches can be added up without overflow.
 const maxRows = 1 << 48
 
 func (f *flat) words(at, n int) []int64 {
@@ -108,7 +108,7 @@ func (f *flat) words(at, n int) []int64 {
 
 const continuation = 0xffffffff
 
-// nextMetadata reads the next message's metadata and the bytes it took. At the end mark metadata is nil and err is nil.
+// nextMetadata reads the next message's metadata and returns the bytes taken; metadata is nil at the end mark.
 func nextMetadata(r io.Reader, limit int64) (metadata []byte, taken int64, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:4]); err != nil {
@@ -132,7 +132,7 @@ func nextMetadata(r io.Reader, limit int64) (metadata []byte, taken int64, err e
 	return metadata, taken + int64(n), err
 }
 
-// readBytes reads n bytes. Memory grows with the data read: the length is not trusted.
+// readBytes reads n bytes. Memory grows with the data read, because the length is not trusted.
 func readBytes(r io.Reader, n int64) ([]byte, error) {
 	const step = 1 << 20
 	b := make([]byte, 0, min(n, step))
@@ -150,7 +150,7 @@ func readBytes(r io.Reader, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// noEOF makes io.EOF an unexpected end.
+// noEOF turns io.EOF into io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -8,22 +8,22 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Parser reads splits of one File or Stream, one at a time. Splits of a record batch share its decompressed buffers.
+// Parser reads the splits of one File or Stream, one at a time. Splits of a batch share its decompressed buffers.
 type Parser struct {
 	layout *layout
-	file   *File // nil of a stream
+	file   *File // nil for a stream
 	used   []int
 	wanted map[*field]bool
 	rec    record.Record
-	values []values // of each used column
+	values []values // one for each used column
 	load   loader
-	group  int  // the record batch that load is of, -1 when of none
-	begun  bool // each is being called
+	group  int  // the record batch that load has, or -1
+	begun  bool // each, passed to Parse, is being called
 
-	source.Memory // of all but the batches of a stream
+	source.Memory // memory of everything except a stream's batches
 }
 
-// NewParser returns a Parser of the columns at these indices in Columns. Other fields stay Null and are not read.
+// NewParser returns a Parser of the columns with these indexes in Columns. Other fields are Null and not read.
 func (f *File) NewParser(columns []int) *Parser {
 	p := newParser(&f.layout, columns)
 	p.file = f
@@ -47,7 +47,7 @@ func newParser(l *layout, columns []int) *Parser {
 	return p
 }
 
-// Parse calls each for every row of a split; its error ends it. It delivers exactly s.Rows records or returns an error.
+// Parse calls each for every row of a split and stops at its error. It delivers exactly s.Rows records or fails.
 func (p *Parser) Parse(s Split, each func(*record.Record) error) error {
 	return p.parse(s, each, func() error {
 		if p.group == s.Group {
@@ -71,10 +71,10 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) error {
 	})
 }
 
-// maxAtOnce is the largest batch read at once if all of it is needed.
+// maxAtOnce is the size of the largest batch that is read at once if all of it is needed.
 const maxAtOnce = 8 << 20
 
-// readAll reads a batch's whole body if all rows and columns are needed and memory allows it: a file may be far away.
+// readAll reads a batch's whole body if all of it is needed and memory allows: many reads of a remote file are slow.
 func (p *Parser) readAll(s Split, size int64) error {
 	if s.Rows != p.load.rows || len(p.used) < len(p.layout.names) || size > maxAtOnce || p.Hold(size) != nil {
 		return nil
@@ -87,7 +87,7 @@ func (p *Parser) readAll(s Split, size int64) error {
 	return nil
 }
 
-// ParseBatch is Parse for a batch of a stream and one of its splits.
+// ParseBatch is Parse for a stream's batch and one of its splits.
 func (p *Parser) ParseBatch(b *Batch, s Split, each func(*record.Record) error) error {
 	return p.parse(s, each, func() error {
 		if p.group != s.Group || p.load.batch != b.meta {
@@ -109,7 +109,7 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 		return fmt.Errorf("read %s: record batch %d: %w", p.layout.name, s.Group, err)
 	}
 	defer func() {
-		if p.begun { // each panicked: not ours to hide
+		if p.begun { // the panic is the caller's, in each
 			return
 		}
 		switch x := recover().(type) {
@@ -136,15 +136,15 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 	}
 	p.Held = int64(len(p.load.body.data))
 	if p.file == nil {
-		p.Held = 0 // a stream's is not the parser's
+		p.Held = 0 // a stream's memory is not the parser's
 	}
-	for _, b := range p.load.unpacked { // are kept for the next split
+	for _, b := range p.load.unpacked { // these are kept for the next split
 		p.Held += int64(len(b))
 	}
 	return nil
 }
 
-// column is a column's values: its field's and its enclosing structs'.
+// column has a column's values: those of its enclosing structs, then its field's.
 type column []*vector
 
 func (p *Parser) vectors(s Split) []column {
@@ -177,7 +177,7 @@ func (p *Parser) vectors(s Split) []column {
 	return all
 }
 
-// read reads one record. A bad value does not end it.
+// read reads one record. A bad value does not stop it.
 func (p *Parser) read(columns []column, row int64) {
 columns:
 	for k, c := range columns {
@@ -198,7 +198,7 @@ columns:
 // Release frees the memory kept between splits.
 func (p *Parser) Release() { p.load, p.group, p.Held = loader{}, -1, 0 }
 
-// Close frees the Parser's memory. The File stays open.
+// Close frees the Parser's memory. The File remains open.
 func (p *Parser) Close() error {
 	p.Release()
 	return nil

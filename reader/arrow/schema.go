@@ -40,29 +40,29 @@ const (
 // Limits of a schema.
 const (
 	maxDepth = 64
-	maxScale = 4096 // zeros that a decimal's text may need; no known program writes more than 76 digits
+	maxScale = 4096 // limit of zeros in a decimal's text; no known program writes more than 76 digits
 	maxWidth = 1 << 30
 )
 
-// field is a column or a part of a nested one.
+// field is a column or part of a nested column.
 type field struct {
 	name   string
 	path   string
 	fields []*field
 	typ    int
-	kind   record.Kind // of its values; JSON of nested ones
-	width  int         // bytes of a value of fixed width; of a boolean 0
+	kind   record.Kind // kind of its values; JSON if nested
+	width  int         // bytes of a fixed-width value; 0 for booleans
 	scale  int32
 	unit   record.Unit
 	flavor flavor
-	local  bool // of a timestamp: without a zone
+	local  bool // a timestamp without a zone
 	codes  map[int8]int
 	dict   *encoding // its values are indexes into a dictionary
-	opened bool      // a struct whose fields are columns
-	twice  string    // a name that two of its fields have
+	opened bool      // whether it is a struct whose fields are columns
+	twice  string    // a name that two of its fields share
 }
 
-// flavor distinguishes fields of one type.
+// flavor distinguishes fields of the same type.
 type flavor uint8
 
 const (
@@ -77,7 +77,7 @@ const (
 	monthsDaysNanos
 )
 
-// encoding says that a field's values are dictionary indexes.
+// encoding says that a field's values are indexes into a dictionary.
 type encoding struct {
 	id    int64
 	index *field
@@ -86,7 +86,7 @@ type encoding struct {
 type schema struct {
 	fields  []*field
 	version int64
-	byID    map[int64]*field // types of each dictionary's values
+	byID    map[int64]*field // by id: field for a dictionary's values
 }
 
 // Metadata versions, by the format's numbers.
@@ -156,7 +156,7 @@ func (s *schema) encode(f *field, t flatTable) {
 	s.byID[f.dict.id] = &values
 }
 
-// same reports whether two fields' values look the same.
+// same reports whether two fields' values have the same form.
 func (f *field) same(g *field) bool {
 	return f.typ == g.typ && f.kind == g.kind && f.width == g.width && f.scale == g.scale && f.unit == g.unit &&
 		f.flavor == g.flavor &&
@@ -172,7 +172,7 @@ func (f *field) setUnit(n int64) {
 	f.unit = units[n]
 }
 
-// interpret decides the kind of the field's values.
+// interpret sets the kind of the field's values.
 func (f *field) interpret(t flatTable) {
 	switch f.typ {
 	case typeNull, typeRuns:
@@ -270,7 +270,7 @@ func (f *field) fixed(n int64) {
 	f.width = int(n)
 }
 
-// checkFields checks that a field has the children its type needs.
+// checkFields checks that a field has the children that its type requires.
 func (f *field) checkFields(t flatTable) {
 	n := len(f.fields)
 	wrong := n != 0
@@ -325,7 +325,7 @@ func (f *field) union(t flatTable) {
 	}
 }
 
-// extend applies extension types that add meaning to the storage type. All others are read as stored.
+// extend applies extension types that add meaning to the storage type. Others are read as stored.
 func (f *field) extend(t flatTable) {
 	for _, pair := range t.tables(6) {
 		if pair.text(0) != "ARROW:extension:name" {

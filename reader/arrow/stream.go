@@ -13,11 +13,11 @@ type Stream struct {
 	layout
 	r       *bufio.Reader
 	o       Options
-	file    bool // it began as a file does
+	file    bool // it begins like a file
 	dicts   map[int64]*dictionary
 	batches int
 	rows    int64
-	ended   error // result of Next from then on: what follows cannot be found
+	ended   error // error that Next returns from then on, as it cannot find what follows
 }
 
 // Batch is a record batch of a stream.
@@ -29,7 +29,7 @@ type Batch struct {
 	first int64
 }
 
-// NewStream reads up to the schema. Errors mention name.
+// NewStream reads as far as the schema. Errors mention name.
 func NewStream(r io.Reader, name string, o Options) (*Stream, error) {
 	s := &Stream{r: bufio.NewReaderSize(r, 64<<10), o: o}
 	s.name = name
@@ -51,7 +51,7 @@ func (s *Stream) begin() (err error) {
 		if _, err := s.r.Discard(8); err != nil {
 			return unexpected(noEOF(err))
 		}
-		// Neither writes a mark between the batches and the footer; Polars omits the schema's length, too.
+		// Neither of them writes a mark between the batches and the footer; Polars also omits the schema's length.
 		if mark, err := s.r.Peek(4); err == nil && binary.LittleEndian.Uint32(mark) != continuation {
 			return errors.New("a file of Arrow before 0.15, or of Polars, cannot be read in order, as from a pipe or " +
 				"decompressed: save it to a file first and load that, " +
@@ -79,7 +79,7 @@ func (s *Stream) begin() (err error) {
 	return nil
 }
 
-// Next returns the next record batch, io.EOF after the last.
+// Next returns the next record batch, or io.EOF after the last.
 func (s *Stream) Next() (*Batch, error) {
 	if s.ended != nil {
 		return nil, s.ended
@@ -139,7 +139,7 @@ func (s *Stream) next() (_ *Batch, err error) {
 	}
 }
 
-// readBody reads a body: at once if memory bounds it, else growing with the data.
+// readBody reads a body: at once if its size is limited, otherwise into memory that grows with the data.
 func (s *Stream) readBody(n int64) ([]byte, error) {
 	if s.o.MaxBody == 0 {
 		return readBytes(s.r, n)
@@ -149,7 +149,7 @@ func (s *Stream) readBody(n int64) ([]byte, error) {
 	return b, err
 }
 
-// end reads to the end: nothing, or a file's footer, may follow the end mark. It returns io.EOF if that is so.
+// end checks that only a file's footer, if anything, follows the end mark. If so, it returns io.EOF.
 func (s *Stream) end() error {
 	if !s.file {
 		if _, err := s.r.Peek(1); err != io.EOF {
@@ -175,18 +175,18 @@ func (s *Stream) end() error {
 	return io.EOF
 }
 
-// Splits returns the batch's rows in order.
+// Splits returns the splits of the batch in row order.
 func (b *Batch) Splits() []Split { return b.rows }
 
 func (b *Batch) Bytes() int64 { return int64(len(b.body)) }
 
 func (b *Batch) Rows() int64 { return b.meta.rows }
 
-// First is the number of records before it.
+// First returns the number of records before the batch.
 func (b *Batch) First() int64 { return b.first }
 
 // Release frees memory that only Next needs. Parsers can still be made.
 func (s *Stream) Release() { s.r, s.dicts = nil, nil }
 
-// Rows is the number of records that Next has returned.
+// Rows returns the number of records that Next has returned.
 func (s *Stream) Rows() int64 { return s.rows }

@@ -14,25 +14,25 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// vector is values of one field, counted from 0. The field's type decides which fields are used.
+// vector holds values of one field, counted from 0. The field's type determines which members are used.
 type vector struct {
 	f       *field
 	valid   bitmap
 	bools   bitmap
-	data    []byte // values of fixed width, bytes of texts, views, codes of unions
+	data    []byte // fixed-width values, bytes of texts, views, or codes of unions
 	offsets integers
 	sizes   integers
-	views   [][]byte // bytes of views
+	views   [][]byte // buffers that views refer to
 	fields  []*vector
-	base    []int64 // beginnings of data, views and fields
-	first   int64   // of runs: the row that value 0 is
+	base    []int64 // start of data, of each of views, or of each of fields
+	first   int64   // for runs: the row of value 0
 	dict    *dictionary
 }
 
-// bitmap is a bit for each value; without bits all are true.
+// bitmap has a bit for each value; without bits, all are true.
 type bitmap struct {
 	bits  []byte
-	first int64 // bits before value 0
+	first int64 // number of bits before value 0
 }
 
 func (m bitmap) is(i int64) bool {
@@ -75,7 +75,7 @@ func (v *vector) integer(i int64, f *field) int64 {
 	return int64(binary.LittleEndian.Uint64(b))
 }
 
-// find follows dictionaries and runs to the vector that has value i, and its place there.
+// find follows dictionaries and runs to the vector that has value i, and returns the value's index there.
 func (v *vector) find(i int64) (*vector, int64) {
 	for {
 		switch {
@@ -104,10 +104,10 @@ func (v *vector) find(i int64) (*vector, int64) {
 	}
 }
 
-// dictionary is a dictionary's values. It does not change: a delta makes a new one.
+// dictionary holds a dictionary's values. It never changes: a delta makes a new one.
 type dictionary struct {
 	chunks []*vector
-	ends   []int64 // how many values there are up to the end of each chunk
+	ends   []int64 // number of values up to the end of each chunk
 	bytes  int64
 }
 
@@ -136,7 +136,7 @@ func (d *dictionary) with(v *vector, n, bytes int64) *dictionary {
 	return &dictionary{append(slices.Clone(d.chunks), v), append(slices.Clone(d.ends), last+n), d.bytes + bytes}
 }
 
-// values delivers values of vectors; scratch holds values that are not views.
+// values delivers the values of vectors; scratch holds those that are not in the file's own bytes.
 type values struct {
 	scratch scratch
 	text    jsonText
@@ -144,7 +144,7 @@ type values struct {
 
 type scratch []byte
 
-// datum sets d to a value. Bytes are valid until the next call. For a refused value d is as stored, for the reject.
+// datum sets d to a value. Bytes are valid until the next call. A refused value is left as stored, for the rejects.
 func (s *values) datum(d *record.Datum, v *vector, i int64) *table.Reason {
 	v, i = v.find(i)
 	if v.f.typ == typeNull || v.null(i) {
@@ -157,7 +157,7 @@ func (s *values) datum(d *record.Datum, v *vector, i int64) *table.Reason {
 	return s.scratch.scalar(d, v, i)
 }
 
-// scalar sets d to a value that is not null and not nested.
+// scalar sets d to a value that is neither null nor nested.
 func (s *scratch) scalar(d *record.Datum, v *vector, i int64) *table.Reason {
 	f := v.f
 	*d = record.Datum{Kind: f.kind}
@@ -202,10 +202,10 @@ func (v *vector) double(i int64) float64 {
 const (
 	dayMillis  = 86_400_000
 	daySeconds = 86_400
-	maxSeconds = 1 << 53 // since 1970: 285 million years, as in 64 bits of milliseconds
+	maxSeconds = 1 << 53 // seconds since 1970: 285 million years, the range of 64-bit milliseconds
 )
 
-// time sets d to a date, a time of day or a timestamp. It refuses a value that cannot be shown unchanged.
+// time sets d to a date, time of day or timestamp. It refuses a value that cannot be shown unchanged.
 func (v *vector) time(d *record.Datum, i int64) *table.Reason {
 	f := v.f
 	n := v.integer(i, f)

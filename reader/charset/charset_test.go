@@ -58,7 +58,7 @@ func TestBOMsAreDetected(t *testing.T) {
 	conformance.True(t, IsUTF32([]byte("\xFF\xFE\x00\x00")) && !IsUTF32([]byte("\xFF\xFEa\x00")), "UTF-32")
 }
 
-// TestCodePointsRoundTrip encodes all of Unicode with x/text.
+// TestCodePointsRoundTrip encodes all of Unicode with x/text and decodes it.
 func TestCodePointsRoundTrip(t *testing.T) {
 	for _, name := range append(names, "utf-16le", "utf-16be") {
 		e := find(t, name)
@@ -67,7 +67,7 @@ func TestCodePointsRoundTrip(t *testing.T) {
 		var buf [16]byte
 		count := 0
 		for r := rune(0); r <= utf8.MaxRune; r++ {
-			if r >= 0xD800 && r < 0xE000 || r >= 0x30000 && r%97 != 0 && name != "gb18030" { // which alone has them
+			if r >= 0xD800 && r < 0xE000 || r >= 0x30000 && r%97 != 0 && name != "gb18030" { // only gb18030 has them all
 				continue
 			}
 			encoder.Reset()
@@ -89,7 +89,7 @@ func TestCodePointsRoundTrip(t *testing.T) {
 
 var sequences = flag.Int("sequences", 5_000, "random sequences of bytes that are decoded in each encoding")
 
-// TestDecodingAgreesWithXTextUnlessItReplaces tries all sequences of one and two bytes, and random ones.
+// TestDecodingAgreesWithXTextUnlessItReplaces tries all sequences of one and two bytes and random longer ones.
 func TestDecodingAgreesWithXTextUnlessItReplaces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, name := range names {
@@ -99,7 +99,7 @@ func TestDecodingAgreesWithXTextUnlessItReplaces(t *testing.T) {
 			want := conformance.Try(decoder.Bytes(src)).Must(t)
 			out, bad := e.Decode(nil, src)
 			if name == "gb18030" && bad >= 0 {
-				// x/text accepts 3A to 3F as a digit.
+				// x/text accepts the bytes 3A to 3F as digits.
 				if again, err := lookup(name).NewEncoder().Bytes(want); err != nil || !bytes.Equal(again, src) {
 					return
 				}
@@ -107,7 +107,7 @@ func TestDecodingAgreesWithXTextUnlessItReplaces(t *testing.T) {
 			if name == "gb18030" && bytes.ContainsFunc(out, func(r rune) bool {
 				return r >= 0xE000 && r <= 0xE864 || r >= 0xFE10 && r <= 0xFE19 || r >= 0x9FB4 && r <= 0x9FBB
 			}) {
-				return // what x/text lacks: TestEveryPairOfGB18030IsACharacter
+				return // missing in x/text; TestEveryPairOfGB18030IsACharacter has it
 			}
 			genuine := bytes.Contains(src, []byte("\x84\x31\xA4\x37"))
 			conformance.MustTrue(t, (bad >= 0 || bytes.Equal(out, want)) && (bad < 0 || bytes.Contains(want, []byte("\uFFFD"))),
@@ -273,7 +273,7 @@ func FuzzDecode(f *testing.F) {
 		if !e.SafeBytes(ascii) || e.IsUTF8() {
 			return
 		}
-		// Cutting at a safe byte and decoding the parts gives the whole.
+		// Cutting at a safe byte and decoding the parts gives the same text.
 		var joined []byte
 		for i, part := range bytes.Split(src, []byte(",")) {
 			if i > 0 {
@@ -300,7 +300,7 @@ func TestEveryPairOfGB18030IsACharacter(t *testing.T) {
 	for pair, want := range map[string]rune{
 		"\xA6\xD9": 0xFE10, "\xA6\xDA": 0xFE12, "\xA6\xF3": 0xFE19, "\xFE\x59": 0x9FB4, "\xFE\x61": 0x9FB5,
 		"\xFE\xA0": 0x9FBB, "\xA2\xAB": 0xE766, "\xA2\xE3": 0x20AC, "\xA2\xE4": 0xE76D, "\xA6\xB9": 0xE785,
-		"\xD7\xFE": 0xE814, "\xFE\x91": 0xE855, // the first six are of 2022
+		"\xD7\xFE": 0xE814, "\xFE\x91": 0xE855, // the first six are from GB 18030-2022
 	} {
 		got, _ := e.Decode(nil, []byte(pair))
 		conformance.Equal(t, string(got), string(want), "%X is %U, want %U", pair, []rune(string(got)), want)

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Decode appends src, one field or record, to dst as UTF-8. bad is the offset of the first undecodable bytes, where it
-// stops, or -1. U+FFFD in the result was U+FFFD in src. "utf-16" decodes nothing: NewReader finds its order.
+// Decode appends src, one field or record, to dst as UTF-8. It stops at undecodable bytes; bad is their offset, or -1.
+// A U+FFFD in the result was U+FFFD in src. "utf-16" decodes nothing, because only NewReader finds its byte order.
 func (e Encoding) Decode(dst, src []byte) (out []byte, bad int) {
 	if e.form == utf8Form {
 		n := len(src)
@@ -37,7 +37,7 @@ func (e Encoding) Decode(dst, src []byte) (out []byte, bad int) {
 	return dst, -1
 }
 
-// one appends the character at the start of src, of n bytes; n is 0 if there is none.
+// one appends the character at the start of src and returns its size in bytes, or 0 if there is none.
 func (e Encoding) one(dst, src []byte) (_ []byte, n int) {
 	if e.form != legacy {
 		r, n := e.utf16(src)
@@ -57,7 +57,7 @@ func (e Encoding) one(dst, src []byte) (_ []byte, n int) {
 	return dst, n
 }
 
-// utf16 decodes a unit or a surrogate pair.
+// utf16 decodes a code unit or a surrogate pair.
 func (e Encoding) utf16(src []byte) (r rune, n int) {
 	unit := func(at int) rune {
 		if at+2 > len(src) || e.form == utf16Any {
@@ -81,7 +81,7 @@ func (e Encoding) utf16(src []byte) (r rune, n int) {
 	return 0, 0
 }
 
-// asciiRun returns the length of the ASCII run at the start of src if its bytes are characters there.
+// asciiRun returns the length of the ASCII run at the start of src; 0 if the encoding is not ASCII-compatible.
 func (e Encoding) asciiRun(src []byte) int {
 	if e.form != legacy || !e.table.ascii {
 		return 0
@@ -114,7 +114,7 @@ var errNoBOM = errors.New("decode utf-16: no byte order mark; say utf-16le or ut
 
 const readerBytes = 64 << 10
 
-// NewReader transcodes a stream whose bytes cannot be split. It drops a BOM; "utf-16" needs one. UTF-8 stays.
+// NewReader transcodes a stream whose bytes cannot be split. It drops a BOM; "utf-16" needs one. UTF-8 is unchanged.
 func (e Encoding) NewReader(r io.Reader) io.Reader {
 	if e.IsUTF8() {
 		return r
@@ -125,11 +125,11 @@ func (e Encoding) NewReader(r io.Reader) io.Reader {
 type reader struct {
 	e     Encoding
 	r     io.Reader
-	in    []byte // not decoded yet
-	out   []byte // decoded
-	given int    // of out
+	in    []byte // bytes not decoded yet
+	out   []byte // decoded bytes
+	given int    // bytes of out already returned
 	first bool
-	err   error // of r
+	err   error // error of r
 }
 
 func (t *reader) Read(p []byte) (int, error) {
@@ -154,7 +154,7 @@ func (t *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// begin looks at the first four bytes. It returns false if more are needed or the stream is refused.
+// begin examines the first four bytes. It returns false if more are needed or the stream is refused.
 func (t *reader) begin() bool {
 	if len(t.in) < 4 && t.err == nil {
 		return false
@@ -180,7 +180,7 @@ func (t *reader) begin() bool {
 	return true
 }
 
-// decode moves characters from in to out; the last bytes may be an incomplete one.
+// decode moves characters from in to out. The last bytes may be an incomplete character and then stay in in.
 func (t *reader) decode() {
 	t.out, t.given = t.out[:0], 0
 	rest := t.in

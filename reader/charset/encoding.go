@@ -16,7 +16,7 @@ import (
 // Encoding is a text encoding. The zero value is UTF-8.
 type Encoding struct {
 	form  form
-	table *table // form legacy
+	table *table // for the form legacy
 }
 
 type form uint8
@@ -25,13 +25,13 @@ const (
 	utf8Form form = iota
 	utf16LE
 	utf16BE
-	utf16Any // the BOM decides
-	legacy   // by table
+	utf16Any // the BOM decides the byte order
+	legacy   // decoded by a table
 )
 
 var formNames = [...]string{utf8Form: "utf-8", utf16LE: "utf-16le", utf16BE: "utf-16be", utf16Any: "utf-16"}
 
-// aliases are names that the indexes lack or, as latin1, read as something else.
+// aliases are names that the indexes lack or, like latin1, read as another encoding.
 var aliases = map[string]string{
 	"latin1": "iso-8859-1", "l1": "iso-8859-1", "latin-1": "iso-8859-1", "ansi": "windows-1252", "ascii": "us-ascii",
 	"cp936": "gbk", "ms936": "gbk", "windows-936": "gbk", "gb2312": "gbk", "euc-cn": "gbk", "gb18030-2005": "gb18030",
@@ -91,7 +91,7 @@ func lookup(label string) encoding.Encoding {
 	return nil
 }
 
-// tables caches a *table by canonical name: they are costly to make.
+// tables caches each *table by canonical name, because making one is expensive.
 var tables sync.Map
 
 func tableOf(name string, enc encoding.Encoding) *table {
@@ -102,7 +102,7 @@ func tableOf(name string, enc encoding.Encoding) *table {
 	return t.(*table)
 }
 
-// DetectBOM looks for a byte order mark in the first bytes of a file: its encoding and length. For UTF-32 ask IsUTF32.
+// DetectBOM returns the encoding and length of a byte order mark in a file's first bytes. IsUTF32 detects UTF-32's.
 func DetectBOM(head []byte) (e Encoding, bomLen int, ok bool) {
 	switch {
 	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
@@ -120,7 +120,7 @@ func DetectBOM(head []byte) (e Encoding, bomLen int, ok bool) {
 	return Encoding{}, 0, false
 }
 
-// IsUTF32 reports whether a file begins with UTF-32's byte order mark. In UTF-16 those bytes are the mark and a NUL.
+// IsUTF32 reports whether a file begins with UTF-32's byte order mark. In UTF-16, those bytes are a mark and a NUL.
 func IsUTF32(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{0xFF, 0xFE, 0, 0}) || bytes.HasPrefix(head, []byte{0, 0, 0xFE, 0xFF})
 }
@@ -136,10 +136,10 @@ func (e Encoding) Name() string {
 // IsUTF8 reports whether text needs no decoding.
 func (e Encoding) IsUTF8() bool { return e.form == utf8Form }
 
-// MultiByte reports whether it is neither a form of Unicode nor a single-byte encoding.
+// MultiByte reports whether e is a multi-byte encoding other than a form of Unicode.
 func (e Encoding) MultiByte() bool { return e.form == legacy && e.table.pairs != nil }
 
-// CountUTF8 returns the number of non-ASCII characters at a text's start, 0 if it is not UTF-8. The last may be cut.
+// CountUTF8 returns the number of non-ASCII characters in head, 0 if it is not UTF-8. The last character may be cut.
 func CountUTF8(head []byte) (wide int) {
 	for i := 0; i < len(head); {
 		r, n := utf8.DecodeRune(head[i:])
@@ -157,9 +157,9 @@ func CountUTF8(head []byte) (wide int) {
 	return wide
 }
 
-// SafeBytes reports whether each of the ASCII characters in set stands for itself everywhere: it is never a later byte
-// of a character. All are safe in UTF-8, EUC-JP and single-byte encodings. Line ends, commas, quotes and tabs are safe
-// in all but UTF-16 and EBCDIC; '|' and '\' are not in GB18030, GBK, Big5 and Shift-JIS, nor letters in EUC-KR (CP949).
+// SafeBytes reports whether each ASCII character in set always stands for itself and is never a later byte of a
+// character. All are safe in UTF-8, EUC-JP and single-byte encodings. Line ends, commas, quotes and tabs are safe in
+// all but UTF-16 and EBCDIC. '|' and '\' are unsafe in GB18030, GBK, Big5 and Shift-JIS, and letters in EUC-KR (CP949).
 func (e Encoding) SafeBytes(set []byte) bool {
 	return !slices.ContainsFunc(set, func(b byte) bool {
 		return b >= 0x80 || e.form != utf8Form && (e.form != legacy || !e.table.ascii || e.table.trail[b])

@@ -2,24 +2,24 @@ package charset
 
 import "unicode/utf8"
 
-// Guess returns the likely encoding of a text that is not UTF-8, for advice to users; empty if it is UTF-8 or none is
-// likely. It goes by common characters of each language, as nearly every text is possible Latin-1.
+// Guess returns the likely encoding of a text that is not UTF-8, for advice to users; "" if it is UTF-8 or no encoding
+// is likely. It goes by each language's common characters, because nearly any text is possible as Latin-1.
 func Guess(text []byte) string {
-	wide, bad := 0, 0 // characters of UTF-8 of several bytes, and bytes that are none
+	wide, bad := 0, 0 // multi-byte UTF-8 characters, and bytes that are not UTF-8
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
 		switch {
 		case r == utf8.RuneError && n == 1 && i+utf8.UTFMax <= len(text):
 			bad++
 		case r == utf8.RuneError && n == 1:
-			bad += min(1, i) // the last character may be cut; the first is not
+			bad += min(1, i) // only the last character may be cut
 		case n > 1:
 			wide++
 		}
 		i += n
 	}
 	if bad == 0 || wide > bad {
-		return "" // a damaged value in a text that is UTF-8 says nothing
+		return "" // a damaged value in UTF-8 text proves nothing
 	}
 	best, most := "", 0.5
 	for _, c := range candidates {
@@ -32,10 +32,10 @@ func Guess(text []byte) string {
 
 type candidate struct {
 	name  string
-	share func(text []byte) float64 // of its characters beyond ASCII that are common; 0 if it cannot be the encoding
+	share func(text []byte) float64 // share of common ones among non-ASCII characters; 0 if undecodable
 }
 
-// candidates are in order of preference for equal shares.
+// candidates are in order of preference if shares are equal.
 var candidates = []candidate{
 	{"euc-kr", shareKorean},
 	{"euc-jp", shareEUCJP},
@@ -49,17 +49,17 @@ var candidates = []candidate{
 
 func isTrail(b byte) bool { return b >= 0x40 && b != 0x7F && b != 0xFF }
 
-// commonChinese is roughly GB 2312's first level, 3,755 characters in order of sound, and its punctuation.
+// commonChinese accepts roughly GB 2312's first level, 3,755 characters in phonetic order, and punctuation.
 func commonChinese(a, b byte) bool {
 	return b >= 0xA1 && (a >= 0xB0 && a <= 0xD7 || a == 0xA1 || a == 0xA3)
 }
 
-// commonBig5 is roughly Big5's first level, 5,401 characters in order of strokes, and its punctuation.
+// commonBig5 accepts roughly Big5's first level, 5,401 characters in order of strokes, and punctuation.
 func commonBig5(a, b byte) bool {
 	return (b <= 0x7E || b >= 0xA1) && (a >= 0xA4 && a <= 0xC6 || a == 0xA1 || a == 0xA2)
 }
 
-// sharePairs is the share of common characters among a text's pairs; four allows characters of four bytes.
+// sharePairs returns the share of common characters among a text's pairs; four allows characters of four bytes.
 func sharePairs(text []byte, four bool, trail func(byte) bool, common func(a, b byte) bool) float64 {
 	pairs, good := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -70,7 +70,7 @@ func sharePairs(text []byte, four bool, trail func(byte) bool, common func(a, b 
 		case a == 0x80 || a == 0xFF:
 			return 0
 		case i+1 == len(text):
-			continue // cut
+			continue // the last character is cut
 		}
 		b := text[i+1]
 		if four && b >= '0' && b <= '9' {
@@ -101,7 +101,7 @@ func ratio(good, all int) float64 {
 
 func isHigh(b byte) bool { return b >= 0xA1 && b != 0xFF }
 
-// shareKorean goes by Hangul, the first half of the Chinese area: enough of it is never Chinese.
+// shareKorean goes by Hangul, the first half of the Chinese area: that much of it never occurs in Chinese.
 func shareKorean(text []byte) float64 {
 	pairs := 0
 	share := sharePairs(text, false, isHigh, func(a, _ byte) bool {
@@ -114,7 +114,7 @@ func shareKorean(text []byte) float64 {
 	return share
 }
 
-// shareEUCJP goes by kana, which is most frequent in Japanese.
+// shareEUCJP goes by kana, the most frequent characters in Japanese.
 func shareEUCJP(text []byte) float64 {
 	kana, pairs := 0, 0
 	share := sharePairs(text, false, isHigh, func(a, _ byte) bool {
@@ -160,7 +160,7 @@ func shareShiftJIS(text []byte) float64 {
 	return 0.9
 }
 
-// shareCyrillic is the share of letters among the non-ASCII bytes if most are lower case (32 from small on).
+// shareCyrillic returns the share of letters among non-ASCII bytes if most are lower case (32 bytes from small).
 func shareCyrillic(text []byte, small byte) float64 {
 	high, letters, lower, words := 0, 0, 0, 0
 	for i, b := range text {
@@ -184,7 +184,7 @@ func shareCyrillic(text []byte, small byte) float64 {
 	return 0.95 * ratio(letters, high)
 }
 
-// shareLatin is the share of non-ASCII bytes that stand alone among letters, as accented letters do.
+// shareLatin returns the share of non-ASCII bytes that stand alone among letters, as accented letters do.
 func shareLatin(text []byte) float64 {
 	high, alone := 0, 0
 	for i, b := range text {
@@ -200,7 +200,7 @@ func shareLatin(text []byte) float64 {
 	return 0.9 * ratio(alone, high)
 }
 
-// GuessUTF16 returns utf-16le or utf-16be if a text without a BOM has all its zero bytes at odd or even places.
+// GuessUTF16 returns utf-16le or utf-16be if a text without a BOM has zero bytes only at odd or only at even offsets.
 func GuessUTF16(text []byte) string {
 	var nul [2]int
 	for i, b := range text {

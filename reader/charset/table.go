@@ -8,21 +8,21 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// table lists every byte sequence that is a character of an encoding, found by asking x/text about each.
+// table lists every byte sequence that is a character of an encoding, as found by decoding each with x/text.
 type table struct {
 	name   string
-	single [256]rune         // none for bytes that are not a character
-	pairs  []rune            // by (first-0x80)<<8 | second, nil for single-byte encodings
-	wide   map[uint16]string // pairs that are two code points (Big5)
+	single [256]rune         // by byte; none if it is not a character
+	pairs  []rune            // by (first-0x80)<<8 | second; nil for single-byte encodings
+	wide   map[uint16]string // pairs that stand for two code points (Big5)
 	triple []rune            // after 0x8F (EUC-JP), by (second-0x80)<<8 | third
 	four   []rune            // GB18030 characters of four bytes in the BMP, by their linear index
-	ascii  bool              // bytes below 0x80 alone are ASCII
-	trail  [256]bool         // may be the second or a later byte
+	ascii  bool              // single bytes below 0x80 are ASCII
+	trail  [256]bool         // by byte: may be the second or a later byte
 }
 
 const (
 	none  rune = -1
-	twice rune = -2 // look into wide
+	twice rune = -2 // two code points, found in wide
 )
 
 // Linear indexes in GB18030: gbPlanes of U+10000, gbEnd after U+10FFFF, gbBMP after U+FFFF.
@@ -32,7 +32,7 @@ const (
 	gbEnd    = gbPlanes + 0x100000
 )
 
-// newTable makes the table of enc; nil is US-ASCII.
+// newTable makes the table of enc; nil means US-ASCII.
 func newTable(name string, enc encoding.Encoding) *table {
 	t := &table{name: name, ascii: true}
 	ask := func(seq ...byte) string { return "" }
@@ -67,7 +67,7 @@ func newTable(name string, enc encoding.Encoding) *table {
 	return t
 }
 
-// one returns the single character of s, unless it was replaced.
+// one returns the only character of s, or none if it was replaced.
 func one(s string) rune {
 	r, n := utf8.DecodeRuneInString(s)
 	if n == 0 || n != len(s) || r == utf8.RuneError {
@@ -142,7 +142,7 @@ func (t *table) addFours(ask func(...byte) string) {
 	}
 }
 
-// addUserDefined adds GB18030's three user-defined areas, U+E000 to U+E765, which other systems write and x/text lacks.
+// addUserDefined adds GB18030's three user-defined areas, U+E000 to U+E765, which other systems use and x/text lacks.
 func (t *table) addUserDefined() {
 	r := rune(0xE000)
 	for _, area := range [...][4]int{{0xAA, 0xAF, 0xA1, 0xFE}, {0xF8, 0xFE, 0xA1, 0xFE}, {0xA1, 0xA7, 0x40, 0xA0}} {
@@ -160,8 +160,8 @@ func (t *table) addUserDefined() {
 	}
 }
 
-// addLastPairs adds the pairs that x/text lacks: 174 have a place in the private use area, in its order; those of GB
-// 18030-2022 have since become characters (https://encoding.spec.whatwg.org/#index-gb18030).
+// addLastPairs adds the pairs that x/text lacks: 174 are in the private use area, in the order of the pairs; some have
+// become characters since GB 18030-2022 (https://encoding.spec.whatwg.org/#index-gb18030).
 func (t *table) addLastPairs() {
 	since := map[int]rune{
 		0xA6D9: 0xFE10, 0xA6DA: 0xFE12, 0xA6DB: 0xFE11, 0xA6DC: 0xFE13, 0xA6DD: 0xFE14, 0xA6DE: 0xFE15, 0xA6DF: 0xFE16,
@@ -194,7 +194,7 @@ func replaced(s string) bool {
 	return strings.ContainsRune(s, utf8.RuneError)
 }
 
-// next decodes the character at the start of src, which is not empty. n is 0 for none; with twice, it is in wide.
+// next decodes the character at the start of src, which is not empty. n is 0 if there is none; twice means see wide.
 func (t *table) next(src []byte) (r rune, n int) {
 	a := src[0]
 	if r = t.single[a]; r != none {

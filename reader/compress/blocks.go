@@ -12,10 +12,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrDependent is returned by Next where blocks can no longer be inflated one by one; Rest reads on.
+// ErrDependent is returned by Next if blocks can no longer be inflated one by one; Rest reads the remainder.
 var ErrDependent = errors.New("the next block cannot be inflated alone")
 
-// Sizes of pieces: from pieceBytes compressed or pieceOut decompressed; a zstd frame may have maxFrame and maxOut.
+// Sizes of pieces: at least pieceBytes compressed or pieceOut inflated; a zstd frame may have maxFrame and maxOut.
 const (
 	pieceBytes = 256 << 10
 	pieceOut   = 4 << 20
@@ -26,30 +26,30 @@ const (
 // Piece is a run of whole compressed blocks that can be inflated alone.
 type Piece struct {
 	Kind   Kind
-	Name   string // of the file
-	Offset int64  // of Data in it
+	Name   string // name of the file
+	Offset int64  // offset of Data in the file
 	Data   []byte
-	Bound  int // limit of the inflated size; exact for BGZF, unless damaged
+	Bound  int // limit of the inflated size; exact for undamaged BGZF
 }
 
 // Independent reports whether a file seems to consist of blocks that can be inflated one by one: BGZF, or zstd whose
-// first frame ends within head (a megabyte or more). If the rest differs, BlockCutter returns ErrDependent.
+// first frame ends within head (a megabyte or more). If the rest is different, BlockCutter returns ErrDependent.
 func Independent(k Kind, head []byte) bool {
 	of := blocksOf(k)
 	return of != nil && of.begin(newSource(bytes.NewReader(head), 0))
 }
 
-// blocks is a container of independent blocks.
+// blocks is a container format of independent blocks.
 type blocks interface {
-	// begin reports whether a file that begins with head has such blocks.
+	// begin reports whether a file beginning with head has such blocks.
 	begin(head *source) bool
-	// cut appends the next block, which inflates to at most most bytes, to data. With an error it appends the bytes taken.
+	// cut appends the next block, which inflates to at most most bytes, to data. After an error, data has the bytes read.
 	cut(src *source, data []byte, most int) (_ []byte, bound int, err error)
 	// inflate appends a piece's content to dst.
 	inflate(f *Inflater, dst []byte, p Piece) ([]byte, error)
 }
 
-// blocksOf returns the blocks of a kind, nil if it has none.
+// blocksOf returns the blocks of a kind, or nil if it has none.
 func blocksOf(k Kind) blocks {
 	switch k {
 	case Gzip:
@@ -60,7 +60,7 @@ func blocksOf(k Kind) blocks {
 	return nil
 }
 
-// bgzf is gzip whose members state their length.
+// bgzf is gzip whose members state their size.
 type bgzf struct{}
 
 func (bgzf) begin(head *source) bool {
@@ -80,7 +80,7 @@ func (bgzf) cut(src *source, data []byte, _ int) (_ []byte, bound int, err error
 	if err != nil {
 		return data, 0, err
 	}
-	// A member's last four bytes are its size. A size above BGZF's limit is not BGZF, and not bounded.
+	// A member's last four bytes are its inflated size. A size above BGZF's limit is not BGZF, and not bounded.
 	bound = int(binary.LittleEndian.Uint32(data[len(data)-4:]))
 	if bound > 64<<10 {
 		return data, 0, ErrDependent
@@ -93,19 +93,19 @@ type BlockCutter struct {
 	kind    Kind
 	name    string
 	src     *source
-	out     int // limit of a piece's inflated bytes, unless one block is larger; and of such a block
+	out     int // limits of the inflated bytes of a piece, and of a single larger block
 	frame   int
 	started bool
-	rest    io.Reader // bytes of an unfinished block, then src
-	offset  int64     // of rest
+	rest    io.Reader // the bytes of an unfinished block, then src
+	offset  int64     // offset of rest
 }
 
-// NewBlockCutter reads r, a file for which Independent returned true.
+// NewBlockCutter cuts r, a file for which Independent has returned true.
 func NewBlockCutter(k Kind, r io.Reader, name string) *BlockCutter {
 	return &BlockCutter{kind: k, name: name, src: newSource(r, 0), out: pieceOut, frame: maxOut}
 }
 
-// Limit bounds the inflated bytes of a block, and the window of Rest, which has larger blocks. 0 is the largest limit.
+// Limit bounds the inflated bytes of a block, and the window with which Rest reads larger blocks. 0 keeps the default.
 func (c *BlockCutter) Limit(block, window int) {
 	if block > 0 {
 		c.frame = max(min(block, maxOut), 128<<10)
@@ -114,7 +114,7 @@ func (c *BlockCutter) Limit(block, window int) {
 	c.src.limit(window)
 }
 
-// Next returns the next piece, io.EOF at the end. After ErrDependent, Rest gives what cannot be cut, then the reason.
+// Next returns the next piece, or io.EOF at the end. After ErrDependent, Rest reads what cannot be cut.
 func (c *BlockCutter) Next() (Piece, error) {
 	if c.rest != nil {
 		return Piece{}, ErrDependent
@@ -147,7 +147,7 @@ func (c *BlockCutter) Next() (Piece, error) {
 	return p, io.EOF
 }
 
-// leave keeps the bytes read of a block for Rest.
+// leave keeps the bytes that were read of a block for Rest.
 func (c *BlockCutter) leave(part []byte) {
 	if c.rest == nil {
 		c.offset = c.src.offset() - int64(len(part))
@@ -155,7 +155,7 @@ func (c *BlockCutter) leave(part []byte) {
 	}
 }
 
-// Rest decompresses everything after the last piece, after ErrDependent.
+// Rest decompresses everything after the last piece; for use after ErrDependent.
 func (c *BlockCutter) Rest() io.ReadCloser {
 	if c.rest == nil {
 		c.leave(nil)
@@ -165,7 +165,7 @@ func (c *BlockCutter) Rest() io.ReadCloser {
 	return newReader(c.kind, src, c.name, c.started)
 }
 
-// bgzfSize returns the size of the gzip member at src by its BGZF field.
+// bgzfSize returns the size of the gzip member at src, according to its BGZF field.
 func bgzfSize(src *source) (int, error) {
 	head, err := src.Peek(12)
 	if err != nil {
@@ -216,7 +216,7 @@ func (zstdFrames) cut(src *source, data []byte, most int) (_ []byte, bound int, 
 	return data, bound, err
 }
 
-// zstdFrame appends the next frame to data by walking its blocks, also a skippable one. With an error it appends those.
+// zstdFrame appends the next frame, perhaps a skippable one, to data by walking its blocks; on error, the bytes read.
 func zstdFrame(src *source, data []byte, out int) (_ []byte, bound int, skipped bool, err error) {
 	f := frameWalk{src: src, data: data, start: len(data), out: out}
 	bound, skipped, err = f.frame()
@@ -226,8 +226,8 @@ func zstdFrame(src *source, data []byte, out int) (_ []byte, bound int, skipped 
 type frameWalk struct {
 	src   *source
 	data  []byte
-	start int // of the frame in data
-	out   int // limit of its inflated bytes
+	start int // start of the frame in data
+	out   int // limit of the frame's inflated bytes
 }
 
 func (f *frameWalk) take(n int) ([]byte, error) {
@@ -280,7 +280,7 @@ func (f *frameWalk) frame() (bound int, skipped bool, err error) {
 	return bound, false, nil
 }
 
-// block takes a block; bound is its largest decompressed size.
+// block takes a block; bound is its largest possible inflated size.
 func (f *frameWalk) block() (bound int, last bool, err error) {
 	b, err := f.take(3)
 	if err != nil {
@@ -290,24 +290,24 @@ func (f *frameWalk) block() (bound int, last bool, err error) {
 	size := head >> 3
 	bound = size
 	switch head >> 1 & 3 {
-	case 0: // stored
+	case 0: // stored uncompressed
 	case 1: // one byte, repeated
 		size = 1
 	default:
-		bound = 128 << 10 // the most that a block holds
+		bound = 128 << 10 // the largest block
 	}
 	_, err = f.take(size)
 	return bound, head&1 != 0, err
 }
 
-// Inflater inflates pieces. It is for one goroutine at a time; Close releases its memory.
+// Inflater inflates pieces, for one goroutine at a time. Close frees its memory.
 type Inflater struct {
 	zstd *zstd.Decoder
 	gzip gzipReader
 	in   byteReader
 }
 
-// Inflate appends p's content to dst. With an error it has appended the blocks before the damaged one.
+// Inflate appends p's content to dst. After an error, dst has the blocks before the damaged one.
 func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -327,14 +327,14 @@ func (zstdFrames) inflate(f *Inflater, dst []byte, p Piece) (out []byte, err err
 			return dst, err
 		}
 	}
-	// No valid piece inflates to more than its bound; a damaged one must not either.
+	// No valid piece inflates to more than its bound, and a damaged one must not either.
 	if out, err = f.zstd.DecodeAll(p.Data, slices.Grow(dst, p.Bound)); err != nil {
 		return dst, failure(p.Kind, p.Name, p.Offset, err)
 	}
 	return out, nil
 }
 
-// inflate inflates block by block: only its checksum proves a block.
+// inflate inflates block by block, because a block's checksum is the only proof of its content.
 func (bgzf) inflate(f *Inflater, dst []byte, p Piece) ([]byte, error) {
 	dst = slices.Grow(dst, p.Bound+1)
 	limit := len(dst) + p.Bound
@@ -371,7 +371,7 @@ func (f *Inflater) Close() {
 	}
 }
 
-// byteReader is a bytes.Reader with Peek.
+// byteReader is a bytes.Reader with a Peek method.
 type byteReader struct {
 	bytes.Reader
 	data []byte

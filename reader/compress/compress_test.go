@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// pack makes a file of kind k with one member for each part.
+// pack makes a file of kind k with one member per part.
 func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -50,7 +50,7 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 		}
 		conformance.Must(t, err)
 		if k == Zstd && len(part) == 0 {
-			out.WriteString("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00") // the encoder makes no frame for nothing
+			out.WriteString("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00") // the encoder makes no frame for an empty part
 			continue
 		}
 		conformance.Must(t, conformance.ErrorOf(w.Write(part)))
@@ -59,11 +59,11 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 	return out.Bytes()
 }
 
-// smallWindow is the window for short texts: a test makes thousands of damaged files from one, and a decompressor takes
-// the window's memory for each.
+// smallWindow is the window for short texts. A test makes thousands of damaged files from one, and a decompressor
+// allocates a window for each.
 const smallWindow = 64 << 10
 
-// window is the compression window of a part: the programs' default, or less for short texts.
+// window returns the compression window for a part: the programs' default, or less for short texts.
 func window(part []byte) int {
 	if len(part) < smallWindow {
 		return smallWindow
@@ -71,7 +71,7 @@ func window(part []byte) int {
 	return 8 << 20
 }
 
-// sample is compressible text of n lines.
+// sample returns n lines of compressible text.
 func sample(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
@@ -115,7 +115,7 @@ func TestTruncatedFilesAreErrors(t *testing.T) {
 	}
 }
 
-// snappyEnd reports whether data ends with a chunk: the format has no end mark.
+// snappyEnd reports whether data ends with a whole chunk, because the format has no end mark.
 func snappyEnd(data []byte) bool {
 	for len(data) >= 4 {
 		n := 4 + int(data[1]) + int(data[2])<<8 + int(data[3])<<16
@@ -143,7 +143,7 @@ func TestFlippedBitsAreNoticed(t *testing.T) {
 		data := pack(t, k, want)
 		for i := range data {
 			for bit := range 8 {
-				if bit%4 != i%4 && !*everyDamage { // make fuzz
+				if bit%4 != i%4 && !*everyDamage { // set by make fuzz
 					continue
 				}
 				data[i] ^= 1 << bit
@@ -213,13 +213,13 @@ func FuzzDecompress(f *testing.F) {
 				continue
 			}
 			r := conformance.Try(NewLimitedReader(k, bytes.NewReader(data), "file", 0)).Must(t)
-			const enough = 16 << 20 // a bomb is legal; its output is not kept
+			const enough = 16 << 20 // a bomb is valid; its output is not kept
 			n, err := io.Copy(io.Discard, io.LimitReader(r, enough))
 			r.Close()
 			if Independent(k, data) && n < enough {
 				whole, wholeErr := decompress(k, data)
 				pieces, piecesErr := inPieces(k, data)
-				// A BGZF size field may lie where gzip does not look; different bytes are never accepted.
+				// A BGZF size field may be where gzip does not look, but different bytes are never accepted.
 				conformance.MustTrue(t, piecesErr != nil || wholeErr == nil && bytes.Equal(whole, pieces),
 					"%v: in pieces %d bytes, as one %d, %v", k, len(pieces), len(whole), wholeErr)
 			}
@@ -257,13 +257,13 @@ func TestSnappyCopyBeyondWindowIsRefused(t *testing.T) {
 	conformance.Refused(t, err, "reaches back", "error")
 }
 
-// deviations are the files on which this package and the manifest differ, with the reason.
+// deviations lists the files on which this package and the manifest differ, with the reason.
 var deviations = map[string]string{
 	"csv/xz-utils/files/bad-1-v1-magic-2.lz": "the damaged magic is what makes it lzip; it is not recognised and is " +
 		"read as text, which its bytes are not",
 }
 
-// references returns the digests of the files as decompressed by gzip, bzip2, xz, lz4 and zstd (Debian 12):
+// references returns the digests of the files as decompressed by gzip, bzip2, xz, lz4 and zstd (Debian 12), from
 // testdata/reference.
 func references(t testing.TB) map[string]string {
 	raw := conformance.Read(t, "testdata", "reference")
@@ -304,7 +304,7 @@ func everyCompressedFile(t *testing.T, dir string) {
 		}
 		_, deviates := deviations[f.Path]
 		if k == Lzma || k == Lzip {
-			deviates = f.Expected == "ok" // known by name only
+			deviates = f.Expected == "ok" // recognised only to be refused
 		}
 		counts[f.Expected+"→"+verdict]++
 		conformance.True(t, f.Expected == "any" || (verdict != f.Expected) == deviates, "%s: %s: %v", f.Path, verdict, err)
@@ -325,11 +325,11 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 var everyDamage = flag.Bool("every-damage", false, "flip each bit of a file, not two of each byte in turn")
 
-// bgzfFile makes a BGZF file with blocks of n bytes and the final empty block.
+// bgzfFile makes a BGZF file with blocks of n bytes and an empty last block.
 func bgzfFile(t testing.TB, data []byte, n int) []byte {
 	t.Helper()
 	var out []byte
-	w := gzip.NewWriter(nil) // one for all blocks: making it costs more than a block
+	w := gzip.NewWriter(nil) // shared by all blocks: creating it costs more than a block
 	for done := false; !done; {
 		part := data[:min(n, len(data))]
 		data = data[len(part):]
@@ -345,7 +345,7 @@ func bgzfFile(t testing.TB, data []byte, n int) []byte {
 	return out
 }
 
-// inPieces decompresses in pieces, and then the remainder of each.
+// inPieces decompresses a file in pieces, and what cannot be cut with Rest.
 func inPieces(k Kind, data []byte) ([]byte, error) {
 	c := NewBlockCutter(k, bytes.NewReader(data), "file")
 	var f Inflater
@@ -375,7 +375,7 @@ func inPieces(k Kind, data []byte) ([]byte, error) {
 }
 
 func TestDamagedBlocksAreAnErrorOrTheFile(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // thousands of short-lived decoders in a heap of a few megabytes
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // many short-lived decoders in a small heap
 	want := sample(60)
 	for _, c := range []struct {
 		kind Kind
@@ -387,7 +387,7 @@ func TestDamagedBlocksAreAnErrorOrTheFile(t *testing.T) {
 			conformance.True(t, (err == nil) == (wholeErr == nil) && bytes.Equal(out, wholeOut),
 				"%v cut at %d: %d bytes, %v; as one %d bytes, %v", c.kind, n, len(out), err, len(wholeOut), wholeErr)
 			for bit := range 8 {
-				if bit%4 != n%4 && !*everyDamage { // make fuzz
+				if bit%4 != n%4 && !*everyDamage { // set by make fuzz
 					continue
 				}
 				damaged := bytes.Clone(c.data)

@@ -7,19 +7,19 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// byteSource lets a gzip decoder take no more than it needs.
+// byteSource lets a gzip decoder consume no more than it needs.
 type byteSource interface {
 	io.Reader
 	io.ByteReader
 	Peek(int) ([]byte, error)
 }
 
-// gzipReader reads members one by one. The library would take zeros after a member for the next one.
+// gzipReader reads members one by one. The library would take zeros after a member for another member.
 type gzipReader struct {
 	src       byteSource
 	member    *gzip.Reader
 	inMember  bool
-	continued bool // a member was read before
+	continued bool // a member has been read before
 }
 
 func (z *gzipReader) Read(p []byte) (int, error) {
@@ -39,7 +39,7 @@ func (z *gzipReader) Read(p []byte) (int, error) {
 	}
 }
 
-// next begins the next member; io.EOF if there is none.
+// next begins the next member, or returns io.EOF if there is none.
 func (z *gzipReader) next() error {
 	head, err := z.src.Peek(1)
 	if err != nil {
@@ -77,7 +77,7 @@ func (z *gzipReader) next() error {
 	return nil
 }
 
-// zeros accepts zeros up to the end.
+// zeros accepts zeros up to the end of the file.
 func (z *gzipReader) zeros() error {
 	for {
 		b, err := z.src.ReadByte()

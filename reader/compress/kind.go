@@ -12,19 +12,19 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// Kind is a container of compressed data.
+// Kind is a format of compressed data.
 type Kind uint8
 
-// The kinds. Those from Zip on are only recognised, to be refused by name.
+// The kinds. Those from Zip on are only recognised, so that they can be refused by name.
 const (
 	None      Kind = iota
-	Gzip           // RFC 1952, several members; BGZF is gzip
+	Gzip           // RFC 1952, several members; includes BGZF
 	Zstd           // RFC 8878, several frames, skippable frames
 	Bzip2          // several streams
 	Xz             // several streams, padding
 	Lz4            // frame format, several frames, skippable and legacy frames
 	Snappy         // framing format
-	S2             // the framing format with S2 blocks
+	S2             // snappy's framing format with S2 blocks
 	SnappyRaw      // a file of one snappy block without framing
 
 	Zip
@@ -38,13 +38,13 @@ const (
 	Lzip
 )
 
-// kind describes a container. blocks.go has those whose blocks can be inflated alone.
+// kind describes a Kind. blocks.go has those whose blocks can be inflated independently.
 type kind struct {
 	name   string
 	magics []string                         // possible beginnings of a file
-	is     func(head []byte) bool           // or by this; nil says nothing
-	open   func(*reader) (io.Reader, error) // makes a decoder; nil is unsupported
-	way    string                           // to read one that is not; FILE is its name
+	is     func(head []byte) bool           // other test of a file's beginning; may be nil
+	open   func(*reader) (io.Reader, error) // makes a decoder; nil if unsupported
+	way    string                           // how to read an unsupported FILE
 }
 
 var kinds = [...]kind{
@@ -89,10 +89,10 @@ func (k Kind) String() string { return kinds[k].name }
 // Supported reports whether NewReader reads the kind.
 func (k Kind) Supported() bool { return k == None || kinds[k].open != nil }
 
-// Way says how to read FILE of an unsupported kind; empty for others.
+// Way says how to read FILE of an unsupported kind; "" for other kinds.
 func (k Kind) Way() string { return kinds[k].way }
 
-// HeadBytes is the most of a file that Detect uses; less will do for most kinds.
+// HeadBytes is how much of a file Detect uses; fewer bytes suffice for most kinds.
 const HeadBytes = 4096
 
 const (
@@ -102,7 +102,7 @@ const (
 	skippableMagic = 0x184D2A50 // the low 4 bits vary
 )
 
-// Detect finds the container by the first bytes of a file; whole says that they are all. Unknown beginnings are None.
+// Detect returns the kind of a file by its first bytes; whole says that head is all of it. The default is None.
 func Detect(head []byte, whole bool) Kind {
 	for k := range kinds {
 		of := &kinds[k]
@@ -117,7 +117,7 @@ func Detect(head []byte, whole bool) Kind {
 	return None
 }
 
-// detectFrame distinguishes lz4 and zstd, which share skippable frames, by the first other frame.
+// detectFrame distinguishes lz4 and zstd, which share skippable frames, by the first frame of another type.
 func detectFrame(head []byte) Kind {
 	skipped := false
 	for len(head) >= 4 {
@@ -148,7 +148,7 @@ func detectFrame(head []byte) Kind {
 	return None
 }
 
-// isBzip2 wants the magic of a block or of the end after "BZh9", which a text might begin with.
+// isBzip2 checks for the magic of a block or of the end after "BZh9", which might begin a text.
 func isBzip2(head []byte) bool {
 	if len(head) < 4 || string(head[:3]) != "BZh" || head[3] < '1' || head[3] > '9' {
 		return false
@@ -158,7 +158,7 @@ func isBzip2(head []byte) bool {
 		bytes.HasPrefix([]byte("\x17\x72\x45\x38\x50\x90"), next)
 }
 
-// isLzma recognises the header that every encoder writes; the format has no magic.
+// isLzma recognises the header that all encoders write; the format has no magic.
 func isLzma(head []byte) bool {
 	if len(head) < 14 || head[0] != 0x5D || head[13] != 0 {
 		return false
@@ -167,7 +167,7 @@ func isLzma(head []byte) bool {
 	return lzmaDictSize(binary.LittleEndian.Uint32(head[1:])) && (size == 1<<64-1 || size < 1<<38)
 }
 
-// lzmaDictSize reports whether encoders use size n: 2^k or 2^k + 2^(k-1).
+// lzmaDictSize reports whether encoders use the size n: 2^k or 2^k + 2^(k-1).
 func lzmaDictSize(n uint32) bool {
 	if n == 1<<32-1 {
 		return true
@@ -179,11 +179,11 @@ func lzmaDictSize(n uint32) bool {
 	return n == low || n == low*3
 }
 
-// minRawElements is the number of possible elements that make a file's beginning a snappy block.
+// minRawElements is the number of valid elements that make a file's beginning a snappy block.
 const minRawElements = 16
 
-// isRawSnappy walks over a block's elements, as it has no magic: the first is a literal, copies reach back to output, a
-// whole file has the promised size. With fewer than minRawElements it must hold JSON. Text never passes.
+// isRawSnappy checks a block's elements, as it has no magic: the first is a literal, copies refer to earlier output,
+// and a whole file has the stated size. With fewer than minRawElements it must hold JSON. Text is never accepted.
 func isRawSnappy(head []byte, whole bool) bool {
 	total, n := binary.Uvarint(head)
 	if n < 1 || total == 0 || total >= 1<<32 || n > 1 && head[n-1] == 0 || isText(head) {
@@ -237,7 +237,7 @@ func isRawSnappy(head []byte, whole bool) bool {
 	return elements >= minRawElements
 }
 
-// isText reports whether bytes look like text without NULs: UTF-8 with no control characters but white space.
+// isText reports whether bytes look like text: UTF-8 without control characters other than white space.
 func isText(head []byte) bool {
 	head = head[:min(len(head), HeadBytes)]
 	for _, b := range head {

@@ -9,10 +9,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// MaxWindow bounds a decoder's history in bytes, as zstd(1) does: `zstd --long=27` needs it, `xz -9` half.
+// MaxWindow bounds a decoder's history in bytes, as zstd(1) does. `zstd --long=27` needs all of it, `xz -9` half.
 const MaxWindow = 128 << 20
 
-// windowError says that a file needs a larger window than allowed.
+// windowError says that a file needs a larger window than is allowed.
 type windowError struct{ limit int }
 
 func (e *windowError) Error() string {
@@ -23,22 +23,22 @@ func (e *windowError) Error() string {
 	return fmt.Sprintf("a window of more than %d MiB is not supported", MaxWindow>>20)
 }
 
-// ErrTrailing is data after the last member that is not a member.
+// ErrTrailing means that data other than a member follows the last member.
 var ErrTrailing = errors.New("data after the end of the compressed stream")
 
 const bufferBytes = 128 << 10
 
-// source reads and counts compressed bytes. Decoders take no more than they need, so positions are right.
+// source reads and counts compressed bytes. Decoders consume no more than they need, so positions are exact.
 type source struct {
 	*bufio.Reader
 	in     *counter
-	window int // bytes that a decoder may keep of its output
+	window int // bytes of output that a decoder may keep
 }
 
 type counter struct {
 	r   io.Reader
 	n   int64
-	err error // of the input, not of its content
+	err error // error of reading the input, not of its content
 }
 
 func (c *counter) Read(p []byte) (int, error) {
@@ -55,7 +55,7 @@ func newSource(r io.Reader, offset int64) *source {
 	return &source{Reader: bufio.NewReaderSize(in, bufferBytes), in: in, window: MaxWindow}
 }
 
-// limit sets the window, at most MaxWindow, which is also the meaning of 0.
+// limit sets the window, at most MaxWindow; 0 means MaxWindow.
 func (s *source) limit(window int) {
 	if window > 0 {
 		s.window = min(window, MaxWindow)
@@ -72,8 +72,8 @@ func (s *source) atEnd() (bool, error) {
 	return false, err
 }
 
-// NewLimitedReader decompresses r, a file of kind k; name is for errors. None passes through. An empty r is an error
-// for others. Windows above the limit are refused; 0 is MaxWindow. Close frees memory; it does not close r.
+// NewLimitedReader decompresses r, a file of kind k; name is for errors. None passes r through; for others, an empty r
+// is an error. Windows above the limit are refused; 0 means MaxWindow. Close frees memory; it does not close r.
 func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadCloser, error) {
 	if k == None {
 		return io.NopCloser(r), nil
@@ -86,7 +86,7 @@ func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadClos
 	return newReader(k, src, name, false), nil
 }
 
-// Taken returns how many compressed bytes r has consumed so far if NewReader returned it, else -1.
+// Taken returns how many compressed bytes r has consumed if NewLimitedReader returned it, or -1.
 func Taken(r io.Reader) int64 {
 	if r, ok := r.(*reader); ok {
 		return r.src.offset()
@@ -110,7 +110,7 @@ type reader struct {
 	err       error
 }
 
-// Read gives bytes and the error that follows them in separate calls or in one.
+// Read may return bytes together with the error that follows them, or the error in the next call.
 func (r *reader) Read(p []byte) (n int, err error) {
 	if r.err != nil {
 		return 0, r.err
@@ -140,7 +140,7 @@ func (r *reader) guarded(p []byte) (n int, err error) {
 			return 0, err
 		}
 	}
-	// A decoder may return nothing without an error a few times, but not indefinitely.
+	// A decoder may return nothing without an error a few times, but not forever.
 	for range 100 {
 		n, err = r.decoder.Read(p)
 		if n != 0 || err != nil {
@@ -168,13 +168,13 @@ func (r *reader) open() error {
 	return nil
 }
 
-// newZstd makes a decoder that works in its caller's goroutine. With a source it streams; without, use DecodeAll.
+// newZstd makes a decoder that works in its caller's goroutine. With a nil src, only DecodeAll can be used.
 func newZstd(src io.Reader, window int) (*zstd.Decoder, error) {
 	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(uint64(window)))
 }
 
-// locate adds the file and the position to an error. The position is the decoder's, a little past the damage.
+// locate adds the file and the position to an error. It is the decoder's position, slightly after the damage.
 func (r *reader) locate(err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		err = &windowError{r.src.window}

@@ -7,19 +7,19 @@ import (
 	"io"
 )
 
-// snappyWindow limits, in bytes, how far back a copy of an unframed block reaches; the format allows 4 GiB.
+// snappyWindow limits, in bytes, how far back a copy in an unframed block may reach; the format allows 4 GiB.
 const snappyWindow = 4 << 20
 
-// snappyRawReader streams one snappy block that is the whole file, as the vendor's log service ships them.
+// snappyRawReader streams a file that is a single snappy block, as shipped by the vendor's log service.
 // https://github.com/google/snappy/blob/main/format_description.txt
 type snappyRawReader struct {
 	src    *source
 	window int
-	left   uint64 // bytes that the block still promises
+	left   uint64 // bytes still to come according to the block's stated length
 	begun  bool
-	out    []byte // last and next bytes to deliver
-	given  int    // of out
-	text   int    // bytes of a literal that are still to be read
+	out    []byte // the window, and the bytes to be returned next
+	given  int    // bytes of out already returned
+	text   int    // bytes of a literal still to be read
 }
 
 func (r *snappyRawReader) Read(p []byte) (int, error) {
@@ -59,7 +59,7 @@ func (r *snappyRawReader) end() error {
 	return io.EOF
 }
 
-// element decodes the next literal, a part of it, or the next copy.
+// element decodes the next literal, or part of it, or the next copy.
 func (r *snappyRawReader) element() error {
 	if r.text > 0 {
 		return r.literal()
@@ -103,7 +103,7 @@ func (r *snappyRawReader) element() error {
 	case offset > uint64(len(r.out)):
 		return fmt.Errorf("a copy reaches back %d bytes, more than the %d that are kept", offset, r.window)
 	}
-	for range length { // a copy may overlap its result
+	for range length { // a copy may overlap its own output
 		r.out = append(r.out, r.out[len(r.out)-int(offset)])
 	}
 	return nil

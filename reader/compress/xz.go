@@ -12,17 +12,17 @@ import (
 	"io"
 )
 
-// xzReader reads the .xz container and checks index, footer, sizes, padding and checksums, which the library skips.
+// xzReader reads the .xz container. It checks index, footer, sizes, padding and checksums, which the library does not.
 type xzReader struct {
 	src     *source
 	streams int
 	check   byte
 	block   *xzBlock
-	open    bool // inside of a stream
+	open    bool // inside a stream
 	seen    xzRecords
 }
 
-// xzRecords sums the sizes of a stream's blocks. The index repeats them; comparing digests needs no memory per block.
+// xzRecords sums up the sizes of a stream's blocks, as the index does; comparing digests needs no memory per block.
 type xzRecords struct {
 	count  uint64
 	digest hash.Hash
@@ -60,7 +60,7 @@ func (z *xzReader) Read(p []byte) (int, error) {
 	}
 }
 
-// advance goes to the next block, across streams.
+// advance moves to the next block, in the next stream if necessary.
 func (z *xzReader) advance() error {
 	if !z.open {
 		return z.header()
@@ -76,7 +76,7 @@ func (z *xzReader) advance() error {
 	return err
 }
 
-// header reads a stream's header, after the padding of the one before.
+// header reads a stream's header, after the padding that follows an earlier stream.
 func (z *xzReader) header() error {
 	if z.streams > 0 {
 		if end, err := z.padding(); err != nil {
@@ -111,7 +111,7 @@ func (z *xzReader) header() error {
 	return nil
 }
 
-// padding reads the zeros between streams, always a multiple of four.
+// padding reads the zeros between streams, whose number is always a multiple of four.
 func (z *xzReader) padding() (end bool, err error) {
 	for {
 		four, err := z.src.Peek(4)
@@ -136,7 +136,7 @@ func (z *xzReader) padding() (end bool, err error) {
 	}
 }
 
-// index reads a stream's index, whose first byte was read, and its footer.
+// index reads a stream's index, after its first byte, and its footer.
 func (z *xzReader) index() error {
 	in := &summed{r: z.src, n: 1, crc: crc32.ChecksumIEEE([]byte{0})}
 	count, err := readVLI(in)
@@ -168,7 +168,7 @@ func (z *xzReader) index() error {
 			return errors.New("padding of the index is not zero")
 		}
 	}
-	var b [16]byte // check sum of the index, then the footer
+	var b [16]byte // checksum of the index, then the footer
 	if _, err := io.ReadFull(z.src, b[:]); err != nil {
 		return noEOF(err)
 	}
@@ -189,7 +189,7 @@ func (z *xzReader) index() error {
 	return nil
 }
 
-// summed counts and sums bytes as they are read.
+// summed counts bytes and computes their checksum as they are read.
 type summed struct {
 	r   io.ByteReader
 	n   int64
@@ -206,7 +206,7 @@ func (s *summed) ReadByte() (byte, error) {
 	return b, nil
 }
 
-// readVLI reads a number of up to 63 bits in its shortest form.
+// readVLI reads a number of up to 63 bits, which must be in its shortest form.
 func readVLI(r io.ByteReader) (uint64, error) {
 	var v uint64
 	for i := 0; i < 9; i++ {
@@ -225,7 +225,7 @@ func readVLI(r io.ByteReader) (uint64, error) {
 	return 0, errors.New("bad number in a header")
 }
 
-// newXzCheck returns the check of a stream; nil if it has none.
+// newXzCheck returns the hash for a stream's check, or nil if it has none.
 func newXzCheck(id byte) (hash.Hash, error) {
 	switch id {
 	case 0:
@@ -240,7 +240,7 @@ func newXzCheck(id byte) (hash.Hash, error) {
 	return nil, fmt.Errorf("check type %d is not supported", id)
 }
 
-// littleEndian reverses a CRC, which xz stores low byte first.
+// littleEndian reverses the bytes of a CRC, which xz stores low byte first.
 type littleEndian struct{ hash.Hash }
 
 func (h *littleEndian) Sum(b []byte) []byte {

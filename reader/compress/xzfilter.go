@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// delta undoes the xz filter that stores the difference to the byte distance positions before.
+// delta undoes the xz filter that stores each byte's difference from the byte distance positions earlier.
 type delta struct {
 	r        io.Reader
 	distance int // 1 to 256
@@ -28,7 +28,7 @@ type arm64 struct {
 	r    io.Reader
 	pos  uint32
 	buf  [4096]byte
-	done int // bytes of buf already given
+	done int // bytes of buf already returned
 	have int // bytes of buf converted
 	fill int // bytes in buf
 	err  error
@@ -37,7 +37,7 @@ type arm64 struct {
 func (a *arm64) Read(p []byte) (int, error) {
 	for a.done == a.have {
 		if a.err != nil {
-			if a.have < a.fill { // less than a word
+			if a.have < a.fill { // at the end: less than a word
 				a.have = a.fill
 				break
 			}
@@ -59,7 +59,7 @@ func (a *arm64) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// arm64Word converts the instruction at pos if it is BL or ADRP (the latter within 512 MiB), as .xz defines it.
+// arm64Word converts the instruction at pos if it is BL or ADRP (the latter within 512 MiB), as the .xz format defines.
 func arm64Word(word, pos uint32) uint32 {
 	switch {
 	case word>>26 == 0x25:

@@ -35,7 +35,7 @@ func num(v int64) table.Value   { return table.Value{Type: table.Integer, Int: v
 func dbl(v float64) table.Value { return table.Value{Type: table.Double, Double: v} }
 func bin(b ...byte) table.Value { return table.Value{Type: table.Binary, Bytes: b} }
 
-// stamp is a timestamp of a file.
+// stamp returns a timestamp as a file would have it.
 func stamp(v int64, u record.Unit, local bool) record.Datum {
 	return record.Datum{Kind: record.Timestamp, Int: v, Unit: u, Local: local}
 }
@@ -117,7 +117,7 @@ func TestTextFitsOrIsRefusedAndNeverChanged(t *testing.T) {
 		{table.Column{Type: table.String}, "\xed\xa0\x80", table.Value{}, table.CodeUTF8},
 
 		{table.Column{Type: table.Binary}, "AP8=", bin(0, 0xff), ""},
-		{table.Column{Type: table.Binary}, "AP9=", table.Value{}, table.CodeType}, // bits that would be dropped
+		{table.Column{Type: table.Binary}, "AP9=", table.Value{}, table.CodeType}, // the last bits would be dropped
 		{table.Column{Type: table.Binary}, "AP8", table.Value{}, table.CodeType},
 		{table.Column{Type: table.Binary}, "AP\n8=", table.Value{}, table.CodeType},
 		{table.Column{Type: table.Binary, Hex: true}, "00fF", bin(0, 0xff), ""},
@@ -150,13 +150,13 @@ func TestTypedValuesFitOrAreRefused(t *testing.T) {
 		{table.Any, number("99999999999999999999"), str("99999999999999999999"), ""},
 		{table.Any, number("12345678901234567891"), str("12345678901234567891"), ""},
 		{table.Any, number("-9223372036854775809"), str("-9223372036854775809"), ""},
-		{table.Any, number("9223372036854775808"), str("9223372036854775808"), ""}, // a double too; its neighbours are not
+		{table.Any, number("9223372036854775808"), str("9223372036854775808"), ""}, // also a double; its neighbours are not
 		{table.Any, number("1e400"), str("1e400"), ""},
 		{table.Any, number("1e-400"), str("1e-400"), ""},
 		{table.Any, number("0.1000000000000000055"), str("0.1000000000000000055"), ""},
 		{table.Any, number("12345678901234567891.0"), str("12345678901234567891.0"), ""},
 		{table.Any, number("1234567890123456789e0"), str("1234567890123456789e0"), ""},
-		{table.Any, number("0.10000000000000001"), dbl(0.1), ""}, // 17 digits, as %.17g prints it
+		{table.Any, number("0.10000000000000001"), dbl(0.1), ""}, // 17 digits, as printed by %.17g
 		{table.Any, number("4.9406564584124654e-324"), dbl(5e-324), ""},
 		{table.Any, number("5.1e-324"), str("5.1e-324"), ""},
 		{table.Any, number("-0"), dbl(math.Copysign(0, -1)), ""},
@@ -239,14 +239,14 @@ func TestTimesBecomeIntegers(t *testing.T) {
 		{"", record.Datum{Kind: record.Integer, Int: 5}, 0, table.CodeType},
 		{"datetime,America/New_York,s", text("2024-03-10 02:30:00"), 0, table.CodeRange}, // clocks went from 02:00 to 03:00
 		{"datetime,America/New_York,s", text("2024-03-10 03:30:00"), 1710055800, ""},
-		{"datetime,America/New_York,s", text("2024-11-03 01:30:00"), 1730611800, ""}, // the first of two
-		{"datetime,Europe/Berlin,s", text("2024-10-27 02:30:00"), 1729989000, ""},    // the first of two
+		{"datetime,America/New_York,s", text("2024-11-03 01:30:00"), 1730611800, ""}, // the first of two such times
+		{"datetime,Europe/Berlin,s", text("2024-10-27 02:30:00"), 1729989000, ""},    // the first of two such times
 		{"%Y-%m-%d %H:%M:%S%z,America/New_York,s", text("2024-11-03 01:30:00-0500"), 1730615400, ""},
 		{"2006-01-02 15:04:05 MST,America/New_York,s", text("2024-11-03 01:30:00 EST"), 1730615400, ""},
 		{",America/New_York,s", text("2024-03-10T02:30:00Z"), 1710037800, ""},
 		{",America/New_York", stamp(1710037800, record.Seconds, true), 0, table.CodeRange},
 		{",America/New_York,s", stamp(1710037800, record.Seconds, false), 1710037800, ""},
-		{",Pacific/Apia", record.Datum{Kind: record.Date, Int: 15338}, 0, table.CodeRange}, // 2011-12-30 was left out
+		{",Pacific/Apia", record.Datum{Kind: record.Date, Int: 15338}, 0, table.CodeRange}, // 2011-12-30 was skipped there
 		{"date,Pacific/Apia,s", text("2011-12-31"), 1325239200, ""},
 	} {
 		spec := conformance.Try(ParseTime(tt.spec)).Must(t)
@@ -429,11 +429,11 @@ func TestExportedBinaryValueIsDecodedOrRejected(t *testing.T) {
 	inferred := table.Column{Type: table.String, Exact: true, Inferred: true}
 	for _, text := range []string{`{"base64":"AP8="}`, `{ "base64" : "AP8=" }`, "{\n\t\"base64\":\"AP8=\"}"} {
 		check(t, table.Column{Type: table.Binary}, json(text), bin(0, 255), "")
-		check(t, inferred, json(text), str(text), "") // a nested value of another format
+		check(t, inferred, json(text), str(text), "") // in other formats, a nested value
 		check(t, table.Column{Type: table.Any, Inferred: true}, json(text), str(text), "")
-		check(t, table.Column{Type: table.String}, json(text), str(text), "") // asked for
+		check(t, table.Column{Type: table.String}, json(text), str(text), "") // type given by the user
 	}
-	tagged := json(`{"base64":"AP8="}`) // of JSON lines
+	tagged := json(`{"base64":"AP8="}`) // a value in JSON lines
 	tagged.Tagged = true
 	check(t, table.Column{Type: table.Any, Inferred: true}, tagged, bin(0, 255), "")
 	check(t, table.Column{Type: table.Any}, tagged, bin(0, 255), "")

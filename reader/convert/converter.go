@@ -11,28 +11,28 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Ragged is the policy for a record with more or fewer fields than the header.
+// Ragged is the policy for records with more or fewer fields than the header.
 type Ragged uint8
 
 const (
 	RejectRagged   Ragged = iota
-	PadRagged             // missing fields are null, too many are still refused
-	TruncateRagged        // surplus fields are dropped, too few are still refused
+	PadRagged             // missing fields are null; surplus fields are still refused
+	TruncateRagged        // surplus fields are dropped; missing fields are still refused
 )
 
 type Options struct {
-	Nulls       []string // unquoted texts that mean no value, besides the empty one
+	Nulls       []string // unquoted texts that mean null, besides the empty one
 	EmptyIsText bool     // an unquoted empty field is an empty string, not null
-	QuotedNulls []string // texts of quoted fields that mean no value
-	Trim        bool     // spaces and tabs around unquoted fields are dropped
+	QuotedNulls []string // texts of quoted fields that mean null
+	Trim        bool     // drop spaces and tabs around unquoted fields
 	Ragged      Ragged
-	// Decode decodes a field to UTF-8 and returns the offset of the first undecodable byte, or -1; nil if it is UTF-8.
+	// Decode decodes a field to UTF-8 and returns the offset of the first undecodable byte, or -1; nil for UTF-8 fields.
 	Decode func(dst, src []byte) (out []byte, bad int)
-	// EncodingHint returns advice to append to a decoding error; nil gives none.
+	// EncodingHint returns advice to append to a decoding error; nil for none.
 	EncodingHint func(text []byte) string
-	// VersionColumn is the input column with the row's cell timestamps in milliseconds; empty means none.
+	// VersionColumn is the input column with the row's cell timestamps in milliseconds; empty for none.
 	VersionColumn string
-	// Missing allows sources without some columns of the schema: their rows lack those cells.
+	// Missing allows sources to lack columns of the schema; their rows then lack those cells.
 	Missing bool
 }
 
@@ -40,19 +40,19 @@ type Options struct {
 type Converter struct {
 	o       Options
 	columns []table.Column
-	index   []int // field of the record for each column
-	version int   // field with the version, -1 without
-	width   int   // fields a record must have
-	asItIs  bool  // fields are neither trimmed nor decoded
-	ascii   bool  // texts of the record are valid UTF-8 without a look
+	index   []int // by column: index of the record's field
+	version int   // index of the field with the version, or -1
+	width   int   // number of fields that a record must have
+	asItIs  bool  // fields need neither trimming nor decoding
+	ascii   bool  // the record's texts are known to be valid UTF-8
 	nulls   [][]byte
-	usual   []usual // by column; unusual if options concern texts
+	usual   []usual // by column; unusual if options affect texts
 	values  []table.Value
 	stamps  []int64
 	scratch []byte
 }
 
-// New maps a source's column names to the schema's. It fails with the first column that the source lacks.
+// New maps a source's column names to the schema's. Its error names the first column that the source lacks.
 func New(names []string, columns []table.Column, o Options) (*Converter, error) {
 	place := make(map[string]int, len(names))
 	for i, n := range names {
@@ -85,7 +85,7 @@ func New(names []string, columns []table.Column, o Options) (*Converter, error) 
 	return c, nil
 }
 
-// Only leaves all other columns unread from now on; their values are null.
+// Only makes later records convert only these columns; the values of others are null.
 func (c *Converter) Only(columns []int) {
 	for i := range c.index {
 		if !slices.Contains(columns, i) {
@@ -95,13 +95,13 @@ func (c *Converter) Only(columns []int) {
 	c.version = -1
 }
 
-// Fields of columns that no record has: one that is not read, and one that the source lacks.
+// Indexes of fields that no record has: of a column that is not read, and of one that the source lacks.
 const (
 	unread  = math.MaxInt
 	missing = unread - 1
 )
 
-// Fields returns the fields of the record that are used, in ascending order, once each.
+// Fields returns the indexes of the record's fields that are used, in ascending order without repeats.
 func (c *Converter) Fields() []int {
 	used := make([]bool, c.width)
 	for _, i := range c.index {
@@ -121,7 +121,7 @@ func (c *Converter) Fields() []int {
 	return list
 }
 
-// Convert returns the record's values, or why it is refused. They are valid until the next call, while the record is.
+// Convert returns the record's values, or why it is rejected. They are valid until the next call and as long as rec.
 func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 	if rec.Bad != nil {
 		return nil, rec.Bad
@@ -142,7 +142,7 @@ func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 	return c.values, nil
 }
 
-// Stamps returns the cells' timestamps in ms, in schema order, negative for none; nil means that no cell has one.
+// Stamps returns the cells' timestamps in ms, in schema order, negative for none. It returns nil if no cell has one.
 func (c *Converter) Stamps(rec *record.Record) ([]int64, *table.Reason) {
 	if c.version < 0 && rec.Timestamps == nil {
 		return nil, nil
@@ -165,7 +165,7 @@ func (c *Converter) Stamps(rec *record.Record) ([]int64, *table.Reason) {
 	return c.stamps, nil
 }
 
-// Version returns the record's cell timestamp in milliseconds, or why it has none.
+// Version returns the cell timestamp of the record in milliseconds, or why it has none.
 func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 	col := table.Column{Name: c.o.VersionColumn, Type: table.Integer}
 	var v table.Value
@@ -178,7 +178,7 @@ func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 	return v.Int, nil
 }
 
-// Check returns why a record is refused for its number of fields; nil if it has width fields or the policy allows it.
+// Check returns why a record's number of fields is refused, or nil if it is width or the policy allows it.
 func (r Ragged) Check(rec *record.Record, width int) *table.Reason {
 	n := len(rec.Fields) - rec.Short
 	if n == width || n > width && r == TruncateRagged || n < width && r == PadRagged {
@@ -191,7 +191,7 @@ func (r Ragged) Check(rec *record.Record, width int) *table.Reason {
 	return &table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d fields, the header has %d%s", n, width, hint)}
 }
 
-// convert makes the value of one column; the reason names column and value.
+// convert converts the value of one column; the reason names column and value.
 func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Record, field int) *table.Reason {
 	if field >= len(rec.Fields) {
 		*v = table.Value{Absent: field == missing}
@@ -230,7 +230,7 @@ func blame(why *table.Reason, col *table.Column, d *record.Datum) *table.Reason 
 	return why
 }
 
-// Cell makes the value of a typed datum, or says why it is refused. The value is valid until the next Convert.
+// Cell converts a typed datum, or returns why it is refused. The value is valid until the next Convert.
 func (c *Converter) Cell(v *table.Value, col *table.Column, d *record.Datum) *table.Reason {
 	if why := c.value(v, col, d); why != nil {
 		return blame(why, col, d)
@@ -238,7 +238,7 @@ func (c *Converter) Cell(v *table.Value, col *table.Column, d *record.Datum) *ta
 	return nil
 }
 
-// text applies the options for untyped fields: trimming, nulls, decoding.
+// text applies the options for untyped fields: trimming, nulls and decoding.
 func (c *Converter) text(d *record.Datum) (record.Datum, *table.Reason) {
 	t := *d
 	if c.o.Trim && !t.Quoted {
@@ -276,7 +276,7 @@ func (c *Converter) isNull(d *record.Datum) bool {
 	return slices.ContainsFunc(c.nulls, func(null []byte) bool { return bytes.Equal(d.Bytes, null) })
 }
 
-// Value returns a column's value of a datum that is not untyped text, or why it is refused.
+// Value converts a datum other than untyped text to a column's value, or returns why it is refused.
 func Value(col *table.Column, d *record.Datum) (table.Value, *table.Reason) {
 	var v table.Value
 	if d.None() {
@@ -321,14 +321,14 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	case table.Any:
 		own := table.Column{Type: Natural(d), Inferred: col.Inferred}
 		if d.Kind == record.Text && col.Own != table.Null && col.Own != table.Any {
-			own.Type, own.Exact = col.Own, true // texts of the sample have one type
+			own.Type, own.Exact = col.Own, true // the sample's texts have one type
 		}
 		return c.value(v, &own, d)
 	}
 	panic("convert: column of type " + col.Type.String())
 }
 
-// Natural is a datum's own type without --type. A number that no integer or double holds is a string.
+// Natural returns the type that a datum has without --type. A number that neither integer nor double holds is a string.
 func Natural(d *record.Datum) table.Type {
 	switch d.Kind {
 	case record.Integer:
@@ -356,7 +356,7 @@ func Natural(d *record.Datum) table.Type {
 
 func naturalNumber(text []byte) table.Type {
 	var v table.Value
-	if !integral(text) || string(text) == "-0" { // the integer 0 has no sign
+	if !integral(text) || string(text) == "-0" { // an integer 0 has no sign
 		var c Converter
 		if c.parseDouble(&v, text, false) != nil {
 			return table.String
@@ -369,7 +369,7 @@ func naturalNumber(text []byte) table.Type {
 	return table.Integer
 }
 
-// maxShown limits a value in a message, in bytes.
+// maxShown limits the bytes of a value that a message shows.
 const maxShown = 4 << 10
 
 func show(d *record.Datum) string {

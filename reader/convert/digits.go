@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Digits are read eight at a time, from words whose lowest byte is a text's first.
+// Digits are read eight at a time, from words whose lowest byte is the text's first.
 const (
 	zeros  = 0x3030303030303030 // eight digits 0
 	points = 0x2e2e2e2e2e2e2e2e
@@ -14,13 +14,13 @@ const (
 	highs  = 0x8080808080808080
 )
 
-// word returns the first eight bytes of a text, filled with zeros.
+// word returns the first eight bytes of a text, padded with digits 0.
 func word(text []byte) uint64 {
 	n := len(text)
 	switch {
 	case n >= 8:
 		return binary.LittleEndian.Uint64(text)
-	case n >= 4: // the two halves overlap in the same bytes
+	case n >= 4: // the two halves agree where they overlap
 		return uint64(binary.LittleEndian.Uint32(text)) | uint64(binary.LittleEndian.Uint32(text[n-4:]))<<(8*(n-4))
 	case n > 0:
 		return uint64(text[0]) | uint64(text[n/2])<<(8*(n/2)) | uint64(text[n-1])<<(8*(n-1))
@@ -28,9 +28,9 @@ func word(text []byte) uint64 {
 	return 0
 }
 
-// eightDigits returns the number in a word's digits, false if a byte is not a digit.
+// eightDigits returns the number that a word's digits form; ok is false if a byte is not a digit.
 func eightDigits(word uint64) (uint64, bool) {
-	// Each byte is 0x30 to 0x39: its upper half is 3, also after adding 6.
+	// Each byte must be 0x30 to 0x39: its upper half is 3, even after adding 6.
 	if (word&0xf0f0f0f0f0f0f0f0 | (word+0x0606060606060606)&0xf0f0f0f0f0f0f0f0>>4) != 0x3333333333333333 {
 		return 0, false
 	}
@@ -40,15 +40,15 @@ func eightDigits(word uint64) (uint64, bool) {
 	return word & 0x0000ffff0000ffff * 42949672960001 >> 32, true
 }
 
-// fewDigits is eightDigits for the first n bytes of a word, 1 to 8.
+// fewDigits is eightDigits for the first n bytes of a word; n is 1 to 8.
 func fewDigits(word uint64, n int) (uint64, bool) {
 	return eightDigits(word<<(64-8*n) | zeros>>(8*n))
 }
 
-// safeDigits always fit in 64 bits.
+// safeDigits is a number of digits that always fit in 64 bits.
 const safeDigits = 18
 
-// parseDigits reads only digits. They fit if the number, or its negative, is a 64-bit integer.
+// parseDigits reads a text of digits only. fits means that the number, or its negative, is a 64-bit integer.
 func parseDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	if len(digits) > safeDigits {
 		return manyDigits(digits, negative)
@@ -66,7 +66,7 @@ func parseDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	return n, ok, ok
 }
 
-// manyDigits is parseDigits for more than safeDigits.
+// manyDigits is parseDigits for texts longer than safeDigits.
 func manyDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	limit := uint64(math.MaxInt64)
 	if negative {
@@ -87,7 +87,7 @@ func manyDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	return n, fits, true
 }
 
-// usualWhole returns the integer of a text that is canonical for that integer and its double: at most 15 digits.
+// usualWhole returns the integer of a text of at most 15 digits that is canonical as an integer and as a double.
 func usualWhole(text []byte) (n int64, ok bool) {
 	digits := text
 	negative := len(digits) > 0 && digits[0] == '-'
@@ -112,7 +112,7 @@ func usualWhole(text []byte) (n int64, ok bool) {
 }
 
 // plainDecimal reads numbers of at most 15 digits without an exponent: digits and power of ten are exact doubles, so
-// one division rounds once. The text is canonical without extra zeros; 0.5 and 0.0000001 take the exact path.
+// one division rounds correctly. Texts without extra zeros are canonical; 0.5 and 0.0000001 take the exact path.
 func plainDecimal(text []byte) (f float64, canonical, ok bool) {
 	digits, negative := text, false
 	if len(digits) > 0 && digits[0] == '-' {
@@ -143,7 +143,7 @@ func plainDecimal(text []byte) (f float64, canonical, ok bool) {
 	return f, canonical, ok
 }
 
-// decimalDigits reads at most 16 digits with at most one point, and returns its place, -1 without one.
+// decimalDigits reads at most 16 digits with at most one point, and returns the point's index, or -1.
 func decimalDigits(digits []byte) (mantissa uint64, point int, ok bool) {
 	n := len(digits)
 	if n > 8 {
@@ -151,7 +151,7 @@ func decimalDigits(digits []byte) (mantissa uint64, point int, ok bool) {
 	}
 	w := word(digits)
 	other := w ^ points
-	found := (other - ones) &^ other & highs // its lowest bit is the first point's
+	found := (other - ones) &^ other & highs // its lowest bit marks the first point
 	if found == 0 {
 		mantissa, ok = fewDigits(w, n)
 		return mantissa, -1, ok

@@ -11,49 +11,49 @@ import (
 )
 
 // Inference finds the types of a source's columns from sampled records. A text column gets a type other than string
-// only if every sampled value is the canonical text of its value in that type: 007, +5, 1e3 and 10.50 stay text because
-// numbers would not give them back. Values with a type in the file keep it; texts beside them join it if all survive.
+// only if every sampled value is the canonical text of that type: 007, +5, 1e3 and 10.50 remain text because a number
+// would not give them back. Values that the file types keep their type; texts among them take it if all survive.
 type Inference struct {
 	columns   []columnGuess
 	converter *Converter
 
-	// Of the last record given to Texts.
-	decoded []record.Datum // its texts after decoding, if that changes them
-	counts  bool           // it has a field for each column
+	// State of the last record given to Texts.
+	decoded []record.Datum // its texts after decoding, if decoding changes them
+	counts  bool           // whether it has a field for each column
 }
 
-// number is the value of a text, if known; the nearest double for an integer that a double cannot hold.
+// number is the numeric value of a text, if known; for an integer that no double holds, the nearest double.
 type number struct {
 	value float64
 	known bool
 }
 
-// columnGuess counts the values of a column by kind, without nulls.
+// columnGuess counts the non-null values of a column by kind.
 type columnGuess struct {
 	usual                    usual
-	text                     tally // all texts without a type
+	text                     tally // all untyped texts
 	integer, double, boolean tally // values that are not of that type
-	decimal                  tally // values that are not numbers kept by a double, unlike 10.50
-	fraction                 bool  // a text is a number that is not whole, as 2.5 is and 2.0 is not
+	decimal                  tally // values that are not numbers that a double keeps, as it does 10.50
+	fraction                 bool  // some text is a fractional number, such as 2.5 but not 2.0
 	own                      [table.Any + 1]tally
-	large                    bool  // an integer was seen that a double does not keep
+	large                    bool  // some integer is not exact as a double
 	long                     tally // numbers that are neither a 64-bit integer nor a double
-	null                     bool  // a typed file has a null
+	null                     bool  // a null was seen in a typed file
 }
 
-// tally counts values and keeps some.
+// tally counts values and keeps a few as examples.
 type tally struct {
 	n        int
 	examples []string
-	last     []byte // of examples, before it was shortened
-	most     bool   // most texts are among them: the rest is not counted, for each costs an allocation
+	last     []byte // the last example, before it was shortened
+	most     bool   // most texts are counted already; counting more would cost allocations
 }
 
 func (t *tally) add(text []byte) {
 	if t.n++; len(t.examples) == maxExamples || len(t.last) > 0 && bytes.Equal(t.last, text) {
 		return
 	}
-	t.last = append(t.last[:0], text...) // the same value over and over costs nothing
+	t.last = append(t.last[:0], text...) // repeats of a value cost nothing
 	if shown := table.Show(text); !slices.Contains(t.examples, shown) {
 		t.examples = append(t.examples, shown)
 	}
@@ -61,15 +61,15 @@ func (t *tally) add(text []byte) {
 
 const maxExamples = 3
 
-// NewInference starts an inference over n columns; the options define nulls.
+// NewInference starts an inference over n columns; the options say what is null.
 func NewInference(n int, o Options) *Inference {
 	in := &Inference{columns: make([]columnGuess, n)}
 	o.VersionColumn = ""
-	in.converter, _ = New(nil, nil, o) // without columns nothing can be missing
+	in.converter, _ = New(nil, nil, o) // cannot fail without columns
 	return in
 }
 
-// Add takes one record into account, unless it will be rejected.
+// Add takes one record into account, unless the record will be rejected.
 func (in *Inference) Add(rec *record.Record) {
 	if rec.Bad != nil || len(rec.Fields)-rec.Short != len(in.columns) {
 		return
@@ -79,7 +79,7 @@ func (in *Inference) Add(rec *record.Record) {
 	}
 }
 
-// AddField takes field i of Texts' record into account. It returns the value, nil for none, and its number, if any.
+// AddField takes field i of the record given to Texts into account. It returns its value, nil for null, and its number.
 func (in *Inference) AddField(i int, rec *record.Record) (d *record.Datum, n float64, isNumber bool) {
 	d = &rec.Fields[i]
 	c := in.converter
@@ -143,7 +143,7 @@ func (g *columnGuess) addTyped(c *Converter, d *record.Datum) {
 	}
 }
 
-// addUsual is addText for a text like those before it; ok reports whether it was.
+// addUsual is addText for a text of the usual kind; ok reports whether the text was one.
 func (g *columnGuess) addUsual(text []byte) (n float64, isNumber, ok bool) {
 	switch g.usual {
 	case usualString:
@@ -183,11 +183,11 @@ func (g *columnGuess) settleUsual() {
 	}
 }
 
-// addText returns the text's number, if it has met it.
+// addText takes a text into account and returns its number, if it has found it.
 func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 	var v table.Value
 	g.text.n++
-	whole := false // an integer that is the text of its double too
+	whole := false // an integer whose double has the same text
 	if !g.integer.most {
 		if parseInteger(&v, t.Bytes, true) == nil {
 			whole = -1e15 < v.Int && v.Int < 1e15
@@ -197,7 +197,7 @@ func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 		}
 	}
 	switch {
-	case whole: // a double keeps 15 digits
+	case whole: // up to 15 digits, a double keeps the text
 	case g.double.most && g.decimal.most:
 	case c.parseDouble(&v, t.Bytes, true) == nil:
 		n = number{v.Double, true}
@@ -215,13 +215,13 @@ func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 	return n
 }
 
-// miss counts a text, of n, that is not of a type.
+// miss counts one of n texts as not of the tally's type.
 func (t *tally) miss(text []byte, n int) {
 	t.add(text)
 	t.most = t.n >= 64 && 2*t.n > n
 }
 
-// Plain returns a datum as it counts: text trimmed and decoded, Null for none. It is valid until the next call.
+// Plain returns a datum as it is counted: its text trimmed and decoded, or Null. It is valid until the next call.
 func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	if d.Kind != record.Text {
 		return d
@@ -234,7 +234,7 @@ func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	return &t
 }
 
-// Texts prepares for AddField. It returns the first field that cannot be decoded, and why.
+// Texts prepares rec for AddField. It returns the first field that cannot be decoded, and why.
 func (in *Inference) Texts(rec *record.Record) (field int, why *table.Reason) {
 	c := in.converter
 	in.counts = len(rec.Fields)-rec.Short == len(in.columns)
@@ -264,7 +264,7 @@ func (in *Inference) Texts(rec *record.Record) (field int, why *table.Reason) {
 	return 0, nil
 }
 
-// Type returns the type of column i: string for text without a value; Any for several types of the file, or nulls.
+// Type returns the type of column i: string for text without a value; Any for several types in the file, or nulls only.
 func (in *Inference) Type(i int) table.Type {
 	g := &in.columns[i]
 	switch {
@@ -275,7 +275,7 @@ func (in *Inference) Type(i int) table.Type {
 	case !g.typed():
 		return g.textType()
 	case g.long.n > 0 && g.allTaken(table.Double):
-		return table.String // so that the column has one type
+		return table.String // string, so that the column has one type
 	}
 	for _, t := range []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary} {
 		if g.allTaken(t) && g.texts(t) == g.text.n && !(t == table.Double && g.large) {
@@ -285,7 +285,7 @@ func (in *Inference) Type(i int) table.Type {
 	return table.Any
 }
 
-// texts returns the least number of texts that survive in a column of the type, ignoring trailing zeros of decimals.
+// texts returns how many of the counted texts survive in a column of type t, ignoring trailing zeros of decimals.
 func (g *columnGuess) texts(t table.Type) int {
 	switch t {
 	case table.Integer:
@@ -300,11 +300,11 @@ func (g *columnGuess) texts(t table.Type) int {
 	return 0
 }
 
-// Joins reports whether column i mixes texts with typed values. If so, trailing zeros of decimals are ignored.
+// Joins reports whether column i mixes texts with typed values. In that case trailing zeros of decimals are ignored.
 func (in *Inference) Joins(i int) bool { return in.columns[i].typed() && in.columns[i].text.n > 0 }
 
-// KeyType returns the type of a key column of a new table. If no key type takes all values, it is the majority's; then
-// mixed is true and few counts the others, which are rejected.
+// KeyType returns the type of a key column of a new table. If no key type takes all values, it is the majority's type;
+// then mixed is true and few counts the other values, which will be rejected.
 func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
 	g := &in.columns[i]
 	if t = in.Type(i); t.KeyType() {
@@ -321,7 +321,7 @@ func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
 		}
 	}
 	few.Others = total - few.Most
-	numbers := g.allTaken(table.Double) && g.texts(table.Double) == g.text.n // as text, for a string column
+	numbers := g.allTaken(table.Double) && g.texts(table.Double) == g.text.n // they survive as strings
 	if !g.typed() || few.Most == 0 || few.Others == 0 || t == table.Boolean || numbers &&
 		few.Others*minorityShare > total {
 		return table.String, Minority{}, false
@@ -330,7 +330,7 @@ func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
 	return few.Type, few, true
 }
 
-// examples returns values that a column of the type refuses.
+// examples returns values that a column of type t would refuse.
 func (g *columnGuess) examples(t table.Type) []string {
 	all := slices.Clone(g.long.examples)
 	switch t {
@@ -347,7 +347,7 @@ func (g *columnGuess) examples(t table.Type) []string {
 	return all[:min(len(all), maxExamples)]
 }
 
-// Numbers reports whether column i has texts, such as example, that are doubles but not all canonical.
+// Numbers reports whether column i has texts, such as example, that are all doubles but not all canonical.
 func (in *Inference) Numbers(i int) (example string, ok bool) {
 	g := &in.columns[i]
 	switch {
@@ -361,14 +361,14 @@ func (in *Inference) Numbers(i int) (example string, ok bool) {
 	return "", false
 }
 
-// Merge adds another inference over the same columns to one without samples. The order of merges affects examples only.
+// Merge adds another inference over the same columns to one without samples. The order affects only the examples.
 func (in *Inference) Merge(o *Inference) {
 	for i := range in.columns {
 		g, h := &in.columns[i], &o.columns[i]
 		all := h.text.n
 		for _, pair := range [][2]*tally{{&g.integer, &h.integer}, {&g.double, &h.double}, {&g.decimal, &h.decimal},
 			{&g.boolean, &h.boolean}} {
-			if pair[1].most { // the rest is not counted
+			if pair[1].most { // the remaining texts were not counted
 				pair[1].n = all
 			}
 			pair[0].merge(pair[1])
@@ -391,7 +391,7 @@ func (t *tally) merge(o *tally) {
 	}
 }
 
-// typed reports whether the file types the column's values.
+// typed reports whether the file gives types to the column's values.
 func (g *columnGuess) typed() bool {
 	_, kinds := g.ownType()
 	return kinds > 0 || g.long.n > 0
@@ -407,8 +407,8 @@ func (g *columnGuess) allTaken(own table.Type) bool {
 	return g.long.n == 0 || own != table.Integer && takes(own, table.String, true)
 }
 
-// Own returns table.Column.Own for column i if it is loaded as type t: the type of its values in the file if they share
-// one, else t. For Any it is the type of the texts among typed values. Integers and doubles are one type here.
+// Own returns table.Column.Own for column i if it is loaded as type t: the type that its values have in the file if
+// they share one, else t. For Any it is the type of texts among typed values. Integers and doubles count as one type.
 func (in *Inference) Own(i int, t table.Type) table.Type {
 	g := &in.columns[i]
 	if t == table.Any && g.typed() && g.text.n > 0 {
@@ -425,7 +425,7 @@ func (in *Inference) Own(i int, t table.Type) table.Type {
 	return t
 }
 
-// ownType returns the file's type of the values and the number of types; integers among doubles are doubles.
+// ownType returns the type of the values in the file and the number of types; integers among doubles are doubles.
 func (g *columnGuess) ownType() (own table.Type, kinds int) {
 	for t := range g.own {
 		if g.own[t].n > 0 && (table.Type(t) != table.Integer || g.own[table.Double].n == 0) {
@@ -448,13 +448,13 @@ func (g *columnGuess) textType() table.Type {
 	return table.String
 }
 
-// Seen reports whether column i has a value in the sample.
+// Seen reports whether column i has a non-null value in the sample.
 func (in *Inference) Seen(i int) bool {
 	_, kinds := in.columns[i].ownType()
 	return kinds > 0 || in.columns[i].text.n > 0 || in.columns[i].long.n > 0
 }
 
-// Fits reports whether all sampled values of column i fit a given type. Texts must be canonical but for trailing zeros.
+// Fits reports whether all sampled values of column i fit type t. Texts must be canonical except for trailing zeros.
 func (in *Inference) Fits(i int, t table.Type) bool {
 	g := &in.columns[i]
 	own, kinds := g.ownType()
@@ -468,21 +468,21 @@ func (in *Inference) Fits(i int, t table.Type) bool {
 	return g.texts(t) == g.text.n
 }
 
-// Minority describes a column with nearly all values of one type.
+// Minority describes a column of which nearly all values have one type.
 type Minority struct {
-	Type     table.Type // of most
+	Type     table.Type // type of most values
 	Most     int
 	Others   int
-	Examples []string // of the others
+	Examples []string // examples of the other values
 }
 
-// A column is nearly one type if at most one value in minorityShare differs, among at least minorityLeast.
+// A column is nearly of one type if at most one value in minorityShare differs, among at least minorityLeast values.
 const (
 	minorityShare = 10
 	minorityLeast = 10
 )
 
-// Minority returns the type of column i without a few values, if any. zeros ignores trailing zeros of decimals.
+// Minority returns the type of column i if only a few values differ. zeros ignores trailing zeros of decimals.
 func (in *Inference) Minority(i int, zeros bool) (m Minority, ok bool) {
 	g := &in.columns[i]
 	double := &g.double
@@ -492,7 +492,7 @@ func (in *Inference) Minority(i int, zeros bool) (m Minority, ok bool) {
 	total, others := g.text.n, (*tally)(nil)
 	if g.typed() {
 		if g.text.n > 0 && in.Type(i) != table.Any {
-			return m, false // the texts survive as that type
+			return m, false // all texts survive as that type
 		}
 		return g.ownMinority()
 	}
@@ -501,7 +501,7 @@ func (in *Inference) Minority(i int, zeros bool) (m Minority, ok bool) {
 		n *tally
 	}{{table.Integer, &g.integer}, {table.Double, double}, {table.Boolean, &g.boolean}} {
 		if c.n.n == 0 {
-			return m, false // of that type
+			return m, false // all values are of that type
 		}
 		if !c.n.most && (others == nil || c.n.n < others.n) {
 			m.Type, others = c.t, c.n

@@ -7,8 +7,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// takes reports whether a column whose file values have type own takes another natural type. long marks a number that
-// only a string holds by itself, but a number column may. Inference and Converter both ask here, so they agree.
+// takes reports whether a column with the type own in the file takes a value of another natural type. long marks a
+// number that alone would be a string but that a number column may take. Inference and Converter share this rule.
 func takes(own, natural table.Type, long bool) bool {
 	switch {
 	case own == table.Any || own == natural:
@@ -19,19 +19,19 @@ func takes(own, natural table.Type, long bool) bool {
 	return own == table.Double && natural == table.Integer
 }
 
-// ownFits reports whether a column takes a typed value.
+// ownFits reports whether a column of type own takes a typed value.
 func ownFits(own table.Type, d *record.Datum) bool {
 	if d.Kind == record.Number && own != table.String {
 		switch own {
 		case table.Integer:
 			return integral(d.Bytes)
 		case table.Double, table.Any:
-			return true // how much of a number a double keeps is for the conversion to say
+			return true // the conversion checks whether a double keeps the number
 		}
 		return false
 	}
 	if own == table.Binary && d.Kind == record.JSON {
-		_, ok := record.Tagged(d.Bytes) // a tag says so
+		_, ok := record.Tagged(d.Bytes) // a type tag marks binary values
 		return ok
 	}
 	natural := Natural(d)
@@ -43,7 +43,7 @@ var owns = map[table.Type]string{
 	table.Binary: "binary values",
 }
 
-// kindOf names the file's type of a value.
+// kindOf names the type that a value has in the file.
 func kindOf(d *record.Datum) string {
 	switch d.Kind {
 	case record.Number:

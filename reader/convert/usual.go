@@ -8,20 +8,20 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Most texts are canonical short numbers or strings. They are taken without trying other types.
+// Most texts are short canonical numbers, or strings. The fast path below does not try other types for them.
 
-// usual is the usual kind of a column's texts.
+// usual is the kind that a column's texts usually have.
 type usual uint8
 
 const (
-	unusual      usual = iota // of an inference, also a mixture, or too few to say
-	usualString               // of an inference: no text to come can make the column one of numbers or booleans
-	usualInteger              // of an inference: all are integers, and nearly all are more than booleans
-	usualDouble               // of an inference: all are doubles, and nearly all are more than integers and booleans
-	usualBoolean              // not of an inference
+	unusual      usual = iota // in an inference, also a mixture, or too few texts to tell
+	usualString               // in an inference: the column can no longer become numbers or booleans
+	usualInteger              // in an inference: all are integers, nearly all of them not booleans
+	usualDouble               // in an inference: all are doubles, nearly all not integers or booleans
+	usualBoolean              // not used by an inference
 )
 
-// usualOf returns the usual kind of a column's texts, unless the options replace some values.
+// usualOf returns the usual kind of texts in a column; unusual if options may change or replace values.
 func (c *Converter) usualOf(col *table.Column) usual {
 	if !c.asItIs || len(c.nulls)+len(c.o.QuotedNulls) > 0 || col.Time != nil {
 		return unusual
@@ -39,7 +39,7 @@ func (c *Converter) usualOf(col *table.Column) usual {
 	return unusual
 }
 
-// usualValue makes the value of a usual text, false if it is not one. The value had the column's type before, or none.
+// usualValue sets v to the value of a usual text, else returns false. v had the column's type before, or none.
 func (c *Converter) usualValue(v *table.Value, of usual, d *record.Datum) (ok bool) {
 	if d.Kind != record.Text || len(d.Bytes) == 0 {
 		return false
@@ -69,10 +69,10 @@ func (c *Converter) usualValue(v *table.Value, of usual, d *record.Datum) (ok bo
 	return ok
 }
 
-// Measures without a unit.
+// Measures of values without a unit.
 const (
 	Numbers      = "number"
-	NumericTexts = "numeric text" // all texts without a type are numbers
+	NumericTexts = "numeric text" // all untyped texts are numbers
 	Texts        = "text"
 	Bytes        = "binary"
 )
@@ -80,7 +80,7 @@ const (
 var unitNames = map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs",
 	record.Nanos: "ns", record.Months: "months"}
 
-// Measure names the kind, unit, scale and zone of values by the source's schema, such as "timestamp, µs", or "".
+// Measure describes kind, unit, scale and zone of a value by the source's schema, such as "timestamp, µs", or is "".
 func Measure(d record.Datum) string {
 	unit := unitNames[d.Unit]
 	switch d.Kind {
@@ -108,7 +108,7 @@ func Measure(d record.Datum) string {
 	return ""
 }
 
-// Measure is the measure of column i in the sample.
+// Measure returns the measure of column i in the sample.
 func (in *Inference) Measure(i int) string {
 	g := &in.columns[i]
 	switch {

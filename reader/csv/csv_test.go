@@ -17,10 +17,10 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// rows are records, each as its fields.
+// rows holds records, each as its fields.
 type rows = [][]string
 
-// shown is a record as tests compare it.
+// shown is a record in the form that tests compare.
 type shown struct {
 	Fields       []string
 	Raw          string
@@ -28,7 +28,7 @@ type shown struct {
 	Bad          string
 }
 
-// splitsOf cuts a text into splits as a reader does, with chunks of size bytes.
+// splitsOf cuts a text into splits as a reader does, in chunks of size bytes.
 func splitsOf(d Dialect, text []byte, size int) [][]byte {
 	var splits [][]byte
 	keep := func(split []byte) {
@@ -185,8 +185,8 @@ func TestUnreadableDialectsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzDialects checks, for any text and dialect, that records do not depend on the cuts, that they cover the text, and
-// that valid CSV is read as the standard library reads it.
+// FuzzDialects checks, for any text and dialect, that records do not depend on the cuts and cover the text, and that
+// valid CSV is read as the standard library reads it.
 func FuzzDialects(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,\"x\ny\"\n", "\"\"\"\"\n", "\"a\"b\n\"", "\r\n\n,\r\n\"\r\"", "a\"b,\"c\n\"d\"", "\"a,\n\"\"b\"\n,\"\"\n",
@@ -207,7 +207,7 @@ func FuzzDialects(f *testing.F) {
 		if recordEnd == "\r" && size%2 == 0 {
 			d.EOL, d.RecordEnd = '\r', ""
 		}
-		if delimiter == "" { // that of a program
+		if delimiter == "" { // the dialect of a program
 			d, _, _ = Named(Programs[int(quote)%len(Programs)])
 			d.RecordEnd = recordEnd
 			if _, _, err := d.Settle(text, escape%2 == 0); err != nil {
@@ -229,16 +229,16 @@ func FuzzDialects(f *testing.F) {
 	})
 }
 
-// checkAgain checks that rejected records, stored one after the other, read back unchanged.
+// checkAgain checks that rejected records, stored one after another, are read back unchanged.
 func checkAgain(t *testing.T, d Dialect, all []shown) {
 	var kept []byte
 	var want []shown
 	for _, r := range all {
 		if !d.Ended([]byte(r.Raw)) && len(d.Delimiter+d.End()) > 2 {
-			continue // its end may make a delimiter of its last bytes
+			continue // its last bytes and its end may form a delimiter
 		}
 		if r.Bad == table.CodeQuote || r.Bad != "" && !d.Ended([]byte(r.Raw)) {
-			continue // a quote that never closes, or an escape at the very end, takes in what follows it
+			continue // an unclosed quote, or an escape at the end, would swallow what follows
 		}
 		kept = append(kept, r.Raw...)
 		if !d.Ended([]byte(r.Raw)) {
@@ -251,7 +251,7 @@ func checkAgain(t *testing.T, d Dialect, all []shown) {
 		"kept records are read differently (-once +again):\n%s", cmp.Diff(fields(want), fields(again)))
 }
 
-// checkCover checks that only empty lines and comments lie between records.
+// checkCover checks that there are only empty lines and comments between records.
 func checkCover(t *testing.T, d Dialect, text []byte, all []shown) {
 	at := 0
 	check := func(gap []byte) {
@@ -276,7 +276,7 @@ func checkCover(t *testing.T, d Dialect, text []byte, all []shown) {
 func compareWithStandard(t *testing.T, text []byte, d Dialect, all []shown) {
 	if d.Delimiter[0] >= 0x80 || d.Delimiter[0] == 0 || bytes.Contains(text, []byte{'\r'}) ||
 		strings.ContainsAny(string(text), "“”") {
-		return // the standard library rewrites CR LF inside quotes, and its delimiter is a rune
+		return // the standard library changes CR LF inside quotes, and its delimiter is a rune
 	}
 	r := stdcsv.NewReader(bytes.NewReader(text))
 	r.Comma, r.FieldsPerRecord = rune(d.Delimiter[0]), -1
@@ -313,7 +313,7 @@ func TestUnquotedLineIsCutAtDelimiters(t *testing.T) {
 	})
 }
 
-// TestMarkedLinesEqualOthers reads random texts, whose lines cross blocks and windows, with and without marks.
+// TestMarkedLinesEqualOthers reads random texts, whose lines cross blocks and windows, both with and without marks.
 func TestMarkedLinesEqualOthers(t *testing.T) {
 	if !marked {
 		t.Skip("this processor marks nothing")
@@ -358,7 +358,7 @@ func TestMarkedLinesEqualOthers(t *testing.T) {
 				text = append(text, pieces[common]...)
 			}
 		}
-		if n%3 == 0 { // an end at the end of a block
+		if n%3 == 0 { // a record end at the end of a block
 			text = append(text, make([]byte, 63-len(text)%64)...)
 		}
 		pair := parsers[n%len(dialects)]
@@ -369,7 +369,7 @@ func TestMarkedLinesEqualOthers(t *testing.T) {
 	}
 }
 
-// settled returns a program's dialect, completed from the text.
+// settled returns a program's dialect, completed by Settle.
 func settled(t *testing.T, name, text string, header bool) Dialect {
 	d, _, ok := Named(name)
 	conformance.MustTrue(t, ok, "%s is not known", name)
@@ -475,7 +475,7 @@ func TestADialectIsFoundOrRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text, delimiter string
 		quote, escape   byte
-		refused         string // in the error
+		refused         string // part of the error
 	}{
 		"commas":                      {"a,b\n1,2\n3,4\n", ",", '"', 0, ""},
 		"semicolons":                  {"a;b\n1;2\n", ";", '"', 0, ""},

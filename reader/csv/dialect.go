@@ -10,43 +10,43 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Dialect describes the format of delimited text. Begin with Default or Named. Dialects are comparable with ==.
+// Dialect describes the format of delimited text. Start from Default or Named. Dialects are comparable with ==.
 type Dialect struct {
-	// Name is the program whose dumps are read (see Named); empty for a dialect made of flags alone.
+	// Name is the program whose dumps are read (see Named); empty for a dialect that flags describe completely.
 	Name      string `json:",omitempty"`
-	Delimiter string // between fields, one or several bytes
-	Quote     byte   // around fields that hold delimiters, quotes or line ends; 0 is none
-	// Escape begins an escape sequence, inside and outside quotes; 0 is none. A quote inside quotes is doubled either way.
+	Delimiter string // separates fields; one or more bytes
+	Quote     byte   // encloses fields that have delimiters, quotes or line ends; 0 for none
+	// Escape begins an escape sequence, inside and outside quotes; 0 for none. Quotes inside quotes may be doubled anyway.
 	Escape  byte
-	Comment string // lines that begin with it are not records; empty is none
-	// EOL ends a record: LF, with all CRs before it, or CR. 0 is LF.
+	Comment string // lines that begin with it are not records; empty for none
+	// EOL ends a record: LF, together with all CRs before it, or CR. 0 means LF.
 	EOL byte
-	// RecordEnd, if set, ends a record in place of EOL, exactly: a CR before it is data.
+	// RecordEnd, if set, replaces EOL and must match exactly: a CR before it is data.
 	RecordEnd string  `json:",omitempty"`
 	Escapes   Escapes `json:",omitempty"` // meaning of escape sequences
-	Null      string  `json:",omitempty"` // the raw text of an unquoted field that has no value
-	// Doubt is an unquoted text that may or may not mean no value: it rejects its record.
+	Null      string  `json:",omitempty"` // raw text of an unquoted field that is null
+	// Doubt is an unquoted text that may or may not mean null; a record with it is rejected.
 	Doubt   string `json:",omitempty"`
 	EndMark string `json:",omitempty"` // a line that is not a record and marks the end of the data
 	Blank   bool   `json:",omitempty"` // an empty line is a record with one empty field
 	Trim    bool   `json:",omitempty"` // blanks around quotes belong to the delimiter
-	Typed   bool   `json:",omitempty"` // quoted fields are strings, X'…' is binary, all others are numbers
+	Typed   bool   `json:",omitempty"` // quoted fields are strings, X'…' is binary, other fields are numbers
 	Types   Types  `json:",omitempty"` // whether a record after the header names types
 }
 
-// Types says whether the record after the header is data.
+// Types says whether the record after the header names types.
 type Types uint8
 
 const (
-	NoTypes   Types = iota // it is data
-	FindTypes              // it may name ClickHouse types
-	WithTypes              // it names types
+	NoTypes   Types = iota // the record is data
+	FindTypes              // the record may name ClickHouse types
+	WithTypes              // the record names types
 )
 
-// Default is RFC 4180: commas and double quotes.
+// Default is the dialect of RFC 4180: commas and double quotes.
 var Default = Dialect{Delimiter: ",", Quote: '"', EOL: '\n'}
 
-// Check returns why the dialect cannot be read.
+// Check returns why the dialect cannot be read, or nil.
 func (d *Dialect) Check() error {
 	switch {
 	case d.Delimiter == "":
@@ -86,7 +86,7 @@ func isAlphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// Unescape reads a delimiter as users write it: \t is a tab, \x01 the byte 1.
+// Unescape decodes a delimiter as users write it: \t is a tab, \x01 the byte 1.
 func Unescape(text string) (string, error) {
 	if !strings.Contains(text, `\`) || text == `\` {
 		return text, nil
@@ -123,7 +123,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// Flags returns command-line arguments that name the dialect exactly.
+// Flags returns command-line arguments that describe the dialect exactly.
 func (d *Dialect) Flags() []string {
 	one := func(c byte) string {
 		if c == 0 {
@@ -155,7 +155,7 @@ func (d *Dialect) eol() byte {
 	return d.EOL
 }
 
-// End returns a record's end, without the CRs that may come before an LF.
+// End returns the end of a record, without the CRs that may precede an LF.
 func (d *Dialect) End() string {
 	if d.RecordEnd != "" {
 		return d.RecordEnd
@@ -163,10 +163,10 @@ func (d *Dialect) End() string {
 	return string([]byte{d.eol()})
 }
 
-// dropsCR reports whether CRs before a record end belong to it.
+// dropsCR reports whether CRs before a record end are part of it.
 func (d *Dialect) dropsCR() bool { return d.RecordEnd == "" && d.eol() == '\n' }
 
-// lineByte is the byte that ends lines in editors.
+// lineByte returns the byte that ends lines in editors.
 func (d *Dialect) lineByte() byte {
 	if d.RecordEnd == "" && d.EOL == '\r' || d.RecordEnd == "\r" {
 		return '\r'
@@ -184,23 +184,22 @@ func (d *Dialect) Ended(record []byte) bool {
 		return ended
 	}
 	run := len(before) - len(bytes.TrimRight(before, string([]byte{d.Escape})))
-	return run%2 == 0 // else the end is escaped: data
+	return run%2 == 0 // otherwise the end is escaped and thus data
 }
 
-// Parallel reports whether chunks of the text can be scanned before those in front of them. Comments, escapes and
-// blanks beside quotes, and long delimiters or record ends multiply the states of a chunk: these are scanned in order.
+// Parallel reports whether chunks of the text can be scanned before the chunks in front of them. Comments, escapes with
+// quotes, blanks beside quotes, and long delimiters or record ends give a chunk too many states.
 func (d *Dialect) Parallel() bool { return d.plain() && (!d.Trim || d.Quote == 0) }
 
-// plain reports whether the fast parser cuts a line without quotes and escapes at its delimiters.
+// plain reports whether the fast parser can cut lines without quotes and escapes at their delimiters.
 func (d *Dialect) plain() bool {
 	return len(d.Delimiter) == 1 && len(d.RecordEnd) <= 1 && d.Comment == "" && (d.Escape == 0 || d.Quote == 0)
 }
 
-// simple reports whether the fast parser reads records with quotes.
+// simple reports whether the fast parser can read records with quotes.
 func (d *Dialect) simple() bool { return d.Parallel() && d.Escape == 0 }
 
-// clickHouseFamilies are the families of ClickHouse's types, without parameters.
-// https://clickhouse.com/docs/sql-reference/data-types
+// clickHouseFamilies lists ClickHouse's types without parameters. https://clickhouse.com/docs/sql-reference/data-types
 var clickHouseFamilies = func() map[string]bool {
 	known := map[string]bool{}
 	for name := range strings.FieldsSeq(`
@@ -215,7 +214,7 @@ var clickHouseFamilies = func() map[string]bool {
 	return known
 }()
 
-// NamesTypes reports whether every field names a ClickHouse type, as line 2 of TabSeparatedWithNamesAndTypes does.
+// NamesTypes reports whether every field names a ClickHouse type, as in line 2 of TabSeparatedWithNamesAndTypes.
 func NamesTypes(rec *record.Record) bool {
 	if rec.Bad != nil {
 		return false

@@ -4,9 +4,9 @@ package csv
 
 import "golang.org/x/sys/cpu"
 
-// markBlocks marks the four wanted bytes in 64-byte blocks, and in highs those above 127. It returns all of highs.
+// markBlocks marks the four wanted bytes in 64-byte blocks, and bytes above 127 in highs. It returns the OR of highs.
 //
 //go:noescape
 func markBlocks(marks, highs *uint64, text *byte, blocks int, wanted *[4]byte) (any uint64)
 
-var marked = cpu.X86.HasAVX2 // whether markBlocks can be used
+var marked = cpu.X86.HasAVX2 // whether the processor supports markBlocks

@@ -9,29 +9,29 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Parser reads the records of one split after another. Line ends inside quotes are data, unchanged; comments are not
-// records, nor are empty lines unless the dialect says so. A quote opens a field only as its first byte; elsewhere it
-// is text. Text after a closing quote, an unclosed quote and a doubtful escape sequence make a record Bad.
+// Parser reads the records of one split after another. Line ends inside quotes are data and unchanged. Comments are not
+// records; empty lines are records only if the dialect says so. A quote opens a field only as its first byte; elsewhere
+// it is text. Text after a closing quote, an unclosed quote or a doubtful escape sequence makes a record Bad.
 type Parser struct {
 	d       Dialect
-	end     []byte // of a record
+	end     []byte // record end
 	null    string
 	data    []byte
 	pos     int
 	passed  passed
 	rec     record.Record
 	scratch []byte
-	simple  bool // records with quotes are read by the fast parser
-	plain   bool // lines without quotes and escapes are
-	raw     bool // raw texts of fields have meanings
-	lineEnd bool // each record ends its line
+	simple  bool // the fast parser reads records with quotes
+	plain   bool // the fast parser reads lines without quotes and escapes
+	raw     bool // raw texts of fields are significant
+	lineEnd bool // records end with line ends
 	window  window
 
-	// MaxFields limits the fields kept of a record; 0 is all.
+	// MaxFields limits the fields kept of a record; 0 means all.
 	MaxFields int
 }
 
-// passed counts the parser's progress since Reset.
+// passed counts what the parser has passed since Reset.
 type passed struct {
 	records uint32
 	lines   uint32
@@ -41,7 +41,7 @@ type passed struct {
 func NewParser(d Dialect) *Parser {
 	p := &Parser{d: d, end: []byte(d.End()), null: d.Null, simple: d.simple(), plain: d.plain()}
 	if p.null == "" && d.Escape == '\\' {
-		p.null = `\N` // in every dialect that escapes with a backslash
+		p.null = `\N` // holds in every dialect with backslash escapes
 	}
 	p.raw = p.null != "" || d.Doubt != "" || d.Typed
 	p.lineEnd = len(p.end) == 1 && p.end[0] == d.lineByte()
@@ -55,19 +55,19 @@ func (p *Parser) Reset(data []byte) {
 	p.window.from, p.window.to = 0, 0
 }
 
-// Records is the number of records delivered since Reset.
+// Records returns the number of records delivered since Reset.
 func (p *Parser) Records() int { return int(p.passed.records) }
 
-// Lines is the number of lines passed since Reset.
+// Lines returns the number of lines passed since Reset.
 func (p *Parser) Lines() int { return int(p.passed.lines) }
 
-// Empty is the number of empty lines skipped since Reset.
+// Empty returns the number of empty lines skipped since Reset.
 func (p *Parser) Empty() int { return p.passed.empty }
 
 // End returns the end of the last record in the split.
 func (p *Parser) End() uint32 { return p.rec.Span.End }
 
-// Next returns the next record, false at the end of the split.
+// Next returns the next record, or false at the end of the split.
 func (p *Parser) Next() (*record.Record, bool) {
 	for p.pos < len(p.data) {
 		if p.window.used {
@@ -110,7 +110,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	return nil, false
 }
 
-// line returns the text up to the next record end, escaped or quoted or not, and the bytes of both.
+// line returns the text up to the next record end, even if that is escaped or quoted, and the bytes of both.
 func (p *Parser) line() (line []byte, next int) {
 	rest := p.data[p.pos:]
 	var n int
@@ -120,7 +120,7 @@ func (p *Parser) line() (line []byte, next int) {
 		n = bytes.Index(rest, p.end)
 	}
 	if n < 0 && !bytes.ContainsAny(p.end, "\r\n") && len(bytes.Trim(rest, "\r\n")) == 0 {
-		return nil, len(rest) // the line end that editors put after the last record end
+		return nil, len(rest) // a line end that an editor added after the last record end
 	}
 	if n < 0 {
 		return p.withoutCR(rest), len(rest)
@@ -163,20 +163,20 @@ func (p *Parser) appendField(fields []record.Datum, text []byte, quoted bool) []
 	if n == cap(fields) {
 		fields = append(fields, record.Datum{})
 	}
-	// Unused members of a CSV field are zero from the start: writing all of it costs more than finding the field.
+	// Unused members of a CSV field are always zero: writing all of it would cost more than finding the field.
 	fields = fields[:n+1]
 	d := &fields[n]
 	d.Kind, d.Quoted, d.Bytes = record.Text, quoted, text
 	return fields
 }
 
-// Each byte of a word: its seven low bits, and its high one.
+// Masks of the low seven bits and the high bit of each byte of a word.
 const (
 	lowBits  = 0x7f7f7f7f7f7f7f7f
 	highBits = 0x8080808080808080
 )
 
-// split cuts a line without quotes at its delimiters. It looks at eight bytes at a time: most fields are short.
+// split cuts a line without quotes at its delimiters, eight bytes at a time, because most fields are short.
 func (p *Parser) split(line []byte) {
 	delimiter := uint64(p.d.Delimiter[0]) * 0x0101010101010101
 	from := 0
@@ -191,13 +191,13 @@ func (p *Parser) split(line []byte) {
 			}
 		}
 		all |= word
-		// The high bit of each byte that is a delimiter.
+		// Sets the high bit of each byte that is a delimiter.
 		found := word ^ delimiter
 		found = ^((found & lowBits) + lowBits | found | lowBits)
 		for ; found != 0; found &= found - 1 {
 			at := i + bits.TrailingZeros64(found)/8
 			if at >= len(line) {
-				break // a delimiter of zero
+				break // a zero delimiter in the padding
 			}
 			p.field(line[from:at], false)
 			from = at + 1
@@ -210,7 +210,7 @@ func (p *Parser) split(line []byte) {
 	}
 }
 
-// settleAll settles fields with raw text.
+// settleAll settles the fields whose raw text is significant.
 func (p *Parser) settleAll() {
 	for i := range p.rec.Fields {
 		f := &p.rec.Fields[i]
@@ -243,7 +243,7 @@ func (p *Parser) countLines(start int) {
 	}
 }
 
-// quoted reads the record at pos field by field and moves past it. It ends the record where Scan does, right or wrong.
+// quoted reads the record at pos field by field and moves past it. It ends the record where Scan does, even a bad one.
 func (p *Parser) quoted() {
 	p.scratch = p.scratch[:0]
 	start := p.pos
@@ -266,7 +266,7 @@ func (p *Parser) quoted() {
 	}
 }
 
-// quotedField reads a field from its opening quote past its closing one.
+// quotedField reads a field from its opening quote to after its closing quote.
 func (p *Parser) quotedField() {
 	p.pos++
 	from, copied := len(p.scratch), false
@@ -295,7 +295,7 @@ func (p *Parser) quotedField() {
 	}
 }
 
-// plainField reads past the delimiter or record end; more is true if the record continues.
+// plainField reads up to and including the delimiter or record end; more is true if the record continues.
 func (p *Parser) plainField() (text []byte, more bool) {
 	start, delimiter := p.pos, p.d.Delimiter[0]
 	for ; p.pos < len(p.data); p.pos++ {
@@ -311,7 +311,7 @@ func (p *Parser) plainField() (text []byte, more bool) {
 	return p.withoutCR(p.data[start:]), false
 }
 
-// withoutCR drops the CRs of the record end.
+// withoutCR removes the CRs that are part of the record end.
 func (p *Parser) withoutCR(text []byte) []byte {
 	n := len(text)
 	for n > 0 && text[n-1] == '\r' && p.d.dropsCR() {
@@ -320,7 +320,7 @@ func (p *Parser) withoutCR(text []byte) []byte {
 	return text[:n]
 }
 
-// general reads the record at pos of any dialect.
+// general reads the record at pos in any dialect.
 func (p *Parser) general() {
 	g := general{d: &p.d, end: string(p.end), data: p.data, pos: p.pos}
 	f := fieldText{buf: p.scratch[:0]}

@@ -2,25 +2,25 @@ package csv
 
 import "bytes"
 
-// State is a possible state at the beginning of a chunk.
+// State is a possible state at the start of a chunk.
 type State uint8
 
 const (
 	AtField   State = iota // at the start of a field or record
 	InField                // in a field, not in quotes
 	InQuotes               // in quotes
-	PastQuote              // after a quote in quotes: a second one is a quote of text, all else closes
+	PastQuote              // after a quote in quotes: a second quote is text, anything else closes the field
 	Escaped                // after an escape character: the next byte is data
 	states
 )
 
-// Scan is the effect of a chunk on each state it may begin in.
+// Scan is the effect of a chunk for each state in which it may begin.
 type Scan struct {
-	First [states]int // position after the first record end, -1 when no record ends
+	First [states]int // offset after the first record end, or -1
 	End   [states]State
 }
 
-// Scan scans one chunk of a dialect that is Parallel.
+// Scan scans one chunk. The dialect must be Parallel.
 func (d *Dialect) Scan(chunk []byte) Scan {
 	var s Scan
 	if len(chunk) == 0 {
@@ -44,7 +44,7 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 	s.First[InField], s.End[InField] = plain.first, plain.end
 	s.First[InQuotes], s.End[InQuotes] = quoted.first, quoted.end
 	if chunk[0] == d.Quote {
-		// A quote at the start of a field opens it, one after a quote makes text: either way the chunk continues in quotes.
+		// A quote at the start of a field opens it, one after a quote is text: in both cases the chunk continues in quotes.
 		plain = cursor{i: 1, quoted: true, first: -1}
 		plain.run(d, chunk)
 	}
@@ -53,7 +53,7 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 	return s
 }
 
-// scanEscapes scans a chunk of a dialect with escapes and no quotes: its start states differ in the first byte.
+// scanEscapes scans a chunk of a dialect with escapes but no quotes: the start states differ only in the first byte.
 func (d *Dialect) scanEscapes(chunk []byte) (s Scan) {
 	first, end := d.scanFrom(chunk, 0)
 	for i := range s.First {
@@ -65,7 +65,7 @@ func (d *Dialect) scanEscapes(chunk []byte) (s Scan) {
 
 // scanFrom scans a chunk in which the bytes before from are data.
 func (d *Dialect) scanFrom(chunk []byte, from int) (first int, end State) {
-	escaped := func(at int) bool { // by an odd number of escapes before it
+	escaped := func(at int) bool { // preceded by an odd number of escapes
 		run := 0
 		for at-run > from && chunk[at-run-1] == d.Escape {
 			run++
@@ -88,7 +88,7 @@ func (d *Dialect) scanFrom(chunk []byte, from int) (first int, end State) {
 	return first, end
 }
 
-// scanBoth scans a chunk from inside a field and from inside quotes, once from where both reach the same state.
+// scanBoth scans a chunk both from inside a field and from inside quotes, and only once from where the states agree.
 func (d *Dialect) scanBoth(chunk []byte) (plain, quoted cursor) {
 	plain, quoted = cursor{first: -1}, cursor{quoted: true, first: -1}
 	for !plain.done && !quoted.done {
@@ -110,11 +110,11 @@ func (d *Dialect) scanBoth(chunk []byte) (plain, quoted cursor) {
 	return plain, quoted
 }
 
-// cursor goes through a chunk from quote to quote.
+// cursor moves through a chunk from quote to quote.
 type cursor struct {
 	i      int // next byte
 	quoted bool
-	first  int // position after the first record end, -1 before it
+	first  int // offset after the first record end; -1 until one is found
 	done   bool
 	end    State
 }
@@ -125,7 +125,7 @@ func (c *cursor) run(d *Dialect, chunk []byte) {
 	}
 }
 
-// meet takes over another cursor's results from their common place.
+// meet adopts another cursor's results from the position where both have the same state.
 func (c *cursor) meet(other cursor) {
 	if c.first < 0 {
 		c.first = other.first
@@ -133,7 +133,7 @@ func (c *cursor) meet(other cursor) {
 	c.done, c.end = true, other.end
 }
 
-// step goes to the next quote that opens or closes a field, or to the end.
+// step moves to the next quote that opens or closes a field, or to the end.
 func (c *cursor) step(d *Dialect, chunk []byte) {
 	if c.quoted {
 		i, end := d.closingQuote(chunk, c.i)
@@ -155,7 +155,7 @@ func (c *cursor) step(d *Dialect, chunk []byte) {
 			c.first = c.i + n + 1
 		}
 	}
-	// For this cursor, the chunk's first byte follows the middle of a field.
+	// This cursor takes the chunk's first byte to follow the middle of a field.
 	starts := q > 0 && (chunk[q-1] == d.Delimiter[0] || chunk[q-1] == d.eol())
 	if q == len(chunk) {
 		c.done, c.end = true, InField
@@ -164,10 +164,10 @@ func (c *cursor) step(d *Dialect, chunk []byte) {
 		}
 		return
 	}
-	c.i, c.quoted = q+1, starts // elsewhere in a field a quote is text
+	c.i, c.quoted = q+1, starts // a quote elsewhere in a field is text
 }
 
-// closingQuote returns the position after the quote that closes the field at i. If the chunk ends first it is -1.
+// closingQuote returns the offset after the quote that closes the field at i, or -1 if the chunk ends first.
 func (d *Dialect) closingQuote(chunk []byte, i int) (int, State) {
 	for {
 		n := bytes.IndexByte(chunk[i:], d.Quote)
@@ -187,11 +187,11 @@ func (d *Dialect) closingQuote(chunk []byte, i int) (int, State) {
 
 type Stitcher struct {
 	state   State
-	pending []byte // from the last record end on
+	pending []byte // text after the last record end
 	begun   bool
 }
 
-// Add takes the next chunk, which it then owns, and its scan. It returns the records complete now, nil for none.
+// Add takes the next chunk and its scan, and then owns the chunk. It returns the records that are now complete, or nil.
 func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	first := scan.First[s.state]
 	s.state = scan.End[s.state]
@@ -212,7 +212,7 @@ func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	return split
 }
 
-// Pass takes the next chunk while the pending record is dropped: how many bytes are the record's, and whether it ends.
+// Pass takes the next chunk while a record is skipped. It returns how many bytes are the record's and whether it ends.
 func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
 	first := scan.First[s.state]
 	s.state = scan.End[s.state]
@@ -223,16 +223,16 @@ func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
 	return first, true
 }
 
-// Keep puts back the end of Rest's result.
+// Keep puts back the end of the text returned by Rest.
 func (s *Stitcher) Keep(pending []byte) { s.pending = pending }
 
-// Quoted reports whether the chunks so far end in quotes.
+// Quoted reports whether the chunks so far end inside quotes.
 func (s *Stitcher) Quoted() bool { return s.state == InQuotes }
 
-// Pending is the number of bytes that wait for the end of their record.
+// Pending returns the number of bytes whose record has not ended yet.
 func (s *Stitcher) Pending() int { return len(s.pending) }
 
-// Rest returns the rest after the last chunk.
+// Rest returns the text of the unfinished record after the last chunk.
 func (s *Stitcher) Rest() []byte {
 	rest := s.pending
 	s.pending = nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// DetectEOL returns the record end of a text: CR only if all line ends outside quotes are lone CRs; otherwise LF.
+// DetectEOL returns the record end of a text: CR if all line ends outside quotes are lone CRs, otherwise LF.
 func DetectEOL(head []byte, quote byte) byte {
 	quoted, lone := false, false
 	for i, c := range head {
@@ -53,33 +53,33 @@ func (d Dialect) String() string {
 	return text
 }
 
-// reading measures how well a dialect reads a sample.
+// reading describes how well a dialect reads a sample.
 type reading struct {
 	d       Dialect
-	fields  int            // in most records
-	records int            // read, misfits included
-	misfits int            // records that are bad or have another number of fields
-	first   bool           // the first record has several fields
-	texts   map[int]string // of other records, by offset
-	// Evidence for the quote, in records that fit.
-	enclosed int  // fields opened and closed by it
-	needed   int  // fields in it with a delimiter, a line end or a quote
-	stray    int  // fields without quotes that hold it
-	line     bool // all fields of the first of several records are in it
-	column   bool // it encloses nearly all values of a column, the header aside
-	all      bool // it encloses every field that is not empty
+	fields  int            // number of fields in most records
+	records int            // records read, including misfits
+	misfits int            // bad records and those with another number of fields
+	first   bool           // whether the first record has several fields
+	texts   map[int]string // by offset: texts of misfits
+	// Evidence for the quote, from records that fit.
+	enclosed int  // fields that it opens and closes
+	needed   int  // such fields with a delimiter, a line end or a quote
+	stray    int  // unquoted fields that contain it
+	line     bool // it encloses all fields of the first of several records
+	column   bool // it encloses nearly all values of a column, except the header
+	all      bool // it encloses every non-empty field
 }
 
-// maxFault is the number of records that one fault spoils: an extra line end makes two of one.
+// maxFault is the number of records that one fault can spoil: an extra line end makes two of one.
 const maxFault = 2
 
-// Sniff finds the dialect of a text by its beginning. It tries the usual delimiters, quotes and escapes and takes the
+// Sniff finds the dialect of a text from its beginning. It tries common delimiters, quotes and escapes and chooses the
 // reading in which nearly all records have the same number of fields. If a fault may have spoiled the better of two
-// readings, the quotes decide, else it refuses and names the readings. A header must contain the delimiter.
+// readings, the quotes decide; otherwise Sniff fails and names the readings. A header must contain the delimiter.
 func Sniff(sample []byte, header bool) (Dialect, error) {
 	eol := DetectEOL(sample, '"')
 	if n := bytes.LastIndexByte(sample, eol); n >= 0 {
-		sample = sample[:n+1] // the last record may be cut
+		sample = sample[:n+1] // the last record may be incomplete
 	}
 	var several, doubtful, others, single []reading
 	for _, delimiter := range []string{",", ";", "\t", "|", "\x01"} {
@@ -103,7 +103,7 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 		}
 	}
 	if len(several) == 0 {
-		several, doubtful = doubtful, nil // its misfits will be rejected
+		several, doubtful = doubtful, nil // their misfits will be rejected
 	}
 	if i := slices.IndexFunc(others, func(r reading) bool { return !r.first && r.likely() }); len(several) == 0 && i >= 0 {
 		return Dialect{}, fmt.Errorf("with %v, all records but the first have %d fields; give --delimiter, --quote, --escape",
@@ -112,7 +112,7 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 	if len(several) == 0 {
 		several, single = single, nil // all records have one field
 	}
-	for _, r := range slices.Concat(doubtful, others, single) { // a fault in the header or few records
+	for _, r := range slices.Concat(doubtful, others, single) { // a fault in the header, or few records
 		if r.misfits <= maxFault && slices.ContainsFunc(several,
 			func(s reading) bool { return s.d.Delimiter == r.d.Delimiter }) {
 			several = append(several, r)
@@ -140,7 +140,7 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 	return d, nil
 }
 
-// good reports whether the misfits may be faults.
+// good reports whether the misfits can be explained by faults.
 func (r *reading) good(header bool) bool {
 	return r.fields >= 2 && (r.first || !header) && 2*r.misfits < r.records && r.misfits <= max(maxFault, r.records/5)
 }
@@ -148,7 +148,7 @@ func (r *reading) good(header bool) bool {
 // likely reports whether the misfits are few enough for a small file.
 func (r *reading) likely() bool { return 2*r.misfits <= r.records || r.misfits <= maxFault }
 
-// edges reports whether the quote is at the start of a field and at the end of one.
+// edges reports whether the quote occurs both at the start and at the end of a field.
 func edges(sample []byte, delimiter string, quote byte) bool {
 	q, opens, closes := string([]byte{quote}), false, false
 	for _, end := range []string{delimiter, "\n", "\r"} {
@@ -171,7 +171,7 @@ func (r *reading) contradicts(o *reading) bool {
 	return len(r.texts)+len(o.texts) > 2*both+1
 }
 
-// choose returns the best reading, or several if nothing decides.
+// choose returns the best reading, or several if they cannot be ranked.
 func choose(all []reading) []reading {
 	slices.SortStableFunc(all, func(a, b reading) int { return a.misfits - b.misfits })
 	var plausible, best []reading
@@ -192,7 +192,7 @@ func choose(all []reading) []reading {
 	return best
 }
 
-// beats reports whether quotes and escapes favour a reading over another that is otherwise equal.
+// beats reports whether quotes and escapes favour a reading over another with equal counts.
 func (r *reading) beats(o *reading) bool {
 	switch against := o.stray + o.misfits; {
 	case r.d.Delimiter != o.d.Delimiter:
@@ -200,12 +200,12 @@ func (r *reading) beats(o *reading) bool {
 	case r.d.Quote == o.d.Quote:
 		return r.d.Escape != 0 && o.misfits >= r.misfits+maxFault
 	case o.d.Quote != 0 && against > maxFault && against >= 3*o.enclosed:
-		return true // apostrophes in text
+		return true // the other reading has apostrophes in text
 	}
 	return r.d.Quote != 0 && r.certain() && r.enclosed >= 10*o.enclosed
 }
 
-// certain reports whether the quoted parts can hardly be text.
+// certain reports whether the quoted parts are unlikely to be text.
 func (r *reading) certain() bool {
 	against := r.stray + r.misfits
 	switch {
@@ -227,7 +227,7 @@ func readWith(d Dialect, sample []byte) reading {
 		if rec.Bad == nil {
 			counts[len(rec.Fields)]++
 		}
-		if rec.Bad == nil || rec.Bad.Message != neverCloses || p.pos < len(sample) { // the sample may end in quotes
+		if rec.Bad == nil || rec.Bad.Message != neverCloses || p.pos < len(sample) { // it may be cut in quotes
 			r.records++
 		}
 	}

@@ -15,11 +15,11 @@ type Column struct {
 	Null  bool
 }
 
-// hiveNull is the folder of a null partition column in Hive and Spark.
+// hiveNull is the value in the folder name of a null partition in Hive and Spark.
 const hiveNull = "__HIVE_DEFAULT_PARTITION__"
 
 // columns returns the columns of the file at below under base, both with slashes. All k=v folders of below count, and
-// those at the end of base down from the last folder of another form: so data/dt=*/x.csv gives the same columns whether
+// those at the end of base back to the last folder of another form. So data/dt=*/x.csv gives the same columns whether
 // the shell or Expand matched it, and a k=v above the data does not count.
 func (e *expander) columns(name, base, below string) ([]Column, error) {
 	if !e.options.PathColumns {
@@ -66,7 +66,7 @@ func partition(folder string) (Column, bool) {
 	return Column{Name: unescape(key), Value: unescape(value)}, true
 }
 
-// unescape undoes Hive's %XX. As in Hive, a % that begins no escape stands for itself.
+// unescape decodes Hive's %XX. As in Hive, a % that begins no valid escape stands for itself.
 func unescape(s string) string {
 	if t, err := url.PathUnescape(s); err == nil {
 		return t

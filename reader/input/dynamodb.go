@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A DynamoDB export to S3 is a folder with these lists and the folder data with its parts.
+// A DynamoDB export to S3 is a folder with these lists and a folder data, which has the parts.
 const (
 	exportSummary = "manifest-summary.json"
 	exportFiles   = "manifest-files.json"
@@ -30,7 +30,7 @@ type exportPart struct {
 	Key   string `json:"dataFileS3Key"`
 }
 
-// listsExport reports whether a file is an export's list, which is not data, and notes it.
+// listsExport reports whether a file is one of an export's lists, which are not data, and notes it as skipped.
 func (e *expander) listsExport(name string) bool {
 	if !slices.Contains(exportLists, path.Base(filepath.ToSlash(name))) {
 		return false
@@ -44,7 +44,7 @@ func (e *expander) listsExport(name string) bool {
 	return true
 }
 
-// exported adds the parts of an export by either of its lists, which must agree; false for other arguments.
+// exported adds the parts of an export named by either of its lists, which must agree; false for other arguments.
 func (e *expander) exported(ctx context.Context, arg string) (is bool, err error) {
 	folder, name := path.Split(filepath.ToSlash(arg))
 	if scheme, _, address := strings.Cut(arg, "://"); name != exportSummary && name != exportFiles || address &&
@@ -53,7 +53,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 	}
 	text, err := e.list(ctx, arg)
 	if err != nil {
-		return false, nil // reported as an input
+		return false, nil // the error is reported when it is read as an input
 	}
 	want := int64(-1)
 	files := folder + exportFiles
@@ -70,7 +70,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 		}
 	}
 	var parts []exportPart
-	items, named := int64(0), map[string]int{} // lines, by key
+	items, named := int64(0), map[string]int{} // named: line numbers by key
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, maxLineBytes)
 	for n := 1; lines.Scan(); n++ {
@@ -80,7 +80,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 		}
 		if err := json.Unmarshal(lines.Bytes(), &p); err != nil || p.Key == "" || p.Items == nil {
 			if n == 1 && name == exportFiles {
-				return false, nil // a file that is only called so
+				return false, nil // a file that merely has this name
 			}
 			return true, fmt.Errorf("open input %s line %d: it does not name a part of an export of DynamoDB with "+
 				"dataFileS3Key and itemCount; is the file whole?", Redact(files), n)
@@ -111,7 +111,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 	return true, nil
 }
 
-// readSummary reads the list that describes an export: its number of items and their time, zero if not stated.
+// readSummary reads the list that describes an export: its number of items and its time, zero if not stated.
 func readSummary(text []byte) (items int64, at time.Time, is bool, err error) {
 	var s struct {
 		Time   string `json:"exportTime"`
@@ -135,7 +135,7 @@ func readSummary(text []byte) (items int64, at time.Time, is bool, err error) {
 	return *s.Items, at, true, nil
 }
 
-// maxListBytes is the longest list of an export: each part has a line of some 200 bytes.
+// maxListBytes is the longest list of an export that is read: each part has a line of some 200 bytes.
 const maxListBytes = 64 << 20
 
 func (e *expander) list(ctx context.Context, name string) ([]byte, error) {

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/objectstore"
 )
 
-// defaultHTTPClient keeps more idle connections to a server than the standard library's two: many readers read splits.
+// defaultHTTPClient keeps more than the standard library's two idle connections to a server: many readers read splits.
 var defaultHTTPClient = &http.Client{Transport: manyConnections()}
 
 const maxRedirects = 10
@@ -50,7 +50,7 @@ func manyConnections() http.RoundTripper {
 func (e *expander) address(ctx context.Context, arg string) (name string, err error) {
 	scheme, rest, _ := strings.Cut(arg, "://")
 	before, fragment, _ := strings.Cut(rest, "#")
-	cut := strings.Contains(fragment, "@") && !strings.ContainsAny(before, "/?@") // a # of a password
+	cut := strings.Contains(fragment, "@") && !strings.ContainsAny(before, "/?@") // the # may belong to a password
 	if !cut {
 		rest = before
 	}
@@ -75,7 +75,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		e.unread("%s: the server tells neither size nor end, which a broken connection would seem; download it first", name)
 	}
 	if r.ranges && r.version.size > 0 && r.version.String() == "" {
-		// Ranges of two contents of one length could not be distinguished. A resumed run compares the content.
+		// Without a version, ranges of different contents could be mixed. A resumed run compares the content.
 		r.ranges = false
 		e.warn(
 			"%s: the server sends no ETag or modification time: it is read in one go, so a lost connection ends the load; "+
@@ -98,10 +98,10 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 type httpObject struct {
 	client  *http.Client
 	address *url.URL
-	match   string // the ETag the object must have; "" any
+	match   string // the ETag that the object must have; "" for any
 }
 
-// probe learns an object's version and ranges by asking for the first byte: HEAD is often forbidden where GET is not.
+// probe learns an object's version and ranges by asking for its first byte: HEAD is often forbidden where GET is not.
 func (h *httpObject) probe(ctx context.Context) (v version, ranges, unmarked bool, err error) {
 	rep, err := h.fetch(ctx, 0, 1, true)
 	if status, ok := errors.AsType[*statusError](err); ok && status.code == http.StatusRequestedRangeNotSatisfiable {
@@ -114,7 +114,7 @@ func (h *httpObject) probe(ctx context.Context) (v version, ranges, unmarked boo
 	defer rep.body.Close()
 	v = rep.version
 	if rep.partial && rep.off == 0 && v.size >= 0 {
-		_, err = io.Copy(io.Discard, io.LimitReader(rep.body, 2)) // to its end, to reuse the connection
+		_, err = io.Copy(io.Discard, io.LimitReader(rep.body, 2)) // read to the end, to reuse the connection
 		return v, true, false, err
 	}
 	return v, v.size == 0, rep.unmarked, nil
@@ -125,7 +125,7 @@ func (h *httpObject) fetch(ctx context.Context, off, n int64, ranges bool) (*rep
 	if err != nil {
 		return nil, unusable{bare(err)}
 	}
-	// Otherwise the transport asks for gzip and unpacks it: sizes and ranges would be of the packed bytes.
+	// Otherwise the transport asks for gzip and unpacks it; sizes and ranges would be those of the packed bytes.
 	req.Header.Set("Accept-Encoding", "identity")
 	if ranges {
 		req.Header.Set("Range", objectstore.RangeOf(off, n))
@@ -149,7 +149,7 @@ func (h *httpObject) fetch(ctx context.Context, off, n int64, ranges bool) (*rep
 		err = &statusError{code: resp.StatusCode, retryAfter: objectstore.RetryAfter(resp.Header)}
 	}
 	if err != nil {
-		io.CopyN(io.Discard, resp.Body, 16<<10) // a short text, then the connection can be used again
+		io.CopyN(io.Discard, resp.Body, 16<<10) // a short text is read so that the connection can be reused
 		resp.Body.Close()
 		return nil, RedactError(err)
 	}

@@ -19,35 +19,35 @@ import (
 // Stdin is the argument for standard input.
 const Stdin = "-"
 
-// ErrChanged is in the chain of an error about an input that has changed since it was found.
+// ErrChanged is wrapped by errors about an input that has changed since it was found.
 var ErrChanged = errors.New("changed since it was found")
 
-// Item is one input: a file, an object, an address, or standard input. Copies of an item are the same input.
+// Item is one input: a file, an object, an address or standard input. Copies of an item refer to the same input.
 type Item struct {
 	Name     string    // for users: the path, the address without its secrets, oss://bucket/key, s3://bucket/key, or "-"
-	Size     int64     // bytes, -1 unknown
-	Version  string    // changes with the content: ETag, else modification time; "" unknown
-	Modified time.Time // zero unknown
+	Size     int64     // in bytes; -1 if unknown
+	Version  string    // changes with the content: ETag or modification time; "" if unknown
+	Modified time.Time // zero if unknown
 	Columns  []Column  // from partition folders, outermost first; nil without Options.PathColumns
-	Found    bool      // in a folder, below a prefix or by a glob, not named
+	Found    bool      // found by a folder, prefix or glob rather than named
 
 	src     source
 	observe func(off int64, p []byte) // may be nil
 }
 
-// Others returns the items with other names.
+// Others returns the items whose names are not in names.
 func Others(items []Item, names map[string]bool) []Item {
 	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return names[i.Name] })
 }
 
-// Observed returns the item with an observer, called concurrently with all bytes read. It must not keep or change them.
+// Observed returns the item with an observer, called concurrently with all bytes read. It must not keep or change p.
 func (i *Item) Observed(by func(off int64, p []byte)) Item {
 	o := *i
 	o.observe = by
 	return o
 }
 
-// ReaderAtCloser reads any part of an item. ReadAt may be called concurrently; it fails if Close overtakes it.
+// ReaderAtCloser reads any part of an item. ReadAt may be called concurrently; it fails if Close is called meanwhile.
 type ReaderAtCloser interface {
 	io.ReaderAt
 	io.Closer
@@ -62,14 +62,14 @@ type source interface {
 // Seekable reports whether OpenAt works; Size is then known.
 func (i *Item) Seekable() bool { return i.src.seekable() }
 
-// Local reports whether the item is a file of this machine, cheap to read twice.
+// Local reports whether the item is a file on this machine, which is cheap to read twice.
 func (i *Item) Local() bool {
 	_, ok := i.src.(*localFile)
 	return ok
 }
 
 // OpenAt opens an item for reading at any offset. The context bounds every read. Reads of remote items are repeated if
-// the server or the connection fails; each goes to the server, so read large pieces. Bytes beyond Size do not exist.
+// the server or the connection fails. Each read is a request, so read large pieces. Bytes beyond Size do not exist.
 func (i *Item) OpenAt(ctx context.Context) (ReaderAtCloser, error) {
 	if !i.Seekable() {
 		return nil, fmt.Errorf("open %s: its source has no ranges; read it from its start: %w", i.Name, errors.ErrUnsupported)
@@ -105,7 +105,7 @@ func (o *observedStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Check returns ErrChanged if the item has changed since it was found: call it at the end. Remote reads check anyway.
+// Check returns ErrChanged if the item has changed since it was found. Call it at the end; remote reads check anyway.
 func (i *Item) Check() error {
 	if c, ok := i.src.(interface{ check() error }); ok {
 		return c.check()
@@ -113,8 +113,8 @@ func (i *Item) Check() error {
 	return nil
 }
 
-// Open opens an item for reading from its start. The context bounds every read. io.EOF comes only at the input's end:
-// if its size is known, after exactly Size bytes. Standard input opens once. A named pipe waits for a writer.
+// Open opens an item for reading from its start. The context bounds every read. io.EOF is returned only at the input's
+// end: after exactly Size bytes if the size is known. Standard input opens once. A named pipe waits for a writer.
 func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 	r, err := i.src.open(ctx)
 	if err != nil || i.observe == nil {
@@ -123,32 +123,32 @@ func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 	return &observedStream{ReadCloser: r, observe: i.observe}, nil
 }
 
-// Options say how arguments are understood. The zero value is usable.
+// Options say how arguments are interpreted. The zero value is usable.
 type Options struct {
-	Stdin       io.Reader    // for Stdin; nil is os.Stdin
-	HTTPClient  *http.Client // nil is one that uses the environment's proxy; its Transport serves oss:// too
+	Stdin       io.Reader    // read for Stdin; nil means os.Stdin
+	HTTPClient  *http.Client // nil for one that uses the environment's proxy; its Transport serves oss:// too
 	OSS         objectstore.OSS
 	S3          objectstore.S3
-	PathColumns bool     // folders k=v become columns
-	Extensions  []string // of files taken from folders and prefixes, such as ".csv"; nil takes all
+	PathColumns bool     // make columns of k=v folders
+	Extensions  []string // of files taken from folders and prefixes, such as ".csv"; nil for all
 	Retry       Retry
-	// NotData names a folder or file without data, such as "run folder"; "" is data. It is asked about paths that a walk
-	// or a glob reaches, not about arguments. Nil means that everything is data.
+	// NotData says what a folder or file without data is, such as "run folder"; "" if it is data. It is called for paths
+	// found by a walk or a glob, not for arguments. Nil means that everything is data.
 	NotData func(name string, folder bool) string
-	// Unread explains how to read an address that does not name files, such as one in a list, or returns nil. May be nil.
+	// Unread returns an error that explains how to read an address that names no files, or nil. It may be nil.
 	Unread func(address string) error
 }
 
-// Set is the meaning of arguments.
+// Set is the result of expanding arguments.
 type Set struct {
-	Items    []Item   // in the order of the arguments, below one argument by name
-	Warnings []string // for users, a sentence each
+	Items    []Item   // in the order of the arguments, within an argument by name
+	Warnings []string // for users, one sentence each
 	Unread   []string // omitted although it may hold data, or possibly truncated
 
-	Exported time.Time // of the earliest export of DynamoDB, or zero
+	Exported time.Time // time of the earliest DynamoDB export, or zero
 }
 
-// Expand finds the inputs that arguments name, in order, each once. One that names nothing is an fs.ErrNotExist.
+// Expand finds the inputs that arguments name, in order, each once. One that matches nothing is an fs.ErrNotExist.
 //
 // An existing name is that file or folder even if it looks like a glob; @list is always a manifest and - always
 // standard input (for files with such names write ./@list and ./-). A folder means the files below it; hidden ones,
@@ -164,10 +164,10 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 		err := e.argument(ctx, arg, "")
 		if m := new(missing); errors.As(err, &m) && m.matches {
 			unmatched = cmp.Or(unmatched, m)
-			continue // the others may match nothing either
+			continue // an error only if all others match nothing either
 		}
 		if err != nil {
-			return nil, RedactError(err) // a mistyped address is a local name to us
+			return nil, RedactError(err) // a mistyped address looks like a local name
 		}
 	}
 	if unmatched != nil {
@@ -198,26 +198,26 @@ var ErrNothing = errors.New("there is no input")
 type expander struct {
 	options  Options
 	set      Set
-	number   int                            // of the current argument
-	alike    map[string]int                 // how many addresses are shown by a name
-	seen     map[string]int                 // identity to the number of the argument that named it
-	repeats  []string                       // names in the current argument that an earlier one had
-	services map[string]objectstore.Service // by scheme, made when first needed
-	// listedBy is the server whose list is read, or nil.
+	number   int                            // number of the current argument
+	alike    map[string]int                 // number of addresses shown by the same name
+	seen     map[string]int                 // from identity to the number of the argument that named it
+	repeats  []string                       // names in the current argument that an earlier one named
+	services map[string]objectstore.Service // by scheme, created on first use
+	// listedBy is the server whose list is being read, or nil.
 	listedBy *remote
-	tables   map[string]*tableAt // by folder: the table around it, nil for none
-	asked    map[string]string   // results of NotData by path
-	skipped  []string            // left out because of it
-	passed   passed              // over
-	plain    bool                // a list of an export of DynamoDB is a file like any other
+	tables   map[string]*tableAt // by folder: the table that it is in, or nil
+	asked    map[string]string   // results of NotData, by path
+	skipped  []string            // paths left out because of NotData
+	passed   passed              // files left out because of their names
+	plain    bool                // a DynamoDB export's list is read like any other file
 }
 
-// passed are files left out by their names that no argument names.
+// passed holds files that were left out because of their names.
 type passed struct {
 	left       []string // leftovers
-	unfinished bool     // one of them belongs to an unfinished file
+	unfinished bool     // one of left is an unfinished file
 	dotted     []string // objects with a folder . or ..
-	met        bool     // there was one of either since it was last set
+	met        bool     // a file was left out since met was last reset
 }
 
 func newExpander(o Options) *expander {
@@ -230,7 +230,7 @@ func newExpander(o Options) *expander {
 		services: map[string]objectstore.Service{}, tables: map[string]*tableAt{}}
 }
 
-// argument adds the inputs of one argument. A relative name not in the working directory is looked up in dir, if set.
+// argument adds the inputs of one argument. A relative name not found in the working directory is looked up in dir.
 func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	e.number++
 	e.repeats = nil
@@ -252,7 +252,7 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 		shown, err = e.address(ctx, arg)
 	case scheme == "oss" || scheme == "s3":
 		err = e.objects(ctx, scheme, arg[len(scheme)+len("://"):])
-	default: // one that is read in another way, or not at all, is known to package open
+	default: // Unread knows the other schemes
 		if e.options.Unread != nil {
 			err = e.options.Unread(arg)
 		}
@@ -277,7 +277,7 @@ func SchemeOf(arg string) string {
 	return strings.ToLower(scheme)
 }
 
-// Path returns the path of a literal file:// address of this machine, and any other argument unchanged.
+// Path returns the path of a literal file:// address on this machine, and any other argument unchanged.
 func Path(arg string) string {
 	if SchemeOf(arg) != "file" {
 		return arg
@@ -289,7 +289,7 @@ func Path(arg string) string {
 	return path
 }
 
-// add takes an item unless its identity was taken. Twice in one argument is not reported, as of a folder and its files.
+// add adds an item unless it was added before. A repeat within one argument, as of a folder and its file, is silent.
 func (e *expander) add(i Item, identity string) {
 	if number, ok := e.seen[identity]; ok {
 		if number != e.number {
@@ -299,7 +299,7 @@ func (e *expander) add(i Item, identity string) {
 	}
 	e.seen[identity] = e.number
 	if r, ok := i.src.(*remote); ok {
-		// Two addresses may differ only in hidden parts. A name's place among its equals is the same in every run.
+		// Two addresses may differ only in hidden parts. The number of an address among its equals is the same in every run.
 		e.alike[i.Name]++
 		if n := e.alike[i.Name]; n > 1 {
 			i.Name = fmt.Sprintf("%s#%d", i.Name, n)
@@ -319,7 +319,7 @@ func (e *expander) warnOfRepeats(arg string) {
 	}
 }
 
-// warn keeps a warning once: a glob may pass the same folder twice.
+// warn keeps each warning once: a glob may match the same folder twice.
 func (e *expander) warn(format string, a ...any) {
 	if w := fmt.Sprintf(format, a...); !slices.Contains(e.set.Warnings, w) {
 		e.set.Warnings = append(e.set.Warnings, w)
@@ -334,7 +334,7 @@ func (e *expander) unread(format string, a ...any) {
 	}
 }
 
-// wanted reports whether Extensions admit a file found in a folder.
+// wanted reports whether Extensions include a file found in a folder.
 func (e *expander) wanted(name string) bool {
 	for _, x := range e.options.Extensions {
 		if strings.HasSuffix(strings.ToLower(name), strings.ToLower(x)) {
@@ -344,7 +344,7 @@ func (e *expander) wanted(name string) bool {
 	return len(e.options.Extensions) == 0
 }
 
-// isData reports whether NotData admits a path that is not an argument; it notes the others.
+// isData reports whether NotData accepts a path that is not an argument; it notes the others as skipped.
 func (e *expander) isData(name string, folder bool) bool {
 	if e.options.NotData == nil {
 		return true
@@ -360,7 +360,7 @@ func (e *expander) isData(name string, folder bool) bool {
 	return what == ""
 }
 
-// shownSkipped limits the skipped names shown.
+// shownSkipped limits the names of skipped files in a warning.
 const shownSkipped = 5
 
 func someOf(names []string) string {
@@ -371,8 +371,8 @@ func someOf(names []string) string {
 	return shown
 }
 
-// hidden reports whether a name is not data by the custom of Hadoop and of shells: .part.crc, _SUCCESS, _temporary. A
-// partition folder may begin with _. The names . and .. occur in keys, where they mean nothing.
+// hidden reports whether a name is not data by the convention of Hadoop and of shells: .part.crc, _SUCCESS, _temporary.
+// A partition folder may begin with _. In keys, the names . and .. have no meaning.
 func hidden(name string, folder bool) bool {
 	if name == "." || name == ".." {
 		return false

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Programs leave unfinished parts, earlier versions and locks beside their files, whose rows would win.
+// Programs leave unfinished parts, earlier versions and locks beside their files, and these must not be loaded.
 var (
 	transfers = []string{".tmp", ".part", ".partial", ".crdownload", ".filepart", "._copying_", ".inprogress"}
 	leftovers = append(transfers[:len(transfers):len(transfers)], "~", ".bak", ".orig", ".swp")
-	locks     = []string{"~$", ".~lock."} // beginnings of names
+	locks     = []string{"~$", ".~lock."} // prefixes of names
 )
 
-// Unpacked is a name without extensions of compression.
+// Unpacked returns a name without its compression extensions.
 func Unpacked(name string) string {
 	for _, packed := range []string{".gz", ".zst", ".bz2", ".xz", ".lz4", ".sz", ".snappy", ".lzma", ".lz"} {
 		if n := len(name) - len(packed); n > 0 && strings.EqualFold(name[n:], packed) {
@@ -24,7 +24,7 @@ func Unpacked(name string) string {
 	return name
 }
 
-// isLeftover reports whether an unnamed file is a leftover, and notes it, unless the glob's last part asks for it.
+// isLeftover reports whether an unnamed file is a leftover, and notes it, unless the glob's last part spells its mark.
 func (e *expander) isLeftover(name, pattern string) bool {
 	base := strings.ToLower(path.Base(filepath.ToSlash(name)))
 	i := slices.IndexFunc(leftovers,

@@ -15,10 +15,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// metaBytes make a name a glob. A backslash escapes the next byte.
+// metaBytes make a name a glob. In a glob, a backslash escapes the next byte.
 const metaBytes = `*?[{\`
 
-// local adds the files of a path or a glob, first in the working directory, then in dir.
+// local adds the files of a path or a glob, looked up in the working directory and then in dir.
 func (e *expander) local(ctx context.Context, arg, dir string) error {
 	found, err := e.localIn(ctx, arg, arg)
 	if !found && err == nil && dir != "" && !filepath.IsAbs(arg) {
@@ -36,7 +36,7 @@ func (e *expander) local(ctx context.Context, arg, dir string) error {
 	}
 }
 
-// localIn adds the files at the path name, or matching pattern. It reports whether there were any.
+// localIn adds the file or folder name, or the files that match pattern. It reports whether there were any.
 func (e *expander) localIn(ctx context.Context, name, pattern string) (found bool, err error) {
 	info, err := os.Stat(name)
 	if err == nil {
@@ -57,7 +57,7 @@ func (e *expander) localIn(ctx context.Context, name, pattern string) (found boo
 	return true, fmt.Errorf("open input %s: %w", name, bare(err))
 }
 
-// namedFolder adds the files of a folder that an argument names.
+// namedFolder adds the files of a folder named by an argument.
 func (e *expander) namedFolder(ctx context.Context, name string) error {
 	before, repeats := len(e.set.Items), len(e.repeats)
 	if err := e.folder(ctx, name, name, ""); err != nil {
@@ -70,7 +70,7 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 	return nil
 }
 
-// alsoSkipped names the paths left out by NotData and the leftovers, after lead.
+// alsoSkipped names the paths left out by NotData and as leftovers, after lead; "" if there are none.
 func (e *expander) alsoSkipped(lead string) string {
 	if all := slices.Concat(e.skipped, e.passed.left, e.passed.dotted); len(all) > 0 {
 		return lead + someOf(all)
@@ -78,7 +78,7 @@ func (e *expander) alsoSkipped(lead string) string {
 	return ""
 }
 
-// extensions names the extensions that a folder's files need.
+// extensions names the extensions that files of a folder must have.
 func (e *expander) extensions() string {
 	if len(e.options.Extensions) == 0 {
 		return ""
@@ -115,7 +115,7 @@ func (e *expander) folder(ctx context.Context, name, base, below string) error {
 	return nil
 }
 
-// found adds a file that is not an argument. Links to folders could lead in a circle, other files block forever.
+// found adds a file that is not an argument. Links to folders could form a cycle, and other files could block forever.
 func (e *expander) found(name, base, below, pattern string) error {
 	if !e.wanted(name) || e.isLeftover(name, pattern) {
 		return nil
@@ -142,7 +142,7 @@ func (e *expander) found(name, base, below, pattern string) error {
 	return err
 }
 
-// file adds a file. The paths are for its columns.
+// file adds a file. Its columns come from base and below.
 func (e *expander) file(name string, info fs.FileInfo, base, below string) error {
 	if err := e.checkTable(name, base); err != nil {
 		return err
@@ -165,8 +165,8 @@ func (e *expander) file(name string, info fs.FileInfo, base, below string) error
 	return nil
 }
 
-// glob adds the matches of a pattern; a folder means the files below it, as if the shell had matched the pattern. With
-// ** links to folders are not followed. File system errors are returned: an unreadable folder may hold data.
+// glob adds the matches of a pattern. A folder means the files below it, as if the shell had matched the pattern. **
+// does not follow links to folders. File system errors are returned, because an unreadable folder may hold data.
 func (e *expander) glob(ctx context.Context, pattern string) (found bool, err error) {
 	options := []doublestar.GlobOption{doublestar.WithFailOnIOErrors(), doublestar.WithNoHidden()}
 	deep := strings.Contains(pattern, "**")
@@ -182,7 +182,7 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 	if err != nil {
 		return true, fmt.Errorf("match %s: %w", pattern, err)
 	}
-	slices.SortFunc(names, func(a, b string) int { // by name, as in folder: a folder's files stay together
+	slices.SortFunc(names, func(a, b string) int { // by name, as in folder, so that a folder's files stay together
 		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 	})
 	base, _ := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
@@ -203,11 +203,11 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 type match struct {
 	name, base, below string // below is under base, up to the glob's first special byte
 	pattern           string
-	deep              bool // the glob has **
-	marks             bool // the glob asks for hidden names
+	deep              bool // the glob contains **
+	marks             bool // the glob matches hidden names
 }
 
-// matched adds a match of a glob.
+// matched adds one match of a glob.
 func (e *expander) matched(ctx context.Context, m match) error {
 	info, err := os.Lstat(m.name)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 && !m.deep {
@@ -225,12 +225,12 @@ func (e *expander) matched(ctx context.Context, m match) error {
 		return e.folder(ctx, m.name, m.base, m.below)
 	}
 	saved := e.options.Extensions
-	e.options.Extensions = nil // a glob says what is wanted
+	e.options.Extensions = nil // a glob selects files itself
 	defer func() { e.options.Extensions = saved }()
 	return e.found(m.name, m.base, m.below, m.pattern)
 }
 
-// isDataBelow is isData for each part of a path below base: the glob's special bytes begin in the first of them.
+// isDataBelow is isData for each part of a path below base, which ends before the glob's first special byte.
 func (e *expander) isDataBelow(base, below string, folder bool) bool {
 	parts := strings.Split(below, "/")
 	name := filepath.FromSlash(base)
@@ -242,7 +242,7 @@ func (e *expander) isDataBelow(base, below string, folder bool) bool {
 	return true
 }
 
-// hiddenPath reports whether a name in a path is hidden. The glob decides about dots that it spells.
+// hiddenPath reports whether a name in a path is hidden. A dot that the glob spells out does not count.
 func hiddenPath(below string, folder bool) bool {
 	parts := strings.Split(below, "/")
 	for i, part := range parts {
@@ -253,19 +253,19 @@ func hiddenPath(below string, folder bool) bool {
 	return false
 }
 
-// spellsMark reports whether a glob asks for names with a leading . or _.
+// spellsMark reports whether a glob spells out a leading . or _.
 func spellsMark(pattern string) bool {
 	parts := strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{,[", r) })
 	return slices.ContainsFunc(parts, func(part string) bool { return hidden(part, false) })
 }
 
-// metaEscaper turns a name into the glob that matches only it.
+// metaEscaper turns a name into a glob that matches only this name.
 var metaEscaper = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `\`, `\\`)
 
 // missing is an error about an input that does not exist.
 type missing struct {
 	text    string
-	matches bool // it matches inputs, without naming one
+	matches bool // the argument matches inputs rather than naming one
 }
 
 func (m *missing) Error() string { return m.text }

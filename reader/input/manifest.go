@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// maxLineBytes is the longest line of a manifest; a longer one means another kind of file.
+// maxLineBytes limits a line of a manifest; a longer line means that the file is something else.
 const maxLineBytes = 1 << 20
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// manifest adds the inputs that a manifest names, one argument per line; lines are like arguments, but cannot name
-// another manifest. Blank lines and lines that begin with # are skipped, blanks at both ends removed. A relative name
-// is looked up in the working directory, as on the command line, so the output of find can be used, then in the
-// manifest's folder, so a list may lie beside its files.
+// manifest adds the inputs named by a manifest, one argument per line. A line cannot name another manifest. Blank lines
+// and lines that begin with # are skipped, and blanks at both ends are removed. A relative name is looked up in the
+// working directory, as on the command line, so the output of find can be used, then in the manifest's folder, so a
+// list may lie beside its files.
 func (e *expander) manifest(ctx context.Context, name string) error {
 	if name == Stdin || name == "" || strings.HasPrefix(name, "@") {
 		return fmt.Errorf("read manifest @%s: name a file that lists inputs, one per line", Redact(name))
@@ -40,7 +40,7 @@ func (e *expander) manifest(ctx context.Context, name string) error {
 	}
 	defer body.Close()
 
-	// Another machine's list names inputs of that or of other machines, never of this one.
+	// A list from another machine may name inputs of that or of other machines, never of this one.
 	if r, ok := item.src.(*remote); ok {
 		e.listedBy = r
 		defer func() { e.listedBy = nil }()
@@ -97,7 +97,7 @@ func (r *remote) mayName(arg string) error {
 	}
 	u, err := url.Parse(arg)
 	if err != nil {
-		return nil // refused for that
+		return nil // refused when it is opened
 	}
 	if get, ok := r.fetcher.(*httpObject); internal(u.Hostname()) && !(ok && internal(get.address.Hostname())) {
 		return fmt.Errorf("%s: a public server's list names an address inside this network; download the list", redact(arg))
@@ -105,7 +105,7 @@ func (r *remote) mayName(arg string) error {
 	return nil
 }
 
-// internal reports whether a host is this machine or an address of a private network. Names are not looked up.
+// internal reports whether a host is this machine or an address in a private network. Names are not looked up.
 func internal(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -113,7 +113,7 @@ func internal(host string) bool {
 	}
 	a, err := netip.ParseAddr(host)
 	if err != nil {
-		// Resolvers of some systems treat 2130706433, 0x7f.1 and 127.1 as 127.0.0.1; public names do not end in a number.
+		// Some systems' resolvers treat 2130706433, 0x7f.1 and 127.1 as 127.0.0.1; public names never end in a number.
 		last := host[strings.LastIndexByte(host, '.')+1:]
 		return last != "" && last[0] >= '0' && last[0] <= '9'
 	}
@@ -121,10 +121,10 @@ func internal(host string) bool {
 	return (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() || sharedAddresses.Contains(a))
 }
 
-// sharedAddresses belong to carriers and clouds; one of them answers with the machine's credentials.
+// sharedAddresses belong to carriers and clouds; in some clouds, one of them serves the machine's credentials.
 var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
-// one returns the only input that a name means, without taking it.
+// one returns the only input that a name matches, without adding it.
 func (e *expander) one(ctx context.Context, name string) (Item, error) {
 	sub := newExpander(e.options)
 	sub.options.Extensions = nil

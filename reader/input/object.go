@@ -26,7 +26,7 @@ func (e *expander) service(ctx context.Context, scheme string) (objectstore.Serv
 	return s, nil
 }
 
-// plainObject converts an object store's error for Retry.
+// plainObject converts an object store's error to one that Retry understands.
 func plainObject(err error) error {
 	var (
 		answer  *objectstore.Error
@@ -45,7 +45,7 @@ func plainObject(err error) error {
 	return bare(err)
 }
 
-// storedObject fetches an object from a store.
+// storedObject fetches an object from an object store.
 type storedObject struct {
 	service     objectstore.Service
 	bucket, key string
@@ -62,11 +62,11 @@ func (s *storedObject) fetch(ctx context.Context, off, n int64, _ bool) (*reply,
 		answer.Body.Close()
 		return nil, err
 	}
-	rep.version.modified = "" // listings have another form, and there is always an ETag
+	rep.version.modified = "" // listings format it differently, and there is always an ETag
 	return rep, nil
 }
 
-// object adds an object. The paths are for its columns.
+// object adds an object. Its columns come from base and below.
 func (l *lister) object(o objectstore.Object, base, below string) error {
 	name := l.name(o.Key)
 	columns, err := l.columns(name, base, below)
@@ -84,7 +84,7 @@ func (l *lister) name(key string) string { return objectName(l.service.Scheme(),
 
 func objectName(scheme, bucket, key string) string { return scheme + "://" + bucket + "/" + key }
 
-// head learns an object's version from the object itself.
+// head reads an object's version from the object itself.
 func (l *lister) head(ctx context.Context, key string) (o objectstore.Object, err error) {
 	err = l.options.Retry.attempt(ctx, func(ctx context.Context) error {
 		o, err = l.service.Head(ctx, l.bucket, key)

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// version distinguishes contents of an object.
+// version distinguishes the contents that an object has over time.
 type version struct {
-	size     int64  // bytes, -1 unknown
-	etag     string // "" unknown
-	modified string // as the server writes it; "" unknown
+	size     int64  // in bytes; -1 if unknown
+	etag     string // "" if unknown
+	modified string // as the server formats it; "" if unknown
 }
 
 func (v version) String() string {
@@ -25,7 +25,7 @@ func (v version) String() string {
 	return v.modified
 }
 
-// differs names the difference to another version, "" for none. Equal ETags outweigh different times.
+// differs describes the difference from another version, or returns "". Equal ETags outweigh different times.
 func (v version) differs(w version) string {
 	switch {
 	case v.size >= 0 && w.size >= 0 && v.size != w.size:
@@ -40,7 +40,7 @@ func (v version) differs(w version) string {
 	return ""
 }
 
-// matchable returns the ETag for If-Match, which weak ones never match (RFC 9110, 13.1.1).
+// matchable returns the ETag for If-Match, or "" for a weak one, which never matches (RFC 9110, 13.1.1).
 func (v version) matchable() string {
 	if strings.HasPrefix(v.etag, "W/") {
 		return ""
@@ -51,30 +51,30 @@ func (v version) matchable() string {
 type reply struct {
 	body    io.ReadCloser
 	version version // of the whole object
-	off     int64   // in the object, of the body's first byte
-	partial bool    // the server understood the range
+	off     int64   // offset of the body's first byte in the object
+	partial bool    // the server sent the requested range
 
-	unmarked bool // only the end of the connection is the end of the body, as in HTTP/1.0
+	unmarked bool // only the connection's end marks the body's end, as in HTTP/1.0
 }
 
-// fetcher asks a server once for a part of one object: n bytes from off, all from off if n < 0, the whole object
-// without ranges. The error is the library's, a statusError, an unusable, or ErrChanged.
+// fetcher asks a server once for a part of an object: n bytes from off, the rest if n < 0, or the whole object without
+// ranges. The error is the library's, a statusError, an unusable, or ErrChanged.
 type fetcher interface {
 	fetch(ctx context.Context, off, n int64, ranges bool) (*reply, error)
 }
 
-// remote is an object that a server gives.
+// remote is an object on a server.
 type remote struct {
 	fetcher
 	name    string
 	version version
-	ranges  bool // the server gives parts, and the size is known
+	ranges  bool // the server sends parts, and the size is known
 	retry   Retry
 }
 
 func (r *remote) seekable() bool { return r.ranges }
 
-// request fetches once, under watch, and checks that the reply is of the same object from off on.
+// request fetches once, under watch, and checks that the reply has the same object's bytes from off on.
 func (r *remote) request(ctx context.Context, off, n int64) (*reply, error) {
 	w := newWatch(ctx, r.retry.Stall)
 	w.start()
@@ -103,7 +103,7 @@ type watchedBody struct {
 	body  io.ReadCloser
 	watch *watch
 
-	waited time.Duration // for the bytes that came since the rate was last looked at
+	waited time.Duration // for the bytes received since the rate was last checked
 	came   int
 }
 
@@ -136,7 +136,7 @@ func (r *remote) openAt(ctx context.Context) (ReaderAtCloser, error) {
 	return &partReader{remote: r, ctx: ctx, cancel: cancel}, nil
 }
 
-// partReader reads a remote object at any offset. It has a context, since io.ReaderAt takes none.
+// partReader reads a remote object at any offset. It holds a context because io.ReaderAt takes none.
 type partReader struct {
 	*remote
 	ctx    context.Context
@@ -148,7 +148,7 @@ func (p *partReader) Close() error {
 	return nil
 }
 
-// ReadAt asks for the part and, if the connection is cut, for the missing rest.
+// ReadAt requests the part and, if the connection is cut, the missing rest.
 func (p *partReader) ReadAt(b []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, fmt.Errorf("read %s at byte %d: before its start", p.name, off)
@@ -195,21 +195,21 @@ func (r *remote) open(ctx context.Context) (io.ReadCloser, error) {
 	}
 }
 
-// stream reads a remote object from its start. It asks for the rest when the connection is cut.
+// stream reads a remote object from its start. If the connection is cut, it requests the rest.
 type stream struct {
 	*remote
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	patience patience
-	rep      *reply // nil before the next request
+	rep      *reply // nil until the next request
 	off      int64
-	err      error // the last, once there is one
+	err      error // final error; nil until then
 }
 
 // connect requests the missing part, if any.
 func (s *stream) connect() (err error) {
 	if s.ranges && s.off == s.version.size {
-		s.err = io.EOF // an empty range cannot be asked for
+		s.err = io.EOF // an empty range cannot be requested
 		return nil
 	}
 	s.rep, err = s.request(s.ctx, s.off, -1)
@@ -248,12 +248,12 @@ func (s *stream) Read(b []byte) (n int, err error) {
 		}
 	}
 	if n > 0 {
-		return n, nil // s.err is the next read's
+		return n, nil // s.err is returned by the next read
 	}
 	return 0, s.err
 }
 
-// failed decides whether an error, or the end of a body, is the end, a reason for another attempt, or final.
+// failed decides whether an error, or a body's end, is the end of the object, calls for another attempt, or is final.
 func (s *stream) failed(err error) {
 	s.disconnect()
 	size := s.version.size
@@ -281,11 +281,11 @@ func ofSize(size int64) string {
 	return fmt.Sprintf(" of %d", size)
 }
 
-// newReply interprets an answer with a body. It owns the body unless it returns an error.
+// newReply interprets a response with a body. It owns the body unless it returns an error.
 func newReply(status int, h http.Header, length int64, body io.ReadCloser, off int64) (*reply, error) {
 	rep := &reply{body: body, version: version{size: length, etag: h.Get("ETag"), modified: h.Get("Last-Modified")}}
 	if status != http.StatusPartialContent {
-		// A server may answer a range that is the whole object with the object.
+		// A server may answer a range request for the whole object with the object.
 		if off > 0 {
 			return nil, unusable{errors.New("the server stopped giving ranges; download the file")}
 		}

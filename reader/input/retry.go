@@ -21,9 +21,9 @@ import (
 
 // Retry says how failed requests are repeated. All requests of this package only read.
 type Retry struct {
-	Attempts int               // in a row that give no byte, until the last error stands; 0 is 5
-	Backoff  ratelimit.Backoff // between attempts; the zero Backoff is from 200 ms to 5 s
-	Stall    time.Duration     // without a byte until a request counts as failed; 0 is a minute
+	Attempts int               // consecutive attempts without a byte before the error is final; 0 means 5
+	Backoff  ratelimit.Backoff // between attempts; the zero Backoff means 200 ms to 5 s
+	Stall    time.Duration     // time without a byte after which a request has failed; 0 means a minute
 }
 
 func (r Retry) withDefaults() Retry {
@@ -35,19 +35,19 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// errStalled is the cause of requests that watch cancelled.
+// errStalled is the cancellation cause of requests that watch ends.
 var errStalled = errors.New("no data arrived for too long")
 
-// leastRate is the least bytes per second of a body while a reader waits for it, over Retry.Stall. Typing is faster.
+// leastRate is the minimum bytes per second of a body over Retry.Stall, while a reader waits for it. Typing is faster.
 const leastRate = 50
 
-// errSlow ends a body below leastRate; another request would be no faster.
+// errSlow ends a body slower than leastRate; another request would be no faster.
 var errSlow = fmt.Errorf("the server sends less than %d bytes a second; try again when it is faster", leastRate)
 
-// statusError is a server's unsuccessful answer.
+// statusError is a server's response with an error status.
 type statusError struct {
 	code       int
-	text       string // "" takes the code's
+	text       string // "" means the code's standard text
 	retryAfter time.Duration
 }
 
@@ -85,19 +85,19 @@ func (s *statusError) passing() bool {
 	return s.code >= 500
 }
 
-// unusable is an error that another attempt would give again.
+// unusable is an error that another attempt would return again.
 type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
-// otherScheme reports whether a server that speaks TLS was asked by http, or vice versa, in part by net/http's text.
+// otherScheme reports whether a TLS server was asked by http, or the reverse; it relies partly on net/http's messages.
 func otherScheme(err error) bool {
 	return errors.As(err, new(tls.RecordHeaderError)) ||
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") ||
 		strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
 }
 
-// again reports whether another attempt may succeed, as after any error not known to last.
+// again reports whether another attempt may succeed, as after any error not known to be permanent.
 func again(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.passing()
@@ -129,7 +129,7 @@ type patience struct {
 
 func (p *patience) progress() { p.failures = 0 }
 
-// wait returns nil when it is time for another attempt, or the final error.
+// wait returns nil when it is time for another attempt, or else the final error.
 func (p *patience) wait(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
@@ -153,12 +153,12 @@ func (p *patience) wait(ctx context.Context, err error) error {
 	return nil
 }
 
-// exhausted is an error that all attempts returned although each might have succeeded.
+// exhausted is the last error of a task whose attempts have run out although each might have succeeded.
 type exhausted struct{ error }
 
 func (e *exhausted) Unwrap() error { return e.error }
 
-// Passing reports whether the same command may succeed later, also for errors of databases.
+// Passing reports whether the same command may succeed later; it knows errors of databases too.
 func Passing(err error) bool {
 	var (
 		all *exhausted
@@ -169,20 +169,20 @@ func Passing(err error) bool {
 	switch {
 	case errors.As(err, &own):
 		return own.Passing()
-	case errors.As(err, &all), errors.As(err, &dns): // a name that is not found now may be while its server is replaced
+	case errors.As(err, &all), errors.As(err, &dns): // a name may be missing only while its server is replaced
 		return true
 	}
 	return errors.As(err, &op)
 }
 
-// OfTransport reports whether an error is about reaching an input, not about its content.
+// OfTransport reports whether an error concerns reaching an input rather than its content.
 func OfTransport(err error) bool {
 	return errors.As(err, new(*statusError)) || errors.As(err, new(unusable)) || errors.As(err, new(*url.Error)) ||
 		errors.As(err, new(*objectstore.Error)) ||
 		errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrChanged) || Passing(err)
 }
 
-// ended returns why a context ended: closed by its reader, or the context's error.
+// ended returns why a context ended: its reader was closed, or the context's own error.
 func ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, fs.ErrClosed) {
 		return cause
@@ -190,7 +190,7 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// errCut replaces io.EOF of a connection cut before the answer, which a reader would take for the end of the input.
+// errCut replaces io.EOF of a connection cut before the response; readers would take it for the end of the input.
 var errCut = fmt.Errorf("the connection was cut: %w", io.ErrUnexpectedEOF)
 
 func plainEOF(err error) error {
@@ -217,7 +217,7 @@ func (r Retry) attempt(ctx context.Context, f func(context.Context) error) error
 	}
 }
 
-// watch cancels a request that stalls. Only waiting for the request counts: a slow consumer is not a stall.
+// watch cancels a request that stalls. Only time spent waiting for the request counts, not a slow consumer.
 type watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -249,7 +249,7 @@ func (w *watch) explain(err error) error {
 	return plainEOF(bare(err))
 }
 
-// bare unwraps the libraries' errors: the caller names operation and path or address itself, without secrets.
+// bare unwraps the libraries' errors: the caller names the operation and the path or address, without secrets.
 func bare(err error) error {
 	for {
 		switch e := err.(type) {
@@ -263,15 +263,15 @@ func bare(err error) error {
 	}
 }
 
-// stoppable reads in a goroutine into its own buffer, because a read of a terminal or pipe cannot be interrupted.
+// stoppable reads in a goroutine into a buffer of its own, because reading a terminal or pipe cannot be interrupted.
 type stoppable struct {
 	ctx     context.Context
 	r       io.Reader
 	buf     []byte
-	rest    []byte // of buf, not yet delivered
-	err     error  // after rest
+	rest    []byte // part of buf that is not yet delivered
+	err     error  // returned after rest
 	pending chan readResult
-	reading bool // a result will come
+	reading bool // a result is pending
 }
 
 type readResult struct {
@@ -279,12 +279,12 @@ type readResult struct {
 	err error
 }
 
-// Stoppable returns a reader whose reads end with ctx. It may read ahead: r is the reader's alone from then on.
+// Stoppable returns a reader whose reads end with ctx. It may read ahead, so nothing else may read r from then on.
 func Stoppable(ctx context.Context, r io.Reader) io.Reader {
 	return &stoppable{ctx: ctx, r: r, buf: make([]byte, 256<<10), pending: make(chan readResult, 1)}
 }
 
-// Soon waits until Read would not block, or until late, and reports which.
+// Soon waits until Read would not block (true) or late fires (false).
 func (s *stoppable) Soon(late <-chan time.Time) bool {
 	for len(s.rest) == 0 && s.err == nil {
 		if !s.reading {

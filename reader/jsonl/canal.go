@@ -16,19 +16,19 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Messages of canal, as its FlatMessage and LogEventConvert (1.1) write them, and programs of that form (DTS, TiCDC):
+// Messages of canal (FlatMessage, as written by LogEventConvert 1.1) and of programs with the same form (DTS, TiCDC):
 //
 // 	{"data":[{"id":"7","v":"a"}],"database":"shop","es":1589373560000,"id":9,"isDdl":false,"mysqlType":{"id":"bigint","v":"text"},
 // 	 "old":[{"v":"b"}],"pkNames":["id"],"sql":"","table":"orders","ts":1589373560798,"type":"UPDATE"}
 //
-// Maxwell's messages have one row and no types; the user names them:
+// Maxwell's messages have one row and no types; the user states the types:
 //
 // 	{"database":"shop","table":"orders","type":"update","ts":1589373560,"xid":23,"commit":true,"primary_key_columns":["id"],"data":{"id":7,"v":"a"},"old":{"v":"b"}}
 //
-// Every value of canal is a text, or null. Values become what a load of the same table from the database would give;
-// inexact values are refused, unless the user has named the column's type, which then reads canal's text.
+// Every value of canal is a string or null. Values become what a load of the same table from the database would give.
+// Inexact values are refused, unless the user states the column's type, which then reads canal's text.
 
-// canalRows are the members of a message that tell its number of rows.
+// canalRows holds the members of a message that show how many rows it has.
 type canalRows struct {
 	Data rowList  `json:"data"`
 	Old  rowList  `json:"old"`
@@ -38,7 +38,7 @@ type canalRows struct {
 	MaxwellKeys []string `json:"primary_key_columns"`
 }
 
-// rowList is an array of rows, or a single one.
+// rowList is an array of rows, or a single row.
 type rowList []json.RawMessage
 
 func (l *rowList) UnmarshalJSON(text []byte) error {
@@ -49,7 +49,7 @@ func (l *rowList) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]json.RawMessage)(l))
 }
 
-// UnfoldCanal returns lines with one row per message. An update of the primary key becomes a deletion and a new row.
+// UnfoldCanal returns lines with one row per message. An update of the primary key becomes a deletion and an insertion.
 func UnfoldCanal(r io.Reader, longest int) io.Reader {
 	return &unfolding{lines: bufio.NewReaderSize(r, 64<<10), longest: longest}
 }
@@ -57,8 +57,8 @@ func UnfoldCanal(r io.Reader, longest int) io.Reader {
 type unfolding struct {
 	lines    *bufio.Reader
 	longest  int
-	line     []byte // so far
-	passes   bool   // the rest of a line that is too long
+	line     []byte // read so far
+	passes   bool   // skipping the rest of an overlong line
 	unfolded bytes.Buffer
 	err      error
 }
@@ -85,7 +85,7 @@ func (u *unfolding) Read(p []byte) (int, error) {
 	return u.unfolded.Read(p)
 }
 
-// rows writes the rows of a message that must be divided.
+// rows splits a message into messages of one row. It returns false if the message needs no splitting.
 func (u *unfolding) rows() bool {
 	var m canalRows
 	if err := json.Unmarshal(u.line, &m); err != nil || len(m.Data) == 0 || len(m.Old) > 0 && len(m.Old) != len(m.Data) {
@@ -108,7 +108,7 @@ func (u *unfolding) rows() bool {
 		all["type"], _ = json.Marshal(kind)
 		all["data"], _ = json.Marshal([]any{data})
 		all["old"], _ = json.Marshal(old)
-		line, _ := json.Marshal(all) // of JSON
+		line, _ := json.Marshal(all) // JSON always marshals
 		u.unfolded.Write(append(line, '\n'))
 	}
 	for i, row := range m.Data {
@@ -125,7 +125,7 @@ func (u *unfolding) rows() bool {
 	return true
 }
 
-// movedRow is the row before an update of its primary key; nil if the key stays or the old row is not known in full.
+// movedRow returns the row before an update of its primary key; nil if the key is unchanged or the old row incomplete.
 func movedRow(m *canalRows, i int) map[string]json.RawMessage {
 	var before, old map[string]json.RawMessage
 	if json.Unmarshal(m.Data[i], &before) != nil || json.Unmarshal(m.Old[i], &old) != nil ||
@@ -139,13 +139,13 @@ func movedRow(m *canalRows, i int) map[string]json.RawMessage {
 	return before
 }
 
-// canalMessage has the places of a message's members.
+// canalMessage has the positions of a message's members.
 type canalMessage struct {
 	kind, sql string
 	ddl       bool
 	canal     bool // Maxwell has no isDdl
-	data, old int  // places of the first row; -1 is none
-	more      bool // more rows, because the message was not unfolded
+	data, old int  // positions of the first row; -1 if there is none
+	more      bool // there are more rows: the message was not unfolded
 	types     int
 	typesEnd  int
 }
@@ -162,14 +162,14 @@ func (p *Parser) canalChange(start int) bool {
 			m.ddl = m.ddl || strings.HasPrefix(m.kind, "table-") || strings.HasPrefix(m.kind, "database-")
 		case "es":
 			p.changed.at.Millis = int64(p.natural(from))
-		case "position": // of Maxwell, on request
+		case "position": // written by Maxwell on request
 			file, position, _ := strings.Cut(p.textAt(from), ":")
 			p.changed.at.File = file
 			p.changed.at.Position, _ = strconv.ParseUint(position, 10, 64)
 		case "ts":
 			if p.options.Changes.Form == MaxwellChanges {
 				p.changed.at.Millis = int64(p.natural(from))
-				if p.changed.at.Millis < 1e11 { // seconds, but of statements
+				if p.changed.at.Millis < 1e11 { // seconds, except in messages of statements
 					p.changed.at.Millis *= 1000
 				}
 			}
@@ -203,8 +203,8 @@ func (p *Parser) canalChange(start int) bool {
 		return ok
 	}
 	switch m.kind {
-	case "INSERT", "INIT", "insert", "bootstrap-insert": // INIT is of DTS: a row that was there before
-	case "UPDATE", "update": // has the columns that the server's log has
+	case "INSERT", "INIT", "insert", "bootstrap-insert": // INIT is from DTS: a row that existed before
+	case "UPDATE", "update": // has the columns that the server logged
 		p.record.Mode = table.Update
 	case "DELETE", "delete":
 		p.record.Mode = table.Delete
@@ -243,7 +243,7 @@ func (p *Parser) canalChange(start int) bool {
 	}) && p.changesAny()
 }
 
-// untyped are the row's columns to which the user gives no type.
+// untyped returns the names of the row's columns whose type the user has not stated.
 func (p *Parser) untyped(row int) (names []string) {
 	of := &p.options.Changes
 	p.members(row, func(name []byte, _, _ int) bool {
@@ -255,7 +255,7 @@ func (p *Parser) untyped(row int) (names []string) {
 	return names
 }
 
-// firstRow returns the place of an array's first object, and whether there are more.
+// firstRow returns the position of an array's first object, and whether there are more.
 func (p *Parser) firstRow(from, to int) (at int, more bool) {
 	s := &p.scan
 	switch s.data[from] {
@@ -273,14 +273,14 @@ func (p *Parser) firstRow(from, to int) (at int, more bool) {
 	return at, s.token() == ','
 }
 
-// harmless are statements that change no row: of new tables, and of indexes.
+// harmless lists statements that change no row: they create tables or change indexes.
 var harmless = []string{"CREATE", "CINDEX", "DINDEX", "table-create", "database-create"}
 
-// changesRows are statements that canal copies with the type QUERY.
+// changesRows matches the statements that canal copies with the type QUERY and that may change rows.
 var changesRows = regexp.MustCompile(
 	`(?i)^\s*(/\*.*?\*/\s*)*(insert|update|delete|replace|load|truncate|drop|alter|rename|call)\b`)
 
-// beside is a character next to a name.
+// beside matches a character that cannot be part of a name.
 const beside = `[^\p{L}\p{N}_$]`
 
 // canalDefinition skips a statement that does not change the loaded table.
@@ -301,7 +301,7 @@ func (p *Parser) canalDefinition(m *canalMessage, name []string, at int) bool {
 	return p.pass(true)
 }
 
-// canalColumns returns the columns in the member mysqlType between two places; nil if there are none.
+// canalColumns returns the columns in the member mysqlType between two positions; nil if there are none.
 func (p *Parser) canalColumns(from, to int) (map[string]*changedColumn, bool) {
 	if from < 0 || p.scan.data[from] != '{' {
 		return nil, true
@@ -323,7 +323,7 @@ func (p *Parser) canalColumns(from, to int) (map[string]*changedColumn, bool) {
 
 var mysqlTypes = regexp.MustCompile(`^([a-z]+)\s*(?:\((\d+)(?:,\d+)?\))?`)
 
-// canalColumn says how to read the texts of a column of that type.
+// canalColumn returns how the values of a column of that type are read.
 func canalColumn(of string) *changedColumn {
 	c := &changedColumn{digits: -1}
 	base, length := "", ""
@@ -381,7 +381,7 @@ func readUnsignedText(p *Parser, _ *changedColumn, d *record.Datum, from, _ int)
 	return ""
 }
 
-// readDatetime reads a time as a load from the server does.
+// readDatetime reads a time the way a load from the server does.
 func readDatetime(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	text := p.textAt(from)
 	if len(text) < len("2006-01-02 15:04:05") {
@@ -391,7 +391,7 @@ func readDatetime(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) str
 	return ""
 }
 
-// readLatin1 reads bytes, each as the character with its number.
+// readLatin1 reads bytes, each written as the character with that number.
 func readLatin1(p *Parser, c *changedColumn, d *record.Datum, from, _ int) string {
 	if p.scan.data[from] != '"' {
 		return noText

@@ -13,31 +13,31 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// ChangeForm is a program's form of a row change.
+// ChangeForm is the form in which a program writes changes of rows.
 type ChangeForm uint8
 
 const (
 	NoChanges ChangeForm = iota
-	// events of Debezium's connectors, as its JSON converter writes their values: with schema and payload, or the payload
-	// alone
+	// events of Debezium's connectors, as its JSON converter writes their values: with schema and payload, or only the
+	// payload
 	DebeziumChanges
-	CanalChanges    // messages of canal, one row each
+	CanalChanges    // messages of canal, with one row each
 	MaxwellChanges  // messages of Maxwell
 	DynamoDBChanges // incremental exports of DynamoDB, with the last change of each item
 )
 
-// Codes of a change that ends a load: later changes may rely on it.
+// Codes of a change that ends a load, because later changes may depend on it.
 const (
-	CodeChange = "BadChange"   // the line is not a change of the form, or lacks something
+	CodeChange = "BadChange"   // the line is not a complete change of the form
 	CodeDDL    = "TableChange" // the table was altered, truncated or dropped
-	CodeTable  = "OtherTable"  // the change is of another table, and none is named
+	CodeTable  = "OtherTable"  // changes of several tables, and none is selected
 )
 
 // Changes say how changes are read.
 type Changes struct {
 	Form  ChangeForm
-	Table string // whose changes are records, also as "schema.orders" or "shop.schema.orders"; "" is the only one
-	// Whole is the table's full name, shared by all readers of a load; nil keeps it for the parser alone.
+	Table string // the loaded table, also as "schema.orders" or "shop.schema.orders"; "" for the only one
+	// Whole is the table's full name, shared by all readers of a load. With nil, tables are not compared.
 	Whole *TableOnce
 	// Without reports whether a column is not loaded; nil means that all are loaded.
 	Without func(column string) bool
@@ -46,26 +46,26 @@ type Changes struct {
 
 // changed is the parser's state between changes.
 type changed struct {
-	passes bool     // no record comes of the line
-	others int      // such lines in the split
-	at     LogPlace // of the last change
+	passes bool     // the line gives no record
+	others int      // lines in the split about other tables
+	at     LogPlace // place of the last change
 
 	event  debeziumEvent
 	schema changedSchema
 }
 
-// LogPlace is the place of a change in its source's log; zeros are unknown.
+// LogPlace is the place of a change in its source's log; a zero field is unknown.
 type LogPlace struct {
-	File     string // of a binary log
+	File     string // name of a binary log's file
 	Position uint64
-	LSN      uint64 // of a PostgreSQL
-	Millis   int64  // since 1970, when it was made
+	LSN      uint64 // position in a log of PostgreSQL
+	Millis   int64  // time of the change, in milliseconds since 1970
 }
 
-// Followed returns the number of other tables' changes in the split so far, and the place of its last change.
+// Followed returns the number of other tables' changes in the split so far, and the place of the last change.
 func (p *Parser) Followed() (others int, last LogPlace) { return p.changed.others, p.changed.at }
 
-// natural returns the natural number at a place, 0 if there is none.
+// natural returns the natural number at a position, or 0 if there is none.
 func (p *Parser) natural(at int) uint64 {
 	end := at
 	for data := p.scan.data; end < len(data) && data[end] >= '0' && data[end] <= '9'; {
@@ -75,11 +75,11 @@ func (p *Parser) natural(at int) uint64 {
 	return n
 }
 
-// change parses a change, from the first byte of its value.
+// change parses a change, starting at the first byte of its value.
 func (p *Parser) change() bool {
 	s := &p.scan
 	p.record.Cells, p.record.Mode = p.record.Cells[:0], table.Put
-	if s.token() == 'n' && s.word("null") { // a tombstone, for a broker's clean-up
+	if s.token() == 'n' && s.word("null") { // a tombstone for a broker's log compaction
 		return p.pass(false)
 	}
 	start := s.pos
@@ -91,7 +91,7 @@ func (p *Parser) change() bool {
 	}
 	end := s.pos
 	p.keys.reset()
-	// From here on the text is a JSON object without repeated keys.
+	// From here on the text is known to be a JSON object without repeated keys.
 	ok := false
 	switch p.options.Changes.Form {
 	case DynamoDBChanges:
@@ -108,7 +108,7 @@ func (p *Parser) change() bool {
 	return ok
 }
 
-// pass says that the line gives no record.
+// pass notes that the line gives no record; other: because the change is of another table.
 func (p *Parser) pass(other bool) bool {
 	p.changed.passes = true
 	if other {
@@ -117,7 +117,7 @@ func (p *Parser) pass(other bool) bool {
 	return true
 }
 
-// ofTable passes over changes of other tables, or refuses them. name is the table's, preceded by its parents'.
+// ofTable skips changes of other tables, or refuses them. name is the table's name, preceded by its parents'.
 func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
 	c := &p.options.Changes
 	if c.Table != "" && !IsTable(c.Table, name) {
@@ -141,7 +141,7 @@ type TableOnce struct {
 	name string
 }
 
-// Is returns the first name, which may be this one.
+// Is returns the name that was set first, which is set now if there was none.
 func (t *TableOnce) Is(name string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +149,7 @@ func (t *TableOnce) Is(name string) string {
 	return t.name
 }
 
-// IsTable reports whether a table, by its parts, is the named one.
+// IsTable reports whether the table with the given parts of a name is the named one.
 func IsTable(named string, name []string) bool {
 	last := len(name) - 1
 	for i := range name {
@@ -160,7 +160,7 @@ func IsTable(named string, name []string) bool {
 	return false
 }
 
-// members calls each with the key and the value's place of every member of the object at a place, in checked text.
+// members calls each with the key and the value's bounds for every member of the object at a position, in checked text.
 func (p *Parser) members(at int, each func(key []byte, from, to int) bool) bool {
 	s := &p.scan
 	s.pos = at + 1
@@ -185,7 +185,7 @@ func (p *Parser) members(at int, each func(key []byte, from, to int) bool) bool 
 	return true
 }
 
-// past skips the value at scan's place, in checked text.
+// past skips the value at scan's position, in checked text.
 func (s *scanner) past() {
 	depth := 0
 	for ; s.pos < len(s.data); s.pos++ {
@@ -217,7 +217,7 @@ func (s *scanner) past() {
 	}
 }
 
-// textAt returns the string at a place, "" if there is none.
+// textAt returns the string at a position, or "" if there is none.
 func (p *Parser) textAt(at int) string {
 	s := &p.scan
 	if s.data[at] != '"' {
@@ -275,7 +275,7 @@ func (p *Parser) dynamoChange(start int) bool {
 	})
 }
 
-// changeMarks are members of each form's first records.
+// changeMarks lists members by which the first records of each form are recognised.
 var changeMarks = []struct {
 	form  ChangeForm
 	marks [2]string
@@ -292,7 +292,7 @@ func GuessChanges(head []byte, layout Layout, given ChangeForm) (form ChangeForm
 		}
 		head := head
 		if form == CanalChanges || form == MaxwellChanges {
-			head, _ = io.ReadAll(UnfoldCanal(bytes.NewReader(head), len(head))) // of memory: cannot fail
+			head, _ = io.ReadAll(UnfoldCanal(bytes.NewReader(head), len(head))) // reading from memory cannot fail
 		}
 		p := NewParser(Options{Layout: layout, Changes: Changes{Form: form, Typed: func(string) bool { return true }}})
 		p.Reset(head)

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// debeziumText is a Debezium event for a table shop.public.orders with one column beside id, as in its documentation.
+// debeziumText returns an event for a table shop.public.orders with one column besides id, as in the documentation.
 func debeziumText(connector, op, column, value string) string {
 	const of = `"__debezium.source.column.type":"OTHER"`
 	switch {
@@ -258,7 +258,7 @@ func TestDynamoDBChanges(t *testing.T) {
 	}
 }
 
-// FuzzChange parses any line: the result is the same without white space.
+// FuzzChange parses any line; removing white space must not change the result.
 func FuzzChange(f *testing.F) {
 	f.Add([]byte(debeziumText("postgresql", "u", `"type":"string"`, `"x"`)))
 	f.Add([]byte(debeziumText("mysql", "d", `"type":"int64","name":"io.debezium.time.Timestamp"`, `5`)))
@@ -290,7 +290,7 @@ func unfolded(t *testing.T, text string, longest int) string {
 	return string(conformance.Try(io.ReadAll(UnfoldCanal(strings.NewReader(text), longest))).Must(t))
 }
 
-// canalText is a canal message for a table shop.orders, as in its documentation.
+// canalText returns a canal message for a table shop.orders, as in canal's documentation.
 func canalText(kind, data, old, of string) string {
 	return `{"data":` + data +
 		`,"database":"shop","es":1589373560000,"id":9,"isDdl":false,"mysqlType":{"id":"bigint(20)",` +
@@ -429,7 +429,7 @@ func TestUpdateOfOmittedColumnsIsSkipped(t *testing.T) {
 	conformance.True(t, len(all) == 0 && others == 0, "%q, %d others", all, others)
 }
 
-// TestFormGuessIsStable has columns with the member names of other forms.
+// TestFormGuessIsStable uses columns named like the members of other forms.
 func TestFormGuessIsStable(t *testing.T) {
 	text := strings.ReplaceAll(canalText("INSERT", `[{"id":"1","xid":"2","op":"c","source":"x"}]`, "null", "text"),
 		`"v":"text"`, `"xid":"int","op":"text","source":"text"`)

@@ -16,15 +16,15 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Events of Debezium, by its documentation of the connectors for PostgreSQL, MySQL and MariaDB (3.x). Values become
-// what a load of the same table from the database would give (docs/sql.md); inexact ones are refused.
+// Events of Debezium, according to its documentation of the connectors for PostgreSQL, MySQL and MariaDB (3.x). Values
+// become what a load of the same table from the database would give (docs/sql.md); inexact ones are refused.
 
 // debeziumEvent is an event's payload.
 type debeziumEvent struct {
 	op            string
-	before, after int // places of the objects; -1 is null
+	before, after int // positions of the objects; -1 if null
 	connector     string
-	nulls         bool // nulls stay, even if there is a default
+	nulls         bool // a null is kept even if the column has a default
 	table         []string
 	ddl           string
 }
@@ -58,7 +58,7 @@ func (p *Parser) debeziumChange(start int) bool {
 	if e.ddl != "" {
 		return p.definition(payload)
 	}
-	if e.op == "m" { // a message of an application
+	if e.op == "m" { // a message that an application wrote to the log
 		return p.pass(false)
 	}
 	if e.op == "" || len(e.table) == 0 {
@@ -101,7 +101,7 @@ func (p *Parser) changesAny() bool {
 	return true
 }
 
-// sameKey refuses an update of the table's key: a connector writes two events only if the database's key changes.
+// sameKey refuses an update of the table's key: a connector writes two events only if the database's own key changes.
 func (p *Parser) sameKey(e *debeziumEvent) bool {
 	if e.op != "u" || e.before < 0 {
 		return true
@@ -121,7 +121,7 @@ func (p *Parser) sameKey(e *debeziumEvent) bool {
 	})
 }
 
-// readEvent reads a payload. It reports whether that is a heartbeat, or the beginning or end of a transaction.
+// readEvent reads a payload. It reports whether it is a heartbeat, or the begin or end of a transaction.
 func (p *Parser) readEvent(payload int) (other bool) {
 	e := &p.changed.event
 	*e = debeziumEvent{before: -1, after: -1, table: e.table[:0]}
@@ -161,7 +161,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 			case "connector":
 				e.connector = p.textAt(from)
 			case "snapshot":
-				e.nulls = p.scan.data[from] == 'n' // its default is false
+				e.nulls = p.scan.data[from] == 'n' // the member's default is false
 			case "db":
 				in[0] = p.textAt(from)
 			case "schema":
@@ -192,7 +192,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 
 var drops = regexp.MustCompile(`(?i)^\s*(truncate|drop)\b`)
 
-// definition skips a statement about other tables. A statement about this table was not applied here.
+// definition skips a statement about other tables and refuses one about this table, which has not been applied here.
 func (p *Parser) definition(payload int) bool {
 	var of struct {
 		Changes []struct {
@@ -222,7 +222,7 @@ func (p *Parser) definition(payload int) bool {
 	return p.pass(true)
 }
 
-// changedSchema is the columns of the last schema.
+// changedSchema holds the columns of the last schema.
 type changedSchema struct {
 	text      []byte
 	connector string
@@ -232,16 +232,16 @@ type changedSchema struct {
 // changedColumn says how a column's values are read.
 type changedColumn struct {
 	read   func(p *Parser, c *changedColumn, d *record.Datum, from, to int) (why string)
-	refuse string // why they are refused
-	unit   int64  // of a time: how many make a second
-	digits int    // of the fraction of a second; -1 is all
+	refuse string // why the values are refused; "" if they are not
+	unit   int64  // of a time: units per second
+	digits int    // digits of the fraction of a second; -1 for all
 	scale  int32
 	length int
-	// instead is the column's default, as JSON, which the converter may have written in place of a null.
+	// instead is the column's default as JSON, which the converter may have written instead of a null.
 	instead []byte
 }
 
-// columnsOf returns the columns of the schema between two places; nil if there are none.
+// columnsOf returns the columns of the schema between two positions; nil if there are none.
 func (p *Parser) columnsOf(from, to int) (map[string]*changedColumn, bool) {
 	if from < 0 || p.scan.data[from] != '{' {
 		return nil, true
@@ -280,7 +280,7 @@ type debeziumMember struct {
 	Default    json.RawMessage   `json:"default"`
 }
 
-// Column parameters that the connector's column.propagate.source.type adds.
+// Column parameters that the connector option column.propagate.source.type adds.
 const (
 	sourceType   = "__debezium.source.column.type"
 	sourceLength = "__debezium.source.column.length"
@@ -292,13 +292,13 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 	of := strings.ToUpper(m.Parameters[sourceType])
 	time := func(unit int64, read func(*Parser, *changedColumn, *record.Datum, int, int) string) {
 		if c.unit, c.read = unit, read; !postgres {
-			c.digits, _ = strconv.Atoi(m.Parameters[sourceLength]) // a column without digits has none
+			c.digits, _ = strconv.Atoi(m.Parameters[sourceLength]) // 0 if the column has no fraction
 			if c.digits < 0 || c.digits > 9 {
 				c.refuse = "the event says that the column has " + m.Parameters[sourceLength] + " digits of a second"
 			}
 		}
 	}
-	if of == "" { // one bit looks like a boolean, a time of no digits like one of six
+	if of == "" { // one bit looks like a boolean, and a time without digits like one with six
 		c.refuse = "the event lacks the column's type; set column.propagate.source.type=.* in the connector"
 		return c
 	}
@@ -385,12 +385,12 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 	return c
 }
 
-// unavailable replaces a value that the database did not log because it did not change.
+// unavailable stands for a value that the database did not log because it did not change.
 const unavailable = "__debezium_unavailable_value"
 
 var unavailableBytes = base64.StdEncoding.EncodeToString([]byte(unavailable))
 
-// changedValue reads a column's value between two places.
+// changedValue reads a column's value between two positions.
 func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, from, to int) bool {
 	s := &p.scan
 	value := s.data[from:to]
@@ -404,10 +404,10 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 	}
 	if slices.Contains([]string{unavailable, unavailableBytes}, strings.Trim(string(value[:min(len(value), 64)]), `"`)) {
 		switch {
-		case p.record.Mode == table.Delete: // its key is enough
+		case p.record.Mode == table.Delete: // a deletion needs only the key
 		case p.changed.event.op == "u":
 			p.record.Mode = table.Update
-		default: // a row that has a new key
+		default: // the row has a new key
 			return refuse(CodeChange, "the value did not change when the row's key did, and the database has not logged it; "+
 				"set REPLICA IDENTITY FULL and write the row again")
 		}
@@ -445,7 +445,7 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 	return true
 }
 
-// whole returns the whole number between two places.
+// whole returns the integer between two positions.
 func (p *Parser) whole(from, to int) (int64, bool) {
 	n, err := strconv.ParseInt(string(p.scan.data[from:to]), 10, 64)
 	return n, err == nil
@@ -466,7 +466,7 @@ func readWhole(p *Parser, _ *changedColumn, d *record.Datum, from, to int) strin
 	return ""
 }
 
-// readUnwrapped reads an unsigned number, whose bits events write as a signed one.
+// readUnwrapped reads an unsigned number, which events write as the signed number with the same bits.
 func readUnwrapped(p *Parser, c *changedColumn, d *record.Datum, from, to int) string {
 	why := readWhole(p, c, d, from, to)
 	d.Kind = record.Unsigned
@@ -482,7 +482,7 @@ func readDouble(p *Parser, _ *changedColumn, d *record.Datum, from, to int) stri
 }
 
 func (p *Parser) double(d *record.Datum, from, to, bits int) string {
-	text := strings.Trim(string(p.scan.data[from:to]), `"`) // around NaN and the infinities
+	text := strings.Trim(string(p.scan.data[from:to]), `"`) // NaN and the infinities are quoted
 	f, err := strconv.ParseFloat(text, bits)
 	if err != nil {
 		return "the value is no number, as the schema says"
@@ -507,7 +507,7 @@ func readText(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string 
 	return ""
 }
 
-// bytesAt decodes the base64 at a place.
+// bytesAt decodes the base64 at a position.
 func (p *Parser) bytesAt(at int) ([]byte, bool) {
 	s := &p.scan
 	if s.pos = at; s.data[at] != '"' {
@@ -549,13 +549,13 @@ func readScaled(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) strin
 	return ""
 }
 
-// decimal makes a decimal's text with all digits.
+// decimal writes a decimal's text with all its digits.
 func (p *Parser) decimal(d *record.Datum, unscaled []byte, scale int32) {
 	n := record.Datum{Kind: record.Decimal, Bytes: unscaled, Scale: scale}
 	p.text(d, func(dst []byte) []byte { return n.AppendDecimal(dst) })
 }
 
-// text makes a text in the record's memory.
+// text makes a text value in the record's memory.
 func (p *Parser) text(d *record.Datum, write func(dst []byte) []byte) {
 	s := &p.scan
 	from := len(s.scratch)
@@ -577,7 +577,7 @@ func readBits(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string 
 	return ""
 }
 
-// readBitText reads PostgreSQL's bits as digits, as the server writes them.
+// readBitText reads PostgreSQL's bits as the digits that the server would write.
 func readBitText(p *Parser, c *changedColumn, d *record.Datum, from, _ int) string {
 	bits, ok := p.bytesAt(from)
 	switch p.scan.data[from] {
@@ -592,7 +592,7 @@ func readBitText(p *Parser, c *changedColumn, d *record.Datum, from, _ int) stri
 	p.text(d, func(dst []byte) []byte {
 		for i := c.length - 1; i >= 0; i-- {
 			one := byte('0')
-			if i/8 < len(bits) { // bytes of zeros at the end are left out
+			if i/8 < len(bits) { // zero bytes at the end are left out
 				one += bits[i/8] >> (i % 8) & 1
 			}
 			dst = append(dst, one)
@@ -604,7 +604,7 @@ func readBitText(p *Parser, c *changedColumn, d *record.Datum, from, _ int) stri
 
 const noTime = "the time is before 1582-10-15, after 9999, or infinite, and inexact in the event"
 
-// told reports whether events give a time exactly: before the Gregorian calendar their library counts by another.
+// told reports whether events state a time exactly: before 1582 Debezium's library uses the Julian calendar.
 func told(at time.Time) bool { return at.Unix() >= -12_219_292_800 && at.Year() <= 9999 }
 
 func readDate(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
@@ -670,7 +670,7 @@ func readTimeOfDay(p *Parser, c *changedColumn, d *record.Datum, from, to int) s
 	return ""
 }
 
-// appendFraction writes that many digits of a fraction of a second; if negative, those it has.
+// appendFraction appends that many digits of a fraction of a second, or the significant digits if digits is negative.
 func appendFraction(dst []byte, nanos int64, digits int) []byte {
 	text := fmt.Appendf(nil, ".%09d", nanos)
 	if digits < 0 {

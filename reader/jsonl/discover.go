@@ -11,22 +11,22 @@ import (
 
 // Columns collects column names in order of first appearance.
 type Columns struct {
-	Why string // the first record that is refused is
+	Why string // why the first refused record is refused
 
 	names []string
 	keys  []string
 	index map[string]int
-	weak  []bool // by name, flattened: only null or {} was seen so far
+	weak  []bool // by name: flattened, and so far only null or {} in all records
 
 	flatten bool
 
-	pending     []string // of the record in hand: a record that is refused names no column
+	pending     []string // of the current record; dropped if it is refused
 	pendingWeak []bool
 	pendingKeys []string
 }
 
-// Names returns the names so far. With flatten an object may be null or empty in some records: its own name is left out
-// if other records showed its members and none a value.
+// Names returns the names so far. With flatten, an object may be null or empty in some records; its own name is left
+// out if other records showed members and none showed a value.
 func (c *Columns) Names() []string {
 	out := make([]string, 0, len(c.names))
 	for i, name := range c.names {
@@ -38,7 +38,7 @@ func (c *Columns) Names() []string {
 	return out
 }
 
-// Keys returns the names of values under PK in exported rows.
+// Keys returns the names of the values under PK in exported rows.
 func (c *Columns) Keys() []string { return c.keys }
 
 func (c *Columns) note(name []byte, d record.Datum) {
@@ -47,7 +47,7 @@ func (c *Columns) note(name []byte, d record.Datum) {
 	c.pendingWeak = append(c.pendingWeak, c.flatten && (empty || d.Kind == record.Null))
 }
 
-// take turns the pending names into columns, or drops them.
+// take turns the pending names into columns if ok, and otherwise drops them.
 func (c *Columns) take(ok bool) {
 	if ok {
 		for i, name := range c.pending {
@@ -72,7 +72,7 @@ func (c *Columns) take(ok bool) {
 	c.pending, c.pendingWeak, c.pendingKeys = c.pending[:0], c.pendingWeak[:0], c.pendingKeys[:0]
 }
 
-// Discover adds the columns of sample lines to into and returns the numbers of records and of refused ones.
+// Discover adds the columns of sample lines to into and returns the numbers of good and of refused records.
 func Discover(data []byte, o Options, into *Columns) (records, bad int) {
 	o.Columns = nil
 	p := NewParser(o)

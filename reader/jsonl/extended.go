@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// extendedTags read the values of MongoDB Extended JSON tags; nil refuses one. $ref and the like are members.
+// extendedTags has the readers of MongoDB Extended JSON tags; nil refuses a tag. $ref and the like are plain members.
 var extendedTags map[string]extendedTag
 
 type extendedTag struct {
@@ -20,7 +20,7 @@ type extendedTag struct {
 	read func(*tagged) *leaf
 }
 
-func init() { // the functions read extendedTags
+func init() { // not a literal, because the functions use extendedTags
 	extendedTags = map[string]extendedTag{}
 	for name, read := range map[string]func(*tagged) *leaf{
 		"$oid": (*tagged).objectID, "$symbol": (*tagged).symbol, "$code": (*tagged).symbol, "$uuid": (*tagged).uuid,
@@ -33,7 +33,7 @@ func init() { // the functions read extendedTags
 	}
 }
 
-// strayTag refuses a tag that is not the first member of its object.
+// strayTag refuses a tag that is not its object's first member.
 func (t *tagged) strayTag(tags Tags, key []byte) {
 	if tags != MongoDB || len(key) < 2 || key[1] != '$' {
 		return
@@ -51,7 +51,7 @@ func (t *tagged) extended() *leaf {
 		return nil
 	case '{':
 	case '"':
-		return t.leaf(record.Datum{}, t.literal()) // nested: others are not asked about
+		return t.leaf(record.Datum{}, t.literal()) // a nested string; others never get here
 	default:
 		from := s.pos
 		for s.pos < len(s.data) && !delimits(s.data[s.pos]) {
@@ -85,7 +85,7 @@ func (t *tagged) objectID() *leaf {
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 }
 
-// symbol reads a text: of $symbol, or of $code; a scope has no place in a value.
+// symbol reads the text of $symbol or $code; a scope beside $code is refused.
 func (t *tagged) symbol() *leaf {
 	text, raw := t.text("the tag")
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
@@ -104,7 +104,7 @@ func (t *tagged) integer(tag string, bits int) *leaf {
 	return t.leaf(record.Datum{Kind: record.Integer, Int: n}, text)
 }
 
-// notFinite are numbers that JSON cannot hold.
+// notFinite lists the numbers that JSON cannot hold.
 var notFinite = map[string]float64{"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1)}
 
 func (t *tagged) double() *leaf {
@@ -120,7 +120,7 @@ func (t *tagged) double() *leaf {
 	return t.leaf(record.Datum{Kind: record.Double, Double: f}, text)
 }
 
-// mantissa is a number without its exponent.
+// mantissa returns a number without its exponent.
 func mantissa(text []byte) []byte {
 	if i := bytes.IndexAny(text, "eE"); i >= 0 {
 		return text[:i]
@@ -128,7 +128,7 @@ func mantissa(text []byte) []byte {
 	return text
 }
 
-// decimal reads a decimal number with all digits: in a column it is a text.
+// decimal reads a decimal number with all its digits; in a column it is a string.
 func (t *tagged) decimal() *leaf {
 	text, _ := t.text("$numberDecimal")
 	raw := text
@@ -140,7 +140,7 @@ func (t *tagged) decimal() *leaf {
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 }
 
-// date reads a moment: milliseconds since 1970, tagged or not, or a text of RFC 3339.
+// date reads a moment: milliseconds since 1970, tagged or not, or RFC 3339.
 func (t *tagged) date() *leaf {
 	const long = `{"$numberLong":`
 	s := &t.scan
@@ -172,7 +172,7 @@ func (t *tagged) date() *leaf {
 func (t *tagged) moment(text string) time.Time {
 	at, err := time.Parse("2006-01-02T15:04:05Z07:00", text)
 	if err != nil {
-		at, err = time.Parse("2006-01-02T15:04:05Z0700", text) // of mongoexport before 3.0
+		at, err = time.Parse("2006-01-02T15:04:05Z0700", text) // written by mongoexport before 3.0
 	}
 	if err != nil || strings.Contains(text, ",") || at.Nanosecond()%1e6 != 0 {
 		t.failf("$date holds %.40q, which is not a time in milliseconds", text)
@@ -180,7 +180,7 @@ func (t *tagged) moment(text string) time.Time {
 	return at
 }
 
-// binary reads bytes: {"base64":…,"subType":…}, or base64 with $type beside it. Subtype 04 is a UUID.
+// binary reads bytes: {"base64":…,"subType":…}, or base64 followed by $type. Subtype 04 is a UUID.
 func (t *tagged) binary() *leaf {
 	s := &t.scan
 	var packed, raw, kind []byte
@@ -215,7 +215,7 @@ func isHex(text []byte) bool {
 	})
 }
 
-// pair reads an object with two strings, in any order. raw is the first one as JSON.
+// pair reads an object with two strings, in either order. raw is the first one as JSON.
 func (t *tagged) pair(tag, a, b string) (first, raw, second []byte) {
 	s := &t.scan
 	has := [2]bool{}
@@ -255,7 +255,7 @@ func (t *tagged) uuid() *leaf {
 	return t.leaf(record.Datum{Kind: record.String, Bytes: lower}, quoted(lower))
 }
 
-// timestamp reads MongoDB's internal clock, seconds and a count, which stay an object of both.
+// timestamp reads MongoDB's internal clock, seconds and a counter, which remains an object of both.
 func (t *tagged) timestamp() *leaf {
 	const wrong = `$timestamp does not hold {"t":…,"i":…}, of 32 bits each`
 	s := &t.scan
@@ -278,14 +278,14 @@ func (t *tagged) timestamp() *leaf {
 	return t.object(from)
 }
 
-// pattern reads a regular expression, which stays an object of its parts.
+// pattern reads a regular expression, which remains an object of its parts.
 func (t *tagged) pattern() *leaf {
 	from := t.scan.pos
 	t.pair("$regularExpression", "pattern", "options")
 	return t.object(from)
 }
 
-// object makes a leaf of the object that began at from.
+// object returns a leaf for the object that began at from.
 func (t *tagged) object(from int) *leaf {
 	raw := t.scan.data[from:t.scan.pos]
 	return t.leaf(record.Datum{Kind: record.JSON, Bytes: raw}, raw)

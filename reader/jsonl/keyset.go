@@ -5,10 +5,10 @@ import (
 	"hash/maphash"
 )
 
-// keySet finds keys that occur twice in an object. One open table serves all objects; its hash is seeded.
+// keySet finds repeated keys in an object. One open-addressing table serves all objects; its hash is seeded.
 type keySet struct {
 	seed    maphash.Seed
-	slots   []keySlot // a power of two
+	slots   []keySlot // their number is a power of two
 	used    int
 	turn    uint32
 	objects uint32
@@ -26,20 +26,20 @@ func (k *keySet) reset() {
 		k.slots = make([]keySlot, 64)
 		k.turn = 1
 	}
-	// A record with very many keys must not keep its memory, nor slow down those after it.
+	// Memory for a record with very many keys must not be kept, or slow down later records.
 	if len(k.slots) > 1<<16 && k.used < len(k.slots)/16 {
 		k.slots = make([]keySlot, 64)
 	}
 	k.used, k.objects = 0, 0
 }
 
-// object names the next object; 0 is never a name.
+// object returns a number for the next object; never 0.
 func (k *keySet) object() uint32 {
 	k.objects++
 	return k.objects
 }
 
-// add reports whether the key is new in the object. It keeps the key until the end of the record.
+// add reports whether the key is new in the object. It keeps the key until the record ends.
 func (k *keySet) add(object uint32, key []byte) bool {
 	if k.used*2 >= len(k.slots) {
 		k.grow()

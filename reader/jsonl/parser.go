@@ -12,54 +12,54 @@ import (
 // CodeJSON is the code of a record that is not a JSON object.
 const CodeJSON = "BadJSON"
 
-// CodeUnknown is the code of a record with a member that is not a column, if Strict.
+// CodeUnknown is the code of a record with a member that is not a column, with Options.Strict.
 const CodeUnknown = "UnknownColumn"
 
 // MaxDepth limits the nesting of objects and arrays, including the record itself.
 const MaxDepth = 200
 
-// NoTimestamp is in Timestamps for a field without a timestamp.
+// NoTimestamp is the entry in Timestamps for a field without a timestamp.
 const NoTimestamp = -1
 
 type Options struct {
-	Columns []string // the fields of a record, in this order; other keys are read and dropped
-	Keys    []string // names of values under PK in lines of the vendor's tool without any; pk1, pk2 … else
+	Columns []string // a record's fields, in this order; other members are dropped
+	Keys    []string // names for unnamed values under PK in the vendor's lines; default pk1, pk2 …
 
-	Strict  bool // a member that is not a column refuses its record instead of being dropped
-	Missing bool // a column that a record lacks is absent, not null
-	Flatten bool // objects become columns a.b.c; arrays stay JSON
-	Wide    bool // records are rows that describe themselves: they have Cells, and Columns are names under PK or of cells
+	Strict  bool // refuse a record with a member that is not a column
+	Missing bool // a column missing in a record is absent, not null
+	Flatten bool // objects become columns a.b.c; arrays remain JSON
+	Wide    bool // records describe themselves: they have Cells; Columns name values under PK, or cells
 
-	Archive int // key columns of a table whose whole rows are records, as in Wide; 0 for others
+	Archive int // number of key columns in an archive of whole rows, written like Wide; 0 if it is none
 
-	Changes Changes // records are changes of rows that describe themselves, as Wide
+	Changes Changes // records are changes of self-describing rows, as with Wide
 
-	Layout Layout // of the text
+	Layout Layout // how records are arranged
 
-	Tags    Tags // values are objects that say their types
-	Untyped bool // as the sample shows: a record with a type tag is refused
-	Wrapped bool // of DynamoDB: items stand in {"Item":…}
+	Tags    Tags // values are objects with type tags
+	Untyped bool // the sample has no type tags: a record that has one is refused
+	Wrapped bool // DynamoDB: items are wrapped in {"Item":…}
 }
 
-// Parser parses splits. It is for one goroutine. Its many fields are reused memory: it does not allocate.
+// Parser parses splits, for one goroutine. It reuses its memory and so does not allocate.
 type Parser struct {
-	unknown []byte // name of a member that is not a column, Strict
-	strange bool   // its name may be empty
+	unknown []byte // with Strict: name of a member that is not a column
+	strange bool   // there is such a member; its name may be empty
 	options Options
 	index   map[string]int // column by name
-	columns *Columns       // Discover: takes the names
+	columns *Columns       // set by Discover, collects the names
 
 	data    []byte
 	next    int // start of the next line
 	records int
 	lines   int
 
-	lacking    record.Kind // of a column that a record lacks
+	lacking    record.Kind // kind of a column missing in a record
 	record     record.Record
 	timestamps []int64
-	stamped    bool     // a time stamp was set in this record
-	seen       []uint32 // by column: turn of the last setting
-	turn       uint32   // of this record, never 0
+	stamped    bool     // a timestamp was set in this record
+	seen       []uint32 // by column: turn in which it was last set
+	turn       uint32   // number of this record, never 0
 	guess      int      // the column expected next
 	bad        table.Reason
 
@@ -68,10 +68,10 @@ type Parser struct {
 	tags    tagged
 	cutter  Cutter
 	changed changed
-	path    []byte // Flatten: the name so far
+	path    []byte // with Flatten: the name so far
 }
 
-// NewParser makes a parser. Columns must differ.
+// NewParser makes a parser. The names in Columns must differ.
 func NewParser(o Options) *Parser {
 	p := &Parser{
 		options:    o,
@@ -96,29 +96,29 @@ func NewParser(o Options) *Parser {
 func (p *Parser) Reset(data []byte) {
 	p.data, p.next, p.records, p.lines = data, 0, 0, 0
 	p.cutter = Cutter{Array: p.options.Layout == Array, open: p.cutter.open[:0]}
-	clear(p.keys.slots) // views into the split before
+	clear(p.keys.slots) // they point into the previous split
 	p.changed.others, p.changed.at = 0, LogPlace{}
 }
 
-// Continue begins a split that is not the text's first.
+// Continue is Reset for a split that is not the text's first.
 func (p *Parser) Continue(data []byte) {
 	p.Reset(data)
 	p.cutter.place = anywhere
 }
 
-// Records is the number of records of this split so far.
+// Records returns the number of records of this split so far.
 func (p *Parser) Records() int { return p.records }
 
-// Lines is the number of lines of this split so far, including blank ones.
+// Lines returns the number of lines of this split so far, including blank ones.
 func (p *Parser) Lines() int { return p.lines }
 
-// Stamped reports whether the record has a valid timestamp.
+// Stamped reports whether the last record has a valid timestamp.
 func (p *Parser) Stamped() bool { return p.stamped }
 
-// Timestamps returns the timestamps of the record's fields in milliseconds, or NoTimestamp, until the next record.
+// Timestamps returns the timestamps of the record's fields in milliseconds, or NoTimestamp. Next invalidates them.
 func (p *Parser) Timestamps() []int64 { return p.timestamps }
 
-// Next parses the next record (in lines, the next non-blank one). It is valid until the next call.
+// Next parses the next record (the next non-blank line if records are lines). It is valid until the next call.
 func (p *Parser) Next() (*record.Record, bool) {
 	for {
 		rec, ok := p.nextText()
@@ -131,7 +131,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	}
 }
 
-// nextText parses the next text of a record. Some changes make none.
+// nextText parses the next record's text. It returns nil for a change without a record.
 func (p *Parser) nextText() (*record.Record, bool) {
 	if p.options.Layout != Lines {
 		return p.nextValue()
@@ -157,7 +157,7 @@ func (p *Parser) nextText() (*record.Record, bool) {
 	return nil, false
 }
 
-// nextValue parses the next value of a text whose records are cut by brackets. A Cutter judges the rest.
+// nextValue parses the next value of a text cut by brackets. Between values, it relies on the Cutter's checks.
 func (p *Parser) nextValue() (*record.Record, bool) {
 	c := &p.cutter
 	start, n := -1, p.next
@@ -167,7 +167,7 @@ func (p *Parser) nextValue() (*record.Record, bool) {
 			p.lines++
 		}
 		if c.between(b, n) != nil {
-			start = n // nothing that a Cutter lets pass
+			start = n // a Cutter lets no such text pass
 		} else if c.inside() {
 			start = n
 		}
@@ -178,7 +178,7 @@ func (p *Parser) nextValue() (*record.Record, bool) {
 	}
 	end := n
 	if c.inside() {
-		end, _ = c.record(p.data, n) // without an end it is broken
+		end, _ = c.record(p.data, n) // the parser refuses a record without an end
 	}
 	span := table.Span{Start: uint32(start), End: uint32(end), Line: uint32(p.lines)}
 	p.lines += bytes.Count(p.data[start:end], newline)
@@ -189,10 +189,10 @@ func (p *Parser) nextValue() (*record.Record, bool) {
 
 var (
 	newline = []byte{'\n'}
-	mark    = []byte("\xef\xbb\xbf") // U+FEFF, at joints of files
+	mark    = []byte("\xef\xbb\xbf") // U+FEFF, found where files were joined
 )
 
-// parse parses a record's text, in scan.
+// parse parses a record's text, which is in scan.
 func (p *Parser) parse(span table.Span) *record.Record {
 	p.record.Span = span
 	p.record.Span.Record = uint32(p.records)
@@ -223,7 +223,7 @@ func (p *Parser) begin() {
 	p.tags.reset()
 }
 
-// line parses the line in scan. It returns false if bad is set.
+// line parses the line in scan. If it returns false, bad is set.
 func (p *Parser) line() bool {
 	s := &p.scan
 	if p.options.Changes.Form != NoChanges {
@@ -272,7 +272,7 @@ func (p *Parser) ended() bool {
 	return p.scan.pos == len(p.scan.data) || p.broken("want nothing after the object")
 }
 
-// column returns the field for a name, -1 for none. Keys mostly come in column order.
+// column returns the index of a name's field, or -1. Keys mostly come in column order.
 func (p *Parser) column(name []byte) int {
 	if p.guess < len(p.options.Columns) && string(name) == p.options.Columns[p.guess] {
 		p.guess++
@@ -285,7 +285,7 @@ func (p *Parser) column(name []byte) int {
 	return -1
 }
 
-// broken refuses the record for its syntax at scan's place.
+// broken refuses the record for its syntax at scan's position.
 func (p *Parser) broken(want string) bool {
 	s := &p.scan
 	if s.pos >= len(s.data) {
@@ -298,7 +298,7 @@ func (p *Parser) broken(want string) bool {
 	return p.refuse("", CodeJSON, fmt.Sprintf("%s at byte %d, found %s", want, s.pos+1, printable(s.data[s.pos])), s.pos)
 }
 
-// failed refuses the record for scan's fault.
+// failed refuses the record for the fault that scan found.
 func (p *Parser) failed(column []byte) bool {
 	s := &p.scan
 	if s.fault.utf8 {
@@ -309,7 +309,7 @@ func (p *Parser) failed(column []byte) bool {
 	return p.broken(s.fault.why)
 }
 
-// refuse sets bad; the value shown begins at from.
+// refuse sets bad and returns false; the value shown begins at from.
 func (p *Parser) refuse(column, code, message string, from int) bool {
 	p.bad = table.Reason{Column: column, Code: code, Message: message,
 		Value: table.Show(p.scan.data[min(from, len(p.scan.data)):])}

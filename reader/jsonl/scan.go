@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads tokens of one line. Its methods return false if the line is broken, and set fault.
+// scanner reads the tokens of one line. If the line is broken, its methods set fault and return false.
 type scanner struct {
 	data    []byte
 	pos     int
@@ -32,7 +32,7 @@ func (s *scanner) failUTF8(pos int, why string) bool {
 	return false
 }
 
-// space skips white space, including line feeds of records that are not lines.
+// space skips white space, including line feeds in records that are not lines.
 func (s *scanner) space() {
 	for s.pos < len(s.data) {
 		if c := s.data[s.pos]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
@@ -55,15 +55,15 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// plain returns the length of the run at pos that needs no checks in a string: printable ASCII but quote and backslash.
+// plain returns the length of the run at pos that a string need not check: printable ASCII except quote and backslash.
 func (s *scanner) plain(pos int) int {
 	start := pos
 	data := s.data
 	for pos+8 <= len(data) {
 		w := binary.LittleEndian.Uint64(data[pos:])
 		quote, escape := w^(lowBits*'"'), w^(lowBits*'\\')
-		// Each term has the high bit of a byte that is a control character, a quote or a backslash, or (in w) not ASCII;
-		// borrows can only mark bytes above the first marked one, and the loop below looks at every byte.
+		// Each term has the high bit of a byte that is a control character, a quote or a backslash, or (in w) not ASCII.
+		// Borrows can only mark bytes above the first marked one, and the loop below checks every byte.
 		if ((w-lowBits*0x20)|(quote-lowBits)|(escape-lowBits)|w)&highBits != 0 {
 			break
 		}
@@ -78,7 +78,7 @@ func (s *scanner) plain(pos int) int {
 	return pos - start
 }
 
-// text reads a string whose quote is at pos. The result is a view into the line, or into scratch if it had escapes.
+// text reads a string whose quote is at pos. The result points into the line, or into scratch if there were escapes.
 func (s *scanner) text() (out []byte, ok bool) {
 	start := s.pos + 1
 	end, escaped, ok := s.skipText()
@@ -104,7 +104,7 @@ func (s *scanner) text() (out []byte, ok bool) {
 	return s.scratch[at:len(s.scratch):len(s.scratch)], true
 }
 
-// skipText checks and skips a string whose quote is at pos. end is the place of the closing quote.
+// skipText checks and skips a string whose quote is at pos. end is the position of the closing quote.
 func (s *scanner) skipText() (end int, escaped, ok bool) {
 	start := s.pos + 1
 	ascii := true
@@ -147,7 +147,7 @@ const (
 	loneSurrogate rune = -2
 )
 
-// escape decodes the escape sequence at pos and returns the place after it.
+// escape decodes the escape sequence at pos and returns the position after it.
 func (s *scanner) escape(pos int) (rune, int) {
 	if pos+1 >= len(s.data) {
 		return badEscape, len(s.data)
@@ -248,7 +248,7 @@ func (s *scanner) word(w string) bool {
 	return s.fail(s.pos, "want a value")
 }
 
-// invalid returns the place of the first byte that is not UTF-8.
+// invalid returns the position of the first byte that is not UTF-8.
 func invalid(b []byte) int {
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])

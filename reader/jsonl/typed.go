@@ -9,19 +9,19 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Tags is a vocabulary of objects for typed values, such as {"N":"7"}.
+// Tags is a vocabulary of objects that give values types, such as {"N":"7"}.
 type Tags uint8
 
 const (
 	NoTags   Tags = iota // plain JSON
 	DynamoDB             // DynamoDB JSON: every value of an item is an object with one type tag
-	MongoDB              // MongoDB Extended JSON v2, canonical and relaxed, and older mongoexport's
+	MongoDB              // MongoDB Extended JSON v2, canonical and relaxed, and the form of older mongoexports
 )
 
 // CodeTag is the code of a record with a wrong type tag.
 const CodeTag = "BadTypeTag"
 
-// GuessTags finds out whether a text certainly has type tags. DynamoDB items count only in {"Item":…}, as exported.
+// GuessTags returns the type tags that a text certainly has. DynamoDB items count only if wrapped in {"Item":…}.
 func GuessTags(head []byte, layout Layout) (guess Tags) {
 	most := 0
 	for mark, o := range map[string]Options{`"Item"`: {Tags: DynamoDB, Wrapped: true}, `"$`: {Tags: MongoDB}} {
@@ -51,7 +51,7 @@ func (p *Parser) unexpected(name, value []byte, at int) bool {
 	t := &p.tags
 	t.scan.data, t.scan.pos = value, 0
 	if _, err := t.value(MongoDB); err != nil || t.found == 0 {
-		return true // another object
+		return true // not a tagged value
 	}
 	return p.refuse(string(name), CodeTag, "the value has a type tag of MongoDB, and no record in the sample of all "+
 		"inputs has one; --format mongodb reads all records with their tags, --format jsonl keeps them as objects", at)
@@ -64,7 +64,7 @@ func Wrapped(head []byte, layout Layout) bool {
 	return in >= out && in > 0
 }
 
-// item parses the record {"Item":{…}} at scan's place.
+// item parses the record {"Item":{…}} at scan's position.
 func (p *Parser) item() bool {
 	s := &p.scan
 	at := s.pos
@@ -93,19 +93,19 @@ func (p *Parser) notItem(at int) bool {
 	return p.refuse("", CodeTag, `want {"Item":{…}} and nothing beside Item, as in the records before`, at)
 }
 
-// untag replaces a tagged value by the one it stands for.
+// untag replaces a tagged value by the value that it stands for.
 func (p *Parser) untag(name []byte, d *record.Datum, at int) bool {
 	if _, is := extendedTags[string(name)]; is && p.options.Tags == MongoDB {
 		return p.refuse(string(name), CodeTag, fmt.Sprintf("%s is a type tag, and the record is not a document", name), at)
 	}
 	if p.options.Tags == MongoDB && d.Kind != record.JSON {
-		return true // relaxed: numbers, texts and booleans stand for themselves
+		return true // relaxed form: numbers, strings and booleans are untagged
 	}
 	if d.Kind != record.JSON {
 		return p.refuse(string(name), CodeTag, fmt.Sprintf(`want a typed value, such as {"S":"text"}, at byte %d`, at+1), at)
 	}
 	t := &p.tags
-	t.scan.data, t.scan.pos = d.Bytes, 0 // scratch keeps the record's other values
+	t.scan.data, t.scan.pos = d.Bytes, 0 // scratch still holds the record's other values
 	value, err := t.value(p.options.Tags)
 	if err != nil {
 		return p.refuse(string(name), CodeTag, fmt.Sprintf("%v, in the value at byte %d", err, at+1), at)
@@ -117,9 +117,9 @@ func (p *Parser) untag(name []byte, d *record.Datum, at int) bool {
 // tagged reads values with type tags. Their text is checked JSON without white space.
 type tagged struct {
 	scan  scanner
-	out   []byte // JSON and bytes that are values of this record
-	found int    // tags in this record
-	one   leaf   // the last
+	out   []byte // JSON and bytes of this record's values
+	found int    // number of tags in this record
+	one   leaf   // the last leaf
 }
 
 func (t *tagged) reset() { t.scan.scratch, t.out, t.found = t.scan.scratch[:0], t.out[:0], 0 }
@@ -127,16 +127,16 @@ func (t *tagged) reset() { t.scan.scratch, t.out, t.found = t.scan.scratch[:0], 
 // leaf is a value that is not a document, an array or a set.
 type leaf struct {
 	record.Datum
-	raw []byte // as JSON; nil for a Timestamp, or if JSON cannot hold it
+	raw []byte // as JSON; nil for a Timestamp, or if JSON has no such value
 }
 
-// leaf returns a leaf, valid until the next one.
+// leaf returns a leaf that is valid until the next one.
 func (t *tagged) leaf(d record.Datum, raw []byte) *leaf {
 	t.one = leaf{d, raw}
 	return &t.one
 }
 
-// tagError says why a value's tags are wrong. Reading panics with it.
+// tagError says why a value's tags are wrong. The reading functions panic with it.
 type tagError string
 
 func (e tagError) Error() string { return string(e) }
@@ -160,7 +160,7 @@ func (t *tagged) value(tags Tags) (d record.Datum, err error) {
 	return record.Datum{Kind: record.JSON, Bytes: t.out[from:len(t.out):len(t.out)]}, nil
 }
 
-// read reads the value at scan's place: it returns a leaf, or appends JSON to out and returns nil.
+// read reads the value at scan's position: it returns a leaf, or appends JSON to out and returns nil.
 func (t *tagged) read(tags Tags) *leaf {
 	if tags == DynamoDB {
 		return t.attribute()
@@ -177,11 +177,11 @@ func (t *tagged) inner(tags Tags) {
 	case l.raw == nil:
 		t.failf("a nested NaN or infinity, which JSON cannot hold")
 	default:
-		t.out = append(t.out[:keep], l.raw...) // of binary values the bytes are there
+		t.out = append(t.out[:keep], l.raw...) // overwrites the decoded bytes of binary values
 	}
 }
 
-// members appends an object with tagged values to out. The scan is after its bracket and key, if any. It returns nil.
+// members appends an object with tagged values to out and returns nil. The scan is after its bracket and key, if any.
 func (t *tagged) members(tags Tags, key []byte) *leaf {
 	s := &t.scan
 	t.out = append(t.out, '{')
@@ -204,7 +204,7 @@ func (t *tagged) members(tags Tags, key []byte) *leaf {
 	return nil
 }
 
-// elements appends an array to out; each appends one element. The scan is at its bracket.
+// elements appends an array to out; each appends one element. The scan is at the bracket.
 func (t *tagged) elements(each func()) {
 	s := &t.scan
 	if s.data[s.pos] != '[' {
@@ -223,14 +223,14 @@ func (t *tagged) elements(each func()) {
 	t.out = append(t.out, ']')
 }
 
-// literal skips the string at scan's place and returns it unparsed.
+// literal skips the string at scan's position and returns it unparsed.
 func (t *tagged) literal() []byte {
 	from := t.scan.pos
 	t.scan.skipText()
 	return t.scan.data[from:t.scan.pos]
 }
 
-// text reads a tag's string.
+// text reads the string that a tag holds.
 func (t *tagged) text(tag string) (text, raw []byte) {
 	s := &t.scan
 	if s.data[s.pos] != '"' {
@@ -263,26 +263,26 @@ func isNumber(text []byte) bool {
 	return len(text) > 0 && (text[0] == '-' || text[0]-'0' <= 9) && s.number() && s.pos == len(text)
 }
 
-// bytes makes a leaf of base64; raw is its text as JSON.
+// bytes returns a leaf for base64; raw is its text as JSON.
 func (t *tagged) bytes(tag string, text, raw []byte) *leaf {
 	from := len(t.out)
 	out, err := strictBase64.AppendDecode(t.out, text)
-	if err != nil || bytes.ContainsAny(text, "\r\n") { // the decoder would skip them
+	if err != nil || bytes.ContainsAny(text, "\r\n") { // the decoder would skip line ends
 		t.failf("%s holds %.40q, which is not base64", tag, text)
 	}
 	t.out = out
 	return t.leaf(record.Datum{Kind: record.Binary, Bytes: out[from:len(out):len(out)]}, raw)
 }
 
-// quoted makes JSON of a text that needs no escapes.
+// quoted makes JSON of a text that needs no escaping.
 func quoted(text []byte) []byte { return append(append([]byte{'"'}, text...), '"') }
 
 var strictBase64 = base64.StdEncoding.Strict()
 
-// As JSON.
+// Constants of JSON.
 var jsonTrue, jsonFalse, jsonNull = []byte("true"), []byte("false"), []byte("null")
 
-// attributeTypes are DynamoDB's.
+// attributeTypes has the type tags of DynamoDB.
 var attributeTypes = map[string]string{"S": "S", "N": "N", "B": "B", "BOOL": "BOOL", "NULL": "NULL", "M": "M", "L": "L",
 	"SS": "SS", "NS": "NS", "BS": "BS"}
 

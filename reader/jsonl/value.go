@@ -6,7 +6,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// object parses the object at scan's place into fields, with Flatten every object; path is the names so far.
+// object parses the object at scan's position into fields; with Flatten also nested objects, below the name in path.
 func (p *Parser) object(depth int) bool {
 	s := &p.scan
 	if depth > MaxDepth {
@@ -65,7 +65,7 @@ func (p *Parser) key() ([]byte, bool) {
 	return key, true
 }
 
-// member parses a value into the field called name. In flattened records names must differ, elsewhere keys.
+// member parses a value into the field called name. With Flatten full names must differ, otherwise an object's keys.
 func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 	s := &p.scan
 	i := p.column(name)
@@ -80,19 +80,19 @@ func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 			return p.twice(name)
 		}
 	default:
-		at := len(s.scratch) // path changes, but keys keeps what it is given
+		at := len(s.scratch) // a copy, because keys keeps it and path changes
 		s.scratch = append(s.scratch, name...)
 		if !p.keys.add(0, s.scratch[at:len(s.scratch):len(s.scratch)]) {
 			return p.twice(name)
 		}
 	}
 	if !nested {
-		if i < 0 && p.options.Strict && p.options.Tags == NoTags && s.token() != 'n' { // a null loses nothing
+		if i < 0 && p.options.Strict && p.options.Tags == NoTags && s.token() != 'n' { // dropping a null loses nothing
 			p.notColumn(name)
 		}
 		return p.value(i, name, depth)
 	}
-	// An object's members are columns. It is a value itself if a column has its name, or if it is empty.
+	// The object's members become columns. It is also a value if a column has its name, or if it is empty.
 	if start := s.pos; i >= 0 || p.columns != nil && s.emptyObject() {
 		if !p.value(i, name, depth) {
 			return false
@@ -106,7 +106,7 @@ func (p *Parser) twice(name []byte) bool {
 	return p.refuse("", CodeJSON, fmt.Sprintf("key %q occurs twice, at byte %d again", name, p.scan.pos+1), p.scan.pos)
 }
 
-// value parses a value into field i; -1 only checks it.
+// value parses a value into field i; with -1 it only checks the value.
 func (p *Parser) value(i int, name []byte, depth int) bool {
 	s := &p.scan
 	c := s.token()
@@ -179,20 +179,20 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 	return true
 }
 
-// skip checks and skips the object or array at scan's place. spaced: it has white space, so its text is not compact.
+// skip checks and skips the object or array at scan's position. spaced: it has white space, so its text is not compact.
 func (p *Parser) skip(column []byte, depth int) (spaced, ok bool) {
 	s := &p.scan
 	if depth > MaxDepth {
 		return false, p.broken(fmt.Sprintf("want nesting up to %d", MaxDepth))
 	}
 	open := s.data[s.pos]
-	closing := open + 2 // of { and [ alike
+	closing := open + 2 // holds for both { and [
 	s.pos++
 	var id uint32
 	if open == '{' {
 		id = p.keys.object()
 	}
-	// blank goes to a token and notes white space before it.
+	// blank moves to the next token and notes white space before it.
 	blank := func() byte {
 		at := s.pos
 		c := s.token()
@@ -237,7 +237,7 @@ func (p *Parser) skip(column []byte, depth int) (spaced, ok bool) {
 	}
 }
 
-// skipValue is skip for any value, which begins with c.
+// skipValue is skip for any value; c is its first byte.
 func (p *Parser) skipValue(column []byte, depth int, c byte) (spaced, ok bool) {
 	s := &p.scan
 	switch {
@@ -268,7 +268,7 @@ func (s *scanner) emptyObject() bool {
 	return empty
 }
 
-// compact copies a checked value to scratch without white space outside strings.
+// compact copies a checked value to scratch, without the white space outside strings.
 func (s *scanner) compact(start, end int) []byte {
 	at := len(s.scratch)
 	for pos := start; pos < end; {

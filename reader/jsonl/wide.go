@@ -6,12 +6,12 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// A row that describes itself is a line like the vendor's tool's, with each value's name and type, and versions:
+// A row that describes itself is a line like those of the vendor's tool, with each value's name and type, and versions:
 //
 //	{"Wide":true,"PK":{"Values":[{"C":"id","V":7,"IsInt":true}]},"Attr":{"Values":[{"C":"n","V":1.5,"TS":1626860469000},{"C":"n","V":"x"}]}}
 //
-// PK has the record's Fields, Attr its Cells. A string, true, false and null stand for themselves. A number is a double
-// or, with IsInt, an integer. T names any other type, by the names below; V is then
+// PK has the record's Fields, Attr its Cells. A string, true, false and null represent themselves. A number is a double
+// or, with IsInt, an integer. T gives any other type by one of the names below, and V is then
 //
 //	binary, decimal                bytes in base64; a decimal has Scale beside it, its digits after the point
 //	double                         a number, or the 64 bits of a NaN or an infinity, in hexadecimal
@@ -28,7 +28,7 @@ var kindNames = [...]string{
 	record.Absent: "",
 }
 
-// kindNamed returns the kind that T names.
+// kindNamed returns the kind named by T.
 func kindNamed(name []byte) (record.Kind, bool) {
 	for k, n := range kindNames {
 		if n != "" && n == string(name) {
@@ -43,7 +43,7 @@ const (
 	wantArchive = `want {"Wide":true,"PK":{"Values":[…]},"Attr":{"Values":[…]}} with a value for each key column`
 )
 
-// IsWide reports whether a text's first object looks like a row that describes itself, up to its first value.
+// IsWide reports whether a text's first object looks like a self-describing row, as far as its first value.
 func IsWide(text []byte) bool {
 	for _, token := range []string{"{", `"Wide"`, ":", "true", ",", `"PK"`, ":", "{", `"Values"`, ":", "["} {
 		var ok bool
@@ -54,7 +54,7 @@ func IsWide(text []byte) bool {
 	return true
 }
 
-// wide parses a row that describes itself, from its brace.
+// wide parses a self-describing row, from its brace.
 func (p *Parser) wide() bool {
 	s := &p.scan
 	p.record.Cells = p.record.Cells[:0]
@@ -71,9 +71,9 @@ func (p *Parser) wide() bool {
 	}
 	end := s.pos
 	p.keys.reset()
-	// From here on the text is a JSON object without repeated keys.
+	// From here on the text is known to be a JSON object without repeated keys.
 	s.pos = start + bytes.IndexByte(s.data[start:], ',')
-	values := 0 // under PK
+	values := 0 // number of values under PK
 	for s.token() == ',' {
 		s.pos++
 		key, named := p.key()
@@ -110,7 +110,7 @@ func (p *Parser) wide() bool {
 	return true
 }
 
-// wideCell reads a value into its field or the cells.
+// wideCell reads a value into its field or into the cells.
 func (p *Parser) wideCell(pk bool) bool {
 	var c cell
 	d, ok := p.cell(&c, pk)
@@ -125,7 +125,7 @@ func (p *Parser) wideCell(pk bool) bool {
 	return ok
 }
 
-// setField puts a value of an exported row into the field i of its name (-1: none). It returns false if bad is set.
+// setField sets the field of that name, if there is one, and returns its index or -1. If ok is false, bad is set.
 func (p *Parser) setField(name []byte, d record.Datum) (i int, ok bool) {
 	i = p.column(name)
 	if i >= 0 && p.seen[i] == p.turn || i < 0 && !p.keys.add(0, name) {
@@ -148,7 +148,7 @@ func (p *Parser) notColumn(name []byte) {
 	}
 }
 
-// fillFields fills fields missing in PK with the newest cell of their name; a cell without a timestamp is the newest.
+// fillFields fills fields missing in PK with the newest cell of that name; a cell without a timestamp counts as newest.
 func (p *Parser) fillFields() {
 	missing := false
 	for i := range p.record.Fields {

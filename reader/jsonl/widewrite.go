@@ -13,33 +13,33 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Limits of AppendWide's lines: a longer one could not be read.
+// Limits of AppendWide's lines; longer lines could not be read back.
 const (
-	maxWideLine  = 56 << 20 // the rest is left out
-	longWideLine = 32 << 20 // after that many, longer values are
+	maxWideLine  = 56 << 20 // later cells are left out
+	longWideLine = 32 << 20 // from there on, values above longValue are left out
 	longValue    = 1 << 10
 )
 
-// AppendWide appends a record that describes itself as a line. columns name its fields; those without a name are left
-// out: the cells repeat them. Values longer than a row can be, and everything after many megabytes, are left out: their
-// size replaces them, which is not JSON, so the line cannot be loaded as if it were the record.
+// AppendWide appends a self-describing record as a line. columns name its fields; fields without a name are left out,
+// because the cells repeat them. Values that no row can hold, and values after many megabytes, are left out. Their size
+// replaces them, which is not JSON, so the line cannot be loaded as if it were the record.
 func AppendWide(dst []byte, columns []string, rec *record.Record) []byte {
 	return wideLine{len(dst), true}.append(dst, columns, rec)
 }
 
-// AppendWhole is AppendWide for a row of an archive, whose lines have no limit: nothing is left out.
+// AppendWhole is AppendWide for a row of an archive, whose lines are not limited: nothing is left out.
 func AppendWhole(dst []byte, columns []string, rec *record.Record) []byte {
 	return wideLine{}.append(dst, columns, rec)
 }
 
-// AppendKey appends fields as under PK.
+// AppendKey appends fields in the form that they have under PK.
 func AppendKey(dst []byte, columns []string, fields []record.Datum) []byte {
 	return wideLine{}.fields(dst, columns, fields)
 }
 
-// wideLine is a line being written.
+// wideLine says how a line is written.
 type wideLine struct {
-	start   int // of the line in the buffer
+	start   int // start of the line in the buffer
 	bounded bool
 }
 

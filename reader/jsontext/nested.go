@@ -8,23 +8,23 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// MaxNested limits the text of a nested value: longer ones fit no table.
+// MaxNested limits the text of a nested value: no table can hold a longer one.
 const MaxNested = 4 << 20
 
-// Nested is the text of a nested value being written.
+// Nested is the text of a nested value that is being written.
 type Nested struct {
 	record.Refusal
 	Out  []byte
-	Keys []Span // of maps that have not ended
+	Keys []Span // keys of unfinished maps
 }
 
-// Span is a part of a text.
+// Span is a range of a text.
 type Span struct{ From, To int }
 
 // Reset begins another value in the same memory.
 func (n *Nested) Reset() { n.Out, n.Bad, n.Keys = n.Out[:0], nil, n.Keys[:0] }
 
-// Name writes a member's name.
+// Name appends a member's name.
 func (n *Nested) Name(name string) {
 	if n.Out = Quoted(n.Out, []byte(name)); !utf8.ValidString(name) {
 		n.RefuseUTF8("", "field name")
@@ -32,7 +32,7 @@ func (n *Nested) Name(name string) {
 	n.Out = append(n.Out, ':')
 }
 
-// Scalar writes a scalar of a column. single marks a 32-bit float.
+// Scalar appends a scalar of a column. single marks a 32-bit float.
 func (n *Nested) Scalar(column string, d *record.Datum, single bool) {
 	switch {
 	case d.Kind == record.Double && single:
@@ -46,13 +46,13 @@ func (n *Nested) Scalar(column string, d *record.Datum, single bool) {
 	}
 }
 
-// Key notes that the text after from is a key of a map; its value follows.
+// Key notes that the text from from on is a key of a map. The key's value follows.
 func (n *Nested) Key(from int) {
 	n.Keys = append(n.Keys, Span{from, len(n.Out)})
 	n.Out = append(n.Out, ':')
 }
 
-// EndKeys ends a map whose keys begin at first, and refuses it if one occurs twice.
+// EndKeys ends a map whose keys begin at index first. It refuses the value if a key is repeated.
 func (n *Nested) EndKeys(first int, column string) {
 	if n.Bad == nil {
 		if key := n.twice(n.Keys[first:]); key != nil {
@@ -62,7 +62,7 @@ func (n *Nested) EndKeys(first int, column string) {
 	n.Keys = n.Keys[:first]
 }
 
-// twice returns a key that occurs twice, nil if none does. It sorts the keys.
+// twice returns a key that is repeated, or nil. It sorts the keys.
 func (n *Nested) twice(keys []Span) []byte {
 	at := func(s Span) []byte { return n.Out[s.From:s.To] }
 	slices.SortFunc(keys, func(x, y Span) int { return bytes.Compare(at(x), at(y)) })

@@ -18,29 +18,29 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Address identifies a table on a server.
+// Address identifies a table or a query on a server.
 type Address struct {
-	shown  string // for users; it has no password
+	shown  string // address for users, without the password
 	config *driver.Config
 	table  string
-	query  string   // in place of a table
-	key    []string // of the query's rows
+	query  string   // query instead of a table
+	key    []string // key columns of the query's rows
 
-	lockPause time.Duration // between two tries to lock the table
+	lockPause time.Duration // pause between two attempts to lock the table
 	lockAfter time.Time
 }
 
-// The time to wait for a connection, and between checks that the server is there.
+// The time to wait for a connection, and between checks that the server is still there.
 const (
 	connectTimeout = 10 * time.Second
 	keepAlive      = 15 * time.Second
 )
 
-// maxRowBytes is the most that a server sends in one row.
+// maxRowBytes is the largest row that a server sends.
 const maxRowBytes = 1 << 30
 
-// Parse reads an address: mysql://USER@HOST:PORT/DATABASE?table=TABLE. The rest comes from the servers' own option file
-// and from MYSQL_PWD, as for their programs. No error shows a secret.
+// Parse parses an address: mysql://USER@HOST:PORT/DATABASE?table=TABLE. Other settings come from the servers' own
+// option file and from MYSQL_PWD, as for the servers' own programs. No error shows a secret.
 func Parse(arg string) (*Address, error) {
 	a, p, err := parse(arg)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *Address) needDatabase() error {
 	return nil
 }
 
-// named is an address's table or key.
+// named holds an address's table and key parameters.
 type named struct {
 	table string
 	key   []string
@@ -74,7 +74,7 @@ type named struct {
 func parse(arg string) (a *Address, of named, err error) {
 	u, err := url.Parse(arg)
 	if err != nil {
-		// The error has the address, which may have a password.
+		// err contains the address, which may have a password.
 		return nil, of, errors.New("the address of the server cannot be read; want mysql://USER@HOST/DATABASE?table=TABLE")
 	}
 	q, err := sqltable.Parameters(u.RawQuery)
@@ -129,7 +129,7 @@ func parse(arg string) (a *Address, of named, err error) {
 var parameters = map[string]bool{"table": true, "key": true, "socket": true, "defaults-file": true, "ssl-mode": true,
 	"ssl-ca": true, "ssl-cert": true, "ssl-key": true}
 
-// secure sets up TLS as the servers' programs do by the same names.
+// secure sets up TLS by the options of the servers' own programs.
 func (a *Address) secure(o map[string]string) error {
 	mode := strings.ToUpper(cmp.Or(o["ssl-mode"], "PREFERRED"))
 	if o["ssl-mode"] == "" && o["ssl-ca"] != "" {
@@ -173,7 +173,7 @@ func (a *Address) secure(o map[string]string) error {
 	return nil
 }
 
-// certificates returns a file's certificates, or the machine's.
+// certificates returns the certificates in a file, or the machine's if file is empty.
 func certificates(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return x509.SystemCertPool()

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Bounds uses the server's own estimates if the key begins with a whole number; else the server reads the key once.
+// Bounds uses the server's estimates if the key begins with an integer. Otherwise the server reads the key once.
 func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable.Table) ([][][]byte, error) {
 	s := look.(*session)
 	if t.Columns[t.Key[0]].Kind == record.Integer {
@@ -22,13 +22,13 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 	return s.counted(ctx, t)
 }
 
-// piece is the numbers from from up to to, and the estimated rows with them.
+// piece is the integers from from to to, and the estimated number of rows that have them.
 type piece struct {
 	from, to int64 // to is exclusive
 	rows     int64
 }
 
-// pieces is a heap; first is the divisible piece with the most rows.
+// pieces is a heap; its first element is the divisible piece with the most rows.
 type pieces []piece
 
 func (p pieces) Len() int           { return len(p) }
@@ -44,10 +44,10 @@ func (p piece) weight() int64 {
 	return p.rows
 }
 
-// finer is the number of pieces per range.
+// finer is how many pieces there are per range.
 const finer = 4
 
-// estimated halves the key's numbers into enough pieces of similar numbers of rows, for ranges that begin at row keys.
+// estimated halves ranges of the key's integers until enough pieces have similar row counts, and groups the pieces.
 func (s *session) estimated(ctx context.Context, t *sqltable.Table) (bounds [][][]byte, err error) {
 	first := quote(t.Columns[t.Key[0]].Name)
 	ends, err := s.query(ctx, "SELECT MIN("+first+"), MAX("+first+")"+from(t))
@@ -123,7 +123,7 @@ func (s *session) explain(ctx context.Context, sql string) (int64, error) {
 	return n, r.Close()
 }
 
-// key returns the key of the row that many after the first match, nil if there is none.
+// key returns the key of the row that comes after many after the first match; nil if there is none.
 func (s *session) key(ctx context.Context, t *sqltable.Table, where string, after int64) (key [][]byte, err error) {
 	r, err := s.rows(ctx, fmt.Sprintf("SELECT %s%s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", keyNames(t), from(t),
 		where, after))
@@ -138,7 +138,7 @@ func (s *session) key(ctx context.Context, t *sqltable.Table, where string, afte
 	return key, r.Close()
 }
 
-// counted goes from bound to bound. The server reads the key of every row.
+// counted finds the bounds one after another by counting. The server reads the key of every row.
 func (s *session) counted(ctx context.Context, t *sqltable.Table) (bounds [][][]byte, err error) {
 	rows, err := s.explain(ctx, "SELECT "+keyNames(t)+from(t))
 	if err != nil {

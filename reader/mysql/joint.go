@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database is the part that the tables of one snapshot share.
+// Database describes what the tables of one snapshot share.
 func (a *Address) Database() string {
 	if a.query != "" {
 		return ""
@@ -21,14 +21,14 @@ func (a *Address) Database() string {
 	return fmt.Sprintf("mysql://%s@%s/%s", a.config.User, a.config.Addr, a.config.DBName)
 }
 
-// lockAll holds up all commits. With LOCK TABLES, it would wait for open transactions, and new ones for it.
+// lockAll holds up all commits. LOCK TABLES would also wait for open transactions, and new transactions for it.
 const lockAll = "FLUSH TABLES WITH READ LOCK"
 
-// heldAtOnce is the number of tables that a statement protects from ALTER.
+// heldAtOnce is the number of tables that one statement protects from ALTER.
 const heldAtOnce = 50
 
-// SnapshotOf opens sessions while nothing is committed at the server, for a moment: their read views are then of one
-// state of it. A user who may not hold up commits gets one session, whose view needs no lock.
+// SnapshotOf opens sessions while the server commits nothing for a moment, so that their read views are of the same
+// state. A user who may not hold up commits gets one session, whose view needs no lock.
 func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int,
 	_ sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
 	h := &snapshot{}
@@ -50,7 +50,7 @@ func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sess
 		if err != nil && (a.Lost(err) || !errors.As(err, new(*mysql.MySQLError))) {
 			break
 		}
-		err = nil // Describe says why
+		err = nil // Describe reports the error
 	}
 	if err == nil {
 		var holds []string
@@ -85,7 +85,7 @@ func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.
 	return t, err
 }
 
-// Twice returns a key that several tables have.
+// Twice returns a key that several of the tables have.
 func (a *Address) Twice(ctx context.Context, by sqltable.Session, tables []*sqltable.Table) (key []string, err error) {
 	var columns, from []string
 	for _, k := range tables[0].Key {

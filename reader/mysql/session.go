@@ -16,8 +16,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// settings make texts of values exact and the same everywhere, and keep a read from being stopped between two pages. A
-// proxy may give the session to others afterwards, unchanged: none of the settings refuses anything.
+// settings make the text of values exact and the same everywhere, and keep a read from being ended between two pages. A
+// proxy may later lend the session to others with these settings, none of which makes a statement fail.
 var settings = []string{
 	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = 18446744073709551615, max_sort_length = 1024, " +
 		"wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
@@ -29,9 +29,9 @@ type session struct {
 		driver.ExecerContext
 		driver.QueryerContext
 	}
-	joins  map[string]bool  // tables of a shared snapshot; nil is one, or none
-	source string           // in a statement; empty is the table
-	stream *sqltable.Stream // of a query; nil asks for each page
+	joins  map[string]bool  // tables of a shared snapshot; nil if it is not shared
+	source string           // FROM clause of a query; empty for a table
+	stream *sqltable.Stream // for queries; nil sends a statement for each page
 }
 
 func (a *Address) connect(ctx context.Context) (*session, error) {
@@ -67,12 +67,12 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 var tlsWords = sqltable.TLSWords{Off: "ssl-mode=DISABLED", CA: "ssl-ca", AnyName: "ssl-mode=VERIFY_CA",
 	Own: "ssl-cert=FILE and ssl-key=FILE"}
 
-// refused says why there is no connection. The driver's error has no password.
+// refused explains why a connection failed. The driver's error contains no password.
 func (a *Address) refused(err error) error {
 	switch {
 	case errors.Is(err, mysql.ErrNoTLS):
 		return tlsWords.NoTLS(err)
-	case cut(err) != err && a.config.TLS != nil && len(a.config.TLS.Certificates) > 0: // the driver keeps no alert
+	case cut(err) != err && a.config.TLS != nil && len(a.config.TLS.Certificates) > 0: // the driver drops TLS alerts
 		return sqltable.Said("the server ended the connection before a session began; see whether it trusts the "+
 			"certificate that ssl-cert and ssl-key give", cut(err))
 	}
@@ -82,11 +82,11 @@ func (a *Address) refused(err error) error {
 	return tlsWords.Explain(cut(err))
 }
 
-// timeouts lifts the time limits of statements, which each kind of server names differently.
+// timeouts returns statements that lift the time limits of statements, which each kind of server names differently.
 func timeouts(ctx context.Context, s *session) (sql []string) {
 	rows, err := s.query(ctx, "SHOW VARIABLES WHERE Variable_name IN ('max_statement_time', 'max_execution_time')")
 	if err != nil {
-		return nil // the next call says why
+		return nil // the next call reports the error
 	}
 	for _, r := range rows {
 		sql = append(sql, "SET SESSION "+r[0]+" = 0")
@@ -94,14 +94,14 @@ func timeouts(ctx context.Context, s *session) (sql []string) {
 	return sql
 }
 
-func (s *session) Close() { _ = s.conn.Close() } // the server forgets a silent session
+func (s *session) Close() { _ = s.conn.Close() } // the server drops a silent session
 
 func (s *session) exec(ctx context.Context, sql string) error {
 	_, err := s.conn.ExecContext(ctx, sql, nil)
 	return cut(err)
 }
 
-// cut explains the driver's error for a connection that ended.
+// cut replaces the driver's error for a connection that has ended.
 func cut(err error) error {
 	if errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) {
 		return sqltable.ErrCut
@@ -109,7 +109,7 @@ func cut(err error) error {
 	return err
 }
 
-// query returns the rows of a small result as text; null is empty.
+// query returns the rows of a small result as text, with nulls as empty text.
 func (s *session) query(ctx context.Context, sql string) (all [][]string, err error) {
 	r, err := s.rows(ctx, sql)
 	if err != nil {
@@ -134,10 +134,10 @@ func (s *session) rows(ctx context.Context, sql string) (*rows, error) {
 	return &rows{rows: r, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
 }
 
-// rows are an answer's rows. Their values become text in the memory of the last, except numbers in plain: eight bytes.
+// rows are a result's rows. Values are kept as text until the next row, except numbers of plain columns: eight bytes.
 type rows struct {
 	rows   driver.Rows
-	plain  []bool // by column; nil is none
+	plain  []bool // by column; nil if no column is plain
 	values []driver.Value
 	texts  [][]byte
 	room   []byte
@@ -160,7 +160,7 @@ func (r *rows) Values() [][]byte {
 			case float64:
 				r.room = binary.BigEndian.AppendUint64(r.room, math.Float64bits(v))
 			}
-			r.texts[i] = r.room[from:len(r.room):len(r.room)] // empty for other types, which their reader refuses
+			r.texts[i] = r.room[from:len(r.room):len(r.room)] // empty for unexpected types; errPlain follows
 			continue
 		}
 		switch v := v.(type) {
@@ -206,7 +206,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	return s.ask(ctx, t, q)
 }
 
-// ask asks for all rows from the lower bound, in a stream.
+// ask requests all rows from the lower bound on, as one stream.
 func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
 	var sql bytes.Buffer
 	sql.WriteString("SELECT ")
@@ -239,7 +239,7 @@ func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) 
 
 func from(t *sqltable.Table) string { return " FROM " + t.Name + " FORCE INDEX (PRIMARY)" }
 
-// keyNames are the key's columns in sort order.
+// keyNames returns the key's columns in sort order.
 func keyNames(t *sqltable.Table) string {
 	var b bytes.Buffer
 	for i, k := range t.Key {
@@ -251,7 +251,7 @@ func keyNames(t *sqltable.Table) string {
 	return b.String()
 }
 
-// where writes the bounds of a page. The server does not use the key's index for row comparisons.
+// where writes a page's bounds as ANDs and ORs: the server uses no index for row comparisons.
 func where(sql *bytes.Buffer, t *sqltable.Table, q sqltable.Query) {
 	word := " WHERE "
 	bound := func(key [][]byte, op, last string) {
@@ -292,7 +292,7 @@ func where(sql *bytes.Buffer, t *sqltable.Table, q sqltable.Query) {
 	}
 }
 
-// Lost reports whether an error is about the session, or temporary.
+// Lost reports whether an error concerns the session, or is temporary.
 func (a *Address) Lost(err error) bool {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {
@@ -301,8 +301,8 @@ func (a *Address) Lost(err error) bool {
 	switch e.Number {
 	case 1040, 1203, 1226, // too many sessions
 		1053, 1077, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 3169,
-		1205, 1213, 1317, 1969, 3024, // a lock that is not to be had, a query that was killed
-		1412: // the table was altered: another snapshot describes it
+		1205, 1213, 1317, 1969, 3024, // locks not granted, queries killed
+		1412: // the table was altered; a new snapshot will describe it
 		return true
 	}
 	return false

@@ -23,7 +23,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 		return nil, nil, a.passing(err)
 	}
 	t, err := a.describe(ctx, s)
-	if err == nil && a.query != "" { // it may call something that writes
+	if err == nil && a.query != "" { // the query may call a function that writes
 		err = s.exec(ctx, "START TRANSACTION READ ONLY")
 	}
 	if err != nil {
@@ -33,7 +33,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	return s, t, nil
 }
 
-// passing marks the errors of a server that is too busy.
+// passing marks errors of a server that is too busy as temporary.
 func (a *Address) passing(err error) error {
 	if errors.As(err, new(*mysql.MySQLError)) && a.Lost(err) {
 		return sqltable.Passing(err)
@@ -41,17 +41,17 @@ func (a *Address) passing(err error) error {
 	return err
 }
 
-// snapshot is the read views of sessions opened at one moment. No session can join later.
+// snapshot is the read views of sessions begun at the same moment. No session can join later.
 type snapshot struct {
 	sqltable.Together
-	lacks error // why there are not more; nil if there are as many as were asked for
+	lacks error // why there are fewer sessions than requested; nil if there are not
 }
 
-// Lacks says why it has fewer sessions than requested.
+// Lacks says why the snapshot has fewer sessions than requested.
 func (h *snapshot) Lacks() error { return h.lacks }
 
-// Snapshot opens sessions while the table is locked against writers, for a moment: their read views are then of one
-// state of it. A user who may not lock tables gets one session, whose view needs no lock.
+// Snapshot opens sessions while the table is briefly locked against writers, so that their read views are of the same
+// state. A user who may not lock tables gets one session, whose view needs no lock.
 func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot,
 	t *sqltable.Table, err error) {
 	h := &snapshot{}
@@ -84,11 +84,11 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	return h, t, nil
 }
 
-// opening is a snapshot being made.
+// opening is a snapshot that is being made.
 type opening struct {
 	of *Address
 	*snapshot
-	open []*session // for reading it
+	open []*session // sessions that will read the snapshot
 }
 
 func (o *opening) close() {
@@ -97,7 +97,7 @@ func (o *opening) close() {
 	}
 }
 
-// connect opens as many sessions as possible before the lock, which must be short.
+// connect opens as many sessions as possible before taking the lock, which must be short.
 func (o *opening) connect(ctx context.Context, sessions int) error {
 	for len(o.open) < sessions {
 		s, err := o.of.connect(ctx)
@@ -113,8 +113,8 @@ func (o *opening) connect(ctx context.Context, sessions int) error {
 	return nil
 }
 
-// begin begins the read views of the sessions while a statement holds up writers, or that of one session. In each
-// session the statements of then protect the tables from ALTER until its view ends.
+// begin begins the read views of all sessions while a lock holds up writers, or that of a single session without one.
+// In each session the statements in then protect the tables from ALTER until its view ends.
 func (o *opening) begin(ctx context.Context, lock, what string, then ...string) (err error) {
 	a := o.of
 	if len(o.open) > 1 {
@@ -126,10 +126,10 @@ func (o *opening) begin(ctx context.Context, lock, what string, then ...string) 
 				return err
 			}
 		}
-		if last := len(o.open) - 1; locks == nil { // the last session locks
+		if last := len(o.open) - 1; locks == nil { // the last session takes the lock
 			locks, o.open = o.open[last], o.open[:last]
 		}
-		defer locks.Close() // and the lock with it
+		defer locks.Close() // which releases the lock
 		if err := a.sameServer(ctx, append(o.open[:len(o.open):len(o.open)], locks)); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (o *opening) begin(ctx context.Context, lock, what string, then ...string) 
 	return err
 }
 
-// sameServer refuses sessions of several servers, as of a proxy: a lock on one does not block writers of another.
+// sameServer refuses sessions of several servers behind a proxy: locking one server does not block another's writers.
 func (a *Address) sameServer(ctx context.Context, all []*session) error {
 	first, err := all[0].server(ctx)
 	for _, s := range all[1:] {
@@ -176,7 +176,7 @@ func (a *Address) sameServer(ctx context.Context, all []*session) error {
 	return err
 }
 
-// server returns the session's server.
+// server returns a text that identifies the session's server.
 func (s *session) server(ctx context.Context) (string, error) {
 	rows, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'server_id', "+
 		"'hostname', 'port', 'version')")
@@ -187,10 +187,10 @@ func (s *session) server(ctx context.Context) (string, error) {
 	return text, err
 }
 
-// A transaction that has written to the table blocks the lock, and writers queue after it: waits are short and rare.
+// A transaction that has written to the table blocks the lock, and writers queue behind it: waits are short and rare.
 const lockWait = "SET SESSION lock_wait_timeout = 1"
 
-// lock blocks writers by a statement.
+// lock blocks writers by the given statement.
 func (a *Address) lock(ctx context.Context, s *session, sql string) error {
 	timer := time.NewTimer(time.Until(a.lockAfter))
 	defer timer.Stop()
@@ -209,7 +209,7 @@ func (a *Address) lock(ctx context.Context, s *session, sql string) error {
 	return err
 }
 
-// Full reports whether the server, or the user's limit, has no session left.
+// Full reports whether the server, or the user's limit, allows no more sessions.
 func (a *Address) Full(err error) bool {
 	var e *mysql.MySQLError
 	return errors.As(err, &e) && (e.Number == 1040 || e.Number == 1203 || e.Number == 1226)

@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// refusal says why a table is not read.
+// refusal says why a table cannot be read.
 type refusal struct{ says string }
 
 func (e *refusal) Error() string { return e.says }
@@ -26,22 +26,22 @@ func refusef(format string, a ...any) error { return &refusal{fmt.Sprintf(format
 
 // column is the server's description of a column.
 type column struct {
-	base       string // the name of its type
-	of         string // its type, as SQL writes it
+	base       string // name of its type
+	of         string // its type as written in SQL
 	charset    string
-	expression string // in SELECT
-	sort       string // for comparisons in a query's key; empty is the column
-	plain      bool   // its values are numbers as the driver has read them
+	expression string // its expression in SELECT
+	sort       string // expression to compare a query's key by; empty for the column
+	plain      bool   // values are numbers in the driver's form
 }
 
-// unicode are the charsets with a unique Unicode text for every text.
+// unicode lists the character sets whose texts each have a unique Unicode text.
 var unicode = []string{"", "utf8", "utf8mb3", "utf8mb4", "ascii", "latin1", "ucs2", "utf16", "utf16le", "utf32"}
 
-// keyTypes are the possible types of a key: their texts compare like their values.
+// keyTypes lists the allowed types of a key: their texts compare like their values.
 var keyTypes = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "char", "varchar", "binary", "varbinary",
 	"decimal", "date", "datetime", "timestamp", "time", "year", "uuid", "inet4", "inet6"}
 
-// kinds are the kinds of values whose text is not kept. All others stay the server's text.
+// kinds lists the types whose values are not kept as the server's text.
 var kinds = map[string]record.Kind{
 	"tinyint": record.Integer, "smallint": record.Integer, "mediumint": record.Integer, "int": record.Integer,
 	"bigint": record.Integer, "year": record.Integer, "float": record.Double, "double": record.Double,
@@ -52,7 +52,7 @@ var kinds = map[string]record.Kind{
 	"vector": record.Binary,
 }
 
-// describe asks for a table's columns and key. It refuses all that cannot be read exactly.
+// describe asks for a table's columns and key. It refuses whatever cannot be read exactly.
 func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, error) {
 	if a.query != "" {
 		return a.describeQuery(ctx, s)
@@ -68,7 +68,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, refusef("there is no table %s, or the user may not read it", t.Name)
 	}
 	r := rows[0]
-	if r[0] != "BASE TABLE" && r[0] != "SYSTEM VERSIONED" { // of that the current rows are read
+	if r[0] != "BASE TABLE" && r[0] != "SYSTEM VERSIONED" { // reads the current rows
 		return nil, refusef("%s is not a table: a view has no primary key from which a load could resume; %s", t.Name,
 			sqltable.ByQuery("*", t.Name))
 	}
@@ -77,7 +77,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 			"or load it from a file", t.Name, r[1])
 	}
 	t.Bytes, _ = strconv.ParseInt(r[2], 10, 64)
-	// The server's list of columns omits columns that the user may not read.
+	// The server's list omits columns that the user may not read, so select all of them.
 	if _, err := s.query(ctx, "SELECT * FROM "+t.Name+" LIMIT 0"); mayNot(err) {
 		return nil, refusef("the user may not SELECT from all columns of %s", t.Name)
 	} else if err != nil {
@@ -131,7 +131,7 @@ func (of *column) column(name string) sqltable.Column {
 	return c
 }
 
-// choose decides which numbers do not become texts; a key's do, because bounds are made of its texts.
+// choose decides which numbers are not read as text. A key's are, because bounds consist of its texts.
 func choose(t *sqltable.Table) {
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -150,7 +150,7 @@ func choose(t *sqltable.Table) {
 	}
 }
 
-// sorted is the expression that compares a key column.
+// sorted returns the expression by which a key column is compared.
 func sorted(c *sqltable.Column) string {
 	if by := c.Of.(*column).sort; by != "" {
 		return by
@@ -158,7 +158,7 @@ func sorted(c *sqltable.Column) string {
 	return quote(c.Name)
 }
 
-// settle decides how a column is selected and read.
+// settle sets how a column is selected and read.
 func (of *column) settle(c *sqltable.Column) {
 	switch of.base {
 	case "bigint":
@@ -166,7 +166,7 @@ func (of *column) settle(c *sqltable.Column) {
 			c.Kind = record.Unsigned
 		}
 	case "float", "double":
-		of.expression += " + 0e0" // the number itself: its text may have fewer digits
+		of.expression += " + 0e0" // makes it a number: its text may have fewer digits
 	case "bit":
 		of.expression += " + 0"
 		if c.Kind = record.Unsigned; of.of == "bit(1)" {
@@ -178,7 +178,7 @@ func (of *column) settle(c *sqltable.Column) {
 		c.Read = readUTC
 	}
 	if c.Kind == record.String && !slices.Contains(unicode, of.charset) {
-		// A text that does not survive conversion to Unicode and back gives invalid UTF-8, so the row is rejected.
+		// A text that does not survive conversion to Unicode and back becomes invalid UTF-8, so that the row is rejected.
 		name := of.expression
 		of.expression = fmt.Sprintf("IF(BINARY CONVERT(CONVERT(%s USING utf8mb4) USING %s) <=> BINARY %[1]s, "+
 			"CAST(CONVERT(%[1]s USING utf8mb4) AS BINARY), CAST(x'ff' AS BINARY))", name, of.charset)
@@ -221,7 +221,7 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 	return err
 }
 
-// keyedQuery says how to load a table by a query with its key as texts and numbers, or else by a file.
+// keyedQuery says how to load a table by a query with its key as text and numbers, or else from a file.
 func keyedQuery(t *sqltable.Table, key [][]string) string {
 	columns, names := "*", []string{}
 	for _, r := range key {
@@ -245,12 +245,12 @@ func keyedQuery(t *sqltable.Table, key [][]string) string {
 	return sqltable.ByQuery(columns, t.Name, names...)
 }
 
-// castable are types whose values have unique texts, by which a query can be sorted.
+// castable lists the types whose values have unique texts, by which a query can be sorted.
 var castable = []string{"enum", "set", "decimal", "time", "uuid", "inet4", "inet6"}
 
 func text(s string) string { return "_utf8mb4 x'" + hex.EncodeToString([]byte(s)) + "'" }
 
-// literal writes a key column's value from its text.
+// literal writes a key column's value as SQL, from its text.
 func (of *column) literal(sql *bytes.Buffer, value []byte) {
 	switch {
 	case kinds[of.base] == record.Integer || of.base == "decimal":
@@ -258,7 +258,7 @@ func (of *column) literal(sql *bytes.Buffer, value []byte) {
 	case kinds[of.base] == record.Binary || of.sort != "":
 		fmt.Fprintf(sql, "x'%x'", value)
 	default:
-		// The column's collation compares it.
+		// Without a cast, the column's collation compares the values.
 		fmt.Fprintf(sql, "_utf8mb4 x'%x'", value)
 	}
 }
@@ -296,7 +296,7 @@ func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 	return nil
 }
 
-// readUTC is readTime for UTC.
+// readUTC is readTime for times in UTC.
 func readUTC(d *record.Datum, text []byte, scratch *[]byte) error {
 	if err := readTime(d, text, scratch); err != nil || len(d.Bytes) < 19 || d.Bytes[10] != 'T' {
 		return err
@@ -307,7 +307,7 @@ func readUTC(d *record.Datum, text []byte, scratch *[]byte) error {
 	return nil
 }
 
-// MayHold reports whether a key value can have that text: others have no literal.
+// MayHold reports whether a key value can have that text. Invalid UTF-8 has no literal.
 func (a *Address) MayHold(c *sqltable.Column, text []byte) bool {
 	return c.Kind != record.String || utf8.Valid(text)
 }

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Is reports whether a text begins as dumps do.
+// Is reports whether a text begins like a dump.
 func Is(head []byte) bool {
 	firsts := []string{"-- MySQL dump", "-- MariaDB dump", "/*M!999999", "/*!999999", "mysqldump: [Warning]"}
 	return slices.ContainsFunc(firsts, func(first string) bool { return bytes.HasPrefix(head, []byte(first)) })
@@ -20,7 +20,7 @@ func Is(head []byte) bool {
 
 var syntax = sqldump.Syntax{Quote: '`', Backslash: true, Hash: true}
 
-// Index goes through a dump. It fails for a text that cannot be read, such as an incomplete dump.
+// Index finds the tables of a dump. It fails for a text that cannot be read, but reports a truncated dump as Truncated.
 func Index(r io.Reader) (*sqldump.Dump, error) {
 	x := &index{Indexing: sqldump.NewIndexing(r), delimiter: ";"}
 	for {
@@ -37,11 +37,11 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 type index struct {
 	sqldump.Indexing
 	delimiter string
-	utc       bool           // times of timestamp columns are in UTC
-	last      *sqldump.Table // that the statement before had rows of
+	utc       bool           // whether times in timestamp columns are in UTC
+	last      *sqldump.Table // table whose rows the previous statement had
 }
 
-// next takes the next line, or the next statement with rows.
+// next handles the next line, or the next statement with rows.
 func (x *index) next() error {
 	if len(x.Text) == 0 && x.delimiter == ";" {
 		word, err := x.In.Peek(len("REPLACE "))
@@ -63,7 +63,7 @@ func begins(text []byte, word string) bool {
 	return len(text) >= len(word) && strings.EqualFold(string(text[:len(word)]), word)
 }
 
-// statement takes a line, and the statement that it ends.
+// statement handles a line, and the statement that ends there.
 func (x *index) statement(line []byte) error {
 	if len(x.Text) == 0 {
 		trimmed := bytes.TrimSpace(line)
@@ -87,7 +87,7 @@ func (x *index) statement(line []byte) error {
 	if len(x.Text) > sqldump.MaxStatement {
 		return fmt.Errorf("at byte %d: a statement of more than %d MiB that holds no rows", x.From, sqldump.MaxStatement>>20)
 	}
-	if x.delimiter != ";" { // of triggers and routines
+	if x.delimiter != ";" { // in triggers and routines
 		if text := bytes.TrimSpace(x.Text); bytes.HasSuffix(text, []byte(x.delimiter)) {
 			x.Text = x.Text[:0]
 			x.Dump.Statements++
@@ -116,7 +116,7 @@ func (x *index) comment(line string) {
 	}
 }
 
-// take takes a complete statement without rows.
+// take handles a complete statement without rows.
 func (x *index) take(statement []byte) error {
 	x.Dump.Statements++
 	x.last = nil
@@ -128,7 +128,7 @@ func (x *index) take(statement []byte) error {
 		}
 		text = inner
 	}
-	const enough = 4 << 10 // of a long statement, to recognise it
+	const enough = 4 << 10 // bytes of a long statement, enough to recognise it
 	tokens := sqldump.Tokens(text[:min(len(text), enough)], syntax)
 	if len(tokens) > 0 && (tokens[0].Is("SET") || tokens[0].Is("CREATE")) {
 		tokens = sqldump.Tokens(text, syntax)
@@ -142,16 +142,16 @@ func (x *index) take(statement []byte) error {
 		}
 	}
 	if after, ok := sqldump.Words(tokens, "CREATE", "TABLE"); ok && len(text) == len(bytes.TrimSpace(statement)) {
-		// a conditional one stands for a view
+		// a conditional CREATE TABLE stands for a view
 		x.create(after)
 	}
 	return nil
 }
 
-// unicode are the charsets in which a dump's texts are UTF-8. Texts in binary are kept as bytes.
+// unicode lists the character sets of dumps whose texts are UTF-8. Texts in binary are kept as bytes.
 var unicode = []string{"utf8", "utf8mb3", "utf8mb4", "binary"}
 
-// set takes the rest of SET.
+// set handles the rest of SET.
 func (x *index) set(tokens []sqldump.Token) error {
 	for i, t := range tokens {
 		if t.Quoted && strings.Contains(strings.ToUpper(t.Text), "NO_BACKSLASH_ESCAPES") {
@@ -212,7 +212,7 @@ func (x *index) insert() error {
 	}
 }
 
-// rowsOf reads the head of an INSERT.
+// rowsOf parses the head of an INSERT and returns its table.
 func (x *index) rowsOf(head []byte, from, lines int64) (*sqldump.Table, error) {
 	tokens := sqldump.Tokens(head, syntax)
 	after, _ := sqldump.Words(tokens[1:], "IGNORE")

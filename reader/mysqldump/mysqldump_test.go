@@ -17,13 +17,13 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// shop is a dump by mysqldump of MariaDB 10.11.
+// shop returns a dump made by mysqldump of MariaDB 10.11.
 func shop(t testing.TB) []byte {
 	t.Helper()
 	return conformance.Read(t, "testdata", "shop.sql")
 }
 
-// rowsOf shows the rows of a table, cut into splits by a Cutter that gets size bytes at a time.
+// rowsOf returns the rows of a table as text, cut into splits by a Cutter that gets size bytes at a time.
 func rowsOf(t testing.TB, text []byte, of *sqldump.Table, size int) (rows []string) {
 	p, c := NewParser(of.Columns), new(Cutter)
 	var pending []byte
@@ -82,8 +82,7 @@ func TestDumpIsReadWithSchema(t *testing.T) {
 	conformance.Equal(t, len(d.Tables), 3, "tables: the view is not one")
 }
 
-// TestMySQL8DumpIsRead reads a dump written by hand in the form of mysqldump of MySQL 8.0, which differs from
-// MariaDB's.
+// TestMySQL8DumpIsRead reads a handwritten dump in the form of MySQL 8.0's mysqldump, which differs from MariaDB's.
 func TestMySQL8DumpIsRead(t *testing.T) {
 	text := conformance.Read(t, "testdata", "mysql8.sql")
 	d, err := Index(bytes.NewReader(text))
@@ -282,7 +281,7 @@ func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 			of := conformance.Try(d.Choose(name)).Must(t)
 			live := conformance.Try(mysql.Parse(s.Address(url.QueryEscape(name)))).Must(t)
 			for i, c := range of.Columns {
-				if slices.Contains(flags, "--compact") && c.Form == asTime { // nothing says that times are in UTC
+				if slices.Contains(flags, "--compact") && c.Form == asTime { // the dump does not say that times are in UTC
 					of.Columns[i].Form = map[bool]int{true: asUTC, false: asTime}[c.SQL[:4] == "time"]
 				}
 			}

@@ -24,7 +24,7 @@ type Parser struct {
 
 func NewParser(columns []sqldump.Column) *Parser { return &Parser{columns: columns} }
 
-// Reset begins a split: the text between two cuts of a Cutter. begun: it is not the first.
+// Reset begins a split: the text between two cuts of a Cutter. begun: it is not the text's first split.
 func (p *Parser) Reset(data []byte, begun bool) {
 	p.data, p.pos, p.records, p.lines = data, 0, 0, 0
 	p.cutter = Cutter{Begun: begun}
@@ -52,12 +52,12 @@ func (p *Parser) Next() (*record.Record, bool) {
 		p.bad = table.Reason{Code: table.CodeQuote, Message: "the row has no end", Value: table.Show(p.data[start:end])}
 		p.rec.Bad = &p.bad
 	} else if !p.row(p.data[start+1 : end-1]) {
-		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // its remains are not loaded as a row
+		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // a partial row must not be loaded
 	}
 	return &p.rec, true
 }
 
-// findRow goes to the next row's bracket.
+// findRow moves to the opening parenthesis of the next row.
 func (p *Parser) findRow() (start int, ok bool) {
 	c := &p.cutter
 	for p.pos < len(p.data) {
@@ -67,7 +67,7 @@ func (p *Parser) findRow() (start int, ok bool) {
 		}
 		n, _, err := c.statement(p.data[p.pos : p.pos+1])
 		if err != nil {
-			return 0, false // nothing that a Cutter lets pass
+			return 0, false // a Cutter lets no such text pass
 		}
 		if p.data[p.pos] == '\n' {
 			p.lines++
@@ -79,7 +79,7 @@ func (p *Parser) findRow() (start int, ok bool) {
 	return 0, false
 }
 
-// row reads a row's values. It returns false if bad is set.
+// row parses a row's values. If it returns false, bad is set.
 func (p *Parser) row(text []byte) bool {
 	v := values{text: text}
 	for i := 0; ; i++ {

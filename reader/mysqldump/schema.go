@@ -18,11 +18,11 @@ const (
 	asBit
 	asBits
 	asBytes
-	asTime // without a zone
+	asTime // a time without a zone
 	asUTC
 )
 
-// forms are the forms of types whose text is not kept. All others stay the server's text.
+// forms lists the types whose values are not kept as the server's text.
 var forms = map[string]struct {
 	kind record.Kind
 	form int
@@ -43,7 +43,7 @@ var forms = map[string]struct {
 var others = []string{"PRIMARY", "KEY", "UNIQUE", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "CHECK",
 	"FOREIGN", "PERIOD"}
 
-// create takes the rest of CREATE TABLE.
+// create handles the rest of CREATE TABLE.
 func (x *index) create(tokens []sqldump.Token) {
 	tokens, _ = sqldump.Words(tokens, "IF", "NOT", "EXISTS")
 	name, after := sqldump.Name(tokens)
@@ -65,7 +65,7 @@ func (x *index) create(tokens []sqldump.Token) {
 	}
 }
 
-// key reads a primary key's columns: nil if one is only a prefix.
+// key returns a primary key's columns; nil if only a prefix of one is in the key.
 func key(tokens []sqldump.Token) (names []string) {
 	items, _ := sqldump.Items(tokens)
 	for _, i := range items {
@@ -77,7 +77,7 @@ func key(tokens []sqldump.Token) (names []string) {
 	return names
 }
 
-// column reads an item of CREATE TABLE.
+// column parses an item of CREATE TABLE.
 func (x *index) column(item []sqldump.Token) sqldump.Column {
 	c := sqldump.Column{Name: item[0].Text, Kind: record.String, SQL: strings.ToLower(item[1].Text)}
 	base, rest := c.SQL, item[2:]

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database reads the tables of a kind of databases.
+// Database opens and lists the tables of one kind of database.
 type Database struct {
 	Table func(address string) (sqltable.Server, error)
 	Query func(address, query string) (sqltable.Server, error)
@@ -42,7 +42,7 @@ func IsDatabase(address string) bool {
 	return of.Table != nil
 }
 
-// ErrNoDatabase describes the arguments of Tables.
+// ErrNoDatabase describes the arguments that Tables accepts.
 var ErrNoDatabase = errors.New("want the address of one database, such as postgres://USER@HOST/DATABASE, " +
 	"mysql://USER@HOST/DATABASE or sqlite:FILE; " +
 	"tsimport table list lists the tables of a Tablestore")
@@ -64,7 +64,7 @@ func Tables(ctx context.Context, address string) ([]sqltable.Listed, error) {
 	return all, err
 }
 
-// Config reads the address of a table of a database or, with a query, of a server that answers it.
+// Config parses the address of a table or, with a query, of a server that is to run it.
 func Config(address, query string) (*sqltable.Config, error) {
 	address, reading := cutReading(address)
 	cfg, err := readingOf(reading)
@@ -104,10 +104,10 @@ func Config(address, query string) (*sqltable.Config, error) {
 	return cfg, nil
 }
 
-// readingNames are the address parameters for reading; the driver takes the others.
+// readingNames are the address parameters about reading; all others are for the driver.
 var readingNames = []string{"sessions", "max-lag"}
 
-// cutReading cuts the parameters in readingNames, such as "&sessions=1", from an address.
+// cutReading cuts the parameters in readingNames, such as "&sessions=1", out of an address.
 func cutReading(arg string) (address, reading string) {
 	address, query, _ := strings.Cut(arg, "?")
 	sep := "?"
@@ -122,7 +122,7 @@ func cutReading(arg string) (address, reading string) {
 	return address, reading
 }
 
-// readingOf parses the parameters that cutReading has cut.
+// readingOf parses the parameters that cutReading has cut out.
 func readingOf(reading string) (*sqltable.Config, error) {
 	cfg := &sqltable.Config{Sessions: sqltable.DefaultSessions}
 	said, err := url.ParseQuery(reading)

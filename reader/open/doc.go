@@ -1,2 +1,2 @@
-// Package open finds a source's kind by its address and opens it, or refuses it with the way to load its rows.
+// Package open finds the kind of a source by its address and opens it, or refuses it and says how to load its rows.
 package open

@@ -12,16 +12,16 @@ import (
 	"example.com/tsimport/reader/sqlite"
 )
 
-// Scheme is a kind of addresses: of files, unless it is a Database or has a Way because it is not read.
+// Scheme is a kind of address: of files, unless it is a Database or, as it cannot be read, has a Way.
 type Scheme struct {
-	Begins string // of its addresses, such as "mysql:// mariadb://"
+	Begins string // starts of its addresses, such as "mysql:// mariadb://"
 	Database
-	// Way says how to load what is not read. ADDRESS is the address, BARE the address without jdbc: and parameters, REST
-	// the part after ://, and TARGET the table that a load writes.
+	// Way says how to load rows that are not read directly. ADDRESS is the address, BARE the address without jdbc: and
+	// parameters, REST the part after ://, and TARGET the table that a load writes.
 	Way string
 }
 
-// Schemes are all kinds of addresses. A new one is its room and one line.
+// Schemes lists all kinds of addresses. A new one takes a package and one line here.
 var Schemes = []Scheme{
 	{Begins: "http:// https:// oss:// s3://"},
 	{Begins: "postgres:// postgresql://", Database: database(postgres.Parse, postgres.ParseQuery, postgres.List)},
@@ -57,7 +57,7 @@ var Schemes = []Scheme{
 	{Begins: "jdbc:", Way: "have the database write CSV, JSON lines or Parquet, and load that"},
 }
 
-// schemeOf returns an address's scheme and the beginning that shows it: nothing for a path or an unknown one.
+// schemeOf returns an address's scheme and the prefix that identifies it: none for a path or an unknown scheme.
 func schemeOf(address string) (of *Scheme, begin string) {
 	for i := range Schemes {
 		for begin := range strings.FieldsSeq(Schemes[i].Begins) {
@@ -69,7 +69,7 @@ func schemeOf(address string) (of *Scheme, begin string) {
 	return new(Scheme), ""
 }
 
-// Check refuses an address whose rows are not read, and says how to load them into the table target; "" if unknown.
+// Check refuses an address whose rows are not read and says how to load them into the table target; "" if unknown.
 func Check(address, target string) error {
 	address = input.Path(strings.TrimPrefix(address, "@"))
 	of, begin := schemeOf(address)

@@ -11,25 +11,25 @@ import (
 )
 
 // Spark before 3.0, and later versions in legacy mode, count days before 1582-10-15 in the Julian calendar: its
-// 0001-01-01 is 0000-12-30 in Parquet's proleptic Gregorian calendar. The written date is read. Keys and versions are
-// from Spark's DataSourceUtils, the arithmetic from its RebaseDateTime.
+// 0001-01-01 is 0000-12-30 in Parquet's proleptic Gregorian calendar. We return the date as Spark wrote it. Keys and
+// versions are from Spark's DataSourceUtils, the arithmetic from its RebaseDateTime.
 
 const (
 	sparkPrefix  = "org.apache.spark."
-	maxSparkText = 256 // of a version or a zone
+	maxSparkText = 256 // longest version or zone
 )
 
 // calendar is the calendar of a leaf's values.
 type calendar struct {
 	hybrid bool   // Julian up to 1582-10-04
-	zone   string // of the timestamps, may be ""
+	zone   string // zone of timestamps; may be ""
 	utc    bool
 }
 
 var utcNames = []string{"UTC", "GMT", "Z", "Zulu", "UCT", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0", "+00:00",
 	"UTC+00:00", "GMT+00:00"}
 
-// settleCalendar sets the calendar by Spark's entries in the footer. Versions are texts, as in Spark, from 2.4.1.
+// settleCalendar sets the calendar from Spark's footer entries. As in Spark, versions (since 2.4.1) compare as text.
 func (l *leaf) settleCalendar(f *footer) {
 	first, key := "3.0.0", "legacyDateTime"
 	switch {
@@ -51,10 +51,10 @@ func (l *leaf) settleCalendar(f *footer) {
 
 const (
 	firstGregorian = -141427 // 1582-10-15, in days since 1970
-	year1900       = -25567  // from here all zones have the same offsets in both
+	year1900       = -25567  // from here on, all zones have the same offsets in both calendars
 )
 
-// rebase converts hybrid to proleptic Gregorian dates and times. Before 1900, zones but UTC are ambiguous: refused.
+// rebase converts hybrid to proleptic Gregorian dates and times. Before 1900 it refuses zones except UTC as ambiguous.
 func (l *leaf) rebase(d *record.Datum) *table.Reason {
 	day := int64(1)
 	if d.Kind == record.Timestamp {
@@ -63,14 +63,14 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 	days := floorDiv(d.Int, day)
 	if d.Kind == record.Timestamp && !l.calendar.utc && days < year1900 {
 		raw := fmt.Sprintf("%d of %d a second since 1970 in Spark's old calendar", d.Int, int64(d.Unit))
-		*d = record.Datum{Kind: record.String, Bytes: []byte(raw)} // among the rejects, a time would be a wrong one
+		*d = record.Datum{Kind: record.String, Bytes: []byte(raw)} // a time kept among the rejects would be wrong
 		return &table.Reason{Column: l.path, Code: table.CodeRange, Value: raw,
 			Message: fmt.Sprintf("a timestamp before 1900 that Spark wrote in "+
 				"its old calendar and in the zone %q cannot be converted exactly; write the file again with Spark 3 or later, "+
 				"without legacy mode", cmp.Or(l.calendar.zone, "unknown"))}
 	}
 	if days < firstGregorian {
-		d.Int += (gregorian(days) - days) * day // far from the ends of 64 bits, or toward 0
+		d.Int += (gregorian(days) - days) * day // cannot overflow: far from the 64-bit limits, or towards 0
 	}
 	return nil
 }

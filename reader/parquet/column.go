@@ -11,31 +11,31 @@ var (
 	errLongColumn  = errors.New("column holds more than the row group's rows")
 )
 
-// column is a cursor over a leaf's entries (values or nulls) in a row group. Its many fields are reused memory.
+// column is a cursor over a leaf's entries (values or nulls) in a row group. Its fields are reused.
 type column struct {
 	leaf  *leaf
 	win   window
 	codec int32
-	left  int64 // entries in the pages not opened yet
+	left  int64 // entries in pages not opened yet
 	page  int
-	n     int   // entries of the page that are not in the batch yet
+	n     int   // entries of the page not decoded into the batch yet
 	fresh bool  // the next entry must begin a row
-	last  int64 // end of the chunk's pages, by the footer
+	last  int64 // end of the chunk's pages, according to the footer
 
 	repLevels hybrid
 	defLevels hybrid
-	reps      [batch]uint32 // all zero when the leaf has no such levels
+	reps      [batch]uint32 // all zero if the leaf has no repetition levels
 	defs      [batch]uint32
-	at, have  int // the entry the cursor is on, of how many in the batch
-	val       int // of the next value in values
+	at, have  int // current entry in the batch, and number of entries there
+	val       int // index of the next value in values
 
-	owner    *Parser // counts the memory
+	owner    *Parser // accounts for the memory
 	values   values
 	mem      []byte // decompressed page
-	held     int64  // bytes that the dictionary may take
-	pageHeld int64  // limit of bytes of a decompressed page and its results
+	held     int64  // bytes held for the dictionary
+	pageHeld int64  // bytes held for a decompressed page and its values
 	numbers  [16]byte
-	readable []byte // scratch of text made from a value
+	readable []byte // scratch for text made from a value
 }
 
 func newColumn(l *leaf, p *Parser) *column {
@@ -46,7 +46,7 @@ func newColumn(l *leaf, p *Parser) *column {
 	return c
 }
 
-// open sets the cursor before the first entry of a row group.
+// open moves the cursor before the first entry of a row group.
 func (c *column) open(r io.ReaderAt, m *chunkMeta, end int64) error {
 	if err := codecError(m.codec); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *column) release() {
 	c.forget()
 }
 
-// forget drops the views into a page.
+// forget drops all slices that point into a page.
 func (c *column) forget() {
 	c.repLevels, c.defLevels = hybrid{}, hybrid{}
 	c.values.forget()
@@ -88,7 +88,7 @@ func (c *column) forget() {
 // failure is the panic that Parse turns into an error.
 type failure struct{ error }
 
-// fail panics with an error about the column; Parse adds the rest.
+// fail panics with an error about the column; Parse adds the file and the row group.
 func (c *column) fail(err error) { panic(failure{fmt.Errorf("column %s: %w", c.leaf.path, err)}) }
 
 func (c *column) check(err error) {
@@ -103,7 +103,7 @@ func (c *column) checkPage(err error) {
 	}
 }
 
-// advance moves to an entry if necessary. It returns false after the last.
+// advance moves to the next entry if the current one is used up. It returns false after the last entry.
 func (c *column) advance() bool {
 	if c.at < c.have {
 		return true
@@ -119,7 +119,7 @@ func (c *column) advance() bool {
 	return true
 }
 
-// need is advance where an entry must follow; otherwise it fails with the given error.
+// need is advance where an entry must follow; if there is none, it fails with otherwise.
 func (c *column) need(otherwise error) {
 	if !c.advance() {
 		c.fail(otherwise)
@@ -151,7 +151,7 @@ func (c *column) fill() {
 	c.at, c.have, c.val = 0, n, 0
 }
 
-// finish checks that a page holds nothing beyond its entries.
+// finish checks that a page has nothing left beyond its entries.
 func (c *column) finish() error {
 	if c.leaf.maxRep > 0 {
 		if err := c.repLevels.finishLevels(c.values.writer.group()); err != nil {
@@ -178,7 +178,7 @@ func readLevels(h *hybrid, dst []uint32, top uint32) error {
 	return nil
 }
 
-// next steps past the entry and returns the index of its value in values, -1 for a null.
+// next moves past the entry and returns the index of its value in values, or -1 for a null.
 func (c *column) next() int {
 	def := c.defs[c.at]
 	c.at++
@@ -189,7 +189,7 @@ func (c *column) next() int {
 	return c.val - 1
 }
 
-// nextPage opens the next data page and sets n to its entries. It skips pages within skip rows and lowers skip.
+// nextPage opens the next data page and sets n to its entries. It skips pages within skip rows and reduces skip.
 func (c *column) nextPage(skip *int64) {
 	c.win.want = c.owner.readAhead()
 	if *skip > 0 {
@@ -208,7 +208,7 @@ func (c *column) nextPage(skip *int64) {
 			}
 			continue
 		case pageData, pageDataV2:
-		default: // the format says: ignore pages of other types
+		default: // the format requires readers to ignore other types
 			c.win.skip(int64(h.stored))
 			continue
 		}
@@ -234,8 +234,8 @@ func (c *column) nextPage(skip *int64) {
 	}
 }
 
-// rowsOf returns the number of rows that begin in the page, which is not opened; 0 if unknown. The header's row count
-// is not trusted: Arrow before 12 writes the entries there. The levels of a v2 page are not compressed.
+// rowsOf returns the number of rows that begin in the page, without opening it; 0 if unknown. The header's row count is
+// not trusted: Arrow before 12 writes the number of entries there. The levels of a v2 page are not compressed.
 func (c *column) rowsOf(h *pageHeader) (rows int64) {
 	if c.leaf.maxRep == 0 {
 		return int64(h.values)
@@ -264,7 +264,7 @@ func (c *column) readDictionary(h *pageHeader) error {
 	if c.values.dictionary {
 		return errors.New("column has two")
 	}
-	// A dictionary value takes an integer, or a slice, besides its bytes.
+	// A dictionary value takes an integer or a slice besides its bytes.
 	each := int64(8)
 	if c.values.bins != nil {
 		each = 24
@@ -280,7 +280,7 @@ func (c *column) readDictionary(h *pageHeader) error {
 		return err
 	}
 	if mem == nil {
-		b = append([]byte(nil), b...) // the window moves on
+		b = append([]byte(nil), b...) // a copy, because the window moves on
 	}
 	return c.values.setDictionary(h.encoding, int(h.values), b)
 }
@@ -291,7 +291,7 @@ func (c *column) holdPage(h *pageHeader) error {
 	if need <= c.pageHeld {
 		return nil
 	}
-	c.mem = nil // the values of the page before are used up
+	c.mem = nil // the previous page's values are used up
 	c.forget()
 	if err := c.owner.Hold(need - c.pageHeld); err != nil {
 		return err
@@ -310,7 +310,7 @@ func (c *column) openPage(h *pageHeader) error {
 	}
 	rep, def := widthOf(c.leaf.maxRep), widthOf(c.leaf.maxDef)
 	if h.kind == pageDataV2 {
-		// A column may have levels without needing them.
+		// A column may have levels that it does not need.
 		if err := c.repLevels.reset(levels[:h.repLevels], rep); err != nil {
 			return err
 		}
@@ -330,11 +330,11 @@ func (c *column) openPage(h *pageHeader) error {
 		}
 	}
 	c.n = int(h.values)
-	c.fresh = c.fresh || h.kind == pageDataV2 // it holds whole rows
+	c.fresh = c.fresh || h.kind == pageDataV2 // a v2 page holds whole rows
 	return c.values.open(h.encoding, b)
 }
 
-// skip skips whole rows; then the cursor is before the first entry of a row.
+// skip skips whole rows, so that the cursor is before the first entry of a row.
 func (c *column) skip(rows int64) {
 	for {
 		if c.at == c.have && c.n == 0 && c.left > 0 {
@@ -353,7 +353,7 @@ func (c *column) skip(rows int64) {
 	}
 }
 
-// done checks that nothing is left after the last row.
+// done checks that nothing follows the last row.
 func (c *column) done() error {
 	if c.at < c.have || c.n > 0 || c.left > 0 {
 		return errLongColumn

@@ -27,7 +27,7 @@ const maxThriftDepth = 64
 
 var errThrift = errors.New("metadata is not a Thrift structure")
 
-// compact reads Thrift's compact protocol and skips all unasked. The bytes bound allocations. The first error sticks.
+// compact reads Thrift's compact protocol, skipping unknown fields. Input bounds allocations; the first error sticks.
 type compact struct {
 	b     []byte
 	i     int
@@ -69,7 +69,7 @@ func (c *compact) varint() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// integer reads an integer field of any width.
+// integer reads an integer field of type t, of any width.
 func (c *compact) integer(t byte) int64 {
 	switch t {
 	case thriftByte:
@@ -130,7 +130,7 @@ func (c *compact) list(t byte, element func(t byte)) {
 	c.depth--
 }
 
-// structure calls field for each field of a structure; fields that it does not take are skipped.
+// structure calls field for each field of a structure and skips those for which it returns false.
 func (c *compact) structure(field func(id int16, t byte) bool) {
 	if !c.enter() {
 		return
@@ -153,7 +153,7 @@ func (c *compact) structure(field func(id int16, t byte) bool) {
 	c.depth--
 }
 
-// nested is structure for a value that must be one.
+// nested is structure for a value that must be a structure.
 func (c *compact) nested(t byte, field func(id int16, t byte) bool) {
 	if t != thriftStruct {
 		c.fail(fmt.Errorf("%w: type %d where a structure belongs", errThrift, t))
@@ -162,7 +162,7 @@ func (c *compact) nested(t byte, field func(id int16, t byte) bool) {
 	c.structure(field)
 }
 
-// field is the target of a structure's field: *int32, *int64 (of any integer), *bool, *string, or func(byte).
+// field is the destination of a structure's field: *int32, *int64 (any integer), *bool, *string, or func(byte).
 type field struct {
 	id   int16
 	into any
@@ -201,7 +201,7 @@ func (c *compact) enter() bool {
 	return true
 }
 
-// skip skips a value. A boolean is part of its field's head but a byte in a list.
+// skip skips a value. A boolean is part of its field's header, but a byte in a list.
 func (c *compact) skip(t byte, element bool) {
 	switch t {
 	case thriftTrue, thriftFalse:

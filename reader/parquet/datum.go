@@ -15,7 +15,7 @@ import (
 // julianEpoch is 1970-01-01 as a Julian day.
 const julianEpoch = 2440588
 
-// datum sets d to the i-th value of the batch. Bytes are views until the cursor moves. A refused value is as stored.
+// datum sets d to the i-th value of the batch. Bytes are valid until the cursor moves. A refused value stays as stored.
 func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	l := c.leaf
 	*d = record.Datum{Kind: l.kind}
@@ -43,7 +43,7 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 		return &table.Reason{Column: l.path, Code: table.CodeRange,
 			Message: fmt.Sprintf("the decimal has %d bytes; at most %d are read", len(b), maxDecimalBytes)}
 	case l.kind == record.Decimal && len(b) == 0:
-		d.Scale, d.Bytes = l.scale, c.numbers[:1] // no bytes are the number 0
+		d.Scale, d.Bytes = l.scale, c.numbers[:1] // no bytes mean 0
 		c.numbers[0] = 0
 	default:
 		d.Scale, d.Bytes = l.scale, b
@@ -51,10 +51,10 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	return nil
 }
 
-// maxDecimalBytes limits decimals: their digits cost more than their bytes. Other programs read 16 bytes.
+// maxDecimalBytes limits decimals, because converting them takes more than linear time. Other programs read 16 bytes.
 const maxDecimalBytes = 1 << 10
 
-// number sets d to a value stored as a number, unless outside its annotation: 24:00:00 would become midnight.
+// number sets d to a value stored as a number. It refuses one outside the annotation: 24:00:00 would become midnight.
 func (c *column) number(d *record.Datum, v int64) *table.Reason {
 	l := c.leaf
 	switch l.kind {
@@ -97,7 +97,7 @@ func (l *leaf) outside(v int64, what string) *table.Reason {
 const secondsOfDay = 86400
 
 // int96 reads a legacy timestamp: nanoseconds of the day, then the Julian day. Nanoseconds span 1677 to 2262; dates
-// beyond come in microseconds. The file does not name its zone: some writers use UTC, some local time.
+// beyond are returned in microseconds. The file does not state the zone: some writers use UTC, some local time.
 func int96(d *record.Datum, b []byte, column string) *table.Reason {
 	nanos := int64(binary.LittleEndian.Uint64(b))
 	days := int64(int32(binary.LittleEndian.Uint32(b[8:]))) - julianEpoch

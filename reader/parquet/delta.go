@@ -8,19 +8,19 @@ import (
 
 var errDelta = errors.New("damaged DELTA_BINARY_PACKED header")
 
-// delta reads DELTA_BINARY_PACKED, a batch at a time: a block may claim any number of values of no bits.
+// delta reads DELTA_BINARY_PACKED batch by batch: a block may claim any number of values of zero bits.
 type delta struct {
 	b      []byte
-	per    uint64 // values of a miniblock
+	per    uint64 // values per miniblock
 	minis  int
-	left   uint64 // values not given yet
-	first  bool   // the header's first value is still to come
+	left   uint64 // values not returned yet
+	first  bool   // the first value, from the header, has not been returned
 	last   int64
 	floor  int64
-	widths []byte // of the next block's miniblocks
+	widths []byte // bit widths of the block's remaining miniblocks
 	width  uint64
-	mini   uint64 // values left of the miniblock
-	bit    uint64 // position of the next in b
+	mini   uint64 // values left in the miniblock
+	bit    uint64 // bit position of the next value in b
 }
 
 func (d *delta) reset(b []byte) error {
@@ -41,7 +41,7 @@ func (d *delta) reset(b []byte) error {
 	}
 	d.first = true
 	if d.left <= 1 && (minis == 0 || block == 0) {
-		return nil // nothing is in blocks
+		return nil // there are no blocks
 	}
 	if minis == 0 || minis > 1<<16 || block == 0 || block > 1<<31 || block%minis != 0 || block/minis%8 != 0 {
 		return fmt.Errorf("%w: blocks of %d values in %d miniblocks", errDelta, block, minis)
@@ -115,7 +115,7 @@ func (d *delta) read(dst []int64) error {
 
 func (d *delta) unpack(dst []int64) {
 	last := d.last
-	mask := uint64(1)<<d.width - 1 // of 64 bits: all ones, for the shift gives 0
+	mask := uint64(1)<<d.width - 1 // a shift by 64 gives 0, so all ones
 	for i := range dst {
 		v := load(d.b, d.bit)
 		if d.width > 57 {
@@ -128,7 +128,7 @@ func (d *delta) unpack(dst []int64) {
 	d.last = last
 }
 
-// rest returns the bytes after the remaining values; d is used up. Miniblocks are skipped, not read.
+// rest returns the bytes after the remaining values and uses d up. It skips miniblocks without decoding them.
 func (d *delta) rest() ([]byte, error) {
 	if d.first && d.left > 0 {
 		d.first = false
@@ -144,6 +144,6 @@ func (d *delta) rest() ([]byte, error) {
 		d.bit += d.mini * d.width
 		d.mini = 0
 	}
-	d.bit += d.mini * d.width // padding of a miniblock given in part
+	d.bit += d.mini * d.width // skip the rest of a partly returned miniblock
 	return d.b[min((d.bit+7)/8, uint64(len(d.b))):], nil
 }

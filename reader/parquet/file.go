@@ -11,12 +11,12 @@ import (
 
 // Options of a file. The zero value is the default.
 type Options struct {
-	Flatten   bool  // structs become columns a.b.c instead of JSON text; lists and maps stay JSON text
-	SplitRows int64 // rows of a split at most; 0 means 65,536
-	MaxFooter int64 // bytes of the footer at most; 0 is all that the file can hold
+	Flatten   bool  // structs become columns a.b.c instead of JSON text; lists and maps remain JSON
+	SplitRows int64 // maximum rows of a split; 0 means 65,536
+	MaxFooter int64 // maximum bytes of the footer; 0 for no limit but the file's size
 }
 
-// Split is a range of rows of one row group, its Group. Splits are in row order.
+// Split is a range of rows of the row group Group. Splits are in row order.
 type Split = record.Rows
 
 // File is an open Parquet file. Any number of Parsers may read it at once.
@@ -25,13 +25,13 @@ type File struct {
 	r      io.ReaderAt
 	footer *footer
 	leaves []*leaf
-	roots  []*node // of the columns
+	roots  []*node // the columns' nodes
 	names  []string
 	splits []Split
 	rows   int64
 }
 
-// Open reads the footer of the size bytes in r and checks all but pages. Errors mention name.
+// Open reads the footer of the size bytes in r and checks everything except pages. Errors mention name.
 func Open(r io.ReaderAt, size int64, name string, o Options) (f *File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -70,14 +70,14 @@ func (f *File) prepare(o Options) error {
 		}
 		f.rows += g.rows
 	}
-	// Streaming writers leave the total at 0; any other total that is not the sum means lost rows.
+	// Streaming writers leave the total at 0. Any other total that is not the sum means that rows are missing.
 	if f.footer.rows != f.rows && f.footer.rows != 0 {
 		return fmt.Errorf("footer says %d rows, its row groups have %d", f.footer.rows, f.rows)
 	}
 	return nil
 }
 
-// collect lists the columns: the schema's fields, or with flatten its structs' fields.
+// collect lists the columns: the schema's fields or, with flatten, the fields of its structs.
 func (f *File) collect(n *node, prefix string, flatten bool) {
 	for _, field := range n.fields {
 		name := prefix + field.element.name
@@ -99,7 +99,7 @@ func (f *File) checkGroup(g *rowGroup) error {
 		return fmt.Errorf("%d columns where the schema has %d", len(g.columns), len(f.leaves))
 	}
 	if g.rows == 0 {
-		return nil // its columns need not be anywhere
+		return nil // an empty row group's columns may be anywhere
 	}
 	for i, l := range f.leaves {
 		if err := f.checkChunk(&g.columns[i], l, g.rows); err != nil {
@@ -125,10 +125,10 @@ func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
 	return nil
 }
 
-// mostLooked limits the chunks that LargePages and CheckMemory examine.
+// mostLooked limits how many chunks LargePages and CheckMemory examine.
 const mostLooked = 16
 
-// LargePages reports whether the first page of some column has more than most bytes: reading its middle costs all.
+// LargePages reports whether some column's first page has more than most bytes, so that reading its middle costs all.
 func (f *File) LargePages(most int64) bool {
 	looked := 0
 	for i := range f.footer.groups {
@@ -149,9 +149,9 @@ func (f *File) LargePages(most int64) bool {
 	return false
 }
 
-// CheckMemory returns the ErrMemory of a Parser of the columns limited to limit bytes, if the first pages of a row
-// group take more. With whole all row groups count, else the first. It examines some chunks of row groups that are
-// large enough by the footer, through the reader that open returns. Nil does not promise that they fit.
+// CheckMemory returns the ErrMemory of a Parser limited to limit bytes if the first pages of a row group need more.
+// With whole all row groups count, otherwise only the first. It examines some chunks of row groups that are large
+// according to the footer, through the reader that open returns. Nil does not guarantee that the columns fit.
 func (f *File) CheckMemory(columns []int, limit int64, whole bool, open func() (io.ReaderAt, error)) (err error) {
 	var r io.ReaderAt
 	p, looked := f.NewParser(columns), 0
@@ -191,10 +191,10 @@ func (f *File) CheckMemory(columns []int, limit int64, whole bool, open func() (
 	return nil
 }
 
-// most is the largest size of a chunk's pages, by the footer.
+// most returns the upper limit of the memory of a chunk's pages, according to the footer.
 func (m *chunkMeta) most() int64 { return m.bytes + max(m.bytes, m.unpacked) }
 
-// firstPages is the least that a Parser holds for a chunk's dictionary and first page.
+// firstPages returns the least memory that a Parser needs for a chunk's dictionary and first page.
 func (f *File) firstPages(r io.ReaderAt, m *chunkMeta) (n int64) {
 	stored := int64(0)
 	for _, at := range [...]int64{m.dict, m.data} {
@@ -209,7 +209,7 @@ func (f *File) firstPages(r io.ReaderAt, m *chunkMeta) (n int64) {
 	return n + stored
 }
 
-// pageAt reads a page's header, nil if it cannot be read.
+// pageAt reads a page's header; nil if it cannot be read.
 func (f *File) pageAt(r io.ReaderAt, m *chunkMeta, at int64) *pageHeader {
 	w := &window{r: r, off: at, end: min(f.footer.start, at+m.bytes+100), want: headerBytes, owner: &Parser{}}
 	h, err := readHeader(w)
@@ -225,7 +225,7 @@ func (f *File) Columns() []string { return f.names }
 // ArrowSchema returns the Arrow schema that the file was written from, in base64; empty if unknown.
 func (f *File) ArrowSchema() string { return f.footer.arrow }
 
-// Measures returns, for each column and parts of nested ones, a value without content: kind, unit, scale and zone.
+// Measures returns, for each column and parts of nested ones, a value with kind, unit, scale and zone, but no content.
 func (f *File) Measures() []record.Measures {
 	all := make([]record.Measures, len(f.roots))
 	for i, n := range f.roots {
@@ -251,7 +251,7 @@ func (n *node) measure(all record.Measures, path string) {
 		for _, f := range n.fields {
 			f.measure(all, path+"."+f.element.name)
 		}
-	case l.ann == annNull: // it has no values
+	case l.ann == annNull: // the column has no values
 	case l.physical == physInt96:
 		all[path] = record.Datum{Kind: record.Timestamp, Unit: record.Nanos, Local: true}
 	default:
@@ -259,8 +259,8 @@ func (n *node) measure(all record.Measures, path string) {
 	}
 }
 
-// Rows is the number of rows of all row groups, by the footer.
+// Rows returns the number of rows of all row groups, according to the footer.
 func (f *File) Rows() int64 { return f.rows }
 
-// Splits returns the splits in the order of the rows.
+// Splits returns the splits in row order.
 func (f *File) Splits() []Split { return f.splits }

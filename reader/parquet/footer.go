@@ -35,7 +35,7 @@ func (p physical) String() string {
 	return physicalNames[p]
 }
 
-// annotation is a column's meaning, by the field numbers of the format's LogicalType.
+// annotation is a column's meaning; its values are the field numbers of the format's LogicalType.
 type annotation int16
 
 // The annotations. The last has only a ConvertedType.
@@ -72,7 +72,7 @@ type element struct {
 	length     int32
 	repetition int32
 	children   int32
-	converted  int32 // -1: none
+	converted  int32 // -1 if there is none
 	scale      int32
 	ann        annotation
 	unit       record.Unit
@@ -81,13 +81,13 @@ type element struct {
 	signed     bool
 }
 
-// chunkMeta is the place of a column's values in a row group.
+// chunkMeta locates a column's values in a row group.
 type chunkMeta struct {
 	physical physical
 	codec    int32
 	values   int64
-	bytes    int64 // compressed, page headers included
-	unpacked int64 // decompressed, as the footer says
+	bytes    int64 // compressed, including page headers
+	unpacked int64 // decompressed, according to the footer
 	data     int64
 	dict     int64
 	external bool // the values are in another file
@@ -96,7 +96,7 @@ type chunkMeta struct {
 type rowGroup struct {
 	columns []chunkMeta
 	rows    int64
-	bytes   int64 // compressed
+	bytes   int64 // compressed size
 }
 
 type footer struct {
@@ -104,11 +104,11 @@ type footer struct {
 	schema []element
 	groups []rowGroup
 	writer writer
-	spark  map[string]string // Spark's statements on calendars
-	arrow  string            // the schema of Arrow that the file was written from, in base64: it knows durations
-	start  int64             // of the footer in the file: end of the pages
+	spark  map[string]string // Spark's entries about calendars
+	arrow  string            // the Arrow schema that the file was written from, in base64; it states durations
+	start  int64             // offset of the footer, where the pages end
 
-	encrypted bool // it, or a column
+	encrypted bool // the file, or a column of it
 }
 
 var (
@@ -116,7 +116,7 @@ var (
 	errNoParquet = errors.New("not a Parquet file")
 )
 
-// readFooter reads the end of a file. It refuses an impossible length before allocating.
+// readFooter reads the footer at the end of a file. It refuses an impossible length before allocating memory.
 func readFooter(r io.ReaderAt, size, limit int64) (*footer, error) {
 	if size < 12 {
 		return nil, fmt.Errorf("%w: %d bytes are too few", errNoParquet, size)
@@ -171,7 +171,7 @@ func readFull(r io.ReaderAt, b []byte, off int64) error {
 func parseFooter(b []byte) (*footer, error) {
 	f := &footer{spark: map[string]string{}}
 	c := &compact{b: b}
-	var schema, rows, groups bool // are there
+	var schema, rows, groups bool // whether each is present
 	c.fields(thriftStruct,
 		field{2, func(t byte) {
 			schema = true
@@ -197,7 +197,7 @@ func parseFooter(b []byte) (*footer, error) {
 	return f, nil
 }
 
-// encrypts skips a field of encrypted files.
+// encrypts returns a reader that skips a field which only encrypted files have, and notes it.
 func (f *footer) encrypts(c *compact) func(byte) {
 	return func(t byte) {
 		f.encrypted = true
@@ -207,7 +207,7 @@ func (f *footer) encrypts(c *compact) func(byte) {
 
 const arrowKey = "ARROW:schema"
 
-// note keeps a metadata key of Spark or Arrow. Some writers leave keys that are not texts.
+// note keeps the metadata entries of Spark and Arrow. Some writers have keys that are not strings.
 func (f *footer) note(c *compact, t byte) {
 	var pair [3][]byte
 	c.nested(t, func(id int16, t byte) bool {
@@ -236,7 +236,7 @@ func parseElement(c *compact, t byte) element {
 	return e
 }
 
-// parseLogical reads the union; an unknown type leaves the element unchanged.
+// parseLogical reads a LogicalType; an unknown type leaves the element unchanged.
 func parseLogical(c *compact, t byte, e *element) {
 	c.nested(t, func(kind int16, t byte) bool {
 		e.ann = annotation(kind)
@@ -277,7 +277,7 @@ func (f *footer) rowGroup(c *compact, t byte) (g rowGroup) {
 }
 
 func (f *footer) chunk(c *compact, t byte) (m chunkMeta) {
-	known := false // places of its values, or that they are encrypted
+	known := false // the position of the values is known, or that they are encrypted
 	encrypts := func(t byte) {
 		known = true
 		f.encrypts(c)(t)

@@ -27,7 +27,7 @@ func page(kind int32, values, encoding int32, levels [2]int, body []byte) []byte
 	switch kind {
 	case pageDataV2:
 		number(1, 0)
-		number(1, values) // rows: not to be believed
+		number(1, values) // a wrong number of rows, which must not be used
 		number(1, encoding)
 		number(1, int32(levels[1]))
 		number(1, int32(levels[0]))
@@ -42,7 +42,7 @@ func page(kind int32, values, encoding int32, levels [2]int, body []byte) []byte
 	return append(append(append(b, 0), 0), body...)
 }
 
-// handmade makes a file of one column from its pages.
+// handmade makes a file with one column from its pages.
 func handmade(t *testing.T, schema []element, rows, entries int64, pages ...[]byte) *File {
 	t.Helper()
 	data := append([]byte("PAR1"), bytes.Join(pages, nil)...)
@@ -62,7 +62,7 @@ func leafOf(p physical, repetition int32) element {
 	return element{name: "c", physical: p, leaf: true, repetition: repetition, converted: -1}
 }
 
-// texts returns the values of a one-column file as text; reading each split alone must give the same.
+// texts returns the values of a one-column file as text; reading each split on its own must give the same.
 func texts(f *File) (out []string, err error) {
 	p := f.NewParser([]int{0})
 	defer p.Close()
@@ -101,7 +101,7 @@ func plainText(v ...string) (b []byte) {
 	return b
 }
 
-// levels puts the length before the levels of a v1 page.
+// levels puts the length in front of the levels of a v1 page.
 func levels(runs ...byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(runs))), runs...)
 }
@@ -215,7 +215,7 @@ func TestLevelsDefineRowStarts(t *testing.T) {
 				"%s, %v, want %s", text, err, c.want)
 		})
 	}
-	// A later split alone: the header's row count, which some writers get wrong, must not decide where it begins.
+	// Read the later split alone: the header's row count, which some writers get wrong, must not decide where it begins.
 	f := handmade(t, lists, 4, 7, v2(0b1010, 4, 1, 2, 3, 4), v2(0b0100, 3, 5, 6, 7))
 	p := f.NewParser([]int{0})
 	var got []string
@@ -269,7 +269,7 @@ func TestValuesBeyondTheirAnnotationAreRejected(t *testing.T) {
 				case g == "bad "+table.CodeRange:
 					codes = append(codes, "bad")
 				case nested:
-					codes = append(codes, strings.Fields(c.want)[i]) // its text is another test's
+					codes = append(codes, strings.Fields(c.want)[i]) // another test checks the message
 				default:
 					codes = append(codes, g)
 				}

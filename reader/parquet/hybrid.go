@@ -18,13 +18,13 @@ var (
 type hybrid struct {
 	b      []byte
 	width  uint
-	run    uint64 // values left of the repeated value
+	run    uint64 // repetitions left in the run
 	value  uint32
-	packed uint64 // bits left of the packed run
-	bit    uint64 // position of the next in b
-	big    bool   // deprecated BIT_PACKED: the whole of b, highest bit first
-	last   []byte // from the last run's head on
-	sole   bool   // there are no runs, for every value is 0
+	packed uint64 // bits left in the packed run
+	bit    uint64 // bit position of the next value in b
+	big    bool   // deprecated BIT_PACKED: all of b, highest bit first
+	last   []byte // bytes from the last run's head onwards
+	sole   bool   // there are no runs, because every value is 0
 }
 
 func (h *hybrid) reset(b []byte, width uint) error {
@@ -35,7 +35,7 @@ func (h *hybrid) reset(b []byte, width uint) error {
 	return nil
 }
 
-// resetPacked is for the deprecated BIT_PACKED levels, which have neither runs nor a length.
+// resetPacked starts reading deprecated BIT_PACKED levels, which have neither runs nor a length.
 func (h *hybrid) resetPacked(b []byte, width uint) {
 	*h = hybrid{b: b, width: width, big: true, packed: uint64(len(b)) * 8}
 }
@@ -74,7 +74,7 @@ func (h *hybrid) read(dst []uint32) error {
 
 // next reads the head of a run.
 func (h *hybrid) next() error {
-	if h.packed > 0 || h.bit > 0 { // step past the packed run
+	if h.packed > 0 || h.bit > 0 { // move past the packed run
 		h.b = h.b[(h.bit+h.packed)/8:]
 		h.packed, h.bit = 0, 0
 	}
@@ -88,9 +88,9 @@ func (h *hybrid) next() error {
 	}
 	h.b = h.b[n:]
 	if head>>1 == 0 {
-		return nil // a run of nothing; its head was a byte, so this ends
+		return nil // an empty run; its head took a byte, so this terminates
 	}
-	if h.width == 0 { // values without bits, but counted
+	if h.width == 0 { // values of zero bits, but counted
 		h.value, h.run = 0, head>>1
 		if head&1 == 1 {
 			h.run = min(h.run, math.MaxUint64/8) * 8
@@ -98,7 +98,7 @@ func (h *hybrid) next() error {
 		return nil
 	}
 	if head&1 == 1 {
-		// A last run cut short is common and harmless: missing values are noticed when they are read.
+		// A truncated last run is common and harmless: missing values are noticed when they are read.
 		groups := min(head>>1, uint64(len(h.b))/uint64(h.width)+1)
 		h.packed = min(groups*uint64(h.width), uint64(len(h.b))) * 8
 		if h.packed < uint64(h.width) {
@@ -119,7 +119,7 @@ func (h *hybrid) next() error {
 	return nil
 }
 
-// finish checks that no values are left. A last packed run may have padding up to a group (8 or more), then zeros.
+// finish checks that no values are left. A packed run at the end may be padded to a group (8 or more), then with zeros.
 func (h *hybrid) finish(group uint64) error {
 	if h.sole {
 		return nil
@@ -137,7 +137,7 @@ func (h *hybrid) finish(group uint64) error {
 		}
 	}
 	rest := h.b[min((h.bit+7)/8, uint64(len(h.b))):]
-	for len(rest) > 0 && rest[0] <= 1 { // heads of runs of nothing
+	for len(rest) > 0 && rest[0] <= 1 { // heads of empty runs
 		rest = rest[1:]
 	}
 	if h.run > 0 || len(rest) > 0 && !h.repeated(rest) {
@@ -146,7 +146,7 @@ func (h *hybrid) finish(group uint64) error {
 	return nil
 }
 
-// finishLevels is finish for levels, which may hold one more: Impala before 2.6 leaves the next page's first there.
+// finishLevels is finish for levels. There may be one more: Impala before 2.6 leaves the next page's first level there.
 func (h *hybrid) finishLevels(group uint64) error {
 	one := *h
 	err := h.finish(group)
@@ -156,7 +156,7 @@ func (h *hybrid) finishLevels(group uint64) error {
 	return err
 }
 
-// repeated reports whether the rest is the last run again: DuckDB 1.3 writes it twice at a page's end.
+// repeated reports whether the rest repeats the last run: DuckDB 1.3 writes it twice at a page's end.
 func (h *hybrid) repeated(rest []byte) bool {
 	n := len(h.last) - len(rest)
 	return !h.big && n > 0 && bytes.Equal(h.last[:n], rest)
@@ -185,7 +185,7 @@ func (h *hybrid) unpackBig(dst []uint32) {
 	}
 }
 
-// load returns at least 57 bits of b from a bit on, zeros after its end.
+// load returns at least 57 bits of b, starting at bit, with zeros after the end of b.
 func load(b []byte, bit uint64) uint64 {
 	i := bit / 8
 	if i+8 <= uint64(len(b)) {

@@ -11,18 +11,18 @@ import (
 
 var errLevels = errors.New("levels of the columns of one group do not match")
 
-// maxTexts times the longest text limits a record: a few bytes of levels can stand for billions of nulls.
+// maxTexts, times the longest text, limits a record's JSON: a few bytes of levels can mean billions of nulls.
 const maxTexts = 64
 
 var errLongRecord = errors.New("one record has more than 256 MiB of JSON text")
 
-// nested assembles a group's leaves as JSON, one record at a time. A leaf has an entry per repetition, or for a null.
+// nested assembles a group's leaves into JSON, record by record. A leaf has an entry for each repetition or null.
 type nested struct {
 	jsontext.Nested
 	root    *node
-	columns []*column // of the leaves below, by index in the row group; nil elsewhere
+	columns []*column // by index in the row group; nil for leaves of other groups
 	own     []*column
-	texts   int // how often Out was full
+	texts   int // how often Out has been full
 }
 
 // datum reads the next record's value. The text is valid until the next call.
@@ -41,20 +41,20 @@ func (a *nested) datum(d *record.Datum) *table.Reason {
 	}
 	a.field(a.root)
 	if *d = (record.Datum{Kind: record.JSON, Bytes: a.Out}); a.texts > 0 {
-		*d = record.Datum{} // Out is incomplete
+		*d = record.Datum{} // Out is incomplete, so drop it
 	}
 	return a.Bad
 }
 
 func (a *nested) column(l *leaf) *column { return a.columns[l.index] }
 
-// absent reports whether the current entry ends above n.
+// absent reports whether the current entry says that n or a parent is absent.
 func (a *nested) absent(n *node) bool {
 	c := a.column(n.first)
 	return c.defs[c.at] < uint32(n.def)
 }
 
-// pass skips the entry that says that n is absent, in all leaves below n, which must agree.
+// pass skips the entry for an absent n in all leaves below n, which must agree.
 func (a *nested) pass(n *node) { a.passBelow(n, uint32(n.def)) }
 
 func (a *nested) passBelow(n *node, def uint32) {
@@ -118,7 +118,7 @@ func (a *nested) repeat(n *node, before, after byte, one func()) {
 	}
 }
 
-// overflow drops the text, which is too long for any table. The rest is read because the next record begins after it.
+// overflow drops the text, which is too long for any table. The rest is still read, to reach the next record.
 func (a *nested) overflow(l *leaf) {
 	a.Refuse(l.path, table.CodeValueTooLong, "JSON text is longer than 4 MiB")
 	a.Out = a.Out[:0]
@@ -162,7 +162,7 @@ func (a *nested) value(n *node) {
 	a.Out = append(a.Out, '}')
 }
 
-// mapping writes an object if the keys are text, else an array of pairs.
+// mapping writes an object if the keys are strings, otherwise an array of pairs.
 func (a *nested) mapping(n *node) {
 	pair := n.item
 	a.ready(pair)

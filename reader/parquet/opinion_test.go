@@ -20,11 +20,11 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// fixed is the advice for a file that parquet-go now reads correctly.
+// fixed is the advice when parquet-go reads one of these files correctly.
 const fixed = `parquet-go no longer reads this file wrongly. Once it reads all files of "Reports for parquet-go" in ` +
 	`testdata/README.md rightly, see there whether its pages can take the place of ours`
 
-// mistaken are the files from which parquet-go 0.32.0 reads wrong values without an error.
+// mistaken lists the files from which parquet-go 0.32.0 reads wrong values without an error.
 var mistaken = map[string]string{
 	// The first value is in Arrow's own test of the file.
 	"lz4_raw_compressed_larger.parquet": `"c7ce6bef-d5b0-4863-b199-8ea8c7fb117b", parquet-go has ""`,
@@ -32,7 +32,7 @@ var mistaken = map[string]string{
 	"complex.parquet": "completed: 1, parquet-go has 0",
 }
 
-// TestParquetGoReadsTheSameEntries compares each entry of each leaf, levels and value, with parquet-go, for each file
+// TestParquetGoReadsTheSameEntries compares every entry of every leaf, levels and value, with parquet-go, for all files
 // that it can read.
 func TestParquetGoReadsTheSameEntries(t *testing.T) {
 	dir := conformance.Dir(t)
@@ -181,7 +181,7 @@ func files(t testing.TB, dir string) []conformance.File {
 	return slices.DeleteFunc(conformance.Files(t, dir), func(f conformance.File) bool { return f.Format != "parquet" })
 }
 
-// loadAll reads all of a file, every column, and returns the number of delivered rows, and of bad ones among them.
+// loadAll reads all columns of a file. It returns the number of delivered rows and how many of them are bad.
 func loadAll(b []byte, name string, o Options, each func(*record.Record)) (rows, bad int64, err error) {
 	f, err := Open(bytes.NewReader(b), int64(len(b)), name, o)
 	if err != nil {
@@ -218,7 +218,7 @@ func every(f *File) []int {
 	return all
 }
 
-// show is a value for a comparison.
+// show formats a value for comparison.
 func show(d *record.Datum) string {
 	if d.Kind == record.String {
 		return fmt.Sprintf("%q", d.Bytes)
@@ -229,7 +229,7 @@ func show(d *record.Datum) string {
 func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 	for name, want := range map[string]struct {
 		rows  int
-		first []string // of the records, at most
+		first []string // values of the first records
 		err   string
 	}{
 		"dict-page-offset-zero":       {rows: 39, first: []string{"1552", "1552"}},
@@ -274,7 +274,7 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 }
 
 // TestHybridCalendarAgreesWithSpark compares with the table of switches in Spark's RebaseDateTime, and with the dates
-// of Spark's own tests.
+// in Spark's own tests.
 func TestHybridCalendarAgreesWithSpark(t *testing.T) {
 	switches := []int64{-719164, -682945, -646420, -609895, -536845, -500320, -463795, -390745, -354220, -317695, -244645,
 		-208120, -171595, -141427}
@@ -298,7 +298,7 @@ func TestHybridCalendarAgreesWithSpark(t *testing.T) {
 	}
 }
 
-// TestSparksOldCalendarKeepsWrittenDates covers each place of a time in a file, each key of the footer and each zone.
+// TestSparksOldCalendarKeepsWrittenDates covers every position of a time in a file, every footer key and every zone.
 func TestSparksOldCalendarKeepsWrittenDates(t *testing.T) {
 	const noDate, day, hour = -719164, 86400, 3600
 	int96 := func(days, seconds int64) pq.Value {
@@ -317,7 +317,7 @@ func TestSparksOldCalendarKeepsWrittenDates(t *testing.T) {
 		keys []string
 		node pq.Node
 		v    pq.Value
-		want int64 // shift of the value in seconds; isRefused is a reject
+		want int64 // shift of the value in seconds, or isRefused
 	}{
 		"a date":               {old, date, pq.Int32Value(noDate), shift},
 		"a date, unknown zone": {old[:2], date, pq.Int32Value(noDate), shift},

@@ -26,7 +26,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// write makes a file of rows given as values in the order of the leaves.
+// write makes a file of rows, given as values in the order of the leaves.
 func write(t testing.TB, schema *pq.Schema, rows []pq.Row, options ...pq.WriterOption) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -42,7 +42,7 @@ func opened(t testing.TB, b []byte, o Options) *File {
 	return conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)).Must(t)
 }
 
-// one writes a required column of one value and reads it back.
+// one writes a required column with one value and reads it back.
 func one(t *testing.T, node pq.Node, v pq.Value) (record.Datum, *table.Reason) {
 	t.Helper()
 	b := write(t, pq.NewSchema("s", pq.Group{"c": node}), []pq.Row{{v.Level(0, 0, 0)}})
@@ -193,7 +193,7 @@ func TestNestedInvalidUTF8RejectsRecord(t *testing.T) {
 	conformance.True(t, err == nil && rows == 2 && bad == 1 && codes[0] == table.CodeUTF8, "%d, %v: %v", rows, codes, err)
 }
 
-// random makes rows of every encoding of the writer, in several row groups and small pages.
+// random makes rows in every encoding of the writer, in several row groups and with small pages.
 func random(t testing.TB, seed uint64, version int) []byte {
 	type row struct {
 		Plain  int64    `parquet:"plain,plain"`
@@ -254,7 +254,7 @@ func TestRowsDoNotDependOnSplits(t *testing.T) {
 		for _, n := range []int64{1, 7, 100, 329, 330, 331} {
 			conformance.MustEqual(t, cmp.Diff(want, lines(t, b, Options{SplitRows: n}, nil)), "", "seed %d, split %d", seed, n)
 			if n == 1 {
-				continue // a shuffle of single rows takes long
+				continue // shuffling single rows takes too long
 			}
 			shuffled := lines(t, b, Options{SplitRows: max(n, 50)}, func(s []Split) {
 				rand.New(rand.NewPCG(seed, 2)).Shuffle(len(s), func(i, k int) { s[i], s[k] = s[k], s[i] })
@@ -309,7 +309,7 @@ func TestLargeFooterIsRefused(t *testing.T) {
 	conformance.Refused(t, err, "--memory", "refusal")
 }
 
-// largePage is a file of n columns, each with one page of 8 MB for 1,000 rows, which zstd makes small.
+// largePage makes a file with these columns, each one page of 8 MB for 1,000 rows, which zstd makes small.
 func largePage(t *testing.T, columns ...string) []byte {
 	group := pq.Group{}
 	for _, name := range columns {
@@ -354,7 +354,7 @@ var everyDamage = flag.Bool("every-damage", false, "damage each byte in five way
 
 var errEnough = errors.New("enough")
 
-// allocated is the total number of bytes allocated so far. Unlike runtime.ReadMemStats it does not stop the world,
+// allocated returns the total number of bytes allocated so far. Unlike runtime.ReadMemStats it does not stop the world,
 // which would take most of the time with thousands of damaged files.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
@@ -362,8 +362,8 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// hostile reads an untrusted file, up to some rows, and fails if that takes much time or memory or the decoder panics,
-// even if Parse would hide the panic.
+// hostile reads some rows of an untrusted file. It fails if that takes much time or memory or the decoder panics, even
+// if Parse would hide the panic.
 func hostile(t *testing.T, b []byte, o Options) {
 	t.Helper()
 	before := allocated()
@@ -425,11 +425,11 @@ func FuzzOpen(f *testing.F) {
 }
 
 func TestDamagedBytesNeitherPanicNorRunAway(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // thousands of short-lived decoders in a heap of a few megabytes
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // many short-lived decoders in a small heap
 	for _, b := range seeds(t) {
 		for i := range b {
 			for way, x := range []byte{b[i] ^ 0xff, b[i] ^ 1, b[i] ^ 0x80, b[i] + 1, 0} {
-				if way != i%5 && !*everyDamage { // make fuzz
+				if way != i%5 && !*everyDamage { // set by make fuzz
 					continue
 				}
 				damaged := bytes.Clone(b)
@@ -470,7 +470,7 @@ func TestHostileFooterIsRefusedBeforeAllocating(t *testing.T) {
 	hostile(t, b, Options{})
 }
 
-// lz4Block compresses b to one bare block.
+// lz4Block compresses b into a single bare block.
 func lz4Block(t *testing.T, b []byte) []byte {
 	t.Helper()
 	out := make([]byte, lz4.CompressBlockBound(len(b)))
@@ -528,7 +528,7 @@ func TestRepeatedMapKeyRejectsRecord(t *testing.T) {
 	rows := []multi{{pairs("a", "b")}, {pairs("a", "b", "a")}, {pairs("x", "x")}, {nil}, {pairs("b", "a")}}
 	must(t, pq.Write(&b, rows))
 	f := opened(t, b.Bytes(), Options{})
-	// The same levels and values read as a map: a list of pairs differs from one only in its annotation.
+	// The same levels and values are also read as a map, which differs from a list of pairs only in its annotation.
 	m := f.roots[0]
 	m.shape, m.item = shapeMap, m.fields[0]
 	if m.item.fields[0].leaf == nil {

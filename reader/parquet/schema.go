@@ -12,16 +12,16 @@ import (
 
 const maxSchemaDepth = 100
 
-// shape is the JSON form of a group.
+// shape is how a group is written as JSON.
 type shape uint8
 
 const (
 	shapeStruct shape = iota
-	shapeList         // item is the element: the repeated child itself, or the field in it
-	shapeMap          // the repeated child holds key and, perhaps, value
+	shapeList         // item is the element: the repeated child itself, or its only field
+	shapeMap          // the repeated child holds key and perhaps value
 )
 
-// node is an element of the schema with its place in it.
+// node is an element of the schema and its position there.
 type node struct {
 	element element
 	fields  []*node
@@ -31,18 +31,18 @@ type node struct {
 	rep     int   // repetition level of the node
 	shape   shape
 	item    *node
-	twice   string // a name that two of fields have
+	twice   string // a name that two fields share
 }
 
 type leaf struct {
-	index    int // in each row group's columns
+	index    int // index in each row group's columns
 	path     string
 	physical physical
 	length   int
 	maxDef   int
 	maxRep   int
 	ann      annotation
-	kind     record.Kind // of its values, except INT96, which becomes Timestamp
+	kind     record.Kind // kind of its values, except INT96, which becomes Timestamp
 	scale    int32
 	unit     record.Unit
 	local    bool
@@ -135,7 +135,7 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 	return nil
 }
 
-// reshape recognises lists and maps, also by the rules for older files. One that is only annotated is a struct.
+// reshape recognises lists and maps, also by the rules for older files. A group with only the annotation is a struct.
 func (n *node) reshape() {
 	if len(n.fields) != 1 || n.fields[0].element.repetition != repeated {
 		return
@@ -174,7 +174,7 @@ func newLeaf(n *node, path []string, index int) (*leaf, error) {
 	return l, nil
 }
 
-// converted are the ConvertedTypes of older files.
+// converted maps the ConvertedTypes of older files.
 var converted = map[int32]element{
 	0: {ann: annString}, 4: {ann: annEnum}, 5: {ann: annDecimal}, 6: {ann: annDate},
 	7: {ann: annTime, unit: record.Millis}, 8: {ann: annTime, unit: record.Micros},
@@ -186,7 +186,7 @@ var converted = map[int32]element{
 	19: {ann: annJSON}, 20: {ann: annBSON}, 21: {ann: annInterval},
 }
 
-// interpret decides a leaf's kind. It refuses an annotation that does not fit the type, and ignores unknown ones.
+// interpret sets a leaf's kind. It refuses an annotation that does not fit the type and ignores unknown ones.
 func (l *leaf) interpret(from *element) error {
 	e := *from
 	if e.ann < annString || e.ann > annFloat16 || e.ann == 9 {
@@ -228,7 +228,7 @@ func (l *leaf) interpret(from *element) error {
 		fits = e.width == 64 && l.physical == physInt64 ||
 			(e.width == 8 || e.width == 16 || e.width == 32) && l.physical == physInt32
 		l.bound(e.width)
-	default: // also UNKNOWN: a column of nulls, whose type means nothing
+	default: // includes UNKNOWN, a column of nulls whose type means nothing
 		l.plain()
 	}
 	if !fits {
@@ -237,7 +237,7 @@ func (l *leaf) interpret(from *element) error {
 	return nil
 }
 
-// bound sets the range of integers of some bits. Unsigned 64-bit ones compare as signed ones.
+// bound sets the range of integers of that many bits. Unsigned 64-bit integers are compared as signed ones.
 func (l *leaf) bound(bits int32) {
 	l.integers.bits, l.integers.least, l.integers.most = bits, math.MinInt64, math.MaxInt64
 	switch {
@@ -252,7 +252,7 @@ func (l *leaf) bound(bits int32) {
 // maxScale limits the zeros in a decimal's text. No known program writes more than 76 digits.
 const maxScale = 4096
 
-// plain is for a leaf without an annotation.
+// plain sets the kind of a leaf without an annotation.
 func (l *leaf) plain() {
 	switch l.physical {
 	case physBoolean:

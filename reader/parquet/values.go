@@ -19,7 +19,7 @@ const (
 	encSplit           = 9
 )
 
-// batch is the number of values decoded at a time: they fit the cache, and a page with only a large count is cheap.
+// batch is the number of values decoded at a time: they fit the cache, and an inflated count in a header costs little.
 const batch = 512
 
 var (
@@ -27,32 +27,32 @@ var (
 	errByteArray        = errors.New("length of a value goes beyond its page")
 )
 
-// values decodes the non-null values of one page, a batch at a time. Numbers come as ints (a FLOAT or DOUBLE as its
-// bits), all else as bins, which are views into the page, its dictionary, or scratch. It has many fields because each
-// encoding needs a few, and their memory is reused.
+// values decodes the non-null values of one page, batch by batch. Numbers are returned as ints (a FLOAT or DOUBLE as
+// its bits), everything else as bins, which point into the page, its dictionary, or scratch. Each encoding needs a few
+// fields of its own; all memory is reused.
 type values struct {
 	physical physical
-	length   int // of FIXED_LEN_BYTE_ARRAY
+	length   int // length of FIXED_LEN_BYTE_ARRAY
 	ints     [batch]int64
-	bins     [][]byte // nil when the type has numbers
+	bins     [][]byte // nil if the type is numeric
 
 	encoding int32
 	b        []byte
-	body     int    // bytes of the page's values
-	bit      uint64 // booleans
+	body     int    // size of the page's values in bytes
+	bit      uint64 // booleans: position of the next bit
 	stride   int    // BYTE_STREAM_SPLIT: values in the page
-	at       int    // BYTE_STREAM_SPLIT: the next
-	levels   hybrid // indices, or booleans
+	at       int    // BYTE_STREAM_SPLIT: index of the next value
+	levels   hybrid // dictionary indexes, or booleans
 	indices  [batch]uint32
 	lengths  delta
 	prefixes delta
 	scratch  []byte
-	last     []byte // DELTA_BYTE_ARRAY: the value before
+	last     []byte // DELTA_BYTE_ARRAY: the previous value
 	kept     []byte // memory of last between batches
 
-	writer writer // of the file
+	writer writer // the program that wrote the file
 
-	dictionary bool // there is one
+	dictionary bool // whether there is a dictionary
 	dictInts   []int64
 	dictBins   [][]byte
 }
@@ -64,7 +64,7 @@ func (v *values) init(l *leaf) {
 	}
 }
 
-// open begins a page. An empty body is valid if no value is taken.
+// open begins a page. An empty body is valid as long as no value is taken.
 func (v *values) open(encoding int32, b []byte) error {
 	v.encoding, v.b, v.body, v.bit, v.at, v.stride = encoding, b, len(b), 0, 0, 0
 	switch encoding {
@@ -79,7 +79,7 @@ func (v *values) open(encoding int32, b []byte) error {
 			return v.levels.reset(nil, 1)
 		}
 		err := v.levels.reset(b[1:], uint(b[0]))
-		// Some writers omit the runs if there is only one value.
+		// Some writers omit the runs if the dictionary has only one value.
 		v.levels.sole = len(b) == 1 && b[0] == 0 && v.dictionarySize() == 1
 		return err
 	case encRLE:
@@ -144,7 +144,7 @@ func (v *values) openDeltaBytes() (err error) {
 	return err
 }
 
-// finish checks that a page holds no more after its last value.
+// finish checks that nothing follows the page's last value.
 func (v *values) finish() error {
 	left := false
 	switch v.encoding {
@@ -183,7 +183,7 @@ func (v *values) finish() error {
 
 func (v *values) dictionarySize() int { return max(len(v.dictInts), len(v.dictBins)) }
 
-// width is the size of a fixed-size value, else 0.
+// width returns the size of a fixed-size value, or 0.
 func (v *values) width() int {
 	switch v.physical {
 	case physInt32, physFloat:
@@ -198,7 +198,7 @@ func (v *values) width() int {
 	return 0
 }
 
-// batch is the number of values that may be taken at once: fewer if each may repeat all of the one before.
+// batch returns how many values may be taken at once: fewer if each may repeat all of the previous one.
 func (v *values) batch() int {
 	if v.encoding == encDeltaByteArray {
 		return min(max(deltaScratch/max(v.body, 1), 1), batch/8)
@@ -206,16 +206,16 @@ func (v *values) batch() int {
 	return batch
 }
 
-// deltaScratch limits the memory of a batch of values that repeat one another: no value is longer than its page.
+// deltaScratch limits the memory of a batch of values that repeat one another. No value is longer than its page.
 const deltaScratch = 4 << 20
 
-// forget frees the memory of pages and their values.
+// forget frees the memory of pages and of their values.
 func (v *values) forget() {
 	v.b, v.scratch, v.last, v.kept, v.levels, v.lengths, v.prefixes = nil, nil, nil, nil, hybrid{}, delta{}, delta{}
 	clear(v.bins)
 }
 
-// take decodes the next n values, at most batch.
+// take decodes the next n values; n is at most batch.
 func (v *values) take(n int) error {
 	if n == 0 {
 		return nil
@@ -350,7 +350,7 @@ func (v *values) takeDeltaBytes(n int) error {
 		v.bins[i], v.last = suffix, suffix
 	}
 	if v.encoding == encDeltaByteArray {
-		v.kept = append(v.kept[:0], v.last...) // scratch is used again
+		v.kept = append(v.kept[:0], v.last...) // a copy, because scratch is reused
 		v.last = v.kept
 	}
 	return nil
@@ -386,7 +386,7 @@ func (v *values) takeSplit(n int) error {
 	return nil
 }
 
-// setDictionary takes a dictionary page, which is kept.
+// setDictionary decodes a dictionary page and keeps its values.
 func (v *values) setDictionary(encoding int32, n int, b []byte) error {
 	switch {
 	case encoding != encPlain && encoding != encPlainDictionary:

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Is reports whether a text begins as dumps do.
+// Is reports whether a text begins like a dump.
 func Is(head []byte) bool {
 	firsts := []string{"--\n-- PostgreSQL database dump\n", "--\n-- PostgreSQL database cluster dump\n",
 		"-- PostgreSQL database dump", "--\r\n-- PostgreSQL database"}
@@ -23,7 +23,7 @@ func Is(head []byte) bool {
 // syntax is the notation of statements with standard_conforming_strings.
 var syntax = sqldump.Syntax{Quote: '"', Dollars: true}
 
-// Index goes through a dump. It fails for a text that cannot be read, such as an incomplete dump.
+// Index finds the tables of a dump. It fails for a text that cannot be read, but reports a truncated dump as Truncated.
 func Index(r io.Reader) (*sqldump.Dump, error) {
 	x := &index{Indexing: sqldump.NewIndexing(r), domains: map[string]string{}}
 	for {
@@ -41,11 +41,11 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 }
 
 type index struct {
-	sqldump.Indexing                   // dumps of before PostgreSQL 10.3 have a Schema
-	domains          map[string]string // the types of domains
+	sqldump.Indexing                   // Schema is for dumps from before PostgreSQL 10.3
+	domains          map[string]string // types of domains, by name
 }
 
-// statement takes a line, and the statement that it ends.
+// statement handles a line, and the statement that ends there.
 func (x *index) statement(line []byte) error {
 	start := x.Offset - int64(len(line))
 	if len(x.Text) == 0 {
@@ -94,7 +94,7 @@ func (x *index) comment(line string) {
 	}
 }
 
-// command takes a psql command.
+// command handles a psql command.
 func (x *index) command(line []byte, at int64) error {
 	word, _, _ := strings.Cut(string(line), " ")
 	if !slices.Contains([]string{`\connect`, `\restrict`, `\unrestrict`}, word) {
@@ -104,9 +104,9 @@ func (x *index) command(line []byte, at int64) error {
 	return nil
 }
 
-// take takes a complete statement; rest follows it on its last line.
+// take handles a complete statement; rest is the text after it on its last line.
 func (x *index) take(statement, rest []byte) error {
-	const enough = 4 << 10 // of a long statement, to recognise it
+	const enough = 4 << 10 // bytes of a long statement, enough to recognise it
 	tokens := sqldump.Tokens(statement[:min(len(statement), enough)], syntax)
 	if len(tokens) > 0 && slices.ContainsFunc([]string{"COPY", "CREATE", "ALTER", "SET"}, tokens[0].Is) {
 		tokens = sqldump.Tokens(statement, syntax)
@@ -130,7 +130,7 @@ func (x *index) take(statement, rest []byte) error {
 	return nil
 }
 
-// set takes SET NAME = VALUE.
+// set handles SET NAME = VALUE.
 func (x *index) set(tokens []sqldump.Token) error {
 	if len(tokens) < 3 {
 		return nil
@@ -148,7 +148,7 @@ func (x *index) set(tokens []sqldump.Token) error {
 	return nil
 }
 
-// name reads a table's full name as in --source-table; empty if there is none.
+// name returns a table's full name as in --source-table; empty if there is none.
 func (x *index) name(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	parts, rest := sqldump.Name(tokens)
 	return x.Named(parts), rest
@@ -162,12 +162,12 @@ func (x *index) insert(tokens []sqldump.Token) bool {
 	}
 	name, _ := x.name(after)
 	t := x.Dump.Add(name)
-	t.Rows++ // at least
+	t.Rows++ // at least one row
 	t.Refused = "its rows are INSERT statements; make the dump with pg_dump without --inserts"
 	return true
 }
 
-// copy takes COPY NAME (COLUMNS) FROM stdin; and skips its rows.
+// copy handles COPY NAME (COLUMNS) FROM stdin; and skips its rows.
 func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	name, after := x.name(tokens)
 	var columns []string

@@ -46,12 +46,12 @@ func (p *Parser) Next() (*record.Record, bool) {
 	p.records++
 	p.scratch = p.scratch[:0]
 	if !p.row(p.data[start:end]) {
-		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // its remains are not loaded as a row
+		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // a partial row must not be loaded
 	}
 	return &p.rec, true
 }
 
-// row reads a row's values. It returns false if bad is set.
+// row parses a row's values. If it returns false, bad is set.
 func (p *Parser) row(line []byte) bool {
 	escaped := bytes.IndexByte(line, '\\') >= 0
 	for i, rest, more := 0, line, true; ; i++ {
@@ -94,7 +94,7 @@ func (p *Parser) row(line []byte) bool {
 	}
 }
 
-// escapes are the bytes after a backslash and their meanings.
+// escapes maps the bytes that may follow a backslash to their meanings.
 var escapes = func() (of [256]byte) {
 	for i, b := range []byte(`bfnrtv\`) {
 		of[b] = "\b\f\n\r\t\v\\"[i]
@@ -102,7 +102,7 @@ var escapes = func() (of [256]byte) {
 	return of
 }()
 
-// unescape returns an unescaped field, false for an invalid escape.
+// unescape returns a field without escapes, or false if an escape is invalid.
 func (p *Parser) unescape(field []byte) ([]byte, bool) {
 	n := bytes.IndexByte(field, '\\')
 	if n < 0 {
@@ -121,10 +121,10 @@ func (p *Parser) unescape(field []byte) ([]byte, bool) {
 	return p.scratch[from:len(p.scratch):len(p.scratch)], true
 }
 
-// value makes a value of the column's type from a text.
+// value converts a text to a value of the column's type.
 func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	if c.Kind == record.Text {
-		d.Kind, d.Quoted = record.Text, len(d.Bytes) == 0 // no value is \N
+		d.Kind, d.Quoted = record.Text, len(d.Bytes) == 0 // a null would be \N
 		return nil
 	}
 	text := d.Bytes
@@ -159,7 +159,7 @@ func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	return err
 }
 
-// keep returns the bytes appended to scratch.
+// keep returns the bytes that were appended to scratch.
 func (p *Parser) keep(out []byte) []byte {
 	from := len(p.scratch)
 	p.scratch = out

@@ -17,13 +17,13 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// shop is a dump by pg_dump 15.
+// shop returns a dump made by pg_dump 15.
 func shop(t testing.TB) []byte {
 	t.Helper()
 	return conformance.Read(t, "testdata", "shop.sql")
 }
 
-// rowsOf shows the rows of a table.
+// rowsOf returns the rows of a table as text.
 func rowsOf(text []byte, t *sqldump.Table) []string {
 	return sqltest.Read(NewParser(t.Columns), text[t.From:t.To], false, sqltest.Text)
 }

@@ -16,12 +16,12 @@ const (
 	asDouble
 	asBoolean
 	asBytes
-	asTime  // without a zone
-	asZoned // in the zone of the session that made the dump
+	asTime  // a time without a zone
+	asZoned // a time in the zone of the session that made the dump
 	asInterval
 )
 
-// forms are the forms of types whose text is not kept. All others stay the server's text.
+// forms lists the types whose values are not kept as the server's text.
 var forms = map[string]struct {
 	kind record.Kind
 	form int
@@ -33,7 +33,7 @@ var forms = map[string]struct {
 	"interval": {record.String, asInterval},
 }
 
-// create takes the rest of CREATE.
+// create handles the rest of CREATE.
 func (x *index) create(tokens []sqldump.Token) {
 	if after, ok := sqldump.Words(tokens, "DOMAIN"); ok {
 		parts, after := sqldump.Name(after)
@@ -41,7 +41,7 @@ func (x *index) create(tokens []sqldump.Token) {
 			parts = []string{x.Schema, parts[0]}
 		}
 		if after, ok := sqldump.Words(after, "AS"); ok {
-			x.domains[strings.Join(parts, ".")], _ = typeName(after) // as typeName writes its name
+			x.domains[strings.Join(parts, ".")], _ = typeName(after) // named as typeName writes it
 		}
 		return
 	}
@@ -68,7 +68,7 @@ func (x *index) create(tokens []sqldump.Token) {
 // constraints begin items that are not columns.
 var constraints = []string{"CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE", "LIKE"}
 
-// column reads an item of CREATE TABLE.
+// column parses an item of CREATE TABLE.
 func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 	if len(item) < 2 || slices.ContainsFunc(constraints, item[0].Is) {
 		return c, false
@@ -90,7 +90,7 @@ func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 		return c, true
 	}
 	if strings.HasPrefix(base, "interval") {
-		base = "interval" // with fields
+		base = "interval" // an interval restricted to some fields
 	}
 	if f, known := forms[withoutSize(base)]; known {
 		c.Kind, c.Form = f.kind, f.form
@@ -98,7 +98,7 @@ func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 	return c, true
 }
 
-// withoutSize is a type without its parentheses.
+// withoutSize returns a type without its parentheses.
 func withoutSize(name string) string {
 	if open := strings.IndexByte(name, '('); open >= 0 {
 		end := strings.IndexByte(name, ')')
@@ -107,11 +107,11 @@ func withoutSize(name string) string {
 	return name
 }
 
-// afterType are words that follow a column's type.
+// afterType lists words that may follow a column's type.
 var afterType = []string{"NOT", "NULL", "DEFAULT", "COLLATE", "GENERATED", "CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK",
 	"REFERENCES", "STORAGE", "COMPRESSION", "OPTIONS", ";"}
 
-// typeName is the type's name at the beginning of tokens, with one space between its words.
+// typeName returns the name of the type that tokens begin with, with one space between its words.
 func typeName(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	tight := true
 	for len(tokens) > 0 && !slices.ContainsFunc(afterType, tokens[0].Is) {
@@ -127,7 +127,7 @@ func typeName(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	return name, tokens
 }
 
-// alter takes the rest of ALTER TABLE: the primary key.
+// alter handles the rest of ALTER TABLE, for the primary key.
 func (x *index) alter(tokens []sqldump.Token) {
 	tokens, _ = sqldump.Words(tokens, "ONLY")
 	name, after := x.name(tokens)

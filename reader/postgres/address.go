@@ -18,21 +18,21 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Address identifies a table on a server.
+// Address identifies a table or a query on a server.
 type Address struct {
-	shown  string // for users; it has no password
+	shown  string // address for users, without the password
 	config *pgconn.Config
-	schema string // empty takes the search path's
+	schema string // empty to use the search path
 	table  string
-	query  string   // in place of a table
-	key    []string // of the query's rows
-	maxRow int64    // bytes of a row; 0 is any number
+	query  string   // query instead of a table
+	key    []string // key columns of the query's rows
+	maxRow int64    // limit of bytes of a row; 0 for no limit
 }
 
-// LimitRow makes reads of larger rows fail before they take memory.
+// LimitRow makes reading a larger row fail before the row takes memory.
 func (a *Address) LimitRow(bytes int64) { a.maxRow = bytes }
 
-// frontend reads a server's messages.
+// frontend returns a reader of a server's messages, limited to maxRow.
 func (a *Address) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	f := pgproto3.NewFrontend(r, w)
 	if a.maxRow > 0 {
@@ -41,14 +41,14 @@ func (a *Address) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return f
 }
 
-// rowOverhead is a message's bytes besides the values of a row: a length for each of 1,600 columns. Others fit.
+// rowOverhead is the bytes of a row's message besides its values: a length for each of up to 1,600 columns.
 const rowOverhead = 64 << 10
 
-// secrets are parameters of an address that would be kept: in a shell's history, in run folders and in jobs.
+// secrets lists parameters that must not be in an address, because shell history, run folders and jobs keep it.
 var secrets = []string{"password", "sslpassword"}
 
-// Parse reads an address: postgres://USER@HOST:PORT/DATABASE?table=SCHEMA.TABLE, with libpq's parameters. The rest
-// comes from psql's variables, and the password only from PGPASSWORD or a password file.
+// Parse parses an address: postgres://USER@HOST:PORT/DATABASE?table=SCHEMA.TABLE, with libpq's parameters. Other
+// settings come from psql's variables, the password only from PGPASSWORD or a password file.
 func Parse(arg string) (*Address, error) {
 	a, name, err := parse(arg)
 	if err != nil {
@@ -63,7 +63,7 @@ func Parse(arg string) (*Address, error) {
 	return a, nil
 }
 
-// ParseQuery reads an address for a query: postgres://USER@HOST:PORT/DATABASE?key=COLUMN,COLUMN.
+// ParseQuery parses an address for a query: postgres://USER@HOST:PORT/DATABASE?key=COLUMN,COLUMN.
 func ParseQuery(arg, query string) (*Address, error) {
 	a, name, err := parse(arg)
 	if err != nil {
@@ -76,11 +76,11 @@ func ParseQuery(arg, query string) (*Address, error) {
 	return a, nil
 }
 
-// parse reads an address and its table parameter.
+// parse parses an address and returns its table parameter as name.
 func parse(arg string) (a *Address, name string, err error) {
 	u, err := url.Parse(arg)
 	if err != nil {
-		// The error has the address, which may have a password.
+		// err contains the address, which may have a password.
 		return nil, "", errors.New("the address of the server cannot be read; want postgres://USER@HOST/DATABASE?table=TABLE")
 	}
 	q, err := sqltable.Parameters(u.RawQuery)
@@ -113,7 +113,7 @@ func parse(arg string) (a *Address, name string, err error) {
 	return a, name, nil
 }
 
-// unparsed returns the driver's error without the address, which its text repeats.
+// unparsed returns the driver's error without the address, which it repeats.
 func unparsed(err error) string {
 	text := err.Error()
 	if _, after, ok := strings.Cut(text, "`: "); ok && errors.As(err, new(*pgconn.ParseConfigError)) {
@@ -122,13 +122,13 @@ func unparsed(err error) string {
 	return text + "; want the parameters of libpq, such as sslmode=verify-full and sslrootcert=FILE"
 }
 
-// The time for a server to answer a new session, and between checks that a silent one is there.
+// The time for a server to answer a new session, and between checks that a silent server is still there.
 const (
 	connectTimeout = 10 * time.Second
 	keepAlive      = 15 * time.Second
 )
 
-// tableName reads TABLE or SCHEMA.TABLE.
+// tableName parses TABLE or SCHEMA.TABLE.
 func tableName(text string) (schema, table string, err error) {
 	if text == "" {
 		return "", "", errors.New("the address names no table; add ?table=TABLE or ?table=SCHEMA.TABLE")

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database is the part that the tables of one snapshot share.
+// Database describes what the tables of one snapshot share.
 func (a *Address) Database() string {
 	if a.query != "" {
 		return ""
@@ -24,7 +24,7 @@ func (a *Address) Database() string {
 		net.JoinHostPort(a.config.Host, strconv.Itoa(int(a.config.Port))), a.config.Database)
 }
 
-// SnapshotOf exports a snapshot of several tables, locked before so that none is truncated or altered meanwhile.
+// SnapshotOf exports a snapshot of several tables, locked first so that none is truncated or altered in between.
 func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int,
 	before sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
 	conn, err := connect(ctx, a)
@@ -48,7 +48,7 @@ func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sess
 	return h, p, nil
 }
 
-// lockAll begins a transaction and locks the readable tables in it.
+// lockAll begins a transaction and locks those of the tables that can be read.
 func (h *snapshot) lockAll(ctx context.Context, tables []sqltable.Server) error {
 	var values, names []string
 	for i, one := range tables {
@@ -99,12 +99,12 @@ func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.
 	return t.Table, s.enter(ctx, t)
 }
 
-// mostEntered limits the tables that a session locks: a server has max_locks_per_transaction (64) for each.
+// mostEntered limits the tables that a session locks, because a server allows for only max_locks_per_transaction (64).
 const mostEntered = 16
 
 var errKeeper = sqltable.Passing(errors.New("the session that keeps the snapshot has ended"))
 
-// enter locks one of several tables before a session first reads it, while the snapshot's session still has it.
+// enter locks a table before the session first reads it, while the snapshot's own session still has it locked.
 func (s *session) enter(ctx context.Context, t *described) error {
 	if s.joins == nil || s.conn == s.joins.conn || slices.Contains(s.entered, t.from()) {
 		return nil
@@ -129,7 +129,7 @@ func (s *session) enter(ctx context.Context, t *described) error {
 	return nil
 }
 
-// Twice returns a key that several tables have.
+// Twice returns a key that several of the tables have.
 func (a *Address) Twice(ctx context.Context, by sqltable.Session, tables []*sqltable.Table) (key []string, err error) {
 	s := by.(*session)
 	s.prepared = ""

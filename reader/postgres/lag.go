@@ -11,13 +11,13 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// watch is a session that asks for the lag.
+// watch is a session that queries the lag.
 type watch struct {
 	conn *pgconn.PgConn
-	seen bool // it had standbys
+	seen bool // the server has had standbys
 }
 
-// Watch opens a session that asks how far the server or its standbys lag.
+// Watch opens a session to query how far the server or its standbys lag.
 func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
@@ -28,7 +28,7 @@ func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 
 func (w *watch) Close() { hangUp(w.conn) }
 
-// ofStandby is a standby's lag in seconds, 0 if it has replayed all: a quiet server's last transaction may be old.
+// ofStandby is a standby's lag in seconds, 0 if all is replayed: the last transaction of a quiet server may be old.
 const ofStandby = `SELECT CASE WHEN EXISTS (SELECT FROM pg_stat_wal_receiver) AND pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN '0'
 	ELSE coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::text, '') END`
 
@@ -36,7 +36,7 @@ const ofStandby = `SELECT CASE WHEN EXISTS (SELECT FROM pg_stat_wal_receiver) AN
 const ofStandbys = `SELECT count(*)::text, count(*) FILTER (WHERE state IS NULL)::text, coalesce(extract(epoch FROM max(replay_lag)), 0)::text FROM pg_stat_replication
 	WHERE state IS NULL OR state IN ('streaming', 'catchup')`
 
-// Lag is the server's if it is a standby, else its standbys'.
+// Lag returns the server's lag if it is a standby, otherwise its standbys'.
 func (w *watch) Lag(ctx context.Context) (lag time.Duration, known bool, err error) {
 	err = within(ctx, w.conn, func() (err error) { lag, known, err = w.lag(ctx); return err })
 	return lag, known, err
@@ -65,13 +65,13 @@ func (w *watch) lag(ctx context.Context) (lag time.Duration, known bool, err err
 			&sqltable.Unwatched{Says: "the server is not a standby, and none streams from it; give the address of a standby, " +
 				"or leave the flag out"}
 	case all == "0":
-		return 0, false, nil // it was disconnected
+		return 0, false, nil // a standby was disconnected
 	}
 	w.seen = true
 	return seconds(rows[0][2])
 }
 
-// seconds reads a lag; empty is unknown.
+// seconds parses a lag; empty text means unknown.
 func seconds(text string) (lag time.Duration, known bool, err error) {
 	if text == "" {
 		return 0, false, nil

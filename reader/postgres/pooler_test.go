@@ -27,7 +27,7 @@ func TestSettingsEndWithTransaction(t *testing.T) {
 	}
 }
 
-// TestPoolerSessionsStayUnchanged: a session that a pooler lends for a transaction goes to others afterwards.
+// TestPoolerSessionsStayUnchanged: a session that a pooler lends for a transaction is later lent to others.
 func TestPoolerSessionsStayUnchanged(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i; ANALYZE; CREATE TABLE written (id int)`)
@@ -37,7 +37,7 @@ func TestPoolerSessionsStayUnchanged(t *testing.T) {
 		t.Helper()
 		plain, _ := url.Parse(address(""))
 		plain.RawQuery = "sslmode=disable"
-		for range 6 { // sessions of the pool come by turns
+		for range 6 { // the pool lends its sessions in turn
 			conn := conformance.Try(pgconn.Connect(ctx, plain.String())).Must(t)
 			res, err := conn.Exec(ctx, "INSERT INTO written VALUES (1); SELECT current_setting('DateStyle') || "+
 				"current_setting('extra_float_digits') || current_setting('row_security'); SELECT name FROM pg_prepared_statements").ReadAll()
@@ -53,7 +53,7 @@ func TestPoolerSessionsStayUnchanged(t *testing.T) {
 	}
 	others("a list")
 	var notes []string
-	for _, sessions := range []int{0, 1} { // one more than the pool has, and one
+	for _, sessions := range []int{0, 1} { // the default, more than the pool has, and one
 		a := addressOf(t, address("numbers"))
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) {
 			c.Sessions, c.OnPause = sessions, func(why string) { notes = append(notes, why) }
@@ -62,7 +62,7 @@ func TestPoolerSessionsStayUnchanged(t *testing.T) {
 		conformance.Equal(t, len(sqltest.All(t, parts, nil)), 20000, "rows")
 		others("a load")
 	}
-	// A killed load hangs up during its transaction.
+	// A killed load disconnects during its transaction.
 	a := addressOf(t, address("numbers"))
 	h, _, err := a.Snapshot(ctx, 1, nil)
 	must(t, err)
@@ -94,8 +94,8 @@ func TestLastFreeSessionReads(t *testing.T) {
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "sessions=1"), "%v", err)
 }
 
-// pooler starts a PgBouncer in front of the server that lends up to this many sessions, each for one transaction, and
-// returns the address of a table through it.
+// pooler starts a PgBouncer in front of the server that lends up to this many sessions, each for one transaction. It
+// returns a function for the address of a table through it.
 func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table string) string) {
 	bouncer, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -111,7 +111,7 @@ func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table st
 		server.Port(), port, sessions)
 	must(t, os.WriteFile(file, []byte(text), 0o644))
 	c := exec.Command(bouncer, "-q", file)
-	if os.Getuid() == 0 { // it refuses to run as root
+	if os.Getuid() == 0 { // PgBouncer refuses to run as root
 		c.Args = append(c.Args, "-u", "postgres")
 	}
 	must(t, c.Start())
@@ -196,7 +196,7 @@ func TestReplicationOnRealServer(t *testing.T) {
 	sqltest.NoLag(t, addressOf(t, strings.Replace(s.Address("big"), "postgres@", "plain@", 1)), "GRANT pg_monitor")
 	for where, of := range map[string]*pgtest.Server{"at a standby": standby, "at a server with a standby": s} {
 		t.Run("reading pauses while replication lags, "+where, func(t *testing.T) {
-			// The lag of a standby that does not replay grows with each transaction.
+			// The lag of a standby that has stopped replaying grows with each transaction.
 			lag := func() {
 				standby.Exec("SELECT pg_wal_replay_pause()")
 				sqltest.Until(t, "it lags", func() bool {
@@ -217,7 +217,7 @@ func TestReplicationOnRealServer(t *testing.T) {
 		must(t, conformance.ErrorOf(parts[0].Next()))
 		standby.Stop("immediate")
 		says("nothing streams", s, "SELECT count(*) FROM pg_stat_replication", "0")
-		time.Sleep(1100 * time.Millisecond) // the lag is asked for once a second
+		time.Sleep(1100 * time.Millisecond) // the lag is queried once a second
 		_, err := parts[0].Next()
 		for _, p := range parts[1:] {
 			if err == nil || errors.Is(err, io.EOF) {

@@ -92,7 +92,7 @@ func addressOf(t *testing.T, address string) *Address {
 	return conformance.Try(Parse(address)).Must(t)
 }
 
-// parseQuery parses a query of a server, with a key.
+// parseQuery returns the address of a query on a server, with a key.
 func parseQuery(t *testing.T, s *pgtest.Server, key, sql string) *Address {
 	t.Helper()
 	return conformance.Try(ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)).Must(t)
@@ -241,7 +241,7 @@ func TestRealServer(t *testing.T) {
 	t.Run("texts of a database without an encoding are its bytes", func(t *testing.T) {
 		parts := database(t, "bytes", "SQL_ASCII",
 			`CREATE TABLE t (id text PRIMARY KEY, v text); INSERT INTO t VALUES (E'k\xfe', 'x'), ('l', E'bad \xff'), ('m', 'é')`)
-		parts[0].SetSplitBytes(1) // a page for each row: its key is where the next one begins
+		parts[0].SetSplitBytes(1) // one row per page; the next page begins at its key
 		if got := strings.Join(sqltest.All(t, parts, nil), "\n"); !strings.Contains(got, `"k\xfe"|`) ||
 			!strings.Contains(got, `"bad \xff"|`) || !strings.Contains(got, `"é"|`) {
 			t.Error(got)
@@ -257,7 +257,7 @@ func TestRealServer(t *testing.T) {
 	})
 	t.Run("a standby that took over is another server", func(t *testing.T) {
 		other := s.Standby()
-		s.Exec("UPDATE big SET v = 3") // it says no new timeline until its first checkpoint
+		s.Exec("UPDATE big SET v = 3") // control data have the old timeline until a checkpoint
 		at := s.Exec("SELECT pg_current_wal_lsn()")[0][0]
 		sqltest.Until(t, "the standby follows",
 			func() bool { return other.Exec("SELECT pg_last_wal_replay_lsn() >= '" + at + "'")[0][0] == "t" })
@@ -496,7 +496,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		t.Helper()
 		must(t, conformance.ErrorOf(conn.Exec(t.Context(), sql).ReadAll()))
 	}
-	// notLater reports whether a position is not later than a place in the log.
+	// notLater reports whether a position is at or before a place in the log.
 	notLater := func(p source.Position, lsn string) bool {
 		t.Helper()
 		return s.Exec("SELECT '" + p.ResumeFrom.LSN + "'::pg_lsn <= '" + lsn + "'::pg_lsn")[0][0] == "t"
@@ -559,7 +559,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 			sqltest.Until(t, "the transaction waits for the standby", func() bool {
 				return s.Exec("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")[0][0] == "1"
 			})
-			s.Exec("SET synchronous_commit = local; CREATE TABLE later (a int)") // the log moves on
+			s.Exec("SET synchronous_commit = local; CREATE TABLE later (a int)") // advances the log
 			a := as("postgres")
 			p := sqltest.Position(t, a)
 			_, parts := sqltest.Open(t, a, nil)

@@ -11,15 +11,15 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// sortedTypes are the possible types of a query's key, and expressions that sort them with equal texts for equal keys.
+// sortedTypes maps the allowed types of a query's key to suffixes that sort them with equal texts for equal keys.
 var sortedTypes = map[string]string{
 	"int2": "", "int4": "", "int8": "", "oid": "", "uuid": "", "bytea": "", "date": "", "timestamp": "", "timestamptz": "",
 	"text": ` COLLATE "C"`, "varchar": ` COLLATE "C"`,
 }
 
-// describeQuery asks for a query's columns. The address names the key.
+// describeQuery asks the server for the query's columns. The address names the key.
 func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described, error) {
-	// The query may end in a comment.
+	// The line feed is for a query that ends in a comment.
 	t := &described{Table: &sqltable.Table{Name: "the query"}, query: "(" + a.query + "\n) AS query"}
 	prepared, err := conn.Prepare(ctx, "", "SELECT * FROM "+t.from(), nil)
 	if err != nil {
@@ -70,7 +70,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 }
 
 // hold begins a transaction in which the query's tables are locked against changes of their schema. They can be locked
-// only after its snapshot is taken: a table truncated or created again in between would be empty.
+// only after its snapshot is taken, and a table that is truncated or recreated in between would be empty.
 func (t *described) hold(ctx context.Context, conn *pgconn.PgConn) error {
 	if err := begin(ctx, conn, beginSnapshot, "SELECT 1"); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (t *described) unmoved(ctx context.Context, conn *pgconn.PgConn) error {
 	if _, err := query(ctx, conn, "EXPLAIN SELECT * FROM "+t.from()); err != nil {
 		return err
 	}
-	// The catalogue is the snapshot's; the function gives the current state.
+	// The catalogue shows the snapshot's state, the function the current one.
 	moved, err := query(ctx, conn,
 		`SELECT coalesce(c.relname::text, 'one that is new') FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
 		WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -18,20 +18,20 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// settings make texts of values exact, and keep a read from being stopped between two pages. A row security policy that
-// would hide rows makes it fail. They belong to a transaction, and no statement is prepared under a name: a pooler
-// gives the session to others, who must find nothing of ours.
+// settings make the text of values exact and keep a read from being ended between two pages. A row security policy that
+// would hide rows makes it fail. They apply to one transaction, and no statement is prepared under a name: a pooler
+// lends the session to others, who must find it unchanged.
 const settings = `SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = 3;
 	SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '10s';
 	SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL application_name = 'tsimport'`
 
-// How transactions begin: one sees what is committed when each of its statements begins, one is in a snapshot.
+// How transactions begin: each statement sees what is committed when it begins, or all see one snapshot.
 const (
 	beginLoose    = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
 	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 )
 
-// connect opens a session for use only in transactions.
+// connect opens a session that is used only in transactions.
 func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 	conn, err := pgconn.ConnectConfig(ctx, a.config)
 	if err != nil {
@@ -40,16 +40,16 @@ func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 	return conn, nil
 }
 
-// begin begins a transaction with the settings, and runs then.
+// begin begins a transaction with the settings and then runs the given statements.
 func begin(ctx context.Context, conn *pgconn.PgConn, how, then string) error {
 	encoding := "UTF8"
 	if conn.ParameterStatus("server_encoding") == "SQL_ASCII" {
-		encoding = "SQL_ASCII" // bytes without encoding: a row with other texts than UTF-8 is rejected, and reading continues
+		encoding = "SQL_ASCII" // raw bytes: a row with other texts than UTF-8 is rejected, and reading continues
 	}
 	return conn.Exec(ctx, how+"; "+settings+"; SET LOCAL client_encoding = '"+encoding+"'; "+then).Close()
 }
 
-// within runs a function in its own transaction. After an error the session must be closed.
+// within calls a function in its own transaction. After an error the session must be closed.
 func within(ctx context.Context, conn *pgconn.PgConn, do func() error) error {
 	if err := begin(ctx, conn, beginLoose, ""); err != nil {
 		return err
@@ -63,7 +63,7 @@ func within(ctx context.Context, conn *pgconn.PgConn, do func() error) error {
 var tlsWords = sqltable.TLSWords{Off: "sslmode=disable", CA: "sslrootcert", AnyName: "sslmode=verify-ca",
 	Own: "sslcert=FILE and sslkey=FILE"}
 
-// refused says why there is no connection: the driver's error has no password and names each attempt in its own line.
+// refused explains why a connection failed. The driver's error has no password, but a line for each attempt.
 func refused(err error) error {
 	if pg := new(pgconn.PgError); errors.As(err, &pg) {
 		text := fmt.Sprintf("the server refuses the session: %s (SQLSTATE %s)", pg.Message, pg.Code)
@@ -76,7 +76,7 @@ func refused(err error) error {
 	attempts := strings.Split(strings.TrimSpace(cmp.Or(text, err.Error())), "\n\t")
 	if !slices.ContainsFunc(attempts,
 		func(a string) bool { return !strings.Contains(a, "server refused TLS connection") }) {
-		// the driver has no other sign
+		// the driver gives no other sign of this
 		return tlsWords.NoTLS(err)
 	}
 	if said := tlsWords.Explain(err); said != err {
@@ -86,7 +86,7 @@ func refused(err error) error {
 	return sqltable.Said("no connection: "+strings.Join(slices.Compact(attempts), "; "), err)
 }
 
-// full reports whether the server, or the limit of the user or the database, has no session left.
+// full reports whether the server, or a limit of the user or database, allows no more sessions.
 func full(err error) bool {
 	pg := new(pgconn.PgError)
 	return errors.As(err, &pg) && pg.Code == "53300"
@@ -94,13 +94,13 @@ func full(err error) bool {
 
 func (a *Address) Full(err error) bool { return full(err) }
 
-// closing limits the time for telling a server that a session ends.
+// closing limits the time for telling a server that a session has ended.
 const closing = time.Second
 
 func hangUp(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
-	_ = conn.Close(ctx) // the server forgets a silent session
+	_ = conn.Close(ctx) // the server drops a silent session
 }
 
 func (a *Address) Shown() string { return a.shown }
@@ -121,7 +121,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	return &session{conn: conn, loose: true}, t.Table, nil
 }
 
-// passing marks the errors of a server that is too busy and of a connection that ended.
+// passing marks errors of a server that is too busy, and of a lost connection, as temporary.
 func passing(err error) error {
 	switch {
 	case errors.As(err, new(*pgconn.PgError)) && lost(err):
@@ -132,10 +132,10 @@ func passing(err error) error {
 	return err
 }
 
-// samplePages is the number of the server's pages sampled for the starts of ranges.
+// samplePages is the number of the server's pages that are sampled for the bounds of ranges.
 const samplePages = 512
 
-// Bounds returns keys of a sample.
+// Bounds returns keys from a sample of the table.
 func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable.Table) (bounds [][][]byte, err error) {
 	s, of := look.(*session), t.Of.(*described)
 	ranges := of.Ranges()
@@ -158,28 +158,28 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 	return bounds, err
 }
 
-// Lost reports whether an error is about the session, or about a snapshot that nothing holds any more.
+// Lost reports whether an error concerns the session, or a snapshot that has ended.
 func (a *Address) Lost(err error) bool {
 	pg := new(pgconn.PgError)
 	return lost(err) || errors.As(err, &pg) && (pg.Code == "22023" || pg.Code == "42704" || pg.Code == "55000")
 }
 
-// snapshot is an exported snapshot and the session that keeps it.
+// snapshot is an exported snapshot and the session that keeps it alive.
 type snapshot struct {
 	of   *Address
 	t    *described
 	conn *pgconn.PgConn
 	name string
-	next uint64 // the first invisible transaction
+	next uint64 // number of the first transaction it does not see
 
-	// joint are the tables of a joint snapshot, by their names, with ONLY if they have it; nil for one table.
+	// joint has the names of the tables of a joint snapshot, with ONLY where needed; nil for a single table.
 	joint map[string]bool
-	mu    sync.Mutex // of asking the session that keeps it
+	mu    sync.Mutex // guards queries of the session that keeps it alive
 
-	alone *session // the session with the snapshot, if it reads alone; else nil
+	alone *session // the session that keeps the snapshot, if it reads alone
 }
 
-// Snapshot exports a snapshot, and ensures that the table is unchanged and its rows are not older than those read.
+// Snapshot exports a snapshot, checking that the table is unchanged and its rows are not older than those read before.
 func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Snapshot) (sqltable.Snapshot,
 	*sqltable.Table, error) {
 	conn, err := connect(ctx, a)
@@ -203,14 +203,14 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Sn
 	return h, h.t.Table, nil
 }
 
-// Alone lets the session that keeps the snapshot read it: no other can join then.
+// Alone makes the session that keeps the snapshot read it; then no other session can join.
 func (h *snapshot) Alone() sqltable.Session {
 	h.alone = h.reader(h.conn)
 	return h.alone
 }
 
 func (h *snapshot) begin(ctx context.Context) (err error) {
-	// The table's name must be known before it can be locked.
+	// The table's name must be known before the table can be locked.
 	if err := within(ctx, h.conn, func() (err error) { h.t, err = describe(ctx, h.conn, h.of); return err }); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (h *snapshot) begin(ctx context.Context) (err error) {
 	return h.t.lock(ctx, h.conn, "")
 }
 
-// export names the snapshot of the session's transaction so that others can join.
+// export exports the snapshot of the session's transaction, so that others can join it.
 func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 	rows, err := query(ctx, h.conn, "SELECT pg_export_snapshot(), pg_snapshot_xmax(pg_current_snapshot())::text")
 	if err != nil {
@@ -238,7 +238,7 @@ func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 	return nil
 }
 
-// beginIn begins a transaction in the named snapshot or, without a name, in its own.
+// beginIn returns SQL that begins a transaction in the named snapshot, or in its own if the name is empty.
 func beginIn(snapshot string) string {
 	if snapshot == "" {
 		return beginSnapshot
@@ -248,7 +248,7 @@ func beginIn(snapshot string) string {
 
 // lock begins a transaction that reads the table, in the named snapshot or its own.
 func (t *described) lock(ctx context.Context, conn *pgconn.PgConn, snapshot string) error {
-	// No snapshot covers ALTER: the table is locked against that. The holder of a query's snapshot locks its tables.
+	// A snapshot does not prevent ALTER, so the table is locked. A query's tables are locked by the snapshot's keeper.
 	then := "SELECT 1"
 	if t.query == "" {
 		then = lockTables(t.from())
@@ -262,7 +262,7 @@ func lockTables(names ...string) string {
 
 func (h *snapshot) Name() string { return h.name }
 
-// Sessions returns the session that keeps the snapshot if it reads alone; else nil, and sessions join.
+// Sessions returns the session that keeps the snapshot if it reads alone. Otherwise it returns nil and sessions join.
 func (h *snapshot) Sessions() []sqltable.Session {
 	if h.alone == nil {
 		return nil
@@ -288,7 +288,7 @@ func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
 	return h.reader(conn), nil
 }
 
-// reader returns a session that reads through a connection in the snapshot.
+// reader returns a session that reads the snapshot through a connection.
 func (h *snapshot) reader(conn *pgconn.PgConn) *session {
 	s := &session{conn: conn}
 	if h.joint != nil {
@@ -302,7 +302,7 @@ func (h *snapshot) reader(conn *pgconn.PgConn) *session {
 	return s
 }
 
-// Alive asks the session that keeps it.
+// Alive checks the session that keeps the snapshot.
 func (h *snapshot) Alive(ctx context.Context) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -310,16 +310,16 @@ func (h *snapshot) Alive(ctx context.Context) bool {
 	return err == nil
 }
 
-// Close ends the session that keeps it.
+// Close ends the session that keeps the snapshot.
 func (h *snapshot) Close() { hangUp(h.conn) }
 
 type session struct {
 	conn     *pgconn.PgConn
-	joins    *snapshot        // of several tables; nil is of one, or of none
-	entered  []string         // tables locked by it
-	loose    bool             // each page has its own transaction
-	prepared string           // prepared statement
-	stream   *sqltable.Stream // of a query; nil asks for each page
+	joins    *snapshot        // a joint snapshot; nil if it is not joint
+	entered  []string         // tables that the session has locked
+	loose    bool             // each page is read in its own transaction
+	prepared string           // SQL of the prepared statement
+	stream   *sqltable.Stream // for queries; nil sends a statement for each page
 }
 
 func (s *session) Close() { hangUp(s.conn) }
@@ -335,7 +335,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	return s.ask(ctx, of, q)
 }
 
-// ask asks for all rows from the lower bound, in a stream.
+// ask requests all rows from the lower bound on, as one stream.
 func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqltable.Rows, error) {
 	sql := t.pageSQL(q.Lower != nil, q.Past, q.Upper != nil)
 	args := append(append([][]byte{}, q.Lower...), q.Upper...)
@@ -347,7 +347,7 @@ func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqlt
 	}
 	limit := fmt.Append(nil, q.Limit)
 	if s.stream != nil && !q.Once {
-		limit = nil // LIMIT NULL is none
+		limit = nil // LIMIT NULL means no limit
 	}
 	args = append(args, limit)
 	var after func() error
@@ -368,7 +368,7 @@ func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqlt
 
 type rows struct {
 	*pgconn.ResultReader
-	after func() error // ends the transaction; nil leaves it
+	after func() error // ends the transaction; nil if it goes on
 }
 
 func (r rows) Next() bool { return r.NextRow() }
@@ -388,13 +388,13 @@ func (r rows) Close() error {
 	return err
 }
 
-// pageSQL is a page's statement. Rows are compared and sorted as in the primary key's index.
+// pageSQL returns a page's statement. Rows are compared and sorted like the primary key's index.
 func (t *described) pageSQL(lower, past, upper bool) (sql string) {
 	var columns []string
 	for _, c := range t.Columns {
 		text := quote(c.Name)
 		if c.Of.(column).base == "money" {
-			text += "::numeric" // its own text depends on the server's language
+			text += "::numeric" // the text of money depends on the server's locale
 		}
 		columns = append(columns, text)
 	}
@@ -424,7 +424,7 @@ func (t *described) pageSQL(lower, past, upper bool) (sql string) {
 		sql += " WHERE " + strings.Join(where, " AND ")
 	}
 	order := t.names()
-	if t.query != "" { // nulls come first: later bounds leave them out
+	if t.query != "" { // nulls must come first, because later bounds exclude them
 		for i := range order {
 			order[i] += " NULLS FIRST"
 		}
@@ -432,7 +432,7 @@ func (t *described) pageSQL(lower, past, upper bool) (sql string) {
 	return sql + " ORDER BY " + strings.Join(order, ", ") + fmt.Sprintf(" LIMIT $%d", n+1)
 }
 
-// names are the key's columns in SQL.
+// names returns the key's columns in SQL.
 func (t *described) names() []string {
 	names := make([]string, len(t.Key))
 	for i, k := range t.Key {
@@ -441,7 +441,7 @@ func (t *described) names() []string {
 	return names
 }
 
-// from is the table in a statement.
+// from returns the table or the query for a FROM clause.
 func (t *described) from() string {
 	if t.query != "" {
 		return t.query

@@ -16,36 +16,36 @@ import (
 
 // column is the server's description of a column.
 type column struct {
-	of   string // its type, as SQL writes it
-	base string // the name of its type, below domains
+	of   string // its type as written in SQL
+	base string // name of its type, with domains resolved
 	oid  uint32 // of base
-	sort string // order of texts in a query's key; empty is their own
+	sort string // suffix for sorting a query's key; may be empty
 }
 
 type described struct {
 	*sqltable.Table
-	pages int64   // of the table
-	forms []int16 // of each column: 0 for texts, 1 for binary
-	only  string  // before its name: tables that inherit from it are not read
-	query string  // in its place, in brackets; empty is a table
+	pages int64   // number of the table's pages
+	forms []int16 // by column: 0 for text, 1 for binary
+	only  string  // "ONLY " if needed to exclude tables that inherit from it
+	query string  // a query in parentheses; empty for a table
 }
 
-// kinds are the kinds of values whose text is not kept. All others stay the server's text.
+// kinds lists the types whose values are not kept as the server's text.
 var kinds = map[string]record.Kind{
 	"int2": record.Integer, "int4": record.Integer, "int8": record.Integer, "oid": record.Integer,
 	"float4": record.Double, "float8": record.Double, "bool": record.Boolean, "bytea": record.Binary,
 }
 
-// blockBytes is a server's page; few are built with another size.
+// blockBytes is the size of a server's page; few servers are built with another size.
 const blockBytes = 8 << 10
 
-// keyTypes are the possible types of a key. Their text is unique for each value.
+// keyTypes lists the allowed types of a key. Each of their values has only one text.
 var keyTypes = map[string]bool{
 	"int2": true, "int4": true, "int8": true, "oid": true, "text": true, "varchar": true, "bpchar": true, "name": true,
 	"uuid": true, "bytea": true, "numeric": true, "date": true, "timestamp": true, "timestamptz": true, "time": true,
 }
 
-// settle decides how values are read.
+// settle sets how a column's values are read.
 func (of column) settle(c *sqltable.Column) {
 	if kind, ok := kinds[of.base]; ok {
 		c.Kind = kind
@@ -53,7 +53,7 @@ func (of column) settle(c *sqltable.Column) {
 	c.Type, c.Read, c.Of = sqltable.Types[c.Kind], readers[of.base], of
 }
 
-// choose decides how values are sent, once the key is known.
+// choose sets how values are sent, once the key is known.
 func (t *described) choose() {
 	t.forms = make([]int16, len(t.Columns))
 	for i := range t.Columns {
@@ -64,7 +64,7 @@ func (t *described) choose() {
 	}
 }
 
-// named is the table in SQL, by the search path if no schema is given.
+// named returns the table in SQL; without a schema, the search path applies.
 func (a *Address) named() string {
 	if a.schema == "" {
 		return quote(a.table)
@@ -72,7 +72,7 @@ func (a *Address) named() string {
 	return quote(a.schema) + "." + quote(a.table)
 }
 
-// describe asks for a table's columns and key. It refuses all that cannot be read exactly.
+// describe asks for a table's columns and key. It refuses whatever cannot be read exactly.
 func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described, error) {
 	if a.query != "" {
 		return describeQuery(ctx, conn, a)
@@ -129,7 +129,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oid string, s *strings.Builder) error {
 	version := "pg_database_collation_actual_version(d.oid)"
 	if major, _ := strconv.Atoi(strings.SplitN(conn.ParameterStatus("server_version"), ".", 2)[0]); major < 15 {
-		version = "NULL" // it does not say
+		version = "NULL" // the version is not readable
 	}
 	rows, err := query(ctx, conn, `WITH RECURSIVE base AS (
 			SELECT a.attnum, a.attname, a.atttypid, a.atttypmod, a.attcollation, a.atttypid AS b, y.typtype, y.typbasetype, y.typname
@@ -181,7 +181,7 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 	return err
 }
 
-// checkKey refuses keys whose texts do not compare as their values.
+// checkKey refuses a key whose texts do not compare like its values.
 func (t *described) checkKey() (err error) {
 	columns, key := "*", []string{}
 	for _, place := range t.Key {
@@ -201,8 +201,8 @@ func (t *described) checkKey() (err error) {
 	return nil
 }
 
-// system identifies the server. After a promotion a standby's control file has the old timeline until its first
-// checkpoint, which may take minutes; the name of its current log file has the new one.
+// system identifies the server. After a promotion, a standby's control file has the old timeline until the first
+// checkpoint, which may take minutes; the name of its current log file has the new timeline.
 func system(ctx context.Context, conn *pgconn.PgConn) (string, error) {
 	rows, err := query(ctx, conn, `SELECT (SELECT system_identifier::text FROM pg_control_system()),
 		CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END::text`)
@@ -212,7 +212,7 @@ func system(ctx context.Context, conn *pgconn.PgConn) (string, error) {
 	return fmt.Sprintf("system %s, timeline %s", rows[0][0], rows[0][1]), nil
 }
 
-// query returns the rows of a small result as text; null is empty.
+// query returns the rows of a small result as text, with nulls as empty text.
 func query(ctx context.Context, conn *pgconn.PgConn, sql string, args ...string) (all [][]string, err error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
@@ -232,16 +232,16 @@ func query(ctx context.Context, conn *pgconn.PgConn, sql string, args ...string)
 	return all, nil
 }
 
-// lost reports whether an error is about the session, not about the query: another session may succeed.
+// lost reports whether an error concerns the session, not the query, so that another session may succeed.
 func lost(err error) bool {
 	pg := new(pgconn.PgError)
 	if !errors.As(err, &pg) {
 		return true
 	}
 	switch pg.Code[:min(2, len(pg.Code))] {
-	case "08", "53", "57", "40": // connection, resources, operator intervention, conflicts of a standby
+	case "08", "53", "57", "40": // connection, resources, operator intervention, standby conflicts
 		return true
 	}
-	// time-outs of idle and of long transactions, an aborted one, a lock that is not to be had
+	// timeouts of idle or long transactions, an aborted transaction, a lock not granted
 	return pg.Code == "25P03" || pg.Code == "25P04" || pg.Code == "25P02" || pg.Code == "55P03"
 }

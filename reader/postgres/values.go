@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// readers parse the texts of possible key types, where the kind alone does not suffice.
+// readers parse the text of key types for which the kind alone is not enough.
 var readers = map[string]func(d *record.Datum, text []byte, scratch *[]byte) error{
 	"bytea": readBytes, "timestamp": readTime, "timestamptz": readTime,
 }
@@ -31,7 +31,7 @@ func readBytes(d *record.Datum, text []byte, scratch *[]byte) (err error) {
 	return err
 }
 
-// readTime writes a time in RFC 3339 if it can: infinity and years before 1 are unchanged.
+// readTime formats a time as RFC 3339 if possible: infinity and years before 1 are left unchanged.
 func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 	d.Bytes = text
 	space := bytes.IndexByte(text, ' ')
@@ -47,13 +47,13 @@ func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 	return nil
 }
 
-// binaries decode values in the server's binary form, which is less work. Keys are texts: bounds are made of them.
+// binaries decode values in the server's binary form, which is cheaper. Keys are read as text, because bounds are text.
 var binaries = map[string]func(d *record.Datum, value []byte, scratch *[]byte) error{
 	"int2": binaryInteger, "int4": binaryInteger, "int8": binaryInteger, "oid": binaryOID, "float4": binaryDouble,
 	"float8": binaryDouble, "bool": binaryBool, "bytea": binaryBytes, "timestamp": binaryTime, "timestamptz": binaryUTC,
 }
 
-// sizeError is about a value of the wrong size for its type.
+// sizeError is the error for a value of the wrong size for its type.
 func sizeError(value []byte) error {
 	return fmt.Errorf("a value has %d bytes, a size its type does not have", len(value))
 }
@@ -113,8 +113,8 @@ func binaryUTC(d *record.Datum, value []byte, scratch *[]byte) error {
 	return appendTime(d, value, scratch, "Z", "+00")
 }
 
-// appendTime writes a time, in microseconds since 2000, as readTime does from the server's text. zone and serverZone
-// are its suffixes in RFC 3339 and in the server's text.
+// appendTime formats a time, in microseconds since 2000, as readTime formats the server's text. zone and serverZone are
+// the suffixes in RFC 3339 and in the server's text.
 func appendTime(d *record.Datum, value []byte, scratch *[]byte, zone, serverZone string) error {
 	if len(value) != 8 {
 		return sizeError(value)
@@ -136,7 +136,7 @@ func appendTime(d *record.Datum, value []byte, scratch *[]byte, zone, serverZone
 		year, month, date := civil(days)
 		before := year < 1
 		between, end := byte('T'), zone
-		if before { // RFC 3339 has none
+		if before { // RFC 3339 has no years before 1
 			year, between, end = 1-year, ' ', serverZone+" BC"
 		}
 		if year > 9999 {
@@ -163,9 +163,9 @@ func appendTime(d *record.Datum, value []byte, scratch *[]byte, zone, serverZone
 
 func appendTwo(dst []byte, n int64) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
-// civil is the date of a day, counted from 2000-01-01, in the proleptic Gregorian calendar, as the server's.
+// civil returns the date of a day, counted from 2000-01-01, in the proleptic Gregorian calendar that the server uses.
 func civil(days int64) (year, month, date int64) {
-	days += 730_425 // since 0000-03-01: a leap day is a year's last
+	days += 730_425 // since 0000-03-01, so that a leap day ends its year
 	era := days / 146_097
 	if days < 0 {
 		era = (days - 146_096) / 146_097
@@ -187,7 +187,7 @@ var (
 	numerics = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 )
 
-// MayHold reports whether a key value can have that text, as the server writes it.
+// MayHold reports whether a key column can hold a value with that text, as the server writes it.
 func (a *Address) MayHold(c *sqltable.Column, text []byte) bool {
 	bits := map[string]int{"int2": 16, "int4": 32, "int8": 64, "oid": 33}
 	switch base := c.Of.(column).base; base {

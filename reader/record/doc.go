@@ -1,2 +1,2 @@
-// Package record holds the records of all formats' readers: a Datum is exactly what the file has for a value.
+// Package record defines the records of all formats' readers. A Datum is exactly what a file has for a value.
 package record

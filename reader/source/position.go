@@ -10,52 +10,52 @@ import (
 	"time"
 )
 
-// Positioned is an Origin whose source others write to, and which may be followed.
+// Positioned is an Origin whose source others may write to and whose changes may be followed.
 type Positioned interface {
 	Origin
-	// Position returns the last opened division's, from a moment before any process read its records.
+	// Position returns the position of the last opened division, which is before any process read its records.
 	Position() Position
 }
 
-// Position is the place where following a source misses no changes. Earlier ones may come again.
+// Position is where following a source's changes misses none. Some that were already read may be repeated.
 type Position struct {
-	ResumeFrom *Resume `json:"resume_from,omitempty"` // nil if nothing can be followed
-	// SafeSince is a time in RFC 3339. No transaction that was open at the position or began later began before it; their
-	// rows have later times if the server sets them inside the transaction. If it is not known: Unknown and why.
+	ResumeFrom *Resume `json:"resume_from,omitempty"` // nil if changes cannot be followed
+	// SafeSince is a time in RFC 3339. Transactions open at the position, or begun after it, began no earlier; their rows
+	// have later times if the server sets them inside the transaction. If it is unknown: Unknown and the reason.
 	SafeSince string `json:"safe_since,omitempty"`
 }
 
-// Lead is the time by which a Position precedes the reading of its table. A cell without a timestamp gets the service's
-// time when the service takes its write, and is visible when the request has ended: after two tries of 30 seconds.
+// Lead is how long before the reading of a table its Position is. A cell without a timestamp gets the time at which the
+// service takes the write, but is visible only when the request has ended: at most two attempts of 30 seconds.
 const Lead = time.Minute
 
-// Unknown begins a SafeSince that is not a time.
+// Unknown is the start of a SafeSince that is not a time.
 const Unknown = "unknown: "
 
-// Resume is a place among a source's changes, in its terms. It has all that is known; Unknown says why nothing is.
+// Resume is a position among a source's changes, in the source's terms. If no position is known, Unknown says why.
 type Resume struct {
-	File     string     `json:"file,omitempty"` // of a MySQL's or MariaDB's binary log
+	File     string     `json:"file,omitempty"` // binary log file of MySQL or MariaDB
 	Position uint64     `json:"position,omitempty"`
 	GTID     string     `json:"gtid,omitempty"`
-	LSN      string     `json:"lsn,omitempty"`  // of a PostgreSQL
-	Time     *time.Time `json:"time,omitempty"` // of a table, an archive or an export
+	LSN      string     `json:"lsn,omitempty"`  // log position of PostgreSQL
+	Time     *time.Time `json:"time,omitempty"` // for a table, an archive or an export
 	Unknown  string     `json:"unknown,omitempty"`
 }
 
-// ResumeAt returns a time as a Resume.
+// ResumeAt returns a Resume for a time.
 func ResumeAt(t time.Time) *Resume {
 	t = t.UTC().Truncate(time.Millisecond)
 	return &Resume{Time: &t}
 }
 
-// Before reports whether a place comes before another one of the same log.
+// Before reports whether a position comes before another in the same log.
 func (r *Resume) Before(o *Resume) bool {
 	if r.Time != nil && o.Time != nil {
 		return r.Time.Before(*o.Time)
 	}
 	number := func(of *Resume) uint64 {
 		var high, low uint64
-		_, _ = fmt.Sscanf(of.LSN, "%X/%X", &high, &low) // zeros otherwise
+		_, _ = fmt.Sscanf(of.LSN, "%X/%X", &high, &low) // zeros if there is no LSN
 		return of.Position | high<<32 | low
 	}
 	return cmp.Or(cmp.Compare(len(r.File), len(o.File)), cmp.Compare(r.File, o.File),
@@ -79,7 +79,7 @@ func (r *Resume) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Follow is a command's last line, empty if there is nothing to follow.
+// Follow returns a command's last line about following changes, or "" if they cannot be followed.
 func (p Position) Follow() string {
 	if p.ResumeFrom == nil {
 		return ""
@@ -91,19 +91,19 @@ func (p Position) Follow() string {
 	return text
 }
 
-// Lasting is an error that the same command would meet again, such as damaged input: the exit code is wrong usage's.
+// Lasting is an error that would recur if the command were repeated, such as damaged input. Its exit code is Usage.
 type Lasting struct{ Err error }
 
 func (l *Lasting) Error() string { return l.Err.Error() }
 func (l *Lasting) Unwrap() error { return l.Err }
 
-// Exit is the command's exit code (exitcode.Usage).
+// Exit returns the command's exit code (exitcode.Usage).
 func (l *Lasting) Exit() int { return 2 }
 
-// StartOver is the advice for an attempt that cannot be resumed because its source, or its own files, have changed.
+// StartOver is the advice if an attempt cannot be resumed because its source, or the run's own files, have changed.
 const StartOver = "start over with --fresh"
 
-// Splits yields the rest of a source, in order and one at a time. An error ends it, after the splits before it.
+// Splits yields the rest of a source, split by split and in order. An error comes last, after the splits before it.
 func Splits(s Source) iter.Seq2[Split, error] {
 	return func(yield func(Split, error) bool) {
 		for ended := false; !ended; {

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestPlacesOfALogAreOrdered compares every pair of a list of places, each after the ones before it.
+// TestPlacesOfALogAreOrdered compares every pair in a list of positions, each of which comes after those before it.
 func TestPlacesOfALogAreOrdered(t *testing.T) {
 	begun := time.Unix(1e9, 0)
 	for _, log := range [][]*Resume{

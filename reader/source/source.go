@@ -11,54 +11,54 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Origin is the place of a load's sources.
+// Origin provides a load's sources.
 type Origin interface {
 	// Divide divides the input into parts, one source each. A load calls it once, before its first row, and keeps the
-	// answer: at most MaxDivision bytes, which only Open reads; nil if Open finds the same parts without it.
+	// result: at most MaxDivision bytes that only Open reads, or nil if Open finds the same parts without it.
 	Divide(ctx context.Context) (division []byte, err error)
-	// Open opens the parts of a division, always in the same order: its place among them names a part permanently. A later
-	// process passes the first one's division and gets the same parts, even if the data have changed since.
+	// Open opens the parts of a division, always in the same order: a part's index identifies it permanently. A later
+	// process passes the first process's division and gets the same parts, even if the data have changed since.
 	Open(ctx context.Context, division []byte) ([]Source, error)
 }
 
-// Waits is an Origin that may wait for a server.
+// Waits is an Origin that may have to wait for a server.
 type Waits interface {
 	Origin
-	// Waiting reports whether an unresponsive server is being asked again. It is safe for concurrent use.
+	// Waiting reports whether an unresponsive server is being retried. It is safe for concurrent use.
 	Waiting() bool
 }
 
 // Snapshots is an Origin whose records come from snapshots.
 type Snapshots interface {
 	Origin
-	// Snapshots lists the ranges that this process has read from each. It is safe for concurrent use.
+	// Snapshots lists the ranges that this process has read from each snapshot. It is safe for concurrent use.
 	Snapshots() []Snapshot
 }
 
-// Ranged is an Origin with a key range for each source.
+// Ranged is an Origin whose sources are key ranges.
 type Ranged interface {
 	Origin
-	// RangeOf returns the opened source with the keys that begin with a whole number, false if unknown.
+	// RangeOf returns the number of the opened source with the keys that begin with the integer first; false if unknown.
 	RangeOf(first int64) (number int, ok bool)
 }
 
 // Rereads is an Origin that can read records again by their keys.
 type Rereads interface {
 	Origin
-	// Reread returns a source of the records that now have one of the keys, each the values of About().Unique. It is
-	// self-contained; close it. An error may say that a table's key does not lead back to the source's rows.
+	// Reread returns a source of the records that now have one of the keys, each a list of values of About().Unique. It is
+	// independent of other sources and must be closed. The error may be that a table's key does not identify source rows.
 	Reread(ctx context.Context, keys [][]table.Value) (Source, error)
 }
 
-// Snapshot is a moment of a live source.
+// Snapshot identifies a consistent state of a live source.
 type Snapshot struct {
-	Name   string    `json:"name"`  // as the source's server calls it
-	Taken  time.Time `json:"taken"` // by this machine's clock
+	Name   string    `json:"name"`  // the server's name for it
+	Taken  time.Time `json:"taken"` // according to this machine's clock
 	Ranges []string  `json:"ranges,omitempty"`
 }
 
 const (
-	MaxDivision = 16 << 20 // bytes
+	MaxDivision = 16 << 20 // in bytes
 	MaxSources  = 1 << 20
 )
 
@@ -69,76 +69,76 @@ const (
 //	at io.EOF:                          splits = Finish()
 //	for each split:                     parser.Parse(split)  any goroutine, any order
 //
-// Every record is in exactly one split; the splits, in the order returned, hold the records in the source's order.
+// Every record is in exactly one split; the splits, in the order returned, have the records in the source's order.
 //
-// A source is frozen or live. A record of a frozen one has a number, counted from 0 at the source's first record, that
-// names it permanently: it is the same if the source is cut elsewhere, read from another place or by a later process,
-// while Identity is the same. The records of a live one change while they are read and between two readings, so only
-// keys name its places: see Place. It reads nothing for splits before the first Next of any source of its Origin, each
-// record as it is at some moment between then and Finish, and no record twice in one reading.
+// A source is frozen or live. A record of a frozen source has a number, counted from 0, that identifies it permanently:
+// the number is the same if the source is cut differently, read from another place or read by a later process, as long
+// as Identity is the same. The records of a live source may change during and between readings, so only keys identify
+// its places: see Place. A live source reads nothing for splits before the first Next of any source of its Origin,
+// reads each record as it is at some moment between then and Finish, and returns no record twice in one reading.
 //
-// A load first samples a source and then, after Suspend, reads it. Unless a comment says otherwise one goroutine at a
-// time calls a source; pieces and parsers belong to their holders.
+// A load first samples a source and then, after Suspend, reads it. Unless stated otherwise, a source is called by one
+// goroutine at a time; pieces and parsers belong to their holders.
 type Source interface {
-	// About describes the source. It never changes, except by AddColumns.
+	// About describes the source. The result never changes, except by AddColumns.
 	About() About
-	// Identity is the facts that must be unchanged to resume a run.
+	// Identity returns the facts that must be unchanged for a run to be resumed.
 	Identity() (Identity, error)
 	// Sample calls each with the first records, about budget bytes, and returns the bytes examined, 0 only if there are no
-	// records. Fields outside the named columns may be Null. The load will meet read errors, after the records before
-	// them. Suspend goes back to the start.
+	// records. Fields of columns not named may be Null. Read errors are left to the load, which will meet them after the
+	// records before them. Suspend goes back to the start.
 	Sample(budget int, columns []string, each func(*record.Record)) (read int, err error)
-	// SetSplitBytes asks for splits of about n bytes from now on.
+	// SetSplitBytes requests splits of about n bytes from now on.
 	SetSplitBytes(n int)
 
-	// Seek makes the first Next begin at a place that an earlier reading reached, or before it if a reading can begin only
-	// there: Begin says where. known is a stream's earlier content; reading fails where it differs. A live source begins
-	// exactly at the key, at its first record if there is none, and counts records from to.Record: Begin returns to.
+	// Seek makes the first Next begin at a place that an earlier reading reached, or before it if reading can begin only
+	// there: Begin says where. known is a stream's earlier content; reading fails if it differs. A live source begins
+	// exactly at the key, or its first record without one, and counts records from to.Record: Begin returns to.
 	Seek(to Place, known Chain)
-	// Begin returns where the reading started: the place of the first piece, not of the next one. After Seek it is known
+	// Begin returns where the reading began: the place of the first piece, not of the next one. After Seek it is known
 	// once the first piece has been read.
 	Begin() Place
 	// Next returns the next piece, or io.EOF after the last. Any other error means that the source cannot be read to its
-	// end: the pieces before it are good. It also fails, in place of io.EOF, if the content has changed.
+	// end; the pieces before it are good. Next also fails, instead of returning io.EOF, if the content has changed.
 	Next() (Piece, error)
-	// Add takes the next piece, prepared, and returns the splits that are complete now. If it also returns
-	// an error, those splits are valid, but nothing after them can be read.
+	// Add takes the next piece, prepared, and returns the splits that are now complete. If it also returns an error, those
+	// splits are valid, but nothing after them can be read.
 	Add(Piece) ([]Split, error)
 	// Finish returns the last splits after io.EOF.
 	Finish() ([]Split, error)
 	// Whole returns the complete records so far if the rest cannot be read.
 	Whole() []Split
 
-	// NewParser makes a parser of the used columns, by their places in About().Columns; the others may be Null.
+	// NewParser makes a parser of the used columns, by index in About().Columns; other fields may be Null.
 	NewParser(used []int) Parser
-	// Suspend releases an idle source's resources; Next opens it again, at its first record or where Seek said.
+	// Suspend releases an idle source's resources. Next reopens it, at its first record or where Seek said.
 	Suspend() error
 	// Close releases everything. It may be called more than once.
 	Close() error
 }
 
-// Piece is a part of a source on its way to splits. It belongs to its holder.
+// Piece is part of a source on its way to splits. It belongs to its holder.
 type Piece interface {
-	// Prepare does the work that needs no order: reading, inflating, finding record ends. An error leaves all before it.
+	// Prepare does the work that needs no order: reading, inflating, finding record ends. An error keeps what precedes it.
 	Prepare() error
-	// Bytes is its memory, or its memory once prepared.
+	// Bytes returns the piece's memory, or the memory that it will have once it is prepared.
 	Bytes() int64
 }
 
 // Parser reads the records of splits. Each goroutine has its own.
 type Parser interface {
-	// Parse calls each with every record of the split, in order, and returns the number of records and lines. A record's
-	// memory is valid during the call. An error means that the split cannot be read to its end: ErrMemory, if it can with
-	// more memory; then it is called again from the split's first record, and gives the same records.
+	// Parse calls each for every record of the split, in order, and returns the numbers of records and lines. A record's
+	// memory is valid during the call. An error means that the split cannot be read to its end. With ErrMemory it can be
+	// read with more memory: then Parse is called again from the split's first record and delivers the same records.
 	Parse(sp Split, each func(*record.Record)) (records, lines int, err error)
-	// LimitMemory limits Parse's memory besides the split, in bytes; 0 is unlimited.
+	// LimitMemory limits, in bytes, what Parse uses besides the split; 0 means no limit.
 	LimitMemory(bytes int64)
 	// Release frees the memory kept between splits.
 	Release()
 	Close() error
 }
 
-// Pages is embedded by a Source whose pieces become splits unchanged: nothing is left at its end.
+// Pages is embedded by a Source whose pieces become splits unchanged, so that nothing is left at its end.
 type Pages struct{}
 
 // SetSplitBytes does nothing: a page has a fixed number of rows.
@@ -150,12 +150,12 @@ func (Pages) Finish() ([]Split, error) { return nil, nil }
 
 func (Pages) Whole() []Split { return nil }
 
-// TableRows is embedded by a Source of table rows: fields are the key, cells the attributes.
+// TableRows is embedded by a Source of table rows, whose fields are the key and whose cells are the attributes.
 type TableRows struct {
-	Added []string // columns that are asked for by name
+	Added []string // columns requested by name
 }
 
-// Keyed completes an About for rows of a table with a key.
+// Keyed completes an About for the rows of a table with a key.
 func (r *TableRows) Keyed(key []table.KeyColumn, a About) About {
 	kinds := map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String,
 		table.Binary: record.Binary}
@@ -168,17 +168,17 @@ func (r *TableRows) Keyed(key []table.KeyColumn, a About) About {
 	return a
 }
 
-// Undivided is embedded by an Origin that opens the same parts each time.
+// Undivided is embedded by an Origin that finds the same parts each time.
 type Undivided struct{}
 
 func (Undivided) Divide(context.Context) ([]byte, error) { return nil, nil }
 
-// Ready is embedded by a Piece that needs no work before it becomes splits.
+// Ready is embedded by a Piece that needs no preparation.
 type Ready struct{}
 
 func (Ready) Prepare() error { return nil }
 
-// Plain is embedded by a Parser without memory besides the split and nothing to release.
+// Plain is embedded by a Parser that uses no memory besides the split and has nothing to release.
 type Plain struct{}
 
 func (Plain) LimitMemory(int64) {}
@@ -187,7 +187,7 @@ func (Plain) Release() {}
 
 func (Plain) Close() error { return nil }
 
-// Packs is a Parser that can leave table rows packed: record.Record.Packed.
+// Packs is a Parser that can leave table rows packed (see record.Record.Packed).
 type Packs interface {
 	Parser
 	LeavePacked()
@@ -196,38 +196,38 @@ type Packs interface {
 // Skips is a Parser that may skip empty lines.
 type Skips interface {
 	Parser
-	// EmptyLines is the number in the last split.
+	// EmptyLines returns the number of empty lines skipped in the last split.
 	EmptyLines() int
 }
 
 // Follows is a Parser of changes.
 type Follows interface {
-	// Followed describes the last parsed split.
+	// Followed describes the changes of the last parsed split.
 	Followed() Followed
 }
 
-// Followed is the log's place according to a split's changes.
+// Followed is the position in the log according to a split's changes.
 type Followed struct {
-	Others int       // changes of other tables, skipped
-	Last   *Resume   // place of the last one; nil is unknown
-	Made   time.Time // when its source made it; zero is unknown
+	Others int       // number of skipped changes of other tables
+	Last   *Resume   // position of the last change; nil if unknown
+	Made   time.Time // when the last change was made in the source; zero if unknown
 }
 
 // ErrMemory means that parsing a split takes more memory than LimitMemory allows. The message states how much.
 var ErrMemory = errors.New("more memory is needed")
 
-// Memory is the memory of a Parser of rows, and its limit.
+// Memory tracks and limits the memory of a Parser of rows.
 type Memory struct {
-	What  string // takes it, such as "pages"
-	Also  string // advice besides more memory, after a comma; may be empty
-	Limit int64  // bytes; 0 means no bound
+	What  string // what takes the memory, such as "pages"
+	Also  string // further advice, beginning with a comma; may be empty
+	Limit int64  // in bytes; 0 means no limit
 	Held  int64
 }
 
 // LimitMemory sets the limit in bytes.
 func (m *Memory) LimitMemory(n int64) { m.Limit = n }
 
-// Hold reserves n more bytes before their use. The error is an ErrMemory.
+// Hold reserves n more bytes before they are used. Its error is an ErrMemory.
 func (m *Memory) Hold(n int64) error {
 	if m.Limit > 0 && n > 0 && m.Held+n > m.Limit {
 		return m.Exceeded(m.Held + n)
@@ -236,7 +236,7 @@ func (m *Memory) Hold(n int64) error {
 	return nil
 }
 
-// Exceeded returns an error matching ErrMemory for a size above the limit.
+// Exceeded returns an ErrMemory for a size in bytes that exceeds the limit.
 func (m *Memory) Exceeded(bytes int64) error {
 	return memoryError(fmt.Sprintf("its %s take %d MiB or more, memory allows %d MiB; give more with --memory%s",
 		m.What, bytes>>20+1, m.Limit>>20, m.Also))
@@ -250,150 +250,150 @@ func (e memoryError) Is(target error) bool { return target == ErrMemory }
 // Random is a frozen Source that may be able to read its records in any order once their places are known.
 type Random interface {
 	Source
-	// Anywhere reports whether it can, and whether that is worthwhile.
+	// Anywhere reports whether it can read in any order, and whether that is worthwhile.
 	Anywhere() bool
 	// Reopen makes LoadStretch work after Close.
 	Reopen() error
-	// Divisible reports whether LoadStretch loads any of its records.
+	// Divisible reports whether LoadStretch can load any of its records.
 	Divisible() bool
 	// LoadStretch returns the records of a stretch with their data, as splits in order. It is safe for concurrent use
 	// between Reopen and Finished.
 	LoadStretch(Stretch) ([]Split, error)
-	// Finished closes a source after all splits were read, and fails if the content has changed meanwhile.
+	// Finished closes a source after all splits were read, and returns an error if the content has changed meanwhile.
 	Finished() error
 }
 
-// Split is a part of a source that can be parsed alone: whole records.
+// Split is a part of a source that can be parsed independently: whole records.
 type Split struct {
-	Number int    // 0 is the source's first; others need not be in a row
-	Data   []byte // text of the records, for the receiver to keep or give back; nil if they never were text
-	Offset int64  // of Data in the text
-	Bytes  int64  // of the source that the split stands for, about
-	Rows   int64  // of records, if the source states it; 0 is unknown
-	First  int64  // records of the source before it, with Rows
-	Group  int    // splits of one group are best read one after the other; 0 is none
+	Number int    // 0 for the source's first; others need not be consecutive
+	Data   []byte // text of the records, which the receiver owns; nil if they never were text
+	Offset int64  // offset of Data in the text
+	Bytes  int64  // approximate bytes of the source that the split represents
+	Rows   int64  // number of records, if the source states it; 0 if unknown
+	First  int64  // if Rows is stated: records of the source before the split
+	Group  int    // splits of the same group are best read in sequence; 0 for none
 	Part   any    // identifies the split for the source
-	Key    []byte // Place.Key of its first record; nil if not needed
+	Key    []byte // Place.Key of its first record; nil if unused
 }
 
-// Stretch is consecutive records of a source.
+// Stretch is a sequence of consecutive records of a source.
 type Stretch struct {
-	Record  int64 // records of the source before it
+	Record  int64 // records of the source before the stretch
 	Records int64
-	Offset  int64 // of its text; 0 if records never were text
-	Bytes   int64 // of its text
+	Offset  int64 // offset of its text; 0 if records never were text
+	Bytes   int64 // bytes of its text
 }
 
 // Place is the start of a record in a source.
 type Place struct {
 	Record int64 // records before it
-	Line   int64 // lines before it; 0 if there are none
-	Offset int64 // bytes of the decompressed text before it; 0 if there are none
-	// Key is the place in a source whose places are keys, at most MaxKey bytes that only the source reads. Keys of splits
-	// increase: everything before the split is before its key, and nothing else is, in every later reading too.
+	Line   int64 // lines before it; 0 if there are no lines
+	Offset int64 // bytes of the decompressed text before it; 0 if there is no text
+	// Key is the place if the source's places are keys, at most MaxKey bytes that only the source reads. Keys of splits
+	// rise: in every later reading too, everything before the split, and nothing else, is before its key.
 	Key []byte
 }
 
-// MaxKey limits a Place.Key, in bytes.
+// MaxKey limits the bytes of a Place.Key.
 const MaxKey = 8 << 10
 
-// Chain is sums of a stream as far as it was read: a stream cannot be checked without reading it again.
+// Chain has checksums of a stream as far as it was read, because a stream can be checked only by reading it again.
 type Chain struct {
 	Every int64    // bytes of text between sums
-	Sums  []uint64 // of all bytes before Every, 2 Every, …
+	Sums  []uint64 // checksums of all bytes before Every, 2 Every, …
 }
 
-// About describes a source. It has many fields, each a claim of the contract.
+// About describes a source. Each field is part of the contract.
 type About struct {
 	Name    string
-	Bytes   int64    // of its content, about; -1 is unknown
+	Bytes   int64    // approximate size of its content; -1 if unknown
 	Columns []string // in the source's order
 	// Wide means that records describe themselves: Cells are all attributes of a record, each with its type. Fields are
-	// for keys and expressions: what every record has beside its cells, and the newest value of each column that
-	// AddColumns has added, Absent if a record has no such cell. Records may lack columns then.
+	// for keys and expressions: values that every record has besides its cells, and the newest value of each column that
+	// AddColumns has added, Absent if a record has no such cell. Records may then lack columns.
 	Wide bool
 	// AddColumns adds columns to About().Columns if records may lack some, as JSON objects may lack members: those of
 	// other sources and, for a Wide source, those that the load names. Call it before making parsers. Nil: none lacks one.
 	AddColumns func(names []string)
-	// GiveBack lets later splits reuse the memory of one that is not parsed again, once nothing points into its text. It
-	// is safe for concurrent use. May be nil.
+	// GiveBack lets later splits reuse the memory of a split that is not parsed again, once nothing points into its text.
+	// It is safe for concurrent use. It may be nil.
 	GiveBack func(Split)
-	// Chain returns a stream's sums so far; nil for other sources. It is safe for concurrent use.
+	// Chain returns the sums of a stream so far; nil for other sources. It is safe for concurrent use.
 	Chain   func() Chain
-	Lines   bool  // records begin on lines, for messages
-	Pieces  int64 // bytes of the next piece, about
+	Lines   bool  // records begin on lines; used in messages
+	Pieces  int64 // approximate bytes of the next piece
 	Rejects Rejects
-	Found   []Found  // about all of its records
-	Notes   []string // for the user, a sentence each
-	Renamed []string // changes of empty or repeated names, likewise
+	Found   []Found  // facts about all of its records
+	Notes   []string // for the user, one sentence each
+	Renamed []string // one sentence for each empty or repeated name that was changed
 	Hint    string   // advice if its columns do not fit; may be empty
 
-	// Live means that the source is live. Identity then has a Schema and says nothing of the content, Rows of splits are
-	// not stated, and Unique names columns.
+	// Live means that the source is live. Then Identity has a Schema and does not cover the content, the Rows of splits
+	// are not stated, and Unique names columns.
 	Live bool
-	// Unique are columns whose values together no two records of all sources of a load share, so their order does not
-	// matter. Nil is unknown: of several records with one key the last one counts.
+	// Unique lists columns whose values together are different in all records of all sources of a load, so that their
+	// order does not matter. Nil means unknown: of several records with the same key, the last one counts.
 	Unique []KeyColumn
-	// AlsoUnique are parts of Unique, by name, whose values no two records share either.
+	// AlsoUnique lists parts of Unique, by name, whose values are also different in all records.
 	AlsoUnique [][]string
 	// Seeking is the cost of beginning at a place other than the first.
 	Seeking Seeking
-	// ShowKey shows a place's key to users; nil shows none.
+	// ShowKey formats a place's key for users; nil if keys are not shown.
 	ShowKey func(key []byte) string
 
-	// Measures are the units of the columns' values, if a schema states them. Nil means no schema.
+	// Measures has the units of the columns' values, if a schema states them; otherwise nil.
 	Measures []record.Measures
-	// Declared is the source's own schema of its records; nil means none.
+	// Declared is the source's own schema of its records, or nil.
 	Declared *Declared
 
-	// Decode decodes a value's text to UTF-8; nil if records are UTF-8.
+	// Decode decodes a value's text to UTF-8; nil if records are in UTF-8.
 	Decode func(dst, src []byte) ([]byte, int)
-	// EncodingHint returns advice about a value that cannot be decoded, to append to the error; nil gives none.
+	// EncodingHint returns advice to append to an error about an undecodable value; nil for none.
 	EncodingHint func(value []byte) string
 }
 
-// Found is a fact about all records of a source, such as their format. What names it in a word, the same for all
-// sources.
+// Found is a fact about all records of a source, such as their format. What names the kind of fact in a word, the same
+// for all sources.
 type Found struct{ What, As string }
 
 // Declared is a schema of records.
 type Declared struct {
-	Types []table.Type // by column; Null says nothing
-	Key   []string     // columns of the primary key, in its order; nil is none
+	Types []table.Type // by column; Null if unknown
+	Key   []string     // columns of the primary key, in key order; nil if none
 }
 
-// KeyColumn is a column of About.Unique.
+// KeyColumn is a column in About.Unique.
 type KeyColumn struct {
 	Name string
-	Kind record.Kind // that all of its values have: Integer, Unsigned, String or Binary
+	Kind record.Kind // kind of all its values: Integer, Unsigned, String or Binary
 }
 
-// Seeking is the cost of Seek.
+// Seeking says what Seek costs.
 type Seeking uint8
 
 const (
-	SeeksDirectly  Seeking = iota // next to nothing
-	SeeksByReading                // reads and drops what comes before the place
+	SeeksDirectly  Seeking = iota // costs next to nothing
+	SeeksByReading                // reads and drops everything before the place
 )
 
-// Rejects says how a source's refused records are kept.
+// Rejects says how a source's rejected records are kept.
 type Rejects struct {
-	Kind     string // ending of the file's name: .csv or .ndjson
-	Header   []byte // before them, with its line end
-	Folder   string // whose name gives them columns when they are loaded again
-	End      string // ends a record; empty is LF
+	Kind     string // extension of the file: .csv or .ndjson
+	Header   []byte // written before the records, with its line end
+	Folder   string // folder whose name gives the records columns when they are loaded again
+	End      string // ends a record; empty means LF
 	Ended    func(record []byte) bool
-	Encoding string   // of the records; empty is UTF-8
-	Flags    []string // of a command that reads them
-	// Raw returns a split's record so that it can be loaded again: nil if its values are to be kept as a line of JSON,
-	// empty if it is not kept. If Raw is nil all become lines of JSON.
+	Encoding string   // encoding of the records; empty means UTF-8
+	Flags    []string // flags for a command that loads the records again
+	// Raw returns the text of a split's record for loading it again: nil if its values are kept as a line of JSON, empty
+	// if it is not kept. If Raw is nil, all records are kept as lines of JSON.
 	Raw func(Split, table.Span) []byte
 }
 
 // Identity lets a later process recognise a source.
 type Identity struct {
 	Bytes   int64
-	Version string // changes with the content: a modification time, or a server's version; empty is unknown
-	Content string // a hash of the content, or of a part that is cheap to read
-	Schema  string // of a live source: names and types of columns, for example
+	Version string // changes with the content: modification time or server's version; may be empty
+	Content string // hash of the content, or of parts that are cheap to read
+	Schema  string // for a live source: names and types of columns, for example
 }

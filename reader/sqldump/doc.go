@@ -1,2 +1,2 @@
-// Package sqldump holds what all dumps share: a Dump is its tables with their rows' places; Tokens reads statements.
+// Package sqldump has what all dumps share: a Dump lists tables and where their rows are; Tokens reads statements.
 package sqldump

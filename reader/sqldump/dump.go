@@ -12,19 +12,19 @@ import (
 
 type Dump struct {
 	Tables     []*Table
-	Statements int64 // skipped: neither tables nor rows
-	Truncated  error // how the text ends within something; nil if the dump is whole
+	Statements int64 // skipped statements: neither tables nor rows
+	Truncated  error // says where the text breaks off; nil if the dump is whole
 
 	byName map[string]*Table
 }
 
 type Table struct {
-	Name     string // SCHEMA.TABLE, or TABLE alone, as sqlname writes it
+	Name     string // SCHEMA.TABLE or TABLE, in the notation of sqlname
 	Columns  []Column
-	Key      []string // of the primary key, in its order; nil is none
+	Key      []string // columns of the primary key, in key order; nil if there is none
 	Rows     int64
-	From, To int64  // of the rows' text in the dump
-	Lines    int64  // before From
+	From, To int64  // offsets of the rows' text in the dump
+	Lines    int64  // lines before From
 	Refused  string // why its rows cannot be loaded; empty if they can
 	Note     string // for the user
 }
@@ -32,18 +32,18 @@ type Table struct {
 // Column is a column of a table's rows.
 type Column struct {
 	Name string
-	SQL  string      // its type, as the dump writes it; empty is unknown
-	Kind record.Kind // of its values; Text has no type
-	Form int         // how a text becomes a value, for readers of the dump
+	SQL  string      // its type as written in the dump; empty if unknown
+	Kind record.Kind // kind of its values; Text if they have no type
+	Form int         // how to convert a text, for readers of the dump
 }
 
-// types are the table types of kinds that do not become strings.
+// types maps the kinds that do not become strings to table types.
 var types = map[record.Kind]table.Type{
 	record.Integer: table.Integer, record.Unsigned: table.Integer, record.Double: table.Double,
 	record.Boolean: table.Boolean, record.Binary: table.Binary,
 }
 
-// Type is the type of its values: Null if only the values can tell.
+// Type returns the type of the column's values; Null if it depends on the values.
 func (c *Column) Type() table.Type {
 	if t, ok := types[c.Kind]; ok {
 		return t
@@ -54,12 +54,12 @@ func (c *Column) Type() table.Type {
 	return table.Null
 }
 
-// Find returns the table with a full name, nil if there is none.
+// Find returns the table with a full name, or nil if there is none.
 func (d *Dump) Find(name string) *Table {
 	return d.byName[name]
 }
 
-// Add returns the table with a full name, a new one if there is none.
+// Add returns the table with a full name; it adds a new table if there is none.
 func (d *Dump) Add(name string) *Table {
 	t := d.Find(name)
 	if t == nil {
@@ -73,10 +73,10 @@ func (d *Dump) Add(name string) *Table {
 	return t
 }
 
-// MaxColumns limits a table's columns in all of the databases.
+// MaxColumns limits the columns of a table; no database allows more.
 const MaxColumns = 4096
 
-// Choose returns the table with a name, with or without its schema; without a name the only one with rows.
+// Choose returns the table with the name, with or without its schema; without a name, the only table with rows.
 func (d *Dump) Choose(name string) (*Table, error) {
 	var fit []*Table
 	if t := d.Find(name); t != nil && name != "" {
@@ -112,7 +112,7 @@ func (d *Dump) Choose(name string) (*Table, error) {
 	return t, nil
 }
 
-// isCalled reports whether a name may mean the table: with or without its schema, with the necessary quotes or none.
+// isCalled reports whether name may mean the table: with or without its schema, with or without the necessary quotes.
 func (t *Table) isCalled(name string) bool {
 	parts, err := sqlname.Split(t.Name)
 	if err != nil {
@@ -122,7 +122,7 @@ func (t *Table) isCalled(name string) bool {
 	return name == strings.Join(parts, ".") || name == last || name == sqlname.Part(last)
 }
 
-// shownTables is the number of tables that a message lists.
+// shownTables is the maximum number of tables that a message lists.
 const shownTables = 20
 
 func (d *Dump) list(tables []*Table) string {
@@ -139,7 +139,7 @@ func (d *Dump) list(tables []*Table) string {
 	return strings.Join(names, ", ")
 }
 
-// Describe says which tables of the dump are read and which skipped.
+// Describe returns which table of the dump is read and what is skipped.
 func (d *Dump) Describe(read *Table) string {
 	text := fmt.Sprintf("table %s, %d rows", read.Name, read.Rows)
 	var others []string
@@ -168,10 +168,10 @@ func (d *Dump) Describe(read *Table) string {
 	return text
 }
 
-// Arrange gives the table the columns of its rows, in their order, with the types of CREATE TABLE.
+// Arrange sets the table's columns to those of its rows, in their order, with the types from CREATE TABLE.
 func (t *Table) Arrange(names []string, unknown record.Kind) {
 	if len(names) > MaxColumns || len(t.Columns) > MaxColumns {
-		t.Columns = make([]Column, max(len(names), len(t.Columns))) // Choose refuses it
+		t.Columns = make([]Column, max(len(names), len(t.Columns))) // Choose refuses the table
 		return
 	}
 	created := t.Columns

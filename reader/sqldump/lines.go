@@ -9,32 +9,32 @@ import (
 	"example.com/tsimport/reader/sqlname"
 )
 
-// MaxStatement limits a statement without rows, in bytes.
+// MaxStatement is the largest statement without rows, in bytes.
 const MaxStatement = 8 << 20
 
-// Lines reads a dump.
+// Lines reads a dump line by line.
 type Lines struct {
 	In            *bufio.Reader
-	Offset, Count int64 // bytes and lines that were read
+	Offset, Count int64 // bytes and lines read so far
 }
 
 // Indexing is the state of reading a dump.
 type Indexing struct {
 	Lines
 	Dump   Dump
-	Text   []byte // of the statement so far
-	From   int64  // of the statement
+	Text   []byte // text of the statement so far
+	From   int64  // offset of the statement
 	Lexer  Lexer
-	Schema string // that names without one belong to; empty is none
-	Begun  bool   // the line of comment that begins a dump was there
-	Cut    string // inside which the text ends
+	Schema string // schema of names without one; may be empty
+	Begun  bool   // the comment that begins a dump has been read
+	Cut    string // what the text ends inside
 }
 
 func NewIndexing(r io.Reader) Indexing {
 	return Indexing{Lines: Lines{In: bufio.NewReaderSize(r, 256<<10)}}
 }
 
-// Named is a table's full name; empty without parts.
+// Named returns a table's full name; empty without parts.
 func (x *Indexing) Named(parts []string) string {
 	if x.Schema != "" && len(parts) == 1 {
 		parts = []string{x.Schema, parts[0]}
@@ -42,7 +42,7 @@ func (x *Indexing) Named(parts []string) string {
 	return sqlname.Join(parts...)
 }
 
-// Finish returns the dump at the end of the text.
+// Finish returns the dump once the text has been read.
 func (x *Indexing) Finish() *Dump {
 	if x.Cut == "" && len(x.Text) > 0 {
 		x.Cut = fmt.Sprintf("the statement at byte %d", x.From)
@@ -56,7 +56,7 @@ func (x *Indexing) Finish() *Dump {
 	return &x.Dump
 }
 
-// Line reads a line outside rows, with its line end. The last line may have none.
+// Line reads a line outside rows, including its line end. The last line may have none.
 func (x *Lines) Line() (line []byte, err error) {
 	for {
 		part, err := x.In.ReadSlice('\n')

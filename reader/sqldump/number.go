@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Why a text is not a number.
+// Reasons why a text is not a number.
 var (
 	errInteger = errors.New("want an integer")
 	errNumber  = errors.New("want a number")
@@ -25,13 +25,13 @@ func Integer(text string) (int64, error) {
 	return n, numberError(err, errInteger)
 }
 
-// Unsigned reads a whole number, 0 or more.
+// Unsigned parses a non-negative integer.
 func Unsigned(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	return n, numberError(err, errInteger)
 }
 
-// Double reads a double with a canonical text; for single a 32-bit one, as the double equal to it.
+// Double parses a double whose text is canonical; with single, a 32-bit float, returned as the equal double.
 func Double(number []byte, single bool) (float64, error) {
 	text := unsafe.String(unsafe.SliceData(number), len(number))
 
@@ -44,20 +44,20 @@ func Double(number []byte, single bool) (float64, error) {
 		return f, numberError(err, errNumber)
 	}
 	if len(text) <= 15 && math.Abs(f) >= 0x1p-1022 && !ofGo(text) {
-		return f, nil // a double keeps as many digits, unless it is next to 0
+		return f, nil // a double keeps that many digits, unless it is close to 0
 	}
 	switch {
 	case ofGo(text):
 		return f, errNumber
 	case f == 0 && !isZero(number):
 		return f, errSmall
-	case !single && f-f == 0 && !table.KeepsDouble(number, f): // NaN and infinity have no digits
+	case !single && f-f == 0 && !table.KeepsDouble(number, f): // not for NaN and infinity, which have no digits
 		return f, errDigits
 	}
 	return f, nil
 }
 
-// ofGo reports whether a number is in Go's own notation.
+// ofGo reports whether a number is in a notation that only Go accepts.
 func ofGo(text string) bool {
 	return strings.IndexByte(text, '_') >= 0 || len(text) > 2 && (text[1]|0x20 == 'x' || text[2]|0x20 == 'x')
 }
@@ -69,7 +69,7 @@ func isZero(number []byte) bool {
 	return !bytes.ContainsAny(number, "123456789")
 }
 
-// numberError explains strconv's error.
+// numberError explains an error of strconv.
 func numberError(err, want error) error {
 	switch {
 	case err == nil:

@@ -7,32 +7,32 @@ import (
 
 // Syntax is a database's notation of names and texts in statements.
 type Syntax struct {
-	Quote     byte // around names
-	Backslash bool // escapes in every text, else only after E
-	Dollars   bool // $tag$ stands around texts
+	Quote     byte // quotes names
+	Backslash bool // escapes in every text; otherwise only after E
+	Dollars   bool // texts may be enclosed in $tag$
 	Hash      bool // # begins a comment
 }
 
-// Token is a word, a name, a text or a mark of a statement.
+// Token is a word, a name, a text or a punctuation mark of a statement.
 type Token struct {
-	Text   string // of a name without its quotes, of a text with them
-	Quoted bool   // a name in quotes: never a word of the language
+	Text   string // without the quotes of a name, with those of a text
+	Quoted bool   // a name in quotes, which is never a keyword
 }
 
-// Is reports whether the token is a keyword, or a mark.
+// Is reports whether the token is a keyword or punctuation mark.
 func (t Token) Is(word string) bool { return !t.Quoted && strings.EqualFold(t.Text, word) }
 
-// Lexer finds the end of a statement that comes line by line.
+// Lexer finds the end of a statement that is read line by line.
 type Lexer struct {
 	Syntax Syntax
 	pos    int
-	depth  int    // of parentheses
-	end    string // of the current token: a quote, a dollar quote, the end of a comment; empty is none
-	escape bool   // a backslash escapes the next byte in it
-	nested int    // comments
+	depth  int    // depth of parentheses
+	end    string // end of the current quote, dollar quote or comment; empty outside
+	escape bool   // whether a backslash escapes the next byte there
+	nested int    // depth of nested comments
 }
 
-// End continues a statement with text and returns the place after its semicolon, -1 if it does not end.
+// End continues a statement with text. It returns the offset after its semicolon, or -1 if it does not end there.
 func (l *Lexer) End(text []byte) int {
 	for l.pos < len(text) {
 		if l.end != "" {
@@ -58,7 +58,7 @@ func (l *Lexer) End(text []byte) int {
 	return -1
 }
 
-// opens enters the quote or comment that begins at pos, if any.
+// opens enters the quote or comment that begins at pos, and reports whether there is one.
 func (l *Lexer) opens(text []byte) bool {
 	rest := text[l.pos:]
 	before := byte(' ')
@@ -90,21 +90,21 @@ func (l *Lexer) opens(text []byte) bool {
 	return true
 }
 
-// inside goes to the end of the current quote or comment, and reports whether text has it.
+// inside moves to the end of the current quote or comment, and reports whether that is in text.
 func (l *Lexer) inside(text []byte) bool {
 	rest := text[l.pos:]
 	n := bytes.Index(rest, []byte(l.end))
 	if l.escape {
 		if e := bytes.IndexByte(rest, '\\'); e >= 0 && (n < 0 || e < n) {
 			if e+1 == len(rest) {
-				l.pos += e // its next byte is not there yet
+				l.pos += e // the escaped byte has not been read yet
 				return false
 			}
 			l.pos += e + 2
 			return true
 		}
 	}
-	if l.end == "*/" && l.Syntax.Dollars { // comments nest
+	if l.end == "*/" && l.Syntax.Dollars { // comments can be nested
 		if open := bytes.Index(rest, []byte("/*")); open >= 0 && (n < 0 || open < n) {
 			l.nested++
 			l.pos += open + 2
@@ -112,7 +112,7 @@ func (l *Lexer) inside(text []byte) bool {
 		}
 	}
 	if n < 0 {
-		l.pos = max(l.pos, len(text)-len(l.end)+1) // the rest may be the beginning of the end
+		l.pos = max(l.pos, len(text)-len(l.end)+1) // the rest may be the start of the end mark
 		return false
 	}
 	l.pos += n + len(l.end)
@@ -126,7 +126,7 @@ func isWord(c byte) bool {
 	return c == '_' || c == '$' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// dollarTag returns the dollar quote at the start of text; empty is none.
+// dollarTag returns the dollar quote at the start of text, or "".
 func dollarTag(text []byte) string {
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
@@ -151,7 +151,7 @@ func Tokens(statement []byte, s Syntax) (tokens []Token) {
 			continue
 		case l.opens(statement):
 			for l.end != "" && l.inside(statement) {
-				// a doubled quote is one
+				// a doubled quote is a quote in the text
 				if at := l.pos; l.end == "" && (c == '\'' || c == '"' || c == s.Quote) && at < len(statement) &&
 					statement[at] == c {
 					l.end = string(c)
@@ -182,7 +182,7 @@ func Tokens(statement []byte, s Syntax) (tokens []Token) {
 	return tokens
 }
 
-// Items returns the items between the commas of the first parentheses, and the tokens after them.
+// Items returns the items that commas separate in the first parentheses, and the tokens after them.
 func Items(tokens []Token) (items [][]Token, rest []Token) {
 	depth := 0
 	var item []Token
@@ -207,7 +207,7 @@ func Items(tokens []Token) (items [][]Token, rest []Token) {
 	return nil, nil
 }
 
-// Name reads the parts of a name at the beginning of tokens, and returns the tokens after it; nil if there is none.
+// Name returns the parts of the name that tokens begin with, and the tokens after it; nil if there is none.
 func Name(tokens []Token) (parts []string, rest []Token) {
 	for len(tokens) > 0 && (tokens[0].Quoted || isWord(tokens[0].Text[0])) {
 		parts, tokens = append(parts, tokens[0].Text), tokens[1:]
@@ -219,7 +219,7 @@ func Name(tokens []Token) (parts []string, rest []Token) {
 	return nil, tokens
 }
 
-// Words reports whether tokens begin with keywords, and returns the tokens after them.
+// Words reports whether tokens begin with the given keywords, and returns the tokens after them.
 func Words(tokens []Token, words ...string) (rest []Token, ok bool) {
 	for i, w := range words {
 		if i >= len(tokens) || !tokens[i].Is(w) {

@@ -13,21 +13,21 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Address identifies a table in a file.
+// Address identifies a table in a file of SQLite.
 type Address struct {
 	shown string
-	path  string // absolute
+	path  string // absolute path of the file
 	table string
 }
 
-// word is the path, quoted for a shell.
+// word returns the path, quoted for a shell.
 func (a *Address) word() string {
 	return suggest.Arg(a.path)
 }
 
 const scheme = "sqlite:"
 
-// Parse reads an address: sqlite:PATH?table=TABLE.
+// Parse parses an address: sqlite:PATH?table=TABLE.
 func Parse(arg string) (*Address, error) {
 	a, err := parse(arg)
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *Address) check() error {
 	return nil
 }
 
-// dsn is the file's name for the library.
+// dsn returns the file's name for the library.
 func (a *Address) dsn(immutable bool) string {
 	path := filepath.ToSlash(a.path)
 	if !strings.HasPrefix(path, "/") { // C:/…
@@ -96,7 +96,7 @@ func (a *Address) dsn(immutable bool) string {
 	return dsn
 }
 
-// unlogged reports whether there is no log or journal next to the file.
+// unlogged reports whether there is neither a log nor a journal beside the file.
 func (a *Address) unlogged() bool {
 	return !slices.ContainsFunc([]string{"-wal", "-journal"}, func(ending string) bool {
 		info, err := os.Stat(a.path + ending)

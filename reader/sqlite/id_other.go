@@ -4,5 +4,5 @@ package sqlite
 
 import "io/fs"
 
-// fileID cannot distinguish files here.
+// fileID returns "": files cannot be distinguished on this system.
 func fileID(fs.FileInfo) string { return "" }

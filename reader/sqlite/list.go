@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// List returns tables and views that match the address's parameter table, or all. It counts rows of small files only.
+// List returns tables and views that match the address's table parameter, or all. It counts rows only in small files.
 func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	a, err := parse(arg)
 	if err != nil {
@@ -67,10 +67,10 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	return all, nil
 }
 
-// countedBytes is the largest file whose tables are counted.
+// countedBytes is the size of the largest file whose rows are counted.
 const countedBytes = 64 << 20
 
-// count counts a table's rows, and the bytes of its pages.
+// count counts a table's rows and the bytes of its pages.
 func (s *session) count(ctx context.Context, t *sqltable.Table, one *sqltable.Listed) error {
 	r, err := s.query(ctx, "SELECT (SELECT count(*) FROM "+t.Name+
 		"), (SELECT sum(pgsize) FROM dbstat WHERE name = ? AND aggregate = 1)", one.Table)

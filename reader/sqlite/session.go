@@ -29,10 +29,10 @@ type connection interface {
 type session struct {
 	conn   connection
 	of     *Address
-	frozen os.FileInfo // of a file that others may change: its state; else nil
+	frozen os.FileInfo // state of a file read without locks; else nil
 }
 
-// Error codes of SQLite.
+// Error codes of SQLite that are handled.
 const (
 	codePermission = 3
 	codeBusy       = 5
@@ -51,7 +51,7 @@ func codeOf(err error) int {
 	return 0
 }
 
-// explain adds advice for a damaged file.
+// explain adds advice if the error says that the file is damaged.
 func (a *Address) explain(err error) error {
 	if codeOf(err) != codeDamaged {
 		return err
@@ -60,8 +60,8 @@ func (a *Address) explain(err error) error {
 		a.path, err, a.word())
 }
 
-// connect opens the file and begins a transaction, which sees one moment of it. A log of changes needs shared memory in
-// a file beside it; if that cannot be made and there is no log, the file is read as immutable, as each page checks.
+// connect opens the file and begins a transaction, which sees one moment of it. A write-ahead log needs a file beside
+// it for shared memory. If that cannot be made and there is no log, the file is read as immutable and checked per page.
 func (a *Address) connect(ctx context.Context) (*session, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (a *Address) open(ctx context.Context, immutable bool) (*session, error) {
 		return nil, err
 	}
 	s := &session{of: a}
-	s.conn = conn.(connection) // the same that database/sql asks for
+	s.conn = conn.(connection) // the methods that database/sql uses
 	if err := s.begin(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -106,7 +106,7 @@ func (a *Address) open(ctx context.Context, immutable bool) (*session, error) {
 	return s, nil
 }
 
-// begin begins a transaction. It sees the file as of the first query.
+// begin begins a transaction, which sees the file as it is at the first query.
 func (s *session) begin(ctx context.Context) error {
 	if _, err := s.conn.ExecContext(ctx, "BEGIN", nil); err != nil {
 		return err
@@ -115,9 +115,9 @@ func (s *session) begin(ctx context.Context) error {
 	return err
 }
 
-func (s *session) Close() { _ = s.conn.Close() } // it has written nothing
+func (s *session) Close() { _ = s.conn.Close() } // nothing was written
 
-// query returns the rows of a small result as text; null is empty.
+// query returns the rows of a small result as text, with nulls as empty text.
 func (s *session) query(ctx context.Context, sql string, args ...any) (all [][]string, err error) {
 	values := make([]driver.NamedValue, len(args))
 	for i, v := range args {
@@ -153,7 +153,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 		if i > 0 {
 			sql.WriteString(", ")
 		}
-		sql.WriteString("+" + quote(t.Columns[i].Name)) // expressions have no declared type to convert to
+		sql.WriteString("+" + quote(t.Columns[i].Name)) // an expression has no declared type to convert to
 	}
 	fmt.Fprintf(&sql, " FROM %s", t.Name)
 	args, word := []driver.NamedValue{}, " WHERE "
@@ -170,7 +170,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 		}
 		sql.WriteString(word)
 		word = " AND "
-		if len(key) > 1 { // says nothing more, but finds the place in an index with several directions
+		if len(key) > 1 { // redundant, but makes an index with mixed directions usable
 			leading := *t
 			leading.Key = t.Key[:1]
 			fmt.Fprintf(&sql, "%s %c= ?%d AND ", strings.Trim(rowOf(&leading), "()"), op[1], first)
@@ -201,7 +201,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	return &rows{rows: r, of: t, by: s, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
 }
 
-// rowOf is the key in SQL comparisons: each column by the rules of the key's own index.
+// rowOf returns the key for SQL comparisons, with the collations of the key's own index.
 func rowOf(t *sqltable.Table) string {
 	var parts []string
 	for _, k := range t.Key {
@@ -210,7 +210,7 @@ func rowOf(t *sqltable.Table) string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// keyValue is a key's value for the library.
+// keyValue converts a key's value for the library.
 func keyValue(kind record.Kind, text []byte) (driver.Value, error) {
 	switch kind {
 	case record.Integer:
@@ -253,7 +253,7 @@ func (r *rows) Close() error {
 
 var errChanged = errors.New("the file was changed while it was read; start over with --fresh, when nobody writes to it")
 
-// unchanged checks an unlocked file for changes.
+// unchanged returns an error if a file read without locks has changed.
 func (s *session) unchanged() error {
 	if s.frozen == nil {
 		return nil
@@ -269,7 +269,7 @@ func (s *session) unchanged() error {
 	return nil
 }
 
-// write encodes the row's values: in columns of one kind for their readers, all others after their kind.
+// write encodes the row's values: as their reader expects in columns of one kind, otherwise preceded by their kind.
 func (r *rows) write() error {
 	r.room = r.room[:0]
 	for i, v := range r.values {
@@ -328,7 +328,7 @@ func kindOf(v driver.Value) record.Kind {
 
 var errKind = errors.New("a value cannot be read")
 
-// readAny decodes a value that states its kind.
+// readAny decodes a value that is preceded by its kind.
 func readAny(d *record.Datum, text []byte, _ *[]byte) error {
 	if len(text) == 0 || record.Kind(text[0]) <= record.Double && len(text) != 9 {
 		return errKind
@@ -359,7 +359,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	if err == nil {
 		err = a.checkKey(ctx, s, t)
 	}
-	if err == nil { // not from one moment of the file
+	if err == nil { // the session is for use outside any snapshot
 		_, err = s.conn.ExecContext(ctx, "COMMIT", nil)
 	}
 	if err != nil {
@@ -369,13 +369,13 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	return s, t, nil
 }
 
-// snapshot is transactions that began at one moment.
+// snapshot is a set of transactions that see the same moment.
 type snapshot struct{ sqltable.Together }
 
-// attempts is the number of tries to begin sessions between two writes of others. One session needs only one.
+// attempts limits the attempts to begin all sessions between two writes of others. A single session needs only one.
 const attempts = 20
 
-// Snapshot begins sessions between two looks at the file that find no change.
+// Snapshot begins sessions until the file has not changed while they began.
 func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (sqltable.Snapshot,
 	*sqltable.Table, error) {
 	look, err := a.connect(ctx)
@@ -428,7 +428,7 @@ func (a *Address) begin(ctx context.Context, sessions int) (*snapshot, error) {
 		h.end()
 		return nil, err
 	}
-	// The file's state. Its log may have had more.
+	// The name shows the state of the file; its log may hold later changes.
 	h.Called = fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
 	return h, nil
 }
@@ -439,7 +439,7 @@ func (h *snapshot) end() {
 	}
 }
 
-// Lost reports whether an error is about other users of the file.
+// Lost reports whether an error is caused by other users of the file.
 func (a *Address) Lost(err error) bool {
 	code := codeOf(err)
 	return code == codeBusy || code == codeLocked || code == codeProtocol

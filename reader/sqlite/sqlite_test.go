@@ -131,7 +131,7 @@ func TestRangesShareOneSnapshotDuringWrites(t *testing.T) {
 	if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || len(got[0].Ranges) != len(parts) {
 		t.Errorf("%d rows, snapshots %+v", len(rows), got)
 	}
-	d.exec("PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA journal_mode = DELETE") // which needs the file for itself
+	d.exec("PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA journal_mode = DELETE") // needs exclusive access to the file
 }
 
 func TestWriterWaitsWithoutWAL(t *testing.T) {
@@ -172,7 +172,7 @@ func TestKeysFollowTheirIndex(t *testing.T) {
 	conformance.Equal(t, strings.Join(keys, ","), ",A,B,a,b", "keys")
 }
 
-// explaining asks for the query plan.
+// explaining is a connection that returns query plans.
 type explaining struct {
 	connection
 	plan *string
@@ -237,7 +237,7 @@ func TestRowWithOtherKeyTypeEndsReading(t *testing.T) {
 	d := newDatabase(t, "PRAGMA journal_mode = WAL", "CREATE TABLE t (k PRIMARY KEY, v)", "INSERT INTO t VALUES (1, 1)")
 	for _, bad := range []string{"'x'", "NULL"} {
 		_, parts := d.open("t", nil)
-		d.exec("INSERT INTO t VALUES (" + bad + ", 2)") // after it was looked at
+		d.exec("INSERT INTO t VALUES (" + bad + ", 2)") // after the table was described
 		var err error
 		for err == nil {
 			_, err = parts[0].Next()

@@ -1,2 +1,2 @@
-// Package sqlname reads and writes names TABLE or SCHEMA.TABLE, with special parts in double quotes. Split undoes Join.
+// Package sqlname parses and writes names TABLE or SCHEMA.TABLE, quoting parts where necessary. Split undoes Join.
 package sqlname

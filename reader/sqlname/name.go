@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Part writes one part of a name.
+// Part returns one part of a name, quoted if necessary.
 func Part(name string) string {
 	if strings.ContainsAny(name, `."`) {
 		return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
@@ -21,7 +21,7 @@ func Join(parts ...string) string {
 	return strings.Join(all, ".")
 }
 
-// Split splits a name into its parts, none empty. A quote inside a part that does not begin with one is literal.
+// Split splits a name into its parts, none empty. A quote is literal inside a part that does not begin with one.
 func Split(text string) (parts []string, err error) {
 	for rest := text; ; {
 		var part string
@@ -47,7 +47,7 @@ func Split(text string) (parts []string, err error) {
 	}
 }
 
-// unquote reads a part up to its closing quote.
+// unquote reads a quoted part up to its closing quote.
 func unquote(inner string) (part, rest string, err error) {
 	for {
 		before, after, closed := strings.Cut(inner, `"`)

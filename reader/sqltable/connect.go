@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// Said rewords an error and wraps it.
+// Said returns an error with another text that wraps err.
 func Said(text string, err error) error { return &said{text, err} }
 
 type said struct {
@@ -19,21 +19,21 @@ type said struct {
 func (e *said) Error() string { return e.text }
 func (e *said) Unwrap() error { return e.err }
 
-// TLSWords are a kind of server's names of parameters in addresses.
+// TLSWords names the TLS parameters in addresses of a kind of server, for advice in errors.
 type TLSWords struct {
-	Off     string // speaks no TLS
-	CA      string // names an authority's certificate
-	AnyName string // trusts certificates for other names
-	Own     string // name the client's certificate and key
+	Off     string // turns TLS off
+	CA      string // gives an authority's certificate
+	AnyName string // accepts certificates for other names
+	Own     string // give the client's certificate and key
 }
 
-// NoTLS is the error for a server without TLS if the address asks for it.
+// NoTLS returns the error for a server without TLS whose address requires it.
 func (w *TLSWords) NoTLS(err error) error {
 	return Said(fmt.Sprintf("the server does not support TLS, which the address requires; turn TLS on at the server or, "+
 		"where the network is trusted, give %s", w.Off), err)
 }
 
-// Explain adds advice to TLS errors. Others are unchanged.
+// Explain adds advice to TLS errors and returns other errors unchanged.
 func (w *TLSWords) Explain(err error) error {
 	name, invalid, alert := new(x509.HostnameError), new(x509.CertificateInvalidError), new(net.OpError)
 	say := func(format string, a ...any) error { return Said(fmt.Sprintf(format, a...), err) }
@@ -48,7 +48,7 @@ func (w *TLSWords) Explain(err error) error {
 		return say("the certificate of the server is not valid (%v); replace it at the server", invalid)
 	case errors.As(err, new(tls.RecordHeaderError)):
 		return say("the server at the address does not support TLS; check that host and port belong to the database")
-	case errors.As(err, &alert) && alert.Op == "remote error": // so crypto/tls calls an alert
+	case errors.As(err, &alert) && alert.Op == "remote error": // crypto/tls reports an alert so
 		return say("the server refused the TLS of this program (%v); if it asks for a certificate, give one that it trusts "+
 			"with %s", alert, w.Own)
 	}

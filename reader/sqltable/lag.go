@@ -11,20 +11,20 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Lagging is a Server that knows the replication lag: its own if it is a replica, else that of its replicas.
+// Lagging is a Server that knows the replication lag: its own if it is a replica, else its replicas'.
 type Lagging interface {
 	Server
-	// Watch opens a session that asks for the lag.
+	// Watch opens a session that queries the lag.
 	Watch(context.Context) (Watch, error)
 }
 
 type Watch interface {
-	// Lag is the replication lag, if known: not while a replica is not connected, and never after an Unwatched error.
+	// Lag returns the replication lag. It is unknown while a replica is disconnected, and always after an Unwatched error.
 	Lag(context.Context) (lag time.Duration, known bool, err error)
 	Close()
 }
 
-// Unwatched says why a lag cannot be known.
+// Unwatched says why a lag can never be known.
 type Unwatched struct{ Says string }
 
 func (e *Unwatched) Error() string { return e.Says }
@@ -42,9 +42,9 @@ type lagWatch struct {
 
 	mu    sync.Mutex
 	watch Watch
-	asked time.Time // when the lag was last found to be small enough
+	asked time.Time // when the lag was last within the limit
 
-	paused atomic.Int64 // a Duration: whoever asks does not wait for a server
+	paused atomic.Int64 // a Duration, atomic so that reading it does not wait for a server
 }
 
 // check fails if the lag can never be known.
@@ -58,7 +58,7 @@ func (l *lagWatch) check(ctx context.Context) error {
 	return err
 }
 
-// wait returns once the lag is within its limit.
+// wait returns once the lag is within the limit.
 func (l *lagWatch) wait(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +105,7 @@ func lagText(lag time.Duration, known bool, err error) string {
 	return fmt.Sprintf("replication lags by %v", lag.Round(time.Millisecond))
 }
 
-// ask opens a session if there is none.
+// ask queries the lag, in a new session if there is none.
 func (l *lagWatch) ask(ctx context.Context) (lag time.Duration, known bool, err error) {
 	if l.watch == nil {
 		if l.watch, err = l.server.Watch(ctx); err != nil {
@@ -129,7 +129,7 @@ func (l *lagWatch) close() {
 	}
 }
 
-// laggedError says that replication has delayed a reading for too long.
+// laggedError says that replication lag has held up a reading for too long.
 type laggedError struct{ says string }
 
 func (e *laggedError) Error() string { return e.says }

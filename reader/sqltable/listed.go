@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Listed is a server's information on a table, without reading it.
+// Listed is what a server says about a table, without reading it.
 type Listed struct {
-	Table   string   `json:"table"`   // as the parameter of an address names it
-	Address string   `json:"address"` // of a load
+	Table   string   `json:"table"`   // as written in an address's table parameter
+	Address string   `json:"address"` // address for a load
 	Kind    string   `json:"kind"`    // table or view
-	Rows    int64    `json:"rows"`    // about; -1 is unknown
-	Bytes   int64    `json:"bytes"`   // about, without indexes; -1 is unknown
+	Rows    int64    `json:"rows"`    // approximate; -1 if unknown
+	Bytes   int64    `json:"bytes"`   // approximate, without indexes; -1 if unknown
 	Key     []string `json:"key,omitempty"`
-	Refused string   `json:"refused,omitempty"` // reason not to load it from here
+	Refused string   `json:"refused,omitempty"` // why it cannot be loaded by this address
 }
 
-// OfTable adds a table to a server's address. The rest is unchanged.
+// OfTable sets the table in a server's address. The rest is unchanged.
 func OfTable(arg, table string) string {
 	table = "table=" + url.QueryEscape(table)
 	before, query, _ := strings.Cut(arg, "?")
@@ -39,8 +39,8 @@ func OfTable(arg, table string) string {
 	return before + "?" + strings.Join(kept, "&")
 }
 
-// Parameters parses an address's query. Unlike url.URL.Query it fails for a malformed parameter, which may ask for TLS.
-// No error shows a value, which may be a password.
+// Parameters parses an address's query. Unlike url.URL.Query it fails for a malformed parameter, which might be one
+// that asks for TLS. Errors never show a value, which may be a password.
 func Parameters(query string) (url.Values, error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {

@@ -10,37 +10,37 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// MaxJoint limits the sessions that read a moment.
+// MaxJoint limits the sessions that read one Moment.
 const MaxJoint = 16
 
-// Moments are the moments that a job's loads read: one for each database with several tables. Loads are added first.
+// Moments are the shared snapshots that a job's loads read, one per database. All loads are added before any reads.
 type Moments struct {
 	all []*Moment
 }
 
-// Moment is a snapshot of several tables, which their Origins read by the same few sessions, or its successor.
+// Moment is a snapshot of several tables that their Origins read by the same few sessions, or the snapshot after it.
 type Moment struct {
 	*sessions
 	database string
 	tables   []Server
 	lag      *lagWatch
-	private  bool // to the shards of one table
-	done     int  // tables that were read before
-	left     int  // unfinished loads; the lock is the sessions'
+	private  bool // used only by the shards of one table
+	done     int  // tables that were loaded before
+	left     int  // unfinished loads; guarded by sessions.mu
 }
 
-// Add adds a table, with done one read before. The tables share the sessions of the largest request, at most MaxJoint.
+// Add adds a table; done: it is loaded already. Tables share the sessions of the largest request, at most MaxJoint.
 func (m *Moments) Add(c Config, done bool) {
 	joint, ok := c.Server.(Joint)
 	if !ok || joint.Database() == "" {
 		return
 	}
 	servers := c.servers()
-	c.Shards = nil // New must not ask for a moment
+	c.Shards = nil // otherwise New would create a Moment
 	of := m.find(joint)
 	if of == nil {
 		of = &Moment{database: joint.Database()}
-		of.sessions = newSessions(&New(c).cfg, of.open) // completes the Config
+		of.sessions = newSessions(&New(c).cfg, of.open) // New completes the Config
 		m.all = append(m.all, of)
 	}
 	if done {
@@ -68,7 +68,7 @@ func (m *Moments) find(s Joint) *Moment {
 	return nil
 }
 
-// Of returns the moment that a table shares with others, nil if it is read alone.
+// Of returns the Moment that a table shares with others, or nil if it is read alone.
 func (m *Moments) Of(s Server) *Moment {
 	if joint, ok := s.(Joint); ok && m != nil {
 		if of := m.find(joint); of != nil && len(of.tables)+of.done > 1 {
@@ -78,7 +78,7 @@ func (m *Moments) Of(s Server) *Moment {
 	return nil
 }
 
-// Database is what the tables share, for users; Sessions is the largest number of sessions that read them.
+// Database describes what the tables share, for users; Sessions is the largest number of sessions that read them.
 func (m *Moment) Database() string { return m.database }
 
 func (m *Moment) Sessions() int { return m.cfg.Sessions }
@@ -90,7 +90,7 @@ func (m *Moments) Close() {
 	}
 }
 
-// Ended notes that the load of a table has ended. After the last one the server need not keep the snapshot.
+// Ended notes that the load of a table has ended. After the last one the snapshot is released.
 func (m *Moment) Ended() {
 	m.mu.Lock()
 	m.left--
@@ -116,19 +116,19 @@ func (m *Moment) open(ctx context.Context, before Snapshot) (Snapshot, source.Po
 	return m.cfg.Server.(Joint).SnapshotOf(ctx, m.tables, m.cfg.Sessions, before)
 }
 
-// Refused marks an error that no other session can avoid.
+// Refused marks an error that would occur in every session.
 func Refused(err error) error { return &refusedError{err} }
 
 type refusedError struct{ error }
 
 func (e *refusedError) Unwrap() error { return e.error }
 
-// Unreadable says that a table exists now, but not in the moment.
+// Unreadable returns the error for a table that exists now but is not in the Moment.
 func Unreadable(table string) error {
 	return Refused(fmt.Errorf("%s could not be read when the snapshot of all tables began; load it by itself", table))
 }
 
-// Busy marks an error that delays a moment: tables cannot be locked. Nil stays nil.
+// Busy marks an error, such as a table lock not granted, after which the Moment can be tried again. It keeps nil.
 func Busy(err error) error {
 	if err == nil {
 		return nil
@@ -140,7 +140,7 @@ type busyError struct{ error }
 
 func (e *busyError) Unwrap() error { return e.error }
 
-// endOfPage is the time to read a page to its end after its load: an interrupted session is lost to other loads.
+// endOfPage is the time to finish a page after its load has ended: interrupting a session would lose it to other loads.
 const endOfPage = 5 * time.Second
 
 func withGrace(ctx context.Context) (context.Context, func()) {
@@ -152,7 +152,7 @@ func withGrace(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// pageBy reads a page by a session; in a moment only after checking that the table is unchanged there.
+// pageBy reads a page by a session. In a Moment it first checks that the table is the same in that snapshot.
 func (o *Origin) pageBy(p *part, by *session) (*page, error) {
 	if o.cfg.Moment == nil {
 		return p.page(p.ctx, by)
@@ -165,7 +165,7 @@ func (o *Origin) pageBy(p *part, by *session) (*page, error) {
 	return p.page(ctx, by)
 }
 
-// describeIn describes the table, or its shards, in a session's snapshot, once.
+// describeIn describes the table, or its shards, in a session's snapshot, once for each snapshot.
 func (o *Origin) describeIn(ctx context.Context, by *session) error {
 	o.done.seeing.Lock()
 	defer o.done.seeing.Unlock()
@@ -196,7 +196,7 @@ func (o *Origin) describeIn(ctx context.Context, by *session) error {
 	return nil
 }
 
-// only is the number of the snapshot that the table must be read from, -1 for any.
+// only returns the number of the snapshot that the table must be read from, or -1 for any.
 func (o *Origin) only() int {
 	o.done.seeing.Lock()
 	defer o.done.seeing.Unlock()
@@ -211,7 +211,7 @@ func (o *Origin) only() int {
 	return 0
 }
 
-// failed ends a session that an error is about. In a moment, other loads need the others.
+// failed ends a session after an error. In a Moment, a session that still works is returned for other loads.
 func (o *Origin) failed(s *sessions, by *session, err error) {
 	if o.cfg.Moment != nil && (final(err) || !o.cfg.Server.Lost(err)) {
 		s.giveBack(by)
@@ -220,7 +220,7 @@ func (o *Origin) failed(s *sessions, by *session, err error) {
 	}
 }
 
-// looking calls do with a session that looks at the table: of the moment, again if lost, or outside any snapshot.
+// looking calls do with a session that looks at the table: in the Moment, repeated if lost, or outside any snapshot.
 func (o *Origin) looking(ctx context.Context, do func(context.Context, Session) error) (err error) {
 	if o.cfg.Moment == nil {
 		return do(ctx, o.look)

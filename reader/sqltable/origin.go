@@ -19,24 +19,24 @@ import (
 // Config says how a table is read.
 type Config struct {
 	Server   Server
-	Sessions int           // that read concurrently; 0 takes DefaultSessions
-	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
-	// Whole means that all rows must be of one snapshot: a reading that loses it fails.
+	Sessions int           // concurrent sessions; 0 means DefaultSessions
+	RetryFor time.Duration // how long to retry after losing a session; 0 means a minute
+	// Whole means that all rows must be from one snapshot: a reading that loses it fails.
 	Whole bool
-	// Shards are tables that are read as one, Server first, with the address Pattern; nil means one table.
+	// Shards are tables that are read as one, Server first, with the address Pattern; nil for a single table.
 	Shards  []Server
 	Pattern string
-	// Alone means that others in the Moment may be of another snapshot than all rows of this table.
+	// Alone allows the other tables of the Moment to be read from another snapshot than this table.
 	Alone bool
-	// MaxRow is the largest row in bytes: a reading fails at a larger one. 0: no limit.
+	// MaxRow is the largest row in bytes; a larger row ends the reading with an error. 0 means no limit.
 	MaxRow int64
-	// MaxRows limits the rows read per second; 0 is unlimited.
+	// MaxRows limits the rows read per second; 0 means no limit.
 	MaxRows float64
-	// MaxLag is the largest replication lag: reading pauses beyond it. 0: no limit; else the Server is a Lagging one.
+	// MaxLag is the replication lag above which reading pauses. 0 means no limit; otherwise the Server must be Lagging.
 	MaxLag time.Duration
-	// Moment is shared with the tables that are read together; nil means a snapshot of its own.
+	// Moment is shared with tables that are read together; nil for a snapshot of this table's own.
 	Moment *Moment
-	// OnPause is called with the reason each time reading pauses, by any goroutine; may be nil.
+	// OnPause is called with the reason each time reading pauses, from any goroutine. It may be nil.
 	OnPause func(why string)
 }
 
@@ -45,24 +45,24 @@ const (
 	MaxSessions     = 64
 )
 
-// outage is the state of a server that does not answer.
+// outage is the state of a server that does not respond.
 type outage struct {
-	failing atomic.Int64 // parts that ask again
+	failing atomic.Int64 // parts that are retrying
 
 	mu   sync.Mutex
 	told time.Time
 }
 
-// A short failure is not reported, nor each part's.
+// Short failures are not reported, and later ones only once for all parts.
 const (
 	outageAfter = 2 * time.Second
 	outageEvery = 30 * time.Second
 )
 
-// Waiting reports whether parts ask again because the server does not answer.
+// Waiting reports whether parts are retrying because the server does not respond.
 func (o *Origin) Waiting() bool { return o.outage.failing.Load() > 0 }
 
-// tell reports that a part could not read since a moment, and why.
+// tell reports that a part has not been able to read since a given time, and why.
 func (o *Origin) tell(since time.Time, why error) {
 	o.outage.mu.Lock()
 	defer o.outage.mu.Unlock()
@@ -75,7 +75,7 @@ func (o *Origin) tell(since time.Time, why error) {
 	o.cfg.OnPause(fmt.Sprintf("waiting: the database does not answer: %v; tried again for up to %v", why, o.cfg.RetryFor))
 }
 
-// fewer reports that only n sessions read.
+// fewer reports that only n sessions are reading, and why.
 func (c *Config) fewer(n int, why error) {
 	switch {
 	case c.OnPause == nil:
@@ -87,35 +87,35 @@ func (c *Config) fewer(n int, why error) {
 	}
 }
 
-// Origin is a table's ranges.
+// Origin reads a table as a series of ranges.
 type Origin struct {
 	cfg     Config
-	divided bool // in this process
+	divided bool // Divide was called in this process
 
-	again []byte // a division to read again; nil divides the table
+	again []byte // an earlier reading's division; nil to divide the table
 
 	mu    sync.Mutex
 	of    *Table
-	from  [][][]byte // beginnings of ranges but the first
+	from  [][][]byte // lower bounds of all ranges but the first
 	place source.Position
-	look  Session // describes and samples, outside any snapshot
+	look  Session // for descriptions and samples, outside any snapshot
 	read  *sessions
-	lag   *lagWatch // nil watches none
-	pace  *pace     // nil is full speed
+	lag   *lagWatch // nil if lag is not limited
+	pace  *pace     // nil if speed is not limited
 	done  reading
-	opens int // parts that are open
-	left  int // unfinished ones
+	opens int // number of open parts
+	left  int // number of unfinished parts
 
 	outage outage
 }
 
-// reading is the sources of an Origin's reads.
+// reading records which snapshots an Origin's rows were read from.
 type reading struct {
 	noted noted
 
 	seeing sync.Mutex
-	seen   *held    // of a moment, the last description of the table
-	tables []*Table // of a moment: the table, or its shards
+	seen   *held    // in a Moment: snapshot in which the table was last described
+	tables []*Table // in a Moment: the table, or its shards
 }
 
 func New(c Config) *Origin {
@@ -141,10 +141,10 @@ func New(c Config) *Origin {
 	return o
 }
 
-// Again makes Divide return the division of an earlier reading. Call it before.
+// Again makes Divide return the division of an earlier reading. Call it before Divide.
 func (o *Origin) Again(division []byte) { o.again = division }
 
-// RangeOf returns the range with the keys that begin with a whole number.
+// RangeOf returns the range of the keys whose first column is the given integer.
 func (o *Origin) RangeOf(first int64) (n int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,7 +155,7 @@ func (o *Origin) RangeOf(first int64) (n int, ok bool) {
 		bound, err := strconv.ParseInt(string(key[0]), 10, 64)
 		switch {
 		case err != nil || bound == first && len(key) > 1:
-			return 0, false // the rest of the key decides
+			return 0, false // depends on the rest of the key
 		case bound > first:
 			return n, true
 		}
@@ -164,7 +164,7 @@ func (o *Origin) RangeOf(first int64) (n int, ok bool) {
 	return n, true
 }
 
-// Describe returns the table's columns, and the primary key's places among them.
+// Describe returns the table's columns and the indexes of the primary key's columns.
 func (o *Origin) Describe(ctx context.Context) (columns []Column, key []int, err error) {
 	if err := o.describe(ctx); err != nil {
 		return nil, nil, err
@@ -183,7 +183,7 @@ func (o *Origin) describe(ctx context.Context) (err error) {
 			err = o.lag.check(ctx)
 		}
 		if err == nil {
-			err = o.looking(ctx, func(context.Context, Session) error { return nil }) // describes it
+			err = o.looking(ctx, func(context.Context, Session) error { return nil }) // looking describes the table
 		}
 		if err != nil && o.cfg.Moment.private {
 			o.cfg.Moment.end()
@@ -214,17 +214,17 @@ func (o *Origin) describe(ctx context.Context) (err error) {
 	return nil
 }
 
-// division is an Origin's entry in the run folder.
+// division is how a table was cut into ranges, as stored in the run folder.
 type division struct {
 	Table  string
-	Bounds [][][]byte // beginnings of ranges but the first, in the server's notation
-	// Position is older than every snapshot of the ranges: an attempt that resumes keeps the first one's rows.
+	Bounds [][][]byte // lower bounds of all ranges but the first, in the server's notation
+	// Position is older than all snapshots of the ranges. An attempt that resumes keeps the position of the first one.
 	Position source.Position `json:",omitzero"`
-	// Shards are all but the first.
+	// Shards are the divisions of all shards but the first.
 	Shards []division `json:",omitempty"`
 }
 
-// Divide cuts the table by a sample of its keys, and asks from where to follow its changes.
+// Divide cuts the table by a sample of its keys, and gets the position from which to follow its changes.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	if err := o.describe(ctx); err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// bounds are the starts of the ranges of the table, or of a shard.
+// bounds returns the lower bounds of the ranges of the table, or of a shard.
 func (o *Origin) bounds(ctx context.Context, t *Table) (bounds [][][]byte, err error) {
 	if t.Ranges() > 1 {
 		err = o.looking(ctx, func(ctx context.Context, look Session) (err error) {
@@ -273,13 +273,13 @@ func (o *Origin) bounds(ctx context.Context, t *Table) (bounds [][][]byte, err e
 	return bounds, err
 }
 
-// SnapshotEnded is the error for resuming a reading whose rows must all be of one snapshot.
+// SnapshotEnded is the error for resuming a reading whose rows must all be from one snapshot.
 func SnapshotEnded(of string) error {
 	return fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and "+
 		"--require-snapshot does not allow another one; start over with --fresh", of)
 }
 
-// Open opens the ranges of a division.
+// Open opens the ranges of a division, one source each.
 func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, err error) {
 	if err := o.describe(ctx); err != nil {
 		return nil, err
@@ -321,7 +321,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	return parts, nil
 }
 
-// sessions returns the parts' sessions.
+// sessions returns the sessions that the parts share.
 func (o *Origin) sessions() *sessions {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -329,7 +329,7 @@ func (o *Origin) sessions() *sessions {
 		return o.cfg.Moment.sessions
 	}
 	if o.read == nil {
-		if o.look != nil { // it may be the server's only session for a user
+		if o.look != nil { // it may be the only session that the server allows a user
 			o.look.Close()
 			o.look = nil
 		}
@@ -338,7 +338,7 @@ func (o *Origin) sessions() *sessions {
 	return o.read
 }
 
-// open opens a snapshot of only this table.
+// open opens a snapshot of this table alone.
 func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ source.Position, err error) {
 	now, t, err := o.cfg.Server.Snapshot(ctx, o.cfg.Sessions, before)
 	if err == nil && t.Schema != o.of.Schema {
@@ -351,7 +351,7 @@ func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ sou
 	return now, source.Position{}, err
 }
 
-// HangUp ends the sessions that look at the table and its shards, until they are needed again.
+// HangUp ends the sessions that look at the table and its shards. They are reopened when needed.
 func (o *Origin) HangUp() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -364,7 +364,7 @@ func (o *Origin) HangUp() {
 	}
 }
 
-// reads adds to the number of parts to be read. After the last one the server's snapshot ends.
+// reads adds to the number of parts to be read. When none is left, the server's snapshot ends.
 func (o *Origin) reads(parts int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -390,7 +390,7 @@ func (o *Origin) closed() {
 	}
 }
 
-// Paused is the total time that replication lag has paused reading.
+// Paused returns the total time for which replication lag has paused reading.
 func (o *Origin) Paused() time.Duration {
 	if o.lag == nil {
 		return 0
@@ -398,14 +398,14 @@ func (o *Origin) Paused() time.Duration {
 	return time.Duration(o.lag.paused.Load())
 }
 
-// Position is the place to follow the table from.
+// Position returns the position from which to follow the table's changes.
 func (o *Origin) Position() source.Position {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.place
 }
 
-// Snapshots lists the ranges that this process has read from each snapshot.
+// Snapshots lists the ranges that this process has read, by snapshot.
 func (o *Origin) Snapshots() (all []source.Snapshot) {
 	o.done.noted.Lock()
 	defer o.done.noted.Unlock()

@@ -13,17 +13,17 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// page is rows of the snapshot: each value's text after its length plus one, as a varint; 0 is null.
+// page holds rows of the snapshot: each value is its length plus one as a varint, or 0 for null, and then its text.
 type page struct {
 	source.Ready
 	of    *Table
-	text  []byte // nil after Reuse
-	bytes int64  // its memory
+	text  []byte // nil after reuse
+	bytes int64  // memory taken by the page
 	rows  int
-	first [][]byte // key
+	first [][]byte // key of the first row
 }
 
-// texts are texts of pages that are not parsed again: most of a reading's garbage.
+// texts keeps the text buffers of parsed pages, which would be most of a reading's garbage.
 var texts sync.Pool
 
 // newText returns memory for a page of about budget bytes.
@@ -34,7 +34,7 @@ func newText(budget int) []byte {
 	return make([]byte, 0, budget+budget/8)
 }
 
-// reuse gives the text's memory to a later page, unless a large row has made it large.
+// reuse keeps the text's memory for a later page, unless a large row has made it too large.
 func (pg *page) reuse() {
 	if cap(pg.text) <= 2*pageBytes {
 		text := pg.text
@@ -50,9 +50,9 @@ func (pg *page) Bytes() int64 { return pg.bytes }
 type parser struct {
 	source.Plain
 	of      *Table
-	used    []bool // nil is all
+	used    []bool // nil means all columns
 	fields  []record.Datum
-	record  record.Record // valid during a call, as its fields are
+	record  record.Record // valid only during a call, like its fields
 	scratch []byte
 }
 
@@ -91,7 +91,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 			value := text[: length-1 : length-1]
 			text = text[length-1:]
 			if p.used != nil && !p.used[i] {
-				continue // it was never set
+				continue // the field of an unused column is never set
 			}
 			if err := p.datum(d, &p.of.Columns[i], value); err != nil {
 				return n, 0, fmt.Errorf("read column %s: %w", p.of.Columns[i].Name, err)
@@ -103,11 +103,11 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	return pg.rows, 0, nil
 }
 
-// datum makes a datum of the text of a value.
+// datum converts the text of a value.
 func (p *parser) datum(d *record.Datum, c *Column, text []byte) (err error) {
 	d.Kind = c.Kind
 	if c.Read != nil {
-		*d = record.Datum{Kind: c.Kind} // it may make another kind of each value
+		*d = record.Datum{Kind: c.Kind} // Read may set another kind for each value
 		return c.Read(d, text, &p.scratch)
 	}
 	switch c.Kind {
@@ -125,5 +125,5 @@ func (p *parser) datum(d *record.Datum, c *Column, text []byte) (err error) {
 	return err
 }
 
-// Release frees the memory of the last row, which may have been large.
+// Release frees the memory of the last row, which may be large.
 func (p *parser) Release() { p.scratch = nil }

@@ -22,28 +22,28 @@ type part struct {
 	source.Pages
 	of       *Origin
 	t        *Table
-	ctx      context.Context // reading ends with it
+	ctx      context.Context // ends the reading when cancelled
 	number   int
 	name     string
 	from, to [][]byte
-	only     [][][]byte // keys left to read, in place of the range; nil reads all of it
+	only     [][][]byte // keys still to be read instead of the range; nil reads the range
 
 	begin    source.Place
-	bytes    int // of a page; 0 takes pageBytes
+	bytes    int // of a page; 0 means pageBytes
 	closed   bool
 	progress progress
 }
 
-// progress is the state of a reading.
+// progress is the state of reading a part.
 type progress struct {
 	begun, ended bool
-	next         [][]byte // the key that the next page begins at; nil is the part's first
-	past         bool     // it begins after that key
-	splits       int      // so far
-	row          int      // bytes of a row, about; 0 is unknown
+	next         [][]byte // key where the next page begins; nil for the part's start
+	past         bool     // the next page begins after that key
+	splits       int      // splits so far
+	row          int      // approximate bytes per row; 0 if unknown
 }
 
-// A page's bytes (about), its most rows, and the most rows of a part's first page.
+// The approximate bytes of a page, its maximum rows, and the maximum rows of a part's first page.
 const (
 	pageBytes   = 1 << 20
 	maxPageRows = 20_000
@@ -58,7 +58,7 @@ func (p *part) About() source.About {
 		ShowKey: p.showPlace, GiveBack: func(sp source.Split) { sp.Part.(*page).reuse() },
 	}
 	if a.Declared = new(source.Declared); p.of.cfg.Shards == nil {
-		a.AlsoUnique = t.Unique // each is known separately
+		a.AlsoUnique = t.Unique // shards are unique only separately
 	}
 	for _, c := range t.Columns {
 		a.Columns, a.Declared.Types = append(a.Columns, c.Name), append(a.Declared.Types, c.Type)
@@ -78,7 +78,7 @@ func (p *part) showPlace(place []byte) string {
 	return p.t.show(key)
 }
 
-// show is a key for users.
+// show formats a key for users.
 func (t *Table) show(key [][]byte) string {
 	parts := make([]string, len(key))
 	for i, v := range key {
@@ -87,13 +87,13 @@ func (t *Table) show(key [][]byte) string {
 	return strings.Join(parts, ", ")
 }
 
-// Identity identifies the table, its server, and the order of its keys.
+// Identity identifies the table and its server by the schema, which includes the order of keys.
 func (p *part) Identity() (source.Identity, error) { return source.Identity{Schema: p.t.Schema}, nil }
 
-// Sample reads the first rows, outside the snapshot.
+// Sample reads the first rows, outside the snapshot. Errors are left to the load.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	if err := p.of.describe(p.ctx); err != nil {
-		return 1, nil // the load meets it
+		return 1, nil // the load reports the error
 	}
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 			return err
 		})
 		if err != nil {
-			return max(read, 1), nil // the load meets it
+			return max(read, 1), nil // the load reports the error
 		}
 		if pg.rows == 0 {
 			return read, nil
@@ -120,7 +120,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// SetSplitBytes sets the approximate bytes of a page.
+// SetSplitBytes sets the approximate size of a page.
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
 func (p *part) Seek(to source.Place, _ source.Chain) {
@@ -222,21 +222,21 @@ func (p *part) tryPage() (*page, error) {
 	return pg, nil
 }
 
-// keyAt is the place of a key's value in a page's text: a row's key may be anywhere in it.
+// keyAt is the position of a key value in a page's text: key columns may be anywhere in a row.
 type keyAt struct{ from, to int }
 
-// key returns a copy of a key's values: the page's text may still move.
+// key returns a copy of a key's values, because the page's text may still be moved.
 func (pg *page) key(at []keyAt) [][]byte {
 	values := make([][]byte, len(at))
 	for i, a := range at {
 		if a.from >= 0 {
-			values[i] = append([]byte{}, pg.text[a.from:a.to]...) // an empty one is not null
+			values[i] = append([]byte{}, pg.text[a.from:a.to]...) // an empty value must not become nil, which is null
 		}
 	}
 	return values
 }
 
-// add adds a row, and notes the places of its key's values.
+// add adds a row and sets at to the positions of its key values.
 func (pg *page) add(values [][]byte, at []keyAt) {
 	for i, v := range values {
 		if v == nil {
@@ -258,7 +258,7 @@ func (pg *page) add(values [][]byte, at []keyAt) {
 	}
 }
 
-// page reads rows from next on.
+// page reads the next rows of the part.
 func (p *part) page(ctx context.Context, by Session) (*page, error) {
 	if p.only != nil {
 		return p.pageOfKeys(ctx, by)
@@ -285,7 +285,7 @@ func (p *part) page(ctx context.Context, by Session) (*page, error) {
 	if q.Past {
 		before = p.progress.next
 	}
-	// Rows larger than those before come with the next page.
+	// A row that would exceed the budget is left to the next page, unless it is the page's first.
 	for (len(pg.text) <= budget || pg.rows == 0) && rows.Next() {
 		values := rows.Values()
 		if err := p.fits(values); err != nil {
@@ -309,14 +309,14 @@ func (p *part) page(ctx context.Context, by Session) (*page, error) {
 	if n := pg.rows; n > 0 {
 		p.progress.next = make([][]byte, len(at))
 		for i, v := range pg.key(at) {
-			p.progress.next[i] = append([]byte{}, v...) // an empty one is not null
+			p.progress.next[i] = append([]byte{}, v...) // an empty value must not become nil, which is null
 		}
 		p.progress.past, p.progress.row = true, max(len(pg.text)/n, 16)
 	}
 	return pg, nil
 }
 
-// fits fails if a row exceeds the limit.
+// fits returns an error if a row exceeds the limit.
 func (p *part) fits(values [][]byte) error {
 	most := p.of.cfg.MaxRow
 	if most == 0 {
@@ -332,7 +332,7 @@ func (p *part) fits(values [][]byte) error {
 	return nil
 }
 
-// after says which row an unreadable row follows.
+// after adds to an error about a row which row it follows.
 func (p *part) after(err error, pg *page, at []keyAt) error {
 	if p.of.cfg.Server.Lost(err) && !errors.As(err, new(*RowTooLarge)) {
 		return err
@@ -347,7 +347,7 @@ func (p *part) after(err error, pg *page, at []keyAt) error {
 	return fmt.Errorf("after the row %s: %w", p.t.show(key), err)
 }
 
-// checkClaim fails if a row's key is null or equal to the row's before.
+// checkClaim returns an error if a row's key has a null or equals the previous row's key.
 func (p *part) checkClaim(before, key [][]byte) error {
 	for i, v := range key {
 		if v == nil {
@@ -383,7 +383,7 @@ func (p *part) Suspend() error {
 	return nil
 }
 
-// Close returns the sessions with the last part.
+// Close ends the sessions when the last part is closed.
 func (p *part) Close() error {
 	if !p.closed {
 		p.closed = true
@@ -396,7 +396,7 @@ func (p *part) Close() error {
 	return nil
 }
 
-// A place is the key's values in the server's notation, each after its length.
+// A saved place is the key's values in the server's notation, each preceded by its length.
 
 func appendPlace(dst []byte, key [][]byte) []byte {
 	for _, v := range key {

@@ -12,16 +12,16 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Reread returns the rows with keys, in their own snapshot.
+// Reread returns the rows with the given keys, read in a snapshot of their own.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
-	if o.cfg.Shards != nil { // each would be asked for each key, in one snapshot
+	if o.cfg.Shards != nil { // would query every shard for every key, in one snapshot
 		return nil, fmt.Errorf("%s is several tables read as one", o.cfg.Server.Shown())
 	}
 	cfg := o.cfg
-	cfg.Moment, cfg.Whole = nil, false // rows as they are now
+	cfg.Moment, cfg.Whole = nil, false // the rows as they are now
 	again := New(cfg)
 	o.mu.Lock()
-	again.of = o.of // or it has been altered
+	again.of = o.of // describe fails if the table has been altered since
 	o.mu.Unlock()
 	if err := again.describe(ctx); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Sourc
 	for _, k := range t.Key {
 		if c := &t.Columns[k]; c.Read != nil || !slices.Contains([]record.Kind{record.Integer, record.String, record.Binary},
 			c.Kind) {
-			_ = p.Close() // it has read nothing
+			_ = p.Close() // nothing has been read
 			return nil,
 				fmt.Errorf("column %s of the key of %s has a type whose rows cannot be looked up by the values in the target table",
 					c.Name, t.Name)
@@ -47,19 +47,19 @@ func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Sourc
 			}
 			may = may && (typed == nil || typed.MayHold(&t.Columns[t.Key[i]], texts[i]))
 		}
-		if may { // else no row has it
+		if may { // otherwise no row has this key
 			p.only = append(p.only, texts)
 		}
 	}
 	return p, nil
 }
 
-// pageOfKeys reads the rows of the next keys.
+// pageOfKeys reads the rows of the next keys in only.
 func (p *part) pageOfKeys(ctx context.Context, by Session) (*page, error) {
 	pg := &page{of: p.t, text: newText(pageBytes)}
 	at, rest := make([]keyAt, len(p.t.Key)), p.only
 	for ; len(rest) > 0 && len(pg.text) < pageBytes && pg.rows < maxPageRows; rest = rest[1:] {
-		// The first row not before the key has it, or none has.
+		// If a row has the key, it is the first row that is not before it.
 		rows, err := by.Page(ctx, p.t, Query{Lower: rest[0], Limit: 1, Once: true})
 		if err != nil {
 			return nil, err

@@ -13,60 +13,60 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Server is a server's table, named by an address.
+// Server is a table on a server, named by an address.
 type Server interface {
-	// Shown is the address for users, without a password, and Name the table's name.
+	// Shown returns the address for users, without its password, and Name the table's name.
 	Shown() string
 	Name() string
 	// Look opens a session outside any snapshot and describes the table.
 	Look(ctx context.Context) (Session, *Table, error)
 	// Bounds returns, in ascending order, at most MaxRanges - 1 keys that cut the table into ranges of similar row counts.
 	Bounds(ctx context.Context, look Session, t *Table) ([][][]byte, error)
-	// Snapshot opens a snapshot for that many sessions, and describes its table. before is the lost one, nil at first.
+	// Snapshot opens a snapshot for that many sessions and describes its table. before is the lost snapshot, or nil.
 	Snapshot(ctx context.Context, sessions int, before Snapshot) (Snapshot, *Table, error)
-	// Lost reports whether an error is about the session, not about the query: another session may succeed.
+	// Lost reports whether an error concerns the session, not the query, so that another session may succeed.
 	Lost(error) bool
 }
 
 // Joint is a Server that can read several tables in one snapshot.
 type Joint interface {
 	Server
-	// Database is the part that tables of one snapshot share, for users: the server, its database and the user, or "".
+	// Database describes what tables of one snapshot share, for users: server, database and user; "" if they cannot.
 	Database() string
-	// SnapshotOf opens a snapshot of several tables of the database, which nobody alters until it ends, and says from
-	// where to follow their changes. An unreadable table is left out: Describe says why.
+	// SnapshotOf opens a snapshot of several tables of the database, which cannot be altered until it ends, and returns
+	// the position from which to follow their changes. An unreadable table is left out; Describe says why.
 	SnapshotOf(ctx context.Context, tables []Server, sessions int, before Snapshot) (Snapshot, source.Position, error)
 	// Describe describes the table in a session of such a snapshot.
 	Describe(context.Context, Session) (*Table, error)
-	// Twice returns a key that several tables have, with the numbers of two of them, or nil. The session is of such a
-	// snapshot and has described them.
+	// Twice returns a key that occurs in several tables, followed by the numbers of two of them, or nil. The session is of
+	// such a snapshot and has described the tables.
 	Twice(ctx context.Context, by Session, tables []*Table) ([]string, error)
 }
 
-// Limited is a Server that reads no rows above a size from the network; 0 is unlimited. It fails with a RowTooLarge.
+// Limited is a Server that refuses rows above a size before reading them, with a RowTooLarge. 0 means no limit.
 type Limited interface {
 	Server
 	LimitRow(bytes int64)
 }
 
-// Typed is a Server that fails for a key that its types cannot hold.
+// Typed is a Server whose queries fail for a key that the columns' types cannot hold.
 type Typed interface {
 	Server
-	// MayHold reports whether a column can have a value with that text.
+	// MayHold reports whether a column can hold a value with that text.
 	MayHold(c *Column, text []byte) bool
 }
 
-// Positioned is a Server whose changes can be followed.
+// Positioned is a Server whose changes can be followed from a position.
 type Positioned interface {
 	Server
-	// Position asks from where to follow, before any snapshot. What the server does not say is unknown, with the reason.
+	// Position returns the position to follow from, asked before any snapshot. What is unknown is marked, with the reason.
 	Position(ctx context.Context, look Session, t *Table, sessions int) (source.Position, error)
 }
 
-// Crowded is a Server that may have no session left.
+// Crowded is a Server that may run out of sessions.
 type Crowded interface {
 	Server
-	// Full reports whether an error says so.
+	// Full reports whether an error says that no session is left.
 	Full(error) bool
 }
 
@@ -75,25 +75,25 @@ func isFull(s Server, err error) bool {
 	return ok && c.Full(err)
 }
 
-// NeedsOne is the advice for a server that has no session left.
+// NeedsOne is advice for a server that has no session left, to append to an error.
 const NeedsOne = "; let it have more, or read with &sessions=1 in its address, which takes one session"
 
-// Keeper is a Snapshot kept by a session that reads it, if no other can join.
+// Keeper is a Snapshot whose own session can read it if no other can join.
 type Keeper interface {
 	Snapshot
 	Alone() Session
 }
 
-// Lacking is a Snapshot that may have fewer sessions than requested. Lacks says why; nil if it has all.
+// Lacking is a Snapshot that may have fewer sessions than requested. Lacks returns the reason, or nil if it has all.
 type Lacking interface {
 	Snapshot
 	Lacks() error
 }
 
-// Snapshot is a moment of a table that sessions read.
+// Snapshot is a consistent view of tables that several sessions read.
 type Snapshot interface {
-	Name() string // as the server calls it
-	// Sessions returns the sessions that read the snapshot if no more can join it. Nil means that any number can.
+	Name() string // the server's name for it
+	// Sessions returns the sessions that read the snapshot if no more can join; nil means that any number can.
 	Sessions() []Session
 	// Join opens a session of the snapshot.
 	Join(context.Context) (Session, error)
@@ -103,9 +103,9 @@ type Snapshot interface {
 	Close()
 }
 
-// Together is embedded by a Snapshot whose sessions all begin with it: no other can join.
+// Together is embedded by a Snapshot whose sessions all begin at once, so that no other can join.
 type Together struct {
-	Called string // by the server
+	Called string // the server's name for the snapshot
 	All    []Session
 }
 
@@ -113,15 +113,15 @@ func (t *Together) Name() string { return t.Called }
 
 func (t *Together) Sessions() []Session { return t.All }
 
-// Join fails.
+// Join always fails.
 func (*Together) Join(context.Context) (Session, error) {
 	return nil, errors.New("a session cannot join the snapshot of another one")
 }
 
-// Alive is never asked.
+// Alive is never called.
 func (*Together) Alive(context.Context) bool { return false }
 
-// Close does nothing: only sessions hold the snapshot.
+// Close does nothing: the snapshot ends with its sessions.
 func (*Together) Close() {}
 
 // Session runs one query at a time.
@@ -131,53 +131,53 @@ type Session interface {
 	Close()
 }
 
-// Query selects a page's rows: keys from Lower, or after it if Past, and before Upper; nil means no bound.
+// Query selects the rows of a page: keys from Lower, or after it if Past, and before Upper; nil means no bound.
 type Query struct {
 	Lower, Upper [][]byte
 	Past         bool
-	Limit        int  // rows
+	Limit        int  // maximum number of rows
 	Once         bool // no page follows this one
 }
 
-// Rows are the rows of a page. Values are valid until the next call; nil is null.
+// Rows are the rows of a page. Values are valid until the next call of Next; a nil value is null.
 type Rows interface {
 	Next() bool
 	Values() [][]byte
-	Close() error // why there are no more
+	Close() error // returns the error that ended the rows, if any
 }
 
-// Table is a table as its server describes it.
+// Table describes a table.
 type Table struct {
-	Name    string // as SQL writes it
+	Name    string // as written in SQL
 	Columns []Column
-	Key     []int      // places of the primary key's columns
+	Key     []int      // indexes of the primary key's columns
 	Unique  [][]string // further unique keys
-	Bytes   int64      // of its rows, about
+	Bytes   int64      // approximate bytes of the rows
 	Schema  string     // must stay the same for a reading to continue
-	Claimed bool       // the key is a user's claim about a query's rows: that they ascend is checked
-	MaxKey  int        // limit of a claimed key's bytes, for the server to sort by all of it; 0 means any
+	Claimed bool       // the user claims that this is a query's key; its order is checked
+	MaxKey  int        // longest claimed key in bytes that the server sorts by in full; 0 for no limit
 	Of      any        // identifies the table for the server
-	inKey   []int      // of each column, its place in the key; -1 is none
+	inKey   []int      // by column: index in the key, or -1
 }
 
 // Column is a column of a table.
 type Column struct {
 	Name string
-	Type table.Type // that its values become
+	Type table.Type // type of the loaded values
 	Kind record.Kind
-	// Read makes a datum of a value's text; nil goes by the kind. It appends new bytes to scratch.
+	// Read converts a value's text; nil converts by kind. It appends new bytes to scratch.
 	Read func(d *record.Datum, text []byte, scratch *[]byte) error
 	Of   any // identifies the column for the server
-	// Declared is its type and collation on the server.
+	// Declared is the type and collation on the server.
 	Declared string
 }
 
-// Types are the table types of kinds.
+// Types maps kinds to table types.
 var Types = map[record.Kind]table.Type{record.Integer: table.Integer, record.Unsigned: table.Integer,
 	record.Double:  table.Double,
 	record.Boolean: table.Boolean, record.Binary: table.Binary, record.String: table.String}
 
-// settle computes the derived fields.
+// settle computes the derived fields of a Table.
 func (t *Table) settle() {
 	t.inKey = make([]int, len(t.Columns))
 	for i := range t.inKey {
@@ -188,7 +188,7 @@ func (t *Table) settle() {
 	}
 }
 
-// AddUnique takes unique indexes of all rows, as index name and column, empty for a partial column.
+// AddUnique adds unique indexes, each row an index name and a column, which is empty for an index of part of the rows.
 func (t *Table) AddUnique(rows [][]string) {
 	byIndex := map[string][]string{}
 	for _, r := range rows {
@@ -203,33 +203,33 @@ func (t *Table) AddUnique(rows [][]string) {
 	}
 }
 
-// Limits of ranges. A table has one per RangeBytes.
+// Limits of ranges. A table has one range per RangeBytes.
 const (
 	RangeBytes = 2 << 20
 	MaxRanges  = 64
 )
 
-// Ranges is the number of ranges for the table.
+// Ranges returns the number of ranges for the table.
 func (t *Table) Ranges() int { return int(min(t.Bytes/RangeBytes+1, MaxRanges)) }
 
-// ErrSnapshot ends a reading whose rows must be of one snapshot.
+// ErrSnapshot ends a reading whose rows must be from one snapshot.
 var ErrSnapshot = errors.New("the session that held the snapshot was lost, and all rows must come from one snapshot " +
 	"(--require-snapshot, and every sync); give the command again with --fresh")
 
-// Passing marks the error of a server that was absent or too busy: the same query may succeed later.
+// Passing marks the error of a server that was unavailable or too busy: the same query may succeed later.
 func Passing(err error) error { return &passingError{err} }
 
 type passingError struct{ error }
 
-// Passing is for package input.
+// Passing is called by package input.
 func (*passingError) Passing() bool { return true }
 
 func (e *passingError) Unwrap() error { return e.error }
 
-// ErrCut is an ended connection.
+// ErrCut says that the server ended the connection.
 var ErrCut = Passing(errors.New("the server ended the connection"))
 
-// changedError ends a reading whose rest would not fit the rows already read.
+// changedError ends a reading whose remaining rows would not match those already read.
 type changedError struct{ was, is string }
 
 func (e *changedError) Error() string {
@@ -245,7 +245,7 @@ func (e *changedError) Error() string {
 	return fmt.Sprintf("the table or its server changed since the load began: it %s; start over with --fresh", what)
 }
 
-// only returns the first element of list that other lacks; "" if there is none.
+// only returns the first elements of list that other lacks, joined by commas; "" if there are none.
 func only(list, other []string) string {
 	const most = 4
 	var parts []string
@@ -260,12 +260,12 @@ func only(list, other []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// claimError says why a query's key is not a key.
+// claimError says why the columns that the user named are not a key.
 type claimError struct{ says string }
 
 func (e *claimError) Error() string { return e.says }
 
-// RowTooLarge ends a reading at a row that would not fit in memory.
+// RowTooLarge ends a reading at a row that does not fit in memory.
 type RowTooLarge struct{ Bytes, Limit int64 }
 
 func (e *RowTooLarge) Error() string {
@@ -274,7 +274,7 @@ func (e *RowTooLarge) Error() string {
 		"without them)", e.Bytes, e.Limit)
 }
 
-// final reports whether no other session can help.
+// final reports whether an error would occur in any other session too.
 func final(err error) bool {
 	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError)) ||
 		errors.As(err, new(*laggedError)) || errors.As(err, new(*refusedError)) ||

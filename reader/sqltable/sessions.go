@@ -9,36 +9,36 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// sessions are one reading's, or all readings' of a moment, lent for one page each: none waits for another.
+// sessions are the sessions of one reading, or of all readings of a Moment. Each is lent for one page at a time.
 type sessions struct {
 	cfg  *Config
 	open func(ctx context.Context, before Snapshot) (Snapshot, source.Position, error)
 
 	mu       sync.Mutex
-	came     sync.Cond // one was given back, or lost
+	came     sync.Cond // a session was returned or lost
 	borrowed int
-	most     int // sessions to lend: fewer than requested if the server has no more
+	most     int // maximum sessions: fewer than requested if the server has no more
 	idle     []*session
 	held     *held // snapshot for new sessions; nil before the first page
-	took     int   // snapshots so far
+	took     int   // snapshots opened so far
 }
 
-// noted lists the reads of each snapshot. It has its own lock: readers do not wait for a server.
+// noted lists the ranges read from each snapshot. It has its own lock, so that readers do not wait for a server.
 type noted struct {
 	sync.Mutex
 	read []source.Snapshot
-	of   []*held     // each of read
-	at   map[int]int // index in read by part
+	of   []*held     // snapshot of each element of read
+	at   map[int]int // by part: index in read
 }
 
-// held is a snapshot.
+// held is a snapshot in use.
 type held struct {
 	Snapshot
 	taken  time.Time
 	place  source.Position
-	number int  // among all
-	fixed  int  // sessions left, if no more can join; else 0
-	lost   bool // unreadable for all
+	number int  // number of the snapshot, from 0
+	fixed  int  // number of sessions left if no more can join; else 0
+	lost   bool // no session can read it any more
 }
 
 // session is a session that reads a snapshot.
@@ -53,7 +53,7 @@ func newSessions(c *Config, open func(context.Context, Snapshot) (Snapshot, sour
 	return s
 }
 
-// borrow returns a free session of the snapshot with a number; -1 is any.
+// borrow returns a free session of the snapshot with the number only, or of any if that is -1.
 func (s *sessions) borrow(ctx context.Context, only int) (*session, error) {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -92,10 +92,10 @@ func (s *sessions) borrow(ctx context.Context, only int) (*session, error) {
 	}
 }
 
-// joinFor limits the wait for another session while others read: a full pooler does not answer.
+// joinFor limits the wait for another session while others are reading: a full pooler does not answer.
 const joinFor = 5 * time.Second
 
-// join opens a session of the snapshot, or returns nil if that is lost or the server has no more sessions.
+// join opens a session of the snapshot. It returns nil if the snapshot is lost or the server has no more sessions.
 func (s *sessions) join(ctx context.Context) (*session, error) {
 	keeper, may := s.held.Snapshot.(Keeper)
 	within, cancel := context.WithTimeout(ctx, joinFor)
@@ -114,7 +114,7 @@ func (s *sessions) join(ctx context.Context) (*session, error) {
 		s.cfg.fewer(1, err)
 		return &session{keeper.Alone(), s.held}, nil
 	case ctx.Err() != nil || !s.cfg.Server.Lost(err) || s.held.Alive(ctx):
-		return nil, err // this session failed, not the snapshot
+		return nil, err // only this session failed, not the snapshot
 	}
 	s.held.lost = true
 	s.held.Close()
@@ -143,7 +143,7 @@ func (s *sessions) begin(ctx context.Context) error {
 	if few, ok := now.(Lacking); ok && few.Lacks() != nil {
 		s.cfg.fewer(len(now.Sessions()), few.Lacks())
 	}
-	s.hangUp() // sessions left of a lost snapshot
+	s.hangUp() // end the remaining sessions of a lost snapshot
 	for _, one := range now.Sessions() {
 		h.fixed++
 		s.idle = append(s.idle, &session{one, h})
@@ -153,7 +153,7 @@ func (s *sessions) begin(ctx context.Context) error {
 	return nil
 }
 
-// giveBack takes back a session for further reads.
+// giveBack returns a borrowed session.
 func (s *sessions) giveBack(one *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func (s *sessions) giveBack(one *session) {
 	s.came.Broadcast()
 }
 
-// drop ends a failed session. If none can join its snapshot, the others do its work; after the last it is lost.
+// drop ends a failed session. If no session can join its snapshot, the others go on; with the last one it is lost.
 func (s *sessions) drop(one *session) {
 	one.Close()
 	s.mu.Lock()
@@ -198,7 +198,7 @@ func (n *noted) note(h *held, part int, from string) {
 	}
 }
 
-// close ends all sessions that are not lent.
+// close ends all sessions that are not borrowed.
 func (s *sessions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

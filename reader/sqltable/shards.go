@@ -12,10 +12,10 @@ import (
 // MaxShards limits the tables read as one.
 const MaxShards = 1024
 
-// shardRange is the part of an address that names shards: numbers with as many digits as the first one.
+// shardRange matches the part of an address that names shards: numbers with as many digits as the first one.
 var shardRange = regexp.MustCompile(`([?&]table=[^&]*)\{(\d+)\.\.(\d+)\}`)
 
-// Shards returns the addresses of the tables of an address such as …?table=t_{00..63}, nil if it names one.
+// Shards returns the addresses of the tables of an address such as …?table=t_{00..63}, or nil if it names one table.
 func Shards(address string) (all []string, err error) {
 	at := shardRange.FindStringSubmatchIndex(address)
 	if at == nil {
@@ -40,7 +40,7 @@ func Shards(address string) (all []string, err error) {
 	return all, nil
 }
 
-// servers are the table, or its shards.
+// servers returns the table, or its shards.
 func (c *Config) servers() []Server {
 	if c.Shards != nil {
 		return c.Shards
@@ -48,7 +48,7 @@ func (c *Config) servers() []Server {
 	return []Server{c.Server}
 }
 
-// shards are all but the first.
+// shards returns all shards but the first.
 func (r *reading) shards() []*Table {
 	if r.tables == nil {
 		return nil
@@ -56,7 +56,7 @@ func (r *reading) shards() []*Table {
 	return r.tables[1:]
 }
 
-// checkShards refuses shards that differ, and rows of two of them that would become one.
+// checkShards refuses shards that differ, and rows of two shards with the same key.
 func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) error {
 	first := all[0]
 	for _, t := range all[1:] {
@@ -93,12 +93,12 @@ func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) err
 		"shard by itself, into a table of its own", all[a].Name, all[b].Name, first.show(values)))
 }
 
-// shape is the part of a column that must be the same in all shards.
+// shape describes the part of a column that must be the same in all shards.
 func (t *Table) shape(i int) string {
 	return fmt.Sprintf("%s %s", t.Columns[i].Name, t.Columns[i].Declared)
 }
 
-// TwiceSQL asks for a key of several tables, and the numbers of the first and last. columns and tables are SQL.
+// TwiceSQL selects a key that several tables have, and the numbers of the first and last. columns and tables are SQL.
 func TwiceSQL(columns, tables []string) string {
 	key := strings.Join(columns, ", ")
 	var all []string

@@ -90,7 +90,7 @@ func TestRangeOfKeyIsReportedOnlyIfCertain(t *testing.T) {
 		what   string
 		origin Origin
 		first  int64
-		want   int // -1 is unknown
+		want   int // -1 if unknown
 	}{
 		{"before the first bound", Origin{of: of(record.Integer), from: [][][]byte{bound("-5"), bound("10")}}, -6, 0},
 		{"at a bound", Origin{of: of(record.Integer), from: [][][]byte{bound("-5"), bound("10")}}, -5, 1},
@@ -119,7 +119,7 @@ func TestScanHonoursReadLimit(t *testing.T) {
 			p.took(p.limit())
 		}
 		conformance.Equal(t, time.Since(begun), 2900*time.Millisecond, "30 pages of %d rows", p.limit())
-		time.Sleep(time.Hour) // what was not read is not made up for
+		time.Sleep(time.Hour) // idle time earns no extra rows
 		for range 2 {
 			begun = time.Now()
 			conformance.Must(t, p.wait(t.Context()))
@@ -133,10 +133,10 @@ func TestScanHonoursReadLimit(t *testing.T) {
 	conformance.Equal(t, (&pace{perSecond: 0.5}).limit(), 1, "limit")
 }
 
-// scripted is a server with scripted lags; after the last one the lag is zero.
+// scripted is a server with a script of lags; after the last one the lag is zero.
 type scripted struct {
 	Server
-	lags    []any // a time.Duration, an error, or nil for a lag that is not known
+	lags    []any // each a time.Duration, an error, or nil for an unknown lag
 	opened  int
 	watched bool
 }
@@ -175,7 +175,7 @@ func TestReadingPausesWhileReplicationLags(t *testing.T) {
 			time.Duration(l.paused.Load()) != 3*lagEvery || s.opened != 2 {
 			t.Errorf("%v after %v, paused for %v, %d sessions", err, time.Since(begun), time.Duration(l.paused.Load()), s.opened)
 		}
-		s.lags = []any{time.Hour} // it is not asked for again so soon
+		s.lags = []any{time.Hour} // the lag is not queried again so soon
 		if err := l.wait(t.Context()); err != nil || time.Duration(l.paused.Load()) != 3*lagEvery {
 			t.Errorf("%v, %v", err, time.Duration(l.paused.Load()))
 		}
@@ -213,7 +213,7 @@ func TestReadingEndsWhenPausedTooLong(t *testing.T) {
 func TestUnknowableLagIsRefused(t *testing.T) {
 	l := &lagWatch{server: &scripted{lags: []any{&Unwatched{"nobody says"}, nil}}}
 	conformance.Refused(t, l.check(t.Context()), "max-lag: nobody says", "error")
-	if err := l.check(t.Context()); err != nil { // it may come
+	if err := l.check(t.Context()); err != nil { // unknown now, but not forever
 		t.Error(err)
 	}
 }
@@ -239,26 +239,26 @@ func TestAddressNamesShards(t *testing.T) {
 	}
 }
 
-// shown is a server of which only the address is used.
+// shown is a server with nothing but an address.
 type shown struct{ Server }
 
 func (shown) Shown() string { return "shards" }
 
-// TestRowsOfShardsAreNotReadAgain: the first shard alone would report rows of other shards as gone.
+// TestRowsOfShardsAreNotReadAgain: the first shard alone would report the rows of other shards as deleted.
 func TestRowsOfShardsAreNotReadAgain(t *testing.T) {
 	o := &Origin{cfg: Config{Server: shown{}, Shards: []Server{shown{}, shown{}}}}
 	_, err := o.Reread(t.Context(), nil)
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "shards is several tables"), "%v", err)
 }
 
-// counting is a server with the keys 1 to rows, whose sessions fail as a test says.
+// counting is a server with the keys 1 to rows, whose sessions fail as the test says.
 type counting struct {
 	rows   int
 	schema string
-	pages  int                      // that were asked for
-	page   func(page int) error     // before a page; nil never fails
-	row    func(key int) error      // in place of a row
-	open   func(snapshot int) error // before a snapshot
+	pages  int                      // pages requested
+	page   func(page int) error     // called before a page; nil never fails
+	row    func(key int) error      // called for each row; an error replaces the row
+	open   func(snapshot int) error // called before a snapshot
 	taken  int
 }
 
@@ -334,7 +334,7 @@ func (n *numbers) Next() bool {
 func (n *numbers) Values() [][]byte { return [][]byte{strconv.AppendInt(nil, int64(n.next-1), 10)} }
 func (n *numbers) Close() error     { return n.err }
 
-// readAll returns the number of rows read, and the error that ended it.
+// readAll returns the number of rows read and the error that ended the reading.
 func readAll(t *testing.T, o *Origin) (rows int, err error) {
 	t.Helper()
 	division, err := o.Divide(t.Context())
@@ -374,9 +374,9 @@ func TestFailingServers(t *testing.T) {
 		what  string
 		fail  func(c *counting)
 		rows  int
-		want  string // in the error; empty is none
-		taken int    // snapshots
-		exit  int    // code of the load: 2 if the same load would meet it again
+		want  string // part of the error; empty for none
+		taken int    // number of snapshots taken
+		exit  int    // exit code of the load: 2 if repeating it would fail the same way
 	}{
 		{"a query that is killed is asked again in the same snapshot", func(c *counting) {
 			c.page = func(page int) error {
@@ -456,8 +456,8 @@ func TestFailingServers(t *testing.T) {
 	}
 }
 
-// TestUniqueIndexesOfKeyColumns: indexes with other columns prove nothing, for rows may differ only in a column outside
-// the key.
+// TestUniqueIndexesOfKeyColumns: unique indexes with columns outside the key prove nothing about the key, because rows
+// may differ only in those columns.
 func TestUniqueIndexesOfKeyColumns(t *testing.T) {
 	table := &Table{Key: []int{0, 2}, Columns: []Column{{Name: "a"}, {Name: "x"}, {Name: "b"}}}
 	table.AddUnique([][]string{{"key", "a"}, {"key", "b"}, {"one", "b"}, {"other", "x"}, {"half", "a"}, {"half", "x"},
@@ -491,7 +491,7 @@ func TestUnresponsiveServerIsReportedAfterTwoSeconds(t *testing.T) {
 	}
 }
 
-// few is a server that has one session, which keeps the snapshot, or two.
+// few is a server with one session, which also keeps the snapshot, or two.
 type few struct {
 	*counting
 	left int

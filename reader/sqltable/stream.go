@@ -10,28 +10,28 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Stream gives the pages of one long answer, for a query that is run once.
+// Stream serves pages from one long answer of the server, for a query that is run only once.
 type Stream struct {
 	// Ask asks the server for rows from Lower on, without a limit.
 	Ask func(context.Context, Query) (Rows, error)
 
-	rows Rows     // the unread answer; nil is none
-	at   [][]byte // the key of the row before
-	over bool     // the answer ended after that row
+	rows Rows     // the rest of the answer; nil if there is none
+	at   [][]byte // key of the last row read
+	over bool     // the answer has ended after that row
 }
 
-// Page returns the next rows of the answer if the page begins where the last one ended; else it asks.
+// Page continues the answer if the page begins where the last one ended; otherwise it asks anew.
 func (s *Stream) Page(ctx context.Context, t *Table, q Query) (Rows, error) {
 	p := &streamed{of: s, t: t, left: q.Limit}
 	if (s.rows != nil || s.over) && q.Past && slices.EqualFunc(s.at, q.Lower, bytes.Equal) {
-		p.ended = s.over // saves a request for the end
+		p.ended = s.over // saves a query for the end
 		return p, nil
 	}
 	if s.rows != nil {
-		_ = s.rows.Close() // not needed
+		_ = s.rows.Close() // the error no longer matters
 		s.rows = nil
 	}
-	if q.Past { // shows a second row with the key before
+	if q.Past { // also reads a second row with the same key, to detect it
 		q.Past, p.skip = false, q.Lower
 	}
 	rows, err := s.Ask(ctx, q)
@@ -42,12 +42,12 @@ func (s *Stream) Page(ctx context.Context, t *Table, q Query) (Rows, error) {
 	return p, nil
 }
 
-// streamed is a page of a Stream.
+// streamed is one page of a Stream.
 type streamed struct {
 	of    *Stream
 	t     *Table
 	left  int
-	skip  [][]byte // the key of a row that was read before; nil is none
+	skip  [][]byte // key of a row already read, to be skipped; nil if there is none
 	ended bool
 }
 
@@ -74,7 +74,7 @@ func (p *streamed) Next() bool {
 
 func (p *streamed) Values() [][]byte { return p.of.rows.Values() }
 
-// Close keeps the answer for the next page, until it is read to its end.
+// Close keeps the answer for the next page unless it has been read to its end.
 func (p *streamed) Close() error {
 	rows := p.of.rows
 	if !p.ended || rows == nil {
@@ -86,12 +86,12 @@ func (p *streamed) Close() error {
 	return err
 }
 
-// pace limits reading to a number of rows per second, over all sessions, to spare the server: a load reads ahead.
+// pace limits the rows read per second, over all sessions, to spare the server, because a load reads ahead.
 type pace struct {
 	perSecond float64
 
 	mu   sync.Mutex
-	free time.Time // when the next page may be asked for
+	free time.Time // when the next page may be requested
 }
 
 // wait returns when a page may be read.
@@ -111,5 +111,5 @@ func (p *pace) took(rows int) {
 	p.free = p.free.Add(time.Duration(float64(rows) / p.perSecond * float64(time.Second)))
 }
 
-// limit caps a page at a tenth of a second's rows.
+// limit returns the rows that a page may have: those of a tenth of a second.
 func (p *pace) limit() int { return int(max(p.perSecond/10, 1)) }

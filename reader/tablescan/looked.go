@@ -13,29 +13,29 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Looked is an Origin for commands that examine a table: the attributes of sampled rows are columns of newest values.
+// Looked is an Origin for commands that examine a table: sampled attributes are columns with their newest values.
 type Looked struct {
 	*Origin
-	Keyed bool // sources say that the table's key is unique, and have the column Written
+	Keyed bool // sources declare the table's key unique and have the column Written
 }
 
-// Written is an artificial column: when a row's newest cell was written, in milliseconds.
+// Written is an artificial column: the time at which a row's newest cell was written, in milliseconds.
 const Written = "(written)"
 
-// Name is the table's name in messages.
+// Name returns the table's name for messages.
 func (l Looked) Name() string { return l.cfg.Name }
 
-// Bounds returns the starts of the table's partitions, as scan.Partitions does.
+// Bounds returns the starts of the table's partitions, like scan.Partitions.
 func (l Looked) Bounds(ctx context.Context) ([]table.Value, error) {
 	admin := &client.Admin{Client: l.cfg.Client, Context: ctx}
 	bounds, _, err := scan.NewPartitions(admin, l.cfg.Client, l.cfg.Table.Name).Read(time.Now())
 	return bounds, err
 }
 
-// Limits of the sample that finds the columns.
+// Limits of the sample from which the columns are found.
 const (
 	lookedParts = 16
-	lookedBytes = 256 << 10 // of a part
+	lookedBytes = 256 << 10 // sampled bytes of a part
 )
 
 // Open implements source.Origin.

@@ -20,37 +20,37 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Config says what to read of which table, and how.
+// Config says which table to read, what of it, and how.
 type Config struct {
 	Client *tablestore.TableStoreClient
-	Table  *client.Table // as the service describes it
-	Name   string        // of the table for users; "" takes the table's
+	Table  *client.Table // the service's description
+	Name   string        // the table's name for users; "" means its own
 
-	From, To   []table.Value           // of the first key columns: from inclusive, to exclusive; nil means no bound
-	Columns    []string                // attributes to read besides those named; nil is all
-	Filter     tablestore.ColumnFilter // applied by the service; nil is none
-	FilterText string                  // the same as a user wrote it
-	FilterUses []string                // its columns, which the service must read
-	Where      *keyexpr.Where          // that rows must pass here; nil is none
-	Versions   int                     // of each cell, the newest; 0 is all
-	Since      int64                   // leave out cells with lower timestamps, in ms; 0 is none
+	From, To   []table.Value           // values of the first key columns: from inclusive, to exclusive; nil means no bound
+	Columns    []string                // attributes to read besides those added by name; nil for all
+	Filter     tablestore.ColumnFilter // filter that the service applies; may be nil
+	FilterText string                  // the filter as the user wrote it
+	FilterUses []string                // columns in the filter, which the service must read
+	Where      *keyexpr.Where          // condition that is checked here; may be nil
+	Versions   int                     // newest versions to read of each cell; 0 for all
+	Since      int64                   // omit cells with lower timestamps, in ms; 0 omits none
 
 	scan.Manner
-	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
-	Ranges   int           // least number of ranges, if the service says where to cut; 0 takes DefaultRanges
+	RetryFor time.Duration // how long to retry a page; 0 means client.Patience
+	Ranges   int           // minimum ranges, if the service says where to cut; 0 means DefaultRanges
 }
 
-// DefaultRanges is more than are read concurrently, so that ranges of different sizes end at about the same time.
+// DefaultRanges exceeds the number read concurrently, so that ranges of different sizes end at about the same time.
 const DefaultRanges = 64
 
-// Origin is a table's ranges. It counts its sources' reads.
+// Origin reads a table as a series of ranges. It counts what its sources read.
 type Origin struct {
-	Clock *client.Clock // of the service; nil says nothing of the time. It is set before Divide
+	Clock *client.Clock // the service's clock, set before Divide; nil if the time is unknown
 
 	cfg   Config
 	units atomic.Int64
 	left  atomic.Int64
-	place source.Position // of the division that was opened
+	place source.Position // position of the opened division
 	pages sync.Pool       // of *page
 
 	check struct {
@@ -64,29 +64,29 @@ func New(c Config) *Origin {
 	return &Origin{cfg: c}
 }
 
-// Units are the read capacity units used by this process.
+// Units returns the read capacity units that this process has used.
 func (o *Origin) Units() int64 { return o.units.Load() }
 
-// Made is the service's creation time of the table.
+// Made returns the time at which the service created the table.
 func (o *Origin) Made() time.Time { return time.UnixMicro(o.cfg.Table.Created).UTC() }
 
-// LeftOut is the number of rows that Config.Where has left out in this process.
+// LeftOut returns how many rows Config.Where has left out in this process.
 func (o *Origin) LeftOut() int64 { return o.left.Load() }
 
-// division is an Origin's entry in the run folder.
+// division is how a table was cut into ranges, as stored in the run folder.
 type division struct {
 	Table   string
 	Created int64 // as in client.Table
 	Key     []keyColumn
-	Bounds  [][]byte // beginnings of ranges but the first
-	// Position is older than everything read.
+	Bounds  [][]byte // lower bounds of all ranges but the first
+	// Position is older than everything that was read.
 	Position source.Position `json:",omitzero"`
 }
 
-// Position is the time after which cells may be missing.
+// Position returns a time; cells written later may be missing.
 func (o *Origin) Position() source.Position { return o.place }
 
-// now is the Position of this moment.
+// now returns the Position for the current time.
 func (o *Origin) now(ctx context.Context) (p source.Position) {
 	if o.Clock == nil {
 		return p
@@ -101,7 +101,7 @@ func (o *Origin) now(ctx context.Context) (p source.Position) {
 	return p
 }
 
-// keyColumn is a key column in divisions' unchanged form.
+// keyColumn is a key column in the form that divisions have always had.
 type keyColumn struct {
 	Name string
 	Type uint8
@@ -115,7 +115,7 @@ func dividedKey(t *client.Table) (key []keyColumn) {
 	return key
 }
 
-// Divide cuts the table where the service would, into ranges of similar bytes. It fails if another has its name.
+// Divide cuts the table where the service would, into ranges of similar size. It fails if the table was replaced.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	if err := o.same(ctx, true); err != nil {
 		return nil, err
@@ -175,10 +175,10 @@ func (o *Origin) admin(ctx context.Context) *client.Admin {
 	return &client.Admin{Client: o.cfg.Client, Context: ctx, RetryFor: o.cfg.RetryFor, Proven: true}
 }
 
-// checkEvery is the time between two checks that a reading's table is the same. Pages do not identify their table.
+// checkEvery is the time between two checks that the table is the same, because pages do not identify their table.
 const checkEvery = 10 * time.Second
 
-// same fails if the table is not the one that reading began with. Unless certain, it asks only now and then.
+// same returns an error if the table is not the one that reading began with. Unless certain, it rarely checks.
 func (o *Origin) same(ctx context.Context, certain bool) error {
 	o.check.Lock()
 	defer o.check.Unlock()
@@ -192,10 +192,10 @@ func (o *Origin) same(ctx context.Context, certain bool) error {
 	return nil
 }
 
-// suspectFor limits how long a failed reading asks whether its table was replaced.
+// suspectFor limits how long a failed reading checks whether its table was replaced.
 const suspectFor = 2 * time.Second
 
-// why returns why a reading has failed: the replaced table, if it was.
+// why returns why a reading has failed: the table was replaced, or err.
 func (o *Origin) why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -208,7 +208,7 @@ func (o *Origin) why(ctx context.Context, err error) error {
 	return err
 }
 
-// Options returns the options to scan a range, with the added columns.
+// Options returns the options for scanning a range, including the added columns.
 func (o *Origin) Options(from, to []table.Value, added []string) scan.Options {
 	s := scan.Options{
 		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, AllVersions), RetryFor: o.cfg.RetryFor, Units: &o.units,
@@ -240,8 +240,8 @@ func (c *Config) ToRead(added []string) []string {
 	return read
 }
 
-// AllVersions exceeds any table's limit: a table whose options change meanwhile loses none.
+// AllVersions exceeds any table's limit, so that no version is lost if the table's options change.
 const AllVersions = 1<<31 - 1
 
-// maxColumnsToGet limits the columns that a request can name besides one of the key.
+// maxColumnsToGet limits the columns that a request can name besides a key column.
 const maxColumnsToGet = 1023

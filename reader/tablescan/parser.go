@@ -20,28 +20,28 @@ func (p *part) NewParser([]int) source.Parser {
 type parser struct {
 	source.Plain
 	keys   int
-	place  map[string]int // of the columns that are asked for, among fields
+	place  map[string]int // from a requested column to its index in fields
 	fields []record.Datum
 	cells  []record.Cell
-	at     []int64 // timestamps of the values in fields
+	at     []int64 // by field: timestamp of its value
 	rec    record.Record
 	packs  bool
 
-	tells   bool // when a row was written,
-	written int  // in this field
+	tells   bool // whether a field has the time of a row's last write
+	written int  // index of that field
 }
 
-// Records makes records of one table's rows. It is for one goroutine.
+// Records converts rows of one table to records. It is for one goroutine.
 type Records struct {
 	parser parser
 }
 
-// NewRecords makes Records of a table with that many key columns.
+// NewRecords makes Records for a table with that many key columns.
 func NewRecords(keys int) *Records {
 	return &Records{parser: parser{keys: keys, fields: make([]record.Datum, keys)}}
 }
 
-// Of returns the row as a record: its key in Fields, its attributes in Cells. It is valid until the next call.
+// Of returns a row as a record: its key in Fields, its attributes in Cells. It is valid until the next call.
 func (r *Records) Of(row []byte) *record.Record {
 	r.parser.unpack(row)
 	rec := &r.parser.rec
@@ -70,7 +70,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 
 func (p *parser) LeavePacked() { p.packs = len(p.place) == 0 }
 
-// unpacked fills in a packed record.
+// unpacked unpacks a packed record.
 func (p *parser) unpacked() {
 	p.unpack(p.rec.Packed)
 	p.rec.Packed, p.rec.Cells = nil, p.cells
@@ -84,7 +84,7 @@ func (p *parser) key(row []byte) (attributes plainbuffer.Cells) {
 	return key.Attributes()
 }
 
-// unpack decodes a row's key and cells, and the newest versions of the requested columns.
+// unpack decodes a row's key, its cells, and the newest versions of the requested columns.
 func (p *parser) unpack(row []byte) {
 	attributes := p.key(row)
 	for i := p.keys; i < len(p.fields); i++ {
@@ -108,5 +108,5 @@ func (p *parser) unpack(row []byte) {
 	}
 }
 
-// Release frees the last row, which may have been large.
+// Release frees the last row, which may be large.
 func (p *parser) Release() { p.cells, p.rec = nil, record.Record{} }

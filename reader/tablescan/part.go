@@ -21,19 +21,19 @@ type part struct {
 	source.Pages
 	source.TableRows
 	of       *Origin
-	ctx      context.Context // reading ends with it
+	ctx      context.Context // ends the reading when cancelled
 	name     string
 	from, to []table.Value
-	one      bool // the range of one of several keys
+	one      bool // the range is a single key of several
 
 	begin  source.Place
 	pager  *scan.Pager // nil before the first Next
-	splits int         // so far
-	bytes  int         // of a split; 0 is a page as the service makes it
-	row    int         // bytes of a row, about; 0 is unknown
+	splits int         // splits so far
+	bytes  int         // bytes of a split; 0 for the service's own page size
+	row    int         // approximate bytes of a row; 0 if unknown
 }
 
-// pieceBytes is a page's memory, about: 4 MB of rows, and the SDK's copy.
+// pieceBytes is the approximate memory of a page: 4 MB of rows, and the SDK's copy.
 const pieceBytes = 8 << 20
 
 func (p *part) About() source.About {
@@ -75,7 +75,7 @@ func (p *part) Identity() (source.Identity, error) {
 	return source.Identity{Schema: s.String()}, nil
 }
 
-// sampleRows is the number of rows in one sampling request.
+// sampleRows is the number of rows that one sampling request reads.
 const sampleRows = 200
 
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
@@ -89,7 +89,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 			return read, nil
 		}
 		if err != nil {
-			return max(read, 1), nil // the load meets it
+			return max(read, 1), nil // the load reports the error
 		}
 		pg.take()
 		if err := pg.Prepare(); err != nil {
@@ -103,7 +103,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// SetSplitBytes limits a page's rows by the size of those before.
+// SetSplitBytes limits a page's rows, going by the size of earlier rows.
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
 func (p *part) Seek(to source.Place, _ source.Chain) {
@@ -120,7 +120,7 @@ func (p *part) newPager(from []table.Value) *scan.Pager {
 	return scan.NewPager(c.Client, c.Table.Name, c.Table.Key, p.of.Options(from, p.to, p.Added))
 }
 
-// Next reads the next non-empty page.
+// Next reads the next page that is not empty.
 func (p *part) Next() (source.Piece, error) {
 	if p.pager == nil {
 		from := p.from
@@ -162,12 +162,12 @@ func (p *part) Next() (source.Piece, error) {
 	}
 }
 
-// maxPageRows is the service's limit of a page.
+// maxPageRows is the service's limit for a page.
 const maxPageRows = 5000
 
 func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	pg := piece.(*page)
-	p.of.left.Add(pg.left) // not of a sample, whose rows come again
+	p.of.left.Add(pg.left) // not in a sample, whose rows are read again
 	if say := p.of.cfg.OnRows; say != nil {
 		say(len(pg.rows))
 	}
@@ -181,7 +181,7 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 		nil
 }
 
-// keyOf returns a copy of a row's primary key, which outlives the page.
+// keyOf returns a copy of a row's primary key, which remains valid after the page.
 func keyOf(row []byte) (key []table.Value) {
 	for c := plainbuffer.KeyCells(row); c.Next(); {
 		v := c.Value()
@@ -204,16 +204,16 @@ func (p *part) Suspend() error {
 	return nil
 }
 
-// page is rows as of their reading.
+// page holds rows as they were when read.
 type page struct {
 	of     *part
 	packed scan.PackedPage
 	rows   []judged
-	size   int   // bytes, about as the service counts them
-	left   int64 // rows that did not pass
+	size   int   // approximate bytes, as the service counts them
+	left   int64 // rows left out by Where
 }
 
-// judged is a row, and why it cannot be loaded, if so.
+// judged is a row, and the reason if it cannot be loaded.
 type judged struct {
 	row []byte
 	bad *table.Reason
@@ -237,13 +237,13 @@ func (pg *page) take() {
 	pg.size = int(float64(all) * float64(size) / float64(max(looked, 1)))
 }
 
-// sizedRows: one row in this many is measured; the others are taken to be as large per byte.
+// sizedRows: one row in this many is measured, and the others are assumed to have the same size per byte.
 const sizedRows = 16
 
-// reuse gives the memory to later pages.
+// reuse returns the page's memory for later pages.
 func (pg *page) reuse() { pg.of.of.pages.Put(pg) }
 
-// sizeOf is a row's approximate size in bytes.
+// sizeOf returns a row's approximate size in bytes.
 func sizeOf(row []byte) (n int) {
 	c := plainbuffer.KeyCells(row)
 	for c.Next() {
@@ -255,7 +255,7 @@ func sizeOf(row []byte) (n int) {
 	return n
 }
 
-// Prepare drops the rows that do not pass.
+// Prepare removes the rows that do not pass Where.
 func (pg *page) Prepare() error {
 	o := pg.of.of
 	if o.cfg.Where == nil {

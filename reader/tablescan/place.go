@@ -13,8 +13,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// A place is the key's values: each with its type, and its integer or its length and bytes. Ordering keys would be too
-// long for some: they escape bytes.
+// A place has the key's values: each as its type, and its integer or its length and bytes. Ordering keys escape bytes
+// and would therefore be too long for some keys.
 
 // appendPlace appends the place of a key, or of its first columns.
 func appendPlace(dst []byte, key []table.Value) []byte {
@@ -32,7 +32,7 @@ func appendPlace(dst []byte, key []table.Value) []byte {
 
 var errPlace = errors.New("a saved key cannot be read")
 
-// placeValues returns a place's key.
+// placeValues returns the key of a place.
 func placeValues(place []byte) (key []table.Value, err error) {
 	for len(place) > 0 {
 		v := table.Value{Type: table.Type(place[0])}
@@ -58,7 +58,7 @@ func placeValues(place []byte) (key []table.Value, err error) {
 	return key, nil
 }
 
-// ShowKey is a row's key for users.
+// ShowKey formats a row's key for users.
 func ShowKey(r *scan.Row) string {
 	var columns []table.KeyColumn
 	for _, c := range r.PrimaryKey.PrimaryKeys {
@@ -67,7 +67,7 @@ func ShowKey(r *scan.Row) string {
 	return showPlace(columns, appendPlace(nil, KeyOf(r)))
 }
 
-// showPlace is a place for users.
+// showPlace formats a place for users.
 func showPlace(columns []table.KeyColumn, place []byte) string {
 	key, err := placeValues(place)
 	if err != nil || len(key) > len(columns) {
@@ -87,15 +87,15 @@ func showPlace(columns []table.KeyColumn, place []byte) string {
 	return strings.Join(parts, ", ")
 }
 
-// Reread returns the rows of keys, each as of its reading.
+// Reread returns the rows with the given keys, each as it is when read.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
 	return &some{&part{of: o, ctx: ctx, name: o.cfg.Name, one: true}, keys}, nil
 }
 
-// some are rows by their keys: one range after the other.
+// some reads the rows of given keys, one single-key range after another.
 type some struct {
 	*part
-	keys [][]table.Value // that are still to be read
+	keys [][]table.Value // keys still to be read
 }
 
 func (s *some) Next() (pg source.Piece, err error) {

@@ -55,7 +55,7 @@ func (w *world) key(i int) *tablestore.PrimaryKey {
 	return tabletest.Key("id", int64(i/3-100), "name", fmt.Sprint("name ", i%3), "raw", bytes.Repeat([]byte{0}, i%5))
 }
 
-// fill makes rows 0 to n−1: cells of all types, of several versions, and rows without any.
+// fill makes rows 0 to n−1, with cells of all types, with several versions, and rows without cells.
 func (w *world) fill(n int) {
 	w.Helper()
 	tabletest.Fill(w, w.SDK, n, func(i int) tablestore.RowChange {
@@ -102,7 +102,7 @@ func (w *world) division(c Config, bounds ...int64) []byte {
 	return append(text, "]}"...)
 }
 
-// read reads a source and returns its keys.
+// read reads a source and returns its keys and the number of its cells.
 func read(s source.Source) (keys []string, cells int, err error) {
 	p := s.NewParser(nil)
 	for {
@@ -140,7 +140,7 @@ func TestTableKeepsSourceContract(t *testing.T) {
 			sourcetest.Check(t, func() source.Source {
 				parts := w.parts(c, bounds...)
 				p := parts[len(parts)/2].(*part)
-				p.bytes = 3000 // or all of it is one page
+				p.bytes = 3000 // otherwise all rows are one page
 				return p
 			})
 		})
@@ -266,12 +266,12 @@ func TestPositionIsBeforeReading(t *testing.T) {
 	before := time.Now()
 	kept = conformance.Try(o.Divide(t.Context())).Must(t)
 	p := position(o, kept)
-	// An answer's date may have whole seconds.
+	// The date of a response may be in whole seconds.
 	if at := p.ResumeFrom.Time.Add(source.Lead); at.After(time.Now()) || before.Sub(at) > 3*time.Second {
 		t.Errorf("%v, and it began between %v and now", at, before)
 	}
 	conformance.Equal(t, position(New(c), kept).Follow(), p.Follow(), "in a process that resumes")
-	o.Clock = new(client.Clock) // no answer tells it anything
+	o.Clock = new(client.Clock) // a clock that learns nothing from responses
 	kept = conformance.Try(o.Divide(t.Context())).Must(t)
 	conformance.Equal(t, position(o, kept).Follow(),
 		"to follow the source from here: resume_from unknown: answers of the service have no date", "")
@@ -311,7 +311,7 @@ func TestPlaceOfLongestKeyFits(t *testing.T) {
 	}
 }
 
-// Pages are read into reused memory: records equal those of the SDK's rows, and a split's information stays valid.
+// Pages reuse memory: records must equal those of the SDK's rows, and a split's information must remain valid.
 func TestReusedPagesHaveSameRecords(t *testing.T) {
 	w := newWorld(t)
 	const rows = 3000

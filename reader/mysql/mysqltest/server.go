@@ -10,19 +10,19 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // the driver
+	_ "github.com/go-sql-driver/mysql" // registers the driver
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// Server is a running server. Its user is root, without a password, its database shop.
+// Server is a running server. Its user is root, without a password, and its database shop.
 type Server struct {
 	DB *sql.DB
 
 	*sqltest.Place
 	cmd  *exec.Cmd
-	more []string // options
+	more []string // additional options
 }
 
 func Start(t testing.TB) *Server {
@@ -53,7 +53,7 @@ func Start(t testing.TB) *Server {
 
 func (s *Server) dsn(db string) string { return fmt.Sprintf("root@tcp(127.0.0.1:%d)/%s", s.Port, db) }
 
-// Go starts the server, also after Kill, and returns when it answers.
+// Go starts the server, also after Kill, and returns when the server answers.
 func (s *Server) Go() {
 	s.Helper()
 	server, err := exec.LookPath("mariadbd")
@@ -84,7 +84,7 @@ func (s *Server) Go() {
 	}
 }
 
-// Kill ends it as a crash does.
+// Kill ends the server as a crash would.
 func (s *Server) Kill() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Kill()
@@ -93,7 +93,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Options restarts the server with more options.
+// Options restarts the server with additional options.
 func (s *Server) Options(more ...string) {
 	s.Helper()
 	s.more = more
@@ -101,7 +101,7 @@ func (s *Server) Options(more ...string) {
 	s.Go()
 }
 
-// Own gives the server a copy of a file that only its user may read.
+// Own gives the server a copy of a file that only the server's user can read.
 func (s *Server) Own(file string) string {
 	s.Helper()
 	own := filepath.Join(s.Dir, strings.ReplaceAll(strings.Trim(file, "/"), "/", "-"))
@@ -109,14 +109,14 @@ func (s *Server) Own(file string) string {
 	return own
 }
 
-// Follow makes the server a replica of another one.
+// Follow makes the server a replica of another.
 func (s *Server) Follow(of *Server) {
 	s.Helper()
 	s.Exec(fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, MASTER_USER = 'root', "+
 		"MASTER_USE_GTID = slave_pos", of.Port), "START SLAVE")
 }
 
-// Address is a table's address.
+// Address returns a table's address.
 func (s *Server) Address(table string) string {
 	return fmt.Sprintf("mysql://root@127.0.0.1:%d/shop?table=%s", s.Port, table)
 }
@@ -130,7 +130,7 @@ func (s *Server) Exec(statements ...string) {
 	}
 }
 
-// Rows returns a query's rows as text; null is NULL.
+// Rows returns a query's rows as text, with NULL for nulls.
 func (s *Server) Rows(query string) (all [][]string) {
 	s.Helper()
 	rows, err := s.DB.Query(query)

@@ -15,9 +15,9 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// Server is a running server. Its user is postgres, without a password, its database postgres.
+// Server is a running server. Its user is postgres, without a password, and its database postgres.
 type Server struct {
-	Most int // sessions; 0 is 50
+	Most int // maximum sessions; 0 means 50
 
 	*sqltest.Place
 	bin string
@@ -44,13 +44,13 @@ func (s *Server) Standby() *Server {
 	return r
 }
 
-// Promote makes a standby the primary.
+// Promote makes a standby a primary.
 func (s *Server) Promote() {
 	s.Helper()
 	s.run("pg_ctl", "-D", s.Data(), "-w", "promote")
 }
 
-// prepare makes a folder and finds a port.
+// prepare makes the server's folder and finds a port.
 func prepare(t testing.TB) *Server {
 	t.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -70,9 +70,9 @@ func (s *Server) Go() {
 			s.Port, s.Dir, cmp.Or(s.Most, 50)), "start")
 }
 
-// Stop stops it: fast, or immediate as in a crash.
+// Stop stops the server: fast, or immediate as in a crash.
 func (s *Server) Stop(how string) {
-	_ = s.Command(filepath.Join(s.bin, "pg_ctl"), "-D", s.Data(), "-w", "-m", how, "stop").Run() // it may be down
+	_ = s.Command(filepath.Join(s.bin, "pg_ctl"), "-D", s.Data(), "-w", "-m", how, "stop").Run() // it may be down already
 }
 
 func (s *Server) run(name string, args ...string) {

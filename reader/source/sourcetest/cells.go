@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// checkCells checks that the records' cells agree with About.
+// checkCells checks that the cells of records agree with About.
 func checkCells(t *testing.T, open func() source.Source) {
 	s := open()
 	defer s.Close()
@@ -70,15 +70,15 @@ func checkCells(t *testing.T, open func() source.Source) {
 	}
 }
 
-// selfDescribed is a record as text, by column name.
+// selfDescribed is a record in text form, by column name.
 type selfDescribed struct {
 	bad    bool
 	cells  string
 	fields map[string]string
-	newest map[string]string // of cells, by their names
+	newest map[string]string // newest cells, by name
 }
 
-// described reads a source and checks each record's cells. It returns the records of a wide one.
+// described reads a source and checks each record's cells. It returns the records of a Wide source.
 func described(t *testing.T, s source.Source, used []int, columns []string) (all []selfDescribed) {
 	t.Helper()
 	splits, err := cut(s)
@@ -112,7 +112,7 @@ func described(t *testing.T, s source.Source, used []int, columns []string) (all
 	return all
 }
 
-// checkedCells returns a record's cells as text and records the newest of each name.
+// checkedCells returns a record's cells as text and adds the newest of each name to newest.
 func checkedCells(t *testing.T, cells []record.Cell, newest map[string]string) string {
 	var s []byte
 	times := map[string][]int64{}

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Check tests source.Source's contract. open returns the same source each time, unread, with two splits or more.
+// Check tests the contract of source.Source. open returns the same source each time, unread, with at least two splits.
 func Check(t *testing.T, open func() source.Source) {
 	t.Helper()
 	var whole reading
@@ -24,7 +24,7 @@ func Check(t *testing.T, open func() source.Source) {
 		t.Helper()
 		s := open()
 		defer func() {
-			for range 2 { // closing again is allowed
+			for range 2 { // closing twice is allowed
 				if err := s.Close(); err != nil {
 					t.Errorf("close: %v", err)
 				}
@@ -93,7 +93,7 @@ func Check(t *testing.T, open func() source.Source) {
 			conformance.Must(t, err)
 			columns := len(s.About().Columns)
 			if columns == 0 {
-				return // records describe themselves, and no column was requested
+				return // no columns without a request, as records describe themselves
 			}
 			last := columns - 1
 			p := s.NewParser([]int{last})
@@ -156,7 +156,7 @@ func Check(t *testing.T, open func() source.Source) {
 	})
 }
 
-// checkLive begins at every place that a reading reached, with another number.
+// checkLive begins at every place that a reading reached, with a different record number.
 func checkLive(t *testing.T, open func() source.Source, whole reading) {
 	const counted = 1 << 30
 	for i, place := range whole.places {
@@ -181,7 +181,7 @@ func checkLive(t *testing.T, open func() source.Source, whole reading) {
 	}
 }
 
-// checkUnique compares the keys of all records with each other.
+// checkUnique compares the keys of all records.
 func checkUnique(t *testing.T, s source.Source) {
 	splits, err := cut(s)
 	conformance.Must(t, err)
@@ -220,7 +220,7 @@ func checkUnique(t *testing.T, s source.Source) {
 	}
 }
 
-// checkRandom reads stretches of a source in another order.
+// checkRandom reads stretches of a source in a different order.
 func checkRandom(t *testing.T, s source.Random, whole reading) {
 	splits, err := cut(s)
 	conformance.Must(t, err)
@@ -255,16 +255,16 @@ func checkRandom(t *testing.T, s source.Random, whole reading) {
 	}
 }
 
-// reading is a reading's result.
+// reading is the result of reading a source.
 type reading struct {
 	records []string
-	last    []string       // of each record, its last field
-	places  []source.Place // of splits
+	last    []string       // last field of each record
+	places  []source.Place // places of the splits
 	pieces  int
 	chain   source.Chain
 }
 
-// same compares a reading that began at a place with one of the whole source.
+// same compares a reading that began at a place with a reading of the whole source.
 func same(t *testing.T, got, whole reading, begin source.Place) {
 	t.Helper()
 	if want := whole.records[begin.Record:]; !slices.Equal(got.records, want) {
@@ -277,7 +277,7 @@ func same(t *testing.T, got, whole reading, begin source.Place) {
 	}
 }
 
-// all returns the places of a source's columns.
+// all returns the indexes of a source's columns.
 func all(s source.Source) (used []int) {
 	for i := range s.About().Columns {
 		used = append(used, i)
@@ -320,7 +320,7 @@ func cut(s source.Source) (splits []source.Split, err error) {
 	}
 }
 
-// readAll reads a source to its end; with rnd its splits twice, in random order.
+// readAll reads a source to its end. With rnd it parses the splits twice, in random order.
 func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	t.Helper()
 	counted := &counting{Source: s}
@@ -381,7 +381,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	return r
 }
 
-// text is the complete text of a record.
+// text returns all of a record as text.
 func text(rec *record.Record) string {
 	if rec.Bad != nil {
 		return fmt.Sprintf("bad: %s", rec.Bad.Code)

@@ -19,13 +19,13 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Keyed is an origin of rows with a key, id. Parts are key ranges, places keys; a live one may change at any time.
+// Keyed is an Origin of rows with the key id. Parts are key ranges, places are keys; live rows may change at any time.
 type Keyed struct {
 	Name  string
 	Live  bool
-	Parts int // that Divide makes
-	Page  int // rows of a split; 0 takes 10
-	// OnPage is called before each page is read, with its part and its first possible key. May be nil.
+	Parts int // number of parts that Divide makes
+	Page  int // rows of a split; 0 means 10
+	// OnPage is called before each page is read, with its part and its first possible key. It may be nil.
 	OnPage func(part int, from int64) error
 
 	mu      sync.Mutex
@@ -33,7 +33,7 @@ type Keyed struct {
 	divided int
 }
 
-// NewKeyed makes an origin of n rows with the keys 0, 10, 20 and so on.
+// NewKeyed makes an Origin of n rows with the keys 0, 10, 20 and so on.
 func NewKeyed(name string, n int) *Keyed {
 	k := &Keyed{Name: name, Parts: 1, rows: map[int64]string{}}
 	for i := range n {
@@ -54,26 +54,26 @@ func (k *Keyed) Delete(id int64) {
 	delete(k.rows, id)
 }
 
-// Rows returns all rows as they are now.
+// Rows returns all rows in their current state.
 func (k *Keyed) Rows() map[int64]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.rows)
 }
 
-// Divided is the number of calls to Divide.
+// Divided returns the number of calls of Divide.
 func (k *Keyed) Divided() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.divided
 }
 
-// Position is the first division's.
+// Position returns the position of the first division.
 func (k *Keyed) Position() source.Position {
 	return source.Position{ResumeFrom: &source.Resume{LSN: "0/1"}, SafeSince: source.Unknown + "it is a test"}
 }
 
-// Divide cuts the current keys into parts of about as many rows. The first part and the last have no bound.
+// Divide cuts the current keys into parts of similar size. The first part has no lower bound, the last no upper bound.
 func (k *Keyed) Divide(context.Context) ([]byte, error) {
 	ids := slices.Sorted(maps.Keys(k.Rows()))
 	k.mu.Lock()
@@ -99,7 +99,7 @@ func (k *Keyed) Open(_ context.Context, division []byte) (parts []source.Source,
 	return parts, nil
 }
 
-// page returns a part's next rows from a key on, and the first key after them.
+// page returns a part's next rows, starting at a key, and the first key after them.
 func (k *Keyed) page(p *keyedPart, from int64, most int) (page keyedPage, next int64) {
 	all := k.Rows()
 	next = from
@@ -120,7 +120,7 @@ type keyedRow struct {
 	text string
 }
 
-// keyedPage is rows as they were when read.
+// keyedPage holds rows as they were when read.
 type keyedPage []keyedRow
 
 func (keyedPage) Prepare() error { return nil }
@@ -135,7 +135,7 @@ type keyedPart struct {
 	from, to int64
 	begin    source.Place
 	next     int64
-	splits   int // so far
+	splits   int // splits so far
 }
 
 var keyedColumns = []string{"id", "text"}
@@ -149,7 +149,7 @@ func (p *keyedPart) About() source.About {
 	}
 }
 
-// Identity hashes the rows of a frozen part.
+// Identity returns a hash of a frozen part's rows.
 func (p *keyedPart) Identity() (source.Identity, error) {
 	if p.of.Live {
 		return source.Identity{Schema: "id integer, text string"}, nil
@@ -160,7 +160,7 @@ func (p *keyedPart) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: rows.Bytes(), Content: fmt.Sprintf("%x", h.Sum64())}, nil
 }
 
-// Sample reads the first rows, about a hundred bytes each.
+// Sample reads the first rows, counting about a hundred bytes for each.
 func (p *keyedPart) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	rows, _ := p.of.page(p, p.from, max(budget/100, 1))
 	rows.each(each)
@@ -224,7 +224,7 @@ func (p keyedPage) each(each func(*record.Record)) {
 	}
 }
 
-// appendKey makes a place of a key.
+// appendKey encodes a key as a place.
 func appendKey(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)^1<<63) }
 
 func keyOf(key []byte) int64 { return int64(binary.BigEndian.Uint64(key) ^ 1<<63) }

@@ -12,16 +12,16 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Rows is a source of typed rows that were never text, as from a database; rejects are kept as lines of JSON.
+// Rows is a source of typed rows that were never text, as from a database. Its rejects are kept as lines of JSON.
 type Rows struct {
 	source.Undivided
 	source.Pages
 	Name    string
 	Columns []string
 	Data    [][]record.Datum
-	// Bad gives, by record number, why a record cannot be read.
+	// Bad says, by record number, why a record cannot be read.
 	Bad map[int64]*table.Reason
-	// Fail is the number of records before the source breaks off with an error; 0 means never.
+	// Fail is the number of records after which the source fails; 0 means never.
 	Fail int
 	// Page is the number of records in a split; 0 means 10.
 	Page int
@@ -29,10 +29,10 @@ type Rows struct {
 	Unique bool
 
 	begin, next int64
-	widen       func(row int64, rec *record.Record, each func(*record.Record)) // adds to a record; nil adds nothing
+	widen       func(row int64, rec *record.Record, each func(*record.Record)) // adds cells to a record; may be nil
 }
 
-// NewRows makes a source of n rows with an integer key, id, and one column of each type.
+// NewRows makes a source of n rows with an integer key, id, and a column of every type.
 func NewRows(name string, n int) *Rows {
 	r := &Rows{Name: name, Columns: []string{"id", "text", "double", "flag", "bytes", "nothing"}}
 	for i := range n {
@@ -45,7 +45,7 @@ func NewRows(name string, n int) *Rows {
 			{},
 		}
 		if i%3 == 0 {
-			d[1] = record.Datum{} // a null
+			d[1] = record.Datum{} // becomes a null
 		}
 		r.Data = append(r.Data, d)
 	}
@@ -58,7 +58,7 @@ func (r *Rows) Open(context.Context, []byte) ([]source.Source, error) {
 	return []source.Source{&fresh}, nil
 }
 
-// page is a part of the rows, as a piece and as a split.
+// page is a range of the rows, both as a piece and as a split.
 type page struct {
 	source.Ready
 	from, to int64
@@ -81,7 +81,7 @@ func (r *Rows) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: int64(len(r.Data)), Content: fmt.Sprintf("%x", h.Sum64())}, nil
 }
 
-// Sample reads the first rows, about a hundred bytes each.
+// Sample reads the first rows, counting about a hundred bytes for each.
 func (r *Rows) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	for i := range r.Data {
 		if read >= budget {
@@ -135,7 +135,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	return p.rows.each(sp.Part.(page), each), 0, nil
 }
 
-// each gives a page's rows, each in the same memory.
+// each calls each for every row of a page, always with the same memory.
 func (r *Rows) each(pg page, each func(*record.Record)) int {
 	fields := make([]record.Datum, len(r.Columns))
 	for i := pg.from; i < pg.to; i++ {
@@ -151,15 +151,15 @@ func (r *Rows) each(pg page, each func(*record.Record)) int {
 	return int(pg.to - pg.from)
 }
 
-// Anywhere is true: any page can be read at any time.
+// Anywhere returns true: any page can be read at any time.
 func (r *Rows) Anywhere() bool { return true }
 
 func (r *Rows) Reopen() error { return nil }
 
-// Divisible is true: any rows can be read.
+// Divisible returns true: any range of rows can be read.
 func (r *Rows) Divisible() bool { return true }
 
-// LoadStretch returns the rows of a stretch as a page.
+// LoadStretch returns the rows of a stretch as one page.
 func (r *Rows) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	return []source.Split{{
 		Number: int(min(to.Record, 1)), Bytes: 100 * to.Records, Rows: to.Records, First: to.Record,

@@ -17,9 +17,9 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// Authority signs certificates for tests of TLS.
+// Authority signs certificates for tests that use TLS.
 type Authority struct {
-	File string // its certificate
+	File string // file with its certificate
 
 	t      testing.TB
 	signed *x509.Certificate
@@ -34,21 +34,21 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Server makes a certificate for 127.0.0.1, and its key.
+// Server makes a certificate for 127.0.0.1 and its key, and returns their files.
 func (a *Authority) Server() (cert, key string) {
 	a.t.Helper()
 	return a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "server"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, nil)
 }
 
-// Client makes a certificate of a user, and its key.
+// Client makes a user's certificate and its key, and returns their files.
 func (a *Authority) Client(user string) (cert, key string) {
 	a.t.Helper()
 	return a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: user},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, nil)
 }
 
-// sign signs a certificate; itself signs the authority's.
+// sign signs a certificate; itself is non-nil if that is the authority's own.
 func (a *Authority) sign(c *x509.Certificate, itself *Authority) (cert, key string) {
 	a.t.Helper()
 	dir := a.t.TempDir()

@@ -1,2 +1,2 @@
-// Package sqltest reads tables of servers for the tests of their rooms, and gives the servers a place to run.
+// Package sqltest has the checks that the tests of all database readers share, and runs database servers for them.
 package sqltest

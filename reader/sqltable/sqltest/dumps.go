@@ -17,13 +17,13 @@ import (
 // Index finds the tables of a dump.
 type Index func(io.Reader) (*sqldump.Dump, error)
 
-// Parser reads rows of a dump.
+// Parser reads the rows of a dump.
 type Parser interface {
 	Reset(rows []byte, begun bool)
 	Next() (*record.Record, bool)
 }
 
-// Read shows every row that a parser finds.
+// Read returns every row that a parser finds, formatted by show.
 func Read(p Parser, rows []byte, begun bool, show func(*record.Record) string) (shown []string) {
 	p.Reset(rows, begun)
 	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
@@ -32,7 +32,7 @@ func Read(p Parser, rows []byte, begun bool, show func(*record.Record) string) (
 	return shown
 }
 
-// Text shows the values of a row, or why it has none.
+// Text formats the values of a row, or why it has none.
 func Text(rec *record.Record) string {
 	if rec.Bad != nil {
 		return rec.Bad.Code + " " + rec.Bad.Column
@@ -48,7 +48,7 @@ func Text(rec *record.Record) string {
 	return strings.Join(fields, "|")
 }
 
-// CutAnywhere checks that a dump cut between two places is known to be cut, and that its tables have their first rows.
+// CutAnywhere checks that a dump cut at any length is known to be incomplete, and its tables have their first rows.
 func CutAnywhere(t *testing.T, text []byte, first, complete int, index Index, rowsOf func(*sqldump.Table) []string) {
 	t.Helper()
 	whole, err := index(bytes.NewReader(text))
@@ -93,7 +93,7 @@ func RefusedDumps(t *testing.T, index Index, dumps, tables map[string]string) {
 	}
 }
 
-// Compare compares a dumped table's rows with the live table's.
+// Compare compares the rows of a dumped table with those of the live table.
 func Compare(t *testing.T, live sqltable.Server, dump []byte, of *sqldump.Table, p Parser) {
 	t.Helper()
 	columns, key, err := sqltable.New(sqltable.Config{Server: live}).Describe(t.Context())

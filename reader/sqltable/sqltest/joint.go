@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Joined opens the parts of tables read in one moment, by two sessions.
+// Joined opens the parts of tables that are read in one Moment by two sessions.
 func Joined(t *testing.T, whole bool, tables ...sqltable.Server) (origins []*sqltable.Origin,
 	open func(n int, ctx context.Context) ([]source.Source, error)) {
 	t.Helper()
@@ -46,7 +46,7 @@ func Joined(t *testing.T, whole bool, tables ...sqltable.Server) (origins []*sql
 	}
 }
 
-// Cancelled checks that loads ended in the middle of pages cost the others no session of their moment.
+// Cancelled checks that loads cancelled in the middle of a page cost the other loads no session of their Moment.
 func Cancelled(t *testing.T, tables ...sqltable.Server) {
 	t.Helper()
 	origins, open := Joined(t, true, tables...)
@@ -75,7 +75,7 @@ func Cancelled(t *testing.T, tables ...sqltable.Server) {
 	}
 }
 
-// Alike checks that the rows of tables are the same, read in one moment or separately.
+// Alike checks that the rows of tables are the same whether read in one Moment or separately.
 func Alike(t *testing.T, tables ...sqltable.Server) {
 	t.Helper()
 	_, open := Joined(t, true, tables...)
@@ -96,7 +96,7 @@ func Alike(t *testing.T, tables ...sqltable.Server) {
 	}
 }
 
-// Says checks an error's text; "" means no error.
+// Says checks the text of do's error; "" means no error.
 func Says(t *testing.T, do func() error, text string) {
 	t.Helper()
 	if err := do(); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {

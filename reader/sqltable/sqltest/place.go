@@ -13,17 +13,17 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// Place is where a test's server runs. As root it has its own user: servers refuse to run as root.
+// Place is where a test's server runs. For root it is another user's, because servers refuse to run as root.
 type Place struct {
 	testing.TB
 	Dir  string
-	Port int // of loopback
+	Port int // port on the loopback interface
 	as   *syscall.SysProcAttr
 	uid  int
 	gid  int
 }
 
-// NewPlace makes a folder and finds a port; name is the user's. The test's end stops the server and removes the folder.
+// NewPlace makes a folder and finds a port; name is the user's. When the test ends, it stops the server and cleans up.
 func NewPlace(t testing.TB, name string, stop func()) *Place {
 	t.Helper()
 	dir, err := os.MkdirTemp("", name+"test")
@@ -48,17 +48,17 @@ func NewPlace(t testing.TB, name string, stop func()) *Place {
 	return p
 }
 
-// Data is the folder of the server's data.
+// Data returns the folder of the server's data.
 func (p *Place) Data() string { return filepath.Join(p.Dir, "data") }
 
-// Command is a command that runs as the server's user.
+// Command returns a command that runs as the server's user.
 func (p *Place) Command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.SysProcAttr, c.Dir = p.as, p.Dir
 	return c
 }
 
-// Run runs such a command.
+// Run runs a command as the server's user.
 func (p *Place) Run(name string, args ...string) {
 	p.Helper()
 	if out, err := p.Command(name, args...).CombinedOutput(); err != nil {
@@ -67,7 +67,7 @@ func (p *Place) Run(name string, args ...string) {
 	}
 }
 
-// Own makes a copy of a file that only the server's user may read.
+// Own makes a copy of a file that only the server's user can read.
 func (p *Place) Own(file, copied string) {
 	p.Helper()
 	text, err := os.ReadFile(file)

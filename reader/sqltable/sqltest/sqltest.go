@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Open opens the parts of a server's table, which are closed with the test. change may be nil.
+// Open opens the parts of a server's table, which are closed when the test ends. change may be nil.
 func Open(t testing.TB, s sqltable.Server, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
 	t.Helper()
 	c := sqltable.Config{Server: s}
@@ -35,7 +35,7 @@ func Open(t testing.TB, s sqltable.Server, change func(*sqltable.Config)) (*sqlt
 	return o, parts
 }
 
-// Each reads parts to their ends, in turn, and gives each record. onPage may be nil.
+// Each reads parts to their ends, taking turns, and calls each for every record. onPage may be nil.
 func Each(t testing.TB, parts []source.Source, onPage func(n int), each func(*record.Record)) {
 	t.Helper()
 	n := 0
@@ -59,13 +59,13 @@ func Each(t testing.TB, parts []source.Source, onPage func(n int), each func(*re
 				onPage(n)
 			}
 		}
-		if err := p.Close(); err != nil { // as a load does: the others keep the snapshot
+		if err := p.Close(); err != nil { // close it as a load does: the others keep the snapshot
 			t.Error(err)
 		}
 	}
 }
 
-// All reads parts and returns the fields of all records.
+// All reads parts and returns all records as text.
 func All(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string) {
 	t.Helper()
 	Each(t, parts, onPage, func(r *record.Record) {
@@ -79,7 +79,7 @@ func All(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string
 	return rows
 }
 
-// Values reads a table and returns the named columns of each row as Show shows them, in sorted order.
+// Values reads a table and returns the named columns of each row, formatted by Show, in sorted order.
 func Values(t *testing.T, s sqltable.Server, names []string) (rows []string) {
 	t.Helper()
 	_, parts := Open(t, s, nil)
@@ -92,7 +92,7 @@ func Values(t *testing.T, s sqltable.Server, names []string) (rows []string) {
 	return rows
 }
 
-// Show shows values of a record with their kinds; nil places: all.
+// Show formats values of a record with their kinds; nil places means all.
 func Show(r *record.Record, places []int) string {
 	if places == nil {
 		for i := range r.Fields {

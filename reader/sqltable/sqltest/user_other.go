@@ -4,5 +4,5 @@ package sqltest
 
 import "syscall"
 
-// userOf runs a process as this user: no one is root here.
+// userOf would run a process as this user; here, nobody is root.
 func userOf(int, int) *syscall.SysProcAttr { return nil }
