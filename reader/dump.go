@@ -56,7 +56,7 @@ type dumpRows interface {
 func (f *dumpFormat) open(s *File) error {
 	switch {
 	case s.Stream():
-		return fmt.Errorf("read %s: a dump is read twice, which a stream does not allow; save it as a file first", s.Name)
+		return fmt.Errorf("read %s: a dump is read twice, so it cannot be a stream; save it to a file first", s.Name)
 	case s.text.bom > 0 || !s.Encoding.IsUTF8():
 		return fmt.Errorf("read %s: a dump is UTF-8 without a byte order mark; if the > of PowerShell wrote it, let the "+
 			"dump program write the file itself (pg_dump -f, mysqldump --result-file)", s.Name)
@@ -85,7 +85,7 @@ func (f *dumpFormat) open(s *File) error {
 		return err
 	}
 	if d.Truncated != nil && t.Key == nil { // pg_dump writes keys after the rows
-		s.Hint = fmt.Sprintf("%s does not say the key of its table: %v", s.Name, d.Truncated)
+		s.Hint = fmt.Sprintf("%s does not state the key of its table: %v", s.Name, d.Truncated)
 	}
 	s.text.offset, s.text.lines, s.text.part, s.text.end, s.text.truncated = t.From, int(t.Lines), true, t.To, d.Truncated
 	names, declared := make([]string, len(t.Columns)), &source.Declared{Key: t.Key}
@@ -132,7 +132,7 @@ func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 	for _, c := range t.Columns {
 		names = append(names, c.Name)
 	}
-	return fmt.Errorf("read %s: it is the schema that mysqldump --tab writes, and the rows are in %s; load that with "+
+	return fmt.Errorf("read %s: it is a schema written by mysqldump --tab, and the rows are in %s; load that with "+
 		"--dialect mysql-tab --no-header --names '%s', and --type for what the sample does not show",
 		s.Name, rows, strings.Join(names, ","))
 }

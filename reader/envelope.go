@@ -43,11 +43,11 @@ var changes = []struct {
 }{
 	{[]string{"Keys", "NewImage"}, "an incremental export of DynamoDB"},
 	{[]string{"Keys", "OldImage"}, "an incremental export of DynamoDB"},
-	{[]string{"after", "before", "op"}, "changes as Debezium writes them"},
-	{[]string{"after", "op", "source"}, "changes as Debezium writes them"},
-	{[]string{"before", "op", "source"}, "changes as Debezium writes them"},
-	{[]string{"data", "isDdl", "table", "type"}, "changes as Canal writes them"},
-	{[]string{"data", "database", "table", "ts", "type", "xid"}, "changes as Maxwell writes them"},
+	{[]string{"after", "before", "op"}, "Debezium changes"},
+	{[]string{"after", "op", "source"}, "Debezium changes"},
+	{[]string{"before", "op", "source"}, "Debezium changes"},
+	{[]string{"data", "isDdl", "table", "type"}, "Canal changes"},
+	{[]string{"data", "database", "table", "ts", "type", "xid"}, "Maxwell changes"},
 }
 
 // refuseChanges returns why change records are not rows.

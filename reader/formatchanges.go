@@ -17,9 +17,9 @@ import (
 
 // Formats of changes: each record describes a change of a row.
 var (
-	Debezium       Format = &changeFormat{"debezium", jsonl.DebeziumChanges, "changes as Debezium writes them"}
-	Canal          Format = &changeFormat{"canal", jsonl.CanalChanges, "changes as canal writes them"}
-	Maxwell        Format = &changeFormat{"maxwell", jsonl.MaxwellChanges, "changes as Maxwell writes them"}
+	Debezium       Format = &changeFormat{"debezium", jsonl.DebeziumChanges, "Debezium changes"}
+	Canal          Format = &changeFormat{"canal", jsonl.CanalChanges, "canal changes"}
+	Maxwell        Format = &changeFormat{"maxwell", jsonl.MaxwellChanges, "Maxwell changes"}
 	DynamoDBExport Format = &changeFormat{"dynamodb-changes", jsonl.DynamoDBChanges, "an incremental export of DynamoDB"}
 )
 
@@ -115,7 +115,7 @@ func (f *changeFormat) open(s *File) error {
 	s.Layout = jsonl.Guess(s.utf8Head(), s.wholeHead(headBytes))
 	if f.form == jsonl.CanalChanges || f.form == jsonl.MaxwellChanges {
 		if s.Layout != jsonl.Lines || !s.Encoding.IsUTF8() {
-			return fmt.Errorf("read %s: messages of %s are read from lines of UTF-8, a message each", s.Name, f.name)
+			return fmt.Errorf("read %s: %s messages must be in UTF-8, one per line", s.Name, f.name)
 		}
 		s.text.unfold = func(r io.Reader) io.Reader { return jsonl.UnfoldCanal(r, s.o.Memory.record()) }
 		head, _ := io.ReadAll(s.text.unfold(bytes.NewReader(s.utf8Head()))) // reading from memory cannot fail
@@ -127,7 +127,7 @@ func (f *changeFormat) open(s *File) error {
 		Whole: &c.Whole, Typed: c.Typed, Without: c.Without}}
 	switch named := s.o.Named.Table; {
 	case named != "" && f.form == jsonl.DynamoDBChanges:
-		return fmt.Errorf("read %s: --source-table %s: an export of DynamoDB is of one table; leave it out", s.Name, named)
+		return fmt.Errorf("read %s: --source-table %s: a DynamoDB export has only one table; leave it out", s.Name, named)
 	case of != "" && (named == "" || jsonl.IsTable(named, strings.Split(of, "."))): // also when a load is resumed
 		c.Whole.Is(of)
 	}

@@ -276,7 +276,7 @@ func (s *csvText) hintAtDelimiter(names []string) {
 		if delimiter == s.Dialect.Delimiter || !strings.Contains(names[0], delimiter) {
 			continue
 		}
-		s.Hint = fmt.Sprintf("%s has one column, %q; its fields may stand between %q: give --delimiter '%s', or "+
+		s.Hint = fmt.Sprintf("%s has one column, %q; its fields may be separated by %q: give --delimiter '%s', or "+
 			"--dialect auto", s.Name, names[0], delimiter, strings.Trim(fmt.Sprintf("%q", delimiter), `"`))
 		return
 	}

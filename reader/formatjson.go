@@ -156,7 +156,7 @@ func (s *jsonText) discover(head []byte) error {
 	s.findTags(head)
 	typed := s.as.tags != jsonl.NoTags
 	if typed && s.o.Flatten {
-		return fmt.Errorf("read %s: --flatten has no meaning for --format %v: nested values are JSON text; leave it out%s",
+		return fmt.Errorf("read %s: --flatten does not apply to --format %v: nested values are JSON text; leave it out%s",
 			s.Name, s.Format,
 			map[bool]string{true: ", or give --format jsonl, which makes columns of the tags"}[s.o.Format == nil])
 	}
@@ -237,8 +237,8 @@ func (s *jsonText) findTags(head []byte) {
 		}
 	}
 	if s.o.Format == nil && s.as.tags != jsonl.NoTags {
-		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as --format %v: its values say their types; with --format jsonl "+
-			"they stay objects", s.Name, s.Format))
+		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as --format %v: its values have type tags; with --format jsonl "+
+			"they remain objects", s.Name, s.Format))
 	}
 	s.inItem = s.as.tags == jsonl.DynamoDB && jsonl.Wrapped(head, s.Layout)
 }

@@ -29,7 +29,7 @@ func (l *longRecord) add(text []byte, d *csv.Dialect) {
 
 // record returns the rejected record.
 func (l *longRecord) record() *record.Record {
-	message := fmt.Sprintf("the record has %d bytes, and %d MiB are the limit; its text is not kept", l.bytes, l.limit>>20)
+	message := fmt.Sprintf("the record has %d bytes, more than %d MiB; its text is not kept", l.bytes, l.limit>>20)
 	if l.limit < MaxRecordBytes {
 		message = fmt.Sprintf("the record has %d bytes, above %d MiB (--memory); its text is not kept", l.bytes, l.limit>>20)
 	}

@@ -65,7 +65,7 @@ func (f *RowFormat) Is(_ string, head []byte) bool { return f.Begins(head) }
 // open opens seekable files for random access; other inputs are read in order.
 func (f *RowFormat) open(s *File) error {
 	if len(s.text.head) == 0 {
-		return fmt.Errorf("read %s: %w, which a file of %v never is", s.Name, ErrEmpty, f)
+		return fmt.Errorf("read %s: %w, which a %v file never is", s.Name, ErrEmpty, f)
 	}
 	s.form.parser = s.newRowParser
 	if s.item.Seekable() && s.Compression == compress.None {
@@ -79,8 +79,8 @@ func (f *RowFormat) open(s *File) error {
 		}
 	}
 	if f.inOrder == nil {
-		return fmt.Errorf("read %s: %v is read at many places, which a stream or a compressed file does not allow; save it "+
-			"as a file first", s.Name, f)
+		return fmt.Errorf("read %s: %v needs random access, which a stream or a compressed file does not allow; save it "+
+			"to a file first", s.Name, f)
 	}
 	if err := s.openBatches(); err != nil {
 		return err

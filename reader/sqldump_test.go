@@ -179,7 +179,7 @@ func TestUnreadableDumpsAreRefused(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"a stream": {streamOf(t, text), Options{}, "save it as a file first"},
+		"a stream": {streamOf(t, text), Options{}, "save it to a file first"},
 		"UTF-16": {itemOf(t, "in.sql", []byte("\xff\xfe"+utf16le(string(text)))), Options{Format: PGDump},
 			"PowerShell"},
 		"several tables": {itemOf(t, "in.sql", text), Options{}, "say which with --source-table"},

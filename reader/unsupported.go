@@ -26,7 +26,7 @@ type notRows struct {
 }
 
 const (
-	toParquet   = "convert it to Parquet, as with python3 and pyarrow: "
+	toParquet   = "convert it to Parquet, for example with pyarrow:  "
 	notATable   = "it has no rows; export its table to CSV first"
 	dialectsWay = "have the program write rows instead, as "
 )
@@ -63,14 +63,14 @@ var kindsWithoutRows = []notRows{
 	{magic: "\x93NUMPY", what: "a NumPy array", way: toParquet +
 		`import numpy, pandas; pandas.DataFrame(numpy.load("FILE")).to_parquet("FILE.parquet")`},
 	{magic: "\x7fELF", what: "a program", way: notATable},
-	{magic: "PGDMP", what: "a pg_dump archive", way: "make text of it: pg_restore -f dump.sql FILE, and load that"},
+	{magic: "PGDMP", what: "a pg_dump archive", way: "make it text: pg_restore -f dump.sql FILE, and load that"},
 	{magic: "toc.dat\x00", is: isTar, what: "a pg_dump archive (tar)",
 		way: "make text of it: pg_restore -f dump.sql FILE, and load that"},
 	{magic: "PRAGMA foreign_keys=OFF;\n", what: "a dump of SQL statements", way: dialectsWay +
 		"sqlite3 -quote -header DATABASE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
 	{magic: "$ion_1_0 ", what: "Amazon Ion", way: "export the table as DynamoDB JSON, or convert it to JSON lines"},
 	{magic: "<?xml", what: "XML", way: "convert it to CSV or JSON lines first"},
-	{is: htmlPage.Match, what: "a web page", way: "look at what the server says: it may be an error instead of the file"},
+	{is: htmlPage.Match, what: "a web page", way: "read it: the server may have sent an error instead of the file"},
 }
 
 // isTar reports whether head is the first block of a tar file.

@@ -109,7 +109,7 @@ func TestDamageIsReportedBeforeFirstRow(t *testing.T) {
 		"parts are swapped": {swap, "swapped"},
 		"the manifest is gone": {func(m *Manifest) error { return os.Remove(filepath.Join(m.Dir(), ManifestName)) },
 			"no manifest.json"},
-		"the manifest is edited": {edit(`"rows": 4`, `"rows": 5`), "not that of its text"},
+		"the manifest is edited": {edit(`"rows": 4`, `"rows": 5`), "does not match its text"},
 		"the format is newer":    {edit(`"version": 2`, `"version": 3`), "it has version 3 of the format"},
 		"another format":         {edit(Format, "other"), "not the manifest of an archive"},
 		"no sum":                 {edit(`"sha256":`, `"sha257":`), "no sha256"},

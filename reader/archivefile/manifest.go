@@ -306,7 +306,7 @@ func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	plain := bytes.Clone(text)
 	copy(plain[at:], noSum)
 	if sum := sha256.Sum256(plain); hex.EncodeToString(sum[:]) != head.SHA256 {
-		return nil, &DamagedError{file, "it was changed or damaged: its sha256 is not that of its text"}
+		return nil, &DamagedError{file, "it was changed or damaged: its sha256 does not match its text"}
 	}
 	m := &Manifest{files: files}
 	if err := json.Unmarshal(text, m); err != nil {
@@ -362,7 +362,7 @@ func (m *Manifest) Check(ctx context.Context) error {
 				return fmt.Errorf("check archive: %w", err)
 			}
 			if sum != p.SHA256 {
-				return m.isNot(ctx, p, "its sha256 is not that of the manifest")
+				return m.isNot(ctx, p, "its sha256 does not match the manifest")
 			}
 			return nil
 		})

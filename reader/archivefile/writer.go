@@ -232,7 +232,7 @@ func (w *Writer) readJournal() error {
 		return damaged(cmp.Or(err, errors.New("its first line is missing")))
 	}
 	if w.subject.Format != w.kind.format {
-		return &ChangedError{w.place.String(), []string{"it was of another --format"}}
+		return &ChangedError{w.place.String(), []string{"its --format was different"}}
 	}
 	if w.subject.Version != w.kind.version {
 		return &UnusableError{fmt.Errorf("%s has format version %d; use the tsimport version that wrote it, or "+

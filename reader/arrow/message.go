@@ -72,10 +72,10 @@ func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
 	b.buffers = t.in.words(at, 2*n)
 	if packed, ok := t.child(3); ok {
 		if b.codec = packed.number(0, 1, 0); b.codec != codecLZ4 && b.codec != codecZstd {
-			return nil, fmt.Errorf("compression codec %d is not known", b.codec)
+			return nil, fmt.Errorf("unknown compression codec %d", b.codec)
 		}
 		if method := packed.number(1, 1, 0); method != 0 {
-			return nil, fmt.Errorf("compression method %d is not known", method)
+			return nil, fmt.Errorf("unknown compression method %d", method)
 		}
 	}
 	if b.rows < 0 || b.rows > maxRows {

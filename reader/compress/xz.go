@@ -97,7 +97,7 @@ func (z *xzReader) header() error {
 		return noEOF(err)
 	}
 	if binary.LittleEndian.Uint32(b[8:]) != crc32.ChecksumIEEE(b[6:8]) {
-		return errors.New("check sum of the stream header differs")
+		return errors.New("the checksum of the stream header is wrong")
 	}
 	if b[6] != 0 || b[7] > 15 {
 		return errors.New("unknown stream flags")
@@ -159,7 +159,7 @@ func (z *xzReader) index() error {
 		listed.add(unpadded, size)
 	}
 	if !bytes.Equal(listed.digest.Sum(nil), z.seen.digest.Sum(nil)) {
-		return errors.New("the index gives other block sizes")
+		return errors.New("the index has different block sizes")
 	}
 	for in.n%4 != 0 {
 		if b, err := in.ReadByte(); err != nil {
@@ -174,13 +174,13 @@ func (z *xzReader) index() error {
 	}
 	switch {
 	case binary.LittleEndian.Uint32(b[:]) != in.crc:
-		return errors.New("check sum of the index differs")
+		return errors.New("the checksum of the index is wrong")
 	case string(b[14:]) != "YZ":
 		return errors.New("no stream footer")
 	case binary.LittleEndian.Uint32(b[4:]) != crc32.ChecksumIEEE(b[8:14]):
-		return errors.New("check sum of the stream footer differs")
+		return errors.New("the checksum of the stream footer is wrong")
 	case (int64(binary.LittleEndian.Uint32(b[8:]))+1)*4 != in.n+4:
-		return errors.New("the stream footer gives another size of the index")
+		return errors.New("the stream footer has a different index size")
 	case b[12] != 0 || b[13] != z.check:
 		return errors.New("stream header and footer differ")
 	}

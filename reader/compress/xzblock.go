@@ -51,7 +51,7 @@ func newXzBlock(src *source, size, check byte) (*xzBlock, error) {
 	}
 	body := head[:len(head)-4]
 	if binary.LittleEndian.Uint32(head[len(body):]) != crc32.ChecksumIEEE(body) {
-		return nil, errors.New("check sum of the block header differs")
+		return nil, errors.New("the checksum of the block header is wrong")
 	}
 	b := &xzBlock{src: src, header: uint64(len(head)), start: src.offset()}
 	filters, err := b.parse(body)
@@ -162,7 +162,7 @@ func (b *xzBlock) finish() error {
 	}
 	compressed := uint64(b.src.offset() - b.start)
 	if b.hasCompressed && compressed != b.wantCompressed || b.hasSize && b.size != b.wantSize {
-		return errors.New("block has another size than its header says")
+		return errors.New("block size differs from its header")
 	}
 	for pad := compressed; pad%4 != 0; pad++ {
 		if c, err := b.src.ReadByte(); err != nil {
@@ -180,7 +180,7 @@ func (b *xzBlock) finish() error {
 		return noEOF(err)
 	}
 	if !bytes.Equal(want, b.sum.Sum(nil)) {
-		return errors.New("check sum of the data differs")
+		return errors.New("the checksum of the data is wrong")
 	}
 	b.unpadded += uint64(len(want))
 	return nil

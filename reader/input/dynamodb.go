@@ -82,8 +82,8 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 			if n == 1 && name == exportFiles {
 				return false, nil // a file that merely has this name
 			}
-			return true, fmt.Errorf("open input %s line %d: it does not name a part of an export of DynamoDB with "+
-				"dataFileS3Key and itemCount; is the file whole?", Redact(files), n)
+			return true, fmt.Errorf("open input %s line %d: it does not name a part of a DynamoDB export with "+
+				"dataFileS3Key and itemCount; is the file complete?", Redact(files), n)
 		}
 		if first := named[path.Base(p.Key)]; first > 0 {
 			return true, fmt.Errorf("open input %s line %d: it names %s, as line %d does; download the list again",
@@ -97,7 +97,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 		return true, wrapOpen(Redact(files), err)
 	}
 	if want >= 0 && items != want {
-		return true, fmt.Errorf("open input %s: its parts have %d items, and %s says %d: one of the files is not whole; "+
+		return true, fmt.Errorf("open input %s: its parts have %d items, but %s says %d: one of the files is incomplete; "+
 			"download the export again", Redact(files), items, exportSummary, want)
 	}
 	for _, p := range parts {
@@ -126,7 +126,7 @@ func readSummary(text []byte) (items int64, at time.Time, is bool, err error) {
 	at, _ = time.Parse(time.RFC3339Nano, s.Time)
 	switch {
 	case s.Items == nil:
-		return 0, at, true, errors.New("it does not say how many items the export has; is the file whole?")
+		return 0, at, true, errors.New("it does not state the number of items; is the file complete?")
 	case s.Format != "DYNAMODB_JSON":
 		return 0, at, true, fmt.Errorf("the export is in %s; export the table as DYNAMODB_JSON", s.Format)
 	case s.Type != "" && s.Type != "FULL_EXPORT":

@@ -72,7 +72,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		return name, fmt.Errorf("open input %s: %w", name, err)
 	}
 	if unmarked {
-		e.unread("%s: the server tells neither size nor end, which a broken connection would seem; download it first", name)
+		e.unread("%s: without a size or an end mark, a broken connection may look like the end; download it first", name)
 	}
 	if r.ranges && r.version.size > 0 && r.version.String() == "" {
 		// Without a version, ranges of different contents could be mixed. A resumed run compares the content.

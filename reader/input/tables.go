@@ -44,7 +44,7 @@ func isPaimonSnapshot(name string) bool {
 
 // refuse returns why the input name, in the table at folder, is refused.
 func (k *tableKind) refuse(name, folder string) error {
-	return fmt.Errorf("open input %s: it is in %s (%s has %s), whose folder keeps stale files; load what the table  "+
+	return fmt.Errorf("open input %s: it is in %s (%s has %s), whose folder keeps stale files; load what the table "+
 		"holds: write it with a program that reads its log, such as %s. A file copied elsewhere is read",
 		name, k.name, folder, k.folder, strings.ReplaceAll(k.export, "TABLE", folder))
 }

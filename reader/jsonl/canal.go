@@ -211,13 +211,13 @@ func (p *Parser) canalChange(start int) bool {
 	case "bootstrap-start", "bootstrap-complete":
 		return p.pass(false)
 	default:
-		return p.refuse("", CodeChange, fmt.Sprintf("type %q is not known: want INSERT, UPDATE or DELETE", m.kind), start)
+		return p.refuse("", CodeChange, fmt.Sprintf("unknown type %q: want INSERT, UPDATE or DELETE", m.kind), start)
 	}
 	if m.data < 0 {
-		return p.refuse("", CodeChange, fmt.Sprintf("a change %s has no row", m.kind), start)
+		return p.refuse("", CodeChange, fmt.Sprintf("a change of type %s has no row", m.kind), start)
 	}
 	if m.more {
-		return p.refuse("", CodeChange, "want messages line by line, at most 64 MiB, with old rows of updates", start)
+		return p.refuse("", CodeChange, "want one message per line, at most 64 MiB, with the old rows of updates", start)
 	}
 	if m.old >= 0 && !p.members(m.old, func(key []byte, from, _ int) bool {
 		_, ofKey := p.index[string(key)]
@@ -295,7 +295,7 @@ func (p *Parser) canalDefinition(m *canalMessage, name []string, at int) bool {
 	switch {
 	case slices.Contains(harmless, m.kind):
 	case mine, name[1] == "" && m.kind != "QUERY", m.kind == "QUERY" && changesRows.MatchString(m.sql):
-		return p.refuse("", CodeDDL, fmt.Sprintf("a statement %s that may change the table %s: %.100s; do the same here, "+
+		return p.refuse("", CodeDDL, fmt.Sprintf("a %s statement that may change the table %s: %.100s; do the same here, "+
 			"and continue with the messages after this one", m.kind, named, m.sql), at)
 	}
 	return p.pass(true)
@@ -350,12 +350,12 @@ func canalColumn(of string) *changedColumn {
 		c.length, c.read = 0, readLatin1
 	case "binary":
 		if c.read = readLatin1; c.length == 0 {
-			c.refuse = "the message does not say how many bytes the column has, and zeros at the end are not logged"
+			c.refuse = "the message does not state the column's length, and trailing zeros are not logged"
 		}
 	case "timestamp":
-		c.refuse = "canal writes it in a time zone that the message does not say; say the column's type with that zone"
+		c.refuse = "canal writes it in a time zone that the message does not state; give the column's type with that zone"
 	default: // bit, enum, set, json, geometry
-		c.refuse = fmt.Sprintf("messages do not give the server's text of %s exactly", of)
+		c.refuse = fmt.Sprintf("messages do not have the server's exact text of %s", of)
 	}
 	if c.refuse != "" {
 		c.refuse += ", or leave the column out"
@@ -385,7 +385,7 @@ func readUnsignedText(p *Parser, _ *changedColumn, d *record.Datum, from, _ int)
 func readDatetime(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	text := p.textAt(from)
 	if len(text) < len("2006-01-02 15:04:05") {
-		return "the value is no time, as mysqlType says"
+		return "the value is not a time, as mysqlType requires"
 	}
 	p.text(d, func(dst []byte) []byte { return record.AppendDatetime(dst, []byte(text)) })
 	return ""
@@ -398,7 +398,7 @@ func readLatin1(p *Parser, c *changedColumn, d *record.Datum, from, _ int) strin
 	}
 	text := p.textAt(from)
 	if strings.ContainsFunc(text, func(r rune) bool { return r > 0xFF }) {
-		return "the value has characters that stand for no byte"
+		return "the value has characters that are not bytes"
 	}
 	p.text(d, func(dst []byte) []byte {
 		n := 0

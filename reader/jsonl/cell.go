@@ -126,36 +126,36 @@ func (c *cell) datum(pk bool, s *scanner) (d record.Datum, why string) {
 	case !typed:
 		return *v, ""
 	case !known || c.isInt || c.vendors && !vendorsKinds[kind]:
-		return d, "of a type that is not known"
+		return d, "of an unknown type"
 	}
 	d = record.Datum{Kind: kind, Quoted: c.quoted, Local: c.local, Scale: int32(c.scale), Unit: record.Unit(c.unit)}
 	var err error
 	switch kind {
 	case record.Integer, record.Date, record.TimeOfDay, record.Timestamp:
 		d.Int, err = strconv.ParseInt(string(v.Bytes), 10, 64)
-		return d, kindFault(err, number, "no integer")
+		return d, kindFault(err, number, "not an integer")
 	case record.Unsigned:
 		var n uint64
 		n, err = strconv.ParseUint(string(v.Bytes), 10, 64)
 		d.Int = int64(n)
-		return d, kindFault(err, number, "no integer")
+		return d, kindFault(err, number, "not an integer")
 	case record.Boolean:
 		d.Int = v.Int
-		return d, kindFault(nil, v.Kind == record.Boolean, "no boolean")
+		return d, kindFault(nil, v.Kind == record.Boolean, "not a boolean")
 	case record.Double:
 		if v.Kind == record.String && !c.vendors {
 			bits, err := strconv.ParseUint(string(v.Bytes), 16, 64)
 			d.Double = math.Float64frombits(bits)
-			return d, kindFault(err, true, "no double")
+			return d, kindFault(err, true, "not a double")
 		}
 		d.Double, err = strconv.ParseFloat(string(v.Bytes), 64)
-		if why = kindFault(err, number, "no double"); why == "" && !table.KeepsDouble(v.Bytes, d.Double) {
+		if why = kindFault(err, number, "not a double"); why == "" && !table.KeepsDouble(v.Bytes, d.Double) {
 			why = tooPrecise
 		}
 		return d, why
 	}
 	d.Bytes = v.Bytes
-	if why = kindFault(nil, v.Kind == record.String, "no string"); why == "" &&
+	if why = kindFault(nil, v.Kind == record.String, "not a string"); why == "" &&
 		(c.base64 || kind == record.Binary || kind == record.Decimal) {
 		var ok bool
 		d.Bytes, ok = unbase64(s, v.Bytes)

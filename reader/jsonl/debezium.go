@@ -62,7 +62,7 @@ func (p *Parser) debeziumChange(start int) bool {
 		return p.pass(false)
 	}
 	if e.op == "" || len(e.table) == 0 {
-		return p.refuse("", CodeChange, "want op and source, as events of Debezium have them", payload)
+		return p.refuse("", CodeChange, "want op and source, as in Debezium events", payload)
 	}
 	if mine, ok := p.ofTable(e.table, payload); !mine {
 		return ok
@@ -76,10 +76,10 @@ func (p *Parser) debeziumChange(start int) bool {
 		return p.refuse("", CodeDDL, fmt.Sprintf("table %s was truncated; delete its rows here, and continue with the "+
 			"events after this one", strings.Join(e.table, ".")), payload)
 	default:
-		return p.refuse("", CodeChange, fmt.Sprintf("op %q is not known: want c, r, u, d or t", e.op), payload)
+		return p.refuse("", CodeChange, fmt.Sprintf("unknown op %q: want c, r, u, d or t", e.op), payload)
 	}
 	if image < 0 {
-		return p.refuse("", CodeChange, fmt.Sprintf("a change %q has no image of its row; a table of PostgreSQL needs a "+
+		return p.refuse("", CodeChange, fmt.Sprintf("a change %q has no row image; a PostgreSQL table needs a "+
 			"primary key, or REPLICA IDENTITY FULL", e.op), payload)
 	}
 	columns, ok := p.columnsOf(schema, schemaEnd)
@@ -210,7 +210,7 @@ func (p *Parser) definition(payload int) bool {
 		named = whole.Is("")
 	}
 	if len(of.Changes) == 0 && drops.MatchString(p.changed.event.ddl) {
-		return p.refuse("", CodeDDL, fmt.Sprintf("a statement that empties or drops something, and the event does not say "+
+		return p.refuse("", CodeDDL, fmt.Sprintf("a statement that truncates or drops something, and the event does not say "+
 			"which tables: %.100s; do the same here, and continue with the events after this one", p.changed.event.ddl), payload)
 	}
 	for _, c := range of.Changes {
@@ -309,13 +309,13 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 	exact := of == "BYTEA" || of == "BINARY" || of == "VARBINARY" || strings.HasSuffix(of, "BLOB")
 	switch number := slices.Contains([]string{"NUMERIC", "DECIMAL", "MONEY"}, of); {
 	case exact && m.Type != "bytes":
-		refuse("the connector has made text of bytes (binary.handling.mode)")
+		refuse("the connector has converted bytes to text (binary.handling.mode)")
 		return c
 	case number && m.Type == "double":
-		refuse("the connector has made a double of a decimal (decimal.handling.mode)")
+		refuse("the connector has converted a decimal to a double (decimal.handling.mode)")
 		return c
 	case !postgres && m.Type == "boolean" && of != "BIT":
-		refuse("the connector has made a boolean of a number")
+		refuse("the connector has converted a number to a boolean")
 		return c
 	case connector == "mysql" && of == "JSON":
 		refuse("events do not have the server's text of JSON")
@@ -343,7 +343,7 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 	case "org.apache.kafka.connect.data.Decimal":
 		scale, err := strconv.ParseInt(m.Parameters["scale"], 10, 32)
 		if c.scale, c.read = int32(scale), readDecimal; err != nil {
-			refuse("the schema does not say its scale")
+			refuse("the schema does not state its scale")
 		}
 	case "io.debezium.data.VariableScaleDecimal":
 		c.read = readScaled
@@ -353,7 +353,7 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 			c.read = readBitText
 		}
 		if of == "VARBIT" {
-			refuse("events do not say how many bits a value of varbit has")
+			refuse("events do not state the length of a varbit value")
 		}
 	case "", "io.debezium.data.Json", "io.debezium.data.Enum", "io.debezium.data.EnumSet", "io.debezium.data.Uuid",
 		"io.debezium.data.Xml", "io.debezium.data.Ltree":
@@ -377,10 +377,10 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 		case "bytes":
 			c.read = readBase64
 		default:
-			refuse(fmt.Sprintf("values of the type %s have no exact text here", m.Type))
+			refuse(fmt.Sprintf("there is no exact text for values of type %s", m.Type))
 		}
 	default:
-		refuse(fmt.Sprintf("values of %s do not give the server's text exactly", m.Name))
+		refuse(fmt.Sprintf("values of %s do not have the server's exact text", m.Name))
 	}
 	return c
 }
@@ -418,8 +418,8 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 	case value[0] == 'n':
 	case columns == nil:
 		if s.pos = from; value[0] == '{' || value[0] == '[' || !p.options.Changes.Typed(string(name)) {
-			return refuse(CodeChange, "the event does not say the types of its columns; set "+
-				"value.converter.schemas.enable=true in the connector (canal: mysqlType), or say the column's type")
+			return refuse(CodeChange, "the event does not state the types of its columns; set "+
+				"value.converter.schemas.enable=true in the connector (canal: mysqlType), or give the column's type")
 		}
 		p.scalar(&d)
 	case c == nil:
@@ -439,7 +439,7 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 	}
 	if d.Kind == record.Unsigned && d.Int < 0 && !p.options.Changes.Typed(string(name)) {
 		return refuse(table.CodeType,
-			"the integer does not fit in 64 bits with a sign; say the column's type (string), or leave it out")
+			"the integer does not fit in 64 bits with a sign; give the column the type string, or leave it out")
 	}
 	p.addCell(name, d)
 	return true
@@ -452,9 +452,9 @@ func (p *Parser) whole(from, to int) (int64, bool) {
 }
 
 const (
-	noWhole = "the value is no whole number, as the schema says"
-	noText  = "the value is no string, as the schema says"
-	noBytes = "the value is not base64, as the schema says"
+	noWhole = "the value is not an integer, as the schema requires"
+	noText  = "the value is not a string, as the schema requires"
+	noBytes = "the value is not base64, as the schema requires"
 )
 
 func readWhole(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
@@ -485,7 +485,7 @@ func (p *Parser) double(d *record.Datum, from, to, bits int) string {
 	text := strings.Trim(string(p.scan.data[from:to]), `"`) // NaN and the infinities are quoted
 	f, err := strconv.ParseFloat(text, bits)
 	if err != nil {
-		return "the value is no number, as the schema says"
+		return "the value is not a number, as the schema requires"
 	}
 	*d = record.Datum{Kind: record.Double, Double: f}
 	return ""
@@ -493,7 +493,7 @@ func (p *Parser) double(d *record.Datum, from, to, bits int) string {
 
 func readBoolean(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	if p.scan.pos = from; p.scan.data[from] != 't' && p.scan.data[from] != 'f' {
-		return "the value is no boolean, as the schema says"
+		return "the value is not a boolean, as the schema requires"
 	}
 	p.scalar(d)
 	return ""
@@ -543,7 +543,7 @@ func readScaled(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) strin
 	p.scan.pos = from
 	p.scan.past()
 	if err := json.Unmarshal(p.scan.data[from:p.scan.pos], &value); err != nil {
-		return "the value is no decimal with its scale, as the schema says"
+		return "the value is not a decimal with its scale, as the schema requires"
 	}
 	p.decimal(d, value.Value, value.Scale)
 	return ""

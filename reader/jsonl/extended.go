@@ -70,7 +70,7 @@ func (t *tagged) extended() *leaf {
 	case !is:
 		return t.members(MongoDB, key)
 	case tag.read == nil:
-		t.failf("%s has no value that a table could hold", tag.name)
+		t.failf("%s is a value that no table can hold", tag.name)
 	}
 	l := tag.read(t)
 	t.end(tag.name)
@@ -196,7 +196,7 @@ func (t *tagged) binary() *leaf {
 	}
 	subtype, wrong := strconv.ParseUint(string(kind), 16, 8)
 	if wrong != nil || len(kind) > 2 {
-		t.failf("$binary is of the subtype %.40q, which is not one", kind)
+		t.failf("$binary has the invalid subtype %.40q", kind)
 	}
 	if subtype != 4 {
 		return t.bytes("$binary", packed, raw)

@@ -161,7 +161,7 @@ func TestRefusalNamesTextAndPlace(t *testing.T) {
 		{`{"a":1`, CodeJSON, "", `want ',' or '}' at byte 7, the line ends`},
 		{"{\"a\":\"x\xff\"}", table.CodeUTF8, "a", `invalid UTF-8 at byte 8 of the line`},
 		{`{"a":"x\ud800"}`, table.CodeUTF8, "a", `half of a surrogate pair at byte 8 of the line`},
-		{`{"b":1,"b":2}`, CodeJSON, "", `key "b" occurs twice, at byte 12 again`},
+		{`{"b":1,"b":2}`, CodeJSON, "", `key "b" occurs twice, again at byte 12`},
 		{`{"a":"\x"}`, CodeJSON, "", `want an escape sequence at byte 8, found 'x'`},
 	} {
 		p := NewParser(Options{Columns: []string{"a"}})

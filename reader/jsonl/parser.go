@@ -256,7 +256,7 @@ func (p *Parser) line() bool {
 	}
 	if p.strange {
 		return p.refuse(string(p.unknown), CodeUnknown,
-			"no line of the sample has this member: name it with --columns to load it, or with --exclude not to", 0)
+			"no line of the sample has this member: name it with --columns to load it, or with --exclude to skip it", 0)
 	}
 	for i := range p.record.Fields {
 		if p.seen[i] != p.turn {

@@ -103,7 +103,7 @@ func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 }
 
 func (p *Parser) twice(name []byte) bool {
-	return p.refuse("", CodeJSON, fmt.Sprintf("key %q occurs twice, at byte %d again", name, p.scan.pos+1), p.scan.pos)
+	return p.refuse("", CodeJSON, fmt.Sprintf("key %q occurs twice, again at byte %d", name, p.scan.pos+1), p.scan.pos)
 }
 
 // value parses a value into field i; with -1 it only checks the value.

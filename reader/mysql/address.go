@@ -88,7 +88,7 @@ func parse(arg string) (a *Address, of named, err error) {
 	for name := range q {
 		if !parameters[name] {
 			return nil, of,
-				fmt.Errorf("%s: there is no parameter %s; want table, key, socket, defaults-file, ssl-mode, ssl-ca, ssl-cert or "+
+				fmt.Errorf("%s: unknown parameter %s; want table, key, socket, defaults-file, ssl-mode, ssl-ca, ssl-cert or "+
 					"ssl-key", arg, name)
 		}
 	}

@@ -37,7 +37,7 @@ func TestAddressHoldsNoSecret(t *testing.T) {
 		"mysql://u@h/d":                                  "names no table",
 		"mysql://u@h?table=t":                            "names no database",
 		"mysql://u@h/d?table=t&ssl-mode=sometimes":       "SOMETIMES",
-		"mysql://u@h/d?table=t&sslmode=disable":          "there is no parameter sslmode",
+		"mysql://u@h/d?table=t&sslmode=disable":          "unknown parameter sslmode",
 		"mysql://u@h/d?table=t&ssl-ca=/does/not/exist":   "/does/not/exist",
 		"mysql://u@h/d?table=t&defaults-file=/not/there": "/not/there",
 		"mariadb://u@h:3307/d?table=a.b":                 "",
@@ -353,9 +353,9 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		conformance.True(t, want.GTID != "" && d >= time.Second && d <= time.Minute, "%v", p)
 		p = sqltest.Position(t, as("reader"))
 		conformance.Equal(t, *p.ResumeFrom, want, "of a user without rights")
-		unknown("open transactions", p.SafeSince, "unknown: needs the right REPLICA MONITOR")
+		unknown("open transactions", p.SafeSince, "unknown: needs the privilege REPLICA MONITOR")
 		s.Exec("GRANT REPLICA MONITOR ON *.* TO reader@'127.0.0.1'")
-		unknown("open transactions", sqltest.Position(t, as("reader")).SafeSince, "unknown: needs the right PROCESS")
+		unknown("open transactions", sqltest.Position(t, as("reader")).SafeSince, "unknown: needs the privilege PROCESS")
 	})
 	t.Run("an open transaction, and a statement that waits before it has begun one", func(t *testing.T) {
 		began := time.Now()
@@ -405,7 +405,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		p := sqltest.Position(t, as("seeing"))
 		stop()
 		<-ended
-		conformance.True(t, strings.Contains(p.SafeSince, "others ask for INNODB_TRX") || !since(p).After(began),
+		conformance.True(t, strings.Contains(p.SafeSince, "others query INNODB_TRX") || !since(p).After(began),
 			"%s, and a transaction that began at %v", p.SafeSince, began)
 		end(w, "ROLLBACK")
 	})
@@ -547,7 +547,7 @@ func TestPositionInBinaryLog(t *testing.T) {
 		"it is written to": {log: log, sessions: 4, refused: map[string]uint16{"LOCK TABLES": 1205},
 			want: source.Resume{GTID: gtid}, since: "2026"},
 		"without GTIDs": {log: noGTID, sessions: 1, want: source.Resume{
-			Unknown: "needs gtid_mode=ON at the server or, for tables read by several sessions, the right LOCK TABLES"},
+			Unknown: "needs gtid_mode=ON at the server or, for tables read by several sessions, the privilege LOCK TABLES"},
 			since: "2026"},
 		"locked, no GTIDs": {log: noGTID, sessions: 2, want: source.Resume{File: "bin.000003", Position: 157},
 			since: "2026"},
@@ -555,10 +555,10 @@ func TestPositionInBinaryLog(t *testing.T) {
 			since: "2026"},
 		"no right to see the log": {log: log, sessions: 4, refused: map[string]uint16{"SHOW BINARY LOG STATUS": 1064,
 			"SHOW MASTER STATUS": 1227, "SHOW REPLICA STATUS": 1227},
-			want:  source.Resume{Unknown: "needs the right REPLICATION CLIENT"},
-			since: "unknown: needs the right REPLICA MONITOR (MariaDB) or REPLICATION CLIENT"},
+			want:  source.Resume{Unknown: "needs the privilege REPLICATION CLIENT"},
+			since: "unknown: needs the privilege REPLICA MONITOR (MariaDB) or REPLICATION CLIENT"},
 		"no right to PROCESS": {log: log, sessions: 4, refused: map[string]uint16{"SELECT DATE_FORMAT": 1227},
-			want: source.Resume{File: "bin.000003", Position: 157, GTID: gtid}, since: "unknown: needs the right PROCESS"},
+			want: source.Resume{File: "bin.000003", Position: 157, GTID: gtid}, since: "unknown: needs the privilege PROCESS"},
 	} {
 		refused := map[string]uint16{"SHOW ALL REPLICAS STATUS": 1064}
 		maps.Copy(refused, c.refused)

@@ -18,7 +18,7 @@ import (
 // position of a read view's start. MySQL does not: its GTID sets contain the visible transactions, and its log
 // positions are safe once every transaction that has written to the table has ended.
 
-const needsReplicas = "needs the right REPLICA MONITOR (MariaDB) or REPLICATION CLIENT (MySQL), to know replicas"
+const needsReplicas = "needs the privilege REPLICA MONITOR (MariaDB) or REPLICATION CLIENT (MySQL), to detect replicas"
 
 // ofStatements returns the start of the oldest running statement, whose rows cannot have earlier times.
 const ofStatements = `SELECT DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL COALESCE(MAX(TIME), 0) + 1 SECOND, '%Y-%m-%dT%H:%i:%sZ') FROM information_schema.PROCESSLIST
@@ -89,10 +89,10 @@ func (a *Address) openSince(ctx context.Context, s *session) (since, unknown str
 		case err != nil || unknown != "":
 			return "", unknown, err
 		case rows[0][1] == "0" && time.Now().After(end):
-			return "", "others ask for INNODB_TRX many times a second, so it is old; load again later", nil
+			return "", "others query INNODB_TRX so often that it is stale; load again later", nil
 		case rows[0][1] == "0":
 		case rows[0][2] != "0":
-			return "", "a transaction without session is open (XA RECOVER), since when is unknown; end it, and load again", nil
+			return "", "a transaction without a session is open (XA RECOVER) since an unknown time; end it and load again", nil
 		default:
 			return rows[0][0], "", nil
 		}
@@ -179,7 +179,7 @@ func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table,
 		r.File = rows[0][0]
 		r.Position, err = strconv.ParseUint(rows[0][1], 10, 64)
 	} else if r.GTID == "" {
-		r.Unknown = "needs gtid_mode=ON at the server or, for tables read by several sessions, the right LOCK TABLES"
+		r.Unknown = "needs gtid_mode=ON at the server or, for tables read by several sessions, the privilege LOCK TABLES"
 	}
 	return r, err
 }
@@ -210,7 +210,7 @@ func (a *Address) asked(ctx context.Context, s *session, sql, right string) (row
 	case !errors.As(err, &e) || a.Lost(err):
 		return rows, "", err
 	case mayNot(err):
-		return nil, "needs the right " + right, nil
+		return nil, "needs the privilege " + right, nil
 	}
 	return nil, e.Message, nil
 }

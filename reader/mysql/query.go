@@ -76,7 +76,7 @@ func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Tabl
 		of := c.Of.(*column)
 		if !slices.Contains(sortedKinds, of.base) {
 			return nil, refusef("column %s of the query's key has the type %s, in which different texts can be equal; cast "+
-				"it, such as CAST(%s AS CHAR), or let key= name another", c.Name, of.of, quote(c.Name))
+				"it, as in CAST(%s AS CHAR), or name another column in key=", c.Name, of.of, quote(c.Name))
 		}
 		if c.Kind == record.String && of.charset != "" {
 			// A collation may treat different texts as equal, so texts are sorted by their bytes.

@@ -221,7 +221,7 @@ func TestTLSOnRealServer(t *testing.T) {
 		{"known", "127.0.0.1", "&ssl-mode=REQUIRED", "Access denied"},
 		{"known", "127.0.0.1", "&ssl-mode=VERIFY_CA&ssl-ca=" + ours.File + pair(cert, key), ""},
 		{"known", "127.0.0.1", "&ssl-mode=REQUIRED" + pair(strange, strangeKey),
-			"see whether it trusts the certificate that ssl-cert and ssl-key give"},
+			"check that it trusts the certificate that ssl-cert and ssl-key give"},
 		{"known", "127.0.0.1", pair(cert, strangeKey), "ssl-cert, ssl-key"},
 	})
 }

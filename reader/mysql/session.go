@@ -73,7 +73,7 @@ func (a *Address) refused(err error) error {
 	case errors.Is(err, mysql.ErrNoTLS):
 		return tlsWords.NoTLS(err)
 	case cut(err) != err && a.config.TLS != nil && len(a.config.TLS.Certificates) > 0: // the driver drops TLS alerts
-		return sqltable.Said("the server ended the connection before a session began; see whether it trusts the "+
+		return sqltable.Said("the server ended the connection before a session began; check that it trusts the "+
 			"certificate that ssl-cert and ssl-key give", cut(err))
 	}
 	if a.Full(err) {

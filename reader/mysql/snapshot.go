@@ -135,7 +135,7 @@ func (o *opening) begin(ctx context.Context, lock, what string, then ...string) 
 		}
 		err = a.lock(ctx, locks, lock)
 		if err != nil && !mayNot(err) {
-			return sqltable.Busy(fmt.Errorf("%s for a moment, so that sessions begin at one: %w", what, err))
+			return sqltable.Busy(fmt.Errorf("%s for a moment, so that sessions begin together: %w", what, err))
 		}
 		if err != nil {
 			for _, s := range o.open[1:] {

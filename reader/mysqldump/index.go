@@ -247,7 +247,7 @@ func (x *index) rowsOf(head []byte, from, lines int64) (*sqldump.Table, error) {
 		t.From, t.Lines = from, lines
 		t.Arrange(columns, record.Text)
 	case x.last != t:
-		t.Refused = "its rows are at several places of the dump, which may be several dumps; split it"
+		t.Refused = "its rows are in several places of the dump, which may be several dumps; split it"
 	case !slices.EqualFunc(t.Columns, columns, func(c sqldump.Column, name string) bool { return c.Name == name }):
 		t.Refused = "its INSERT statements name different columns"
 	}

@@ -265,7 +265,7 @@ func datum(c *sqldump.Column, v value, scratch *[]byte) (d record.Datum, err err
 func bits(text []byte, one bool) (n int64, err error) {
 	text = bytes.TrimLeft(text, "\x00")
 	if len(text) > 8 || one && (len(text) > 1 || len(text) == 1 && text[0] > 1) {
-		return 0, errors.New("it has more bits")
+		return 0, errors.New("it has more bits than the column")
 	}
 	for _, b := range text {
 		n = n<<8 | int64(b)

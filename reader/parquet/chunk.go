@@ -134,7 +134,7 @@ func (h *pageHeader) check(left int64) error {
 	case h.size < 0 || h.stored < 0 || h.values < 0:
 		return errors.New("page header with a negative size or count")
 	case int64(h.stored) > left:
-		return fmt.Errorf("page of %d bytes where the column has %d left", h.stored, left)
+		return fmt.Errorf("page of %d bytes, but the column has %d left", h.stored, left)
 	case known && want != h.body:
 		return fmt.Errorf("page of type %d without its header", h.kind)
 	case h.kind == pageDataV2 && (h.defLevels < 0 || h.repLevels < 0 ||

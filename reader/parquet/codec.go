@@ -40,7 +40,7 @@ func codecError(codec int32) error {
 	case codecLZO:
 		return errors.New("compression codec LZO is not supported")
 	}
-	return fmt.Errorf("compression codec %d is not known", codec)
+	return fmt.Errorf("unknown compression codec %d", codec)
 }
 
 var zstdDecoders = sync.Pool{New: func() any {

@@ -77,7 +77,7 @@ func (c *compact) integer(t byte) int64 {
 	case thriftI16, thriftI32, thriftI64:
 		return c.varint()
 	}
-	c.fail(fmt.Errorf("%w: type %d where an integer belongs", errThrift, t))
+	c.fail(fmt.Errorf("%w: want an integer, found type %d", errThrift, t))
 	return 0
 }
 
@@ -91,14 +91,14 @@ func (c *compact) int32(t byte) int32 {
 
 func (c *compact) bool(t byte) bool {
 	if t != thriftTrue && t != thriftFalse {
-		c.fail(fmt.Errorf("%w: type %d where a boolean belongs", errThrift, t))
+		c.fail(fmt.Errorf("%w: want a boolean, found type %d", errThrift, t))
 	}
 	return t == thriftTrue
 }
 
 func (c *compact) text(t byte) []byte {
 	if t != thriftBinary {
-		c.fail(fmt.Errorf("%w: type %d where a string belongs", errThrift, t))
+		c.fail(fmt.Errorf("%w: want a string, found type %d", errThrift, t))
 		return nil
 	}
 	n := c.uvarint()
@@ -113,7 +113,7 @@ func (c *compact) text(t byte) []byte {
 // list calls element for each element of a list, which must consume it.
 func (c *compact) list(t byte, element func(t byte)) {
 	if t != thriftList && t != thriftSet {
-		c.fail(fmt.Errorf("%w: type %d where a list belongs", errThrift, t))
+		c.fail(fmt.Errorf("%w: want a list, found type %d", errThrift, t))
 		return
 	}
 	if !c.enter() {
@@ -156,7 +156,7 @@ func (c *compact) structure(field func(id int16, t byte) bool) {
 // nested is structure for a value that must be a structure.
 func (c *compact) nested(t byte, field func(id int16, t byte) bool) {
 	if t != thriftStruct {
-		c.fail(fmt.Errorf("%w: type %d where a structure belongs", errThrift, t))
+		c.fail(fmt.Errorf("%w: want a structure, found type %d", errThrift, t))
 		return
 	}
 	c.structure(field)

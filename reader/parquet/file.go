@@ -96,7 +96,7 @@ func (f *File) checkGroup(g *rowGroup) error {
 		return fmt.Errorf("%d rows are impossible", g.rows)
 	}
 	if len(g.columns) != len(f.leaves) {
-		return fmt.Errorf("%d columns where the schema has %d", len(g.columns), len(f.leaves))
+		return fmt.Errorf("%d columns, but the schema has %d", len(g.columns), len(f.leaves))
 	}
 	if g.rows == 0 {
 		return nil // an empty row group's columns may be anywhere
@@ -116,7 +116,7 @@ func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
 	case m.physical != l.physical:
 		return fmt.Errorf("values are %s, the schema says %s", m.physical, l.physical)
 	case m.values < rows || l.maxRep == 0 && m.values != rows:
-		return fmt.Errorf("%d entries where the row group has %d rows", m.values, rows)
+		return fmt.Errorf("%d entries, but the row group has %d rows", m.values, rows)
 	case m.data < 0 || m.data >= f.footer.start || m.bytes < 0 || m.bytes > f.footer.start:
 		return fmt.Errorf("%d bytes at %d are not in the file", m.bytes, m.data)
 	case m.dict < 0 || m.dict >= f.footer.start:

@@ -79,7 +79,7 @@ func buildTree(elements []element) (*node, []*leaf, error) {
 		return nil, nil, err
 	}
 	if len(t.elements) > 0 {
-		return nil, nil, fmt.Errorf("schema names %d elements that belong nowhere", len(t.elements))
+		return nil, nil, fmt.Errorf("schema has %d surplus elements", len(t.elements))
 	}
 	if len(t.leaves) == 0 {
 		return nil, nil, errors.New("file has no columns")

@@ -193,7 +193,7 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	}
 	t := x.Dump.Add(name)
 	if t.From > 0 && t.Refused == "" {
-		t.Refused = "its rows are at several places of the dump, which may be several dumps; split it"
+		t.Refused = "its rows are in several places of the dump, which may be several dumps; split it"
 	}
 	t.From, t.Lines = x.Offset, x.Count
 	t.Arrange(columns, record.Text)

@@ -142,7 +142,7 @@ func tableName(text string) (schema, table string, err error) {
 	case len(parts) == 2:
 		return parts[0], parts[1], nil
 	}
-	return "", "", fmt.Errorf("table=%s: want TABLE or SCHEMA.TABLE; a name with a dot stands in double quotes", text)
+	return "", "", fmt.Errorf("table=%s: want TABLE or SCHEMA.TABLE; put a name with a dot in double quotes", text)
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

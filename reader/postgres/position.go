@@ -46,7 +46,7 @@ const (
 
 const (
 	needsStats = "needs the role pg_read_all_stats: other users have transactions open"
-	isPrepared = "a prepared transaction is open (pg_prepared_xacts), which does not say when it began or is committed; " +
+	isPrepared = "a prepared transaction is open (pg_prepared_xacts), and when it began or commits is unknown; " +
 		"end it, and load again"
 )
 
@@ -78,7 +78,7 @@ func (a *Address) Position(ctx context.Context, look sqltable.Session, _ *sqltab
 	case rows[0][1] != "0":
 		unknown = needsStats
 	case rows[0][2] != "0":
-		unknown = "sessions have track_activities off, and do not say since when their transactions are open"
+		unknown = "sessions have track_activities off and hide when their transactions began"
 	case rows[0][3] != "0":
 		unknown = isPrepared
 	default:

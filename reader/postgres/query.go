@@ -60,7 +60,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 		of := c.Of.(column)
 		if _, ok := sortedTypes[of.base]; !ok {
 			return nil, fmt.Errorf("column %s of the query's key has the type %s, in which different texts can be equal; cast "+
-				"it, such as %s::text, or let key= name another", c.Name, of.of, quote(c.Name))
+				"it, as in %s::text, or name another column in key=", c.Name, of.of, quote(c.Name))
 		}
 		fmt.Fprintf(&s, ", key %q", c.Name)
 	}

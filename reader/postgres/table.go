@@ -105,7 +105,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 	case relkind != "r" && relkind != "p":
 		return nil, fmt.Errorf("%s is not a table", t.Name)
 	case relkind == "r" && r[4] == "true":
-		return nil, fmt.Errorf("other tables inherit from %s: a key may be there several times; load each table by itself, "+
+		return nil, fmt.Errorf("other tables inherit from %s: a key may occur several times; load each table by itself, "+
 			"after NO INHERIT, or all rows at once: %s", t.Name, sqltable.ByQuery("*", t.Name))
 	case r[6] != "true":
 		return nil, fmt.Errorf("the user may not SELECT from all columns of %s", t.Name)

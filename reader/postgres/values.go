@@ -55,7 +55,7 @@ var binaries = map[string]func(d *record.Datum, value []byte, scratch *[]byte) e
 
 // sizeError is the error for a value of the wrong size for its type.
 func sizeError(value []byte) error {
-	return fmt.Errorf("a value has %d bytes, a size its type does not have", len(value))
+	return fmt.Errorf("a value has %d bytes, which is not a size of its type", len(value))
 }
 
 func binaryInteger(d *record.Datum, value []byte, _ *[]byte) error {

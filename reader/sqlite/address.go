@@ -53,7 +53,7 @@ func parse(arg string) (*Address, error) {
 	}
 	for name := range q {
 		if name != "table" {
-			return nil, fmt.Errorf("%s: there is no parameter %s; want table", arg, name)
+			return nil, fmt.Errorf("%s: unknown parameter %s; want table", arg, name)
 		}
 	}
 	if path == "" || strings.HasPrefix(path, ":memory:") {
@@ -75,7 +75,7 @@ func (a *Address) check() error {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return fmt.Errorf("%s is a folder, not a file of SQLite", a.path)
+		return fmt.Errorf("%s is a folder, not a SQLite file", a.path)
 	case info.Size() == 0:
 		return fmt.Errorf("%s is empty: it has no table", a.path)
 	}

@@ -81,11 +81,11 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 	case 0:
 		return s, err
 	case codeNoDatabase:
-		return nil, fmt.Errorf("%s is not a file of SQLite, or is encrypted: %w", a.path, err)
+		return nil, fmt.Errorf("%s is not a SQLite file, or is encrypted: %w", a.path, err)
 	case codeCannotOpen, codeReadOnly, codePermission:
 		if !a.unlogged() {
-			return nil, fmt.Errorf("%s has changes in a file beside it (-wal or -journal) that cannot be read from here: give "+
-				"the right to write to the folder, or open it once with sqlite3, or copy it: sqlite3 %s '.backup copy.db': %w",
+			return nil, fmt.Errorf("%s has changes in a file beside it (-wal or -journal) that cannot be read from here: grant "+
+				"write access to the folder, or open it once with sqlite3, or copy it: sqlite3 %s '.backup copy.db': %w",
 				a.path, a.word(), err)
 		}
 	}
@@ -251,7 +251,7 @@ func (r *rows) Close() error {
 	return r.by.of.explain(cmp.Or(err, r.rows.Close(), r.by.unchanged()))
 }
 
-var errChanged = errors.New("the file was changed while it was read; start over with --fresh, when nobody writes to it")
+var errChanged = errors.New("the file was changed while it was read; start over with --fresh when nothing writes to it")
 
 // unchanged returns an error if a file read without locks has changed.
 func (s *session) unchanged() error {

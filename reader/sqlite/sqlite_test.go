@@ -212,7 +212,7 @@ func TestInexactTablesAreRefusedByName(t *testing.T) {
 		"CREATE TABLE reals (k REAL PRIMARY KEY)", "INSERT INTO reals VALUES (1.5)", "CREATE VIEW v AS SELECT 1",
 		"CREATE TABLE own (rowid TEXT)", "CREATE VIRTUAL TABLE words USING fts5(t)")
 	for table, want := range map[string]string{"mixed": "types integer and text", "nulls": "types text and null",
-		"reals": "type real", "v": "is a view", "own": "a column of its own called rowid",
+		"reals": "type real", "v": "is a view", "own": "but a column called rowid",
 		"words": "table of an extension", "nothere": "there is no table", "sqlite_schema": "there is no table"} {
 		_, err := sqltable.New(sqltable.Config{Server: d.address(table)}).Divide(t.Context())
 		conformance.InALine(t, err, want, "%s", table)
@@ -222,7 +222,7 @@ func TestInexactTablesAreRefusedByName(t *testing.T) {
 	conformance.Refused(t, err, "UTF-16le", "UTF-16")
 	text := filepath.Join(t.TempDir(), "text.db")
 	must(t, os.WriteFile(text, []byte(strings.Repeat("id,v\n", 300)), 0o644))
-	for arg, want := range map[string]string{"sqlite:" + text + "?table=t": "not a file of SQLite",
+	for arg, want := range map[string]string{"sqlite:" + text + "?table=t": "not a SQLite file",
 		"sqlite:/no/such.db?table=t": "there is no file", "sqlite:" + t.TempDir() + "?table=t": "is a folder"} {
 		_, _, err := conformance.Try(Parse(arg)).Must(t).Look(t.Context())
 		conformance.Refused(t, err, want, "%s", arg)

@@ -49,7 +49,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, fmt.Errorf("%s is a view, which has no key from which a load could resume; load it from a file: "+
 			"sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
 	default:
-		return nil, fmt.Errorf("%s is a %s table of an extension, not one of rows", t.Name, kind)
+		return nil, fmt.Errorf("%s is a %s table of an extension, not a table of rows", t.Name, kind)
 	}
 	columns, err := s.query(ctx, "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)", name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table
 	switch {
 	case len(t.Key) == 0:
 		if slices.ContainsFunc(t.Columns, func(c sqltable.Column) bool { return strings.EqualFold(c.Name, rowid) }) {
-			return fmt.Errorf("%s has no primary key, and a column of its own called rowid; add a key, or load it from a "+
+			return fmt.Errorf("%s has no primary key, but a column called rowid; add a key, or load it from a "+
 				"file: sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
 		}
 		t.Columns = slices.Insert(t.Columns, 0, sqltable.Column{Name: rowid, Of: &column{collation: "BINARY"}})

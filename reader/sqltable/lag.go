@@ -83,10 +83,10 @@ func (l *lagWatch) wait(ctx context.Context) error {
 		}
 		why := lagText(lag, known, err)
 		if !held && l.onPause != nil {
-			l.onPause(fmt.Sprintf("reading is held up, for %s, and max-lag allows %v", why, l.max))
+			l.onPause(fmt.Sprintf("reading is paused: %s, and max-lag allows %v", why, l.max))
 		}
 		if held = true; time.Since(begun) > l.limit {
-			return &laggedError{fmt.Sprintf("reading was held up for %v, for %s, and max-lag allows %v; the snapshot is given "+
+			return &laggedError{fmt.Sprintf("reading was paused for %v: %s, and max-lag allows %v; the snapshot is given "+
 				"up, because a replica may be waiting for it; resume when replication has caught up", l.limit, why, l.max)}
 		}
 		if err := ratelimit.Wait(ctx, lagEvery); err != nil {

@@ -351,18 +351,18 @@ func (p *part) after(err error, pg *page, at []keyAt) error {
 func (p *part) checkClaim(before, key [][]byte) error {
 	for i, v := range key {
 		if v == nil {
-			return &claimError{fmt.Sprintf("a row of the query has no %s, which key= of its address names: after an "+
-				"interruption nobody could say whether it was loaded; name columns that are never null",
+			return &claimError{fmt.Sprintf("a row of the query has no %s, which is in key= of its address: after an "+
+				"interruption it would be unknown whether it was loaded; name columns that are never null",
 				p.t.Columns[p.t.Key[i]].Name)}
 		}
 		if n := p.t.MaxKey; n > 0 && len(v) > n {
-			return &claimError{fmt.Sprintf("a row of the query has a %s of %d bytes, and the server sorts by the first %d; "+
-				"let key= of its address name another column", p.t.Columns[p.t.Key[i]].Name, len(v), n)}
+			return &claimError{fmt.Sprintf("a row of the query has a %s of %d bytes, but the server sorts by the first %d; "+
+				"name another column in key= of its address", p.t.Columns[p.t.Key[i]].Name, len(v), n)}
 		}
 	}
 	if before != nil && slices.EqualFunc(before, key, bytes.Equal) {
-		return &claimError{fmt.Sprintf("two rows of the query have the key %s: one would replace the other; let key= of "+
-			"its address name columns that tell all rows apart", p.t.show(key))}
+		return &claimError{fmt.Sprintf("two rows of the query have the key %s: one would replace the other; name in key= of "+
+			"its address columns that distinguish all rows", p.t.show(key))}
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func TestReadingPausesWhileReplicationLags(t *testing.T) {
 			t.Errorf("%v, %v", err, time.Duration(l.paused.Load()))
 		}
 		conformance.True(t, len(notes) == 2 &&
-			notes[0] == "reading is held up, for replication lags by 6s, and max-lag allows 5s", "%q", notes)
+			notes[0] == "reading is paused: replication lags by 6s, and max-lag allows 5s", "%q", notes)
 		l.close()
 		conformance.True(t, !s.watched, "its session is open")
 	})

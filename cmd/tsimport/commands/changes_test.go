@@ -310,7 +310,7 @@ func TestChangeLoadRefusesUnsupportedOptions(t *testing.T) {
 	holds(t, refused("d.json --op-column op -t t --pk id"), "leave it out")
 	holds(t, tsimport(2, "load", "d.json", "--format", "debezium", "-t", "t", "--pk", "id"), "is for --mode changes")
 	holds(t, tsimport(2, "load", "d.json", "-t", "t", "--pk", "id"), "--mode changes applies")
-	holds(t, refused("d.json -t t --pk id"), "the event does not say the types")
+	holds(t, refused("d.json -t t --pk id"), "the event does not state the types")
 	put(t, "n.json", `{"op":"c","after":{"id":"a","v":"x"},"source":{"table":"orders"}}`+"\n")
 	tsimport(0, strings.Fields("load n.json --mode changes -t n --pk id:string --type id=string --type v=string -q")...)
 	holds(t, tsimport(2, "verify", "c.csv", "--mode", "changes", "-t", "versions"), "does not show the final table")
