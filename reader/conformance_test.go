@@ -194,9 +194,9 @@ func mixedLineEnds(text []byte) bool {
 
 var update = flag.Bool("update", false, "write the results into docs/internals/conformance.md")
 
-// TestEveryFileOfTheManifest reads every file of the collection: valid ones give the stated rows, invalid ones are
+// TestEveryFileIsReadAsStated reads every file of the collection: valid ones give the stated rows, invalid ones are
 // refused, and none panics. Every difference has a documented reason.
-func TestEveryFileOfTheManifest(t *testing.T) {
+func TestEveryFileIsReadAsStated(t *testing.T) {
 	read := map[string]counted{}
 	conformance.Run(t, func(t *testing.T, dir string) {
 		results, reasons := conform(t, dir, read)

@@ -226,7 +226,7 @@ func sameButFor(rows, cells [][]string, from, to int) bool {
 		slices.EqualFunc(rows[len(rows)-after:], cells[to:], slices.Equal)
 }
 
-func TestTypedJSONIsFoundByItsContent(t *testing.T) {
+func TestTypedJSONIsDetectedByContent(t *testing.T) {
 	const dynamo, mongo = `{"Item":{"id":{"N":"1"},"v":{"S":"x"}}}` + "\n",
 		`{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"v":{"$numberInt":"7"}}` + "\n"
 	for name, tt := range map[string]struct {
@@ -522,7 +522,7 @@ func TestTextsInOtherEncodingsAreNotBinaryFiles(t *testing.T) {
 	}
 }
 
-func TestAGivenFormatIsBelieved(t *testing.T) {
+func TestGivenFormatIsTrusted(t *testing.T) {
 	opened(t, itemOf(t, "a.parquet", []byte("SQLite format 3\x00,b\n1,2\n")), Options{Format: CSV})
 }
 
@@ -555,7 +555,7 @@ func reasonsOf(t *testing.T, name, content string, o Options) (reasons []string)
 	return reasons
 }
 
-func TestAnotherEncodingIsNamedInTheError(t *testing.T) {
+func TestErrorNamesLikelyEncoding(t *testing.T) {
 	gb := func(text string) string {
 		return conformance.Try(simplifiedchinese.GB18030.NewEncoder().String(text)).Must(t)
 	}

@@ -172,7 +172,7 @@ func TestRecordsDoNotDependOnWrapping(t *testing.T) {
 	}
 }
 
-func TestTextInOtherEncodingsIsTheSameText(t *testing.T) {
+func TestOtherEncodingsGiveSameRecords(t *testing.T) {
 	want := [][]string{{"1", "中文"}, {"2", "a|\\é"}}
 	text := "id,v\n1,中文\n2,a|\\é\n"
 	gb := []byte("id,v\n1,\xd6\xd0\xce\xc4\n2,a|\\\xa8\xa6\n")
@@ -248,7 +248,7 @@ func TestImplausibleInputsAreRefused(t *testing.T) {
 	}
 }
 
-func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
+func TestDamagedFileGivesRecordsBeforeDamage(t *testing.T) {
 	var b bytes.Buffer
 	for i := range 100_000 {
 		fmt.Fprintf(&b, "%d,some text\n", i)
@@ -301,7 +301,7 @@ func TestEndlessEmptyLinesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheAcidTestsStatedValues(t *testing.T) {
+func TestAcidTestFilesGiveStatedValues(t *testing.T) {
 	const dir = "testdata/csv/csv-spectrum/csvs"
 	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
 	conformance.MustTrue(t, err == nil && len(files) >= 10, "%d files: %v", len(files), err)

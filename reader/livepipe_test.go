@@ -48,7 +48,7 @@ func changesIn(t *testing.T, s *File) (rows []string, at []time.Duration) {
 	return rows, at
 }
 
-func TestChangesOfALivePipeAreThoseOfTheFile(t *testing.T) {
+func TestLivePipeGivesSameChangesAsFile(t *testing.T) {
 	event := func(op string, id int) string {
 		return fmt.Sprintf(
 			`{"op":%q,"before":{"id":"%d"},"after":{"id":"%[2]d","v":"\n{é"},"source":{"table":"t","lsn":%[2]d}}`, op, id)
@@ -103,8 +103,8 @@ func TestChangesOfALivePipeAreThoseOfTheFile(t *testing.T) {
 	}
 }
 
-// TestABrokenPipeIsNotTheEndOfItsChanges: the error follows the changes read before it, or comes at once if none.
-func TestABrokenPipeIsNotTheEndOfItsChanges(t *testing.T) {
+// TestBrokenPipeIsNotEndOfChanges: the error follows the changes read before it, or comes at once if none.
+func TestBrokenPipeIsNotEndOfChanges(t *testing.T) {
 	change := `{"op":"c","after":{"id":"1"},"source":{"table":"t"}}` + "\n"
 	for _, parts := range [][]string{{change}, {change, ""}, {change, change[:20]}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -274,7 +274,7 @@ func TestContradictedEncodingIsRefused(t *testing.T) {
 	}
 }
 
-func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
+func TestHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 	const nothing, noted, refused = "", "noted", "refused"
 	for name, tt := range map[string]struct {
 		text string
@@ -314,7 +314,7 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 	}
 }
 
-func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
+func TestTrimDropsBlanksAroundQuotes(t *testing.T) {
 	text := "id, \"v\" ,w\n1, \"a, \"\"b\"\"\nc\"\t,2\n\"3\" ,  x\"y\" , \" \" \r\n4,\t, \"d\" e\n"
 	columns, rows := valuesOf(t, itemOf(t, "in.csv", []byte(text)), Options{TrimNames: true})
 	want := [][]string{{"1", "a, \"b\"\nc", "2"}, {"3", "  x\"y\" ", " "}, {"BadQuote"}}

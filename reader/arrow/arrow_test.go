@@ -210,7 +210,7 @@ func TestFooterWithoutVersionUsesSchemas(t *testing.T) {
 	}
 }
 
-func TestColumnsOfStructs(t *testing.T) {
+func TestFlattenedStructFieldsAreColumns(t *testing.T) {
 	b := conformance.Read(t, "", "testdata/many.arrow")
 	f := conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x", Options{Flatten: true})).Must(t)
 	names := f.Columns()

@@ -30,7 +30,7 @@ func find(t testing.TB, name string) Encoding {
 var names = []string{"gb18030", "gbk", "big5", "shift-jis", "euc-jp", "euc-kr", "iso-8859-1", "iso-8859-2",
 	"iso-8859-15", "windows-1252", "windows-1251", "koi8-r", "ibm866", "macintosh", "ibm037"}
 
-func TestNamesAreFound(t *testing.T) {
+func TestEncodingNamesAreFound(t *testing.T) {
 	for name, want := range map[string]string{
 		"UTF-8": "utf-8", "utf8": "utf-8", "GB18030": "gb18030", "gbk": "gbk", "GB2312": "gbk", "cp936": "gbk",
 		"UTF-16": "utf-16", "utf-16LE": "utf-16le", "UTF_16BE": "utf-16be", "big5": "big5", "Shift_JIS": "shift-jis",
@@ -334,7 +334,7 @@ func TestEncodingsAreGuessed(t *testing.T) {
 	}
 }
 
-func TestUTF16WithoutAMarkIsGuessed(t *testing.T) {
+func TestUTF16WithoutMarkIsGuessed(t *testing.T) {
 	le := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
 	be := unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	for text, enc := range map[string]encoding.Encoding{

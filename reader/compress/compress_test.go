@@ -127,7 +127,7 @@ func snappyEnd(data []byte) bool {
 	return len(data) == 0
 }
 
-func TestBzip2CutAnywhereIsAnError(t *testing.T) {
+func TestTruncatedBzip2IsError(t *testing.T) {
 	data := conformance.Read(t, conformance.Part(t), "csv/compressed-commons/multiple.bz2")
 	for n := range len(data) {
 		_, err := decompress(Bzip2, data[:n])
@@ -155,7 +155,7 @@ func TestFlippedBitsAreNoticed(t *testing.T) {
 	}
 }
 
-func TestGarbageAfterTheLastMemberIsAnErrorAfterAllBytes(t *testing.T) {
+func TestTrailingGarbageIsErrorAfterAllBytes(t *testing.T) {
 	want := sample(100)
 	for _, k := range made {
 		data := pack(t, k, want)
@@ -374,7 +374,7 @@ func inPieces(k Kind, data []byte) ([]byte, error) {
 	}
 }
 
-func TestDamagedBlocksAreAnErrorOrTheFile(t *testing.T) {
+func TestDamagedBlocksFailOrGiveSameFile(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // many short-lived decoders in a small heap
 	want := sample(60)
 	for _, c := range []struct {

@@ -344,7 +344,7 @@ func TestTimeInOtherUnitIsRejected(t *testing.T) {
 	}
 }
 
-func TestTheVersionColumnGivesTimestamps(t *testing.T) {
+func TestVersionColumnGivesTimestamps(t *testing.T) {
 	columns := []table.Column{{Source: "a", Name: "x", Type: table.String}}
 	c := conformance.Try(New([]string{"a", "ts"}, columns, Options{VersionColumn: "ts"})).Must(t)
 	for in, want := range map[string]int64{"1704067200000": 1704067200000, "0": 0} {
@@ -397,7 +397,7 @@ func TestTypesAreInferredOnlyFromCanonicalText(t *testing.T) {
 	conformance.Equal(t, in.Type(0), table.String, "a quoted empty string among integers")
 }
 
-func TestTypesOfTheFileAreKept(t *testing.T) {
+func TestFileTypesAreKept(t *testing.T) {
 	for _, tt := range []struct {
 		data []record.Datum
 		want table.Type

@@ -131,7 +131,7 @@ func TestValuesAfterSampleAreExactOrRejected(t *testing.T) {
 	conformance.True(t, rejected >= 10_000 && loaded >= 10_000, "%d rejected, %d loaded", rejected, loaded)
 }
 
-func TestNoTwoValuesOfAKeyColumnBecomeOne(t *testing.T) {
+func TestKeyValuesRemainDistinct(t *testing.T) {
 	values := strings.Fields(`true 7 7.0 1.5 12345678901234567891 "7" "7.0" "1.5" "true" "12345678901234567891" {"a":1}`)
 	for _, to := range []table.Type{table.Integer, table.String} {
 		for _, first := range values {
@@ -156,7 +156,7 @@ func TestNoTwoValuesOfAKeyColumnBecomeOne(t *testing.T) {
 	}
 }
 
-func TestTypesOfAFileDoNotMixInAColumn(t *testing.T) {
+func TestColumnDoesNotMixFileTypes(t *testing.T) {
 	own := func(to, own table.Type) table.Column {
 		return table.Column{Name: "c", Type: to, Exact: true, Inferred: true, Own: own}
 	}
@@ -358,8 +358,8 @@ func TestAddFieldEqualsAdd(t *testing.T) {
 	}
 }
 
-// TestUsualValuesEqualExactOnes converts texts with and without the fast path.
-func TestUsualValuesEqualExactOnes(t *testing.T) {
+// TestFastPathEqualsExactConversion converts texts with and without the fast path.
+func TestFastPathEqualsExactConversion(t *testing.T) {
 	texts := []string{"", "0", "-0", "7", "-7", "007", "+5", "999999999999999", "1000000000000000", "9223372036854775807",
 		"9223372036854775808", "1.5", "10.50", "-20.25", "0.5", "1.", ".5",
 		"1e5", "123456789.123456", "true", "pear", "ü", "\xff", "12a", "NULL", " 7 "}
@@ -452,7 +452,7 @@ func TestTextsJoinTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 	}
 }
 
-func TestMergedInferencesAddTheirMisses(t *testing.T) {
+func TestMergedInferencesAddMisses(t *testing.T) {
 	words, numbers := make([]string, 100), make([]string, 100_000)
 	for i := range numbers {
 		numbers[i] = strconv.Itoa(i)

@@ -106,7 +106,7 @@ func fields(all []shown) (got [][]string) {
 	return got
 }
 
-func TestDialectRecords(t *testing.T) {
+func TestDialectSplitsRecords(t *testing.T) {
 	const bad = table.CodeEscape
 	mac := Dialect{Delimiter: ",", Quote: '"', EOL: '\r'}
 	escaping := Dialect{Delimiter: ",", Quote: '"', Escape: '\\'}
@@ -313,8 +313,8 @@ func TestUnquotedLineIsCutAtDelimiters(t *testing.T) {
 	})
 }
 
-// TestMarkedLinesEqualOthers reads random texts, whose lines cross blocks and windows, both with and without marks.
-func TestMarkedLinesEqualOthers(t *testing.T) {
+// TestMarkedLinesParseLikeUnmarked reads random texts, whose lines cross blocks and windows, with and without marks.
+func TestMarkedLinesParseLikeUnmarked(t *testing.T) {
 	if !marked {
 		t.Skip("this processor marks nothing")
 	}
@@ -440,7 +440,7 @@ func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
 	}
 }
 
-func TestABadRecordNamesNoTypes(t *testing.T) {
+func TestBadRecordNamesNoTypes(t *testing.T) {
 	conformance.True(t, !NamesTypes(&record.Record{Bad: &table.Reason{}}), "a line that cannot be read is taken for types")
 }
 
@@ -450,7 +450,7 @@ func TestAmbiguousLineEndIsRefused(t *testing.T) {
 	conformance.Refused(t, err, "--record-end", "error")
 }
 
-func TestFlagsNameADialectExactly(t *testing.T) {
+func TestFlagsDescribeDialectExactly(t *testing.T) {
 	for _, name := range Programs {
 		d, _, _ := Named(name)
 		if d.Delimiter == "" {
@@ -471,7 +471,7 @@ func TestFlagsNameADialectExactly(t *testing.T) {
 	}
 }
 
-func TestADialectIsFoundOrRefused(t *testing.T) {
+func TestDialectIsDetectedOrRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text, delimiter string
 		quote, escape   byte

@@ -84,7 +84,7 @@ func wantText(t *testing.T, i *Item, want string) {
 	conformance.Equal(t, readAll(t, i), want, "contents read")
 }
 
-func TestHiddenFilesOfAFolderAreLeftOutUnlessNamed(t *testing.T) {
+func TestHiddenFilesAreSkippedUnlessNamed(t *testing.T) {
 	tree(t, "d/_SUCCESS", "d/.x.crc", "d/_temporary/0/p.csv", "d/.git/c", "d/_day=1/a.csv", "d/b.csv", "d/c.json")
 	wantNames(t, expand(t, Options{}, "d"), "d/_day=1/a.csv", "d/b.csv", "d/c.json")
 	wantNames(t, expand(t, Options{}, "d/_SUCCESS", "d/_temporary"), "d/_SUCCESS", "d/_temporary/0/p.csv")
@@ -97,7 +97,7 @@ func TestHiddenFilesOfAFolderAreLeftOutUnlessNamed(t *testing.T) {
 	wantError(t, err, fs.ErrNotExist, "d/_temporary", ".json")
 }
 
-func TestDoubleStarAndFolders(t *testing.T) {
+func TestGlobsMatchNestedFilesAndFolders(t *testing.T) {
 	tree(t, "d/1.csv", "d/e/2.csv", "d/e/f/3.csv", "d/e/f/4.txt", "d/x.csv/part-0", "other/5.csv")
 	for pattern, want := range map[string][]string{
 		"d/**/*.csv":          {"d/1.csv", "d/e/2.csv", "d/e/f/3.csv", "d/x.csv/part-0"},
@@ -213,7 +213,7 @@ func TestChangedFileIsAnError(t *testing.T) {
 	wantError(t, conformance.ErrorOf(io.ReadAll(whole)), ErrChanged, "a.csv", "now has more")
 }
 
-func TestReadAtKeepsTheContractOfReaderAt(t *testing.T) {
+func TestReadAtKeepsReaderAtContract(t *testing.T) {
 	tree(t, "a.csv")
 	i := expand(t, Options{}, "a.csv").Items[0]
 	checkReaderAt(t, &i, "in a.csv")

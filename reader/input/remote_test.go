@@ -75,7 +75,7 @@ func TestFaultyRequestsAreRepeatedWithRanges(t *testing.T) {
 	}
 }
 
-func TestServerThatKeepsFailingIsGivenUp(t *testing.T) {
+func TestPersistentFailureEndsRetries(t *testing.T) {
 	for _, code := range []int{http.StatusBadGateway, http.StatusTooManyRequests} {
 		s := newSite(t, text)
 		s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
@@ -91,7 +91,7 @@ func TestServerThatKeepsFailingIsGivenUp(t *testing.T) {
 	conformance.Equal(t, errors.Is(err, io.EOF), false, "a cut connection looks like the end")
 }
 
-func TestARefusalIsNotRepeated(t *testing.T) {
+func TestRefusedRequestIsNotRepeated(t *testing.T) {
 	for code, is := range map[int]error{404: fs.ErrNotExist, 410: fs.ErrNotExist, 401: fs.ErrPermission,
 		403: fs.ErrPermission, 400: nil, 501: nil} {
 		s := newSite(t, text)
@@ -173,7 +173,7 @@ func TestUnversionedAddressIsReadOnce(t *testing.T) {
 	conformance.True(t, len(w) == 1 && strings.Contains(w[0], "no ETag or modification time"), "warnings %q", w)
 }
 
-func TestABrokenStreamCannotContinueWithoutRanges(t *testing.T) {
+func TestBrokenStreamWithoutRangesFails(t *testing.T) {
 	for _, noLength := range []bool{false, true} {
 		s := newSite(t, text)
 		s.noRanges, s.noLength = true, noLength
@@ -194,7 +194,7 @@ func TestABrokenStreamCannotContinueWithoutRanges(t *testing.T) {
 	}
 }
 
-func TestServerThatStopsGivingRangesIsAnError(t *testing.T) {
+func TestServerDroppingRangesIsError(t *testing.T) {
 	s := newSite(t, text)
 	i := s.item(t)
 	s.noRanges = true
@@ -231,7 +231,7 @@ func (r *trickle) fetch(_ context.Context, off, _ int64, _ bool) (*reply, error)
 	return &reply{body: r, off: off, version: version{size: -1}}, nil
 }
 
-func TestSlowServerIsGivenUp(t *testing.T) {
+func TestSlowServerEndsReading(t *testing.T) {
 	for name, c := range map[string]struct {
 		trickle
 		slow bool
@@ -285,7 +285,7 @@ func TestStallCountsOnlyReadTime(t *testing.T) {
 	})
 }
 
-func TestCloseAndCancelEndReadsThatHang(t *testing.T) {
+func TestCloseAndCancelEndHangingReads(t *testing.T) {
 	s := newSite(t, text)
 	i := s.item(t)
 	arrived := make(chan struct{})
@@ -438,7 +438,7 @@ func TestAddressWithoutRangesIsAStream(t *testing.T) {
 	}
 }
 
-func TestAnEmptyObjectIsEmpty(t *testing.T) {
+func TestEmptyObjectGivesNoBytes(t *testing.T) {
 	refuse := func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Range") != "" {
 			w.Header().Set("Content-Range", "bytes */0")
@@ -543,7 +543,7 @@ func (s toServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func TestRedirectsTakeNoCredentialsAlongAndStayOutsideThisNetwork(t *testing.T) {
+func TestRedirectsDropCredentialsAndStayOutsideNetwork(t *testing.T) {
 	var target string
 	var arrived []http.Header
 	s := newSite(t, text)
@@ -583,7 +583,7 @@ func TestSecretsOfFailedRedirectsStayHidden(t *testing.T) {
 	wantError(t, err, nil, s.address, "Location", "xxxxx")
 }
 
-func TestServerWithoutEndMarkIsWarnedOf(t *testing.T) {
+func TestMissingEndMarkGivesWarning(t *testing.T) {
 	s := newSite(t, text)
 	s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool {
 		conn, out, err := w.(http.Hijacker).Hijack()
@@ -597,11 +597,11 @@ func TestServerWithoutEndMarkIsWarnedOf(t *testing.T) {
 		return true
 	}
 	set := expand(t, Options{Retry: soon}, s.address)
-	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "size nor end"), "%q", set.Warnings)
+	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "size or an end mark"), "%q", set.Warnings)
 	wantText(t, &set.Items[0], text)
 }
 
-func TestRangesOfAnObjectOfUnknownSizeAreNotUsed(t *testing.T) {
+func TestUnknownSizeDisablesRanges(t *testing.T) {
 	s := newSite(t, text)
 	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Range") == "" {

@@ -60,7 +60,7 @@ func TestFilesOfTableFormatsAreRefusedByName(t *testing.T) {
 	wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{s.at}, s.o)), nil, "Delta Lake")
 }
 
-func TestFilesNextToATableAreRead(t *testing.T) {
+func TestFilesBesideTableAreRead(t *testing.T) {
 	tree(t, tablesOf...)
 	s := newOSS(t, tablesOf...)
 	for arg, want := range map[string]string{
@@ -100,7 +100,7 @@ func exportOf(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestDynamoDBExportByListsOrFolder(t *testing.T) {
+func TestDynamoDBExportIsReadByListOrFolder(t *testing.T) {
 	dir := exportOf(t, nil)
 	for _, name := range []string{exportSummary, exportFiles} {
 		set := expand(t, Options{}, filepath.Join(dir, name))

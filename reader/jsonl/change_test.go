@@ -163,7 +163,7 @@ func TestInexactEventsAreRefused(t *testing.T) {
 	}
 }
 
-func TestDebeziumEvents(t *testing.T) {
+func TestDebeziumEventsBecomeChanges(t *testing.T) {
 	text := `"type":"string"`
 	event := func(op string) string { return debeziumText("postgresql", op, text, `"x"`) }
 	bare := func(rest string) string {
@@ -246,7 +246,7 @@ func TestDebeziumEvents(t *testing.T) {
 	}
 }
 
-func TestDynamoDBChanges(t *testing.T) {
+func TestDynamoDBExportLinesBecomeChanges(t *testing.T) {
 	put := `{"Metadata":{"WriteTimestampMicros":{"N":"1680109764000000"}},"Keys":{"id":{"S":"a"}},"OldImage":{"id":{"S":"a"}},"NewImage":{"id":{"S":"a"},"n":{"N":"5"},"m": {"M": {"x":{"BOOL":true}}}}}`
 	deleted := `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"b"}},"OldImage":{"id":{"S":"b"}}}`
 	all, _ := changesOf(put+"\n"+deleted+"\n"+`{"Keys":{"id":{"S":1}}}`+"\n"+`{"NewImage":{}}`+"\n"+
@@ -332,7 +332,7 @@ func TestCanalValuesEqualDatabaseLoad(t *testing.T) {
 	conformance.Contains(t, all[0], "2020-05-13 16:26:08", "a type that the user has said")
 }
 
-func TestCanalMessagesHaveManyRows(t *testing.T) {
+func TestCanalMessagesWithSeveralRowsAreUnfolded(t *testing.T) {
 	message := func(kind, data, old string) string { return canalText(kind, data, old, "text") }
 	for _, c := range []struct{ name, text, want string }{
 		{"rows", message("INSERT", `[{"id":"1","v":"a"},{"id":"2","v":null}]`, "null"), "put 1 v=STRING:a|put 2 v=NULL:"},

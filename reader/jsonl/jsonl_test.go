@@ -141,7 +141,7 @@ func TestVendorExportsBecomeRowsWithTimestamps(t *testing.T) {
 	conformance.Same(t, c.Keys(), []string{"pk1", "pk2"}, "keys")
 }
 
-func TestMarksCountLinesAndRecordsAndCoverTheLineEnd(t *testing.T) {
+func TestSpansCountLinesAndCoverLineEnds(t *testing.T) {
 	text := "{\"a\":1}\n\n  \r\n{\"a\":2}\r\nx\n{\"a\":3}"
 	p := NewParser(Options{Columns: []string{"a"}})
 	for range 2 {
@@ -380,7 +380,7 @@ func TestMemberMissingInSampleIsRefusedUnlessNull(t *testing.T) {
 	}
 }
 
-func TestRefusalOfATagMissingFromTheSampleNamesTheFlag(t *testing.T) {
+func TestUnsampledTagErrorNamesFlag(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"_id":{"$oid":"5d505646cf6d4fe581014ab2"}}`:                    true,
 		`{"a":1,"_id":{ "at": [ {"$date" : "2020-01-01T00:00:00Z"} ] }}`: true, `{"_id":{"$set":{"b":1}}}`: false,

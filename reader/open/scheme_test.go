@@ -38,7 +38,7 @@ func TestAddressIsReadOrRefusedWithAdvice(t *testing.T) {
 	conformance.Contains(t, err.Error(), "copy ots://shop/orders kept --instance i --create ", "%v", err)
 }
 
-func TestTheManualNamesEverySchemeOnce(t *testing.T) {
+func TestManualNamesEverySchemeOnce(t *testing.T) {
 	for _, page := range []string{"inputs.md", "zh/inputs.md"} {
 		text := conformance.Read(t, "../../docs", page)
 		for _, s := range Schemes {

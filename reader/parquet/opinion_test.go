@@ -226,7 +226,7 @@ func show(d *record.Datum) string {
 	return string(jsontext.Append(nil, d))
 }
 
-func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
+func TestOtherWritersFilesGiveStatedValues(t *testing.T) {
 	for name, want := range map[string]struct {
 		rows  int
 		first []string // values of the first records

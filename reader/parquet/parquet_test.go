@@ -441,7 +441,7 @@ func TestDamagedBytesNeitherPanicNorRunAway(t *testing.T) {
 	}
 }
 
-func TestDamagedBytesOfRealFilesDoNotMakeTheDecoderPanic(t *testing.T) {
+func TestDamagedRealFilesDoNotPanic(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	dir := conformance.Dir(t)
 	for k, e := range files(t, dir) {

@@ -7,8 +7,8 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestPlacesOfALogAreOrdered compares every pair in a list of positions, each of which comes after those before it.
-func TestPlacesOfALogAreOrdered(t *testing.T) {
+// TestLogPositionsAreOrdered compares every pair in a list of positions, each of which comes after those before it.
+func TestLogPositionsAreOrdered(t *testing.T) {
 	begun := time.Unix(1e9, 0)
 	for _, log := range [][]*Resume{
 		{ResumeAt(begun), ResumeAt(begun.Add(time.Millisecond)), ResumeAt(begun.Add(time.Hour))},

@@ -369,7 +369,7 @@ func readAll(t *testing.T, o *Origin) (rows int, err error) {
 	}
 }
 
-func TestFailingServers(t *testing.T) {
+func TestFailingServerIsRetriedOrEndsReading(t *testing.T) {
 	for _, tt := range []struct {
 		what  string
 		fail  func(c *counting)
@@ -456,9 +456,9 @@ func TestFailingServers(t *testing.T) {
 	}
 }
 
-// TestUniqueIndexesOfKeyColumns: unique indexes with columns outside the key prove nothing about the key, because rows
-// may differ only in those columns.
-func TestUniqueIndexesOfKeyColumns(t *testing.T) {
+// TestOnlyIndexesOfKeyColumnsCount: a unique index with a column outside the key proves nothing about the key, because
+// rows may differ only in that column.
+func TestOnlyIndexesOfKeyColumnsCount(t *testing.T) {
 	table := &Table{Key: []int{0, 2}, Columns: []Column{{Name: "a"}, {Name: "x"}, {Name: "b"}}}
 	table.AddUnique([][]string{{"key", "a"}, {"key", "b"}, {"one", "b"}, {"other", "x"}, {"half", "a"}, {"half", "x"},
 		{"prefix", "a"}, {"prefix", ""}})

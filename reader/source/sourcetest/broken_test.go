@@ -37,7 +37,7 @@ var ways = map[string]string{
 	"a frozen source begins after the key":          "record",
 }
 
-func TestTheSuiteNoticesABrokenSource(t *testing.T) {
+func TestSuiteDetectsBrokenSource(t *testing.T) {
 	if how := os.Getenv("SOURCETEST_BROKEN"); how != "" {
 		Check(t, func() source.Source {
 			k := NewKeyed("broken", 95)
@@ -50,7 +50,7 @@ func TestTheSuiteNoticesABrokenSource(t *testing.T) {
 	for how, says := range ways {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			c := exec.Command(os.Args[0], "-test.run=^TestTheSuiteNoticesABrokenSource$")
+			c := exec.Command(os.Args[0], "-test.run=^TestSuiteDetectsBrokenSource$")
 			c.Env = append(os.Environ(), "SOURCETEST_BROKEN="+how)
 			out, err := c.CombinedOutput()
 			conformance.True(t, err != nil && strings.Contains(string(out), says), "%v: %s", err, out)
@@ -139,7 +139,7 @@ func (t twice) Parse(sp source.Split, each func(*record.Record)) (records, lines
 	})
 }
 
-func TestKeyedRowsKeepTheContract(t *testing.T) {
+func TestKeyedRowsKeepContract(t *testing.T) {
 	for _, live := range []bool{false, true} {
 		k := NewKeyed("keyed", 95)
 		k.Live, k.Parts = live, 2
@@ -152,7 +152,7 @@ func TestKeyedRowsKeepTheContract(t *testing.T) {
 	}
 }
 
-func TestRowsKeepTheContract(t *testing.T) {
+func TestRowsKeepContract(t *testing.T) {
 	Check(t, func() source.Source {
 		r := NewRows("rows", 95)
 		r.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged}}
@@ -160,7 +160,7 @@ func TestRowsKeepTheContract(t *testing.T) {
 	})
 }
 
-func TestWideRowsKeepTheContract(t *testing.T) {
+func TestWideRowsKeepContract(t *testing.T) {
 	Check(t, func() source.Source {
 		w := NewWide("wide", 95, time.UnixMilli(1e12))
 		w.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged}}
@@ -168,7 +168,7 @@ func TestWideRowsKeepTheContract(t *testing.T) {
 	})
 }
 
-func TestRowsWithUniqueKeysKeepTheContract(t *testing.T) {
+func TestRowsWithUniqueKeysKeepContract(t *testing.T) {
 	Check(t, func() source.Source {
 		r := NewRows("rows", 95)
 		r.Unique = true
@@ -269,7 +269,7 @@ var brokenWides = map[string]struct {
 const brokenEnv = "SOURCETEST_BROKEN_WIDE"
 
 // The suite fails its test, so it runs in a process of its own.
-func TestTheSuiteNoticesABrokenWideSource(t *testing.T) {
+func TestSuiteDetectsBrokenWideSource(t *testing.T) {
 	if name := os.Getenv(brokenEnv); name != "" {
 		Check(t, func() source.Source {
 			b := brokenWides[name].source
@@ -281,7 +281,7 @@ func TestTheSuiteNoticesABrokenWideSource(t *testing.T) {
 	for name, b := range brokenWides {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], "-test.run=^TestTheSuiteNoticesABrokenWideSource$")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestSuiteDetectsBrokenWideSource$")
 			cmd.Env = append(os.Environ(), brokenEnv+"="+name)
 			out, err := cmd.CombinedOutput()
 			conformance.True(t, (err != nil) == (b.says != "") && strings.Contains(string(out), b.says),
