@@ -13,7 +13,7 @@ import (
 // covers returns the number of bytes that the sums cover.
 func covers(c source.Chain) int64 { return c.Every * int64(len(c.Sums)) }
 
-// sumAt returns the sum of the first n bytes, if there is one.
+// sumAt returns the sum of the first n bytes, and whether there is one.
 func sumAt(c source.Chain, n int64) (uint64, bool) {
 	if c.Every <= 0 || n%c.Every != 0 || n/c.Every < 1 || n/c.Every > int64(len(c.Sums)) {
 		return 0, false
@@ -23,17 +23,17 @@ func sumAt(c source.Chain, n int64) (uint64, bool) {
 
 const (
 	defaultChainBytes = 8 << 20
-	maxSums           = 512 // when there are more, every other one is dropped
+	maxSums           = 512 // above this, every other sum is dropped
 )
 
-// chainer makes the chain of a stream while it is read and compares it with an earlier reading's.
+// chainer makes the chain of a stream as it is read, and compares it with the chain of an earlier reading.
 type chainer struct {
 	name string
 	unit int64
 	sum  hash.Hash
 	read int64
 
-	mu   sync.Mutex // the chain is asked for while the stream is read
+	mu   sync.Mutex // chain is called while the stream is read
 	made source.Chain
 	want source.Chain
 }

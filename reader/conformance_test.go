@@ -32,7 +32,7 @@ type counted struct {
 	err    error
 }
 
-// readAll reads a source to its end as a load does, and counts.
+// readAll reads a source to its end as a load does, and counts the records.
 func readAll(item input.Item, o Options) (c counted) {
 	s, err := Open(context.Background(), item, o)
 	if err != nil {
@@ -274,7 +274,7 @@ func (r *result) count(got counted, problem string) {
 	}
 }
 
-// checkTable compares the table in the documents with the results, or writes it.
+// checkTable compares the table in the documentation with the results, or writes it.
 func checkTable(t *testing.T, results map[string]*result, reasons map[string]int) {
 	var b strings.Builder
 	b.WriteString(
@@ -299,7 +299,7 @@ func checkTable(t *testing.T, results map[string]*result, reasons map[string]int
 	conformance.True(t, string(old[from:to]) == b.String(), "%s differs; run with -update. Found:\n%s", doc, b.String())
 }
 
-// judge compares a reading with the manifest. The problem is empty if they agree.
+// judge compares a reading with the manifest. The problem is "" if they agree.
 func judge(f conformance.File, got counted) string {
 	total := got.rows + got.bad
 	switch {
@@ -332,7 +332,7 @@ func noFileOfRowsIsTakenForSomethingElse(t *testing.T, dir string) {
 		switch filepath.Base(f.Path) {
 		case "COMPRESS-131.bz2", "bla.xml.bz2": // XML
 			continue
-		case "null_terminator.csv": // a third of its six bytes are NULs
+		case "null_terminator.csv": // two of its six bytes are NULs
 			continue
 		}
 		s, err := Open(t.Context(), found(t, filepath.Join(dir, f.Path)), Options{})
@@ -354,7 +354,7 @@ type claim struct {
 	says string // quoted from the page, except for line breaks
 	file string // below testdata
 	o    Options
-	want string // the columns and records; or what the refusal says, after "refused: "
+	want string // columns and records, or part of the error after "refused: "
 }
 
 // dialect returns the options of --dialect name, combined with others.
@@ -451,7 +451,7 @@ var claims = []claim{
 
 const baseball = "Rk,Year,Age,Tm,Lg,c6,W,L,W-L%,G,Finish,Wpost,Lpost,W-L%post,c15; 1,1978,37,Atlanta Braves,NL,,69,93,…"
 
-// inputPages are the pages with the claims.
+// inputPages lists the pages with the claims.
 var inputPages = []string{"inputs.md", "types.md", "dumps.md", "parquet-arrow.md", "internals/conformance.md"}
 
 // TestClaimsOfInputPagesHaveFiles finds each claim on a page about inputs and reads its file with the claimed result.

@@ -34,7 +34,7 @@ var dialectFiles = flag.Int("dialect-files", 150, "random files of each kind who
 
 // written is a text in a random dialect. Its cells are the oracle, which does not depend on the reader.
 type written struct {
-	says    string // the dialect
+	says    string // description of the dialect
 	cells   [][]string
 	records []string // the text of each, including its line end
 }
@@ -139,7 +139,7 @@ func (w *written) spoil(r *rand.Rand) (from, to int) {
 	case 4:
 		text = text[:at+1] + " " + text[at+1:]
 	case 5:
-		text = body[:max(at, 1)] + text[len(body):] // cut short
+		text = body[:max(at, 1)] + text[len(body):] // truncated
 	case 6:
 		text = text[:at] + text[at:at+1] + text[at:]
 	case 7:
@@ -281,7 +281,7 @@ func wideLines(t *testing.T, rows *sourcetest.Wide) []byte {
 	return text
 }
 
-// readSource reads a source of pages to its end.
+// readSource reads a source of pages to its end and calls each for every record.
 func readSource(s *sourcetest.Wide, each func(*record.Record)) error {
 	p := s.NewParser([]int{0})
 	for {
@@ -534,7 +534,7 @@ func TestWholeFileSnappyOfJSONLinesIsRead(t *testing.T) {
 	}
 }
 
-// reasonsOf returns why values of a source are refused as strings.
+// reasonsOf returns the reasons why a source's values are refused as strings.
 func reasonsOf(t *testing.T, name, content string, o Options) (reasons []string) {
 	s, err := Open(t.Context(), itemOf(t, name, []byte(content)), o)
 	if err != nil {

@@ -84,7 +84,7 @@ func (f *dumpFormat) open(s *File) error {
 	if err := f.refuseTab(s, t); err != nil {
 		return err
 	}
-	if d.Truncated != nil && t.Key == nil { // pg_dump writes keys after the rows
+	if d.Truncated != nil && t.Key == nil { // the key may be missing, as pg_dump writes keys after the rows
 		s.Hint = fmt.Sprintf("%s does not state the key of its table: %v", s.Name, d.Truncated)
 	}
 	s.text.offset, s.text.lines, s.text.part, s.text.end, s.text.truncated = t.From, int(t.Lines), true, t.To, d.Truncated

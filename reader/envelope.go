@@ -50,7 +50,7 @@ var changes = []struct {
 	{[]string{"data", "database", "table", "ts", "type", "xid"}, "Maxwell changes"},
 }
 
-// refuseChanges returns why change records are not rows.
+// refuseChanges returns an error if the first record is a change record, which is not a row.
 func (s *File) refuseChanges(first map[string]json.RawMessage) error {
 	var payload map[string]json.RawMessage
 	if _, schema := first["schema"]; schema && json.Unmarshal(first["payload"], &payload) == nil {
@@ -81,7 +81,7 @@ func (s *File) noteEnvelope(only map[string]json.RawMessage) {
 			func(v json.RawMessage) bool { return v[0] != '{' }) {
 			as = " --format dynamodb"
 		}
-		if table.PlainColumnName(name) { // also for jq
+		if table.PlainColumnName(name) { // also a plain name in jq
 			s.Hint = fmt.Sprintf("%s is one record, whose member %s is an array of objects; if those are the rows: jq -c "+
 				"'.%s[]' %s | tsimport load -%s",
 				s.Name, name, name, s.shellName(), as)

@@ -23,7 +23,7 @@ import (
 // File is one opened input, a source.Source for one goroutine. Its fields describe the input and the state of reading.
 type File struct {
 	Name    string
-	Size    int64    // of the input in bytes, -1 when unknown
+	Size    int64    // size of the input in bytes; -1 if unknown
 	Columns []string // in the source's order, then those of partition folders
 	Renamed []string // one sentence for each empty or repeated name that was changed
 	Notes   []string // one sentence each, as about the dialect
@@ -33,8 +33,8 @@ type File struct {
 	Format      Format
 	Compression compress.Kind
 	Encoding    charset.Encoding
-	Dialect     csv.Dialect  // of CSV
-	Layout      jsonl.Layout // of JSON
+	Dialect     csv.Dialect  // of CSV only
+	Layout      jsonl.Layout // of JSON only
 
 	ctx      context.Context
 	item     input.Item
@@ -49,39 +49,39 @@ type File struct {
 	fixed    []input.Column
 	next     int           // index of the next split of rows
 	begin    *source.Place // where reading begins; nil for the first record
-	chain    *chainer      // of a stream
+	chain    *chainer      // of a stream; else nil
 	decodes  bool          // some non-ASCII text in the head is valid in the encoding
 	looks    string        // advice about the encoding, found in the head
 	sample   error         // read error that the last Sample met
 }
 
-// text describes a text: its encoding, the start of its data, and its format's facts about the records.
+// text describes a text: its encoding, the start of its data, and its format's facts about it.
 type text struct {
 	bom        int                       // bytes of the byte order mark
-	offset     int64                     // of the first data record in the decompressed text
+	offset     int64                     // offset of the first data record in the decompressed text
 	lines      int                       // lines before offset
 	transcode  bool                      // the text is converted to UTF-8 or unfolded before cutting
 	unfold     func(io.Reader) io.Reader // makes several lines of one; nil if not needed
 	decode     bool                      // fields are converted to UTF-8 after parsing
 	head       []byte
 	live       bool      // head has the first lines of a pipe that may deliver more
-	headStream io.Reader // of streams: the whole input, including the head
-	closer     io.Closer // of headStream
+	headStream io.Reader // for streams: the whole input, including the head
+	closer     io.Closer // closes headStream
 
 	named     bool  // only the records of the named table are read
 	part      bool  // the data end at end, before the text does, as in dumps (UTF-8)
-	end       int64 // of the data
-	truncated error // why the text ends before its end
+	end       int64 // offset of the end of the data
+	truncated error // why the text is incomplete; nil if it is whole
 }
 
 // form is a format's facts about the records of one input.
 type form struct {
 	parser   func(columns []int) source.Parser // reads the input's own columns; the others may be Null
 	cutter   func(begun bool) recordCutter     // of text that is cut in order; nil if the dialect defines record ends
-	raw      func(record []byte) []byte        // makes the kept form of a rejected record; nil keeps it
+	raw      func(record []byte) []byte        // converts a rejected record to the form that is kept; nil if unchanged
 	broken   func(what string) []byte          // makes a record that cannot be parsed; nil if there is none
 	rejects  source.Rejects                    // how rejected records are kept, except for folders and encoding
-	found    []source.Found                    // besides format and encoding
+	found    []source.Found                    // facts besides format and encoding
 	wide     bool                              // records describe themselves
 	lacks    bool                              // records may lack columns found in the head
 	declared *source.Declared
@@ -108,7 +108,7 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 	return s, nil
 }
 
-// look finds the source's format.
+// look detects the source's format.
 func (s *File) look() error {
 	raw, err := s.rawHead(headBytes)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *File) look() error {
 	return nil
 }
 
-// findText finds the text's format and encoding.
+// findText detects the format and encoding of a text.
 func (s *File) findText() (Format, error) {
 	if s.Compression != compress.None {
 		if err := s.refuse(s.text.head, true); err != nil {
@@ -200,7 +200,7 @@ func (s *File) rawHead(size int) ([]byte, error) {
 	return head[:looked], nil
 }
 
-// wholeHead reports whether the first size bytes, which have been read, are all of the text.
+// wholeHead reports whether the head, for which size bytes were read, is all of the text.
 func (s *File) wholeHead(size int) bool { return len(s.text.head) < size && !s.text.live }
 
 // firstBlock exceeds the largest first block of codecs that decode only whole blocks: 8 MiB in legacy LZ4.
@@ -320,7 +320,7 @@ func (s *File) looksLike(text []byte) string {
 // EncodingHint returns advice to append to an error about an undecodable value: the likely encoding of source or value.
 func (s *File) EncodingHint(value []byte) string {
 	if s.rowwise() || s.text.part {
-		return "" // UTF-8 by definition
+		return "" // always UTF-8
 	}
 	if s.looks != "" {
 		return s.looks

@@ -27,7 +27,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// itemOf writes a file and finds it.
+// itemOf writes a file and returns its item.
 func itemOf(t *testing.T, name string, content []byte) input.Item {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -46,7 +46,7 @@ func found(t *testing.T, path string) input.Item {
 	return conformance.Try(input.Expand(t.Context(), []string{path}, input.Options{})).Must(t).Items[0]
 }
 
-// opened opens an item until the test ends.
+// opened opens an item and closes it when the test ends.
 func opened(t *testing.T, item input.Item, o Options) *File {
 	t.Helper()
 	s := conformance.Try(Open(t.Context(), item, o)).Must(t)
@@ -74,7 +74,7 @@ func tryValues(item input.Item, o Options) (columns []string, rows [][]string, e
 		return nil, nil, err
 	}
 	defer s.Close()
-	if _, err := s.Sample(200, s.Columns, func(*record.Record) {}); err != nil { // as a load does before it reads
+	if _, err := s.Sample(200, s.Columns, func(*record.Record) {}); err != nil { // sample first, as a load does
 		return nil, nil, err
 	}
 	if err := s.Suspend(); err != nil {
@@ -394,7 +394,7 @@ func TestRejectedJSONIsOneLineWithPlace(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 }
 
-// benchmarkText resembles student cards.
+// benchmarkText returns lines like those of student cards.
 func benchmarkText(lines int) []byte {
 	return []byte("CardID,SellerID,DeviceID,OrderNumber,Amount,OrderTime,Item\n" +
 		strings.Repeat("2000000360,C791,928087,100001,21.58,2024-01-01T00:00:00Z,notebook\n", lines))

@@ -89,7 +89,7 @@ func (s *File) textFormat() Format {
 	return CSV
 }
 
-// Extension returns an input's extension in lower case, without compression and query: ".csv" of
+// Extension returns an input's extension in lower case, ignoring compression and query: ".csv" for
 // "http://host/a/Orders.CSV.gz?version=2".
 func Extension(name string) string {
 	if _, rest, address := strings.Cut(name, "://"); address {

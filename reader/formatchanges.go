@@ -23,13 +23,13 @@ var (
 	DynamoDBExport Format = &changeFormat{"dynamodb-changes", jsonl.DynamoDBChanges, "an incremental export of DynamoDB"}
 )
 
-// Changes are the options for reading changes.
+// Changes has the options for reading changes.
 type Changes struct {
 	Column  string                   // names the column with a record's operation; "" for formats of changes
 	Values  map[string]table.Mode    // meanings of that column's values
-	Typed   func(column string) bool // types given by the user
-	Without func(column string) bool // columns not loaded
-	Whole   jsonl.TableOnce          // the loaded table
+	Typed   func(column string) bool // reports whether the user gave the column's type
+	Without func(column string) bool // reports whether the column is not loaded
+	Whole   jsonl.TableOnce          // name of the loaded table
 }
 
 type changeFormat struct {

@@ -23,11 +23,11 @@ var (
 		"want lines or an array of mongoexport, or of bsondump"}
 )
 
-// jsonFormat is JSON, perhaps with type tags.
+// jsonFormat is a JSON format, perhaps with type tags.
 type jsonFormat struct {
 	name string
 	tags jsonl.Tags
-	one  string // name of a record with tags
+	one  string // what a record with tags is called
 	want string
 }
 
@@ -248,7 +248,7 @@ func (s *File) mayHaveTags() bool {
 	return s.Format == JSONLines && s.o.Format == nil && !s.form.wide
 }
 
-// ShareTags reads all JSON of a load with type tags if one file's sample has them.
+// ShareTags makes a load read all its JSON with type tags if the sample of one file has them.
 func ShareTags(files []*File) error {
 	at := slices.IndexFunc(files, func(s *File) bool {
 		f, ok := s.Format.(*jsonFormat)

@@ -114,7 +114,7 @@ func (s *csvText) doubtHeader(names []string, columns []int, gaps []bool) {
 	s.Notes = append(s.Notes, fmt.Sprintf("%s: %s; then give --no-header", s.Name, text))
 }
 
-// namedByNumbers reports whether integers may be names: they are years, or they rise.
+// namedByNumbers reports whether integers can be names: they are years, or they rise.
 func namedByNumbers(names []string) (years, rise bool) {
 	last, count := 0, 0
 	years, rise = true, true

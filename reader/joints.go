@@ -75,7 +75,7 @@ func (s *File) inBoth(used []int) (list []inBoth) {
 	return list
 }
 
-// sameValue reports whether a record's value equals its folder's as text, number or moment. A missing value equals any.
+// sameValue reports whether a record's value equals its folder's as text, number or time. A missing value equals any.
 func (s *File) sameValue(own, folder *record.Datum) bool {
 	switch {
 	case own.None() || own.Kind == record.Text && !own.Quoted && len(own.Bytes) == 0:
@@ -107,7 +107,7 @@ func sameNumber(a, b string) bool {
 	return ok && too && x.Cmp(y) == 0
 }
 
-// moment converts a date and time to RFC 3339 without trailing zeros; other texts are unchanged.
+// moment converts a date and time to RFC 3339, without trailing zeros; other texts are returned unchanged.
 func moment(text string) string {
 	if t, err := time.Parse("2006-01-02 15:04:05", strings.Replace(text, "T", " ", 1)); err == nil {
 		return t.Format(time.RFC3339Nano)

@@ -15,7 +15,7 @@ const maxLongBytes = 1 << 30
 
 // longRecord is a record longer than the limit; only the beginning of its text is kept.
 type longRecord struct {
-	offset int64 // in the text
+	offset int64 // offset in the text
 	bytes  int64
 	lines  int
 	head   []byte
@@ -124,7 +124,7 @@ func (r *textReader) endLong() []source.Split {
 	return []source.Split{sp}
 }
 
-// endlessError is the error for a long record without an end.
+// endlessError returns the error for a long record without an end.
 func (r *textReader) endlessError() error {
 	return fmt.Errorf("read %s: the record at byte %d does not end within %d bytes; close its quote, or use --quote none",
 		r.s.Name, r.long.offset, r.long.bytes)

@@ -19,14 +19,14 @@ type Options struct {
 	Format     Format      // nil detects it by content and name
 	Dialect    csv.Dialect // of CSV; the zero Dialect is csv.Default, with tabs for .tsv and .tab
 	Sniff      bool        // detect the dialect from the text
-	NoHeader   bool        // the first record of CSV is data
-	Names      []string    // of columns without a header; default c1, c2, …
+	NoHeader   bool        // the first record of CSV is data, not a header
+	Names      []string    // names of columns without a header; default c1, c2, …
 	HeaderLine int         // line of the CSV header, or of the first data without one; 0 is the first
-	Encoding   string      // of text; empty is UTF-8 or the byte order mark's
+	Encoding   string      // of text; empty means UTF-8, or what the byte order mark says
 	TrimNames  bool        // drop spaces and tabs around quotes and around header names
-	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
+	Flatten    bool        // make structs and objects columns a.b.c instead of JSON text
 	Named      Named
-	Changes    *Changes // of a load of changes; nil for others
+	Changes    *Changes // for a load of changes; nil for other loads
 	SplitBytes int      // 0 means DefaultSplitBytes
 	ChainBytes int64    // of a stream between the sums that identify it; 0 means 8 MiB
 	Memory     Memory

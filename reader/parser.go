@@ -10,13 +10,13 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// parser adds the columns of partition folders to a format's records, and rejects records that are too long.
+// parser adds the columns of partition folders to a format's records, and rejects overlong records.
 type parser struct {
-	source.Parser // of the input's own columns
+	source.Parser // parses the input's own columns
 	s             *File
 	op            opColumn
-	long          bool          // the last split was a record that is too long
-	rec           record.Record // with the columns of partition folders
+	long          bool          // the last split was an overlong record
+	rec           record.Record // record with the columns of partition folders
 	both          []inBoth
 }
 

@@ -60,7 +60,7 @@ type textReader struct {
 	pending  []byte       // text that is cut in order
 	values   recordCutter // cuts records in order
 	cut      int          // bytes of pending that values has seen
-	offset   int64        // of the next split in the text
+	offset   int64        // offset of the next split in the text
 	number   int
 	blank    int64 // bytes of consecutive empty lines up to the last piece
 }
@@ -163,7 +163,7 @@ func (s *File) openText() (*textReader, error) {
 // unpacked is a decompressed input, read from its beginning. Closing it closes the input.
 type unpacked struct {
 	io.ReadCloser
-	packed *metered // its source
+	packed *metered // counts what is read from the compressed input
 	under  io.Closer
 }
 

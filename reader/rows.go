@@ -29,7 +29,7 @@ type RowInput struct {
 	Size    int64
 	Name    string // for errors
 	Flatten bool   // make structs columns a.b.c instead of JSON text
-	Memory  int64  // bytes that one parser may hold; 0 means no bound
+	Memory  int64  // bytes that one parser may hold; 0 means no limit
 }
 
 // RowFile is a file of rows with random access.
@@ -40,7 +40,7 @@ type RowFile struct {
 	// NewParser makes a parser of the given columns, by index in Columns; other fields may be Null.
 	NewParser func(columns []int) RowParser
 
-	// The rest is optional.
+	// The fields below are optional.
 
 	Large    bool                     // reading a few hundred rows costs as much as a whole split
 	Measures func() []record.Measures // units of columns
@@ -59,7 +59,7 @@ type RowParser interface {
 
 func (f *RowFormat) String() string { return f.Name }
 
-// Is reports whether a file begins in this format.
+// Is reports whether a file certainly has this format.
 func (f *RowFormat) Is(_ string, head []byte) bool { return f.Begins(head) }
 
 // open opens seekable files for random access; other inputs are read in order.

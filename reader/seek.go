@@ -111,7 +111,7 @@ func (r *textReader) dropped(p *piece) bool {
 
 // Sizes of the parts of a file that its fingerprint covers.
 const (
-	printEnds    = 64 << 10 // at the beginning and the end
+	printEnds    = 64 << 10 // bytes at the start and at the end
 	printSamples = 16
 	printSample  = 4 << 10
 )

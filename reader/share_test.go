@@ -307,7 +307,7 @@ func readFrom(item input.Item, o Options, from *source.Place, known source.Chain
 		return r, err
 	}
 	defer s.Close()
-	if _, err := s.Sample(200, s.Columns, func(*record.Record) {}); err != nil { // as a load does before it reads
+	if _, err := s.Sample(200, s.Columns, func(*record.Record) {}); err != nil { // sample first, as a load does
 		return r, err
 	}
 	if err := s.Suspend(); err != nil {

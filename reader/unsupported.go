@@ -73,7 +73,7 @@ var kindsWithoutRows = []notRows{
 	{is: htmlPage.Match, what: "a web page", way: "read it: the server may have sent an error instead of the file"},
 }
 
-// isTar reports whether head is the first block of a tar file.
+// isTar reports whether head is the first block of a tar archive.
 func isTar(head []byte) bool {
 	const at = 257 // offset of the mark
 	return len(head) > at+5 && string(head[at:at+5]) == "ustar"
@@ -115,7 +115,7 @@ func (s *File) refusal(what, way string, inner bool) error {
 		strings.ReplaceAll(way, "FILE", s.shellName()))
 }
 
-// shellName is the source's name in a shell command.
+// shellName returns the source's name for a shell command.
 func (s *File) shellName() string {
 	if s.Name == "-" || strings.ContainsAny(s.Name, " '\"$`\\|&;<>()*?[]#~%\t\n!{}") {
 		return "FILE"

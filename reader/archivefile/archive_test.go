@@ -57,7 +57,7 @@ func begun(t *testing.T, dir string) *Writer {
 	return w
 }
 
-// finished makes an archive of three parts.
+// finished returns the manifest of a finished archive with three parts.
 func finished(t *testing.T) *Manifest {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a")

@@ -35,14 +35,14 @@ var lakeName = regexp.MustCompile(`^([^/=]+=[^/]*/)*part-\d{5,}-\d{5,}\.(csv|csv
 // Layout is the format of a lake's files and their folders.
 type Layout struct {
 	Format  string `json:"format"`            // csv, csv.gz, csv.zst or parquet
-	Folders string `json:"folders,omitempty"` // as given, such as dt={day(at)}
+	Folders string `json:"folders,omitempty"` // as the user gave it, such as dt={day(at)}
 }
 
 func (l *Layout) facts() []progress.Fact {
 	return []progress.Fact{{Name: "--format", Value: l.Format}, {Name: "the folders of -o", Value: l.Folders}}
 }
 
-// FileColumn is an attribute column and the types of its values. A column that was named but that no row has has none.
+// FileColumn is an attribute column and the types of its values. A column that is named but in no row has no types.
 type FileColumn struct {
 	Name  string       `json:"name"`
 	Types []table.Type `json:"types"`

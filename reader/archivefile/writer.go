@@ -61,7 +61,7 @@ type Subject struct {
 	Division []byte    `json:"division"`
 	Ranges   []string  `json:"ranges"`
 	Began    time.Time `json:"scan_began"`
-	Layout   Layout    `json:"layout,omitzero"` // of a lake only
+	Layout   Layout    `json:"layout,omitzero"` // only in a lake
 }
 
 // facts returns the facts that must be the same when the export is resumed; created is the other attempt's table time.

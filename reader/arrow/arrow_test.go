@@ -324,7 +324,7 @@ func hostile(t *testing.T, b []byte, flatten bool) {
 	conformance.MustTrue(t, spent <= 512<<20+uint64(len(b))*2000, "took %d bytes of memory", spent)
 }
 
-const enough = 200 // rows
+const enough = 200 // number of rows to read
 
 func hostileFile(t *testing.T, b []byte, o Options) error {
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.arrow", o)

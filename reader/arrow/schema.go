@@ -67,12 +67,12 @@ type flavor uint8
 
 const (
 	plain       flavor = iota
-	signed             // integers
-	uuid               // 16 bytes
-	byteBoolean        // an integer that is 0 or not
-	sparse             // unions
+	signed             // for integers
+	uuid               // for fixed-size bytes: 16 bytes
+	byteBoolean        // an integer, false if 0
+	sparse             // for unions
 	dense
-	monthsOnly // intervals
+	monthsOnly // for intervals
 	daysMillis
 	monthsDaysNanos
 )

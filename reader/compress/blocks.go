@@ -23,7 +23,7 @@ const (
 	maxOut     = 32 << 20
 )
 
-// Piece is a run of whole compressed blocks that can be inflated alone.
+// Piece is a run of whole compressed blocks that can be inflated independently.
 type Piece struct {
 	Kind   Kind
 	Name   string // name of the file
@@ -291,7 +291,7 @@ func (f *frameWalk) block() (bound int, last bool, err error) {
 	bound = size
 	switch head >> 1 & 3 {
 	case 0: // stored uncompressed
-	case 1: // one byte, repeated
+	case 1: // one byte that is repeated
 		size = 1
 	default:
 		bound = 128 << 10 // the largest block

@@ -41,7 +41,7 @@ const (
 // kind describes a Kind. blocks.go has those whose blocks can be inflated independently.
 type kind struct {
 	name   string
-	magics []string                         // possible beginnings of a file
+	magics []string                         // bytes that a file may begin with
 	is     func(head []byte) bool           // other test of a file's beginning; may be nil
 	open   func(*reader) (io.Reader, error) // makes a decoder; nil if unsupported
 	way    string                           // how to read an unsupported FILE
@@ -86,7 +86,7 @@ var kinds = [...]kind{
 
 func (k Kind) String() string { return kinds[k].name }
 
-// Supported reports whether NewReader reads the kind.
+// Supported reports whether NewLimitedReader can read the kind.
 func (k Kind) Supported() bool { return k == None || kinds[k].open != nil }
 
 // Way says how to read FILE of an unsupported kind; "" for other kinds.
@@ -245,7 +245,7 @@ func isText(head []byte) bool {
 			return false
 		}
 	}
-	for range utf8.UTFMax { // the last character may be cut
+	for range utf8.UTFMax { // the last character may be incomplete
 		if utf8.Valid(head) {
 			return true
 		}

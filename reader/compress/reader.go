@@ -94,12 +94,12 @@ func Taken(r io.Reader) int64 {
 	return -1
 }
 
-// newReader begins at a member or, if continued, after one.
+// newReader starts at a member or, if continued, after one.
 func newReader(k Kind, src *source, name string, continued bool) *reader {
 	return &reader{kind: k, name: name, src: src, continued: continued}
 }
 
-// reader adds the position to a decoder's errors and keeps its panic from ending the run.
+// reader adds the position to a decoder's errors, and turns its panics into errors.
 type reader struct {
 	kind      Kind
 	name      string

@@ -32,7 +32,7 @@ type number struct {
 type columnGuess struct {
 	usual                    usual
 	text                     tally // all untyped texts
-	integer, double, boolean tally // values that are not of that type
+	integer, double, boolean tally // counts of values that are not of that type
 	decimal                  tally // values that are not numbers that a double keeps, as it does 10.50
 	fraction                 bool  // some text is a fractional number, such as 2.5 but not 2.0
 	own                      [table.Any + 1]tally

@@ -27,7 +27,7 @@ type Dialect struct {
 	Null      string  `json:",omitempty"` // raw text of an unquoted field that is null
 	// Doubt is an unquoted text that may or may not mean null; a record with it is rejected.
 	Doubt   string `json:",omitempty"`
-	EndMark string `json:",omitempty"` // a line that is not a record and marks the end of the data
+	EndMark string `json:",omitempty"` // a line that marks the end of the data and is not a record
 	Blank   bool   `json:",omitempty"` // an empty line is a record with one empty field
 	Trim    bool   `json:",omitempty"` // blanks around quotes belong to the delimiter
 	Typed   bool   `json:",omitempty"` // quoted fields are strings, X'…' is binary, other fields are numbers
@@ -98,7 +98,7 @@ func Unescape(text string) (string, error) {
 	return plain, nil
 }
 
-// escaped is the inverse of Unescape.
+// escaped encodes a delimiter in the form that Unescape decodes.
 func escaped(text string) string {
 	if text == `\` {
 		return text
@@ -177,7 +177,7 @@ func (d *Dialect) lineByte() byte {
 // Lines counts the line ends of a text.
 func (d *Dialect) Lines(text []byte) int { return bytes.Count(text, []byte{d.lineByte()}) }
 
-// Ended reports whether a raw record has its end.
+// Ended reports whether a raw record includes its record end.
 func (d *Dialect) Ended(record []byte) bool {
 	before, ended := bytes.CutSuffix(record, []byte(d.End()))
 	if !ended || d.Escape == 0 || !d.Escapes.coverEnds() {

@@ -70,7 +70,7 @@ type fieldText struct {
 	trailed bool   // there is text after its closing quote
 	after   int    // bytes after the closing quote
 	why     string // why an escape sequence in it is doubtful
-	stop    int    // end of its raw text in the data
+	stop    int    // end of its raw text, as an offset in the data
 }
 
 // field reads a field and its end. If f is nil, the text is not kept.

@@ -35,7 +35,7 @@ type Parser struct {
 type passed struct {
 	records uint32
 	lines   uint32
-	empty   int // skipped lines
+	empty   int // empty lines that were skipped
 }
 
 func NewParser(d Dialect) *Parser {
@@ -138,7 +138,7 @@ func (p *Parser) pass(n int) {
 	p.countLines(start)
 }
 
-// passes reports whether a line is not a record.
+// passes reports whether a line is skipped because it is not a record.
 func (p *Parser) passes(line []byte) bool {
 	switch {
 	case line == nil:
@@ -210,7 +210,7 @@ func (p *Parser) split(line []byte) {
 	}
 }
 
-// settleAll settles the fields whose raw text is significant.
+// settleAll calls settle for all fields, whose raw texts are significant.
 func (p *Parser) settleAll() {
 	for i := range p.rec.Fields {
 		f := &p.rec.Fields[i]

@@ -28,7 +28,7 @@ func DetectEOL(head []byte, quote byte) byte {
 	return '\n'
 }
 
-// String describes the dialect to users.
+// String describes the dialect for users.
 func (d Dialect) String() string {
 	quote := "no quotes"
 	if d.Quote != 0 {
@@ -131,7 +131,7 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 			len(best), strings.Join(names, " or "))
 	}
 	d := best[0].d
-	if usual := d; d.Quote == 0 { // later records may have quotes
+	if usual := d; d.Quote == 0 { // later records may be quoted
 		usual.Quote = '"'
 		if same := readWith(usual, sample); same.misfits == best[0].misfits && !same.contradicts(&best[0]) {
 			d = usual

@@ -24,7 +24,7 @@ const (
 
 var exportLists = []string{exportSummary, exportFiles, "manifest-summary.md5", "manifest-files.md5"}
 
-// exportPart is a line of exportFiles.
+// exportPart is a line of the list exportFiles.
 type exportPart struct {
 	Items *int64 `json:"itemCount"`
 	Key   string `json:"dataFileS3Key"`

@@ -55,7 +55,7 @@ type ReaderAtCloser interface {
 
 type source interface {
 	seekable() bool
-	openAt(ctx context.Context) (ReaderAtCloser, error) // only if seekable
+	openAt(ctx context.Context) (ReaderAtCloser, error) // called only if seekable
 	open(ctx context.Context) (io.ReadCloser, error)
 }
 
@@ -214,9 +214,9 @@ type expander struct {
 
 // passed holds files that were left out because of their names.
 type passed struct {
-	left       []string // leftovers
+	left       []string // names of leftovers
 	unfinished bool     // one of left is an unfinished file
-	dotted     []string // objects with a folder . or ..
+	dotted     []string // objects with a folder . or .. in their keys
 	met        bool     // a file was left out since met was last reset
 }
 

@@ -302,7 +302,7 @@ func (s *store) fill(keys ...string) {
 	}
 }
 
-// inEveryStore runs a test on OSS and on S3.
+// inEveryStore runs a test both on OSS and on S3.
 func inEveryStore(t *testing.T, test func(t *testing.T, s *store), keys ...string) {
 	t.Run("OSS", func(t *testing.T) { test(t, &newOSS(t, keys...).store) })
 	t.Run("S3", func(t *testing.T) { test(t, newS3(t, keys...)) })

@@ -50,7 +50,7 @@ func (v version) matchable() string {
 
 type reply struct {
 	body    io.ReadCloser
-	version version // of the whole object
+	version version // version of the whole object
 	off     int64   // offset of the body's first byte in the object
 	partial bool    // the server sent the requested range
 
@@ -98,7 +98,7 @@ func (r *remote) request(ctx context.Context, off, n int64) (*reply, error) {
 	return rep, nil
 }
 
-// watchedBody is a body whose reads must not stall.
+// watchedBody is a response body whose reads must not stall.
 type watchedBody struct {
 	body  io.ReadCloser
 	watch *watch

@@ -370,7 +370,7 @@ func TestBareErrorsAreNotTemporary(t *testing.T) {
 // site is a server that has one object under every path.
 type site struct {
 	content            string
-	etag               atomic.Value // string
+	etag               atomic.Value // holds a string
 	noRanges, noLength bool
 	fault              func(number int64, w http.ResponseWriter, r *http.Request) (handled bool)
 

@@ -200,7 +200,7 @@ func plainEOF(err error) error {
 	return err
 }
 
-// attempt calls f until it succeeds or patience ends. Each call is under watch.
+// attempt calls f until it succeeds or patience ends. Every call is watched for stalls.
 func (r Retry) attempt(ctx context.Context, f func(context.Context) error) error {
 	p := patience{Retry: r}
 	for {

@@ -41,7 +41,7 @@ type Changes struct {
 	Whole *TableOnce
 	// Without reports whether a column is not loaded; nil means that all are loaded.
 	Without func(column string) bool
-	Typed   func(column string) bool // types given by the user, for events without a schema
+	Typed   func(column string) bool // reports whether the user gave the type, for events without a schema
 }
 
 // changed is the parser's state between changes.
@@ -171,7 +171,7 @@ func (p *Parser) members(at int, each func(key []byte, from, to int) bool) bool 
 		}
 		key, _ := s.text()
 		s.token()
-		s.pos++ // the colon
+		s.pos++ // skips the colon
 		s.space()
 		from := s.pos
 		s.past()

@@ -298,7 +298,7 @@ func canalText(kind, data, old, of string) string {
 		`"ts":1589373560798,"type":"` + kind + `"}` + "\n"
 }
 
-// kindsOf replaces the names of kinds in the output of changesOf.
+// kindsOf replaces the names of kinds in the expected output of changesOf by their numbers.
 var kindsOf = strings.NewReplacer("INTEGER:", fmt.Sprint(record.Integer, ":"), "NULL:", fmt.Sprint(record.Null, ":"),
 	"UNSIGNED:", fmt.Sprint(record.Unsigned, ":"), "DOUBLE:", fmt.Sprint(record.Double, ":"),
 	"STRING:", fmt.Sprint(record.String, ":"), "BINARY:", fmt.Sprint(record.Binary, ":"))

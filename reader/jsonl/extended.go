@@ -64,7 +64,7 @@ func (t *tagged) extended() *leaf {
 		return t.members(MongoDB, nil)
 	}
 	key := t.literal()
-	s.pos++ // colon
+	s.pos++ // skips the colon
 	tag, is := extendedTags[string(key[1:len(key)-1])]
 	switch {
 	case !is:
@@ -225,7 +225,7 @@ func (t *tagged) pair(tag, a, b string) (first, raw, second []byte) {
 			break
 		}
 		key, _ := s.text()
-		s.pos++ // colon
+		s.pos++ // skips the colon
 		switch {
 		case string(key) == a && !has[0]:
 			has[0] = true

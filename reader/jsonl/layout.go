@@ -101,7 +101,7 @@ type Cutter struct {
 	Array bool // the text is arrays, not consecutive objects
 	Begun bool // reading begins between two records
 
-	open    []byte // open brackets of the record
+	open    []byte // closing brackets that the record still needs
 	text    bool
 	escaped bool
 	word    bool // within a number, true, false, null or an invalid word

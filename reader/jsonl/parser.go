@@ -46,7 +46,7 @@ type Parser struct {
 	unknown []byte // with Strict: name of a member that is not a column
 	strange bool   // there is such a member; its name may be empty
 	options Options
-	index   map[string]int // column by name
+	index   map[string]int // index of each column, by name
 	columns *Columns       // set by Discover, collects the names
 
 	data    []byte
@@ -60,7 +60,7 @@ type Parser struct {
 	stamped    bool     // a timestamp was set in this record
 	seen       []uint32 // by column: turn in which it was last set
 	turn       uint32   // number of this record, never 0
-	guess      int      // the column expected next
+	guess      int      // index of the column expected next
 	bad        table.Reason
 
 	scan    scanner
@@ -266,7 +266,7 @@ func (p *Parser) line() bool {
 	return true
 }
 
-// ended refuses text after the record.
+// ended refuses any text after the record.
 func (p *Parser) ended() bool {
 	p.scan.space()
 	return p.scan.pos == len(p.scan.data) || p.broken("want nothing after the object")

@@ -192,7 +192,7 @@ func (t *tagged) members(tags Tags, key []byte) *leaf {
 		}
 		if key == nil {
 			key = t.literal()
-			s.pos++ // colon
+			s.pos++ // skips the colon
 			t.strayTag(tags, key)
 		}
 		t.out = append(append(t.out, key...), ':')
@@ -295,7 +295,7 @@ func (t *tagged) attribute() (l *leaf) {
 	s.pos++
 	key, _ := s.text()
 	tag := attributeTypes[string(key)]
-	s.pos++ // colon
+	s.pos++ // skips the colon
 	switch tag {
 	case "S":
 		text, raw := t.text(tag)

@@ -57,7 +57,7 @@ func (s *session) estimated(ctx context.Context, t *sqltable.Table) (bounds [][]
 	least, err1 := strconv.ParseInt(ends[0][0], 10, 64)
 	greatest, err2 := strconv.ParseInt(ends[0][1], 10, 64)
 	if err1 != nil || err2 != nil || greatest == math.MaxInt64 {
-		return nil, nil // no rows, or too many
+		return nil, nil // no rows, or keys up to the maximum
 	}
 	estimate := func(from, to int64) (piece, error) {
 		n, err := s.explain(ctx, fmt.Sprintf("SELECT %s FROM %s FORCE INDEX (PRIMARY) WHERE %[1]s >= %[3]d AND %[1]s < %[4]d",

@@ -24,7 +24,7 @@ func (e *refusal) Error() string { return e.says }
 
 func refusef(format string, a ...any) error { return &refusal{fmt.Sprintf(format, a...)} }
 
-// column is the server's description of a column.
+// column describes a column of the server's table.
 type column struct {
 	base       string // name of its type
 	of         string // its type as written in SQL

@@ -111,6 +111,6 @@ func (p *Parser) row(text []byte) bool {
 				len(p.columns)), Value: table.Show(text)}
 			return false
 		}
-		v.pos++ // comma
+		v.pos++ // skips the comma
 	}
 }

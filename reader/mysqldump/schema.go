@@ -39,7 +39,7 @@ var forms = map[string]struct {
 	"geometrycollection": {record.Binary, asBytes}, "geomcollection": {record.Binary, asBytes},
 }
 
-// others begin items that are not columns. A column's name is quoted, unless the dump was made without quotes.
+// others lists words that begin items other than columns. Column names are quoted, unless the dump has no quotes.
 var others = []string{"PRIMARY", "KEY", "UNIQUE", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "CHECK",
 	"FOREIGN", "PERIOD"}
 

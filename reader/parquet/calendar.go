@@ -77,7 +77,7 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 
 // gregorian returns the proleptic Gregorian day with the same date as a Julian day, or after 28 February for a 29th.
 func gregorian(days int64) int64 {
-	year := floorDiv(4*(days+719470)+3, 1461) // of the Julian calendar, from 1 March
+	year := floorDiv(4*(days+719470)+3, 1461) // Julian year, beginning on 1 March
 	return days + 2 - floorDiv(year, 100) + floorDiv(year, 400)
 }
 

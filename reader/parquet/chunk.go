@@ -27,7 +27,7 @@ type window struct {
 	owner *Parser // accounts for the memory
 }
 
-// peek returns the next n bytes, fewer at the end. They are valid until the next peek.
+// peek returns the next n bytes, or fewer at the end. They are valid until the next peek.
 func (w *window) peek(n int64) ([]byte, error) {
 	n = min(n, int64(len(w.buf))+w.end-w.off)
 	if int64(len(w.buf)) < n {
@@ -83,7 +83,7 @@ type pageHeader struct {
 	crc        uint32
 	values     int32
 	encoding   int32
-	defLevels  int32 // encoding in v1, bytes in v2
+	defLevels  int32 // encoding in v1, size in bytes in v2
 	repLevels  int32
 	compressed bool
 	body       int16 // field number of the kind-specific header

@@ -71,7 +71,7 @@ func (c *column) dropDictionary() {
 	c.held = 0
 }
 
-// release frees all memory; the column must be opened again.
+// release frees all memory; then the column must be opened again.
 func (c *column) release() {
 	c.dropDictionary()
 	c.owner.Held -= int64(cap(c.win.mem)) + c.pageHeld

@@ -110,7 +110,7 @@ func (c *compact) text(t byte) []byte {
 	return c.b[c.i-int(n) : c.i]
 }
 
-// list calls element for each element of a list, which must consume it.
+// list calls element for each element of a list; element must consume it.
 func (c *compact) list(t byte, element func(t byte)) {
 	if t != thriftList && t != thriftSet {
 		c.fail(fmt.Errorf("%w: want a list, found type %d", errThrift, t))
@@ -168,7 +168,7 @@ type field struct {
 	into any
 }
 
-// fields reads the wanted fields of a structure and skips all others.
+// fields reads the wanted fields of a structure and skips the others.
 func (c *compact) fields(t byte, wanted ...field) {
 	c.nested(t, func(id int16, t byte) bool {
 		for _, f := range wanted {

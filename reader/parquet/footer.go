@@ -64,7 +64,7 @@ const (
 	repeated = 2
 )
 
-// element is one node of the schema in the footer's list.
+// element is a node of the schema, as listed in the footer.
 type element struct {
 	name       string
 	physical   physical
@@ -184,7 +184,7 @@ func parseFooter(b []byte) (*footer, error) {
 		}},
 		field{5, func(t byte) { c.list(t, func(t byte) { f.note(c, t) }) }},
 		field{6, (*string)(&f.writer)},
-		field{8, f.encrypts(c)}, // encryption_algorithm of a footer left in the clear
+		field{8, f.encrypts(c)}, // encryption_algorithm, of a file whose footer is not encrypted
 	)
 	switch {
 	case c.err != nil:

@@ -116,7 +116,7 @@ func TestPageContainsExactlyItsValues(t *testing.T) {
 	flags := []element{rootOf(1), leafOf(physBoolean, required)}
 	dictionary := page(pageDictionary, 2, encPlain, none, plain32(7, 8))
 	lone := page(pageDictionary, 1, encPlain, none, plain32(7))
-	delta := []byte{0x80, 0x01, 0x04, 3, 2, 2, 0, 0, 0, 0} // 1, 2, 3: blocks of 128 in 4; 3 values, from 1 by 1, no bits
+	delta := []byte{0x80, 0x01, 0x04, 3, 2, 2, 0, 0, 0, 0} // 1, 2, 3: blocks of 128 in 4; 3 values, from 1, step 1, 0 bits
 	type pages = [][]byte
 	data := func(n, encoding int32, body []byte) []byte { return page(pageData, n, encoding, none, body) }
 	for _, c := range []struct {

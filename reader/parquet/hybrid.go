@@ -14,7 +14,7 @@ var (
 	errLeft  = errors.New("page holds more than the values its header says")
 )
 
-// hybrid reads the runs of the RLE and bit-packing hybrid: levels, dictionary indices and booleans, run by run.
+// hybrid reads the hybrid of RLE and bit-packing: levels, dictionary indexes and booleans, run by run.
 type hybrid struct {
 	b      []byte
 	width  uint
@@ -125,7 +125,7 @@ func (h *hybrid) finish(group uint64) error {
 		return nil
 	}
 	if h.width == 0 {
-		h.run &^= 7 // padding
+		h.run &^= 7 // the rest is padding
 	}
 	for end := h.bit + h.packed; h.bit < end; h.bit += 8 {
 		bits := load(h.b, h.bit)

@@ -26,7 +26,7 @@ const fixed = `parquet-go no longer reads this file wrongly. Once it reads all f
 
 // mistaken lists the files from which parquet-go 0.32.0 reads wrong values without an error.
 var mistaken = map[string]string{
-	// The first value is in Arrow's own test of the file.
+	// The first value is stated in Arrow's own test of the file.
 	"lz4_raw_compressed_larger.parquet": `"c7ce6bef-d5b0-4863-b199-8ea8c7fb117b", parquet-go has ""`,
 	// The page's body is 02000000 18 01: a run of twelve values, all true.
 	"complex.parquet": "completed: 1, parquet-go has 0",

@@ -65,7 +65,7 @@ func (x *index) create(tokens []sqldump.Token) {
 	}
 }
 
-// constraints begin items that are not columns.
+// constraints lists words that begin items other than columns.
 var constraints = []string{"CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE", "LIKE"}
 
 // column parses an item of CREATE TABLE.

@@ -246,7 +246,7 @@ func beginIn(snapshot string) string {
 	return beginSnapshot + "; SET TRANSACTION SNAPSHOT '" + snapshot + "'"
 }
 
-// lock begins a transaction that reads the table, in the named snapshot or its own.
+// lock begins a transaction that reads the table, in the named snapshot or one of its own.
 func (t *described) lock(ctx context.Context, conn *pgconn.PgConn, snapshot string) error {
 	// A snapshot does not prevent ALTER, so the table is locked. A query's tables are locked by the snapshot's keeper.
 	then := "SELECT 1"
@@ -358,7 +358,7 @@ func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqlt
 		s.prepared, after = "", func() error { return s.conn.Exec(ctx, "COMMIT").Close() }
 	}
 	if s.prepared != sql {
-		if _, err := s.conn.Prepare(ctx, "", sql, append(oids, 20)); err != nil { // int8
+		if _, err := s.conn.Prepare(ctx, "", sql, append(oids, 20)); err != nil { // type of the limit: int8
 			return nil, err
 		}
 		s.prepared = sql

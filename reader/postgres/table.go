@@ -14,11 +14,11 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// column is the server's description of a column.
+// column describes a column of the server's table.
 type column struct {
 	of   string // its type as written in SQL
 	base string // name of its type, with domains resolved
-	oid  uint32 // of base
+	oid  uint32 // oid of base
 	sort string // suffix for sorting a query's key; may be empty
 }
 

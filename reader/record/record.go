@@ -100,7 +100,7 @@ type Record struct {
 // Row is a row encoded by package encode.
 type Row struct {
 	Key  []byte // the ordering key
-	Body []byte // PlainBuffer
+	Body []byte // the row in PlainBuffer
 	Size int    // as the service counts it
 }
 

@@ -224,7 +224,7 @@ type Memory struct {
 	Held  int64
 }
 
-// LimitMemory sets the limit in bytes.
+// LimitMemory sets the limit, in bytes.
 func (m *Memory) LimitMemory(n int64) { m.Limit = n }
 
 // Hold reserves n more bytes before they are used. Its error is an ErrMemory.
@@ -299,7 +299,7 @@ const MaxKey = 8 << 10
 
 // Chain has checksums of a stream as far as it was read, because a stream can be checked only by reading it again.
 type Chain struct {
-	Every int64    // bytes of text between sums
+	Every int64    // bytes of text between two sums
 	Sums  []uint64 // checksums of all bytes before Every, 2 Every, …
 }
 

@@ -139,7 +139,7 @@ func dollarTag(text []byte) string {
 	return ""
 }
 
-// Tokens returns the tokens of a statement, without comments.
+// Tokens returns the tokens of a statement, without its comments.
 func Tokens(statement []byte, s Syntax) (tokens []Token) {
 	l := Lexer{Syntax: s}
 	for l.pos < len(statement) {

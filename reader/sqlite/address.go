@@ -85,7 +85,7 @@ func (a *Address) check() error {
 // dsn returns the file's name for the library.
 func (a *Address) dsn(immutable bool) string {
 	path := filepath.ToSlash(a.path)
-	if !strings.HasPrefix(path, "/") { // C:/…
+	if !strings.HasPrefix(path, "/") { // a path such as C:/…
 		path = "/" + path
 	}
 	path = strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)

@@ -47,7 +47,7 @@ type lagWatch struct {
 	paused atomic.Int64 // a Duration, atomic so that reading it does not wait for a server
 }
 
-// check fails if the lag can never be known.
+// check returns an error if the lag can never be known.
 func (l *lagWatch) check(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -128,7 +128,7 @@ func Unreadable(table string) error {
 	return Refused(fmt.Errorf("%s could not be read when the snapshot of all tables began; load it by itself", table))
 }
 
-// Busy marks an error, such as a table lock not granted, after which the Moment can be tried again. It keeps nil.
+// Busy marks an error, such as a table lock not granted, after which the Moment can be tried again. Busy(nil) is nil.
 func Busy(err error) error {
 	if err == nil {
 		return nil

@@ -34,7 +34,7 @@ type Config struct {
 	MaxRows float64
 	// MaxLag is the replication lag above which reading pauses. 0 means no limit; otherwise the Server must be Lagging.
 	MaxLag time.Duration
-	// Moment is shared with tables that are read together; nil for a snapshot of this table's own.
+	// Moment is shared with tables that are read together; nil if this table has a snapshot of its own.
 	Moment *Moment
 	// OnPause is called with the reason each time reading pauses, from any goroutine. It may be nil.
 	OnPause func(why string)

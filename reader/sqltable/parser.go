@@ -26,7 +26,7 @@ type page struct {
 // texts keeps the text buffers of parsed pages, which would be most of a reading's garbage.
 var texts sync.Pool
 
-// newText returns memory for a page of about budget bytes.
+// newText returns an empty buffer for a page of about budget bytes.
 func newText(budget int) []byte {
 	if kept, ok := texts.Get().(*[]byte); ok && cap(*kept) >= budget && cap(*kept) <= 2*budget {
 		return (*kept)[:0]

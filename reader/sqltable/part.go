@@ -58,7 +58,7 @@ func (p *part) About() source.About {
 		ShowKey: p.showPlace, GiveBack: func(sp source.Split) { sp.Part.(*page).reuse() },
 	}
 	if a.Declared = new(source.Declared); p.of.cfg.Shards == nil {
-		a.AlsoUnique = t.Unique // shards are unique only separately
+		a.AlsoUnique = t.Unique // keys are unique only within a shard
 	}
 	for _, c := range t.Columns {
 		a.Columns, a.Declared.Types = append(a.Columns, c.Name), append(a.Declared.Types, c.Type)

@@ -12,7 +12,7 @@ import (
 
 // Stream serves pages from one long answer of the server, for a query that is run only once.
 type Stream struct {
-	// Ask asks the server for rows from Lower on, without a limit.
+	// Ask requests the rows from Lower on, without a limit.
 	Ask func(context.Context, Query) (Rows, error)
 
 	rows Rows     // the rest of the answer; nil if there is none
@@ -94,7 +94,7 @@ type pace struct {
 	free time.Time // when the next page may be requested
 }
 
-// wait returns when a page may be read.
+// wait returns when the next page may be read.
 func (p *pace) wait(ctx context.Context) error {
 	p.mu.Lock()
 	d := time.Until(p.free)

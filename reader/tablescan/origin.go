@@ -51,7 +51,7 @@ type Origin struct {
 	units atomic.Int64
 	left  atomic.Int64
 	place source.Position // position of the opened division
-	pages sync.Pool       // of *page
+	pages sync.Pool       // holds *page
 
 	check struct {
 		sync.Mutex
@@ -76,7 +76,7 @@ func (o *Origin) LeftOut() int64 { return o.left.Load() }
 // division is how a table was cut into ranges, as stored in the run folder.
 type division struct {
 	Table   string
-	Created int64 // as in client.Table
+	Created int64 // the table's creation time, as in client.Table
 	Key     []keyColumn
 	Bounds  [][]byte // lower bounds of all ranges but the first
 	// Position is older than everything that was read.

@@ -34,7 +34,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Standby starts a standby of the server.
+// Standby starts and returns a standby of the server.
 func (s *Server) Standby() *Server {
 	s.Helper()
 	r := prepare(s.TB)
