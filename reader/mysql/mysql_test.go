@@ -190,7 +190,7 @@ func TestRealServer(t *testing.T) {
 			`"0000-00-00 00:00:00.000"|`})
 	})
 
-	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
+	t.Run("inexact tables are refused by name", func(t *testing.T) {
 		s.Exec("CREATE TABLE nokey (id int)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE floats (f double PRIMARY KEY)",
 			"CREATE TABLE prefix (t text, PRIMARY KEY (t(10)))", "CREATE TABLE enums (e enum('b','a') PRIMARY KEY)",
 			"CREATE TABLE aria (id int PRIMARY KEY) ENGINE = Aria",
@@ -200,7 +200,7 @@ func TestRealServer(t *testing.T) {
 			"aria": "ENGINE = InnoDB", "chinese": "character set gbk", "nothere": "there is no table"})
 	})
 
-	t.Run("what is refused as a table is loaded by the query that the refusal names", func(t *testing.T) {
+	t.Run("refused tables are loaded by the query in the error", func(t *testing.T) {
 		s.Exec("CREATE TABLE moods (m enum('sad','ok'), b bit(3), n decimal(4,2), id int, PRIMARY KEY (m, b, n, id))",
 			"INSERT INTO moods VALUES ('sad', b'101', 1.5, 1), ('ok', b'101', 1.5, 1), ('sad', b'100', 1.5, 1), ('sad', "+
 				"b'101', 1.25, 1)",
@@ -210,7 +210,7 @@ func TestRealServer(t *testing.T) {
 		sqltest.Named(t, server, query, map[string]int{"moods": 4, "it's": 5000, "nokey": 4, "prefix": 2})
 	})
 
-	t.Run("unique indexes of parts of the key are known, those of the beginning of a column are not", func(t *testing.T) {
+	t.Run("unique indexes of parts of the key count, but not indexes of column prefixes", func(t *testing.T) {
 		s.Exec("CREATE TABLE indexed (a int, b varchar(90), c int, PRIMARY KEY (a, b, c), UNIQUE (b(10)), UNIQUE (c, a), " +
 			"INDEX (a))")
 		sqltest.Unique(t, server("indexed"), []string{"a", "c"})
@@ -220,7 +220,7 @@ func TestRealServer(t *testing.T) {
 		s.Exec("DROP TABLE IF EXISTS big", "CREATE TABLE big (id int PRIMARY KEY, v int, pad text)",
 			"INSERT INTO big SELECT seq, 0, REPEAT('x', 200)"+sequence+"40000", "ANALYZE TABLE big")
 	}
-	t.Run("all ranges are of one snapshot while rows change", func(t *testing.T) {
+	t.Run("all ranges are from one snapshot while rows change", func(t *testing.T) {
 		remake()
 		sqltest.Changed(t, server("big"), 1, 1, func() {
 			s.Exec("UPDATE big SET v = 1", "DELETE FROM big WHERE id % 2 = 0", "INSERT INTO big SELECT seq + 40000, 2, ''"+
@@ -239,7 +239,7 @@ func TestRealServer(t *testing.T) {
 			s.Exec("KILL " + id[0])
 		}
 	}
-	t.Run("while a session is left the snapshot is", func(t *testing.T) {
+	t.Run("the snapshot lasts as long as a session", func(t *testing.T) {
 		remake()
 		sqltest.Changed(t, server("big"), 3, 1, func() {
 			kill(false)
@@ -248,7 +248,7 @@ func TestRealServer(t *testing.T) {
 	})
 	for what, lose := range map[string]func(){"all sessions were killed": func() { kill(true) },
 		"a crash of the server": func() { s.Kill(); s.Go() }} {
-		t.Run("the rest is of another snapshot after "+what, func(t *testing.T) {
+		t.Run("the rest is from another snapshot after "+what, func(t *testing.T) {
 			remake()
 			sqltest.Changed(t, server("big"), 3, 2, lose)
 		})
@@ -256,14 +256,14 @@ func TestRealServer(t *testing.T) {
 	t.Run("a reading that needs one snapshot stops when it is lost", func(t *testing.T) {
 		sqltest.Whole(t, server("big"), func() { kill(true) })
 	})
-	t.Run("a table that is replaced meanwhile fails the reading", func(t *testing.T) {
+	t.Run("replacing the table ends the reading", func(t *testing.T) {
 		remake()
 		sqltest.Replaced(t, server("big"), func() {
 			kill(true)
 			s.Exec("DROP TABLE big", "CREATE TABLE big (id bigint PRIMARY KEY, v int, pad text)")
 		}, "")
 	})
-	t.Run("a table that is being written to for long cannot be locked", func(t *testing.T) {
+	t.Run("a table in a long write transaction cannot be locked", func(t *testing.T) {
 		remake()
 		tx := conformance.Try(s.DB.Begin()).Must(t)
 		must(t, conformance.ErrorOf(tx.Exec("UPDATE big SET v = 9 WHERE id = 1")))
@@ -275,7 +275,7 @@ func TestRealServer(t *testing.T) {
 		conformance.True(t, err != nil && strings.Contains(err.Error(), "lock"), "%v", err)
 		must(t, tx.Rollback())
 	})
-	t.Run("a user who may not read all columns reads none", func(t *testing.T) {
+	t.Run("a user without access to all columns is refused", func(t *testing.T) {
 		s.Exec("CREATE USER some@'127.0.0.1'", "GRANT SELECT (id, text) ON shop.numbers TO some@'127.0.0.1'",
 			"GRANT SELECT (id) ON shop.wide TO some@'127.0.0.1'")
 		some := func(table string) sqltable.Server {
@@ -284,7 +284,7 @@ func TestRealServer(t *testing.T) {
 		sqltest.Refused(t, some, map[string]string{"wide": "all columns"})
 		must(t, conformance.ErrorOf(sqltable.New(sqltable.Config{Server: some("numbers")}).Divide(t.Context())))
 	})
-	t.Run("sessions at several servers, and a server that took over, are refused", func(t *testing.T) {
+	t.Run("sessions on several servers, and a promoted server, are refused", func(t *testing.T) {
 		other := mysqltest.Start(t)
 		other.Exec("CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
 		remake()
@@ -302,7 +302,7 @@ func TestRealServer(t *testing.T) {
 		a.config.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, at) }
 		sqltest.Replaced(t, a, func() { at = b.config.Addr; kill(true) }, "server_id ")
 	})
-	t.Run("a user who may only read has one session, and one snapshot", func(t *testing.T) {
+	t.Run("a user who may only read gets one session and one snapshot", func(t *testing.T) {
 		remake()
 		s.Exec("CREATE USER reader@'127.0.0.1'", "GRANT SELECT ON shop.big TO reader@'127.0.0.1'")
 		sqltest.Changed(t, addressOf(t, strings.Replace(s.Address("big"), "root@", "reader@", 1)), 2, 1,
@@ -357,7 +357,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		s.Exec("GRANT REPLICA MONITOR ON *.* TO reader@'127.0.0.1'")
 		unknown("open transactions", sqltest.Position(t, as("reader")).SafeSince, "unknown: needs the privilege PROCESS")
 	})
-	t.Run("an open transaction, and a statement that waits before it has begun one", func(t *testing.T) {
+	t.Run("an open transaction, and a statement waiting to begin one", func(t *testing.T) {
 		began := time.Now()
 		w := connect("START TRANSACTION", "INSERT INTO orders (id) VALUES (-5000)")
 		sqltest.Until(t, "it is older than the lead", func() bool { return time.Since(began) > 2500*time.Millisecond })
@@ -382,7 +382,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		must(t, <-ended)
 		end(waits, "DELETE FROM orders WHERE id = -5001")
 	})
-	t.Run("a transaction of no session is unknown", func(t *testing.T) {
+	t.Run("a transaction without a session is unknown", func(t *testing.T) {
 		w := connect("XA START 'x'", "INSERT INTO orders (id) VALUES (-5002)", "XA END 'x'", "XA PREPARE 'x'")
 		_ = w.Raw(func(any) error { return driver.ErrBadConn }) // closes the connection
 		_ = w.Close()
@@ -390,7 +390,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		unknown("prepared", sqltest.Position(t, as("seeing")).SafeSince, "XA RECOVER")
 		s.Exec("XA ROLLBACK 'x'")
 	})
-	t.Run("what InnoDB says is old while others ask for it all the time", func(t *testing.T) {
+	t.Run("InnoDB's list is stale while others keep querying it", func(t *testing.T) {
 		asking, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
@@ -409,7 +409,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 			"%s, and a transaction that began at %v", p.SafeSince, began)
 		end(w, "ROLLBACK")
 	})
-	t.Run("a transaction that is in the log and that nobody sees yet is not passed over", func(t *testing.T) {
+	t.Run("a logged transaction that is not yet visible is not missed", func(t *testing.T) {
 		s.Exec("SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'", "SET GLOBAL rpl_semi_sync_master_timeout = 60000",
 			"SET GLOBAL rpl_semi_sync_master_enabled = ON")
 		before := sqltest.Position(t, as("root"))

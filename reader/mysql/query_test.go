@@ -60,19 +60,19 @@ func TestQueriesOnRealServer(t *testing.T) {
 			sqltest.Contract(t, func() sqltable.Server { return address(t, key, query) }, 4<<10)
 		})
 	}
-	t.Run("texts that a collation equates are different keys", func(t *testing.T) {
+	t.Run("texts that a collation treats as equal are different keys", func(t *testing.T) {
 		_, parts := sqltest.Open(t, address(t, "k", "SELECT 'a' AS k UNION ALL SELECT 'A' UNION ALL SELECT 'a ' UNION ALL "+
 			"SELECT 'ä'"), nil)
 		parts[0].SetSplitBytes(1)
 		conformance.Equal(t, len(sqltest.All(t, parts, nil)), 4, "all")
 	})
-	t.Run("types are those of the columns", func(t *testing.T) {
+	t.Run("values have the types of the columns", func(t *testing.T) {
 		got := sqltest.Values(t, address(t, "id", "SELECT id, c, b, at, price, NULL AS n, 18446744073709551615 AS u, "+
 			"CAST(0.1 AS FLOAT) AS f FROM orders WHERE id = 1"), []string{"id", "c", "b", "at", "price", "n", "u", "f"})
 		want := `3 "1"|7 "中文"|4 "5"|7 "2024-01-01T00:00:01Z"|7 "0.01"|null|4 "18446744073709551615"|5 "0.10000000149011612"|`
 		conformance.True(t, len(got) == 1 && got[0] == want, "%q, want %q", got, want)
 	})
-	t.Run("it is asked once, in one snapshot", func(t *testing.T) {
+	t.Run("the query is run once, in one snapshot", func(t *testing.T) {
 		o, parts := sqltest.Open(t, address(t, "id", joined), nil)
 		asked := func() string { return s.Rows("SHOW GLOBAL STATUS LIKE 'Com_select'")[0][1] }
 		first := ""
@@ -87,14 +87,14 @@ func TestQueriesOnRealServer(t *testing.T) {
 			last == first, "%d rows, snapshots %+v, %s and %s statements", len(rows), got, first, last)
 		s.Exec("DELETE FROM customers", "INSERT INTO customers SELECT seq, CONCAT('customer ', seq)"+sequence+"100")
 	})
-	t.Run("it continues after its session was killed", func(t *testing.T) {
+	t.Run("reading continues after its session is killed", func(t *testing.T) {
 		sqltest.Continued(t, server(joined), 2, func() {
 			for _, id := range openTransactions(s) {
 				s.Exec("KILL " + id[0])
 			}
 		})
 	})
-	t.Run("a key that is none fails the reading", func(t *testing.T) {
+	t.Run("columns that are not a key end the reading", func(t *testing.T) {
 		sqltest.Keyless(t, server, map[string]string{
 			"SELECT CAST(seq DIV 2 AS INT) AS id FROM seq_1_to_1000":                      "have the key id",
 			"SELECT CAST(IF(seq <> 700, seq, NULL) AS INT) AS id FROM seq_1_to_1000":      "has no id",
@@ -103,14 +103,14 @@ func TestQueriesOnRealServer(t *testing.T) {
 			"SELECT seq AS id, (SELECT id FROM orders WHERE id < seq) FROM seq_1_to_1000": "more than 1 row",
 		})
 	})
-	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
+	t.Run("inexact tables are refused by name", func(t *testing.T) {
 		sqltest.Refused(t, server, map[string]string{
 			"SELECT 1.5 AS id": "cast it", "SELECT 1 AS id, 2 AS id": "Duplicate column", "SELECT 1 AS other": "no column id",
 			"SELECT 1 AS id) q; SELECT (1": "columns of the query", "SELECT id FROM old O": "old, whose engine MyISAM",
 			"SELECT id FROM seen": "old, whose engine MyISAM", "SELECT id FROM nothing": "doesn't exist",
 		})
 	})
-	t.Run("a table that is altered between snapshot and query is read from another snapshot", func(t *testing.T) {
+	t.Run("a table altered between snapshot and query is read from another snapshot", func(t *testing.T) {
 		a := address(t, "id", joined)
 		c := conformance.Try(a.connect(t.Context())).Must(t)
 		defer c.Close()
@@ -256,7 +256,7 @@ func TestReplicationOnRealServer(t *testing.T) {
 		sqltest.Paused(t, addressOf(t, replica.Address("big")), func() { replica.Exec("STOP SLAVE SQL_THREAD") },
 			func() { replica.Exec("START SLAVE SQL_THREAD") })
 	})
-	t.Run("a lag is that of the replica", func(t *testing.T) {
+	t.Run("the lag is the replica's", func(t *testing.T) {
 		replica.Exec("STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 2", "START SLAVE")
 		s.Exec("DELETE FROM big WHERE id = 1")
 		until("it lags", func(lag time.Duration, known bool) bool { return known && lag >= time.Second })
@@ -271,9 +271,9 @@ func TestTablesShareOneSnapshot(t *testing.T) {
 	}
 	s.Exec("CREATE TABLE a (id int PRIMARY KEY, v text)", "INSERT INTO a SELECT seq, REPEAT('x', 200)"+sequence+"40000",
 		"CREATE TABLE b (id varchar(20) PRIMARY KEY, v text)", "INSERT INTO b SELECT CONCAT('k', seq), 'x'"+sequence+"300")
-	t.Run("rows are those of each table", func(t *testing.T) { sqltest.Alike(t, server("a"), server("b")) })
-	t.Run("loads that end cost the others nothing", func(t *testing.T) { sqltest.Cancelled(t, server("a"), server("b")) })
-	t.Run("tables that cannot be read are refused, and the others are read", func(t *testing.T) {
+	t.Run("each table gives its own rows", func(t *testing.T) { sqltest.Alike(t, server("a"), server("b")) })
+	t.Run("loads that end cost others no session", func(t *testing.T) { sqltest.Cancelled(t, server("a"), server("b")) })
+	t.Run("unreadable tables are refused and the others read", func(t *testing.T) {
 		s.Exec("CREATE VIEW seen AS SELECT 1", "CREATE TABLE keyless (v int)",
 			"CREATE TABLE isam (id int PRIMARY KEY) ENGINE=MyISAM")
 		_, open := sqltest.Joined(t, true, server("seen"), server("a"), server("none"), server("keyless"), server("isam"),
@@ -286,14 +286,14 @@ func TestTablesShareOneSnapshot(t *testing.T) {
 			}
 		}
 	})
-	t.Run("tables are not altered while they are of the moment", func(t *testing.T) {
+	t.Run("tables cannot be altered during the snapshot", func(t *testing.T) {
 		_, open := sqltest.Joined(t, true, server("a"), server("b"))
 		part := conformance.Try(open(0, t.Context())).Must(t)
 		_, err := s.DB.Exec("SET STATEMENT lock_wait_timeout = 1 FOR TRUNCATE b")
 		conformance.Refused(t, err, "Lock wait timeout", "a table was emptied")
 		must(t, conformance.ErrorOf(part[0].Next()))
 	})
-	t.Run("a statement that runs for long holds the moment up, and no writer for more than a second", func(t *testing.T) {
+	t.Run("a long statement delays the snapshot, but no writer by more than a second", func(t *testing.T) {
 		a := server("a").(*Address)
 		a.lockPause = 0
 		long := make(chan error, 1)

@@ -134,15 +134,15 @@ func TestTablesShareOneSnapshot(t *testing.T) {
 		s.Exec(`DROP TABLE IF EXISTS a, b; CREATE TABLE a (id int PRIMARY KEY, v text); INSERT INTO a SELECT i, repeat('x', 200) FROM generate_series(1, 40000) i;
 			CREATE TABLE b (id text PRIMARY KEY, v text) PARTITION BY LIST (id); CREATE TABLE b_1 PARTITION OF b DEFAULT; INSERT INTO b SELECT 'k' || i, 'x' FROM generate_series(1, 300) i`)
 	}
-	t.Run("rows are those of each table", func(t *testing.T) {
+	t.Run("each table gives its own rows", func(t *testing.T) {
 		fill()
 		sqltest.Alike(t, server("a"), server("b"))
 	})
-	t.Run("loads that end cost the others nothing", func(t *testing.T) {
+	t.Run("loads that end cost others no session", func(t *testing.T) {
 		fill()
 		sqltest.Cancelled(t, server("a"), server("b"))
 	})
-	t.Run("a session does not read a table that may have been emptied since the keeper was killed", func(t *testing.T) {
+	t.Run("a session does not read a table that may have been truncated after the keeper was killed", func(t *testing.T) {
 		fill()
 		a, b := server("a").(*Address), server("b").(*Address)
 		h, _, err := a.SnapshotOf(t.Context(), []sqltable.Server{a, b}, 2, nil)
@@ -157,7 +157,7 @@ func TestTablesShareOneSnapshot(t *testing.T) {
 		must(t, conformance.ErrorOf(a.Describe(t.Context(), session)))
 		conformance.Equal(t, h.Alive(t.Context()), false, "the keeper is alive")
 	})
-	t.Run("tables that cannot be read are refused, and the others are read", func(t *testing.T) {
+	t.Run("unreadable tables are refused and the others read", func(t *testing.T) {
 		fill()
 		s.Exec("CREATE VIEW seen AS SELECT 1; CREATE TABLE keyless (v int)")
 		_, open := sqltest.Joined(t, true, server("seen"), server("a"), server("none"), server("keyless"), server("later"))
@@ -168,7 +168,7 @@ func TestTablesShareOneSnapshot(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a session takes part in more tables than it keeps locked", func(t *testing.T) {
+	t.Run("a session reads more tables than it keeps locked", func(t *testing.T) {
 		var tables []sqltable.Server
 		for n := range 3 * mostEntered {
 			name := "many_" + string(rune('a'+n%26)) + string(rune('a'+n/26))
@@ -211,7 +211,7 @@ func TestReplicationOnRealServer(t *testing.T) {
 			sqltest.Paused(t, addressOf(t, of.Address("big")), lag, func() { standby.Exec("SELECT pg_wal_replay_resume()") })
 		})
 	}
-	t.Run("a standby that is lost holds reading up", func(t *testing.T) {
+	t.Run("a lost standby pauses reading", func(t *testing.T) {
 		_, parts := sqltest.Open(t, addressOf(t, s.Address("big")),
 			func(c *sqltable.Config) { c.MaxLag, c.RetryFor = time.Second, 2*time.Second })
 		must(t, conformance.ErrorOf(parts[0].Next()))

@@ -151,7 +151,7 @@ func TestRealServer(t *testing.T) {
 		}, []string{`5 0 +Inf ""|`, `"123456789012345678901234567890.00100"|`, `7 0 0 "infinity"|`})
 	})
 
-	t.Run("times are those of the server's texts", func(t *testing.T) {
+	t.Run("times equal the server's texts", func(t *testing.T) {
 		s.Exec(`SET TimeZone = 'UTC'; CREATE TABLE times (id int PRIMARY KEY, ts timestamp, tz timestamptz, ts_text text, tz_text text);
 			INSERT INTO times SELECT i, ts, ts AT TIME ZONE 'UTC', ts::text, (ts AT TIME ZONE 'UTC')::text FROM (
 				SELECT i, '4713-11-24 00:00:00 BC'::timestamp + i * interval '11 days 03:07:11.104729' AS ts FROM generate_series(0, 300000, 7) i
@@ -178,20 +178,20 @@ func TestRealServer(t *testing.T) {
 		sqltest.Large(t, server("large"))
 	})
 
-	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
+	t.Run("inexact tables are refused by name", func(t *testing.T) {
 		s.Exec(`CREATE TABLE nokey (id int); CREATE VIEW v AS SELECT 1; CREATE TABLE floats (f float8 PRIMARY KEY); CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child () INHERITS (parent)`)
 		sqltest.Refused(t, server, map[string]string{"nokey": "no primary key", "v": "is not a table",
 			"floats": "column f of the primary key", "parent": "inherit", "nothere": "there is no table"})
 	})
 
-	t.Run("what is refused as a table is loaded by the query that the refusal names", func(t *testing.T) {
+	t.Run("refused tables are loaded by the query in the error", func(t *testing.T) {
 		s.Exec(`CREATE TYPE temper AS ENUM ('sad', 'ok'); CREATE TABLE moods (m temper, b bit(3), f float8, id int, v text, PRIMARY KEY (m, b, f, id)); INSERT INTO moods VALUES ('sad', B'101', 0.1, 1, ''), ('ok', B'101', 0.1, 1, ''), ('sad', B'100', 0.1, 1, ''), ('sad', B'101', 0.2, 1, '');
 			CREATE VIEW "it's" AS SELECT id FROM numbers; INSERT INTO nokey SELECT generate_series(1, 4); INSERT INTO child VALUES (1), (2); INSERT INTO parent VALUES (3)`)
 		query := func(key, sql string) sqltable.Server { return parseQuery(t, s, key, sql) }
 		sqltest.Named(t, server, query, map[string]int{"moods": 4, `"it's"`: 5000, "nokey": 4, "parent": 3})
 	})
 
-	t.Run("unique indexes of parts of the key are known, those that do not hold for all rows are not", func(t *testing.T) {
+	t.Run("unique indexes of parts of the key count, but not partial indexes", func(t *testing.T) {
 		s.Exec(`CREATE TABLE indexed (a int, b int, c int, d int, PRIMARY KEY (a, b, c, d), UNIQUE (a) DEFERRABLE, UNIQUE (d, c) INCLUDE (a));
 			CREATE UNIQUE INDEX ON indexed (b) WHERE a > 0; CREATE UNIQUE INDEX ON indexed ((b + 1)); CREATE INDEX ON indexed (b); CREATE UNIQUE INDEX ON indexed (b, c) NULLS NOT DISTINCT`)
 		sqltest.Unique(t, server("indexed"), []string{"b", "c"}, []string{"c", "d"})
@@ -200,7 +200,7 @@ func TestRealServer(t *testing.T) {
 		sqltest.Unique(t, server("halves"))
 	})
 
-	t.Run("all ranges are of one snapshot while rows change", func(t *testing.T) {
+	t.Run("all ranges are from one snapshot while rows change", func(t *testing.T) {
 		s.Exec(`CREATE TABLE big (id int PRIMARY KEY, v int, pad text); INSERT INTO big SELECT i, 0, repeat('x', 200) FROM generate_series(1, 40000) i`)
 		sqltest.Changed(t, server("big"), 1, 1, func() {
 			s.Exec("UPDATE big SET v = 1; DELETE FROM big WHERE id % 2 = 0; INSERT INTO big SELECT i, 2, '' FROM " +
@@ -212,14 +212,14 @@ func TestRealServer(t *testing.T) {
 		})
 	})
 
-	t.Run("a session that is killed joins the snapshot again", func(t *testing.T) {
+	t.Run("a killed session is replaced in the same snapshot", func(t *testing.T) {
 		s.Exec(`DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text); INSERT INTO big SELECT i, 0, repeat('x', 200) FROM generate_series(1, 40000) i`)
 		sqltest.Changed(t, server("big"), 3, 1, func() {
 			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport' AND query LIKE " +
 				"'SELECT \"id\"%LIMIT%'; UPDATE big SET v = 1")
 		})
 	})
-	t.Run("after a crash of the server the rest is of another snapshot", func(t *testing.T) {
+	t.Run("after a server crash the rest is from another snapshot", func(t *testing.T) {
 		sqltest.Changed(t, server("big"), 3, 2, func() { s.Stop("immediate"); s.Go() })
 	})
 	t.Run("a reading that needs one snapshot stops when it is lost", func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestRealServer(t *testing.T) {
 			t.Error(got)
 		}
 	})
-	t.Run("a text that has no UTF-8 ends the reading, and says where", func(t *testing.T) {
+	t.Run("a text that cannot be UTF-8 ends the reading with its place", func(t *testing.T) {
 		parts := database(t, "japanese", "EUC_JP",
 			`SET client_encoding = 'EUC_JP'; CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'x'), (2, E'\xa9\xa9')`)
 		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(),
@@ -255,7 +255,7 @@ func TestRealServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("a standby that took over is another server", func(t *testing.T) {
+	t.Run("a promoted standby counts as another server", func(t *testing.T) {
 		other := s.Standby()
 		s.Exec("UPDATE big SET v = 3") // control data have the old timeline until a checkpoint
 		at := s.Exec("SELECT pg_current_wal_lsn()")[0][0]
@@ -273,7 +273,7 @@ func TestRealServer(t *testing.T) {
 			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'")
 		}, "timeline 1, and is now timeline 2")
 	})
-	t.Run("a table that is replaced meanwhile fails the reading", func(t *testing.T) {
+	t.Run("replacing the table ends the reading", func(t *testing.T) {
 		sqltest.Replaced(t, server("big"), func() {
 			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'; DROP TABLE " +
 				"big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
@@ -317,7 +317,7 @@ func TestQueriesOnRealServer(t *testing.T) {
 		})
 	}
 
-	t.Run("it is asked once, in one snapshot", func(t *testing.T) {
+	t.Run("the query is run once, in one snapshot", func(t *testing.T) {
 		o, parts := sqltest.Open(t, address(t, "id", joined), nil)
 		rows := sqltest.All(t, parts, func(n int) {
 			if n == 1 {
@@ -338,11 +338,11 @@ func TestQueriesOnRealServer(t *testing.T) {
 		"all sessions were killed": {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = " +
 			"'tsimport'", 2},
 	} {
-		t.Run("it continues after "+what, func(t *testing.T) {
+		t.Run("reading continues after "+what, func(t *testing.T) {
 			sqltest.Continued(t, server(joined), kill.snapshots, func() { s.Exec(kill.sql) })
 		})
 	}
-	t.Run("a key that is none fails the reading", func(t *testing.T) {
+	t.Run("columns that are not a key end the reading", func(t *testing.T) {
 		s.Exec("CREATE SEQUENCE IF NOT EXISTS numbers")
 		sqltest.Keyless(t, server, map[string]string{
 			"SELECT i / 2 AS id FROM generate_series(1, 1000) i":                                  "have the key id",
@@ -352,14 +352,14 @@ func TestQueriesOnRealServer(t *testing.T) {
 			"SELECT i AS id, pg_advisory_lock(1), nextval('numbers') FROM generate_series(1,9) i": "read-only",
 		})
 	})
-	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
+	t.Run("inexact tables are refused by name", func(t *testing.T) {
 		sqltest.Refused(t, server, map[string]string{
 			"SELECT 1.5 AS id": "cast it", "SELECT 1 AS id, 2 AS id": "two columns", "SELECT 1 AS other": "no column id",
 			"SELECT 1 AS id) q; SELECT (1":                                       "columns of the query",
 			"WITH gone AS (DELETE FROM orders RETURNING id) SELECT id FROM gone": "columns of the query",
 		})
 	})
-	t.Run("a table that was emptied between snapshot and lock is noticed", func(t *testing.T) {
+	t.Run("truncation between snapshot and lock is detected", func(t *testing.T) {
 		for _, change := range []string{"SELECT 1", "TRUNCATE customers",
 			"DROP TABLE customers; CREATE TABLE customers (id int PRIMARY KEY, name text)",
 			"ALTER TABLE customers ALTER id TYPE bigint"} {
@@ -515,7 +515,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 			t.Error(p)
 		}
 	})
-	t.Run("a transaction that waits for its client is safe, and seen by those who may", func(t *testing.T) {
+	t.Run("a transaction waiting for its client is safe, and visible with the privilege", func(t *testing.T) {
 		w := connect("writer")
 		exec(w, "BEGIN; INSERT INTO orders VALUES (-5000)")
 		began := s.Exec("SELECT to_char(xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') FROM " +
@@ -529,7 +529,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		unknown("a user who sees no others", sqltest.Position(t, as("reader")), "pg_read_all_stats", "pg_read_all_stats")
 		exec(w, "ROLLBACK")
 	})
-	t.Run("one that has no session is unknown", func(t *testing.T) {
+	t.Run("a prepared transaction without a session is unknown", func(t *testing.T) {
 		s.Exec("ALTER SYSTEM SET max_prepared_transactions = 5")
 		s.Stop("fast")
 		s.Go()
@@ -538,14 +538,14 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		unknown("prepared", sqltest.Position(t, as("postgres")), "prepared", "prepared")
 		exec(w, "ROLLBACK PREPARED 'p'")
 	})
-	t.Run("sessions that do not say what they do are unknown", func(t *testing.T) {
+	t.Run("sessions without activity tracking are unknown", func(t *testing.T) {
 		w := connect("postgres")
 		exec(w, "SET track_activities = off; BEGIN; INSERT INTO orders VALUES (-5002)")
 		p := sqltest.Position(t, as("postgres"))
 		conformance.Contains(t, p.SafeSince, "track_activities", "%v", p)
 		must(t, w.Close(t.Context()))
 	})
-	t.Run("a committed transaction that nobody sees yet, because a standby has not confirmed it, is not passed over",
+	t.Run("a committed transaction not yet visible, because a standby has not confirmed it, is not missed",
 		func(t *testing.T) {
 			s.Exec("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
 			s.Exec("SELECT pg_reload_conf()")
@@ -570,14 +570,14 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 			must(t, <-ended)
 			s.Exec("DELETE FROM orders WHERE id < -1000")
 		})
-	t.Run("a standby says what it has replayed, and not what is open", func(t *testing.T) {
+	t.Run("a standby reports what it has replayed, not open transactions", func(t *testing.T) {
 		p := sqltest.Position(t, addressOf(t, s.Standby().Address("orders")))
 		if p.ResumeFrom.LSN == "" || !notLater(p, s.Exec("SELECT pg_current_wal_lsn()")[0][0]) ||
 			!strings.Contains(p.SafeSince, "primary") {
 			t.Error(p)
 		}
 	})
-	t.Run("a server that lacks the function", func(t *testing.T) {
+	t.Run("a server without the function", func(t *testing.T) {
 		w := connect("postgres")
 		exec(w, "REVOKE EXECUTE ON FUNCTION pg_last_wal_replay_lsn FROM PUBLIC")
 		unknown("revoked", sqltest.Position(t, as("reader")), "permission denied", "permission denied")

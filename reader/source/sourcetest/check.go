@@ -52,7 +52,7 @@ func Check(t *testing.T, open func() source.Source) {
 		})
 	})
 
-	t.Run("it is the same source in a later process", func(t *testing.T) {
+	t.Run("identity is the same in a later process", func(t *testing.T) {
 		with(t, func(one source.Source) {
 			with(t, func(other source.Source) {
 				a, err1 := one.Identity()
@@ -71,7 +71,7 @@ func Check(t *testing.T, open func() source.Source) {
 		})
 	})
 
-	t.Run("records do not depend on where it is cut", func(t *testing.T) {
+	t.Run("records do not depend on cuts", func(t *testing.T) {
 		for _, size := range []int{1000, 10 << 20} {
 			with(t, func(s source.Source) {
 				s.SetSplitBytes(size)
@@ -80,14 +80,14 @@ func Check(t *testing.T, open func() source.Source) {
 		}
 	})
 
-	t.Run("splits are parsed in any order, again, and by any parser", func(t *testing.T) {
+	t.Run("splits can be parsed in any order, repeatedly and by any parser", func(t *testing.T) {
 		with(t, func(s source.Source) {
 			r := readAll(t, s, rand.New(rand.NewPCG(1, 1)))
 			same(t, r, whole, source.Place{})
 		})
 	})
 
-	t.Run("columns that are not asked for change nothing of the others", func(t *testing.T) {
+	t.Run("unused columns do not affect the others", func(t *testing.T) {
 		with(t, func(s source.Source) {
 			splits, err := cut(s)
 			conformance.Must(t, err)
@@ -114,9 +114,9 @@ func Check(t *testing.T, open func() source.Source) {
 		})
 	})
 
-	t.Run("a record has its cells, whichever columns are asked for", func(t *testing.T) { checkCells(t, open) })
+	t.Run("a record has its cells, whatever columns are requested", func(t *testing.T) { checkCells(t, open) })
 
-	t.Run("a reading begins at every place that one came to, or before it", func(t *testing.T) {
+	t.Run("reading can begin at, or before, every place reached", func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 2))
 		for i, place := range whole.places {
 			if i != 1 && i < len(whole.places)-1 && rnd.IntN(len(whole.places)) > 3 {
@@ -142,7 +142,7 @@ func Check(t *testing.T, open func() source.Source) {
 
 	with(t, func(s source.Source) {
 		if s.About().Live {
-			t.Run("a live source begins at a key and counts from any number", func(t *testing.T) { checkLive(t, open, whole) })
+			t.Run("a live source begins at a key and any number", func(t *testing.T) { checkLive(t, open, whole) })
 		}
 		if s.About().Unique != nil {
 			t.Run("no two records have the same key", func(t *testing.T) { checkUnique(t, s) })
@@ -151,7 +151,7 @@ func Check(t *testing.T, open func() source.Source) {
 
 	with(t, func(s source.Source) {
 		if r, ok := s.(source.Random); ok && r.Divisible() {
-			t.Run("stretches are loaded in any order", func(t *testing.T) { checkRandom(t, r, whole) })
+			t.Run("stretches can be loaded in any order", func(t *testing.T) { checkRandom(t, r, whole) })
 		}
 	})
 }

@@ -145,12 +145,12 @@ func Sharded(t *testing.T, of func(table string) sqltable.Server, execute func(s
 			conformance.Refused(t, err, text, "the shards")
 		}
 	}
-	t.Run("a key that two have is refused", func(t *testing.T) {
+	t.Run("a key that occurs in two shards is refused", func(t *testing.T) {
 		execute("INSERT INTO s_02 VALUES (5, 'that of s_01')")
 		refused(t, "read s_{00..03}: shards ", "s_01", "s_02", "both have a row with the key id 5")
 		execute("DELETE FROM s_02 WHERE id = 5")
 	})
-	t.Run("other columns are refused by their names", func(t *testing.T) {
+	t.Run("shards with other columns are refused by name", func(t *testing.T) {
 		execute("ALTER TABLE s_02 ADD COLUMN more integer")
 		refused(t, "s_02", "has a column more")
 		execute("ALTER TABLE s_02 DROP COLUMN more")
