@@ -444,7 +444,7 @@ func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 		"a.db":            {"SQLite format 3\x00\x10\x00" + random, "a SQLite database", "?table=NAME"},
 		"a.avro":          {"Obj\x01\x04\x14avro.codec" + random, "an Avro file", "avro-tools tojson"},
 		"a.orc":           {"ORC\x0a\x0b\x00" + random, "an ORC file", "pyarrow.orc"},
-		"a.arrow":         {"ARROW1\x00\x00" + random, "its end marker is missing", "cut short"},
+		"a.arrow":         {"ARROW1\x00\x00" + random, "its end marker is missing", "truncated"},
 		"a.feather":       {"FEA1\x00\x00" + random, "a Feather file of version 1", "pyarrow"},
 		"a.arrows":        {"\xff\xff\xff\xff\x80\x00\x00\x00" + random, "open ", "damaged metadata"},
 		"a.bson":          {bson, "BSON", "bsondump"},

@@ -58,7 +58,7 @@ func (f *dumpFormat) open(s *File) error {
 	case s.Stream():
 		return fmt.Errorf("read %s: a dump is read twice, so it cannot be a stream; save it to a file first", s.Name)
 	case s.text.bom > 0 || !s.Encoding.IsUTF8():
-		return fmt.Errorf("read %s: a dump is UTF-8 without a byte order mark; if the > of PowerShell wrote it, let the "+
+		return fmt.Errorf("read %s: a dump must be UTF-8 without a byte order mark; if PowerShell's > wrote it, let the "+
 			"dump program write the file itself (pg_dump -f, mysqldump --result-file)", s.Name)
 	}
 	text, err := s.unpacked()

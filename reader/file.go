@@ -274,7 +274,7 @@ func (s *File) contradicts(given charset.Encoding) error {
 	switch {
 	case !given.MultiByte() || wide == 0:
 	case wide >= minUTF8:
-		return fmt.Errorf("read %s: it is valid UTF-8 with %d characters beyond ASCII in its beginning, which contradicts "+
+		return fmt.Errorf("read %s: its beginning is valid UTF-8 with %d non-ASCII characters, which contradicts "+
 			"--encoding %s; leave out --encoding, or give --encoding '%s!' to read it that way anyway",
 			s.Name, wide, given.Name(), given.Name())
 	default:

@@ -298,7 +298,7 @@ func (p *rowParser) Parse(sp source.Split, each func(*record.Record)) (n, lines 
 	rows := sp.Part.(*record.Rows)
 	err = p.RowParser.Parse(*rows, one)
 	if err == nil && int64(n) != rows.Rows {
-		err = fmt.Errorf("read %s: group %d gave %d rows where the file says %d", p.s.Name, rows.Group, n, rows.Rows)
+		err = fmt.Errorf("read %s: group %d has %d rows, but the file says %d", p.s.Name, rows.Group, n, rows.Rows)
 	}
 	return n, 0, err
 }

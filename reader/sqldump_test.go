@@ -190,7 +190,7 @@ func TestUnreadableDumpsAreRefused(t *testing.T) {
 		"a table of Arrow": {itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{Named: Named{Table: "x"}},
 			"--source-table x: it is not a database dump, but arrow"},
 		"something else in it": {itemOf(t, "in.sql", append(bytes.Clone(text), "\n\\! ls\n"...)), Options{},
-			"not a command that dumps have"},
+			"not a command of a dump"},
 	} {
 		conformance.Refused(t, conformance.ErrorOf(Open(t.Context(), tt.item, tt.o)), tt.want, "%s", name)
 	}

@@ -71,7 +71,7 @@ func (f *File) open() (err error) {
 func (f *File) readFooter() error {
 	var end [4 + len(Magic)]byte
 	if f.size < int64(len(end)+8) {
-		return errors.New("it is cut short")
+		return errors.New("it is truncated")
 	}
 	if _, err := f.r.ReadAt(end[:], f.size-int64(len(end))); err != nil && err != io.EOF {
 		return err
@@ -79,11 +79,11 @@ func (f *File) readFooter() error {
 	n := int64(int32(binary.LittleEndian.Uint32(end[:])))
 	switch {
 	case string(end[4:]) != Magic:
-		return errors.New("its end marker is missing: it is cut short, or its writer did not close it")
+		return errors.New("its end marker is missing: it is truncated, or its writer did not close it")
 	case n <= 0 || n > f.size-int64(len(end)+8):
-		return fmt.Errorf("the footer of %d bytes is not in the file", n)
+		return fmt.Errorf("a footer of %d bytes does not fit in the file", n)
 	case n > f.o.metadata():
-		return fmt.Errorf("the footer takes %d bytes, the limit is %d; give more memory with --memory", n, f.o.metadata())
+		return fmt.Errorf("the footer takes %d bytes, but the limit is %d; give more memory with --memory", n, f.o.metadata())
 	}
 	b := make([]byte, n)
 	if k, err := f.r.ReadAt(b, f.size-int64(len(end))-n); k < len(b) {
@@ -146,7 +146,7 @@ func checkBlocks(all []block, size int64) error {
 	end := int64(len(Magic))
 	for _, b := range all {
 		if b.at < end || b.metadata < 8 || b.body < 0 || b.at > size-b.metadata || b.body > size-b.at-b.metadata {
-			return fmt.Errorf("the footer says that a batch is at byte %d, where it cannot be", b.at)
+			return fmt.Errorf("the footer says that a batch is at the impossible byte %d", b.at)
 		}
 		end = b.at + b.metadata + b.body
 	}
@@ -169,7 +169,7 @@ func (f *File) message(at block) (message, error) {
 	}
 	m, err := readMessage(b)
 	if err == nil && m.body != at.body {
-		err = fmt.Errorf("the message says that it has %d bytes, the footer %d", m.body, at.body)
+		err = fmt.Errorf("the message has %d bytes, but the footer says %d", m.body, at.body)
 	}
 	return m, err
 }
@@ -189,7 +189,7 @@ func (f *File) addBatch(at block, m message) error {
 	}
 	f.batches = append(f.batches, at)
 	if f.rows += b.rows; f.rows > maxRows {
-		return fmt.Errorf("%d rows are not possible", f.rows)
+		return fmt.Errorf("impossible number of rows: %d", f.rows)
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ var (
 	errNoEnd   = errors.New("the stream ends without its end mark, as if its writer had been stopped; if it is whole, " +
 		"add the mark: printf '\\377\\377\\377\\377\\0\\0\\0\\0' >>FILE")
 	errMore  = errors.New("data follows the end mark of the stream; put each stream into its own file")
-	errOrder = errors.New("the schema is not the first message, or there are two")
+	errOrder = errors.New("the schema is not the first message, or there are two schemas")
 )
 
 // dictionaries returns all dictionaries and keeps them until Forget.

@@ -156,7 +156,7 @@ func damaged(err *error) {
 // unexpected explains that the file ends within a message.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("it ends within a message: it is cut short")
+		return errors.New("it is truncated within a message")
 	}
 	return err
 }

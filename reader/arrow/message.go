@@ -79,7 +79,7 @@ func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
 		}
 	}
 	if b.rows < 0 || b.rows > maxRows {
-		return nil, fmt.Errorf("a batch of %d rows is not possible", b.rows)
+		return nil, fmt.Errorf("impossible number of rows in a batch: %d", b.rows)
 	}
 	for i := 0; i < len(b.buffers); i += 2 {
 		if from, n := b.buffers[i], b.buffers[i+1]; from < 0 || n < 0 || from > body || n > body-from {
@@ -126,7 +126,7 @@ func nextMetadata(r io.Reader, limit int64) (metadata []byte, taken int64, err e
 		return nil, taken, nil
 	}
 	if int64(n) > limit {
-		return nil, 0, fmt.Errorf("the metadata of a message takes %d bytes, the limit is %d", n, limit)
+		return nil, 0, fmt.Errorf("the metadata of a message takes %d bytes, but the limit is %d", n, limit)
 	}
 	metadata, err = readBytes(r, int64(n))
 	return metadata, taken + int64(n), err

@@ -112,7 +112,7 @@ func (s *Stream) next() (_ *Batch, err error) {
 			return nil, errOrder
 		}
 		if limit := s.o.MaxBody; limit > 0 && m.body > limit {
-			return nil, fmt.Errorf("the next one takes %d MiB, memory allows %d MiB of a stream; give more with --memory, "+
+			return nil, fmt.Errorf("the next takes %d MiB, but memory allows %d MiB of a stream; give more with --memory, "+
 				"write smaller batches, or write it to a file that is not compressed", m.body>>20+1, limit>>20)
 		}
 		data, err := s.readBody(m.body)
@@ -133,7 +133,7 @@ func (s *Stream) next() (_ *Batch, err error) {
 		made := &Batch{meta: meta, body: data, dicts: s.dicts, first: s.rows, rows: whole.Cut(s.o.SplitRows, m.body)}
 		s.batches++
 		if s.rows += meta.rows; s.rows > maxRows {
-			return nil, fmt.Errorf("%d rows are not possible", s.rows)
+			return nil, fmt.Errorf("impossible number of rows: %d", s.rows)
 		}
 		return made, nil
 	}
@@ -167,10 +167,10 @@ func (s *Stream) end() error {
 	n := len(b) - 4 - len(Magic)
 	if n < 0 || int64(len(b)) > s.o.metadata() || string(b[n+4:]) != Magic ||
 		int64(binary.LittleEndian.Uint32(b[n:])) != int64(n) {
-		return errors.New("the footer is cut short, or data follows it")
+		return errors.New("the footer is truncated, or data follows it")
 	}
 	if listed := len(blocks(newFlat(b[:n]).root(), 3)); listed != s.batches {
-		return fmt.Errorf("the footer lists %d record batches; save and load the file, if batches are not in order", listed)
+		return fmt.Errorf("the footer lists %d record batches; if batches are not in order, save and load the file", listed)
 	}
 	return io.EOF
 }

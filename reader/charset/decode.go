@@ -110,7 +110,7 @@ func validPrefix(b []byte) int {
 // Undecodable replaces undecodable bytes in NewReader's output. It is not UTF-8, so exactly those values are refused.
 const Undecodable = 0xFF
 
-var errNoBOM = errors.New("decode utf-16: no byte order mark; say utf-16le or utf-16be")
+var errNoBOM = errors.New("decode utf-16: no byte order mark; give utf-16le or utf-16be")
 
 const readerBytes = 64 << 10
 

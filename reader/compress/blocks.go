@@ -353,7 +353,7 @@ func (bgzf) inflate(f *Inflater, dst []byte, p Piece) ([]byte, error) {
 				break
 			}
 			if err == nil && len(dst) > limit {
-				err = errors.New("data is larger than the blocks say")
+				err = errors.New("the data is larger than the blocks state")
 			}
 			if err != nil {
 				return dst[:good], failure(p.Kind, p.Name, p.Offset+int64(at+size-f.in.Len()), err)

@@ -144,7 +144,7 @@ func (z *xzReader) index() error {
 		return err
 	}
 	if count != z.seen.count {
-		return fmt.Errorf("the index lists %d blocks, there are %d", count, z.seen.count)
+		return fmt.Errorf("the index lists %d blocks, but there are %d", count, z.seen.count)
 	}
 	listed := xzRecords{digest: sha256.New()}
 	for range count {

@@ -107,7 +107,7 @@ func (b *xzBlock) parse(body []byte) (filters []xzFilter, err error) {
 func (b *xzBlock) chain(filters []xzFilter) error {
 	last := filters[len(filters)-1]
 	if last.id != filterLZMA2 || len(last.props) != 1 || last.props[0] > 40 {
-		return fmt.Errorf("filter %#x %s is not supported as the last one", last.id, filterNames[last.id])
+		return fmt.Errorf("filter %#x %s is not supported as the last filter", last.id, filterNames[last.id])
 	}
 	bits := last.props[0]
 	dict := min(uint64(2|bits&1)<<(bits/2+11), 1<<32-1)

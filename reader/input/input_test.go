@@ -180,7 +180,7 @@ func TestUnusableManifestErrorsNameLine(t *testing.T) {
 		"# only\n\n":         "lists no inputs",
 		"a.csv\n\ngone.csv":  "line 3: open input gone.csv",
 		"@other.txt":         "cannot name another",
-		"PAR1\x00\x00":       "zero bytes",
+		"PAR1\x00\x00":       "NUL bytes",
 		"a.csv\nhttp://[x/y": "line 2",
 	} {
 		must(t, os.WriteFile("l.txt", []byte(text), 0o644))

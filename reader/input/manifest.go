@@ -75,7 +75,7 @@ func (e *expander) line(ctx context.Context, line []byte, n int, dir string) err
 	case arg[0] == '@':
 		return fmt.Errorf("%s: a manifest cannot name another; list its inputs here", Redact(arg))
 	case strings.IndexByte(arg, 0) >= 0:
-		return errors.New("it has zero bytes; name a text file that lists inputs")
+		return errors.New("it contains NUL bytes; name a text file that lists inputs")
 	}
 	if e.listedBy != nil {
 		if err := e.listedBy.mayName(arg); err != nil {

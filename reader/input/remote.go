@@ -287,7 +287,7 @@ func newReply(status int, h http.Header, length int64, body io.ReadCloser, off i
 	if status != http.StatusPartialContent {
 		// A server may answer a range request for the whole object with the object.
 		if off > 0 {
-			return nil, unusable{errors.New("the server stopped giving ranges; download the file")}
+			return nil, unusable{errors.New("the server stopped supporting ranges; download the file")}
 		}
 		return rep, nil
 	}

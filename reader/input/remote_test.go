@@ -203,7 +203,7 @@ func TestServerDroppingRangesIsError(t *testing.T) {
 	b := make([]byte, len(text))
 	n, err := r.ReadAt(b, 0)
 	conformance.True(t, err == nil && string(b[:n]) == text, "the whole object in place of its range: %q, %v", b[:n], err)
-	wantError(t, conformance.ErrorOf(r.ReadAt(b[:3], 3)), nil, "at byte 3", "stopped giving ranges")
+	wantError(t, conformance.ErrorOf(r.ReadAt(b[:3], 3)), nil, "at byte 3", "stopped supporting ranges")
 
 	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 		r.Header.Set("Range", "bytes=1-2")

@@ -274,7 +274,7 @@ func (c *Cutter) End() (record bool, err error) {
 		return false, errCut
 	}
 	if c.Array && (c.place != atStart || c.marked > 0) {
-		return false, errors.New("the array has no end; the text may have been cut off")
+		return false, errors.New("the array has no end; the text may be truncated")
 	}
 	return c.word, nil
 }

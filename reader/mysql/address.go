@@ -50,7 +50,7 @@ func Parse(arg string) (*Address, error) {
 		return nil, fmt.Errorf("%s: the address names no table; add ?table=TABLE", arg)
 	}
 	if p.key != nil {
-		return nil, fmt.Errorf("%s: key= is for --query; a table has its own", arg)
+		return nil, fmt.Errorf("%s: key= is for --query; a table has its own key", arg)
 	}
 	if db, name, ok := strings.Cut(a.table, "."); ok && a.config.DBName == "" {
 		a.config.DBName, a.table = db, name
@@ -75,7 +75,7 @@ func parse(arg string) (a *Address, of named, err error) {
 	u, err := url.Parse(arg)
 	if err != nil {
 		// err contains the address, which may have a password.
-		return nil, of, errors.New("the address of the server cannot be read; want mysql://USER@HOST/DATABASE?table=TABLE")
+		return nil, of, errors.New("cannot parse the address of the server; want mysql://USER@HOST/DATABASE?table=TABLE")
 	}
 	q, err := sqltable.Parameters(u.RawQuery)
 	if err != nil {

@@ -64,7 +64,7 @@ func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sess
 		return nil, p, err
 	}
 	if len(o.open) < sessions && h.lacks == nil {
-		h.lacks = sqltable.Refused(errors.New("sessions that begin at one moment need the RELOAD privilege"))
+		h.lacks = sqltable.Refused(errors.New("sessions that begin together need the RELOAD privilege"))
 	}
 	for _, s := range o.open {
 		s.joins = joins

@@ -33,7 +33,7 @@ func TestAddressHoldsNoSecret(t *testing.T) {
 	sqltest.Addresses(t, Parse, map[string]string{
 		"mysql://u:planted@h/d?table=t":                  "holds a password",
 		"mysql://u@h/d?table=t&password=planted":         "holds a password",
-		"mysql://u:planted@h:bad port/d?table=t":         "cannot be read",
+		"mysql://u:planted@h:bad port/d?table=t":         "cannot parse",
 		"mysql://u@h/d":                                  "names no table",
 		"mysql://u@h?table=t":                            "names no database",
 		"mysql://u@h/d?table=t&ssl-mode=sometimes":       "SOMETIMES",

@@ -53,7 +53,7 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 		driver.ExecerContext
 		driver.QueryerContext
 	}); !ok {
-		return nil, errors.Join(errors.New("the driver's connections have no context"), conn.Close())
+		return nil, errors.Join(errors.New("the driver's connections do not support contexts"), conn.Close())
 	}
 	for _, sql := range append(settings, timeouts(ctx, s)...) {
 		if err := s.exec(ctx, sql); err != nil {

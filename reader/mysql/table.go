@@ -263,7 +263,7 @@ func (of *column) literal(sql *bytes.Buffer, value []byte) {
 	}
 }
 
-var errPlain = errors.New("the driver returns a number with another type than its column")
+var errPlain = errors.New("the driver returned a number of the wrong type for its column")
 
 func readInteger(d *record.Datum, value []byte, _ *[]byte) error {
 	if len(value) != 8 {

@@ -71,7 +71,7 @@ func (x *index) statement(line []byte) error {
 		case len(trimmed) == 0 || trimmed[0] == '#' || begins(trimmed, "/*M!999999") || begins(trimmed, "/*!999999"):
 			return nil
 		case begins(trimmed, "mysqldump: ") || begins(trimmed, "mariadb-dump: "):
-			return fmt.Errorf("at byte %d: a message of the dump program is in the dump: %.80q; make it again without 2>&1",
+			return fmt.Errorf("at byte %d: the dump contains a message of the dump program: %.80q; dump again without 2>&1",
 				x.Offset-int64(len(line)), trimmed)
 		case bytes.HasPrefix(trimmed, []byte("--")):
 			x.comment(string(trimmed))
@@ -85,7 +85,7 @@ func (x *index) statement(line []byte) error {
 	}
 	x.Text = append(x.Text, line...)
 	if len(x.Text) > sqldump.MaxStatement {
-		return fmt.Errorf("at byte %d: a statement of more than %d MiB that holds no rows", x.From, sqldump.MaxStatement>>20)
+		return fmt.Errorf("at byte %d: a statement without rows is longer than %d MiB", x.From, sqldump.MaxStatement>>20)
 	}
 	if x.delimiter != ";" { // in triggers and routines
 		if text := bytes.TrimSpace(x.Text); bytes.HasSuffix(text, []byte(x.delimiter)) {

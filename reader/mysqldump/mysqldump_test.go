@@ -124,13 +124,13 @@ func TestTextsNotFromMysqldumpAreRefused(t *testing.T) {
 		"/*!40101 SET NAMES latin1 */;\n":                           "--default-character-set=utf8mb4",
 		"mysqldump: [Warning] Using a password on the command line interface can be insecure.\n-- MySQL dump 10.13\n": "without 2>&1",
 		"SELECT 1; SELECT 2;\n": "follows a statement on its line",
-		"SELECT '" + strings.Repeat("x\n", sqldump.MaxStatement/2) + "'": "a statement of more than 8 MiB",
-		strings.Repeat("x", sqldump.MaxStatement+(2<<20)):                "a line of more than 8 MiB",
+		"SELECT '" + strings.Repeat("x\n", sqldump.MaxStatement/2) + "'": "a statement without rows is longer than 8 MiB",
+		strings.Repeat("x", sqldump.MaxStatement+(2<<20)):                "a line without rows is longer than 8 MiB",
 	}, map[string]string{
 		create + create: "creates it twice",
 		create + "INSERT INTO `a` VALUES (1);\nSELECT 1;\nINSERT INTO `a` VALUES (2);\n":  "several places",
 		create + "INSERT INTO `a` (`x`) VALUES (1);\nINSERT INTO `a` (`y`) VALUES (2);\n": "different columns",
-		"INSERT INTO `a` VALUES (1);\n": "does not say which columns",
+		"INSERT INTO `a` VALUES (1);\n": "does not state its columns",
 	})
 }
 

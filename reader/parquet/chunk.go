@@ -156,7 +156,7 @@ func (h *pageHeader) load(w *window, codec int32, mem *[]byte) (body []byte, lev
 	w.skip(int64(h.stored))
 	// Some writers put 0 if they compute no checksum.
 	if h.crc != 0 && crc32.ChecksumIEEE(b) != h.crc {
-		return nil, nil, fmt.Errorf("page checksum is %08x, its bytes give %08x", h.crc, crc32.ChecksumIEEE(b))
+		return nil, nil, fmt.Errorf("page checksum is %08x, but its bytes give %08x", h.crc, crc32.ChecksumIEEE(b))
 	}
 	size := int(h.size)
 	if h.kind == pageDataV2 {

@@ -262,7 +262,7 @@ func (c *column) rowsOf(h *pageHeader) (rows int64) {
 
 func (c *column) readDictionary(h *pageHeader) error {
 	if c.values.dictionary {
-		return errors.New("column has two")
+		return errors.New("the column has two")
 	}
 	// A dictionary value takes an integer or a slice besides its bytes.
 	each := int64(8)

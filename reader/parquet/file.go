@@ -72,7 +72,7 @@ func (f *File) prepare(o Options) error {
 	}
 	// Streaming writers leave the total at 0. Any other total that is not the sum means that rows are missing.
 	if f.footer.rows != f.rows && f.footer.rows != 0 {
-		return fmt.Errorf("footer says %d rows, its row groups have %d", f.footer.rows, f.rows)
+		return fmt.Errorf("footer says %d rows, but its row groups have %d", f.footer.rows, f.rows)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (f *File) collect(n *node, prefix string, flatten bool) {
 
 func (f *File) checkGroup(g *rowGroup) error {
 	if g.rows < 0 || g.rows > math.MaxInt64-f.rows {
-		return fmt.Errorf("%d rows are impossible", g.rows)
+		return fmt.Errorf("impossible number of rows: %d", g.rows)
 	}
 	if len(g.columns) != len(f.leaves) {
 		return fmt.Errorf("%d columns, but the schema has %d", len(g.columns), len(f.leaves))
@@ -114,7 +114,7 @@ func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
 	case m.external:
 		return errors.New("values are in another file, which is not supported")
 	case m.physical != l.physical:
-		return fmt.Errorf("values are %s, the schema says %s", m.physical, l.physical)
+		return fmt.Errorf("values are %s, but the schema says %s", m.physical, l.physical)
 	case m.values < rows || l.maxRep == 0 && m.values != rows:
 		return fmt.Errorf("%d entries, but the row group has %d rows", m.values, rows)
 	case m.data < 0 || m.data >= f.footer.start || m.bytes < 0 || m.bytes > f.footer.start:

@@ -135,7 +135,7 @@ func readFooter(r io.ReaderAt, size, limit int64) (*footer, error) {
 			return nil, errEncrypted
 		case "PAR1":
 		default:
-			return nil, fmt.Errorf("%w: PAR1 expected, %q found", errNoParquet, magic)
+			return nil, fmt.Errorf("%w: want PAR1, found %q", errNoParquet, magic)
 		}
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
@@ -143,7 +143,7 @@ func readFooter(r io.ReaderAt, size, limit int64) (*footer, error) {
 		return nil, fmt.Errorf("%w: a footer of %d bytes in a file of %d", errNoParquet, n, size)
 	}
 	if limit > 0 && n > limit {
-		return nil, fmt.Errorf("its footer of %d MiB takes more memory than there is; give more with --memory", n>>20)
+		return nil, fmt.Errorf("its footer of %d MiB takes more memory than allowed; give more with --memory", n>>20)
 	}
 	b := make([]byte, n)
 	if err := readFull(r, b, size-8-n); err != nil {

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-var errLevels = errors.New("levels of the columns of one group do not match")
+var errLevels = errors.New("levels of a group's columns do not match")
 
 // maxTexts, times the longest text, limits a record's JSON: a few bytes of levels can mean billions of nulls.
 const maxTexts = 64

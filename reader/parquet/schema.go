@@ -92,7 +92,7 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 		return fmt.Errorf("schema is nested more than %d deep", maxSchemaDepth)
 	}
 	if parent.element.children < 0 || int(parent.element.children) > len(t.elements) {
-		return fmt.Errorf("group %q has %d fields, the schema does not", parent.element.name, parent.element.children)
+		return fmt.Errorf("group %q claims %d fields, more than there are", parent.element.name, parent.element.children)
 	}
 	for range parent.element.children {
 		if len(t.elements) == 0 {
@@ -108,7 +108,7 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 			n.def++
 			n.rep++
 		default:
-			return fmt.Errorf("column %q has repetition type %d", n.element.name, n.element.repetition)
+			return fmt.Errorf("column %q has the unknown repetition type %d", n.element.name, n.element.repetition)
 		}
 		path := append(path[:len(path):len(path)], n.element.name)
 		if n.element.leaf && n.element.children == 0 {
@@ -163,10 +163,10 @@ func newLeaf(n *node, path []string, index int) (*leaf, error) {
 		maxDef: n.def, maxRep: n.rep,
 	}
 	if l.physical < physBoolean || l.physical > physFixed {
-		return nil, fmt.Errorf("column %s has %s, which is not known", l.path, l.physical)
+		return nil, fmt.Errorf("column %s has the unknown %s", l.path, l.physical)
 	}
 	if l.physical == physFixed && l.length <= 0 {
-		return nil, fmt.Errorf("column %s holds values of %d bytes", l.path, l.length)
+		return nil, fmt.Errorf("column %s has the invalid value size %d", l.path, l.length)
 	}
 	if err := l.interpret(&n.element); err != nil {
 		return nil, fmt.Errorf("column %s: %w", l.path, err)

@@ -64,7 +64,7 @@ func (x *index) statement(line []byte) error {
 	}
 	x.Text = append(x.Text, line...)
 	if len(x.Text) > sqldump.MaxStatement {
-		return fmt.Errorf("at byte %d: a statement of more than %d MiB that holds no rows", x.From, sqldump.MaxStatement>>20)
+		return fmt.Errorf("at byte %d: a statement without rows is longer than %d MiB", x.From, sqldump.MaxStatement>>20)
 	}
 	for {
 		end := x.Lexer.End(x.Text)
@@ -98,7 +98,7 @@ func (x *index) comment(line string) {
 func (x *index) command(line []byte, at int64) error {
 	word, _, _ := strings.Cut(string(line), " ")
 	if !slices.Contains([]string{`\connect`, `\restrict`, `\unrestrict`}, word) {
-		return fmt.Errorf("at byte %d: %.40q is not a command that dumps have", at, line)
+		return fmt.Errorf("at byte %d: %.40q is not a command of a dump", at, line)
 	}
 	x.Dump.Statements++
 	return nil
@@ -189,7 +189,7 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 		return fmt.Errorf("at byte %d: the line ends are CR LF, which the dump did not have when it was made; copy it "+
 			"again without changing it", x.From)
 	case string(rest) != "\n" && len(rest) > 0:
-		return fmt.Errorf("at byte %d: %.40q after a COPY", x.From, rest)
+		return fmt.Errorf("at byte %d: unexpected %.40q after a COPY", x.From, rest)
 	}
 	t := x.Dump.Add(name)
 	if t.From > 0 && t.Refused == "" {

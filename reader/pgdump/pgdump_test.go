@@ -81,14 +81,14 @@ func TestTextsNotFromPgDumpAreRefused(t *testing.T) {
 		"SET standard_conforming_strings = off;\n":                       "standard_conforming_strings is off",
 		"SET client_encoding = 'LATIN1';\n":                              "--encoding UTF8",
 		"COPY a (x) FROM stdin;\nx\\\ny\n\\.\n":                          "a backslash at the end of a row",
-		"\\! rm -rf x\n":                                                 "not a command that dumps have",
-		"SELECT '" + strings.Repeat("x\n", sqldump.MaxStatement/2) + "'": "a statement of more than 8 MiB",
-		strings.Repeat("x", sqldump.MaxStatement+(2<<20)):                "a line of more than 8 MiB",
+		"\\! rm -rf x\n":                                                 "not a command of a dump",
+		"SELECT '" + strings.Repeat("x\n", sqldump.MaxStatement/2) + "'": "a statement without rows is longer than 8 MiB",
+		strings.Repeat("x", sqldump.MaxStatement+(2<<20)):                "a line without rows is longer than 8 MiB",
 	}, map[string]string{
 		"CREATE TABLE a (x int);\nINSERT INTO a VALUES (1);\n":             "without --inserts",
 		"COPY a (x) FROM stdin;\n1\n\\.\nCOPY a (x) FROM stdin;\n1\n\\.\n": "several places",
 		"COPY a  FROM stdin;\n\n\\.\n":                                     "has no columns",
-		"CREATE TABLE a ();\n":                                             "does not say which columns",
+		"CREATE TABLE a ();\n":                                             "does not state its columns",
 	})
 }
 

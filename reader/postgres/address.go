@@ -55,7 +55,7 @@ func Parse(arg string) (*Address, error) {
 		return nil, err
 	}
 	if a.key != nil {
-		return nil, fmt.Errorf("%s: key= is for --query; a table has its own", arg)
+		return nil, fmt.Errorf("%s: key= is for --query; a table has its own key", arg)
 	}
 	if a.schema, a.table, err = tableName(name); err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)
@@ -81,7 +81,7 @@ func parse(arg string) (a *Address, name string, err error) {
 	u, err := url.Parse(arg)
 	if err != nil {
 		// err contains the address, which may have a password.
-		return nil, "", errors.New("the address of the server cannot be read; want postgres://USER@HOST/DATABASE?table=TABLE")
+		return nil, "", errors.New("cannot parse the address of the server; want postgres://USER@HOST/DATABASE?table=TABLE")
 	}
 	q, err := sqltable.Parameters(u.RawQuery)
 	if err != nil {

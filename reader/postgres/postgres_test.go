@@ -31,7 +31,7 @@ func TestAddressHoldsNoSecret(t *testing.T) {
 		"postgres://u:planted@h/d?table=t":               "holds a password",
 		"postgres://u@h/d?table=t&password=planted":      "holds a secret",
 		"postgres://u@h/d?table=t&sslpassword=planted":   "holds a secret",
-		"postgres://u:planted@h:bad port/d?table=t":      "cannot be read",
+		"postgres://u:planted@h:bad port/d?table=t":      "cannot parse",
 		"postgres://u@h/d":                               "names no table",
 		"postgres://u@h/d?table=a.b.c":                   "SCHEMA.TABLE",
 		`postgres://u@h/d?table="a`:                      "not closed",

@@ -36,7 +36,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 		return nil, err
 	}
 	if len(rows) != len(prepared.Fields) || len(rows) == 0 {
-		return nil, fmt.Errorf("the query has %d columns, the server knows the types of %d", len(prepared.Fields), len(rows))
+		return nil, fmt.Errorf("the query has %d columns, but the server knows %d types", len(prepared.Fields), len(rows))
 	}
 	var s strings.Builder
 	system, err := system(ctx, conn)

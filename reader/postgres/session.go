@@ -228,7 +228,7 @@ func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 	}
 	h.name = rows[0][0]
 	if h.next, err = strconv.ParseUint(rows[0][1], 10, 64); err != nil {
-		return fmt.Errorf("the snapshot %s of the server cannot be read: %w", h.name, err)
+		return fmt.Errorf("cannot parse the server's snapshot %s: %w", h.name, err)
 	}
 	if before, ok := before.(*snapshot); ok && h.next < before.next {
 		return fmt.Errorf("the server of %s has fewer transactions (%d) than when rows were read before (%d): it was "+

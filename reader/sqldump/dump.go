@@ -107,7 +107,7 @@ func (d *Dump) Choose(name string) (*Table, error) {
 	case len(t.Columns) > MaxColumns:
 		return nil, fmt.Errorf("table %s has %d columns, but databases take at most %d", t.Name, len(t.Columns), MaxColumns)
 	case len(t.Columns) == 0:
-		return nil, fmt.Errorf("table %s: the dump does not say which columns it has", t.Name)
+		return nil, fmt.Errorf("table %s: the dump does not state its columns", t.Name)
 	}
 	return t, nil
 }

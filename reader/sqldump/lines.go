@@ -69,7 +69,7 @@ func (x *Lines) Line() (line []byte, err error) {
 		case errors.Is(err, bufio.ErrBufferFull) && len(line) <= MaxStatement:
 			continue
 		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, fmt.Errorf("at byte %d: a line of more than %d MiB that holds no rows", x.Offset, MaxStatement>>20)
+			return nil, fmt.Errorf("at byte %d: a line without rows is longer than %d MiB", x.Offset, MaxStatement>>20)
 		case errors.Is(err, io.EOF) && len(line) > 0:
 			return line, nil
 		default:

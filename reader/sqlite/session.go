@@ -56,7 +56,7 @@ func (a *Address) explain(err error) error {
 	if codeOf(err) != codeDamaged {
 		return err
 	}
-	return fmt.Errorf("%s is damaged: %w; rescue what can be read, and load that: sqlite3 %s .recover | sqlite3 copy.db",
+	return fmt.Errorf("%s is damaged: %w; recover what can be read and load that: sqlite3 %s .recover | sqlite3 copy.db",
 		a.path, err, a.word())
 }
 
@@ -326,7 +326,7 @@ func kindOf(v driver.Value) record.Kind {
 	return record.Null
 }
 
-var errKind = errors.New("a value cannot be read")
+var errKind = errors.New("a stored value cannot be decoded")
 
 // readAny decodes a value that is preceded by its kind.
 func readAny(d *record.Datum, text []byte, _ *[]byte) error {

@@ -323,7 +323,7 @@ func TestDamagedFileErrorGivesAdvice(t *testing.T) {
 	text := conformance.Read(t, "", path)
 	page := len(text) / 2 &^ 4095
 	copy(text[page:page+4096], bytes.Repeat([]byte{0xff}, 4096))
-	const want = "shop.db is damaged: database disk image is malformed (11); rescue what can be read, and load that: " +
+	const want = "shop.db is damaged: database disk image is malformed (11); recover what can be read and load that: " +
 		"sqlite3 '/"
 	for what, text := range map[string][]byte{"a page": text, "the end": text[:len(text)/3]} {
 		must(t, os.WriteFile(path, text, 0o600))

@@ -41,7 +41,7 @@ func Split(text string) (parts []string, err error) {
 		case rest == "":
 			return parts, nil
 		case rest[0] != '.':
-			return nil, fmt.Errorf("%s: a quoted part ends at a dot or at the end; write a quote within it twice", text)
+			return nil, fmt.Errorf("%s: a quoted part must end at a dot or at the end; double a quote within it", text)
 		}
 		rest = rest[1:]
 	}

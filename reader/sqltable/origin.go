@@ -293,7 +293,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	}
 	tables, servers := append([]*Table{o.of}, o.done.shards()...), o.cfg.servers()
 	if len(d.Shards)+1 != len(tables) {
-		return nil, fmt.Errorf("open %s: the run read %d tables as one, and the address names %d; give the same address, "+
+		return nil, fmt.Errorf("open %s: the run read %d tables as one, but the address names %d; give the same address, "+
 			"or load again with --fresh", o.of.Name, len(d.Shards)+1, len(tables))
 	}
 	for n, of := range append([]division{d}, d.Shards...) {

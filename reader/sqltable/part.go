@@ -405,7 +405,7 @@ func appendPlace(dst []byte, key [][]byte) []byte {
 	return dst
 }
 
-var errPlace = errors.New("a saved key cannot be read")
+var errPlace = errors.New("a saved key cannot be decoded")
 
 func placeValues(place []byte) (key [][]byte, err error) {
 	for len(place) > 0 {

@@ -115,7 +115,7 @@ func (t *Together) Sessions() []Session { return t.All }
 
 // Join always fails.
 func (*Together) Join(context.Context) (Session, error) {
-	return nil, errors.New("a session cannot join the snapshot of another one")
+	return nil, errors.New("a session cannot join the snapshot of another session")
 }
 
 // Alive is never called.

@@ -70,7 +70,7 @@ func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) err
 					t.Name, t.Columns[i].Name, first.Name))
 			}
 			if was, is := first.shape(i), t.shape(i); was != is {
-				return Refused(fmt.Errorf("column %d of shard %s is %s, and that of %s is %s; give all shards the same columns "+
+				return Refused(fmt.Errorf("column %d of shard %s is %s, but that of %s is %s; give all shards the same columns "+
 					"in the same order", i+1, t.Name, is, first.Name, was))
 			}
 		}

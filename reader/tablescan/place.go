@@ -30,7 +30,7 @@ func appendPlace(dst []byte, key []table.Value) []byte {
 	return dst
 }
 
-var errPlace = errors.New("a saved key cannot be read")
+var errPlace = errors.New("a saved key cannot be decoded")
 
 // placeValues returns the key of a place.
 func placeValues(place []byte) (key []table.Value, err error) {

@@ -29,7 +29,7 @@ var ways = map[string]string{
 	"a live source does not say what is unique":     "which columns tell its records apart",
 	"a live source has no keys":                     "has no key",
 	"a key comes twice":                             "two records have the key",
-	"the kind of a key is another":                  "is of the kind",
+	"the kind of a key is another":                  "has kind",
 	"a unique column is not there":                  "it has no column",
 	"a split of several has no key":                 "all splits have one or none",
 	"a key is too long":                             "all splits have one or none",
@@ -256,14 +256,14 @@ var brokenWides = map[string]struct {
 				d.Int--
 			}
 		}
-	}}, "which was asked for"},
+	}}, "in the requested column"},
 	"null for absent": {brokenWide{lacks: true, change: func(_ []int, rec *record.Record) {
 		for i := range rec.Fields {
 			if rec.Fields[i].Kind == record.Absent {
 				rec.Fields[i].Kind = record.Null
 			}
 		}
-	}}, "which was asked for"},
+	}}, "in the requested column"},
 }
 
 const brokenEnv = "SOURCETEST_BROKEN_WIDE"

@@ -55,7 +55,7 @@ func checkCells(t *testing.T, open func() source.Source) {
 		}
 		for _, name := range columns {
 			if r.fields[name] != plain[i].fields[name] {
-				t.Errorf("with columns added record %d has %s in %s, want %s", i, r.fields[name], name, plain[i].fields[name])
+				t.Errorf("with added columns, record %d has %s in %s, want %s", i, r.fields[name], name, plain[i].fields[name])
 			}
 		}
 		for _, name := range names {
@@ -64,7 +64,7 @@ func checkCells(t *testing.T, open func() source.Source) {
 				want = datum(&record.Datum{Kind: record.Absent})
 			}
 			if r.fields[name] != want && !plain[i].bad {
-				t.Errorf("record %d has %s in column %q, which was asked for, want %s", i, r.fields[name], name, want)
+				t.Errorf("record %d has %s in the requested column %q, want %s", i, r.fields[name], name, want)
 			}
 		}
 	}
@@ -124,11 +124,11 @@ func checkedCells(t *testing.T, cells []record.Cell, newest map[string]string) s
 		case !utf8.ValidString(name):
 			t.Errorf("the name %q of a cell is not UTF-8", name)
 		case c.Kind == record.Text || c.Kind == record.Absent:
-			t.Errorf("cell %q is of the kind %d, which has no type", name, c.Kind)
+			t.Errorf("cell %q has kind %d, which has no type", name, c.Kind)
 		case slices.Contains(times[name], at):
 			t.Errorf("two cells %q have the timestamp %d", name, at)
 		case null[name], c.Kind == record.Null && times[name] != nil:
-			t.Errorf("cell %q has no value, and is not the only one", name)
+			t.Errorf("cell %q has no value, but is not the only one", name)
 		}
 		newer := !slices.ContainsFunc(times[name], func(other int64) bool { return other < 0 || at >= 0 && other > at })
 		if times[name], null[name] = append(times[name], at), null[name] || c.Kind == record.Null; newer {

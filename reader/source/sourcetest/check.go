@@ -58,14 +58,14 @@ func Check(t *testing.T, open func() source.Source) {
 				a, err1 := one.Identity()
 				b, err2 := other.Identity()
 				if err := errors.Join(err1, err2); err != nil || a != b {
-					t.Errorf("%+v is not %+v: %v", a, b, err)
+					t.Errorf("identity %+v, later %+v: %v", a, b, err)
 				}
 				if live := one.About().Live; live != (a.Schema != "") || live && (a.Version != "" || a.Content != "") {
-					t.Errorf("it is live: %t, and the identity is %+v", live, a)
+					t.Errorf("live is %t, but the identity is %+v", live, a)
 				}
 				if a, b := one.About(), other.About(); a.Name != b.Name || a.Bytes != b.Bytes ||
 					!slices.Equal(a.Columns, b.Columns) {
-					t.Errorf("%+v is not %+v", a, b)
+					t.Errorf("source %+v, later %+v", a, b)
 				}
 			})
 		})
@@ -130,7 +130,7 @@ func Check(t *testing.T, open func() source.Source) {
 				}
 				same(t, r, whole, r.places[0])
 				if s.About().Seeking == source.SeeksDirectly && i > len(whole.places)/2 && r.pieces > whole.pieces*2/3+1 {
-					t.Errorf("it seeks directly, and from split %d of %d on it reads %d of %d pieces", i, len(whole.places), r.pieces,
+					t.Errorf("it seeks directly, but from split %d of %d on reads %d of %d pieces", i, len(whole.places), r.pieces,
 						whole.pieces)
 				}
 				if !reflect.DeepEqual(r.chain, whole.chain) {
@@ -174,7 +174,7 @@ func checkLive(t *testing.T, open func() source.Source, whole reading) {
 		s.Seek(to, source.Chain{})
 		r := readAll(t, s, nil)
 		if begin := s.Begin(); begin.Record != counted || string(begin.Key) != string(place.Key) {
-			t.Errorf("sought %+v, began at %+v", to, begin)
+			t.Errorf("sought %+v, but began at %+v", to, begin)
 		}
 		same(t, r, whole, place)
 		conformance.Must(t, s.Close())
@@ -207,7 +207,7 @@ func checkUnique(t *testing.T, s source.Source) {
 				key[n] = rec.Fields[place]
 				text += datum(&key[n])
 				if kind := key[n].Kind; kind != unique[n].Kind {
-					t.Errorf("column %s of a record is of the kind %d, not %d", unique[n].Name, kind, unique[n].Kind)
+					t.Errorf("column %s of a record has kind %d, want %d", unique[n].Name, kind, unique[n].Kind)
 				}
 			}
 			if seen[text] {
@@ -251,7 +251,7 @@ func checkRandom(t *testing.T, s source.Random, whole reading) {
 	}
 	conformance.Must(t, errors.Join(p.Close(), s.Finished()))
 	if got := slices.Concat(records...); !slices.Equal(got, whole.records) {
-		t.Errorf("%d records, want %d, or others", len(got), len(whole.records))
+		t.Errorf("%d records, want %d, or they differ", len(got), len(whole.records))
 	}
 }
 
@@ -362,7 +362,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	at := s.Begin()
 	for i, sp := range splits {
 		if sp.Rows > 0 && sp.First != at.Record {
-			t.Errorf("split %d says that it begins with record %d, it is %d", i, sp.First, at.Record)
+			t.Errorf("split %d begins with record %d, want %d", i, sp.First, at.Record)
 		}
 		if keyed := sp.Key != nil; i > 0 && keyed != (splits[i-1].Key != nil) || len(sp.Key) > source.MaxKey {
 			t.Errorf("split %d has a key of %d bytes: all splits have one or none, of at most %d", i, len(sp.Key), source.MaxKey)

@@ -70,7 +70,7 @@ func CutAnywhere(t *testing.T, text []byte, first, complete int, index Index, ro
 	}
 	for _, n := range []int{complete, complete + 1, len(text)} {
 		if d, err := index(bytes.NewReader(text[:n])); err != nil || d.Truncated != nil {
-			t.Errorf("%d bytes: %v, %v", n, err, d.Truncated)
+			t.Errorf("%d bytes: err %v, truncated %v", n, err, d.Truncated)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func RefusedDumps(t *testing.T, index Index, dumps, tables map[string]string) {
 			_, err = d.Choose("a")
 		}
 		if d == nil || err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
+			t.Errorf("%q: err = %v, want %q", text, err, want)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func Compare(t *testing.T, live sqltable.Server, dump []byte, of *sqldump.Table,
 	conformance.Must(t, err)
 	for i, k := range key {
 		if of.Key[i] != columns[k].Name {
-			t.Errorf("the key is %q", of.Key)
+			t.Errorf("key %q differs from the live table's", of.Key)
 		}
 	}
 	var names []string

@@ -71,7 +71,7 @@ func Cancelled(t *testing.T, tables ...sqltable.Server) {
 	}
 	if a, b := origins[0].Snapshots(), origins[1].Snapshots(); len(a) != 1 || len(b) != 1 || a[0].Name != b[0].Name ||
 		!a[0].Taken.Equal(b[0].Taken) {
-		t.Errorf("%+v and %+v", a, b)
+		t.Errorf("snapshots %+v and %+v, want the same", a, b)
 	}
 }
 
@@ -100,7 +100,7 @@ func Alike(t *testing.T, tables ...sqltable.Server) {
 func Says(t *testing.T, do func() error, text string) {
 	t.Helper()
 	if err := do(); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
-		t.Errorf("%v, want %q", err, text)
+		t.Errorf("err = %v, want %q", err, text)
 	}
 }
 
@@ -133,7 +133,7 @@ func Sharded(t *testing.T, of func(table string) sqltable.Server, execute func(s
 		}
 		if all := strings.Join(rows, ""); len(seen) != 4000 || len(rows) != 4000 || len(o.Snapshots()) != 1 ||
 			strings.Contains(all, "moved") || !strings.Contains(all, "row 40 of s_00") {
-			t.Errorf("%d rows, %d of them different, snapshots %+v", len(rows), len(seen), o.Snapshots())
+			t.Errorf("%d rows, %d distinct, snapshots %+v", len(rows), len(seen), o.Snapshots())
 		}
 	})
 	refused := func(t *testing.T, want ...string) {

@@ -58,7 +58,7 @@ func Named(t *testing.T, table func(name string) sqltable.Server, query func(key
 		}
 		s := query(strings.Replace(said[2], "COLUMN,…", "id", 1), strings.ReplaceAll(said[1], `'\''`, "'"))
 		if _, parts := Open(t, s, nil); len(All(t, parts, nil)) != n {
-			t.Errorf("%s: not %d rows", name, n)
+			t.Errorf("%s: rows read, want %d", name, n)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func Changed(t *testing.T, s sqltable.Server, page, snapshots int, happens func(
 	}
 	for _, one := range got {
 		if len(one.Ranges) == 0 || snapshots == 1 && len(one.Ranges) != len(parts) {
-			t.Errorf("snapshots %+v of %d parts", got, len(parts))
+			t.Errorf("ranges missing in snapshots %+v of %d parts", got, len(parts))
 		}
 	}
 }
@@ -145,7 +145,7 @@ func reread(t *testing.T, s sqltable.Server) {
 	var got []string
 	Each(t, []source.Source{again}, nil, func(r *record.Record) { got = append(got, Show(r, nil)) })
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: %d rows were read again, want %d: %.300q, want %.300q", s.Name(), len(got), len(want), got, want)
+		t.Errorf("%s: reread %d rows, want %d: %.300q, want %.300q", s.Name(), len(got), len(want), got, want)
 	}
 }
 
@@ -231,7 +231,7 @@ func Lost(t *testing.T, s sqltable.Server, lost, not map[string]error) {
 	for is, errs := range map[bool]map[string]error{true: lost, false: not} {
 		for what, err := range errs {
 			if s.Lost(err) != is {
-				t.Errorf("%s: %v", what, !is)
+				t.Errorf("%s: Lost = %v", what, !is)
 			}
 		}
 	}
@@ -244,7 +244,7 @@ func Addresses[A any](t *testing.T, parse func(string) (A, error), wants map[str
 		_, err := parse(arg)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "planted")) {
-			t.Errorf("%s: %v, want %q", arg, err, want)
+			t.Errorf("%s: err = %v, want %q", arg, err, want)
 		}
 	}
 }
@@ -274,7 +274,7 @@ func Paused(t *testing.T, s sqltable.Server, lag, resume func()) {
 	select {
 	case <-resumed:
 	default:
-		t.Error("it was read while replication lagged")
+		t.Error("reading did not pause while replication lagged")
 		resume()
 	}
 }
@@ -309,7 +309,7 @@ func Keyless(t *testing.T, query func(sql string) sqltable.Server, wants map[str
 			_, err = parts[0].Next()
 		}
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", sql, err, want)
+			t.Errorf("%s: err = %v, want %q", sql, err, want)
 		}
 	}
 }
@@ -341,10 +341,10 @@ func Followed(t *testing.T, table sqltable.Server, changed func(since string) sq
 		return n
 	}
 	if n := found(p.SafeSince); n != rows {
-		t.Errorf("%d of %d rows are found since %s", n, rows, p.SafeSince)
+		t.Errorf("found %d of %d rows since %s", n, rows, p.SafeSince)
 	}
 	if n := found(taken.Format(time.RFC3339Nano)); n > rows/10 {
-		t.Errorf("%d of %d rows are found since the snapshot, %v: their transactions were not open then", n, rows, taken)
+		t.Errorf("found %d of %d rows since the snapshot (%v): their transactions were not open then", n, rows, taken)
 	}
 }
 
@@ -364,7 +364,7 @@ func Position(t *testing.T, s sqltable.Server) source.Position {
 		}
 	}
 	if said[0].ResumeFrom == nil || !reflect.DeepEqual(said[0], said[1]) {
-		t.Errorf("%+v, and in another process %+v", said[0], said[1])
+		t.Errorf("position %+v, but %+v in another process", said[0], said[1])
 	}
 	return said[0]
 }
