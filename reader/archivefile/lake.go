@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Format and version in a lake's manifest. A lake is files with one schema, which other programs read as one table.
+// Format and version in a lake's manifest. A lake is a set of files with one schema that others read as one table.
 const (
 	LakeFormat  = "tsimport-lake"
 	LakeVersion = 1

@@ -28,7 +28,7 @@ import (
 // The first fields of a manifest.
 const (
 	Format = "tsimport-archive"
-	// Version is the format's version; readers refuse any other. Version 1, before the first release, had other lines.
+	// Version is the format's version; readers refuse any other. Version 1, before the first release, had different lines.
 	Version = 2
 )
 

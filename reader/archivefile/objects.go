@@ -204,7 +204,7 @@ func (r *remote) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return item.Open(ctx)
 }
 
-// Find returns the files of the archive at an address, or of a manifest's, or nil. An unfinished lake is an error.
+// Find returns the files of the archive at the address of its folder or manifest, or nil. An unfinished lake fails.
 func Find(ctx context.Context, address string, o input.Options) (Files, error) {
 	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"),
 		items: map[string]*input.Item{}}

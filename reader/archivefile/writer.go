@@ -101,7 +101,7 @@ func (e *ChangedError) Error() string {
 		progress.StartOver, e.Place, strings.Join(e.Changes, ", and "))
 }
 
-// UnusableError says that what an interrupted export left is damaged.
+// UnusableError says that the remains of an interrupted export are damaged.
 type UnusableError struct{ error }
 
 // OccupiedError says that a folder cannot be used for an archive.

@@ -51,7 +51,7 @@ func (s *Stream) begin() (err error) {
 		if _, err := s.r.Discard(8); err != nil {
 			return unexpected(noEOF(err))
 		}
-		// Neither of them writes a mark between the batches and the footer; Polars also omits the schema's length.
+		// Arrow before 0.15 and Polars write no mark before the footer; Polars also omits the schema's length.
 		if mark, err := s.r.Peek(4); err == nil && binary.LittleEndian.Uint32(mark) != continuation {
 			return errors.New("a file of Arrow before 0.15, or of Polars, cannot be read in order, as from a pipe or " +
 				"decompressed: save it to a file first and load that, " +

@@ -80,7 +80,7 @@ const (
 var unitNames = map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs",
 	record.Nanos: "ns", record.Months: "months"}
 
-// Measure describes kind, unit, scale and zone of a value by the source's schema, such as "timestamp, µs", or is "".
+// Measure describes kind, unit, scale and zone of a value by the source's schema, such as "timestamp, µs", or "".
 func Measure(d record.Datum) string {
 	unit := unitNames[d.Unit]
 	switch d.Kind {

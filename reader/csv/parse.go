@@ -163,7 +163,7 @@ func (p *Parser) appendField(fields []record.Datum, text []byte, quoted bool) []
 	if n == cap(fields) {
 		fields = append(fields, record.Datum{})
 	}
-	// Unused members of a CSV field are always zero: writing all of it would cost more than finding the field.
+	// The members that CSV does not use are always zero. Writing them all would cost more than finding the field.
 	fields = fields[:n+1]
 	d := &fields[n]
 	d.Kind, d.Quoted, d.Bytes = record.Text, quoted, text

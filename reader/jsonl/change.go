@@ -141,7 +141,7 @@ type TableOnce struct {
 	name string
 }
 
-// Is returns the name that was set first, which is set now if there was none.
+// Is sets the name if it has not been set, and returns the set name.
 func (t *TableOnce) Is(name string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

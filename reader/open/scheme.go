@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/sqlite"
 )
 
-// Scheme is a kind of address: of files, unless it is a Database or, as it cannot be read, has a Way.
+// Scheme is a kind of address: of files, of a Database, or of something unreadable, with a Way to load its rows.
 type Scheme struct {
 	Begins string // starts of its addresses, such as "mysql:// mariadb://"
 	Database

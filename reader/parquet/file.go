@@ -128,7 +128,7 @@ func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
 // mostLooked limits how many chunks LargePages and CheckMemory examine.
 const mostLooked = 16
 
-// LargePages reports whether some column's first page has more than most bytes, so that reading its middle costs all.
+// LargePages reports whether some column's first page has more than most bytes, and so is costly to read in part.
 func (f *File) LargePages(most int64) bool {
 	looked := 0
 	for i := range f.footer.groups {

@@ -104,7 +104,7 @@ type Row struct {
 	Size int    // as the service counts it
 }
 
-// Cell is a version of a column in a self-describing record. Null, then the only version, is a column without a value.
+// Cell is a version of a column in a self-describing record. A Null, always the only version, means no value.
 type Cell struct {
 	Name []byte // UTF-8; valid as long as Datum.Bytes
 	Datum

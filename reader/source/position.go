@@ -25,8 +25,8 @@ type Position struct {
 	SafeSince string `json:"safe_since,omitempty"`
 }
 
-// Lead is how long before the reading of a table its Position is. A cell without a timestamp gets the time at which the
-// service takes the write, but is visible only when the request has ended: at most two attempts of 30 seconds.
+// Lead is the time by which a table's Position precedes its reading. A cell without a timestamp gets the time at which
+// the service takes the write, but is visible only when the request has ended: at most two attempts of 30 seconds.
 const Lead = time.Minute
 
 // Unknown is the start of a SafeSince that is not a time.

@@ -139,7 +139,7 @@ func (d *Dump) list(tables []*Table) string {
 	return strings.Join(names, ", ")
 }
 
-// Describe returns which table of the dump is read and what is skipped.
+// Describe says which table of the dump is read and what is skipped.
 func (d *Dump) Describe(read *Table) string {
 	text := fmt.Sprintf("table %s, %d rows", read.Name, read.Rows)
 	var others []string

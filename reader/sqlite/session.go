@@ -375,7 +375,7 @@ type snapshot struct{ sqltable.Together }
 // attempts limits the attempts to begin all sessions between two writes of others. A single session needs only one.
 const attempts = 20
 
-// Snapshot begins sessions until the file has not changed while they began.
+// Snapshot begins all sessions again until the file has not changed in between.
 func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (sqltable.Snapshot,
 	*sqltable.Table, error) {
 	look, err := a.connect(ctx)

@@ -285,7 +285,7 @@ func (p *part) page(ctx context.Context, by Session) (*page, error) {
 	if q.Past {
 		before = p.progress.next
 	}
-	// A row that would exceed the budget is left to the next page, unless it is the page's first.
+	// If rows are larger than expected, the remaining ones are left to the next page.
 	for (len(pg.text) <= budget || pg.rows == 0) && rows.Next() {
 		values := rows.Values()
 		if err := p.fits(values); err != nil {

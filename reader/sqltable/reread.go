@@ -59,7 +59,7 @@ func (p *part) pageOfKeys(ctx context.Context, by Session) (*page, error) {
 	pg := &page{of: p.t, text: newText(pageBytes)}
 	at, rest := make([]keyAt, len(p.t.Key)), p.only
 	for ; len(rest) > 0 && len(pg.text) < pageBytes && pg.rows < maxPageRows; rest = rest[1:] {
-		// If a row has the key, it is the first row that is not before it.
+		// A row with the key, if there is one, is the first row at or after it.
 		rows, err := by.Page(ctx, p.t, Query{Lower: rest[0], Limit: 1, Once: true})
 		if err != nil {
 			return nil, err

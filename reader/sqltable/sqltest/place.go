@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// Place is where a test's server runs. For root it is another user's, because servers refuse to run as root.
+// Place is where a test's server runs: for root, as another user, because servers refuse to run as root.
 type Place struct {
 	testing.TB
 	Dir  string
