@@ -284,7 +284,7 @@ func (s *File) contradicts(given charset.Encoding) error {
 	return nil
 }
 
-// decodesWell reports whether most non-ASCII lines are valid in the encoding. A few may be so by chance.
+// decodesWell reports whether enough non-ASCII lines are valid in the encoding; a few may be so by chance.
 func decodesWell(e charset.Encoding, text []byte) bool {
 	well, not := 0, 0
 	var scratch []byte

@@ -46,7 +46,7 @@ type tally struct {
 	n        int
 	examples []string
 	last     []byte // the last example, before it was shortened
-	most     bool   // most texts are counted already; counting more would cost allocations
+	most     bool   // most texts are counted, so no more are: each would cost an allocation
 }
 
 func (t *tally) add(text []byte) {

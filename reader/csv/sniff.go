@@ -60,7 +60,7 @@ type reading struct {
 	records int            // records read, including misfits
 	misfits int            // bad records and those with another number of fields
 	first   bool           // whether the first record has several fields
-	texts   map[int]string // by offset: texts of misfits
+	texts   map[int]string // by offset: texts of the records that fit
 	// Evidence for the quote, from records that fit.
 	enclosed int  // fields that it opens and closes
 	needed   int  // such fields with a delimiter, a line end or a quote

@@ -242,7 +242,7 @@ func (e *expander) isDataBelow(base, below string, folder bool) bool {
 	return true
 }
 
-// hiddenPath reports whether a name in a path is hidden. A dot that the glob spells out does not count.
+// hiddenPath reports whether a leading _ hides a name in a path. The glob itself leaves out names with a leading dot.
 func hiddenPath(below string, folder bool) bool {
 	parts := strings.Split(below, "/")
 	for i, part := range parts {

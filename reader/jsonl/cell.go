@@ -14,7 +14,7 @@ import (
 
 // cell is a value {"C":…,"V":…} in self-describing rows and in the vendor's exports.
 type cell struct {
-	vendors              bool // of the vendor's tool: few members, in any case; TS may be null or 0
+	vendors              bool // of the vendor's tool: few members, in any letter case; TS may be null or 0
 	name                 []byte
 	value, kind          record.Datum // Null if absent
 	named, valued, isInt bool

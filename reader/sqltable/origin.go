@@ -53,7 +53,7 @@ type outage struct {
 	told time.Time
 }
 
-// Short failures are not reported, and later ones only once for all parts.
+// Short failures are not reported, and longer ones only now and then, for all parts together.
 const (
 	outageAfter = 2 * time.Second
 	outageEvery = 30 * time.Second
