@@ -437,7 +437,7 @@ func TestCyclicSchemaIsRefused(t *testing.T) {
 	conformance.Is(t, conformance.ErrorOf(Open(bytes.NewReader(b), int64(len(b)), "x", Options{})), errMetadata, "a file")
 }
 
-func TestSharedMetadataTablesCostOnlyTheirBytes(t *testing.T) {
+func TestSharedMetadataTablesAreBounded(t *testing.T) {
 	// Each of 40 tables lists the next table twice: 2^40 fields in a kilobyte.
 	var b []byte
 	put := func(v int) { b = binary.LittleEndian.AppendUint32(b, uint32(v)) }

@@ -185,7 +185,7 @@ func TestErrorsNameFileKindAndPlace(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(NewLimitedReader(Zip, nil, "a.zip", 0)), "zip is not supported", "zip")
 }
 
-func TestTextIsNotAContainer(t *testing.T) {
+func TestTextIsNotDetectedAsCompressed(t *testing.T) {
 	for _, text := range []string{"", "a,b\n", "BZh9,b\n", "LZIPcode,x\n", "]\x00a\x00", "PK,1\n", "\xc4\xe3\xba\xc3,1\n",
 		"7z,rar\n", strings.Repeat("\xd6\xd0\xb9\xfa,\xc8\xcb\xc3\xf1\n", 200),
 		"\x80\x08<hello, world: a,b,c,d,e,f\n" + strings.Repeat("x,y\n", 50)} {
@@ -401,7 +401,7 @@ func TestDamagedBlocksFailOrGiveSameFile(t *testing.T) {
 	}
 }
 
-func TestRealBlockFilesInflateAsOne(t *testing.T) {
+func TestRealBlockFilesInflateToSameText(t *testing.T) {
 	conformance.Run(t, filesOfBlocksInflateAsOne)
 }
 

@@ -51,7 +51,7 @@ func check(t *testing.T, col table.Column, d record.Datum, want table.Value, cod
 		"%s (exact %v) of %q: %+v %q, want %+v %q", col.Type, col.Exact, show(&d), got, gotCode, want, code)
 }
 
-func TestTextFitsOrIsRefusedAndNeverChanged(t *testing.T) {
+func TestTextFitsOrIsRefusedUnchanged(t *testing.T) {
 	integer := table.Column{Type: table.Integer}
 	double := table.Column{Type: table.Double}
 	boolean := table.Column{Type: table.Boolean}

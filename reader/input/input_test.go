@@ -113,7 +113,7 @@ func TestGlobsMatchNestedFilesAndFolders(t *testing.T) {
 	}
 }
 
-func TestExistingNameIsNotAGlob(t *testing.T) {
+func TestExistingNameIsNotGlob(t *testing.T) {
 	tree(t, "a[1].csv", "a1.csv", "d*/x.csv", "dd/y.csv", "a[.csv")
 	wantNames(t, expand(t, Options{}, "a[1].csv", "d*", "a[.csv"), "a[1].csv", "d*/x.csv", "a[.csv")
 	wantNames(t, expand(t, Options{}, `a\[1\].csv`, "a[0-9].csv"), "a[1].csv", "a1.csv")
@@ -283,8 +283,8 @@ func TestBlockedReadEndsWithContext(t *testing.T) {
 	})
 }
 
-// TestNonDataFilesAreReadOnlyByName checks which files each form of an argument matches.
-func TestNonDataFilesAreReadOnlyByName(t *testing.T) {
+// TestNonDataFilesAreSkippedUnlessNamed checks which files each form of an argument matches.
+func TestNonDataFilesAreSkippedUnlessNamed(t *testing.T) {
 	tree(t, "a.csv", "runs/r1/rejects.csv", "runs/r1/attempt-1/rejects.csv", "runs/r2/rejects.csv", "store/data/x",
 		"out.csv", "d/b.csv")
 	o := Options{NotData: func(name string, folder bool) string {
@@ -324,9 +324,9 @@ func TestNonDataFilesAreReadOnlyByName(t *testing.T) {
 	}
 }
 
-// TestLeftoversAreReadOnlyIfNamed checks which leftovers of interrupted programs, and which earlier versions of files,
-// each form of an argument matches.
-func TestLeftoversAreReadOnlyIfNamed(t *testing.T) {
+// TestLeftoversAreSkippedUnlessNamed checks which leftovers of interrupted programs, and which earlier versions, each
+// form of an argument matches.
+func TestLeftoversAreSkippedUnlessNamed(t *testing.T) {
 	files := []string{
 		"d/a.csv", "d/a.csv~", "d/b.CSV.BAK", "d/c.csv.orig", "d/d.swp", "d/e.csv.tmp", "d/f.part", "d/g.partial",
 		"d/h.crdownload", "d/i.filepart", "d/j.csv._COPYING_", "d/k.inprogress", "d/~$l.csv", "d/m.csv.tmp.gz", "d/n.tmpx",
@@ -375,7 +375,7 @@ func TestLeftoversAreReadOnlyIfNamed(t *testing.T) {
 	}
 }
 
-func TestCompressedTwinIsAWarning(t *testing.T) {
+func TestCompressedTwinGivesWarning(t *testing.T) {
 	tree(t, "d/a.csv", "d/a.csv.gz", "d/b.csv.zst", "e/a.csv", "f/c.csv.gz", "f/c.csv.zst", "f/d.GZ", "f/d")
 	for arg, want := range map[string]string{
 		"d":    "d/a.csv and d/a.csv.gz seem to be the same file",

@@ -45,7 +45,7 @@ func TestAddressHoldsNoSecret(t *testing.T) {
 	})
 }
 
-func TestOptionsComeFromServersOptionFile(t *testing.T) {
+func TestOptionsAreReadFromOptionFile(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("MYSQL_PWD", "")
@@ -141,7 +141,7 @@ func openTransactions(s *mysqltest.Server) [][]string {
 // sequence selects from MariaDB's virtual table of numbers.
 const sequence = " FROM seq_1_to_"
 
-func TestRealServer(t *testing.T) {
+func TestTablesOnRealServer(t *testing.T) {
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE numbers (id bigint PRIMARY KEY, text text)",
 		"INSERT INTO numbers SELECT CAST(seq AS INT) * 10 - 20000, CONCAT('row ', seq)"+sequence+"5000",

@@ -294,7 +294,7 @@ func TestUnusedColumnsAreNotRead(t *testing.T) {
 	conformance.True(t, r.read <= int64(len(b))/4, "one of ten columns took %d of %d bytes", r.read, len(b))
 }
 
-func TestCallersErrorIsReturnedAndParserContinues(t *testing.T) {
+func TestCallbackErrorIsReturnedAndParserContinues(t *testing.T) {
 	f := opened(t, random(t, 1, 1), Options{})
 	p, stop, n := f.NewParser(every(f)), errors.New("stop"), 0
 	conformance.Equal(t, p.Parse(f.Splits()[0], func(*record.Record) error { return stop }), stop, "parse")

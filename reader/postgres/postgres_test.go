@@ -116,7 +116,7 @@ func TestLostSessionsAreReplacedAndWrongQueriesNotRepeated(t *testing.T) {
 	})
 }
 
-func TestRealServer(t *testing.T) {
+func TestTablesOnRealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i * 10 - 20000, 'row ' || i FROM generate_series(1, 5000) i;
 		CREATE COLLATION cs (provider = icu, locale = 'und-u-ks-level2', deterministic = false);

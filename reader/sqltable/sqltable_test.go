@@ -244,8 +244,8 @@ type shown struct{ Server }
 
 func (shown) Shown() string { return "shards" }
 
-// TestRowsOfShardsAreNotReadAgain: the first shard alone would report the rows of other shards as deleted.
-func TestRowsOfShardsAreNotReadAgain(t *testing.T) {
+// TestShardRowsAreNotReread: the first shard alone would report the rows of other shards as deleted.
+func TestShardRowsAreNotReread(t *testing.T) {
 	o := &Origin{cfg: Config{Server: shown{}, Shards: []Server{shown{}, shown{}}}}
 	_, err := o.Reread(t.Context(), nil)
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "shards is several tables"), "%v", err)
