@@ -358,7 +358,7 @@ func TestMongoDBValuesAreUnwrapped(t *testing.T) {
 			"! $timestamp"}, {`{"$timestamp":{"i":1,"t":1}}`, "! $timestamp"},
 		{`{"$timestamp":{"t":1}}`, "! $timestamp"}, {`{"$timestamp":{"t":1,"i":1,"j":1}}`, "! $timestamp"},
 		{`{"$regularExpression":"a"}`, "! pattern and options"}, {`{"$undefined":false}`, "! $undefined"},
-		{`{"$minKey":1}`, "! $minKey has no value"}, {`{"$code":"f","$scope":{}}`, "! a member beside"},
+		{`{"$minKey":1}`, "! $minKey is a value"}, {`{"$code":"f","$scope":{}}`, "! a member beside"},
 		{`[{"$numberDouble":"NaN"}]`, "! which JSON cannot hold"}, {`{"b":{"$numberDecimal":"Infinity"}}`,
 			"! which JSON cannot hold"}, {`[{"$oid":"x"}]`, "! not 24 hexadecimal"},
 	}

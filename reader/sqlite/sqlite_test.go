@@ -228,7 +228,7 @@ func TestInexactTablesAreRefusedByName(t *testing.T) {
 		conformance.Refused(t, err, want, "%s", arg)
 	}
 	for arg, want := range map[string]string{"sqlite:a.db": "names no table", "sqlite:?table=t": "names no file",
-		"sqlite::memory:?table=t": "names no file", "sqlite:a.db?table=t&mode=rw": "no parameter mode"} {
+		"sqlite::memory:?table=t": "names no file", "sqlite:a.db?table=t&mode=rw": "unknown parameter mode"} {
 		conformance.Refused(t, conformance.ErrorOf(Parse(arg)), want, "%s", arg)
 	}
 }
