@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// File is one opened input, a source.Source for one goroutine. Its fields describe the input and the state of reading.
+// File is one opened input, a source.Source for one goroutine. It has many fields, for the input and the reading.
 type File struct {
 	Name    string
 	Size    int64    // size of the input in bytes; -1 if unknown

@@ -39,7 +39,7 @@ func longOf(sp source.Split) *longRecord {
 	return long
 }
 
-// textReader reads a text piece by piece and joins the pieces into splits.
+// textReader reads a text piece by piece and joins the pieces into splits. Its many fields are the state of cutting.
 type textReader struct {
 	s       *File
 	stream  io.ReadCloser         // of pieces read in order

@@ -38,7 +38,7 @@ const ManifestName = "manifest.json"
 // partName matches the names of parts and is unlikely to match any other file's.
 var partName = regexp.MustCompile(`^archive-\d{5,}-\d{5,}\.jsonl\.zst$`)
 
-// Manifest describes an archive. Its fields are those of the JSON text.
+// Manifest describes an archive. Its many fields are those of the JSON text.
 type Manifest struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`

@@ -41,7 +41,7 @@ type Options struct {
 	Wrapped bool // DynamoDB: items are wrapped in {"Item":…}
 }
 
-// Parser parses splits, for one goroutine. It reuses its memory and so does not allocate.
+// Parser parses splits, for one goroutine. Its many fields are reused memory, so it does not allocate.
 type Parser struct {
 	unknown []byte // with Strict: name of a member that is not a column
 	strange bool   // there is such a member; its name may be empty

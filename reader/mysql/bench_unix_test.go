@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-func BenchmarkTableAgainstDriver(b *testing.B) {
+func BenchmarkTableBesideDriver(b *testing.B) {
 	s := mysqltest.Start(b)
 	s.Exec("CREATE TABLE orders (id bigint PRIMARY KEY, customer varchar(40), price decimal(12,2), paid int, at "+
 		"timestamp(3) NULL, w double, note text)",

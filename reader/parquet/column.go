@@ -11,7 +11,7 @@ var (
 	errLongColumn  = errors.New("column holds more than the row group's rows")
 )
 
-// column is a cursor over a leaf's entries (values or nulls) in a row group. Its fields are reused.
+// column is a cursor over a leaf's entries (values or nulls) in a row group. Its many fields are reused memory.
 type column struct {
 	leaf  *leaf
 	win   window

@@ -28,8 +28,8 @@ var (
 )
 
 // values decodes the non-null values of one page, batch by batch. Numbers are returned as ints (a FLOAT or DOUBLE as
-// its bits), everything else as bins, which point into the page, its dictionary, or scratch. Each encoding needs a few
-// fields of its own; all memory is reused.
+// its bits), everything else as bins, which point into the page, its dictionary, or scratch. It has many fields because
+// each encoding needs a few of its own; all memory is reused.
 type values struct {
 	physical physical
 	length   int // length of FIXED_LEN_BYTE_ARRAY

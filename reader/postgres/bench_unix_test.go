@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-func BenchmarkTableAgainstDriver(b *testing.B) {
+func BenchmarkTableBesideDriver(b *testing.B) {
 	s := pgtest.Start(b)
 	s.Exec(`CREATE TABLE orders (id bigint PRIMARY KEY, customer text, price numeric(12,2), paid boolean, at timestamptz, w double precision, note text);
 		INSERT INTO orders SELECT i, 'customer ' || i % 1000, i / 100.0, i % 3 = 0, '2024-01-01'::timestamptz + i * interval '1 s', i / 3.0, CASE WHEN i % 5 > 0 THEN md5(i::text) END FROM generate_series(1, 500000) i`)

@@ -303,7 +303,7 @@ type Chain struct {
 	Sums  []uint64 // checksums of all bytes before Every, 2 Every, …
 }
 
-// About describes a source. Each field is part of the contract.
+// About describes a source. It has many fields, each part of the contract.
 type About struct {
 	Name    string
 	Bytes   int64    // approximate size of its content; -1 if unknown
