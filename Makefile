@@ -246,7 +246,7 @@ hostile:
 
 # docs/job.schema.json from the flags; a test fails if it is not current.
 schema:
-	$(GO) test ./cmd/tsimport/commands -run '^TestTheSchemaOfJobFiles' -count 1 -update
+	$(GO) test ./cmd/tsimport/commands -run '^TestJobFileSchema' -count 1 -update
 
 # Every typo of one edit of every command and flag.
 typos:
@@ -255,7 +255,7 @@ typos:
 # The page of error codes, made from their catalogue.
 errors:
 	$(GO) test ./internal/errorcodes -run '^TestThePageOfErrors' -count 1 -update
-	$(GO) test ./cmd/tsimport/commands -run '^TestThePageOfEndings' -count 1 -update-endings
+	$(GO) test ./cmd/tsimport/commands -run '^TestPageOfEndingsIsCurrent' -count 1 -update-endings
 
 # How large the tree is, by rooms and commands; with BASE=COMMIT, beside the difference to a commit.
 size:
@@ -285,8 +285,8 @@ links:
 # 200 seeds of 60 simulated nights of a job of six tables, and a year of them: files late, changed, half-written, renamed, repeated and wrong, pods
 # that overlap and die, services that fail.
 nights:
-	$(GO) test ./cmd/tsimport/commands -run '^TestNightsOfAJob$$' -count 1 -timeout 300m -v -night-seeds 200 -nights 60 -night-seed $(SEED)
-	$(GO) test ./cmd/tsimport/commands -run '^TestNightsOfAJob$$' -count 1 -timeout 60m -v -nights 365 -night-seed $(SEED)
+	$(GO) test ./cmd/tsimport/commands -run '^TestNightlyJobSurvivesFaults$$' -count 1 -timeout 300m -v -night-seeds 200 -nights 60 -night-seed $(SEED)
+	$(GO) test ./cmd/tsimport/commands -run '^TestNightlyJobSurvivesFaults$$' -count 1 -timeout 60m -v -nights 365 -night-seed $(SEED)
 
 # One load by many processes: 5,000 random jobs over a simulated store, with deaths between any two acts and processes that continue after their
 # leases. Half an hour.

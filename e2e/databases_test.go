@@ -97,7 +97,7 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 `, address("shop_{table}")))
 	planned, moments := "note: all 2 tables of ", "one moment of "
 	if grant == "" {
-		planned, moments = "note: each query, table of a SQLite file, ", "is read in a snapshot of its own (2)"
+		planned, moments = "note: queries, tables of SQLite files, ", "are read in separate snapshots (2)"
 	}
 	p.ends(0, []string{"run", "shop.yaml", "--plan"}, planned)
 	p.ends(0, []string{"run", "shop.yaml"}, "40,000 written", moments)
@@ -122,7 +122,7 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 	p.ends(0, []string{"sync", address("shop_orders"), "--table", "killed", "--store", "store", "--plan"}, follows)
 	exec("UPDATE shop_orders SET v = 'changed' WHERE id IN (3, 4)", "DELETE FROM shop_orders WHERE id = 5",
 		"INSERT INTO shop_orders VALUES (30000, 'new')")
-	const moved = "the source has moved on, or the table was changed, in "
+	const moved = "the source or the table has changed in "
 	p.ends(6, strings.Fields("verify --run run"), moved, "2 different, 1 surplus")
 
 	if grant == "" {
@@ -222,7 +222,7 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	run(0, []string{"3,000 records read, 0 would be rejected", "3,000 keys, 0 records"}, "check", "--unique", address)
 	run(2, []string{"its rows are identified only by id"}, "check", address, "--pk", "v")
 	run(0, []string{"3,000 written"}, to("load", "--run-dir", "run")...)
-	run(0, []string{"3,000 equal", "as it was at one moment"}, to("verify")...)
+	run(0, []string{"3,000 equal", "the source was compared as of "}, to("verify")...)
 	d.execute("UPDATE orders SET v = 5 WHERE id = 100", "DELETE FROM orders WHERE id = 200",
 		"INSERT INTO orders VALUES (9000, x'00')")
 	run(6, []string{"1 missing, 1 different, 1 surplus", "different id=100"}, to("verify")...)

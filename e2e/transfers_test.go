@@ -43,9 +43,9 @@ func TestUnfaithfulCopiesAreRefused(t *testing.T) {
 		{"t new", "table new does not exist"},
 		{"t", "copy takes two tables"},
 		{"t new --create --pk h:string=md5(pk1,1)", "would be lost"},
-		{"t other", "table other has another primary key (n integer) than t (pk1 string, pk2 integer)"},
-		{"t texts --pk pk1 --pk pk2", "say with --pk how it is made, with types"},
-		{"t old", "has cells that the target does not take"},
+		{"t other", "table other has a different primary key (n integer) than t (pk1 string, pk2 integer)"},
+		{"t texts --pk pk1 --pk pk2", "define it with --pk, with types"},
+		{"t old", "has cells that the target does not accept"},
 		{"t new --create --from-key b --to-key a,3", "no key is in that range"},
 		{"t new --create --columns a,,b", "a name is empty"},
 		{"t new --create --max-versions 1", "--versions 1"},
@@ -91,7 +91,7 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 	p.run(0, append([]string{"load", "kept", "--table", "v", "--create", "--verify"}, renamed...)...)
 	p.sameIndexes(p.a, p.a, "t", "v")
 	p.ends(0, strings.Fields("copy t w --create --exclude n --rename-index t_by_city=w_by_city"),
-		"of whose columns it does not have n; create it")
+		"lacks columns of the index: n; create it")
 	for args, says := range map[string]string{
 		"--create --max-versions 3":      "keeps one version of a cell",
 		"--create --ttl 86400":           "expire only if it refuses updates",

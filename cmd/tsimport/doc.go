@@ -1,2 +1,2 @@
-// Command tsimport loads files into Alibaba Cloud Tablestore. The work is in package commands, which others share.
+// Command tsimport loads files into Alibaba Cloud Tablestore. Package commands does the work.
 package main

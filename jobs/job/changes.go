@@ -13,16 +13,16 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// ChangesFile has the changes since job.json was written: rewriting that for each of many loads costs too much.
+// ChangesFile has the changes since job.json was written, as rewriting job.json for each of many loads costs too much.
 const ChangesFile = "job.changes"
 
 type change struct {
-	Of    string `json:"of"`    // the record
-	Load  int    `json:"load"`  // its position there
+	Of    string `json:"of"`    // Changes of the record
+	Load  int    `json:"load"`  // index in the record's Loads
 	State State  `json:"state"` // without the fields from the job file
 }
 
-// keep records the states of loads; the first time it writes the whole record, which supersedes earlier changes.
+// keep records the states of changed loads. The first call writes the whole record, which supersedes earlier changes.
 func (j *running) keep(changed []*State) (err error) {
 	r := j.record
 	if j.changes == nil {
@@ -48,12 +48,12 @@ func (j *running) keep(changed []*State) (err error) {
 	return j.changes.Sync()
 }
 
-// keepAll writes the whole record in place of the changes.
+// keepAll writes the whole record and removes the file of changes.
 func (j *running) keepAll() error {
 	j.record.Changes = ""
 	err := j.record.Write(j.folder)
 	if j.changes != nil && err == nil {
-		_ = j.changes.Close() // each line was synced
+		_ = j.changes.Close() // each line is already synced
 		err = os.Remove(filepath.Join(j.folder, ChangesFile))
 	}
 	return err

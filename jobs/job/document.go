@@ -16,10 +16,10 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// Error is an error in a job file, in one line.
+// Error is an error in a job file. Its text is one line.
 type Error struct {
 	File    string
-	Line    int // 0 if none
+	Line    int // 0 if unknown
 	Message string
 }
 
@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
-// document is a job file being read node by node: decoding into structs would accept scalars of the wrong type.
+// document is a job file that is read node by node, since decoding into structs would accept scalars of a wrong type.
 type document struct{ name string }
 
 func (d *document) errorf(line int, format string, a ...any) error {
@@ -47,12 +47,12 @@ func (d *document) root(text []byte) (*yaml.Node, error) {
 	err := decoder.Decode(&doc)
 	switch {
 	case errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0:
-		return nil, d.errorf(0, "it is empty; want version, target and loads (docs/jobs.md)")
+		return nil, d.errorf(0, "the file is empty; want version, target and loads (docs/jobs.md)")
 	case err != nil:
 		return nil, d.syntaxError(err)
 	}
 	if err := decoder.Decode(&more); err == nil {
-		return nil, d.errorf(more.Line, "a second document; want one job a file")
+		return nil, d.errorf(more.Line, "second document; want one job per file")
 	} else if !errors.Is(err, io.EOF) {
 		return nil, d.syntaxError(err)
 	}
@@ -64,7 +64,7 @@ func (d *document) syntaxError(err error) error {
 	if m == nil {
 		return d.errorf(0, "not YAML: %v", err)
 	}
-	line, _ := strconv.Atoi(m[1]) // no number is 0
+	line, _ := strconv.Atoi(m[1]) // 0 without a line number
 	return d.errorf(line, "not YAML: %s", m[2])
 }
 
@@ -72,9 +72,9 @@ func (d *document) syntaxError(err error) error {
 func (d *document) noAliases(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return d.errorf(n.Line, "*%s: a job file has no aliases; put what loads have in common into defaults", n.Value)
+		return d.errorf(n.Line, "*%s: aliases are not supported; put common settings into defaults", n.Value)
 	case n.Anchor != "":
-		return d.errorf(n.Line, "&%s: a job file has no anchors; put what loads have in common into defaults", n.Anchor)
+		return d.errorf(n.Line, "&%s: anchors are not supported; put common settings into defaults", n.Anchor)
 	}
 	for _, c := range n.Content {
 		if err := d.noAliases(c); err != nil {
@@ -105,7 +105,7 @@ func (d *document) entries(n *yaml.Node, what string) (all []entry, err error) {
 			return nil, d.errorf(k.Line, "%s: want the name of a key, not %s", what, kindName(k))
 		}
 		if j := slices.IndexFunc(all, func(e entry) bool { return e.name == k.Value }); j >= 0 {
-			return nil, d.errorf(k.Line, "%s is there twice, first on line %d", quoted(k.Value), all[j].line)
+			return nil, d.errorf(k.Line, "%s is given twice, first on line %d", quoted(k.Value), all[j].line)
 		}
 		all = append(all, entry{k.Value, k.Line, n.Content[i+1]})
 	}
@@ -135,7 +135,7 @@ func isNull(n *yaml.Node) bool {
 		n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 }
 
-// values reads the value of a key as the texts its flag would take.
+// values reads the value of a key as values of its flag.
 func (d *document) values(e entry, k *options.Option) (values []string, err error) {
 	n := e.value
 	switch {
@@ -184,7 +184,7 @@ func joinNames(names []string) string {
 	return strings.Join(all, ",")
 }
 
-// scalar reads one value. A text with ${ is checked when the variable is known.
+// scalar reads one value. A text with ${ is checked later, when the variable's value is known.
 func (d *document) scalar(e entry, k *options.Option) (string, error) {
 	n := e.value
 	wrong := func() error {
@@ -205,7 +205,7 @@ func (d *document) scalar(e entry, k *options.Option) (string, error) {
 
 var errKind = errors.New("another kind of value")
 
-// check returns an error unless a text, with its YAML tag, is of the kind.
+// check returns an error unless a text with this YAML tag is a value of the kind.
 func check(k options.Kind, text, tag string) (err error) {
 	switch k {
 	case options.Switch:

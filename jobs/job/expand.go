@@ -16,10 +16,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// placeholder matches the part of a name that is filled in from the names of inputs.
+// placeholder matches the part of a load's name that is replaced with a part of the names of inputs.
 var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9_]*)\}`)
 
-// loadName matches a load's name, of up to maxLoadName characters: its folder has the same name.
+// loadName matches a load's name, which is also the name of its folder. maxLoadName limits its length.
 var loadName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 const maxLoadName = 255
@@ -34,13 +34,13 @@ func IsName(name string) bool {
 // found matches the values of a placeholder.
 var found = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// reserved are the other names in a job's folder, in lower case.
+// reserved lists the names of other files in a job's folder, in lower case.
 var reserved = []string{"lock", FolderFile, ChangesFile}
 
 func (d *document) checkName(name string, line int) error {
 	parts := placeholder.FindAllString(name, -1)
 	if len(parts) > 1 {
-		return d.errorf(line, "load %s: want one part in braces at most", quoted(name))
+		return d.errorf(line, "load %s: want at most one part in braces", quoted(name))
 	}
 	if plain := placeholder.ReplaceAllString(name, "x"); !isLoadName(plain) {
 		return d.errorf(line, "load %s: a name has letters, digits, _, -, . and one part such as {table}", quoted(name))
@@ -53,8 +53,8 @@ func (d *document) checkName(name string, line int) error {
 
 // Found is an input that matches a pattern.
 type Found struct {
-	Name string // as in from
-	// Table is the name of a database table, "" for a file. If no load can be made for a table, the others still run.
+	Name string // in the form of from
+	// Table is the name of a database table, "" for a file. A table for which no load can be made does not stop others.
 	Table string
 }
 
@@ -71,7 +71,7 @@ func (e *NoInputError) Unwrap() error { return e.Cause }
 func (f *File) Expand(ctx context.Context, lookup Lookup, find Finder) (*File, error) {
 	out := *f
 	out.Loads = nil
-	of := map[string][]string{} // the loads that were made of a name
+	of := map[string][]string{} // the names of the loads made of each load
 	for _, l := range f.Loads {
 		made, err := l.expand(ctx, f.Path, lookup, find)
 		if err != nil {
@@ -100,7 +100,7 @@ func (f *File) Expand(ctx context.Context, lookup Lookup, find Finder) (*File, e
 	return &out, nil
 }
 
-// expand makes the loads of one that has a placeholder.
+// expand makes one load per value of the placeholder in the name, or returns the load itself if it has none.
 func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Finder) ([]Single, error) {
 	m := placeholder.FindStringSubmatch(s.Name)
 	if m == nil {
@@ -117,7 +117,7 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 	if err != nil {
 		return nil, err
 	}
-	patterns := map[string]map[int]bool{} // by value: the patterns that matched it
+	patterns := map[string]map[int]bool{} // the patterns that matched each value
 	holes, leftOut := 0, false
 	var refused []Found
 	for i, pattern := range resolved.From {
@@ -165,14 +165,14 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 		name := freeName(strings.ReplaceAll(s.Name, hole, one.Table), made)
 		l := s.with(hole, name, nil)
 		l.Name = name
-		l.Refused = fmt.Sprintf("%s is for letters, digits, _ and -, not for table %s; %s", hole, one.Table,
+		l.Refused = fmt.Sprintf("%s matches only letters, digits, _ and -, not table %s; %s", hole, one.Table,
 			loadAlone(one.Table))
 		made = append(made, l)
 	}
 	return made, nil
 }
 
-// leavesOut reports whether except lists a value, or the table of that name.
+// leavesOut reports whether except lists a value or a table.
 func (s *Single) leavesOut(value, table string) bool {
 	return slices.ContainsFunc(s.except, func(pattern string) bool {
 		whole := regexp.MustCompile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `$`)
@@ -180,10 +180,10 @@ func (s *Single) leavesOut(value, table string) bool {
 	})
 }
 
-// loadAlone says how to load a table that a pattern leaves out.
+// loadAlone returns advice for a table that a load with a placeholder cannot load.
 func loadAlone(name string) string {
 	quoted, _ := json.Marshal(name) // marshalling a string cannot fail
-	return fmt.Sprintf("leave it out with except: [%s]; or give it a load of its own with another name and table:", quoted)
+	return fmt.Sprintf("leave it out with except: [%s]; or add a separate load with another name and table:", quoted)
 }
 
 // checked returns a load made for a value, refused if an earlier one has its name or if the name is invalid.
@@ -193,11 +193,11 @@ func (s *Single) checked(l Single, value string, made []Single) Single {
 		why = table.CheckTableName(at)
 	}
 	if !IsName(l.Name) {
-		why = errors.New("that is not a load name: want letters, digits, _, - and ., not beginning with - or ., and not " +
+		why = errors.New("invalid load name: want letters, digits, _, - and ., not beginning with - or ., and not " +
 			"the name of a file in the job's folder")
 	}
 	if free := freeName(l.Name, made); free != l.Name {
-		why = cmp.Or(why, errors.New("another load's name differs only in case: some file systems give both one run folder"))
+		why = cmp.Or(why, errors.New("another load's name differs only in case, so both could get the same run folder"))
 		l.Name = free
 	}
 	if why != nil {
@@ -225,7 +225,7 @@ func freeName(text string, made []Single) string {
 	return free
 }
 
-// with is the load for one value. It reads the patterns that matched the value, and those without a placeholder.
+// with returns the load for one value. It reads the patterns that matched the value, and those without a placeholder.
 func (s *Single) with(hole, value string, by map[int]bool) Single {
 	put := func(texts []string) (out []string) {
 		for _, t := range texts {
@@ -282,9 +282,9 @@ func valueOf(pattern, hole, name string) (string, error) {
 	}
 	switch len(fits) {
 	case 0:
-		return "", fmt.Errorf("from finds %s, but the part for %s has more than letters, digits, _ and -", name, hole)
+		return "", fmt.Errorf("from matches %s, but the part for %s may only have letters, digits, _ and -", name, hole)
 	case 1:
 		return fits[0], nil
 	}
-	return "", fmt.Errorf("%s may mean %s for %s; make from say where it ends", name, strings.Join(fits[:2], " or "), hole)
+	return "", fmt.Errorf("%s matches with %s as %s; make from more specific", name, strings.Join(fits[:2], " or "), hole)
 }

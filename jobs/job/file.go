@@ -25,7 +25,7 @@ const Version = 1
 // File is a parsed job file. Variables in its values are not yet replaced.
 type File struct {
 	Path     string
-	Parallel int       // loads at a time; 0 if not set
+	Parallel int       // maximum number of concurrent loads; 0 if not set
 	Common   []Setting // shared limits of the job's loads
 	Loads    []Single
 }
@@ -37,9 +37,9 @@ type Single struct {
 	From     []string  `json:"from,omitempty"`
 	Settings []Setting `json:"settings"`
 	After    []string  `json:"after,omitempty"`
-	// Refused says why a load made by Expand cannot run; the others can.
+	// Refused is the reason why a load made by Expand cannot run, "" if it can.
 	Refused string   `json:"refused,omitempty"`
-	except  []string // values that the placeholder does not take
+	except  []string // patterns of values that the placeholder leaves out
 	line    int
 }
 
@@ -50,10 +50,10 @@ type Setting struct {
 	line   int
 }
 
-// Line is the line in the file, 0 if the setting is not from it.
+// Line returns the setting's line in the file, 0 if it is not from the file.
 func (s *Setting) Line() int { return s.line }
 
-// Value returns the value of a key, "" without one.
+// Value returns the value of a key, "" if it is not set.
 func (s *Single) Value(key string) string {
 	if all := s.values(key); len(all) > 0 {
 		return all[0]
@@ -73,7 +73,7 @@ func (s *Single) values(key string) []string {
 // ReadsStdin reports whether the load reads changes from standard input.
 func (s *Single) ReadsStdin() bool { return slices.Contains(s.From, "-") }
 
-// Table is the table of the load; by default, the load's name.
+// Table returns the table of the load; by default, the load's name.
 func (s *Single) Table() string {
 	if t := s.Value(keyTable); t != "" {
 		return t
@@ -187,7 +187,7 @@ func (r *fileReader) defaults(n *yaml.Node) error {
 	}
 	for _, e := range all {
 		if e.name == keyTable || e.name == keyFrom || e.name == keyAfter || e.name == keyExcept || e.name == keyCommand {
-			return r.errorf(e.line, "%s: it says what one load is; put it into the load", e.name)
+			return r.errorf(e.line, "%s: not allowed in defaults; put it into each load", e.name)
 		}
 		if err := r.add(e); err != nil {
 			return err
@@ -202,7 +202,7 @@ func (r *fileReader) add(e entry) error {
 		return r.unknown(e, "defaults", r.vocabulary.names(""))
 	}
 	if isNull(e.value) {
-		return nil // nothing is set yet
+		return nil // a null sets nothing
 	}
 	s, err := r.setting(e, k)
 	if err != nil {
@@ -233,7 +233,7 @@ func (r *fileReader) setting(e entry, k *options.Option) (s Setting, err error) 
 	return s, nil
 }
 
-// secretNames occur in keys that users may try: job files have no access keys.
+// secretNames occur in keys that users may try, although job files cannot have access keys.
 var secretNames = []string{"secret", "password", "token", "access-key", "access_key", "accesskey", "credential"}
 
 func (r *fileReader) unknown(e entry, what string, names []string) error {
@@ -243,7 +243,7 @@ func (r *fileReader) unknown(e entry, what string, names []string) error {
 	lower := strings.ToLower(e.name)
 	if slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(lower, s) }) &&
 		len(suggest.Nearest(e.name, names)) == 0 {
-		return r.errorf(e.line, "%s: a job file holds no access keys; set TABLESTORE_ACCESS_KEY_ID and "+
+		return r.errorf(e.line, "%s: a job file cannot have access keys; set TABLESTORE_ACCESS_KEY_ID and "+
 			"TABLESTORE_ACCESS_KEY_SECRET, or name a profile", quoted(e.name))
 	}
 	return r.errorf(e.line, "unknown key %s in %s; keys are the names of flags%s", quoted(e.name), what,
@@ -307,9 +307,9 @@ func (r *fileReader) load(e entry) (l Single, err error) {
 	case l.Command == Export && len(l.From) > 0:
 		return l, r.errorf(l.line, "load %s: an export reads its table; it has no from", l.Name)
 	case l.Command == Export && (l.Value("output") == "" || l.Value("output") == "-"):
-		return l, r.errorf(l.line, "load %s: output is missing: the file or folder that the export writes", l.Name)
+		return l, r.errorf(l.line, "load %s: output is missing; name the file or folder to write", l.Name)
 	case l.Command != Export && len(l.From) == 0:
-		return l, r.errorf(l.line, "load %s: from is missing: what it reads", l.Name)
+		return l, r.errorf(l.line, "load %s: from is missing; name the inputs to read", l.Name)
 	case l.Command == Copy && len(l.From) != 1:
 		return l, r.errorf(l.line, "load %s: from: a copy reads one table", l.Name)
 	case len(l.except) > 0 && placeholder.FindString(l.Name) == "":
@@ -348,10 +348,10 @@ func (r *fileReader) loadKey(l *Single, e entry) error {
 		return r.unknown(e, "load "+l.Name, append(r.vocabulary.names(l.Command), keyFrom, keyAfter, keyExcept, keyCommand))
 	}
 	if k.Scope == options.OfJob {
-		return r.errorf(e.line, "%s: all loads of the job have it together; put it into defaults", e.name)
+		return r.errorf(e.line, "%s: applies to the whole job; put it into defaults", e.name)
 	}
 	if isNull(e.value) {
-		return nil // unset again
+		return nil // a null unsets the default
 	}
 	s, err := r.setting(e, k)
 	if err != nil {

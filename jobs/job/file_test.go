@@ -44,7 +44,7 @@ const head = "version: 1\nloads:\n"
 
 func noVariables(string) (string, bool) { return "", false }
 
-// inputsOf finds names as a file system with these would, of patterns that have one star.
+// inputsOf returns a finder that behaves like a file system with these names. Patterns have one star.
 func inputsOf(names ...string) Finder {
 	return func(_ context.Context, _ *Single, pattern string) (found []Found, err error) {
 		before, after, _ := strings.Cut(pattern, "*")
@@ -127,18 +127,18 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		{"version: 1\nloads: {}", "job.yaml:2: loads is empty"},
 		{"a: [", "not YAML"},
 		{"- a", "job.yaml:1: a job: want keys with values, not a list"},
-		{"version: 1\n---\nversion: 1", "a second document"},
+		{"version: 1\n---\nversion: 1", "second document"},
 		{head + "  a: {from: x, pk: &p [id]}\n  b: {from: y, pk: *p}",
-			"job.yaml:3: &p: a job file has no anchors; put what loads have in common into defaults"},
-		{head + "  a: &a [x, x]\n  b: &b [*a, *a, *a]\n  c: [*b, *b, *b]\n", "job.yaml:3: &a: a job file has no anchors"},
+			"job.yaml:3: &p: anchors are not supported; put common settings into defaults"},
+		{head + "  a: &a [x, x]\n  b: &b [*a, *a, *a]\n  c: [*b, *b, *b]\n", "job.yaml:3: &a: anchors are not supported"},
 		{head + "  a: {from: x, max-eror: 5}",
 			`job.yaml:3: unknown key "max-eror" in load a; keys are the names of flags; did you mean max-errors?`},
 		{head + "  a: {from: x, ttx: 5}", `did you mean ttl?`},
 		{head + "  a: {from: x, fresh: true}", "job.yaml:3: fresh: give tsimport run --fresh"},
-		{head + "  a: {from: x, access-key-secret: abc}", "a job file holds no access keys"},
+		{head + "  a: {from: x, access-key-secret: abc}", "a job file cannot have access keys"},
 		{head + "  a: {from: x, since: abc}", "job.yaml:3: since: tsimport load has no flag --since"},
 		{head + "  a: {from: x, memory: 1GiB}",
-			"job.yaml:3: memory: all loads of the job have it together; put it into defaults"},
+			"job.yaml:3: memory: applies to the whole job; put it into defaults"},
 		{head + "  a: {from: x, create: yes}", `job.yaml:3: create: want true or false, not "yes"`},
 		{head + "  a: {from: x, create: \"true\"}", "create: want true or false"},
 		{head + "  a: {from: x, ttl: soon}", `ttl: want a whole number in digits only, such as 1000, not "soon"`},
@@ -149,8 +149,8 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		{head + "  a: {from: x, max-errors: true}", "max-errors: want a text"},
 		{head + "  a: {from: x, pk: {id: integer}}", "pk: want a list of texts, not keys with values"},
 		{head + "  a: {from: x, pk: [[id]]}", "pk: want a text, not a list"},
-		{head + "  a: {from: x, from: y}", `"from" is there twice, first on line 3`},
-		{head + "  a: {from: x}\n  a: {from: y}", `job.yaml:4: "a" is there twice, first on line 3`},
+		{head + "  a: {from: x, from: y}", `"from" is given twice, first on line 3`},
+		{head + "  a: {from: x}\n  a: {from: y}", `job.yaml:4: "a" is given twice, first on line 3`},
 		{head + "  a: {from: x}\n  A: {from: y}", "load a differs only in case"},
 		{head + "  job.json: {from: x}", "the job's folder has a file of this name"},
 		{head + "  a/b: {from: x}", `load "a/b": a name has letters`},
@@ -161,12 +161,12 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		{head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\"}",
 			"job.yaml:4: load b: from: standard input cannot be read again"},
 		{head + "  a: {from: \"-\", mode: changes}\n  b: {from: \"-\", mode: changes}",
-			"load a: 2 loads read standard input, all at a time; give parallel: 2, or more"},
+			"load a: 2 loads read standard input concurrently; set parallel: 2, or more"},
 		{head +
 			"  a: {from: \"-\", mode: changes}\n  b: {from: x, after: [a]}\n  c: {from: \"-\", mode: changes, after: [b]}",
-			"load c: it reads standard input together with load a, so it cannot come after it"},
+			"load c: it reads standard input together with load a, so it cannot run after it"},
 		{head + "  a: {from: \"-\", mode: changes, table: t}\n  b: {from: \"-\", mode: changes, table: t}",
-			"as both write one table"},
+			"because both write one table"},
 		{head + "  a: {command: lod, from: x}", `command "lod": want load, copy, sync, export; did you mean load?`},
 		{head + "  a: {command: export}", "output is missing"},
 		{head + "  a: {command: copy, from: [x, y]}", "a copy reads one table"},
@@ -178,18 +178,18 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		{head + "  a: {command: export, output: o}\n  b: {command: export, output: o}", "load a also writes the output o"},
 		{head + "  \"{t}\": {from: \"none/{t}.csv\"}", "load {t}: no input has a name such as none/{t}.csv"},
 		{head + "  \"{t}\": {from: x.csv}", "from does not contain {t}"},
-		{head + "  \"{t}\": {from: \"d/{t}.csv\"}", "the part for {t} has more than letters"},
-		{head + "  \"{t}\": {from: \"e/{t}_*.csv\"}", "e/a_b_c.csv may mean a or a_b for {t}"},
+		{head + "  \"{t}\": {from: \"d/{t}.csv\"}", "the part for {t} may only have letters"},
+		{head + "  \"{t}\": {from: \"e/{t}_*.csv\"}", "e/a_b_c.csv matches with a or a_b as {t}"},
 		{head + "  \"{t}\": {from: \"f/{t}.csv\"}\n  b: {from: z}", "two loads have this name"},
-		{head + "  \"{t}{u}\": {from: \"f/{t}.csv\"}", "want one part in braces at most"},
+		{head + "  \"{t}{u}\": {from: \"f/{t}.csv\"}", "want at most one part in braces"},
 		{head + "  a: {from: \"${x y}\"}", "is not a variable; want ${NAME} or ${NAME:-default}"},
 		{head + "  a: {from: \"https://u:pw@host/x.csv\"}",
-			"from: it holds a secret in clear; put that into an environment variable"},
-		{head + "  a: {from: \"https://h/x.csv?Signature=abcdefabcdef1234\"}", "holds a secret in clear"},
-		{head + "  a: {from: \"https://u:${PW:-pw}@host/x.csv\"}", "holds a secret in clear"},
+			"from: contains a secret in plain text; put it into an environment variable"},
+		{head + "  a: {from: \"https://h/x.csv?Signature=abcdefabcdef1234\"}", "contains a secret in plain text"},
+		{head + "  a: {from: \"https://u:${PW:-pw}@host/x.csv\"}", "contains a secret in plain text"},
 		{"version: 1\ntarget: {stor: x}\nloads: {a: {from: x}}",
 			"job.yaml:2: unknown key \"stor\" in target; keys are the names of flags; did you mean store?"},
-		{"version: 1\ndefaults: {table: x}\nloads: {a: {from: x}}", "table: it says what one load is"},
+		{"version: 1\ndefaults: {table: x}\nloads: {a: {from: x}}", "table: not allowed in defaults"},
 	} {
 		_, err := prepare(c.text, "d/a.b.csv", "e/a_b_c.csv", "f/b.csv")
 		conformance.True(t, err != nil && strings.Contains(err.Error(), c.want) && !strings.Contains(err.Error(), "\n"),
@@ -217,7 +217,7 @@ func TestVariablesAreReplaced(t *testing.T) {
 	r = conformance.Try(ReadRecord(dir)).Must(t)
 	must(t, r.SameVariables(lookup))
 	delete(values, "DIR")
-	conformance.Refused(t, r.SameVariables(lookup), "DIR of the environment, which is not set now", "error")
+	conformance.Refused(t, r.SameVariables(lookup), "the environment variable DIR is not set since", "error")
 	conformance.Refused(t, conformance.ErrorOf(f.Loads[0].Resolve("job.yaml", lookup)),
 		"job.yaml:3: load a: from: environment variable DIR is not set", "without DIR")
 }
@@ -268,7 +268,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// odd are tables of a database of which some have names that no load can have.
+// ofShop begins the addresses of tables in a database, some of which have names that no load can have.
 const ofShop = "mysql://h/shop?table="
 
 var odd = []string{ofShop + "a", ofShop + "we%60ird.na+me", ofShop + "1st", ofShop + "Items", ofShop + "items",
@@ -278,10 +278,10 @@ func TestUnloadableTableDoesNotBlockOthers(t *testing.T) {
 	f := conformance.Try(prepare(head+`  "{table}": {from: "`+ofShop+`{table}", table: "{table}"}`, odd...)).Must(t)
 	want := map[string]string{
 		"a": "", "Items": "", "items-2": `items: another load's name differs only in case`,
-		"1st": "want letters, digits and underscores, not starting with a digit", "_x": "-x: that is not a load name",
-		"lock-2": "lock: that is not a load name", "we_ird.na_me": "not for table we`ird.na me; leave it out with except: " +
-			"[\"we`ird.na me\"]; or give it a load of its own with another name and table:",
-		"__n__": "not for table ünï", "we_ird.na_me-2": "not for table we_ird.na_me",
+		"1st": "want letters, digits and underscores, not starting with a digit", "_x": "-x: invalid load name",
+		"lock-2": "lock: invalid load name", "we_ird.na_me": "not table we`ird.na me; leave it out with except: " +
+			"[\"we`ird.na me\"]; or add a separate load with another name and table:",
+		"__n__": "not table ünï", "we_ird.na_me-2": "not table we_ird.na_me",
 	}
 	for _, l := range f.Loads {
 		part, ok := want[l.Name]
@@ -307,7 +307,7 @@ func TestExceptedTablesAreLeftOut(t *testing.T) {
 	for _, tt := range []struct{ job, wants string }{
 		{"version: 1\nloads:\n  \"{t}\": {from: \"d/{t}.csv\", except: \"*\"}", "except leaves out every input of from"},
 		{"version: 1\nloads:\n  plain: {from: d/a.csv, except: [b]}", "the name has no variable part such as {table}"},
-		{"version: 1\ndefaults: {except: [b]}\nloads:\n  plain: {from: d/a.csv}", "it says what one load is"},
+		{"version: 1\ndefaults: {except: [b]}\nloads:\n  plain: {from: d/a.csv}", "not allowed in defaults"},
 	} {
 		conformance.Refused(t, conformance.ErrorOf(prepare(tt.job, "d/a.csv")), tt.wants, "%s", tt.job)
 	}
@@ -323,7 +323,7 @@ func TestLoadNamesHaveAtMost255Bytes(t *testing.T) {
 	}
 }
 
-// recordOf makes a job of loads: NAME, or NAME:PREDECESSORS.
+// recordOf makes the record of a job with loads given as NAME or NAME:PREDECESSORS.
 func recordOf(parallel int, loads ...string) *Record {
 	r := &Record{Parallel: parallel}
 	for _, text := range loads {
@@ -368,7 +368,7 @@ func TestLoadsRunInOrderWithinTheParallelLimit(t *testing.T) {
 	})
 }
 
-// TestLoadsOfStandardInputBeginTogether: each waits for the others, and they hold the places of others.
+// TestLoadsOfStandardInputBeginTogether: each waits for the others, and together they need enough parallelism.
 func TestLoadsOfStandardInputBeginTogether(t *testing.T) {
 	for failing, want := range map[string]string{"none": "a done, b done, c done, d done, e done",
 		"d": "a done, b not run, c done, d failed, e not run", "b": "a done, b failed, c done, d done, e done"} {
@@ -391,7 +391,7 @@ func TestLoadsOfStandardInputBeginTogether(t *testing.T) {
 	}
 }
 
-// TestRecordSurvivesAKill: each starting load sees how earlier ones ended, though the record is not rewritten.
+// TestRecordSurvivesAKill: each starting load finds the results of earlier ones, although job.json is not rewritten.
 func TestRecordSurvivesAKill(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, ChangesFile), []byte(`{"of":"before","load":1,"state":{"state":"done"}}`+"\n"),
@@ -437,7 +437,7 @@ func TestLoadsAfterAFailedOneDoNotRun(t *testing.T) {
 	must(t, r.Run(t.Context(), dir, run, nil))
 	got, want := states(r), []string{"c not run", "b not run", "a failed", "d done", "e done"}
 	conformance.True(t, slices.Equal(got, want) && r.ExitCode == 1 && r.Unfinished(), "%q, code %d", got, r.ExitCode)
-	// Once more: only unfinished loads run.
+	// A second run runs only unfinished loads.
 	kept := conformance.Try(ReadRecord(dir)).Must(t)
 	codes["a"] = 0
 	var again []string
@@ -453,7 +453,7 @@ func TestStoppedJobStartsNoMoreLoads(t *testing.T) {
 	for code, want := range map[int]struct {
 		state string
 		code  int
-	}{143: {Stopped, 143}, 0: {Done, 1}, 3: {Done, 1}} { // 3 would say that all that can be loaded is
+	}{143: {Stopped, 143}, 0: {Done, 1}, 3: {Done, 1}} { // exit code 3 would mean that every load ran
 		ctx, stop := context.WithCancel(t.Context())
 		r := recordOf(1, "a", "b")
 		err := r.Run(ctx, t.TempDir(), func(context.Context, *State) Outcome {
@@ -466,7 +466,7 @@ func TestStoppedJobStartsNoMoreLoads(t *testing.T) {
 	}
 }
 
-// Loads that take new inputs do not wait for others to be done.
+// TestRecurringLoadsRestartBesideFailedOnes: loads that look for new inputs do not wait until failed loads succeed.
 func TestRecurringLoadsRestartBesideFailedOnes(t *testing.T) {
 	nightly := []Setting{{Key: "only-new", Values: []string{"true"}}}
 	for _, failed := range []bool{true, false} {
@@ -502,7 +502,7 @@ func TestRecurringLoadsRestartBesideFailedOnes(t *testing.T) {
 		r.State, r.ExitCode, r.Ended = c.state, c.code, now.Add(-c.ago)
 		conformance.Equal(t, r.final(now), c.final, "%+v", c)
 	}
-	next := recordOf(1, "a", "b") // the process was stopped before it came to them
+	next := recordOf(1, "a", "b") // the process was stopped before these loads
 	err := next.Continue(r)
 	conformance.True(t, err == nil && next.Loads[0].Fresh, "%v, %v", err, next.Loads[0])
 }
@@ -539,10 +539,10 @@ func TestBegunLoadCannotBeChanged(t *testing.T) {
 	conformance.True(t, one == begun["max-errors: 9"] && one == begun["max-wcu: 5"] && one != begun["pk: [id]"] &&
 		one != begun["endpoint: x"],
 		"a begun load may have another limit of errors or speed, but no other key: %v", begun)
-	conformance.Refused(t, recordOf(1).Continue(before), "load b has begun and is no longer in the job", "error")
+	conformance.Refused(t, recordOf(1).Continue(before), "load b was begun but is no longer in the job", "error")
 }
 
-func TestLoadDurationIsItsLastAttempts(t *testing.T) {
+func TestLoadDurationIsThatOfTheLastAttempt(t *testing.T) {
 	monday := time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC)
 	tuesday := monday.Add(24 * time.Hour)
 	for _, c := range []struct {
@@ -553,7 +553,7 @@ func TestLoadDurationIsItsLastAttempts(t *testing.T) {
 	}
 }
 
-// TestJobOfAnotherVersionIsNotRestarted: the output of its loads cannot be read.
+// TestJobOfAnotherVersionIsNotRestarted: the results of its loads cannot be read.
 func TestJobOfAnotherVersionIsNotRestarted(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, "20260101T000000.000Z-job")

@@ -19,22 +19,22 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// FolderFile is the name of the file, in a job's folder, that describes the job and how its loads ended.
+// FolderFile is the name of the file with the Record in a job's folder.
 const FolderFile = "job.json"
 
-// States of a job and of its loads. A load that is done succeeded and is not run again.
+// States of a job and of its loads. A load that is Done succeeded and does not run again.
 const (
 	Waiting = "waiting"
 	Running = "running"
 	Done    = "done"
 	Failed  = "failed"
-	Stopped = "stopped" // by a signal
-	Held    = "not run" // because of a predecessor
+	Stopped = "stopped" // stopped by a signal
+	Held    = "not run" // a predecessor did not succeed
 )
 
 // Record is the stored state of a job.
 type Record struct {
-	Identity string    `json:"identity"` // the same for the same file, names and values of variables
+	Identity string    `json:"identity"` // identifies the file, load names and values of variables
 	File     string    `json:"file"`
 	Names    []string  `json:"names,omitempty"`
 	Dir      string    `json:"dir"` // folder of the command
@@ -49,7 +49,7 @@ type Record struct {
 	Variables map[string]string `json:"variables,omitempty"`
 	// Changes identifies the record in the file of changes, while the job runs.
 	Changes string `json:"changes,omitempty"`
-	Later   bool   `json:"-"` // it does not try again what has just failed: see final
+	Later   bool   `json:"-"` // this run is not a retry of one that has just failed; see final
 	// Moments are the shared snapshots from which loads read database tables.
 	Moments []Moment `json:"moments,omitempty"`
 	// ResumeFrom is the earliest place from which a load that reads changes from standard input needs them.
@@ -61,36 +61,36 @@ type Record struct {
 // Moment lists the snapshots of a database's tables.
 type Moment struct {
 	Database   string     `json:"database"`
-	Consistent bool       `json:"consistent"` // all rows of its loads are from one snapshot
+	Consistent bool       `json:"consistent"` // each load read only one of these snapshots, and all the same one
 	Snapshots  []Snapshot `json:"snapshots"`
 }
 
 // Snapshot is a snapshot with the loads that read it.
 type Snapshot struct {
-	Name  string    `json:"name"` // the server's name for it
+	Name  string    `json:"name"` // the server's name for the snapshot
 	Taken time.Time `json:"taken"`
 	Loads []string  `json:"loads"`
 }
 
-// State is a load of a job, and how it ended.
+// State is a load of a job with its progress and result.
 type State struct {
 	Single
-	Digest   string    `json:"digest"` // of its arguments
+	Digest   string    `json:"digest"` // digest of its arguments
 	State    string    `json:"state"`
 	ExitCode int       `json:"exit_code"`
 	Error    string    `json:"error,omitempty"`
-	Started  time.Time `json:"started,omitzero"` // first
+	Started  time.Time `json:"started,omitzero"` // start of the first attempt
 	Resumed  time.Time `json:"resumed,omitzero"` // start of the last attempt, if not the first
 	Ended    time.Time `json:"ended,omitzero"`
 	Fresh    bool      `json:"fresh,omitzero"`   // start over, even if resumable
 	Changed  bool      `json:"changed,omitzero"` // changed since it failed
-	// Again counts the runs before the current one that have finished. Their inputs are known: their counts stand.
+	// Again is the number of finished runs before the current one. Their inputs are not loaded again, so they count.
 	Again int `json:"again,omitzero"`
-	Told  int `json:"told,omitzero"` // of those: their counts were in the last report of an earlier night
+	Told  int `json:"told,omitzero"` // number of these runs that the last report of an earlier night has counted
 	Counts
 }
 
-// Folders returns the run folders of the load in its job's folder, the current one last. No name of a load has a +.
+// Folders returns the run folders of the load in its job's folder, the current one last. Load names cannot contain a +.
 func (s *State) Folders(folder string) []string {
 	all := []string{filepath.Join(folder, s.Name)}
 	for n := range s.Again {
@@ -99,10 +99,10 @@ func (s *State) Folders(folder string) []string {
 	return all
 }
 
-// Folder is the current run folder.
+// Folder returns the current run folder.
 func (s *State) Folder(folder string) string { return s.Folders(folder)[s.Again] }
 
-// Took is the duration of the last attempt.
+// Took returns the duration of the last attempt.
 func (s *State) Took() time.Duration {
 	if s.Resumed.IsZero() {
 		return s.Ended.Sub(s.Started)
@@ -110,7 +110,7 @@ func (s *State) Took() time.Duration {
 	return s.Ended.Sub(s.Resumed)
 }
 
-// Counts are the rows of one load, or of all. Read is the sum of the other row counts.
+// Counts are the row counts of one load, or of all. Read is the sum of the other row counts.
 type Counts struct {
 	Read            int64 `json:"read"`
 	Written         int64 `json:"written"`
@@ -119,7 +119,7 @@ type Counts struct {
 	ConditionFailed int64 `json:"condition_failed"`
 	Archived        int64 `json:"archived"`
 	Unfinished      int64 `json:"unfinished"`
-	BadInputs       int64 `json:"bad_inputs,omitempty"` // that were set aside
+	BadInputs       int64 `json:"bad_inputs,omitempty"` // inputs that were set aside
 }
 
 func (c *Counts) Add(o Counts) {
@@ -165,7 +165,7 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 	return r, nil
 }
 
-// mayChange reports whether an argument does not affect the rows. The service and the comparison may not change.
+// mayChange reports whether an argument may change between attempts, because neither rows nor checks depend on it.
 func mayChange(arg string) bool {
 	name, isOption := strings.CutPrefix(arg, "--")
 	name, _, _ = strings.Cut(name, "=")
@@ -178,18 +178,18 @@ func (r *Record) SameVariables(lookup Lookup) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Variables)) {
 		value, ok := lookup(name)
 		if progress.Identify(value) != r.Variables[name] {
-			is := "has another value"
+			is := "has changed"
 			if !ok {
 				is = "is not set"
 			}
-			return &Error{r.File, 0, fmt.Sprintf("the job was begun with another value of the variable %s of the environment, "+
-				"which %s now; set it as it was, or start over with tsimport run --fresh", name, is)}
+			return &Error{r.File, 0, fmt.Sprintf("the environment variable %s %s since the job was begun; restore its value, "+
+				"or start over with tsimport run --fresh", name, is)}
 		}
 	}
 	return nil
 }
 
-// Unfinished reports whether loads remain to be run, or the end of a killed job remains to be reported.
+// Unfinished reports whether loads remain to be run, or the job was killed before it reported its end.
 func (r *Record) Unfinished() bool {
 	return r.State == Running || slices.ContainsFunc(r.Loads, func(s *State) bool { return s.State != Done })
 }
@@ -208,8 +208,8 @@ func (r *Record) Continue(before *Record) error {
 			continue
 		}
 		if b.Digest != s.Digest && b.State != Failed && !(b.State == Done && s.ComesAgain()) {
-			return &Error{r.File, s.line, fmt.Sprintf("load %s was changed since the job was begun on %s, and has begun; put "+
-				"it back, finish the job as it was with tsimport resume, or start over with --fresh",
+			return &Error{r.File, s.line, fmt.Sprintf("load %s was changed after it was begun in the job of %s; undo the "+
+				"change, finish the job without it with tsimport resume, or start over with --fresh",
 				s.Name, before.Started.Local().Format("2006-01-02 15:04:05"))}
 		}
 		single, digest := s.Single, s.Digest
@@ -219,24 +219,24 @@ func (r *Record) Continue(before *Record) error {
 	}
 	for _, s := range before.Loads {
 		if was[s.Name] != nil && s.State != Waiting && s.State != Held && s.State != Failed && s.State != Done {
-			return &Error{r.File, 0, fmt.Sprintf("load %s has begun and is no longer in the job; put it back, finish the job "+
-				"as it was with tsimport resume, or start over with --fresh", s.Name)}
+			return &Error{r.File, 0, fmt.Sprintf("load %s was begun but is no longer in the job; put it back, finish the job "+
+				"with it with tsimport resume, or start over with --fresh", s.Name)}
 		}
 	}
 	r.Started, r.Later = before.Started, before.final(time.Now())
 	return nil
 }
 
-// final reports whether an end of the job was its last for the night: whoever reads exit codes and metrics knows what
-// it rejected. Schedulers try again soon, and only after a signal or exit code 1.
+// final reports whether the job's end was its last one of a night, so that its rejects were reported. Schedulers retry
+// only after a signal or exit code 1, and soon.
 func (r *Record) final(now time.Time) bool {
 	return r.State != Running && (r.ExitCode > exitcode.Failed && r.ExitCode < 128 || now.Sub(r.Ended) > time.Hour)
 }
 
-// ComesAgain reports whether a load takes new inputs each time.
+// ComesAgain reports whether a load looks for new inputs in each run.
 func (s *State) ComesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
 
-// BeginAgain resets done loads that take new inputs, or all if a job with such loads failed, and returns how many.
+// BeginAgain resets done loads that look for new inputs, or all if a job with such loads failed, and returns how many.
 func (r *Record) BeginAgain(failed bool) (n int) {
 	all := failed && slices.ContainsFunc(r.Loads, (*State).ComesAgain)
 	for _, s := range r.Loads {
@@ -248,7 +248,7 @@ func (r *Record) BeginAgain(failed bool) (n int) {
 	return n
 }
 
-// Restart resets loads, even resumable ones.
+// Restart resets the named loads, which start over even if they could resume.
 func (r *Record) Restart(names []string) {
 	for _, s := range r.Loads {
 		if slices.Contains(names, s.Name) {
@@ -310,5 +310,5 @@ func refuseUnread(err error, folder, identity string) error {
 	return err
 }
 
-// Replaced is the state of a job that was started over.
+// Replaced is the state of a job that another one replaced with --fresh.
 const Replaced = "started over"

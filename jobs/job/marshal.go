@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// Marshal writes the file with target, common settings and loads. It refuses what Parse reads differently.
+// Marshal writes the file with target, common settings and loads. It refuses values that Parse would read differently.
 func (f *File) Marshal(v *Vocabulary, target []Setting) ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put(root, "version", plain(fmt.Sprint(Version)))
@@ -87,10 +87,10 @@ func put(to *yaml.Node, key string, value *yaml.Node) {
 	to.Content = append(to.Content, k, value)
 }
 
-// plain is a value that YAML may read as a number or a boolean.
+// plain returns a value that YAML may read as a number or a boolean.
 func plain(text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: text} }
 
-// quotedText is a value that YAML must read as a string.
+// quotedText returns a value that YAML must read as a string.
 func quotedText(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }

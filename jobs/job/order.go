@@ -47,7 +47,7 @@ func (f *File) Check() error {
 	return f.joinStdin(fail)
 }
 
-// joinStdin has all loads that read standard input begin together: each comes after what any of them comes after.
+// joinStdin makes all loads that read standard input begin together, by giving them all the predecessors of each.
 func (f *File) joinStdin(fail func(*Single, string, ...any) error) error {
 	var readers []*Single
 	var after []string
@@ -60,13 +60,13 @@ func (f *File) joinStdin(fail func(*Single, string, ...any) error) error {
 	before := func(name string) []string { return f.byName()[name].After }
 	for _, l := range readers {
 		if i := slices.IndexFunc(readers, func(o *Single) bool { return l != o && follows(before, l.Name, o.Name) }); i >= 0 {
-			return fail(l, "it reads standard input together with load %s, so it cannot come after it (by after, or as both "+
-				"write one table)", readers[i].Name)
+			return fail(l, "it reads standard input together with load %s, so it cannot run after it, by after or because both "+
+				"write one table", readers[i].Name)
 		}
 		l.After = slices.Compact(slices.Clone(after))
 	}
 	if len(readers) > max(1, f.Parallel) {
-		return fail(readers[0], "%d loads read standard input, all at a time; give parallel: %[1]d, or more", len(readers))
+		return fail(readers[0], "%d loads read standard input concurrently; set parallel: %[1]d, or more", len(readers))
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (f *File) byName() map[string]*Single {
 	return all
 }
 
-// place is the output of a load, according to the file.
+// place identifies the output of a load, as far as the file names it.
 func (s *Single) place() string {
 	if s.Command == Export {
 		return "file " + s.Value("output")
@@ -114,7 +114,7 @@ func (f *File) checkTables(fail func(*Single, string, ...any) error) error {
 	return nil
 }
 
-// orderWrites puts each load after the earlier ones in the file that write to its table, if not stated otherwise.
+// orderWrites makes each load run after earlier loads of the file that write to its table, unless they run after it.
 func (f *File) orderWrites() {
 	byName, into := f.byName(), map[string][]*Single{}
 	for i := range f.Loads {

@@ -14,15 +14,15 @@ import (
 
 type Outcome struct {
 	ExitCode int
-	Error    string // may be ""
+	Error    string // "" if there is none
 	Counts
 }
 
-// Runner runs a load to its end. It is called from several goroutines.
+// Runner runs a load and returns when it has ended. It is called from several goroutines.
 type Runner func(ctx context.Context, s *State) Outcome
 
-// Run runs the unfinished loads of a job, each after its predecessors, at the job's parallelism. When ctx ends, it
-// starts no more. Each change is recorded in the folder and passed to told, if not nil.
+// Run runs the unfinished loads of a job, each after its predecessors, up to Parallel at a time. When ctx ends, it
+// starts no more. Each change of a state is recorded in the folder and passed to told, if not nil.
 func (r *Record) Run(ctx context.Context, folder string, run Runner, told func(*State)) error {
 	j := &running{record: r, folder: folder, run: run, told: told, ended: make(chan ended)}
 	return j.all(ctx)
@@ -35,7 +35,7 @@ type running struct {
 	told   func(*State)
 	ended  chan ended
 	group  sync.WaitGroup
-	now    int // loads that run
+	now    int // number of running loads
 	// changes is open once the whole record has been written.
 	changes *rundir.Journal
 }
@@ -58,7 +58,7 @@ func (j *running) all(ctx context.Context) (err error) {
 		if err == nil && ctx.Err() == nil {
 			next = j.ready()
 		}
-		if e := j.keep(append(next, over)); e != nil { // one end and the following starts are one change
+		if e := j.keep(append(next, over)); e != nil { // the end of a load is recorded with the starts it allows
 			err = cmp.Or(err, e)
 			for _, s := range next {
 				s.State = Waiting
@@ -84,7 +84,7 @@ func (j *running) all(ctx context.Context) (err error) {
 	return err
 }
 
-// ready returns the loads that can begin now and those that never can, by their states.
+// ready sets the states of waiting loads that can begin now, or never can, and returns these loads.
 func (j *running) ready() (next []*State) {
 	now, byName := j.now, map[string]*State{}
 	for _, s := range j.record.Loads {
@@ -111,7 +111,7 @@ func (j *running) ready() (next []*State) {
 				}
 			}
 			begins := []*State{s}
-			if s.ReadsStdin() { // it waits for the slowest
+			if s.ReadsStdin() { // all readers begin together
 				begins = slices.DeleteFunc(j.record.StdinReaders(), func(s *State) bool { return s.State != Waiting })
 			}
 			if s.State == Waiting && ready && now+len(begins) <= max(1, j.record.Parallel) {
@@ -141,7 +141,7 @@ func (r *Record) StdinReaders() (all []*State) {
 	return all
 }
 
-// begin starts a load that the record already lists as running.
+// begin starts a load that the record already shows as running.
 func (j *running) begin(ctx context.Context, s *State) {
 	j.now++
 	copied := *s
@@ -191,7 +191,7 @@ func (r *Record) conclude() {
 	}
 }
 
-// DoneOf returns how many loads are done, and how many there are.
+// DoneOf returns the number of finished loads and the number of all loads.
 func (r *Record) DoneOf() (done, all int) {
 	for _, s := range r.Loads {
 		if s.State == Done {
@@ -201,7 +201,7 @@ func (r *Record) DoneOf() (done, all int) {
 	return done, len(r.Loads)
 }
 
-// Arguments are the arguments of the load's command: its name, flags, and after -- its input and output.
+// Arguments returns the arguments of the load's command: its name, its flags and, after --, its inputs and output.
 func (s *Single) Arguments() []string {
 	args := []string{s.Command}
 	plain := slices.Clone(s.From)

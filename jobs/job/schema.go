@@ -28,7 +28,7 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 		options.Renamings: "pairs", options.Typings: "pairs"}
 	value := func(k *options.Option) schema {
 		name := "key-" + k.Name
-		if definitions[name] == nil { // a key means the same for all commands
+		if definitions[name] == nil { // a key has the same meaning for all commands
 			definitions[name] = schema{"$ref": "#/$defs/" + cmp.Or(kinds[k.Kind], "text"), "description": k.Usage}
 		}
 		return schema{"$ref": "#/$defs/" + name}

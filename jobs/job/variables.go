@@ -21,7 +21,7 @@ func (d *document) checkVariables(line int, key, text string) error {
 		return d.errorf(line, "%s: %s is not a variable; want ${NAME} or ${NAME:-default}", key, quoted(rest[i:]))
 	}
 	if hasSecret(variable.ReplaceAllString(text, "$3")) {
-		return d.errorf(line, "%s: it holds a secret in clear; put that into an environment variable, and ${NAME} here", key)
+		return d.errorf(line, "%s: contains a secret in plain text; put it into an environment variable, ${NAME} here", key)
 	}
 	return nil
 }
@@ -35,7 +35,7 @@ func hasSecret(text string) bool {
 	if err != nil {
 		return true
 	}
-	// The rest of an address whose secrets are variables.
+	// An address whose secrets are variables is left without them.
 	if password, _ := u.User.Password(); password == "" {
 		u.User = nil
 	}
@@ -95,7 +95,7 @@ func (s Single) Resolve(file string, lookup Lookup) (Single, error) {
 	return out, nil
 }
 
-// ResolveSettings is Resolve for the job's own settings.
+// ResolveSettings is like Resolve, for the job's own settings.
 func ResolveSettings(file string, settings []Setting, lookup Lookup) ([]Setting, error) {
 	s, err := Single{Name: "defaults", Settings: settings}.Resolve(file, lookup)
 	return s.Settings, err

@@ -8,14 +8,14 @@ import (
 
 // Vocabulary is the set of keys of a job file.
 type Vocabulary struct {
-	// Commands maps each command that a load may be to its keys: its options.
+	// Commands maps each command that a load can run to its keys, which are its options.
 	Commands map[string][]*options.Option
 	Target   []string
 	// Refused maps flags that are not keys to their replacements.
 	Refused map[string]string
 }
 
-// NewVocabulary returns the options of the commands that a load may be.
+// NewVocabulary returns the keys of all commands that a load can run.
 func NewVocabulary() *Vocabulary {
 	v := &Vocabulary{Commands: map[string][]*options.Option{}, Refused: map[string]string{}}
 	for _, command := range commands {
@@ -35,7 +35,7 @@ func NewVocabulary() *Vocabulary {
 	return v
 }
 
-// The commands that a load may be; the first is the default.
+// Commands that a load can run; the first is the default.
 const (
 	Load   = "load"
 	Copy   = "copy"
@@ -54,7 +54,7 @@ const (
 	keyTable   = "table"
 )
 
-// key returns a key of a command, nil if there is none of this name.
+// key returns the command's key of this name, nil if there is none.
 func (v *Vocabulary) key(command, name string) *options.Option {
 	for _, k := range v.Commands[command] {
 		if k.Name == name {
@@ -74,7 +74,7 @@ func (v *Vocabulary) any(name string) *options.Option {
 	return nil
 }
 
-// names returns the keys of a command; with "", of all.
+// names returns the names of a command's keys; "" means of all commands.
 func (v *Vocabulary) names(command string) (names []string) {
 	for _, c := range commands {
 		if command != "" && c != command {

@@ -25,14 +25,14 @@ import (
 
 var errStore = errors.New("the store does not answer")
 
-// faulty is a store in memory whose at-th operation, from 0, fails; a put may be done and only its answer lost.
+// faulty is a store in memory whose at-th operation, from 0, fails, before or after it took effect.
 type faulty struct {
-	jobdir.Store // nothing else is called
+	jobdir.Store // nil: other methods are not called
 	objects      map[string][]byte
 	at           int
 	after        bool
 	failed       string
-	err          error // nil is errStore
+	err          error // nil means errStore
 }
 
 func (f *faulty) fails(op string) error {
@@ -76,8 +76,8 @@ func (f *faulty) Delete(_ context.Context, name string) error {
 	return err
 }
 
-// TestNightAfterAStoreFaultIsRight fails each operation in turn. Only deletions after a merge may fail silently.
-func TestNightAfterAStoreFaultIsRight(t *testing.T) {
+// TestRunAfterAStoreFaultLoadsEachFileOnce fails each operation in turn. Only deletions after a merge fail silently.
+func TestRunAfterAStoreFaultLoadsEachFileOnce(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		seen := map[string]int{}
 		for at := 0; ; at++ {
@@ -87,7 +87,7 @@ func TestNightAfterAStoreFaultIsRight(t *testing.T) {
 			d.deliver("a", "one")
 			d.want(Options{}, "", "a")
 			ledger := d.ledger()
-			for range mergeFrom - 3 { // the next event but one merges them
+			for range mergeFrom - 3 { // the second event from now merges them
 				must(t, ledger.append(t.Context(), &event{Kind: kindForgotten, Table: d.table}))
 			}
 			d.deliver("b", "two")
@@ -116,15 +116,15 @@ func TestNightAfterAStoreFaultIsRight(t *testing.T) {
 	}
 }
 
-// TestAFileThatVanishesEndsTheNight removes a found file: each read reports it, and it is not known afterwards.
-func TestAFileThatVanishesEndsTheNight(t *testing.T) {
+// TestVanishedFileEndsTheLoad removes a found file: each method that reads it fails, and it is not known later.
+func TestVanishedFileEndsTheLoad(t *testing.T) {
 	const selects, begins, ends = "select", "begin", "end"
 	remove := func(name string) error { return os.Remove(name) }
 	for what, c := range map[string]struct {
-		before string // a file that the table has taken, as long as the one that is gone
-		begun  bool   // that is, it has begun to
+		before string // a known file with the size of the removed one
+		begun  bool   // before was only begun
 		gone   string
-		act    string // which reads it
+		act    string // method that reads the removed file
 		goes   func(name string) error
 	}{
 		"known, with a new time":  {"long", false, "long", selects, remove},
@@ -172,8 +172,8 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 	}
 }
 
-// TestOneOddFileDoesNotAffectOthers puts one left-out file at each position among five, and leaves out all but one.
-func TestOneOddFileDoesNotAffectOthers(t *testing.T) {
+// TestLeftOutFileDoesNotAffectOthers leaves out one file at each position among five, and all except that one.
+func TestLeftOutFileDoesNotAffectOthers(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e"}
 	type kind struct {
 		name, note string
@@ -189,7 +189,7 @@ func TestOneOddFileDoesNotAffectOthers(t *testing.T) {
 		{"without its marker", "left out, without their marker", Options{DoneMarker: "{}.done"}, func(d *drop, name string) {
 			_ = os.Remove(filepath.Join(d.dir, name+".done"))
 		}},
-		{"known under another name", "left out, the table has taken this content", Options{}, func(d *drop, name string) {
+		{"known under another name", "left out, this content was loaded", Options{}, func(d *drop, name string) {
 			d.elsewhere("x"+name, "content of "+name)
 		}},
 		{"changed", "loaded again", Options{ReloadChanged: true}, func(d *drop, name string) {
@@ -202,7 +202,7 @@ func TestOneOddFileDoesNotAffectOthers(t *testing.T) {
 		}},
 	} {
 		for i, name := range all {
-			for _, most := range []bool{false, true} { // or all but this one are odd
+			for _, most := range []bool{false, true} { // all except this one are odd
 				d := newDrop(t)
 				odd, rest := []string{name}, slices.Delete(slices.Clone(all), i, i+1)
 				if most {
@@ -217,9 +217,9 @@ func TestOneOddFileDoesNotAffectOthers(t *testing.T) {
 				for _, name := range odd {
 					k.odd(d, name)
 				}
-				if k.name == "changed" { // these are loaded, and only these
+				if k.name == "changed" { // only these are loaded
 					if most {
-						continue // each makes all others known
+						continue // each odd file makes all others known
 					}
 					rest = odd
 				}
@@ -233,7 +233,7 @@ func TestOneOddFileDoesNotAffectOthers(t *testing.T) {
 	}
 }
 
-// elsewhere has another load take a content under a name of the drop.
+// elsewhere makes another load take a content under a name in the drop.
 func (d *drop) elsewhere(name, content string) {
 	d.t.Helper()
 	place := &drop{t: d.t, dir: d.t.TempDir(), store: d.store, now: d.now, table: d.table}
@@ -259,7 +259,7 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 		conformance.MustTrue(t, err == nil && len(got) == 2, "%v %v", got, err)
 		ledger := d.ledger()
 		must(t, ledger.Forget(t.Context(), []string{filepath.Join(d.dir, name), filepath.Join(d.dir, "begun1")}, d.now))
-		for range 2 { // at once, and read again
+		for range 2 { // at once, and after the ledger was read again
 			for _, other := range []string{"a", "b", "c", "begun1", "begun2"} {
 				if forgotten := other == name || other == "begun1"; ledger.Knows(filepath.Join(d.dir, other)) == forgotten {
 					t.Errorf("%s: knows %s: %v", name, other, !forgotten)
@@ -273,7 +273,7 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 		d.refused(Options{}, "begun2", "an unfinished load")
 		must(t, errors.Join(os.Remove(filepath.Join(d.dir, "begun2")), os.Remove(filepath.Join(d.dir, "begun1"))))
 		d.deliver("other", "content of "+name)
-		d.want(Options{}, "other (as ", name) // whose content is known under its own name first
+		d.want(Options{}, "other (as ", name) // its content is known, also under its own name
 	}
 }
 
@@ -288,7 +288,7 @@ func TestLedgerMergedDuringAReadIsReadAgain(t *testing.T) {
 }
 
 func TestUnfinishedLoadsOfOtherJobsAreSeen(t *testing.T) {
-	for range 20 { // the order of a map
+	for range 20 { // map order varies
 		l := &Ledger{begun: map[string]*begun{}}
 		for i := range 5 {
 			l.begun[fmt.Sprint("job", i)] = &begun{Names: []string{fmt.Sprint("f", i)}, Heads: []head{{int64(i), "sum"}}}
@@ -306,13 +306,13 @@ func TestRecordedFieldsOfAFile(t *testing.T) {
 	later := d.now.Add(time.Hour)
 	d.now = later
 	d.deliver("b", "one")
-	d.want(Options{}, "2 of 2 inputs are known") // which notes the new time of b
-	// Other objects are skipped, regardless of their position.
+	d.want(Options{}, "2 of 2 inputs are known") // records the new time of b
+	// Foreign objects are skipped, wherever they sort.
 	must(t, errors.Join(d.store.PutAbsent(t.Context(), eventPrefix+"!", []byte{}),
 		d.store.PutAbsent(t.Context(), eventPrefix+"a", []byte{})))
 	a, b := filepath.Join(d.dir, "a"), filepath.Join(d.dir, "b")
 	t.Chdir(d.dir)
-	if name := NameOf(&find(t, "a")[0]); name != a { // wherever it is called from
+	if name := NameOf(&find(t, "a")[0]); name != a { // from any working directory
 		t.Errorf("%s is known as %s", a, name)
 	}
 	got := map[string]string{}
@@ -321,7 +321,7 @@ func TestRecordedFieldsOfAFile(t *testing.T) {
 	}
 	want := map[string]string{a: " runfalse false", b: a + " runtrue false"}
 	conformance.True(t, maps.Equal(got, want), "got %v, want %v", got, want)
-	// Another table of the same name has taken nothing, even when its own ledger is read again.
+	// Nothing is known for another table of the same name, even after its own ledger was read again.
 	d.table++
 	must(t, errors.Join(os.Remove(a), os.Remove(b)))
 	d.deliver("c", "three")
@@ -343,7 +343,7 @@ func TestSelectorWithoutALedger(t *testing.T) {
 	conformance.True(t, err == nil && len(chosen) == 1 && len(notes) == 1 && !s.Once() && s.Units() == nil &&
 		len(s.Blocks()) == 0, "%v, %q, %v", chosen, notes, err)
 	must(t, errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context(), nil), s.NothingNew(t.Context(), nil)))
-	// It may be unknown whether there is a marker.
+	// The check for a marker may fail.
 	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool,
 		error) {
 		return false, errStore
@@ -370,7 +370,7 @@ func TestHashesOfAnEarlierAttemptAreReused(t *testing.T) {
 		t.Errorf("%v, blocks %v are missing", err, second.trees[0].missing())
 	}
 	d.now = d.now.Add(time.Hour)
-	d.deliver("a", "two") // after all of it was read
+	d.deliver("a", "two") // after the file was read completely
 	conformance.Refused(t, second.Loaded(t.Context(), nil), "", "what was changed while it was loaded is known")
 	conformance.Refused(t, d.selector(d.table).Restore(blocks[1:]), "", "damaged hashes are taken")
 }
@@ -401,7 +401,7 @@ func TestTreeHashDoesNotDependOnReadOrder(t *testing.T) {
 			watched := item.Observed(first.observe)
 			at := conformance.Try(watched.OpenAt(t.Context())).Must(t)
 			var all sync.WaitGroup
-			for range round { // pieces from all over, some twice, at the same time
+			for range round { // pieces in any order, some twice, concurrently
 				seed := r.Uint64()
 				all.Go(func() {
 					r := rand.New(rand.NewPCG(seed, 0))
@@ -418,7 +418,7 @@ func TestTreeHashDoesNotDependOnReadOrder(t *testing.T) {
 			at.Close()
 			conformance.True(t, round == 0 || len(first.missing()) == 0,
 				"%d bytes: blocks %v were read in order and are not hashed", size, first.missing())
-			// The saved hashes serve another attempt.
+			// Another attempt reuses the saved hashes.
 			blocks, sums := first.drain()
 			again := small(size)
 			must(t, decodeBlocks(encodeBlocks(nil, 0, blocks, sums), []*tree{again}))
@@ -463,7 +463,7 @@ func (d *drop) ledger() *Ledger {
 	return conformance.Try(Open(d.t.Context(), d.store)).Must(d.t)
 }
 
-// selector has chosen for a load of a table.
+// selector returns a Selector that has selected the inputs of a load.
 func (d *drop) selector(table int64) *Selector {
 	d.t.Helper()
 	s := NewSelector(d.ledger(), Options{Job: "job"})
@@ -478,7 +478,7 @@ func (d *drop) deliver(name, content string) {
 	must(d.t, errors.Join(os.WriteFile(full, []byte(content), 0o600), os.Chtimes(full, d.now, d.now)))
 }
 
-// night lets a load choose, and perhaps finish. It returns the names of what it loads, and the notes.
+// night runs a load, with finish to its end, and returns the names of the selected inputs and the notes.
 func (d *drop) night(o Options, finish bool) (loaded []string, notes string, err error) {
 	d.t.Helper()
 	d.now = d.now.Add(24 * time.Hour)
@@ -554,27 +554,27 @@ func TestContentsAreLoadedOnce(t *testing.T) {
 	d.deliver("a", "longer")
 	d.refused(Options{}, "a changed", "1 more")
 	d.want(Options{ReloadChanged: true}, "loaded again", "a", "b", "g")
-	d.deliver("h", "two") // what b was
+	d.deliver("h", "two") // the former content of b
 	d.want(Options{}, "h (as ")
 	ledger := d.ledger()
 	ledger.bind(d.table)
 	must(t, ledger.Forget(t.Context(), []string{filepath.Join(d.dir, "d"), filepath.Join(d.dir, "e")}, d.now))
 	d.want(Options{}, "e (as", "d")
-	d.table = 2 // it was dropped and made again
+	d.table = 2 // it was dropped and created again
 	d.want(Options{ByName: true}, "", "a", "b", "c", "d", "e", "f", "g", "h")
 }
 
-func TestUnfinishedLoadMakesNothingKnown(t *testing.T) {
+func TestFilesOfAnUnfinishedLoadAreNotKnown(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	got, _, err := d.night(Options{Command: "load x"}, false)
 	conformance.MustTrue(t, err == nil && len(got) == 1, "%v %v", got, err)
 	d.refused(Options{Job: "other"}, "an unfinished load has begun to load", "load x")
-	// Its content under another name is not loaded too, or both would be loaded in the end.
+	// Its content under another name is not loaded either: it would be loaded twice.
 	move := func(from, to string) { must(t, os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to))) }
 	move("a", "moved")
-	d.refused(Options{Job: "other"}, "moved begins like ", "a and is as long", "load x", "files forget")
-	d.deliver("moved", "two") // as long, and another content
+	d.refused(Options{Job: "other"}, "moved has the size and the beginning of ", "a, which an ", "load x", "files forget")
+	d.deliver("moved", "two") // other content of the same size
 	d.want(Options{Job: "third"}, "", "moved")
 	move("moved", "b")
 	d.deliver("a", "one")
@@ -633,8 +633,8 @@ func TestInputsHaveTheRequestedOrder(t *testing.T) {
 	d.want(Options{Order: OrderName}, "", "a", "b", "c", "d")
 }
 
-// TestInputsOfChangesAreTakenInTheirOrder has nights on which inputs come late, unfinished, changed and twice.
-func TestInputsOfChangesAreTakenInTheirOrder(t *testing.T) {
+// TestInputsOfChangesAreLoadedInOrder has inputs that arrive late, unfinished, changed and twice.
+func TestInputsOfChangesAreLoadedInOrder(t *testing.T) {
 	for _, order := range []string{OrderName, OrderTime} {
 		d := newDrop(t)
 		o := Options{Order: order, Changes: true, ByName: true, DoneMarker: "{}.done", Settle: time.Hour}
@@ -657,7 +657,7 @@ func TestInputsOfChangesAreTakenInTheirOrder(t *testing.T) {
 		remove := func(name string) {
 			must(t, errors.Join(os.Remove(filepath.Join(d.dir, name)), os.Remove(filepath.Join(d.dir, name+".done"))))
 		}
-		remove("c") // inputs may go when they are loaded
+		remove("c") // inputs may be removed once they are loaded
 		remove("d")
 		late := "bb"
 		if order == OrderTime {
@@ -666,7 +666,7 @@ func TestInputsOfChangesAreTakenInTheirOrder(t *testing.T) {
 		}
 		deliver(late)
 		d.now = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-		d.refused(o, late+" comes before "+filepath.Join(d.dir, "d")+", whose changes the table has taken",
+		d.refused(o, late+" comes before "+filepath.Join(d.dir, "d")+", which was already loaded",
 			"tsimport files forget")
 		remove(late)
 		deliver("e")
@@ -679,7 +679,7 @@ func TestInputsOfChangesAreTakenInTheirOrder(t *testing.T) {
 			remove("dd")
 		}
 		d.deliver("e", "one more of the changes")
-		d.refused(o, "e changed after the table had taken its changes", "tsimport files forget")
+		d.refused(o, "e has changed since its changes were loaded", "tsimport files forget")
 		deliver("e")
 		other := o
 		other.Job = "another"
@@ -739,7 +739,7 @@ func TestNewTableForgetsBadInputs(t *testing.T) {
 func TestUnitsAreStoredForTheNextLoad(t *testing.T) {
 	d := newDrop(t)
 	must(t, os.WriteFile(filepath.Join(d.dir, "a.csv"), []byte("id,v\n"), 0o644))
-	for i := range mergeFrom + 2 { // also when the ledger is written again as one
+	for i := range mergeFrom + 2 { // with a merge of the ledger
 		s := d.selector(1)
 		s.KeepUnits(map[string]string{"v": "duration, s", fmt.Sprintf("c%d", i): "date, days"})
 		must(t, s.Begin(t.Context(), 1, "run"))

@@ -34,13 +34,13 @@ type Bad struct {
 	Name    string    `json:"name"`
 	Size    int64     `json:"size"`
 	Version string    `json:"version"`
-	Hash    string    `json:"hash,omitempty"` // of its content, of Size bytes
+	Hash    string    `json:"hash,omitempty"` // hash of its content of Size bytes
 	Reason  string    `json:"reason"`
-	Nights  int       `json:"nights"` // nights on which it was found
+	Nights  int       `json:"nights"` // number of nights on which it was bad
 	First   time.Time `json:"first"`
 	Last    time.Time `json:"last"`
 	Held    bool      `json:"held,omitempty"` // retried only when its content has changed
-	Sent    bool      `json:"sent,omitempty"` // the table may have rows of it that must not be sent twice
+	Sent    bool      `json:"sent,omitempty"` // the table may have some of its rows, which must not be sent twice
 	// Read and Rejected count records, if more were rejected than the limit allows.
 	Read     int64 `json:"read,omitempty"`
 	Rejected int64 `json:"rejected,omitempty"`
@@ -49,7 +49,7 @@ type Bad struct {
 // event is an object of a ledger. Events are numbered and never changed.
 type event struct {
 	Format  int               `json:"version"`
-	Kind    string            `json:"kind"`              // loaded, begun, forgotten, or all: the sum of earlier events
+	Kind    string            `json:"kind"`              // loaded, begun, forgotten, or all for all earlier events
 	Table   int64             `json:"created,omitempty"` // creation time of the table
 	Job     string            `json:"job,omitempty"`
 	Command string            `json:"command,omitempty"`
@@ -60,9 +60,9 @@ type event struct {
 	Bad     []Bad             `json:"bad,omitempty"`
 	Gone    []string          `json:"gone,omitempty"`  // bad inputs that are gone
 	Works   []string          `json:"works,omitempty"` // commands that loaded inputs
-	Heads   []head            `json:"heads,omitempty"` // of Names, in their order
+	Heads   []head            `json:"heads,omitempty"` // heads of Names, in the same order
 	Begun   map[string]*begun `json:"begun,omitempty"`
-	Units   map[string]string `json:"units,omitempty"` // of columns by name
+	Units   map[string]string `json:"units,omitempty"` // units of columns by name
 }
 
 // head distinguishes contents that are not completely known. Equal contents have equal heads.
@@ -75,7 +75,7 @@ type head struct {
 type begun struct {
 	Command string   `json:"command,omitempty"`
 	Names   []string `json:"names"`
-	Heads   []head   `json:"heads,omitempty"` // of Names; missing in earlier versions
+	Heads   []head   `json:"heads,omitempty"` // heads of Names; missing in earlier versions
 }
 
 // Kinds of events.
@@ -91,7 +91,7 @@ const (
 	eventPrefix = "event."
 	// mergeFrom is the number of objects above which a ledger is merged into one.
 	mergeFrom = 32
-	// mostCommands limits the commands that are remembered.
+	// mostCommands limits the number of recorded commands.
 	mostCommands = 8
 )
 
@@ -102,7 +102,7 @@ type Ledger struct {
 	old   []string // objects to be merged
 	table int64    // creation time of the ledger's table
 	files map[string]File
-	begun map[string]*begun // by job
+	begun map[string]*begun // unfinished loads by job
 	bad   map[string]Bad
 	units map[string]string // units of columns written by loads
 	works []string          // the latest commands that loaded inputs
@@ -121,7 +121,7 @@ func Open(ctx context.Context, store jobdir.Store) (*Ledger, error) {
 		l.clear()
 		err := l.read(ctx)
 		if errors.Is(err, fs.ErrNotExist) && attempt < 5 {
-			continue // merged meanwhile
+			continue // the objects were merged meanwhile
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the known files in %s: %w", store, err)
@@ -225,7 +225,7 @@ func (l *Ledger) enter(files []File) {
 	}
 }
 
-// become turns the ledger into that of a new table of the same name: contents go, earlier bad inputs stay.
+// become turns the ledger into that of a new table, without contents. Bad inputs remain unless both tables existed.
 func (l *Ledger) become(created int64) {
 	bad := l.bad
 	if l.clear(); l.table == 0 || created == 0 {
@@ -239,7 +239,7 @@ func (l *Ledger) clear() {
 	l.files, l.begun, l.contents, l.units = map[string]File{}, map[string]*begun{}, map[content]File{}, map[string]string{}
 }
 
-// bind ties the ledger to the table created then; 0 means not yet created.
+// bind ties the ledger to the table with that creation time; 0 means not yet created.
 func (l *Ledger) bind(created int64) {
 	if created != l.table || created == 0 {
 		l.become(created)
@@ -314,7 +314,7 @@ func (l *Ledger) append(ctx context.Context, e *event) error {
 	l.old = l.old[len(l.old)-1:]
 	for _, name := range old {
 		if err := l.store.Delete(ctx, name); err != nil {
-			break // reading it again changes nothing
+			break // the remaining objects do no harm: reading them again changes nothing
 		}
 	}
 	return nil
@@ -345,7 +345,7 @@ func (l *Ledger) put(ctx context.Context, e *event) error {
 	name := fmt.Sprintf("%s%09d", eventPrefix, l.next)
 	err = l.store.PutAbsent(ctx, name, body)
 	if errors.Is(err, jobdir.ErrExists) {
-		return fmt.Errorf("record known files in %s: another process has written to it meanwhile; try again", l.store)
+		return fmt.Errorf("record known files in %s: another process has changed them meanwhile; try again", l.store)
 	}
 	if err != nil {
 		return fmt.Errorf("record known files in %s: %w", l.store, err)

@@ -21,7 +21,7 @@ type Options struct {
 	SetAside bool
 	// ByName means that names affect rows, as with --path-columns. Known content under a new name is loaded.
 	ByName bool
-	// Changes means that the inputs hold changes of rows: none is loaded before an earlier one or after a later one.
+	// Changes means that the inputs hold changes of rows, which must be loaded in order.
 	Changes bool
 	// Order is OrderGiven, OrderName or OrderTime.
 	Order string
@@ -32,7 +32,7 @@ type Options struct {
 	// Exceeds reports whether this many rejected records of those read exceed an input's limit.
 	Exceeds func(rejected, read int64) bool
 	Job     string // identity of the load
-	Command string // resumes it
+	Command string // command that resumes it
 	Now     func() time.Time
 	// Exists reports whether an input of exactly this name exists.
 	Exists func(ctx context.Context, name string) (bool, error)
@@ -40,34 +40,34 @@ type Options struct {
 
 const (
 	OrderGiven = ""     // in order of discovery
-	OrderName  = "name" // by their names
-	OrderTime  = "time" // by when they were changed, then by name
+	OrderName  = "name" // by name
+	OrderTime  = "time" // by time of the last change, then by name
 )
 
-// Refused says why inputs cannot be loaded as requested.
+// Refused is the error for inputs that cannot be loaded as requested.
 type Refused struct{ Message string }
 
 func (r *Refused) Error() string { return r.Message }
 
 func (*Refused) Exit() int { return exitcode.Usage }
 
-// missing refuses because an input selected by an earlier attempt is gone.
+// missing is the error for an input that an earlier attempt selected and that is gone.
 type missing struct{ Refused }
 
 func (*missing) InputMissing() {}
 
 // Selector selects the inputs of one load. Its methods are called one at a time, except those used while reading.
 type Selector struct {
-	ledger *Ledger // nil has none
+	ledger *Ledger // nil if there is none
 	o      Options
 	items  []input.Item // chosen; not observed
 	trees  []*tree
 	seen   []File                // inputs with a known content under a new name or time
-	bad    []checkpoint.BadInput // that are left out
+	bad    []checkpoint.BadInput // bad inputs that are left out
 	found  []input.Item
 	run    string
-	units  map[string]string // of columns, recorded by Begin
-	hashed map[string]string // by name: hashes computed by Select
+	units  map[string]string // units of columns, recorded by Begin
+	hashed map[string]string // hashes computed by Select, by name
 	resume bool              // the load resumes an earlier attempt
 }
 
@@ -82,8 +82,8 @@ func NewSelector(l *Ledger, o Options) *Selector {
 // Once reports whether the Selector leaves out known inputs.
 func (s *Selector) Once() bool { return s.ledger != nil }
 
-// Select returns the inputs for a table by its creation time (0 if not yet created), and notes for the user. It
-// selects exactly the inputs that an earlier attempt of the same load selected. Inputs named in without are left out.
+// Select returns the inputs for the table with this creation time (0 if not yet created), and notes for the user. After
+// an earlier attempt of the same load it selects exactly the same inputs. Inputs named in without are left out.
 func (s *Selector) Select(ctx context.Context, found []input.Item, created int64, earlier []string,
 	without map[string]bool) (chosen []input.Item, notes []string, err error) {
 	s.sort(found)
@@ -115,7 +115,7 @@ func (s *Selector) Select(ctx context.Context, found []input.Item, created int64
 			}
 			notes = append(notes, more...)
 		}
-		s.items = input.Others(s.items, without) // their copies stay copies
+		s.items = input.Others(s.items, without) // their copies are still left out as copies
 	}
 	if s.ledger == nil {
 		return s.items, notes, nil
@@ -150,7 +150,7 @@ func (s *Selector) compare(a, b *File) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// againWith is the advice about changes that do not follow the last ones taken.
+// againWith is the advice about changes that precede ones already loaded.
 const againWith = "move it away, or forget all inputs after it (tsimport files forget), to load them again in order"
 
 // lastChanges returns the last input in the order whose changes the table has taken.
@@ -163,13 +163,13 @@ func (s *Selector) lastChanges() (last File) {
 	return last
 }
 
-// pick returns the items of these names, in this order.
+// pick returns the items with these names, in the order of names.
 func pick(found []input.Item, names []string) (items []input.Item, err error) {
 	at := places(found)
 	for _, name := range names {
 		i, ok := at[name]
 		if !ok {
-			return nil, &missing{Refused{fmt.Sprintf("%s is missing, which the unfinished run has begun to load", name)}}
+			return nil, &missing{Refused{fmt.Sprintf("%s, which the unfinished run has begun to load, is missing", name)}}
 		}
 		items = append(items, found[i])
 	}
@@ -226,12 +226,12 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 			}
 		}
 		if s.ledger != nil && item.Size == 0 {
-			empty = append(empty, item.Name) // if taken, it would count as changed once written
+			empty = append(empty, item.Name) // if recorded as loaded, it would count as changed once it is written
 			continue
 		}
 		items = append(items, *item)
 	}
-	notes = appendNote(notes, empty, "left out, empty: it is loaded when it has content")
+	notes = appendNote(notes, empty, "left out because empty; loaded once there is content")
 	notes = appendNote(notes, young, "left out, changed less than "+s.o.Settle.String()+" ago (--settle-files)")
 	notes = appendNote(notes, unmarked, "left out, without their marker "+s.o.DoneMarker+" (--done-marker)")
 	notes = appendNote(notes, waiting, "left out: changes wait for the earlier inputs")
@@ -242,7 +242,7 @@ func (s *Selector) marker(item *input.Item) string {
 	return strings.ReplaceAll(s.o.DoneMarker, "{}", item.Name)
 }
 
-// appendNote appends a note that names inputs, or a few of many.
+// appendNote appends a note that names the inputs, or the first few of many.
 func appendNote(notes, names []string, what string) []string {
 	if len(names) == 0 {
 		return notes
@@ -263,14 +263,14 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 	sizes, bySize, aside, last := s.ledger.sizes(), map[int64][]*input.Item{}, s.aside(found), s.lastChanges()
 	if names := slices.Sorted(maps.Keys(others)); s.o.Changes && len(names) > 0 {
 		return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s, and changes of these "+
-			"inputs may come before its own: finish it first (%s)",
+			"inputs may precede its own; finish it first (%s)",
 			names[0], others[names[0]].Command)}
 	}
 	for i := range found {
 		item := &found[i]
 		if u, begun := others[NameOf(item)]; begun {
-			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s: finish it first (%s), "+
-				"or take the file out of it with tsimport files forget", item.Name, u.Command)}
+			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s; finish it first (%s), "+
+				"or remove the file from it with tsimport files forget", item.Name, u.Command)}
 		}
 		b, err := s.asideAs(ctx, item, aside[item.Size])
 		if err != nil {
@@ -321,8 +321,8 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		}
 		if own := describe(item, ""); s.o.Changes && last.Name != "" && s.compare(&own, &last) < 0 {
 			return nil, nil,
-				&Refused{fmt.Sprintf("--only-new: %s comes before %s, whose changes the table has taken: its own would undo "+
-					"later ones; "+againWith, item.Name, last.Name)}
+				&Refused{fmt.Sprintf("--only-new: %s comes before %s, which was already loaded, so its changes would undo later "+
+					"ones; "+againWith, item.Name, last.Name)}
 		}
 		if err := s.notBegun(ctx, item, othersBySize[item.Size]); err != nil {
 			return nil, nil, err
@@ -331,24 +331,24 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		bySize[item.Size] = append(bySize[item.Size], item)
 	}
 	if len(changed) > 0 && s.o.Changes {
-		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s changed after the table had taken its changes%s; "+againWith,
+		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s has changed since its changes were loaded%s; "+againWith,
 			changed[0], andMore(len(changed)-1))}
 	}
 	if len(changed) > 0 && !s.o.ReloadChanged {
 		return nil, nil,
-			&Refused{fmt.Sprintf("--only-new: %s changed after the table had taken it%s; load what it is now with "+
+			&Refused{fmt.Sprintf("--only-new: %s has changed since it was loaded%s; load the new content with "+
 				"--reload-changed", changed[0], andMore(len(changed)-1))}
 	}
-	notes = appendNote(notes, changed, "changed since the table took them; loaded again (--reload-changed)")
-	notes = appendNote(notes, renamed, "left out, the table has taken this content under another name (to load it, "+
-		"forget that name: tsimport files forget)")
+	notes = appendNote(notes, changed, "changed since they were loaded; loaded again (--reload-changed)")
+	notes = appendNote(notes, renamed, "left out, this content was loaded under another name (to load it again, forget "+
+		"that name: tsimport files forget)")
 	if known > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d inputs are known and left out", known, len(found)))
 	}
 	return items, notes, nil
 }
 
-// aside returns, by size, the inputs that are left out because they are bad.
+// aside returns the inputs that are left out because they are bad, by size.
 func (s *Selector) aside(found []input.Item) map[int64][]*input.Item {
 	all := map[int64][]*input.Item{}
 	for i := range found {
@@ -360,7 +360,7 @@ func (s *Selector) aside(found []input.Item) map[int64][]*input.Item {
 	return all
 }
 
-// asideAs returns the bad input for which an input is left out: one of its name or, for a new name, of its content.
+// asideAs returns the bad input, if any, for which an input is left out: that of its name or, for a new name, content.
 func (s *Selector) asideAs(ctx context.Context, item *input.Item, aside []*input.Item) (b Bad, err error) {
 	name := NameOf(item)
 	if _, known := s.ledger.files[name]; known || slices.Contains(aside, item) || s.o.ByName {
@@ -387,7 +387,7 @@ func (s *Selector) sameContent(ctx context.Context, a, b *input.Item) (bool, err
 	return one == other, err
 }
 
-// Copies returns the inputs whose content equals a bad one's of the same delivery: they are bad too, and not known.
+// Copies returns the inputs with the same content as a bad one found with them: they are bad too, and not known.
 func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInput) {
 	names := map[string]string{}
 	for i := range s.found {
@@ -451,7 +451,7 @@ func (s *Selector) Works() bool {
 	return s.ledger != nil && slices.Contains(s.ledger.works, s.o.Command)
 }
 
-// noted returns the ledger entries of the inputs that are bad now, and those no longer there.
+// noted returns the ledger entries of the inputs that are bad now, and the names of bad ones that no longer exist.
 func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now time.Time) (noted []Bad, gone []string) {
 	there, at := map[string]bool{}, places(s.found)
 	for i := range s.found {
@@ -467,14 +467,14 @@ func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now tim
 		if !n.of(item) {
 			n = Bad{Name: NameOf(item), Size: item.Size, Version: item.Version, First: now, Reason: n.Reason, Sent: n.Sent}
 			if s.resume && b.Source < 0 {
-				b.Held = false // an earlier attempt left it out, and it may have been replaced
+				b.Held = false // it may have been replaced since an earlier attempt left it out
 			}
 		}
 		if !n.Sent {
 			n.Reason, n.Sent, n.Held, n.Read, n.Rejected = b.Reason, b.Sent, b.Held, b.Read, b.Rejected
 		}
 		if n.Hash == "" {
-			n.Hash, _ = s.hash(ctx, item) // without the hash any new version counts as another content
+			n.Hash, _ = s.hash(ctx, item) // without a hash, any new version counts as changed content
 		}
 		n.Last, n.Nights = now, n.Nights+1
 		noted = append(noted, n)
@@ -487,7 +487,7 @@ func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now tim
 	return noted, gone
 }
 
-// notBegun refuses an input that may equal one begun by another unfinished job, whose size and beginning are known.
+// notBegun refuses an input whose size and beginning equal those of one begun by another, unfinished load.
 func (s *Selector) notBegun(ctx context.Context, item *input.Item, begun []unfinished) error {
 	if len(begun) == 0 || s.o.ByName {
 		return nil
@@ -498,8 +498,8 @@ func (s *Selector) notBegun(ctx context.Context, item *input.Item, begun []unfin
 	}
 	for _, u := range begun {
 		if u.Sum == sum {
-			return &Refused{fmt.Sprintf("--only-new: %s begins like %s and is as long, which an unfinished load has begun to "+
-				"load: finish that first (%s), or take the file out of it with tsimport files forget",
+			return &Refused{fmt.Sprintf("--only-new: %s has the size and the beginning of %s, which an unfinished load has "+
+				"begun to load; finish that first (%s), or remove the file from it with tsimport files forget",
 				item.Name, u.Name, u.Command)}
 		}
 	}
@@ -522,7 +522,7 @@ func (s *Selector) same(ctx context.Context, item *input.Item, f File) (bool, er
 	return hash == f.Hash, err
 }
 
-// knownContent reports whether a new name's input has a known content of its size, or a selected input's.
+// knownContent reports whether an input with a new name has a known content or that of a chosen input, and its name as.
 func (s *Selector) knownContent(ctx context.Context, item *input.Item, known bool, chosen []*input.Item) (is bool,
 	as string, err error) {
 	if !known && len(chosen) == 0 {
@@ -572,7 +572,7 @@ func (s *Selector) see(item *input.Item, hash string, as File) {
 	s.seen = append(s.seen, f)
 }
 
-// NameOf is the name of a known input; for a local file, its absolute path.
+// NameOf returns the name under which an input is recorded; for a local file, its absolute path.
 func NameOf(item *input.Item) string {
 	if item.Local() {
 		if full, err := filepath.Abs(item.Name); err == nil {
@@ -586,7 +586,7 @@ func describe(item *input.Item, hash string) File {
 	return File{Name: NameOf(item), Size: item.Size, Version: item.Version, Modified: item.Modified.UTC(), Hash: hash}
 }
 
-// Same reports whether an input of another version still has the whole content that an unfinished load began with.
+// Same reports whether an input, despite its new version, still has the content with which an unfinished load began.
 func (s *Selector) Same(ctx context.Context, name string) (bool, error) {
 	b := s.ledger.begun[s.o.Job]
 	i := slices.IndexFunc(s.items, func(item input.Item) bool { return item.Name == name })
@@ -609,7 +609,7 @@ func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) er
 	now := s.o.Now().UTC()
 	noted, gone := s.noted(ctx, bad, now)
 	if s.ledger.table == 0 {
-		s.seen = nil // these belong to no table
+		s.seen = nil // there is no table that has them
 	}
 	if len(s.seen)+len(noted)+len(gone) == 0 {
 		return nil
@@ -618,7 +618,7 @@ func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) er
 		Bad: noted, Gone: gone})
 }
 
-// Begin records, before the first row is sent, the inputs that are about to be loaded into the table created then.
+// Begin records, before the first row is sent, the inputs to be loaded into the table with that creation time.
 func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
 	if s.ledger == nil {
 		return nil

@@ -24,7 +24,7 @@ type blockSum = [sha256.Size]byte
 // tree collects the hashes of an input's blocks while it is read, in any order and concurrently.
 type tree struct {
 	size  int64
-	block int64 // bytes
+	block int64 // size of a block in bytes
 
 	mu    sync.Mutex
 	done  map[int64]blockSum
@@ -47,7 +47,7 @@ func (t *tree) blocks() int64 { return (t.size + t.block - 1) / t.block }
 
 func (t *tree) end(block int64) int64 { return min(t.size, (block+1)*t.block) }
 
-// observe sees every read. Blocks not read from their beginning on are read again at the end.
+// observe is called with every read. Blocks that are not read from their beginning on are reread by complete.
 func (t *tree) observe(off int64, p []byte) {
 	for len(p) > 0 && off < t.size {
 		block := off / t.block
@@ -121,7 +121,7 @@ func (t *tree) missing() (blocks []int64) {
 	return blocks
 }
 
-// complete reads the missing blocks and returns the hash of the whole.
+// complete reads the missing blocks and returns the hash of the input.
 func (t *tree) complete(ctx context.Context, item *input.Item) (string, error) {
 	if missing := t.missing(); len(missing) > 0 {
 		if err := t.read(ctx, item, missing); err != nil {
@@ -174,7 +174,7 @@ func (t *tree) readAll(ctx context.Context, item *input.Item) error {
 	return nil
 }
 
-// root is the hash of size and block hashes, which must be complete.
+// root returns the hash of the size and of all block hashes, which must be complete.
 func (t *tree) root() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,7 +191,7 @@ func hashOf(ctx context.Context, item *input.Item) (string, error) {
 	return newTree(item.Size).complete(ctx, item)
 }
 
-// headBytes is the size of the beginning that distinguishes an input from others of its size while the rest is unknown.
+// headBytes is the size of the beginning by which inputs of the same size are distinguished before they are read.
 const headBytes = 1 << 20
 
 func headOf(ctx context.Context, item *input.Item) (string, error) {

@@ -16,22 +16,22 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// madeMark is an object in a missing folder that a load created. For other tables it still counts as missing.
+// madeMark is an object in a folder that a load had to create. For other tables the folder still counts as missing.
 const madeMark = "made"
 
-// unknownPlace is a place that does not know a load: because the load is the first, or the place not the original.
+// unknownPlace is a place without the state of a load, which is the first one there or belongs to another place.
 type unknownPlace struct {
 	what    string
 	missing bool
 	begin   string // command that starts a first load there
-	twice   string // the same, if a second load would duplicate rows
+	twice   string // like begin, where a second load would duplicate rows
 }
 
-// lookAtState returns nil if the place knows the load.
+// lookAtState returns nil if the place has the state of the load.
 func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*unknownPlace, error) {
 	if jobdir.IsAddress(r.State) {
 		if !r.OnlyNew {
-			return nil, nil // nothing distinguishes a first load
+			return nil, nil // a first load cannot be told from others
 		}
 		names, err := knownIn(r, store, place).List(ctx, "")
 		if err != nil || len(names) > 0 {
@@ -53,7 +53,7 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 		none.what, none.missing, none.begin = "is missing, and known files and unfinished loads with it, of", true,
 			"mkdir -p "+suggest.Arg(r.State)
 	case err != nil, is(own), !r.OnlyNew && len(entries) > 0:
-		return nil, nil // if unreadable, the probe says why
+		return nil, nil // if it is unreadable, the probe reports why
 	case !r.OnlyNew:
 		none.what = "is empty, and knows no load of"
 	default:
@@ -62,7 +62,7 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 	return &none, nil
 }
 
-// checkState refuses a place that does not know a table with rows, if these may be of present inputs. A missing folder
+// checkState refuses a place without state for a table with rows that may be from the present inputs. A missing folder
 // may be an unmounted share. An empty folder and an unknown table are refused only if rows would be loaded twice.
 func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, store jobdir.Store,
 	place string) (missing bool, err error) {
@@ -78,7 +78,7 @@ func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, s
 		return is.missing, err
 	}
 	if again, err := lookAtState(ctx, r, store, place); again == nil || err != nil {
-		return false, err // another process has begun meanwhile
+		return false, err // another process has begun since
 	}
 	why, begin := "it may be a share that is not mounted, and older rows would be written over newer ones", is.begin
 	if before.Twice {

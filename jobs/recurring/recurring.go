@@ -31,7 +31,7 @@ type Load struct {
 	leases []*jobdir.Lease
 }
 
-// Close releases the resources. Call it when nothing is being sent any more.
+// Close releases the resources. It must not be called while rows are being sent.
 func (o *Load) Close() error {
 	if o == nil {
 		return nil
@@ -60,10 +60,10 @@ func OpenStore(ctx context.Context, r *options.Request, find input.Options) (job
 	return s, nil
 }
 
-// lease takes a directory's lease, and waits to see if another process holds it. former is its earlier view.
+// lease takes a directory's lease, if necessary after waiting for its holder. former is the lease as seen earlier.
 func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (*jobdir.Lease, error) {
 	l, err := jobdir.Acquire(ctx, s, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Seen: former, OnWait: func(owner string) {
-		o.say.Line("waiting: %s may work on this load; if silent for %v, it is taken over", owner, jobdir.Term)
+		o.say.Line("waiting: %s may be working on this load, which is taken over after %v of silence", owner, jobdir.Term)
 	}})
 	if err == nil {
 		o.leases = append(o.leases, l)
@@ -71,7 +71,7 @@ func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (
 	return l, err
 }
 
-// openState opens the state of the load. Known is the lease of the known files as seen before the load took its own.
+// openState opens the state of the load. known is the lease of the known files as seen before the load took its own.
 func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.Config, job,
 	place string) (store jobdir.Store, known *jobdir.Seen, err error) {
 	store, err = OpenStore(ctx, r, cfg.Read.Find)
@@ -83,10 +83,10 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 		return store, known, err
 	}
 	if cfg.Target.Policy != nil {
-		return nil, known, plan.Usagef("--state and --age-policy: archives of rows are files that the next machine lacks")
+		return nil, known, plan.Usagef("--state and --age-policy: archived rows are files of this machine; leave one out")
 	}
 	var marked error
-	if missing { // before anything else exists
+	if missing { // the first object in the folder
 		marked = store.PutAbsent(ctx, madeMark, []byte(jobdir.Nonce()))
 	}
 	if err := jobdir.Probe(ctx, store); err != nil {
@@ -133,7 +133,7 @@ func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say wor
 func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Config) error {
 	known := knownfiles.Options{
 		ReloadChanged: r.ReloadChanged, SetAside: cfg.Limits.SetAside, Changes: cfg.Write.Mode == table.Changes,
-		ByName: cfg.Read.Find.PathColumns || cfg.Write.Mode == table.Changes, // the same changes may be right twice
+		ByName: cfg.Read.Find.PathColumns || cfg.Write.Mode == table.Changes, // equal changes may be intended
 		Order:  r.FilesBy, Settle: r.SettleFiles, DoneMarker: r.DoneMarker,
 		Job:     progress.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Command: cfg.Invocation.Command,
@@ -165,10 +165,10 @@ func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Confi
 	return nil
 }
 
-// check refuses flags that would leave open what was loaded.
+// check refuses flags that would leave it unclear what was loaded.
 func check(r *options.Request, cfg *pipeline.Config) error {
 	if r.SettleFiles < 0 {
-		return plan.Usagef("--settle-files: want 0s or more")
+		return plan.Usagef("--settle-files: want a duration of 0s or more")
 	}
 	if r.DoneMarker != "" && !strings.Contains(r.DoneMarker, "{}") {
 		return plan.Usagef("--done-marker %s: it must have {} for the name of the input, such as {}.done", r.DoneMarker)
@@ -223,7 +223,7 @@ func (o *Load) lockKnown(ctx context.Context, r *options.Request, store jobdir.S
 		o.lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), "known-"+place)
 	}
 	if err != nil && (errors.As(err, new(*rundir.HeldError)) || errors.As(err, new(*jobdir.HeldError))) {
-		err = fmt.Errorf("--only-new: one load at a time determines what is new for a table: %w", err)
+		err = fmt.Errorf("--only-new: one load at a time may determine the new files of a table: %w", err)
 	}
 	return err
 }
@@ -233,10 +233,10 @@ func knownIn(r *options.Request, store jobdir.Store, place string) jobdir.Store 
 	if r.State != "" {
 		return jobdir.Below(store, "known/"+place)
 	}
-	return jobdir.Below(store, ".known/"+place) // beside the run folders
+	return jobdir.Below(store, ".known/"+place) // next to the run folders
 }
 
-// Change opens a table's known files for a change, and locks out loads until Close.
+// Change opens a table's known files to change them, and locks out loads until Close.
 func Change(ctx context.Context, r *options.Request, find input.Options, place string, say words.Say) (*Load,
 	*knownfiles.Ledger, error) {
 	o := &Load{say: say}
@@ -263,7 +263,7 @@ func List(ctx context.Context, r *options.Request, find input.Options, place str
 	return knownfiles.Open(ctx, knownIn(r, store, place))
 }
 
-// storeThere is OpenStore without creating the place.
+// storeThere is like OpenStore, but does not create the place.
 func storeThere(ctx context.Context, r *options.Request, find input.Options) (jobdir.Store, error) {
 	if _, err := os.Stat(r.State); r.State != "" && !jobdir.IsAddress(r.State) && errors.Is(err, fs.ErrNotExist) {
 		return nil, plan.Usagef("--state %s is missing: it may be a share that is not mounted", r.State)

@@ -11,15 +11,15 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// Budget divides a load's ceilings among at most Slots writing processes. An unresponsive one stops within seconds.
+// Budget divides a load's ceilings among up to Slots writing processes. One that loses its share stops within seconds.
 type Budget struct {
 	Slots    int     `json:"slots"`
-	MaxWCU   float64 `json:"max_wcu,omitempty"` // per process, like the following
+	MaxWCU   float64 `json:"max_wcu,omitempty"` // per process, like the other limits
 	MaxRows  float64 `json:"max_rows_per_second,omitempty"`
 	MaxBytes float64 `json:"max_bytes_per_second,omitempty"`
 }
 
-// budgetOf divides ceilings; nil means none.
+// budgetOf divides ceilings among workers. It returns nil if there are none.
 func budgetOf(r *lanes.Rates, workers int) *Budget {
 	if r.MaxWCU == 0 && r.MaxRows == 0 && r.MaxBytes == 0 {
 		return nil
@@ -30,7 +30,7 @@ func budgetOf(r *lanes.Rates, workers int) *Budget {
 
 // slot is the right to write with a share of the ceilings. The zero slot is for jobs without ceilings.
 type slot struct {
-	taking sync.Mutex // held while one is searched
+	taking sync.Mutex // held while taking a share
 	mu     sync.Mutex
 	lease  *jobdir.Lease
 }
@@ -54,7 +54,7 @@ func (s *slot) Check() error {
 		return nil
 	}
 	if err := l.Check(); errors.Is(err, jobdir.ErrLost) {
-		return fmt.Errorf("the share of the ceilings: %w", err)
+		return fmt.Errorf("share of the ceilings: %w", err)
 	}
 	return nil
 }
@@ -94,12 +94,12 @@ func (j *Job) takeSlot(ctx context.Context) error {
 	return errNoSlot
 }
 
-// pause waits for this time, unless the process is ending.
+// pause waits for most, or until a part of the process has done a task or the process is ending.
 func (j *Job) pause(ctx context.Context, most time.Duration) error {
 	timer, drain := time.NewTimer(most), j.draining()
 	defer timer.Stop()
 	var worked <-chan struct{}
-	if j.part == 0 { // the others end with the job
+	if j.part == 0 { // only the initial part looks again when another one has done a task
 		worked = j.worked
 	}
 	select {
@@ -114,7 +114,7 @@ func (j *Job) pause(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// share gives a load its share of the ceilings.
+// share sets a load's limits to its share of the ceilings.
 func (j *Job) share(r *lanes.Rates) {
 	if b := j.Plan.Budget; b != nil {
 		n := float64(j.atWork())

@@ -14,23 +14,23 @@ func Check(cfg *pipeline.Config) error {
 		why string
 	}{
 		{to.Place != "" || to.Absent, "an embedded store serves one process; use --endpoint and --instance (tsimport serve)"},
-		{cfg.DryRun, "--dry-run: a plan of a job makes its table and its directory; give it without --job-dir"},
+		{cfg.DryRun, "--dry-run: planning a job creates its table and its directory; give it without --job-dir"},
 		{plan.IsTemplate(to.Table) || to.Policy != nil, "--table with an expression: shards are made of the keys of one " +
 			"table; load the periods one after the other, or without --job-dir"},
-		{to.Asked.Columns != "", "--define: make the table first with tsimport table create"},
-		{w.Mode == table.Changes, "--mode changes: shards do not keep what each change does; load without --job-dir"},
+		{to.Asked.Columns != "", "--define: create the table first with tsimport table create"},
+		{w.Mode == table.Changes, "--mode changes: shards cannot store the kind of each change; load without --job-dir"},
 		{w.Mode == table.Increment, "--mode increment: a takeover may add a record twice; load without --job-dir"},
-		{w.Condition != table.Ignore || w.When != nil, "--condition and --when: what they find depends on what a process " +
-			"that is taken over has written; load without --job-dir"},
+		{w.Condition != table.Ignore || w.When != nil, "--condition and --when: after a takeover they would check rows " +
+			"that the load itself has written; load without --job-dir"},
 		{w.Unchanged, "--if-unchanged: load without --job-dir"},
-		{w.Mode == table.Update && !writtenAsRead(cfg), "--mode update: several updates of a key cannot be made one yet; " +
-			"load without --job-dir, or files with --order none and without --verify"},
+		{w.Mode == table.Update && !writtenAsRead(cfg), "--mode update: several updates of a key cannot be merged yet; " +
+			"load without --job-dir, or load files with --order none and without --verify"},
 		{w.Marks.ReturnedKeys != "" || w.Marks.AtLeastOnce || w.Marks.LookFirst,
 			"keys that the service numbers need one process; load without --job-dir"},
-		{cfg.Limits.Records > 0, "--limit: the first records are not known before all splits are read; cut the inputs"},
+		{cfg.Limits.Records > 0, "--limit: the first records are unknown until all splits are read; shorten the inputs"},
 		{cfg.Resume.Known != nil, "--only-new, --files-by, --settle-files and --done-marker: name the chosen inputs"},
 		{cfg.Checkpoint.State != nil, "--state: the job directory keeps what another machine needs; leave it out"},
-		{cfg.Resume.AcceptChanged, "--accept-changed-input: all processes must read the same; plan a new job"},
+		{cfg.Resume.AcceptChanged, "--accept-changed-input: all processes must read the same inputs; plan a new job"},
 		{cfg.Read.Merges, "--since: several updates of a key cannot be merged yet; copy without --job-dir"},
 	} {
 		if c.is {
@@ -45,8 +45,8 @@ func Check(cfg *pipeline.Config) error {
 	return nil
 }
 
-// writtenAsRead reports whether splits can be written as they are read: keys are unique or any row of a key may stay,
-// every attempt reads the same records, and nobody needs all rows of a range.
+// writtenAsRead reports whether splits can be written as they are read: keys are unique or any row of a key is right,
+// every attempt reads the same records, and no comparison needs all rows of a range.
 func writtenAsRead(cfg *pipeline.Config) bool {
 	return cfg.Write.Order == plan.OrderNone && cfg.Read.Sources == nil && !cfg.Compared
 }
@@ -59,7 +59,7 @@ func checkPlan(p *plan.Plan) error {
 	}
 	for _, s := range p.Sources {
 		if s.Chain != nil {
-			return plan.Usagef("--job-dir: %s can be read once; write it to a file that all processes can read", s.Name)
+			return plan.Usagef("--job-dir: %s can be read only once; write it to a file that all processes can read", s.Name)
 		}
 	}
 	if p.Empty {

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// compare compares the table with the rows of a shard, once it is written.
+// compare compares the table with the rows of a shard that was written.
 func (j *Job) compare(ctx context.Context, i int) error {
 	r := new(compareResult)
 	if there, err := j.readResult(ctx, j.store, compareName(i), r); there || err != nil {
@@ -59,12 +59,12 @@ func (j *Job) compareShard(ctx context.Context, i int, written *shardResult, r *
 	return nil
 }
 
-// writtenRows returns the rows of a shard, and the numbers of the rejected ones.
+// writtenRows returns the rows that a shard has sent, and the numbers of the rejected ones.
 func (j *Job) writtenRows(ctx context.Context, i int, written *shardResult) (*shardOrigin, rundir.Rejected, error) {
 	run := new(reducedResult)
 	there, err := j.readResult(ctx, jobdir.Below(j.store, shardFolder(i)), reducedName, run)
 	if err == nil && !there {
-		err = progress.Unfitf("%s is damaged: shard %d was written, and has no %s", j.store, i, reducedName)
+		err = progress.Unfitf("%s is damaged: shard %d was written, but has no %s", j.store, i, reducedName)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -40,7 +40,7 @@ var everyDeath = flag.Bool("scaleout-deaths", false, "let a process die at every
 func TestProcessKilledAtAnyStepIsReplaced(t *testing.T) {
 	t.Parallel()
 	acts := 0
-	inJob(func(t *testing.T, w *world) { // one that lives counts them
+	inJob(func(t *testing.T, w *world) { // an undisturbed process counts the acts
 		p := w.start("alive", 3, 1<<30, 0)
 		must(t, p.run(workAll))
 		acts = 1<<30 - p.left
@@ -97,7 +97,7 @@ func TestStoreFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		inJob(func(t *testing.T, w *world) {
-			failed, ended := map[string]bool{}, 0 // kinds of acts, and those that have ended a process
+			failed, ended := map[string]bool{}, 0 // kinds of failed acts, and how many of them ended a process
 			for n := range 100 {
 				p := w.start(fmt.Sprint("flaky ", n), 3, -1, 0)
 				p.goesWrong(func(verb, name string, done bool) error {
@@ -175,8 +175,8 @@ func TestStatusShowsTheSilenceOfAWorker(t *testing.T) {
 	})(t)
 }
 
-// TestTheFirstResultOfATaskCounts commits a later attempt's result, with rejects in several lists.
-func TestTheFirstResultOfATaskCounts(t *testing.T) {
+// TestFirstResultOfATaskCounts commits a later attempt's result, with rejects in several lists.
+func TestFirstResultOfATaskCounts(t *testing.T) {
 	ctx := t.Context()
 	store := conformance.Try(jobdir.Open(ctx, t.TempDir(), jobdir.Options{})).Must(t)
 	j := &Job{store: store, Plan: &Plan{ID: "one"}}
@@ -207,7 +207,7 @@ func TestTheFirstResultOfATaskCounts(t *testing.T) {
 	}
 }
 
-// byDefault uses the default time-out.
+// byDefault sets the default timeout.
 func byDefault(cfg *pipeline.Config) { cfg.Target.Client.RequestTimeout = 0 }
 
 // diesSending makes a process die with a request of rows in flight, which is applied late; chance is per request.
@@ -221,7 +221,7 @@ func (p *process) diesSending(rnd *rand.Rand, chance float64, late time.Duration
 	return p
 }
 
-// nextLoad is another load of the table, which begins when the job has ended: it replaces every row.
+// nextLoad runs another load into the table, which begins after the job's end and replaces every row.
 func (w *world) nextLoad() {
 	sdk := w.sdk()
 	for key := range w.want {
@@ -230,7 +230,7 @@ func (w *world) nextLoad() {
 	}
 }
 
-// TestLateRequestsOfLostWorkersUndoNothing: they are applied at any permitted moment, but not after the job.
+// TestLateRequestsOfLostWorkersUndoNothing applies them at any permitted moment. None is permitted after the job.
 func TestLateRequestsOfLostWorkersUndoNothing(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
@@ -292,7 +292,7 @@ func TestTakenOverShardsCommitAtOnceAndTheJobWaitsOnce(t *testing.T) {
 		w := lost(t)
 		heard, say := sayings()
 		began := time.Now()
-		var wrote time.Duration // until all shards were written
+		var wrote time.Duration // time until all shards were written
 		watcher := conformance.Try(NewWatcher(t.Context(), w.store)).Must(t)
 		go func() {
 			for wrote == 0 {
@@ -435,7 +435,7 @@ func takeover(t *testing.T, disturb func(*process), replaced bool) {
 	var all sync.WaitGroup
 	start := func(name string) *process {
 		p := w.start(name, 1, -1, 0)
-		p.wire = func(*http.Request) (time.Duration, bool) { // so that writing takes two minutes
+		p.wire = func(*http.Request) (time.Duration, bool) { // makes writing take two minutes
 			time.Sleep(time.Second)
 			return 0, false
 		}
@@ -474,7 +474,7 @@ func takeover(t *testing.T, disturb func(*process), replaced bool) {
 		conformance.True(t, taken == shardsEach, "%d shards were taken over, want %d", taken, shardsEach)
 		return nil
 	}))
-	time.Sleep(10 * time.Minute) // requests that nobody waits for any more
+	time.Sleep(10 * time.Minute) // for abandoned requests
 }
 
 // TestDatabaseSessionsAreLimited has a process that waits while another one reads.
@@ -499,7 +499,7 @@ func TestDatabaseSessionsAreLimited(t *testing.T) {
 	})
 }
 
-// A lost process holds a share of the ceilings and leases of shards: they must not be waited for one after the other.
+// TestShardLeasesAreWatchedWhileWaitingForASlot: the share of the ceilings and leases of a lost process expire at once.
 func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -526,8 +526,8 @@ func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 	})
 }
 
-// TestProcessLooksAgainWhenItsOwnPartHasWorked: otherwise a small load would take two seconds longer.
-func TestProcessLooksAgainWhenItsOwnPartHasWorked(t *testing.T) {
+// TestProcessPollsAgainAfterItsPartHasDoneATask: waiting for lookEvery would make a small load two seconds slower.
+func TestProcessPollsAgainAfterItsPartHasDoneATask(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		j := conformance.Try(w.start("worker", 2, -1, 0).open()).Must(t)
 		part := conformance.Try(j.newPart(t.Context(), 1, 2)).Must(t)

@@ -36,7 +36,7 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	j.share(&cfg.Lanes.Rates)
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, ledger.MaxErrors{Rows: -1}
 	if n := split.Parts[0].Records; n >= 0 {
-		cfg.Limits.Records = n // a part that ends early is the only one
+		cfg.Limits.Records = n // only a split with a single part has a limit
 	}
 	cfg.RunDir, cfg.Compared = dir, false
 	cfg.Resume = keep.Resume{Settings: j.Plan.Job}
@@ -62,11 +62,11 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 		return fmt.Errorf("write split %d: it is %s", t.result.Split, report.State)
 	}
 	if n := split.Parts[0].Records; n >= 0 && report.Read != n {
-		return fmt.Errorf("write split %d: %d records were read, and %d were planned", t.result.Split, report.Read, n)
+		return fmt.Errorf("write split %d: %d records were read, but %d were planned", t.result.Split, report.Read, n)
 	}
 	t.result.Read, t.result.LateUntil = report.Read, report.LateUntil
 	t.result.Direct = &direct{Superseded: report.Superseded, written: writtenOf(report)}
-	t.result.Direct.Refused = 0 // they are in the list, with those rejected earlier
+	t.result.Direct.Refused = 0 // the list of rejects has all, including those of the reader
 	return t.commit(ctx)
 }
 
@@ -103,7 +103,7 @@ func (o *splitOrigin) Open(context.Context, []byte) ([]source.Source, error) {
 	return all, nil
 }
 
-// partOfSource is a source that begins at a place. It is read in its own order.
+// partOfSource is a source that begins at from.
 type partOfSource struct {
 	source.Source
 	from source.Place

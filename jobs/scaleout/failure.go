@@ -24,18 +24,18 @@ const (
 // failuresFolder holds the last failure of each task, including tasks done since.
 const failuresFolder = "failures/"
 
-// Failure says why an attempt at a task failed (failures/STAGE-NNNNNN.json), for watchers on other machines.
+// Failure describes a failed attempt at a task (failures/STAGE-NNNNNN.json), for watchers on other machines.
 type Failure struct {
 	Plan     string    `json:"plan"` // its ID
 	Stage    string    `json:"stage"`
 	Index    int       `json:"index"`
-	By       string    `json:"by"` // the process
+	By       string    `json:"by"` // name of the process
 	At       time.Time `json:"at"`
 	ExitCode int       `json:"exit_code"`
 	Message  string    `json:"error"`
 }
 
-// told records why an attempt failed and returns the error, unless it was stopped or overtaken.
+// told records why an attempt failed, unless it was stopped or overtaken, and returns err.
 func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) ||
 		errors.Is(err, jobdir.ErrLate) ||
@@ -55,7 +55,7 @@ func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 // tellWithin limits the delay of an error for recording it.
 const tellWithin = 10 * time.Second
 
-// mostFailures limits the failures read at a time.
+// mostFailures limits the number of failures that a status reads.
 const mostFailures = 20
 
 // resultOf names the result of a task, by stage.

@@ -15,10 +15,10 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// Summary is the object summary.json: how the whole job ended. It has many fields because it is made of parts.
+// Summary is the object summary.json, the result of the whole job. Its many fields are those of its parts.
 type Summary struct {
 	done
-	// Here marks the process that ended the job; the others end with 0 (Work).
+	// Here is set in the process that ended the job; the others end with exit code 0 (Work).
 	Here     bool      `json:"-"`
 	Planned  time.Time `json:"planned"`
 	State    string    `json:"state"`
@@ -34,7 +34,7 @@ type Summary struct {
 	Compared     *Comparison          `json:"verify,omitempty"`
 }
 
-// SummaryCounts is the ledger: Read = Written + Rejected + Superseded. Rejected is in done.
+// SummaryCounts is the ledger: Read = Written + Rejected + Superseded. Rejected is a field of done.
 type SummaryCounts struct {
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`
@@ -48,9 +48,9 @@ type SummaryCounts struct {
 type SummaryWork struct {
 	Splits         int     `json:"splits"`
 	Shards         int     `json:"shards"`
-	Processes      int     `json:"processes"`      // with results that count
-	Attempts       int     `json:"write_attempts"` // of all shards
-	RunBytes       int64   `json:"run_bytes"`      // compressed, of all runs
+	Processes      int     `json:"processes"`      // processes whose results count
+	Attempts       int     `json:"write_attempts"` // attempts at all shards
+	RunBytes       int64   `json:"run_bytes"`      // compressed size of all runs
 	ReducedBytes   int64   `json:"reduced_bytes"`
 	WriteCU        int64   `json:"write_cu"`
 	Requests       int64   `json:"requests"`
@@ -59,8 +59,8 @@ type SummaryWork struct {
 	Retried        int64   `json:"retried"`
 	CPUSeconds     float64 `json:"all_cpu_seconds"`
 	ReadSeconds    float64 `json:"read_seconds"`  // from the first split's start to the last one's end
-	WriteSeconds   float64 `json:"write_seconds"` // likewise of shards
-	Seconds        float64 `json:"seconds"`       // from plan to end
+	WriteSeconds   float64 `json:"write_seconds"` // the same for shards
+	Seconds        float64 `json:"seconds"`       // from the plan to the end
 	RowsPerSecond  float64 `json:"rows_per_second"`
 	SlowestSeconds float64 `json:"slowest_shard_seconds"`
 }
@@ -71,7 +71,7 @@ type Comparison struct {
 	Missing   int64 `json:"missing"`
 	Different int64 `json:"different"`
 	Surplus   int64 `json:"surplus"`
-	// Examples are a few of each shard.
+	// Examples are a few differences of each shard.
 	Examples []difference `json:"examples,omitempty"`
 }
 
@@ -85,7 +85,7 @@ func ReadSummary(ctx context.Context, store jobdir.Store, p *Plan) (*Summary, er
 	return s, nil
 }
 
-// finish proves that every record was counted once and writes the summary, if there is none.
+// finish checks that every record was counted once and writes the summary, unless another process already has.
 func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	s := new(Summary)
 	if there, err := j.readResult(ctx, j.store, summaryName, s); there || err != nil {
@@ -122,11 +122,11 @@ type finisher struct {
 	job     *Job
 	summary *Summary
 	rejects *extsort.Sorter
-	sorted  *extsort.Sorted // the same, in the order of the inputs
-	again   map[Part]int64  // parts with records rejected on writing, and the last of each
+	sorted  *extsort.Sorted // rejects in the order of the inputs
+	again   map[Part]int64  // number of the last record rejected on writing, by part
 	rows    int64           // rows in runs that no shard has taken yet
 	named   map[string]bool // objects that results name
-	by      map[string]bool // processes
+	by      map[string]bool // processes with results
 	began   [2]time.Time    // start of reading and of writing
 	ended   [2]time.Time
 	results []*shardResult
@@ -210,7 +210,7 @@ func (f *finisher) shards(ctx context.Context) error {
 		s.Superseded += r.Superseded
 		s.add(&r.written)
 		s.SlowestSeconds = max(s.SlowestSeconds, r.Ended.Sub(r.Started).Seconds())
-		run := new(reducedResult) // empty for a shard written directly from the runs
+		run := new(reducedResult) // remains empty for a shard written directly from the runs
 		there, err := f.job.readResult(ctx, jobdir.Below(f.job.store, shardFolder(i)), reducedName, run)
 		if err != nil {
 			return err
@@ -253,7 +253,7 @@ func (f *finisher) limit(ctx context.Context) error {
 
 func (f *finisher) awaitLate(ctx context.Context) error { return f.job.awaitLate(ctx, f.late) }
 
-// comparisons adds up the comparisons and sets how the job ended.
+// comparisons adds up the comparisons and sets the job's exit code.
 func (f *finisher) comparisons(ctx context.Context) error {
 	s := f.summary
 	if f.job.Plan.Verify {
@@ -293,7 +293,7 @@ func (f *finisher) comparisons(ctx context.Context) error {
 	return nil
 }
 
-// sweep deletes objects that no result names, left by lost attempts. Leftovers do no harm.
+// sweep deletes objects that no result names, which lost attempts have left. If it fails, they do no harm.
 func (f *finisher) sweep(ctx context.Context) {
 	for _, prefix := range []string{"runs/", "rejects/", writingFolder + "/", "probe/"} {
 		names, err := f.job.store.List(ctx, prefix)
@@ -305,7 +305,7 @@ func (f *finisher) sweep(ctx context.Context) {
 				continue
 			}
 			if prefix == writingFolder+"/" && !strings.Contains(name, "/reduced.") {
-				continue // leases stay, so that a slow process finds that it has lost
+				continue // leases remain, so that a slow process notices that it has lost its own
 			}
 			_ = f.job.store.Delete(ctx, name)
 		}

@@ -16,9 +16,9 @@ import (
 type Outlook struct {
 	Bytes    int64   // of the inputs
 	Rows     int64   // written rows
-	RowBytes float64 // average as the service counts it
+	RowBytes float64 // average row size, as counted by the service
 	Units    int64   // total write units
-	Looked   bool    // the plan scans the inputs, which are text, for record boundaries
+	Looked   bool    // planning scans the inputs, which are text, for record boundaries
 	Direct   bool    // as Plan.Direct
 	Unique   bool    // as Plan.Unique
 
@@ -28,7 +28,7 @@ type Outlook struct {
 	Rates      lanes.Rates
 }
 
-// Look computes the outlook of a load by many processes, without their number. It creates nothing.
+// Look computes the outlook of a load by many processes, without their number. It changes nothing.
 func Look(ctx context.Context, cfg *pipeline.Config) (*Outlook, error) {
 	if err := Check(cfg); err != nil {
 		return nil, err
@@ -60,15 +60,15 @@ type Step struct {
 
 // Costs, measured with rows of 12 columns and 109 bytes (docs/internals/scale-out.md): CPU per row byte, share in runs.
 const (
-	lookCPU       = 2.5e-9 // seconds a byte of the inputs
-	readCPU       = 26e-9  // seconds a byte
+	lookCPU       = 2.5e-9 // seconds per byte of the inputs
+	readCPU       = 26e-9  // seconds per byte
 	directCPU     = 91e-9
 	writeCPU      = 45e-9
 	unreducedCPU  = 32e-9
 	runShare      = 0.87
 	reducedShare  = 0.93
 	storeAnswers  = 30 * time.Millisecond
-	resultBytes   = 768 // in memory, of a split
+	resultBytes   = 768 // memory for the result of a split
 	renewalsEvery = 5.0 // seconds
 )
 

@@ -39,7 +39,7 @@ func TestFullJobDirectoryIsNamedAndTheLoadContinues(t *testing.T) {
 					if verb != "put" || done {
 						return nil
 					}
-					if left--; left < 0 { // so many more objects fit
+					if left--; left < 0 { // no more objects fit
 						return errFull
 					}
 					return nil
@@ -52,7 +52,7 @@ func TestFullJobDirectoryIsNamedAndTheLoadContinues(t *testing.T) {
 	}
 }
 
-// together lets three processes, changed as set says, do the job at the same time.
+// together runs the job with three concurrent processes, each of which set may change.
 func (w *world) together(set func(n int, p *process)) {
 	w.t.Helper()
 	var all sync.WaitGroup
@@ -61,7 +61,7 @@ func (w *world) together(set func(n int, p *process)) {
 		set(n, p)
 		all.Go(func() {
 			if err := p.run(workAll); err != nil {
-				w.t.Errorf("%s: %v", p.name, err) // it has lost a task that it worked on
+				w.t.Errorf("%s: %v", p.name, err) // it has lost its task
 			}
 		})
 	}
@@ -108,7 +108,7 @@ func TestFailingWorkerIsNamedAndOthersContinue(t *testing.T) {
 	}
 }
 
-func TestIdleProcessLooksLessOftenWhenLookingIsSlow(t *testing.T) {
+func TestIdleProcessPollsASlowStoreLessOften(t *testing.T) {
 	for took, most := range map[time.Duration]time.Duration{0: lookEvery, 1e9: 4 * time.Second, time.Minute: mostPause} {
 		inJob(func(t *testing.T, w *world) {
 			must(t, w.start("idle", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
@@ -173,7 +173,7 @@ func TestPermanentRefusalEndsAllCurrentWorkers(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		w.readAll()
 		var all sync.WaitGroup
-		var ended time.Time // of the first
+		var ended time.Time // end of the first process
 		for n := range 3 {
 			p := w.start(fmt.Sprint("process ", n), uint64(n), -1, 0)
 			p.slow, p.denied = 3*time.Second, n == 0
@@ -190,7 +190,7 @@ func TestPermanentRefusalEndsAllCurrentWorkers(t *testing.T) {
 		all.Wait()
 		took := time.Since(ended)
 		conformance.True(t, took <= time.Minute, "the other workers have ended %v later", took)
-		w.finish() // by a worker that the service does not refuse
+		w.finish() // with a worker that the service accepts
 		conformance.Equal(t, w.stored(stopName), false, "the job is stopped")
 	})(t)
 }
@@ -237,11 +237,11 @@ func TestMissingInputStopsOnlyThatMachine(t *testing.T) {
 		_, err := w.work()
 		refused(t, err, exitcode.Usage, "in-0.csv")
 		must(t, os.Rename(aside, w.inputs[0]))
-		w.finish() // another machine
+		w.finish() // on another machine
 	})(t)
 }
 
-// A copy that lacks one or more objects is finished exactly, by repeating tasks, or refused.
+// TestPartialCopyOfADirectoryIsFinishedOrRefused: a copy that lacks objects is refused, or finished by repeating tasks.
 func TestPartialCopyOfADirectoryIsFinishedOrRefused(t *testing.T) {
 	for _, stage := range []string{"read", "written"} {
 		t.Run(stage, inJob(func(t *testing.T, w *world) {
@@ -259,7 +259,7 @@ func TestPartialCopyOfADirectoryIsFinishedOrRefused(t *testing.T) {
 			names := slices.Sorted(maps.Keys(whole))
 			var missing [][]string
 			kinds := map[string]bool{}
-			for _, name := range names { // one of each kind, or all
+			for _, name := range names { // the first of each kind, or all
 				kind := strings.Trim(regexp.MustCompile("[0-9a-f]{2,}|[0-9]").ReplaceAllString(name, "#"), "#")
 				if *everyDeath || !kinds[kind] {
 					missing = append(missing, []string{name})
@@ -321,7 +321,7 @@ func TestFailedPartEndsItsProcess(t *testing.T) {
 		})
 		before := j.o.Drain
 		stop := conformance.Try(j.startParts(p.ctx)).Must(t)
-		<-j.o.Drain.Done() // what this part does ends
+		<-j.o.Drain.Done() // the failure drains this part too
 		conformance.Is(t, j.rest(p.ctx), errStore, "the process continues")
 		conformance.Is(t, stop(), errStore, "the parts have failed")
 		conformance.Equal(t, j.o.Drain, before, "the process cannot work any more")
@@ -331,10 +331,10 @@ func TestFailedPartEndsItsProcess(t *testing.T) {
 	})(t)
 }
 
-// refusedText is what a row has that the service of the tests refuses.
+// refusedText is contained in rows that the tests' service refuses.
 const refusedText = "a text that the service refuses"
 
-// answerOf is an answer with an error of the service.
+// answerOf returns a response with an error of the service.
 func answerOf(r *http.Request, status int, code, message string) *http.Response {
 	answer := protowire.AppendTag(nil, 1, protowire.BytesType)
 	answer = protowire.AppendString(answer, code)
@@ -354,7 +354,7 @@ func liveJob(t *testing.T, seed uint64) {
 	of.Live, of.Parts, of.Page = true, 1+rnd.IntN(12), 1+rnd.IntN(60)
 	w.source = of
 	w.verify = seed%2 == 0
-	past := map[int64][]string{} // texts that each row has had
+	past := map[int64][]string{} // all texts that each row has had
 	bad := map[int64]bool{}
 	for id, text := range of.Rows() {
 		if rnd.IntN(50) == 0 {
@@ -369,7 +369,7 @@ func liveJob(t *testing.T, seed uint64) {
 	made := conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
 	conformance.Equal(t, made.Unique, !w.verify, "shards are written from the runs")
 	changes := rand.New(rand.NewPCG(rnd.Uint64(), 9))
-	change := func() { // only rows that are not refused
+	change := func() { // changes only rows that the service accepts
 		id := int64(changes.IntN(rows*10 + 20))
 		if past[id] == nil {
 			past[id] = []string{""}
@@ -405,11 +405,11 @@ func liveJob(t *testing.T, seed uint64) {
 	must(t, err)
 	w.checkLive(s, past, bad)
 	processes.Wait()
-	time.Sleep(10 * time.Minute) // requests that nobody waits for any more
+	time.Sleep(10 * time.Minute) // for abandoned requests
 	w.checkLive(s, past, bad)
 }
 
-// checkLive compares the ledger and the table with what the rows of the source were.
+// checkLive compares the ledger and the table with the past rows of the source.
 func (w *world) checkLive(s *Summary, past map[int64][]string, bad map[int64]bool) {
 	w.t.Helper()
 	got := w.rows()
@@ -442,7 +442,7 @@ func (w *world) checkLive(s *Summary, past map[int64][]string, bad map[int64]boo
 	w.checkLiveRejects(bad)
 }
 
-// checkLiveRejects checks that each rejected row is kept once, as a line of JSON.
+// checkLiveRejects checks that each rejected row is kept exactly once, as a line of JSON.
 func (w *world) checkLiveRejects(bad map[int64]bool) {
 	text, err := w.store.Get(context.Background(), "rejects.ndjson")
 	conformance.True(w.t, err == nil || len(bad) == 0, "the rejects: %v", err)

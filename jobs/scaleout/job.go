@@ -22,14 +22,14 @@ type Options struct {
 	// Load is the load according to the plan's arguments. Its target must be reachable from this process.
 	Load    pipeline.Config
 	Program string // version of tsimport
-	Owner   string // for people, in leases and results; "" means this process and machine
+	Owner   string // shown to users, in leases and results; "" means this process and machine
 	// Clock is the clock for leases; nil means time since boot.
 	Clock func() time.Duration
-	// Say reports progress to people. May be nil.
+	// Say reports progress to the user. May be nil.
 	Say words.Say
-	// Whole is the parent job's directory, nil without one; its stop stops this job too.
+	// Whole is the directory of the job that this load is a part of, whose stop stops this load too; nil if it is alone.
 	Whole jobdir.Store
-	// Drain, when it ends, stops the work gently. Nil never ends.
+	// Drain requests a graceful stop when it ends; may be nil.
 	Drain context.Context
 }
 
@@ -43,14 +43,14 @@ type Job struct {
 	prepared *pipeline.Prepared
 	reader   *jobdir.Lease // the right to have the sources open
 	shards   *shardMap
-	known    *known // of all parts of the process
+	known    *known // shared by all parts of the process
 	scratch  string
-	drain    context.Context // of the current task
-	slot     *slot           // of the process
+	drain    context.Context // drain of the current task
+	slot     *slot           // share of the process
 	cpu      *meter
-	parts    int                 // of the process that write concurrently
+	parts    int                 // number of parts of the process that write concurrently
 	part     int                 // number of this part; 0 is the initial one
-	together *lanes.SharedLimits // of all shards that the process writes
+	together *lanes.SharedLimits // shared by all shards that the process writes
 	seen     map[string]*jobdir.Seen
 	looks    map[string]*look
 	worked   chan struct{} // signals that a part has done a task, so that waiting parts look again
@@ -109,7 +109,7 @@ func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	}
 	p, err := pipeline.Prepare(context.WithoutCancel(ctx), j.o.Load, j.Plan.former())
 	if errors.As(err, new(*pipeline.ChangedError)) {
-		return nil, progress.Unfitf("%s cannot be worked on: since it was planned, %w; put back what it was, or plan a new "+
+		return nil, progress.Unfitf("%s cannot be worked on: since it was planned, %w; undo the change, or plan a new "+
 			"job in another directory", j.store, err)
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	return p, nil
 }
 
-// letGo closes live sources and thus the snapshots that their servers hold: writing takes hours.
+// letGo closes live sources, so that their servers need not keep snapshots during hours of writing.
 func (j *Job) letGo() {
 	defer j.endReading()
 	j.mu.Lock()
@@ -139,7 +139,7 @@ func (j *Job) sameTable(p *pipeline.Prepared) error {
 	t := p.Plan.Table()
 	switch {
 	case t == nil:
-		return progress.Unfitf("table %s was dropped since the job in %s was planned, with the rows that were written; "+
+		return progress.Unfitf("table %s was dropped, with the rows already written, since the job in %s was planned; "+
 			"plan a new job in another directory", j.Plan.Job.Table, j.store)
 	case t.Created != 0 && j.Plan.TableCreated != 0 && t.Created != j.Plan.TableCreated:
 		return &keep.ReplacedError{Table: t.Name, Was: j.Plan.TableCreated, Now: t.Created}
@@ -154,14 +154,14 @@ func (j *Job) folder() (string, error) {
 	if j.scratch == "" {
 		dir, err := os.MkdirTemp(j.o.Load.Limits.TempDir, "tsimport-work-")
 		if err != nil {
-			return "", fmt.Errorf("make a folder for temporary files: %w", err)
+			return "", fmt.Errorf("create folder for temporary files: %w", err)
 		}
 		j.scratch = dir
 	}
 	return j.scratch, nil
 }
 
-// seenLease looks at a task's lease and remembers since when it is unchanged, to take it over in time.
+// seenLease looks at a task's lease and remembers since when it is unchanged, so that it can be taken over in time.
 func (j *Job) seenLease(ctx context.Context, folder string) (*jobdir.Seen, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

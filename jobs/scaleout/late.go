@@ -14,17 +14,16 @@ import (
 // wait:
 //
 //   - Every attempt at a shard sends the rows of one reduced run, which is committed before its first row is sent and
-//     has each key once; no other shard has the key. So nothing else is ever written to the key, and a late request
-//     writes the same cells: a put replaces the row by itself, a delete deletes again. Timestamps from records (version
-//     columns) are bytes of the row. A cell without one gets the service's time, which is that of the load in either
-//     case.
-//   - With --order none each key occurs once in the inputs, and each attempt at a split reads the same records:
-//     likewise. A late update has an older timestamp than its repeat, so the repeat stays; both delete the same
+//     has each key once. No other shard has the key. So a late request can only write the same cells again: a put
+//     replaces the row with itself, a delete repeats itself. Timestamps from records (version columns) are part of the
+//     row. A cell without one gets the service's time, which falls within the load in either case.
+//   - With --order none each key occurs once in the inputs, and each attempt at a split reads the same records, so the
+//     same holds. A late update has an older timestamp than its repeat, so the repeat wins; both delete the same
 //     columns.
 //   - Operations that depend on the table's contents (conditions, increments, auto-increment keys) are refused (Check).
 //
-// After the rows it could disturb a comparison or the next load. So results say until when a request may arrive, by the
-// service's clock, and the comparison and Finish wait for the latest.
+// After the last row, however, it could disturb a comparison or the next load. So each result has the time, by the
+// service's clock, until which a request may arrive, and the comparison and finish wait for the latest of these times.
 
 // awaitLate waits until the service's clock says that no late request can arrive any more.
 func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
@@ -40,7 +39,7 @@ func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 		end = time.Now().Add(j.o.Load.LongestLate())
 	}
 	if left := time.Until(end); left > 0 {
-		j.o.Say.Line("all rows are written; waiting until %s (%v), for until then requests of a worker that was lost may "+
+		j.o.Say.Line("all rows are written; waiting until %s (%v), because until then requests of a lost worker may "+
 			"come late", end.Format(time.TimeOnly), left.Round(time.Second))
 	}
 	for time.Until(end) > 0 {
@@ -54,7 +53,7 @@ func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// service connects to the service and requests its time.
+// service connects to the service and measures its clock.
 func (j *Job) service(ctx context.Context) (*tablestore.TableStoreClient, *client.Clock, error) {
 	to, traffic := j.o.Load.Target.Client, new(client.Traffic)
 	to.Connections = max(j.o.Load.Lanes.Concurrency, 1)

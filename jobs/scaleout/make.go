@@ -15,14 +15,14 @@ import (
 
 type Request struct {
 	Options
-	Endpoint  string // of Tablestore, for the other processes
+	Endpoint  string // Tablestore endpoint for the other processes
 	Instance  string
-	Workers   int   // expected processes
+	Workers   int   // expected number of processes
 	Readers   int   // as in Plan
 	SplitSize int64 // bytes; 0 means automatic
 }
 
-// Make plans a load in a job directory, or uses the same load's existing plan; isNew says which.
+// Make plans a load in a job directory. If there is a plan of the same load, it returns that one, and isNew is false.
 func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bool, err error) {
 	if err := Check(&r.Load); err != nil {
 		return nil, false, err
@@ -67,7 +67,7 @@ func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 		if !planned || err != nil {
 			return nil, err
 		}
-		return ReadPlan(ctx, store) // another process has just stored it
+		return ReadPlan(ctx, store) // another process has just stored one
 	}
 	return p, err
 }
@@ -80,11 +80,11 @@ func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error
 	}
 	if p.Job.Identity != progress.Identify(append([]string{r.Load.Target.Name, r.Load.Target.Table},
 		r.Load.Inputs...)...) {
-		return progress.Unfitf("--job-dir %s holds another job, with other inputs or table; give an empty place", store)
+		return progress.Unfitf("--job-dir %s holds another job, with other inputs or table; name an empty directory", store)
 	}
 	prepared, err := pipeline.Prepare(ctx, r.Load, p.former())
 	if errors.As(err, new(*pipeline.ChangedError)) {
-		return progress.Unfitf("--job-dir %s holds another job: %w; give the same command, or an empty place", store, err)
+		return progress.Unfitf("--job-dir %s holds another job: %w; repeat its command or use an empty directory", store, err)
 	}
 	if err != nil {
 		return err
@@ -140,14 +140,14 @@ func (r *Request) table(p *Plan, prepared *pipeline.Prepared) ([]table.Value, er
 		return nil, err
 	}
 	if made {
-		r.Say.Line("table %s was made", r.Load.Target.Table)
+		r.Say.Line("table %s was created", r.Load.Target.Table)
 	}
 	if t := prepared.Plan.Table(); t != nil {
 		p.TableCreated = t.Created
 	}
 	bounds, _, err := prepared.Partitions()
 	if err != nil {
-		r.Say.Warn("the partitions of the table cannot be read, so shards are made from a sample alone: %v", err)
+		r.Say.Warn("cannot determine the table's partitions, so shards are based on a sample alone: %v", err)
 		return nil, nil
 	}
 	return bounds, nil

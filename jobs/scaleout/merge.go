@@ -21,7 +21,7 @@ import (
 func (f *finisher) takeRejects(ctx context.Context, d *done) error {
 	return f.job.eachReject(ctx, d, func(r *keptReject, line []byte) error {
 		if r.Source < 0 || r.Source >= len(f.job.Plan.Inputs) || r.Record < 0 {
-			return progress.Unfitf("%s is damaged: a rejected record of attempt %s is of no input", f.job.store, d.Attempt)
+			return progress.Unfitf("%s is damaged: a rejected record of attempt %s is from no input", f.job.store, d.Attempt)
 		}
 		key := binary.BigEndian.AppendUint32(nil, uint32(r.Source))
 		return f.rejects.Add(binary.BigEndian.AppendUint64(key, uint64(r.Record)), line)
@@ -38,7 +38,7 @@ func (p *Plan) parts() (all []Part) {
 	return all
 }
 
-// checkRejects checks that no record was rejected twice, and finds the parts of the inputs to read again.
+// checkRejects checks that no record was rejected twice, and finds the parts of the inputs to reread.
 func (f *finisher) checkRejects() error {
 	all, err := newSortedRejects(f.sorted)
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *finisher) checkRejects() error {
 			parts = parts[1:]
 		}
 		if len(parts) == 0 || all.before(parts[0].Source, parts[0].Record) {
-			return progress.Unfitf("%s is damaged: record %d of %s was rejected, and no split has it", f.job.store, r.Record+1,
+			return progress.Unfitf("%s is damaged: record %d of %s was rejected, but no split has it", f.job.store, r.Record+1,
 				f.job.Plan.Inputs[r.Source])
 		}
 		if !r.Read {
@@ -74,7 +74,7 @@ func (f *finisher) checkRejects() error {
 	return nil
 }
 
-// mergeRejects writes the rejected records of all splits and shards in input order, as a load by one process does.
+// mergeRejects writes the rejected records of all splits and shards in input order, like a load by one process.
 func (f *finisher) mergeRejects(ctx context.Context) error {
 	if f.summary.Rejected == 0 {
 		return nil
@@ -136,7 +136,7 @@ type merger struct {
 	to       *rundir.Folder
 }
 
-// next returns the next rejected record before a record of a source, nil if there is none.
+// next returns the next rejected record if it precedes a record of a source, else nil.
 func (m *merger) next(source int, record int64) (*keptReject, error) {
 	if !m.all.before(source, record) {
 		return nil, nil
@@ -145,7 +145,7 @@ func (m *merger) next(source int, record int64) (*keptReject, error) {
 	return r, m.all.advance()
 }
 
-// write writes all rejected records before a record of a source.
+// write writes all rejected records that precede a record of a source.
 func (m *merger) write(source int, record int64) error {
 	for {
 		r, err := m.next(source, record)
@@ -168,7 +168,7 @@ func (m *merger) writeOne(r *keptReject) error {
 	return m.to.Reject(r.Header, r.Reject)
 }
 
-// readAgain writes a part's rejects up to the last one rejected on writing, whose text must be read again.
+// readAgain writes a part's rejects up to the last one rejected on writing, and rereads the texts of these.
 func (m *merger) readAgain(ctx context.Context, part Part, last int64) error {
 	p, err := m.prepared.Plan.Part(part.Source, part.from())
 	if err != nil {
@@ -176,7 +176,7 @@ func (m *merger) readAgain(ctx context.Context, part Part, last int64) error {
 	}
 	p.Request.Keep = plan.KeepRecord
 	err = eachSplit(ctx, p, m.job.shards, last-part.Record+1, func(parsed *intake.Parsed) error {
-		var all []*keptReject // no more than were parsed together
+		var all []*keptReject // at most as many as were parsed together
 		wanted := map[int64]*keptReject{}
 		for {
 			r, err := m.next(part.Source, parsed.Split.FirstRecord+int64(parsed.Records))
@@ -201,7 +201,7 @@ func (m *merger) readAgain(ctx context.Context, part Part, last int64) error {
 	return errors.Join(err, p.Sources[0].Suspend())
 }
 
-// find fills in the texts of records that were not kept.
+// find sets the texts of the wanted records.
 func (m *merger) find(parsed *intake.Parsed, wanted map[int64]*keptReject) {
 	if len(wanted) == 0 {
 		return

@@ -30,39 +30,39 @@ const (
 // planVersion is the version of all objects in a job directory.
 const planVersion = 1
 
-// former is the earlier decisions for a process that prepares the load again.
+// former returns the plan's decisions for a process that prepares the load again.
 func (p *Plan) former() *pipeline.Former {
 	return &pipeline.Former{Job: p.Job, Division: p.Division}
 }
 
-// Plan is the object plan.json, decided once for all processes: their contract, hence the many fields.
+// Plan is the object plan.json, made once for all processes. Its many fields are their contract.
 type Plan struct {
 	Version int       `json:"version"`
 	Program string    `json:"program"` // version of tsimport; workers must have the same
-	ID      string    `json:"id"`      // the plan that the other objects belong to
+	ID      string    `json:"id"`      // named by all other objects of the job
 	Planned time.Time `json:"planned"`
 
 	// Endpoint and Instance are the service from flags, the environment or a profile; "" if each table names its own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Instance string `json:"instance,omitempty"`
 
-	Job *checkpoint.Job `json:"job"` // the request, and what the rows depend on
-	// TableCreated is the table's creation time as the service reports it; 0 if it does not.
+	Job *checkpoint.Job `json:"job"` // the request, and the facts on which rows depend
+	// TableCreated is the table's creation time; 0 if the service does not report it.
 	TableCreated int64 `json:"table_created,omitempty"`
 	Verify       bool  `json:"verify,omitempty"` // compare the table with the inputs at the end
 
 	// Direct says that splits are written as they are read, without shards, because the order of rows does not matter.
 	Direct bool `json:"direct,omitempty"`
-	// Unique says that keys are unique or any row of a key may stay: runs need no reducing.
+	// Unique says that keys are unique, or any row of a key is right, so that runs need not be reduced.
 	Unique bool `json:"unique,omitempty"`
 
 	Budget *Budget `json:"budget,omitempty"` // limit of each process; nil means none
 
-	Workers   int              `json:"workers"` // expected processes
+	Workers   int              `json:"workers"` // expected number of processes
 	MaxErrors ledger.MaxErrors `json:"max_errors"`
 
-	Key    []table.KeyColumn `json:"key"`    // of the table
-	Inputs []string          `json:"inputs"` // names of the sources, by their ordinals
+	Key    []table.KeyColumn `json:"key"`    // key of the table
+	Inputs []string          `json:"inputs"` // names of the sources, by ordinal
 	// Division is the origin's division of the sources, the same for all processes. Nil for files.
 	Division []byte `json:"division,omitempty"`
 	// Live says that the sources change while they are read.
@@ -70,28 +70,28 @@ type Plan struct {
 	Readers  int             `json:"readers,omitempty"` // maximum concurrent readers of a database; 0 means any number
 	Position source.Position `json:"position,omitzero"` // place from which the sources are followed
 
-	Bytes  int64   `json:"bytes"` // of all inputs
+	Bytes  int64   `json:"bytes"` // size of all inputs
 	Splits []Split `json:"splits"`
 	Shards []Shard `json:"shards"`
-	Bounds []Bound `json:"bounds"` // where each range but the first begins, ascending
+	Bounds []Bound `json:"bounds"` // first key of each range except the first, ascending
 }
 
 // Split is a part of the inputs: a range of one source, or whole sources.
 type Split struct {
 	Parts []Part `json:"parts"`
-	Bytes int64  `json:"bytes"` // of the inputs, about
+	Bytes int64  `json:"bytes"` // approximate input bytes
 }
 
 // Part is a range of consecutive records of one source.
 type Part struct {
-	Source  int   `json:"source"` // its ordinal
-	Record  int64 `json:"record"` // its number, from 0
+	Source  int   `json:"source"` // ordinal of the source
+	Record  int64 `json:"record"` // number of the first record, from 0
 	Line    int64 `json:"line,omitempty"`
 	Offset  int64 `json:"offset,omitempty"`
-	Records int64 `json:"records"` // -1: to the end of the source
+	Records int64 `json:"records"` // -1 means to the end of the source
 }
 
-// from is the beginning of the part.
+// from returns the beginning of the part.
 func (p Part) from() source.Place {
 	return source.Place{Record: p.Record, Line: p.Line, Offset: p.Offset}
 }
@@ -100,7 +100,7 @@ func (p Part) from() source.Place {
 type Shard struct {
 	Ranges []int   `json:"ranges"` // 0 is the range before the first bound
 	Weight float64 `json:"weight"` // share of the sampled rows
-	// HotKey is the only value of the first key column in the shard, if it has so many rows that it is written alone.
+	// HotKey is set if the shard has only one value of the first key column, because that has so many rows.
 	HotKey string `json:"hot_key,omitempty"`
 }
 
@@ -114,7 +114,7 @@ type Bound struct {
 // shardMap maps keys to shards.
 type shardMap struct {
 	ranges *partitioner.Map
-	shard  []int // of each range
+	shard  []int // shard of each range
 }
 
 func (p *Plan) shardMap() (*shardMap, error) {
@@ -142,7 +142,7 @@ func (p *Plan) shardMap() (*shardMap, error) {
 	return m, nil
 }
 
-// anotherJob is the advice for such a directory.
+// anotherJob is the advice for a directory that cannot be used.
 const anotherJob = "plan a new job in another directory"
 
 var errNoPlan = errors.New("no")
@@ -159,7 +159,7 @@ func ReadPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 			store, errNoPlan, PlanName)
 	}
 	if p.ID == "" || p.Job == nil || len(p.Splits) == 0 || p.Direct != (len(p.Shards) == 0) {
-		return nil, progress.Unfitf("%s of %s is damaged: it lacks what every plan has", PlanName, store)
+		return nil, progress.Unfitf("%s of %s is damaged: required fields are missing", PlanName, store)
 	}
 	return p, nil
 }
@@ -180,7 +180,7 @@ func keepPlan(ctx context.Context, store jobdir.Store, p *Plan) (*Plan, error) {
 	return p, nil
 }
 
-// checkEmpty refuses a directory with parts of a job but no plan, and reports whether there is one, ignoring prefixes.
+// checkEmpty reports whether a directory has a plan. Without one, it refuses objects except those with prefixes in but.
 func checkEmpty(ctx context.Context, store jobdir.Store, plan string, but ...string) (planned bool, err error) {
 	names, err := store.List(ctx, "")
 	if err != nil {
@@ -196,6 +196,6 @@ func checkEmpty(ctx context.Context, store jobdir.Store, plan string, but ...str
 	if at < 0 {
 		return false, nil
 	}
-	return false, progress.Unfitf("%s has no %s, but it is not empty: there is %s; it may be a copy that is not whole, "+
-		"or another job's; give an empty place", store, plan, names[at])
+	return false, progress.Unfitf("%s has no %s, but it is not empty: there is %s; it may be an incomplete copy, "+
+		"or belong to another job; name an empty directory", store, plan, names[at])
 }

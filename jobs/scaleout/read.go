@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// isRead returns a function that reports whether an attempt has read a split; false if asking fails. It takes no lock.
+// isRead returns a function that reports whether a split has a result; it returns false on errors. It takes no lock.
 func (j *Job) isRead(i int) func(ctx context.Context) bool {
 	return func(ctx context.Context) bool {
 		there, err := j.readResult(ctx, j.store, splitName(i), new(splitResult))
@@ -65,7 +65,7 @@ func (j *Job) readSplit(ctx context.Context, i int) error {
 	return j.limit(ctx, t.result.Rejected)
 }
 
-// takeReader takes the right to read while sources (database sessions) are open, or returns errNoSlot.
+// takeReader takes the right to have sources (database sessions) open for reading, or returns errNoSlot.
 func (j *Job) takeReader(ctx context.Context) error {
 	if j.Plan.Readers == 0 || j.reader != nil {
 		return nil
@@ -103,7 +103,7 @@ func (j *Job) newSplitTask(ctx context.Context, i int, prepared *pipeline.Prepar
 	return t
 }
 
-// bytesOf is the text size of a split of one source, 0 if only reading reveals it.
+// bytesOf returns the text size of a split of one source, 0 if only reading reveals it.
 func (p *Plan) bytesOf(split int) int64 {
 	part := p.Splits[split].Parts[0]
 	if part.Records < 0 || split+1 == len(p.Splits) {
@@ -115,7 +115,7 @@ func (p *Plan) bytesOf(split int) int64 {
 	return 0
 }
 
-// upTo limits the bytes of the pieces read from a source: reading ahead into other splits would be wasted.
+// upTo limits the bytes of the pieces read from a source, to avoid reading ahead into other splits.
 type upTo struct {
 	source.Source
 	left int64
@@ -149,7 +149,7 @@ func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 		if size := s.About().Pieces; size > 0 {
 			defer s.SetSplitBytes(int(size))
 			n := (bytes + size - 1) / size
-			s.SetSplitBytes(int((bytes + n - 1) / n)) // the last one ends with the split
+			s.SetSplitBytes(int((bytes + n - 1) / n)) // so that the last piece ends with the split
 		}
 	}
 	if err := eachSplit(ctx, p, t.job.shards, part.Records,
@@ -157,23 +157,23 @@ func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 		return err
 	}
 	if f, ok := s.Source.(interface{ Finished() error }); ok && part.Records >= 0 {
-		if err := f.Finished(); err != nil { // the file was changed while it was read
+		if err := f.Finished(); err != nil { // fails if the file was changed while it was read
 			return err
 		}
 	}
 	return s.Suspend()
 }
 
-// eachSplit calls each with the splits of a plan's only source in order, up to this many records (negative: all).
+// eachSplit calls each with the splits of a plan's only source in order, up to records records; negative means all.
 func eachSplit(ctx context.Context, p *plan.Plan, m *shardMap, records int64, each func(*intake.Parsed) error) error {
 	left, err := intake.New(p, m.ranges).Each(ctx, records, each)
 	if err == nil && left > 0 {
-		err = fmt.Errorf("%s ends %d records before the end that was planned", p.Sources[0].Name, left)
+		err = fmt.Errorf("%s ends %d records before its planned end", p.Sources[0].Name, left)
 	}
 	return err
 }
 
-// take adds the rows of a parsed split to the shards' runs, and its rejects.
+// take adds the rows of a parsed split to the shards' runs, and its rejects to the lists.
 func (t *splitTask) take(ctx context.Context, p *intake.Parsed) error {
 	t.result.Read += int64(p.Records)
 	for i := range p.Rejects {
@@ -218,7 +218,7 @@ func (t *splitTask) commit(ctx context.Context) error {
 	return t.job.commit(ctx, t.job.store, splitName(r.Split), r)
 }
 
-// ended is the number of records that are in runs or have ended.
+// ended returns the number of records that are in runs, rejected, written or superseded.
 func (r *splitResult) ended() int64 {
 	n := r.Rows + r.Rejected
 	if d := r.Direct; d != nil {

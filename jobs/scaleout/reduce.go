@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/jobs/scaleout/runfile"
 )
 
-// reduced returns the reduced run of a shard, and makes it if needed. A stopped process may send a row after its
-// successor sent a later one of the key. So each key is sent once: a late process repeats the same bytes.
+// reduced returns the reduced run of a shard, which it makes if necessary. The run has each key once: a paused process
+// may send a row after its successor has sent a later row of the key, and this way both send the same bytes.
 func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*reducedResult, error) {
 	folder := jobdir.Below(j.store, shardFolder(shard))
 	r := new(reducedResult)
@@ -30,7 +30,7 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 	if err != nil {
 		return nil, err
 	}
-	defer sorter.Close() // files left on disk end with the process
+	defer sorter.Close() // an error leaves only temporary files
 	if err := j.sortRuns(ctx, shard, r, sorter); err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 	if err := j.keepLast(ctx, r, sorted); err != nil {
 		return nil, err
 	}
-	r.Ended = time.Now().UTC() // its CPU counts with the shard
+	r.Ended = time.Now().UTC() // its CPU time is that of the shard
 	return r, j.commit(ctx, folder, reducedName, r)
 }
 
@@ -55,7 +55,7 @@ func (j *Job) rowsOf(ctx context.Context, shard int, lease *jobdir.Lease) (*redu
 		return nil, err
 	}
 	r := &reducedResult{Shard: shard}
-	split, first := -1, 0 // of the objects of the split
+	split, first := -1, 0 // first is the index of the split's first object
 	for _, p := range pieces {
 		if p.split != split {
 			of, err := j.split(ctx, p.split) // cached
@@ -73,13 +73,13 @@ func (j *Job) rowsOf(ctx context.Context, shard int, lease *jobdir.Lease) (*redu
 	return r, nil
 }
 
-// sortedHead is about a row's overhead in a sorter besides key and body, and more than in a run.
+// sortedHead is the approximate overhead of a row in a sorter, without key and body; it exceeds that in a run.
 const sortedHead = 12
 
-// Limits of reading runs: object stores are slow, and a shard has rows in each of many thousand splits.
+// Limits for reading runs: object stores are slow, and a shard has rows in thousands of splits.
 const (
 	readsAtATime = 16
-	bytesAtATime = 16 << 20 // unless one extent is larger
+	bytesAtATime = 16 << 20 // unless a single extent is larger
 )
 
 // piece is a shard's rows in the run of a split.
@@ -97,7 +97,7 @@ func (j *Job) pieces(ctx context.Context, shard int) (all []piece, err error) {
 		group.Go(func() error {
 			r, err := j.split(reading, i)
 			if err == nil && r == nil {
-				err = fmt.Errorf("shard %d cannot be written: split %d is not read yet", shard, i)
+				err = fmt.Errorf("shard %d cannot be written: split %d has not been read yet", shard, i)
 			}
 			if err == nil && r.Rows > 0 {
 				of[i], err = runfile.ReadIndex(reading, j.store, r.Index, len(r.Objects), shard, len(j.Plan.Shards))
@@ -116,7 +116,7 @@ func (j *Job) pieces(ctx context.Context, shard int) (all []piece, err error) {
 	return all, nil
 }
 
-// preload reads results of splits concurrently for code that then requests them one by one.
+// preload caches results of splits, which it reads concurrently, for code that then requests them one by one.
 func (j *Job) preload(ctx context.Context, there func(i int) bool) error {
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtATime)
@@ -131,7 +131,7 @@ func (j *Job) preload(ctx context.Context, there func(i int) bool) error {
 	return group.Wait()
 }
 
-// fetch reads some of the pieces, at least one.
+// fetch reads the first pieces, at least one.
 func (j *Job) fetch(ctx context.Context, pieces []piece) (frames [][]byte, err error) {
 	var bytes int64
 	group, reading := errgroup.WithContext(ctx)
@@ -158,7 +158,7 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 	if err != nil {
 		return err
 	}
-	var rows, bytes int64 // and their size
+	var rows, bytes int64 // rows and their size
 	for _, p := range pieces {
 		of, err := j.split(ctx, p.split) // cached
 		if err != nil {

@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// inJob is a test in virtual time of a world with a job of several splits and shards.
+// inJob returns a test, in virtual time, of a world with a job of several splits and shards.
 func inJob(test func(t *testing.T, w *world)) func(*testing.T) {
 	return func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestSeamsOfJoinedFilesDoNotStopAJob(t *testing.T) {
 	})
 }
 
-// A paused attempt that wakes after another one has done its task must not continue.
+// TestAttemptEndsWhenItsTaskIsDone: a paused attempt that wakes after another one has done the task must not continue.
 func TestAttemptEndsWhenItsTaskIsDone(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		late := w.start("a late process", 1, -1, 0)
@@ -279,7 +279,7 @@ func TestAttemptEndsWhenItsTaskIsDone(t *testing.T) {
 		err := late.run(func(ctx context.Context, j *Job) error {
 			return j.watched(ctx, j.isRead(0), func(ctx context.Context) error {
 				began = true
-				if _, err := w.work(); err != nil { // others do all tasks meanwhile
+				if _, err := w.work(); err != nil { // another process does all tasks meanwhile
 					return err
 				}
 				<-j.draining().Done()

@@ -15,13 +15,13 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// keptReject is a rejected record. One rejected on writing has no text: Finish reads it again.
+// keptReject is a rejected record. One that was rejected on writing has no text; finish rereads it.
 type keptReject struct {
-	Source int          `json:"source"` // its ordinal
-	Record int64        `json:"record"` // its number, from 0
+	Source int          `json:"source"` // ordinal of its source
+	Record int64        `json:"record"` // number of the record, from 0
 	Header int          `json:"header"`
 	Read   bool         `json:"read,omitempty"` // Reject is complete
-	Row    int64        `json:"row,omitempty"`  // if rejected on writing: its number in the shard's reduced run, from 0
+	Row    int64        `json:"row,omitempty"`  // if rejected on writing, its number in the shard's reduced run, from 0
 	Reject table.Reject `json:"reject"`
 }
 
@@ -43,7 +43,7 @@ type rejectLists struct {
 	store   jobdir.Store
 	name    string
 	text    bytes.Buffer
-	records int64 // in text
+	records int64 // records in text
 	lists   []keptList
 	n       int64
 	seams   int64
@@ -83,7 +83,7 @@ func (l *rejectLists) put(ctx context.Context) error {
 	return nil
 }
 
-// close writes the rest, and records the lists in a result.
+// close writes the remaining rejects, and adds the lists to a result.
 func (l *rejectLists) close(ctx context.Context, to *done) error {
 	if l.records > 0 {
 		if err := l.put(ctx); err != nil {
@@ -152,12 +152,12 @@ func (s *sortedRejects) advance() error {
 	return json.Unmarshal(s.it.Value(), s.next)
 }
 
-// before reports whether the next one precedes a record of a source.
+// before reports whether the next reject precedes a record of a source.
 func (s *sortedRejects) before(source int, record int64) bool {
 	return s.next != nil && (s.next.Source < source || s.next.Source == source && s.next.Record < record)
 }
 
-// end is the number of the record after the part.
+// end returns the number of the first record after the part.
 func (p Part) end() int64 {
 	if p.Records < 0 {
 		return math.MaxInt64

@@ -17,19 +17,19 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// done begins every result.
+// done has the fields common to all results.
 type done struct {
 	Version  int        `json:"version"`
 	Plan     string     `json:"plan"` // its ID
 	Attempt  string     `json:"attempt"`
-	By       string     `json:"by"` // the process
+	By       string     `json:"by"` // name of the process
 	Started  time.Time  `json:"started"`
 	Ended    time.Time  `json:"ended"`
 	CPU      float64    `json:"cpu_seconds"`
 	Rejects  []keptList `json:"rejects,omitempty"` // objects with rejected records
 	Rejected int64      `json:"rejected"`
-	Seams    int64      `json:"seams,omitempty"` // of them; --max-errors does not count these
-	// LateUntil is the time until which a lost request may repeat a row, by the service's clock.
+	Seams    int64      `json:"seams,omitempty"` // rejects at seams of joined files, which --max-errors does not count
+	// LateUntil is the time, by the service's clock, until which a lost request may repeat a row.
 	LateUntil time.Time `json:"late_until,omitzero"`
 }
 
@@ -37,12 +37,12 @@ func (d *done) head() *done { return d }
 
 type result interface{ head() *done }
 
-// splitResult is the object splits/NNNNNN.json: a split was read.
+// splitResult is the object splits/NNNNNN.json, the result of reading a split.
 type splitResult struct {
 	done
 	Split int   `json:"split"`
 	Read  int64 `json:"read"`
-	Rows  int64 `json:"rows"` // number in runs
+	Rows  int64 `json:"rows"` // number of rows in runs
 	Bytes int64 `json:"bytes"`
 	// ExpiredCells counts cells that were omitted because the table would not accept them.
 	ExpiredCells int64            `json:"expired_cells,omitempty"`
@@ -50,7 +50,7 @@ type splitResult struct {
 	Index        runfile.Object   `json:"index,omitzero"` // locates the rows of each shard in the objects
 	// Snapshots are the source's snapshots from which the split was read, if any.
 	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
-	// Direct says how the rows were written, in a load without runs.
+	// Direct is the result of writing the rows, in a load without runs.
 	Direct *direct `json:"direct,omitempty"`
 }
 
@@ -58,7 +58,7 @@ type splitResult struct {
 type reducedResult struct {
 	done
 	Shard      int              `json:"shard"`
-	From       int64            `json:"from"` // rows of the runs
+	From       int64            `json:"from"` // number of rows in the runs
 	Rows       int64            `json:"rows"`
 	Superseded int64            `json:"superseded"`
 	Bytes      int64            `json:"bytes"`
@@ -73,16 +73,16 @@ type frame struct {
 	Last  []byte         `json:"last"`
 }
 
-// shardResult is the object shards/NNNN.json: a shard was written.
+// shardResult is the object shards/NNNN.json, the result of writing a shard.
 type shardResult struct {
 	done
 	Shard      int   `json:"shard"`
-	From       int64 `json:"from"` // rows of the runs
+	From       int64 `json:"from"` // number of rows in the runs
 	Superseded int64 `json:"superseded"`
 	written
 }
 
-// written says how rows were written.
+// written is the result of writing rows.
 type written struct {
 	Written   int64                `json:"written"`
 	Refused   int64                `json:"refused"` // rows rejected by the service or a limit
@@ -93,19 +93,19 @@ type written struct {
 	BytesSent int64                `json:"bytes_sent"`
 	Throttled int64                `json:"throttled"`
 	Retried   int64                `json:"retried"`
-	Seconds   float64              `json:"seconds"` // of the last attempt
+	Seconds   float64              `json:"seconds"` // duration of the last attempt
 	Reasons   []ledger.ReasonCount `json:"reasons,omitempty"`
 	Maybe     int64                `json:"maybe_applied,omitempty"`
-	Expired   int64                `json:"expired_cells,omitempty"` // omitted when their rows were written
+	Expired   int64                `json:"expired_cells,omitempty"` // cells omitted when their rows were written
 }
 
-// direct says how the rows of a split were written without runs.
+// direct is the result of writing the rows of a split without runs.
 type direct struct {
 	Superseded int64 `json:"superseded"`
 	written
 }
 
-// compareResult is the object verify/NNNN.json: a shard was compared with the table.
+// compareResult is the object verify/NNNN.json, the result of comparing a shard with the table.
 type compareResult struct {
 	done
 	Shard     int   `json:"shard"`
@@ -128,7 +128,7 @@ func splitName(i int) string   { return fmt.Sprintf("splits/%06d.json", i) }
 func shardName(i int) string   { return fmt.Sprintf("shards/%04d.json", i) }
 func compareName(i int) string { return fmt.Sprintf("verify/%04d.json", i) }
 
-// Folders of task leases and a shard's checkpoints and reduced run, apart from the results, which all list often.
+// Folders of task leases and of a shard's checkpoints and reduced run. Results, which are listed often, are elsewhere.
 const (
 	readingFolder   = "reading"
 	writingFolder   = "writing"
@@ -163,7 +163,7 @@ func read(ctx context.Context, store jobdir.Store, name string, to any) (there b
 	return err == nil, err
 }
 
-// commit stores the result of a task. If another attempt was faster, that result counts and is read into r.
+// commit stores the result of a task. If another attempt was faster, its result counts and is read into r.
 func (j *Job) commit(ctx context.Context, store jobdir.Store, name string, r result) error {
 	err := putJSON(ctx, store.PutAbsent, name, r)
 	if errors.Is(err, jobdir.ErrExists) {
@@ -186,7 +186,7 @@ func putJSON(ctx context.Context, put func(ctx context.Context, name string, bod
 	return put(ctx, name, append(text, '\n'))
 }
 
-// known caches the results of tasks that a process has read. They never change.
+// known caches the results of tasks, which never change once written.
 type known struct {
 	mu      sync.Mutex
 	splits  map[int]*splitResult
@@ -197,7 +197,7 @@ func newKnown() *known {
 	return &known{splits: map[int]*splitResult{}, written: map[int]*shardResult{}}
 }
 
-// cached returns the result of a task, which never changes; nil if the task is not done.
+// cached returns the result of a task, from the cache if possible; nil if the task is not done.
 func cached[T any, R interface {
 	*T
 	result

@@ -27,22 +27,22 @@ const LoadsName = "loads.json"
 type Loads struct {
 	Version  int       `json:"version"`
 	Program  string    `json:"program"`  // version of tsimport; workers must have the same
-	ID       string    `json:"id"`       // of this plan
+	ID       string    `json:"id"`       // ID of this plan
 	Identity string    `json:"identity"` // of the job: file, loads and variables
 	File     string    `json:"file"`
-	Workers  int       `json:"workers"` // expected workers
+	Workers  int       `json:"workers"` // expected number of workers
 	Loads    []OneLoad `json:"loads"`
 }
 
 type OneLoad struct {
 	Name  string   `json:"name"`
 	After []string `json:"after,omitempty"` // loads that must be done first
-	// Source is the database that the load reads, "" for others, with its limit of concurrent workers.
+	// Source identifies the database that the load reads, which limits concurrent workers; "" for other inputs.
 	Source string `json:"source,omitempty"`
 	Most   int    `json:"most,omitempty"`
 }
 
-// FolderOf is a load's job directory, below its job's.
+// FolderOf returns the place of a load's job directory in that of its job.
 func FolderOf(load string) string { return "loads/" + load }
 
 // KeepLoads stores the planned loads of a job. A directory with another job is refused.
@@ -72,13 +72,13 @@ func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, erro
 			progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version",
 				store, kept.Program, l.Program)
 	case kept.Identity != l.Identity:
-		return nil, progress.Unfitf("--job-dir %s holds another job, of %s; give an empty place", store, kept.File)
+		return nil, progress.Unfitf("--job-dir %s holds another job, of %s; name an empty directory", store, kept.File)
 	case !slices.EqualFunc(kept.Loads, l.Loads, func(a,
 		b OneLoad) bool {
 		return a.Name == b.Name && slices.Equal(a.After, b.After)
 	}):
-		return nil, progress.Unfitf("--job-dir %s has this job with other loads, or in another order: %s was changed since "+
-			"it was planned; give an empty place", store, kept.File)
+		return nil, progress.Unfitf("--job-dir %s has this job with other loads, or in another order: %s has changed since "+
+			"it was planned; name an empty directory", store, kept.File)
 	}
 	return kept, nil
 }
@@ -95,7 +95,7 @@ func ReadLoads(ctx context.Context, store jobdir.Store) (*Loads, error) {
 // LoadsSummary is the object summary.json of a job with many loads.
 type LoadsSummary struct {
 	Version int       `json:"version"`
-	Plan    string    `json:"plan"` // ID of the loads
+	Plan    string    `json:"plan"` // ID of the Loads
 	By      string    `json:"by"`
 	Ended   time.Time `json:"ended"`
 	// Here marks the process that ended the job.
@@ -104,10 +104,10 @@ type LoadsSummary struct {
 	Loads    []LoadDone `json:"loads"`
 }
 
-// LoadDone is the final state of a load, or that it is open.
+// LoadDone is the final state of a load, or shows that it is open.
 type LoadDone struct {
 	Name     string `json:"name"`
-	State    string `json:"state"` // finished, stopped, not run; open while it is neither
+	State    string `json:"state"` // finished, stopped, not run, or open
 	ExitCode int    `json:"exit_code"`
 	Why      string `json:"why,omitempty"`
 	Rejected int64  `json:"rejected"`
@@ -122,7 +122,7 @@ const (
 	LoadNotRun   = "not run"
 )
 
-// over reports whether the load is finished, and well whether its successors may begin.
+// over reports whether the load has ended, and well whether its successors may begin.
 func (d *LoadDone) over() bool { return d.State != LoadOpen }
 func (d *LoadDone) well() bool {
 	return d.State == LoadFinished && (d.ExitCode == exitcode.OK || d.ExitCode == exitcode.Rejects)
@@ -133,7 +133,7 @@ type Several struct {
 	Loads *Loads
 	job   *Job // the directory's job, for its leases
 	ended map[string]*LoadDone
-	// failed are loads that this process gave up; it may succeed with others, and other processes with these.
+	// failed has the errors of loads that this process gave up. Other processes may succeed with them.
 	failed map[string]error
 }
 
@@ -149,7 +149,7 @@ func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
 	return &Several{Loads: l, job: j, ended: map[string]*LoadDone{}, failed: map[string]error{}}, nil
 }
 
-// Work takes loads until all have ended, with other processes. do works on a load until it is done or all are stopped.
+// Work takes loads, like other processes, until all have ended. do works on a load until it is done or all are stopped.
 func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load string) error) (done *LoadsSummary,
 	err error) {
 	begun := false
@@ -168,7 +168,7 @@ func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load st
 			return false, false, err
 		}
 		ready := s.ready(all)
-		if len(ready) == 0 { // nothing is open: waiting loads wait for a ready one
+		if len(ready) == 0 { // no load can begin any more: an open one would wait for one that is ready
 			if err := stoppedOf(all); err != nil {
 				return false, false, err
 			}
@@ -254,7 +254,7 @@ func (s *Several) take(ctx context.Context, l *OneLoad, helps bool,
 	return true, s.noteEnd(ctx, l.Name)
 }
 
-// failure is the error of a process that has only failed loads left: the one that sets the exit code.
+// failure returns the error of a process for which only failed loads remain: the one that sets the exit code.
 func (s *Several) failure() (first error) {
 	for _, err := range s.failed {
 		if first == nil || exitcode.First(exitcode.Of(first), exitcode.Of(err)) != exitcode.Of(first) {
@@ -264,7 +264,7 @@ func (s *Several) failure() (first error) {
 	return first
 }
 
-// stoppedOf returns a *StoppedError if a load was stopped: then the job is not done and can be continued.
+// stoppedOf returns a *StoppedError if a load was stopped, so that the job is not done and can be continued.
 func stoppedOf(all []*LoadDone) error {
 	var codes []int
 	why := new(StoppedError)
@@ -280,7 +280,7 @@ func stoppedOf(all []*LoadDone) error {
 	return why
 }
 
-// Continue undoes stops, except of loads that exceeded their error limit, whose exit code the job ends with.
+// Continue undoes the stops of loads, except of those that exceeded their error limit, whose exit code remains.
 func (s *Several) Continue(ctx context.Context) error {
 	all, err := s.Status(ctx)
 	if err != nil {
@@ -318,7 +318,7 @@ func (s *Several) Continue(ctx context.Context) error {
 	return s.Reopen(ctx)
 }
 
-// Reopen discards the ends of loads that were stopped and now continue, because of a higher limit or a person.
+// Reopen discards the ends of loads that were stopped and now continue, after a raised limit or the user's Continue.
 func (s *Several) Reopen(ctx context.Context) error {
 	all, err := s.Status(ctx)
 	if err != nil {
@@ -344,7 +344,7 @@ func (s *Several) Reopen(ctx context.Context) error {
 
 func (s *Several) storeOf(load string) jobdir.Store { return jobdir.Below(s.job.store, FolderOf(load)) }
 
-// endedFolder has an object per finished load, to be listed by workers looking for work.
+// endedFolder has an object per ended load, so that workers looking for work need only list it.
 const endedFolder = "ended/"
 
 func endedName(load string) string { return endedFolder + load + ".json" }
@@ -371,7 +371,7 @@ func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
 		}
 		all = append(all, d)
 	}
-	for i := 0; i < len(all); i++ { // successors of unsuccessful loads; loads are in any order
+	for i := 0; i < len(all); i++ { // successors of unsuccessful loads, which may precede these
 		d, l := all[i], &s.Loads.Loads[i]
 		if d.over() {
 			continue

@@ -19,19 +19,19 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// manyLoads are loads that only take time: so many seconds of one process, or less of several that help.
+// manyLoads are loads that only take time: some seconds of one process, or less if several help.
 type manyLoads struct {
 	*world
 	loads *Loads
 
 	mu      sync.Mutex
-	left    map[string]int // seconds
-	codes   map[string]int // with which loads end; those above 3 stop the load
+	left    map[string]int // remaining seconds
+	codes   map[string]int // exit codes of loads; those above 3 stop the load
 	fails   map[string]error
-	begun   []string       // loads, in the order in which they were first worked on
-	reading map[string]int // workers with a load of a source
-	most    int            // the most of them at a time
-	lastEnd time.Time      // when the last second of work was over
+	begun   []string       // loads in the order of their beginning
+	reading map[string]int // number of workers with a load of a source
+	most    int            // maximum of reading
+	lastEnd time.Time      // end of the last second of work
 }
 
 func newManyLoads(t *testing.T, seconds map[string]int, change func(*OneLoad)) *manyLoads {
@@ -89,7 +89,7 @@ func (m *manyLoads) do(ctx context.Context, p *process, load string) error {
 		time.Sleep(time.Second)
 		m.mu.Lock()
 		if p.ctx.Err() != nil {
-			m.left[load]++ // what it did is lost
+			m.left[load]++ // this second is lost
 		} else if m.lastEnd.Before(time.Now()) {
 			m.lastEnd = time.Now()
 		}
@@ -157,14 +157,14 @@ func TestWorkersShareTheLoadsOfAJob(t *testing.T) {
 		conformance.Equal(t, by, 1, "processes that have ended the job")
 		conformance.True(t, m.most <= 2 && m.most != 0, "%d workers had loads of one database at a time, want 2", m.most)
 		conformance.True(t, slices.Index(m.begun, "t050") >= slices.Index(m.begun, "t049"), "t050 has begun before t049")
-		least := time.Duration(total) * time.Second / 7 // the eighth was killed early
+		least := time.Duration(total) * time.Second / 7 // the eighth worker was killed early
 		took := m.lastEnd.Sub(began)
 		conformance.True(t, took <= least*115/100, "it took %v, and evenly divided %v", took, least)
 		all.Wait()
 	})
 }
 
-// TestStoppedLoadEndsTheJobAfterTheOthers: its successors are not run; continuing the job runs them.
+// TestStoppedLoadEndsTheJobAfterTheOthers: its successors do not run before the job is continued.
 func TestStoppedLoadEndsTheJobAfterTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 30}, func(l *OneLoad) {
@@ -189,7 +189,7 @@ func TestStoppedLoadEndsTheJobAfterTheOthers(t *testing.T) {
 	})
 }
 
-// TestFailedLoadDoesNotBlockOthers: its input may be missing here. Another process may do it.
+// TestFailedLoadDoesNotBlockOthers: its input may be missing only on this machine, so another process may do it.
 func TestFailedLoadDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "after f": 1}, func(l *OneLoad) {
@@ -207,7 +207,7 @@ func TestFailedLoadDoesNotBlockOthers(t *testing.T) {
 	})
 }
 
-// TestJobStopStopsTheCurrentLoad, including one begun before the stop.
+// TestJobStopStopsTheCurrentLoad: a stop of the job also stops a load that was begun before.
 func TestJobStopStopsTheCurrentLoad(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		whole := newWorld(t).store
@@ -248,7 +248,7 @@ func TestLoadAfterAnUnsuccessfulOneIsNotRun(t *testing.T) {
 	})
 }
 
-func TestAJobDirectoryOfAnotherJobIsRefused(t *testing.T) {
+func TestJobDirectoryOfAnotherJobIsRefused(t *testing.T) {
 	m := newManyLoads(t, map[string]int{"a": 1}, nil)
 	for name, l := range map[string]*Loads{"another job": {Program: "test", Identity: "other"},
 		"another version": {Program: "later", Identity: "this"},
@@ -265,7 +265,7 @@ func TestAJobDirectoryOfAnotherJobIsRefused(t *testing.T) {
 	conformance.Equal(t, kept.ID, m.loads.ID, "the job of a command that is given again")
 	for _, name := range []string{PlanName, summaryName, "notes.txt"} {
 		store := newWorld(t).store
-		must(t, store.Put(t.Context(), "loads/a/"+PlanName, nil)) // of a command that was killed
+		must(t, store.Put(t.Context(), "loads/a/"+PlanName, nil)) // by a command that was killed
 		must(t, conformance.ErrorOf(CheckLoads(t.Context(), store, new(Loads))))
 		must(t, store.Put(t.Context(), name, nil))
 		_, err = CheckLoads(t.Context(), store, new(Loads))

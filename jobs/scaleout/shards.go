@@ -9,22 +9,22 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// shardsEach is the number of shards per process, so that a slow or lost one delays the others little.
+// shardsEach is the number of shards per process: several, so that a slow or lost process delays the others little.
 const shardsEach = 3
 
-// mostShards limits the shards of a job: each has rows in each split's run.
+// mostShards limits the shards of a job, as each split's run has rows of each shard.
 const mostShards = 1024
 
 // keyRange is a range of the first key column while shards are made.
 type keyRange struct {
-	lower  table.Value // Type Null: none
+	lower  table.Value // first value; Type Null means unbounded
 	sample []table.Value
 	weight float64
-	hot    bool // it has one value
+	hot    bool // the range has only one value
 }
 
-// shardKeys divides the keys into ranges, and these among shards. Ranges begin where partitions begin, so that each has
-// one writer. If partitions are few, a sample of the rows cuts them and finds values that need a shard alone.
+// shardKeys divides the keys into ranges, and the ranges among shards. Ranges begin at partition bounds, so that each
+// partition has one writer. A sample of the rows divides few partitions, and finds values that need their own shard.
 func shardKeys(partitions []table.Value, places [][]table.Value, workers int) (bounds []Bound, shards []Shard) {
 	want := min(workers*shardsEach, mostShards)
 	sample := slices.Concat(places...)
@@ -68,9 +68,9 @@ func rangesOf(cuts, sample []table.Value, hot map[string]bool) []*keyRange {
 	return ranges
 }
 
-// weigh gives each range its share of the sample, in which every place weighs the same. If places fall in different
-// ranges, the input is sorted, and 64 places meet at most 64 of 128 partitions: a range without samples then counts as
-// one place's rows, in a shuffled input as half a sampled row.
+// weigh estimates each range's share of the rows; every place of the sample weighs the same. A range without samples
+// counts as half a sampled row if the input is shuffled. If it is sorted, so that places fall in different ranges, 64
+// places meet at most 64 of 128 partitions: such a range then counts as the rows of one place.
 func weigh(ranges []*keyRange, places [][]table.Value) {
 	at := func(v table.Value) int {
 		i, found := slices.BinarySearchFunc(ranges[1:], v,
@@ -97,13 +97,13 @@ func weigh(ranges []*keyRange, places [][]table.Value) {
 		looked++
 		rows += len(values)
 	}
-	together := 0.0 // the value of alike if all places were like all
+	together := 0.0 // the value of alike if all places had the same distribution
 	for _, share := range shares {
 		together += share * share / max(looked, 1)
 	}
 	unmet := max(0, alike-together) / max(looked-together, 1)
 	if unmet = max(unmet, looked/float64(2*max(rows, 1))); rows == 0 {
-		unmet = 1 // unknown, so assumed equal
+		unmet = 1 // without a sample, ranges are assumed equal
 	}
 	all := looked + unmet*float64(len(ranges))
 	for i, r := range ranges {
@@ -113,7 +113,7 @@ func weigh(ranges []*keyRange, places [][]table.Value) {
 
 // frequent returns the values of a sorted sample with more rows than a shard should have.
 func frequent(sample []table.Value, shards int) (values []table.Value) {
-	const least = 8 // smaller samples are unreliable
+	const least = 8 // smaller numbers are unreliable
 	for from := 0; from < len(sample); {
 		to := from + 1
 		for to < len(sample) && table.Compare(sample[from], sample[to]) == 0 {
@@ -127,7 +127,7 @@ func frequent(sample []table.Value, shards int) (values []table.Value) {
 	return values
 }
 
-// successor is the first value after v; false if there is none.
+// successor returns the first value after v; false if there is none.
 func successor(v table.Value) (table.Value, bool) {
 	if v.Type == table.Integer {
 		v.Int++
@@ -160,7 +160,7 @@ func cutHeaviest(ranges *[]*keyRange) bool {
 	return true
 }
 
-// middle returns where to cut a range's sample: at the first of the value nearest its middle; 0 if it cannot be cut.
+// middle returns where to cut a range's sample, at the change of values nearest its middle; 0 if it cannot be cut.
 func middle(r *keyRange) int {
 	for i, half := 0, len(r.sample)/2; i <= half; i++ {
 		for _, at := range []int{half - i, half + i} {
@@ -173,7 +173,7 @@ func middle(r *keyRange) int {
 	return 0
 }
 
-// assign distributes the ranges among shards: the heaviest first, each to the lightest shard.
+// assign distributes the ranges among shards, the heaviest first, each to the lightest shard.
 func assign(ranges []*keyRange, want int) []Shard {
 	order := make([]int, len(ranges))
 	for i := range order {

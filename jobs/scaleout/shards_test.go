@@ -32,7 +32,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// TestShardsHaveEqualRowsInAnyOrderOfTheInput has more partitions than sampled places.
+// TestShardsHaveEqualRowsInAnyOrderOfTheInput includes tables with more partitions than sampled places.
 func TestShardsHaveEqualRowsInAnyOrderOfTheInput(t *testing.T) {
 	key := func(i int) table.Value { return table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "%08d", i)} }
 	const rows, places, each = 1_000_000, 64, 40
@@ -58,7 +58,7 @@ func TestShardsHaveEqualRowsInAnyOrderOfTheInput(t *testing.T) {
 			weight := 0.0
 			for _, s := range shards {
 				weight += s.Weight
-				share := float64(len(s.Ranges)) * float64(len(shards)) / float64(partitions) // of an equal part
+				share := float64(len(s.Ranges)) * float64(len(shards)) / float64(partitions) // relative to an equal share
 				conformance.True(t, share >= 0.8 && share <= 1.25,
 					"%d partitions, sorted %v: a shard has %d of them", partitions, sorted, len(s.Ranges))
 			}
@@ -110,8 +110,8 @@ func (c *counting) Next() (source.Piece, error) {
 	return p, err
 }
 
-// TestASplitReadsLittleMoreThanItsBytes ends splits anywhere in pieces, and cuts the last piece at any record.
-func TestASplitReadsLittleMoreThanItsBytes(t *testing.T) {
+// TestSplitReadsLittleMoreThanItsBytes ends splits anywhere in pieces, and cuts the last piece at any record.
+func TestSplitReadsLittleMoreThanItsBytes(t *testing.T) {
 	for _, size := range []int{41, 97, 500, 3000, 1 << 20} {
 		t.Run(fmt.Sprint(size), inJob(func(t *testing.T, w *world) {
 			var all, given int64
@@ -146,10 +146,10 @@ var machines = flag.Bool("scaleout-machines", false, "measure 64 to 512 partitio
 
 // The loads of TestMoreMachinesLoadFaster.
 const (
-	unitsOfPartition = 100 // rows a second
-	requestsInFlight = 4   // of a process
+	unitsOfPartition = 100 // rows per second
+	requestsInFlight = 4   // per process
 	rowsOfRequest    = 50
-	slowestAct       = 30 * time.Millisecond // of an object or a request, there and back; half of that on average
+	slowestAct       = 30 * time.Millisecond // maximum round trip for an object or a request; the average is half
 )
 
 // TestMoreMachinesLoadFaster has a machine per process. Only requests, objects and partitions' capacity take time.
@@ -220,10 +220,10 @@ func (w *world) partition(n, rows int) {
 	must(w.t, w.server.Sim().Split(w.t.Context(), "t", server.Cut{Keys: at}))
 }
 
-// large is the directory of a job whose splits are all read, 30 ms away. All rows of a shard share an index row.
+// large is the directory of a job, 30 ms away, whose splits are all read. All rows of a shard share an index row.
 type large struct {
-	jobdir.Store     // whose other methods are not asked for
-	splits       int // that are read
+	jobdir.Store     // nil: other methods are not called
+	splits       int // number of splits
 	index, run   []byte
 	asked        atomic.Int64
 	atATime      atomic.Int64
@@ -279,7 +279,7 @@ func (l *large) List(context.Context, string) (names []string, err error) {
 	return names, nil
 }
 
-func TestTheStatusOfALargeJobTakesLessThanAMinute(t *testing.T) {
+func TestStatusOfALargeJobTakesLessThanAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &large{splits: 20_000}
 		p := &Plan{Version: planVersion, ID: "large", Job: &checkpoint.Job{}, Splits: make([]Split, store.splits),
@@ -292,7 +292,7 @@ func TestTheStatusOfALargeJobTakesLessThanAMinute(t *testing.T) {
 	})
 }
 
-// A process must not read or keep other shards' extents: 20,000 splits have 25,000,000 extents of 1,250 shards.
+// TestShardOfALargeJobReadsOnlyItsOwnExtents: 20,000 splits have 25,000,000 extents of 1,250 shards, too many to read.
 func TestShardOfALargeJobReadsOnlyItsOwnExtents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const splits, shards, rows = 20_000, 1250, 3
@@ -326,9 +326,9 @@ func TestShardOfALargeJobReadsOnlyItsOwnExtents(t *testing.T) {
 	})
 }
 
-// results are those of the splits of a job whose list has pages of 1,000 names, 30 ms each.
+// results is the directory of a job with results of splits, listed in pages of 1,000 names that take 30 ms each.
 type results struct {
-	jobdir.Store // whose other methods are not asked for
+	jobdir.Store // nil: other methods are not called
 	there        map[string]bool
 	pages, gets  int
 }
@@ -384,7 +384,7 @@ func TestWorkerOfALargeJobSeldomListsAllResults(t *testing.T) {
 	})
 }
 
-// TestForecastsGrowWithTheInputs: no step may grow with the product of splits, shards and workers.
+// TestForecastsGrowWithTheInputs: no step may grow with a product of splits, shards and workers.
 func TestForecastsGrowWithTheInputs(t *testing.T) {
 	of := func(bytes int64, workers int) *Outlook {
 		rows := bytes / 77

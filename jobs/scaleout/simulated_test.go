@@ -43,7 +43,7 @@ var (
 	firstSeed = flag.Uint64("scaleout-first", 1, "the first of them")
 )
 
-// few is how many of n seeds are run: one with -short, which is for the race detector.
+// few returns the number of seeds to run: n, or one with -short, which the race detector needs.
 func few(n int) int {
 	if testing.Short() {
 		return min(n, 1)
@@ -62,7 +62,7 @@ func eachSeed(t *testing.T, job func(t *testing.T, seed uint64)) {
 	}
 }
 
-// process is one process as the world sees it: its acts may be slow, pause for long and continue, or never happen.
+// process is a process of the job, whose acts may be slow, happen after a long pause, or never happen.
 type process struct {
 	w    *world
 	name string
@@ -71,15 +71,15 @@ type process struct {
 
 	mu     sync.Mutex
 	rand   *rand.Rand
-	left   int           // acts until it dies, negative never
-	frozen time.Time     // until when nothing moves
-	pauses float64       // chance of an act that everything stops for longer than a lease
-	faults float64       // chance of an act that the store fails, before or after it has done what it was asked
-	slow   time.Duration // that an act takes at most; 0 is 30 ms
-	ahead  time.Duration // of its clock, before those of the others
+	left   int           // acts until it dies; negative means never
+	frozen time.Time     // end of the current pause
+	pauses float64       // probability, per act, of a pause longer than a lease
+	faults float64       // probability, per act, that the store fails, before or after the act took effect
+	slow   time.Duration // maximum duration of an act; 0 means 30 ms
+	ahead  time.Duration // lead of its clock
 	denied bool          // the service refuses its keys
 	wire   func(r *http.Request) (late time.Duration, dies bool)
-	wrong  func(verb, name string, done bool) error // with acts of the store
+	wrong  func(verb, name string, done bool) error // errors of acts of the store; see wrongWith
 }
 
 var (
@@ -87,7 +87,7 @@ var (
 	errStore = errors.New("the store is full, or does not answer")
 )
 
-// fails reports whether the store fails by chance.
+// fails returns an error if the store fails by chance.
 func (p *process) fails() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *process) goesWrong(wrong func(verb, name string, done bool) error) {
 	p.wrong = wrong
 }
 
-// wrongWith is what a test says of an act, before or after the store has done what it was asked.
+// wrongWith returns the error that a test has set for an act, before (done is false) or after it took effect.
 func (p *process) wrongWith(verb, name string, done bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +124,7 @@ func (p *process) do(verb, name string, do func() error) error {
 	return errors.Join(err, p.wrongWith(verb, name, true))
 }
 
-// act is before everything that others can see of the process.
+// act is called before everything that others can see of the process.
 func (p *process) act() error {
 	p.mu.Lock()
 	if p.left == 0 {
@@ -179,7 +179,7 @@ func (p *process) Delete(ctx context.Context, name string) error {
 	return p.do("delete", name, func() error { return p.w.store.Delete(ctx, name) })
 }
 
-// RoundTrip may send a request long after the check that permitted it: it is applied, and its answer lost.
+// RoundTrip may send a request long after the check that permitted it. The request is applied, and its response lost.
 func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -197,7 +197,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	again := r.Clone(context.WithoutCancel(r.Context()))
 	again.Body = io.NopCloser(strings.NewReader(string(body)))
 	if p.wire != nil {
-		if late, dies := p.wire(r); dies { // the process dies when it has sent the request, which comes late
+		if late, dies := p.wire(r); dies { // the process dies after sending the request, which arrives late
 			p.kill(errDied)
 			p.w.late.Go(func() {
 				time.Sleep(late)
@@ -224,14 +224,14 @@ type world struct {
 	store  *storetest.Memory
 	server *server.Server
 	inputs []string
-	source *sourcetest.Keyed // in place of inputs
+	source *sourcetest.Keyed // used instead of inputs
 	mode   table.Mode
 	order  plan.Order
 	verify bool
 	tune   func(*pipeline.Config)
-	late   sync.WaitGroup // requests of processes that are gone
+	late   sync.WaitGroup // late requests of dead processes
 
-	want     map[string]string // text of each key
+	want     map[string]string // expected text of each key
 	rejects  []string          // texts of the rejected records, in order
 	good     int
 	startsAt time.Time
@@ -250,7 +250,7 @@ func (w *world) file(name, text string) string {
 	return path
 }
 
-// makeInputs makes files in which keys come many times, quotes hold line ends, and some records are bad.
+// makeInputs makes files with repeated keys, line ends inside quotes, and some bad records.
 func (w *world) makeInputs(rnd *rand.Rand) {
 	keys := 1 + rnd.IntN(400)
 	for n := range 1 + rnd.IntN(3) {
@@ -259,9 +259,9 @@ func (w *world) makeInputs(rnd *rand.Rand) {
 		for i := range rnd.IntN(600) {
 			key := fmt.Sprintf("k%04d", rnd.IntN(keys)*9999/keys)
 			if rnd.IntN(3) == 0 {
-				key = "k5000" // hot
+				key = "k5000" // a hot key
 			}
-			if w.order == plan.OrderNone { // nobody knows which row of a key would stay
+			if w.order == plan.OrderNone { // keys must be unique, as any row of a key may win
 				key = fmt.Sprintf("k%04d", len(w.want)*7919%9999)
 			}
 			what := fmt.Sprintf("file %d, record %d", n, i)
@@ -310,7 +310,7 @@ func (w *world) config(transport http.RoundTripper) pipeline.Config {
 	return cfg
 }
 
-// start starts a process that dies after so many acts, negative never.
+// start starts a process that dies after a number of acts; negative means never.
 func (w *world) start(name string, seed uint64, acts int, pauses float64) *process {
 	p := &process{w: w, name: name, rand: rand.New(rand.NewPCG(seed, 7)), left: acts, pauses: pauses}
 	p.ctx, p.kill = context.WithCancelCause(w.t.Context())
@@ -322,7 +322,7 @@ func (p *process) open() (*Job, error) {
 		Clock: func() time.Duration { return p.ahead + time.Since(p.w.startsAt) }})
 }
 
-// run lets the process do something and closes what it has open.
+// run opens the job in the process, calls do, and closes it.
 func (p *process) run(do func(ctx context.Context, j *Job) error) error {
 	j, err := p.open()
 	if err != nil {
@@ -335,7 +335,7 @@ func (w *world) sdk() *tablestore.TableStoreClient {
 	return conformance.Try(client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)).Must(w.t)
 }
 
-// tries lets the process do something in which it may fail for now.
+// tries is like run, but do may fail if another attempt can succeed.
 func (p *process) tries(do func(ctx context.Context, j *Job) error) {
 	err := p.run(do)
 	conformance.True(p.w.t, passing(err), "%s: %v", p.name, err)
@@ -350,7 +350,7 @@ func (w *world) rows() map[string]string {
 	return rows
 }
 
-// check compares the ledger and the table with what the inputs say.
+// check compares the ledger and the table with the inputs.
 func (w *world) check(s *Summary) {
 	w.t.Helper()
 	conformance.True(w.t, s.Read == int64(w.good+len(w.rejects)) && s.Written == int64(len(w.want)) &&
@@ -377,10 +377,10 @@ func (w *world) check(s *Summary) {
 	conformance.True(w.t, (err == nil || want == "") && string(got) == want, "rejects:\n%s\nwant\n%s", got, want)
 }
 
-// passing reports whether another attempt may succeed: the process died, or came too late or too early.
+// passing reports whether another attempt may succeed, because the process died, or was too late or too early.
 func passing(err error) bool { return !errors.As(err, new(*progress.UnfitError)) }
 
-// TestAnyOrderOfTasksLeavesTheSameTable has processes that repeat tasks, die anywhere, and pause longer than a lease.
+// TestAnyOrderOfTasksLeavesTheSameTable has processes that repeat tasks, die at any act, and pause longer than a lease.
 func TestAnyOrderOfTasksLeavesTheSameTable(t *testing.T) { eachSeed(t, randomJob) }
 
 func randomJob(t *testing.T, seed uint64) {
@@ -397,7 +397,7 @@ func randomJob(t *testing.T, seed uint64) {
 	workers, size := 1+rnd.IntN(4), int64(200+rnd.IntN(8000))
 	request := func(r *Request) { r.Workers, r.SplitSize = workers, size }
 	var processes sync.WaitGroup
-	for d := range 1 + rnd.IntN(3) { // drivers that plan the same load at the same time; some die
+	for d := range 1 + rnd.IntN(3) { // some of the drivers, which plan the load concurrently, die
 		p := w.start(fmt.Sprintf("driver %d", d), rnd.Uint64(), rnd.IntN(120), 0.005)
 		processes.Go(func() {
 			err := w.plan(p, request)
@@ -407,7 +407,7 @@ func randomJob(t *testing.T, seed uint64) {
 	processes.Wait()
 	w.planned(request)
 	made := conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
-	w.store.Late = time.Duration(rnd.IntN(3)) * 20 * time.Second // a store that is late when it is planned is refused
+	w.store.Late = time.Duration(rnd.IntN(3)) * 20 * time.Second // only now: planning refuses a store with late listings
 	t.Logf("%d inputs, %d splits, %d shards", len(made.Inputs), len(made.Splits), len(made.Shards))
 	for n := range 2 + rnd.IntN(8) {
 		acts := rnd.IntN(600)
@@ -424,8 +424,8 @@ func randomJob(t *testing.T, seed uint64) {
 		}
 	}
 	s := w.finish()
-	processes.Wait() // those that were stopped may still have sent something
-	// Abandoned requests may take minutes of virtual time too, like pauses.
+	processes.Wait() // stopped ones may still have sent requests
+	// Abandoned requests, like pauses, may take minutes of virtual time.
 	time.Sleep(10 * time.Minute)
 	w.check(s)
 }
@@ -435,7 +435,7 @@ func (w *world) extra() string {
 	return w.file("extra.csv", "id,what\nk1,one\n")
 }
 
-// someTasks are those of a worker, or any tasks in any order.
+// someTasks returns the tasks of a worker, or any tasks in any order.
 func someTasks(rnd *rand.Rand) func(context.Context, *Job) error {
 	if rnd.IntN(2) == 0 {
 		return workAll

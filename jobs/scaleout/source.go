@@ -16,14 +16,14 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// shardOrigin provides a shard's reduced run as one source of finished rows, in an order that reaches all its lanes.
+// shardOrigin provides a shard's reduced run as one source of finished rows, in an order that keeps all lanes busy.
 type shardOrigin struct {
 	source.Undivided
 	job  *Job
 	run  *reducedResult
 	name string
 	key  []table.KeyColumn
-	// inTurn reads the frames in key order, between the ordering keys lower and upper; nil means unbounded.
+	// inTurn reads the frames in key order. lower and upper are ordering keys that limit the frames; nil means unbounded.
 	inTurn       bool
 	lower, upper []byte
 }
@@ -56,7 +56,7 @@ func (o *shardOrigin) frames() []shardFrame {
 		return all
 	}
 	order := readorder.Spread(sections, 0)
-	if o.job.Plan.Unique { // frames have unknown keys of splits: for sorted inputs, chance spreads them
+	if o.job.Plan.Unique { // the keys of frames are unknown; shuffling spreads sorted ones
 		rand.New(rand.NewPCG(uint64(o.run.Shard), 0)).Shuffle(len(order),
 			func(a, b int) { order[a], order[b] = order[b], order[a] })
 	}
@@ -76,32 +76,32 @@ func rowOf(frames []shardFrame, record int64) int64 {
 	return f.row + record - f.first
 }
 
-// shardRows is the source. Its pieces and splits name frames, which parsers read.
+// shardRows is the source of a shardOrigin. Its pieces and splits name frames, which parsers read.
 type shardRows struct {
 	source.Pages
-	source.TableRows // every record has its added columns in its row
+	source.TableRows // the row of each record has its added columns
 
 	ctx    context.Context
 	of     shardOrigin
 	frames []shardFrame
 	bytes  int64
 	next   int
-	begin  source.Place // where reading begins; requested concurrently
+	begin  source.Place // place where reading begins; requested concurrently
 }
 
 type shardFrame struct {
 	*frame
-	first int64 // rows read before it
-	row   int64 // its number in the run, from 0
+	first int64 // number of rows read before it
+	row   int64 // number of its first row in the run, from 0
 }
 
-// About says that the rows are final.
+// About describes a source of finished rows.
 func (r *shardRows) About() source.About {
-	notKept := func(source.Split, table.Span) []byte { return []byte{} } // Finish reads rejects from their origin
+	notKept := func(source.Split, table.Span) []byte { return []byte{} } // finish rereads rejects from the inputs
 	return r.Keyed(r.of.key, source.About{Name: r.of.name, Bytes: r.bytes, Rejects: source.Rejects{Raw: notKept}})
 }
 
-// Identity is the sum of the frames.
+// Identity returns the checksum of the frames.
 func (r *shardRows) Identity() (source.Identity, error) {
 	sum := crc32.New(castagnoli)
 	for i := range r.of.run.Frames {
@@ -111,7 +111,7 @@ func (r *shardRows) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: r.bytes, Content: fmt.Sprintf("%d rows, %08x", r.of.run.Rows, sum.Sum32())}, nil
 }
 
-// Sample returns no records: the table gives the types of the key, and everything else is in the rows.
+// Sample returns no records, as the table has the types of the key, and rows have everything else.
 func (r *shardRows) Sample(int, []string, func(*record.Record)) (read int, err error) {
 	return min(1, len(r.frames)), nil
 }
@@ -128,7 +128,7 @@ func (r *shardRows) Seek(to source.Place, _ source.Chain) {
 	}
 }
 
-// Begin is the first row of the frame at which reading begins.
+// Begin returns the first row of the frame at which reading begins.
 func (r *shardRows) Begin() source.Place { return r.begin }
 
 // shardPiece is one frame, or the rows of a split.
@@ -137,7 +137,7 @@ type shardPiece struct {
 	split source.Split
 }
 
-// Bytes is the limit of a frame.
+// Bytes returns the maximum size of a frame.
 func (p shardPiece) Bytes() int64 { return runfile.MaxFrameBytes }
 
 func (r *shardRows) Next() (source.Piece, error) {
@@ -154,7 +154,7 @@ func (r *shardRows) Add(p source.Piece) ([]source.Split, error) {
 	return []source.Split{p.(shardPiece).split}, nil
 }
 
-// Suspend returns to the beginning.
+// Suspend returns to the beginning of the run.
 func (r *shardRows) Suspend() error {
 	r.next, r.begin = 0, source.Place{}
 	return nil

@@ -10,19 +10,19 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Split sizes in input bytes: every process gets several and a lost one costs little, but their number stays low.
+// Split sizes in input bytes. Every process gets several splits, and a lost one costs little, but there are few enough.
 const (
 	leastSplit      = 64 << 10
 	mostSplit       = 256 << 20
 	splitsEach      = 8 // per process, if the inputs are large enough
 	mostSplits      = 1 << 20
 	manySplits      = 20_000 // above this number splits become larger
-	wholeUpTo       = 3      // a source is read whole up to this many halves of a split
+	wholeUpTo       = 3      // sources of at most this many halves of a split are read whole
 	unknownAsPieces = 1 << 30
 	stretchBytes    = 4 << 20 // of the scan for record boundaries
 )
 
-// splitSize is the target size of a split in bytes.
+// splitSize returns the target size of a split in bytes.
 func splitSize(total int64, workers int, given int64) int64 {
 	if given > 0 {
 		return given
@@ -31,7 +31,7 @@ func splitSize(total int64, workers int, given int64) int64 {
 	return max(size, total/manySplits)
 }
 
-// divide divides the inputs into splits: sources with random access by record boundaries, others whole.
+// divide divides the inputs into splits. Large sources with random access are cut at record boundaries, others not.
 func divide(ctx context.Context, p *plan.Plan, size int64, say words.Say) (splits []Split, err error) {
 	var group Split
 	flush := func() {
@@ -60,7 +60,7 @@ func divide(ctx context.Context, p *plan.Plan, size int64, say words.Say) (split
 			continue
 		}
 		flush()
-		say.Line("looking through %s for where its records begin", s.Name)
+		say.Line("scanning %s for record boundaries", s.Name)
 		parts, err := divideSource(ctx, p, i, size)
 		if err != nil {
 			return nil, err
@@ -70,7 +70,7 @@ func divide(ctx context.Context, p *plan.Plan, size int64, say words.Say) (split
 	flush()
 	if len(splits) > mostSplits {
 		return nil,
-			&plan.UsageError{Message: fmt.Sprintf("the inputs make %d splits, and a job takes at most %d; read fewer of them "+
+			&plan.UsageError{Message: fmt.Sprintf("the inputs make %d splits, but a job can have at most %d; load fewer inputs "+
 				"at a time", len(splits), mostSplits)}
 	}
 	return splits, nil
@@ -97,8 +97,8 @@ func divideSource(ctx context.Context, p *plan.Plan, ordinal int, size int64) (s
 	}
 	if n := len(splits); n > 0 {
 		first := &splits[0].Parts[0]
-		first.Record, first.Line, first.Offset = 0, 0, 0 // the source knows more about the beginning
-		splits[n-1].Parts[0].Records = -1                // includes what follows the last record
+		first.Record, first.Line, first.Offset = 0, 0, 0 // the source itself determines its beginning
+		splits[n-1].Parts[0].Records = -1                // to the end, including bytes after the last record
 	}
 	return splits, alone.Sources[0].Suspend()
 }

@@ -28,7 +28,7 @@ type Status struct {
 	Job      string       `json:"job"` // ID of the plan
 	State    string       `json:"state"`
 	ExitCode *int         `json:"exit_code,omitempty"` // only if done
-	Stopped  string       `json:"stopped,omitempty"`   // why
+	Stopped  string       `json:"stopped,omitempty"`   // why the job was stopped
 	Table    string       `json:"table"`
 	Planned  time.Time    `json:"planned"`
 	Stages   []StageState `json:"stages"`
@@ -37,17 +37,17 @@ type Status struct {
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
 	Written    int64 `json:"written"`
-	// BytesRead are the bytes of the splits read so far, out of Bytes.
+	// BytesRead is the part of Bytes in splits that were read.
 	BytesRead int64 `json:"bytes_read"`
 	Bytes     int64 `json:"bytes"`
 
 	ReadRate    float64  `json:"records_read_per_second"`
 	WriteRate   float64  `json:"rows_written_per_second"`
-	SecondsLeft *float64 `json:"seconds_left,omitempty"` // for the stage; nil if unknown
-	// LateUntil is the time until which lost workers' requests may arrive; the comparison and the end wait for it.
+	SecondsLeft *float64 `json:"seconds_left,omitempty"` // for the current stage; nil if unknown
+	// LateUntil is the time until which requests of lost workers may arrive. The comparison and the end wait for it.
 	LateUntil *time.Time `json:"late_until,omitempty"`
 	Working   []Worker   `json:"working,omitempty"`
-	// Failures are the latest failures of unfinished tasks, limited in number.
+	// Failures are the latest failures of unfinished tasks, at most mostFailures.
 	Failures []*Failure `json:"failures,omitempty"`
 }
 
@@ -58,16 +58,16 @@ type StageState struct {
 	Held  int    `json:"held"` // tasks that a process is working on
 }
 
-// Worker is a process that works on a task, or worked on it and is gone.
+// Worker is a process that works on a task, or was lost while it did.
 type Worker struct {
 	Stage string `json:"stage"`
 	Index int    `json:"index"`
 	By    string `json:"by"`
-	// Silent is the seconds without a sign of life, by both clocks; 0 means less than a lease's term.
+	// Silent is the time without a sign of life in seconds, by both clocks; 0 means less than a lease's term.
 	Silent float64 `json:"silent_seconds,omitempty"`
 }
 
-// Watcher observes a job. It reads each result once. It is safe for concurrent use.
+// Watcher observes a job, and reads each result only once. It is safe for concurrent use.
 type Watcher struct {
 	mu       sync.Mutex
 	job      *Job
@@ -75,7 +75,7 @@ type Watcher struct {
 	lookedAt time.Time
 }
 
-// NewWatcher watches a planned job; the process need not be able to work on it.
+// NewWatcher returns a Watcher of a planned job. The process need not be able to work on it.
 func NewWatcher(ctx context.Context, store jobdir.Store) (*Watcher, error) {
 	p, err := ReadPlan(ctx, store)
 	if err != nil {
@@ -85,10 +85,10 @@ func NewWatcher(ctx context.Context, store jobdir.Store) (*Watcher, error) {
 	return &Watcher{job: j}, err
 }
 
-// mostWorkers limits the leases read at a time.
+// mostWorkers limits the number of leases that a status reads.
 const mostWorkers = 200
 
-// watchEvery is the minimum interval between looks at the directory.
+// watchEvery is the minimum interval between reads of the directory.
 const watchEvery = 2 * time.Second
 
 func (w *Watcher) Status(ctx context.Context) (*Status, error) {
@@ -133,7 +133,7 @@ func (w *Watcher) look(ctx context.Context) (*Status, error) {
 	return s, w.addEnd(ctx, s, there)
 }
 
-// note adds the end of a finished task, and until when its requests may still arrive.
+// note adds the times of a finished task, and its LateUntil.
 func (s *Status) note(took *span, d *done) {
 	took.add(d)
 	if u := d.LateUntil; !u.IsZero() && (s.LateUntil == nil || u.After(*s.LateUntil)) {
@@ -255,12 +255,12 @@ func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, the
 		}
 		last = folder
 		var index int
-		_, _ = fmt.Sscanf(number, "%d", &index) // a foreign name is shown as 0
+		_, _ = fmt.Sscanf(number, "%d", &index) // a foreign name counts as 0
 		if there[resultOf[s.Stages[at].Stage](index)] {
 			continue
 		}
 		if len(s.Working) >= mostWorkers {
-			s.Stages[at].Held++ // about
+			s.Stages[at].Held++ // approximate
 			continue
 		}
 		owner, seen, err := jobdir.Holder(ctx, jobdir.Below(w.job.store, folder))
@@ -281,7 +281,7 @@ func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, the
 	return nil
 }
 
-// addEnd sets how the job ended or was stopped.
+// addEnd adds how the job ended or why it was stopped.
 func (w *Watcher) addEnd(ctx context.Context, s *Status, there map[string]bool) error {
 	if there[summaryName] {
 		sum := new(Summary)

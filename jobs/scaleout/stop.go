@@ -23,7 +23,7 @@ type StoppedError struct {
 	Why  string    `json:"why"`
 	By   string    `json:"by"`
 	At   time.Time `json:"at"`
-	Code int       `json:"exit_code,omitempty"` // for all processes; 0 means exitcode.Failed
+	Code int       `json:"exit_code,omitempty"` // exit code of all processes; 0 means exitcode.Failed
 }
 
 func (e *StoppedError) Error() string {
@@ -60,15 +60,15 @@ func (j *Job) stop(ctx context.Context, why *StoppedError) error {
 	return putJSON(ctx, j.store.Put, stopName, why)
 }
 
-// stopRefused stops all processes after a permanent refusal by the service, which each of them would meet.
+// stopRefused stops all processes if err is a permanent refusal by the service, which each of them would get.
 func (j *Job) stopRefused(ctx context.Context, err error) {
 	if exitcode.Of(err) == exitcode.Refused && !errors.As(err, new(*StoppedError)) {
-		// the error itself matters more
+		// An error here is less important than err.
 		_ = j.stop(ctx, &StoppedError{Why: input.RedactText(client.OneLine(err.Error())), Code: exitcode.Refused})
 	}
 }
 
-// forgetRefusal undoes stopRefused: the service may accept a process that begins later.
+// forgetRefusal undoes stopRefused, as the service may accept requests of a process that begins later.
 func (j *Job) forgetRefusal(ctx context.Context) error {
 	if why, stopped := errors.AsType[*StoppedError](j.stopped(ctx)); stopped && why.Code == exitcode.Refused {
 		return j.store.Delete(ctx, stopName)
@@ -76,7 +76,7 @@ func (j *Job) forgetRefusal(ctx context.Context) error {
 	return nil
 }
 
-// counted sums up all finished tasks.
+// counted has the record counts of all finished tasks.
 type counted struct{ Read, Rejected int64 }
 
 // Continue undoes a stop, unless the error limit is exceeded.
@@ -94,7 +94,7 @@ func (j *Job) Continue(ctx context.Context) error {
 	return j.overLimit(ctx, n, false)
 }
 
-// raiseLimit sets a new error limit for a planned job, and undoes its stop by the former one.
+// raiseLimit sets a new error limit for a planned job, and undoes a stop caused by the former one.
 func (j *Job) raiseLimit(ctx context.Context, limit ledger.MaxErrors) error {
 	former, err := j.maxErrors(ctx)
 	if err != nil || former == limit {
@@ -103,7 +103,7 @@ func (j *Job) raiseLimit(ctx context.Context, limit ledger.MaxErrors) error {
 	if err := putJSON(ctx, j.store.Put, limitName, limit); err != nil {
 		return fmt.Errorf("store %s in %s: %w", limitName, j.store, err)
 	}
-	j.o.Say.Line("--max-errors of the load is another one from now on")
+	j.o.Say.Line("the load's --max-errors has changed")
 	if why := new(StoppedError); errors.As(j.stopped(ctx), &why) && why.Code == exitcode.ErrorLimit {
 		return j.Continue(ctx)
 	}
@@ -145,7 +145,7 @@ func (j *Job) count(ctx context.Context) (n counted, err error) {
 	return n, nil
 }
 
-// limit stops the job if the error limit is exceeded. rejected is of the task just done; others check their own.
+// limit stops the job if the error limit is exceeded. It checks only if the task just done has rejected records.
 func (j *Job) limit(ctx context.Context, rejected int64) error {
 	if rejected == 0 {
 		return nil
@@ -157,7 +157,7 @@ func (j *Job) limit(ctx context.Context, rejected int64) error {
 	return j.overLimit(ctx, n, false)
 }
 
-// overLimit stops the job if these counts exceed the limit, at its end or before.
+// overLimit stops the job if the counts exceed the limit; end says whether they are those of the whole job.
 func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
 	limit, err := j.maxErrors(ctx)
 	if err != nil || !limit.Exceeded(n.Rejected, n.Read, end) {
@@ -177,8 +177,8 @@ const stopEvery = 5 * time.Second
 // errOver reports that another attempt has done the task.
 var errOver = errors.New("another attempt has done the task")
 
-// watched calls do. It drains its loads when the job is stopped, the process is to end, or over (may be nil) reports
-// that another attempt has done the task: a process paused for hours must not send after the job's end.
+// watched calls do, and drains its loads when the job is stopped, the process must end, or over (may be nil) reports
+// that another attempt has done the task: a process paused for hours must not send rows after the job's end.
 func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool,
 	do func(ctx context.Context) error) error {
 	if err := j.rest(ctx); err != nil {
@@ -200,7 +200,7 @@ func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool,
 	return err
 }
 
-// watch checks, until drain ends, for a stop, a task that is over, or a lost share of the ceilings.
+// watch regularly checks for a stop of the job, a finished task, or a lost share of the ceilings, until drain ends.
 func (j *Job) watch(ctx, drain context.Context, over func(ctx context.Context) bool, stop context.CancelCauseFunc) {
 	timer := time.AfterFunc(stopEvery, func() {
 		if drain.Err() != nil {
@@ -222,7 +222,7 @@ func (j *Job) watch(ctx, drain context.Context, over func(ctx context.Context) b
 	context.AfterFunc(drain, func() { timer.Stop() })
 }
 
-// draining is the context whose end asks loads to end gently.
+// draining returns the context whose end requests a graceful stop of loads.
 func (j *Job) draining() context.Context {
 	j.mu.Lock()
 	defer j.mu.Unlock()

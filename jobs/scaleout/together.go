@@ -12,30 +12,30 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// Shards are ranges of keys: writing one by one would leave partitions idle, so a process writes its share at once.
+// Shards are ranges of keys, and writing one at a time would leave partitions idle, so a process writes several.
 
-// atATime is the number of shards that a process writes concurrently.
+// atATime returns the number of shards that a process writes concurrently.
 func (p *Plan) atATime() int {
 	workers := max(p.Workers, 1)
 	return max(1, min(shardsEach, (len(p.Shards)+workers-1)/workers))
 }
 
-// atATimeAfter is the number of further shards that it writes for lost processes, without waiting for its own.
+// atATimeAfter returns the number of further shards that it writes for lost processes beside its own.
 func (p *Plan) atATimeAfter() int { return (p.atATime() + 1) / 2 }
 
-// mostWatched limits the open shards that a process watches for lost writers; with more, shards end often.
+// mostWatched limits the open shards that a process watches for lost writers: if there are more, shards end often.
 const mostWatched = 64
 
-// DiskBytes estimates a worker's disk for data beyond memory: its sorted and waiting shards, inputs and a run folder.
+// DiskBytes estimates a worker's disk space for data beyond its memory: sorted and waiting shards, inputs, run folder.
 func (p *Plan) DiskBytes() int64 {
-	heaviest := 0.0 // share of the rows
+	heaviest := 0.0 // largest share of the rows
 	for _, s := range p.Shards {
 		heaviest = max(heaviest, s.Weight)
 	}
 	return 1<<30 + 2*int64(float64(p.atATime()+p.atATimeAfter())*heaviest*float64(p.Bytes))
 }
 
-// meter divides the CPU seconds of a process among concurrent tasks: each gets those since another ended.
+// meter divides the CPU seconds of a process among concurrent tasks: each gets those since the end of the previous one.
 type meter struct {
 	mu   sync.Mutex
 	last float64
@@ -60,7 +60,7 @@ func (m *meter) take() float64 {
 func (j *Job) newPart(drain context.Context, part, parts int) (*Job, error) {
 	o := j.o
 	o.Drain = drain
-	o.Load.Watch.Monitor = nil // it shows a single load
+	o.Load.Watch.Monitor = nil // a monitor shows a single load
 	b, err := newJob(j.store, j.Plan, o)
 	if err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (j *Job) newPart(drain context.Context, part, parts int) (*Job, error) {
 	return b, nil
 }
 
-// startParts starts parts that write shards concurrently. If one fails, the process stops. Stop ends all, waits, and
-// returns the first failure; unfinished shards are open again.
+// startParts starts parts that write shards concurrently. If one fails, the process stops. stop ends all parts, waits
+// for them and returns the first failure; unfinished shards are open again.
 func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
 	parts := j.Plan.atATime()
 	all := parts + j.Plan.atATimeAfter()
@@ -99,7 +99,7 @@ func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
 		group.Go(func() error {
 			err := write(ctx)
 			if drain.Err() != nil && errors.Is(err, context.Cause(drain)) {
-				err = nil // it was stopped on purpose
+				err = nil // the part was stopped on purpose
 			}
 			if err = errors.Join(err, b.Close()); err != nil {
 				end(err)
@@ -115,7 +115,7 @@ func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
 	return stop, nil
 }
 
-// divide reduces the process's resources to one of parts.
+// divide reduces the process's resources to those of one of parts.
 func (o *Options) divide(parts int) {
 	o.Load.Limits.Memory /= int64(parts)
 }
@@ -129,7 +129,7 @@ func (p *Plan) together(requests int) *lanes.SharedLimits {
 	return lanes.NewSharedLimits(r, cmp.Or(requests, pipeline.DefaultConcurrency))
 }
 
-// atWork is the number of parts of the process that write concurrently.
+// atWork returns the number of parts of the process that write concurrently.
 func (j *Job) atWork() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// A process without a task looks again after lookEvery, or later, so that looking takes at most a fifth of its time:
-// hundreds looking at hundreds of leases overload a store. mostPause bounds a takeover's delay.
+// A process without a task looks for one again after lookEvery, or later if looking is slow, so that it takes at most a
+// fifth of the time: hundreds of processes reading hundreds of leases overload a store. mostPause limits the delay.
 const (
 	lookEvery = 2 * time.Second
 	mostPause = 15 * time.Second
@@ -29,7 +29,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 	defer func() {
 		switch failed := stop(); {
 		case failed == nil:
-		case errors.Is(err, failed), errors.Is(failed, err): // it ended this part, or both have one cause
+		case errors.Is(err, failed), errors.Is(failed, err): // one error caused the other, or both have the same cause
 			err = failed
 		case s != nil:
 			j.o.Say.Warn("the load is done, although a part of this process failed: %v", failed)
@@ -53,7 +53,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 				return worked, false, err
 			}
 			if !j.Plan.Direct {
-				if stop, err = j.startParts(ctx); err != nil { // before the first shard, which can take long
+				if stop, err = j.startParts(ctx); err != nil { // before the first shard, which may take long
 					return false, false, err
 				}
 			}
@@ -67,7 +67,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 // idleSteps is the number of idle steps before a process says so.
 const idleSteps = 5
 
-// persist repeats a step until it is over, pausing if there is nothing to do or, for --retry-for, the directory fails.
+// persist repeats a step until it is over. It pauses when nothing can be done and, within --retry-for, after failures.
 func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err error)) error {
 	most := cmp.Or(j.o.Load.Lanes.RetryFor, pipeline.DefaultRetryFor)
 	var failing time.Time // start of the failures; zero if there are none
@@ -93,13 +93,13 @@ func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err e
 			if j.part > 0 {
 				select {
 				case j.worked <- struct{}{}:
-				default: // already known
+				default: // already reported
 				}
 			}
 			continue
 		}
 		if idle == idleSteps && j.part == 0 {
-			j.o.Say.Line("waiting for tasks that other workers hold; one that gives no sign for %v is taken over", jobdir.Term)
+			j.o.Say.Line("waiting for tasks of other workers; one that is silent for %v is taken over", jobdir.Term)
 		}
 		if err := j.pause(ctx, max(lookEvery, min(4*time.Since(began), mostPause))); err != nil {
 			return err
@@ -124,7 +124,7 @@ type stage struct {
 	result func(i int) string // name of the result
 	folder func(i int) string // of the lease
 	do     func(ctx context.Context, i int) error
-	sends  bool // the task takes its lease itself, after its share of the ceilings
+	sends  bool // the task sends rows, and takes its lease itself, after its share of the ceilings
 }
 
 func (j *Job) stages() []stage {
@@ -149,7 +149,7 @@ func (j *Job) stages() []stage {
 	return all
 }
 
-// workOnce does one open task after the reading stage, if there is one. With a summary the job is done.
+// workOnce does one open task after the reading stage, if there is one. A non-nil summary means that the job is done.
 func (j *Job) workOnce(ctx context.Context) (s *Summary, worked bool, err error) {
 	for _, st := range j.stages()[1:] {
 		open, err := j.open(ctx, st)
@@ -172,20 +172,20 @@ func (j *Job) workOnce(ctx context.Context) (s *Summary, worked bool, err error)
 	return s, worked, err
 }
 
-// look is a process's last view of the open tasks of a stage.
+// look is the last listing of the open tasks of a stage.
 type look struct {
 	open []int
 	at   time.Time
 	took time.Duration
 }
 
-// Listing all results takes at most a twentieth of a process's time. Between listings a few open tasks are checked.
+// Listing all results takes at most a twentieth of a process's time. Between listings, single open tasks are checked.
 const (
 	looksApart  = 20
 	askedBefore = 8
 )
 
-// remembered returns the tasks open at the last listing, if it is recent and the first still is.
+// remembered returns the tasks open at the last listing, if that is recent and the first of them is still open.
 func (j *Job) remembered(ctx context.Context, st stage) []int {
 	l := j.looks[st.result(0)]
 	if l == nil || time.Since(l.at) >= looksApart*l.took {
@@ -195,7 +195,7 @@ func (j *Job) remembered(ctx context.Context, st stage) []int {
 		first := l.open[0]
 		if _, err := j.store.Get(ctx, st.result(first)); errors.Is(err, fs.ErrNotExist) {
 			open := slices.Clone(l.open)
-			l.open = append(l.open[1:], first) // another process may hold it
+			l.open = append(l.open[1:], first) // last, because another process may hold it
 			return open
 		}
 		l.open = l.open[1:]
@@ -203,8 +203,8 @@ func (j *Job) remembered(ctx context.Context, st stage) []int {
 	return nil
 }
 
-// open returns the tasks of a stage without a result, shuffled, so that processes that begin at the same time do not
-// want the same one. Some of them may have a result by now. None means that all are done.
+// open returns the tasks of a stage without a result. They are shuffled, so that processes that begin at the same time
+// try different ones. Some may have a result by now. If there are none, all are done.
 func (j *Job) open(ctx context.Context, st stage) (open []int, err error) {
 	if open := j.remembered(ctx, st); len(open) > 0 {
 		return open, nil
@@ -239,12 +239,12 @@ func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, e
 			if errors.As(err, new(*jobdir.HeldError)) {
 				err = nil
 			}
-			if errors.Is(err, jobdir.ErrLost) || errors.Is(err, jobdir.ErrLate) { // this process stood still
+			if errors.Is(err, jobdir.ErrLost) || errors.Is(err, jobdir.ErrLate) { // this process was paused
 				j.o.Say.Warn("%v; this process continues with other tasks", err)
 				return true, nil
 			}
 		}
-		if errors.Is(err, errNoSlot) { // a lost process has a share and leases: if watched at once, they expire together
+		if errors.Is(err, errNoSlot) { // watch all leases now: a lost process may hold the share and leases
 			for _, i := range open {
 				if _, err := j.seenLease(ctx, st.folder(i)); err != nil {
 					return false, err
@@ -275,9 +275,9 @@ func (j *Job) leased(ctx context.Context, folder string, do func() error) (worke
 	return true, do()
 }
 
-// giveBack releases a lease. If that fails, the next process waits as after a killed holder.
+// giveBack releases a lease. If that fails, the next holder must wait until it expires.
 func (j *Job) giveBack(l *jobdir.Lease) {
 	if err := l.Release(); err != nil {
-		j.o.Say.Warn("%v; it is free in %v", err, jobdir.Term)
+		j.o.Say.Warn("%v; it expires in %v", err, jobdir.Term)
 	}
 }

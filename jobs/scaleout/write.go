@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// writeShard loads the runs of a shard, once all splits are read, if no other process does.
+// writeShard loads the runs of a shard when all splits are read, unless another process does.
 func (j *Job) writeShard(ctx context.Context, i int) error {
 	if r, err := j.shard(ctx, i); r != nil || err != nil {
 		return err
@@ -41,11 +41,11 @@ func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease)
 		return err
 	}
 	rejected, err := do(lease)
-	if lost := lease.Check(); err != nil && lost != nil { // a process that stood still may notice by other errors first
+	if lost := lease.Check(); err != nil && lost != nil { // after a pause, other errors may come first
 		lease.Abandon()
 		return fmt.Errorf("%s: %w", folder, lost)
 	}
-	if errors.Is(err, jobdir.ErrLost) { // the share of the ceilings: requests may still be in flight
+	if errors.Is(err, jobdir.ErrLost) { // the share of the ceilings was lost; requests may still be in flight
 		lease.Abandon()
 		return err
 	}
@@ -56,7 +56,7 @@ func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease)
 }
 
 // errNoSlot reports that other processes hold all shares of the ceilings, or all sessions of a database.
-var errNoSlot = errors.New("as many processes as may are reading or writing already")
+var errNoSlot = errors.New("the maximum number of processes is already reading or writing")
 
 // writeLeased loads a shard under its lease, and returns the number of rejected rows.
 func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (rejected int64, err error) {
@@ -104,7 +104,7 @@ func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdi
 		return nil, err
 	}
 	dir := filepath.Join(scratch, fmt.Sprintf("shard-%04d", i))
-	if err := os.RemoveAll(dir); err != nil { // leftovers of this process; the job directory has the relevant data
+	if err := os.RemoveAll(dir); err != nil { // leftovers of an attempt; the data is in the job directory
 		return nil, err
 	}
 	cfg := j.rowsConfig(fmt.Sprintf("shard %d of the job %s", i, j.Plan.ID))
@@ -128,7 +128,7 @@ func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdi
 	return report, nil
 }
 
-// rowsConfig is the configuration of a load of finished rows.
+// rowsConfig returns the configuration of a load of finished rows.
 func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg := j.o.Load
 	cfg.Inputs = []string{name}
@@ -136,7 +136,7 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	to := cfg.Target
 	cfg.Target = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Aging: to.Aging}
 	cfg.Write.Order = plan.OrderNone // each key occurs once
-	cfg.Write.DeleteNull = false     // the rows contain deletions
+	cfg.Write.DeleteNull = false     // finished rows contain their deletions
 	cfg.Lanes.Rates.MaxWCU, cfg.Lanes.Rates.MaxRows, cfg.Lanes.Rates.MaxBytes = 0, 0, 0
 	cfg.Lanes.Shared = j.together
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, ledger.MaxErrors{Rows: -1}
@@ -147,7 +147,7 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	return cfg
 }
 
-// takeReport records how the rows of a shard ended.
+// takeReport records the results of the rows of a shard.
 func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.Report, origin *shardOrigin) error {
 	r.written = writtenOf(report)
 	if report.Rejected == 0 {
@@ -175,7 +175,7 @@ func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.R
 			Reason: table.Reason{Column: w.Column, Code: w.Code, Message: w.Message, Value: w.Value,
 				MaybeApplied: w.MaybeApplied},
 		}}
-		if j.Plan.Live { // Read again it would be another record.
+		if j.Plan.Live { // a reread record may be a different one
 			prepared, err := j.prepare(ctx)
 			if err != nil {
 				return err
@@ -211,7 +211,7 @@ func (j *Job) sortReasons(run string, read []shardFrame) (*extsort.Sorted, error
 		sorted, err = sorter.Sort()
 	}
 	if err != nil {
-		_ = sorter.Close() // files left on disk end with the process
+		_ = sorter.Close() // an error leaves only temporary files
 	}
 	return sorted, err
 }

@@ -1,3 +1,3 @@
-// Package copytable has what is special in a load from a table. New makes a source that refuses data that the target
-// would not store exactly; Define gives a new table the source's options; Distinct checks that two tables differ.
+// Package copytable has the parts of a load that only a load from a table needs. New makes a source that refuses data
+// that the target would not store exactly, Define gives a new table the source's options, Distinct compares two tables.
 package copytable

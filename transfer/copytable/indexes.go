@@ -20,7 +20,7 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 	}
 	leave := func(what, why string) {
 		notes = append(notes, fmt.Sprintf("the new table does not get the %s%s; create it in the console or by "+
-			"CreateIndex, with the data that are there (IncludeBaseData), when all rows are loaded", what, why))
+			"CreateIndex, including existing data (IncludeBaseData), when all rows are loaded", what, why))
 	}
 	for i, name := range from.Indexes {
 		if i >= len(from.IndexesAre) {
@@ -60,7 +60,7 @@ func indexOfTarget(target *plan.Target, columns *plan.Columns, from *client.Tabl
 		case ok:
 			to.Key = append(to.Key, as)
 		case indexOf(from.Key, name) < 0 || len(to.Key) == 0:
-			return nil, fmt.Sprintf(", whose column %s it does not have as a predefined column", name)
+			return nil, fmt.Sprintf(", because the table lacks the predefined column %s", name)
 		}
 	}
 	var lost []string
@@ -72,7 +72,7 @@ func indexOfTarget(target *plan.Target, columns *plan.Columns, from *client.Tabl
 		}
 	}
 	if lost != nil {
-		return nil, fmt.Sprintf(", of whose columns it does not have %s", strings.Join(lost, ", "))
+		return nil, fmt.Sprintf(", because the table lacks columns of the index: %s", strings.Join(lost, ", "))
 	}
 	return to, ""
 }

@@ -30,7 +30,7 @@ type Origin struct {
 	o    Options
 }
 
-// Options are the limits by which an Origin refuses.
+// Options are the properties of the target and of the copy that an Origin checks.
 type Options struct {
 	To          *table.Definition        // of the target
 	DropExpired bool                     // omit and count cells that the target no longer accepts
@@ -48,15 +48,15 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	return o.Origin.Divide(ctx)
 }
 
-// Refuse refuses a source with cells that the target would not accept. It reads only the keys of rows: the service
-// omits values of acceptable cells. Rows with others are read again if conditions or versions may omit these.
+// Refuse refuses a source with cells that the target would not accept. It scans for their timestamps, so that the
+// service returns little more than keys, and rereads rows with such cells if the copy may leave the cells out.
 func (o *Origin) Refuse(ctx context.Context) error {
 	now := time.Now()
 	until := Oldest(o.o.To, now)
 	if o.o.DropExpired || until.UnixMilli() <= max(o.scan.Since, 0) {
 		return nil
 	}
-	o.o.Say.Line("looking for cells that are older than the target takes")
+	o.o.Say.Line("looking for cells that are too old for the target")
 	name := o.scan.Table.Name
 	found, err := o.find(ctx, o.scan.Since, until.UnixMilli())
 	if err != nil {
@@ -67,7 +67,7 @@ func (o *Origin) Refuse(ctx context.Context) error {
 		if o.o.To.TimeToLive > 0 {
 			text = "--ttl and --max-deviation"
 		}
-		return fmt.Errorf("table %s has cells that the target does not take: column %s of row %s is %v old, and the "+
+		return fmt.Errorf("table %s has cells that the target does not accept: column %s of row %s is %v old, and the "+
 			"target's time to live and maximum deviation reach back %v; copy into a table with a larger %s, or give "+
 			"--drop-expired, which leaves such cells out and counts them",
 			name, found.column, found.row, now.Sub(time.UnixMilli(found.at)).Round(time.Second),
@@ -81,7 +81,7 @@ func (o *Origin) Refuse(ctx context.Context) error {
 	if found, err = o.find(ctx, max(o.scan.Since, now.Add(ahead).UnixMilli()+1), 0); err != nil || found == nil {
 		return err
 	}
-	return fmt.Errorf("table %s has cells that the target does not take: the timestamp of column %s of row %s is %v "+
+	return fmt.Errorf("table %s has cells that the target does not accept: the timestamp of column %s of row %s is %v "+
 		"ahead, and the target's maximum deviation is %v; copy into a table with a larger --max-deviation",
 		name, found.column, found.row, time.UnixMilli(found.at).Sub(now).Round(time.Second), ahead)
 }
@@ -125,7 +125,7 @@ type stamped struct {
 
 var errFound = errors.New("enough was read")
 
-// findIn looks for such a cell in one scan.
+// findIn scans once for a copied cell with a timestamp in the scan's range, sets found and returns errFound.
 func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Pointer[stamped]) error {
 	p := scan.NewPager(o.scan.Client, o.scan.Table.Name, o.scan.Table.Key, s)
 	for {
@@ -155,7 +155,7 @@ func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Point
 	}
 }
 
-// leavesOut reports whether the copy may omit cells that a scan for timestamps finds: of other rows, or older versions.
+// leavesOut reports whether the copy may omit a cell that findIn finds, because of a condition or as an older version.
 func (o *Origin) leavesOut() bool {
 	versions := o.scan.Versions
 	return o.scan.Where != nil || o.scan.Filter != nil || versions > 0 && versions < o.scan.Table.MaxVersions

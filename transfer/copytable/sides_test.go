@@ -22,7 +22,7 @@ import (
 
 func made(at int64) *client.Table { return &client.Table{Created: at} }
 
-func TestATableIsNotCopiedIntoItself(t *testing.T) {
+func TestTableIsNotCopiedIntoItself(t *testing.T) {
 	from := Side{Endpoint: "a", Instance: "i", Name: "t", Table: made(1)}
 	for _, c := range []struct {
 		to   Side
@@ -55,7 +55,7 @@ func TestNewTableIsDefinedLikeItsSource(t *testing.T) {
 		t.Errorf("options %+v", d)
 	}
 	conformance.True(t, len(to.Defined) == 1 && to.Defined["new"] == table.Integer, "defined columns %v", to.Defined)
-	conformance.True(t, len(notes) == 1 && strings.Contains(notes[0], "that of the source is 60"), "notes %q", notes)
+	conformance.True(t, len(notes) == 1 && strings.Contains(notes[0], "the source has 60"), "notes %q", notes)
 
 	to = plan.Target{Key: []table.KeyColumn{{Name: "hash"}, {Name: "key"}}}
 	columns = plan.Columns{Keys: []plan.Column{{Name: "hash"}}, Rename: map[string]string{"s": "key"}}
@@ -65,7 +65,7 @@ func TestNewTableIsDefinedLikeItsSource(t *testing.T) {
 	conformance.Refused(t, CheckKey("t", to.Key, "ots://a/s", "give it up"), "column hash", "error")
 }
 
-func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
+func TestNewTableGetsTheIndexesOfItsSource(t *testing.T) {
 	from := &client.Table{Name: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},
 		Indexes: []string{"by_city", "by_time", "old"},
 		IndexesAre: []table.Index{{Name: "by_city", Key: []string{"city", "id"}, Columns: []string{"name", "age"}},
@@ -95,9 +95,9 @@ func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
 			rename: map[string]string{"by_city": "by_town"},
 			want:   []table.Index{{Name: "by_town", Key: []string{"town", "id"}, Columns: []string{"name", "years"}}, byTime}},
 		"without a column": {columns: plan.Columns{Exclude: []string{"name"}}, want: []table.Index{byTime},
-			says: "of whose columns it does not have name"},
+			says: "lacks columns of the index: name"},
 		"without its own key": {columns: plan.Columns{Exclude: []string{"city"}}, want: []table.Index{byTime},
-			says: "whose column city it does not have"},
+			says: "lacks the predefined column city"},
 		"another key": {key: []table.KeyColumn{{Name: "hash", Type: table.String}},
 			want: []table.Index{{Name: "by_city", Key: []string{"city"}, Columns: []string{"name", "age"}}},
 			says: "does not get the local index by_time"},
@@ -135,10 +135,10 @@ func TestOldestAcceptedTimestamp(t *testing.T) {
 	}
 }
 
-func TestATargetThatWouldDropVersionsIsRefused(t *testing.T) {
+func TestTargetThatWouldDropVersionsIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		source, target, versions int
-		want                     string // a part of the message; "" is none
+		want                     string // part of the message; "" means no error
 	}{{1, 1, 0, ""}, {0, 0, 0, ""}, {3, 3, 0, ""}, {3, 5, 0, ""}, {1, 0, 0, ""}, {3, 1, 0, "--versions 1"},
 		{3, 0, 0, "keeps 1 versions of a cell, and ots://a/s up to 3"}, {5, 3, 0, "--max-versions 5"}, {5, 3, 4, "up to 4"},
 		{5, 3, 3, ""}, {5, 1, 1, ""}, {3, 3, 9, ""}} {
@@ -149,7 +149,7 @@ func TestATargetThatWouldDropVersionsIsRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyCutsInsideARangeCount(t *testing.T) {
+func TestCutsOutsideARangeAreIgnored(t *testing.T) {
 	key := func(n ...int64) (k []table.Value) {
 		for _, n := range n {
 			k = append(k, table.Value{Type: table.Integer, Int: n})
@@ -166,7 +166,7 @@ func TestOnlyCutsInsideARangeCount(t *testing.T) {
 	}
 }
 
-// TestUnacceptableCellIsFoundAnywhere puts a cell too old, or too far ahead, into the first, a middle and the last row.
+// TestUnacceptableCellIsFoundAnywhere puts a cell too old or too far ahead into the first, a middle and the last row.
 func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 	const rows = 40
 	s := tabletest.Open(t, server.Options{})

@@ -65,8 +65,8 @@ func Define(target *plan.Target, columns *plan.Columns, from *client.Table,
 	set("max-versions", func() { d.MaxVersions = from.MaxVersions })
 	d.ReservedRead, d.ReservedWrite = from.ReservedRead, from.ReservedWrite
 	d.MaxDeviation = table.AnyAge
-	notes = append(notes, fmt.Sprintf("a new table gets a maximum deviation of %d seconds, so that it takes timestamps "+
-		"of any age; that of the source is %d", d.MaxDeviation, cmp.Or(from.MaxDeviation, client.DefaultDeviation)))
+	notes = append(notes, fmt.Sprintf("a new table gets a maximum deviation of %d seconds, so that it accepts timestamps "+
+		"of any age; the source has %d", d.MaxDeviation, cmp.Or(from.MaxDeviation, client.DefaultDeviation)))
 	target.Defined = map[string]table.Type{}
 	for name, t := range from.Defined {
 		to := columns.To(name)
@@ -79,7 +79,7 @@ func Define(target *plan.Target, columns *plan.Columns, from *client.Table,
 	return notes
 }
 
-// sourceOf returns the source column of a table column, if it is not computed.
+// sourceOf returns the source column of a table column that is not computed.
 func sourceOf(columns *plan.Columns, name string) string {
 	for from, to := range columns.Rename {
 		if to == name {
@@ -93,7 +93,7 @@ func indexOf(key []table.KeyColumn, name string) int {
 	return slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Name == name })
 }
 
-// CheckKey refuses a target key with an auto-increment column: live rows are known by key. instead is the suggestion.
+// CheckKey refuses a target key with an auto-increment column, since a copy finds rows by key. instead is what to do.
 func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 	i := slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Auto })
 	if i < 0 {
@@ -103,12 +103,12 @@ func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 	for _, k := range key {
 		plain += " --pk " + k.Name + ":" + k.Type.String()
 	}
-	return plan.Usagef("table %s has the auto-increment key column %s, and the service takes no number of %s for a new "+
-		"row; %s; into a new table with%s the numbers of the source are kept as plain integers",
+	return plan.Usagef("table %s has the auto-increment key column %s, for which the service does not accept the numbers "+
+		"of %s; %s; a copy into a new table with%s keeps the source's numbers as plain integers",
 		to, key[i].Name, source, instead, plain)
 }
 
-// KeepsVersions refuses a target that keeps fewer versions than are copied (0: all): the service would drop the rest.
+// KeepsVersions refuses a target that keeps fewer versions than are copied (0 means all): the service drops the rest.
 func KeepsVersions(to string, define *table.Definition, source string, from *client.Table, versions int) error {
 	kept, read := max(define.MaxVersions, 1), max(from.MaxVersions, 1)
 	if versions > 0 {
@@ -117,12 +117,12 @@ func KeepsVersions(to string, define *table.Definition, source string, from *cli
 	if read <= kept {
 		return nil
 	}
-	return plan.Usagef("table %s keeps %d versions of a cell, and %s up to %d; give the target as many (--max-versions "+
-		"%d where the copy creates it), or copy the newest only with --versions %d",
+	return plan.Usagef("table %s keeps %d versions of a cell, and %s up to %d; raise the target's limit (--max-versions "+
+		"%d if the copy creates it), or copy only the newest ones with --versions %d",
 		to, kept, source, read, read, kept)
 }
 
-// Oldest is the earliest timestamp that a table accepts.
+// Oldest returns the earliest timestamp that a table accepts.
 func Oldest(t *table.Definition, now time.Time) time.Time {
 	seconds := cmp.Or(t.MaxDeviation, client.DefaultDeviation)
 	if t.TimeToLive > 0 {

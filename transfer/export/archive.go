@@ -69,7 +69,7 @@ type ArchiveResult struct {
 	Units    int64 // read capacity units charged to this process
 }
 
-// ToArchive writes an exact archive of a table, or a lake, or continues an interrupted one. The manifest comes last.
+// ToArchive writes an exact archive of a table, or a lake, or continues an interrupted one. It ends with the manifest.
 func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error) {
 	c.Readers = cmp.Or(c.Readers, DefaultReaders)
 	var l *lake
@@ -88,7 +88,7 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	r.Resumed = w.Resumed
 	defer func() {
 		switch {
-		case l != nil && errors.As(err, new(*CannotHold)): // the output is of no use to any other export
+		case l != nil && errors.As(err, new(*CannotHold)): // no other export could continue the output
 			err = errors.Join(err, w.Discard())
 		case err != nil && !errors.As(err, new(*client.ReplacedError)):
 			r.Kept = w.Rows()
@@ -113,7 +113,7 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	return r, err
 }
 
-// ManifestOf is the part of an archive's manifest with a table's options, predefined columns and indexes.
+// ManifestOf returns the part of an archive's manifest with a table's options, predefined columns and indexes.
 func ManifestOf(t *client.Table) archive.Manifest {
 	m := archive.Manifest{Options: t.Definition, Indexes: t.Indexes, IndexesAre: t.IndexesAre}
 	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {
@@ -150,7 +150,7 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	for _, source := range sources {
 		s.Ranges = append(s.Ranges, source.About().Name)
 	}
-	if err := cmp.Or(w.Begin(s), err); err != nil { // the difference from the interrupted export, not its consequences
+	if err := cmp.Or(w.Begin(s), err); err != nil { // a changed request explains more than the error it causes
 		return err
 	}
 	if l != nil {
@@ -170,7 +170,7 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	return context.Cause(ctx)
 }
 
-// part takes the rows of a range up to the next place where it can be continued.
+// part takes the rows of a range up to the next point where the export can resume.
 type part interface {
 	Row(*record.Record) error
 	Text() int64
@@ -178,7 +178,7 @@ type part interface {
 	Abandon() error
 }
 
-// rangeTo writes the rest of a range as parts. A part ends where a page begins, at whose key an export resumes.
+// rangeTo writes the rest of a range as parts. Parts end at page boundaries, where an export can resume.
 func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l *lake) (err error) {
 	at := w.Range(i)
 	if at.Ended {
@@ -207,7 +207,7 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l 
 			err = errors.Join(err, part.Abandon())
 		}
 	}()
-	// A scan may read more than requested: columns of conditions, or all. The manifest says that they are left out.
+	// A scan may read more columns than requested, such as those of conditions; the archive must not have them.
 	wanted := wantedOf(c.Scan.Columns)
 	for page, err := range source.Splits(from) {
 		if err != nil {
@@ -232,7 +232,7 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l 
 	if part == nil && l == nil && (i > 0 || at.Parts > 0) {
 		return w.End(i)
 	}
-	if part == nil { // an empty archive has a part too
+	if part == nil { // even an empty archive has one part
 		if part, err = begin(); err != nil {
 			return err
 		}
@@ -248,7 +248,7 @@ func writePage(part part, parser source.Parser, page source.Split, wanted map[st
 		switch {
 		case failed != nil:
 		case rec.Bad != nil:
-			failed = fmt.Errorf("a row cannot be evaluated: %s", rec.Bad.Message)
+			failed = fmt.Errorf("evaluate a row: %s", rec.Bad.Message)
 		default:
 			rec.Cells = slices.DeleteFunc(rec.Cells,
 				func(cell record.Cell) bool { return wanted != nil && !wanted[string(cell.Name)] })

@@ -103,7 +103,7 @@ func (w *world) archive(dir string) ArchiveConfig {
 		PartBytes: 3000}
 }
 
-// rowsOf are the rows of an origin in words, in their order.
+// rowsOf formats the rows of an origin, in order.
 func rowsOf(t *testing.T, o source.Origin) (rows []string) {
 	t.Helper()
 	division := conformance.Try(o.Divide(context.Background())).Must(t)
@@ -172,7 +172,7 @@ func TestArchiveHasOnlyTheRequestedVersions(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// A process killed after any step leaves a state that the same command completes, and nothing that looks complete.
+// TestArchiveContinuesAfterAnyStep: a kill at any step leaves an incomplete archive that the same command completes.
 func TestArchiveContinuesAfterAnyStep(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	want := rowsOf(t, tablescan.New(w.archive("").Scan))
@@ -245,7 +245,7 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 	conformance.True(t, parts >= 3, "a range had %d parts", parts)
 }
 
-func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
+func TestInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 	w, key := wideWorld(t, 2)
 	interrupted := func() ArchiveConfig {
 		c := w.archive(filepath.Join(t.TempDir(), "a"))
@@ -297,13 +297,13 @@ func TestArchiveNeedsItsOwnFolder(t *testing.T) {
 	conformance.True(t, err == nil && len(left) == 1, "%v %v", left, err)
 }
 
-// flaky is a store that fails each kind of act the nth time, before or after it has done what it was asked.
+// flaky is a store in which the nth call of each kind fails, before or after it took effect.
 type flaky struct {
 	jobdir.Store
 	after bool
 	nth   int
 	mu    sync.Mutex
-	asked map[string]int // by kind of act
+	asked map[string]int // calls by kind
 }
 
 var (
@@ -317,7 +317,7 @@ func (f *flaky) act(verb, name string, do func() error) error {
 	f.asked[kind]++
 	nth := f.asked[kind]
 	f.mu.Unlock()
-	fails := nth == f.nth && !strings.Contains(name, "/lease.") // a lease that was not given back would be waited for
+	fails := nth == f.nth && !strings.Contains(name, "/lease.") // an export waits for a lease that was not released
 	if fails && !f.after {
 		return errStore
 	}
@@ -368,7 +368,7 @@ func TestArchiveIsCompleteDespiteStoreFaults(t *testing.T) {
 			for _, err = ToArchive(t.Context(), c); err != nil && ended < 50; _, err = ToArchive(t.Context(), c) {
 				ended++
 				if occupied := new(format.OccupiedError); errors.As(err, &occupied) {
-					break // the manifest was put, and what came after it failed
+					break // a call after the manifest's put failed
 				}
 				conformance.Is(t, err, errStore, "after %v", f.asked)
 			}
@@ -387,7 +387,7 @@ func TestArchiveIsCompleteDespiteStoreFaults(t *testing.T) {
 	}
 }
 
-// drawnRows are rows as answered: columns absent or out of order, versions in sequence or not, texts of all kinds.
+// drawnRows draws rows as in responses: columns absent or out of order, versions in any order, texts of all kinds.
 func drawnRows(t *rapid.T) (rows [][]byte) {
 	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "\r",
 		"seven..", "eight...", "eight..,", "nine....\"", "é", "12345678é", "\x00",
@@ -439,7 +439,7 @@ func drawnRows(t *rapid.T) (rows [][]byte) {
 	return rows
 }
 
-// madeCSV is what an export of the rows must give: its text, its result and its error.
+// madeCSV returns the expected text, result and error of an export of the rows.
 func madeCSV(t *rapid.T, c *Config, rows [][]byte) (text string, r Result, failed string) {
 	var lines []map[string]string
 	types, quoted := map[string]map[string]int64{}, func(v any) string {
@@ -522,7 +522,7 @@ func madeCSV(t *rapid.T, c *Config, rows [][]byte) (text string, r Result, faile
 	return out.String() + "\n", r, ""
 }
 
-// TestRawRowsMakeTheSameCSV covers named columns and columns found on the way.
+// TestRawRowsMakeTheSameCSV covers requested columns and columns found while rows are written.
 func TestRawRowsMakeTheSameCSV(t *testing.T) {
 	condition := conformance.Try(keyexpr.CompileWhere("n != 2")).Must(t)
 	refused := 0

@@ -8,13 +8,13 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Column is an attribute column of the exported rows, with the number of its values by type: types may differ by row.
+// Column is an attribute column of the exported rows. Types counts its values by type, which may differ between rows.
 type Column struct {
 	Name  string           `json:"name"`
 	Types map[string]int64 `json:"types"`
 }
 
-// Type is the type with which a load restores the column's values: string, which accepts any text, for mixed types.
+// Type returns the type with which a load restores the column: string, which accepts any text, if types are mixed.
 func (c *Column) Type() string {
 	if len(c.Types) == 1 {
 		for name := range c.Types {
@@ -24,7 +24,7 @@ func (c *Column) Type() string {
 	return table.String.String()
 }
 
-// Others is the number of values of another type than Type.
+// Others returns the number of values with a type other than Type.
 func (c *Column) Others() (n int64) {
 	of := c.Type()
 	for name, values := range c.Types {
@@ -35,11 +35,11 @@ func (c *Column) Others() (n int64) {
 	return n
 }
 
-// Lost is the data of the rows that the output lacks. An archive and typed JSON lines lose nothing.
+// Lost counts data that the output format cannot store. An archive and typed JSON lines lose nothing.
 type Lost struct {
 	Timestamps    int64 `json:"timestamps"`     // of cells
 	OlderVersions int64 `json:"older_versions"` // of cells
-	Types         int64 `json:"types"`          // values in columns of mixed types: a load gives a column one type
+	Types         int64 `json:"types"`          // values that a load would restore with another type
 }
 
 // columns returns the sorted columns of the output.
@@ -52,14 +52,14 @@ func (e *exporter) columns() []Column {
 				c.Types[table.Type(t).String()] = n
 			}
 		}
-		if len(c.Types) > 0 { // else the output has no row with it
+		if len(c.Types) > 0 { // some row of the output has it
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// wantedOf is the set of columns; nil means all.
+// wantedOf returns the set of columns; nil means all.
 func wantedOf(columns []string) map[string]bool {
 	if columns == nil {
 		return nil

@@ -108,7 +108,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 			conformance.True(t, err == nil && next == rows, "%d bounds, from row %d to %d, %v", len(bounds), after, next, err)
 		}
 	}
-	// Neither an early end nor an error leaves anything running.
+	// Neither an early end nor an error leaves a goroutine running.
 	for _, stop := range []error{errEnough, errors.New("no more")} {
 		seen := 0
 		err := deliver(context.Background(), DefaultReaders, ranges(w.SDK, w.table, scan.Options{}, values(500, 1000, 1500)),
@@ -122,8 +122,8 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedExportContinues stops an export at request 0, 1, 2 … and continues until it is complete.
-func TestAnInterruptedExportContinues(t *testing.T) {
+// TestInterruptedExportContinues stops an export at request 0, 1, 2 … and continues until it is complete.
+func TestInterruptedExportContinues(t *testing.T) {
 	const rows = 17_000 // four pages
 	w := newWorld(t, rows)
 	for _, c := range []Config{w.config(CSV), w.config(CSV, "n", "c4"), w.config(JSONL), w.config(Typed),
@@ -200,7 +200,7 @@ func TestStoppedKeyExportContinuesAtTheFirstUnreadKey(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, cancel)
 	w.faults.Change(func(op string) bool { return op == "BatchGetRow" }, func(r faults.Request) faults.Fault {
-		if r.N == 2 || r.N > DefaultReaders { // and again and again
+		if r.N == 2 || r.N > DefaultReaders { // the retries fail too
 			return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
 		}
 		return faults.Fault{}
@@ -270,7 +270,7 @@ func TestExportContinuesOnlyTheSameExport(t *testing.T) {
 	conformance.True(t, err == nil && r.Resumed == 0 && r.Rows == 12_000, "fresh: %+v, %v", r, err)
 }
 
-// stubborn takes some rows, then no more, as a full disk does.
+// stubborn accepts a number of rows and then fails like a full disk.
 type stubborn struct {
 	scan.Formatter
 	rows int
@@ -325,14 +325,14 @@ func TestFailedExportReportsWhatItKept(t *testing.T) {
 	conformance.True(t, len(left) == 0, "%q is left", left)
 }
 
-// TestAnExportOfATableThatIsReplacedFails replaces the table after each page in turn.
-func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
+// TestExportOfAReplacedTableFails replaces the table after each page in turn.
+func TestExportOfAReplacedTableFails(t *testing.T) {
 	otherKey := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.Binary}}
 	for name, tt := range map[string]struct {
 		after  int
-		key    []table.KeyColumn // of the new table; nil makes none
+		key    []table.KeyColumn // of the new table; nil creates none
 		format string
-		silent bool // the service does not say when a table was made
+		silent bool // the service does not report creation times
 	}{
 		"by another": {1, []table.KeyColumn{{Name: "p", Type: table.Integer},
 			{Name: "k", Type: table.String}}, JSONL, false},
@@ -343,7 +343,7 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 		"by none, with no time to know": {1, nil, CSV, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 4_250*(tt.after+1)) // a page more than are read
+			w := newWorld(t, 4_250*(tt.after+1)) // one page more than is read before
 			if tt.silent {
 				w.table.Created = 0
 			}
@@ -369,7 +369,7 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 			conformance.True(t, errors.As(err, &replaced) && !strings.Contains(err.Error(), "\n") && r.Kept == 0 && r.Rows != 0,
 				"%+v, %v", r, err)
 			conformance.Refused(t, conformance.ErrorOf(os.Stat(c.Path)), "", "the file has its name")
-			// Nothing continues it, even if another table has the name.
+			// The export cannot be continued, even if another table has the name.
 			changed := new(archive.ChangedError)
 			r, err = ToFile(t.Context(), c)
 			conformance.True(t, errors.As(err, &changed) && r.Resumed == 0, "again: %+v, %v", r, err)
@@ -407,7 +407,7 @@ func TestExportStoppedWhileThrottledReportsIt(t *testing.T) {
 		w := newWorld(t, 500)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		w.faults.Decide = func(r faults.Request) faults.Fault {
-			if r.N > 0 { // it was refused before, and is tried again
+			if r.N > 0 { // a retry
 				cancel(stop)
 			}
 			return faults.Fault{Action: faults.Refuse, Code: "OTSNotEnoughCapacityUnit"}
@@ -426,8 +426,8 @@ func TestExportStoppedWhileThrottledReportsIt(t *testing.T) {
 	}
 }
 
-// TestOneExportAtATimeWritesAFile: others would replace its output, or mix the rows of both.
-func TestOneExportAtATimeWritesAFile(t *testing.T) {
+// TestConcurrentExportToTheSameFileIsRefused: others would replace its output, or mix the rows of both.
+func TestConcurrentExportToTheSameFileIsRefused(t *testing.T) {
 	w := newWorld(t, 500)
 	for _, format := range []string{CSV, JSONL, Parquet} {
 		c := w.config(format)

@@ -16,7 +16,7 @@ type Keys interface {
 	From(first []byte) iter.Seq2[[]byte, error]
 }
 
-// keyed returns the rows of the keys, in stretches of as many keys as a request takes.
+// keyed returns the rows of the keys, one request's keys per stretch.
 func (e *exporter) keyed(o scan.Options) iter.Seq2[stretch, error] {
 	return func(yield func(stretch, error) bool) {
 		var keys [][]byte

@@ -78,11 +78,11 @@ func appendFolder(dst, text []byte) []byte {
 type lake struct {
 	*ArchiveConfig
 	w      *archive.Writer
-	header []string        // of the key
-	wanted map[string]bool // attributes; nil is all
+	header []string        // key columns
+	wanted map[string]bool // attributes; nil means all
 
 	mu      sync.Mutex
-	columns []archive.FileColumn // a column keeps its position
+	columns []archive.FileColumn // only grows: positions never change
 	place   map[string]int
 	unknown UnknownFolders
 }
@@ -104,12 +104,12 @@ func newLake(c *ArchiveConfig) (*lake, error) {
 	return l, nil
 }
 
-// check refuses a column that programs could confuse with a folder's.
+// check refuses a column with the name of a partition folder, or one that is not UTF-8.
 func (l *lake) check(column string) error {
 	for _, f := range l.Lake.folders {
 		if strings.EqualFold(f.name, column) {
-			return &CannotHold{fmt.Sprintf("the folders %s={…} have the name of the column %q, and programs that read them "+
-				"know one of a name; name the folders differently in -o, such as %s_folder={…}",
+			return &CannotHold{fmt.Sprintf("the folders %s={…} have the same name as the column %q, so programs that read them "+
+				"would confuse the two; rename the folders in -o, such as %s_folder={…}",
 				f.name, column, f.name)}
 		}
 	}
@@ -126,7 +126,7 @@ func (l *lake) known() []archive.FileColumn {
 	return l.columns
 }
 
-// learn records that a column has a value of a type; Null has none.
+// learn records a column and a type of its values. Null records only the column.
 func (l *lake) learn(name string, t table.Type) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +210,7 @@ func (l *lake) begin(ctx context.Context, w *archive.Writer, sources []source.So
 var kindTypes = map[record.Kind]table.Type{record.Integer: table.Integer, record.Double: table.Double,
 	record.Boolean: table.Boolean, record.String: table.String, record.Binary: table.Binary}
 
-// finish rewrites the files that lack columns: programs assume that one file has the columns of all.
+// finish adds missing columns to files, since programs assume that all files have the columns of any one.
 func (l *lake) finish(ctx context.Context) (*archive.LakeManifest, error) {
 	if err := l.w.Rewrite(ctx, l.Readers, func(body []byte, width int, rows int64) (*archive.Encoded, error) {
 		if l.Lake.Format == Parquet {

@@ -32,7 +32,7 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// lake is an export of the table t to files of few rows. A place is a folder if it is not an address.
+// lake configures an export of the table t to small files, in a folder or an object store.
 func (w *world) lake(t *testing.T, place, of string) ArchiveConfig {
 	t.Helper()
 	base, layout, err := ParsePlace(place, of)
@@ -51,7 +51,7 @@ func (w *world) split(t *testing.T, n int) {
 	must(t, w.Sim().Simulate(w.table.Name, server.Simulation{Config: sim.Config{Partitions: n, PartitionUnits: 1e9}}))
 }
 
-// lookShort has exports look at fewer rows before they begin, so that others have columns that these do not have.
+// lookShort makes exports sample fewer rows, so that later rows have columns that the sample lacks.
 func lookShort(t *testing.T) {
 	before := lookedRangeBytes
 	lookedRangeBytes = 1
@@ -166,7 +166,7 @@ func inOrder(rows []string, columns []format.FileColumn) []string {
 
 func noFolder(int) string { return "" }
 
-// A process killed after any step leaves a state that the same command completes, every row once.
+// TestLakeContinuesAfterAnyStep: after a kill at any step, the same command writes every row once.
 func TestLakeContinuesAfterAnyStep(t *testing.T) {
 	conformance.NotForRaces(t)
 	lookShort(t)
@@ -181,7 +181,7 @@ func TestLakeContinuesAfterAnyStep(t *testing.T) {
 	}{{"parquet", "", noFolder}, {"csv.zst", `g={n % 2 == 0 ? nil : "/"}/`, halves}} {
 		for _, place := range []string{"", "s3://bucket/lake/"} {
 			if place == "" && of.folders != "" {
-				continue // the many files take their time
+				continue // many small files are slow
 			}
 			t.Run(of.format+" "+place, func(t *testing.T) {
 				steps := map[string]bool{}
@@ -206,13 +206,13 @@ func TestLakeContinuesAfterAnyStep(t *testing.T) {
 					steps[name] = true
 					if n >= kill {
 						conformance.MustEqual(t, errors.Is(err, errKilled), true, "killed after %q: %v", name, err)
-						if place == "" && format.Is(c.Dir) == (name == "manifest written") { // a load refuses what is not whole
+						if place == "" && format.Is(c.Dir) == (name == "manifest written") { // an incomplete archive is not loaded
 							t.Errorf("killed after %q: it is said to be an archive that is not whole: %v", name, format.Is(c.Dir))
 						}
 						c.step = nil
 						_, err = ToArchive(t.Context(), c)
 						if occupied := new(format.OccupiedError); name == "manifest written" && errors.As(err, &occupied) {
-							continue // it was whole
+							continue // it was complete
 						}
 					}
 					must(t, err)
@@ -233,7 +233,7 @@ func TestLakeContinuesAfterAnyStep(t *testing.T) {
 	}
 }
 
-// A late put of an interrupted export finds a file in its place, even if its rows are gone.
+// TestLateFileOfAKilledExportReplacesNothing: a killed export's late put finds an existing file, perhaps an empty one.
 func TestLateFileOfAKilledExportReplacesNothing(t *testing.T) {
 	w := newWorld(t, 600)
 	storetest.New(t, "bucket")
@@ -279,7 +279,7 @@ func TestLakeIsCompleteDespiteStoreFaults(t *testing.T) {
 		ended := 0
 		for _, err = ToArchive(t.Context(), c); err != nil && ended < 50; _, err = ToArchive(t.Context(), c) {
 			if ended++; errors.As(err, new(*format.OccupiedError)) {
-				break // the manifest was put, and what came after it failed
+				break // a call after the manifest's put failed
 			}
 			conformance.Is(t, err, errStore, "after %v", f.asked)
 		}
@@ -333,7 +333,7 @@ func TestLakeIsNotContinuedInAnotherFormat(t *testing.T) {
 	conformance.True(t, errors.As(err, new(*format.OccupiedError)), "over a whole one: %v", err)
 }
 
-// A replaced file in a store is detected when it is rewritten.
+// TestModifiedFileIsNotRewritten: a file that was replaced in the store is detected when columns are added to it.
 func TestModifiedFileIsNotRewritten(t *testing.T) {
 	lookShort(t)
 	w := newWorld(t, 1500)
@@ -403,8 +403,8 @@ func TestDataThatALakeCannotHoldIsRefusedByName(t *testing.T) {
 			"%v, want %q", err, want)
 		empty(dir)
 	}
-	refused(`have the name of the column "p"`, "P={n}/", "csv")
-	refused(`have the name of the column "c4"`, "c4={n}/", "csv")
+	refused(`have the same name as the column "p"`, "P={n}/", "csv")
+	refused(`have the same name as the column "c4"`, "c4={n}/", "csv")
 	put(80, tabletest.Cells{"mixed": int64(1)})
 	put(81, tabletest.Cells{"mixed": "one"})
 	refused(`column "mixed" has values of several types: integer, string`, "", "parquet")

@@ -21,7 +21,7 @@ type heldRows struct {
 	chunk []byte // holds the last rows
 }
 
-// chunkBytes is the size of allocations for rows, after smaller pieces: files may be many and small.
+// chunkBytes is the maximum allocation for rows. The first ones are smaller, as there may be many small files.
 const chunkBytes = 1 << 20
 
 func (h *heldRows) add(row []byte) {
@@ -106,7 +106,7 @@ func (l *lake) unpack(body []byte) (text []byte, err error) {
 	return io.ReadAll(r)
 }
 
-// widenCSV adds the missing columns to a file of this many columns and rows.
+// widenCSV adds the missing columns to a file that has width attribute columns.
 func (l *lake) widenCSV(body []byte, width int, rows int64) (*archive.Encoded, error) {
 	all := names(l.known())
 	file := &archive.Encoded{Body: body, Rows: rows, Width: len(all)}
@@ -156,7 +156,7 @@ func widenParquet(body []byte, key []table.KeyColumn, columns []archive.FileColu
 	return file, err
 }
 
-// widenRows copies rows with this many columns.
+// widenRows copies rows that have had columns.
 func widenRows(out *parquetFile, in parquet.Rows, had int) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	rows := make([]parquet.Row, 64)

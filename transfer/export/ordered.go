@@ -21,14 +21,14 @@ const ahead = 8
 // errEnough ends a scan early without an error.
 var errEnough = errors.New("enough was read")
 
-// batch calls do with consecutive rows and ordering keys, valid during the call. Its error comes after earlier rows.
+// batch calls do with consecutive ordering keys and rows, valid during the call. It may fail after some of its rows.
 type batch func(do func(key, row []byte) error) error
 
-// stretch sends the batches of a part of the rows. An error ends everything at once.
+// stretch sends the batches of a part of the rows. Its error, unlike a batch's, does not wait for earlier rows.
 type stretch func(ctx context.Context, send func(batch) error) error
 
-// deliver passes on the rows of parts in order. It reads this many parts at a time, and a number of batches of each
-// ahead. It stops at the first error of do; errEnough is not an error.
+// deliver passes the rows of parts to do in order. It reads up to readers parts concurrently, each some batches ahead.
+// It stops at the first error of do; errEnough is not an error.
 func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], do func(key, row []byte) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	order := make(chan chan batch, readers-1) // plus the stretch being delivered
@@ -41,7 +41,7 @@ func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], 
 			select {
 			case order <- batches:
 			case <-groupCtx.Done():
-				return nil // whoever ended it knows why
+				return nil // another goroutine has returned the reason
 			}
 			group.Go(func() error {
 				err := read(groupCtx, func(b batch) error {
@@ -53,7 +53,7 @@ func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], 
 					}
 				})
 				switch {
-				case errors.As(err, new(*scan.StoppedError)): // says why it cannot be read yet
+				case errors.As(err, new(*scan.StoppedError)): // tells the user why reading was slow
 					return err
 				case groupCtx.Err() != nil:
 					return nil

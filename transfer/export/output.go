@@ -105,7 +105,7 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 	o.at = left
 	size, err := o.file.Seek(0, io.SeekEnd)
 	if err == nil && size < left.Bytes {
-		err = fmt.Errorf("%s has %d bytes, %d were written; "+progress.StartOver, rows, size, left.Bytes)
+		err = fmt.Errorf("%s has %d bytes, but %d were written; "+progress.StartOver, rows, size, left.Bytes)
 	}
 	if err == nil {
 		err = o.file.Truncate(left.Bytes)
@@ -147,7 +147,7 @@ func (o *output) finish() error {
 func (o *output) remove() error {
 	for _, suffix := range []string{rowsSuffix, partSuffix, sidecarSuffix} {
 		if err := os.Remove(atomicfile.Beside(o.path, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove the leftovers of an export: %w", err)
+			return fmt.Errorf("remove temporary files of an export: %w", err)
 		}
 	}
 	return nil
@@ -159,14 +159,14 @@ const lockSuffix = ".tsimport-export.lock" // exists while a process writes
 type BusyError struct{ Path, Stale string }
 
 func (e *BusyError) Error() string {
-	text := fmt.Sprintf("another process exports to %s; wait for it to end, or name another file", e.Path)
+	text := fmt.Sprintf("another process is exporting to %s; wait for it to end, or name another file", e.Path)
 	if e.Stale != "" {
 		text += "; if it has ended, delete " + e.Stale
 	}
 	return text
 }
 
-// lockOutput locks out other exports to the file, whose records would describe different rows.
+// lockOutput locks out other exports to the file, whose sidecar would describe different rows.
 func lockOutput(path string) (*rundir.Lock, error) {
 	lock, err := rundir.TakeBeside(path, lockSuffix)
 	return lock, notLocked(path, err)

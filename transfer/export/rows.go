@@ -25,7 +25,7 @@ type rowWriter struct {
 }
 
 func newRowWriter(e *exporter, to scan.Formatter, before func() error) *rowWriter {
-	return &rowWriter{exporter: e, to: to, before: before, done: slices.Clone(e.last)} // the range begins with that row
+	return &rowWriter{exporter: e, to: to, before: before, done: slices.Clone(e.last)} // a resumed range repeats it
 }
 
 func (w *rowWriter) row(key, row []byte) error {
@@ -35,7 +35,7 @@ func (w *rowWriter) row(key, row []byte) error {
 			w.result.LeftOut++ // after an error the count is not used
 		}
 		if why != nil {
-			return fmt.Errorf("a row cannot be evaluated: %s", why.Message)
+			return fmt.Errorf("evaluate a row: %s", why.Message)
 		}
 		if !passes {
 			return nil
@@ -89,7 +89,7 @@ type typed struct {
 	line    []byte
 }
 
-// longLine is less than the length of lines that AppendWide shortens.
+// longLine is a length that every line shortened by AppendWide exceeds.
 const longLine = table.MaxRowBytes
 
 func (f *typed) Write(r *scan.Fields) error {
@@ -102,7 +102,7 @@ func (f *typed) Write(r *scan.Fields) error {
 		if err != nil {
 			return err
 		}
-		return &CannotHold{fmt.Sprintf("the row with the key %s is longer than a line can be that is loaded again; keep it "+
+		return &CannotHold{fmt.Sprintf("the row with the key %s is too long for a line that can be loaded again; keep it "+
 			"with --format archive", tablescan.ShowKey(row))}
 	}
 	_, err := f.w.Write(f.line)

@@ -115,7 +115,7 @@ func (c *Config) grows() bool { return c.Format == CSV && c.Scan.Columns == nil 
 // spools reports whether rows are, or may be, kept until their columns are known.
 func (c *Config) spools() bool { return c.Format == Parquet || c.ServerText() || c.grows() }
 
-// ServerText reports whether the format is an SQL server's, which has no header.
+// ServerText reports whether the format is a text format of an SQL server, which has no header.
 func (c *Config) ServerText() bool { return c.Format == MySQL || c.Format == Postgres }
 
 // lines returns a formatter that writes rows immediately.
@@ -228,7 +228,7 @@ func (e *exporter) all(f scan.Formatter) error {
 	return f.Flush()
 }
 
-// scan writes the remaining rows in key order. Before, if not nil, is called before each.
+// scan writes the remaining rows in key order and calls before, if not nil, before each.
 func (e *exporter) scan(f scan.Formatter, before func() error) error {
 	if e.Limit > 0 && e.result.Rows >= e.Limit {
 		return nil
@@ -258,7 +258,7 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 // suspectFor limits the time that a failed export spends on checking whether its table was replaced.
 const suspectFor = 2 * time.Second
 
-// ofOneTable checks, after an error or the end, that everything was read from one table: it may have been replaced.
+// ofOneTable returns the error of a read, or a ReplacedError if the table was replaced meanwhile.
 func (e *exporter) ofOneTable(read error) error {
 	if e.ctx.Err() != nil {
 		return read
@@ -299,7 +299,7 @@ func (e *exporter) toFile() (err error) {
 	defer func() {
 		switch {
 		case err == nil || out.at.Replaced:
-		case errors.As(err, new(*CannotHold)): // the output is of no use to any other export
+		case errors.As(err, new(*CannotHold)): // no other export could continue the output
 			err = errors.Join(err, out.remove())
 		default:
 			e.result.Kept = out.at.Rows
@@ -392,7 +392,7 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 	}
 	marked := time.Now()
 	err := e.scan(f, func() error {
-		// Before the row, because only now the previous one is counted.
+		// This runs before a row because the previous row is counted only after it was written.
 		if e.result.Rows%lookedEach != 0 {
 			return nil
 		}
@@ -408,7 +408,7 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 	return errors.Join(err, mark(errors.As(err, &replaced)))
 }
 
-// give closes an incomplete output. Its content, if any, stays for continuation.
+// give closes an incomplete output, and removes it if there is nothing to continue.
 func (e *exporter) give(out *output) error {
 	err := out.file.Close()
 	if out.at.Rows == 0 {

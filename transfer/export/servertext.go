@@ -86,7 +86,7 @@ func (f *serverText) field(i int, v table.Value) error {
 	case v.Type == table.Binary && f.postgres:
 		dst = hex.AppendEncode(append(dst, `\\x`...), v.Bytes)
 	case f.postgres && slices.Contains(v.Bytes, 0):
-		return &CannotHold{fmt.Sprintf("column %q has a text with a zero byte, which PostgreSQL does not take: %.60q; "+
+		return &CannotHold{fmt.Sprintf("column %q has a string with a zero byte, which PostgreSQL does not accept: %.60q; "+
 			"leave the column out", f.columns[i], v.Bytes)}
 	default:
 		dst = appendEscaped(dst, v.Bytes)

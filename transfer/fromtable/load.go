@@ -80,7 +80,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	}
 	notes = append(notes, more...)
 	name = l.Read.Name
-	instead := fmt.Sprintf("for new numbers in the same order, archive it and load that: tsimport export --table %s "+
+	instead := fmt.Sprintf("for new numbers in the same order, load an archive of it: tsimport export --table %s "+
 		"--format archive -o FOLDER, then tsimport load FOLDER --table %s --returned-keys FILE",
 		l.table, to.Name)
 	if err := copytable.CheckKey(to.Name, key, name, instead); err != nil {
@@ -93,8 +93,8 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 		cfg.Columns.Only
 	if !l.since.IsZero() {
 		l.Read.Since = l.since.UnixMilli()
-		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and "+
-			"cells that a put has replaced by none, stay in the target", l.since.Format(time.RFC3339Nano)))
+		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, also "+
+			"by a put without the column, remain in the target", l.since.Format(time.RFC3339Nano)))
 	}
 	check := copytable.Options{To: define, DropExpired: cfg.Target.Aging.DropExpired, Takes: cfg.Columns.Takes, Say: l.say}
 	keys := l.Read
@@ -104,7 +104,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	l.origin = copytable.New(l.Read, check)
 	l.origin.Clock = from.Clock
 	cfg.Read.Sources = l.origin
-	l.say.Line("copying %s: each row as it is when its page is read, before or after a change made meanwhile", name)
+	l.say.Line("copying %s: each row as of the time its page is read, with or without changes made meanwhile", name)
 	for _, n := range notes {
 		l.say.Note("%s", n)
 	}
@@ -112,7 +112,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	return nil
 }
 
-// fit returns the key and the options of the target: as they are, if the source fits, or for a new table, with notes.
+// fit returns the key and the options of the existing target, which the source must fit, or of a new one, with notes.
 func (l *Load) fit(ctx context.Context, cfg *pipeline.Config, from, to copytable.Side,
 	embedded bool) (key []table.KeyColumn, define *table.Definition, notes []string, err error) {
 	if to.Table != nil {
@@ -158,7 +158,7 @@ func Describe(ctx context.Context, cfg *pipeline.Config, at client.Target, name 
 	return s, err
 }
 
-// preSplit makes a new table begin with as many ranges as the source has partitions.
+// preSplit requests a new table with as many ranges as the source has partitions.
 func preSplit(ctx context.Context, cfg *pipeline.Config, from copytable.Side, embedded bool) error {
 	cfg.Target.PreSplit = plan.PreSplitOff
 	if embedded {
@@ -199,7 +199,7 @@ func (l *Load) Ended(r *pipeline.Report) {
 	}
 }
 
-// Next is the start for the next copy of new cells: shortly before this one began; "" if unfinished or unknown.
+// Next returns the --since of the next copy, shortly before this one began; "" if the load is unfinished or unknown.
 func Next(r *pipeline.Report) string {
 	if r.State != pipeline.StateFinished || r.ResumeFrom == nil || r.ResumeFrom.Time == nil {
 		return ""

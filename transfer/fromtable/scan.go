@@ -15,9 +15,9 @@ import (
 )
 
 // OnlyKeys is the note of a command that reads only key columns.
-const OnlyKeys = "--columns is empty: rows come with their keys alone"
+const OnlyKeys = "--columns is empty: only the keys of rows are read"
 
-// Scan translates a command's options into a scan, without Since and what needs the key, which SetBounds adds.
+// Scan translates a command's options into a scan, except for Since and the key bounds, which SetBounds adds.
 func Scan(s *options.Command) (to tablescan.Config, err error) {
 	if slices.Contains(s.Columns, "") {
 		return to, plan.Usagef("--columns: a name is empty; give names with one comma between them")

@@ -32,14 +32,14 @@ func FreeMark(m *archive.Manifest, cfg *pipeline.Config, key []table.KeyColumn) 
 	return MarkTaken("the archive "+m.Dir(), mark, m.Columns[at])
 }
 
-// MarkColumn is the column for the marks of a load.
+// MarkColumn returns the column for the marks of a load.
 func MarkColumn(cfg *pipeline.Config) string {
 	return cmp.Or(cfg.Write.Marks.Column, plan.DefaultMarkColumn)
 }
 
-// MarkTaken is the error for a mark column that rows already have.
+// MarkTaken returns the error for a mark column that rows already have.
 func MarkTaken(source, mark, column string) error {
-	return plan.Usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with "+
+	return plan.Usagef("rows of %s have cells in column %s, which is needed for marks; give marks another column with "+
 		"--mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
 }
 
@@ -54,7 +54,7 @@ func FitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target
 		computed := slices.ContainsFunc(columns.Keys, func(c plan.Column) bool { return c.Name == k.Name })
 		missing, another := at < 0 && !renamed && len(columns.Keys) == 0, at >= 0 && from[at].Type != k.Type
 		if !k.Auto && !said && !computed && (missing || another) {
-			return plan.Usagef("%s has another primary key (%s) than %s (%s); say with --pk how it is made, with types", target,
+			return plan.Usagef("%s has a different primary key (%s) than %s (%s); define it with --pk, with types", target,
 				columnsText(key), source, columnsText(from))
 		}
 	}

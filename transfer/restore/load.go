@@ -57,7 +57,7 @@ func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
 	cfg.Read.Sources, cfg.Target.Aging.Expires, cfg.Target.Aging.DropExpired = origin, true, l.asked.DropExpired
 }
 
-// Begin completes a new table like the archive's, and refuses a target that cannot hold its data; missing: no store.
+// Begin completes a new table with the archive's properties, and refuses a target that could not hold its data.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	if cfg.Target.Table == "" {
 		return nil // the load reports it
@@ -131,13 +131,13 @@ func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time
 		if to.TimeToLive > 0 {
 			flags = "--ttl and --max-deviation"
 		}
-		return plan.Usagef("table %s does not take cells of before %s, and the archive has some from %s on; load it into a "+
+		return plan.Usagef("table %s does not accept cells before %s, and the archive has some from %s on; load it into a "+
 			"table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
 			name, oldest.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339), flags)
 	}
 	if newest := now.Add(now.Sub(copytable.Oldest(&table.Definition{TimeToLive: -1, MaxDeviation: to.MaxDeviation},
 		now))); time.UnixMilli(*m.Largest).After(newest) {
-		return plan.Usagef("table %s does not take cells of after %s, and the archive has some up to %s; load it into a "+
+		return plan.Usagef("table %s does not accept cells after %s, and the archive has some up to %s; load it into a "+
 			"table with a larger --max-deviation",
 			name, newest.UTC().Format(time.RFC3339), time.UnixMilli(*m.Largest).UTC().Format(time.RFC3339))
 	}

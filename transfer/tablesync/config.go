@@ -28,7 +28,7 @@ type Config struct {
 	Examples  int              // maximum number of missing, different and surplus rows, each
 	// IfUnchanged writes a row only if the table's row has not changed since the comparison. Other rows are skipped.
 	IfUnchanged bool
-	// SettleFor is how long differing rows are read again before they are written, if not 0: they may agree by then.
+	// SettleFor is how long differing rows are reread before they are written, as they may become equal; 0 disables this.
 	SettleFor time.Duration
 	Fresh     bool // do not resume an unfinished run
 
@@ -47,13 +47,13 @@ type Config struct {
 	Progress *verify.Progress
 	// OnCompared is called when the comparison has ended. May be nil.
 	OnCompared func(*Summary)
-	// OnLoad is called before each load of changes, for its display, and its result after the load. May be nil.
+	// OnLoad is called before each load of changes, and the function it returns after the load. May be nil.
 	OnLoad func(*pipeline.Config) (ended func(*pipeline.Report))
 }
 
 // Held is the range of keys of a source that holds no other rows.
 type Held struct {
-	Name     string // of the source
+	Name     string // the source's name
 	Key      []table.KeyColumn
 	From, To string // as parsed by scan.ParseKey; "" is unbounded
 }
@@ -62,14 +62,14 @@ func (c *Config) check() error {
 	l := &c.Load
 	switch {
 	case l.Write.Mode != table.Put && l.Write.Mode != table.Update:
-		return plan.Usagef("--mode: sync makes rows what the input says, whole (put) or the columns that it has (update)")
+		return plan.Usagef("--mode: sync supports put (whole rows) and update (only the columns of the input)")
 	case l.Write.Condition != table.Ignore:
 		return plan.Usagef("--condition: sync compares rows before it writes them; leave it out")
 	case l.Write.When != nil && c.Delete:
-		return plan.Usagef("--when with --delete: a row that no record has cannot be compared; leave one out")
+		return plan.Usagef("--when with --delete: a surplus row has no record to compare it with; leave one out")
 	case c.IfUnchanged && c.Delete:
-		return plan.Usagef("--if-unchanged with --delete: a row is deleted by its key alone, whatever others have made of " +
-			"it meanwhile; give only one of them")
+		return plan.Usagef("--if-unchanged with --delete: deletes do not check whether the row has changed; " +
+			"give only one of them")
 	case c.IfUnchanged && l.Write.When != nil:
 		return plan.Usagef("--if-unchanged with --when: the service does not say which of them failed; leave one out")
 	case plan.IsTemplate(l.Target.Table), l.Target.Policy != nil:
@@ -77,8 +77,8 @@ func (c *Config) check() error {
 	case c.Delete && l.Limits.Records > 0:
 		return plan.Usagef("--limit with --delete: rows of records that are not read would be deleted; leave one of them out")
 	case c.Delete && len(l.Inputs) > 1 && l.Read.Sources == nil && isStream(l.Inputs):
-		return plan.Usagef("--delete: a stream among several inputs cannot be read again, so nobody could say before the " +
-			"deletes whether the other inputs have changed; write the stream to a file first")
+		return plan.Usagef("--delete: a stream among several inputs cannot be reread, so changes of the other inputs could " +
+			"not be detected before rows are deleted; write the stream to a file first")
 	case l.Target.Absent:
 		return &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name,
 			l.Target.Table), NoTable: true}
@@ -88,10 +88,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-// longAgo is the age of a comparison above which the user is told its time.
+// longAgo is the age above which a resumed comparison is reported as old.
 const longAgo = 10 * time.Minute
 
-// drain is the context whose end asks for a graceful end.
+// drain returns the context whose end requests a graceful stop.
 func (c *Config) drain(ctx context.Context) context.Context {
 	if c.Load.Drain != nil {
 		return c.Load.Drain
@@ -127,7 +127,7 @@ func (r *run) checkWindow(c *changes) error {
 	if r.table.TimeToLive > 0 {
 		flags = "--ttl and --max-deviation"
 	}
-	return plan.Usagef("table %s does not take cells of %s, and %d of the rows that are missing or different have some, "+
+	return plan.Usagef("table %s does not accept cells %s, and %d of the rows that are missing or different have some, "+
 		"%s: give the table a larger %s with tsimport table update, or write only columns that differ with --mode update; "+
 		"nothing was written",
 		r.table.Name, takes, n, has, flags)

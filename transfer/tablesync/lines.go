@@ -40,7 +40,7 @@ func (l *liner) deleted(dst []byte, key []table.Value) []byte {
 	return jsonl.AppendWide(dst, l.columns, &l.record)
 }
 
-// changed appends a change's lines and returns their number, cost and timestamps; several only for series of updates.
+// changed appends the lines of a change and returns their number, cost and timestamps. Only updates may need several.
 func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, made totals, err error) {
 	rows := make([]*plainbuffer.Decoded, len(c.Rows))
 	for i, body := range c.Rows {

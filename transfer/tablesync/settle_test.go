@@ -29,7 +29,7 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// settling is a sync of a table with another one. It calls do before it reads rows of the table again.
+// settling configures a sync of one table with another. The sync calls do before it rereads rows of the table.
 func settling(t *testing.T, w *world, do func()) (cfg Config, put func(table, id string, n int)) {
 	t.Helper()
 	at := time.Now().UnixMilli()
@@ -61,7 +61,7 @@ func TestSettledRowsAreNotWritten(t *testing.T) {
 			cfg, put := settling(t, w, func() {
 				put("t", "late", 1)
 				w.remove("gone")
-				put("s", "wrong", 5) // nobody sees it: the source was read
+				put("s", "wrong", 5) // has no effect: the source was read before
 			})
 			for _, id := range []string{"equal", "late", "wrong", "lacking"} {
 				put("s", id, 1)
@@ -106,7 +106,7 @@ func TestConditionUsesTheRowReadAgain(t *testing.T) {
 	w.wantRows("a n=1")
 }
 
-// TestSyncInterruptedWhileSettlingComparesAgain: the files of its first comparison are not written.
+// TestSyncInterruptedWhileSettlingComparesAgain: the files of its first comparison are not loaded.
 func TestSyncInterruptedWhileSettlingComparesAgain(t *testing.T) {
 	w := filled(t)
 	drain, stop := context.WithCancelCause(context.Background())
@@ -123,7 +123,7 @@ func TestSyncInterruptedWhileSettlingComparesAgain(t *testing.T) {
 	put("t", "a", 1)
 	s = w.sync(cfg)
 	wantCounts(t, s, "equal 1, surplus 1, deleted 1")
-	conformance.True(t, !s.Resumed && strings.Contains(strings.Join(w.said, "\n"), "its comparison did not end"),
+	conformance.True(t, !s.Resumed && strings.Contains(strings.Join(w.said, "\n"), "its comparison did not finish"),
 		"%+v, said %q", s, w.said)
 	w.wantRows("a n=1")
 }

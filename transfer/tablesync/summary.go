@@ -14,14 +14,14 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// Summary is how a run ended: the summary.json of its run folder. RowsExpected = Equal + Missing + Different + Expired.
+// Summary is the result of a run, its summary.json. RowsExpected = Equal + Missing + Different + Expired.
 // Puts = Missing + Different; the number of their lines is Written + PutsRejected + ConditionFailed + PutsUnfinished.
 // Surplus = Deleted + DeletesRejected + DeletesUnfinished + Kept. Its many fields are the JSON output.
 type Summary struct {
 	State    string `json:"state"`
 	ExitCode int    `json:"exit_code"`
 	Error    string `json:"error,omitempty"`
-	Plan     bool   `json:"plan"` // nothing was to be written
+	Plan     bool   `json:"plan"` // a dry run
 
 	Target     string    `json:"target"`
 	Table      string    `json:"table"`

@@ -44,7 +44,7 @@ type run struct {
 	claims  []*rundir.Lock // of the sync, and of the synced rows
 	lock    *rundir.Lock
 	state   *state
-	resumed bool // the changes are an earlier attempt's
+	resumed bool // the changes are from an earlier attempt
 	summary *Summary
 }
 
@@ -227,7 +227,7 @@ func (r *run) open() (err error) {
 }
 
 // alone takes the run's claims in a folder and refuses to begin while another run there syncs the same keys. It takes
-// its own claim first: of two that begin at once, at least one sees the other.
+// its own claims before it looks, so that of two runs that begin at once at least one sees the other.
 func (r *run) alone(folder, identity string) error {
 	claim, err := rundir.TakeClaim(folder, identity)
 	if err != nil {
@@ -237,8 +237,8 @@ func (r *run) alone(folder, identity string) error {
 	t := &r.cfg.Load.Target
 	prefix := "sync-" + progress.Identify(cmp.Or(t.Place, t.Name), t.Table) + "-"
 	refuse := func(by rundir.Holder) error {
-		return fmt.Errorf("process %d on %s syncs the same rows of table %s: each would undo what the other writes; wait "+
-			"for it or stop it", by.PID, by.Host, t.Table)
+		return fmt.Errorf("process %d on %s is syncing the same rows of table %s; wait for it or stop it", by.PID, by.Host,
+			t.Table)
 	}
 	own := prefix + url.PathEscape(r.cfg.Range)
 	if len(own) > mostClaimName {
@@ -330,11 +330,11 @@ func (r *run) resume() error {
 		r.cfg.Say.Line("run %s: %s; the comparison is repeated", r.dir, fmt.Sprintf(format, a...))
 	}
 	if s.Phase == comparing {
-		again("its comparison did not end")
+		again("its comparison did not finish")
 		return nil
 	}
 	if r.table.Created != 0 && s.Made != 0 && r.table.Created != s.Made {
-		again("table %s has been dropped and made again since", r.table.Name)
+		again("table %s has since been dropped and created again", r.table.Name)
 		return nil
 	}
 	age := r.started.Sub(s.Compared).Round(time.Second)
@@ -358,12 +358,12 @@ func (r *run) resume() error {
 	r.resumed = true
 	text := "rows that others have written since are overwritten"
 	if r.cfg.IfUnchanged {
-		text = "rows that others have changed since are left"
+		text = "rows that others have changed since are skipped"
 	}
 	if age > longAgo {
-		text = "warning: that was long ago, and " + text + "; --fresh compares again"
+		text = "warning: the comparison is old, and " + text + "; --fresh compares again"
 	}
-	r.cfg.Say.Line("resuming run %s: what was compared %v ago is written; %s", r.dir, age, text)
+	r.cfg.Say.Line("resuming run %s: writing the differences found %v ago; %s", r.dir, age, text)
 	return nil
 }
 
@@ -444,7 +444,7 @@ func (r *run) find() error {
 		err = errors.Join(err, c.folder.Close())
 		r.state.Rejects = c.folder.RejectsFiles()
 		if reasons, readErr := rundir.CountReasons(r.dir); readErr == nil {
-			r.state.Reasons = reasons // without them the files still have all
+			r.state.Reasons = reasons // an error loses only the summary: the files list all rejects
 		}
 	}
 	if err == nil {
@@ -475,7 +475,7 @@ func (r *run) begun() error {
 	for _, write := range []func() error{func() error { return r.state.write(r.dir) },
 		func() error { return job.Write(r.dir) }, func() error { return rundir.WriteSummary(r.dir, &running) }} {
 		if err := write(); err != nil {
-			return err // on a full disk the others would fail likewise
+			return err // on a full disk the other writes would fail too
 		}
 	}
 	return nil
@@ -491,7 +491,7 @@ func (r *run) compare(c *changes) error {
 		To: r.to, Changes: c, SettleFor: r.cfg.SettleFor, ExtraFails: r.cfg.Delete,
 	}
 	if w := l.Write.When; w != nil && !w.Rising() {
-		v.Request.When = nil // each key occurs once, in files that do not change
+		v.Request.When = nil // the files of changes do not change, and have each key once
 	}
 	s.Compared = time.Now().UTC()
 	c.window = windowOf(&r.table.Definition, r.traffic.Clock.Now())
@@ -561,7 +561,7 @@ func (r *run) note() {
 
 func (r *run) release() {
 	for _, l := range append(slices.Clone(r.claims), r.lock) {
-		_ = l.Release() // the end of the process would release it
+		_ = l.Release() // if this fails, the end of the process releases it
 	}
 }
 
@@ -580,7 +580,7 @@ func (r *run) end(err error) (*Summary, error) {
 	return s, errors.Join(err, rundir.WriteSummary(r.dir, s))
 }
 
-// finish records the end of the run. The summary comes first: it is not written after the run has finished.
+// finish records the end of the run. The summary is written first, so that every finished run has one.
 func (r *run) finish() error {
 	r.done()
 	if err := rundir.WriteSummary(r.dir, r.summary); err != nil {

@@ -147,7 +147,7 @@ func beforeLoads(cfg Config, do func()) Config {
 	return cfg
 }
 
-func TestARejectIsNotSurplus(t *testing.T) {
+func TestRejectedRowIsNotSurplus(t *testing.T) {
 	w := filled(t, "b", 2, "c", 3)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,x\n"))
 	cfg.Load.Columns.Types["n"] = plan.Type{Type: table.Integer}
@@ -190,7 +190,7 @@ func TestOnlyTheRangeIsComparedAndDeleted(t *testing.T) {
 	w.wantRows("0 n=0", "1 n=0", "2 n=0", "3 n=0", "5 n=1", "6 n=0", "7 n=0", "8 n=0", "9 n=0")
 }
 
-func TestAnUpdateWritesTheColumnsThatDiffer(t *testing.T) {
+func TestUpdateWritesOnlyDifferingColumns(t *testing.T) {
 	w := filled(t)
 	w.put("a", tabletest.Cells{"n": int64(1), "m": int64(1), "own": "kept"})
 	w.put("b", tabletest.Cells{"n": int64(1), "m": int64(1)})
@@ -207,7 +207,7 @@ func TestAnUpdateWritesTheColumnsThatDiffer(t *testing.T) {
 	w.wantRows("a m=1 own=kept", "b m=1 n=1", "c n=3")
 }
 
-func TestAnySyncMakesTheTableEqualTheInput(t *testing.T) {
+func TestSyncMakesTheTableEqualTheInput(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -273,21 +273,21 @@ func (w *world) interruptedAt(cfg Config, load int) *Summary {
 	return s
 }
 
-func TestAnInterruptedSyncWritesWhatWasCompared(t *testing.T) {
+func TestResumedSyncWritesTheComparedRows(t *testing.T) {
 	for load := 1; load <= 2; load++ {
 		w := filled(t, "b", 2)
 		cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 		first := w.interruptedAt(cfg, load)
-		w.put("b2", tabletest.Cells{"n": int64(0)}) // after the comparison: not seen
+		w.put("b2", tabletest.Cells{"n": int64(0)}) // after the comparison, so not deleted
 		s := w.sync(cfg)
 		conformance.True(t, s.Resumed && s.RunDir == first.RunDir, "load %d: %+v", load, s)
 		wantCounts(t, s, "missing 2, surplus 1, written 2, deleted 1")
 		w.wantRows("a n=1", "b2 n=0", "c n=3")
-		conformance.Contains(t, strings.Join(w.said, "\n"), "what was compared", "said %q", w.said)
+		conformance.Contains(t, strings.Join(w.said, "\n"), "writing the differences found", "said %q", w.said)
 	}
 }
 
-func TestASyncInterruptedBetweenItsLoadsDeletesWhenItResumes(t *testing.T) {
+func TestSyncInterruptedBeforeDeletesDeletesOnResume(t *testing.T) {
 	w := filled(t, "b", 2)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 	first := cfg
@@ -304,7 +304,7 @@ func TestASyncInterruptedBetweenItsLoadsDeletesWhenItResumes(t *testing.T) {
 	w.wantRows("a n=1", "c n=3")
 }
 
-func TestAnOldComparisonWithATableIsRepeated(t *testing.T) {
+func TestOldComparisonWithATableIsRepeated(t *testing.T) {
 	w := filled(t, "b", 2)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,2\n"))
 	old := w.interruptedAt(cfg, 1)
@@ -332,7 +332,7 @@ func TestComparisonKeepsItsReadLimit(t *testing.T) {
 		}
 		free, units := took(0)
 		bound, _ := took(1)
-		if units < 400 || free > time.Second || bound < 10*time.Second { // the last pages are paid for after they were read
+		if units < 400 || free > time.Second || bound < 10*time.Second { // the last pages are charged after they were read
 			t.Errorf("%d units: %v without a bound, %v with one of 1 unit a second", units, free, bound)
 		}
 	})
@@ -408,7 +408,7 @@ func TestRecreatedTableIsNotWrittenTo(t *testing.T) {
 	w.wantRows()
 }
 
-// TestRecreatedSourceDeletesNothing: the compared table is gone, and another one has its name.
+// TestRecreatedSourceDeletesNothing: the compared table was dropped, and another one has its name.
 func TestRecreatedSourceDeletesNothing(t *testing.T) {
 	w := filled(t, "b", 2)
 	makeSource := func() *tablescan.Origin {
@@ -423,7 +423,7 @@ func TestRecreatedSourceDeletesNothing(t *testing.T) {
 	cfg := w.config("s")
 	cfg.Load.Read.Sources = makeSource()
 	cfg.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
-		return func(*pipeline.Report) { again() } // when the row is put
+		return func(*pipeline.Report) { again() } // after the row was put
 	}
 	s := w.sync(cfg)
 	conformance.True(t, s.ExitCode == exitcode.Rejects && s.Surplus == 1 && s.Kept == 1 &&
@@ -510,7 +510,7 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 	cfg := w.config(w.write("a.csv", fmt.Sprintf("id,v,at\na,1,%d\na,2,%d\na,3,%d\n", now, now-1, now-1)))
 	cfg.Load.Read.Convert.VersionColumn, cfg.Load.Columns.Exclude = "at", []string{"at"}
 	cfg.Load.Write.Mode, cfg.Delete = table.Update, false
-	// Rows of one request do not wait for each other: its second is refused at first, and would be the last.
+	// Rows of one request do not wait for each other: a refused second row would be written last.
 	w.faults.Change(nil, func(r faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string {
 			return map[bool]string{true: "OTSServerBusy"}[r.N == 0 && i == 1]
@@ -576,7 +576,7 @@ func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 	}
 }
 
-// TestRowsChangedByOthersAreSkipped has another process write, after the comparison, to rows that are to be put.
+// TestRowsChangedByOthersAreSkipped has another process change rows after the comparison and before they are put.
 func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 	for name, versions := range map[string]int{"one version": 1, "several": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -592,12 +592,12 @@ func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 					"id,n,m\nadded,2,1\nbare,2,1\nchanged,2,1\ndeleted,2,1\nmade,2,1\nmissing,2,1\nother,2,1\nplain,2,1\nsingle,2,\n"))
 				cfg.Load.Write.Mode, cfg.Delete, cfg.IfUnchanged = mode, false, true
 				cfg.OnCompared = func(*Summary) {
-					w.put("added", tabletest.Cells{"n": int64(1), "s": "x", "m": int64(9)}) // a column that the row to put has as well
+					w.put("added", tabletest.Cells{"n": int64(1), "s": "x", "m": int64(9)}) // a column that the row to put also has
 					w.put("changed", tabletest.Cells{"n": int64(7), "s": "x"})
 					w.remove("deleted")
 					w.put("made", tabletest.Cells{"n": int64(7)})
-					w.put("other", tabletest.Cells{"n": int64(1), "s": "y"}) // that an update does not touch
-					w.put("single", tabletest.Cells{"n": int64(7)})          // whose condition is of one column
+					w.put("other", tabletest.Cells{"n": int64(1), "s": "y"}) // in a column that an update does not touch
+					w.put("single", tabletest.Cells{"n": int64(7)})          // the condition has one column
 				}
 				s := w.sync(cfg)
 				left, kept, other := int64(6), "", "other n=1 s=y"
@@ -701,7 +701,7 @@ func TestOverlappingSyncsDoNotRunTogether(t *testing.T) {
 		ran := false
 		first.OnCompared = func(*Summary) {
 			s, err := Run(context.Background(), second)
-			refused := err != nil && strings.Contains(err.Error(), "syncs the same rows of table t")
+			refused := err != nil && strings.Contains(err.Error(), "is syncing the same rows of table t")
 			conformance.True(t, refused == tt.refused && (refused || err == nil && s.State == pipeline.StateFinished),
 				"%q beside %q: %v", tt.second, tt.first, err)
 			ran = true
@@ -726,7 +726,7 @@ func TestRunIsResumableIfTheServiceFailsBeforeDeletes(t *testing.T) {
 			}
 		}
 		s, err := Run(context.Background(), cfg)
-		conformance.True(t, err != nil && strings.Contains(err.Error(), "check the inputs again before rows are deleted") &&
+		conformance.True(t, err != nil && strings.Contains(err.Error(), "check the inputs again before deleting rows") &&
 			s.ExitCode == exitcode.Failed && s.Withheld == "" && s.DeletesUnfinished == 1, "%+v, %v", s, err)
 		w.faults.Change(nil, nil)
 		w.wantRows("a n=1", "b n=2", "c n=3")

@@ -74,8 +74,8 @@ func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cel
 func (r *run) checkConditions(c *changes) error {
 	if n := c.total.unconditional; n > 0 {
 		return plan.Usagef("--if-unchanged: %d of the rows to put would need a condition with more than %d columns, with "+
-			"values of more than %d KiB, or of several updates: the service takes none such; --mode update compares only the "+
-			"columns that it writes; nothing was written",
+			"values of more than %d KiB, or for several updates, which the service does not accept; --mode update compares "+
+			"only the columns that it writes; nothing was written",
 			n, mostParts-1, mostCondition>>10)
 	}
 	return nil

@@ -26,7 +26,7 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// The run folders of the loads of changes, below the run's own.
+// Run folders for the loads of changes, inside the sync's own.
 const (
 	putDir    = "put"
 	deleteDir = "delete"
@@ -81,10 +81,10 @@ func (r *run) write(ctx context.Context) error {
 	return nil
 }
 
-// mayDelete checks again before deleting; "" allows it. An error means an unreachable service: the run can resume.
+// mayDelete returns why nothing may be deleted, or "". Its errors are those of an unreachable service: runs can resume.
 func (r *run) mayDelete() (why string, err error) {
 	if n := r.summary.PutsRejected; n > 0 {
-		return fmt.Sprintf("%d rows that were to be put were rejected", n), nil
+		return fmt.Sprintf("%d rows to put were rejected", n), nil
 	}
 	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
 		return "", nil // it was read completely
@@ -92,9 +92,9 @@ func (r *run) mayDelete() (why string, err error) {
 	details, err := r.details()
 	switch {
 	case err != nil && unreachable(err):
-		return "", fmt.Errorf("check the inputs again before rows are deleted: %w; give the same command to resume", err)
+		return "", fmt.Errorf("check the inputs again before deleting rows: %w; repeat the command to resume", err)
 	case err != nil:
-		return "the inputs cannot be looked at again: " + err.Error(), nil
+		return "the inputs cannot be checked again: " + err.Error(), nil
 	}
 	if changes, _ := progress.Changes(r.state.Details, details); len(changes) > 0 {
 		return "the inputs have changed since they were compared: " + changes[0], nil
@@ -126,7 +126,7 @@ func (r *run) stopped(report *pipeline.Report, err error) error {
 // load loads changes in their own run folder, or resumes that load.
 func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mode) (*pipeline.Report, error) {
 	was := *r.table
-	was.Created = r.state.Made // or it was recreated after the comparison
+	was.Created = r.state.Made // detects a table recreated after the comparison
 	if err := r.admin.Same(&was); err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 	*to = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Aging: plan.Aging{Expires: ages}}
 	w := &cfg.Write
 	w.Mode, w.Marks = mode, pipeline.Marks{}
-	w.DeleteNull = mode == table.Update // a null is a column to delete
+	w.DeleteNull = mode == table.Update // a null deletes the column
 	if mode == table.Delete {
 		w.Condition = table.Ignore
 		w.When = nil
@@ -156,7 +156,7 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 	cfg.RunDir, cfg.DryRun, cfg.Compared = filepath.Join(r.dir, name), false, false
 	cfg.Resume = keep.Resume{Look: true, OnResume: cfg.Resume.OnResume}
 	cfg.Invocation = keep.Invocation{Directory: cfg.Invocation.Directory}
-	// The load's end is recorded here before its checkpoint is removed, so that it does not begin again.
+	// The checkpoint is removed only after the sync has recorded the load's end, so that the load does not begin again.
 	cfg.Checkpoint.Keep = true
 	ended := func(*pipeline.Report) {}
 	if r.cfg.OnLoad != nil {
@@ -210,6 +210,6 @@ func (r *run) waitForLate(dir string) error {
 	if last.IsZero() || wait <= 0 {
 		return nil
 	}
-	r.cfg.Say.Line("waiting %v: requests of the attempt before may still be applied", wait.Round(time.Second))
+	r.cfg.Say.Line("waiting %v: requests of the previous attempt may still be applied", wait.Round(time.Second))
 	return ratelimit.Wait(r.drain, wait)
 }

@@ -11,20 +11,20 @@ import (
 	"example.com/tsimport/pipeline/intake"
 )
 
-// aside keeps the inputs' rows for Changes. Few rows differ: these are read one by one, and only places are sorted.
+// aside keeps the inputs' rows for Changes. Only places of rows are sorted; the few rows that differ are read singly.
 type aside struct {
 	store  *spill.Store // the sorter's
-	memory int          // bytes of blocks still in memory: a sync of few rows needs no disk
+	memory int          // bytes left for blocks in memory, so that a sync of few rows needs no disk
 	blocks []asideBlock
 }
 
 // asideBlock is a stored block, unmodified.
 type asideBlock struct {
-	data []byte // nil on disk
+	data []byte // nil if on disk
 	on   spill.Frame
 }
 
-// add stores a block; the next places refer to its rows.
+// add stores a block, to whose rows the following calls of appendPlace refer.
 func (a *aside) add(b *table.Block) (err error) {
 	var kept asideBlock
 	if a.memory -= len(b.Data); a.memory >= 0 {
@@ -83,8 +83,8 @@ func (a *aside) read(p place) ([]byte, error) {
 		return nil, err
 	}
 	if crc32.Checksum(body, castagnoli) != p.sum {
-		return nil, fmt.Errorf("read a row of %d bytes again: checksum differs, something else wrote to the file or the "+
-			"disk is damaged; run again with another TMPDIR", p.bytes)
+		return nil, fmt.Errorf("reread a row of %d bytes: the checksum differs, so the file was changed or the disk is "+
+			"damaged; run again with another TMPDIR", p.bytes)
 	}
 	return body, nil
 }

@@ -11,13 +11,13 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Changes receives the changes that would make a table equal to the inputs. They count only if Run returns no error.
+// Changes receives the changes that would make a table equal to the inputs. They are valid only if Run succeeds.
 type Changes interface {
 	// Reject is called for each rejected record, one at a time and before any range; header is the header of its source.
 	Reject(headers []rundir.Header, header int, r table.Reject) error
 	// Range is called for each range of keys, in any order and concurrently. Lower numbers are ranges of lower keys.
 	Range(number int) (RangeChanges, error)
-	// Again is called after all ranges were closed: earlier calls are void, and remaining changes are reported again.
+	// Again is called after all ranges were closed, to discard all changes; the remaining ones are then reported again.
 	Again() error
 }
 
@@ -25,17 +25,17 @@ type Changes interface {
 type RangeChanges interface {
 	// Expected is called for a key whose row is missing or different. The change is not valid after the call.
 	Expected(*Change) error
-	// Surplus is called for the key of a row that no record has.
+	// Surplus is called with the key of a row that is in the table but not in the inputs.
 	Surplus(key []table.Value) error
 	Close() error
 }
 
 // Change is a row that is missing or different.
 type Change struct {
-	// Rows are the input's rows of the key, as PlainBuffer bytes: for updates all records in input order, else the last.
+	// Rows are the input's rows of the key as PlainBuffer: for updates one per record, in input order, else the last one.
 	Rows    [][]byte
 	Stored  *scan.Row                // as read; nil if missing
-	Differs func(column []byte) bool // for an update of an existing row: whether a column must be written; nil is all
+	Differs func(column []byte) bool // reports whether an update must write a column; nil means all columns
 }
 
 // InputError reports that the inputs could not be read completely.
@@ -59,7 +59,7 @@ func (v *verifier) noteUnread() {
 	}
 }
 
-// Facts returns the facts on which the rows of the inputs depend, as in Result. It reads only their beginning.
+// Facts returns the facts on which the rows of the inputs depend, as in Result. It reads only the inputs' beginnings.
 func Facts(ctx context.Context, request *plan.Request, admin *client.Admin) ([]progress.Fact, error) {
 	r := *request
 	r.Written, r.Keep, r.Order = true, plan.KeepNothing, plan.LastWins

@@ -21,7 +21,7 @@ import (
 type CheckConfig struct {
 	Request  *plan.Request // as for a load into a new table
 	Unique   bool          // look for duplicate keys
-	Examples int           // maximum of each kind
+	Examples int           // maximum number of each kind
 	Memory   int64         // bytes of memory of the process
 	TempDir  string        // folder for keys that do not fit in memory; "" means the system's
 	TempMax  int64         // maximum disk bytes; 0 means no limit
@@ -29,7 +29,7 @@ type CheckConfig struct {
 }
 
 type CheckResult struct {
-	OK       bool             `json:"ok"`   // nothing is rejected and no keys collide
+	OK       bool             `json:"ok"`   // no record is rejected and no keys collide
 	Read     int64            `json:"read"` // records
 	Rejected int64            `json:"rejected"`
 	Reasons  map[string]int64 `json:"reasons"` // rejected records by code
@@ -37,14 +37,14 @@ type CheckResult struct {
 
 	HotKeys []HotKey `json:"hot_keys"` // partition-key values frequent enough to be hot spots
 
-	Unique     bool        `json:"unique"`     // keys were checked
+	Unique     bool        `json:"unique"`     // keys were checked for duplicates
 	Keys       int64       `json:"keys"`       // distinct keys
 	Repeated   int64       `json:"repeated"`   // records with the key and the values of an earlier one
 	Equal      int64       `json:"equal"`      // repeated rows equal to the first row of their key
 	Different  int64       `json:"different"`  // repeated rows that differ in other columns
 	Repeats    []Repeat    `json:"repeats"`    // examples, different ones first
 	Collisions int64       `json:"collisions"` // keys made of different values
-	Colliding  int64       `json:"colliding"`  // records with such a key and other values than its first
+	Colliding  int64       `json:"colliding"`  // records with such a key that differ from its first record
 	Examples   []Collision `json:"examples"`
 
 	SpilledRows   int64   `json:"spilled_rows"`
@@ -89,7 +89,7 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	cfg.Progress = cmp.Or(cfg.Progress, new(Progress))
 	request := *cfg.Request
 	request.Order, request.Memory, request.Keep = plan.LastWins, max(cfg.Memory/2, 1), plan.KeepKey
-	request.Reading = cfg.Memory // or a load would accept records that are rejected here
+	request.Reading = cfg.Memory // as in a load, which would otherwise accept records that are rejected here
 	if cfg.Unique {
 		request.Keep = plan.KeepKeyFields
 	}
@@ -106,8 +106,8 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	unique, notes := cfg.Unique, append(p.Notes, p.Warnings...)
 	if unique && p.Schema.Numbered > 0 {
 		unique, notes = false,
-			append(notes, fmt.Sprintf("keys are not compared: the service gives every record a number of its own (%s), so no "+
-				"two have the same key", p.Schema.Key[p.Schema.Numbered].Name))
+			append(notes, fmt.Sprintf("keys are not compared: the service numbers the records (%s), so all keys differ",
+				p.Schema.Key[p.Schema.Numbered].Name))
 	}
 	sorter, err := extsort.New(extsort.Options{Memory: max(cfg.Memory/3, 1), Spill: spill.Options{Dir: cfg.TempDir,
 		MaxBytes: cfg.TempMax}})
@@ -146,20 +146,20 @@ type checker struct {
 	hot      *partitioner.HotKeys
 	seed     maphash.Seed // for the hashes of rows
 	splits   []*table.Split
-	told     bool // the sorter knows the expected size
+	told     bool // the sorter was told the expected size
 	buf      []byte
 }
 
 // checkPiece is the number of bytes of text read at a time: it stays in a processor's cache and yields few rows.
 const checkPiece = 256 << 10
 
-// hashShare is the part of the memory for hashes of keys: one in so many.
+// hashShare is the divisor of the memory that gives the memory for hashes of keys.
 const hashShare = 16
 
-// Record data in the sorter: the place, a hash of the row, and the values from which the key was made.
+// Offsets in the sorter's data of a record: position, line, a hash of the row, the values from which the key was made.
 const (
-	keptLine   = 8  // after the position
-	keptHash   = 12 // after the line
+	keptLine   = 8
+	keptHash   = 12
 	keptFields = 20
 )
 
@@ -178,7 +178,7 @@ func (c *checker) take(p *intake.Parsed) error {
 		}
 	}
 	if !c.told && c.result.Unique {
-		rows := expect(c.sorter, c.plan, p, keptFields-8) // the body is a hash, which is replaced
+		rows := expect(c.sorter, c.plan, p, keptFields-8) // without the 8 bytes of the body, which is a hash
 		c.told = rows > 0
 		c.distinct.expect(rows + rows/16)
 	}
@@ -213,7 +213,7 @@ func (c *checker) row(ref table.Ref) error {
 	return c.sorter.Add(ref.Key(), c.buf)
 }
 
-// placeIn is the place of a record of a split, by the records and lines of the split before it.
+// placeIn returns the place of a record of a split; record and line count from 0 within the split.
 func (c *checker) placeIn(s *table.Split, record, line uint32) Place {
 	at := Place{File: s.Source, Record: s.FirstRecord + int64(record) + 1}
 	if c.plan.Sources[s.Ordinal].About().Lines {
@@ -222,7 +222,7 @@ func (c *checker) placeIn(s *table.Split, record, line uint32) Place {
 	return at
 }
 
-// place is the place of a record that the sorter kept.
+// place returns the place of a record from its data in the sorter.
 func (c *checker) place(kept []byte) Place {
 	at := binary.BigEndian.Uint64(kept)
 	return c.placeIn(c.splits[at>>32], uint32(at), binary.BigEndian.Uint32(kept[keptLine:]))
@@ -245,7 +245,7 @@ func (c *checker) compare(ctx context.Context) error {
 	collides := false
 	var equal []Repeat
 	it := sorted.Range(nil, nil)
-	known := true // this item's key is new
+	known := true // this item's key is known to be new
 	for n := 0; it.Next(); n++ {
 		if n%(1<<16) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)

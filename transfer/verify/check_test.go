@@ -52,7 +52,7 @@ func TestCollisionsAreCountedExactly(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		text := "a,b\n"
-		sources := map[string]map[string]bool{} // by key, what it is made of
+		sources := map[string]map[string]bool{} // the values from which each key is made
 		first := map[string]string{}
 		var repeated, colliding int64
 		records := rapid.IntRange(0, 60).Draw(rt, "records")
@@ -114,12 +114,12 @@ func TestCheckCountsRejects(t *testing.T) {
 	}
 }
 
-func TestRepeatsAreCountedByWhetherTheirRowsAreEqual(t *testing.T) {
+func TestEqualAndDifferentRepeatsAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		text, line := "k,\"v\nw\"\n", 3
 		first := map[string]string{}
-		atLine := map[int]string{} // the row that begins there
+		atLine := map[int]string{} // the row that begins at a line
 		var equal, different int64
 		for range rapid.IntRange(0, 40).Draw(rt, "records") {
 			key := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "key")
@@ -154,12 +154,12 @@ func TestRepeatsAreCountedByWhetherTheirRowsAreEqual(t *testing.T) {
 	})
 }
 
-func TestAutoIncrementRecordsRepeatNoKey(t *testing.T) {
+func TestAutoIncrementKeysAreNeverRepeated(t *testing.T) {
 	cfg := checkOf(t, t.TempDir(), "k,v\na,1\na,2\n", keyexpr.Column{Name: "k", Type: table.String})
 	cfg.Request.Target.Key = append(cfg.Request.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 	r, err := Check(context.Background(), cfg)
 	conformance.True(t, err == nil && r.OK && !r.Unique && r.Repeated == 0 &&
-		strings.Contains(strings.Join(r.Notes, ";"), "a number of its own (n)"), "%+v, %v", r, err)
+		strings.Contains(strings.Join(r.Notes, ";"), "numbers the records (n)"), "%+v, %v", r, err)
 }
 
 func TestCheckNamesASinglePartitionKey(t *testing.T) {
@@ -209,7 +209,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// fatal is what testing.T and rapid.T have in common.
+// fatal is the common subset of testing.T and rapid.T.
 type fatal interface {
 	Helper()
 	Fatal(...any)
@@ -231,7 +231,7 @@ func (w *world) make(t fatal, d table.Definition) string {
 
 type cells = tabletest.Cells
 
-// put replaces a row; a nil stamp is the store's own time.
+// put replaces a row; without a stamp, its cells get the store's time.
 func (w *world) put(t fatal, name, id string, c cells, stamp ...int64) {
 	t.Helper()
 	must(t, tabletest.Do(w.SDK, tabletest.Put(name, tabletest.Key("id", id), c, stamp...)))
@@ -256,13 +256,13 @@ func (w *world) config(t fatal, name, text string) Config {
 			Columns: plan.Columns{Types: map[string]plan.Type{}}}}
 }
 
-// run compares and must come to an end.
+// run compares and must succeed.
 func run(t fatal, cfg Config) *Result {
 	t.Helper()
 	return conformance.Try(Run(context.Background(), cfg)).Must(t)
 }
 
-// counts are the numbers of a result that are not zero.
+// counts formats the nonzero numbers of a result.
 func (r *Result) counts() string {
 	return nonzero("expected %d, equal %d, missing %d, different %d, expired %d, extra %d, stored %d, rejected %d, "+
 		"superseded %d",
@@ -279,17 +279,17 @@ func wantCounts(t testing.TB, r *Result, want string) {
 	conformance.Equal(t, r.counts(), want, "counts, %+v", r.Examples)
 }
 
-// live is a source that others write to, with rows of an id and an n, and the table that is compared with it.
+// live is a source that others write to, with rows of an id and an n, and the table to compare with it.
 type live struct {
 	*world
 	set    func(id string, n int)
 	remove func(id string)
 	origin func() source.Origin
 	table  string
-	at     int64 // of all cells
+	at     int64 // timestamp of all cells
 }
 
-// apply makes the table have a row as the source has it.
+// apply writes a row to the table, with the source's timestamp.
 func (l *live) apply(id string, n int) { l.put(l.t.(fatal), l.table, id, cells{"n": int64(n)}, l.at) }
 
 func (l *live) config(settle time.Duration) Config {
@@ -299,13 +299,13 @@ func (l *live) config(settle time.Duration) Config {
 			Read:    plan.Read{Sources: l.origin()}}}
 }
 
-// look calls do before each request of a kind for the table or the source, with the number of it from 1.
+// look calls do before each request of a kind, to the table or the source, with the request's number from 1.
 func (l *live) look(op string, do func(n int)) {
 	n := 0
 	var busy sync.Mutex
 	l.faults.Only = func(string) bool { return true }
 	l.faults.Decide = func(r faults.Request) faults.Fault {
-		if r.Operation == op && busy.TryLock() { // what it does itself is not looked at
+		if r.Operation == op && busy.TryLock() { // requests of do itself do not count
 			n++
 			do(n)
 			busy.Unlock()
@@ -347,7 +347,7 @@ var sources = map[string]func(t *testing.T) *live{
 	},
 }
 
-// eachSource runs a test with each kind of sources. Waits take no time.
+// eachSource runs a test with each kind of source, in a bubble where waits take no time.
 func eachSource(t *testing.T, test func(*testing.T, *live)) {
 	for name, open := range sources {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { test(t, open(t)) }) })
@@ -362,7 +362,7 @@ func examplesOf(r *Result) string {
 	return strings.Join(all, "; ")
 }
 
-// changing has a row of each kind that differs at first, and agrees when the table was read again so many times.
+// changing sets up rows of each kind of difference, which settle at different rereads of the table.
 func (l *live) changing() {
 	for _, id := range []string{"a", "equal", "missing", "moving", "withdrawn"} {
 		l.set(id, 1)
@@ -375,7 +375,7 @@ func (l *live) changing() {
 		switch n {
 		case 1:
 			l.apply("missing", 1)
-			l.set("late", 1) // it is seen no more: the source was read
+			l.set("late", 1) // not seen in this reread: the source was read before
 		case 2:
 			l.apply("moving", 1)
 		case 3:
@@ -433,7 +433,7 @@ func TestUnsettledRowsAreReported(t *testing.T) {
 		cfg = l.config(30 * time.Second)
 		cfg.ExtraFails = false
 		r = run(t, cfg)
-		if s := r.Settled; s.Differed != 4 || s.Remain != 4 || r.Extra != 1 { // one that came late, and no surplus row
+		if s := r.Settled; s.Differed != 4 || s.Remain != 4 || r.Extra != 1 { // with the late row, without the surplus one
 			t.Errorf("%+v, %s", s, r.counts())
 		}
 	})
@@ -442,13 +442,13 @@ func TestUnsettledRowsAreReported(t *testing.T) {
 func TestSettlingRefusesUnreadableSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for want, change := range map[string]func(*live, *Config){
-			"cannot be read again row by row": func(l *live,
+			"cannot be reread; only tables": func(l *live,
 				c *Config) {
 				*c = l.world.config(t, l.table, "id,n\na,1\n")
 				c.SettleFor = time.Second
 			},
 			"--sample": func(_ *live, c *Config) { c.Sample = 0.5 },
-			"column id of the key": func(_ *live, c *Config) {
+			"key column id of": func(_ *live, c *Config) {
 				c.Request.Columns.Keys = append(c.Request.Columns.Keys, conformance.Try(keyexpr.ParseColumn("id=md5(id)")).Must(t))
 			},
 		} {
@@ -473,7 +473,7 @@ func TestTooManyDifferencesAreNotReadAgain(t *testing.T) {
 		cfg.mostUnsettled = 1
 		r := run(t, cfg)
 		conformance.True(t, r.Settled == nil && r.Missing == 2 && len(r.Examples) == 2 &&
-			strings.Contains(strings.Join(r.Notes, "\n"), "2 rows differ, more than the 1 that --settle-for reads again"),
+			strings.Contains(strings.Join(r.Notes, "\n"), "2 rows differ, more than the 1 that --settle-for rereads"),
 			"%+v", r)
 	})
 }
@@ -503,7 +503,7 @@ func TestSettlingFailsOnAnyError(t *testing.T) {
 			r, err := Run(t.Context(), cfg)
 			l.faults.Decide = nil
 			switch {
-			case err == nil: // also where it could not ask where partitions begin, or look at a sample
+			case err == nil: // errors about partition bounds and samples are ignored
 				conformance.True(t, (failed == "" || ofRounds == 0) && r.Settled.Rounds == 1 && r.Settled.Remain == 3 &&
 					r.Missing == 1 && r.Different == 1 && r.Extra == 1, "request %d (%s) is refused: %+v", at, failed, r)
 			case !strings.Contains(err.Error(), "OTSAuthFailed"):

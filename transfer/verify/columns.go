@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// nameColumns finds the columns in which examples differ. It reads the records again, except from streams.
+// nameColumns finds the columns in which examples differ by rereading their records; streams cannot be reread.
 func (v *verifier) nameColumns(ctx context.Context) error {
 	open, unnamed, given := map[Place]*Example{}, map[uint64]string{}, map[*Example]shown{}
 	known := true
@@ -32,7 +32,7 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 			if known && len(unnamed) == 0 {
 				return nil
 			}
-			v.result.Notes = append(v.result.Notes, "the input cannot be read again, so the columns that differ are not known")
+			v.result.Notes = append(v.result.Notes, "the input cannot be reread, so the columns that differ are unknown")
 			return nil
 		}
 	}
@@ -86,7 +86,7 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 	return err
 }
 
-// differing names the columns in which the table's row differs from the input's, unless known. It returns the input's.
+// differing names the columns in which an example's rows differ, unless known, and returns the input row's cells.
 func (v *verifier) differing(e *Example, body []byte) (given shown, err error) {
 	given = shown{}
 	if e.cells == nil {

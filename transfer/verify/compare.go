@@ -27,19 +27,19 @@ type judge struct {
 	mode     table.Mode
 	sums     bool              // rows with equal sums are equal
 	wide     bool              // records are self-describing: cells may have several versions
-	names    map[uint64]string // of the schema's attributes
-	versions int               // kept by the table
-	oldest   int64             // oldest timestamp that the table still keeps, in milliseconds; older cells may be gone
+	names    map[uint64]string // names of the schema's attributes, by hash
+	versions int               // number of versions that the table keeps
+	oldest   int64             // oldest timestamp that the table keeps, in milliseconds; older cells may be gone
 	loaded   int64             // earliest write of cells without a timestamp; -1 if unknown
 
-	hashes map[string]uint64 // of column names
-	got    map[uint64][]got  // by column
+	hashes map[string]uint64 // hashes of column names
+	got    map[uint64][]got  // versions read, newest first, by column hash
 }
 
 type difference struct {
-	columns []string // by name; nil if unknown: only the record can tell
-	unnamed []uint64 // names that only the records have, reduced
-	reduced []uint64 // of an update, all
+	columns []string // known names; nil if only the record shows which columns differ
+	unnamed []uint64 // hashes of names that only the records have
+	reduced []uint64 // hashes of all differing columns of an update
 }
 
 type got struct {
@@ -51,14 +51,14 @@ func (j *judge) columnOf(name string) uint64 {
 	h, ok := j.hashes[name]
 	if !ok {
 		h = j.Column(name)
-		if len(j.hashes) < 1<<16 { // a table can have a name for each row
+		if len(j.hashes) < 1<<16 { // a table may have other columns in each row
 			j.hashes[name] = h
 		}
 	}
 	return h
 }
 
-// sum is the hash of a row's newest cells.
+// sum returns the hash of a row's newest cells.
 func (j *judge) sum(r *scan.Row) (sum uint64) {
 	for i, c := range r.Columns {
 		if i > 0 && r.Columns[i-1].ColumnName == c.ColumnName {
@@ -69,18 +69,18 @@ func (j *judge) sum(r *scan.Row) (sum uint64) {
 	return sum
 }
 
-// delivered reduces a cell with a value as the SDK delivers it.
+// delivered hashes a cell whose value is in the SDK's form.
 func (j *judge) delivered(column uint64, v any) uint64 {
 	value := client.ValueOf(v)
 	return j.Cell(column, &value)
 }
 
-// same reports whether the sum is of a row that may have replaced the old one. If not it may be equal: compare decides.
+// same reports whether a row with this sum is certainly equal to an expected one. If false, compare decides.
 func (j *judge) same(w *want, sum uint64) bool {
 	return j.sums && slices.ContainsFunc(w.versions, func(v version) bool { return v.whole && v.hash == sum })
 }
 
-// read takes the versions of a row's cells, newest first; r may be nil.
+// read stores the versions of a row's cells in got; r may be nil.
 func (j *judge) read(r *scan.Row) {
 	clear(j.got)
 	if r == nil {
@@ -177,7 +177,7 @@ func (j *judge) replaced(w *want, r *scan.Row) (v verdict, d difference) {
 	return isDifferent, d
 }
 
-// gone is the verdict on a missing row.
+// gone returns the verdict on a missing row.
 func (j *judge) gone(w *want) verdict {
 	for _, v := range w.versions {
 		if v.whole && !j.expired(-1) {
@@ -192,7 +192,7 @@ func (j *judge) gone(w *want) verdict {
 	return isExpired
 }
 
-// expired reports whether a cell of that timestamp, -1 for the time of the load, may have expired.
+// expired reports whether a cell with that timestamp, -1 for the time of the load, may have expired.
 func (j *judge) expired(stamp int64) bool {
 	if stamp < 0 {
 		stamp = j.loaded
@@ -260,7 +260,7 @@ func (j *judge) holds(s *state, have []got) (ok, expired bool) {
 		kept--
 		at := slices.IndexFunc(have, func(g got) bool { return slices.Contains(s.values, g.hash) })
 		switch {
-		case at == 0, at > 0 && len(s.stamped) > 0: // a version may be stamped with a time to come
+		case at == 0, at > 0 && len(s.stamped) > 0: // a version with a future timestamp may precede it
 		case len(have) == 0 && s.absent:
 		case len(have) == 0 && j.expired(-1):
 			expired = true

@@ -16,33 +16,33 @@ import (
 )
 
 type Config struct {
-	Request     *plan.Request // as a load has it
+	Request     *plan.Request // the load's request
 	Client      *tablestore.TableStoreClient
-	Sample      float64           // share of the keys that is looked at, above 0 and below 1; 0 is all
-	Examples    int               // of each kind, at most
-	Workers     int               // concurrent requests, at most; 0 takes DefaultWorkers
+	Sample      float64           // share of the keys to compare, between 0 and 1; 0 means all
+	Examples    int               // maximum number of each kind
+	Workers     int               // maximum number of concurrent requests; 0 means DefaultWorkers
 	Memory      int64             // bytes of memory of the process
-	TempDir     string            // folder for spilled rows; "" takes the system's
-	TempMax     int64             // bytes of disk for them; 0 is unlimited
-	scan.Manner                   // how the table is read. It does not hold for a Sample
-	RetryFor    time.Duration     // how long one request is tried again; 0 takes client.Patience
-	Snapshots   []source.Snapshot // that the verified load has read from the same database ranges; nil is unknown
-	Returned    string            // file of the keys that the service made, as the load wrote it; "" is none
-	Rejected    rundir.Rejected   // by the load that is verified
-	Loaded      time.Time         // when that load began; zero is unknown
-	Condition   table.Existence   // of its writes
-	Clock       *client.Clock     // of the service, as Client's answers tell it; nil takes this machine's time
-	ExtraFails  bool              // a surplus row is a failure too
-	From, To    []table.Value     // compared rows by first key columns, To excluded; nil is unbounded
+	TempDir     string            // folder for spilled rows; "" means the system's
+	TempMax     int64             // maximum disk bytes for them; 0 means no limit
+	scan.Manner                   // how the table is read; ignored with Sample
+	RetryFor    time.Duration     // time limit for retrying one request; 0 means client.Patience
+	Snapshots   []source.Snapshot // from which the verified load read the same database ranges; nil means unknown
+	Returned    string            // the load's file of keys that the service generated; "" means none
+	Rejected    rundir.Rejected   // records rejected by the verified load
+	Loaded      time.Time         // start of the verified load; zero means unknown
+	Condition   table.Existence   // condition of its writes
+	Clock       *client.Clock     // the service's clock, from Client's responses; nil means this machine's
+	ExtraFails  bool              // surplus rows count as a failure
+	From, To    []table.Value     // range of first key columns to compare, without To; nil means unbounded
 
-	// SettleFor is how long differing rows are read again, if others write to source and table; 0 reads them once.
+	// SettleFor is how long differing rows are reread, because others write to source and table; 0 reads them once.
 	SettleFor     time.Duration
-	mostUnsettled int64 // rows that are read again; 0 takes maxUnsettled
+	mostUnsettled int64 // maximum number of rows to reread; 0 means maxUnsettled
 
-	// Changes receives the changes that would make the table equal to the inputs; may be nil. Input rows are kept for it.
+	// Changes receives the changes that would make the table equal to the inputs; nil saves the memory for input rows.
 	Changes Changes
 
-	// Stored is compared with the inputs in place of a table of Client's, which may then be nil.
+	// Stored is compared with the inputs instead of a table of Client, which may then be nil.
 	Stored *Stored
 
 	Progress *Progress // kept up to date; may be nil
@@ -64,32 +64,32 @@ type Progress struct {
 // OutOfRange + WithoutKey, RowsExpected = Equal + Missing + Different + Expired, and, unless rows are to be deleted,
 // RowsInTable = Equal + Different + Extra + OfRejects.
 type Result struct {
-	InArchive bool `json:"-"` // an archive was compared in place of the table
+	InArchive bool `json:"-"` // an archive was compared instead of the table
 
 	Table  string  `json:"table"`
 	Mode   string  `json:"mode"`
-	OK     bool    `json:"ok"` // nothing differs, and all was compared
-	Differ bool    `json:"-"`  // rows are missing, different or, if that counts, surplus
+	OK     bool    `json:"ok"` // no row differs, and all records were compared
+	Differ bool    `json:"-"`  // rows are missing, different or, with ExtraFails, surplus
 	Sample float64 `json:"sample,omitempty"`
 
 	Read       int64 `json:"read"`       // records of the inputs
-	Rejected   int64 `json:"rejected"`   // by the reader or the load
-	Superseded int64 `json:"superseded"` // by another record of the key
-	// NotCompared counts the rejected records whose rows may be in the table: the load is not known to have rejected them.
+	Rejected   int64 `json:"rejected"`   // records rejected by the reader or the load
+	Superseded int64 `json:"superseded"` // records superseded by another one with their key
+	// NotCompared counts rejected records that the load may have accepted, so that their rows may be in the table.
 	NotCompared      int64          `json:"not_compared,omitempty"`
 	FirstNotCompared *rundir.Reason `json:"first_not_compared,omitempty"`
 
 	NotSampled int64 `json:"not_sampled,omitempty"`
-	Archived   int64 `json:"archived,omitempty"`     // of a period without a table; not looked for
+	Archived   int64 `json:"archived,omitempty"`     // records of a period without a table; not compared
 	WithoutKey int64 `json:"without_key,omitempty"`  // rows without a returned key: not written, or unacknowledged
-	OutOfRange int64 `json:"out_of_range,omitempty"` // outside the compared keys
+	OutOfRange int64 `json:"out_of_range,omitempty"` // records outside the compared range
 
 	Tables []TableResult `json:"tables,omitempty"` // by name, if there are several
 
 	Counts
-	OfRejects int64 `json:"of_rejects,omitempty"` // in the table with only a rejected record's key; only for Changes
+	OfRejects int64 `json:"of_rejects,omitempty"` // table rows whose key only rejected records have; only for Changes
 
-	Settled *Settled `json:"settled,omitempty"` // with SettleFor, unless too much differed
+	Settled *Settled `json:"settled,omitempty"` // with SettleFor, unless too many rows differed
 
 	Examples []Example `json:"examples"`
 	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
@@ -99,40 +99,40 @@ type Result struct {
 	SourceRanges []SourceRange `json:"source_ranges,omitempty"`
 	source.Position
 
-	Ranges        int     `json:"ranges"`          // of keys, compared in parallel
-	SpilledRows   int64   `json:"spilled_rows"`    // that did not fit in memory
-	SpilledBytes  int64   `json:"spilled_bytes"`   // on disk
-	ReadCU        int64   `json:"read_cu"`         // as the service charged them
-	Seconds       float64 `json:"seconds"`         // in all
-	RowsPerSecond float64 `json:"rows_per_second"` // records and rows of the table together
+	Ranges        int     `json:"ranges"`          // key ranges compared in parallel
+	SpilledRows   int64   `json:"spilled_rows"`    // rows that did not fit in memory
+	SpilledBytes  int64   `json:"spilled_bytes"`   // maximum bytes on disk
+	ReadCU        int64   `json:"read_cu"`         // read capacity units charged by the service
+	Seconds       float64 `json:"seconds"`         // total duration
+	RowsPerSecond float64 `json:"rows_per_second"` // records plus rows of the table
 
 	// Set only for Changes.
 	Facts   []progress.Fact `json:"-"` // about the inputs and their reading
-	Unread  []string        `json:"-"` // inputs that are left out, empty or perhaps not whole, a sentence each
-	Stamped bool            `json:"-"` // a record gives its cells timestamps
-	Of      *client.Table   `json:"-"` // that was compared
-	Live    bool            `json:"-"` // the inputs change while read
-	Units   int64           `json:"-"` // write units of all rows that the inputs expect
-	// ColumnUnits are the future units of the table's columns, by name.
+	Unread  []string        `json:"-"` // inputs that are left out, empty or perhaps incomplete, one sentence each
+	Stamped bool            `json:"-"` // a record has timestamps for its cells
+	Of      *client.Table   `json:"-"` // the compared table
+	Live    bool            `json:"-"` // the inputs change while they are read
+	Units   int64           `json:"-"` // write units of all expected rows
+	// ColumnUnits are the units of the table's columns after a sync, by name.
 	ColumnUnits map[string]string `json:"-"`
 }
 
 // TableResult is the result for one table of several.
 type TableResult struct {
 	Name   string `json:"name"`
-	Absent bool   `json:"absent,omitempty"` // no such table
+	Absent bool   `json:"absent,omitempty"` // the table does not exist
 	Counts
 }
 
 // Counts are rows by verdict.
 type Counts struct {
 	RowsExpected int64 `json:"rows_expected"`
-	RowsInTable  int64 `json:"rows_in_table"` // with Sample, of sampled rows
+	RowsInTable  int64 `json:"rows_in_table"` // with Sample, only sampled rows
 	Equal        int64 `json:"equal"`
 	Missing      int64 `json:"missing"`
 	Different    int64 `json:"different"`
 	Expired      int64 `json:"expired"` // removed by the table's time to live
-	Extra        int64 `json:"extra"`   // in the table and not in the inputs
+	Extra        int64 `json:"extra"`   // in the table but not in the inputs
 }
 
 func (c *Counts) judged(v verdict) {
@@ -168,19 +168,19 @@ const (
 // Example is one row that is missing, different or surplus.
 type Example struct {
 	Kind    string   `json:"kind"`
-	Table   string   `json:"table,omitempty"` // among several
+	Table   string   `json:"table,omitempty"` // if there are several
 	Key     Key      `json:"key"`
-	Columns []string `json:"columns,omitempty"` // that differ
-	Values  []Values `json:"values,omitempty"`  // of the first of these columns, if the input could be read again
-	Input   *Place   `json:"input,omitempty"`   // of the row that is expected
+	Columns []string `json:"columns,omitempty"` // columns that differ
+	Values  []Values `json:"values,omitempty"`  // values of the first ones, if the input could be reread
+	Input   *Place   `json:"input,omitempty"`   // record of the expected row
 
 	position uint64
-	cells    map[string]uint64 // the table's; nil when Columns are known
-	unnamed  []uint64          // further columns that differ, reduced: records that describe themselves have their names
-	stored   shown             // of a row that differs, the table's
+	cells    map[string]uint64 // hashes of the table's cells; nil when Columns are known
+	unnamed  []uint64          // hashes of further columns that differ: only self-describing records have their names
+	stored   shown             // the table's row, if it differs
 }
 
-// Values are the cells of a column on both sides, newest first; nil if there is no such cell.
+// Values are the cells of a column on both sides, newest first; empty if there are none.
 type Values struct {
 	Column string   `json:"column"`
 	Input  []string `json:"input"`
@@ -191,5 +191,5 @@ type Values struct {
 type Place struct {
 	File   string `json:"file"`
 	Record int64  `json:"record"`         // from 1
-	Line   int64  `json:"line,omitempty"` // where the record begins, from 1; 0 if a file has no lines or nobody counted
+	Line   int64  `json:"line,omitempty"` // first line of the record, from 1; 0 if unknown
 }

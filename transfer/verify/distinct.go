@@ -1,12 +1,12 @@
 package verify
 
-// distinct holds hashes of keys, to find out without sorting whether all keys are different.
+// distinct holds hashes of keys, to determine without sorting whether all keys are different.
 type distinct struct {
 	hashes []uint64
-	most   int // hashes; beyond that there are none, and nothing is known
+	most   int // maximum number of hashes; with more, all are dropped and nothing is known
 }
 
-// newDistinct takes at most this much memory, briefly twice as much.
+// newDistinct uses at most memory bytes, briefly twice as much.
 func newDistinct(memory int64) *distinct { return &distinct{most: int(memory / 8)} }
 
 // expect prepares for n hashes.
@@ -60,7 +60,7 @@ func (d *distinct) all(n int64) bool {
 	return true
 }
 
-// differ reports whether hashes are all different, with a table whose memory it returns. A zero is not different.
+// differ reports whether all hashes are different and not zero. It returns the table, possibly enlarged, for reuse.
 func differ(hashes, table []uint64) ([]uint64, bool) {
 	size := 64
 	for size < 2*len(hashes) {

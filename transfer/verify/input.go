@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// splits are the targets of positions: the number of a split, in source order, and of a record in it.
+// splits are all splits, in source order. A position is the index of a split and the number of a record in it.
 type splits []*table.Split
 
 func position(split int, row *table.Row) uint64 { return uint64(split)<<32 | uint64(row.Number()) }
@@ -25,10 +25,10 @@ func (s splits) place(position uint64) *Place {
 	return &Place{File: of.Source, Record: of.FirstRecord + int64(position&math.MaxUint32) + 1}
 }
 
-// eachSplit reads the inputs and calls each with every split in source order, up to the request's number of records.
+// eachSplit reads the inputs, up to the request's number of records, and calls each with every split in source order.
 func eachSplit(ctx context.Context, p *plan.Plan, sums intake.Sums, each func(*intake.Parsed) error) error {
 	flow := intake.New(p, partitioner.NewMap(nil))
-	flow.Lends, flow.Sums = true, sums // whoever is called keeps copies
+	flow.Lends, flow.Sums = true, sums // each keeps copies
 	_, err := flow.Each(ctx, cmp.Or(p.Request.Records, -1), each)
 	return err
 }
@@ -43,7 +43,7 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 	sums := intake.Sums{By: v.hasher, Keeps: v.keeps}
 	if v.keeps {
 		v.rows = &aside{store: sorter.Store(), memory: int(min(v.cfg.Memory/256, 1<<20))}
-		if v.plan.Wide { // unchanged
+		if v.plan.Wide { // their bodies are not replaced by sums
 			sums = intake.Sums{}
 		}
 	}
@@ -141,7 +141,7 @@ func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
 	for i := range p.Rejects {
 		r := p.Split.Reject(p.Rejects[i].Span, p.Rejects[i].Reason, nil)
 		if v.numberless || v.cfg.Rejected.Has(p.Split.Source, r.Location.Record) {
-			continue // by the load too
+			continue // the load rejected it too
 		}
 		if v.result.NotCompared++; v.result.FirstNotCompared == nil {
 			first := rundir.ReasonOf(&r)
@@ -173,7 +173,7 @@ func (v *verifier) outside(key []byte) bool {
 	return v.from != nil && bytes.Compare(key, v.from) < 0 || v.to != nil && bytes.Compare(key, v.to) >= 0
 }
 
-// moreBytes is the number of bytes sorted per row of a split, besides its block's.
+// moreBytes returns the number of bytes to sort per row of a split, in addition to those of its block.
 func (v *verifier) moreBytes(p *intake.Parsed) int {
 	if v.rows == nil {
 		return headBytes
@@ -188,8 +188,8 @@ func (v *verifier) moreBytes(p *intake.Parsed) int {
 	return headBytes + intake.SumBytes + placeBytes - bodies/max(rows, 1)
 }
 
-// expect tells a sorter the expected size of the inputs, by the first split with rows: per row, its bytes in the block
-// plus more. It returns the expected number of rows, 0 if the split does not reveal it.
+// expect tells a sorter the size of the inputs, estimated from the first split with rows: per row, its bytes in the
+// block plus more. It returns the estimated number of rows, 0 if the split does not allow an estimate.
 func expect(sorter *extsort.Sorter, of *plan.Plan, p *intake.Parsed, more int) int64 {
 	rows, bytes := 0, 0
 	for _, b := range p.Blocks {

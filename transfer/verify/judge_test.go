@@ -28,10 +28,10 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// hasher is the same for all judges of a test.
+// hasher is shared by all judges of a test.
 var hasher = plainbuffer.NewHasher()
 
-// newJudge returns a judge of a table that keeps versions of each cell, and cells from oldest on.
+// newJudge returns a judge for a table that keeps a number of versions of each cell, and cells from oldest on.
 func newJudge(mode table.Mode, versions int, oldest, loaded int64, names ...string) *judge {
 	j := &judge{Hasher: hasher, mode: mode, versions: versions, oldest: oldest, loaded: loaded,
 		names: map[uint64]string{}, hashes: map[string]uint64{}, got: map[uint64][]got{}}
@@ -41,8 +41,8 @@ func newJudge(mode table.Mode, versions int, oldest, loaded int64, names ...stri
 	return j
 }
 
-// TestOneOddCellAmongOthersIsFound gives each of three columns every state of a cell, with and without a timestamp.
-func TestOneOddCellAmongOthersIsFound(t *testing.T) {
+// TestSingleDifferingCellIsFound tests every state of a cell in each of three columns, with and without a timestamp.
+func TestSingleDifferingCellIsFound(t *testing.T) {
 	const oldest, at, expired = 100, 200, 50
 	type stored struct {
 		at    int64
@@ -50,9 +50,9 @@ func TestOneOddCellAmongOthersIsFound(t *testing.T) {
 	}
 	type state struct {
 		name       string
-		stamp      int64 // that is wanted; -1 is the table's own
+		stamp      int64 // expected timestamp; -1 means the time of writing
 		have       []stored
-		put, after bool // whether it is as a put, or an update of a table of one version, leaves it
+		put, after bool // whether a put, or an update in a table with one version, leaves this state
 	}
 	states := []state{
 		{"equal", at, []stored{{at, "v"}}, true, true},
@@ -66,7 +66,7 @@ func TestOneOddCellAmongOthersIsFound(t *testing.T) {
 		{"another value, of the table's time", -1, []stored{{at, "w"}}, false, false},
 		{"another time", at, []stored{{at - 1, "v"}}, false, false},
 		{"two versions", at, []stored{{at, "v"}, {at - 1, "v"}}, false, true},
-		{"an older version first", at, []stored{{at + 1, "w"}, {at, "v"}}, false, true}, // the newer one is of others
+		{"an older version first", at, []stored{{at + 1, "w"}, {at, "v"}}, false, true}, // another writer's version is newer
 	}
 	names := []string{"a", "b", "c"}
 	check := func(of ...state) {
@@ -115,7 +115,7 @@ func TestOneOddCellAmongOthersIsFound(t *testing.T) {
 type stateOf = state
 
 func TestUpdatesOfOneCell(t *testing.T) {
-	const old = 50 // of a table that keeps what is 100 or newer
+	const old = 50 // expired, as the table keeps timestamps from 100 on
 	for _, c := range []struct {
 		what        string
 		versions    int
@@ -160,7 +160,7 @@ func TestUpdatesOfOneCell(t *testing.T) {
 		ok, expired := j.holds(&c.s, c.have)
 		conformance.True(t, ok == c.ok && expired == c.expired, "%s: %v, expired %v", c.what, ok, expired)
 	}
-	j := newJudge(table.Update, 1, 100, old) // the load was before that
+	j := newJudge(table.Update, 1, 100, old) // cells without a timestamp have expired too
 	ok, expired := j.holds(&state{values: []uint64{1}}, nil)
 	conformance.True(t, ok && expired, "a value that has expired: %v, %v", ok, expired)
 }
@@ -170,7 +170,7 @@ func TestNewestVersionsOfACellAreKept(t *testing.T) {
 	for what, c := range map[string]struct {
 		versions int
 		loaded   int64
-		want     []cell // newest first, one without a timestamp last
+		want     []cell // newest first, with a cell without a timestamp last
 		have     []got
 		same     bool
 	}{
@@ -215,7 +215,7 @@ func TestNewestVersionsOfACellAreKept(t *testing.T) {
 	}
 }
 
-func TestAnOlderVersionIsFoundInAnyColumn(t *testing.T) {
+func TestOlderVersionIsFoundInAnyColumn(t *testing.T) {
 	for columns, odd := range map[string]string{"": "", "a": "", "abc": "", "aabc": "a", "abbc": "b", "abcc": "c",
 		"aaabc": "a", "abbbc": "b", "abccc": "c", "aabbcc": "abc", "aabcc": "ac"} {
 		j, row := newJudge(table.Put, 3, -1, -1), &scan.Row{}
@@ -229,7 +229,7 @@ func TestAnOlderVersionIsFoundInAnyColumn(t *testing.T) {
 		}
 		got := j.older(row)
 		conformance.True(t, slices.Equal(got, expected), "%s: %v, want %s", columns, got, odd)
-		// A row equals one with its newest versions only if it has no others.
+		// A record with only the newest versions does not equal a row that has older ones too.
 		j.wide = true
 		w := &want{versions: []version{{whole: true, hash: j.sum(row)}}}
 		if verdict, d := j.compare(w, row); (verdict == isEqual) != (odd == "") || len(d.unnamed)+len(d.columns) != len(odd) {
@@ -309,7 +309,7 @@ func TestStoredRowsAreReadUnchangedOrRefused(t *testing.T) {
 	}
 }
 
-// oddSource fails once, where fails says.
+// oddSource fails once, at the point named by fails.
 type oddSource struct {
 	source.Source
 	fails string
@@ -383,7 +383,7 @@ func (p *oddParser) Parse(split source.Split, each func(*record.Record)) (record
 	return records, lines, err
 }
 
-// oddOrigin has three sources, one of them odd.
+// oddOrigin has three sources, one of which is an oddSource.
 type oddOrigin struct {
 	source.Origin
 	parts []source.Source
@@ -447,7 +447,7 @@ func (ranged) RangeOf(first int64) (int, bool) { return int(first / 10), first >
 func TestResultsAreCountedByRange(t *testing.T) {
 	taken := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	loaded := []source.Snapshot{{Name: "s", Taken: taken, Ranges: []string{"r0 from 0", "r1 from 10", "r2 from 20"}}}
-	const moved = "the source has moved on, or the table was changed, in "
+	const moved = "the source or the table has changed in "
 	for what, c := range map[string]struct {
 		found   map[int][]verdict
 		surplus []int64
@@ -461,7 +461,7 @@ func TestResultsAreCountedByRange(t *testing.T) {
 		"the second and the last": {map[int][]verdict{1: {isDifferent, isDifferent}}, []int64{25},
 			[]string{moved + "2 of the 3", "r1 from 10: 0 missing, 2 different, 0 surplus",
 				"r2 from 20: 0 missing, 0 different, 1 surplus"}},
-		"a surplus row": {nil, []int64{31}, []string{"in which ranges surplus rows are is not known of 1"}},
+		"a surplus row": {nil, []int64{31}, []string{"the ranges of 1 surplus rows are unknown"}},
 	} {
 		v := &verifier{plan: &plan.Plan{Request: &plan.Request{}}, cfg: &Config{Snapshots: loaded}, result: &Result{},
 			recordsOf: []int64{1, 2, 3}}
@@ -500,7 +500,7 @@ func TestDuplicateHashesAreFound(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 8))
 	for n := range 90 {
 		rows := []int{n, 50 * n}[n%2]
-		mask := []uint64{1<<64 - 1, 1<<56 - 1, 0xff<<56 | 1<<20 - 1}[n%3] // also those that meet in a place of the table
+		mask := []uint64{1<<64 - 1, 1<<56 - 1, 0xff<<56 | 1<<20 - 1}[n%3] // the last ones collide in the hash table
 		seen := map[uint64]bool{0: true}
 		d := newDistinct(8 * int64(max(rows, 1)))
 		d.expect(int64(rows / 2))
@@ -527,7 +527,7 @@ func TestDuplicateHashesAreFound(t *testing.T) {
 	conformance.Equal(t, d.all(1), false, "a hash of zero, which the table cannot have, says something")
 }
 
-// TestRawRowsAreJudgedLikeTheirCells: rows are compared by bytes first, and by cell only if these differ.
+// TestRawRowsAreJudgedLikeTheirCells: rows are compared as bytes, and by cell only if the bytes differ.
 func TestRawRowsAreJudgedLikeTheirCells(t *testing.T) {
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 	bin := func(s string) table.Value { return table.Value{Type: table.Binary, Bytes: []byte(s)} }

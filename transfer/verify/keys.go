@@ -23,7 +23,7 @@ type Keys struct {
 	Sum   string // identifies the keys
 }
 
-// SortKeys reads inputs as a load does. A record without a key is an error: it would be unclear which row was omitted.
+// SortKeys reads inputs as a load does. A record without a valid key is an error, as its row would be omitted silently.
 func SortKeys(ctx context.Context, request *plan.Request, memory int64, tempDir string) (*Keys, error) {
 	request.Keep = plan.KeepKey
 	p, err := plan.Make(ctx, request, nil)

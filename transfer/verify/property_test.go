@@ -24,8 +24,8 @@ type draft struct {
 	deleteNull bool
 	text       string
 	after      map[string]cells
-	keys       map[string]bool   // of accepted records
-	absent     map[string]string // a column that was deleted last, by key
+	keys       map[string]bool   // keys of accepted records
+	absent     map[string]string // the column that was deleted last, by key
 }
 
 func (d *draft) draw(t *rapid.T) {
@@ -125,7 +125,7 @@ func TestVerifyFindsExactDifferences(t *testing.T) {
 	})
 }
 
-// damage changes the table and says what is to be found.
+// damage changes the table and returns the difference to be found.
 func (d *draft) damage(t *rapid.T, w *world, name, id string) (kind string, columns []string) {
 	row, exists := d.after[id]
 	damage := rapid.SampledFrom([]string{"extra", "row", "cell", "column", "another", "deleted"}).Draw(t, "damage")
@@ -153,7 +153,7 @@ func (d *draft) damage(t *rapid.T, w *world, name, id string) (kind string, colu
 		return Different, []string{c}
 	case "column":
 		if len(row) == 0 || len(row) == 1 && d.mode == table.Update {
-			return "", nil // a row without cells would be left, or none
+			return "", nil // a row without cells, or no row, would remain
 		}
 		c := rapid.SampledFrom(slices.Sorted(maps.Keys(row))).Draw(t, "column")
 		w.update(t, name, id, cells{c: nil})
@@ -171,12 +171,12 @@ func (d *draft) damage(t *rapid.T, w *world, name, id string) (kind string, colu
 	}
 	w.update(t, name, id, cells{"other": "x"})
 	if d.mode == table.Update {
-		return "", nil // nobody has written that column
+		return "", nil // no record has written that column
 	}
 	return Different, []string{"other"}
 }
 
-func TestAnyRecordOfAKeyIsRightWithoutOrder(t *testing.T) {
+func TestWithoutOrderAnyRecordOfAKeyMatches(t *testing.T) {
 	w := newWorld(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		name := w.make(rt, table.Definition{})
@@ -204,7 +204,7 @@ func TestAnyRecordOfAKeyIsRightWithoutOrder(t *testing.T) {
 	})
 }
 
-// valueOf is a datum as the SDK takes it.
+// valueOf converts a datum to the SDK's form.
 func valueOf(d record.Datum) any {
 	switch d.Kind {
 	case record.Integer:
@@ -219,7 +219,7 @@ func valueOf(d record.Datum) any {
 	return d.Bytes
 }
 
-// makeWide makes a table with an integer key, and config compares it with the source.
+// makeWide creates a table with an integer key, and returns a config that compares it with the source.
 func (w *world) makeWide(t *testing.T, rows *sourcetest.Wide, versions int) (name string, cfg Config) {
 	t.Helper()
 	name = fmt.Sprintf("t%d", w.tables.Add(1))

@@ -12,13 +12,13 @@ import (
 
 // SourceRange is the result for a range of a database table.
 type SourceRange struct {
-	Range     string `json:"range"` // and its first row
+	Range     string `json:"range"` // name of the range, with its first row
 	Read      int64  `json:"read"`
 	Equal     int64  `json:"equal"`
 	Missing   int64  `json:"missing"`
 	Different int64  `json:"different"`
 	Expired   int64  `json:"expired,omitempty"`
-	Extra     int64  `json:"extra"` // with keys in the range
+	Extra     int64  `json:"extra"` // surplus rows with keys in the range
 	// Loaded lists the snapshots from which the load read the range; nil means unknown.
 	Loaded []LoadedRange `json:"loaded,omitempty"`
 }
@@ -33,9 +33,9 @@ type LoadedRange struct {
 // bySource counts results by ranges of the source.
 type bySource struct {
 	of  source.Ranged
-	key int // the column of the table's key that is the first one of the source's; -1 is none
+	key int // the table's key column that is the first one of the source's key; -1 means none
 
-	found []Counts // of each source
+	found []Counts // by source
 }
 
 // newBySource returns nil if the source has no ranges.
@@ -71,7 +71,7 @@ func (t *tally) surplus(key []table.Value) {
 	}
 }
 
-// noteRanges notes the ranges of the source with differences.
+// noteRanges notes which ranges of the source have differences.
 func (v *verifier) noteRanges() {
 	if v.bySource == nil {
 		return
@@ -101,17 +101,17 @@ func (v *verifier) noteRanges() {
 		if n > maxNoted {
 			differ = append(differ[:maxNoted], fmt.Sprintf("%d more ranges differ (--json has all)", n-maxNoted))
 		}
-		r.Notes = append(r.Notes, fmt.Sprintf("the source has moved on, or the table was changed, in %d of the %d ranges "+
-			"that the run read", n, all))
+		r.Notes = append(r.Notes, fmt.Sprintf("the source or the table has changed in %d of the %d ranges that the run read",
+			n, all))
 		r.Notes = append(r.Notes, differ...)
 	}
 	if n := r.Extra - known; n > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("in which ranges surplus rows are is not known of %d: only a source's key "+
-			"that begins with a whole number says it", n))
+		r.Notes = append(r.Notes, fmt.Sprintf("the ranges of %d surplus rows are unknown: only a source key that begins "+
+			"with an integer determines them", n))
 	}
 }
 
-// maxNoted is the number of ranges that a note names.
+// maxNoted is the maximum number of ranges that notes name.
 const maxNoted = 5
 
 func (s *SourceRange) note() string {
@@ -127,7 +127,7 @@ func (s *SourceRange) note() string {
 	return text
 }
 
-// rangeOf is the name that snapshots use for the range of a source.
+// rangeOf returns the name that snapshots use for the range of a source.
 func rangeOf(all []source.Snapshot, name string) string {
 	for _, s := range loadedOf(all, name) {
 		return s.Range

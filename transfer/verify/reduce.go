@@ -10,19 +10,19 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Kinds of kept row data. Each is stored as a position followed by one of these.
+// Kinds of kept row data. A position, the kind and its data are stored for each row.
 const (
-	kindWhole  = 'w' // the row is replaced by one with this sum of cells; the table's timestamps
-	kindCells  = 'c' // cells one by one: an update, or cells with timestamps
+	kindWhole  = 'w' // the row is replaced; the data is the sum of its cells, which have no timestamps of their own
+	kindCells  = 'c' // an update, or cells with timestamps; the data is a list of cells
 	kindDelete = 'd' // the row is deleted
-	kindReject = 'r' // a rejected record: the table may have the key, with anything
+	kindReject = 'r' // a rejected record: any row with the key is accepted
 )
 
 // cell is the input's value of one column of one row.
 type cell struct {
-	column uint64 // its name, reduced
+	column uint64 // hash of its name
 	delete bool
-	stamp  int64 // -1 is the table's own time
+	stamp  int64 // -1 means the time of writing
 	hash   uint64
 }
 
@@ -30,8 +30,8 @@ type cell struct {
 type reducer struct {
 	*plainbuffer.Hasher
 	mode    table.Mode
-	columns map[string]int // places of the schema's attributes
-	names   []uint64       // their hashes; nil if records describe themselves
+	columns map[string]int // positions of the schema's attributes
+	names   []uint64       // hashes of their names; nil if records are self-describing
 
 	buf     []byte
 	stamped bool
@@ -45,7 +45,7 @@ func newReducer(h *plainbuffer.Hasher, p *plan.Plan) *reducer {
 	return r
 }
 
-// namesOf returns a plan's reduced attribute names, to which kept cells refer; nil for self-describing records.
+// namesOf returns the hashes of a plan's attribute names, to which kept cells refer; nil for self-describing records.
 func namesOf(h *plainbuffer.Hasher, p *plan.Plan) []uint64 {
 	if p.Wide {
 		return nil

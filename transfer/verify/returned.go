@@ -23,15 +23,15 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// returned maps a load's records to the keys that the service generated, from the load's file; nil means complete keys.
+// returned maps records to the keys that the service generated in a load. A nil one means that records have full keys.
 type returned struct {
 	name   string
 	sorted *extsort.Sorted
 	it     *extsort.Iterator
 	more   bool
-	at     []byte        // sought
+	at     []byte        // the sorted key to find
 	old    *jsonl.Parser // nil without old keys
-	key    []table.Type  // of the old key
+	key    []table.Type  // types of the old key
 }
 
 // appendPlace appends a source's ordinal and a record's number, from 1, in sortable form.
@@ -92,7 +92,7 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 	}
 	want := v.plan.ReturnedHeader()
 	if !slices.Equal(header, want) {
-		return plan.Usagef("--returned-keys %s: it is not a file of returned keys of this table: its header is %q, want %q",
+		return plan.Usagef("--returned-keys %s: not a file of returned keys of this table: its header is %q, want %q",
 			v.cfg.Returned, header, want)
 	}
 	oldKey := make([]table.KeyColumn, len(v.returned.key))
@@ -132,7 +132,7 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 			return plan.Usagef("--returned-keys %s, line %d: %v", v.cfg.Returned, line, err)
 		}
 		if ordering == nil {
-			continue // the answer did not say
+			continue // the response had no key
 		}
 		if err := sorter.Add(place, ordering); err != nil {
 			return err
@@ -140,8 +140,8 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 	}
 	if others > 0 {
 		v.result.Notes = append(v.result.Notes,
-			fmt.Sprintf("%d keys in %s are of other inputs than these; give the inputs under the names under which they were "+
-				"loaded", others, v.cfg.Returned))
+			fmt.Sprintf("%d keys in %s belong to other inputs; name the inputs exactly as in the load",
+				others, v.cfg.Returned))
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (r *returned) of(ref table.Ref, record int64, own []byte) (_ []byte, err er
 	if key := r.it.Value(); bytes.HasPrefix(key, own) {
 		return key, nil
 	}
-	return nil, fmt.Errorf("record %d of %s does not have the key that %s says: the input has changed since it was loaded",
+	return nil, fmt.Errorf("record %d of %s does not match its key in %s: the input has changed since it was loaded",
 		record, s.Source, r.name)
 }
 
@@ -195,12 +195,12 @@ func (r *returned) oldKey(dst []byte, ref table.Ref) ([]byte, error) {
 	r.old.Reset(ref.Record())
 	rec, ok := r.old.Next()
 	if !ok || rec.Bad != nil || len(rec.Fields) < len(r.key) {
-		return nil, errors.New("its old key cannot be read")
+		return nil, errors.New("the old key cannot be parsed")
 	}
 	for i, t := range r.key {
 		d := &rec.Fields[i]
 		if d.None() {
-			return nil, errors.New("it lacks a part of its old key")
+			return nil, errors.New("a column of the old key is missing")
 		}
 		dst = table.AppendKey(dst, table.Value{Type: t, Int: d.Int, Bytes: d.Bytes})
 	}

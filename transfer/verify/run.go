@@ -29,30 +29,30 @@ type verifier struct {
 	cfg      *Config
 	admin    *client.Admin
 	tables   []*target       // by name
-	named    map[string]bool // of records, if there are several
-	anyOrder bool            // of the records of a key
+	named    map[string]bool // tables that records name, if there are several
+	anyOrder bool            // records of a key may be written in any order
 	plan     *plan.Plan
 	hasher   *plainbuffer.Hasher
 	result   *Result
 	splits   splits
 	stamped  bool // a record gives its cells timestamps
 	returned *returned
-	from, to []byte // ordering keys of the range that is compared; nil does not bound it
+	from, to []byte // ordering keys of the compared range; nil means unbounded
 	// recordsOf is the number of records of each source.
 	recordsOf []int64
-	bySource  *bySource // nil counts nothing by ranges of the source
+	bySource  *bySource // nil does not count by ranges of the source
 	sorted    *extsort.Sorted
-	keeps     bool   // the rows, and the keys of rejected records
+	keeps     bool   // keep the rows, and the keys of rejected records
 	rows      *aside // nil keeps none
 	unsettled *unsettled
-	told      bool // the sorter, how much comes
-	// numberless is set if records have other numbers than the load has written down.
+	told      bool // the sorter was told the expected size
+	// numberless is set if records have different numbers in this reading than in the load.
 	numberless bool
 	units      atomic.Int64
 	pages      sync.Pool // of *scan.PackedPage
 }
 
-// Run compares. An error means that the comparison did not finish; differences are in the result.
+// Run compares the inputs with the table. An error means that it could not finish; differences are not errors.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	start := time.Now()
 	v, err := newVerifier(ctx, &cfg)
@@ -63,7 +63,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err := v.readReturned(); err != nil {
 		return nil, err
 	}
-	defer v.returned.close() // its files go with the process
+	defer v.returned.close() // an error leaves only temporary files
 	if err := v.readInput(ctx); err != nil {
 		return nil, &InputError{err}
 	}
@@ -95,7 +95,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	r := v.result
 	if v.plan.Merging != nil && r.Superseded > 0 {
-		return nil, plan.SameKeys(v.plan.Request, r.Superseded, r.Read) // all but one of each key would pass unseen
+		return nil, plan.SameKeys(v.plan.Request, r.Superseded, r.Read) // only one row per key was compared
 	}
 	r.Differ = r.Missing+r.Different+r.WithoutKey > 0 || r.Extra > 0 && cfg.ExtraFails
 	r.OK = !r.Differ && r.NotCompared == 0
@@ -119,11 +119,11 @@ func (v *verifier) noteSnapshots() {
 	switch v.result.Snapshots = all; len(all) {
 	case 0:
 	case 1:
-		v.result.Notes = append(v.result.Notes, fmt.Sprintf("the source was compared as it was at one moment, %s; rows "+
-			"that have changed since they were loaded are different, missing or extra", all[0].Taken.Format(time.RFC3339)))
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("the source was compared as of %s; rows that have changed since "+
+			"they were loaded are different, missing or extra", all[0].Taken.Format(time.RFC3339)))
 	default:
-		v.result.Notes = append(v.result.Notes, fmt.Sprintf("a session was lost, and the rows of the source are of %d "+
-			"snapshots, taken from %s to %s: rows that changed between them may be different, missing or extra",
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("a session was lost, so the source was read in %d snapshots, "+
+			"taken from %s to %s: rows that changed between them may be different, missing or extra",
 			len(all), all[0].Taken.Format(time.RFC3339), all[len(all)-1].Taken.Format(time.RFC3339)))
 	}
 }
@@ -170,10 +170,10 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins,
 		max(cfg.Memory/2, 1)
 	if cfg.Returned != "" {
-		request.Keep = plan.KeepRecord // it may have an old key
+		request.Keep = plan.KeepRecord // records may have an old key
 	}
-	request.Reading = cfg.Memory              // or a load would have taken records that are refused here
-	request.Target.Create = cfg.Stored != nil // its key is given
+	request.Reading = cfg.Memory              // as in a load, which would otherwise accept records rejected here
+	request.Target.Create = cfg.Stored != nil // the request has its key
 	request.KeysAlone = cfg.Sample > 0
 	if request.RejectedKeys = cfg.Changes != nil; cfg.Changes != nil {
 		request.Keep = plan.KeepNothing
@@ -190,7 +190,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	v.bySource = v.newBySource()
 	v.from, v.to = table.OrderingKey(cfg.From), table.OrderingKey(cfg.To)
 	if v.plan.Live {
-		v.numberless, cfg.Rejected = cfg.Rejected != nil, nil // numbers of records are of one reading
+		v.numberless, cfg.Rejected = cfg.Rejected != nil, nil // each reading numbers the records differently
 	}
 	var facts []progress.Fact
 	if cfg.Changes != nil {
@@ -205,14 +205,13 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		Examples: []Example{}, Notes: v.plan.Warnings, Position: v.plan.Position,
 	}
 	if _, of := v.plan.Request.Read.Sources.(source.Snapshots); v.plan.Live && !of && cfg.Changes == nil {
-		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read, and is read for this comparison: "+
-			"rows that have changed since they were loaded, or change meanwhile, are different, missing or extra. Cells are "+
-			"compared with their timestamps",
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read: rows that have changed since they "+
+			"were loaded, or change meanwhile, are different, missing or extra. Cells are compared with their timestamps",
 			v.plan.Sources[0].Name))
 	}
 	if cfg.Condition != table.Ignore && cfg.Changes == nil && cfg.Loaded.IsZero() {
-		v.result.Notes = append(v.result.Notes, "only the run knows which rows the condition refused; name it with --run, "+
-			"or they count as different or missing")
+		v.result.Notes = append(v.result.Notes, "rows that the condition skipped count as different or missing; name the "+
+			"run with --run to leave them out")
 	}
 	return v, nil
 }
@@ -231,7 +230,7 @@ type keyRange struct {
 	from, to []byte // without the table's name
 }
 
-// ranges cuts the keys at partition bounds and, as there may be few, into even parts of the inputs' keys.
+// ranges divides the keys at partition bounds and, since these may be few, into equal parts of the inputs' keys.
 func (v *verifier) ranges() []keyRange {
 	if v.cfg.Stored != nil { // read from front to back
 		return []keyRange{{v.tables[0], 0, v.from, v.to}}
@@ -245,7 +244,7 @@ func (v *verifier) ranges() []keyRange {
 				cuts = append(cuts, own)
 			}
 		}
-		if bounds, err := v.partitions(t); err == nil { // without them the ranges are as right, and less even
+		if bounds, err := v.partitions(t); err == nil { // an error makes the ranges only less even
 			for _, b := range bounds {
 				cuts = append(cuts, table.AppendKey(nil, b))
 			}
@@ -328,7 +327,7 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 	it := v.sorted.Range(r.table.bounds(r.from, r.to))
 	expected := v.newWants(it)
 	next := expected.next()
-	missing := func(before []byte) error { // counts the keys below as missing, all without a bound
+	missing := func(before []byte) error { // counts the keys before a key as missing; nil means all
 		for next != nil && (before == nil || bytes.Compare(next.key, before) < 0) {
 			t.expected(next, nil)
 			next = expected.next()
@@ -339,7 +338,7 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 		return t, missing(nil)
 	}
 	key := bytes.Clone(r.table.prefix)
-	rows := int64(0) // that Progress does not know
+	rows := int64(0) // not yet added to Progress
 	tell := func() {
 		v.cfg.Progress.Compared.Add(rows)
 		rows = 0
@@ -372,7 +371,7 @@ const progressRows = 512
 
 func (v *verifier) options(t *target) scan.Options {
 	o := scan.Options{Manner: v.cfg.Manner, RetryFor: v.cfg.RetryFor, Units: &v.units}
-	if v.stamped || v.plan.Wide { // a version more is a difference
+	if v.stamped || v.plan.Wide { // an additional version is a difference
 		o.Versions = t.MaxVersions
 	}
 	switch v.plan.Request.Mode {
@@ -386,7 +385,7 @@ func (v *verifier) options(t *target) scan.Options {
 	return o
 }
 
-// maxColumnsToGet is the service's limit of columns that a request names.
+// maxColumnsToGet is the service's limit for columns named in a request.
 const maxColumnsToGet = 1024
 
 func (v *verifier) names() []string {
@@ -413,12 +412,12 @@ func (v *verifier) newJudge(t *target) *judge {
 	return j
 }
 
-// age sets which cells may have expired: they age while rows are compared.
+// age updates which cells may have expired, as time passes while rows are compared.
 func (v *verifier) age(j *judge, t *target) {
 	if t.TimeToLive > 0 {
 		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)
 	}
-	if v.plan.Request.Target.Aging.DropExpired { // the load may have left them out
+	if v.plan.Request.Target.Aging.DropExpired { // the load may have left old cells out
 		reach := 1000 * cmp.Or(t.MaxDeviation, client.DefaultDeviation)
 		j.oldest = max(j.oldest, v.cfg.Clock.Now().UnixMilli()-reach)
 	}

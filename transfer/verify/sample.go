@@ -27,7 +27,7 @@ func (v *verifier) compareSample(ctx context.Context) error {
 			}
 			of = v.target(w.key)
 			batch = append(batch, *w)
-			expected.now = want{} // the batch keeps it
+			expected.now = want{} // the batch keeps the old one
 			w = expected.next()
 		}
 		t := v.newTally(of)

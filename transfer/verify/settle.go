@@ -17,28 +17,28 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Settled reports on rows that differed at first: each was read again, on both sides, until it agreed or time ran out.
+// Settled reports on rows that differed at first. Each was reread on both sides until both agreed or time ran out.
 type Settled struct {
 	Differed int64   `json:"differed"` // at first; surplus rows only if they count as a failure
-	Settled  int64   `json:"settled"`  // later equal
-	Remain   int64   `json:"remain"`   // rows that differ still
-	Rounds   int     `json:"rounds"`   // of reading again
+	Settled  int64   `json:"settled"`  // equal later
+	Remain   int64   `json:"remain"`   // rows that still differ
+	Rounds   int     `json:"rounds"`   // number of rereads
 	Seconds  float64 `json:"seconds"`
 }
 
-// maxUnsettled limits the rows that are read again. If more differ, rows in flight are not the reason.
+// maxUnsettled limits the rows to reread. If more differ, rows in flight are not the reason.
 const maxUnsettled = 100_000
 
-// The initial and the maximum interval of reading differing rows again.
+// The initial and the maximum interval between rereads.
 const (
 	firstWait   = time.Second
 	longestWait = 5 * time.Second
 )
 
-// unsettled are the differing keys, and how their rows are read again. A nil one keeps none.
+// unsettled holds the differing keys, and how their rows are reread. A nil one keeps none.
 type unsettled struct {
 	of     source.Rereads
-	places []int // in the table's key, of the columns of the source's
+	places []int // position in the table's key of each column of the source's key
 
 	mu   sync.Mutex
 	keys [][]byte
@@ -57,7 +57,7 @@ func (u *unsettled) add(key []byte) {
 	}
 }
 
-// newUnsettled refuses a source in which a row cannot be found again by its table key.
+// newUnsettled refuses a source whose rows cannot be looked up by their table keys. It returns nil without SettleFor.
 func (v *verifier) newUnsettled(ctx context.Context) (*unsettled, error) {
 	r := v.plan.Request
 	inputs := strings.Join(r.ShownInputs(), ", ")
@@ -69,9 +69,9 @@ func (v *verifier) newUnsettled(ctx context.Context) (*unsettled, error) {
 	case v.cfg.SettleFor <= 0:
 		return nil, nil
 	case !ok:
-		return refuse("%s cannot be read again row by row, as a table of a database or of Tablestore can", inputs)
+		return refuse("single rows of %s cannot be reread; only tables of a database or of Tablestore allow it", inputs)
 	case v.cfg.Sample > 0 || v.cfg.Stored != nil || v.cfg.Returned != "" || v.plan.Tables != nil:
-		return refuse("it does not go with --sample, --archive, --returned-keys or a table whose name is computed")
+		return refuse("it cannot be combined with --sample, --archive, --returned-keys or a computed table name")
 	}
 	u := &unsettled{of: of, most: cmp.Or(v.cfg.mostUnsettled, maxUnsettled)}
 	for _, column := range v.plan.Sources[0].About().Unique {
@@ -79,8 +79,8 @@ func (v *verifier) newUnsettled(ctx context.Context) (*unsettled, error) {
 			func(c table.Column) bool { return c.Source == column.Name })
 		if i < 0 || keyTypes[column.Kind] != v.plan.Schema.Key[i].Type || v.plan.Schema.Columns[i].Time != nil ||
 			v.plan.Makers != nil && v.plan.Makers[i].Program != nil {
-			return refuse("column %s of the key of %s is not a column of the key of table %s as it is, by which rows would be "+
-				"found again", column.Name, inputs, r.Target.Table)
+			return refuse("rows are looked up by key, and key column %s of %s is not, unchanged, in the key of table %s",
+				column.Name, inputs, r.Target.Table)
 		}
 		u.places = append(u.places, i)
 	}
@@ -94,7 +94,7 @@ func (v *verifier) newUnsettled(ctx context.Context) (*unsettled, error) {
 	return u, none.Close()
 }
 
-// differs is the number of rows that should still agree.
+// differs returns the number of rows that must still become equal.
 func (v *verifier) differs(c Counts) int64 {
 	if v.cfg.ExtraFails {
 		return c.Missing + c.Different + c.Extra
@@ -102,7 +102,7 @@ func (v *verifier) differs(c Counts) int64 {
 	return c.Missing + c.Different
 }
 
-// settle reads differing rows again until they agree or the time runs out, and adds the results.
+// settle rereads differing rows until they agree or the time runs out, and corrects the result.
 func (v *verifier) settle(ctx context.Context) error {
 	u := v.unsettled
 	if u == nil {
@@ -110,13 +110,13 @@ func (v *verifier) settle(ctx context.Context) error {
 	}
 	start, r := time.Now(), v.result
 	if u.all > u.most {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d rows differ, more than the %d that --settle-for reads again: this is "+
-			"what was found at first", u.all, u.most))
+		r.Notes = append(r.Notes, fmt.Sprintf("%d rows differ, more than the %d that --settle-for rereads: the result is "+
+			"that of the first reading", u.all, u.most))
 		return nil
 	}
 	s := &Settled{Differed: u.all}
 	r.Settled = s
-	// Counts of equal rows stay; each round adds the rows that settled, the last one also the rest.
+	// base has the equal rows; each round adds the rows that settled, and the last one also those that did not.
 	first, base, left := r.Counts, r.Counts, Counts{}
 	base.RowsExpected -= first.Missing + first.Different
 	base.RowsInTable -= first.Different
@@ -153,7 +153,7 @@ func (v *verifier) settle(ctx context.Context) error {
 	return nil
 }
 
-// enter replaces the examples by a round's, which still differ.
+// enter adds a round's counts to the result and replaces the examples by the round's, which still differ.
 func (v *verifier) enter(a *again) {
 	r, t := v.result, a.tally
 	r.Rejected, r.Read = r.Rejected+a.of.result.Rejected, r.Read+a.of.result.Rejected
@@ -164,22 +164,22 @@ func (v *verifier) enter(a *again) {
 	r.Examples = slices.DeleteFunc(r.Examples, func(e Example) bool { return e.Kind != Extra || v.cfg.ExtraFails })
 	for _, kind := range []string{Missing, Different, Extra} {
 		for _, e := range t.examples[kind] {
-			if e.Input = nil; kind != Extra || v.cfg.ExtraFails { // its number is of a round
+			if e.Input = nil; kind != Extra || v.cfg.ExtraFails { // the record's number is that of the reread
 				r.Examples = append(r.Examples, e)
 			}
 		}
 	}
 }
 
-// again is one round of reading rows again.
+// again is one reread.
 type again struct {
-	of            *verifier // of the rows that are read again
+	of            *verifier // compares the reread rows
 	tally         *tally
 	settled, left Counts
-	keys          [][]byte // that differ still
+	keys          [][]byte // keys that still differ
 }
 
-// lookAgain reads the differing rows again: first from the source, then from the table.
+// lookAgain rereads the differing rows, first from the source, then from the table.
 func (v *verifier) lookAgain(ctx context.Context) (a *again, err error) {
 	request := *v.plan.Request
 	request.RejectedKeys = true
@@ -240,14 +240,14 @@ func (a *again) compare(ctx context.Context, keys [][]byte) error {
 		for i, key := range batch {
 			if next != nil && bytes.Equal(next.key, key) {
 				kept := *next
-				expected.now = want{} // the batch keeps it
+				expected.now = want{} // the batch keeps the old one
 				wants[i], next = &kept, expected.next()
 			}
 			if values[i], err = decodeKey(t.table.Key, key); err != nil {
 				return err
 			}
 		}
-		if it.Err() != nil { // else unread rows would count as gone
+		if it.Err() != nil { // unread rows must not count as missing
 			return it.Err()
 		}
 		rows, err := scan.Get(ctx, v.cfg.Client, t.table.Name, t.table.Key, values, v.options(t.table))
@@ -261,7 +261,7 @@ func (a *again) compare(ctx context.Context, keys [][]byte) error {
 		}
 	}
 	if next != nil {
-		return fmt.Errorf("a second read returned a key that was not requested: %x", next.key)
+		return fmt.Errorf("reread rows: the source returned a key that was not requested: %x", next.key)
 	}
 	return nil
 }
@@ -293,7 +293,7 @@ func (a *again) judge(key []byte, w *want, row *scan.Row) error {
 	return nil
 }
 
-// name sets the columns in which an example's row differs: the row is at hand, and will not be read again.
+// name sets the columns in which an example's row differs while the row is at hand: nameColumns will not see it.
 func (a *again) name(e *Example, w *want) error {
 	bodies, err := a.tally.bodies(w)
 	if err != nil {

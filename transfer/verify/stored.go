@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Stored is rows in key order compared in place of a table: frozen, wide sources whose first columns are the key's.
+// Stored is compared instead of a table. Its sources are frozen, wide and in key order, and begin with the key columns.
 type Stored struct {
 	Table *client.Table // the current or former table
 	Rows  source.Origin
@@ -107,7 +107,7 @@ func delivered(d *record.Datum) any {
 // tableRow is a row of the table, raw or as the SDK would deliver it.
 type tableRow struct {
 	packed []byte // nil if made is the row
-	sum    uint64 // of packed
+	sum    uint64 // sum of packed
 	made   *scan.Row
 }
 

@@ -14,7 +14,7 @@ import (
 type target struct {
 	*client.Table
 	absent bool
-	// prefix begins the ordering keys of its rows; nil if there is one table.
+	// prefix begins the ordering keys of the table's rows; nil if there is only one table.
 	prefix []byte
 }
 

@@ -16,13 +16,13 @@ type tally struct {
 	err   error
 	told  RangeChanges // receives differences; may be nil
 
-	memory client.PageMemory                           // of a row that is looked at by its cells
-	whole  func([]table.Value, []byte) ([]byte, error) // makes rows of kept bytes
+	memory client.PageMemory                           // for a row that is compared by cell
+	whole  func([]table.Value, []byte) ([]byte, error) // makes complete rows of kept bytes
 
 	Counts
 	superseded, ofRejects, units int64
 	examples                     map[string][]Example
-	found                        map[int]*Counts // of each range of the source; nil counts none
+	found                        map[int]*Counts // by range of the source; nil counts none
 }
 
 func (v *verifier) newTally(of *target) *tally {
@@ -65,7 +65,7 @@ func (t *tally) key(w *want, stored bool) bool {
 	if stored {
 		t.RowsInTable++
 	}
-	if w.rows == 0 { // rejected records alone have the key
+	if w.rows == 0 { // only rejected records have the key
 		if stored {
 			t.ofRejects++
 		}
@@ -181,6 +181,6 @@ func (v *verifier) add(tallies []*tally) {
 		r.Examples = append(r.Examples, examples[kind]...)
 	}
 	if v.plan.Request.Mode == table.Delete && r.Different > 0 {
-		r.Notes = append(r.Notes, "with --mode delete the different rows are those that are still there")
+		r.Notes = append(r.Notes, "with --mode delete, rows that still exist count as different")
 	}
 }

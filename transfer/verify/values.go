@@ -14,10 +14,10 @@ import (
 // Limits of the values shown in an example.
 const (
 	shownColumns = 20
-	shownBytes   = 60 // of a value
+	shownBytes   = 60 // per value
 )
 
-// shown are the cells of a row as text, by column, newest first.
+// shown has the cells of a row as text, newest first, by column.
 type shown map[string][]string
 
 // shownRow formats a row of the table; nil if r is nil.
@@ -42,7 +42,7 @@ func (s shown) addView(c plainbuffer.View) {
 	}
 }
 
-// at formats the time of a cell, if given.
+// at formats the time of a cell; "" for a negative one.
 func at(ms int64) string {
 	if ms < 0 {
 		return ""
@@ -77,7 +77,7 @@ func showValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// values sets the values of the columns that differ; of updates, whose other cells are of other records, only its own.
+// values sets the values of the columns that differ. A record of an update, which is not whole, shows only its columns.
 func (e *Example) values(given shown, whole bool) {
 	for _, name := range e.Columns[:min(len(e.Columns), shownColumns)] {
 		input, has := given[name]

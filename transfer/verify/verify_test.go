@@ -115,7 +115,7 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 		"as JSON %s, %v", text2, err)
 }
 
-func TestAnExampleOfAnUpdateHasTheValuesOfItsColumns(t *testing.T) {
+func TestExampleOfAnUpdateHasTheValuesOfItsColumns(t *testing.T) {
 	w := newWorld(t)
 	name := w.make(t, table.Definition{})
 	w.put(t, name, "a", cells{"n": int64(2), "m": int64(1), "own": "x"})
@@ -246,7 +246,7 @@ func TestImpossibleComparisonsAreErrors(t *testing.T) {
 }
 
 func TestTableReplacedDuringAReadIsAnError(t *testing.T) {
-	for _, sample := range []float64{0, 0.9999999} { // the second looks at the one key, but once in ten million runs
+	for _, sample := range []float64{0, 0.9999999} { // the second sample misses the only key once in ten million runs
 		w := newWorld(t)
 		name := w.make(t, table.Definition{})
 		w.put(t, name, "a", cells{"n": int64(1)})
@@ -266,7 +266,7 @@ func TestTableReplacedDuringAReadIsAnError(t *testing.T) {
 	}
 }
 
-// told is told of changes; the at-th call, from 0, fails.
+// told implements Changes; call number at, from 0, fails.
 type told struct {
 	at    int
 	calls []string
@@ -321,10 +321,10 @@ func TestComparisonFailsOnAnyError(t *testing.T) {
 			}
 			r, err := Run(t.Context(), cfg)
 			switch {
-			case failed == "" || at == 2 && kind != "a sample": // where partitions begin: without it, ranges are only less even
+			case failed == "" || at == 2 && kind != "a sample": // without partition bounds, ranges are only less even
 				extra := int64(1)
 				if kind == "a sample" {
-					extra = 0 // it asks for its own keys
+					extra = 0 // a sample reads only the inputs' keys
 				}
 				conformance.True(t, err == nil && !r.OK && r.Equal == 2 && r.Missing == 2 && r.Different == 1 && r.Extra == extra &&
 					r.Rejected == 1, "%s: %+v, %v", kind, r, err)
@@ -352,7 +352,7 @@ func TestComparisonFailsOnAnyError(t *testing.T) {
 	}
 }
 
-// A comparison whose context ends between two ranges has not compared the remaining ones.
+// TestComparisonStoppedBetweenRangesIsIncomplete ends the context between two ranges, so the rest are not compared.
 func TestComparisonStoppedBetweenRangesIsIncomplete(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("stopped")
@@ -400,7 +400,7 @@ func TestBothSidesOfADifferenceAreShown(t *testing.T) {
 		{"other", []string{}, []string{"1 at 7"}}, {"v", []string{`"new" at 20`, "true at 10"}, []string{}}}
 	conformance.Equal(t, cmp.Diff(want, e.Values), "", "(-want +got)")
 	e.Values = nil
-	e.values(given, false) // of an update, another record may have written the other column
+	e.values(given, false) // in updates, another record may have written the other column
 	conformance.Equal(t, cmp.Diff(append(want[:2:2], want[3]), e.Values), "", "(-want +got)")
 	for i := range 50 {
 		e.Columns = append(e.Columns, fmt.Sprint(i))
@@ -435,7 +435,7 @@ func TestRecordsAreComparedByTheirReturnedKeys(t *testing.T) {
 	all := lines[0] + lines[1] + lines[2]
 	for _, c := range []struct {
 		what, file string
-		want       string // the counts, or a part of the error
+		want       string // the counts, or part of the error
 		ok         bool
 		note       string
 	}{
@@ -487,7 +487,7 @@ func TestUnstorableRejectKeyIsAnError(t *testing.T) {
 	for range 2 {
 		parsed.Rejects = append(parsed.Rejects, intake.Reject{Key: make([]byte, 8<<10)})
 	}
-	if err := os.RemoveAll(dir); err != nil { // what does not fit in memory cannot be written
+	if err := os.RemoveAll(dir); err != nil { // rows that do not fit in memory cannot be spilled
 		t.Fatal(err)
 	}
 	conformance.Refused(t, v.takeRejects(parsed, sorter), "", "no error")

@@ -17,9 +17,9 @@ func (j *judge) older(r *scan.Row) (columns []uint64) {
 	return columns
 }
 
-// versionsDiffer is differ for columns with several versions: just the versions that the table keeps must be there.
+// versionsDiffer is like differ for cells with several versions. The row must have exactly those that the table keeps.
 func (j *judge) versionsDiffer(cells []cell) (columns []uint64) {
-	slices.SortFunc(cells, func(a, b cell) int { // a cell without a timestamp comes last
+	slices.SortFunc(cells, func(a, b cell) int { // cells without a timestamp sort last
 		return cmp.Or(cmp.Compare(a.column, b.column), cmp.Compare(b.stamp, a.stamp))
 	})
 	all, known := cells, 0
@@ -48,25 +48,25 @@ func (j *judge) versionsDiffer(cells []cell) (columns []uint64) {
 	return columns
 }
 
-// sameVersions compares a record's versions of a column, newest first, without a timestamp last, with those read.
+// sameVersions compares versions of a record with those read, newest first. One without a timestamp is last in want.
 func (j *judge) sameVersions(want []cell, have []got) bool {
 	kept := max(j.versions, 1)
 	last := len(want) - 1
 	if want[last].stamp >= 0 {
 		return j.areVersions(want, have, -1, kept)
 	}
-	// The table stamped it with the time of writing: it may be any of those read.
+	// The version without a timestamp got the time of writing, so it may be any of those read.
 	now, want := want[last], want[:last]
 	for i := range have {
 		if have[i].hash == now.hash && j.areVersions(want, have, i, kept-1) {
 			return true
 		}
 	}
-	later := len(want) >= kept && want[kept-1].stamp >= j.loaded // those alone are newer than it
+	later := len(want) >= kept && want[kept-1].stamp >= j.loaded // newer versions have displaced it
 	return (later || j.expired(-1)) && j.areVersions(want, have, -1, kept)
 }
 
-// areVersions reports whether the newest kept of want, but for skip, are those read. Expired ones may be missing.
+// areVersions reports whether have, without have[skip], equals the newest kept versions of want, but for expired ones.
 func (j *judge) areVersions(want []cell, have []got, skip, kept int) bool {
 	at := 0
 	for _, c := range want[:min(kept, len(want))] {

@@ -10,34 +10,34 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// want is the expectation for one key: its records' result in order or, if order does not matter, in any.
+// want is the expected result of one key's records, written in order or, if order does not matter, in any order.
 type want struct {
 	key      []byte
 	rows     int64
 	position uint64 // of the last record
 
-	aside []byte // where the rows are, if they are kept: of a put the last, else all in input order
-	units int64  // that writing them costs
+	aside []byte // places of kept rows: for a put the last one, else all in input order
+	units int64  // write units of these rows
 
-	versions []version         // put: any of these
-	columns  map[uint64]*state // update: each of these, by its name, reduced
+	versions []version         // put: any of these is right
+	columns  map[uint64]*state // update: all of these, by the hash of their names
 }
 
-// version is a row that replaces the earlier one.
+// version is an expected row of a put.
 type version struct {
 	whole bool
 	hash  uint64 // if whole
-	cells []cell // otherwise
+	cells []cell // if not whole
 }
 
 // state is a column's state after updates.
 type state struct {
-	values  []uint64 // any of these is the newest value
-	absent  bool     // or there may be none
-	stamped []stamp  // and these versions, newest first
+	values  []uint64 // values without a timestamp, any of which may be the newest
+	absent  bool     // the column may be absent
+	stamped []stamp  // versions with timestamps, newest first
 }
 
-// stamp is a version of a cell: any of the values at that time.
+// stamp is a version of a cell with any of the values.
 type stamp struct {
 	at     int64
 	values []uint64
@@ -48,9 +48,9 @@ type wants struct {
 	it       *extsort.Iterator
 	mode     table.Mode
 	anyOrder bool
-	names    []uint64 // as cellsOf takes them
-	kept     bool     // values say where their rows are
-	more     bool     // the iterator stands on an item that was not taken yet
+	names    []uint64 // as for cellsOf
+	kept     bool     // items end with the places of their rows
+	more     bool     // the iterator is at an item that was not taken yet
 	now      want
 }
 
@@ -86,7 +86,7 @@ func (w *wants) take(n *want, value []byte) {
 		var at []byte
 		value, at = cutPlace(value)
 		if w.mode == table.Put {
-			n.aside, n.units = n.aside[:0], 0 // the last one counts; in any order each may
+			n.aside, n.units = n.aside[:0], 0 // only the last row is needed
 		}
 		p, _ := placeOf(at)
 		n.aside, n.units = append(n.aside, at...), n.units+int64(p.units)
@@ -121,7 +121,7 @@ func (w *wants) take(n *want, value []byte) {
 	}
 }
 
-// update applies an update to a column. In any order, each may have been the last.
+// update applies an update to a column. With anyOrder, every update may have been the last one.
 func (s *state) update(c cell, anyOrder bool) {
 	switch {
 	case c.delete:

@@ -9,12 +9,12 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// clock is a column's format of times. The zero clock is none.
+// clock is the format of a column's times. The zero clock means that the column holds no times.
 type clock struct {
-	layout string // of texts that do not sort by time, as package time has it
+	layout string // layout, as in package time, of texts that do not sort by time
 	told   bool   // the column holds times
-	day    bool   // days, not times of day
-	period string // layout or unit from which an expression finds the month; empty for none
+	day    bool   // the times are days
+	period string // layout or unit with which an expression finds the month; "" if there is none
 }
 
 // layouts are the recognized layouts of times. Those that sort chronologically come first.
@@ -35,14 +35,14 @@ var layouts = []struct {
 	{"Jan 2 2006", false, true}, {"Jan 2, 2006", false, true},
 }
 
-// arrivalName matches names of creation times rather than of changes or ends.
+// arrivalName matches names of creation times, as opposed to times of changes or ends.
 var arrivalName = regexp.MustCompile(`(?i)(creat|order|insert|arriv|event|start|begin|pickup|invoice|log|下单|创建)`)
 
 // timeName matches names of time columns.
 var timeName = regexp.MustCompile(`(?i)(time|date|timestamp|_at$|_on$|_ts$|^ts$|时间|日期)`)
 
-// findClock detects times in a sampled column: the file declares the type, every text parses as one, or integers in the
-// range of Unix times have a name that suggests time.
+// findClock detects times in a sampled column: the file declares them, every text parses as a time, or the column has a
+// name that suggests time and integers in the range of Unix times.
 func findClock(c *column) clock {
 	if len(c.texts) == 0 || c.floating() {
 		return clock{}
@@ -110,7 +110,7 @@ func (c *column) span() (first, last time.Time, ok bool) {
 	return first, last, err == nil
 }
 
-// parse returns a number that sorts chronologically; texts that are not times come first.
+// parse returns a number that sorts chronologically; texts that are not times sort first.
 func (k clock) parse(text []byte) uint64 {
 	at, err := time.Parse(k.layout, string(text))
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// codebook maps texts to 64-bit codes that sort as the texts do. The fewer characters occur at each offset, the longer
-// the encoded prefix. Unlike texts may equal neighbours.
+// codebook maps texts to 64-bit codes that sort like the texts. The fewer characters occur at each offset, the longer
+// the encoded prefix. Texts that the sample does not resemble may have the code of a neighbour.
 type codebook struct {
 	places []place
 	tail   []uint64 // number of codes of the remaining places
@@ -15,16 +15,16 @@ type codebook struct {
 
 // place describes the characters at one offset of a column's texts. Rank 0 is the end of the text.
 type place struct {
-	rank  [256]uint8 // of the character, else of the nearest one below
+	rank  [256]uint8 // rank of the character or, if it has none, of the nearest one below
 	known [256]bool
-	size  uint64 // ranks
+	size  uint64 // number of ranks
 }
 
 // maxPlaces limits the prefix that a codebook encodes.
 const maxPlaces = 64
 
-// newCodebook builds a codebook for texts like the sample. First each place allows whole classes of the characters
-// seen; if that leaves no space for the places that distinguish the sample's texts, only the characters seen.
+// newCodebook builds a codebook for texts like the sample. Each place has ranks for the classes of the characters seen
+// or, if that leaves no space for all places that distinguish the sample's texts, only for the characters seen.
 func newCodebook(sample [][]byte) *codebook {
 	sample = slices.Clone(sample)
 	slices.SortFunc(sample, bytes.Compare)
@@ -40,7 +40,7 @@ func newCodebook(sample [][]byte) *codebook {
 	return large
 }
 
-// telling is the number of characters that distinguish all but one in a thousand of the sorted, distinct texts.
+// telling returns the number of characters that distinguish all but one in a thousand of the sorted, distinct texts.
 func telling(sorted [][]byte) int {
 	var shared []int
 	for i := 1; i < len(sorted); i++ {
@@ -87,7 +87,7 @@ func buildCodebook(sample [][]byte, large bool) *codebook {
 	return b
 }
 
-// classes group characters: where one was seen, all may occur.
+// classes are groups of characters: where one was seen, the others may occur too.
 var classes = [][2]byte{{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {0x80, 0xbf}, {0xc0, 0xff}}
 
 func newPlace(seen [256]bool, large bool) place {
@@ -110,7 +110,7 @@ func newPlace(seen [256]bool, large bool) place {
 		if seen[c] && p.size < 255 {
 			p.size++
 		} else {
-			p.known[c] = false // without a rank
+			p.known[c] = false // has no rank
 		}
 		p.rank[c] = uint8(p.size - 1)
 	}
@@ -123,11 +123,11 @@ func (b *codebook) code(text []byte) uint64 {
 	for i := range b.places {
 		p := &b.places[i]
 		if i >= len(text) {
-			return code * b.tail[i] // its end sorts below everything
+			return code * b.tail[i] // the end of a text sorts first
 		}
 		c := text[i]
 		code = code*p.size + uint64(p.rank[c])
-		if !p.known[c] { // after all texts that continue from the character below
+		if !p.known[c] { // sorts after all texts with the character below
 			return code*b.tail[i+1] + b.tail[i+1] - 1
 		}
 	}

@@ -8,11 +8,11 @@ import (
 
 // Values are cold if they recur for a while and then stop, like the values of a cohort.
 const (
-	coldRepeats = 20   // minimum rows of a value: on average, and in the first half for one that may be cold
-	coldLeast   = 1000 // rows
+	coldRepeats = 20   // minimum rows per value: on average, and in the first half for one that may be cold
+	coldLeast   = 1000 // minimum rows of the input
 )
 
-// perPeriod is the fix for values that go cold: a table per period. A hash would keep cold rows among hot ones forever.
+// perPeriod returns the fix for values that become cold, a table per period. A hash would mix cold rows with hot ones.
 func (s *survey) perPeriod(c *Candidate) *Fix {
 	if c.Verdict == Recommended || len(c.parts) != 1 || c.parts[0].clock.told || c.cause != sequential &&
 		c.cause != inRuns && c.cause != skewed && c.cause != fewValues {
@@ -23,13 +23,13 @@ func (s *survey) perPeriod(c *Candidate) *Fix {
 		return nil
 	}
 	f := &Fix{Name: "table per period", Table: template, columns: []string{c.parts[0].name}}
-	f.Why = fmt.Sprintf("many of its values come for a while and then no more: their rows stay cold. A table per period "+
-		"keeps them apart, so that its throughput can be lowered and it can be dropped as a whole (tsimport age). Begin "+
-		"the key with another column than %s", c.Column)
+	f.Why = fmt.Sprintf("many of its values occur for a while and then no more, so their rows become cold. A table per "+
+		"period keeps them apart, so that its throughput can be lowered and it can be dropped as a whole (tsimport age). "+
+		"Begin the key with a column other than %s", c.Column)
 	return f
 }
 
-// idleValues is the share of values frequent in the first half and absent in the last quarter, where ten rows are due.
+// idleValues returns the share, among values with many rows in the first half, of those with none in the last quarter.
 func (s *survey) idleValues(p *column) float64 {
 	n := s.kept.rows
 	if n < coldLeast || p.code < 0 || p.nulls > 0 || s.unordered ||
@@ -61,7 +61,7 @@ func (s *survey) idleValues(p *column) float64 {
 	return idle / float64(max(many, 1))
 }
 
-// periodTemplate is the name template of a table per period of arrival, or "" if the times do not suit one.
+// periodTemplate returns the name template of a table per period of arrival, or "" if the times do not suit one.
 func (s *survey) periodTemplate() string {
 	if s.arrival == nil || s.arrival.clock.period == "" || s.arrival.nulls > 0 {
 		return ""

@@ -16,47 +16,47 @@ import (
 // column is the analysis of one input column.
 type column struct {
 	name    string
-	typ     table.Type // as key column: integer, string or binary
-	own     table.Type // as inferred
+	typ     table.Type // type as a key column: integer, string or binary
+	own     table.Type // inferred type
 	integer bool
 
 	clock clock      // format of the sample's times, if it has any
-	book  *codebook  // of texts
+	book  *codebook  // codes of texts
 	texts [][]byte   // sample
 	held  int64      // bytes of texts
-	kinds sampleKind // of the sample
+	kinds sampleKind // kinds of values in the sample
 
 	numbers  bool // most texts of the sample are numbers
-	decimals bool // and some have a point
+	decimals bool // some of these have a point
 
 	rows, nulls, empty int64
 	distinct           sketch.Distinct
 	top                *sketch.Top
-	bytes              int64 // of all values
+	bytes              int64 // size of all values
 	longest            int
 	digits             bool   // all texts are digits
-	uneven             bool   // and of different lengths
-	zeros              bool   // and some have a leading zero
-	first, last        []byte // of texts that are sortable times
+	uneven             bool   // texts of digits have different lengths
+	zeros              bool   // some texts of digits have a leading zero
+	first, last        []byte // first and last of texts that are sortable times
 	low, high          int64
-	lowByte            byte // least byte of any text
+	lowByte            byte // lowest byte of any text
 	prefix             []byte
 	begun              bool
 
-	code, hash, time int // places in kept; -1 none
+	code, hash, time int // places in kept; -1 if there is none
 }
 
 type sampleKind struct {
-	times, others int // values that the file declares as times, and others
+	times, others int // number of values that the file declares as times, and of others
 }
 
-// Limits of the number of sampled texts. Beyond them, reservoir sampling decides whether a text replaces another.
+// Limits of the number of sampled texts. Further texts replace earlier ones by reservoir sampling.
 const (
 	minTexts = 16
 	maxTexts = 4096
 )
 
-// keptText is the maximum length of a kept text: longer than any display, codebook or time needs.
+// keptText is the maximum length of a kept text, longer than is needed for display, codebooks or times.
 const keptText = 256
 
 // textBytes is the approximate overhead of a kept text.
@@ -69,7 +69,7 @@ func newColumn(name string) *column {
 		hash: -1, time: -1}
 }
 
-// sample takes a value before the types are known. The texts take up to budget bytes.
+// sample adds a value to the sample, before the types are known. The texts use up to budget bytes.
 func (c *column) sample(d *record.Datum, budget int64) {
 	switch d.Kind {
 	case record.Null, record.Absent:
@@ -89,7 +89,7 @@ func (c *column) sample(d *record.Datum, budget int64) {
 	}
 }
 
-// sampleText is the kept part of a value's text. Long texts are cut before they are copied.
+// sampleText returns the kept part of a value's text. Long texts are cut before they are copied.
 func sampleText(d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Text, record.Number, record.String, record.JSON:
@@ -98,7 +98,7 @@ func sampleText(d *record.Datum) []byte {
 	return beginning([]byte(convert.Text(d)))
 }
 
-// settle ends the sample. The most frequent values take up to budget bytes.
+// settle ends the sample. The most frequent values may use up to budget bytes.
 func (c *column) settle(t table.Type, budget int64) {
 	c.top = sketch.NewTop(int(budget / (keptText + textBytes)))
 	c.own, c.typ = t, t
@@ -120,7 +120,7 @@ func (c *column) endSample() {
 	c.texts = nil
 }
 
-// numberTexts reports whether four in five texts are numbers and the rest null, and whether any has a decimal point.
+// numberTexts reports whether at least four in five texts are numbers, and whether any has a decimal point.
 func numberTexts(texts [][]byte) (numbers, decimals bool) {
 	n := 0
 	for _, t := range texts {
@@ -133,7 +133,7 @@ func numberTexts(texts [][]byte) (numbers, decimals bool) {
 	return numbers, numbers && decimals
 }
 
-// floating reports that the values are inexact: as a key they would be texts in no useful order.
+// floating reports whether the values are doubles or booleans, which as a key would be texts in no useful order.
 func (c *column) floating() bool { return c.own == table.Double || c.own == table.Boolean }
 
 func (c *column) see(v *table.Value, keep *kept, count bool) {
@@ -176,7 +176,7 @@ func (c *column) see(v *table.Value, keep *kept, count bool) {
 	c.store(keep, code, hash, nil)
 }
 
-// look updates the text statistics.
+// look updates the statistics of texts.
 func (c *column) look(text []byte) {
 	n := len(text)
 	if n == 0 {
@@ -225,7 +225,7 @@ func (c *column) store(keep *kept, code, hash uint64, text []byte) {
 	}
 }
 
-// textOf returns the value as a string key column holds it. Values of mixed types are rare; they may allocate.
+// textOf returns the value in a string key column. It allocates only for values of other types, which are rare.
 func textOf(v *table.Value) []byte {
 	switch v.Type {
 	case table.Integer:
@@ -238,7 +238,7 @@ func textOf(v *table.Value) []byte {
 	return v.Bytes
 }
 
-// identity is the place in kept that distinguishes the column's values.
+// identity returns the place in kept that distinguishes the column's values.
 func (c *column) identity() int {
 	if c.hash >= 0 {
 		return c.hash

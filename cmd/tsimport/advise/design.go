@@ -11,10 +11,10 @@ import (
 	"example.com/tsimport/internal/keyexpr"
 )
 
-// maxKeyColumns is the service's limit of primary-key columns.
+// maxKeyColumns is the service's limit for primary-key columns.
 const maxKeyColumns = 4
 
-// design builds a primary key: the best partition key, and columns that make it unique.
+// design builds a primary key from the best partition key and columns that make it unique.
 func (s *survey) design() {
 	best := s.best()
 	if best == nil {
@@ -53,7 +53,7 @@ func (s *survey) command(table string, keys []string) []string {
 	return args
 }
 
-// commands completes the keys of fixes and splices: rows that share a partition key alone become one.
+// commands completes the keys of fixes and splices, as rows with equal keys would become one row.
 func (s *survey) commands() {
 	for _, c := range s.report.Candidates {
 		switch f := c.Fix; {
@@ -73,7 +73,7 @@ func (s *survey) commands() {
 	}
 }
 
-// whole adds columns to a partition key until it is unique, preferably the columns of the recommended key.
+// whole adds columns, preferably those of the recommended key, to a partition key until it is unique.
 func (s *survey) whole(expression string, names []string) []string {
 	if s.own != nil {
 		return s.withOwn([]string{expression})
@@ -111,7 +111,7 @@ func (s *survey) whole(expression string, names []string) []string {
 	return keys
 }
 
-// plainKey is a column as --pk takes it, renamed if its name would be read as more than one.
+// plainKey returns a column in the form of --pk, renamed if its name contains a separator.
 func (s *survey) plainKey(c *column) string {
 	if !strings.ContainsAny(c.name, "=:") {
 		return c.name
@@ -123,7 +123,7 @@ func (s *survey) plainKey(c *column) string {
 	return strings.TrimLeft(name, "0123456789_") + "=" + identifier(c.name)
 }
 
-// best is the candidate for the recommended key: good before fixed ones, identifying columns first, earlier ones first.
+// best returns the candidate for the recommended key: good before fixed ones, then identifying columns, then the first.
 func (s *survey) best() *Candidate {
 	score := func(c *Candidate) int {
 		p := c.parts[0]
@@ -154,7 +154,7 @@ func (s *survey) best() *Candidate {
 			n += 10
 		}
 		if c.Fix != nil && c.Fix.Name == "splice" && c.cause != tooLarge {
-			n += 5 // it keeps order
+			n += 5 // it preserves the order
 		}
 		return n
 	}
@@ -197,7 +197,7 @@ func (s *survey) withOwn(keys []string) []string {
 	return keys
 }
 
-// makeUnique adds columns to the key until it is unique: the source's own key, else identifying columns first.
+// makeUnique adds columns to the key until it is unique: those of the source's own key, else identifying ones first.
 func (s *survey) makeUnique(d *Design, inKey []*column) {
 	if s.own != nil {
 		d.Keys, d.Unique = s.withOwn(d.Keys), "it has all columns of the source's own key, so it stays unique"
@@ -237,11 +237,11 @@ func (s *survey) makeUnique(d *Design, inKey []*column) {
 		in = "in these files"
 	}
 	if !s.kept.all() {
-		where = fmt.Sprintf("the %d rows looked at of %d", rows, s.rows)
+		where = fmt.Sprintf("%d sampled rows of %d", rows, s.rows)
 		in = "among " + where
 	}
 	if distinct == rows {
-		d.Unique = fmt.Sprintf("unique %s; it may not stay so", in)
+		d.Unique = fmt.Sprintf("unique %s; later rows may repeat it", in)
 		return
 	}
 	d.Unique = fmt.Sprintf("%d of %s share their key with another row, and the last one wins: add a column that "+

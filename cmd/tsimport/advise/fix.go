@@ -43,7 +43,7 @@ func (s *survey) fix(c *Candidate) {
 			break
 		}
 		width := p.longest
-		if slices.Contains(s.own, p) { // today's rows do not say how many there will be
+		if slices.Contains(s.own, p) { // later rows may have more digits
 			width = maxIntegerDigits
 			if p.longest > maxIntegerDigits {
 				width = maxPadDigits
@@ -61,9 +61,9 @@ func (s *survey) fix(c *Candidate) {
 	}
 }
 
-// keep drops a fix that does not help. A fix for oversized or too few values need not spread better than an even key.
+// keep drops a fix that does not help.
 func (s *survey) keep(c *Candidate) {
-	// With few rows a window holds so few values that even their hashes collide.
+	// The lower threshold is for few rows: then a window has so few values that even hashes share partitions.
 	helps := c.Fix.Share >= goodShare || c.Fix.Share >= 0.4 && c.Fix.Share >= 4*c.Share
 	if !helps && c.cause != digitText {
 		c.Fix = nil
@@ -72,7 +72,7 @@ func (s *survey) keep(c *Candidate) {
 
 // Digits that the padding supports.
 const (
-	maxIntegerDigits = 18 // every number of this length fits 64 bits
+	maxIntegerDigits = 18 // all numbers of this length fit into 64 bits
 	maxPadDigits     = 64
 )
 
@@ -84,7 +84,7 @@ func (s *survey) hashPrefix(c *Candidate) *Fix {
 	p := c.parts[0]
 	hashed := make([]uint64, s.kept.rows)
 	for i, code := range s.kept.columns[p.identity()] {
-		hashed[i] = sketch.Mix(code) >> 48 // four hex digits
+		hashed[i] = sketch.Mix(code) >> 48 // corresponds to four hex digits
 	}
 	fix := &Fix{Name: "hash prefix", columns: []string{p.name},
 		Expression: fmt.Sprintf("%s=md5(%s, 4) + text(%s)", s.keyName(), identifier(p.name), identifier(p.name)),
@@ -94,7 +94,7 @@ func (s *survey) hashPrefix(c *Candidate) *Fix {
 	return fix
 }
 
-// spliceWith joins a column that divides the candidate's values.
+// spliceWith returns a splice with a column that divides the candidate's values.
 func (s *survey) spliceWith(c *Candidate) *Fix {
 	if len(c.parts) != 1 {
 		return nil
@@ -111,7 +111,7 @@ func (s *survey) spliceWith(c *Candidate) *Fix {
 	return nil
 }
 
-// spliceChain joins columns, coarse ones first, until no value grows too large. The report shows each step.
+// spliceChain joins columns, coarse ones first, until no value becomes too large. The report shows each step.
 func (s *survey) spliceChain(c *Candidate) *Fix {
 	parts := slices.Clone(c.parts)
 	for _, partner := range s.partners(c.parts[0]) {
@@ -131,8 +131,8 @@ func (s *survey) spliceChain(c *Candidate) *Fix {
 				"does not help: each %s has one %s, so at %s times the rows the largest value still has %s", nameOf(before),
 				partner.name, times(s.Growth), bytesText(step.GrownBytes))
 			if rows < 1.5 {
-				step.Reason = fmt.Sprintf("does not help: hardly a %s comes twice here, and the %d values of %s are taken to "+
-					"belong to it, so at %s times the rows the largest value still has %s",
+				step.Reason = fmt.Sprintf("does not help: hardly any %s occurs twice here, and the %d values of %s are assumed "+
+					"to depend on it, so at %s times the rows the largest value still has %s",
 					nameOf(before), s.distinctOf(partner), partner.name, times(s.Growth), bytesText(step.GrownBytes))
 			} else if each >= 1.05 {
 				step.Reason = fmt.Sprintf("does not help enough: at %s times the rows the largest value still has %s",
@@ -171,7 +171,7 @@ func (s *survey) splice(parts []*column) *Fix {
 	return f
 }
 
-// digitsOf is the padded width of a number column: by the source's declared type, else by the numbers in the input.
+// digitsOf returns the padded width of a number column, by the source's declared type or else by the input's numbers.
 func (s *survey) digitsOf(c *column) int {
 	if slices.Contains(s.own, c) {
 		return len(strconv.FormatInt(math.MaxInt64, 10))
@@ -184,7 +184,7 @@ var identifying = regexp.MustCompile(
 	`([iI][dD]|ID[sS]?|[kK]ey|[cC]ode|[nN]o|[nN]um(ber)?|[uU]uid|UUID|SN|编号|编码|号|代码)$|` +
 		`(?i)(user|customer|account|device|card|phone|mobile|host|session|member|client|buyer|seller|shop|store|vehicle|sensor|meter|imei|mac|vin|sku)$`)
 
-// notIdentifying matches words that only end like such names.
+// notIdentifying matches words that end like such names but do not identify anything.
 var notIdentifying = regexp.MustCompile(
 	`(?i)(humid|paid|valid|bid|grid|void|avoid|solid|liquid|fluid|hybrid|mid|acid|rapid|covid)$`)
 
@@ -237,7 +237,7 @@ var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 var reserved = []string{"true", "false", "nil", "not", "and", "or", "in", "let", "if", "else", "matches", "contains",
 	"startsWith", "endsWith", "auto", "signed", "text", "int", "pad", "splice", "md5"}
 
-// identifier writes a column in a key expression.
+// identifier returns a column's name in the form of key expressions.
 func identifier(name string) string {
 	if plainName.MatchString(name) && !slices.Contains(reserved, name) {
 		return name
@@ -245,7 +245,7 @@ func identifier(name string) string {
 	return "col(" + strconv.Quote(name) + ")"
 }
 
-// keyName is a name for a key column that no input column has.
+// keyName returns a name for a key column that no input column has.
 func (s *survey) keyName() string {
 	for _, name := range []string{"key", "pk", "partition_key", "tablestore_key"} {
 		if s.find(name) == nil {

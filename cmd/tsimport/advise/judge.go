@@ -15,12 +15,12 @@ import (
 const (
 	goodShare = 0.7   // share of the capacity of a good key
 	someShare = 0.35  // share of a usable key, with a fix
-	maxKey    = 1024  // bytes of a key column
-	longKey   = 64    // bytes; longer keys cost too much in every row
-	nullShare = 0.001 // share of the rows; more nulls are not an accident
+	maxKey    = 1024  // maximum bytes of a key column
+	longKey   = 64    // bytes above which keys cost too much in every row
+	nullShare = 0.001 // share of nulls above which they are not accidental
 )
 
-// cause says why a candidate is not good.
+// cause is the reason why a candidate is not good.
 type cause uint8
 
 const (
@@ -108,7 +108,7 @@ func (s *survey) add(parts []*column) *Candidate {
 	return c
 }
 
-// simulable reports whether the parts can be keys.
+// simulable reports whether a key of the parts can be simulated.
 func (s *survey) simulable(parts []*column) bool {
 	return !slices.ContainsFunc(parts, func(c *column) bool { return c.code < 0 || c.rows == 0 })
 }
@@ -121,14 +121,14 @@ func (s *survey) keysOf(parts []*column) simulate.Keys {
 	return s.kept.keys(places...)
 }
 
-// spread simulates live traffic and a load. A key's hottest value caps the live share, which small windows may hide.
+// spread simulates live traffic and a load. The hottest value limits the live share, which small windows may not show.
 func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float64, cut int) {
 	of, cut := simulate.Cut(keys, s.Partitions)
 	live = simulate.Live(of, s.order, simulate.Traffic{Partitions: s.Partitions, Rate: s.Rate})
 	_, most := s.kept.groups(identities...)
 	live = min(live, float64(s.kept.rows)/float64(most*s.Partitions))
 	loaded := simulate.Load(of, cut, float64(s.Rate)/float64(s.Partitions))
-	return live, loaded.Share * float64(cut) / float64(s.Partitions), cut // keys of few values use few partitions
+	return live, loaded.Share * float64(cut) / float64(s.Partitions), cut // keys with few values use few partitions
 }
 
 // facts collects the statistics of a candidate's values.
@@ -153,10 +153,10 @@ func (s *survey) facts(parts []*column) (f Facts) {
 	f.Hottest = float64(most) / float64(s.kept.rows)
 	f.Distinct = int64(distinct)
 	if !s.kept.all() {
-		f.Distinct = int64(float64(distinct) * scale) // as if values did not recur; single columns know better
+		f.Distinct = int64(float64(distinct) * scale) // assumes new values in other rows; single columns replace it below
 	}
 	if c := parts[0]; len(parts) == 1 {
-		// The estimate over all rows wins if not all were kept; it cannot exceed the number of rows.
+		// If not all rows were kept, the estimate over all rows is better. It cannot exceed the number of rows.
 		if !s.kept.all() {
 			f.Distinct = min(c.distinct.Count(), c.rows)
 		} else if c.nulls > 0 {
@@ -192,10 +192,10 @@ func ratio(a, b int64) float64 {
 func (s *survey) monotonic(c *column) string {
 	place := c.code
 	if c.time >= 0 && s.arrival == c {
-		place = c.code // a key of texts, even if it holds times
+		place = c.code // the order of the texts counts, even if they are times
 	}
 	switch up, down := s.kept.trend(place, s.order); {
-	case up > 0.6 && down < 0.05: // several rows may have one value
+	case up > 0.6 && down < 0.05: // the rest may be equal
 		return "increasing"
 	case down > 0.6 && up < 0.05:
 		return "decreasing"
@@ -203,13 +203,13 @@ func (s *survey) monotonic(c *column) string {
 	return "no"
 }
 
-// divides is the number of values among which a splice divides a growing value's rows: each independent part's values.
+// divides returns among how many values a splice divides a growing value's rows, a product over its independent parts.
 func (s *survey) divides(parts []*column) float64 {
 	factor := 1.0
 	for i := 1; i < len(parts); i++ {
 		own := float64(s.distinctOf(parts[i]))
 		switch each, rows := s.together(parts[:i], parts[i]); {
-		case rows < 1.5: // nothing repeats: the few values are assumed to depend on the earlier parts
+		case rows < 1.5: // nothing repeats; few values are assumed to depend on the earlier parts
 			if own > float64(4*s.Partitions) {
 				factor *= own
 			}
@@ -220,7 +220,7 @@ func (s *survey) divides(parts []*column) float64 {
 			factor *= own
 		}
 	}
-	// Values that already divide today's rows are counted in the largest one.
+	// The size of the largest value already reflects the division of the present rows.
 	now, _ := s.kept.groups(identitiesOf(parts)...)
 	first, _ := s.kept.groups(parts[0].identity())
 	return max(1, factor/max(1, float64(now)/float64(first)))
@@ -244,7 +244,7 @@ func (s *survey) together(parts []*column, next *column) (values, rows float64) 
 // distinctOf estimates the number of distinct values of a column.
 func (s *survey) distinctOf(c *column) int64 { return min(c.distinct.Count(), max(1, c.rows)) }
 
-// judge sets the verdict.
+// judge sets the verdict of a candidate.
 func (s *survey) judge(c *Candidate) {
 	c.cause = s.causeOf(c)
 	switch {
@@ -263,8 +263,8 @@ func (s *survey) judge(c *Candidate) {
 			continue
 		}
 		if p.empty > 0 {
-			c.Notes = append(c.Notes, fmt.Sprintf("%d values of %s are empty: as first key column their rows are rejected or "+
-				"sort together", p.empty, p.name))
+			c.Notes = append(c.Notes, fmt.Sprintf("%d values of %s are empty: in the first key column, their rows are rejected "+
+				"or sort together", p.empty, p.name))
 		}
 	}
 	if c.Prefix != "" && len(c.Prefix) > 2 {
@@ -272,8 +272,8 @@ func (s *survey) judge(c *Candidate) {
 			"nothing", c.Prefix, len(c.Prefix)))
 	}
 	if c.KeyBytes > longKey {
-		c.Notes = append(c.Notes, fmt.Sprintf("keys of %.0f bytes on average are paid for in every row and every index: "+
-			"keep them short", c.KeyBytes))
+		c.Notes = append(c.Notes, fmt.Sprintf("keys of %.0f bytes on average cost space in every row and every index: keep "+
+			"them short", c.KeyBytes))
 	}
 }
 
@@ -308,20 +308,20 @@ func (s *survey) causeOf(c *Candidate) cause {
 	return fine
 }
 
-// reason states the verdict with its figures in one sentence.
+// reason explains the verdict with its figures in one sentence.
 func (s *survey) reason(c *Candidate) string {
 	name, p := c.Column, s.Partitions
 	used := fmt.Sprintf("live traffic could use %s of %d partitions", percent(c.Share), p)
 	switch c.cause {
 	case floatingPoint:
-		return fmt.Sprintf("a key column is an integer, a string or binary, and %s is %s: as text it would neither sort "+
-			"nor compare as the number does", name, c.parts[0].own)
+		return fmt.Sprintf("a key column is an integer, a string or binary, but %s is %s: as text it would neither sort "+
+			"nor compare like the number", name, c.parts[0].own)
 	case decimalText:
-		return "its values are decimal numbers, written so that only text keeps them: they measure something rather than " +
-			"name it, and sort as text"
+		return "its values are decimal numbers in a form that only text preserves: they measure something rather than " +
+			"identify it, and sort as text"
 	case measure:
-		return fmt.Sprintf("even (%s), but nothing says that the numbers name anything: a count or a measure changes and "+
-			"says nothing about which row it is; if %s is a name, give it with --candidates", used, name)
+		return fmt.Sprintf("even (%s), but the numbers may be counts or measurements, which change and do not identify a "+
+			"row; if %s is an identifier, name it with --candidates", used, name)
 	case constant:
 		if c.Distinct == 0 {
 			return fmt.Sprintf("%s has no values", name)
@@ -333,7 +333,7 @@ func (s *survey) reason(c *Candidate) string {
 	case tooLong:
 		return fmt.Sprintf("values of up to %d bytes: a key column holds %d, longer ones are rejected", c.LongestKey, maxKey)
 	case sequential:
-		return fmt.Sprintf("%s is %s with arrival: writes of a moment go to one partition, and %s", name, c.Monotonic, used)
+		return fmt.Sprintf("%s is %s with arrival: concurrent writes go to one partition, and %s", name, c.Monotonic, used)
 	case fewValues:
 		return fmt.Sprintf("only %s values, the hottest with %s of the rows; a value is never divided, so they cannot "+
 			"spread as the table grows, and %s", words.Grouped(c.Distinct), percent(c.Hottest), used)

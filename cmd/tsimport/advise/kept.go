@@ -12,23 +12,23 @@ import (
 // Rows are kept in blocks of consecutive input rows, so that neighbours within a block are true neighbours.
 const keptBlock = 8192
 
-// maxKept limits the rows kept regardless of memory: more would only take longer to simulate.
+// maxKept limits the rows kept, regardless of memory: more would only take longer to simulate.
 const maxKept = 4 << 20
 
-// kept holds 8 bytes per row and column that sort as the column does, and for texts 8 bytes of hash. When full, it
-// drops every second block and keeps half as many from then on.
+// kept holds, per row and column, 8 bytes that sort like the column and, for texts, 8 bytes of hash. When full, it
+// drops every second block, and keeps half as many blocks from then on.
 type kept struct {
 	columns [][]uint64
-	max     int    // rows
+	max     int    // maximum number of rows
 	stride  uint64 // one block in stride is kept
-	seen    uint64 // rows
+	seen    uint64 // number of rows seen
 	rows    int
-	counted map[string][2]int // by columns
+	counted map[string][2]int // results of groups, by columns
 }
 
 func newKept(columns int, memory int64) *kept {
 	perRow := int64(8 * max(columns, 1))
-	// Slice growth and the indexes built after reading take as much again.
+	// Slice growth and the indexes built after reading need as much memory again.
 	most := int(min(maxKept, memory/4/perRow))
 	return &kept{columns: make([][]uint64, columns), max: max(2*keptBlock, most/(2*keptBlock)*(2*keptBlock)), stride: 1,
 		counted: map[string][2]int{}}
@@ -68,7 +68,7 @@ func (k *kept) thin() {
 // all reports whether every row was kept.
 func (k *kept) all() bool { return k.stride == 1 }
 
-// order returns the rows in the order of a column, equal ones in input order; nil means input order.
+// order returns the rows in the order of a column, with equal ones in input order; nil means input order.
 func (k *kept) order(column int) []int32 {
 	codes := k.columns[column]
 	if slices.IsSorted(codes) {
@@ -82,7 +82,7 @@ func (k *kept) order(column int) []int32 {
 	return order
 }
 
-// mixed returns the rows in the order of a column, equal ones at random.
+// mixed returns the rows in the order of a column, with equal ones in random order.
 func (k *kept) mixed(column int) []int32 {
 	codes := k.columns[column]
 	order := make([]int32, k.rows)
@@ -103,7 +103,7 @@ func (k *kept) keys(columns ...int) simulate.Keys {
 	return keys
 }
 
-// groups returns how many distinct combinations the columns have and the rows of the largest, when all rows are read.
+// groups returns the number of distinct combinations of the columns' values in all rows, and the rows of the largest.
 func (k *kept) groups(columns ...int) (distinct, most int) {
 	name := fmt.Sprint(columns)
 	if n, known := k.counted[name]; known {
@@ -120,7 +120,7 @@ func (k *kept) groups(columns ...int) (distinct, most int) {
 	return distinct, most
 }
 
-// countGroups counts in its own hash table: a map would take three times as long.
+// countGroups counts with its own hash table, since a map would take three times as long.
 func countGroups(rows int, hash func(row int) uint64) (distinct, most int) {
 	size := 1
 	for size < 2*rows {
@@ -128,7 +128,7 @@ func countGroups(rows int, hash func(row int) uint64) (distinct, most int) {
 	}
 	at, count := make([]uint64, size), make([]int32, size)
 	for row := range rows {
-		h := max(hash(row), 1) // 0 means a free slot
+		h := max(hash(row), 1) // 0 marks a free slot
 		i := h & uint64(size-1)
 		for at[i] != 0 && at[i] != h {
 			i = (i + 1) & uint64(size-1)
@@ -143,7 +143,7 @@ func countGroups(rows int, hash func(row int) uint64) (distinct, most int) {
 	return distinct, most
 }
 
-// trend compares rows a 64th of the input apart: the share whose later row has the greater value, and the smaller.
+// trend compares rows a 64th of the input apart. up is the share of pairs whose later value is greater, down smaller.
 func (k *kept) trend(column int, order []int32) (up, down float64) {
 	codes := k.columns[column]
 	n := len(codes)

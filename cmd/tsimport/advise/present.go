@@ -14,19 +14,19 @@ import (
 type Present struct {
 	Key          []string `json:"primary_key"` // the table's columns
 	PartitionKey string   `json:"partition_key"`
-	// ranges are the table's partitions; else they are cut here, with about equal rows
+	// Partitions says that ranges are the table's partitions; else they have about equal numbers of rows.
 	Partitions bool         `json:"by_partitions"`
 	Ranges     []Range      `json:"ranges"`         // in key order
-	Largest    []ValueSize  `json:"largest_values"` // up to ten, by bytes
+	Largest    []ValueSize  `json:"largest_values"` // up to ten, largest first
 	Uneven     []Unevenness `json:"uneven"`
 }
 
 // Range is a range of partition-key values.
 type Range struct {
-	From   string  `json:"from"` // its first value with rows
+	From   string  `json:"from"` // first value with rows
 	Rows   int64   `json:"rows"`
 	Bytes  int64   `json:"bytes"`
-	Recent float64 `json:"recent_share"` // of the last quarter of the rows that arrived
+	Recent float64 `json:"recent_share"` // share of the last quarter of the rows by arrival
 }
 
 // ValueSize is the size of one partition-key value.
@@ -42,35 +42,35 @@ const (
 	LargeValue = "large value" // one value has more than 10 GB
 	Growing    = "growing key" // recent rows are at one end of the key
 	HotRange   = "hot range"   // recent rows are in a small range of the keys
-	Cold       = "cold keys"   // a good part of the keys receives no more rows
+	Cold       = "cold keys"   // many keys receive no more rows
 )
 
 // Unevenness is a reason why a table cannot use all its partitions.
 type Unevenness struct {
 	Kind string `json:"kind"`
-	Why  string `json:"why"` // a sentence with the place and the shares
+	Why  string `json:"why"` // sentence with the place and the shares
 }
 
-// mostRanges limits the ranges counted; beyond it, neighbours are joined.
+// mostRanges limits the ranges counted. If there are more, neighbours are joined.
 const mostRanges = 128
 
 // Thresholds of unevenness.
 const (
 	recentPart = 4    // the last quarter of the rows is recent
-	hotExcess  = 0.25 // minimum excess of the share of recent rows: a hot range
+	hotExcess  = 0.25 // minimum by which a hot range's share of recent rows exceeds its share of all rows
 	smallRange = 1. / 3
 	coldPart   = 0.25 // share of the rows or values without recent rows
-	idleRange  = 0.02 // a range with less than this part of its share of recent rows is idle
+	idleRange  = 0.02 // part of its share of recent rows below which a range is idle
 )
 
-// lies counts the rows of a table as they arrive in key order.
+// lies counts the rows of a table by range, as they are read in key order.
 type lies struct {
-	bounds [][]byte // of partitions, as AppendKey encodes them; nil cuts ranges
-	each   int64    // rows of a range that is cut here
+	bounds [][]byte // partition bounds in the form of AppendKey; nil divides the keys by numbers of rows
+	each   int64    // rows per range without bounds
 	ranges []Range
-	ends   []int64 // rows up to the end of each range
+	ends   []int64 // number of rows up to the end of each range
 	last   table.Value
-	key    []byte // last, encoded
+	key    []byte // encoded last
 	rows   int64
 	value  ValueSize
 	top    []ValueSize
@@ -101,7 +101,7 @@ func (l *lies) add(v table.Value, size int64) {
 	l.ends[len(l.ends)-1] = l.rows
 }
 
-// begins reports whether a range begins with the value, which is new.
+// begins reports whether a range begins with the new last value.
 func (l *lies) begins() bool {
 	if l.bounds == nil {
 		if len(l.ranges) > 0 && l.ranges[len(l.ranges)-1].Rows < l.each {
@@ -139,7 +139,7 @@ func (l *lies) join() {
 	l.ranges, l.ends = l.ranges[:(mostRanges+1)/2], l.ends[:(mostRanges+1)/2]
 }
 
-// endValue records the size of the last value if it is among the largest.
+// endValue records the size of the last value if it is one of the largest.
 func (l *lies) endValue() {
 	const most = 10
 	if l.value.Rows > 0 && (len(l.top) < most || l.value.Bytes > l.top[most-1].Bytes) {
@@ -158,7 +158,7 @@ func showValue(v table.Value) string {
 	return shown(v.Bytes)
 }
 
-// present describes the distribution of the table's rows, once all are read and their write order is known.
+// present describes the distribution of the table's rows after all were read and their write order is known.
 func (s *survey) present() {
 	l := s.lies
 	if l == nil || len(s.own) == 0 || s.kept.rows == 0 {
@@ -201,14 +201,14 @@ func (s *survey) present() {
 	case share-all >= hotExcess && all <= smallRange:
 		say(HotRange, "%s of the recent rows have keys %s, where %s of all rows are", percent(share), where, percent(all))
 	case idle >= coldPart:
-		say(Cold, "ranges with %s of the rows get no new ones; those that do are %s", percent(idle), where)
+		say(Cold, "ranges with %s of the rows get no new rows; most new rows have keys %s", percent(idle), where)
 	case s.idleValues(s.own[0]) >= coldPart:
-		say(Cold, "%s of the values of %s that had rows early have none among the recent ones, and lie among those that do",
+		say(Cold, "%s of the values of %s with early rows have no recent ones, and lie among values that do",
 			percent(s.idleValues(s.own[0])), p.PartitionKey)
 	}
 }
 
-// recent returns the share of the latest rows in each range.
+// recent returns the share of the recent rows in each range.
 func (s *survey) recent() []float64 {
 	n, counts := s.kept.rows, make([]float64, len(s.lies.ranges))
 	from := n - max(1, n/recentPart)
@@ -223,7 +223,7 @@ func (s *survey) recent() []float64 {
 	return counts
 }
 
-// hottest returns the neighbouring ranges whose share of recent rows most exceeds that of all rows, and both shares.
+// hottest returns the adjacent ranges whose share of recent rows most exceeds their share of all rows, and both shares.
 func hottest(ranges []Range, rows int64) (from, to int, recent, all float64) {
 	var best, sum float64
 	begin := 0
@@ -241,7 +241,7 @@ func hottest(ranges []Range, rows int64) (from, to int, recent, all float64) {
 	return from, to, recent, all
 }
 
-// idleRows is the share of all rows in ranges without recent ones.
+// idleRows returns the share of all rows in ranges without recent ones.
 func idleRows(ranges []Range, rows int64) (idle float64) {
 	for _, r := range ranges {
 		if share := float64(r.Rows) / float64(rows); r.Recent < idleRange*share {

@@ -13,25 +13,25 @@ const (
 type Report struct {
 	Files       []string     `json:"files"`
 	Rows        int64        `json:"rows"`
-	Rejected    int64        `json:"rejected"` // records that a load would reject; they count nowhere
+	Rejected    int64        `json:"rejected"` // records that a load would reject; not included in other counts
 	FirstReject string       `json:"first_reject,omitempty"`
 	RowsKept    int          `json:"rows_kept"` // sample size of capacity shares, orders and groups
-	RowBytes    float64      `json:"row_bytes"` // average size of a row: names and values as the service counts them
+	RowBytes    float64      `json:"row_bytes"` // average size of a row's names and values, as the service counts them
 	Partitions  int          `json:"partitions"`
-	Rate        int          `json:"rate"`   // rows a second
-	Window      int          `json:"window"` // arriving rows that are considered together
+	Rate        int          `json:"rate"`   // rows per second
+	Window      int          `json:"window"` // number of arriving rows that are considered together
 	Growth      float64      `json:"growth"`
 	Arrival     Arrival      `json:"arrival"`
 	Candidates  []*Candidate `json:"candidates"`
-	Present     *Present     `json:"present,omitempty"` // only of an existing table
+	Present     *Present     `json:"present,omitempty"` // only for an existing table
 	Design      *Design      `json:"design,omitempty"`  // nil when nothing can be recommended
 	Notes       []string     `json:"notes"`
 }
 
 // Arrival is the assumed order of live rows.
 type Arrival struct {
-	Column string `json:"column"` // "" is input order
-	How    string `json:"how"`    // why this order, a sentence
+	Column string `json:"column"` // "" means input order
+	How    string `json:"how"`    // sentence with the reason for this order
 }
 
 // Candidate is a possible partition key: a column, or several joined with +.
@@ -40,14 +40,14 @@ type Candidate struct {
 	Type    string    `json:"type"`
 	Verdict Verdict   `json:"verdict"`
 	Reason  string    `json:"reason"`
-	Share   float64   `json:"capacity_share"`      // of live traffic in arrival order
-	Load    float64   `json:"load_capacity_share"` // of a plain load in the input's order
-	Cut     int       `json:"partitions"`          // into which values can be cut
+	Share   float64   `json:"capacity_share"`      // capacity usable by live traffic in arrival order
+	Load    float64   `json:"load_capacity_share"` // capacity usable by a simple load in input order
+	Cut     int       `json:"partitions"`          // number of partitions into which the values can be divided
 	Fix     *Fix      `json:"fix,omitempty"`
-	Key     *Key      `json:"key,omitempty"` // of several spliced columns, as a load takes it
+	Key     *Key      `json:"key,omitempty"` // primary key for a splice of several columns
 	Notes   []string  `json:"notes,omitempty"`
-	Facts             // of the values
-	parts   []*column // several for a splice
+	Facts             // statistics of the values
+	parts   []*column // columns; several for a splice
 	cause   cause
 }
 
@@ -57,15 +57,15 @@ type Facts struct {
 	Hottest      float64 `json:"hottest_share"`
 	Top          []Hot   `json:"top"` // up to ten
 	LargestBytes int64   `json:"largest_value_bytes"`
-	GrownBytes   int64   `json:"largest_value_bytes_grown"` // at the requested growth
-	Over10GB     bool    `json:"over_10gb"`                 // GrownBytes exceed 10 GB
+	GrownBytes   int64   `json:"largest_value_bytes_grown"` // LargestBytes at the requested growth
+	Over10GB     bool    `json:"over_10gb"`                 // GrownBytes exceeds 10 GB
 	Monotonic    string  `json:"monotonic"`                 // in arrival order: "increasing", "decreasing" or "no"
-	KeyBytes     float64 `json:"key_bytes"`                 // on average
+	KeyBytes     float64 `json:"key_bytes"`                 // average
 	LongestKey   int     `json:"longest_key_bytes"`
 	Nulls        int64   `json:"nulls"`
 	DigitsAsText bool    `json:"digits_as_text"`
-	Prefix       string  `json:"common_prefix,omitempty"` // of all values
-	Enumeration  bool    `json:"enumeration"`             // few values that all recur
+	Prefix       string  `json:"common_prefix,omitempty"` // common to all values
+	Enumeration  bool    `json:"enumeration"`             // few values, all with many rows
 }
 
 // Hot is a value and its share of the rows.
@@ -77,7 +77,7 @@ type Hot struct {
 // Fix is a better partition key based on the candidate, simulated like any other.
 type Fix struct {
 	Name       string  `json:"name"`                 // hash prefix, splice, pad, …
-	Expression string  `json:"expression,omitempty"` // for --pk, with its name; empty if Table is the fix
+	Expression string  `json:"expression,omitempty"` // for --pk, with its name; "" if Table is the fix
 	Table      string  `json:"table,omitempty"`      // for --table: a table per period
 	Share      float64 `json:"capacity_share"`
 	Load       float64 `json:"load_capacity_share"`
@@ -87,7 +87,7 @@ type Fix struct {
 	columns []string
 }
 
-// Key is a primary key for a partition key, as a load command.
+// Key is a primary key for a partition key, with a load command.
 type Key struct {
 	Keys        []string `json:"primary_key"` // for --pk
 	Command     []string `json:"-"`           // arguments of tsimport, to be quoted for a shell
@@ -95,8 +95,8 @@ type Key struct {
 }
 
 type Design struct {
-	PartitionKey string `json:"partition_key"` // the candidate's name
-	Unique       string `json:"unique"`        // whether the key is unique, a sentence
+	PartitionKey string `json:"partition_key"` // name of the candidate
+	Unique       string `json:"unique"`        // sentence on whether the key is unique
 	Key
 
 	columns []*column

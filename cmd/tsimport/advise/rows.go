@@ -13,36 +13,36 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Input says which inputs are read, and how.
+// Input describes the inputs and how they are read.
 type Input struct {
 	Args    []string
 	Options reader.Options
-	Convert convert.Options // without Decode, which each source has
+	Convert convert.Options // without Decode, which sources have
 	Find    input.Options
-	Sources source.Origin // in place of Args; nil is files
+	Sources source.Origin // used instead of Args; nil means files
 	Table   string        // name of the inputs' table
-	Copied  bool          // a table of the service
-	Written string        // its last column, not one of the table's: write time of a row, in milliseconds
+	Copied  bool          // the input is a table of the service
+	Written string        // added last column with the write time of each row, in milliseconds
 	Bounds  []table.Value // partition bounds; nil if unknown
 }
 
 // sampleBytes is the amount of input sampled to infer types, as in a load.
 const sampleBytes = 8 << 20
 
-// minSampleBytes is the minimum sampled of each input.
+// minSampleBytes is the minimum amount sampled from each input.
 const minSampleBytes = 64 << 10
 
-// rows is a stream of typed rows; only it knows their source.
+// rows is a stream of typed rows from any source.
 type rows struct {
 	input    Input
 	sources  []source.Source
 	columns  []table.Column
 	rejected int64
-	reject   string // the first one
+	reject   string // text of the first rejected record
 	warnings []string
 }
 
-// openRows opens the inputs and infers the columns' types, as a load does. each gets the text of every sampled value.
+// openRows opens the inputs and infers the columns' types, like a load. It calls each with every sampled value.
 func openRows(ctx context.Context, in Input, each func(column, columns int, d *record.Datum)) (r *rows, err error) {
 	r = &rows{input: in}
 	defer func() {
@@ -174,7 +174,7 @@ func (r *rows) source(ctx context.Context, s source.Source, f func([]table.Value
 	if err != nil {
 		return fmt.Errorf("read %s: %w", about.Name, err)
 	}
-	var parser source.Parser // made after the first Next, which opens the source again
+	var parser source.Parser // made after the first Next, which reopens the source
 	defer func() {
 		if parser != nil {
 			_ = parser.Close() // nothing was written

@@ -15,11 +15,11 @@ import (
 // Config configures Run. Zero fields take their defaults.
 type Config struct {
 	Input      Input
-	Candidates []string // columns, or splices A+B; nil takes all columns
-	Partitions int      // of the table; default 32
-	Rate       int      // live rows a second, also the table's capacity; default 1000 per partition
-	ArrivalBy  string   // column; "" finds one
-	Growth     float64  // future rows per row now; default 1
+	Candidates []string // columns, or splices A+B; nil means all columns
+	Partitions int      // partitions of the table; default 32
+	Rate       int      // live rows per second, also the table's capacity; default 1000 per partition
+	ArrivalBy  string   // column with the arrival order; "" finds one
+	Growth     float64  // future rows per present row; default 1
 	Memory     int64    // bytes; default 1 GiB
 }
 
@@ -36,7 +36,7 @@ func (e *UsageError) Error() string { return e.Message }
 
 func usagef(format string, a ...any) error { return &UsageError{fmt.Sprintf(format, a...)} }
 
-// maxStored is the number of columns analysed in detail: the first ones, and those requested.
+// maxStored limits the number of columns analysed in detail, the first ones and those requested.
 const maxStored = 24
 
 // survey is the state of a run.
@@ -44,17 +44,17 @@ type survey struct {
 	Config
 	columns []*column
 	rows    int64
-	bytes   int64 // of all rows, names and values
+	bytes   int64 // size of all rows, names and values
 	kept    *kept
 	report  *Report
-	arrival *column   // nil is the input's order
-	order   []int32   // of kept rows by arrival; nil is the input's order
-	own     []*column // key columns of the source's rows; nil if they have no key
-	live    bool      // a load accepts only keys made of own
+	arrival *column   // nil means input order
+	order   []int32   // kept rows by arrival; nil means input order
+	own     []*column // columns of the source's own key; nil if it has none
+	live    bool      // a load accepts only keys made from own
 
-	lies      *lies // of a table of the service
-	first     int   // its partition key, among columns
-	ordinal   int   // place in kept of the rows' numbers, with lies
+	lies      *lies // distribution of a table of the service, else nil
+	first     int   // index in columns of the table's partition key
+	ordinal   int   // place in kept of the rows' numbers, if lies is set
 	written   *column
 	unordered bool // the arrival order is unknown
 }
@@ -83,7 +83,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	return s.report, nil
 }
 
-// columnBudget limits a column's sample, and later its most frequent values.
+// columnBudget returns the memory for a column's sample, and later for its most frequent values.
 func (s *survey) columnBudget(columns int) int64 { return s.Memory / 8 / int64(max(columns, 1)) }
 
 func (s *survey) firstReject() string {
@@ -93,7 +93,7 @@ func (s *survey) firstReject() string {
 	return "; the first is refused: " + s.report.FirstReject
 }
 
-// onlyKey rates only the key columns of a live source, unless others were requested: loads key it by these.
+// onlyKey rates only the key columns of a live source, unless others are requested, because loads need its key.
 func (s *survey) onlyKey(in *rows) {
 	about := in.sources[0].About()
 	if !about.Live || s.Candidates != nil {
@@ -103,7 +103,7 @@ func (s *survey) onlyKey(in *rows) {
 		s.Candidates = append(s.Candidates, k.Name)
 	}
 	s.report.Notes = append(s.report.Notes, fmt.Sprintf("only the primary key of the source is rated (%s): a load from "+
-		"a database makes its key of that; --candidates rates other columns, for a load from files",
+		"a database makes its key from it; --candidates rates other columns, for a load from files",
 		strings.Join(s.Candidates, ", ")))
 }
 
@@ -124,7 +124,7 @@ func (s *survey) findOwn(in *rows) {
 	}
 }
 
-// mayKey reports whether a load accepts a key made of the columns.
+// mayKey reports whether a load accepts a key made from the columns.
 func (s *survey) mayKey(parts ...*column) bool {
 	return !s.live || !slices.ContainsFunc(parts, func(c *column) bool { return !slices.Contains(s.own, c) })
 }
@@ -178,8 +178,8 @@ func (s *survey) read(ctx context.Context) error {
 		r.RowBytes = float64(s.bytes) / float64(s.rows)
 	}
 	if !s.kept.all() {
-		r.Notes = append(r.Notes, fmt.Sprintf("capacity shares, monotony and groups of columns rest on %d of %d rows, "+
-			"blocks of %d rows that stand together, 1 in %d; distinct and hottest values on all",
+		r.Notes = append(r.Notes, fmt.Sprintf("capacity shares, monotony and groups of columns are based on %d of %d rows, "+
+			"in blocks of %d consecutive rows, 1 in %d; distinct and hottest values on all",
 			s.kept.rows, s.rows, keptBlock, s.kept.stride))
 	}
 	return err
@@ -210,7 +210,7 @@ func (s *survey) see(values []table.Value, count bool) {
 	}
 }
 
-// gaps selects rows at random for expensive statistics: all at first, one in eight of a long input.
+// gaps selects rows for expensive statistics: all at first, later in a long input one in eight at random.
 type gaps struct {
 	seen, random uint64
 	skip         uint64
@@ -225,7 +225,7 @@ func (g *gaps) next() bool {
 		g.skip--
 		return false
 	}
-	// A fixed gap would always hit the same values in a periodic input.
+	// A fixed gap would always select the same values of a periodic input.
 	g.random = g.random*6364136223846793005 + 1442695040888963407
 	g.skip = g.random >> 60 // 7.5 on average
 	return true
@@ -277,7 +277,7 @@ func (s *survey) find(name string) *column {
 	return nil
 }
 
-// split finds the columns of a candidate's name.
+// split returns the columns that a candidate's name joins.
 func (s *survey) split(name string) []*column {
 	if c := s.find(name); c != nil {
 		return []*column{c}
@@ -322,7 +322,7 @@ func (s *survey) checkNames() error {
 	return nil
 }
 
-// findArrival finds the order of live rows: by the user's column, the time column that grows most steadily, or input.
+// findArrival finds the order of live rows: that of the user's column, of the steadiest time column, or of the input.
 func (s *survey) findArrival() {
 	a := &s.report.Arrival
 	defer func() {
@@ -349,9 +349,9 @@ func (s *survey) findArrival() {
 			place = c.time
 		}
 		up, down := s.kept.trend(place, nil)
-		score := 1 + up - down - float64(i)/1000 // the first among equals
+		score := 1 + up - down - float64(i)/1000 // prefers the first of equal columns
 		if c.clock.day {
-			score -= 1.5 // many rows of a day have no order
+			score -= 1.5 // days do not order the many rows of a day
 		}
 		if arrivalName.MatchString(c.name) {
 			score += 0.5
@@ -365,11 +365,11 @@ func (s *survey) findArrival() {
 		return
 	}
 	if s.arrival == nil {
-		a.How = "no column has times: rows are taken to arrive in input order; name a column with --arrival-by if not"
+		a.How = "no column has times, so rows are assumed to arrive in input order; name a column with --arrival-by if not"
 		for _, c := range s.columns {
 			if c.code >= 0 && s.monotonic(c) != "no" && s.distinctOf(c) > int64(s.Partitions) {
-				s.note("the input is in the order of %s: if that is how it was written out and not how rows came, verdicts on "+
-					"live traffic are too hard; name the order of arrival with --arrival-by", c.name)
+				s.note("the input is in the order of %s: if it was sorted for export and rows arrived differently, verdicts on "+
+					"live traffic are too strict; name the order of arrival with --arrival-by", c.name)
 				break
 			}
 		}
@@ -379,19 +379,19 @@ func (s *survey) findArrival() {
 	if up, _ := s.kept.trend(s.arrival.code, nil); up > 0.99 {
 		a.How += ", and the input is in their order"
 	} else {
-		a.How += ", and the input is in another order"
+		a.How += ", and the input has another order"
 	}
 }
 
-// byWriting orders the rows of a table by write time: they are read in key order.
+// byWriting orders the rows of a table, which are read in key order, by write time.
 func (s *survey) byWriting() {
 	w, a := s.written, &s.report.Arrival
 	s.order = s.kept.mixed(w.code)
 	span := time.Duration(max(0, w.high-w.low)) * time.Millisecond
 	if s.unordered = w.nulls*100 > s.rows || span == 0; s.unordered {
-		a.How = "neither a column nor times of writing tell it: it is taken as random; name a column with --arrival-by"
+		a.How = "unknown from columns and write times, so assumed to be random; name a column with --arrival-by"
 		return
 	}
-	a.How = fmt.Sprintf("when the newest cell of each row was written, over %v; if a load or a copy has written them, "+
-		"that is its own order: name a column with --arrival-by", span.Round(time.Second/10))
+	a.How = fmt.Sprintf("the write times of the newest cells, over %v; if a load or a copy wrote them, they have its "+
+		"order: name a column with --arrival-by", span.Round(time.Second/10))
 }

@@ -46,7 +46,7 @@ func candidate(t *testing.T, r *Report, name string) *Candidate {
 	return nil
 }
 
-// checkVerdicts compares with COLUMN: VERDICT[, fix NAME]; …
+// checkVerdicts compares the verdicts of a report with COLUMN: VERDICT[, fix NAME]; …
 func checkVerdicts(t *testing.T, r *Report, want string) {
 	t.Helper()
 	for one := range strings.SplitSeq(want, ";") {
@@ -88,7 +88,7 @@ func TestStudentCardVerdictsDoNotDependOnFileOrder(t *testing.T) {
 			conformance.True(t, fixed.Fix.Expression == want && fixed.Share <= 0.07 && fixed.Fix.Share >= 0.9,
 				"OrderNumber: live %.3f, after %s %.3f", fixed.Share, fixed.Fix.Expression, fixed.Fix.Share)
 			conformance.True(t, slices.Equal(r.Design.Keys, []string{"CardID", "OrderNumber", "DeviceID"}) &&
-				r.Design.Unique == "unique in this file; it may not stay so", "design %v: %s", r.Design.Keys, r.Design.Unique)
+				r.Design.Unique == "unique in this file; later rows may repeat it", "design %v: %s", r.Design.Keys, r.Design.Unique)
 		})
 	}
 }
@@ -104,7 +104,7 @@ func purchases(rows int) string {
 	return b.String()
 }
 
-func TestASpliceWithADependentColumnDoesNotHelp(t *testing.T) {
+func TestSpliceWithADependentColumnDoesNotHelp(t *testing.T) {
 	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
 	checkVerdicts(t, r, `DeviceID: usable, fix splice; DeviceID+SellerID: not recommended;
 		DeviceID+SellerID+CardID: recommended`)
@@ -128,7 +128,7 @@ func TestNearlyUniqueColumnCountsAsDependent(t *testing.T) {
 	r := run(t, Config{Growth: 1e9, Candidates: []string{"DeviceID"}}, write(t, "d.csv", b.String()))
 	checkVerdicts(t, r, `DeviceID: usable, fix splice; DeviceID+SellerID: not recommended;
 		DeviceID+SellerID+CardID: recommended`)
-	conformance.Contains(t, candidate(t, r, "DeviceID+SellerID").Reason, "hardly a DeviceID comes twice", "reason")
+	conformance.Contains(t, candidate(t, r, "DeviceID+SellerID").Reason, "hardly any DeviceID occurs twice", "reason")
 }
 
 func TestColumnProblemsAreNamed(t *testing.T) {
@@ -148,7 +148,7 @@ func TestColumnProblemsAreNamed(t *testing.T) {
 		price: not recommended; zip: recommended; visits: usable; long: not recommended, fix hash`)
 	for name, part := range map[string]string{
 		"half": "50 % of the rows have no half", "flag": "only 2 values", "same": "has 1 value", "price": "decimal numbers",
-		"visits": "count or a measure", "long": "1,025 bytes",
+		"visits": "counts or measurements", "long": "1,025 bytes",
 	} {
 		conformance.Contains(t, strings.ReplaceAll(candidate(t, r, name).Reason, "1025", "1,025"), part, "%s", name)
 	}
@@ -285,7 +285,7 @@ func TestOversizedValueIsSplicedEvenIfItSpreadsSlightlyLess(t *testing.T) {
 			conformance.Equal(t, len(slices.Compact(parts)), len(c.parts), "%s is proposed", c.Column)
 		}
 	}
-	// The verdict on size does not depend on which of two nearly equal shares is the larger.
+	// Which of two nearly equal shares is larger does not affect the verdict on size.
 	for _, share := range []float64{0.7, 0.75, 1} {
 		s := &survey{report: &Report{}}
 		c := &Candidate{cause: fewValues, Share: share, Fix: &Fix{Share: 0.72}}
@@ -318,10 +318,10 @@ func TestColdValuesGetATablePerPeriod(t *testing.T) {
 		lifetime  int // rows in which a cohort's rows come
 		want, why string
 	}{
-		{300, false, 40, "c_{month(bought_at)}", "come for a while"},
-		{20, false, 40, "c_{day(bought_at)}", "come for a while"},
-		{300, true, 40, `c_{month(bought_at, "s")}`, "come for a while"},
-		{300, false, 20000, "c_{month(bought_at)}", "many of its values"}, // half of them are idle at any time
+		{300, false, 40, "c_{month(bought_at)}", "occur for a while"},
+		{20, false, 40, "c_{day(bought_at)}", "occur for a while"},
+		{300, true, 40, `c_{month(bought_at, "s")}`, "occur for a while"},
+		{300, false, 20000, "c_{month(bought_at)}", "many of its values"}, // half of the values are idle at any time
 		{300, false, 0, "", ""},
 	} {
 		var b strings.Builder
@@ -415,7 +415,7 @@ func TestCodesLookPastALongSharedPrefix(t *testing.T) {
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// TestRealDataVerdictsMatchAnExperts compares with the verdicts of a person who knows the data.
+// TestRealDataVerdictsMatchAnExperts compares verdicts with those of an expert who knows the data.
 func TestRealDataVerdictsMatchAnExperts(t *testing.T) {
 	dir, judged := conformance.Dir(t), 0
 	for name, want := range map[string]struct {
@@ -450,7 +450,7 @@ func TestRealDataVerdictsMatchAnExperts(t *testing.T) {
 			c2: recommended; c4: not recommended; c7: not recommended; c11: not recommended; c14: not recommended`, key: "c2"},
 	} {
 		if _, err := os.Stat(filepath.Join(dir, "real", want.file)); err != nil && dir == conformance.Part(t) {
-			continue // the part has only the small ones
+			continue // only small files are present
 		}
 		judged++
 		t.Run(name, func(t *testing.T) {
@@ -464,7 +464,7 @@ func TestRealDataVerdictsMatchAnExperts(t *testing.T) {
 	conformance.True(t, judged >= 2, "only %d files were judged", judged)
 }
 
-// TestRowsAreCountedByRange compares partitions, and ranges that are joined as they grow, with all rows.
+// TestRowsAreCountedByRange compares counts by partition, and by ranges that are joined as they grow, with the rows.
 func TestRowsAreCountedByRange(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 9))

@@ -9,12 +9,12 @@ import (
 
 var (
 	mu     sync.Mutex
-	chosen bool // by At
+	chosen bool // whether At was called
 )
 
 func init() { firstLate(debug.SetGCPercent) }
 
-// firstLate delays only the first collection: most commands end before it, and early ones cost a quarter of their time.
+// firstLate delays only the first collection. Most commands end before it, and early ones cost a quarter of their time.
 func firstLate(setPercent func(int) int) {
 	if os.Getenv("GOGC") != "" {
 		return

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestOnlyTheFirstCollectionIsLate(t *testing.T) {
+func TestOnlyTheFirstCollectionIsDelayed(t *testing.T) {
 	t.Setenv("GOGC", "")
 	chosen = false
 	set := make(chan int, 2)

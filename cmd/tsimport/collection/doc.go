@@ -1,4 +1,4 @@
-// Package collection decides when the command's garbage collector first runs: at a heap of 16 MB instead of 4 MB; At
-// sets the later ones. It imports only the standard library, and its path sorts first, so it is initialized before the
+// Package collection delays the first garbage collection of a command from a heap of 4 MB to one of 16 MB; At sets the
+// later ones. It imports only the standard library, and its path sorts first, so that it is initialized before the
 // dependencies: collecting their tables took a seventh of the startup time.
 package collection

@@ -79,7 +79,7 @@ func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
 	stop = func() error { return nil }
 	defer func() {
 		if err != nil {
-			_ = stop() // it was only read
+			_ = stop() // the source was only read
 		}
 	}()
 	if !c.Args().Present() {
@@ -102,7 +102,7 @@ func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
 		if cfg.Input.Bounds, err = looked.Bounds(c.Context); err != nil {
 			return cfg, stop, err
 		}
-		cfg.Input.Args = []string{cfg.Input.Table} // as copy names it
+		cfg.Input.Args = []string{cfg.Input.Table} // the form that copy takes
 	} else if from, err := fromdatabase.Config(c.given); err != nil {
 		return cfg, stop, err
 	} else if from != nil {
@@ -128,7 +128,7 @@ func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
 	return cfg, stop, nil
 }
 
-// parseMemory reads --memory of commands that inspect files.
+// parseMemory parses --memory of commands that inspect files.
 func parseMemory(c *call) (int64, error) {
 	text := c.String("memory")
 	if text == "" {
@@ -144,7 +144,7 @@ func parseMemory(c *call) (int64, error) {
 	return n, nil
 }
 
-// readFlagsOf returns the flags that say how input is read, as given, for the suggested load.
+// readFlagsOf returns the given flags for reading input, for the suggested load.
 func readFlagsOf(c *call) (args []string) {
 	for _, f := range flagsOf(options.Looking) {
 		name := f.Names()[0]

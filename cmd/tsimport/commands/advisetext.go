@@ -19,12 +19,12 @@ import (
 	"example.com/tsimport/internal/words"
 )
 
-// advicePrinter prints an advice report for people.
+// advicePrinter prints an advice report as text.
 type advicePrinter struct {
 	w      io.Writer
 	out    bytes.Buffer
-	width  int  // of a terminal's lines; 0 without a terminal: nothing is cut or wrapped
-	colour bool // https://no-color.org
+	width  int  // width of the terminal; 0 without one, so that nothing is cut or wrapped
+	colour bool // unless disabled as in https://no-color.org
 }
 
 func newAdvicePrinter(w io.Writer) *advicePrinter {
@@ -61,7 +61,7 @@ func (p *advicePrinter) line(indent int, format string, a ...any) {
 	}
 }
 
-// fold breaks a text at spaces; too small a width folds nothing.
+// fold breaks a text at spaces, unless the width is too small.
 func fold(text string, width int) (lines []string) {
 	if width < 20 {
 		return []string{text}
@@ -177,7 +177,7 @@ func (p *advicePrinter) reasons(r *advise.Report) {
 	p.out.WriteByte('\n')
 }
 
-// shownRanges limits the ranges shown of a table, to those with the most recent rows; JSON has all.
+// shownRanges limits the ranges shown of a table, those with the most recent rows; JSON has all.
 const shownRanges = 5
 
 func (p *advicePrinter) present(r *advise.Present, rows int64) {

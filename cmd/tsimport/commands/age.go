@@ -47,7 +47,7 @@ func ageCommand(in *invocation) *cli.Command {
 	}
 }
 
-// ageRequest is the request of the flags, without the connection.
+// ageRequest returns the request that the flags describe, without the connection.
 func ageRequest(c *call) (r apply.Request, err error) {
 	switch {
 	case c.Args().Present():
@@ -126,7 +126,7 @@ func ageTables(c *call) (err error) {
 	lack := slices.DeleteFunc(slices.Clone(plan.Items), func(i *apply.Item) bool { return !i.Exports() })
 	if c.Bool("apply") {
 		interval := c.Duration("throughput-interval")
-		interval = cmp.Or(interval, -1) // zero is the default
+		interval = cmp.Or(interval, -1) // 0 would mean the default
 		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait},
 			Interval: interval, Say: func(_ words.Kind, line string) { c.say.Line("%s", client.OneLine(line)) }})
 	}
@@ -170,7 +170,7 @@ func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 			fmt.Sprintf("%s, %d not done; give the same command again to continue%s", said, counts[apply.Planned], first))
 	case !c.Bool("apply") && counts[apply.Planned] > 0:
 		c.say.Line("%d of %d tables would change; --apply changes them", counts[apply.Planned], len(plan.Items))
-	case len(plan.Items) == 0: // that was already said
+	case len(plan.Items) == 0: // already reported
 	case !c.Bool("apply"):
 		c.say.Line("all %d tables match the policy", len(plan.Items))
 	default:
@@ -188,7 +188,7 @@ func (t *target) identity() (string, error) {
 	return "store " + dir, err
 }
 
-// sayOthers lists table names that resemble the template.
+// sayOthers lists tables whose names only resemble the template.
 func sayOthers(c *call, plan *apply.Plan, t *target) {
 	if len(plan.Items) == 0 {
 		c.say.Line("there is no table %s in %s", plan.Template, t.name)

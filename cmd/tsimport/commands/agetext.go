@@ -83,7 +83,7 @@ type agesJSON struct {
 	Apply       bool       `json:"apply"`
 	DropExpired bool       `json:"drop_expired"`
 	Tables      []tableAge `json:"tables"`
-	Others      []string   `json:"others"` // names that only resemble the template's
+	Others      []string   `json:"others"` // tables whose names only resemble the template
 	Error       string     `json:"error,omitempty"`
 	ExitCode    int        `json:"exit_code"`
 }
@@ -96,8 +96,8 @@ type tableAge struct {
 	State   apply.State         `json:"state"`
 	Changes []lifecycle.Setting `json:"changes"`
 	Expired bool                `json:"expired"`
-	Export  *exportedAge        `json:"export,omitempty"` // complete and verified
-	Drop    bool                `json:"drop"`             // requested, and not ruled out
+	Export  *exportedAge        `json:"export,omitempty"` // complete, verified export
+	Drop    bool                `json:"drop"`             // requested and permitted
 	Dropped bool                `json:"dropped"`
 	Note    string              `json:"note,omitempty"`
 	Error   string              `json:"error,omitempty"`

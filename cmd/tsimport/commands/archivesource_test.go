@@ -20,10 +20,10 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// archivedAt is the timestamp of all cells, so that successive archives are equal.
+// archivedAt is the timestamp of all cells, the same in all archives, so that these can be equal.
 var archivedAt = time.Now().UnixMilli()
 
-// writeArchive makes an archive of rows with the numbers, whose one cell is a text.
+// writeArchive makes an archive of rows with these ids, each with one cell, a text.
 func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids ...int64) *archive.Manifest {
 	t.Helper()
 	key := []table.KeyColumn{{Name: "id", Type: table.Integer}}
@@ -46,7 +46,7 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 	return conformance.Try(archive.Read(dir)).Must(t)
 }
 
-func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
+func TestArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	tsimport := commandsIn(t)
 	whole := writeArchive(t, "whole", "x", archive.Selection{}, 1, 2, 3)
 	writeArchive(t, "same", "x", archive.Selection{}, 1, 2, 3)
@@ -64,7 +64,7 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	tsimport(0, "load", "s3://bucket/kept", "-t", "again", "--create")
 	tsimport(0, "verify", "s3://bucket/kept", "-t", "again", "--extra", "fail")
 	holds(t, tsimport(2, "sync", "part", "-t", "t", "--delete"), "a range of keys")
-	for _, wider := range []string{"2..", "..4"} { // the archive says nothing about key 2
+	for _, wider := range []string{"2..", "..4"} { // the archive does not cover key 2
 		holds(t, tsimport(2, "sync", "part", "-t", "t", "--delete", "--range", wider), "within it")
 	}
 	holds(t, tsimport(2, "sync", "part", "-t", "t", "--delete", "--range", "3..", "--pk", "id=id+1"), "another key")
@@ -112,8 +112,8 @@ func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 		with []string // options of the table
 		want string
 	}{
-		{2 * day, nil, "does not take cells of before"},
-		{-2 * day, nil, "does not take cells of after"},
+		{2 * day, nil, "does not accept cells before"},
+		{-2 * day, nil, "does not accept cells after"},
 		{2 * day, []string{"--ttl", "864000"}, "a larger --ttl and --max-deviation"},
 		{30 * day, []string{"--max-deviation", "8640000"}, ""},
 	} {
@@ -143,7 +143,7 @@ func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	holds(t, tsimport(2, "load", "archive0", "-t", "t0", "--null", "x"), "--null: an archive says itself how it is read")
 }
 
-// TestKeyThatMergesArchiveRowsIsRefused: nothing is loaded, and no comparison reports all rows as present.
+// TestKeyThatMergesArchiveRowsIsRefused: such a load writes nothing, and such a comparison reports no result.
 func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "a,b,n\n1,1,1\n1,2,2\n2,1,3\n")
@@ -164,13 +164,13 @@ func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	}
 	for _, command := range []string{"load", "sync", "verify"} {
 		holds(t, tsimport(2, command, "kept", "-t", "other", "-q"),
-			"has another primary key (h string, a integer) than the archive kept (a integer, b integer)")
+			"has a different primary key (h string, a integer) than the archive kept (a integer, b integer)")
 	}
 	for _, command := range []string{"sync", "verify"} {
 		holds(t, tsimport(2, command, "ots://tsimport/two", "-t", "other", "-q"),
-			"has another primary key (h string, a integer) than ots://tsimport/two (a integer, b integer)")
+			"has a different primary key (h string, a integer) than ots://tsimport/two (a integer, b integer)")
 	}
-	tsimport(0, "export", "-t", "one", "-o", "keys/", "--columns", "") // as of a variable that is not set
+	tsimport(0, "export", "-t", "one", "-o", "keys/", "--columns", "") // as if from an unset variable
 	holds(t, tsimport(2, "sync", "keys", "-t", "one", "-q"), "holds only some columns")
 	ends(t, 2, "export -t two -o none/ --from-key 2 --to-key 1,5 -q", "no key is in that range")
 	conformance.Equal(t, tsimport(0, "export", "-t", "one"), before, "the table was changed")
@@ -180,7 +180,7 @@ func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	tsimport(0, "verify", "kept", "-t", "turned", "--extra", "fail")
 }
 
-// TestVerifyMentionsArchiveRejectsLoadedLater: the archive lacks the rows that were rejected and loaded later.
+// TestVerifyMentionsArchiveRejectsLoadedLater: rows that were rejected and loaded later are not in the archive.
 func TestVerifyMentionsArchiveRejectsLoadedLater(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,a,c\n1,x,\n2,y,z\n")
@@ -196,7 +196,7 @@ func TestVerifyMentionsArchiveRejectsLoadedLater(t *testing.T) {
 		"1 equal, 0 missing, 0 different, 1 surplus", "rejects of the run were loaded by run")
 }
 
-// TestWithoutNowAgesCountFromThePresent: a row of this month is written, one of two years ago archived.
+// TestWithoutNowAgesCountFromThePresent: a row of this month is written, and one of two years ago is archived.
 func TestWithoutNowAgesCountFromThePresent(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "age.yaml", "period: month\nclasses:\n  - {up_to: 0, ttl: -1}\n  - {archive: ./archive}\n")
@@ -208,8 +208,8 @@ func TestWithoutNowAgesCountFromThePresent(t *testing.T) {
 	holds(t, said, "new table t_"+now.Format("200601")+" (class 1): 1 written", "1 archived")
 }
 
-// TestRejectsOfAFoundDialectAreReadWithIt: nobody has said that the fields end at semicolons.
-func TestRejectsOfAFoundDialectAreReadWithIt(t *testing.T) {
+// TestRejectsAreReadInTheDetectedDialect: the load has detected that fields are separated by semicolons.
+func TestRejectsAreReadInTheDetectedDialect(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id;n\n1;2,5\n2;x\n3;4,5\n")
 	tsimport(3, strings.Fields("load a.csv -t t --pk id --dialect auto --type n=integer --max-errors 3 --run-dir run")...)
@@ -231,7 +231,7 @@ func databaseIn(t *testing.T, statements ...string) {
 	}
 }
 
-// TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad names the columns to add. Texts equal by a collation are two keys.
+// TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad names the columns to add. Texts equal by collation are two keys.
 func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	tsimport := commandsIn(t)
 	databaseIn(t, "CREATE TABLE geo (region TEXT, city TEXT, n, PRIMARY KEY (region, city))",
@@ -260,7 +260,7 @@ func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 		"holds values of the types")
 	text := tsimport(0, "table", "list")
 	conformance.True(t, !strings.Contains(text, "t "), "a table was made: %s", text)
-	for _, command := range []string{"sync", "verify"} { // which look at all rows
+	for _, command := range []string{"sync", "verify"} { // both examine all rows
 		holds(t, tsimport(2, command, geo, "-t", "cities", "-q"), "1 of the 3 rows of "+geo+" would be lost")
 	}
 	for i, keys := range [][]string{{"city", "region"}, {"k=md5(city,2)+city", "region"}, {"k=splice(auto, region, city)"},
@@ -276,8 +276,8 @@ func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	tsimport(0, "load", "sqlite:shop.db?table=also", "-t", "also", "--pk", "city", "--verify", "-q")
 }
 
-// TestKeyThatMayMergeDumpRowsIsWarnedOf: a later dump is a later night, so repeated keys need not be a mistake.
-func TestKeyThatMayMergeDumpRowsIsWarnedOf(t *testing.T) {
+// TestKeyThatMayMergeDumpRowsCausesAWarning: keys may repeat in the dump of a later night, so it need not be a mistake.
+func TestKeyThatMayMergeDumpRowsCausesAWarning(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT "+
 		"NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES "+
@@ -298,7 +298,7 @@ func commandsIn(t *testing.T) (tsimport func(want int, args ...string) string) {
 	}
 }
 
-// holds reports parts that a text, of a command, does not have.
+// holds checks that the output of a command contains all parts.
 func holds(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -306,7 +306,7 @@ func holds(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestNewestVersionsArchiveDoesNotOverwriteOlderVersions: putting a row would lose all versions that the archive omits.
+// TestNewestVersionsArchiveDoesNotOverwriteOlderVersions: putting a row would lose the versions that the archive lacks.
 func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	tsimport := commandsIn(t)
 	row := func(id string, versions ...string) string {
@@ -326,8 +326,8 @@ func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	all := tsimport(0, "export", "-t", "t", "--format", "jsonl", "--typed", "-q")
 	holds(t, tsimport(2, "sync", "newest", "-t", "t"), "only the newest version of each cell", "--mode update")
 	tsimport(0, "sync", "newest", "-t", "t", "--mode", "update", "-q")
-	tsimport(0, "sync", "all", "-t", "t", "--delete", "-q") // no cell has more versions than the archive and the table
-	tsimport(0, "sync", "newest", "-t", "one", "-q")        // which keeps no others
+	tsimport(0, "sync", "all", "-t", "t", "--delete", "-q") // the archive and the table have all versions
+	tsimport(0, "sync", "newest", "-t", "one", "-q")        // the table keeps one version
 	one := tsimport(0, "export", "-t", "one", "--format", "jsonl", "--typed", "-q")
 	for source, want := range map[string]string{"all": "the archive all has up to 3",
 		"ots://tsimport/t": "ots://tsimport/t has up to 3"} {
@@ -340,7 +340,7 @@ func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	conformance.True(t, now == all && strings.Count(all, `"TS"`) == 4, "was %s, is %s", all, now)
 }
 
-// TestColumnsNamedLikeMarksAreCompared: a comparison that rejects all rows would report no difference.
+// TestColumnsNamedLikeMarksAreCompared: a comparison that rejected all rows would find no difference.
 func TestColumnsNamedLikeMarksAreCompared(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "room,text\na,x\na,y\nb,z\n")
@@ -354,7 +354,7 @@ func TestColumnsNamedLikeMarksAreCompared(t *testing.T) {
 	}
 }
 
-func TestExportFileMayNotBeAFolder(t *testing.T) {
+func TestExportFileCannotBeAFolder(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id\n1\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id", "-q")

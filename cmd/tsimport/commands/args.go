@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// flagsFirst moves flags before file names, where the flag package stops. Arguments after -- stay.
+// flagsFirst moves flags before file names, because the flag package stops there. Arguments after -- remain in place.
 func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil
@@ -20,7 +20,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	named, flags, rest := namedCommand(app, args)
 	out := args[: len(args)-len(rest) : len(args)-len(rest)]
 	if named == nil || named.Action == nil {
-		return args, nil // it only has subcommands: nothing to sort
+		return args, nil // the command only has subcommands
 	}
 	command := out[:len(out):len(out)]
 	takesValue := valueFlags(flags)
@@ -33,7 +33,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 			break
 		}
 		if arg == "--help" || arg == "-h" {
-			return append(command, arg), nil // with file names beside it, the library would look for their help
+			return append(command, arg), nil // the library would take file names for commands that need help
 		}
 		if arg == "-" || !strings.HasPrefix(arg, "-") {
 			files = append(files, arg)
@@ -55,7 +55,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	return append(append(out, "--"), files...), nil
 }
 
-// namedCommand returns the command that the arguments name (nil for none), its flags, and the arguments after its name.
+// namedCommand returns the command that the arguments name (nil if none), its flags, and the arguments after its name.
 func namedCommand(app *cli.App, args []string) (named *cli.Command, flags []cli.Flag, rest []string) {
 	commands, flags, rest := app.Commands, app.Flags, args[min(1, len(args)):]
 	for len(rest) > 0 {
@@ -68,7 +68,7 @@ func namedCommand(app *cli.App, args []string) (named *cli.Command, flags []cli.
 	return named, flags, rest
 }
 
-// valueFlags maps each flag's name to whether it takes a value.
+// valueFlags reports, by name, whether each flag takes a value.
 func valueFlags(flags []cli.Flag) map[string]bool {
 	takesValue := map[string]bool{}
 	for _, f := range flags {
@@ -80,7 +80,7 @@ func valueFlags(flags []cli.Flag) map[string]bool {
 	return takesValue
 }
 
-// wrongValue matches the flag package's message for an invalid value, which has one dash and names no valid value.
+// wrongValue matches the flag package's message for an invalid value, which has a single dash and no valid value.
 var wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^ :]+): (.*)$`)
 
 // notDefined matches the flag package's message for an unknown flag.
@@ -150,7 +150,7 @@ func wrongFlag(err error, command string, flags []cli.Flag) error {
 	return usagef("%s; see %s --help%s", flagErrorText(err, flags), command, flagHint(err, flags))
 }
 
-// texts is the value of a repeatable flag, unmodified. The library's own type trims spaces, which may be a null marker.
+// texts is the value of a repeatable flag, unmodified. The library's type trims spaces, which may be a null marker.
 type texts []string
 
 func (t *texts) Set(text string) error { *t = append(*t, text); return nil }

@@ -25,17 +25,17 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// in has the content of files of the folder in, by name.
+// in maps names of files in the folder in to their content.
 type in map[string]string
 
-// night is one night of a load that comes again: what is delivered, what is done, and what it leaves.
+// night is one night of a recurring load, with the files delivered before, the flags, and the expected results.
 type night struct {
-	deliver in // "" withdraws, "touch" gives a new time, "empty" is without a byte
+	deliver in // "" removes a file, "touch" gives it a new time, "empty" makes it empty
 	flags   string
 	code    int
-	says    string // parts, by |
-	rows    string // keys of the table; "" does not look
-	bad     string // names of files that are set aside
+	says    string // parts of the output, separated by |
+	rows    string // keys and values of the table; "" is not checked
+	bad     string // names of files set aside
 }
 
 func (n *night) run(t *testing.T, tsimport func(int, ...string) string, load string) {
@@ -65,7 +65,7 @@ func (n *night) run(t *testing.T, tsimport func(int, ...string) string, load str
 		var keys []string
 		for line := range strings.Lines(tsimport(0, "export", "--table", "t", "--columns", "n", "--format", "csv", "-q")) {
 			fields := strings.Split(strings.TrimSpace(line), ",")
-			keys = append(keys, fields[0]+","+fields[len(fields)-1]) // without its number
+			keys = append(keys, fields[0]+","+fields[len(fields)-1]) // without generated numbers
 		}
 		conformance.Equal(t, strings.Join(slices.Sorted(slices.Values(keys[1:])), " "), n.rows, "%s %s: rows", load, n.flags)
 	}
@@ -82,11 +82,11 @@ func cutGzip(t *testing.T) string {
 	return b.String()[:b.Len()-6]
 }
 
-// TestBadFilesDoNotBlockOthers: a bad file does not keep others from their table, and no bad file needs a person twice.
+// TestBadFilesDoNotBlockOthers: the other files are loaded, and no bad file needs the user's attention twice.
 func TestBadFilesDoNotBlockOthers(t *testing.T) {
 	conformance.NotForRaces(t)
 	const load = "load in --table t --create --pk id --only-new -q"
-	const stops = "--bad-inputs stop" // at the file that is cut: the load is unfinished, and rows of the others were sent
+	const stops = "--bad-inputs stop" // stops at the cut file: the load is unfinished, and rows of the others were sent
 	cut := cutGzip(t)
 	const numbered = "load in --table t --create --pk id --pk seq:auto --only-new -q"
 	const added = "load in --table t --create --pk id --mode increment --only-new -q"
@@ -97,7 +97,7 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 		"other columns": {load, []night{
 			{in{"a.csv": "id,n\n1,1\n", "b.csv": "id,n\n2,2\n", "c.csv": "id,m\n3,3\n"}, "", 3,
 				"in/c.csv: its columns are not those of in/a.csv; it lacks n; it has m", "1,1 2,2", "c.csv"},
-			{nil, "", 3, "1 input is bad", "1,1 2,2", "c.csv"}, // alone it would be loaded
+			{nil, "", 3, "1 input is bad", "1,1 2,2", "c.csv"}, // c.csv could be loaded alone
 			{in{"c.csv": "id,n\n3,3\n"}, "", 0, "", "1,1 2,2 3,3", ""},
 		}},
 		"withdrawn": {load, []night{
@@ -108,7 +108,7 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 			{in{"a.csv": "id,n\n1,1\n", "b.csv": "id,n\n2,2\nx\nx\n"}, "--max-errors 1", 3,
 				"in/b.csv: 2 of 3 rows were rejected", "1,1 2,2", "b.csv"},
 			{nil, "--max-errors 1", 3, "in/b.csv", "1,1 2,2", "b.csv"},
-			{nil, "--max-errors 2", 3, "2 rejected", "1,1 2,2", ""}, // by a person
+			{nil, "--max-errors 2", 3, "2 rejected", "1,1 2,2", ""}, // repeated by the user
 			{nil, "--max-errors 1", 0, "", "", ""},
 		}},
 		"rows of a file past the limit are not sent over later ones": {load, []night{
@@ -205,7 +205,7 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 	}
 }
 
-func TestFlagsThatHideWhatWasLoadedAreRefused(t *testing.T) {
+func TestOptionsThatHideLoadedFilesAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id\n1\n")
 	for flags, says := range map[string]string{
@@ -216,8 +216,8 @@ func TestFlagsThatHideWhatWasLoadedAreRefused(t *testing.T) {
 	}
 }
 
-// TestMissingStateIsRefusedForATableWithRows: the state may be in an unmounted share. A step is a command with its exit
-// code, its message and the table's rows afterwards; "given" runs the advice of the step before.
+// TestMissingStateIsRefusedForATableWithRows: the state may be on an unmounted share. A step is a command with its exit
+// code, its message and the table's rows afterwards; "given" runs the command advised by the previous step.
 func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 	conformance.NotForRaces(t)
 	const (
@@ -315,7 +315,7 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 	}
 }
 
-// TestBadFileSearchCostsRequestsPerFile: a place with thousands of files is not listed or read again for each of them.
+// TestBadFileSearchCostsRequestsPerFile: the search does not list or reread a place with thousands of files for each.
 func TestBadFileSearchCostsRequestsPerFile(t *testing.T) {
 	conformance.NotForRaces(t)
 	for name, bad := range map[string]string{"that cannot be loaded alone": "x\n1\n",
@@ -350,7 +350,7 @@ func TestBadFileSearchCostsRequestsPerFile(t *testing.T) {
 	}
 }
 
-// A scheduler retries after exit code 1, but not after 2, the code for a missing input.
+// TestUnreachableServerIsNotBadUsage: schedulers retry after exit code 1, but not after 2, which means a missing input.
 func TestUnreachableServerIsNotBadUsage(t *testing.T) {
 	busyMySQL := append([]byte{23, 0, 0, 0, 0xff, 0x10, 0x04}, "Too many connections"...)
 	busyPostgres := []byte("E\x00\x00\x00\x3eSFATAL\x00VFATAL\x00C57P03\x00Mthe database system is starting up\x00\x00")
@@ -384,7 +384,7 @@ func TestUnreachableServerIsNotBadUsage(t *testing.T) {
 	}
 }
 
-// listening answers each client that speaks, or is to be spoken to, with some bytes and hangs up, at the address.
+// listening returns an address where each client gets these bytes, after it has written if necessary, and a hangup.
 func listening(t *testing.T, answer []byte) string {
 	t.Helper()
 	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
@@ -397,7 +397,7 @@ func listening(t *testing.T, answer []byte) string {
 			}
 			_, _ = conn.Write(answer)
 			_ = conn.(*net.TCPConn).CloseWrite()
-			_, _ = io.Copy(io.Discard, conn) // a client that still writes is not to lose the answer
+			_, _ = io.Copy(io.Discard, conn) // closing before would discard the response for a client that still writes
 			conn.Close()
 		}
 	}()

@@ -99,7 +99,7 @@ func benchWrite(c *call) (err error) {
 	return errors.Join(err, files.write(res), printed(c, res, res.WriteText))
 }
 
-// benchTarget opens the instance. A store that this run creates is removed at the end, unless its table is kept.
+// benchTarget opens the target. A store that it creates is removed by closeTarget, unless its table is kept.
 func benchTarget(c *call, cfg *write.Config, noSync bool) (closeTarget func() error, err error) {
 	store := c.String("store")
 	store = cmp.Or(store, defaultStore)
@@ -157,7 +157,7 @@ func benchWriteConfig(c *call) (cfg write.Config, err error) {
 	return cfg, nil
 }
 
-// parseThrottled reads 1% or 0.5%.
+// parseThrottled parses a percentage such as 1% or 0.5%.
 func parseThrottled(text string) (float64, error) {
 	number, ok := strings.CutSuffix(text, "%")
 	p, err := strconv.ParseFloat(number, 64)
@@ -199,7 +199,7 @@ func openBenchFiles(c *call) (f *benchFiles, err error) {
 func (f *benchFiles) write(r *result.Result) (err error) {
 	var text bytes.Buffer
 	if f.stream != nil {
-		// In one write, so that two runs appending to one file do not interleave.
+		// A single write, so that two runs appending to one file do not interleave.
 		r.WriteBenchmark(&text)
 		if _, err = f.stream.Write(text.Bytes()); err != nil {
 			err = fmt.Errorf("write --benchfmt: %w", err)

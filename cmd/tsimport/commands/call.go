@@ -17,9 +17,9 @@ import (
 
 // call is a command and its request.
 type call struct {
-	*line                  // the command line: flags that are not options, and arguments; no flags if not typed
-	given *options.Command // the options that were given
-	of    *options.Command // the same, with the defaults of the others
+	*line                  // command line with flags that are not options, and arguments; no flags if not typed
+	given *options.Command // options that were given
+	of    *options.Command // all options: those given, and the defaults of the others
 	in    *invocation
 
 	interrupts *interrupts
@@ -30,10 +30,10 @@ type call struct {
 // line is a command line; the alias makes its context accessible by name.
 type line = cli.Context
 
-// act makes an action of a function.
+// act returns an action that calls do for a command without options.
 func (in *invocation) act(do func(*call) error) cli.ActionFunc { return in.with(0, do) }
 
-// with makes an action of a function for a command with these options.
+// with returns an action that calls do for a command with these options.
 func (in *invocation) with(of options.Commands, do func(*call) error) cli.ActionFunc {
 	return func(l *line) error {
 		if err := in.takeEnvironment(l); err != nil {
@@ -53,9 +53,9 @@ func (in *invocation) with(of options.Commands, do func(*call) error) cli.Action
 	}
 }
 
-// typed is the call of a command line. Even with an error, it holds the options that could be read.
+// typed returns the call of a command line. Even with an error, it holds the options that could be read.
 func (in *invocation) typed(l *line, commands options.Commands) (c *call, err error) {
-	set := map[string]bool{} // the library would match all flags with a regular expression each
+	set := map[string]bool{} // faster than asking the library, which matches regular expressions
 	for _, name := range l.LocalFlagNames() {
 		set[name] = true
 	}
@@ -64,7 +64,7 @@ func (in *invocation) typed(l *line, commands options.Commands) (c *call, err er
 		name := f.Names()[0]
 		o := commands.Option(name)
 		if o == nil && commands&(options.Looking|options.Check) != 0 {
-			o = options.Find(name) // commands that inspect inputs have their own flags with the meaning of a load's
+			o = options.Find(name) // commands that inspect inputs have flags with the same meaning
 		}
 		if o == nil || !set[name] {
 			continue
@@ -85,29 +85,29 @@ func newCall(l *line, given, of *options.Command, in *invocation, interrupts *in
 	return c
 }
 
-// again is the call of a command that was not typed now: a load of a job, a resumed run, a part of a plan.
+// again returns the call of a command that was not typed: a load of a job, a resumed run, a part of a plan.
 func (in *invocation) again(ctx context.Context, of *options.Command, stdout io.Writer, interrupts *interrupts,
 	show *display) *call {
 	arguments := flag.NewFlagSet(of.Name, flag.ContinueOnError)
-	_ = arguments.Parse(append([]string{"--"}, of.From...)) // it has no flags
+	_ = arguments.Parse(append([]string{"--"}, of.From...)) // without flags it cannot fail
 	l := cli.NewContext(&cli.App{Writer: stdout}, arguments, &cli.Context{Context: ctx})
 	l.Command = &cli.Command{Name: of.Name}
 	return newCall(l, of, of.Full(options.Having(of.Name)), in, interrupts, show)
 }
 
-// again is the call of another command in place of this one.
+// again returns the call of another command that replaces this one.
 func (c *call) again(in *invocation, of *options.Command) *call {
 	return in.again(c.Context, of, c.App.Writer, c.interrupts, c.show)
 }
 
-// waits announces the wait for a place that another process may write to, and what will be taken over.
+// waits returns a function that announces the wait for a process that may write to a place, and its takeover.
 func (c *call) waits(place, what string) func(who string) {
 	return func(who string) {
-		c.say.Line("waiting: %s may write to %s; if silent for %v, its %s is taken over", who, place, jobdir.Term, what)
+		c.say.Line("waiting: %s may write to %s; after %v of silence its %s is taken over", who, place, jobdir.Term, what)
 	}
 }
 
-// command is the request of a call, to be completed.
+// command returns a copy of the call's request, to be completed.
 func (c *call) command() *options.Command {
 	return new(*c.given)
 }
@@ -129,7 +129,7 @@ func perform(c *call) error {
 	})
 }
 
-// commandOf restores the command from the request kept with a run.
+// commandOf restores the command from the request stored with a run.
 func commandOf(request json.RawMessage) (*options.Command, error) {
 	if len(request) == 0 {
 		return nil, usagef("its run.json does not say how it was started: give its files and flags yourself")
@@ -154,7 +154,7 @@ func contradicts(of *options.Command, name string) bool {
 	return false
 }
 
-// takeEnvironment applies environment variables to options that the command does not set. A target it names stays.
+// takeEnvironment applies environment variables to options that the command does not set, and keeps a target it names.
 func takeEnvironment(of *options.Command) error {
 	named := *of
 	for _, o := range options.OfCommand(of.Name) {
@@ -172,7 +172,7 @@ func takeEnvironment(of *options.Command) error {
 	return nil
 }
 
-// ownCommand is the command without the values from the environment.
+// ownCommand returns the command without values from the environment.
 func (c *call) ownCommand() *options.Command {
 	if c.in.own != nil {
 		return new(*c.in.own)
@@ -182,7 +182,7 @@ func (c *call) ownCommand() *options.Command {
 	return of
 }
 
-// kept is the command in the form that is stored for later; nil if it holds a secret.
+// kept returns the command in its stored form, nil if it contains a secret.
 func (c *call) kept() json.RawMessage {
 	if c.in.kept() == nil {
 		return nil
@@ -193,7 +193,7 @@ func (c *call) kept() json.RawMessage {
 func written(of *options.Command) json.RawMessage {
 	text, err := json.Marshal(of)
 	if err != nil {
-		panic(fmt.Sprintf("keep the request: %v", err)) // all its values can be marshalled
+		panic(fmt.Sprintf("keep the request: %v", err)) // all values can be marshalled
 	}
 	return text
 }

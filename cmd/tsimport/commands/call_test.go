@@ -28,7 +28,7 @@ import (
 	"example.com/tsimport/reader/open"
 )
 
-// A resumed run, a load of a job and a worker repeat the request: each option has the value that it had when typed.
+// TestStoredCommandPrintsTheSame: in a stored request, which runs and workers repeat, each option has its typed value.
 func TestStoredCommandPrintsTheSame(t *testing.T) {
 	conformance.NotForRaces(t)
 	values := map[options.Kind]string{
@@ -50,7 +50,7 @@ func TestStoredCommandPrintsTheSame(t *testing.T) {
 				args = append(args, value)
 			}
 			if o.Name == "metrics-file" {
-				continue // of a job, not of its loads
+				continue // options of a job, not of its loads
 			}
 			must(t, given(t, options.Having(command), flags, append(args, "--", "in.csv"), func(c *call) error {
 				kept := conformance.Try(options.ReadCommand(written(c.given))).Must(t)
@@ -71,7 +71,7 @@ func TestStoredCommandPrintsTheSame(t *testing.T) {
 	}
 }
 
-// valueOf is the value of an option as the flag package has it, nil of one that it keeps as a text.
+// valueOf returns the value that the flag package has for an option, nil for one that it stores as text.
 func valueOf(c *call, o *options.Option) any {
 	switch o.Kind {
 	case options.Plain:
@@ -91,7 +91,7 @@ func valueOf(c *call, o *options.Option) any {
 	return nil
 }
 
-// An explicit empty value goes before the retried run and the environment, which give half a target its other half.
+// TestExplicitZeroIsNotOverridden: an explicit empty value takes precedence over the retried run and the environment.
 func TestExplicitZeroIsNotOverridden(t *testing.T) {
 	of := func(command string, given ...string) *options.Command {
 		c := &options.Command{Name: command}
@@ -155,7 +155,7 @@ func TestFilesOfTheSameFormatAndColumnsAreInspectedInOneBlock(t *testing.T) {
 	}
 }
 
-// Every load option that changes rows or their destination is in a request: programs can do what the command can.
+// TestEveryLoadOptionIsAFieldOrCommandOnly: programs can set every load option that changes rows or their target.
 func TestEveryLoadOptionIsAFieldOrCommandOnly(t *testing.T) {
 	alone := map[string]bool{}
 	for _, name := range []string{
@@ -191,7 +191,7 @@ func TestLibraryCopyEqualsCommandCopy(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flags   []string
 		request tsimport.CopyRequest
-		cells   int // by timestamp
+		cells   int // cells with timestamps
 	}{
 		"all":    {cells: 6},
 		"newest": {flags: []string{"--versions", "1"}, request: scanned(tsimport.Scan{Versions: "1"}), cells: 3},
@@ -243,7 +243,7 @@ func given(t *testing.T, of options.Commands, flags []cli.Flag, args []string, d
 	return app.Run(append([]string{"tsimport"}, args...))
 }
 
-// says reports whether an error is what is wanted of it: nil where nothing is, else one line that holds the text.
+// says reports whether an error is one line that contains want, or nil if want is "".
 func says(err error, want string) bool {
 	if want == "" {
 		return err == nil
@@ -386,7 +386,7 @@ func TestOrderAndSyncFlagsAreParsedOrRefused(t *testing.T) {
 	conformance.True(t, says(err, "want always or none"), "%v", err)
 }
 
-func TestTheBuiltInKeyIsNotOfferedToOtherMachines(t *testing.T) {
+func TestBuiltInKeyIsNotOfferedToOtherMachines(t *testing.T) {
 	for address, refused := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "localhost:0": false,
 		"0.0.0.0:0": true, ":0": true, "192.0.2.1:80": true, "no address": false} {
 		err := checkPublicKey(address, server.Options{AccessKeySecret: server.DefaultAccessKeySecret})
@@ -396,7 +396,7 @@ func TestTheBuiltInKeyIsNotOfferedToOtherMachines(t *testing.T) {
 	}
 }
 
-func TestASecretIsTheFirstLineOfItsFile(t *testing.T) {
+func TestSecretIsTheFirstLineOfItsFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "secret")
 	for text, want := range map[string]string{
 		"s3cret": "s3cret", "s3cret\r\nmore\n": "s3cret", strings.Repeat("x", maxSecretBytes): strings.Repeat("x",
@@ -414,7 +414,7 @@ func TestASecretIsTheFirstLineOfItsFile(t *testing.T) {
 	conformance.True(t, says(err, "--access-key-secret-file"), "%v", err)
 }
 
-func TestHalfAnAccessKeyIsRefused(t *testing.T) {
+func TestIncompleteAccessKeyIsRefused(t *testing.T) {
 	c := new(invocation).again(t.Context(), new(options.Command), io.Discard, nil, newDisplay(io.Discard))
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		for _, half := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET"} {
@@ -431,7 +431,7 @@ func TestHalfAnAccessKeyIsRefused(t *testing.T) {
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "secret")
 	ended, end := context.WithCancel(t.Context())
 	c.Context = ended
-	end() // a signal that comes just here
+	end() // a signal arrives at this moment
 	p, err := findCredentials(c)
 	if err != nil || p.GetCredentials().GetAccessKeyID() != "id" || p.GetCredentials().GetAccessKeySecret() != "secret" {
 		t.Error(p, err)
@@ -459,7 +459,7 @@ func TestPlainHTTPToAnotherMachineWarns(t *testing.T) {
 	}
 }
 
-func TestLinesOfASampleAreItsKeys(t *testing.T) {
+func TestEachLineOfASampleIsAKey(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "keys")
 	for text, want := range map[string]string{"a\r\nb\n\nc": "a b c", "": "no partition-key values",
 		"\n\r\n": "no partition-key values"} {
@@ -476,7 +476,7 @@ func TestListLineIsRefusedLikeItsAddress(t *testing.T) {
 	for _, address := range []string{"kafka://h/t", "gs://b/o.csv", "postgre://h/d", "jdbc:mysql://h/d",
 		"postgres://h/d?table=t"} {
 		put(t, "list", "# inputs\n"+address+"\n")
-		want := "it names no files" // a table is read by itself
+		want := "it names no files" // tables and files cannot be combined
 		if err := open.Check(address, "t"); err != nil {
 			want = err.Error()
 		}
@@ -494,7 +494,7 @@ func TestWorkersFlagNeedsAJobDirectory(t *testing.T) {
 		"--workers 0": "--workers 0: want 1 to 4096", "--workers 0 --job-dir d": "--workers 0: want 1 to 4096"} {
 		ends(t, 2, "load in.csv -t t --pk id -q "+flags, want)
 	}
-	t.Setenv("TSIMPORT_WORKERS", "3") // of all loads of a shell
+	t.Setenv("TSIMPORT_WORKERS", "3") // applies to all loads of a shell
 	ends(t, 0, "load in.csv -t t --pk id -q")
 }
 

@@ -18,17 +18,17 @@ import (
 
 var historySeeds = flag.Int("history-seeds", 3, "how many histories of changes are drawn")
 
-// history is a table of a source and how it has changed: changes[i] makes states[i+1] of states[i].
+// history is the history of a source table: changes[i] turns states[i] into states[i+1].
 type history struct {
-	states  []map[string]map[string]any // rows by their key
+	states  []map[string]map[string]any // rows by key
 	changes []historyChange
 }
 
 type historyChange struct {
-	op   string // as Debezium has it; "p" is an update that says only what has changed
+	op   string // Debezium's op; "p" is an update with only the changed columns
 	key  string
-	row  map[string]any // after it, or what has changed
-	over string         // "" or another table
+	row  map[string]any // row after the change, or its changed columns
+	over string         // another table that is changed instead, or ""
 }
 
 func drawHistory(rnd *rand.Rand, changes int) *history {
@@ -43,14 +43,14 @@ func drawHistory(rnd *rand.Rand, changes int) *history {
 		old, exists := rows[key]
 		switch what := rnd.IntN(10); {
 		case what == 0:
-			c.over = "other" // of another table, under the same key
+			c.over = "other" // a row of another table with the same key
 		case exists && what < 4:
 			c.op, c.row = "d", nil
 			delete(rows, key)
 		case exists && what < 6:
 			c.op = "p"
 			if c.row["n"] == nil && rnd.IntN(2) == 0 {
-				c.row["n"] = nil // which deletes the column
+				c.row["n"] = nil // deletes the column
 			}
 			rows[key] = maps.Clone(old)
 			for name, v := range c.row {
@@ -69,7 +69,7 @@ func drawHistory(rnd *rand.Rand, changes int) *history {
 	return h
 }
 
-// historyText writes changes in a form, and the flags that say how they are read.
+// historyText returns changes in a form, and the flags for reading them.
 func historyText(form string, changes []historyChange) (text string, flags []string) {
 	var lines []string
 	add := func(v any) {
@@ -92,7 +92,7 @@ func historyText(form string, changes []historyChange) (text string, flags []str
 			switch c.op {
 			case "d":
 				payload["before"], payload["after"] = image, nil
-			case "p": // what has not changed was not logged
+			case "p": // only changed columns are logged
 				payload["op"] = "u"
 				for _, name := range []string{"a", "n"} {
 					if _, changed := c.row[name]; !changed {
@@ -106,7 +106,7 @@ func historyText(form string, changes []historyChange) (text string, flags []str
 			}
 		}
 		return strings.Join(lines, "\n") + "\n", []string{"--source-table", "orders"}
-	case "canal": // several rows a message
+	case "canal": // several rows per message
 		kinds := map[string]string{"c": "INSERT", "u": "UPDATE", "p": "UPDATE", "d": "DELETE"}
 		text := func(row object, key string) object {
 			image := object{"id": key}
@@ -183,7 +183,7 @@ func TestChangesAfterACopyEqualTheSource(t *testing.T) {
 					tsimport(0, append(strings.Fields(line), flags...)...)
 				}
 				from, n := rnd.IntN(copied+1), len(h.changes)
-				for range rnd.IntN(3) { // prefixes that are repeated from there on
+				for range rnd.IntN(3) { // loads that begin again at an earlier change
 					apply(from, from+rnd.IntN(n-from+1))
 				}
 				apply(from, n)
@@ -194,7 +194,7 @@ func TestChangesAfterACopyEqualTheSource(t *testing.T) {
 	}
 }
 
-// TestNewFilesOfChangesAreAppliedEveryNight delivers changes in some files a night, and in the end one that is late.
+// TestNewFilesOfChangesAreAppliedEveryNight delivers changes in some files every night, and finally a late one.
 func TestNewFilesOfChangesAreAppliedEveryNight(t *testing.T) {
 	for seed := range uint64(*historySeeds) {
 		rnd := rand.New(rand.NewPCG(seed, 45))
@@ -316,7 +316,7 @@ func TestChangeLoadRefusesUnsupportedOptions(t *testing.T) {
 	holds(t, tsimport(2, "verify", "c.csv", "--mode", "changes", "-t", "versions"), "does not show the final table")
 }
 
-// TestNothingIsWrittenAfterAFailedChange puts such a change first, in the middle and last.
+// TestNothingIsWrittenAfterAFailedChange has a failing change first, in the middle and last.
 func TestNothingIsWrittenAfterAFailedChange(t *testing.T) {
 	for _, at := range []int{0, 5, 9} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
@@ -351,7 +351,7 @@ func TestNothingIsWrittenAfterAFailedChange(t *testing.T) {
 func TestChangeLoadReportsItsLogPosition(t *testing.T) {
 	conformance.NotForRaces(t)
 	of := `"__debezium.source.column.type":"OTHER"`
-	pad := strings.Repeat("x", 1000) // so that there are many splits
+	pad := strings.Repeat("x", 1000) // makes many splits
 	schema := `{"pad":"` + pad + `","fields":[{"field":"after","fields":[{"field":"id","type":"string","parameters":{` +
 		of + `}}]}]}`
 	event := func(op string, i int, at string) string {

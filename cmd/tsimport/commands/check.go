@@ -53,7 +53,7 @@ func check(c *call) error {
 	}
 	defer closeTable()
 	switch {
-	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil && !c.IsSet("source-table"): // it may know its key
+	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil && !c.IsSet("source-table"): // sources may know their keys
 		return usagef("no key: give --pk NAME[:TYPE][=EXPR], once for each primary-key column in order")
 	case c.Int("examples") < 0:
 		return usagef("--examples: want 0 or more")
@@ -147,7 +147,7 @@ func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write)
 	}
 }
 
-// fateOfRepeats describes a load's treatment of different records of one key.
+// fateOfRepeats describes how a load treats different records of one key.
 func fateOfRepeats(w *pipeline.Write) string {
 	switch {
 	case w.Mode == table.Increment:
@@ -172,7 +172,7 @@ func keyText(e *verify.Collision) string {
 	return printable(text)
 }
 
-// lineText is the position of a record: its line, if its file has lines.
+// lineText formats the position of a record: its line, if the file has lines, else its number.
 func lineText(p verify.Place) string {
 	if p.Line > 0 {
 		return fmt.Sprintf("%s:%d", printable(p.File), p.Line)

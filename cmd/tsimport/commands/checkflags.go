@@ -22,13 +22,13 @@ func checkGiven(app *cli.App, args []string) error {
 		}
 	}
 	takesValue := valueFlags(flags)
-	given := map[string]string{} // by the flag's first name
+	given := map[string]string{} // values by the flag's first name
 	for i := 0; i < len(rest) && rest[i] != "--"; i++ {
 		typed, value, inOne := strings.Cut(rest[i], "=")
 		name := strings.TrimPrefix(strings.TrimPrefix(typed, "-"), "-")
 		f := byName[name]
 		if f == nil {
-			return nil // the flag package says so
+			return nil // the flag package reports it
 		}
 		if takesValue[name] && !inOne {
 			if i++; i == len(rest) {
@@ -37,7 +37,7 @@ func checkGiven(app *cli.App, args []string) error {
 			value = rest[i]
 		}
 		if !inOne && !takesValue[name] {
-			continue // a repeated switch means the same
+			continue // repeating a switch changes nothing
 		}
 		first := f.Names()[0]
 		if before, twice := given[first]; twice && !repeatable(f) {
@@ -79,7 +79,7 @@ func isPath(usage string) bool {
 		func(word string) bool { return strings.Contains(usage, word) })
 }
 
-// addresses matches the beginning of addresses such as oss://bucket/name; a single letter and a colon are a drive.
+// addresses matches the beginning of addresses such as oss://bucket/name, but not a drive letter with its colon.
 var addresses = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
 
 func isAddress(text string) bool { return addresses.MatchString(text) }

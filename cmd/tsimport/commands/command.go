@@ -12,22 +12,22 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// invocation is a load as requested by the command line, or by a run that is resumed or whose rejects are loaded.
+// invocation is a load requested by the command line, or by a run that is resumed or whose rejects are loaded.
 type invocation struct {
-	args  []string         // after the program's name, as stored
+	args  []string         // arguments after the program's name, as stored
 	ofEnv []string         // options from the environment
-	own   *options.Command // the request of a command that was not typed, without this machine's values
+	own   *options.Command // request of a command that was not typed, without this machine's values
 	goOn  bool             // resume the run in the folder
-	// mayChange starts a run over that cannot be resumed because the command has changed.
+	// mayChange starts over a run that cannot be resumed because the command has changed.
 	mayChange bool
 	folder    string          // the run's folder, if not empty
-	settings  *checkpoint.Job // with types for the load
-	rejects   string          // the run whose rejects are loaded
+	settings  *checkpoint.Job // has the types for the load
+	rejects   string          // folder of the run whose rejects are loaded
 
 	within
 	interrupts *interrupts
 	show       *display
-	ending     *ending // where the command reports its end, or nil
+	ending     *ending // receives the command's result; may be nil
 }
 
 // within is the context of a command that is part of another; each field may be nil.
@@ -39,7 +39,7 @@ type within struct {
 	stdin   io.Reader // read instead of standard input
 }
 
-// kept returns the arguments to store in the run folder for a later run; none if they hold a secret.
+// kept returns the arguments to store in the run folder for a later run, none if they contain a secret.
 func (in *invocation) kept() []string {
 	for _, a := range in.args {
 		if input.Redact(a) != a {
@@ -49,7 +49,7 @@ func (in *invocation) kept() []string {
 	return in.args
 }
 
-// command is the command line to retype, without secrets.
+// command returns the command line to retype, without secrets.
 func (in *invocation) command() string {
 	args := []string{commandName()}
 	for _, a := range in.args {
@@ -58,7 +58,7 @@ func (in *invocation) command() string {
 	return commandLine(args)
 }
 
-// commandName is the name that called tsimport; go run's binary is gone afterwards.
+// commandName returns the name by which tsimport was called; for the temporary binary of go run, that command.
 func commandName() string {
 	if strings.Contains(filepath.ToSlash(os.Args[0]), "/go-build") {
 		return "go run ./cmd/tsimport"

@@ -92,11 +92,11 @@ func writeOrigins(w *tabwriter.Writer, rows []origin) {
 	}
 }
 
-// originsOf finds where the values of a load's options, a subset of all, are from. Settings are a job file's, or nil.
+// originsOf finds the origins of the values of a load's options, those in all. Settings are a job file's, or nil.
 func originsOf(c *call, command string, all []*options.Option, settings []job.Setting, file string) (rows []origin,
 	err error) {
 	values := map[string]string{}
-	for _, o := range all { // the environment gave it to this command as a flag, if it has one
+	for _, o := range all { // flags of this command include values from the environment
 		name, f := o.Name, flagOf(o, false)
 		if !o.InJobs(command) {
 			continue
@@ -148,7 +148,7 @@ func originsOf(c *call, command string, all []*options.Option, settings []job.Se
 	return append(rows, keyOrigin(of)), nil
 }
 
-// keyOrigin says whose access key is used.
+// keyOrigin returns the origin of the access key.
 func keyOrigin(of *profile.Profile) origin {
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		if p, err := accesskey.Environment(family, ""); p != nil || err != nil {
@@ -162,7 +162,7 @@ func keyOrigin(of *profile.Profile) origin {
 	return keyFrom(from, p, err)
 }
 
-// keyFrom shows the first characters of an access key ID, or why there is none.
+// keyFrom returns the first characters of an access key ID, or the reason why there is none.
 func keyFrom(from string, p common.CredentialsProvider, err error) origin {
 	if err != nil {
 		return origin{"access key", err.Error(), from}

@@ -36,8 +36,8 @@ func copyTable(c *call) error {
 type copying struct {
 	*fromtable.Load
 	from, to tableArgument
-	source   *target // may be the target's
-	reads    string  // place of the source
+	source   *target // may be shared with the target
+	reads    string  // place of the source table
 }
 
 func (k *copying) config(c *call, asked *options.Command) (cfg pipeline.Config, err error) {
@@ -63,7 +63,7 @@ func (k *copying) config(c *call, asked *options.Command) (cfg pipeline.Config, 
 	}
 	k.Read.Gate, k.Read.Waits = gateOf(c), waitsOf(c)
 	if c.given.IsSet("job-dir") || c.in.task != nil {
-		asked.Order = plan.LastWins.String() // each row is sent in the order of one reader
+		asked.Order = plan.LastWins.String() // one reader reads each key, so its rows are in order
 	}
 	if cfg, err = loadConfigOf(&asked.Request, c); err != nil {
 		return cfg, err

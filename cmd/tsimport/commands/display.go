@@ -21,17 +21,17 @@ import (
 // display is stderr: permanent text and, on a terminal, repainted lines below it. It is safe for concurrent use.
 type display struct {
 	terminal bool
-	columns  func() int   // of the terminal
-	log      *slog.Logger // receives everything if the format is JSON
+	columns  func() int   // width of the terminal
+	log      *slog.Logger // receives all messages if the format is JSON
 	say      words.Say    // shows a line
-	load     string       // the load of a job that this display belongs to
-	board    *board       // shows the progress; nil means nowhere
+	load     string       // load of a job to which this display belongs
+	board    *board       // shows the progress; may be nil
 
-	used atomic.Bool // permanent text was written
+	used atomic.Bool // whether permanent text was written
 
 	mu      sync.Mutex
 	w       io.Writer
-	painted int // number of lines; the cursor is on the first
+	painted int // number of painted lines; the cursor is on the first
 }
 
 func newDisplay(w io.Writer) *display {
@@ -63,7 +63,7 @@ func (d *display) tell(kind words.Kind, line string) {
 	}
 }
 
-// Write shows several lines at once, such as a state; in a log, and among several loads, one by one.
+// Write shows several lines at once, such as a state, or one by one in a log and among several loads.
 func (d *display) Write(b []byte) (int, error) {
 	text := strings.TrimSuffix(string(b), "\n")
 	if d.log == nil && d.load == "" {
@@ -97,11 +97,11 @@ func (d *display) put(b []byte) error {
 // Terminal control sequences.
 const (
 	eraseBelow = "\r\x1b[J" // from the start of the line to the end of the screen
-	eraseRest  = "\x1b[K"   // of the line
-	upOneLine  = "\x1b[A\r" // and to its start
+	eraseRest  = "\x1b[K"   // to the end of the line
+	upOneLine  = "\x1b[A\r" // to the start of the line above
 )
 
-// paint replaces the lines painted last; no lines erase them. Lines are cut to fit: wrapped ones would count as two.
+// paint replaces the painted lines, or erases them if there are none. Lines are cut, as wrapped ones would take two.
 func (d *display) paint(lines ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +136,7 @@ func printable(line string) string { return withoutBreaks.Replace(printableText(
 
 var withoutBreaks = strings.NewReplacer("\n", "�", "\t", "�")
 
-// printableText is printable for text of several lines and columns.
+// printableText is like printable, but keeps line ends and tabs.
 func printableText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if acts(r) {
@@ -146,7 +146,7 @@ func printableText(text string) string {
 	}, text)
 }
 
-// acts reports whether a terminal acts on the character: controls, changes of direction, line and paragraph separators.
+// acts reports whether a terminal interprets the character: controls, changes of direction, separators of lines.
 func acts(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -157,7 +157,7 @@ func acts(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r)
 }
 
-// results is the writer of results for people. Machine-readable output (JSON, exported rows) goes to stdout unmodified.
+// results returns the writer of results as text. Machine-readable output (JSON, exported rows) goes to stdout as it is.
 func results(c *call) io.Writer { return printableWriter{c.App.Writer} }
 
 type printableWriter struct{ w io.Writer }
@@ -171,7 +171,7 @@ func (p printableWriter) Write(b []byte) (int, error) {
 
 // cutOff shortens a line to a number of terminal columns.
 func cutOff(line string, columns int) string {
-	used, fits := 0, 0 // fits is the part that leaves space for the mark
+	used, fits := 0, 0 // fits is the length that leaves space for the ellipsis
 	for i, r := range line {
 		if used < columns {
 			fits = i

@@ -29,10 +29,10 @@ var (
 type outcome struct {
 	exit     int
 	said     string
-	rejected map[string]string // FILE:NUMBER to the reason
+	rejected map[string]string // reasons by FILE:NUMBER
 }
 
-// load runs a load with the flags in the current folder. It is the only way in which these tests reach the loader.
+// load runs a load with the flags in the current folder. These tests use the loader in no other way.
 func load(t *testing.T, e *enginetest.Engine, table string, flags, inputs []string) outcome {
 	t.Helper()
 	before := conformance.Try(filepath.Glob("tsimport-runs/*/rejects.jsonl")).Must(t)
@@ -60,7 +60,7 @@ func load(t *testing.T, e *enginetest.Engine, table string, flags, inputs []stri
 	return o
 }
 
-// rows reads a table by the SDK; a table that is not there has none.
+// rows reads a table with the SDK. A missing table has no rows.
 func rows(t *testing.T, e *enginetest.Engine, table string) []Row {
 	t.Helper()
 	client := e.Client()
@@ -91,7 +91,7 @@ func rows(t *testing.T, e *enginetest.Engine, table string) []Row {
 	return all
 }
 
-// judged is the verdict on a load of the files, after others that left written in the table.
+// judged returns the verdict on a load of files into a table that had the rows of written, and the records now there.
 func judged(l *Load, o outcome, written []Record, files []File, table []Row) (verdict, why string, now []Record) {
 	wrong := func(format string, a ...any) (string, string, []Record) {
 		return "different", fmt.Sprintf(format, a...), nil
@@ -99,7 +99,7 @@ func judged(l *Load, o outcome, written []Record, files []File, table []Row) (ve
 	now = written
 	switch o.exit {
 	case 2:
-		// If all records are to be rejected, nothing determines the type of a new table's key.
+		// A load may refuse files whose records are all rejected: nothing determines the type of a new table's key.
 		loadable := func(f File) bool { return slices.ContainsFunc(f.Records, func(r Record) bool { return !r.Reject }) }
 		if l.Must && slices.ContainsFunc(files, loadable) {
 			return wrong("refused")
@@ -153,7 +153,7 @@ func judged(l *Load, o outcome, written []Record, files []File, table []Row) (ve
 	return "equal", "", now
 }
 
-// spoiled are tables in which one thing is wrong: a judge that passes one of them would pass a broken load.
+// spoiled returns tables with one error each. A judge that accepts one of them would accept a broken load.
 func spoiled(table []Row) map[string][]Row {
 	if len(table) == 0 {
 		return nil
@@ -187,7 +187,7 @@ func spoiled(table []Row) map[string][]Row {
 	return broken
 }
 
-// compose loads a pair in every way in which it must leave one table, and returns a verdict for each.
+// compose loads a pair of files in every way that must leave the same table, and returns a verdict for each.
 func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wrong string) {
 	folder := t.TempDir()
 	t.Chdir(folder)
@@ -243,10 +243,10 @@ func TestTwoInputsLeaveTheExpectedTable(t *testing.T) {
 	for _, theme := range themes {
 		t.Run(theme.name, func(t *testing.T) {
 			count, n := map[string]int{}, *seeds
-			if theme.name == "after the sample" { // whose files are more than a sample
+			if theme.name == "after the sample" { // its files are larger than a sample
 				n = (n + 3) / 4
 			}
-			if testing.Short() { // for the race detector
+			if testing.Short() { // the race detector is slow
 				n = min(n, 1)
 			}
 			for seed := *firstSeed; seed < *firstSeed+uint64(n); seed++ {
@@ -275,22 +275,22 @@ const (
 	Text
 	ID       // an ObjectId of MongoDB, Text has its digits
 	Instant  // N counts nanoseconds since 1970 in UTC
-	Local    // N likewise, in a zone that nothing names
-	Duration // N is nanoseconds
+	Local    // N counts nanoseconds since 1970 in an unknown zone
+	Duration // N counts nanoseconds
 )
 
 type Cell struct {
 	Kind Kind
 	Text string
 	N    int64
-	Unit int64  // of times, the nanoseconds that the file counts in
-	Tag  string // the JSON object of MongoDB that spells the value; "" is none
-	// Typed says that the file itself gives the value its kind. CSV text has none: it takes the kind of the other files.
+	Unit int64  // nanoseconds per unit of the file's times
+	Tag  string // the value as a JSON object of MongoDB; "" if there is none
+	// Typed says that the file determines the kind of the value. CSV does not: its text gets the kind of the other files.
 	Typed bool
 }
 
 // A form is one way in which a table column can represent the cells of its records. All cells of a column must have one
-// form, or one value would have two meanings. holds reports whether v, as the SDK returns it, is the cell in it.
+// form, or one value would have two meanings. holds reports whether v, in the SDK's type, represents the cell.
 type form struct {
 	name  string
 	holds func(c Cell, v any) bool
@@ -312,7 +312,7 @@ var forms = []form{
 	units("µs", time.Microsecond), units("ns", 1),
 }
 
-// units is the form of times as integers. Text of an untyped file joins them; what a file calls an integer does not.
+// units is the form of times as integers. Numbers in files without types fit it, typed integers do not.
 func units(name string, unit time.Duration) form {
 	return form{"integer (" + name + ")", func(c Cell, v any) bool {
 		if c.Kind == Instant || c.Kind == Local || c.Kind == Duration {
@@ -329,7 +329,7 @@ func unscaled(scale int64) form {
 	}}
 }
 
-// own is the form of columns of several types, each value in its own. Text of a file without types may be either.
+// own is the form of columns with several types, in which each value has its own. Text without a type may have either.
 func own(c Cell, v any) bool {
 	if c.Kind == Instant || c.Kind == Duration {
 		return c.Kind == Instant && text(c, v)
@@ -369,7 +369,7 @@ func tagged(c Cell) string {
 	return spelled(c)
 }
 
-// text reports whether v is the text of c. Texts of one instant may have different numbers of digits.
+// text reports whether v is the text of c. Texts of an instant may have different numbers of digits.
 func text(c Cell, v any) bool {
 	s, ok := v.(string)
 	if !ok || c.Kind == Duration {
@@ -386,11 +386,11 @@ func text(c Cell, v any) bool {
 }
 
 type Record struct {
-	File   string // the base name of its input, which names it in rejects with Number
+	File   string // base name of its input; rejects have it with Number
 	Number int
 	Key    Cell
 	Cells  map[string]Cell
-	// Reject says that the record must be rejected, for example because it is the seam of two files.
+	// Reject says that the record must be rejected, for example as the seam of two joined files.
 	Reject bool
 }
 
@@ -399,7 +399,8 @@ type Row struct {
 	Cells map[string]any
 }
 
-// Judge returns how rows differ from the records' in order, replaced or, if update, merged; "" if a form fits.
+// Judge returns how rows differ from those that the records, in order, leave by replacing or, if update, merging rows;
+// "" if the rows are right in some form.
 func Judge(records []Record, update bool, rows []Row) string {
 	wrong := ""
 	for _, f := range keyForms {
@@ -414,7 +415,7 @@ func Judge(records []Record, update bool, rows []Row) string {
 	return wrong
 }
 
-// judge is Judge for one form of the key; whole says that the rows have the keys of the records.
+// judge is like Judge, for one form of the key. whole says that the rows have the keys of the records.
 func judge(records []Record, update bool, rows []Row, key form) (why string, whole bool) {
 	wanted := make([]map[string]Cell, len(rows))
 	for _, r := range records {
@@ -434,7 +435,7 @@ func judge(records []Record, update bool, rows []Row, key form) (why string, who
 	names := map[string]bool{}
 	for i, row := range rows {
 		if wanted[i] == nil {
-			return fmt.Sprintf("a row %v that no record is", row.Key), false
+			return fmt.Sprintf("a row %v without a record", row.Key), false
 		}
 		for name := range wanted[i] {
 			names[name] = true
@@ -456,7 +457,7 @@ func judge(records []Record, update bool, rows []Row, key form) (why string, who
 	return "", true
 }
 
-// column looks for the form of a column; if there is none, it returns the first value that contradicts each.
+// column returns "" if a column has a form, else the first value that contradicts each form.
 func column(name string, rows []Row, wanted []map[string]Cell) string {
 	var tried []string
 	for _, f := range forms {

@@ -1,5 +1,5 @@
-// The files drawn*_test.go draw loads of several inputs and judge their tables: Draw makes a Load's files and each
-// record's meaning from a seed, Judge compares a table with the meanings. They share no code with the loader.
+// The files drawn*_test.go draw loads of several inputs and judge their tables. Draw makes the files of a Load, and the
+// meaning of each record, from a seed. Judge compares a table with the meanings. They share no code with the loader.
 
 package commands_test
 
@@ -15,16 +15,16 @@ import (
 type Load struct {
 	Seed   uint64
 	Theme  string
-	Files  []File // in the order in which they are loaded
-	Folder string // what is given in place of the files; "" gives them by name
-	Key    string // column
+	Files  []File // in load order
+	Folder string // folder that is named instead of the files; "" names the files
+	Key    string // key column
 	Flags  []string
 	Update bool
-	// Must says that the files are consistent: the load must not be refused, and only records with Reject may be rejected.
+	// Must says that the files are consistent, so that the load must succeed, and reject only records with Reject.
 	Must bool
 }
 
-// File is an input, or a file beside the inputs that must not be read.
+// File is an input, or a leftover beside the inputs that must not be read.
 type File struct {
 	Path     string // relative, with slashes
 	Content  []byte
@@ -54,7 +54,7 @@ var themes = []theme{
 	{"path columns", pathColumns}, {"pretty-printed", pretty}, {"dialects", dialects}, {"after the sample", afterSample},
 }
 
-// Draw draws the load of a theme and a seed, always the same one.
+// Draw draws the load of a theme and a seed. It is deterministic.
 func Draw(t theme, seed uint64) *Load {
 	d := &draw{Rand: rand.New(rand.NewPCG(seed, 0)), load: &Load{Seed: seed, Key: "id", Theme: t.name}}
 	if d.IntN(3) == 0 {
@@ -105,7 +105,7 @@ func (d *draw) cells() map[string]Cell {
 	}
 }
 
-// fraction is a number that every program prints alike and that is not an integer.
+// fraction draws a number that is not an integer and that every program prints in the same way.
 func (d *draw) fraction() Cell {
 	return Cell{Kind: Decimal, Text: fmt.Sprintf("%d.%d", d.IntN(1000), 1+d.IntN(9))}
 }
@@ -117,7 +117,7 @@ func plain(d *draw) {
 	}
 }
 
-// rareKey is a file of typed records of which one spells its key as text.
+// rareKey draws a file of typed records, one of which has its key as text.
 func rareKey(d *draw) {
 	records := d.records(20, 40, d.cells)
 	records[d.IntN(len(records))].Key = Cell{Kind: Text, Text: strconv.Itoa(1000 + d.IntN(1000)), Typed: true}
@@ -127,7 +127,7 @@ func rareKey(d *draw) {
 
 var timeUnits = []time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}
 
-// timesAndUnits is a column of times, lengths of time or numbers, by files that count differently.
+// timesAndUnits draws a column of times, durations or numbers, from files with different units.
 func timesAndUnits(d *draw) {
 	if d.IntN(2) == 0 {
 		d.flags("--type", "v=integer")
@@ -180,7 +180,7 @@ func scales(d *draw) {
 	}
 }
 
-// tags is JSON of MongoDB in which the first records may have no tag.
+// tags draws JSON of MongoDB in which the first records may have no tags.
 func tags(d *draw) {
 	d.load.Key = "_id"
 	for i := range 2 {
@@ -193,7 +193,7 @@ func tags(d *draw) {
 					time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z"))},
 			}
 		})
-		untagged := d.IntN(4) // records at the beginning whose tags are left out
+		untagged := d.IntN(4) // number of records without tags at the beginning
 		for i := range records {
 			id := fmt.Sprintf("%024x", records[i].Key.N)
 			records[i].Key = Cell{Kind: ID, Text: id, Typed: true, Tag: `{"$oid":"` + id + `"}`}
@@ -206,7 +206,7 @@ func tags(d *draw) {
 	}
 }
 
-// encodings is CSV in several encodings, some with a flag. Bytes that are text in both are not drawn: a flag decides.
+// encodings draws CSV in several encodings, some with a flag, but no bytes that only a flag could make unambiguous.
 func encodings(d *draw) {
 	may := map[string][]string{
 		"": {"", "mark", "utf-16", "gb18030", "latin1"}, "gb18030": {"", "mark", "utf-16", "gb18030"},
@@ -229,7 +229,7 @@ func encodings(d *draw) {
 	}
 }
 
-// leftovers is a folder in which programs have left older or unfinished files.
+// leftovers draws a folder in which programs have left older or unfinished files.
 func leftovers(d *draw) {
 	d.load.Must, d.load.Folder = true, "in"
 	format := d.one("csv", "jsonl")
@@ -246,7 +246,7 @@ func leftovers(d *draw) {
 	}
 }
 
-// seams is a file that several were joined to, each with its header or its mark.
+// seams draws files joined from several, each with its header or its byte order mark.
 func seams(d *draw) {
 	d.load.Must = true
 	for i := range 2 {
@@ -254,7 +254,7 @@ func seams(d *draw) {
 	}
 }
 
-// missing is files of which each lacks some columns of the other.
+// missing draws files, each of which lacks some columns of the other.
 func missing(d *draw) {
 	d.load.Must = true
 	d.flags("--missing", "null")
@@ -277,7 +277,7 @@ func missing(d *draw) {
 	}
 }
 
-// pathColumns is folders whose names are values of a column that the files may have too.
+// pathColumns draws folders whose names are values of a column that the files may also have.
 func pathColumns(d *draw) {
 	d.load.Must, d.load.Folder = true, "in"
 	d.flags("--path-columns")
@@ -300,7 +300,7 @@ func pathColumns(d *draw) {
 	}
 }
 
-// pretty is JSON documents over several lines, some of which are objects themselves.
+// pretty draws JSON documents over several lines, some of which are objects on their own.
 func pretty(d *draw) {
 	d.load.Must = true
 	for i := range 2 {
@@ -327,7 +327,7 @@ func lines(array string) string {
 	return "[\n  " + strings.ReplaceAll(strings.Trim(array, "[]"), "},{", "},\n  {") + "\n ]"
 }
 
-// dialects is CSV by programs with other delimiters and quotes, which the load must detect.
+// dialects draws CSV with other delimiters and quotes, which the load must detect.
 func dialects(d *draw) {
 	d.flags("--dialect", "auto")
 	for i := range 2 {
@@ -336,7 +336,7 @@ func dialects(d *draw) {
 	}
 }
 
-// afterSample is more than is sampled of a load, and then what contradicts it.
+// afterSample draws more rows than a load samples, and after them rows that contradict the sample.
 func afterSample(d *draw) {
 	filler := strings.Repeat("lorem ipsum ", 8000)
 	records := d.records(110, 120,

@@ -27,12 +27,12 @@ import (
 var tableFormats = []string{"csv", "jsonl", "array", "objects", "parquet"}
 
 type layout struct {
-	delimiter, quote string // "" is a comma and double quotes
-	encoding         string // "" is UTF-8; "mark" is UTF-8 with a mark
+	delimiter, quote string // "" means a comma and double quotes
+	encoding         string // "" means UTF-8, "mark" UTF-8 with a byte order mark
 	valueFirst       bool   // the key is the last column
 }
 
-// write adds a file of the records. Those of typed formats become Typed.
+// write adds a file with the records, which become Typed if the format has types.
 func (d *draw) write(name, format string, records []Record, l layout) {
 	if format != "csv" {
 		for i := range records {
@@ -62,7 +62,7 @@ func (d *draw) write(name, format string, records []Record, l layout) {
 	}
 }
 
-// writeJoined adds a file that was joined from two parts, with what is left at the seam.
+// writeJoined adds a file joined from two parts, with a header or a byte order mark at the seam.
 func (d *draw) writeJoined(name string, records []Record) {
 	ending := d.one("\n", "\r\n")
 	whole := string(d.csv(records, layout{}, ending))
@@ -226,8 +226,8 @@ func node(c Cell) pq.Node {
 	return pq.Int(64)
 }
 
-// templates are files of eight rows by pyarrow with the columns id and v, replaced by the values of a file: keys from
-// templateKey on and values from templateValue on.
+// templates are files by pyarrow with eight rows and the columns id and v. A file's values replace the keys from
+// templateKey on and the values from templateValue on.
 //
 //go:embed testdata/drawn/*.arrow
 var templates embed.FS
@@ -271,7 +271,7 @@ func encode(name string, text []byte) []byte {
 	return encoded
 }
 
-// compress compresses some files, and returns the ending of their names. Parquet is refused inside a compressed file.
+// compress compresses some files, and returns the extension of their names. Compressed Parquet files are refused.
 func (d *draw) compress(content []byte) (string, []byte) {
 	if bytes.HasPrefix(content, []byte("PAR1")) {
 		return "", content

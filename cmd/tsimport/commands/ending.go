@@ -26,17 +26,17 @@ import (
 // ending collects the result of a command for the log's summary and for metrics.
 type ending struct {
 	table, runDir string
-	load          string // the job's name, of a job
+	load          string // name of the job, if the command runs one
 	said          string // progress and first reason
-	bad           int64  // inputs that were set aside
+	bad           int64  // number of inputs set aside
 	rows          []runmetrics.Rows
-	loads         []runmetrics.Run // of a job
+	loads         []runmetrics.Run // loads of a job
 }
 
 // endingOf returns the ending that a command fills in.
 func endingOf(c *call) *ending {
 	if c.in.ending == nil {
-		return new(ending) // not reported
+		return new(ending) // is discarded
 	}
 	return c.in.ending
 }
@@ -70,7 +70,7 @@ func (e *ending) ofSync(s *tablesync.Summary) {
 	e.count("unfinished", s.PutsUnfinished+s.DeletesUnfinished)
 }
 
-// countsOfRows converts the row counts of loads for metrics.
+// countsOfRows converts row counts for metrics.
 func countsOfRows(n *job.Counts) []runmetrics.Rows {
 	return []runmetrics.Rows{{Outcome: "read", N: n.Read}, {Outcome: "written", N: n.Written},
 		{Outcome: "rejected", N: n.Rejected}, {Outcome: "superseded", N: n.Superseded},
@@ -78,7 +78,7 @@ func countsOfRows(n *job.Counts) []runmetrics.Rows {
 		{Outcome: "unfinished", N: n.Unfinished}}
 }
 
-// checkEnding refuses, before any work, an ending that could not be reported.
+// checkEnding returns an error, before any work, if the ending could not be reported.
 func checkEnding(c *call) error {
 	if path := c.of.MetricsFile; path != "" {
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
@@ -116,11 +116,11 @@ func told(c *call, command string, action func(*call) error) error {
 	}
 	err = e.lastLine(err, &run)
 	if c.in.session != nil || command == "run" && c.Bool("plan") {
-		return err // the job reports its loads; a plan has nothing to report
+		return err // the job reports its loads, and a plan has no result
 	}
 	runs := append([]runmetrics.Run{run}, e.loads...)
 	if path := c.of.MetricsFile; path != "" {
-		// The work is done: the exit code stays.
+		// The work is done, so an error does not change the exit code.
 		if err := runmetrics.WriteFile(context.WithoutCancel(c.Context), path, runs); err != nil {
 			c.show.say.Warn("--metrics-file: %s", printable(client.OneLine(err.Error())))
 		}
@@ -128,19 +128,19 @@ func told(c *call, command string, action func(*call) error) error {
 	return err
 }
 
-// tableGiven is the table on the command line, for a command that fails early.
+// tableGiven returns the table on the command line, for a command that fails early.
 func tableGiven(c *call) string {
 	if c.Command.Name == job.Copy && c.NArg() > 1 {
-		return path.Base(c.Args().Get(1)) // also of an address
+		return path.Base(c.Args().Get(1)) // the argument may be an address
 	}
 	return cmp.Or(c.of.Table, c.String("table"))
 }
 
-// lastLine is the final error line of a failed command: the cause, the progress and the folder.
+// lastLine returns the final error line of a failed command, with the cause, the progress and the folder.
 func (e *ending) lastLine(err error, r *runmetrics.Run) error {
 	exit := new(exitError)
 	switch found := errors.As(err, &exit); {
-	case err == nil, r.ExitCode == exitcode.Pipe, found && exit.fields != nil: // a load that did the command's work
+	case err == nil, r.ExitCode == exitcode.Pipe, found && exit.fields != nil: // a load has reported it
 		return err
 	case found:
 		err = exit.err
@@ -157,7 +157,7 @@ func (e *ending) lastLine(err error, r *runmetrics.Run) error {
 	return &exitError{code: r.ExitCode, err: &saidError{err, text}, fields: e.fields(r)}
 }
 
-// saidError is an error with its text for the user.
+// saidError is an error with another text for the user.
 type saidError struct {
 	error
 	text string

@@ -38,10 +38,10 @@ var (
 type wayToEnd struct {
 	why, zh string
 	code    int
-	service string // what the service does: refuses, is down, or is busy, to the first of whose requests a signal is sent
+	service string // behaviour of the service: refuses, is down, is busy or hangs
 	signal  os.Signal
-	says    string // in the last line, between bars
-	// cases are commands after their preconditions; ! precedes what the service refuses. N is another number each time.
+	says    string // parts of the last line, separated by bars
+	// cases are commands after their preconditions; ! precedes those that the service refuses. N is a unique number.
 	cases []endingCase
 }
 
@@ -161,8 +161,8 @@ var waysToEnd = []wayToEnd{
 	{why: "killed (SIGKILL, no memory)", zh: "被杀死（SIGKILL，内存不足）", code: exitcode.Killed},
 }
 
-// TestThePageOfEndings compares the tables of the pages, which make errors writes.
-func TestThePageOfEndings(t *testing.T) {
+// TestPageOfEndingsIsCurrent compares the tables of the pages, which "make errors" writes.
+func TestPageOfEndingsIsCurrent(t *testing.T) {
 	for language, page := range []string{"docs/fields.md", "docs/zh/fields.md"} {
 		name := filepath.Join("..", "..", "..", page)
 		text := conformance.Try(os.ReadFile(name)).Must(t)
@@ -216,8 +216,8 @@ func (w *wayToEnd) row(language int) string {
 		events, success[language], of)
 }
 
-// TestEveryEndingIsReportedAndCounted ends each command in each way: quietly, aloud, and with a JSON log. For a nonzero
-// code the last line says why; the metrics name the command line's table and keep the time of the last success.
+// TestEveryEndingIsReportedAndCounted ends each command in each way, with and without --quiet and with a JSON log. The
+// last line must give the cause of a nonzero code; metrics must name the given table and keep the last success's time.
 func TestEveryEndingIsReportedAndCounted(t *testing.T) {
 	conformance.NotForRaces(t)
 	t.Chdir(t.TempDir())
@@ -339,7 +339,7 @@ func labelsOfEnding(args, steps []string) string {
 	return fmt.Sprintf(`{command="%s",load="%s",table="%s"}`, command, load, table)
 }
 
-// serviceOfEndings is a service that refuses, fails or lets requests hang.
+// serviceOfEndings is a service that can refuse requests, be busy, or let requests hang.
 type serviceOfEndings struct {
 	plan *faults.Plan
 	said atomic.Pointer[sent]
@@ -368,7 +368,7 @@ func startServiceOfEndings(t *testing.T) *serviceOfEndings {
 	return s
 }
 
-// does says what befalls requests of a command that write rows or, if it writes none, read them.
+// does sets the fault for requests of a command that write rows or, if it writes none, read rows.
 func (s *serviceOfEndings) does(what, command string) {
 	fault := map[string]faults.Fault{"refuses": {Action: faults.Refuse, Code: "OTSNoPermissionAccess"},
 		"is busy": {Action: faults.Refuse, Code: "OTSServerBusy"}, "hangs": {Action: faults.Hang}}[what]
@@ -386,7 +386,7 @@ func (s *serviceOfEndings) does(what, command string) {
 	})
 }
 
-// sent is stderr of a command that is sent a signal, and another one when it says that it waits.
+// sent is the stderr of a command that gets a signal, and another one when it reports that it is waiting.
 type sent struct {
 	signal os.Signal
 	twice  bool
@@ -425,7 +425,7 @@ func (s *serviceOfEndings) files(t *testing.T) {
 	put(t, "other.csv", "id,v\n1,a\n2,c\n")
 	put(t, "bad.csv", "id,v\n1,a\n2,b\nx,c\n")
 	var rows strings.Builder
-	for i := range 9_000 { // more than is looked at before the first row
+	for i := range 9_000 { // more than is sampled before the first row is written
 		fmt.Fprintf(&rows, "%d,%01000d\n", i, i)
 	}
 	packed := gzipped(t, "id,v\n"+rows.String())
@@ -470,8 +470,8 @@ func gzipped(t *testing.T, text string) string {
 	return out.String()
 }
 
-// TestMetricsOfHowCommandsEnded checks where endings are reported; TestEveryEndingIsReportedAndCounted, their content.
-func TestMetricsOfHowCommandsEnded(t *testing.T) {
+// TestMetricsReportEndings checks which endings have metrics; TestEveryEndingIsReportedAndCounted, their content.
+func TestMetricsReportEndings(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id,n\n1,2\n2,3\n")
 	put(t, "job.yaml", "version: 1\nloads:\n  one: {from: [a.csv], pk: [id:integer]}\n  two: {table: other, from: "+
@@ -522,8 +522,8 @@ func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 	}
 }
 
-// TestAttemptsOfAJobCountTogether: what an attempt of a job has rejected stays counted, shown and retriable, also if
-// its clock was ahead, and does not count in the next night.
+// TestAttemptsOfAJobCountTogether: the rejects of a job's attempt are counted, shown and retriable in later attempts,
+// even if its clock was ahead, and are not counted in the next night.
 func TestAttemptsOfAJobCountTogether(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "job.yaml", "version: 1\ndefaults: {create: true, only-new: true, pk: [id], type: {n: integer}, "+
@@ -532,7 +532,7 @@ func TestAttemptsOfAJobCountTogether(t *testing.T) {
 	for i := range 3 {
 		put(t, fmt.Sprintf("f-%d.csv", i), []string{"id,n\n1,2\n2,y\n", "id,m\n1,2\n", "id,o\n"}[i])
 	}
-	// so many are bad that something else may be wrong
+	// Most inputs are bad, so the cause may be elsewhere.
 	said := ends(t, 1, "run job.yaml -q", `f-0.csv:3`, "; load failed: finished", "2 inputs are bad, first: f-1.csv: ",
 		"done: finished: 2 read", "4 read, 2 written, 2 rejected")
 	conformance.Equal(t, strings.Count(said, "2 inputs are bad"), 1, "a cause is said once: %s", said)
@@ -541,7 +541,7 @@ func TestAttemptsOfAJobCountTogether(t *testing.T) {
 	for _, name := range []string{job + "/done/run.json", job + "/done/summary.json"} {
 		put(t, name, ahead.ReplaceAllString(string(conformance.Try(os.ReadFile(name)).Must(t)), `$1"2999`))
 	}
-	// The next attempt is killed before its loads begin, and another one while they run.
+	// The next attempt is killed before its loads begin, and the one after it while they run.
 	r := conformance.Try(jobs.ReadRecord(job)).Must(t)
 	for _, again := range []int{0, 1} {
 		for _, s := range r.Loads {
@@ -569,7 +569,7 @@ func TestAttemptsOfAJobCountTogether(t *testing.T) {
 	ends(t, 7, "run job.yaml", "1 read, 0 written, 1 rejected")
 	put(t, "f-4.csv", "id,n\n3,4\n")
 	ends(t, 7, "run job.yaml --plan", "load done would end with exit code 7")
-	ends(t, 7, "run job.yaml", "1 read, 1 written, 0 rejected", "load done: nothing new") // it was told last night
+	ends(t, 7, "run job.yaml", "1 read, 1 written, 0 rejected", "load done: nothing new") // rejects are last night's
 	put(t, "d-4.csv", "id,n\n6,7\n")
 	put(t, "f-5.csv", "id,n\n4,5\n")
 	ends(t, 0, "run job.yaml")

@@ -53,7 +53,7 @@ func environmentOf(flag string, repeated bool) []string {
 	return []string{text}
 }
 
-// takeEnvironment sets flags from environment variables where the command line does not, and records which.
+// takeEnvironment sets flags from environment variables, unless the command line sets them, and records which.
 func (in *invocation) takeEnvironment(l *line) error {
 	for _, f := range l.Command.Flags {
 		name := f.Names()[0]
@@ -77,7 +77,7 @@ func (in *invocation) takeEnvironment(l *line) error {
 	return nil
 }
 
-// versionText is the output of --version: version, revision (not of a build outside a clone), compiler and platform.
+// versionText returns the output of --version: version, revision (if built in a clone), compiler and platform.
 func versionText(info *debug.BuildInfo, ok bool) string {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	if !ok {

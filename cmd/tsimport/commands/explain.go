@@ -91,7 +91,7 @@ func explain(c *call) error {
 	return printJSON(c, x)
 }
 
-// inputOfTypes substitutes an input without records for the files; its columns are the ones with a declared type.
+// inputOfTypes replaces the files with an input without records that has the columns with declared types.
 func inputOfTypes(r *plan.Request) error {
 	names := slices.Sorted(maps.Keys(r.Columns.Types))
 	for _, k := range r.Target.Key {

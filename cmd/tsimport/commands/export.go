@@ -148,7 +148,7 @@ func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 	return nil
 }
 
-// sayFlags prints the flags that give a load the column types or, if there are many, where they are.
+// sayFlags prints the flags that give a load the column types or, if there are many, where to find them.
 func sayFlags(c *call, flags []string, elsewhere string) {
 	if len(flags) > shownFlags {
 		c.say.Line("to load the same types, give the load the %d flags that %s", len(flags)/2, elsewhere)
@@ -163,7 +163,7 @@ func sayFlags(c *call, flags []string, elsewhere string) {
 	}
 }
 
-// plainFormat is the format of a lake's rows, without compression.
+// plainFormat returns the format of a lake's rows, without compression.
 func plainFormat(l *exporting.Layout) string {
 	if l.Format == exporting.Parquet {
 		return l.Format
@@ -203,10 +203,10 @@ type exportSummary struct {
 	Columns   []exporting.Column `json:"columns"`
 	Lost      exporting.Lost     `json:"lost"`
 	LoadFlags []string           `json:"load_flags"` // flags that give a load the column types
-	ReadUnits int64              `json:"read_units"` // of this process
+	ReadUnits int64              `json:"read_units"` // charged to this process
 }
 
-// serverStatement is the SQL statement that loads the export into a server.
+// serverStatement returns the SQL statement that loads the export into a server.
 func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
 	file, name := cmp.Or(cfg.Path, "FILE"), cfg.Scan.Table.Name
 	columns := cfg.Columns(r.Columns)
@@ -222,7 +222,7 @@ func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
 		strings.NewReplacer("'", "''", `\`, `\\`).Replace(file), name, strings.Join(columns, ", "))
 }
 
-// beforehand states, per format, its limits.
+// beforehand has the limits of each format, as notes.
 var beforehand = map[string]string{
 	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load must be told the types, " +
 		"which are said at the end; " +
@@ -235,7 +235,7 @@ var beforehand = map[string]string{
 	exporting.Parquet:  "Parquet has the newest version of each cell, without timestamp; --format archive keeps all",
 }
 
-// sayNothing warns of requested columns that no row had and a condition that no row met: a misspelt name does both.
+// sayNothing warns of requested columns that no row had and of conditions that no row met: names may be misspelt.
 func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	for _, name := range cfg.Scan.Columns {
 		has := func(of exporting.Column) bool { return of.Name == name && len(of.Types) > 0 }
@@ -270,7 +270,7 @@ func sayLost(say words.Say, lost *exporting.Lost, columns []exporting.Column) {
 	}
 }
 
-// Limits of the column names and flag words in a line; --json has all.
+// Limits for column names and flag words in a line; --json has all.
 const (
 	shownMixed = 10
 	shownFlags = 80
@@ -305,7 +305,7 @@ func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 	return flags
 }
 
-// stoppedExport is the error of an unfinished export. It says where the same command will resume.
+// stoppedExport returns the error of an unfinished export, which says where the same command will resume.
 func stoppedExport(c *call, err error, kept int64) error {
 	changed, occupied, cannot := new(archive.ChangedError), new(archive.OccupiedError), new(exporting.CannotHold)
 	switch {
@@ -325,7 +325,7 @@ func stoppedExport(c *call, err error, kept int64) error {
 	return plainFull(err)
 }
 
-// plainFull names the file that did not fit, once: later failures have the same cause.
+// plainFull reduces the errors of a full disk to the first one, since the others have the same cause.
 func plainFull(err error) error {
 	at := new(fs.PathError)
 	if !spill.IsFull(err) || !errors.As(err, &at) {
@@ -334,7 +334,7 @@ func plainFull(err error) error {
 	return fmt.Errorf("%s does not fit on its disk: %w; make room and give the same command again", at.Path, at.Err)
 }
 
-// noTable says what to do about a missing table.
+// noTable adds to the error of a missing table what to do.
 func noTable(err error, t *target) error {
 	if errors.Is(err, client.ErrNoTable) {
 		return &plan.UsageError{Message: fmt.Sprintf("%v in %s; see tsimport table list", err, t.name), NoTable: true}
@@ -386,7 +386,7 @@ func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.
 	if lake != nil {
 		c.say.Note("%s", beforehand[plainFormat(lake)])
 	} else {
-		c.say.Line("archiving table %s: each row as it is when its page is read, with all that its cells are", described.Name)
+		c.say.Line("archiving table %s: each row as of the time its page is read, with types and timestamps", described.Name)
 	}
 	r, err := exporting.ToArchive(c.Context, cfg)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// exportFormat is --format, else the format of the output: a folder, or a file with a known extension.
+// exportFormat returns --format, by default the format for the output: a folder, or a file with a known extension.
 func exportFormat(c *call) string {
 	output := c.of.Output
 	switch ending := strings.ToLower(filepath.Ext(output)); {
@@ -50,7 +50,7 @@ func lakeOf(c *call, format string) (base string, l *exporting.Layout, err error
 
 var lakeFormats = []string{exporting.CSV, exporting.CSVGzip, exporting.CSVZstd, exporting.Parquet}
 
-// checkExportFlags refuses flags that do not fit the format.
+// checkExportFlags refuses flags that the format does not support.
 func checkExportFlags(c *call, format string) error {
 	toArchive := format == formatArchive
 	output := c.of.Output
@@ -95,7 +95,7 @@ func checkExportFlags(c *call, format string) error {
 	return nil
 }
 
-// exportOf reads the flags that select rows and columns, also as a selection for messages.
+// exportOf parses the flags that select rows and columns, and returns the selection also for messages.
 func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
 	of := c.given
 	if s, err = fromtable.Scan(of); err != nil {
@@ -140,7 +140,7 @@ func rowKeys(c *call, cfg *exporting.Config) (stop func() error, err error) {
 	r.Target = plan.Target{Name: cfg.Target, Table: cfg.Scan.Table.Name, Create: true, Absent: true,
 		Key: slices.Clone(cfg.Scan.Table.Key)}
 	for i := range r.Target.Key {
-		r.Target.Key[i].Auto = false // the records have the values
+		r.Target.Key[i].Auto = false // the records have the values of all key columns
 	}
 	keys, err := verify.SortKeys(c.Context, r, options.DefaultMemory(), "")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	archive "example.com/tsimport/reader/archivefile"
 )
 
-// typedRows are rows as typed lines: every type at its limits, mixed columns, several versions, and no attributes.
+// typedRows returns typed lines: every type at its limits, mixed columns, several versions, rows without attributes.
 func typedRows(formats string) string {
 	planes := ""
 	for plane := range rune(17) {
@@ -72,7 +72,7 @@ func createTyped(tsimport func(int, ...string) string, table string) {
 	tsimport(0, strings.Fields("table create "+table+flags)...)
 }
 
-// typedTable reads the cells of a table, by key and column, the newest version first.
+// typedTable reads the cells of a table by key and column, the newest version first.
 func typedTable(t *testing.T, tsimport func(int, ...string) string, table string) map[string]map[string][]typedCell {
 	t.Helper()
 	rows := map[string]map[string][]typedCell{}
@@ -92,7 +92,7 @@ func typedTable(t *testing.T, tsimport func(int, ...string) string, table string
 	return rows
 }
 
-// TestExportReportsItsLosses loads exports of each format with the flags named: exactly the listed losses occur.
+// TestExportReportsItsLosses loads exports of each format with the flags they print: exactly the reported losses occur.
 func TestExportReportsItsLosses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tsimport := func(want int, args ...string) string {
@@ -125,7 +125,7 @@ func TestExportReportsItsLosses(t *testing.T) {
 		}
 		must(t, json.Unmarshal([]byte(tsimport(0, append(args, "-o", file)...)), &said))
 		load := append([]string{"load", file, "--table", "again_" + format, "-q"}, said.Flags...)
-		if format == "typed" { // whose lines name types and key
+		if format == "typed" { // typed lines have types and the key
 			load = append(load, "--pk", "id:integer", "--pk", "k")
 		}
 		tsimport(0, load...)
@@ -244,14 +244,14 @@ func TestFilteredArchiveIsMarkedPartial(t *testing.T) {
 	must(t, err)
 	conformance.True(t, m.Rows == 2 && m.Cells == 4 && m.Holds.Filter == "n >= 2",
 		"the archive has %d rows of %d cells and holds %+v", m.Rows, m.Cells, m.Holds)
-	many := "s" // more columns than a request names: all of them are read
+	many := "s" // more columns than a request can name, so all are read
 	for i := range 200 {
 		many += fmt.Sprintf(",c%d", i)
 	}
 	for dir, more := range map[string][]string{
 		"filter": {"--columns", "s"}, "where": {"--columns", "s", "--where", "n >= 2"}, "many": {"--columns", many},
 	} {
-		export(0, append(more, "-o", dir+"/")...) // the conditions need n, and the archive does not hold it
+		export(0, append(more, "-o", dir+"/")...) // the conditions need n, which the archive must not have
 		m = conformance.Try(archive.Read(dir)).Must(t)
 		conformance.Equal(t, m.Rows, 2, "%s: rows", dir)
 		conformance.Equal(t, m.Cells, 2, "%s: cells", dir)
@@ -261,7 +261,7 @@ func TestFilteredArchiveIsMarkedPartial(t *testing.T) {
 	}
 	for _, whole := range [][]string{nil, {"--range", "2.."}} {
 		args := append([]string{"sync", "part", "-t", "t", "--delete", "--max-delete", "100%"}, whole...)
-		holds(t, tsimport(2, args...), "only the rows that its --filter or --where let through")
+		holds(t, tsimport(2, args...), "only the rows that passed its --filter or --where")
 	}
 	tsimport(0, "verify", "a.csv", "-t", "t", "--type", "n=integer", "--extra", "fail")
 	holds(t, tsimport(2, "export", "-t", "t", "-o", "bad/", "--filter", "n >="), "--filter n >=")
@@ -294,7 +294,7 @@ func TestLakeFolderLoadsTheSameRows(t *testing.T) {
 			load := append([]string{"load", base, "--table", made[1+i], "-q"}, shellWords(flags)...)
 			tsimport(0, load...)
 			again := strings.Split(strings.TrimSpace(tsimport(0, "export", "-t", made[1+i], "--format", "jsonl", "-q")), "\n")
-			if format != "parquet" { // whose mixed column is one of strings there
+			if format != "parquet" { // in Parquet the mixed column has strings
 				whole, again = withoutMember(whole, "mixed"), withoutMember(again, "mixed")
 			}
 			conformance.Equal(t, cmp.Diff(whole, again), "", "%s from %s: (-want +got)", format, place)
@@ -306,7 +306,7 @@ func TestLakeFolderLoadsTheSameRows(t *testing.T) {
 	conformance.True(t, len(store.Keys()) >= 8, "the store has %q", store.Keys())
 }
 
-// TestUnfinishedExportIsNotLoaded: its files are only a part of the table.
+// TestUnfinishedExportIsNotLoaded: its files have only a part of the table.
 func TestUnfinishedExportIsNotLoaded(t *testing.T) {
 	tsimport := commandsIn(t)
 	store := storetest.New(t, "bucket")
@@ -315,7 +315,7 @@ func TestUnfinishedExportIsNotLoaded(t *testing.T) {
 	const entry = "lake/.tsimport-archive/entry-00000000"
 	store.Set(entry, "{}\n", time.Now())
 	holds(t, tsimport(2, load...), "s3://bucket/lake: the export to it is not finished; give its command again")
-	store.Set("lake/_manifest.json", "{}\n", time.Now()) // the process was killed after it
+	store.Set("lake/_manifest.json", "{}\n", time.Now()) // the process was killed after this
 	tsimport(0, load...)
 	store.Remove(entry)
 	tsimport(0, append(load, "--fresh")...)
@@ -369,7 +369,7 @@ func TestOptionsThatLakesLackAreRefused(t *testing.T) {
 		{"--versions", []string{"--format", "csv", "-o", "out/", "--versions", "2"}},
 		{"--part-size is for files in a folder", []string{"--format", "csv", "-o", "out.csv", "--part-size", "1MiB"}},
 		{"64KiB to 256MiB", []string{"--format", "csv", "-o", "out/", "--part-size", "1GiB"}},
-		{`the folders n={…} have the name of the column "n"`, []string{"--format", "csv", "-o", "out/n={n}/"}},
+		{`the folders n={…} have the same name as the column "n"`, []string{"--format", "csv", "-o", "out/n={n}/"}},
 	} {
 		holds(t, tsimport(2, append([]string{"export", "--table", "t"}, c.args...)...), c.want)
 	}

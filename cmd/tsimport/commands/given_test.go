@@ -27,7 +27,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
+func TestMisusedFlagsAreRefusedInOneLine(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for args, want := range map[string]string{
 		"load a.csv --table q1 --table q2": "--table takes one value but is given twice, with q1 and q2; " +
@@ -141,7 +141,7 @@ func eachFlag(do func(command string, f cli.Flag)) {
 	walk("", newApp(io.Discard, &invocation{show: newDisplay(io.Discard)}).Commands)
 }
 
-// TestHelpShowsBasicFlagsFirst checks the help of every command, its remainder and each group.
+// TestHelpShowsBasicFlagsFirst checks the help of every command, with the basic flags, all flags and each group.
 func TestHelpShowsBasicFlagsFirst(t *testing.T) {
 	helpOf := func(command, part string, want int) string {
 		var out, errOut bytes.Buffer
@@ -180,7 +180,7 @@ func TestHelpShowsBasicFlagsFirst(t *testing.T) {
 	conformance.Contains(t, helpOf("help load", "", 0), "--only-new", "help load")
 }
 
-func TestMemoryLimitDefersToTheUsers(t *testing.T) {
+func TestUsersMemoryLimitIsKept(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
 	t.Setenv("GOMEMLIMIT", "9GiB")
@@ -237,7 +237,7 @@ func TestEveryCommandAndEveryFlagOfALoadHasAGroup(t *testing.T) {
 
 var updateSchema = flag.Bool("update", false, "write docs/job.schema.json")
 
-func TestTheSchemaOfJobFilesMatchesTheFlags(t *testing.T) {
+func TestJobFileSchemaMatchesTheFlags(t *testing.T) {
 	name := filepath.Join("..", "..", "..", "docs", "job.schema.json")
 	want := conformance.Try(job.NewVocabulary().Schema()).Must(t)
 	if *updateSchema {
@@ -271,7 +271,7 @@ func TestDestructiveFlagsHaveNoVariable(t *testing.T) {
 	t.Setenv("TSIMPORT_MAX_ERRORS", "7")
 	t.Setenv("TSIMPORT_PK", "a:integer\nb")
 	t.Setenv("TSIMPORT_MODE", "delete")
-	t.Setenv("TSIMPORT_NOW", "2020-01-01T00:00:00Z") // of a hidden flag
+	t.Setenv("TSIMPORT_NOW", "2020-01-01T00:00:00Z") // a hidden flag
 	for args, want := range map[string]string{
 		"":                         "[a:integer b] 7   [pk max-errors]",
 		"--max-errors 1 --pk c":    "[c] 1   []",
@@ -285,7 +285,7 @@ func TestDestructiveFlagsHaveNoVariable(t *testing.T) {
 	}
 }
 
-// typos are all texts one edit away from a word: a character left out, swapped with the next, changed or put in.
+// typos returns all texts one edit away from a word: a character removed, swapped with the next, changed or added.
 func typos(word string) (all []string) {
 	for i := range len(word) + 1 {
 		if i < len(word) {
@@ -304,7 +304,7 @@ func typos(word string) (all []string) {
 	return all
 }
 
-// meant has, for each typo of words, those that it is one edit away from.
+// meant maps each typo to the words that are one edit away.
 func meant(words []string) map[string][]string {
 	all := map[string][]string{}
 	for _, w := range words {
@@ -319,8 +319,8 @@ func meant(words []string) map[string][]string {
 
 var everyTypo = flag.Bool("every-typo", false, "try all typos, not one in 200, or in 10 of several words")
 
-// TestEveryTypoOfCommandsAndFlagsIsUnderstood tries every typo of one edit: all words that may be meant are named.
-func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {
+// TestEveryTypoOfCommandsAndFlagsGetsAHint tries every typo of one edit: errors name all words that may be meant.
+func TestEveryTypoOfCommandsAndFlagsGetsAHint(t *testing.T) {
 	conformance.NotForRaces(t)
 	app := newApp(io.Discard, &invocation{show: newDisplay(io.Discard), interrupts: &interrupts{}})
 	checked, several, seen := 0, 0, map[string]bool{}
@@ -361,7 +361,7 @@ func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {
 				continue
 			}
 			seen[set] = true
-			flags = slices.DeleteFunc(flags, func(name string) bool { return len(name) == 1 }) // all letters are its typos
+			flags = slices.DeleteFunc(flags, func(name string) bool { return len(name) == 1 }) // every letter is one edit away
 			for typo, want := range meant(flags) {
 				if len(typo) == 1 || strings.HasPrefix(typo, "-") || slices.Contains(want, "help") {
 					continue
@@ -380,7 +380,7 @@ func TestShellCompletion(t *testing.T) {
 	defer func(args []string) { os.Args = args }(os.Args)
 	ask := func(args ...string) string {
 		var out strings.Builder
-		os.Args = append([]string{"tsimport"}, args...) // the library looks there
+		os.Args = append([]string{"tsimport"}, args...) // the library reads them
 		conformance.Equal(t, Run(os.Args, &out, io.Discard), 0, "%q: exit code", args)
 		return out.String()
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	helpColumns = 100 // of a line of help
-	flagColumns = 26  // of a flag, before its text
-	manyFlags   = 25  // a command with more shows only the basic ones
+	helpColumns = 100 // width of a line of help
+	flagColumns = 26  // width of a flag, before its text
+	manyFlags   = 25  // commands with more flags show only the basic ones
 	allFlags    = "all"
 )
 
@@ -64,8 +64,8 @@ func showHelp(app *cli.App, args []string, to io.Writer) (shown bool, err error)
 type help struct {
 	command       *cli.Command
 	name, part    string
-	groups        []string              // with flags, most important first
-	flags         map[string][]cli.Flag // by group
+	groups        []string              // groups with flags, most important first
+	flags         map[string][]cli.Flag // flags by group
 	shown, hidden int
 	b             strings.Builder
 }
@@ -74,7 +74,7 @@ type help struct {
 func (h *help) choose() error {
 	h.flags = map[string][]cli.Flag{}
 	for _, f := range h.command.VisibleFlags() {
-		group := f.(cli.CategorizableFlag).GetCategory() // all flags are
+		group := f.(cli.CategorizableFlag).GetCategory() // all flags have groups
 		if h.flags[group] == nil {
 			h.groups = append(h.groups, group)
 		}
@@ -103,7 +103,7 @@ func (h *help) choose() error {
 	return nil
 }
 
-// groupName is a group's name in --help=PART: the first word of its title.
+// groupName returns a group's name in --help=PART, the first word of its title.
 func groupName(title string) string {
 	word, _, _ := strings.Cut(strings.ToLower(title), " ")
 	return strings.TrimRight(word, ",:")

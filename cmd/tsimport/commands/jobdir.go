@@ -23,10 +23,10 @@ import (
 	"example.com/tsimport/reader/open"
 )
 
-// ofAllLoads are keys with one limit for all loads of a job, which many processes cannot enforce.
+// ofAllLoads lists keys that limit all loads of a job together, which many processes cannot do.
 var ofAllLoads = []string{"max-wcu", "max-rows-per-second", "max-bytes-per-second", "max-rcu"}
 
-// mostSessions limits the sessions of all workers of a job with one database.
+// mostSessions limits the sessions that all workers of a job have with one database.
 const mostSessions = 16
 
 // planJobDirs plans a job's loads for many machines, each in its folder of the job directory, then writes the job.
@@ -79,8 +79,8 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	}
 	sources := slices.ContainsFunc(l.Loads, func(l scaleout.OneLoad) bool { return l.Source != "" })
 	if sources {
-		c.say.Note("tables of a database are not of one moment: each worker reads a snapshot of its own; at most %d "+
-			"sessions of all workers together", mostSessions)
+		c.say.Note("tables of a database are not read in one snapshot: each worker has its own; all workers together have "+
+			"at most %d sessions", mostSessions)
 	}
 	c.say.Line("planned in %s: %s; start on each machine, as often as you like: %s work --job-dir %s", store,
 		counted(int64(len(l.Loads)), "load"), commandName(), suggest.Arg(place))
@@ -139,7 +139,7 @@ func ofLoad(load string, err error) error {
 	return &exitError{code: exitcode.Of(err), err: fmt.Errorf("load %s: %w", load, err)}
 }
 
-// loadPlace is the job directory of one load of a job.
+// loadPlace returns the place of the job directory of one load of a job.
 func loadPlace(place, load string) string {
 	return strings.TrimSuffix(place, "/") + "/" + scaleout.FolderOf(load)
 }
@@ -161,7 +161,7 @@ func workOnSeveral(c *call, place string, store jobdir.Store, l *scaleout.Loads,
 		c.say.Line("working on load %s", load)
 		err := workOn(c, loadPlace(place, load), &workTask{whole: store})
 		*endingOf(c) = ending{runDir: store.String()}
-		return errors.Join(ofLoad(load, err), os.Chdir(here)) // workOn changes to the planning folder
+		return errors.Join(ofLoad(load, err), os.Chdir(here)) // workOn has changed the folder
 	})
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func severalStatus(c *call, store jobdir.Store, l *scaleout.Loads) error {
 		func(w io.Writer) error { return writeLines(w, lines) })
 }
 
-// planOfSeveral is the plan for the manifest of several loads: the shared worker count and the largest disk.
+// planOfSeveral returns the plan for the manifest of several loads, with their worker count, and the largest disk.
 func planOfSeveral(c *call, store jobdir.Store, l *scaleout.Loads) (p *scaleout.Plan, disk int64, err error) {
 	for _, one := range l.Loads {
 		of, err := scaleout.ReadPlan(c.Context, jobdir.Below(store, scaleout.FolderOf(one.Name)))
@@ -234,7 +234,7 @@ func planOfSeveral(c *call, store jobdir.Store, l *scaleout.Loads) (p *scaleout.
 	return p, disk, nil
 }
 
-// endsAs ends a worker: with the job's exit code if it ended the job, else with 0.
+// endsAs ends a worker with the job's exit code if it ended the job, else with 0.
 func endsAs(c *call, t *workTask, what string, code int, here bool, said string) error {
 	ends := code
 	switch {

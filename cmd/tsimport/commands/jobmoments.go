@@ -17,9 +17,9 @@ import (
 
 // tableRead is a load of a job that reads a database table.
 type tableRead struct {
-	moment  *sqltable.Moment // shared snapshot; nil means its own
-	whole   bool             // all rows belong to it
-	earlier bool             // an earlier process began another load of the moment
+	moment  *sqltable.Moment // shared snapshot; nil means one of its own
+	whole   bool             // all rows are read from the snapshot
+	earlier bool             // an earlier process began another load of the snapshot
 }
 
 // readTogether finds the loads of database tables, and those that share a snapshot.
@@ -29,7 +29,7 @@ func (o *jobRunner) readTogether() *sqltable.Moments {
 	for _, s := range o.record.Loads {
 		resolved, err := s.Resolve(o.record.File, os.LookupEnv)
 		if err != nil || s.Refused != "" || !slices.ContainsFunc(resolved.From, open.IsDatabase) {
-			continue // the load reports it
+			continue // the load reports the error
 		}
 		o.reads[s.Name] = new(tableRead)
 		asked, err := o.requested(&resolved)
@@ -83,7 +83,7 @@ func (o *jobRunner) together() (moments []*sqltable.Moment, loads map[*sqltable.
 	return moments, loads
 }
 
-// plannedMoments says which tables will share a snapshot.
+// plannedMoments returns notes about which tables will share a snapshot.
 func (o *jobRunner) plannedMoments() (notes []string) {
 	moments, loads := o.together()
 	for _, m := range moments {
@@ -93,13 +93,13 @@ func (o *jobRunner) plannedMoments() (notes []string) {
 	return append(notes, ownMoments(len(loads[nil]), len(moments))...)
 }
 
-// ownMoments says that the other tables have snapshots of their own.
+// ownMoments returns a note that the other tables have snapshots of their own.
 func ownMoments(tables, moments int) []string {
 	if tables == 0 || tables+moments < 2 {
 		return nil
 	}
-	return []string{fmt.Sprintf("each query, table of a SQLite file, and table that is alone of its database is read in "+
-		"a snapshot of its own (%d): rows of two may be of different moments", tables)}
+	return []string{fmt.Sprintf("queries, tables of SQLite files, and single tables of a database are read in separate "+
+		"snapshots (%d), which may be of different times", tables)}
 }
 
 // noteMoments records the snapshots of the tables, from the summaries of their loads. It reports whether there are any.
@@ -111,7 +111,7 @@ func (o *jobRunner) noteMoments() bool {
 		for _, name := range loads[m] {
 			sum, err := readSummary(filepath.Join(o.folder, name))
 			if err != nil || sum.Consistent == nil {
-				continue // it has not read yet
+				continue // the load has not read anything yet
 			}
 			of.Consistent = of.Consistent && *sum.Consistent
 			for _, s := range sum.Snapshots {

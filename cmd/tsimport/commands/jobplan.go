@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Limits of a plan: the files opened per load, and the retry time for a service that does not answer.
+// Limits of a plan: the files opened per load, and the retry time for a service that does not respond.
 const (
 	planFilesOpened = 128
 	planPatience    = 5 * time.Second
@@ -30,7 +30,7 @@ type jobPlanner struct {
 	plan     *jobPlan
 	made     map[string]*loadPlan // loads that create tables, by place
 	measured measuredRates
-	down     map[string]error // services that did not answer, by endpoint; the other loads do not wait for them
+	down     map[string]error // services that did not respond, by endpoint; later loads do not wait for them
 }
 
 // planJob prints a job's plan. It has no effects: it creates no folder and takes no lock.
@@ -113,14 +113,14 @@ func (p *jobPlanner) findFolder(c *call, r *job.Record) (folder string, err erro
 	return folder, err
 }
 
-// inOrder returns the loads in the order of a job that runs one at a time.
+// inOrder returns the loads in the order in which a job with parallelism 1 runs them.
 func inOrder(loads []*job.State) (ordered []*job.State) {
 	placed := map[string]bool{}
 	for len(ordered) < len(loads) {
 		next := slices.IndexFunc(loads, func(s *job.State) bool {
 			return !placed[s.Name] && !slices.ContainsFunc(s.After, func(name string) bool { return !placed[name] })
 		})
-		ordered = append(ordered, loads[next]) // the job has no cycles
+		ordered = append(ordered, loads[next]) // there is one, as the job has no cycles
 		placed[loads[next].Name] = true
 	}
 	return ordered
@@ -130,7 +130,7 @@ func placeOfLoad(r *job.Record, name string) int {
 	return slices.IndexFunc(r.Loads, func(s *job.State) bool { return s.Name == name })
 }
 
-// comesAfter reports whether a load of the job runs after another one, which was planned before.
+// comesAfter reports whether a load of the job runs after another one that was already planned.
 func (p *jobPlanner) comesAfter(name, before string) bool {
 	return p.plan.Parallel == 1 || p.record.ComesAfter(name, before)
 }

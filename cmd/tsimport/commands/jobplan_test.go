@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// plannerOf makes a planner of loads with these times in seconds, which come after others by name; -1 is unknown.
+// plannerOf makes a planner from the name, the seconds (-1 if unknown) and the predecessors of each load.
 func plannerOf(parallel int, loads ...any) *jobPlanner {
 	p := &jobPlanner{plan: &jobPlan{Parallel: parallel}, measured: measuredRates{}}
 	p.record, p.session = new(job.Record), new(session)
@@ -58,7 +58,7 @@ func TestPlannedTimeFollowsTheOrderOfLoads(t *testing.T) {
 	p.total()
 	conformance.Equal(t, p.plan.Totals.Bytes, 7, "a load of 7 bytes and one of a database")
 	p.plan.Totals = planTotals{}
-	p.session.rates.MaxWCU = 1 // of all loads together
+	p.session.rates.MaxWCU = 1 // for all loads together
 	p.total()
 	conformance.Equal(t, p.plan.Totals.Seconds, 40, "%+v", p.plan.Totals)
 }
@@ -72,7 +72,7 @@ func TestLoadsArePlannedInStartOrder(t *testing.T) {
 		got = append(got, s.Name)
 	}
 	conformance.Equal(t, strings.Join(got, " "), "y x v w z", "join")
-	if !p.comesAfter("z", "y") { // one at a time
+	if !p.comesAfter("z", "y") { // loads run one at a time
 		t.Error("z comes after y")
 	}
 	p.plan.Parallel = 2
@@ -138,15 +138,15 @@ func TestLastLongRunGivesTheRate(t *testing.T) {
 	summary("20260302T000000.000Z-t", 10_000, 0.5, "")
 	must(t, os.WriteFile(filepath.Join(root, "a file"), nil, 0o644))
 	conformance.Equal(t, rate(), 2000, "rows a second")
-	// A job's loads have runs of their own.
+	// Loads of a job have their own runs.
 	summary("20260401T000000.000Z-job/t", 10_000, 2, "")
 	must(t, os.WriteFile(filepath.Join(root, "20260401T000000.000Z-job", job.FolderFile),
 		[]byte(`{"version":1,"loads":[{"name":"t"}]}`), 0o644))
 	conformance.Equal(t, rate(), 5000, "of a job: rows a second")
 }
 
-// Rows of a job file with a target must not go to a target of the shell's environment.
-func TestAJobFileKeepsItsTarget(t *testing.T) {
+// TestJobFileKeepsItsTarget: rows of a job file with a target must not go to a target in the shell's environment.
+func TestJobFileKeepsItsTarget(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\na,1\n")
 	for name, value := range map[string]string{
@@ -171,7 +171,7 @@ func TestAJobFileKeepsItsTarget(t *testing.T) {
 	}
 }
 
-// TestWorkersFindTheServiceOfThePlan plans by environment or flags, and works where another service or none is set.
+// TestWorkersFindTheServiceOfThePlan plans with environment or flags, and runs workers with another service or none.
 func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 	service := enginetest.Start(t)
 	places := map[string]string{endpointEnv: service.URL, instanceEnv: service.Instance}
@@ -234,13 +234,13 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 	}
 }
 
-func TestAWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
+func TestWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
 	serviceInEnvironment(t)
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,a\n1,x\n")
 	ends(t, 0, "load in.csv --table t --create --pk id --job-dir job")
 	body := conformance.Try(os.ReadFile("job/plan.json")).Must(t)
-	without := strings.Replace(string(body), `"endpoint": `, `"was": `, 1) // as another process has made it
+	without := strings.Replace(string(body), `"endpoint": `, `"was": `, 1) // as if made by a process without it
 	put(t, "job/plan.json", without)
 	t.Setenv(endpointEnv, "")
 	ends(t, 2, "work --job-dir job", "neither the job's plan nor this machine names an endpoint")
@@ -321,7 +321,7 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(os.Stat(defaultStore)), "no such file", "an embedded store was made")
 }
 
-// fromStdin has standard input give what write writes, until the test ends.
+// fromStdin replaces standard input, until the test ends, with a pipe that write fills.
 func fromStdin(t *testing.T, write func(r, w *os.File)) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -344,9 +344,9 @@ defaults: {mode: changes, pk: ["id:string"], create: true, type: {id: string, v:
 loads: {a: {from: "-", source-table: a}, b: {from: "-", source-table: public.b}, c: {from: "-", source-table: c, max-rows-per-second: 1000}}
 `
 
-// TestJobLoadsTheTablesOfOneStream ends loads, one slow, and begins again: none ends early or awaits a failed one.
+// TestJobLoadsTheTablesOfOneStream has slow and failing loads, in two runs: none ends early or waits for a failed one.
 func TestJobLoadsTheTablesOfOneStream(t *testing.T) {
-	const all, bad = 3000, 1500 // of several MiB: the first is settled as one
+	const all, bad = 3000, 1500 // several MiB in all
 	var events []string
 	want := [all + 1]map[string]map[string]string{{"a": {}, "b": {}, "c": {}}}
 	rnd := rand.New(rand.NewPCG(44, 1))

@@ -58,7 +58,7 @@ func (p *jobPlanner) total() {
 			continue
 		}
 		codes = append(codes, l.ExitCode)
-		if l.State == planRefused || l.State == planFailed || l.Command == job.Export { // writes nothing
+		if l.State == planRefused || l.State == planFailed || l.Command == job.Export { // the load writes no rows
 			continue
 		}
 		t.Rows, t.WriteUnits = sumKnown(t.Rows, l.Rows), sumKnown(t.WriteUnits, l.WriteUnits)
@@ -86,7 +86,7 @@ func sumKnown(a, b int64) int64 {
 
 // schedule simulates the loads at the job's parallelism and returns when the last ends; -1 if any duration is unknown.
 func (p *jobPlanner) schedule() float64 {
-	free := make([]float64, max(1, p.plan.Parallel)) // when each is free
+	free := make([]float64, max(1, p.plan.Parallel)) // the time when each slot is free
 	ends := map[string]float64{}
 	last := 0.0
 	for _, s := range inOrder(p.record.Loads) {
@@ -117,14 +117,14 @@ type measuredRate struct {
 	rowsPerSecond float64
 }
 
-// Minimum duration and rows of a run whose rate predicts the next: shorter ones mostly measure startup.
+// Minimum duration and rows of a run whose rate is used: shorter runs mostly measure startup.
 const (
 	measuredSeconds = 1
 	measuredRows    = 1000
 	measuredRuns    = 1000 // maximum number of runs examined
 )
 
-// measureRuns reads the rates of earlier runs of loads and jobs, the newest of each table.
+// measureRuns returns the rates of earlier runs of loads and jobs, of the newest run per table.
 func measureRuns(root string) measuredRates {
 	m := measuredRates{}
 	entries, err := os.ReadDir(root) // sorted by name, so by time

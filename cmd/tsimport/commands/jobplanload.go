@@ -28,7 +28,7 @@ import (
 	"example.com/tsimport/transfer/restore"
 )
 
-// findBegun reports the progress of an unfinished run of the load, whose types the plan takes over.
+// findBegun adds the progress of an unfinished run of the load, and uses its types for the plan.
 func (l *loadPlan) findBegun(dir string, in *invocation) {
 	if !checkpoint.Exists(dir) {
 		return
@@ -66,26 +66,26 @@ func (l *loadPlan) warn(texts ...string) {
 	}
 }
 
-// looksLater is for loads that inspect all rows only when they begin.
+// looksLater replaces the inspection of all rows, which a plan leaves to the load.
 func looksLater(context.Context) error { return nil }
 
-// later reports that the load reads the output of another one, if so.
+// later marks the load as planned later if it reads the output of another one; else it returns err.
 func (l *loadPlan) later(place string, err error) error {
 	usage, by := new(plan.UsageError), l.plans.made[place]
 	if by == nil || by == l || !errors.As(err, &usage) || !usage.NoTable {
 		return err
 	}
 	if !l.plans.comesAfter(l.Name, by.Name) {
-		return usagef("load %s creates the table it reads, but %s does not wait; give after: [%s]", by.Name, l.Name, by.Name)
+		return usagef("load %s creates the table it reads, but %s does not wait; set after: [%s]", by.Name, l.Name, by.Name)
 	}
 	l.State = planLater
-	l.note(fmt.Sprintf("load %s makes the table that it reads: what that will have is not known before", by.Name))
+	l.note(fmt.Sprintf("load %s creates the table that it reads, so its rows are not known yet", by.Name))
 	return nil
 }
 
 // load plans a load of files, an archive or a table.
 func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
-	cfg.DryRun = true // opens for reading only, without a lease
+	cfg.DryRun = true // opens resources for reading only, without a lease
 	cfg.Lanes.RetryFor = min(cfg.Lanes.RetryFor, planPatience)
 	r := new(readyLoad)
 	defer func() { err = r.close(err) }()
@@ -98,7 +98,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 	}
 	l.askState(c.interrupts.drain, asked, &cfg)
 	if copies != nil || c.Command.Name == job.Load && cfg.Read.Sources != nil {
-		of.Compared(&cfg) // skips checks that read the whole source
+		of.Compared(&cfg) // leaves out checks that read the whole source
 	}
 	if cfg.Read.Look != nil {
 		cfg.Read.Look = looksLater
@@ -113,7 +113,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 	if l.Rows < 0 && cfg.Read.Sources != nil && asked.Query == "" && len(asked.From) == 1 &&
 		open.IsDatabase(asked.From[0]) {
 		if found, err := open.Tables(c.interrupts.drain, asked.From[0]); err == nil && len(found) == 1 && found[0].Rows >= 0 {
-			l.Rows, l.RowsAre = found[0].Rows, rowsAbout // as tsimport tables says
+			l.Rows, l.RowsAre = found[0].Rows, rowsAbout // as in tsimport tables
 		}
 	}
 	if copies != nil && l.Rows < 0 && l.RowBytes > 0 {
@@ -130,7 +130,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 	return nil
 }
 
-// plannedKind does not begin a load into a service that did not answer.
+// plannedKind is a kind that does not begin a load into a service that did not respond.
 type plannedKind struct {
 	kind
 	plan *loadPlan
@@ -143,7 +143,7 @@ func (k plannedKind) begin(c *call, cfg *pipeline.Config, t *target) error {
 	return k.kind.begin(c, cfg, t)
 }
 
-// reach notes the table's service. It returns the error if that service did not answer before.
+// reach notes the table's service. It returns an error if that service has not responded to an earlier load.
 func (l *loadPlan) reach(t *target) error {
 	l.Target = t.name
 	if t.embedded {
@@ -156,7 +156,7 @@ func (l *loadPlan) reach(t *target) error {
 	return nil
 }
 
-// askState says whether another process may be working on the load, by the lease of its --state.
+// askState adds a note if another process may be working on the load, according to the lease in its --state.
 func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pipeline.Config) {
 	if asked.State == "" {
 		return
@@ -179,7 +179,7 @@ func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pi
 func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) error {
 	place := t.place(cfg.Target.Table)
 	by := l.plans.made[place]
-	if by != nil && l.plans.comesAfter(l.Name, by.Name) { // the table exists by then
+	if by != nil && l.plans.comesAfter(l.Name, by.Name) { // the table will exist by then
 		cfg.Target.Create = true
 		if err := l.takeKey(&cfg.Target, by); err != nil {
 			return err
@@ -192,7 +192,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	l.key = v.Target.Key
 	l.Bytes, l.Rows, l.RowsAre, l.RowBytes, l.units = v.Bytes, v.Rows, "about", v.Sample.RowBytes, v.Sample.RowUnits
 	switch {
-	case v.Rows < 0, v.Rows == 0 && !v.Exact: // a server does not estimate a query
+	case v.Rows < 0, v.Rows == 0 && !v.Exact: // servers do not estimate the rows of a query
 		l.Rows, l.RowsAre = -1, rowsUnknown
 	case v.Exact:
 		l.RowsAre = rowsExact
@@ -203,7 +203,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 			l.Files.Names = append(l.Files.Names, input.Redact(name))
 		}
 		if v.Opened < v.Chosen {
-			l.note(fmt.Sprintf("columns, types and rows are those of %s of %s files, from all over them",
+			l.note(fmt.Sprintf("columns, types and rows are based on %s of %s files, spread over all of them",
 				words.Grouped(int64(v.Opened)), words.Grouped(int64(v.Chosen))))
 		}
 	}
@@ -224,7 +224,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	l.warn(v.Warnings...)
 	l.note(v.Notes...)
 	if v.Sample.Grows && l.New != nil && l.New.By == "" {
-		l.warn(fmt.Sprintf("the key begins with %s, which rises: new rows all go to the last partition; tsimport advise "+
+		l.warn(fmt.Sprintf("the key begins with %s, which increases: all new rows go to the last partition; tsimport advise "+
 			"proposes a key that spreads", v.Target.Key[0].Name))
 	}
 	if h := v.Sample.Largest; l.Rows > 0 && h.Share*float64(l.Rows)*l.RowBytes > table.LargestValue {
@@ -234,7 +234,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	return nil
 }
 
-// lookAtTable describes the table. By is the load of the job that creates it; nil if it exists or this load creates it.
+// lookAtTable describes the table. by is the other load that creates it; nil if it exists or this load creates it.
 func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) {
 	switch {
 	case v.Target.Create:
@@ -273,7 +273,7 @@ func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, 
 	if deletes {
 		l.note("which rows it would delete is not known before, either")
 	}
-	cfg.Read.Look = looksLater // as in a comparison
+	cfg.Read.Look = looksLater // comparisons do the same
 	if err := l.look(interrupts.drain, cfg, t); err != nil {
 		return err
 	}
@@ -298,7 +298,7 @@ func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *
 	if looked.AtMost {
 		l.RowsAre = rowsAtMost
 	} else if l.Rows >= 0 {
-		l.RowsAre = rowsAbout // it may change until the export
+		l.RowsAre = rowsAbout // the table may change before the export
 	}
 	if most := c.of.Limit; most > 0 && (l.Rows < 0 || l.Rows > most) {
 		l.Rows, l.RowsAre = most, rowsAtMost
@@ -316,7 +316,7 @@ func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *
 		l.note("the output exists and would be replaced")
 	}
 	if by := l.plans.writers(t.place(described.Name), l.Name); len(by) > 0 {
-		l.note(fmt.Sprintf("the table is as it is now; %s of this job write to it before", strings.Join(by, ", ")))
+		l.note(fmt.Sprintf("the plan is of the present table; %s of this job write to it before", strings.Join(by, ", ")))
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func secondsText(seconds float64) string {
 	return time.Duration(min(math.Ceil(seconds), math.MaxInt64/float64(2*time.Second)) * float64(time.Second)).String()
 }
 
-// Limits of the columns, files and tables shown per load. --json has all except files.
+// Limits for the columns, files and tables shown per load. --json has all of them except files.
 const (
 	plannedColumns = 40
 	plannedFiles   = 3
@@ -185,7 +185,7 @@ func (l *loadPlan) describeTable(add func(what, format string, a ...any)) {
 		if n := len(l.Tables) - plannedTables; n > 0 {
 			texts = append(texts, fmt.Sprintf("and %d more", n))
 		}
-		add("tables", "%s; those that are missing are made if --create says so", strings.Join(texts, ", "))
+		add("tables", "%s; missing ones are created with --create", strings.Join(texts, ", "))
 	}
 }
 
@@ -206,12 +206,12 @@ func (l *loadPlan) describeColumns(add func(what, format string, a ...any)) {
 		texts = append(texts, text)
 	}
 	if l.More && l.Command != job.Export {
-		texts = append(texts, "and those that each row has")
+		texts = append(texts, "and further columns of each row")
 	}
 	add("columns", "%s", strings.Join(texts, ", "))
 }
 
-// describeDecisions puts undisputed decisions on one line and each other one on its own.
+// describeDecisions puts undisputed decisions on one line, and each of the others on its own.
 func (l *loadPlan) describeDecisions(add func(what, format string, a ...any)) {
 	var plain, disputed []string
 	for _, d := range l.Decisions {
@@ -230,7 +230,7 @@ func (l *loadPlan) describeDecisions(add func(what, format string, a ...any)) {
 
 func (l *loadPlan) describeCost(add func(what, format string, a ...any)) {
 	if l.WriteUnits < 0 {
-		add("costs", "unknown, for the rows are")
+		add("costs", "unknown, because the number of rows is")
 		return
 	}
 	text := words.Grouped(l.WriteUnits) + " write units"

@@ -113,7 +113,7 @@ func serveJob(ctx context.Context, c *call, w *scaleout.Watcher, address string)
 			}
 			to.Header().Set("Content-Type", kind)
 			to.Header().Set("Cache-Control", "no-store")
-			_, _ = to.Write(text.Bytes()) // the client may be gone
+			_, _ = to.Write(text.Bytes()) // fails if the client is gone
 		}
 	}
 	mux.HandleFunc("GET /status", answer("application/json", func(b *bytes.Buffer, s *scaleout.Status) error {

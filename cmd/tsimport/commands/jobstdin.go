@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/keep"
 )
 
-// shareStdin gives each load that reads standard input an end of its own, which it must close when it ends.
+// shareStdin gives each load that reads standard input its own pipe, which it must close when it ends.
 func (o *jobRunner) shareStdin(stdin io.Reader) error {
 	var to []*io.PipeWriter
 	o.ends = map[string]*io.PipeReader{}
@@ -28,7 +28,7 @@ func (o *jobRunner) shareStdin(stdin io.Reader) error {
 	return o.checkPipes()
 }
 
-// checkPipes refuses two loads that would read one named pipe concurrently, each a part of it.
+// checkPipes refuses loads that read one named pipe concurrently, as each would get only a part of the data.
 func (o *jobRunner) checkPipes() error {
 	readers := map[string]string{}
 	for _, s := range o.record.Loads {
@@ -47,25 +47,25 @@ func (o *jobRunner) checkPipes() error {
 	return nil
 }
 
-// handOut hands what it reads to all; the slowest sets the pace. It ends when all have closed, or with the input.
+// handOut copies the input to all pipes, at the pace of the slowest, until the input ends or all pipes are closed.
 func handOut(from io.Reader, to []*io.PipeWriter) {
 	buffer := make([]byte, 64<<10)
 	for len(to) > 0 {
 		n, err := from.Read(buffer)
 		to = slices.DeleteFunc(to, func(w *io.PipeWriter) bool {
 			var left error
-			if n > 0 { // an empty write waits, too
+			if n > 0 { // even an empty write would wait for the reader
 				_, left = w.Write(buffer[:n])
 			}
 			if err != nil {
-				_ = w.CloseWithError(err) // always nil
+				_ = w.CloseWithError(err) // never fails
 			}
 			return left != nil || err != nil
 		})
 	}
 }
 
-// noteStdin records the earliest place from which loads that have read standard input need changes, if all know theirs.
+// noteStdin records the earliest place from which loads that read standard input need changes, if all know theirs.
 func (o *jobRunner) noteStdin() {
 	o.record.ResumeFrom = nil
 	for i, s := range o.record.StdinReaders() {
@@ -80,7 +80,7 @@ func (o *jobRunner) noteStdin() {
 	}
 }
 
-// stdinAgain says how to give changes again to loads that read standard input; "" if all are done or none has begun.
+// stdinAgain returns how to repeat changes for loads that read standard input; "" if all are done or none has begun.
 func (o *jobRunner) stdinAgain() string {
 	var names []string
 	done, waiting := 0, 0

@@ -77,7 +77,7 @@ func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Opt
 	o := &kubernetes.Options{
 		Name: c.String("name"), Plan: p.ID[:min(len(p.ID), planInNames)], Image: c.String("image"), JobDir: place,
 		Workers: cmp.Or(c.Int("workers"), p.Workers), Secret: c.String("secret"), MemoryBytes: memory, DiskBytes: disk,
-		Env: workerEnv(p), // the access keys come from the secret or a service account
+		Env: workerEnv(p), // access keys are in the secret or belong to a service account
 	}
 	if o.Name == "" {
 		o.Name = "tsimport-" + notInNames.ReplaceAllString(strings.ToLower(path.Base(p.Job.Table)), "-")
@@ -93,11 +93,11 @@ func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Opt
 	return o, nil
 }
 
-// placesOfWorkers are variables for endpoints and regions that workers inherit from planning. None is a secret.
+// placesOfWorkers lists variables with endpoints and regions that workers inherit from planning. None is a secret.
 var placesOfWorkers = []string{"OSS_ENDPOINT", "OSS_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION",
 	"AWS_DEFAULT_REGION"}
 
-// workerEnv returns workers' endpoints and regions as environment variables, from plan, environment or profiles.
+// workerEnv returns environment variables with the workers' endpoints and regions, from plan, environment or profiles.
 func workerEnv(p *scaleout.Plan) (env []kubernetes.EnvVar) {
 	places := map[string]string{}
 	for _, text := range os.Environ() {

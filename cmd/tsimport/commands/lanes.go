@@ -35,7 +35,7 @@ func writeState(w io.Writer, s *pipeline.State) error {
 	return err
 }
 
-// stateText is a state without its lanes.
+// stateText formats a state without its lanes.
 func stateText(s *pipeline.State) string {
 	parts := []string{fmt.Sprintf("%s rows read, %s written, %s queued, %s in flight",
 		words.Grouped(s.Read), words.Grouped(s.Written), words.Grouped(s.Queued), words.Grouped(int64(s.RowsOut)))}
@@ -72,7 +72,7 @@ func stateText(s *pipeline.State) string {
 	return printable(strings.Join(parts, "; "))
 }
 
-// busiest returns the active lanes: first those with rows on disk, then by rows.
+// busiest returns the active lanes, first those with rows on disk, then those with the most rows.
 func busiest(s *pipeline.State) (busy []lanes.State) {
 	for _, l := range s.Lanes {
 		if l.Queued+l.Retrying+l.InFlight > 0 || l.Spilled || l.Down || l.Trouble != "" {
@@ -137,7 +137,7 @@ func plural(n int, noun string) string {
 	return noun + "s"
 }
 
-// counted is a number of things.
+// counted formats a count and a noun.
 func counted(n int64, noun string) string { return words.Grouped(n) + " " + plural(int(n), noun) }
 
 // are formats a count and a noun, followed by is or are.

@@ -53,7 +53,7 @@ func load(c *call) (err error) {
 	return runLoad(c, plainLoad{l})
 }
 
-// kind is the source of a load's rows, which distinguishes loads.
+// kind is what distinguishes loads: the source of their rows.
 type kind interface {
 	// config builds the configuration that a command requests, and completes its request.
 	config(c *call, asked *options.Command) (pipeline.Config, error)
@@ -83,7 +83,7 @@ func (l plainLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
 	return l.Begin(c.interrupts.drain, cfg, &t.Target, t.missing)
 }
 
-// runLoad runs a load of any kind, or the action requested in its place.
+// runLoad runs a load of any kind, or the action requested instead.
 func runLoad(c *call, of kind) (err error) {
 	asked := c.command()
 	for _, name := range []string{"workers", "plan"} {
@@ -123,7 +123,7 @@ func runLoad(c *call, of kind) (err error) {
 	return r.run(c, of, cfg)
 }
 
-// run writes the rows, compares them if requested, and reports how the load ended.
+// run writes the rows, compares them if requested, and reports the result.
 func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 	if c.in.session == nil {
 		limitMemory(cfg.Limits.Memory, r.target.embedded)
@@ -153,7 +153,7 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 			of.Compared(&cfg)
 			err = verifyLoad(c, cfg, report)
 		}
-		if err == nil { // else the same command compares again
+		if err == nil { // after an error the same command compares again
 			err = report.RemoveCheckpoint()
 		}
 	}
@@ -229,7 +229,7 @@ const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
 func loadConfig(c *call) (cfg pipeline.Config, err error) {
 	r := &c.command().Request
 	for _, from := range r.From {
-		if err := open.Check(from, r.Table); err != nil && !address.Is(from) { // before a target is opened
+		if err := open.Check(from, r.Table); err != nil && !address.Is(from) { // before the target is opened
 			return cfg, usagef("%v", err)
 		}
 	}
@@ -267,7 +267,7 @@ func parseSync(text string) (noSync bool, err error) {
 	return of.Sync == "none", nil
 }
 
-// lookHint says how to view the loaded rows; "" if that needs the access keys of a profile.
+// lookHint returns the command that shows the loaded rows; "" if that needs the access keys of a profile.
 func lookHint(c *call, r *pipeline.Report, to *target) string {
 	at := map[string]string{"store": c.given.Store, "endpoint": c.given.Endpoint, "instance": c.given.Instance}
 	if c.Command.Name == "copy" {

@@ -22,7 +22,7 @@ const (
 // logFormatVariable selects the format of messages on stderr: text, or json, one object per line (docs/observing.md).
 const logFormatVariable = "TSIMPORT_LOG_FORMAT"
 
-// formatLog sets the format from the environment before arguments are parsed, so that their errors have it too.
+// formatLog sets the format from the environment before arguments are parsed, so that their errors are logged in it.
 func formatLog(show *display, args []string) error {
 	switch format := os.Getenv(logFormatVariable); {
 	case format != "" && format != logText && format != logJSON:
@@ -33,7 +33,7 @@ func formatLog(show *display, args []string) error {
 	return nil
 }
 
-// logJSON makes the display log JSON lines with log/slog.
+// logJSON makes the display write JSON lines with log/slog.
 func (d *display) logJSON(command string) {
 	if d.log != nil {
 		return
@@ -50,7 +50,7 @@ type asIs struct{ d *display }
 
 func (a asIs) Write(b []byte) (int, error) { return len(b), a.d.put(b) }
 
-// shownAttr is the logged form of an attribute: times in UTC, texts without secrets and control characters.
+// shownAttr returns the logged form of an attribute: times in UTC, texts without secrets and control characters.
 func shownAttr(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindTime:
@@ -76,7 +76,7 @@ func (d *display) event(level slog.Level, event, text string, more ...slog.Attr)
 	d.log.LogAttrs(context.Background(), level, text, append([]slog.Attr{slog.String("event", event)}, more...)...)
 }
 
-// of is the display of one load of a job.
+// of returns the display of one load of a job.
 func (d *display) of(load string) *display {
 	one := newDisplay(io.Discard)
 	if d.log == nil {
@@ -112,7 +112,7 @@ func (s *screen) logProgress() {
 // rejectsLogged limits the rejects logged per load; the run folder has all.
 const rejectsLogged = 1000
 
-// reject queues a rejected record for the log. The load does not wait for the log's reader.
+// reject queues a rejected record for the log, so that the load does not wait for the log's reader.
 func (s *screen) reject(r *rundir.Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *screen) reject(r *rundir.Reason) {
 	}
 }
 
-// logRejects logs the rejected records since its last call.
+// logRejects logs the records rejected since its last call.
 func (s *screen) logRejects() {
 	s.mu.Lock()
 	rejected, all := s.rejected, s.rejects

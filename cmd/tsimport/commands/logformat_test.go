@@ -28,7 +28,7 @@ import (
 
 var updateLogs = flag.Bool("update-logs", false, "write testdata/*.log.jsonl")
 
-// volatile is what differs between two runs that do the same.
+// volatile lists texts that differ between equal runs, and their replacements.
 var volatile = []struct {
 	find *regexp.Regexp
 	with string
@@ -93,7 +93,7 @@ func TestLogsAsJSON(t *testing.T) {
 	}
 }
 
-func TestALineIsShownByItsKind(t *testing.T) {
+func TestLinesAreShownAndLoggedByKind(t *testing.T) {
 	var text, log, load bytes.Buffer
 	asText, asLog, ofLoad, planned := newDisplay(&text), newDisplay(&log), newDisplay(&load), new(loadPlan)
 	asLog.logJSON("load")
@@ -158,7 +158,7 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 		"that rejects are left out is not said: %v", last)
 }
 
-func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
+func TestLogFormatVariableAppliesToEveryCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for value, want := range map[string]string{"json": `{"time"`, "text": "tsimport: ", "xml": "want text or json"} {
 		t.Setenv("TSIMPORT_LOG_FORMAT", value)
@@ -169,7 +169,7 @@ func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
 	}
 }
 
-// screenOf is what a terminal of so many columns shows after a text: a small one that knows only what display sends.
+// screenOf returns the lines that a terminal of this width shows after a text. It only knows the display's sequences.
 func screenOf(t *testing.T, text string, columns int) []string {
 	t.Helper()
 	lines := [][]rune{nil}
@@ -247,7 +247,7 @@ func TestPaintedLinesStayBelowWrittenText(t *testing.T) {
 	check("tsimport: first", "tsimport: second", "tsimport: end", "")
 }
 
-func TestALineWiderThanTheTerminalIsTruncated(t *testing.T) {
+func TestLineWiderThanTheTerminalIsTruncated(t *testing.T) {
 	d, out := terminal(10)
 	d.paint("123456789", "1234567890", "日本語日本語", "a\x1b[2Jb")
 	want := []string{"123456789", "12345678…", "日本語日…", "a�[2Jb"}
@@ -267,7 +267,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("nobody reads") }
 
-func TestAClosedPipeIsReportedToItsWriter(t *testing.T) {
+func TestClosedPipeIsReportedToItsWriter(t *testing.T) {
 	d := &display{w: broken{}, terminal: true, columns: func() int { return 80 }}
 	d.paint("bar")
 	conformance.Refused(t, conformance.ErrorOf(d.Write([]byte("text\n"))), "", "no error after painted lines")
@@ -292,7 +292,7 @@ func TestVersionDifferenceNamesTheMissingSide(t *testing.T) {
 	}
 }
 
-// Others may have placed a link where an output is written before it gets its name.
+// TestOutputDoesNotFollowAPlantedLink has a link where an output is written before it gets its name.
 func TestOutputDoesNotFollowAPlantedLink(t *testing.T) {
 	dir := t.TempDir()
 	victim, out := filepath.Join(dir, "victim"), filepath.Join(dir, "out.csv")
@@ -313,7 +313,7 @@ func TestOutputDoesNotFollowAPlantedLink(t *testing.T) {
 	conformance.True(t, err == nil && info.Mode().IsRegular(), "the output is %v, %v", info.Mode(), err)
 }
 
-// hostile would clear a terminal, set its title, go back in the line, turn the direction of writing, or begin a line.
+// hostile would clear a terminal, set its title, return to the start of the line, and reverse the writing direction.
 const hostile = "a\x1b[2J\x1b]0;title\x07\r\u009b31m\u202eb"
 
 func TestControlCharactersAreNotPrinted(t *testing.T) {
@@ -369,13 +369,13 @@ func TestControlCharactersAreNotPrinted(t *testing.T) {
 
 var quoted = regexp.MustCompile(`(?:'[^']*'|[^' ])+`)
 
-// TestEveryAdvisedCommandCanBePlanned: for files with a key and databases the command has exactly their whole key.
+// TestEveryAdvisedCommandCanBePlanned: for files with a key, and databases, the command has exactly their key.
 func TestEveryAdvisedCommandCanBePlanned(t *testing.T) {
 	conformance.NotForRaces(t)
 	root := conformance.Try(filepath.Abs("../../..")).Must(t)
 	tsimport := commandsIn(t)
 	var inputs []string
-	alike := map[string]bool{} // one of each kind in each folder
+	alike := map[string]bool{} // only one file of each kind in each folder is used
 	for _, dir := range []string{"examples", "reader/testdata"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
@@ -414,7 +414,7 @@ func TestEveryAdvisedCommandCanBePlanned(t *testing.T) {
 		args := append([]string{"advise"}, strings.Fields(input)...)
 		var out, errOut strings.Builder
 		if Run(append([]string{"tsimport"}, append(args, "--json", "--growth", "50")...), &out, &errOut) != 0 {
-			continue // it is not for loads as it is
+			continue // the file cannot be loaded without flags
 		}
 		var report struct {
 			Candidates []struct{ Fix, Key *struct{ Command string } }

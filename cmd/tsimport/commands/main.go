@@ -23,7 +23,7 @@ import (
 
 // Run runs the command and returns the exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
-	// A closed progress display must not end a load; a closed stdout ends with exitcode.Pipe.
+	// A closed stderr must not end a load, and a closed stdout ends a command with exitcode.Pipe.
 	signal.Ignore(syscall.SIGPIPE)
 	crashLoudly()
 	show := newDisplay(stderr)
@@ -57,7 +57,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	return exitCode(show, err, out.silent(show))
 }
 
-// onlyNamed drops the flags of other commands, because the library processes all of them.
+// onlyNamed drops the flags of other commands, to save the time in which the library would process them.
 func onlyNamed(app *cli.App, args []string) {
 	if len(args) < 2 || app.Command(args[1]) == nil {
 		return
@@ -69,17 +69,17 @@ func onlyNamed(app *cli.App, args []string) {
 	}
 }
 
-// crashLoudly makes a crash end with SIGABRT (134 in shells): the runtime's 2 means bad usage here. No core is dumped.
+// crashLoudly makes a crash end with SIGABRT (134 in shells), as the runtime's 2 means bad usage. It dumps no core.
 func crashLoudly() {
 	withoutCore()
 	debug.SetTraceback("crash")
 }
 
-// exitError carries an exit code; its error, if any, is still to be shown.
+// exitError carries an exit code, and an error to be shown, if any.
 type exitError struct {
 	code   int
 	err    error
-	fields []slog.Attr // for the log
+	fields []slog.Attr // fields for the log
 }
 
 // endsWith ends a command with a code. said is its progress and first reason, for the final line.
@@ -88,7 +88,7 @@ func endsWith(c *call, code int, err error, said string) error {
 	if stopped := context.Cause(c.interrupts.drain); err == nil && stopped != nil && exitcode.Of(stopped) == code {
 		err = stopped
 	}
-	if c.in.ending == nil && err == nil { // nobody to report to
+	if c.in.ending == nil && err == nil { // nothing reports said
 		err = errors.New(said)
 	}
 	return &exitError{code: code, err: err}
@@ -105,7 +105,7 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func (e *exitError) Exit() int { return e.code }
 
-// exitCode shows the error in one line and returns its exit code. A nonzero code is never silent.
+// exitCode shows the error in one line and returns its exit code. A nonzero code always has a line.
 func exitCode(show *display, err error, silent bool) int {
 	code := exitcode.Of(err)
 	if code == exitcode.Pipe {
@@ -134,7 +134,7 @@ func exitCode(show *display, err error, silent bool) int {
 }
 
 func init() {
-	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // without -v, which is easily mistyped
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // without -v, which is too easily typed
 }
 
 // newApp builds the commands with their help.
@@ -152,7 +152,7 @@ func newApp(stdout io.Writer, in *invocation) *cli.App {
 		EnableBashCompletion:      true,
 		Writer:                    stdout,
 		ErrWriter:                 in.show,
-		DisableSliceFlagSeparator: true, // a null text or a column name may hold a comma
+		DisableSliceFlagSeparator: true, // a null text or a column name may contain a comma
 		ExitErrHandler:            func(*cli.Context, error) {},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
@@ -196,7 +196,7 @@ func newApp(stdout io.Writer, in *invocation) *cli.App {
 	return app
 }
 
-// setUsageErrors makes every command answer a wrong flag with one line instead of its whole help.
+// setUsageErrors makes every command report a wrong flag in one line, without its whole help.
 func setUsageErrors(app *cli.App) {
 	onError := func(name string, flags []cli.Flag) cli.OnUsageErrorFunc {
 		return func(_ *cli.Context, err error, _ bool) error {
@@ -209,7 +209,7 @@ func setUsageErrors(app *cli.App) {
 		for _, c := range commands {
 			name := parent + " " + c.Name
 			c.OnUsageError = onError(name, c.Flags)
-			c.HideHelpCommand = len(c.Subcommands) == 0 // else a file called help would run it
+			c.HideHelpCommand = len(c.Subcommands) == 0 // a file may be called help
 			if len(c.Subcommands) > 0 && c.Action == nil {
 				c.Action = func(c *cli.Context) error {
 					if c.Args().Present() {
@@ -234,7 +234,7 @@ type interrupts struct {
 	drain, hard      context.Context
 	stopGently, stop context.CancelCauseFunc
 	signals          chan os.Signal
-	gentle           chan bool // whether something is in flight
+	gentle           chan bool // holds a value if the command stops gracefully when drain ends
 }
 
 func newInterrupts(show *display) *interrupts {
@@ -244,7 +244,7 @@ func newInterrupts(show *display) *interrupts {
 		gentle: make(chan bool, 1)}
 	signal.Notify(in.signals, syscall.SIGTERM)
 	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
-		if !signal.Ignored(s) { // as nohup does with the first, and a shell with the second for background jobs
+		if !signal.Ignored(s) { // nohup ignores the first, shells the second for background jobs
 			signal.Notify(in.signals, s)
 		}
 	}
@@ -262,13 +262,13 @@ func newInterrupts(show *display) *interrupts {
 			}
 			if hard.Err() != nil {
 				show.say.Line("stopped at once by a third signal (%v); to resume, give the same command again", s)
-				os.Exit(cause.ExitCode) // work that ignored its context
+				os.Exit(cause.ExitCode) // the command has ignored its context
 			}
 			first := drain.Err() == nil
 			stopGently(cause)
 			if first && len(in.gentle) > 0 {
 				if show.log == nil {
-					_ = show.write("\n") // after the ^C of the terminal
+					_ = show.write("\n") // ends the terminal's line with ^C
 				}
 				show.say.Line("stopping: finishing requests in flight; interrupt again to stop now")
 				continue
@@ -279,7 +279,7 @@ func newInterrupts(show *display) *interrupts {
 	return in
 }
 
-// codeOf gives an interrupted command's error the exit code of the signal: an abandoned request has its own error.
+// codeOf gives an interrupted command's error the exit code of the signal, as abandoned requests have their own errors.
 func (in *interrupts) codeOf(err error) error {
 	stopped := new(pipeline.Interrupted)
 	if code := exitcode.Of(err); code != exitcode.Failed && code != exitcode.Usage ||
@@ -287,7 +287,7 @@ func (in *interrupts) codeOf(err error) error {
 		return err
 	}
 	if errors.Is(err, context.Canceled) && !errors.As(err, new(*pipeline.Interrupted)) {
-		err = stopped // says why
+		err = stopped // it says why the command stopped
 	}
 	if exitcode.Of(err) == stopped.ExitCode {
 		return err
@@ -295,7 +295,7 @@ func (in *interrupts) codeOf(err error) error {
 	return &exitError{code: stopped.ExitCode, err: err}
 }
 
-// limit stops the command after a duration, gently if it can; 0 means never. It can be resumed as after a signal.
+// limit stops the command after a duration, gracefully if possible; 0 means never. It can be resumed as after a signal.
 func (in *interrupts) limit(d time.Duration) {
 	if d == 0 {
 		return
@@ -309,15 +309,15 @@ func (in *interrupts) limit(d time.Duration) {
 	})
 }
 
-// drains declares that the command stops by itself when drain ends.
+// drains declares that the command stops gracefully when drain ends.
 func (in *interrupts) drains() {
 	select {
 	case in.gentle <- true:
-	default: // already sent
+	default: // already declared
 	}
 }
 
-// ofLoad returns the interrupts of one load among several: interrupting all ends it as if alone. stop releases them.
+// ofLoad returns the interrupts of one of several loads, all of which in ends. stop releases them.
 func (in *interrupts) ofLoad() (of *interrupts, stop func()) {
 	hard, cancel := context.WithCancelCause(in.hard)
 	drain, stopGently := context.WithCancelCause(in.drain)

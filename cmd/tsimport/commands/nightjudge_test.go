@@ -21,14 +21,14 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// judged is what has to be so of a table, by the rules of docs/how-to/nightly-files.md and what its sender has done.
+// judged is the expected state of a table, by the rules of docs/how-to/nightly-files.md and its sender's deliveries.
 type judged struct {
-	must   map[string]string          // values of rows that must be there, by key
-	may    map[string]map[string]bool // and those that may
-	taken  map[string]string          // contents that the table has taken, by the names of their files
+	must   map[string]string          // values that rows must have, by key
+	may    map[string]map[string]bool // other values that rows may have, by key
+	taken  map[string]string          // contents that were loaded, by file name
 	bad    map[string]known           // files that were listed as bad, by name
-	missed map[string]int             // nights on which a sound file was open without reason
-	last   float64                    // when the load has last succeeded
+	missed map[string]int             // number of nights on which a sound file was not loaded, by name
+	last   float64                    // time of the load's last success
 }
 
 type known struct {
@@ -53,14 +53,14 @@ func (t *nightTable) young(d *delivery, now time.Time) bool {
 	return t.settle > 0 && now.Sub(d.changed) < t.settle
 }
 
-// expected is where a file has to stand after a night on which nothing went wrong.
+// expected returns the state of a file after a night without faults.
 func (t *nightTable) expected(d *delivery, now time.Time) state {
 	if body, known := t.taken[d.name]; known && body == string(d.body) {
 		return isDone
 	}
 	for name, other := range t.files {
 		if t.bad[name].sent && (name == d.name || string(other.body) == string(d.body) && t.taken[d.name] == "") {
-			return isBad // until somebody has looked at its rows
+			return isBad // until the user has checked its rows
 		}
 	}
 	if _, known := t.taken[d.name]; d.flaw == blank || t.young(d, now) {
@@ -72,7 +72,7 @@ func (t *nightTable) expected(d *delivery, now time.Time) state {
 		return isBad // changed
 	}
 	if t.has(d) {
-		return isDone // under another name
+		return isDone // its content was loaded under another name
 	}
 	if d.flaw != sound {
 		return isBad
@@ -82,7 +82,7 @@ func (t *nightTable) expected(d *delivery, now time.Time) state {
 
 type listing struct {
 	Name     string
-	Modified time.Time // of one that the table has taken
+	Modified time.Time // set for known files
 	Sent     bool
 }
 
@@ -106,12 +106,12 @@ func (s *season) listed(t *nightTable, more ...string) map[string]*listing {
 
 type outcome struct {
 	code, bad      int
-	rows, rejected int      // of the files that the table has taken now
-	more           int      // rows that may be read of bad files
-	places         []string // of which the first cause is one
+	rows, rejected int      // rows of the files that were loaded in this night
+	more           int      // rows of bad files that may have been read
+	places         []string // files that the first cause may name
 }
 
-// judge compares a table after the night with the expected one. Sure: nothing went wrong in this night or remained.
+// judge compares a table after the night with the expected one. sure excludes faults in this night and their remains.
 func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 	taken, aside := s.listed(t), s.listed(t, "--state", "bad")
 	fresh, inputs := 0, 0
@@ -122,14 +122,14 @@ func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 		want, before := t.expected(d, s.began), t.bad[name]
 		is := isOpen
 		switch {
-		case aside[name] != nil && before.body != "" && t.young(d, s.began): // it is not looked at
+		case aside[name] != nil && before.body != "" && t.young(d, s.began): // young files are not examined
 		case aside[name] != nil:
 			is = isBad
 		case taken[name] != nil && (t.taken[name] == string(d.body) || taken[name].Modified.Equal(d.changed)):
 			is = isDone
 		}
 		same := before.body == string(d.body)
-		early := !sure && want == isOpen && d.flaw != blank // a pod before it, by whose clock the file was not young
+		early := !sure && want == isOpen && d.flaw != blank // by an earlier pod's clock the file may not have been young
 		if early {
 			want = is
 		}
@@ -137,7 +137,7 @@ func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 		if is != want && !lag {
 			s.fail("%s is %s and should be %s (%q): %s", filepath.Base(name), is, want, d.flaw, d.body[:min(len(d.body), 60)])
 		}
-		if is != want && clean && want == isDone && !t.has(d) { // a load that begins notes a copy
+		if is != want && clean && want == isDone && !t.has(d) { // copies become known when a load begins
 			if t.missed[name]++; t.missed[name] > 1 {
 				s.fail("%s starves", name)
 			}
@@ -187,11 +187,11 @@ func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 	return of
 }
 
-// maySend notes rows that pods may have sent of a file that the table has not taken.
+// maySend records rows that pods may have sent from a file that is not known to be loaded.
 func (s *season) maySend(t *nightTable, d *delivery, want state, early bool) {
 	_, changed := t.taken[d.name]
 	if was := t.bad[d.name]; was.body == string(d.body) {
-		return // of what is bad nothing is sent again
+		return // bad files are not sent again
 	}
 	if t.taken[d.name] == string(d.body) || want == isOpen && !early || want == isBad &&
 		(changed && !t.reload || d.flaw == sound) {
@@ -208,7 +208,7 @@ func (s *season) maySend(t *nightTable, d *delivery, want state, early bool) {
 	}
 }
 
-// take notes that the table has taken a file, and reports whether its content is new.
+// take records that a file was loaded, and reports whether its content is new.
 func (t *nightTable) take(d *delivery) bool {
 	for _, body := range t.taken {
 		if body == string(d.body) {
@@ -366,7 +366,7 @@ func (s *season) judgeSuccess(load string, code int, last *float64, got map[stri
 	}
 }
 
-// lineOfNight is a begun job's last line: why it stopped, how its loads ended, their rows, the first cause, the folder.
+// lineOfNight matches the last line of a job: why it stopped, its state and counts, the first cause and the folder.
 var lineOfNight = regexp.MustCompile(`^(?:(stopped by \w+); )?job (done|failed|stopped): (\d) of 6 loads done, ([\d,]+) read, ([\d,]+) written, ([\d,]+) rejected, ([\d,]+) superseded` +
 	`(?:, ([\d,]+) unfinished)?(?:, ([\d,]+) inputs? set aside)?(?:; load (\w+): (.+))?; see (tsimport-runs/\S+)$`)
 
@@ -380,7 +380,7 @@ var causes = map[string]string{"the service is down": "cannot connect", "the sec
 	"the state is gone": "--state", "the state is not mounted": "it may be a share that is not mounted",
 	"SIGTERM": "stopped by terminated", "the service goes away": "connect"}
 
-// judgeSaid compares what a pod has said with how it has ended, in any form and also if it was to be quiet.
+// judgeSaid compares the output of a pod with its result, in every log format, with and without --quiet.
 func (s *season) judgeSaid(what string, p *pod) {
 	if p.code == 0 {
 		for line := range strings.Lines(p.said) {
@@ -434,7 +434,7 @@ func (s *season) lastLine(p *pod) (l lastLine) {
 	}
 	var n []int
 	for _, text := range m[3:10] {
-		i, _ := strconv.Atoi(strings.ReplaceAll(text, ",", "")) // "" is none
+		i, _ := strconv.Atoi(strings.ReplaceAll(text, ",", "")) // "" counts as 0
 		n = append(n, i)
 	}
 	l = lastLine{stopped: m[1], state: m[2], load: m[10], cause: m[11], folder: m[12], done: n[0], read: n[1],

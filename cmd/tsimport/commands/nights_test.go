@@ -35,29 +35,29 @@ var (
 
 const nightEndpoint = "http://embedded"
 
-// season is some nights on which a job of six tables loads what is new. The seed draws what goes wrong.
+// season is a number of nights on which a job loads new files into six tables. The seed determines the faults.
 type season struct {
 	t                         *testing.T
 	seed                      uint64
 	r                         *rand.Rand
-	mu                        sync.Mutex // of r
-	in                        string     // where files are delivered
-	disk                      string     // all that pods write
-	state                     string     // a shared folder, "" if the machine's disk stays
+	mu                        sync.Mutex // guards r
+	in                        string     // folder into which files are delivered
+	disk                      string     // folder of everything that pods write
+	state                     string     // shared folder for --state, "" if the machine keeps its disk
 	machine, metricsFile, job string
 	engine                    *server.Server
 	tables                    []*nightTable
 
 	night   int
-	world   time.Time        // the clock of senders and of the service, before the last bubble
-	now     func() time.Time // and in it
-	booted  time.Time        // the machine, by that clock
-	began   time.Time        // the last pod, by its own clock
-	down    bool             // the service
+	world   time.Time        // time of senders and of the service before the last bubble
+	now     func() time.Time // time of senders and of the service inside the bubble
+	booted  time.Time        // start of the machine, by that clock
+	began   time.Time        // start of the last pod, by its own clock
+	down    bool             // the service is down
 	unclean bool             // a load may be unfinished
-	beside  bool             // another machine has worked this night
-	last    float64          // when the job has last succeeded
-	history []string         // what happened this night
+	beside  bool             // another machine has worked in this night
+	last    float64          // time of the job's last success
+	history []string         // events of this night
 
 	pods, kills, faults, delivered, compared int
 }
@@ -68,10 +68,10 @@ func (s *season) intn(below int) int {
 	return s.r.IntN(below)
 }
 
-// fail ends the season. The command that it says plays it again.
+// fail ends the season with an error that has the command to repeat it.
 func (s *season) fail(format string, a ...any) {
 	s.t.Helper()
-	s.t.Fatalf("seed %d, night %d (%s): %s\nagain: go test ./cmd/tsimport/commands -run '^TestNightsOfAJob$' -count 1 "+
+	s.t.Fatalf("seed %d, night %d (%s): %s\nagain: go test ./cmd/tsimport/commands -run '^TestNightlyJob' -count 1 "+
 		"-night-seed %d -nights %d",
 		s.seed, s.night, strings.Join(s.history, "; "), fmt.Sprintf(format, a...), s.seed, s.night+1)
 }
@@ -91,12 +91,12 @@ func (s *season) note(format string, a ...any) {
 	s.history = append(s.history, fmt.Sprintf(format, a...))
 }
 
-// TestNightsOfAJob runs a job every night over folders that senders fill; pods die, services fail, and clocks are off.
-// After each night tables, known files, exit code, last line and metrics match docs/how-to/nightly-files.md.
-func TestNightsOfAJob(t *testing.T) {
+// TestNightlyJobSurvivesFaults runs a job on folders that senders fill; pods die, services fail, clocks are off. After
+// each night, tables, known files, exit code, last line and metrics must match docs/how-to/nightly-files.md.
+func TestNightlyJobSurvivesFaults(t *testing.T) {
 	conformance.NotForRaces(t)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt) // starts its goroutine, which stays, outside of the bubbles
+	signal.Notify(signals, os.Interrupt) // starts its permanent goroutine outside of the bubbles
 	signal.Stop(signals)
 	zone := conformance.Try(time.LoadLocation("Europe/Berlin")).Must(t)
 	local, link, uptime := time.Local, toServices, jobdir.Uptime
@@ -146,11 +146,11 @@ func newSeason(t *testing.T, root string, seed uint64) *season {
 	return s
 }
 
-// otherState is the state by a name that a machine beside ours has for it, and otherJob the job with it.
+// otherState is the name that another machine has for the state, and otherJob the job file with that name.
 func (s *season) otherState() string { return s.state + "-elsewhere" }
 func (s *season) otherJob() string   { return strings.TrimSuffix(s.job, ".yaml") + "-elsewhere.yaml" }
 
-// at does something in a bubble, whose clock is off by so much from that of senders and of the service.
+// at calls do in a bubble, whose clock differs by off from that of senders and of the service.
 func (s *season) at(off time.Duration, do func()) {
 	outside := s.t
 	defer func() { s.t = outside }()
@@ -193,7 +193,7 @@ func (s *season) oneNight() {
 	before := s.unclean
 	p, clean := s.onePod()
 	sure := clean && !before && !s.beside
-	for !clean && s.intn(2) == 0 { // as a scheduler tries again
+	for !clean && s.intn(2) == 0 { // like the retries of a scheduler
 		if s.state != "" && s.intn(3) == 0 {
 			s.note("an empty disk")
 			s.newMachine()
@@ -225,7 +225,7 @@ func (s *season) prune() {
 	}
 }
 
-// takeMetrics remembers when loads have last succeeded, after a night of which that is not foreseen.
+// takeMetrics records the last successes of loads after a night with faults, which they do not let predict.
 func (s *season) takeMetrics() {
 	got := s.metrics()
 	keep := func(load string, last *float64) {
@@ -241,7 +241,7 @@ func (s *season) takeMetrics() {
 	}
 }
 
-// maxOff is how far off the clock of a working pod is: the service refuses clocks that are off by more than 15 minutes.
+// maxOff limits the error of a working pod's clock. The service refuses clocks that are wrong by more than 15 minutes.
 const maxOff = 14 * time.Minute
 
 func (s *season) onePod() (p *pod, clean bool) {
@@ -265,7 +265,7 @@ func (s *season) runPod(f fate, what string) (p *pod, clean bool) {
 		s.down = true
 	case "the secret is wrong":
 		secret = "wrong"
-	case "the state is gone": // and a file is in its place
+	case "the state is gone": // a file has its name
 		must(s.t, os.Rename(s.state, s.state+".away"))
 		must(s.t, os.WriteFile(s.state, nil, 0o600))
 	case "the state is not mounted":
@@ -309,7 +309,7 @@ func (s *season) runPod(f fate, what string) (p *pod, clean bool) {
 	return p, !met && (what != "another machine" || p.code != 1)
 }
 
-// runBeside runs a pod while another works: it is refused, comes late or, on another machine, does some of the loads.
+// runBeside runs a pod while another one works: it is refused, is too late or, on another machine, runs some loads.
 func (s *season) runBeside(p *pod, after time.Duration, machine bool) {
 	time.Sleep(after)
 	s.pods++
@@ -330,7 +330,7 @@ func (s *season) runBeside(p *pod, after time.Duration, machine bool) {
 	}
 	held := slices.ContainsFunc([]string{"is held by", "is running in process", "another process has taken over",
 		"finished", "nothing is loaded"}, func(why string) bool { return strings.Contains(p.said, why) })
-	// by its command, which names the state differently, the table has taken nothing yet
+	// Its command names the state differently, so it counts as a different load.
 	new := machine && p.code == 2 && !strings.Contains(p.said, "--state")
 	conformance.True(s.t, p.code == 0 || p.code == 3 || new || p.still.Load() != nil || p.code == 1 && held,
 		"a pod beside another: exit code %d: %s", p.code, p.said)

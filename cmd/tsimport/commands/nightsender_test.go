@@ -23,15 +23,15 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// nightTable is a table of the job, and what its sender delivers.
+// nightTable is a table of the job with its sender's files.
 type nightTable struct {
-	name, keys string // keys are further ones of the load in the job
+	name, keys string // keys are further settings of the load in the job
 	header     string
-	once       bool // a row may not be sent twice: it is numbered or added
+	once       bool // rows are numbered or added, so none may be sent twice
 	reload     bool // changed files are loaded again
 	settle     time.Duration
 
-	files  map[string]*delivery // that are there now, by name
+	files  map[string]*delivery // present files by name
 	serial int
 	judged
 }
@@ -64,7 +64,7 @@ const (
 	cut     flaw = "cut"
 	columns flaw = "columns"
 	errorsy flaw = "errors" // more bad rows than the limit
-	blank   flaw = "blank"  // it has not a byte
+	blank   flaw = "blank"  // empty
 )
 
 type delivery struct {
@@ -73,8 +73,8 @@ type delivery struct {
 	rows    []nightRow
 	flaw    flaw
 	changed time.Time
-	arrived int    // the night before which it was delivered so
-	before  []byte // what a cut file was made of
+	arrived int    // the night before which this version was delivered
+	before  []byte // body of a cut file before the cut
 	whole   []nightRow
 }
 
@@ -130,7 +130,7 @@ func (s *season) content(t *nightTable, serial, version int) *delivery {
 	if d.rejects()*10 > len(d.rows) {
 		d.flaw = errorsy
 	}
-	if s.intn(10) == 0 && !latin { // which says so by its first bytes
+	if s.intn(10) == 0 && !latin { // UTF-16, with a byte order mark
 		d.body = wide(b.String())
 	}
 	return d
@@ -147,7 +147,7 @@ func wide(text string) []byte {
 func packed(body []byte) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write(body) // into memory
+	_, _ = w.Write(body) // writing to memory cannot fail
 	_ = w.Close()
 	return b.Bytes()
 }
@@ -168,7 +168,7 @@ func (s *season) withdraw(t *nightTable, d *delivery) {
 	must(s.t, os.Remove(d.name))
 }
 
-// fresh is a new file; the series has gaps, and some are late: their names come before others.
+// fresh returns a new file. The series of names has gaps, and some files are late, with names that precede others.
 func (s *season) fresh(t *nightTable) *delivery {
 	t.serial += 1 + s.intn(3)
 	serial := t.serial
@@ -211,9 +211,9 @@ func (s *season) mishap(t *nightTable, now time.Time) {
 		return
 	}
 	old := t.files[names[s.intn(len(names))]]
-	settled := !t.once || !s.unclean // or an unfinished load's input may not change
+	settled := !t.once || !s.unclean // inputs of an unfinished load must not change
 	switch s.intn(9) {
-	case 8: // what was bad is corrected in a file of another name
+	case 8: // a bad file is corrected in a file of another name
 		if old.flaw != errorsy || t.once || t.bad[old.name].body != string(old.body) ||
 			t.bad[old.name].changed != old.changed {
 			return
@@ -228,20 +228,20 @@ func (s *season) mishap(t *nightTable, now time.Time) {
 		d.before, d.whole, d.flaw = d.body, d.rows, cut
 		d.body = d.body[:12+s.intn(len(d.body)-12)]
 		s.put(t, d, now.Add(-20*time.Minute))
-	case 1: // of other columns
+	case 1: // other columns
 		d := s.fresh(t)
 		d.flaw, d.name = columns, strings.TrimSuffix(d.name, ".gz")
 		text := strings.Replace(t.header, "n\n", "m\n", 1)
 		for _, r := range d.rows {
 			text += r.key + strings.Repeat(",1", strings.Count(text[:strings.Index(text, "\n")], ",")) + "\n"
 		}
-		d.body, d.rows = []byte(text), nil // of which none is sent
+		d.body, d.rows = []byte(text), nil // no row is sent
 		s.put(t, d, now.Add(-20*time.Minute))
-	case 2: // without a byte
+	case 2: // empty
 		d := s.fresh(t)
 		d.flaw, d.name, d.body, d.rows = blank, strings.TrimSuffix(d.name, ".gz"), nil, nil
 		s.put(t, d, now.Add(-20*time.Minute))
-	case 3: // replaced, which mends a file or changes it
+	case 3: // replaced by a corrected or changed version
 		if !settled {
 			return
 		}
@@ -254,7 +254,7 @@ func (s *season) mishap(t *nightTable, now time.Time) {
 		s.says("touched: %s", filepath.Base(old.name))
 		old.changed = now.Add(-15 * time.Minute)
 		must(s.t, os.Chtimes(old.name, old.changed, old.changed))
-	case 6: // again under another name
+	case 6: // delivered again under another name
 		d := *old
 		d.name = filepath.Join(s.in, t.name+"-"+string('a'+rune(s.intn(3)))+"again"+
 			fmt.Sprint(s.night)+filepath.Ext(strings.TrimSuffix(old.name, ".gz"))+map[bool]string{
@@ -274,7 +274,7 @@ func (s *season) replace(t *nightTable, old *delivery, now time.Time) {
 		d.body, d.rows = old.before, old.whole
 	default:
 		var serial int
-		if len(old.rows) > 0 && !t.once { // values of rows that are added would be sums
+		if len(old.rows) > 0 && !t.once { // added rows must have new keys, or their values would be sums
 			must(s.t, conformance.ErrorOf(fmt.Sscan(old.rows[0].key, &serial)))
 			serial /= 1000
 		} else {
@@ -293,19 +293,19 @@ func (s *season) replace(t *nightTable, old *delivery, now time.Time) {
 	s.put(t, d, now.Add(-20*time.Minute))
 }
 
-// fate is what happens to a pod. The zero fate is nothing.
+// fate describes what happens to a pod; by default nothing.
 type fate struct {
-	dies    int           // with which request; 0 is none
-	after   bool          // that request is applied, and its answer is lost
-	within  time.Duration // after which it dies; 0 is never
-	stopped time.Duration // after which it gets SIGTERM; 0 is never
-	fails   int           // from which request on the service cannot be reached; 0 is none
-	stalls  int           // the request, applied late, at which the pod outsleeps its lease; 0 is none
+	dies    int           // number of the request at which it dies; 0 means none
+	after   bool          // that request is applied, and its response is lost
+	within  time.Duration // time after which it dies; 0 means never
+	stopped time.Duration // time after which it gets SIGTERM; 0 means never
+	fails   int           // number of the first request that cannot reach the service; 0 means none
+	stalls  int           // number of a late request at which the pod sleeps longer than its lease; 0 means none
 }
 
 var errNoPower = errors.New("the pod is dead")
 
-// pod is a process that runs the command: its link to the service, its signals and the moment of its death.
+// pod is a process that runs the command, with its connection to the service, its signals and its death.
 type pod struct {
 	season      *season
 	fate        fate
@@ -313,10 +313,10 @@ type pod struct {
 	interrupts  *interrupts
 	requests    atomic.Int64
 	dying, dead atomic.Bool
-	still       atomic.Pointer[time.Time] // until then it stands still
-	unplug      string                    // the name by which its machine has the state, of one beside another
+	still       atomic.Pointer[time.Time] // end of its pause
+	unplug      string                    // name of the state on its machine, if that is another machine
 
-	quiet, json bool // how it speaks
+	quiet, json bool // flags for its output
 	code        int
 	out, said   string
 }
@@ -329,10 +329,10 @@ func (s *season) newPod(f fate) *pod {
 	return p
 }
 
-// podOf is the key of the pod that a command runs in, in the command's context.
+// podOf is the key of a command's context for the pod in which it runs.
 type podOf struct{}
 
-// run runs the command in the pod to its end. Of one that dies the disk is afterwards what it was when it died.
+// run runs the command in the pod to its end. After a death, the disk is in the state of that moment.
 func (p *pod) run(args ...string) *pod {
 	for after, what := range map[time.Duration]func(){p.fate.within: p.die, p.fate.stopped: p.term} {
 		if after > 0 {
@@ -355,7 +355,7 @@ func (p *pod) run(args ...string) *pod {
 	}
 	p.code = exitCode(in.show, checked.end(err), checked.silent(in.show))
 	p.interrupts.stop(nil)
-	time.Sleep(time.Millisecond) // a death of this very moment
+	time.Sleep(time.Millisecond) // for a death at this moment
 	if p.dead.Load() && p.unplug == "" {
 		p.season.restore()
 	}
@@ -371,7 +371,7 @@ func (p *pod) term() {
 	}
 }
 
-// die ends the pod between any two things that it does: all others wait for something when its disk is looked at.
+// die ends the pod between any two of its actions: the disk is copied while all its goroutines wait.
 func (p *pod) die() {
 	if p.interrupts.hard.Err() != nil || !p.dying.CompareAndSwap(false, true) {
 		return
@@ -380,7 +380,7 @@ func (p *pod) die() {
 	if p.unplug == "" {
 		p.season.snapshot()
 	} else {
-		must(p.season.t, os.Remove(p.unplug)) // and no other machine has its disk
+		must(p.season.t, os.Remove(p.unplug)) // other machines do not see its disk
 	}
 	p.dead.Store(true)
 	p.interrupts.stop(errNoPower)
@@ -395,7 +395,7 @@ func (p *pod) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	select { // how long a request takes
+	select { // the duration of a request
 	case <-time.After(5 * time.Millisecond):
 	case <-r.Context().Done():
 		return refuse(context.Cause(r.Context()))
@@ -404,7 +404,7 @@ func (p *pod) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n == p.fate.stalls {
 		until := time.Now().Add(90 * time.Second)
 		p.still.Store(&until)
-		// a process that is stopped does nothing with its state
+		// A paused process does not use its state.
 		must(p.season.t, errors.Join(os.Rename(p.unplug, p.unplug+".off"), os.WriteFile(p.unplug, nil, 0o600)))
 		time.AfterFunc(time.Until(until), func() {
 			must(p.season.t, errors.Join(os.RemoveAll(p.unplug), os.Rename(p.unplug+".off", p.unplug)))
@@ -445,7 +445,7 @@ func (s *season) restore() {
 	must(s.t, os.Chdir(s.machine))
 }
 
-// copyTree copies a folder, with one file for names that are hard links of one.
+// copyTree copies a folder and preserves hard links.
 func copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(name string, e os.DirEntry, err error) error {
 		if err != nil {

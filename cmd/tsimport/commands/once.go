@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// nothingNew reports that no input is new if err says so; other errors pass through.
+// nothingNew reports that no input is new if that is what err says, and returns other errors.
 func nothingNew(c *call, err error) error {
 	var nothing *plan.NothingNew
 	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
@@ -36,7 +36,7 @@ func nothingNew(c *call, err error) error {
 	for _, note := range nothing.Notes {
 		c.say.Line("%s", note)
 	}
-	text := fmt.Sprintf("nothing new: none of %d inputs is to be loaded", nothing.Found)
+	text := fmt.Sprintf("nothing new: none of the %d inputs needs to be loaded", nothing.Found)
 	if c.of.FailIfNothingNew {
 		return &exitError{code: exitcode.NoInput, err: errors.New(text)}
 	}
@@ -64,7 +64,7 @@ func filesCommand(in *invocation) *cli.Command {
 	}
 }
 
-// placeOfFlags is placeOf for a command without a load.
+// placeOfFlags is like placeOf, for a command without a load.
 func placeOfFlags(c *call) (string, error) {
 	if c.String("table") == "" {
 		return "", usagef("no table: give --table")
@@ -128,7 +128,7 @@ func listFiles(c *call) error {
 	return nil
 }
 
-// takenFile is a file that a table has taken, with the number of rows that its run rejected, from all files of the run.
+// takenFile is a known file, with the number of rows that its run rejected, from all files of the run.
 type takenFile struct {
 	knownfiles.File
 	Rejected int64 `json:"run_rejected,omitempty"`

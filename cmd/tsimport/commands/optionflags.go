@@ -28,7 +28,7 @@ func flagOf(o *options.Option, hidden bool) cli.Flag {
 	case options.Switch:
 		return &cli.BoolFlag{Name: o.Name, Aliases: aliases, Usage: o.Usage, Hidden: hidden}
 	case options.Whole:
-		n, _ := strconv.Atoi(o.Default) // a test reads all defaults
+		n, _ := strconv.Atoi(o.Default) // a test parses all defaults
 		return &cli.IntFlag{Name: o.Name, Usage: o.Usage, Value: n, Hidden: hidden}
 	case options.Number:
 		return &cli.Float64Flag{Name: o.Name, Usage: o.Usage, Hidden: hidden}
@@ -43,12 +43,12 @@ func flagOf(o *options.Option, hidden bool) cli.Flag {
 		Hidden: hidden}
 }
 
-// libraryFlagText is the library's help line of a flag.
+// libraryFlagText returns the library's help line of a flag.
 var libraryFlagText = cli.FlagStringer
 
 func init() { cli.FlagStringer = flagText }
 
-// flagText is the help line of a flag. The library adds zero values as defaults, even where the usage states one.
+// flagText returns the help line of a flag without zero defaults, which the library adds even if the usage has another.
 func flagText(f cli.Flag) string {
 	text := libraryFlagText(f)
 	at := strings.LastIndex(text, " (default: ")
@@ -63,7 +63,7 @@ func flagText(f cli.Flag) string {
 	return text
 }
 
-// commandGroups are the groups of commands in --help. The library sorts them by name.
+// commandGroups maps commands to their groups in --help, which the library sorts by name.
 var commandGroups = map[string]string{
 	"Load":                 "load copy sync run work status manifests resume runs files config convert",
 	"Look and compare":     "verify check inspect explain advise export table tables age",

@@ -35,7 +35,7 @@ func createOutput(c *call, path string, flag int) (*os.File, error) {
 	return o.Open(c.Context, flag, 0o644)
 }
 
-// checkedOutput is stdout. It remembers write errors, because the code that prints help and lists ignores them.
+// checkedOutput is stdout. It remembers write errors, which code that prints help and lists ignores.
 type checkedOutput struct {
 	io.Writer
 	used bool
@@ -54,7 +54,7 @@ func (o *checkedOutput) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// end combines a command's error with errors of writing. Some file systems report a failed write only on close.
+// end combines a command's error with write errors. Some file systems report a failed write only on close.
 func (o *checkedOutput) end(err error) error {
 	if o.Writer == os.Stdout {
 		if closed := os.Stdout.Close(); closed != nil && o.err == nil {
@@ -67,7 +67,7 @@ func (o *checkedOutput) end(err error) error {
 	return err
 }
 
-// openForRows refuses rows to a stdout that was closed at the start, which Go replaces by the null device.
+// openForRows refuses to write rows to a stdout that was closed at the start, which Go replaces with the null device.
 func openForRows(stdout io.Writer) error {
 	if o, ok := stdout.(*checkedOutput); ok && o.Writer == os.Stdout && closedAtStart() {
 		return usagef("standard output is closed, or the null device; name a file with -o, or %s", os.DevNull)
@@ -82,7 +82,7 @@ const numbersHelp = "The service fills an auto-increment key column (--pk NAME:a
 	"one row, whose number you must know (--returned-keys), or ids of a table: numbers have gaps and are unique\n" +
 	"only within a partition-key value."
 
-// sayNumbers reports rows that were sent more than once.
+// sayNumbers reports generated keys, and rows that were sent more than once.
 func sayNumbers(say words.Say, r *pipeline.Report) {
 	if r.ReturnedKeys != "" && !r.DryRun {
 		say.Line("keys of the rows: %s", r.ReturnedKeys)
@@ -95,8 +95,8 @@ func sayNumbers(say words.Say, r *pipeline.Report) {
 		say.Warn("%s rows were sent again and may be in the table twice (--at-least-once)", words.Grouped(r.MaybeTwice))
 	}
 	if r.ExtraVersions > 0 {
-		say.Warn("%s repeated updates may have left an extra version: their timestamps had become too old for the table "+
-			"(its maximum deviation)", words.Grouped(r.ExtraVersions))
+		say.Warn("%s repeated updates may have left an extra version, because their timestamps had become too old for the "+
+			"table's maximum deviation", words.Grouped(r.ExtraVersions))
 	}
 	if r.MaybeApplied > 0 {
 		what := "be in the table"

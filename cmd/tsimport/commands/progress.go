@@ -34,7 +34,7 @@ func (b *board) remove(s *screen) {
 	b.screens = slices.DeleteFunc(b.screens, func(t *screen) bool { return t == s })
 }
 
-// boardLines limits the lines: those scrolled off the top cannot be repainted.
+// boardLines limits the lines, as those scrolled off the top cannot be repainted.
 const boardLines = 16
 
 func (b *board) lines() (lines []string) {
@@ -75,7 +75,7 @@ const (
 	barEvery  = 250 * time.Millisecond
 )
 
-// watch shows progress until the load ends: a bar on a terminal, else a line after a second and then every few.
+// watch shows progress until the load ends: a bar on a terminal, else a line after a second and then every few seconds.
 func (s *screen) watch() {
 	defer s.stopped.Done()
 	first, interval, show := firstLine, lineEvery, func() { s.say.Line("%s", s.progressText()) }
@@ -118,7 +118,7 @@ func (s *screen) awaitInputs() {
 			case <-s.stopping:
 				return
 			}
-			if w := bottleneck.Word(s.progress.Hindrance.LimitedBy.Load()); w != bottleneck.None { // else nothing waits for them
+			if w := bottleneck.Word(s.progress.Hindrance.LimitedBy.Load()); w != bottleneck.None { // the load waits for inputs
 				s.say.Line("no rows yet after %v: inputs are opened and sampled (limited by %v)", round(time.Since(s.start)), w)
 			}
 		}
@@ -126,7 +126,7 @@ func (s *screen) awaitInputs() {
 }
 
 func (s *screen) barShower() (show func()) {
-	// The bar only draws; the display moves the cursor.
+	// The bar only draws itself; the display moves the cursor.
 	bar := progressbar.NewOptions64(s.progress.BytesTotal.Load(),
 		progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
 		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false),
@@ -139,7 +139,7 @@ func (s *screen) barShower() (show func()) {
 
 func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 	bar.Describe(s.counts() + s.left(time.Now()))
-	// A full bar would end although rows are still being written.
+	// A full bar would finish while rows are still being written.
 	done := s.bytesDone()
 	if total := s.progress.BytesTotal.Load(); total > 0 {
 		if limit := s.progress.Limit.Load(); limit > 0 {
@@ -150,13 +150,13 @@ func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 	_ = bar.Set64(done)
 }
 
-// bytesDone estimates the input bytes of final rows. Reading runs far ahead of writing when rows wait in lanes.
+// bytesDone estimates the input bytes of final rows, as reading may be far ahead of writing.
 func (s *screen) bytesDone() int64 {
 	p := &s.progress
 	return doneOf(max(p.BytesRead.Load(), s.read), s.recordsDone(), p.Ended.Read.Load())
 }
 
-// recordsDone is the number of final records; in a dry run, of records read.
+// recordsDone returns the number of final records; in a dry run, of records read.
 func (s *screen) recordsDone() int64 {
 	p := &s.progress
 	if s.dryRun {
@@ -166,7 +166,7 @@ func (s *screen) recordsDone() int64 {
 		p.Ended.Archived.Load()
 }
 
-// doneOf is the part of the bytes read that belongs to final records.
+// doneOf estimates the part of the bytes read that belongs to final records.
 func doneOf(bytes, final, read int64) int64 {
 	if read == 0 {
 		return bytes
@@ -174,8 +174,8 @@ func doneOf(bytes, final, read int64) int64 {
 	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
 }
 
-// lookBack is the window of the time estimate: a load whose last rows are of one slow partition becomes slower. Less
-// than lookFor tells no rate.
+// lookBack is the time over which the rate for an estimate is measured: recent, because a load slows down when its last
+// rows are those of one slow partition. Less than lookFor is not enough to measure a rate.
 const (
 	lookBack = 10 * time.Second
 	lookFor  = 3 * time.Second
@@ -184,7 +184,7 @@ const (
 // mark is the progress at a moment.
 type mark struct {
 	at      time.Time
-	done    int64 // bytes
+	done    int64 // bytes done
 	records int64
 }
 
@@ -195,7 +195,7 @@ func (s *screen) left(now time.Time) string {
 	if total <= 0 && limit <= 0 {
 		return ""
 	}
-	if to.records <= s.final { // of earlier attempts: nothing is done yet
+	if to.records <= s.final { // this attempt has not finished any record
 		s.marks, to = nil, mark{now, s.done, s.final}
 	} else if s.marks == nil {
 		s.marks = []mark{{s.began, s.done, s.final}}
@@ -207,7 +207,7 @@ func (s *screen) left(now time.Time) string {
 	from := s.marks[0]
 	passed, slowest := float64(now.Sub(from.at)), time.Duration(s.progress.SlowestLeft.Load())*time.Millisecond
 	left := time.Duration(math.MaxInt64)
-	// The load ends with the input or with the last record to be read.
+	// The load ends with the input, or with the last record that --limit allows.
 	for _, part := range []struct{ from, to, all int64 }{{from.done, to.done, total}, {from.records, to.records, limit}} {
 		switch {
 		case part.all <= 0:
@@ -231,7 +231,7 @@ const longestLeft = float64(10 * 365 * 24 * time.Hour)
 
 func (s *screen) counts() string {
 	p := &s.progress
-	rate := float64(max(p.Ended.Written.Load()-s.written, 0)) / time.Since(s.start).Seconds() // of this attempt
+	rate := float64(max(p.Ended.Written.Load()-s.written, 0)) / time.Since(s.start).Seconds() // rows of this attempt
 	text := fmt.Sprintf("%s rows, %s rows/s", words.Grouped(p.Ended.Written.Load()), words.Grouped(int64(rate)))
 	if w := bottleneck.Word(p.Hindrance.LimitedBy.Load()); w != bottleneck.None {
 		text += fmt.Sprintf(" (limited by %v)", w)
@@ -266,7 +266,7 @@ func (s *screen) counts() string {
 	return text
 }
 
-// waitText says how long a load waits, and why.
+// waitText formats how long a load waits, and why.
 func waitText(w *ledger.Wait) string {
 	return fmt.Sprintf("waiting until %s (%v): %s", w.Until.Local().Format(time.TimeOnly),
 		round(time.Until(w.Until)), w.Why)

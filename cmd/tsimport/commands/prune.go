@@ -42,7 +42,7 @@ func pruneCommand(in *invocation) *cli.Command {
 // pruned is a run in the output of runs prune. Its fields are the JSON output.
 type pruned struct {
 	Folder  string    `json:"folder"`
-	Removed bool      `json:"removed"`       // or with --plan: it would be
+	Removed bool      `json:"removed"`       // with --plan, whether it would be removed
 	Why     string    `json:"why,omitempty"` // why it is kept
 	State   string    `json:"state"`
 	Table   string    `json:"table,omitempty"`
@@ -62,7 +62,7 @@ type pruning struct {
 func pruneRuns(c *call) error {
 	p := pruning{keep: c.Int("keep"), now: time.Now()}
 	var err error
-	_, _, keepOfEnvironment := fromEnvironment("keep") // it may be meant for other commands: removals must be typed
+	_, _, keepOfEnvironment := fromEnvironment("keep") // may be meant for other commands
 	switch {
 	case c.Args().Present():
 		return usagef("runs prune takes no folders (%q); it looks at those below ./%s", c.Args().First(), rundir.Root)
@@ -146,13 +146,13 @@ func (p *pruning) look(root string) (all []*pruned, err error) {
 	return all, nil
 }
 
-// own recognizes other contents of a run folder: the loads of a job, the output of a sync.
+// own reports whether a run folder of this kind contains something of this name: a load of a job, the output of a sync.
 func (r *pruned) own(name string, folder bool) bool {
 	if r.info.record == nil {
 		return r.info.Sync && tablesync.IsPart(name)
 	}
 	of, rest, below := strings.Cut(name, "/")
-	of, _, _ = strings.Cut(of, "+") // of a load that ran again
+	of, _, _ = strings.Cut(of, "+") // NAME+N is a later run of load NAME
 	i := slices.IndexFunc(r.info.record.Loads, func(s *job.State) bool { return s.Name == of })
 	if !below {
 		return folder && i >= 0 || name == job.FolderFile || name == job.ChangesFile
@@ -160,8 +160,8 @@ func (r *pruned) own(name string, folder bool) bool {
 	return i >= 0 && r.info.record.Loads[i].Command == job.Sync && tablesync.IsPart(rest)
 }
 
-// choose sets the reason to keep each run. A run is among the newest by its start or by its last change: a person may
-// edit an old one's rejects, and an old one that was resumed may have written last.
+// choose sets the reason to keep each run. The newest runs are those by start and those by last change: the user may
+// edit rejects of an old run, and an old run that was resumed may have written last.
 func (p *pruning) choose(all []*pruned) {
 	read := readByOthers(all)
 	p.keepNewest(all, read)
@@ -236,7 +236,7 @@ func readIn(read map[string]string, folder string) string {
 	return ""
 }
 
-// resolved is the absolute path without symbolic links; a missing path is returned as it is.
+// resolved returns the absolute path without symbolic links, or a missing path unmodified.
 func resolved(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -248,7 +248,7 @@ func resolved(path string) string {
 	return filepath.Clean(path)
 }
 
-// whyKept returns why a run is kept. It is the n-th newest of its table or job; last: none newer wrote to its table.
+// whyKept returns why a run is kept, or "". It is the n-th newest of its table or job; last: no newer one wrote rows.
 func (p *pruning) whyKept(r *pruned, n int, last bool) string {
 	if why := mayContinue(r.info); why != "" {
 		return why
@@ -306,7 +306,7 @@ func (p *pruning) remove(all []*pruned) (failed error) {
 	return failed
 }
 
-// still reports whether a run is unchanged since it was chosen. The caller holds its lock.
+// still reports whether a run has not changed since it was chosen. The caller holds its lock.
 func (p *pruning) still(r *pruned) bool {
 	now := readRun(r.Folder)
 	if now == nil || now.Unfinished || now.State != r.State || (now.record == nil) != (r.info.record == nil) {
@@ -319,7 +319,7 @@ func (p *pruning) still(r *pruned) bool {
 	return err == nil && contents.Foreign == "" && !contents.Newest.After(r.Changed)
 }
 
-// pruneLines list the runs removed (or to be removed) and the runs kept, with reasons.
+// pruneLines returns lines with the runs removed (or to be removed) and the runs kept, with reasons.
 func pruneLines(all []*pruned, planned bool) (lines []string) {
 	verb, removed, bytes := "removed", 0, int64(0)
 	if planned {

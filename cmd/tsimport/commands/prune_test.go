@@ -26,7 +26,7 @@ func command(t *testing.T, want int, args ...string) (stdout, stderr string) {
 	return out.String(), errOut.String()
 }
 
-// ends runs a command line, which must end with the code and say these texts.
+// ends runs a command line, which must end with the exit code and print the texts.
 func ends(t *testing.T, code int, line string, texts ...string) (said string) {
 	t.Helper()
 	stdout, stderr := command(t, code, strings.Fields(line)...)
@@ -40,7 +40,7 @@ func put(t *testing.T, name, text string) {
 	must(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
-// age makes all files below a folder, and what its summary says, older.
+// age makes all files below a folder, and the times in its summary, older.
 func age(t *testing.T, folder string, by time.Duration) {
 	t.Helper()
 	then := time.Now().Add(-by)
@@ -62,7 +62,7 @@ func age(t *testing.T, folder string, by time.Duration) {
 	}))
 }
 
-// newRun loads a file into a table and returns the run's folder, made older.
+// newRun loads a file into a table and returns the run's folder, which it makes older.
 func newRun(t *testing.T, name string, code int, by time.Duration, args ...string) string {
 	t.Helper()
 	folder := filepath.Join(rundir.Root, name)
@@ -186,7 +186,7 @@ func TestNeededRunsAreKept(t *testing.T) {
 		must(t, os.Remove(filepath.Join(root, "cut", name)))
 	}
 
-	// A folder that is not a run of ours.
+	// A folder that is not a run of tsimport.
 	put(t, filepath.Join(root, "theirs", "summary.json"), `{"state":"finished"}`)
 	put(t, filepath.Join(root, "empty.txt"), "a file")
 	put(t, filepath.Join(root, ".hidden", "summary.json"), string(text))
@@ -234,7 +234,7 @@ func TestRunIsKeptWhileAnotherReadsItsRejects(t *testing.T) {
 		kept["by-job"] != "", "removed %v, kept %v", removed, kept)
 }
 
-func TestARunOfTheFutureIsNotOld(t *testing.T) {
+func TestRunDatedInTheFutureIsNotOld(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id\n1\n")
 	newRun(t, "ahead", 0, -2*day, "in.csv", "-t", "t")
@@ -244,16 +244,16 @@ func TestARunOfTheFutureIsNotOld(t *testing.T) {
 	conformance.True(t, len(removed) == 0 && strings.Contains(kept["ahead"], "of the future"), "%v kept %v", removed, kept)
 }
 
-func TestMistypedPruneIsNotAFolder(t *testing.T) {
+func TestMistypedPruneIsNotTakenForAFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	_, stderr := command(t, 2, "runs", "prun", "--older-than", "1d")
 	conformance.True(t, strings.Contains(stderr, "older-than"), "%v", stderr)
 	_, stderr = command(t, 2, "runs", "prun")
 	conformance.True(t, strings.Contains(stderr, "did you mean prune?"), "%v", stderr)
-	command(t, 0, "runs", "elsewhere") // a folder that is not there has no run
+	command(t, 0, "runs", "elsewhere") // a missing folder has no runs
 }
 
-func TestTheLastRunThatWroteToATableIsKept(t *testing.T) {
+func TestLastRunThatWroteToATableIsKept(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,v\n1,a\n")
 	put(t, "empty.csv", "id,v\n")
@@ -288,7 +288,7 @@ func TestRunKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 	}
 }
 
-// Machine settings come from the resuming command, everything else from the run.
+// TestResumedRunUsesTheMachinesFlags: settings of the machine are from the resuming command, all others from the run.
 func TestResumedRunUsesTheMachinesFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\na,1\n")
@@ -318,7 +318,7 @@ func TestResumedRunUsesTheMachinesFlags(t *testing.T) {
 	}
 }
 
-func TestARunThatWasStartedOverIsNotResumed(t *testing.T) {
+func TestRunThatWasStartedOverIsNotResumed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	folder := aRun(t, "old", &checkpoint.Job{Args: []string{"load", "in.csv"}, ReplacedBy: "tsimport-runs/new"})
 	conformance.Refused(t, conformance.ErrorOf(runToResume(folder)), "tsimport-runs/new", "error")

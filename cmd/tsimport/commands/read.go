@@ -2,7 +2,7 @@ package commands
 
 import (
 	"context"
-	_ "time/tzdata" // time zones for --type timestamp(…) on machines without them
+	_ "time/tzdata" // time zones for --type timestamp(…) on machines without a database of them
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/pipeline/options"
@@ -33,7 +33,7 @@ func ossCredentials(c *call) func(context.Context) (id, secret, token string, er
 	}
 }
 
-// parseRead reads the flags for reading inputs.
+// parseRead parses the flags for reading inputs.
 func parseRead(c *call) (read plan.Read, err error) {
 	if read, err = options.Read(&c.given.Request); err == nil {
 		completeRead(c, &c.given.Request, &read)
@@ -48,7 +48,7 @@ func completeRead(c *call, r *options.Request, read *plan.Read) {
 	read.Find.Unread = func(address string) error { return open.Check(address, r.Table) }
 }
 
-// notData excludes the output of loads, and stores, from globs and folders.
+// notData returns a function that excludes run folders and stores from globs and folders.
 func notData(r *options.Request, store string) func(name string, folder bool) string {
 	written := options.NotData(r, store)
 	return func(name string, folder bool) string {

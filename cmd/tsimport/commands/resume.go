@@ -58,7 +58,7 @@ func resumeCommand(in *invocation) *cli.Command {
 	}
 }
 
-// runAgain is the command of a run, to be repeated in its starting folder.
+// runAgain returns the command of a run, to be repeated in the folder where it was started.
 func runAgain(c *call, r *runInfo) (*call, error) {
 	folder, err := goBack(r.job.Dir, r.Folder, "load")
 	if err != nil {
@@ -68,7 +68,7 @@ func runAgain(c *call, r *runInfo) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	of.AcceptChangedInput = false // that accepted an earlier change
+	of.AcceptChangedInput = false // it accepted an earlier change
 	own := *of
 	takeMachine(of, c.ownCommand())
 	of.MetricsFile = cmp.Or(c.of.MetricsFile, of.MetricsFile)
@@ -79,7 +79,7 @@ func runAgain(c *call, r *runInfo) (*call, error) {
 	return c.again(again, of), nil
 }
 
-// goBack changes to the folder where a load or job was started, and returns its own folder's relative name or "".
+// goBack changes to the folder where a load or job was started, and returns its own folder's name from there, or "".
 func goBack(dir, folder, what string) (string, error) {
 	full, err := filepath.Abs(folder)
 	if err != nil {
@@ -141,7 +141,7 @@ func runToResume(folder string) (*runInfo, error) {
 	if j := keep.Begun(); i < 0 && j != nil {
 		return &runInfo{job: j}, nil
 	}
-	if i < 0 { // unless another process works on one, which the error names then
+	if i < 0 { // another process may be working on one, which the error then names
 		i = slices.IndexFunc(all, func(r *runInfo) bool { return r.State == stateRunning })
 	}
 	if i < 0 {
@@ -198,7 +198,7 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 	return r, files, sum, nil
 }
 
-// retryRejects loads the rejects of a run with that run's settings; flags given now override them.
+// retryRejects loads the rejects of a run with that run's settings, which flags can override.
 func retryRejects(c *call) error {
 	folder := c.of.RetryRejects
 	r, files, sum, err := rejectsToRetry(c, folder)
@@ -215,7 +215,7 @@ func retryRejects(c *call) error {
 	}
 	of := c.ownCommand()
 	of.RetryRejects = ""
-	// Rejects have a format of their own and are loaded whole.
+	// Rejects have their own format and are loaded completely.
 	before.Clear(options.Names(func(o *options.Option) bool { return o.OfInputs || o.In == options.Load })...)
 	if len(sum.RejectsFlags) > 0 {
 		before.Clear(options.DialectFlags...)
@@ -254,7 +254,7 @@ func setFlags(of *options.Command, flags []string) error {
 	return nil
 }
 
-// maxRetries limits the chain of loads of rejects that is followed.
+// maxRetries limits the length of a chain of loads of rejects.
 const maxRetries = 100
 
 // settingsOf returns the command of a run, with the settings of the runs whose rejects it loaded.
@@ -296,7 +296,7 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 		return nil, nil, err
 	}
 	for _, name := range sum.RejectsFiles {
-		// Names in the summary are relative to the folder in which the load was started; the run folder may have moved since.
+		// Names in the summary are relative to the folder where the load was started, and the run folder may have been moved.
 		below, err := filepath.Rel(sum.RunDir, name)
 		if err != nil || !filepath.IsLocal(below) {
 			return nil, nil, usagef("--retry-rejects %s: its summary names %s, which is not in the folder", folder, name)
@@ -316,7 +316,7 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 	return files, sum, nil
 }
 
-// noteRetried marks the run whose rejects were loaded as retried, if any row was: the others are rejects of this load.
+// noteRetried marks the run whose rejects were loaded as retried if any row was: this load has the remaining rejects.
 func noteRetried(in *invocation, r *pipeline.Report) error {
 	if in.rejects == "" || r.State != pipeline.StateFinished || r.Written+r.Superseded+r.ConditionFailed+r.Archived == 0 {
 		return nil

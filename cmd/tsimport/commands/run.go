@@ -139,7 +139,7 @@ func readJob(c *call, names []string) (*job.Record, error) {
 	return job.NewRecord(file, names, os.LookupEnv)
 }
 
-// wholeJob is the job of all loads of the file if one is unfinished, with the named loads to be started over.
+// wholeJob returns the unfinished job of all loads of the file, if there is one, with the named loads started over.
 func wholeJob(c *call, named *job.Record) (*job.Record, error) {
 	whole, err := readJob(c, nil)
 	if err != nil {
@@ -213,7 +213,7 @@ func overrideJob(c *call, file *job.File) {
 		for i := range file.Loads {
 			l := &file.Loads[i]
 			if slices.Contains(targetKeys, name) && slices.Contains(c.in.ofEnv, name) && namesTarget(l.Settings) {
-				continue // rows must not go to the environment's target
+				continue // the job file names the target
 			}
 			if o := options.For(l.Command, name); o != nil && o.InJobs(l.Command) {
 				l.Settings = with(l.Settings, s)
@@ -234,12 +234,12 @@ func with(all []job.Setting, s job.Setting) []job.Setting {
 	return append(all, s)
 }
 
-// claimJob finds the folder of the job, new or resumed, and takes its lock: one process runs a job.
+// claimJob finds the folder of the job, new or resumed, and takes its lock, so that one process runs a job.
 func claimJob(c *call, r *job.Record) (folder string, release func(), err error) {
 	var locks []*rundir.Lock
 	release = func() {
 		for _, l := range locks {
-			_ = l.Release() // the end of the process would release it
+			_ = l.Release() // if this fails, the end of the process releases it
 		}
 	}
 	fail := func(err error) (string, func(), error) { release(); return "", nil, err }
@@ -309,7 +309,7 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 	}
 	again := ""
 	if n := r.BeginAgain(before.State == job.Failed); n > 0 {
-		again = fmt.Sprintf("; %d that were done are run again, for what is new", n)
+		again = fmt.Sprintf("; %d finished ones run again for new inputs", n)
 	}
 	done, all := r.DoneOf()
 	c.say.Line("resuming job %s: %d of %d loads are done%s (--fresh starts over)", folder, done, all, again)
@@ -329,7 +329,7 @@ func continues(c *call, r, before *job.Record, folder string) error {
 	return nil
 }
 
-// resumeJob runs the rest of a job.
+// resumeJob runs the remaining loads of a job.
 func resumeJob(c *call, found *runInfo) error {
 	folder := found.Folder
 	endingOf(c).load = jobName(found.record.File)
@@ -356,7 +356,7 @@ func resumeJob(c *call, found *runInfo) error {
 	return runRecord(c, folder, r)
 }
 
-// runRecord runs the remaining loads of a job and reports how they end.
+// runRecord runs the remaining loads of a job and reports the results.
 func runRecord(c *call, folder string, r *job.Record) (err error) {
 	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
 	if err != nil {
@@ -414,10 +414,10 @@ type jobRunner struct {
 	session *session
 	folder  string
 	record  *job.Record
-	reads   map[string]*tableRead // loads of tables of databases
-	untold  []*job.State          // that have ended otherwise than well, for brief
+	reads   map[string]*tableRead // loads of database tables, by name
+	untold  []*job.State          // unsuccessful loads not yet reported; see told and brief
 
-	ends       map[string]*io.PipeReader // of standard input, by load
+	ends       map[string]*io.PipeReader // pipes from standard input, by load
 	beginStdin func()
 }
 
@@ -447,13 +447,13 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	return out
 }
 
-// soFar adds to how a load ended what its earlier runs of this night have counted: their inputs are not read again.
+// soFar adds to a load's outcome the counts of its earlier runs of this night, whose inputs are not read again.
 func soFar(folder string, s *job.State, code int, why string) job.Outcome {
 	out, rejected, in := job.Outcome{ExitCode: code}, int64(0), []string{}
 	for i, dir := range s.Folders(folder)[s.Told:] {
 		n := countsOf(dir)
 		if i < s.Again-s.Told {
-			n.BadInputs = 0 // they are tried again
+			n.BadInputs = 0 // this run has tried them again
 			if rejected += n.Rejected; n.Rejected > 0 {
 				in = append(in, dir)
 			}
@@ -506,14 +506,14 @@ func (o *jobRunner) asked(s *job.State) (resolved job.Single, of *options.Comman
 // share gives a load its part of the job's shared limits.
 func (o *jobRunner) share(of *options.Command) {
 	of.Memory = cmp.Or(of.Memory, o.session.each)
-	if of.Name != job.Export { // an export's concurrency is for reading
+	if of.Name != job.Export { // an export's --concurrency limits reading
 		of.Concurrency = cmp.Or(of.Concurrency, o.session.requests)
 	}
 	of.AcceptChangedInput = o.c.Bool("accept-changed-input")
 	of.Quiet = !o.session.readOnly && (o.c.show.log == nil || o.c.of.Quiet)
 }
 
-// requested is the command of a load, without the environment's overrides.
+// requested returns the command of a load, without overrides by the environment.
 func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 	of := &options.Command{Name: l.Command, Request: options.Request{From: slices.Clone(l.From), Table: l.Table()}}
 	if l.Command == job.Copy {
@@ -538,12 +538,12 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 	return of, nil
 }
 
-// takeEarlier examines what earlier processes left in the folders of loads. A load that ended in a process killed
-// before recording it is done. Leftovers of loads that run again are moved away, but not what they have finished.
+// takeEarlier examines the folders of loads for results of earlier processes. A load that ended in a process that was
+// killed before recording it is done. Unfinished leftovers of loads that start over are moved away.
 func takeEarlier(c *call, folder string, r *job.Record) error {
 	for _, s := range r.Loads {
 		if !s.ComesAgain() {
-			s.Again, s.Told = 0, 0 // it was changed, and reads all inputs
+			s.Again, s.Told = 0, 0 // a changed load reads all inputs
 		}
 		dir, before := s.Folder(folder), s.State
 		s.Fresh = s.Fresh && (s.State == job.Waiting || !hasRun(dir))
@@ -555,7 +555,7 @@ func takeEarlier(c *call, folder string, r *job.Record) error {
 			continue
 		case s.ComesAgain() && finished(dir) != nil:
 			s.Again++
-			dir = s.Folder(folder) // which is not empty if the file had another such load before
+			dir = s.Folder(folder) // not empty if the job file had another load of this name before
 			fallthrough
 		case before != job.Running && (s.Fresh || !unfinished(dir)):
 			if err := rundir.KeepEarlier(dir); err != nil {
@@ -572,7 +572,7 @@ func takeEarlier(c *call, folder string, r *job.Record) error {
 	return nil
 }
 
-// finished returns the summary of a load that has finished in a folder; else nil.
+// finished returns the summary of a finished load in a folder, else nil.
 func finished(dir string) *pipeline.Report {
 	if sum, err := readSummary(dir); err == nil && !unfinished(dir) && sum.State == pipeline.StateFinished {
 		return sum
@@ -598,7 +598,7 @@ func endedBefore(c *call, s *job.State, folder string) {
 			m.Ended.After(s.Started) {
 			s.State, s.Ended = job.Done, m.Ended
 		}
-		return // a file is written again
+		return // an export writes its file again
 	}
 	if sum := finished(s.Folder(folder)); sum != nil && (sum.ExitCode == exitcode.OK || sum.ExitCode == exitcode.Rejects) {
 		out := soFar(folder, s, sum.ExitCode, "")
@@ -620,8 +620,8 @@ func countsOf(dir string) (n job.Counts) {
 	return *countsOfReport(sum)
 }
 
-// told reports the state of a load. What went wrong at the end of the job, or when nothing else is shown, is held back:
-// the last line may say it.
+// told reports the state of a load. At the end of the job, or if nothing else is shown, it holds back an unsuccessful
+// end, because the last line may report it.
 func (o *jobRunner) told(s *job.State) {
 	open := func(s *job.State) bool { return s.State == job.Running || s.State == job.Waiting }
 	if s.Error != "" && s.State != job.Held && o.c.show.log == nil &&
@@ -644,7 +644,7 @@ func (o *jobRunner) tell(s *job.State) {
 		show.say.Line("not run: %s", s.Error)
 	case job.Done:
 		done, all := o.record.DoneOf()
-		if s.Error != "" { // not hidden by --quiet
+		if s.Error != "" { // shown despite --quiet
 			o.c.show.say.Warn("%s: %s (%d of %d loads done)", s.Name, s.Error, done, all)
 			return
 		}
@@ -677,13 +677,13 @@ func countsText(n *job.Counts) string {
 	return text
 }
 
-// counts says how the job ended, without reasons.
+// counts formats the job's state and counts, without reasons.
 func (o *jobRunner) counts() string {
 	done, all := o.record.DoneOf()
 	return fmt.Sprintf("job %s: %d of %d loads done, %s", o.record.State, done, all, countsText(&o.record.Counts))
 }
 
-// brief says in one line how the job ended, and why: the first load with that end. It shows the others' ends before.
+// brief returns one line with the job's result and the first load that caused it, after showing the failures of others.
 func (o *jobRunner) brief() string {
 	text := o.counts()
 	at := slices.IndexFunc(o.record.Loads,
@@ -699,7 +699,7 @@ func (o *jobRunner) brief() string {
 	return text
 }
 
-// summarize reports how the job ended.
+// summarize reports the result of the job.
 func (o *jobRunner) summarize(took time.Duration) {
 	o.c.say.Line("%s, in %v", o.counts(), round(took))
 	if n, differ := o.verified(); n > 0 {
@@ -737,7 +737,7 @@ func (o *jobRunner) ending(e *ending) {
 	e.runDir, e.rows, e.bad = o.folder, countsOfRows(&o.record.Counts), o.record.BadInputs
 	for _, s := range o.record.Loads {
 		if s.State != job.Done && s.State != job.Failed && s.State != job.Stopped {
-			continue // it has not run, or not now
+			continue // it has not run in this process
 		}
 		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name,
 			Ended: s.Ended, Took: s.Took(),

@@ -27,26 +27,26 @@ import (
 const (
 	stateRunning = "running"
 	stateUnread  = "unread"  // damaged, or written by another version
-	stateCrashed = "crashed" // its process is gone without a final state
+	stateCrashed = "crashed" // its process ended without recording a final state
 	stateDryRun  = "dry run" // finished without writing, as requested
 )
 
-// runInfo is a run as shown by its folder.
+// runInfo describes a run according to its folder.
 type runInfo struct {
 	Folder     string    `json:"folder"`
 	State      string    `json:"state"`
-	Unfinished bool      `json:"unfinished"` // it can be resumed
+	Unfinished bool      `json:"unfinished"` // whether it can be resumed
 	Started    time.Time `json:"started"`
 	Target     string    `json:"target"`
 	Table      string    `json:"table"`
 	Read       int64     `json:"read"`
-	Final      int64     `json:"final"` // written, rejected or superseded
+	Final      int64     `json:"final"` // rows written, rejected or superseded
 	Rejected   int64     `json:"rejected"`
 	Command    string    `json:"command"`
 	Retried    []string  `json:"retried,omitempty"` // runs that loaded its rejects
 	DryRun     bool      `json:"dry_run"`
 
-	// Sync marks a run of tsimport sync: its rows are those to write and to delete.
+	// Sync marks a run of tsimport sync, whose rows are those to write and to delete.
 	Sync bool `json:"sync,omitempty"`
 
 	// Loads are the loads of a job.
@@ -56,9 +56,9 @@ type runInfo struct {
 	ReplacedBy string `json:"replaced_by,omitempty"`
 
 	job    *checkpoint.Job
-	record *job.Record          // of a job, nil of a load
-	unfit  *progress.UnfitError // why the rest is unknown
-	wrote  bool                 // rows, into a table
+	record *job.Record          // record of a job; nil for a load
+	unfit  *progress.UnfitError // why other fields are unknown, or nil
+	wrote  bool                 // whether it wrote rows to a table
 }
 
 func runsCommand(in *invocation) *cli.Command {
@@ -106,7 +106,7 @@ func withLoads(all []*runInfo, wanted bool) (rows []*runInfo) {
 	return rows
 }
 
-// counts describes the run's progress, and rows still to be restored.
+// counts formats the run's progress.
 func (r *runInfo) counts() string {
 	if r.DryRun {
 		return fmt.Sprintf("%s rows read, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Rejected))
@@ -216,7 +216,7 @@ func readJobRun(folder string, r *job.Record) *runInfo {
 		for _, at := range s.Folders(folder) {
 			l := readRun(at)
 			if l == nil && s.Again > 0 && s.State == job.Done {
-				continue // it found nothing new
+				continue // the load found nothing new
 			}
 			if l == nil {
 				l = &runInfo{Folder: at, State: s.State, Table: s.Table(), Started: s.Started}

@@ -26,25 +26,25 @@ import (
 // screen shows a load on stderr.
 type screen struct {
 	w        *display
-	say      words.Say // nil without progress
+	say      words.Say // nil hides progress
 	dryRun   bool
 	progress ledger.Progress
-	existed  bool // the table
+	existed  bool // whether the table existed
 	start    time.Time
-	began    time.Time // to load, after planning
-	written  int64     // rows, before this attempt
-	read     int64     // bytes of the input that were read before this attempt; some of them are read again
-	done     int64     // bytes of the input, before this attempt
-	final    int64     // records, before this attempt
-	marks    []mark    // of the last seconds
+	began    time.Time // start of the load, after planning
+	written  int64     // rows written before this attempt
+	read     int64     // input bytes read before this attempt; some of them are read again
+	done     int64     // input bytes done before this attempt
+	final    int64     // records final before this attempt
+	marks    []mark    // progress in the last seconds
 	stopping chan struct{}
 	arrived  func() // ends awaitInputs
 	stopped  sync.WaitGroup
 
 	mu       sync.Mutex
-	rejects  int             // rejected records queued for the log
-	rejected []rundir.Reason // to be logged
-	saidMore bool            // said that the others are not logged
+	rejects  int             // number of rejected records queued for the log so far
+	rejected []rundir.Reason // rejected records to be logged
+	saidMore bool            // reported that further ones are not logged
 }
 
 func newScreen(c *call) *screen {
@@ -73,7 +73,7 @@ func (s *screen) plan(p *plan.Plan) {
 	for _, w := range p.Warnings {
 		say := s.say
 		if slices.Contains(p.Retyped, w) {
-			say = s.w.say // --quiet does not hide it: the rows are written nevertheless
+			say = s.w.say // shown despite --quiet, because the rows are written anyway
 		}
 		say.Warn("%s", w)
 	}
@@ -103,7 +103,7 @@ func (s *screen) begin() {
 	}
 }
 
-// hotKey warns early: rows of one partition-key value cannot be spread.
+// hotKey warns early of a frequent partition-key value, whose rows cannot be spread.
 func (s *screen) hotKey(h ledger.ReportHotKey, rows int64) {
 	if h.Bytes > 0 {
 		s.say.Warn("the rows read so far that have %s as %s, the partition key, take %s; %s. %s advise proposes a key that "+
@@ -128,7 +128,7 @@ func allOr(share float64) string {
 	return fmt.Sprintf("%d%%", int(100*share)) // 99.9 % is not 100
 }
 
-// resume reports the state that a load resumes from.
+// resume reports the state from which a load resumes.
 func (s *screen) resume(r keep.Resumed) {
 	s.written, s.read, s.final = r.Written, r.BytesRead, r.Final
 	s.done = doneOf(r.BytesRead, r.Final, r.Read)
@@ -139,8 +139,8 @@ func (s *screen) resume(r keep.Resumed) {
 		if n > 1 {
 			more = fmt.Sprintf(" and %d more", n-1)
 		}
-		s.say.Line("%s%s can only be read from the beginning: what comes before the place to resume from is read again and "+
-			"skipped", r.Rereads[0], more)
+		s.say.Line("%s%s can only be read from the beginning: records before the resume point are read again and skipped",
+			r.Rereads[0], more)
 	}
 }
 
@@ -172,7 +172,7 @@ func schemaText(p *plan.Plan) string {
 	return strings.Join(parts, ", ")
 }
 
-// report shows how the load ended and what to do next.
+// report shows the result of the load and what to do next.
 func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	written := "written"
 	if mode == table.Delete {
@@ -215,7 +215,7 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	s.next(r, look)
 }
 
-// next describes the run's leftovers and the possible next steps.
+// next names the files of the run and the possible next steps.
 func (s *screen) next(r *pipeline.Report, look string) {
 	summary := filepath.Join(r.RunDir, rundir.SummaryFile)
 	_, err := os.Stat(summary)
@@ -251,7 +251,7 @@ func (s *screen) next(r *pipeline.Report, look string) {
 	}
 }
 
-// briefOf says in one line how a load ended: the counts and the first reason.
+// briefOf returns the result of a load in one line, with the counts and the first reason.
 func briefOf(r *pipeline.Report) string {
 	what := r.State + ": " + countsText(countsOfReport(r))
 	switch {
@@ -309,7 +309,7 @@ func sayRejects(say words.Say, reasons []rundir.ReasonCount) {
 	}
 }
 
-// reasonText is a reason in one line: the record's position, the column, the value and the error.
+// reasonText formats a reason in one line, with the record's position, the column, the value and the error.
 func reasonText(r *rundir.Reason) string {
 	text := fmt.Sprintf("%s record %d", input.Redact(r.File), r.Record)
 	switch {
@@ -364,24 +364,24 @@ func sayTables(say words.Say, r *pipeline.Report) {
 	}
 }
 
-// refusedMuch is the share of refused rows above which it is reported; lanes find their rates by some refusals.
+// refusedMuch is the share of refused rows above which refusals are reported. Lanes need a few to find their rates.
 const refusedMuch = 0.02
 
-// rowsToSpread is the minimum number of rows that could have used several partitions.
+// rowsToSpread is the minimum number of rows that should have used several partitions.
 const rowsToSpread = 10_000
 
-// saySpread reports notable facts of how the rows were spread over partitions, memory and disk.
+// saySpread reports notable facts about the rows' use of partitions, memory and disk.
 func saySpread(say words.Say, r *pipeline.Report) {
 	if n := len(r.Indexes); n > 0 && r.IndexWriteCU > 0 {
 		cost := "have cost"
 		if r.DryRun {
 			cost = "would cost"
 		}
-		say.Line("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost,
+		say.Line("the %s of the table %s at least another %s write units and %s read units", indexesText(n), cost,
 			words.Grouped(r.IndexWriteCU), words.Grouped(r.IndexReadCU))
 	}
 	if len(r.IndexesMade) > 0 {
-		say.Line("made the %s of the table: %s", indexesText(len(r.IndexesMade)), strings.Join(r.IndexesMade, ", "))
+		say.Line("created the %s of the table: %s", indexesText(len(r.IndexesMade)), strings.Join(r.IndexesMade, ", "))
 	}
 	if text := limitNote(r); text != "" {
 		say.Line("%s", text)
@@ -423,12 +423,12 @@ func sayTrouble(say words.Say, r *pipeline.Report) {
 			words.Grouped(r.SpilledRows), words.Bytes(r.SpilledBytes), words.Bytes(r.PeakSpillBytes))
 	}
 	if r.ReplayedAnswers > 0 {
-		say.Warn("%d answers were repeated for other requests: something between here and the service repeats answers, and "+
-			"rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
+		say.Warn("%d responses were repeated for other requests: something on the network repeats responses, so rows "+
+			"reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
 	}
 	if r.UncheckedAnswers > 0 {
-		say.Warn("%d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be "+
-			"noticed: a proxy removes it", r.UncheckedAnswers)
+		say.Warn("%d responses of the service had no checksum (x-ots-contentmd5), perhaps removed by a proxy, so damage "+
+			"would not be noticed", r.UncheckedAnswers)
 	}
 	if r.SpillError != "" {
 		say.Warn("rows could not be spilled to disk, so reading waited for memory: %s; see TMPDIR and --memory", r.SpillError)
@@ -445,12 +445,12 @@ func sayTrouble(say words.Say, r *pipeline.Report) {
 	}
 }
 
-// worthALimit is the minimum duration, in seconds, of a load whose limit is reported.
+// worthALimit is the minimum duration, in seconds, of a load whose bottleneck is reported.
 const worthALimit = 1
 
 func copies(r *pipeline.Report) bool { return len(r.Arguments) > 0 && r.Arguments[0] == "copy" }
 
-// limitNote names the load's main limit and a remedy; "" for a short load.
+// limitNote names the load's main bottleneck and a remedy; "" for a short load.
 func limitNote(r *pipeline.Report) string {
 	if len(r.LimitedBy) == 0 || r.Seconds < worthALimit {
 		return ""
@@ -496,7 +496,7 @@ func slowestNote(p *ledger.ReportSlowest) string {
 	return text
 }
 
-// preSplitNote describes the fate of the initial ranges of a new table.
+// preSplitNote reports whether a new table kept its initial ranges.
 func preSplitNote(r *pipeline.Report) string {
 	switch s := r.PreSplit; {
 	case s == nil:
@@ -504,14 +504,14 @@ func preSplitNote(r *pipeline.Report) string {
 	case s.Refused != "":
 		return fmt.Sprintf("the service refused a table with %d ranges (%s), so it began with one", s.Ranges, s.Refused)
 	case s.Heard < s.Ranges:
-		return fmt.Sprintf("the table was to begin with %d ranges, and the service names %d: it may not have heard; for a "+
-			"large load, ask the vendor's support to pre-split the table", s.Ranges, s.Heard)
+		return fmt.Sprintf("the table was requested with %d ranges, but the service reports %d; for a large load, ask the "+
+			"vendor's support to pre-split the table", s.Ranges, s.Heard)
 	default:
 		return fmt.Sprintf("the table began with %d ranges of keys", s.Heard)
 	}
 }
 
-// partitionsNote says which partitions received the rows. After a split only children with rows count.
+// partitionsNote reports which partitions received the rows. After a split, only new partitions with rows count.
 func partitionsNote(r *pipeline.Report) string {
 	recut := ""
 	if r.Recuts > 0 {

@@ -29,7 +29,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-func TestTheEndOfALoadSaysWhatTheReportHas(t *testing.T) {
+func TestEndOfALoadShowsItsReport(t *testing.T) {
 	type report = pipeline.Report
 	cases := map[string]struct {
 		change    func(r *report)
@@ -111,7 +111,7 @@ func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
 		"%d lines: %q", len(got), got[len(got)-1])
 }
 
-// fakeLoad is a load whose state is given; without one it does not answer.
+// fakeLoad is a load with this state. Without one it does not respond.
 type fakeLoad struct{ state *pipeline.State }
 
 func (f *fakeLoad) State(ctx context.Context) (*pipeline.State, error) {
@@ -143,7 +143,7 @@ func runningState() *pipeline.State {
 	}
 }
 
-func TestTheStateHasAHeaderAndALineForEachActiveLane(t *testing.T) {
+func TestStateHasAHeaderAndALineForEachActiveLane(t *testing.T) {
 	var out bytes.Buffer
 	must(t, writeState(newDisplay(&out), runningState()))
 	want := `tsimport: table cards after 1m15s: 1,000,000 rows read, 700,000 written, 299,995 queued, 800 in flight; 3 rejected; 2 superseded; 10 to be sent again; 4,000 throttled; 4 of 32 requests in flight, 9,000 answered; memory of rows 100.0 MiB of 100.0 MiB (full, reading waits); on disk 3.0 MiB, 60,000 rows spilled so far; 5 partitions (guessed); partition map not readable: read the partition map: time-out
@@ -155,7 +155,7 @@ func TestTheStateHasAHeaderAndALineForEachActiveLane(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(want, out.String()), "", "(-want +got)")
 }
 
-func TestAQuietStateIsShort(t *testing.T) {
+func TestStateWithoutActiveLanesIsOneLine(t *testing.T) {
 	var out bytes.Buffer
 	s := &pipeline.State{Table: "t", Seconds: 1, StateCounts: pipeline.StateCounts{Read: 1, Written: 1, Requests: 1},
 		StateWork: pipeline.StateWork{Workers: 2},
@@ -189,7 +189,7 @@ func spreadSaid(r *pipeline.Report) (said []string) {
 	return said
 }
 
-func TestTheSpreadIsReported(t *testing.T) {
+func TestUseOfPartitionsAndMemoryIsReported(t *testing.T) {
 	got := spreadSaid(&pipeline.Report{
 		Counted: ledger.Counted{
 			ReportCounts:  ledger.ReportCounts{Written: 500},
@@ -237,7 +237,7 @@ func TestEmptyPartitionsAreNotReportedAsWritten(t *testing.T) {
 	}
 }
 
-// progressed is the screen of a load that has come so far: bytes in all and read, and records read and written.
+// progressed returns the screen of a load with this progress: bytes in total and read, records read and written.
 func progressed(since time.Duration, total, bytes, read, written int64) (*screen, *ledger.Progress) {
 	s := &screen{start: time.Now().Add(-since), began: time.Now().Add(-since)}
 	s.progress.BytesTotal.Store(total)
@@ -247,7 +247,7 @@ func progressed(since time.Duration, total, bytes, read, written int64) (*screen
 	return s, &s.progress
 }
 
-func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
+func TestProgressCountsFinalRows(t *testing.T) {
 	s, _ := progressed(0, 1000, 0, 0, 0)
 	conformance.Equal(t, s.bytesDone(), 0, "bytes done before anything is read")
 	s, p := progressed(0, 1000, 800, 400, 70)
@@ -272,13 +272,13 @@ func TestTimeLeftUsesTheLastSeconds(t *testing.T) {
 		conformance.Equal(t, s.left(s.began.Add(time.Duration(second)*time.Second)), want, "%d s, %d rows", second, written)
 	}
 	at(1, 0, "")
-	at(3, 100, "") // of two seconds
+	at(3, 100, "") // the rate of only two seconds
 	at(5, 500, ", about 4s left")
-	at(10, 600, ", about 6s left") // 600 in 9 s
+	at(10, 600, ", about 6s left") // 600 rows in 9 s
 	at(15, 650, ", about 23.3s left")
 	at(20, 700, ", about 30s left")
 	at(25, 700, ", about 1m0s left")
-	at(40, 700, "") // nobody knows
+	at(40, 700, "") // without progress the rate is unknown
 	at(45, 1000, "")
 }
 
@@ -289,13 +289,13 @@ func TestTimeLeftUsesTheSlowestPartition(t *testing.T) {
 	conformance.True(t, got == ", about 1m1s left", "%q, want what the slowest partition needs", got)
 }
 
-func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
+func TestResumedLoadShowsTheRateOfThisAttempt(t *testing.T) {
 	s := &screen{start: time.Now().Add(-2 * time.Second), began: time.Now()}
 	s.resume(keep.Resumed{Written: 600_000, Final: 600_000, Read: 620_000, BytesRead: 620_000})
 	p := &s.progress
 	conformance.Contains(t, s.counts(), "0 rows, 0 rows/s", "before anything is counted")
 	p.BytesTotal.Store(1_000_000)
-	p.BytesRead.Store(610_000) // what was not final is read again
+	p.BytesRead.Store(610_000) // records that were not final are read again
 	p.Ended.Read.Store(620_000)
 	p.Ended.Written.Store(620_000)
 	text := s.counts()
@@ -305,7 +305,7 @@ func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
 	conformance.True(t, got == ", about 57s left", "%q, want 19 times what 20,000 of 400,000 took", got)
 }
 
-func TestABarIsPaintedInOneLine(t *testing.T) {
+func TestProgressBarIsPaintedOnOneLine(t *testing.T) {
 	d, out := terminal(60)
 	s := &screen{w: d, start: time.Now()}
 	s.progress.BytesTotal.Store(1000)
@@ -362,7 +362,7 @@ func TestLateInputIsReported(t *testing.T) {
 	})
 }
 
-func TestAJobShowsALineForEachLoadThatRuns(t *testing.T) {
+func TestJobShowsALineForEachRunningLoad(t *testing.T) {
 	b, d := new(board), newDisplay(new(bytes.Buffer))
 	d.board = b
 	var all []*screen
@@ -382,7 +382,7 @@ func TestAJobShowsALineForEachLoadThatRuns(t *testing.T) {
 	conformance.True(t, len(lines) == 1 && strings.HasPrefix(lines[0], "t0: "), "of one load that still runs: %q", lines)
 }
 
-func TestTheProgressOfAJobIsErasedAtItsEnd(t *testing.T) {
+func TestProgressOfAJobIsErasedAtItsEnd(t *testing.T) {
 	d, out := terminal(80)
 	b := new(board)
 	d.board = b
@@ -399,7 +399,7 @@ func TestTheProgressOfAJobIsErasedAtItsEnd(t *testing.T) {
 }
 
 func TestProgressReportsLookupsAndCopyChecks(t *testing.T) {
-	// The first answer is lost, and then the second request: its row is not found and is sent again.
+	// The first response is lost, and then the second request, whose row is not found and is sent again.
 	s, err := server.Open("", server.Options{InMemory: true,
 		Faults: &faults.Plan{Decide: func(r faults.Request) faults.Fault {
 			return faults.Fault{Action: map[int]faults.Action{0: faults.DropAfter, 1: faults.DropBefore}[r.N]}

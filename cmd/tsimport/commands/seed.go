@@ -24,7 +24,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// seed is an initial input of a new server's table.
+// seed is an input with the initial rows of a new server's table.
 type seed struct {
 	input, table string
 	pk           []string
@@ -84,7 +84,7 @@ func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err e
 		}
 		if err := s.load(c, store, o, filepath.Join(dir, fmt.Sprint(i))); err != nil {
 			if c.Context.Err() != nil {
-				return context.Cause(c.Context) // the mark stays: the next start drops the table
+				return context.Cause(c.Context) // the mark remains, so that the next start drops the table
 			}
 			return errors.Join(usagef("--seed %s: %v", s.input, err), unmarkSeed(c.Context, store, o, c.String("store"),
 				s.table, false))
@@ -97,7 +97,7 @@ func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err e
 	return nil
 }
 
-// load loads the seed as any client does. The error names the first rejected record, if there is one.
+// load loads the seed like any client. The error names the first rejected record, if there is one.
 func (s *seed) load(c *call, store *server.Server, o server.Options, run string) error {
 	of := &options.Command{Name: job.Load}
 	of.From, of.Table, of.PK, of.Create, of.MaxErrors, of.RunDir, of.Quiet = []string{s.input}, s.table, s.pk, true,
@@ -129,7 +129,7 @@ func (s *seed) load(c *call, store *server.Server, o server.Options, run string)
 	return err
 }
 
-// seedMark is a file in the store that names the table being seeded, which a kill would leave incomplete.
+// seedMark is a file in the store with the name of the table being seeded, as a kill would leave that incomplete.
 const seedMark = "SEEDING"
 
 // unfinishedSeed drops the table of an interrupted seed and returns its name.
@@ -168,7 +168,7 @@ func markSeed(o server.Options, dir, table string) error {
 	return nil
 }
 
-// unmarkSeed ends the load of a seed, which is now complete on disk, or dropped.
+// unmarkSeed ends the load of a seed, whose table is now complete on disk, or dropped.
 func unmarkSeed(ctx context.Context, store *server.Server, o server.Options, dir, table string, whole bool) error {
 	if o.InMemory {
 		return nil

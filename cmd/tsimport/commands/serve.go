@@ -99,7 +99,7 @@ func serve(c *call) (err error) {
 	return store.ServeListener(c.Context, listener, limits)
 }
 
-// serveOptions reads the server's options. shown is the printable form of the secret.
+// serveOptions parses the server's options. shown is the printable form of the secret.
 func serveOptions(c *call) (o server.Options, limits server.Limits, shown string, err error) {
 	fail := func(err error) (server.Options, server.Limits, string, error) { return o, limits, "", err }
 	switch {
@@ -170,7 +170,7 @@ func checkPublicKey(address string, o server.Options) error {
 // warn warns about the server that is about to serve at addr.
 func warn(c *call, addr net.Addr, o server.Options, limits server.Limits) {
 	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() && limits.TLS == nil {
-		// --quiet does not hide this: a user who silences the server must still know.
+		// --quiet does not hide this warning.
 		c.show.say.Warn("%s can be reached from other machines, and traffic is not encrypted; see --tls-cert", a)
 	}
 	if o.NoSync {
@@ -274,7 +274,7 @@ func setQuotas(c *call, o *server.Options) error {
 	case interval < 0:
 		return usagef("--throughput-interval must not be negative, got %s", interval)
 	case interval == 0:
-		interval = -time.Nanosecond // zero is the default
+		interval = -time.Nanosecond // 0 would mean the default
 	}
 	o.MaxTables, o.TableOps, o.ThroughputInterval = c.Int("max-tables"), c.Int("table-ops"), interval
 	return nil

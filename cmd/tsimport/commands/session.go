@@ -22,20 +22,20 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// session is the shared resources of a job's loads: ceilings, memory, embedded stores. It is safe for concurrent use.
+// session has the resources that a job's loads share: ceilings, memory, embedded stores. It is safe for concurrent use.
 type session struct {
 	limits   *lanes.SharedLimits
 	gate     *scan.Gate        // limits reads from tables
 	memory   int64             // bytes for all loads
 	each     int64             // bytes for one load
-	requests int               // in flight, for all loads
-	rates    lanes.Rates       // of all loads
-	moments  *sqltable.Moments // of databases; nil of a plan
+	requests int               // maximum in flight, for all loads
+	rates    lanes.Rates       // limits for all loads together
+	moments  *sqltable.Moments // snapshots of databases; nil in a plan
 	quiet    bool
-	readOnly bool // nothing is written, and no store made
+	readOnly bool // write nothing, and create no store
 
 	mu     sync.Mutex
-	said   map[string]bool // targets already named
+	said   map[string]bool // targets that were already named
 	stores map[string]*server.Server
 }
 
@@ -54,7 +54,7 @@ func waitsOf(c *call) *scan.Waits {
 	})
 }
 
-// newSession reads the defaults that apply to all loads together; parallel of them run concurrently.
+// newSession parses the settings that apply to all loads together, of which up to parallel run concurrently.
 func newSession(common []job.Setting, parallel int) (*session, error) {
 	s := &session{stores: map[string]*server.Server{}, said: map[string]bool{}}
 	of := &options.Command{Name: "run"}
@@ -73,7 +73,7 @@ func newSession(common []job.Setting, parallel int) (*session, error) {
 	return s, nil
 }
 
-// sizeText is the memory as written in the job.
+// sizeText returns the memory size as written in the job.
 func sizeText(common []job.Setting, bytes int64) string {
 	for _, t := range common {
 		if t.Key == "memory" {
@@ -83,7 +83,7 @@ func sizeText(common []job.Setting, bytes int64) string {
 	return fmt.Sprintf("%dMiB", bytes>>20)
 }
 
-// tell names a target when the first load uses it. A plan names its targets itself.
+// tell names a target when the first load uses it, except in a plan, which names its targets itself.
 func (s *session) tell(show *display, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *session) close() (err error) {
 
 const (
 	smallMemory = 64 << 20
-	// embeddedMemory is the memory of an embedded store besides the load: caches and requests.
+	// embeddedMemory is the memory of an embedded store, for caches and requests, in addition to the load's.
 	embeddedMemory = 512 << 20
 )
 
@@ -142,13 +142,13 @@ func limitMemory(memory int64, embedded bool) {
 		limit += embeddedMemory
 	}
 	debug.SetMemoryLimit(limit)
-	// Garbage of large records dominates a small load, and the collector overshoots on a busy machine.
+	// In a small load, garbage of large records dominates, and the collector exceeds its limit on a busy machine.
 	if memory < smallMemory && os.Getenv("GOGC") == "" {
 		collection.At(25)
 	}
 }
 
-// orderWarning warns of --order none for rows of a key that do not simply replace each other.
+// orderWarning returns a warning about --order none if rows of a key do not simply replace each other.
 func orderWarning(w *pipeline.Write) string {
 	if w.Order != plan.OrderNone || w.Mode == table.Delete {
 		return ""

@@ -24,7 +24,7 @@ type tableArgument struct {
 	address *address.Address // nil if flags name the instance
 }
 
-// shown is the argument without its profile.
+// shown returns the argument without its profile.
 func (a *tableArgument) shown() string {
 	if a.address == nil {
 		return a.name

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/engine/sim"
 )
 
-// limiterNames lists limiter.Kinds for a sentence.
+// limiterNames lists limiter.Kinds for help texts.
 const limiterNames = limiter.TokenBucket + ", " + limiter.FixedWindow + ", " + limiter.SlidingWindow + ", " +
 	limiter.Queue + " or " + limiter.Concurrency
 
@@ -73,7 +73,7 @@ func setCategory(f cli.Flag, name string) {
 	reflect.ValueOf(f).Elem().FieldByName("Category").SetString(name)
 }
 
-// simulation reads the flags; nil means no simulation.
+// simulation parses the flags. It returns nil without a simulation.
 func simulation(c *call) (*server.Simulation, error) {
 	asked := slices.ContainsFunc(simulationFlags(), func(f cli.Flag) bool {
 		name := f.Names()[0]
@@ -192,7 +192,7 @@ func readLines(file string) (lines []string, err error) {
 	return lines, nil
 }
 
-// faultPlan reads the flags; nil means no faults.
+// faultPlan parses the flags. It returns nil without faults.
 func faultPlan(c *call) (*faults.Plan, error) {
 	if !c.IsSet("fault-rate") {
 		if c.IsSet("fault-kinds") || c.IsSet("fault-delay") {

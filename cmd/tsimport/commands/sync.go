@@ -143,7 +143,7 @@ func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, 
 	return s, err
 }
 
-// endSync reports how a sync ended.
+// endSync reports the result of a sync, and returns the error that sets the exit code.
 func endSync(c *call, s *tablesync.Summary, err error, planOnly bool) error {
 	endingOf(c).ofSync(s)
 	switch {
@@ -158,7 +158,7 @@ func endSync(c *call, s *tablesync.Summary, err error, planOnly bool) error {
 		err = errors.Join(err, printJSON(c, s))
 	}
 	if err == nil && !planOnly && s.Withheld != "" {
-		err = errors.New("nothing was deleted: " + s.Withheld) // an error, which --quiet shows too
+		err = errors.New("nothing was deleted: " + s.Withheld) // --quiet does not hide errors
 	}
 	code := s.ExitCode
 	if err != nil && code == exitcode.OK {
@@ -222,7 +222,7 @@ func doneText(s *tablesync.Summary) string {
 		words.Grouped(s.Costs.WriteCU))
 }
 
-// sayDone reports how a sync ended, and what remains.
+// sayDone reports the result of a sync, and the rows that remain.
 func sayDone(say words.Say, s *tablesync.Summary) {
 	say.Line("%s", doneText(s))
 	sayRejects(say, s.RejectReasons)
@@ -250,7 +250,7 @@ func sayDone(say words.Say, s *tablesync.Summary) {
 	say.Line("summary: %s", s.RunDir+string(os.PathSeparator)+"summary.json")
 }
 
-// briefOfSync says in one line how a sync ended.
+// briefOfSync returns the result of a sync in one line.
 func briefOfSync(s *tablesync.Summary) string {
 	reasons := slices.Clone(s.RejectReasons)
 	for _, load := range []*pipeline.Report{s.PutLoad, s.DeleteLoad} {

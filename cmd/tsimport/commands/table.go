@@ -86,7 +86,7 @@ func withAdmin(c *call, a access, f func(*client.Admin, *target) error) (err err
 	return f(&client.Admin{Client: sdk, Context: c.Context, Connection: connection}, t)
 }
 
-// checkTable refuses an impossible table name; one that differs by row is checked by the load.
+// checkTable refuses an invalid table name. Names that differ by row are checked by the load.
 func checkTable(name string) error {
 	if name == "" {
 		return usagef("no table: give --table")
@@ -97,7 +97,7 @@ func checkTable(name string) error {
 	return nil
 }
 
-// tableName is the table of a command, by flag or by argument.
+// tableName returns the table of a command, from the flag or the argument.
 func tableName(c *call) (string, error) {
 	name := c.String("table")
 	switch {
@@ -145,7 +145,7 @@ type description struct {
 // largeValue is a partition-key value that exceeds the recommended size.
 type largeValue struct {
 	Value string `json:"value"`
-	Bytes int64  `json:"bytes"` // at least
+	Bytes int64  `json:"bytes"` // minimum size
 }
 
 type describedPK struct {
@@ -169,7 +169,7 @@ func tableDescribe(c *call) error {
 		case c.Context.Err() != nil:
 			return context.Cause(c.Context)
 		case err != nil:
-			c.say.Note("whether one value of %s has more than 10 GB is not known: %v", t.Key[0].Name, err)
+			c.say.Note("cannot determine whether one value of %s has more than 10 GB: %v", t.Key[0].Name, err)
 		case size > 0:
 			d.LargeValue = &largeValue{plan.ShowKey(v), size}
 			c.say.Warn("%s %s has more than %s, and %s; tsimport advise ots://INSTANCE/%s proposes a key that divides it",
@@ -294,7 +294,7 @@ func tableCreate(c *call) error {
 	})
 }
 
-// tableDefines reads the predefined columns and indexes of a new table.
+// tableDefines parses the predefined columns and indexes of a new table.
 func tableDefines(c *call, to *plan.Target, d table.Definition) error {
 	to.Define = d
 	if err := options.Define(textsOf(c.line, "define"), to); err != nil {

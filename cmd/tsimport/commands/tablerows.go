@@ -22,7 +22,7 @@ import (
 	exporting "example.com/tsimport/transfer/export"
 )
 
-// ofRows are the flags that select rows, as in export.
+// ofRows lists the flags that select rows, as in export.
 var ofRows = []string{"from-key", "to-key", "prefix", "keys", "filter", "where", "concurrency", "max-rcu"}
 
 func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
@@ -44,7 +44,7 @@ func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
 	}
 }
 
-// rowsOf opens a table for a scan of its keys, as export does.
+// rowsOf opens a table for a scan of its keys, like export.
 func rowsOf(c *call, name string) (cfg exporting.Config, close func() error, err error) {
 	t, err := openTarget(c, access{readOnly: true})
 	if err != nil {
@@ -65,7 +65,7 @@ func rowsOf(c *call, name string) (cfg exporting.Config, close func() error, err
 	cfg.Scan.Client, cfg.Scan.Columns = sdk, []string{}
 	if bytes, err := scan.NewPartitions(&client.Admin{Client: sdk, Context: c.Context}, sdk, name).Size(); err == nil &&
 		cfg.Scan.From == nil && cfg.Scan.To == nil && cfg.Keys == nil {
-		c.say.Line("to read table %s takes up to %s read units", name, words.Grouped(bytes/unitBytes+1))
+		c.say.Line("reading table %s takes up to %s read units", name, words.Grouped(bytes/unitBytes+1))
 	}
 	return cfg, func() error { return errors.Join(closeKeys(), t.close()) }, nil
 }
@@ -125,7 +125,7 @@ func tableDelete(c *call) error {
 		case !c.Bool("yes"):
 			return usagef("this deletes %s rows of table %s, at least one write unit each; add --yes", words.Grouped(n), name)
 		case n == 0:
-			c.say.Line("no row of table %s is deleted: there is none", name)
+			c.say.Line("nothing to delete: table %s has no such rows", name)
 			return removed(own)
 		}
 		keys = own
@@ -143,7 +143,7 @@ func tableDelete(c *call) error {
 	if err := removed(own); err != nil || !resumed {
 		return err
 	}
-	return tableDelete(c) // rows added since the interrupted deletion
+	return tableDelete(c) // for rows added since the interrupted deletion
 }
 
 // removed removes a file of keys; "" means none.
@@ -154,8 +154,8 @@ func removed(file string) error {
 	return os.Remove(file)
 }
 
-// deletedKeys counts the rows to be deleted. With --yes it stores their keys in a file. The file of an interrupted
-// deletion is resumed; then the rows are searched again.
+// deletedKeys counts the rows to be deleted and, with --yes, stores their keys in a file. resumed says that the file is
+// that of an interrupted deletion, after which the rows must be searched again.
 func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err error) {
 	cfg, closeTarget, err := rowsOf(c, name)
 	if err != nil {
@@ -168,12 +168,12 @@ func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err 
 	}
 	file = deletedKeysFile(cfg.Target, name, fmt.Sprint(cfg.Scan.Table.Created), c.given.FromKey, c.given.ToKey,
 		c.of.Filter)
-	if text, err := os.Open(file); err == nil { // complete: an incomplete export has another name
+	if text, err := os.Open(file); err == nil { // it is complete: an incomplete export has another name
 		defer text.Close()
 		for lines := bufio.NewScanner(text); lines.Scan(); {
 			n++
 		}
-		c.say.Line("the deletion of %s rows that was interrupted is resumed", words.Grouped(n))
+		c.say.Line("resuming the interrupted deletion of %s rows", words.Grouped(n))
 		return file, n, true, nil
 	}
 	if err := os.MkdirAll(rundir.Root, 0o700); err != nil {
@@ -184,7 +184,7 @@ func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err 
 	return file, r.Rows, false, err
 }
 
-// deletedKeysFile is the same name for the same rows of the same table.
+// deletedKeysFile returns the name of the file for a selection of rows of a table.
 func deletedKeysFile(target, name string, which ...string) string {
 	return filepath.Join(rundir.Root, "delete-"+name+"-"+progress.Identify(append([]string{target, name}, which...)...)+
 		".jsonl")

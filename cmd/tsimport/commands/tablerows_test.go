@@ -23,7 +23,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// rowsIn makes a table of rows whose keys are a number and a text, and ages from 0 to 9.
+// rowsIn makes a table of rows with keys of a number and a text, and ages from 0 to 9.
 func rowsIn(t *testing.T, tsimport func(int, ...string) string) {
 	t.Helper()
 	text := "n,id,age\n"
@@ -70,7 +70,7 @@ func TestRowsOfATableAreDeleted(t *testing.T) {
 	count("300")
 	holds(t, tsimport(0, "table", "delete", "p", "--filter", "age<2", "--yes", "--max-delete", "60"), "60 deleted")
 	count("240")
-	holds(t, tsimport(0, "table", "delete", "p", "--filter", "age<2", "--yes"), "there is none")
+	holds(t, tsimport(0, "table", "delete", "p", "--filter", "age<2", "--yes"), "has no such rows")
 	holds(t, tsimport(0, "table", "delete", "p", "--prefix", "1", "--yes"), "80 deleted")
 	put(t, "k.csv", "n,id\n0,k003\n2,k299\n")
 	holds(t, tsimport(0, "table", "delete", "p", "--keys", "k.csv"), "2 would be deleted")
@@ -81,7 +81,7 @@ func TestRowsOfATableAreDeleted(t *testing.T) {
 	conformance.Equal(t, len(left), 0, "files of keys")
 }
 
-// killedDeletion leaves what a deletion leaves that is killed after it found its rows: the file of their keys.
+// killedDeletion simulates a deletion that was killed after it found its rows, and returns the file of their keys.
 func killedDeletion(t *testing.T, tsimport func(int, ...string) string, which []string, rows ...string) (keys string) {
 	t.Helper()
 	tsimport(0, "export", "-t", "p", "-o", "archive/", "-q")
@@ -96,8 +96,8 @@ func killedDeletion(t *testing.T, tsimport func(int, ...string) string, which []
 	return keys
 }
 
-// TestRowsThatOthersHaveChangedAreNotDeleted: some rows change between a killed deletion's search and its resumption.
-func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
+// TestRowsChangedByOthersAreNotDeleted changes rows between the search of a killed deletion and its resumption.
+func TestRowsChangedByOthersAreNotDeleted(t *testing.T) {
 	tsimport := commandsIn(t)
 	rowsIn(t, tsimport)
 	remove := []string{"table", "delete", "p", "--filter", "age < 2", "--yes"}
@@ -109,20 +109,20 @@ func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
 	put(t, "new.csv", "n,id,age\n7,new,1\n")
 	tsimport(0, "load", "new.csv", "-t", "p", "-q")
 	said := tsimport(0, remove...)
-	holds(t, said, "the deletion of 60 rows that was interrupted is resumed", "57 deleted", "1 deleted")
+	holds(t, said, "resuming the interrupted deletion of 60 rows", "57 deleted", "1 deleted")
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "p", "-q")), "242", "rows")
 	_, err := os.Stat(keys)
 	conformance.True(t, os.IsNotExist(err), "the file of keys is left: %v", err)
 }
 
-// TestAnInterruptedDeletionOfAPrefixIsResumed: the rows are searched again with the same prefix.
-func TestAnInterruptedDeletionOfAPrefixIsResumed(t *testing.T) {
+// TestInterruptedDeletionOfAPrefixIsResumed: the rows are searched again with the same prefix.
+func TestInterruptedDeletionOfAPrefixIsResumed(t *testing.T) {
 	tsimport := commandsIn(t)
 	rowsIn(t, tsimport)
 	killedDeletion(t, tsimport, []string{"1", "2", ""}, "--prefix", "1")
 	put(t, "new.csv", "n,id,age\n1,new,1\n")
 	tsimport(0, "load", "new.csv", "-t", "p", "-q")
-	ends(t, 0, "table delete p --prefix 1 --yes", "the deletion of 100 rows that was interrupted is resumed",
+	ends(t, 0, "table delete p --prefix 1 --yes", "resuming the interrupted deletion of 100 rows",
 		"100 deleted", "1 deleted")
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "p", "-q")), "200", "rows")
 }
@@ -173,7 +173,7 @@ func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	holds(t, tsimport(2, "export", "-t", "t", "--prefix", "d01", "--to-key", "d02"), "leave one of them out")
 }
 
-// TestCommandsInspectAnExistingTable has columns that only some rows have, and follows the advice.
+// TestCommandsInspectAnExistingTable has columns that only some rows have, and runs the suggested commands.
 func TestCommandsInspectAnExistingTable(t *testing.T) {
 	tsimport := commandsIn(t)
 	var rows strings.Builder
@@ -212,7 +212,7 @@ var plantedTables = flag.Int("planted-tables", 5, "tables whose faults TestTable
 func TestTableProblemsAreFound(t *testing.T) {
 	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
-	began := time.Now().Add(-23 * time.Hour) // the service takes timestamps of a day
+	began := time.Now().Add(-23 * time.Hour) // the service accepts timestamps up to a day old
 	kinds := []string{"", advise.HotValue, advise.HotRange, advise.Growing, advise.Cold}
 	for i := range *plantedTables {
 		kind, random := kinds[i%len(kinds)], rand.New(rand.NewPCG(uint64(i), 1))
@@ -259,7 +259,7 @@ func TestTableProblemsAreFound(t *testing.T) {
 	}
 }
 
-// TestExplainAcceptsAValueRange includes a text with two dots.
+// TestExplainAcceptsAValueRange includes a text that contains two dots.
 func TestExplainAcceptsAValueRange(t *testing.T) {
 	tsimport := commandsIn(t)
 	key := []string{"explain", "--type", "n=integer", "--type", "s=string", "--pk", "k=pad(n,4)+s", "--value"}
@@ -329,7 +329,7 @@ func TestLoadWarnsThatGeneratedKeysAreNotSaved(t *testing.T) {
 	conformance.True(t, !strings.Contains(said, note), "of a load that keeps them: %s", said)
 }
 
-// expiring is an engine whose clock moves on when a load's first rows arrive, so that cells expire after being read.
+// expiring is an engine whose clock advances when a load's first rows arrive, so that cells expire after being read.
 type expiring struct {
 	*enginetest.Engine
 	mu   sync.Mutex
@@ -357,7 +357,7 @@ func newExpiring(t *testing.T) *expiring {
 	return e
 }
 
-// fill puts rows whose cells live for a minute or nearly a day: with both, with either, and rows of a key alone.
+// fill puts rows with cells that live for a minute, for nearly a day, or of both kinds, and rows without cells.
 func (e *expiring) fill(t *testing.T, name string, rows int) {
 	now := e.Now().UnixMilli()
 	for i := range rows {
@@ -408,7 +408,7 @@ func TestCellsExpiringDuringALoadAreCounted(t *testing.T) {
 				tsimport(0, "table", "create", table, "--pk", "id:integer", "--ttl", "86400", "--max-versions", "3")
 			}
 			e.fill(t, "t", rows)
-			e.put(t, "to", 1, func(c *tablestore.PutRowChange) { c.AddColumn("v", int64(9)) }) // put over the row
+			e.put(t, "to", 1, func(c *tablestore.PutRowChange) { c.AddColumn("v", int64(9)) }) // overwrites the row
 			tsimport(0, "export", "-t", "t", "-o", "kept/", "-q")
 			e.next = 2 * time.Minute
 			move(e)

@@ -41,7 +41,7 @@ const tableSourceHelp = "In place of files, one archive of a table can be given,
 	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " +
 	server.DefaultInstance + "."
 
-// wholeFor refuses deletes by an archive that omits rows of its table, and puts by one that omits cells.
+// wholeFor refuses deletes by an archive that lacks rows of its table, and puts by one that lacks cells.
 func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	m, err := restore.Find(interrupts.drain, cfg.Load.Inputs, cfg.Load.Read.Find)
 	if m == nil || err != nil {
@@ -74,8 +74,8 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 			m.Dir(), newest, cfg.Load.Target.Table, keeps)
 	case !cfg.Delete:
 	case h.Filter != "" || h.Where != "":
-		return usagef("--delete: the archive %s holds only the rows that its --filter or --where let through; the others "+
-			"would be deleted", m.Dir())
+		return usagef("--delete: the archive %s holds only the rows that passed its --filter or --where; all others would "+
+			"be deleted", m.Dir())
 	case h.From != "" || h.To != "":
 		cfg.Held = &tablesync.Held{Name: "the archive " + m.Dir(), Key: m.Key, From: h.From, To: h.To}
 	}
@@ -85,15 +85,15 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 // keepsVersions refuses to sync more versions of a cell than a table keeps: the service would silently drop the rest.
 func keepsVersions(to *client.Table, source string, versions int) error {
 	if keeps := max(to.MaxVersions, 1); versions > keeps {
-		return usagef("table %s keeps %s of a cell, and %s has up to %d, and the older ones would be lost; give the table "+
-			"as many with tsimport table update %s --max-versions %d, or sync an archive of --versions %d",
+		return usagef("table %s keeps %s of a cell, but %s has up to %d, so older ones would be lost; raise the limit with "+
+			"tsimport table update %s --max-versions %d, or sync an archive of --versions %d",
 			to.Name, counted(int64(keeps), "version"), source, versions, to.Name, versions, keeps)
 	}
 	return nil
 }
 
-// tableSource sets the source if the only argument is the address of a table or an archive. It returns what closes the
-// source and how many read units it has used. A sync is refused more. With files nothing changes.
+// tableSource sets the source if the only argument is the address of a table or an archive; files need nothing. stop
+// closes the source, units returns the read units used. A sync has more requirements than a comparison.
 func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool) (stop func() error,
 	units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
@@ -150,7 +150,7 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 	return stop, origin.Units, nil
 }
 
-// comparable refuses a source whose rows cannot be compared with the table's or, for a sync, not be stored in it.
+// comparable refuses a source whose rows cannot be compared with those of the table or, for a sync, stored in it.
 func comparable(cfg *pipeline.Config, source string, from, to *client.Table, syncs bool) error {
 	if syncs {
 		if err := keepsVersions(to, source, from.MaxVersions); err != nil {
@@ -173,15 +173,15 @@ func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error
 	}
 	s, err := fromtable.Describe(interrupts.drain, cfg, to.Target, cfg.Target.Table)
 	if err != nil || s.Table == nil {
-		return err // without a table the comparison reports it
+		return err // the comparison reports a missing table
 	}
 	if err := restore.Fits(m, cfg, "table "+s.Name, s.Table.Key); err != nil || cfg.Write.Marks.ReturnedKeys == "" {
 		return err
 	}
-	return restore.FreeMark(m, cfg, s.Table.Key) // else no row is comparable
+	return restore.FreeMark(m, cfg, s.Table.Key) // rows with a cell in the mark's column cannot be compared
 }
 
-// seeMark refuses marks in a column that one of the source's first rows has: most tables have it in all.
+// seeMark refuses marks in a column that one of the source's first rows has; usually all rows have the same columns.
 func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) error {
 	mark := restore.MarkColumn(cfg)
 	name := mark
@@ -229,7 +229,7 @@ func sqlOrigin(c *call, args []string) (source.Origin, error) {
 }
 
 // lookedAt returns the table of a database or of the service that a command inspects, nil if no argument is such an
-// address. stop closes it. With keyed, any key made of the rows of a service's table includes that table's key.
+// address. stop closes it. keyed requires keys made of the rows of a service's table to include that table's key.
 func lookedAt(c *call, args []string, keyed bool) (origin source.Origin, stop func() error, err error) {
 	stop = func() error { return nil }
 	if !slices.ContainsFunc(args, address.Is) {
@@ -275,7 +275,7 @@ func sqlAgain(cfg *pipeline.Config, run *rundir.Run) (all []source.Snapshot, err
 	return all, nil
 }
 
-// refuseArchives is for commands that read files of rows or databases, which would misread an archive's parts.
+// refuseArchives refuses archives as arguments of commands that would misread their parts as files of rows.
 func refuseArchives(c *call) error {
 	for _, arg := range c.Args().Slice() {
 		if m, err := restore.At(c.Context, arg, storesOf(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
@@ -299,7 +299,7 @@ func originOf(ctx context.Context, c *call, args []string, find input.Options) (
 	return archive.New(m), err
 }
 
-// isFolder reports whether an export's output is a folder, or a prefix in an object store: existing, or named like one.
+// isFolder reports whether an export's output is a folder or a prefix in an object store, existing or by its name.
 func isFolder(name string) bool {
 	if jobdir.IsAddress(name) {
 		return name[len(name)-1] == '/' || path.Ext(name) == ""

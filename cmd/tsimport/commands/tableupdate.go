@@ -35,7 +35,7 @@ func tableUpdate(c *call) error {
 		}
 		change := want.difference(was)
 		if !change.Reserves() && !change.Options() {
-			c.say.Line("table %s: nothing to change: it is like that already", name)
+			c.say.Line("table %s already has these settings", name)
 			return showChange(c, describe(was), describe(was))
 		}
 		if err := checkChange(was, &change, c.Bool("yes")); err != nil {
@@ -52,10 +52,10 @@ func tableUpdate(c *call) error {
 	})
 }
 
-// wanted are the settings named by flags.
+// wanted has the settings given by flags.
 type wanted struct{ client.Change }
 
-// wantedChange reads the flags and refuses settings that no table can have.
+// wantedChange parses the flags and refuses settings that no table can have.
 func wantedChange(c *call) (w wanted, err error) {
 	number := func(flag string, to **int, least, most int) {
 		if !c.IsSet(flag) || err != nil {
@@ -96,7 +96,7 @@ func wantedChange(c *call) (w wanted, err error) {
 	return w, err
 }
 
-// difference omits settings that the table already has.
+// difference returns the settings that the table does not have yet.
 func (w wanted) difference(t *client.Table) client.Change {
 	d := w.Change
 	for _, f := range []struct {
@@ -117,7 +117,7 @@ func (w wanted) difference(t *client.Table) client.Change {
 	return d
 }
 
-// checkChange refuses changes that the service would refuse for this table, and data loss unless accepted.
+// checkChange refuses changes that the service would refuse for this table, and unless accepted those that lose data.
 func checkChange(t *client.Table, d *client.Change, lossAccepted bool) error {
 	live, updates := t.TimeToLive, !t.NoUpdates
 	if d.TimeToLive != nil {
@@ -149,7 +149,7 @@ func checkChange(t *client.Table, d *client.Change, lossAccepted bool) error {
 	return nil
 }
 
-// tooSoon adds, to the service's error for a change that comes too soon, when it will be possible.
+// tooSoon adds, to the service's error for changes in quick succession, when the next change will be possible.
 func tooSoon(a *client.Admin, t *target, name string, err error) error {
 	if !errors.Is(err, client.ErrTooFrequent) {
 		return noTable(err, t)

@@ -31,7 +31,7 @@ const (
 	instanceEnv  = "TABLESTORE_INSTANCE"
 )
 
-// toServices returns the transport to services; nil is the network. Tests of whole nights replace it with an engine.
+// toServices returns the transport to services; nil means the network. Tests replace it with an engine.
 var toServices = func(context.Context) http.RoundTripper { return nil }
 
 // target is the Tablestore that a command works on.
@@ -39,18 +39,18 @@ type target struct {
 	client.Target
 	name     string
 	embedded bool
-	dir      string // of an embedded store
-	missing  bool   // an embedded store that does not exist and must not be created
+	dir      string // folder of an embedded store
+	missing  bool   // the embedded store does not exist and must not be created
 	store    *server.Server
 	shared   bool // shared by several loads, and not closed with one
 }
 
-// access is how a command uses an embedded store.
+// access describes how a command uses an embedded store.
 type access struct {
 	readOnly bool
 	create   bool // create a missing store
 	noSync   bool
-	role     string // purpose of the store; "" means target
+	role     string // role of the store in messages; "" means target
 }
 
 func (a access) as() string { return cmp.Or(a.role, "target") }
@@ -108,7 +108,7 @@ func (t *target) of(cfg *pipeline.Config, noSync bool) (err error) {
 	if options.Same(cfg.RunDir, t.dir) {
 		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
 	}
-	cfg.Write.Settle = cmp.Or(cfg.Write.Settle, time.Millisecond) // an embedded store answers when it is done
+	cfg.Write.Settle = cmp.Or(cfg.Write.Settle, time.Millisecond) // no request to an embedded store can be late
 	if t.store != nil && noSync {
 		cfg.Checkpoint.Sync = t.store.Sync
 	}
@@ -150,7 +150,7 @@ func (t *target) mustExist() error {
 	return nil
 }
 
-// place identifies a table among all that a job's loads read and write.
+// place identifies a table among all tables that a job's loads read and write.
 func (t *target) place(table string) string { return t.name + "\x00" + table }
 
 // close releases an embedded store, which holds every acknowledged row.
@@ -161,7 +161,7 @@ func (t *target) close() error {
 	return t.store.Close()
 }
 
-// profileOf is the profile of --profile, empty without it.
+// profileOf returns the profile of --profile, empty without it.
 func profileOf(c *call) (*profile.Profile, error) {
 	if c.of.Profile == "" {
 		return new(profile.Profile), nil
@@ -173,7 +173,7 @@ func profileOf(c *call) (*profile.Profile, error) {
 	return p, nil
 }
 
-// serviceOf is the service named by flags, the environment or a profile; "" if none.
+// serviceOf returns the service named by flags, the environment or a profile; "" if none.
 func serviceOf(c *call) (endpoint, instance string, err error) {
 	of, err := profileOf(c)
 	if err != nil {
@@ -238,7 +238,7 @@ func destroys(c *call) bool {
 	return slices.Contains([]string{"age", "drop", "update"}, c.Command.Name) || c.of.Delete || c.of.Mode == "delete"
 }
 
-// warnOfPlainHTTP says what eavesdroppers can read and use. --quiet does not hide it.
+// warnOfPlainHTTP warns that others on the network can read, and what they can do. --quiet does not hide it.
 func warnOfPlainHTTP(show *display, endpoint string, provider common.CredentialsProvider) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
@@ -254,14 +254,14 @@ func warnOfPlainHTTP(show *display, endpoint string, provider common.Credentials
 	show.say.Warn("the endpoint %s is http: %s; use https unless the network is your own", endpoint, what)
 }
 
-// keysOf finds access keys where the SDKs look; the environment comes before a profile.
+// keysOf finds access keys where the SDKs look for them; the environment precedes a profile.
 func keysOf(ctx context.Context, of *profile.Profile, note func(string)) (common.CredentialsProvider, error) {
 	if of.Name == "" {
 		return accesskey.Find(ctx, note)
 	}
 	if provider, err := accesskey.InEnvironment(); provider != nil || err != nil {
 		if err == nil {
-			note("the access key of the environment comes before that of profile " + of.Name)
+			note("using the access key of the environment, not that of profile " + of.Name)
 		}
 		return provider, err
 	}
@@ -269,7 +269,7 @@ func keysOf(ctx context.Context, of *profile.Profile, note func(string)) (common
 	return provider, err
 }
 
-// findCredentials finds access keys where the SDKs look.
+// findCredentials finds the access keys of a command. Missing keys are a usage error.
 func findCredentials(c *call) (common.CredentialsProvider, error) {
 	note := func(text string) { c.say.Line("%s", text) }
 	of, err := profileOf(c)

@@ -43,7 +43,7 @@ func verifyCommand(in *invocation) *cli.Command {
 	}
 }
 
-// comparison holds a comparison's options besides the load's.
+// comparison has the options of a comparison that a load does not have.
 type comparison struct {
 	examples  int
 	extraFail bool
@@ -73,7 +73,7 @@ func parseComparison(c *call) (o comparison, err error) {
 	return o, nil
 }
 
-// parseShare parses 1% or 0.01; all is 0.
+// parseShare parses a share such as 1% or 0.01. It returns 0 for all.
 func parseShare(text string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	share, err := strconv.ParseFloat(number, 64)
@@ -94,7 +94,7 @@ func verifyTable(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	load := c // its flags say what was loaded
+	load := c // the command whose flags describe the load
 	var run *rundir.Run
 	if o.run != "" {
 		if run, load, err = openRun(c, o.run); err != nil {
@@ -128,7 +128,7 @@ func verifyTable(c *call) (err error) {
 	return verifyLoaded(c, load, cfg, o, run)
 }
 
-// verifyLoaded compares the table with what a load has loaded, or would load.
+// verifyLoaded compares the table with the rows that a load has written, or would write.
 func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.Run) (err error) {
 	if err := checkTable(cfg.Target.Table); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (t *target) compared(cfg *pipeline.Config) error {
 	return nil
 }
 
-// wholeForExtra refuses to report rows as surplus that an archive deliberately omits.
+// wholeForExtra refuses --extra fail for an archive that deliberately lacks rows, which would count as surplus.
 func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) error {
 	if !o.extraFail {
 		return nil
@@ -218,7 +218,7 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 	return nil
 }
 
-// holdsSome says that an archive has only a part of its table's rows, if so.
+// holdsSome returns a text if an archive has only a part of its table's rows, else "".
 func holdsSome(m *archive.Manifest) string {
 	if h := m.Holds; h.From == "" && h.To == "" && h.Filter == "" && h.Where == "" {
 		return ""
@@ -231,7 +231,7 @@ func holdsSome(m *archive.Manifest) string {
 func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	m, err := restore.At(c.interrupts.drain, c.of.Archive, cfg.Read.Find)
 	if err == nil && m == nil {
-		m, err = archive.Read(c.of.Archive) // says why it is not an archive
+		m, err = archive.Read(c.of.Archive) // the error says why it is not an archive
 	}
 	if err != nil {
 		return usagef("--archive: %v", err)
@@ -240,7 +240,7 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 		return usagef("--archive with a table: make it the source, tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
 	}
 	of := &client.Table{Name: m.Table, Key: m.Key, Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options}
-	of.TimeToLive = -1 // an archive does not expire
+	of.TimeToLive = -1 // cells of an archive do not expire
 	from, err := restore.Find(c.interrupts.drain, cfg.Inputs, cfg.Read.Find)
 	if err != nil {
 		return err
@@ -300,7 +300,7 @@ func showComparison(c *call, r *verify.Result) (err error) {
 	return err
 }
 
-// takeOwn takes machine limits from the comparison's own flags, not from the run's.
+// takeOwn sets the limits of the machine from the comparison's own flags, not from the run's.
 func takeOwn(c *call, cfg *pipeline.Config) error {
 	own := pipeline.Config{}
 	if err := options.Speed(&c.of.Request, &own); err != nil {
@@ -354,7 +354,7 @@ func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*ver
 	return r, err
 }
 
-// openRun reads a run's request and rejects. It changes to the run's starting folder: file names are relative to it.
+// openRun reads a run's request and rejects. It changes to the folder where the run was started, for relative names.
 func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	run, err := rundir.ReadRun(path)
 	if err != nil {
@@ -368,11 +368,11 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	if err != nil {
 		return nil, nil, usagef("--run %s: %v", path, err)
 	}
-	of.Quiet = of.Quiet || of.Name == job.Copy // hides a copy's notes before its first row
+	of.Quiet = of.Quiet || of.Name == job.Copy // hides notes that a copy prints before its first row
 	load := c.again(&invocation{args: c.in.args}, of)
 	if load.Command.Name == "copy" {
 		if run.Directory != "" {
-			err = os.Chdir(run.Directory) // for an embedded store and the file of returned keys
+			err = os.Chdir(run.Directory) // for relative names of a store and of the file of returned keys
 		}
 		return run, load, err
 	}
@@ -381,7 +381,7 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 			"files: tsimport verify FILE... with the flags of that run", path, of)
 	}
 	for _, name := range options.Names(func(o *options.Option) bool { return o.In == options.Load }) {
-		if load.given.IsSet(name) && name != "state" { // a place, not a selection
+		if load.given.IsSet(name) && name != "state" { // --state is a place, not a selection
 			return nil, nil, usagef("--run %s: its flags do not say which files it chose, and in which order (--%s); compare "+
 				"with the files: tsimport verify FILE...", path, name)
 		}
@@ -439,14 +439,14 @@ func writeComparison(w io.Writer, r *verify.Result) error {
 	return err
 }
 
-// settledLine reports on rows that first differed.
+// settledLine formats the result for rows that first differed.
 func settledLine(s *verify.Settled) string {
-	return fmt.Sprintf("at first %s rows differed; %s of them agreed when they were read again, %s differ still (%v)",
+	return fmt.Sprintf("at first %s rows differed; %s of them became equal when reread, %s still differ (%v)",
 		words.Grouped(s.Differed), words.Grouped(s.Settled), words.Grouped(s.Remain),
 		round(time.Duration(s.Seconds*float64(time.Second))))
 }
 
-// comparisonLine states the result in one line.
+// comparisonLine formats the result in one line.
 func comparisonLine(r *verify.Result) string {
 	share, surplus := "", fmt.Sprintf(", %s surplus", words.Grouped(r.Extra))
 	if r.Sample > 0 {
@@ -468,7 +468,7 @@ func comparisonLine(r *verify.Result) string {
 		words.Grouped(int64(r.RowsPerSecond)))
 }
 
-// comparisonVerdict claims no more than was compared.
+// comparisonVerdict formats a verdict that claims no more than was compared.
 func comparisonVerdict(r *verify.Result) string {
 	of := "table"
 	if r.InArchive {
@@ -493,7 +493,7 @@ func comparisonVerdict(r *verify.Result) string {
 	return text
 }
 
-// firstDifference states the result and the first difference or record that was not compared in one line.
+// firstDifference returns one line with the result and the first difference, or the first record not compared.
 func firstDifference(r *verify.Result) string {
 	text := comparisonLine(r)
 	switch {
@@ -530,7 +530,7 @@ func exampleLine(e *verify.Example) string {
 // shownDifferences limits the columns of an example whose values a line shows; --json has more.
 const shownDifferences = 3
 
-// differenceText shows both sides or, of several versions, the missing ones.
+// differenceText shows both sides or, with several versions, those that one side lacks.
 func differenceText(input, table []string) string {
 	less, more := without(input, table), without(table, input)
 	switch {
@@ -561,7 +561,7 @@ func sideText(versions []string) string {
 	return printable(strings.Join(versions, ", "))
 }
 
-// verifyLoad compares the table with what a load has just written and adds the result to its report.
+// verifyLoad compares the table with the rows that a load has just written, and adds the result to the load's report.
 func verifyLoad(c *call, cfg pipeline.Config, report *pipeline.Report) error {
 	cfg.Target.Absent = false
 	rejected, err := rundir.ReadRejected(report.RunDir)
@@ -601,7 +601,7 @@ func workingDirectory() string {
 	return filepath.Clean(dir)
 }
 
-// rootCause is an error without the path, which the surrounding text names.
+// rootCause returns an error without its path, which the surrounding text names.
 func rootCause(err error) error {
 	if e, ok := err.(*os.PathError); ok {
 		return e.Err

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/status"
 )
 
-// stateWait is how long to wait for a load's state; a load that is writing answers at once.
+// stateWait limits the wait for a load's state. A load that is writing responds at once.
 const stateWait = time.Second
 
 // stateSource provides the state of a load, as *pipeline.Monitor does.
@@ -21,7 +21,7 @@ type stateSource interface {
 	State(ctx context.Context) (*pipeline.State, error)
 }
 
-// signalHelp says which signal requests the state, if any.
+// signalHelp returns a help text with the signal that requests the state, "" if there is none.
 func signalHelp() string {
 	if len(stateSignals) == 0 {
 		return ""
@@ -32,7 +32,7 @@ func signalHelp() string {
 // watchLoad serves the state of a running load, by signals and over HTTP, until stop is called.
 func watchLoad(c *call, w *pipeline.Watch) (stop func(), err error) {
 	w.Monitor = pipeline.NewMonitor()
-	// Before the address is shown: an unhandled signal is lost, and whoever reads the address may send one at once.
+	// Signals are handled before the address is shown, because its reader may send one at once.
 	stopSignals := onStateSignals(w.Monitor, c.show)
 	stopServing, err := serveStatus(c, w.Monitor)
 	if err != nil {
@@ -63,13 +63,13 @@ func onStateSignals(load stateSource, show *display) (stop func()) {
 		}
 	})
 	return func() {
-		signal.Stop(signals) // from here on the runtime ignores them
+		signal.Stop(signals) // the runtime ignores these signals from here on
 		cancel()
 		done.Wait()
 	}
 }
 
-// showState shows the state once; begun says that there was one before.
+// showState shows the state, or why there is none. begun says, and the result reports, whether there has been one.
 func showState(ctx context.Context, load stateSource, show *display, begun bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, stateWait)
 	defer cancel()
@@ -101,12 +101,12 @@ func serveStatus(c *call, load stateSource) (stop func(), err error) {
 		return nil, usagef("--status %s: %v; give an address of this machine whose port is free, such as 127.0.0.1:0",
 			address, client.OneLine(err.Error()))
 	}
-	// Whoever lets the system choose the port must be told it, even with --quiet.
+	// A port chosen by the system must be shown even with --quiet.
 	if _, port, _ := net.SplitHostPort(address); port == "0" || !c.of.Quiet {
 		c.show.say.Line("status: %s", server.URL())
 	}
 	if !server.Loopback() {
-		// Whoever silences the load must still know that others can view it.
+		// --quiet does not hide this warning.
 		c.show.say.Warn("--status %s can be reached from other machines and has no authentication", address)
 	}
 	var done sync.WaitGroup

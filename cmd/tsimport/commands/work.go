@@ -44,15 +44,15 @@ func workCommand(in *invocation) *cli.Command {
 	}
 }
 
-// workTask is the work of a process in a job directory, once the plan's command has been read.
+// workTask is the task of a process in a job directory, which runs instead of the planned load.
 type workTask struct {
 	store       jobdir.Store
 	rejectsExit int          // exit code for rejected records
-	resume      bool         // undoes a stop; has the load's exit code
-	whole       jobdir.Store // the parent job directory of one of its loads, or nil
+	resume      bool         // undo a stop, and end with the job's exit code
+	whole       jobdir.Store // the directory of the job to which this load belongs, or nil
 }
 
-// program is the version that all processes of a job must share, on any platform.
+// program returns the version that all processes of a job must share, on any platform.
 func program() string {
 	text, platform, _ := strings.Cut(versionText(debug.ReadBuildInfo()), ", go")
 	if platform != "" {
@@ -61,7 +61,7 @@ func program() string {
 	return text
 }
 
-// openJobDir opens the place of a job. A folder is made absolute, because the plan's command may run in another folder.
+// openJobDir opens the directory of a job. A folder's name is made absolute, as the plan may run in another folder.
 func openJobDir(c *call, place string) (jobdir.Store, error) {
 	if place == "" {
 		return nil, usagef("no job directory: give --job-dir")
@@ -132,7 +132,7 @@ func workOn(c *call, place string, t *workTask) error {
 		c.show.say.Warn("requests go to %s, as planned in %s; %s of this machine is %s", p.Endpoint, store, endpointEnv, here)
 	}
 	if dir := p.Job.Dir; dir != "" && !options.Same(dir, ".") {
-		if _, err := os.Stat(dir); err == nil { // else inputs are relative to this folder, or absolute
+		if _, err := os.Stat(dir); err == nil { // if missing, inputs are relative to this folder, or absolute
 			if err := os.Chdir(dir); err != nil {
 				return fmt.Errorf("go to the folder in which the load was planned: %w", err)
 			}
@@ -140,7 +140,7 @@ func workOn(c *call, place string, t *workTask) error {
 	}
 	of.Clear("job-dir", "workers", "json", "quiet") // options of the planning process
 	endingOf(c).runDir = store.String()
-	// This machine's environment may name another service, or none.
+	// This machine's environment may name a different service or none.
 	of.Endpoint, of.Instance = cmp.Or(p.Endpoint, of.Endpoint), cmp.Or(p.Instance, of.Instance)
 	takeMachine(of, c.given)
 	if err := takeEnvironment(of); err != nil {
@@ -159,7 +159,7 @@ func collectLate(memory int64) {
 	}
 }
 
-// takeMachine gives a repeated command the machine settings of the one that repeats it.
+// takeMachine gives a repeated command the machine settings of the command that repeats it.
 func takeMachine(of, given *options.Command) {
 	of.Memory, of.Concurrency = cmp.Or(given.Memory, of.Memory), cmp.Or(given.Concurrency, of.Concurrency)
 	of.Status = cmp.Or(given.Status, of.Status)
@@ -168,7 +168,7 @@ func takeMachine(of, given *options.Command) {
 	}
 }
 
-// refuseInJobs refuses options that apply to each process alone.
+// refuseInJobs refuses options that would apply to each process separately.
 func refuseInJobs(c *call) error {
 	sql := slices.ContainsFunc(c.Args().Slice(), open.IsDatabase)
 	switch {
@@ -215,7 +215,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	}
 	c.say.Line("%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"),
 		counted(int64(len(p.Shards)), "shard"))
-	if c.in.own == nil { // once per job
+	if c.in.own == nil { // only once per job
 		c.say.Line("start on each machine, as often as you like: %s work --job-dir %s", commandName(),
 			suggest.Arg(c.of.JobDir))
 	}
@@ -248,7 +248,7 @@ func doWork(c *call, t *workTask, cfg *pipeline.Config) (err error) {
 	return endWork(c, t, s)
 }
 
-// endWork reports how the job ended.
+// endWork reports the result of the job.
 func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	e := endingOf(c)
 	e.table = s.Table
@@ -263,7 +263,7 @@ func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	return endsAs(c, t, "load", s.ExitCode, s.Here, brief(said, s.Reasons))
 }
 
-// estimateSteps prints the expected steps of a load by many processes. It creates nothing.
+// estimateSteps prints the expected steps of a load by many processes. It changes nothing.
 func estimateSteps(c *call, cfg *pipeline.Config) error {
 	if err := refuseInJobs(c); err != nil {
 		return err

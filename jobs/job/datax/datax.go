@@ -24,7 +24,7 @@ type Job struct {
 	Target []job.Setting
 	Notes  []string // differences and open decisions, one per line
 
-	variables []string // DataX variables, now of the environment
+	variables []string // DataX variables that became environment variables
 }
 
 type object map[string]json.RawMessage
@@ -34,7 +34,7 @@ type refusal struct{ error }
 
 func refusef(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }
 
-// about is deferred by a converter; it prefixes a refusal with the part's name.
+// about, deferred by a converter, prefixes a refusal with the part's name.
 func about(part string) {
 	switch r := recover().(type) {
 	case nil:
@@ -114,7 +114,7 @@ func Convert(text []byte) (j *Job, err error) {
 	return j, nil
 }
 
-// reads describes the conversion of a reader. typed readers know more types than text files do.
+// reads describes the conversion of a reader. A typed reader has more types than text files.
 type reads struct {
 	typed   bool
 	convert func(j *Job, reader, writer object, l job.Single, columns []column, keys int)
@@ -126,7 +126,7 @@ var readers = map[string]reads{
 	"mysqlreader":   {true, (*Job).sql},
 }
 
-// byHand says, for unsupported readers, which input a load can read instead.
+// byHand has, by unsupported reader, the input that a load can read instead.
 var byHand = map[string]string{
 	"ossreader":        "from: oss://BUCKET/OBJECT",
 	"ftpreader":        "from: https://HOST/FILE, or files that were fetched",
@@ -151,7 +151,7 @@ func set(l *job.Single, key string, values ...string) {
 	l.Settings = append(l.Settings, job.Setting{Key: key, Values: values})
 }
 
-// known refuses keys of o that are not in names.
+// known refuses an object with keys that are not in names.
 func (o object) known(names ...string) {
 	for _, k := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, k) {
@@ -160,13 +160,13 @@ func (o object) known(names ...string) {
 	}
 }
 
-// knownIn is known for the named part.
+// knownIn is like known, and names the part in the refusal.
 func (o object) knownIn(part string, names ...string) {
 	defer about(part)
 	o.known(names...)
 }
 
-// only refuses any value of a key except absent, its default.
+// only refuses every value of a key other than absent, its default, for the reason why.
 func (o object) only(key, absent, why string) {
 	if got := o.text(key, absent); !strings.EqualFold(got, absent) {
 		panic(refusef("%s %q: %s", key, got, why))
@@ -177,7 +177,7 @@ func (o object) only(key, absent, why string) {
 func (o object) needed(key string) string {
 	v := o.text(key, "")
 	if v == "" {
-		panic(refusef("%s: is missing", key))
+		panic(refusef("%s: missing", key))
 	}
 	return v
 }
@@ -192,7 +192,7 @@ func texts(raw json.RawMessage) (all []string, ok bool) {
 	return []string{one}, ok
 }
 
-// text returns a text, number or boolean as text; DataX treats "true" and true alike.
+// text returns a text, number or boolean as text, absent without one. DataX does not distinguish "true" and true.
 func (o object) text(key, absent string) string {
 	raw, ok := o[key]
 	if !ok || string(raw) == "null" {
@@ -216,7 +216,7 @@ var (
 	bareVariable = regexp.MustCompile(`\$\w+`)
 )
 
-// template converts the DataX variables of a text into a job file's.
+// template converts the DataX variables of a text into those of a job file.
 func (j *Job) template(key, s string) {
 	for _, m := range variable.FindAllStringSubmatch(s, -1) {
 		j.variables = append(j.variables, m[1])
@@ -243,14 +243,14 @@ func (j *Job) statements(o object, key string) []string {
 	}
 	for i, s := range all {
 		if all[i] = strings.TrimSpace(s); all[i] == "" {
-			panic(refusef("%s: is empty", key))
+			panic(refusef("%s: empty", key))
 		}
 		j.template(key, strings.NewReplacer("\n", " ", "\r", " ").Replace(s))
 	}
 	return all
 }
 
-// clear refuses texts that a job file, or a list in one, would interpret.
+// clear refuses a text that a job file, or a list in one, would interpret.
 func clear(key, s string) {
 	if strings.Contains(s, "${") {
 		panic(refusef("%s: replace the DataX variable with its value", key))

@@ -61,7 +61,7 @@ func TestSilentDifferencesAreRefusedByName(t *testing.T) {
 		{`"table":"orders"`, `"table":"orders","mode":"multiVersion"`, "several versions"},
 		{`"type":"int"`, `"type":"binary"`, "binary"},
 		{`{"index":2,"type":"string"}`, `{"index":2,"type":"date","format":"yyyy"}`, "format"},
-		{`{"index":2,"type":"string"}`, `{"index":2,"type":"long"}`, "is impossible here"},
+		{`{"index":2,"type":"string"}`, `{"index":2,"type":"long"}`, "and written as"},
 		{`{"index":2,"type":"string"}`, `{"value":"x","type":"string"}`, "value"},
 		{`{"index":2,"type":"string"}`, `{"index":0,"type":"string"}`, "same index"},
 		{"/data/orders.csv", "/data/order?.csv", "no wildcard but *"},
@@ -93,7 +93,7 @@ func TestWildcardsSpanFoldersLikeDataX(t *testing.T) {
 	}
 }
 
-// DataX takes the files below the folder before the first star whose full names match; a star is any text.
+// TestWildcardsMatchTheFilesOfDataX: DataX looks below the folder before the first star; a star matches any text.
 func TestWildcardsMatchTheFilesOfDataX(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
@@ -154,7 +154,7 @@ func fromDatabase(table, more string) string {
 [{"jdbcUrl":["jdbc:mysql://db.example:99/shop"],"table":[%q]}]}},`, more, table) + ofWriter
 }
 
-// converted is what a job became, a line for each load.
+// converted returns a converted job, one line per load, and its notes.
 func converted(t *testing.T, text string) (lines []string, notes string) {
 	t.Helper()
 	j := conformance.Try(Convert([]byte(text))).Must(t)
@@ -238,7 +238,7 @@ func TestUnsupportedReaderSettingsAreRefusedByName(t *testing.T) {
 	for _, c := range []struct{ text, from, to, want string }{
 		{fromTable, "PutRow", "UpdateRow", "writeMode UpdateRow"},
 		{fromTable, `{"name":"city"}`, `{"type":"string","value":"x"}`, `column 2: "type"`},
-		{fromTable, `,{"name":"price"}`, ``, "the reader has 2 and the writer 3"},
+		{fromTable, `,{"name":"price"}`, ``, "the reader has 2 columns, but the writer 3"},
 		{fromTable, `"range"`, `"mode":"multiVersion","range"`, "docs/copy.md"},
 		{fromTable, `"end":[]`, `"end":[{"type":"int","value":"9"}]`, "end: DataX reads to the end"},
 		{fromTable, `"end":[]`, `"end":[{"type":"int","value":"9"},{"type":"INF_MAX"}]`, "end: DataX reads to the end"},
@@ -251,7 +251,7 @@ func TestUnsupportedReaderSettingsAreRefusedByName(t *testing.T) {
 		{my, `"splitPk"`, `"where":"a = $day","splitPk"`, "write ${day}"},
 		{my, `"type":"int"`, `"type":"double"`, "key column"},
 		{my, `"City"`, `"id"`, "read twice"},
-		{my, `,"price"]`, `]`, "the reader has 2 columns and the writer 3"},
+		{my, `,"price"]`, `]`, "the reader has 2 columns, but the writer 3"},
 		{my, `/shop"`, `/shop?sessionVariables=sql_mode=''"`, `"sessionVariables"`},
 		{my, `"jdbc:mysql://db.example:99/shop"`, `"jdbc:mysql://a/shop","jdbc:mysql://b/shop"`, "keep one"},
 		{my, `db.example:99`, `a,b`, "jdbcUrl"},

@@ -19,7 +19,7 @@ var (
 	sqlName = regexp.MustCompile("^(?:[A-Za-z_$][A-Za-z0-9_$]*|`[^`]+`)$")
 )
 
-// ofNoValue are address parameters that do not change values.
+// ofNoValue lists address parameters that do not affect values.
 var ofNoValue = []string{"useUnicode", "characterEncoding", "autoReconnect", "autoReconnectForPools",
 	"failOverReadOnly", "maxReconnects", "initialTimeout", "connectTimeout", "socketTimeout",
 	"useCompression", "rewriteBatchedStatements", "useServerPrepStmts", "cachePrepStmts", "useCursorFetch",
@@ -55,7 +55,7 @@ func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) {
 		tables := j.statements(c, "table")
 		queries := j.statements(c, "querySql")
 		if (len(tables) > 0) == (len(queries) > 0) {
-			panic(refusef("connection: want table or querySql, and not both"))
+			panic(refusef("connection: want table or querySql, not both"))
 		}
 		for _, q := range queries {
 			j.query(address, q, false, l, columns, keys)
@@ -73,7 +73,7 @@ func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) {
 	j.typeNotes(columns)
 }
 
-// typeNotes notes the limits of a conversion: the types of the database's columns are unknown.
+// typeNotes notes which types may differ, as the types of the database's columns are unknown.
 func (j *Job) typeNotes(columns []column) {
 	var texts []string
 	for _, c := range columns {
@@ -97,7 +97,7 @@ func addressOf(c object, user string) string {
 		panic(refusef("jdbcUrl: want an address"))
 	}
 	if len(urls) != 1 {
-		panic(refusef("jdbcUrl: there are %d, and DataX uses the first that answers; keep one", len(urls)))
+		panic(refusef("jdbcUrl: %d addresses, of which DataX uses the first that responds; keep one", len(urls)))
 	}
 	m := jdbc.FindStringSubmatch(urls[0])
 	if m == nil {
@@ -105,7 +105,7 @@ func addressOf(c object, user string) string {
 	}
 	given, err := url.ParseQuery(m[3])
 	if err != nil {
-		panic(refusef("jdbcUrl: its parameters cannot be read"))
+		panic(refusef("jdbcUrl: the parameters cannot be parsed"))
 	}
 	q := url.Values{}
 	for name, values := range given {
@@ -147,16 +147,16 @@ func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Sin
 	}
 	all := len(sources) == 1 && strings.TrimSpace(sources[0]) == "*"
 	if !all && len(sources) != len(columns) {
-		panic(refusef("the reader has %d columns and the writer %d", len(sources), len(columns)))
+		panic(refusef("the reader has %d columns, but the writer %d", len(sources), len(columns)))
 	}
-	named := !all // every column is one of the table
+	named := !all // all are columns of the table
 	for i, s := range sources {
 		sources[i] = strings.TrimSpace(s)
 		named = named && sqlName.MatchString(sources[i]) && !isConstant(sources[i])
 	}
 	if !named || where != "" {
 		selected := sources
-		if named { // an expression may have a name already
+		if named { // an expression may already have a name
 			selected = nil
 			for i, s := range sources {
 				selected = append(selected, s+" AS "+quoted(columns[i].name))
@@ -210,7 +210,7 @@ func isConstant(s string) bool {
 		"current_user", "user", "localtime", "localtimestamp", "session_user"}, strings.ToLower(s))
 }
 
-// query adds a load of a query's rows, whose columns are the writer's in order and, with named, have its names.
+// query adds a load of a query's rows. Its columns have the writer's order and, with named, the writer's names.
 func (j *Job) query(address, query string, named bool, l job.Single, columns []column, keys int) {
 	query = strings.TrimRight(query, "; \t\n")
 	var names, pk, key, taken []string

@@ -15,7 +15,7 @@ import (
 // sourceProfile is the profile of a source with a different endpoint or access key from the target's.
 const sourceProfile = "source"
 
-// copied converts a table reader into a copy. Attributes are computed, so that types and times are as with DataX.
+// copied converts a table reader into a copy. It computes attributes, so that types and timestamps are those of DataX.
 func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int) {
 	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "column", "range", "mode", "newVersion",
 		"isTimeseriesTable")
@@ -49,7 +49,7 @@ func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int)
 func computed(raw json.RawMessage, l *job.Single, columns []column, keys int) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil || len(list) != len(columns) {
-		panic(refusef("column: the reader has %d and the writer %d", len(list), len(columns)))
+		panic(refusef("column: the reader has %d columns, but the writer %d", len(list), len(columns)))
 	}
 	var pk, attributes []string
 	for i, raw := range list {
@@ -109,7 +109,7 @@ func bounds(raw json.RawMessage, l *job.Single) {
 	}
 }
 
-// keyValues returns the values before the first infinite one, and that one.
+// keyValues returns the values before the first infinite one, and the infinite one, "" without one.
 func keyValues(end string, list []object) (values []string, infinite string) {
 	defer about(end)
 	for _, o := range list {

@@ -19,7 +19,7 @@ var ourTypes = map[string]string{"string": "string", "int": "integer", "integer"
 
 var readerTypes = map[string]string{"string": "string", "long": "integer", "double": "double", "boolean": "boolean"}
 
-// writer converts the settings of otswriter. With a typed reader, columns take its types, also binary.
+// writer converts the settings of otswriter. With a typed reader, columns get the reader's types, including binary.
 func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys int) {
 	defer about("otswriter")
 	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "mode", "newVersion", "enableAutoIncrement",
@@ -34,7 +34,7 @@ func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys in
 	case strings.EqualFold(mode, "PutRow"):
 	case strings.EqualFold(mode, "UpdateRow") && strings.EqualFold(newer, "false"):
 		set(l, "mode", "update")
-		set(l, "on-null", "delete") // as the writer does
+		set(l, "on-null", "delete") // like the writer
 	case strings.EqualFold(mode, "UpdateRow"):
 		panic(refusef("writeMode UpdateRow with newVersion: not converted; write mode: update by hand"))
 	default:
@@ -98,7 +98,7 @@ func (j *Job) files(o, _ object, l job.Single, columns []column, keys int) {
 	j.text(o, l, columns, keys)
 }
 
-// wildcard converts a DataX name with stars into our pattern; a star matches any text, also across folders.
+// wildcard converts a DataX name with stars, each of which matches any text across folders, into our pattern.
 func (j *Job) wildcard(name string) string {
 	if !strings.Contains(name, "*") {
 		return name
@@ -112,7 +112,7 @@ func (j *Job) wildcard(name string) string {
 		last, below := i == len(theirs)-1, len(parts) > 0 && parts[len(parts)-1] == "**"
 		switch {
 		case part == "*" && !last && below:
-			parts = parts[:len(parts)-1] // it comes after the star
+			parts = parts[:len(parts)-1] // the file name after the folder's **
 		case strings.HasPrefix(part, "*") && (last || part != "*") && !below:
 			parts = append(parts, "**")
 		}
@@ -140,12 +140,12 @@ func (j *Job) names(o object) []string {
 		names[i] = j.wildcard(p)
 	}
 	if len(names) == 0 {
-		panic(refusef("path: names nothing"))
+		panic(refusef("path: want at least one name"))
 	}
 	return names
 }
 
-// ofText are the settings for text.
+// ofText lists the settings for text files.
 var ofText = []string{"column", "fieldDelimiter", "encoding", "skipHeader", "compress", "nullFormat"}
 
 func (j *Job) text(o object, load job.Single, columns []column, keys int) {
@@ -202,7 +202,7 @@ func (j *Job) text(o object, load job.Single, columns []column, keys int) {
 	j.File.Loads = append(j.File.Loads, load)
 }
 
-// nulls sets the texts that mean null: nullFormat or, without one, none, as in DataX's program, not its manual.
+// nulls sets the text that means null, nullFormat. Without it there is none, as in DataX's code but not its manual.
 func (j *Job) nulls(o object, l *job.Single) {
 	raw, given := o["nullFormat"]
 	null := o.text("nullFormat", "")
@@ -231,7 +231,7 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 		panic(refusef("column: want a list of {index, type}"))
 	}
 	if len(list) != len(columns) {
-		panic(refusef("the reader has %d columns and the writer %d", len(list), len(columns)))
+		panic(refusef("the reader has %d columns, but the writer %d", len(list), len(columns)))
 	}
 	at := map[int]string{}
 	highest := 0
@@ -253,7 +253,7 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 		written := columns[i].kind
 		written = cmp.Or(written, read)
 		if read == "" || read != written && read != "string" {
-			panic(refusef("column %q is read as %q and written as %q: that conversion is impossible here", name, kind, written))
+			panic(refusef("column %q is read as %q and written as %q: not supported", name, kind, written))
 		}
 		types = append(types, written)
 	}
@@ -287,7 +287,7 @@ func Join(jobs []*Job) *Job {
 			if !same {
 				l.Settings = append(slices.Clone(j.Target), l.Settings...)
 			}
-			// A load of another job may write to a table of this name, also in another instance.
+			// Loads of other jobs may write to a table of the same name, perhaps in another instance.
 			if table := l.Value("table"); table != "" {
 				l.Name = table
 				l.Settings = slices.DeleteFunc(slices.Clone(l.Settings), func(s job.Setting) bool { return s.Key == "table" })

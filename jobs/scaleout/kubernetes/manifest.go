@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 )
 
-// maxWorkers is Kubernetes' limit of the parallel pods of an Indexed Job that limits attempts per index.
+// maxWorkers is Kubernetes' limit for parallel pods of an Indexed Job that limits attempts per index.
 const maxWorkers = 10_000
 
 // MaxNameBytes limits the name of a load's Job: a pod's name, at most 63 characters, adds the plan and the index.
@@ -22,10 +22,10 @@ const MaxNameBytes = 40
 
 // Options complete the plan for the manifest. All other settings can be patched in.
 type Options struct {
-	Name    string // of the Job, without the plan: letters, digits and hyphens
-	Plan    string // its ID: an earlier plan has another Job
-	Image   string // of this version of tsimport
-	JobDir  string // as workers open it
+	Name    string // name of the Job, without the plan: letters, digits and hyphens
+	Plan    string // ID of the plan: another plan has another Job
+	Image   string // image with this version of tsimport
+	JobDir  string // name by which workers open the job directory
 	Workers int
 	// Secret holds the access key as environment variables; "" means none.
 	Secret string
@@ -33,7 +33,7 @@ type Options struct {
 	Claim, MountPath string
 	// Env holds variables for every pod; no secrets.
 	Env []EnvVar
-	// MemoryBytes is the request and the limit; DiskBytes is requested.
+	// MemoryBytes is both requested and the limit; DiskBytes is requested.
 	MemoryBytes, DiskBytes int64
 }
 
@@ -49,12 +49,12 @@ func (o *Options) check() error {
 		return fmt.Errorf("%q cannot be the name of a Job: want at most %d lower-case letters, digits and hyphens, a "+
 			"letter first", o.Name, MaxNameBytes)
 	case o.Image == "":
-		return fmt.Errorf("no image: name one that has this version of tsimport")
+		return fmt.Errorf("no image: name one with this version of tsimport")
 	case o.Workers < 1 || o.Workers > maxWorkers:
 		return fmt.Errorf("%d workers: a Job runs 1 to %d pods at a time", o.Workers, maxWorkers)
 	case strings.Contains(o.JobDir, "://"):
 	case o.Claim == "":
-		return fmt.Errorf("pods do not reach the folder %s: name the volume claim that holds it and where it is mounted, "+
+		return fmt.Errorf("pods cannot reach the folder %s: name the volume claim that holds it and its mount path, "+
 			"or use oss:// or s3://", o.JobDir)
 	case o.JobDir != o.MountPath && !strings.HasPrefix(o.JobDir, strings.TrimSuffix(o.MountPath, "/")+"/"):
 		return fmt.Errorf("job directory %s is not below %s, the mount of volume claim %s", o.JobDir, o.MountPath, o.Claim)
@@ -75,9 +75,9 @@ func Manifest(o Options) ([]byte, error) {
 	err := t.Execute(&text, struct {
 		*Options
 		Job                     string
-		Attempts                int // per index: a pod that fails this often is not replaced
+		Attempts                int // per index; a pod that fails this often is not replaced
 		EndAll, EndOne          []int
-		Memory, OwnMemory, Disk int64 // MiB: of the pod, and the program's limit
+		Memory, OwnMemory, Disk int64 // in MiB; Memory is the pod's, OwnMemory the program's limit
 	}{
 		&o, o.Name + "-" + o.Plan, 6, []int{exitcode.ErrorLimit, exitcode.Refused},
 		[]int{exitcode.Usage, exitcode.Rejects, exitcode.Differences, exitcode.NoInput}, o.MemoryBytes >> 20,

@@ -19,7 +19,7 @@ func orders() Options {
 		DiskBytes: 7 << 30}
 }
 
-// The module packaging/k8s decodes these files into the API's types.
+// TestManifestsAreUnchanged uses files that the module packaging/k8s decodes into the API's types.
 func TestManifestsAreUnchanged(t *testing.T) {
 	shared := orders()
 	shared.Name, shared.JobDir, shared.Claim, shared.MountPath, shared.Secret, shared.Workers = "tsimport-shared",
@@ -37,7 +37,7 @@ func TestManifestsAreUnchanged(t *testing.T) {
 
 func TestInvalidManifestOptionsAreRefused(t *testing.T) {
 	for what, change := range map[string]func(*Options){
-		"pods do not reach the folder": func(o *Options) { o.JobDir = "/mnt/jobs" },
+		"pods cannot reach the folder": func(o *Options) { o.JobDir = "/mnt/jobs" },
 		"is not below /mnt":            func(o *Options) { o.JobDir, o.Claim, o.MountPath = "/mnts/jobs", "shared", "/mnt" },
 		"cannot be the name of a Job":  func(o *Options) { o.Name = "Orders_1" },
 		"no image":                     func(o *Options) { o.Image = "" },

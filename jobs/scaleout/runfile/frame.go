@@ -14,9 +14,9 @@ import (
 type Row struct {
 	Key    []byte // the ordering key
 	Body   []byte // PlainBuffer
-	Size   int    // as the service counts it
+	Size   int    // size as counted by the service
 	Source int    // ordinal of the record's source
-	Record int64  // its number, from 0
+	Record int64  // number of the record, from 0
 }
 
 // headBytes is the size of a frame's header: length, uncompressed length, rows, and CRC-32C.
@@ -25,7 +25,7 @@ const headBytes = 16
 // MaxFrameBytes limits the uncompressed rows of a frame, unless it has only one.
 const MaxFrameBytes = 1 << 20
 
-// mostRaw exceeds the size of any frame: one row of the maximum size, and its overhead.
+// mostRaw exceeds the size of any frame, even one with a row of the maximum size.
 const mostRaw = 64 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -39,7 +39,7 @@ func appendRow(dst []byte, r *Row) []byte {
 	return append(append(dst, r.Key...), r.Body...)
 }
 
-var errDamaged = errors.New("it is damaged")
+var errDamaged = errors.New("damaged")
 
 // eachRow calls each with the rows of a frame, which share its memory.
 func eachRow(raw []byte, each func(*Row) error) (rows int64, err error) {
@@ -66,7 +66,7 @@ func eachRow(raw []byte, each func(*Row) error) (rows int64, err error) {
 	return rows, nil
 }
 
-// buffers holds the buffers of closed writers: a process makes one writer per split and shard.
+// buffers holds the buffers of closed writers for reuse, as a process makes one writer per split and shard.
 var buffers sync.Pool
 
 // mostKept limits the size of a reused buffer.
@@ -118,7 +118,7 @@ func (u *Unpacker) Rows(frames []byte, each func(*Row) error) (rows int64, err e
 		}
 		body := frames[headBytes : headBytes+packed]
 		if frameSum(frames, body) != binary.LittleEndian.Uint32(frames[12:]) {
-			return rows, fmt.Errorf("%w: a checksum is wrong", errDamaged)
+			return rows, fmt.Errorf("%w: wrong checksum", errDamaged)
 		}
 		if n, err := s2.DecodedLen(body); err != nil || n != int(size) {
 			return rows, errDamaged

@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/internal/jobdir"
 )
 
-// Extent is a range of rows in an object. In JSON it is a list of numbers, since a reduced run has many.
+// Extent is a range of rows in an object. In JSON it is a list of numbers, since a reduced run has many extents.
 type Extent struct {
 	Object int   // index in the list of objects
-	Offset int64 // in the object
+	Offset int64 // byte offset in the object
 	Length int64
 	Rows   int64
 	Sum    uint32 // CRC-32C of its bytes
@@ -43,8 +43,8 @@ type Object struct {
 
 // Limits of a Writer.
 const (
-	objectBytes  = 32 << 20 // compressed; at this size an object is put
-	pendingBytes = 64 << 20 // rows waiting for a frame, over all shards
+	objectBytes  = 32 << 20 // compressed size at which an object is put
+	pendingBytes = 64 << 20 // rows of all shards that wait for a frame
 	leastFrame   = 16 << 10
 )
 
@@ -57,7 +57,7 @@ type Made struct {
 	ctx    context.Context
 	store  jobdir.Store
 	name   string
-	packed []byte // the frame made last
+	packed []byte // the last frame
 }
 
 // put writes the next object, called name, name.2, name.3, ….
@@ -95,10 +95,10 @@ type Writer struct {
 // pending is the unwritten data of one shard.
 type pending struct {
 	raw    []byte // rows without a frame
-	rows   int    // in raw
+	rows   int    // number of rows in raw
 	frames []byte
-	framed int64    // rows in frames
-	made   []Extent // in the objects
+	framed int64    // number of rows in frames
+	made   []Extent // extents in objects
 }
 
 // NewWriter returns a writer of objects called name, name.2, name.3, …; the name must be unique to the attempt.
@@ -154,7 +154,7 @@ func (w *Writer) put() error {
 	return w.Made.put(body)
 }
 
-// Close writes the rest and the index. Without Close, the added rows do not exist.
+// Close writes the remaining rows and the index. Without Close, no added row can be read.
 func (w *Writer) Close() error {
 	for i := range w.shards {
 		if p := &w.shards[i]; p.rows > 0 {
@@ -203,7 +203,7 @@ const (
 
 func indexBytes(objects int) int { return objects*extentBytes + sumBytes }
 
-// ReadIndex returns the extents of one of shards in objects.
+// ReadIndex returns the extents of one of the shards in a number of objects.
 func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, shard, shards int) (extents []Extent,
 	err error) {
 	n := indexBytes(objects)
@@ -212,7 +212,7 @@ func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, s
 	}
 	row, err := store.GetRange(ctx, index.Name, int64(n*shard), int64(n))
 	if err == nil && crc32.Checksum(row[:n-sumBytes], castagnoli) != binary.LittleEndian.Uint32(row[n-sumBytes:]) {
-		err = fmt.Errorf("%w: a checksum is wrong", errDamaged)
+		err = fmt.Errorf("%w: wrong checksum", errDamaged)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s in %s: %w", index.Name, store, err)
@@ -237,7 +237,7 @@ func ReadFrames(ctx context.Context, store jobdir.Store, objects []Object, e *Ex
 	rows, at, end, window := int64(0), e.Offset, e.Offset+e.Length, int64(windowBytes)
 	for at < end {
 		part := Extent{Object: e.Object, Offset: at, Length: min(window, end-at), Sum: e.Sum}
-		frames, err := read(ctx, store, objects, &part, part.Length == e.Length) // else frame sums are compared
+		frames, err := read(ctx, store, objects, &part, part.Length == e.Length) // a part is checked by its frames' sums
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 			size = windowBytes * 3 / 2
 		}
 		text := make([]byte, size)
-		_, _ = rnd.Read(text) // which cannot be compressed
+		_, _ = rnd.Read(text) // random bytes cannot be compressed
 		return text
 	}
 	var want [][]byte
@@ -53,5 +53,5 @@ func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	damaged := bytes.Clone(conformance.Try(store.Get(ctx, w.Objects[0].Name)).Must(t))
 	damaged[len(damaged)/3] ^= 1
 	conformance.Must(t, store.Put(ctx, w.Objects[0].Name, damaged))
-	conformance.Refused(t, conformance.ErrorOf(read(extents[0])), "checksum is wrong", "a damaged frame")
+	conformance.Refused(t, conformance.ErrorOf(read(extents[0])), "wrong checksum", "a damaged frame")
 }

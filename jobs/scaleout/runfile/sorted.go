@@ -11,10 +11,10 @@ import (
 // Frame is one frame of rows in key order.
 type Frame struct {
 	Extent
-	First, Last []byte // ordering keys
+	First, Last []byte // first and last ordering key
 }
 
-// sortedFrame limits the uncompressed rows of a frame that is read by itself.
+// sortedFrame limits the uncompressed rows of a frame, which may be read alone.
 const sortedFrame = 512 << 10
 
 // Sorted makes objects of rows that are added in key order. It belongs to one goroutine.
@@ -26,7 +26,7 @@ type Sorted struct {
 	rows  int
 	first []byte
 	last  []byte
-	body  []byte // of the object being made
+	body  []byte // body of the current object
 }
 
 // NewSorted returns a Sorted with objects called name, name.2, …; the name must be unique to the attempt.
@@ -67,7 +67,7 @@ func (s *Sorted) pack() error {
 	return err
 }
 
-// Close writes the rest. Without Close, the added rows do not exist.
+// Close writes the remaining rows. Without Close, no added row can be read.
 func (s *Sorted) Close() error {
 	if s.rows > 0 {
 		if err := s.pack(); err != nil {

@@ -97,7 +97,7 @@ func (r *Request) look(ctx context.Context, name string) (*Item, error) {
 	}
 	i.Drop = r.DropExpired && i.Expired()
 	if i.Class.Drop && !i.Drop {
-		i.Note = "expired, and dropped without an archive once that is asked for"
+		i.Note = "expired; --drop-expired drops it without an archive"
 	}
 	if i.Shortens() {
 		i.Note = "cells older than the new ttl, and surplus versions, are lost at once"
@@ -120,7 +120,7 @@ func (r *Request) exported(ctx context.Context, i *Item) (*archive.Manifest, err
 	return m, nil
 }
 
-// File is the place of an expired table's complete export, "" if there is none.
+// File returns the place of an expired table's complete export, "" if there is none.
 func (p *Plan) File(i *Item) string {
 	if i.Export == nil {
 		return ""

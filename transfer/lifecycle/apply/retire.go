@@ -41,7 +41,7 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 	return r.drop(ctx, item) // its export was made or compared in this run
 }
 
-// compareEarlier finds an earlier export that equals the table for the item: only one compared in this run counts.
+// compareEarlier gives the item an earlier export if it equals the table now: only exports compared in this run count.
 func (r *runner) compareEarlier(ctx context.Context, item *Item, s *archive.Subject) error {
 	item.Export = nil
 	m, err := r.Archive.Latest(ctx, r.Target, item.Have.Name)
@@ -81,7 +81,7 @@ func (r *runner) drop(ctx context.Context, item *Item) error {
 	return nil
 }
 
-// counting reports the number of rows read from a table, now and then.
+// counting returns a function that reports the number of rows read from a table every lineEvery.
 func (r *runner) counting(name string) func(rows int) {
 	var mu sync.Mutex
 	rows, said := 0, r.Clock.Now()

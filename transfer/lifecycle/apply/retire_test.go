@@ -25,7 +25,7 @@ import (
 	"example.com/tsimport/transfer/lifecycle/archive"
 )
 
-// contents are the exports of the archive by name: how many rows, and which table's.
+// contents lists the exports of the archive by name, with their number of rows and their table.
 func (w *world) contents() string {
 	w.t.Helper()
 	store := conformance.Try(jobdir.Open(w.t.Context(), w.dir, jobdir.Options{})).Must(w.t)
@@ -76,7 +76,7 @@ func (w *world) manifest(month string) *archive.Manifest {
 	return m
 }
 
-// expired is a world where two months have expired and one has not.
+// expired returns a world where two months have expired and one has not.
 func expired(t *testing.T) *world { return expiredIn(t, filepath.Join(t.TempDir(), "archive")) }
 
 func expiredIn(t *testing.T, dir string) *world {
@@ -140,7 +140,7 @@ func TestTableWrittenSinceItsExportIsExportedAgain(t *testing.T) {
 	conformance.True(t, got == "c_202408 0/50 -1 1" && w.heard("changed since its export"), "tables %s", got)
 }
 
-func TestATableWithADamagedExportIsNotDropped(t *testing.T) {
+func TestTableWithADamagedExportIsNotDropped(t *testing.T) {
 	w := expired(t)
 	w.mustRun()
 	const part = "archive-00001-00001.jsonl.zst"
@@ -187,7 +187,7 @@ func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	conformance.True(t, got[0] == want, "%s, want %s", got[0], want)
 }
 
-func TestAFailedDropLeavesTheExportUnchanged(t *testing.T) {
+func TestFailedDropLeavesTheExportUnchanged(t *testing.T) {
 	w := expired(t)
 	w.request.DropExpired = true
 	refused := errors.New("no such right")
@@ -213,7 +213,7 @@ func TestAFailedDropLeavesTheExportUnchanged(t *testing.T) {
 	conformance.True(t, got == "c_202408 0/50 -1 1" && w.contents() == exported, "%s, %s", got, w.contents())
 }
 
-func TestARecreatedTableIsAnotherTable(t *testing.T) {
+func TestRecreatedTableGetsItsOwnExport(t *testing.T) {
 	w := expired(t)
 	w.request.DropExpired = true
 	w.mustRun()
@@ -285,7 +285,7 @@ func TestInterruptedRunIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-// cutShort ends a run at a request, and reports whether it had so many.
+// cutShort ends a run at a request, and reports whether the run got that far.
 func cutShort(t *testing.T, applied, remote bool, at int) bool {
 	dir := filepath.Join(t.TempDir(), "archive")
 	if remote {
@@ -322,7 +322,7 @@ func cutShort(t *testing.T, applied, remote bool, at int) bool {
 	return true
 }
 
-// TestTableIsKeptUntilItsArchiveIsStored has a store that refuses writes from each one on.
+// TestTableIsKeptUntilItsArchiveIsStored has a store that refuses all writes from the nth on, for every n.
 func TestTableIsKeptUntilItsArchiveIsStored(t *testing.T) {
 	for kept := 0; ; kept++ {
 		s := storetest.New(t, "bucket")
@@ -368,7 +368,7 @@ func TestUnreachableArchiveStoreFailsTheLook(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(Look(t.Context(), w.requestOf(t.Context()))), "", "a look without exports")
 }
 
-// dropping is expired with a policy that keeps nothing of what has expired.
+// dropping is like expired, with a policy that drops expired tables without an export.
 func dropping(t *testing.T) *world {
 	w := expired(t)
 	w.request.Policy.Classes[2].Archive, w.request.Policy.Classes[2].Drop = "", true
@@ -380,7 +380,7 @@ func TestDropClassTablesAreKeptWithoutTheFlag(t *testing.T) {
 	before := w.tables()
 	for _, i := range w.mustRun().Items[:2] {
 		conformance.True(t, i.State == Unchanged && !i.Drop && !i.Exports() &&
-			strings.Contains(i.Note, "dropped without an archive once"), "%+v", i)
+			strings.Contains(i.Note, "--drop-expired drops it without an archive"), "%+v", i)
 	}
 	conformance.Equal(t, w.tables(), before, "tables")
 }

@@ -148,7 +148,7 @@ func hopeless(err error) bool {
 	return errors.As(err, &ots) && ots.Code == "OTSAuthFailed" || errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// dueOf is the time when a table's throughput may be changed.
+// dueOf returns the time when a table's throughput may be changed.
 func (r *runner) dueOf(item *Item) (time.Time, error) {
 	if r.Interval < 0 {
 		return time.Time{}, nil
@@ -156,7 +156,7 @@ func (r *runner) dueOf(item *Item) (time.Time, error) {
 	return r.Admin.Changeable(item.Have.Name, r.Interval, r.Clock.Now())
 }
 
-// next is the first table due, older periods first; nil if there is none.
+// next returns the first table due, older periods first; nil if there is none.
 func (r *runner) next() *turn {
 	if len(r.waiting) == 0 {
 		return nil
@@ -182,7 +182,7 @@ func (r *runner) reserve(ctx context.Context, t *turn) error {
 	return r.settle(ctx, item, err)
 }
 
-// putOff determines when to try again. After a lost answer the change may have been applied already.
+// putOff determines when to try again, or that the change was already applied, as after a lost answer.
 func (r *runner) putOff(t *turn) (already bool, err error) {
 	name := t.item.Have.Name
 	now, err := r.Admin.Describe(name)
@@ -195,7 +195,7 @@ func (r *runner) putOff(t *turn) (already bool, err error) {
 	if t.refusals >= client.MaxPostponed {
 		return false,
 			fmt.Errorf(
-				"change table %s: %w, refused %d times in a row; others change it, or give a longer --throughput-interval",
+				"change table %s: %w, refused %d times in a row; stop other changes of it, or raise --throughput-interval",
 				name, client.ErrTooFrequent, t.refusals)
 	}
 	if r.Interval < 0 {

@@ -26,7 +26,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 )
 
-// months is a world with a table of each class, one that has not begun, and two that are not months.
+// months returns a world with a table of each class, a table of a future month, and two whose names are not months.
 func months(t *testing.T, now string, o server.Options) *world {
 	w := newWorld(t, now, o)
 	for _, month := range []string{"202401", "202403", "202404", "202405", "202406"} {
@@ -35,7 +35,7 @@ func months(t *testing.T, now string, o server.Options) *world {
 	for _, name := range []string{"c_old", "other"} {
 		must(t, w.own.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, asMade))
 	}
-	w.clock = w.clock.Add(5 * time.Minute) // what was made may be changed
+	w.clock = w.clock.Add(5 * time.Minute) // new tables may then be changed
 	return w
 }
 
@@ -82,7 +82,7 @@ func TestSecondRunHasNothingToDo(t *testing.T) {
 func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	changed := w.clock
-	if err := w.own.Reserve("c_202403", 7, 7); err != nil { // somebody has just changed one
+	if err := w.own.Reserve("c_202403", 7, 7); err != nil { // another process has just changed one
 		t.Fatal(err)
 	}
 	w.clock = w.clock.Add(30 * time.Second)
@@ -95,7 +95,7 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 		w.heard("waiting 1m31s until the throughput of table c_202403 may be changed (once in 2m0s); 1 tables to go"),
 		"said %q", w.said)
 	waiting := -1
-	for i, line := range w.said { // the others, and the export, do not wait
+	for i, line := range w.said { // the other tables and the export do not wait
 		if strings.HasPrefix(line, "waiting") && waiting < 0 {
 			waiting = i
 		}
@@ -116,7 +116,7 @@ func TestRefusedThroughputChangeIsRetried(t *testing.T) {
 	conformance.Contains(t, w.tables(), "c_202405 0/50", "tables")
 }
 
-func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
+func TestNegativeIntervalDisablesWaits(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: -1})
 	must(t, w.own.Reserve("c_202405", 7, 7))
 	w.pace.Interval = -1
@@ -124,10 +124,10 @@ func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
 	conformance.True(t, p.Items[3].State == Done && len(w.waits) == 0, "%s after %v", p.Items[3].State, w.waits)
 }
 
-func TestATableThatIsAlwaysRefusedFailsAlone(t *testing.T) {
+func TestAlwaysRefusedTableDoesNotStopOthers(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 1000 * time.Hour})
 	must(t, w.own.Reserve("c_202404", 7, 7))
-	w.pace.Interval = 20 * time.Second // the service's clock must not be too far from that of requests
+	w.pace.Interval = 20 * time.Second // the service refuses requests with a clock too far from its own
 	p := w.mustRun()
 	for _, i := range p.Items {
 		if failed := i.Have.Name == "c_202404"; failed != (i.State == Failed) || failed != (i.Err != nil) {
@@ -137,7 +137,7 @@ func TestATableThatIsAlwaysRefusedFailsAlone(t *testing.T) {
 	err := p.Items[2].Err
 	conformance.True(t, errors.Is(err, client.ErrTooFrequent) &&
 		strings.Contains(err.Error(), "refused 10 times in a row"), "%v", err)
-	if !strings.Contains(w.tables(), "c_202404 7/7 864000") { // options are not refused with it
+	if !strings.Contains(w.tables(), "c_202404 7/7 864000") { // options are changed although throughput is refused
 		t.Errorf("tables %s", w.tables())
 	}
 }
@@ -146,7 +146,7 @@ func TestChangeWithALostAnswerIsRecognized(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	// The service refuses a repeated change even if it changes nothing; the engine does not, so the test does.
 	w.before = func(operation string) error {
-		if operation == "UpdateTable" && w.count("UpdateTable") == 3 { // the first of throughput
+		if operation == "UpdateTable" && w.count("UpdateTable") == 3 { // the first change of throughput
 			w.before = nil
 			return w.own.Reserve("c_202403", 20, 2)
 		}
@@ -204,7 +204,7 @@ func TestTableDroppedAfterTheListingIsLeftOut(t *testing.T) {
 	conformance.True(t, !strings.Contains(got, "c_202403") && strings.Contains(got, "c_202404"), "%s", got)
 }
 
-func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
+func TestUnreachableServiceEndsTheRun(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	p := w.look()
 	w.before = func(string) error { return &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")} }
@@ -233,7 +233,7 @@ func TestContextEndsLooksAndWaits(t *testing.T) {
 	conformance.Is(t, w.look().Run(ended, w.pace), errKilled, "error")
 }
 
-func TestAPolicyOfAnotherPeriodIsRefused(t *testing.T) {
+func TestPolicyOfAnotherPeriodIsRefused(t *testing.T) {
 	w := newWorld(t, "202405", server.Options{})
 	w.request.Template = conformance.Try(lifecycle.ParseTemplate("c_{day}")).Must(t)
 	_, err := Look(context.Background(), w.requestOf(context.Background()))
@@ -256,20 +256,20 @@ classes:
   - {archive: %s}
 `
 
-// world is an instance with tables of months, a policy, and a clock that only moves when somebody waits.
+// world is an instance with monthly tables, a policy, and a clock that only moves while a run waits.
 type world struct {
 	t   *testing.T
-	own *client.Admin // nothing disturbs it
+	own *client.Admin // without faults
 	*tabletest.Store
 	clock    time.Time
 	waits    []time.Duration
 	said     []string
 	requests []string // operation and table
 	dir      string   // the archive: a folder, or the address of one in a store
-	request  Request  // but for its Admin
+	request  Request  // without Admin
 	pace     Pace
 
-	// before is called before each request is sent, lost after each answer; the client gets their error instead.
+	// before is called before each request is sent, lost after each answer; the client gets their error, if any.
 	before, lost func(operation string) error
 	stop         context.CancelCauseFunc // of the current run
 }
@@ -380,7 +380,7 @@ func (w *world) place() *archive.Place {
 	return conformance.Try(archive.At(w.t.Context(), w.dir, jobdir.Options{})).Must(w.t)
 }
 
-// run looks and carries out what it sees. A run that w.stop ends returns its cause.
+// run looks and carries out the plan. A run ended by w.stop returns the cause.
 func (w *world) run() (*Plan, error) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
@@ -410,7 +410,7 @@ func (w *world) tables() string {
 	return strings.Join(all, ", ")
 }
 
-// outline is a plan in short.
+// outline formats a plan in short.
 func outline(p *Plan) string {
 	var all []string
 	for _, i := range p.Items {

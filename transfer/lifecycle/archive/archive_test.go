@@ -32,12 +32,12 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 var must = conformance.Must
 
-// kept is a table t in an engine, whose readings are counted: each is one page.
+// kept is a table t in an engine. Its scans are counted; each reads one page.
 type kept struct {
 	t *testing.T
 	*tabletest.Store
 	readings int
-	before   func(reading int) error // an error is what the reader gets instead
+	before   func(reading int) error // its error fails the scan
 }
 
 func of(t *testing.T, rows int) *kept {
@@ -91,7 +91,7 @@ func at(t *testing.T, name string) *Place {
 
 func open(t *testing.T) *Place { return at(t, filepath.Join(t.TempDir(), "made", "by", "it")) }
 
-// everywhere runs a test in a folder and in a store of objects.
+// everywhere runs a test with a folder and with an object store.
 func everywhere(t *testing.T, test func(t *testing.T, p *Place)) {
 	t.Run("folder", func(t *testing.T) { test(t, open(t)) })
 	t.Run("store", func(t *testing.T) {
@@ -110,7 +110,7 @@ func (p *Place) place(t *testing.T, name, text string) {
 	must(t, p.store.Put(t.Context(), name, []byte(text)))
 }
 
-// lines is the text of an export's archive.
+// lines returns the text of an export's archive.
 func (p *Place) lines(t *testing.T, file string) (text string, a *exact.Manifest) {
 	t.Helper()
 	a = conformance.Try(p.archive(t.Context(), &Manifest{File: file})).Must(t)
@@ -173,7 +173,7 @@ func TestExportHasRowsCountAndChecksum(t *testing.T) {
 	})
 }
 
-func TestALargeExportHasSeveralParts(t *testing.T) {
+func TestLargeExportHasSeveralParts(t *testing.T) {
 	k := of(t, 300)
 	var texts, sums [2]string
 	for i, p := range []*Place{open(t), open(t)} {
@@ -191,7 +191,7 @@ func TestALargeExportHasSeveralParts(t *testing.T) {
 	conformance.Equal(t, sums[0], sums[1], "the sums are not of the rows")
 }
 
-func TestAnEmptyTableIsExportedToo(t *testing.T) {
+func TestEmptyTableIsExported(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
 		m := p.mustExport(t, of(t, 0))
 		conformance.True(t, m.Rows == 0 && m.State == Verified, "%+v", m)
@@ -235,7 +235,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// interrupt ends an export in the middle of its reading, and returns how many pages the whole one would read.
+// interrupt ends an export in the middle of its scan, and returns how many pages the complete scan reads.
 func (p *Place) interrupt(t *testing.T, k *kept) (pages int) {
 	t.Helper()
 	p.PartBytes = 2000
@@ -403,7 +403,7 @@ func TestProcessWithoutItsLeaseWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIgnoresConditionsIsRefused(t *testing.T) {
+func TestStoreThatIgnoresConditionsIsRefused(t *testing.T) {
 	s := storetest.New(t, "bucket")
 	s.Unconditional = true
 	p := conformance.Try(At(t.Context(), "s3://bucket/kept", jobdir.Options{})).Must(t)
@@ -435,20 +435,20 @@ func TestUnusableFolderIsAnError(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(folder.Latest(t.Context(), "here", "t")), "", "a folder read as a manifest")
 }
 
-// Others may have placed links where a table's archive and its manifest are written.
+// TestLinksInPlaceOfPartsAreNotFollowed places links where a table's archive and its manifest are written.
 func TestLinksInPlaceOfPartsAreNotFollowed(t *testing.T) {
 	p := open(t)
 	victim := filepath.Join(t.TempDir(), "victim")
 	must(t, os.WriteFile(victim, []byte("precious"), 0o600))
 	must(t, os.Symlink(victim, filepath.Join(p.dir, manifestName("t", 1)+".part")))
-	must(t, os.Symlink(victim, filepath.Join(p.dir, "t"))) // is not followed, and passed by
+	must(t, os.Symlink(victim, filepath.Join(p.dir, "t"))) // must be skipped
 	m := p.mustExport(t, of(t, 3))
 	conformance.MustTrue(t, m.Rows == 3 && m.File == "t-2", "%+v", m)
 	text, err := os.ReadFile(victim)
 	conformance.Equal(t, string(text), "precious", "the file behind the links, %v", err)
 }
 
-// failing is a store whose n-th act fails, before or after it is done. Acts on leases do not: they would be waited for.
+// failing is a store whose n-th call fails, before or after it took effect. Calls for leases succeed, to avoid waits.
 type failing struct {
 	jobdir.Store
 	n, at int
@@ -535,7 +535,7 @@ func TestExportIsFinishedAfterAnyStoreFault(t *testing.T) {
 	}
 }
 
-func TestAReplacedTableIsNotExported(t *testing.T) {
+func TestReplacedTableIsNotExported(t *testing.T) {
 	p, k := open(t), of(t, 3)
 	s := k.subject()
 	k.before = func(reading int) error {

@@ -72,8 +72,8 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("table %s changed since its export: %s has %d rows, the table %d others; stop writing to it",
-		e.Table, e.File, e.Rows, e.InTable)
+	return fmt.Sprintf("table %s has changed since its export: %s has %d rows, the table %d, which differ; stop writing "+
+		"to it", e.Table, e.File, e.Rows, e.InTable)
 }
 
 // DamagedError reports that an export's archive is damaged.
@@ -81,13 +81,13 @@ type DamagedError struct{ File, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Why) }
 
-// AnotherHelps reports whether, after this error of Verify, the table needs another export.
+// AnotherHelps reports whether another export would help after this error of Verify.
 func AnotherHelps(err error) bool {
 	changed, damaged := new(ChangedError), new(DamagedError)
 	return errors.As(err, &changed) || errors.As(err, &damaged)
 }
 
-// Lock keeps other processes from writing to the place, made if missing. In object stores it ends with Close or ctx.
+// Lock creates the place if necessary and keeps others from writing to it, until Close or, in object stores, ctx ends.
 func (p *Place) Lock(ctx context.Context) (err error) {
 	if p.dir == "" {
 		below := jobdir.Below(p.store, leaseName)
@@ -98,7 +98,7 @@ func (p *Place) Lock(ctx context.Context) (err error) {
 		return err
 	}
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
-		return fmt.Errorf("make archive folder: %w", err)
+		return fmt.Errorf("create archive folder: %w", err)
 	}
 	p.lock, err = rundir.TakeBeside(filepath.Join(p.dir, lockName), "")
 	if errors.As(err, new(*rundir.HeldError)) {
@@ -122,7 +122,7 @@ func (p *Place) Close() (err error) {
 	return err
 }
 
-// held is checked before each write: a process that has lost its lease must not write.
+// held returns an error if the process has lost its lease and so must not write.
 func (p *Place) held() error {
 	if p.lease == nil {
 		return nil
@@ -208,7 +208,7 @@ func (p *Place) Verify(ctx context.Context, m *Manifest, s *Subject) error {
 	case err != nil:
 		return fmt.Errorf("read export %s: %w", p.Path(m), err)
 	case m.Complete() && (kept.rows != m.Rows || kept.sum() != m.SHA256):
-		return &DamagedError{p.Path(m), fmt.Sprintf("it has %d rows with sha256 %s, and %s says %d with %s",
+		return &DamagedError{p.Path(m), fmt.Sprintf("it has %d rows with sha256 %s, but %s says %d with %s",
 			kept.rows, kept.sum(), manifestName(m.Table, m.number), m.Rows, m.SHA256)}
 	}
 	t := s.Scan.Table
@@ -271,13 +271,13 @@ func (p *Place) MarkDropped(ctx context.Context, m *Manifest) error {
 	return p.put(ctx, m)
 }
 
-// digest counts rows and sums up their lines, with cells by name and newest first: readings of a table are equal.
+// digest counts rows and hashes their lines. Cells are sorted, by name and newest first: each reading hashes alike.
 type digest struct {
 	hash hash.Hash
 	rows int64
 	key  []string
 	line []byte
-	bad  error // first record that is not a row
+	bad  error // reason of the first record that is not a row
 }
 
 // badRow reports that a record is not a row.

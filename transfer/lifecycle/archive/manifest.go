@@ -44,12 +44,12 @@ type Manifest struct {
 
 func (m *Manifest) Complete() bool { return m.State == Verified || m.State == Dropped }
 
-// manifestName names the manifest of a table's n-th export, from 1.
+// manifestName returns the file name of the manifest of a table's n-th export, from 1.
 func manifestName(tableName string, n int) string {
 	return atomicfile.Beside(stem(tableName, n), ".manifest.json")
 }
 
-// stem names the folder of a table's n-th export, from 1, with a character that table names cannot have.
+// stem returns the folder name of a table's n-th export, from 1. It has a character that table names cannot have.
 func stem(tableName string, n int) string {
 	if n == 1 {
 		return tableName
@@ -63,7 +63,8 @@ type place struct {
 	held   *Manifest // ours, in any state; nil if the place is free
 }
 
-// places finds a table's last complete export, or nil, and the next free place, from on. Foreign files are skipped.
+// places finds a table's last complete export, or nil, and the first free place, whose number is at least from. Foreign
+// files are skipped.
 func (p *Place) places(ctx context.Context, target, tableName string, from int) (last *Manifest, next place,
 	err error) {
 	for n := 1; ; n++ {
@@ -116,7 +117,7 @@ func (p *Place) isFree(ctx context.Context, manifest, archive string) (bool, err
 // manifestVersion is the version of the manifests that this program writes.
 const manifestVersion = 1
 
-// read returns nil without a manifest, and for other files: manifests are never incomplete. Other versions are refused.
+// read returns nil if there is no manifest or a foreign file, as ours are never incomplete. It refuses other versions.
 func (p *Place) read(ctx context.Context, name string) (*Manifest, error) {
 	text, err := p.store.Get(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +139,7 @@ func (p *Place) Latest(ctx context.Context, target, tableName string) (*Manifest
 	return last, err
 }
 
-// Path is the place of an export's archive.
+// Path returns the place of an export's archive.
 func (p *Place) Path(m *Manifest) string {
 	if p.dir != "" {
 		return filepath.Join(p.dir, m.File)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Keys are the partition keys of rows: Keys[0][i], Keys[1][i], … of row i compare as the service compares its key.
+// Keys are the partition keys of rows. Keys[0][i], Keys[1][i], … sort like the key of row i in the service.
 type Keys [][]uint64
 
 // MaxPartitions is the maximum number of partitions of a simulated table.
@@ -25,8 +25,8 @@ func (k Keys) compare(i, j int32) int {
 	return 0
 }
 
-// Cut divides the rows among n range partitions of about equal row counts, without dividing a key value. It returns the
-// partition of each row and the number of partitions: fewer than n if there are too few values or one is too heavy.
+// Cut divides the rows among n range partitions with about equal row counts, without dividing a key value. It returns
+// the partition of each row and the number of partitions, fewer than n if there are few values or some are heavy.
 func Cut(keys Keys, n int) (of []uint16, partitions int) {
 	n = min(n, MaxPartitions)
 	sample := make([]int32, 0, min(keys.len(), maxCutSample))
@@ -70,7 +70,7 @@ func find[T any](bounds []T, key T, compare func(a, b T) int) uint16 {
 	return uint16(low)
 }
 
-// cutSorted returns the first key of each partition but the first, each with an even share of the remaining rows.
+// cutSorted returns the first key of each partition except the first. Each gets an equal share of the remaining rows.
 func cutSorted[T any](sorted []T, compare func(a, b T) int, n int) (bounds []T) {
 	last := 0
 	for left := n; left > 1; left-- {

@@ -7,18 +7,18 @@ import (
 
 // Traffic describes live writes.
 type Traffic struct {
-	Partitions int // of the planned table; missing ones are unused capacity
-	Rate       int // rows a second
+	Partitions int // partitions of the planned table; those without rows are unused capacity
+	Rate       int // rows per second
 }
 
-// Window is the rows of one second of traffic, at most half of a partition's known rows: longer ones hide growing keys.
+// Window returns the rows of a second, but at most half of a partition's rows: longer windows would hide growing keys.
 func (t Traffic) Window(rows int) int {
 	return min(rows, max(8, min(t.Rate, rows/(2*t.Partitions))))
 }
 
 // Live returns the share of the capacity that rows arriving in this order can use. If the busiest of P partitions gets
-// m of the n rows of a window, the window can use n/(P·m). The mean over all windows is rescaled: 1/P is one partition
-// for all rows, 1 is a random partition for each row, as even these collide in a small window. It is at most 1.
+// m of the n rows of a window, the window can use n/(P·m). The mean over all windows is rescaled, so that 1/P means one
+// partition for all rows, and 1 a random partition for each row, since even random keys collide in small windows.
 //
 // order holds row numbers in order of arrival; nil means the order of the rows.
 func Live(of []uint16, order []int32, t Traffic) (share float64) {
@@ -54,10 +54,10 @@ func (t Traffic) scale(mean float64, n int) float64 {
 	return max(one, min(1, one+(mean-one)*(1-one)/(even-one)))
 }
 
-// trials is the number of random trials; it gives a mean within about 1 %.
+// trials is the number of random trials, which give the mean within about 1 %.
 const trials = 32
 
-// evenMean is the mean of n/(p·m), with m of n rows in the busiest of p partitions and a random partition for each row.
+// evenMean returns the mean of n/(p·m) if each row has a random partition: m of n rows are in the busiest of p.
 func evenMean(n, p int) (mean float64) {
 	random := rand.New(rand.NewPCG(uint64(n), uint64(p)))
 	count := make([]int32, p)

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// A typical loader, and the baseline of tsbench spread: requests of 200 rows, 32 workers that share one reader.
+// Parameters of a typical loader, the baseline of tsbench spread, whose workers share one reader.
 const (
 	batchRows = 200
 	workers   = 32
-	latency   = 5_000_000 // nanoseconds of a request
+	latency   = 5_000_000 // nanoseconds per request
 )
 
-// The official SDK's retries: after a pause that doubles up to 320 ms, plus 1 to 9 ms, at most ten or for 5 s.
+// Retries of the official SDK: at most ten, for at most 5 s, after pauses that double up to 320 ms, plus 1 to 9 ms.
 const (
 	sdkRetries  = 10
 	sdkRetryFor = 5_000_000_000
@@ -26,14 +26,14 @@ const maxLoad = 60_000_000_000
 
 // Loaded is the result of a simulated load in file order.
 type Loaded struct {
-	Share   float64 // of the capacity, until the last row was accepted
-	Rows    int64   // accepted
-	Lost    int64   // given up after all retries
-	Seconds float64 // until the last row was accepted
+	Share   float64 // used share of the capacity until the last row was accepted
+	Rows    int64   // accepted rows
+	Lost    int64   // rows given up after all retries
+	Seconds float64 // time until the last row was accepted
 }
 
 // Load simulates a load of rows in order: 32 workers each send the next 200 rows in one request, regardless of
-// partition. Each partition accepts rate rows a second, saves up one second at most from nothing, and refuses the rest.
+// partition. Each partition accepts rate rows per second, saves up at most a second's rows, and refuses the rest.
 func Load(of []uint16, partitions int, rate float64) Loaded {
 	l := &load{of: of, rate: rate / 1e9, buckets: make([]bucket, partitions),
 		random: rand.New(rand.NewPCG(1, uint64(len(of))))}
@@ -70,7 +70,7 @@ type load struct {
 	random  *rand.Rand
 
 	taken, lost int64
-	last        int64 // when the last row was taken
+	last        int64 // time when the last row was accepted
 }
 
 type bucket struct {
@@ -78,9 +78,9 @@ type bucket struct {
 	at     int64
 }
 
-// loader is a worker: a request in flight.
+// loader is a worker with a request in flight.
 type loader struct {
-	at      int64 // of sending
+	at      int64 // time of sending
 	begun   int64
 	rows    []int32
 	retries int
@@ -90,7 +90,7 @@ type loader struct {
 // never is after the end of any simulated load.
 const never = 1 << 62
 
-// begin takes the next rows.
+// begin takes the rows of the next request.
 func (w *loader) begin(l *load, at int64) {
 	*w = loader{at: at, begun: at, rows: w.rows[:0]}
 	for len(w.rows) < batchRows && l.next < len(l.of) {
@@ -121,7 +121,7 @@ func (w *loader) send(l *load) {
 
 func (l *load) take(partition int, at int64) bool {
 	b := &l.buckets[partition]
-	burst := max(1, l.rate*1e9) // else no row could pass
+	burst := max(1, l.rate*1e9) // at least one row must be able to pass
 	b.tokens = min(burst, b.tokens+float64(at-b.at)*l.rate)
 	b.at = at
 	if b.tokens < 1-1e-6 {

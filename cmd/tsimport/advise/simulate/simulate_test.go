@@ -39,7 +39,7 @@ func TestPartitionsHoldEqualNumbersOfRows(t *testing.T) {
 	conformance.Equal(t, n, 32, "partitions")
 }
 
-func TestOneValueIsNeverDivided(t *testing.T) {
+func TestRowsOfOneValueAreInOnePartition(t *testing.T) {
 	// Three of four rows have the key 5.
 	keys := keysOf(4000, func(i int) uint64 {
 		if i%4 != 0 {
@@ -108,14 +108,14 @@ func TestTwoOfFourPartitionsGiveHalfTheCapacity(t *testing.T) {
 }
 
 func TestSinglePartitionLoadGetsRatePlusBurst(t *testing.T) {
-	// 100 rows a second, nothing saved up at the start; the other partition is idle.
+	// 100 rows per second, none saved up at the start; the other partition is idle.
 	l := Load(make([]uint16, 2000), 2, 100)
 	conformance.True(t, l.Rows+l.Lost == 2000 && l.Lost != 0, "%d rows taken, %d given up on of 2000", l.Rows, l.Lost)
 	near(t, "the rate", float64(l.Rows)/l.Seconds, 100, 1)
 	near(t, "the share", l.Share, 0.5, 0.01)
 }
 
-func TestALoadThatFitsLosesNothing(t *testing.T) {
+func TestLoadWithinCapacityLosesNoRows(t *testing.T) {
 	of := make([]uint16, 6400)
 	for i := range of {
 		of[i] = uint16(i % 32)
@@ -123,7 +123,7 @@ func TestALoadThatFitsLosesNothing(t *testing.T) {
 	l := Load(of, 32, 1000)
 	conformance.Equal(t, l.Lost, 0, "lost")
 	conformance.Equal(t, l.Rows, 6400, "rows")
-	// 200 rows for each partition at 1,000 a second.
+	// 200 rows for each partition at 1,000 per second.
 	conformance.True(t, l.Seconds >= 0.199 && l.Seconds <= 0.5, "taken in %v s", l.Seconds)
 }
 
@@ -133,7 +133,7 @@ func TestSortedLoadUsesOnePartitionAtATime(t *testing.T) {
 	conformance.True(t, l.Share >= 1.0/32 && l.Share <= 0.06, "share %v", l.Share)
 }
 
-func TestAPartitionSavesUpOneSecondAtMost(t *testing.T) {
+func TestPartitionSavesUpAtMostOneSecond(t *testing.T) {
 	l := &load{rate: 1000 / 1e9, buckets: make([]bucket, 1)}
 	taken := 0
 	for range 5000 {
@@ -144,7 +144,7 @@ func TestAPartitionSavesUpOneSecondAtMost(t *testing.T) {
 	conformance.Equal(t, taken, 1000, "rows at once after ten idle seconds")
 }
 
-func TestNoRowsUseNothing(t *testing.T) {
+func TestEmptyInputUsesNoCapacity(t *testing.T) {
 	conformance.Equal(t, Live(nil, nil, Traffic{Partitions: 4, Rate: 4}), 0, "live share")
 	l := Load(nil, 4, 1)
 	conformance.True(t, l.Share == 0 && l.Rows == 0, "load %+v", l)

@@ -11,7 +11,7 @@ import (
 func TestDistinctValuesAreCountedWithinThreePercent(t *testing.T) {
 	for _, n := range []int{0, 1, 10, 60, 1000, 16384, 50000, 100000, 1000000} {
 		var d Distinct
-		for range 2 { // a value that comes again changes nothing
+		for range 2 { // a repeated value changes nothing
 			for i := range n {
 				d.Add(Mix(uint64(i)))
 			}
@@ -21,7 +21,7 @@ func TestDistinctValuesAreCountedWithinThreePercent(t *testing.T) {
 	}
 }
 
-func TestTextHashesAreAsGoodAsNumberHashes(t *testing.T) {
+func TestDistinctTextsAreCountedWithinThreePercent(t *testing.T) {
 	var d Distinct
 	const n = 200000
 	for i := range n {
@@ -32,7 +32,7 @@ func TestTextHashesAreAsGoodAsNumberHashes(t *testing.T) {
 	conformance.True(t, Hash([]byte("a\x00")) != Hash([]byte("a")) && Hash(nil) != Hash([]byte{0}), "hashes with a zero")
 }
 
-func TestTheMostFrequentValueIsFoundAmongManyOthers(t *testing.T) {
+func TestMostFrequentValueIsFoundAmongManyOthers(t *testing.T) {
 	top := NewTop(maxCounters)
 	add := func(text string) { top.Add(Hash([]byte(text)), []byte(text)) }
 	for i := range 100000 {

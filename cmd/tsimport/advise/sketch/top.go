@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The number of counters of a Top. A value with more than one row in counters stays, and no count is lower by more.
+// Limits for the n counters of a Top: values with more than 1/n of the rows are found, and no count is lower by more.
 const (
 	minCounters = 64
 	maxCounters = 1024
@@ -18,14 +18,14 @@ type Top struct {
 	slots    []slot
 	at       map[uint64]int32
 	seen     uint64
-	hand     int    // where the search for the smallest count continues
-	least    uint64 // no count is smaller
+	hand     int    // slot where the search for the smallest count continues
+	least    uint64 // lower bound of all counts
 }
 
 type slot struct {
 	hash  uint64
 	count uint64 // too high by at most over
-	over  uint64 // the slot's count when the value took it
+	over  uint64 // the slot's count when the value replaced another
 	value []byte
 }
 
@@ -35,7 +35,7 @@ type Counted struct {
 	Count uint64
 }
 
-// NewTop returns an empty Top of about this many counters.
+// NewTop returns an empty Top with this number of counters, within limits.
 func NewTop(counters int) *Top {
 	return &Top{counters: min(max(counters, minCounters), maxCounters), at: map[uint64]int32{}}
 }
@@ -71,7 +71,7 @@ func (t *Top) Add(hash uint64, value []byte) {
 	*s = slot{hash: hash, count: s.count + 1, over: s.count, value: append(s.value[:0], value...)}
 }
 
-// smallest returns a slot with the smallest count. Counts only grow: one scan per smallest count suffices.
+// smallest returns a slot with the smallest count. As counts only grow, it scans once per smallest count.
 func (t *Top) smallest() int {
 	for range t.slots {
 		i := t.hand
