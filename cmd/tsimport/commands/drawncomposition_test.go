@@ -399,8 +399,7 @@ type Row struct {
 	Cells map[string]any
 }
 
-// Judge returns how rows differ from those that the records, in order, leave by replacing or, if update, merging rows;
-// "" if the rows are right in some form.
+// Judge returns how rows differ from what the records leave in order, by replacing or, if update, merging rows, or "".
 func Judge(records []Record, update bool, rows []Row) string {
 	wrong := ""
 	for _, f := range keyForms {
