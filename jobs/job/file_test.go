@@ -116,7 +116,7 @@ loads:
 
 func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"", "job.yaml: it is empty"},
+		{"", "job.yaml: the file is empty"},
 		{"version: 1\n", "job.yaml:1: loads are missing"},
 		{"version: 2\nloads: {a: {}}", `job.yaml:1: version "2"; this tsimport reads version 1`},
 		{"loads: {a: {}}", "job.yaml:1: version is missing"},

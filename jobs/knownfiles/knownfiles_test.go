@@ -550,9 +550,9 @@ func TestContentsAreLoadedOnce(t *testing.T) {
 	d.want(Options{ByName: true}, "", "f")
 	d.deliver("b", "too")
 	d.deliver("g", "new")
-	d.refused(Options{}, "b changed", "--reload-changed")
+	d.refused(Options{}, "b has changed", "--reload-changed")
 	d.deliver("a", "longer")
-	d.refused(Options{}, "a changed", "1 more")
+	d.refused(Options{}, "a has changed", "1 more")
 	d.want(Options{ReloadChanged: true}, "loaded again", "a", "b", "g")
 	d.deliver("h", "two") // the former content of b
 	d.want(Options{}, "h (as ")
@@ -590,7 +590,7 @@ func TestResumedLoadSelectsTheSameInputs(t *testing.T) {
 	for _, c := range []struct {
 		earlier []string
 		want    string
-	}{{[]string{found[0].Name}, ""}, {[]string{found[0].Name, "gone"}, "gone is missing"}} {
+	}{{[]string{found[0].Name}, ""}, {[]string{found[0].Name, "gone"}, "gone, which the unfinished run"}} {
 		got, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, d.dir), 1, c.earlier, nil)
 		conformance.True(t, (err == nil) == (c.want == "") && strings.Contains(fmt.Sprint(err), c.want) &&
 			(err != nil || len(got) == 1 && got[0].Name == found[0].Name), "%v: %v, %v", c.earlier, got, err)
