@@ -332,7 +332,7 @@ func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	for source, want := range map[string]string{"all": "the archive all has up to 3",
 		"ots://tsimport/t": "ots://tsimport/t has up to 3"} {
 		said := tsimport(2, "sync", source, "-t", "one", "-q")
-		conformance.True(t, strings.Contains(said, "table one keeps 1 version of a cell, and "+want) &&
+		conformance.True(t, strings.Contains(said, "table one keeps 1 version of a cell, but "+want) &&
 			strings.Count(said, "\n") == 1, "%v", said)
 	}
 	conformance.Equal(t, tsimport(0, "export", "-t", "one", "--format", "jsonl", "--typed", "-q"), one, "was")
